@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# How every part of Railhead is compiled: one place for the language, the warnings, the hardening,
+# and three verbs (railhead_library, railhead_program, railhead_test).
+include(GNUInstallDirs)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+set(RAILHEAD_SANITIZE "" CACHE STRING "Sanitizers to build with: 'address,undefined' or 'thread'")
+
+add_library(railhead_options INTERFACE)
+target_compile_options(railhead_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror
+  -fstack-protector-strong -fstack-clash-protection -fcf-protection)
+target_link_options(railhead_options INTERFACE -Wl,-z,relro,-z,now -Wl,--as-needed)
+target_include_directories(railhead_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+target_compile_definitions(railhead_options INTERFACE RAILHEAD_VERSION="${PROJECT_VERSION}")
+if(RAILHEAD_SANITIZE)
+  target_compile_options(railhead_options INTERFACE -fsanitize=${RAILHEAD_SANITIZE}
+    -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(railhead_options INTERFACE -fsanitize=${RAILHEAD_SANITIZE})
+else()
+  target_compile_definitions(railhead_options INTERFACE
+    $<$<NOT:$<CONFIG:Debug>>:_FORTIFY_SOURCE=2>)
+endif()
+
+find_package(absl REQUIRED)
+find_package(GTest REQUIRED)
+find_package(Threads REQUIRED)
+include(GoogleTest)
+
+# railhead_library(NAME SRCS a.cc ... [DEPS target ...]): a static library that sees the repository
+# root as its include path, so that headers are named by their folder ("fabric/inventory.h").
+function(railhead_library name)
+  cmake_parse_arguments(arg "" "" "SRCS;DEPS" ${ARGN})
+  add_library(${name} STATIC ${arg_SRCS})
+  target_link_libraries(${name} PUBLIC railhead_options ${arg_DEPS})
+endfunction()
+
+# railhead_program(NAME SRCS main.cc ... [DEPS target ...]): an installed program.
+function(railhead_program name)
+  cmake_parse_arguments(arg "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${arg_SRCS})
+  target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS})
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${name})
+endfunction()
+
+# railhead_test(NAME SRCS a_test.cc ... [DEPS target ...]): a GoogleTest program; each TEST is one
+# ctest case with a deadline of its own.
+function(railhead_test name)
+  cmake_parse_arguments(arg "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${arg_SRCS})
+  target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+endfunction()
