@@ -86,6 +86,8 @@ class Cluster:
         # Low enough that the rails, not the emulated CPUs, are the limit with traffic both ways.
         self.rate = "400mbit" if self.kvm else "32mbit"
         self.kubeconfig = self.folder / "pki" / "admin.kubeconfig"
+        self.server = f"https://{API}"
+        self.pki = None  # made by up()
         self._network = Network(NAMESPACE)
         self._processes = Processes(self.folder)
 
@@ -100,10 +102,11 @@ class Cluster:
             self._network.create(self.nodes, self.rails, self.rate)
         with console.step(f"control plane and {self.nodes} nodes "
                           f"({'KVM' if self.kvm else 'emulated CPUs: no KVM here'})"):
-            pki = Pki(self.folder / "pki")
-            self._start_nodes(pki)
+            self.pki = Pki(self.folder / "pki")
+            for i in range(1, self.nodes + 1):
+                self._start_node(self.pki, i)
             console.note("waiting for the API server")
-            self._start_control_plane(pki)
+            self._start_control_plane(self.pki)
             console.note("waiting for the nodes")
             self._wait_ready()
 
@@ -120,10 +123,6 @@ class Cluster:
 
     def check(self):
         self._processes.check()
-
-    def _start_nodes(self, pki):
-        for i in range(1, self.nodes + 1):
-            self._start_node(pki, i)
 
     def _start_node(self, pki, i):
         name = f"node-{i}"
@@ -149,7 +148,7 @@ class Cluster:
 
     def _node_secrets(self, pki, i, name):
         """The node's keys, as a tar that the node reads from a disk of its own."""
-        server = f"https://{API}"
+        server = self.server
         serving = pki.issue(f"{name}-serving", name, "system:nodes", (f"IP:10.0.9.{i}", f"DNS:{name}"))
         files = {
             "ca.crt": pki.ca,
@@ -168,7 +167,7 @@ class Cluster:
         return path
 
     def _start_control_plane(self, pki):
-        kube, folder, server = self.parts.kube, self.folder, f"https://{API}"
+        kube, folder, server = self.parts.kube, self.folder, self.server
         etcd_crt, etcd_key = pki.issue("etcd", "etcd", sans=("IP:127.0.0.1",))
         api_crt, api_key = pki.issue("apiserver", "kube-apiserver", sans=(
             f"IP:{HOST}", "IP:10.96.0.1", "DNS:kubernetes", "DNS:kubernetes.default",
@@ -214,7 +213,7 @@ class Cluster:
             kube / "kube-scheduler", f"--kubeconfig={scheduler}", "--leader-elect=false",
             f"--authentication-kubeconfig={scheduler}", f"--authorization-kubeconfig={scheduler}",
             f"--cert-dir={pki.folder}/scheduler"])
-        self.apply(json.dumps(_reader_role("testbed-dns", "system:coredns", [
+        self.apply(json.dumps(reader_role("testbed-dns", "system:coredns", [
             {"apiGroups": [""], "resources": ["services", "pods", "namespaces"],
              "verbs": ["list", "watch"]},
             {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"],
@@ -279,7 +278,7 @@ class Cluster:
         return code, text
 
 
-def _reader_role(name, user, rules):
+def reader_role(name, user, rules):
     """A ClusterRole with `rules`, bound to one user."""
     api = "rbac.authorization.k8s.io"
     return {"apiVersion": "v1", "kind": "List", "items": [

@@ -14,13 +14,22 @@ def run(argv, *, log=None, seconds=120, check=True, stdin=None, cwd=None, env=No
     """Runs a command to its end and returns its CompletedProcess (text)."""
     argv = [str(a) for a in argv]
     try:
-        done = subprocess.run(argv, input=stdin, stdin=None if stdin else subprocess.DEVNULL,
-                              text=True, capture_output=True, timeout=seconds, cwd=cwd, env=env)
+        # A session of its own, so that an interrupted run can end a script with all its children.
+        child = subprocess.Popen(argv, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
+                                 env=env, start_new_session=True)
     except FileNotFoundError:
         raise Failure(f"{argv[0]} is not installed",
                       advice="tools/install-needs.sh build testbed") from None
+    try:
+        out, err = child.communicate(stdin, timeout=seconds)
     except subprocess.TimeoutExpired:
+        end(child.pid, 20)
         raise Failure(f"no answer within {seconds} s from: {' '.join(argv)}", log=log) from None
+    except BaseException:
+        end(child.pid, 20)
+        raise
+    done = subprocess.CompletedProcess(argv, child.returncode, out, err)
     if log:
         with open(log, "a", encoding="utf-8") as file:
             file.write(f"$ {' '.join(argv)}\n{done.stdout}{done.stderr}")
@@ -66,12 +75,12 @@ class Processes:
 
 
 def end(pid, seconds=5.0):
-    """SIGTERM, then SIGKILL; returns when the process is gone. Never touches a reused pid's owner
-    outside our own session groups: a daemon leads a session of its own."""
+    """SIGTERM, then SIGKILL, to a process that leads a session and to its children there; returns
+    when it is gone. A pid that leads no session was reused by somebody else: it is left alone."""
     try:
         if os.getsid(pid) != pid:
             return
-        os.kill(pid, signal.SIGTERM)
+        os.killpg(pid, signal.SIGTERM)
         deadline = time.monotonic() + seconds
         while alive(pid):
             if time.monotonic() > deadline:

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# What people type. Everything real is in CMake, tests/ and tools/.
+PYTHON := /usr/bin/python3
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: help demo demo-down build test unit e2e lint format needs clean
+
+help:            ## this list
+	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+
+demo: needs      ## the main job: two RDMA nodes, one chart, one all-reduce over every rail
+	@$(PYTHON) tests/e2e/demo.py
+
+demo-down:       ## end what `KEEP=1 make demo` left up
+	@$(PYTHON) tests/e2e/demo.py down
+
+build: needs     ## the programs, in build/release
+	@cmake --preset release
+	@cmake --build --preset release
+
+test: needs lint unit e2e  ## everything that must pass: what CI runs
+
+lint: needs      ## formatting, clang-tidy, shellcheck, the chart
+	@tools/lint.sh
+
+unit: build      ## unit tests, as users run them and under the sanitizers
+	@tools/unit.sh
+
+e2e: needs       ## the main job and what may go wrong with it, on the testbed
+	@$(PYTHON) tests/e2e/run.py
+
+format:          ## rewrite the C++ in the house style
+	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+
+needs:
+	@tools/install-needs.sh build testbed
+
+clean:           ## remove what was built in this checkout (the cache stays)
+	@rm -rf build out

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make demo: the main job. Two RDMA nodes, one chart, one all-reduce over every rail.
+
+KEEP=1 leaves the cluster up and prints its kubeconfig; `make demo-down` ends it.
+"""
+
+import os
+import pathlib
+import signal
+import sys
+import time
+
+from stage import EXAMPLE, ROOT, Stage, rate_text
+from main_job import measure, report
+from railbed.cluster import Cluster
+from railbed.console import Console, Failure
+
+FOLDER = ROOT / "out" / "demo"
+
+
+def demo(console):
+    stage = Stage(console, FOLDER)
+    console.line(f"Railhead's main job. All logs are in {FOLDER}")
+    try:
+        stage.up()
+        stage.install()
+        result = measure(stage)
+        report(console, result)
+        if os.environ.get("KEEP") == "1":
+            keep(console, stage)
+        result.check()
+    except BaseException:
+        if os.environ.get("KEEP") != "1":
+            stage.down()
+        raise
+    if os.environ.get("KEEP") != "1":
+        with console.step("taking everything down"):
+            stage.down()
+
+
+def keep(console, stage):
+    inside = "ip netns exec railhead-testbed"
+    console.plain(f"""
+The cluster stays up (KEEP=1).
+  kubeconfig:  {stage.cluster.kubeconfig}
+  kubectl:     {inside} {stage.cluster.parts.kube}/kubectl --kubeconfig {stage.cluster.kubeconfig} get pods -A
+  Prometheus:  {inside} curl http://127.0.0.1:9090
+  end it with: make demo-down
+""")
+
+
+def interrupted(signum, _frame):
+    """Ctrl-C, or a polite kill: end as any failure does, so that nothing is left behind."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Failure(f"interrupted ({signal.Signals(signum).name}): everything was taken down")
+
+
+def main():
+    console = Console()
+    if sys.argv[1:] == ["down"]:
+        Cluster(FOLDER).down()
+        console.line("nothing of the demo is left running")
+        return 0
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
+    try:
+        demo(console)
+    except Failure as failure:
+        console.failed(failure)
+        console.plain(f"  all logs: {FOLDER}")
+        return 1
+    console.line(f"the main job is done: {console.elapsed():.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stage on which the demo and the end-to-end test play: everything built, a cluster up, the
+chart installed, Prometheus scraping. What is said of the main job is measured here, once."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import sys
+import time
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "testbed"))
+
+from railbed.cluster import Cluster, Parts, check_machine, reader_role  # noqa: E402
+from railbed.console import Failure, wait_for  # noqa: E402
+from railbed.process import run  # noqa: E402
+
+NAMESPACE = "railhead-system"
+EXAMPLE = ROOT / "manifests" / "examples" / "allreduce.yaml"
+PROMETHEUS = "http://127.0.0.1:9090"
+KINDS_THAT_COME_AND_GO = {"events", "events.events.k8s.io"}
+
+
+def build(console, folder):
+    """Builds programs, images and disks (all cached); returns the cluster's Parts."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "build.log"
+    log.unlink(missing_ok=True)
+    release = ROOT / "build" / "release"
+
+    def script(*argv):
+        """Runs one of our scripts; the last line that it prints is its result."""
+        return _last_line(run(argv, log=log, seconds=5400, cwd=ROOT).stdout)
+
+    with console.step("building Railhead"):
+        run(["cmake", "--preset", "release"], log=log, seconds=300, cwd=ROOT)
+        run(["cmake", "--build", "--preset", "release"], log=log, seconds=5400, cwd=ROOT)
+    with console.step("building Kubernetes from its Go modules (about 10 minutes when new)"):
+        kube = script("tests/testbed/build-kube.sh")
+    with console.step("building the nodes' disk"):
+        node = script("tests/testbed/build-node.sh", kube)
+    with console.step("building the images"):
+        images = folder.parent / "images"
+        script("images/build.sh", "--pause", release, images, "local")
+        disk = script("tests/testbed/build-images-disk.sh", kube,
+                      *(images / f"{name}.tar" for name in ("device-plugin", "operator", "runtime",
+                                                            "pause")))
+    return Parts(kube, node, disk, f"docker.io/railhead/pause:{_version()}")
+
+
+def _last_line(text):
+    return text.strip().splitlines()[-1]
+
+
+def _version():
+    text = (ROOT / "CMakeLists.txt").read_text()
+    return re.search(r"project\(railhead VERSION (\S+)", text)[1]
+
+
+@dataclasses.dataclass
+class Row:
+    """One line of railhead-perf's result."""
+    size: int
+    time_us: float
+    algbw: float  # bytes/s
+    busbw: float  # bytes/s
+    wrong: int
+
+
+class Stage:
+    """A cluster with Railhead in it."""
+
+    def __init__(self, console, folder):
+        self.console = console
+        self.cluster = Cluster(folder)
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def up(self):
+        check_machine(self.cluster.folder)
+        self.cluster.parts = build(self.console, self.cluster.folder.parent / "build-logs")
+        self.cluster.up(self.console)
+        self._start_prometheus()
+
+    def down(self):
+        self.cluster.down()
+
+    def install(self):
+        with self.console.step("helm install railhead charts/railhead"):
+            self.cluster.helm("install", "railhead", ROOT / "charts" / "railhead", "--namespace",
+                              NAMESPACE, "--create-namespace", "--wait", "--timeout", "180s")
+            self.wait_for_hcas()
+
+    def wait_for_hcas(self, seconds=60):
+        """Until every node offers one rdma/hca for each rail; returns how long that took."""
+        begin = time.monotonic()
+
+        def offered():
+            nodes = self.cluster.get("nodes")["items"]
+            return all(n["status"]["allocatable"].get("rdma/hca") == str(self.cluster.rails)
+                       for n in nodes)
+
+        wait_for(f"every node offers rdma/hca: {self.cluster.rails}", offered, seconds,
+                 advice=f"kubectl -n {NAMESPACE} logs daemonset/railhead-device-plugin")
+        return time.monotonic() - begin
+
+    def _start_prometheus(self):
+        """Debian's Prometheus, with the scrape configuration that the chart's README gives."""
+        folder = self.cluster.folder
+        self.cluster.apply(json.dumps(reader_role("testbed-prometheus", "testbed-prometheus", [
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}])))
+        kubeconfig = self.cluster.pki.kubeconfig("prometheus", self.cluster.server,
+                                                 "testbed-prometheus")
+        label = "__meta_kubernetes_pod_annotation_prometheus_io"
+        (folder / "prometheus.yml").write_text(json.dumps({
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
+            "scrape_configs": [{
+                # honor_labels: our series say themselves which job and rank they are of.
+                "job_name": "pods", "honor_labels": True,
+                "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": str(kubeconfig)}],
+                "relabel_configs": [
+                    {"source_labels": [f"{label}_scrape"], "action": "keep", "regex": "true"},
+                    {"source_labels": ["__meta_kubernetes_pod_phase"], "action": "keep",
+                     "regex": "Running"},
+                    {"source_labels": ["__meta_kubernetes_pod_ip", f"{label}_port"],
+                     "regex": "(.+);(.+)", "replacement": "$1:$2", "target_label": "__address__"},
+                    {"source_labels": [f"{label}_path"], "regex": "(.+)",
+                     "target_label": "__metrics_path__"},
+                    {"source_labels": ["__meta_kubernetes_namespace"],
+                     "target_label": "namespace"},
+                    {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},
+                    {"source_labels": ["__meta_kubernetes_pod_node_name"],
+                     "target_label": "node"}]}]}))
+        self.cluster.start("prometheus", [
+            "prometheus", f"--config.file={folder}/prometheus.yml",
+            f"--storage.tsdb.path={folder}/prometheus", "--web.listen-address=127.0.0.1:9090"])
+
+    # -- measuring ----------------------------------------------------------------------------
+
+    def write_bandwidth(self):
+        """What ib_write_bw gives on each rail between the two nodes, all rails at once: bytes/s."""
+        rails = range(self.cluster.rails)
+        # A rail at 32 Mbit/s needs tens of milliseconds for what one QP has in flight; perftest's
+        # own time-out (67 ms) would take that for loss.
+        options = "--size=65536 --iters=400 --gid-index=1 --qp-timeout=18 --report_gbits"
+        self.cluster.on_node(1, " ".join(
+            f"ib_write_bw -d rxe{r} -p {18515 + r} {options} > /tmp/bw{r} 2>&1 &" for r in rails))
+        time.sleep(2)  # perftest's server says nothing when it listens
+        self.cluster.on_node(2, " ".join(
+            f"ib_write_bw -d rxe{r} -p {18515 + r} {options} 10.0.9.1 > /tmp/bw{r} 2>&1 &"
+            for r in rails) + " wait", seconds=120)
+        result = []
+        for rail in rails:
+            text = self.cluster.on_node(2, f"cat /tmp/bw{rail}")[1]
+            row = re.search(r"^\s*65536\s+\d+\s+[\d.]+\s+([\d.]+)", text, re.M)
+            if not row:
+                raise Failure(f"ib_write_bw on rail {rail} gave no result: {text.strip()[-300:]}")
+            result.append(float(row[1]) * 1e9 / 8)
+        return result
+
+    def query(self, promql, at=None):
+        """Asks Prometheus; returns [(labels, value)]."""
+        words = {"query": promql}
+        if at is not None:
+            words["time"] = at
+        url = f"{PROMETHEUS}/api/v1/query?{urllib.parse.urlencode(words)}"
+        text = self.cluster.run_inside([
+            sys.executable, "-c", "import sys, urllib.request as u; "
+            "print(u.urlopen(sys.argv[1], timeout=10).read().decode())", url]).stdout
+        return [(r["metric"], float(r["value"][1])) for r in json.loads(text)["data"]["result"]]
+
+    # -- jobs ---------------------------------------------------------------------------------
+
+    def submit(self, documents):
+        """Creates a job from manifest documents (Python values)."""
+        self.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+
+    def example(self, name="allreduce"):
+        """The example's documents, with the job renamed when a name is given."""
+        import yaml
+        text = EXAMPLE.read_text()
+        if name != "allreduce":
+            text = re.sub(r"(name|app|subdomain): allreduce\b", rf"\1: {name}", text)
+        return list(yaml.safe_load_all(text))
+
+    def pods(self, job):
+        return sorted(self.cluster.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"],
+                      key=lambda pod: pod["metadata"]["name"])
+
+    def wait_for_job(self, job, seconds=300):
+        """Until the Job is over; returns its condition, 'Complete' or 'Failed'."""
+        def over():
+            self.cluster.check()
+            self.console.note(self._progress(job))
+            for condition in self.cluster.get("job", job)["status"].get("conditions", []):
+                if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
+                    return condition["type"]
+            return None
+
+        return wait_for(f"job {job} is over", over, seconds, interval=1)
+
+    def _progress(self, job):
+        """One line on how far a job is: phases, and the last size that rank 0 has finished."""
+        pods = self.pods(job)
+        phases = ", ".join(sorted(pod["status"]["phase"] for pod in pods))
+        if not pods or pods[0]["status"]["phase"] != "Running":
+            return f"pods {phases or 'none yet'}"
+        log = self.cluster.kubectl("logs", pods[0]["metadata"]["name"], "--tail=1", check=False)
+        return f"pods {phases}; rank 0: {log.stdout.strip()[:60]}"
+
+    def logs(self, pod):
+        """A pod's whole log, also kept in the run's folder."""
+        name = pod["metadata"]["name"]
+        text = self.cluster.kubectl("logs", name).stdout
+        (self.cluster.folder / f"pod-{name}.log").write_text(text)
+        return text
+
+    def objects(self):
+        """The names of all objects in the cluster, as kind/namespace/name."""
+        kinds = self.cluster.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
+        kinds = ",".join(k for k in kinds if k not in KINDS_THAT_COME_AND_GO)
+        lines = self.cluster.kubectl(
+            "get", kinds, "-A", "--ignore-not-found", "-o",
+            'jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\\n"}{end}')
+        return set(lines.stdout.split())
+
+
+def rate_text(bytes_per_second):
+    return f"{bytes_per_second / 1e6:.2f} MB/s"
