@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks a Prometheus every query of a Grafana dashboard, and fails where one returns nothing.
 
-Grafana's variables are replaced as Grafana replaces them when everything is selected: $job, $rank and
-every other template variable by ".*", $__rate_interval by --rate-interval. A query counts as answered
-when it has at least one number (not NaN) somewhere in the range, or at the one time that is asked for.
+Grafana's variables are replaced as Grafana replaces them when everything is selected: $job, $rank
+and every other template variable by ".*", $__rate_interval by --rate-interval. A query counts as
+answered when it has at least one number (not NaN) somewhere in the range, or at the one time that
+is asked for.
 
 Exit status: 0 every query has data, 1 some have none, 2 the dashboard cannot be read or the
 Prometheus cannot be asked.
 """
+
 import argparse
 import json
 import math
@@ -22,7 +24,7 @@ import urllib.request
 # How far back an instant query looks for the last sample, in seconds: Prometheus's default.
 LOOKBACK = 300
 LABEL_VALUES = re.compile(r"label_values\((.+),\s*([A-Za-z_][A-Za-z0-9_]*)\)")
-# A variable inside a query: $name, ${name} or [[name]]. Regular expression anchors ("...$") are not.
+# A variable inside a query: $name, ${name} or [[name]]; the anchor of a regular expression is none.
 VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)(?::\w+)?\}?|\[\[(\w+)\]\]")
 
 
@@ -63,7 +65,7 @@ class Prometheus:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def get(self, path, parameters):
-        """The "data" of an answer. Raises ValueError with Prometheus's own words when it refuses."""
+        """The "data" of an answer. Raises ValueError with Prometheus's words when it refuses."""
         url = f"{self._url}{path}?{urllib.parse.urlencode(parameters, doseq=True)}"
         try:
             with self._opener.open(url, timeout=self._timeout) as answer:
@@ -102,10 +104,15 @@ def checks_of(dashboard, arguments):
         if variable.get("type") != "query":
             continue
         if not match:
-            raise Unusable(f"variable {variable['name']}: {variable.get('definition')!r} is no label_values(...)")
+            raise Unusable(
+                f"variable {variable['name']}: {variable.get('definition')!r} is no label_values()"
+            )
         selector = substitute(match.group(1), names, arguments.rate_interval)
-        yield (f"variable {variable['name']}", f"/api/v1/label/{match.group(2)}/values",
-               {"match[]": selector, **when, "start": arguments.start - LOOKBACK})
+        yield (
+            f"variable {variable['name']}",
+            f"/api/v1/label/{match.group(2)}/values",
+            {"match[]": selector, **when, "start": arguments.start - LOOKBACK},
+        )
     for panel in panels_of(dashboard.get("panels", [])):
         targets = [target for target in panel.get("targets", []) if target.get("expr")]
         if not targets:
@@ -123,11 +130,19 @@ def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("dashboard", help="the dashboard's JSON file")
     parser.add_argument("prometheus", help="for example http://127.0.0.1:9090")
-    parser.add_argument("--start", type=float, help="start of the range, Unix seconds (default: --end)")
-    parser.add_argument("--end", type=float, default=time.time(), help="Unix seconds (default: now)")
+    parser.add_argument(
+        "--start", type=float, help="start of the range, Unix seconds (default: --end)"
+    )
+    parser.add_argument(
+        "--end", type=float, default=time.time(), help="Unix seconds (default: now)"
+    )
     parser.add_argument("--step", type=float, default=1, help="seconds between points (default 1)")
-    parser.add_argument("--rate-interval", default="5s", help="value of $__rate_interval (default 5s)")
-    parser.add_argument("--timeout", type=float, default=10, help="seconds for one query (default 10)")
+    parser.add_argument(
+        "--rate-interval", default="5s", help="value of $__rate_interval (default 5s)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=10, help="seconds for one query (default 10)"
+    )
     arguments = parser.parse_args(argv)
     if arguments.start is None:
         arguments.start = arguments.end

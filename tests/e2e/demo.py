@@ -5,13 +5,11 @@ KEEP=1 leaves the cluster up and prints its kubeconfig; `make demo-down` ends it
 """
 
 import os
-import pathlib
 import signal
 import sys
-import time
 
-from stage import EXAMPLE, ROOT, Stage, rate_text
 from main_job import measure, report
+from stage import ROOT, Stage
 from railbed.cluster import Cluster
 from railbed.console import Console, Failure
 

@@ -2,9 +2,7 @@
 """The stage on which the demo and the end-to-end test play: everything built, a cluster up, the
 chart installed, Prometheus scraping. What is said of the main job is measured here, once."""
 
-import dataclasses
 import json
-import os
 import pathlib
 import re
 import sys
@@ -59,16 +57,6 @@ def _last_line(text):
 def _version():
     text = (ROOT / "CMakeLists.txt").read_text()
     return re.search(r"project\(railhead VERSION (\S+)", text)[1]
-
-
-@dataclasses.dataclass
-class Row:
-    """One line of railhead-perf's result."""
-    size: int
-    time_us: float
-    algbw: float  # bytes/s
-    busbw: float  # bytes/s
-    wrong: int
 
 
 class Stage:

@@ -1,0 +1,558 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chart against a real API server with etcd, both on the loopback address."""
+
+import base64
+import contextlib
+import copy
+import http.server
+import json
+import pathlib
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+import urllib.request
+
+import yaml
+
+from chart_test import EVERYTHING
+from helm import CHART, NAMESPACE, RELEASE, ROOT, helm, render
+
+OPERATOR = f"system:serviceaccount:{NAMESPACE}:railhead-operator"
+CONFIGURATION = f"{NAMESPACE}-railhead-operator"
+DEADLINE = 60  # seconds for a server to come up
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(ready, what, log=None):
+    end = time.monotonic() + DEADLINE
+    while not ready():
+        if time.monotonic() > end:
+            words = "\n".join(log.read_text().splitlines()[-5:]) if log else ""
+            raise AssertionError(f"{what} is not ready after {DEADLINE} s\n{words}")
+        time.sleep(0.1)
+
+
+def certificate(folder, name):
+    """A self-signed certificate for 127.0.0.1; returns the paths of certificate and key."""
+    paths = folder / f"{name}.crt", folder / f"{name}.key"
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={name}",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-out",
+            paths[0],
+            "-keyout",
+            paths[1],
+        ],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+    return paths
+
+
+class Cluster:
+    """etcd and kube-apiserver with RBAC on free ports of 127.0.0.1, and a kubeconfig."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._processes = []
+        self.kubeconfig = folder / "kubeconfig"
+
+    def start(self):
+        etcd, peer, port = free_port(), free_port(), free_port()
+        self._run(
+            "etcd",
+            "--data-dir",
+            self._folder / "etcd",
+            "--unsafe-no-fsync",
+            "--listen-client-urls",
+            f"http://127.0.0.1:{etcd}",
+            "--advertise-client-urls",
+            f"http://127.0.0.1:{etcd}",
+            "--listen-peer-urls",
+            f"http://127.0.0.1:{peer}",
+            "--initial-advertise-peer-urls",
+            f"http://127.0.0.1:{peer}",
+            "--initial-cluster",
+            f"default=http://127.0.0.1:{peer}",
+        )
+        wait_until(
+            lambda: self._answers(f"http://127.0.0.1:{etcd}/health"), "etcd", self._log("etcd")
+        )
+        crt, key = certificate(self._folder, "apiserver")
+        token = base64.urlsafe_b64encode(self._folder.name.encode()).decode()
+        (self._folder / "tokens.csv").write_text(f"{token},admin,1,system:masters\n")
+        self._run(
+            "kube-apiserver",
+            f"--etcd-servers=http://127.0.0.1:{etcd}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--tls-cert-file={crt}",
+            f"--tls-private-key-file={key}",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--advertise-address=127.0.0.1",
+            f"--token-auth-file={self._folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            # Nobody makes the service accounts of new namespaces here.
+            "--disable-admission-plugins=ServiceAccount",
+            "--endpoint-reconciler-type=none",
+        )
+        self.kubeconfig.write_text(
+            yaml.safe_dump(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "test",
+                    "clusters": [
+                        {
+                            "name": "test",
+                            "cluster": {
+                                "server": f"https://127.0.0.1:{port}",
+                                "certificate-authority": str(crt),
+                            },
+                        }
+                    ],
+                    "users": [{"name": "admin", "user": {"token": token}}],
+                    "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
+                }
+            )
+        )
+        wait_until(
+            lambda: self.kubectl("get", "--raw", "/readyz", check=False).returncode == 0,
+            "kube-apiserver",
+            self._log("kube-apiserver"),
+        )
+
+    def stop(self):
+        for process in reversed(self._processes):
+            process.terminate()
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def kubectl(self, *arguments, objects=None, check=True):
+        command = ["kubectl", "--kubeconfig", self.kubeconfig, *map(str, arguments)]
+        if objects is not None:
+            command += ["-f", "-"]
+            objects = yaml.safe_dump_all(objects)
+        done = subprocess.run(
+            command, input=objects, capture_output=True, text=True, timeout=60, check=False
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(map(str, arguments))}:\n{done.stderr}")
+        return done
+
+    def get(self, *arguments):
+        return json.loads(self.kubectl("get", *arguments, "-o", "json").stdout)
+
+    def helm(self, *arguments, values=""):
+        done = helm(
+            *arguments, "--kubeconfig", self.kubeconfig, "--namespace", NAMESPACE, values=values
+        )
+        if done.returncode != 0:
+            raise AssertionError(f"helm {' '.join(map(str, arguments))}:\n{done.stderr}")
+        return done.stdout
+
+    def everything(self):
+        """Every object that can be listed, but for those that come and go by themselves."""
+        kinds = self.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
+        kinds = sorted(kind for kind in kinds if kind.split(".")[0] not in ("events", "leases"))
+        listed = self.kubectl(
+            "get", ",".join(kinds), "-A", "--ignore-not-found", "-o", "name", "--show-kind"
+        ).stdout
+        return sorted(listed.split())
+
+    def _run(self, *command):
+        with open(self._log(command[0]), "w", encoding="utf-8") as log:
+            self._processes.append(subprocess.Popen([*map(str, command)], stdout=log, stderr=log))
+
+    def _log(self, program):
+        return self._folder / f"{program}.log"
+
+    @staticmethod
+    def _answers(url):
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with contextlib.suppress(OSError), opener.open(url, timeout=2) as answer:
+            return answer.status == 200
+        return False
+
+
+class Recorder:
+    """An admission webhook that allows everything and remembers what it was asked about."""
+
+    def __init__(self, folder):
+        self.seen = []
+        crt, key = certificate(folder, "webhook")
+        self.bundle = base64.b64encode(crt.read_bytes()).decode()
+        seen = self.seen
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                seen.append(
+                    (
+                        review["request"]["kind"]["kind"],
+                        review["request"]["object"]["metadata"]["name"],
+                    )
+                )
+                body = json.dumps(
+                    {
+                        "apiVersion": review["apiVersion"],
+                        "kind": review["kind"],
+                        "response": {"uid": review["request"]["uid"], "allowed": True},
+                    }
+                ).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(crt, key)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"https://127.0.0.1:{self._server.server_address[1]}"
+
+    def stop(self):
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def pod(name, limits=None, requests=None, init=None, resources=True):
+    """A pod whose second container has these resources; `init` are limits of an init container."""
+    plain = {"name": "plain", "image": "x"}
+    asking = {"name": "asking", "image": "x"}
+    if resources:
+        asking["resources"] = {
+            key: value for key, value in (("limits", limits), ("requests", requests)) if value
+        }
+    spec = {"containers": [plain, asking], "restartPolicy": "Never"}
+    if init:
+        spec["initContainers"] = [{"name": "first", "image": "x", "resources": {"limits": init}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def job(name, template):
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"template": {"spec": template["spec"]}},
+    }
+
+
+class Chart(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-chart-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.cluster = Cluster(cls.folder)
+        cls.addClassCleanup(cls.cluster.stop)
+        cls.cluster.start()
+        cls.cluster.kubectl("create", "namespace", NAMESPACE)
+
+    def install(self, values=""):
+        self.cluster.helm("install", RELEASE, CHART, values=values)
+        self.addCleanup(
+            helm,
+            "uninstall",
+            RELEASE,
+            "--ignore-not-found",
+            "--wait",
+            "--kubeconfig",
+            self.cluster.kubeconfig,
+            "--namespace",
+            NAMESPACE,
+        )
+
+    def test_the_server_accepts_every_object_before_anything_is_stored(self):
+        before = self.cluster.everything()
+        self.cluster.helm("install", RELEASE, CHART, "--dry-run=server")
+        self.assertEqual(self.cluster.everything(), before)
+
+    def test_the_server_knows_every_field(self):
+        for values in ("", EVERYTHING):
+            objects = [
+                item
+                for (kind, _), item in render(values).items()
+                if kind not in ("PodMonitor", "SecurityContextConstraints")
+            ]  # not the server's own kinds
+            for item in objects:
+                item["metadata"]["namespace"] = "default"
+            self.cluster.kubectl("create", "--dry-run=server", "--validate=strict", objects=objects)
+
+    def test_uninstall_leaves_what_was_there_before(self):
+        before = self.cluster.everything()
+        self.install()
+        self.assertGreater(len(self.cluster.everything()), len(before))
+        # What the operator writes goes with the rest.
+        self.act_as_operator()
+        self.cluster.helm("upgrade", RELEASE, CHART, values="dashboards: {enabled: false}")
+        self.cluster.helm("uninstall", RELEASE, "--wait")
+        self.assertEqual(self.cluster.everything(), before)
+
+    def act_as_operator(self):
+        """Writes what the operator writes, in the way it does, with no more rights than it has."""
+        hooks = self.cluster.get("mutatingwebhookconfiguration", CONFIGURATION)["webhooks"]
+        bundle = base64.b64encode((self.folder / "apiserver.crt").read_bytes()).decode()
+        patch = [
+            {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
+            for index in range(len(hooks))
+        ]
+        self.cluster.kubectl(
+            "patch",
+            "mutatingwebhookconfiguration",
+            CONFIGURATION,
+            "--as",
+            OPERATOR,
+            "--type=json",
+            "--patch",
+            json.dumps(patch),
+        )
+        self.cluster.kubectl(
+            "patch",
+            "secret",
+            "railhead-operator-ca",
+            "-n",
+            NAMESPACE,
+            "--as",
+            OPERATOR,
+            "--type=merge",
+            "--patch",
+            json.dumps({"data": {"ca.key": bundle}}),
+        )
+        return bundle
+
+    def assert_kept(self, bundle):
+        hooks = self.cluster.get("mutatingwebhookconfiguration", CONFIGURATION)["webhooks"]
+        self.assertEqual([hook["clientConfig"].get("caBundle") for hook in hooks], [bundle] * 2)
+        secret = self.cluster.get("secret", "railhead-operator-ca", "-n", NAMESPACE)
+        self.assertEqual(secret["data"], {"ca.key": bundle})
+
+    def test_upgrades_leave_the_operators_certificates_alone(self):
+        self.install()
+        bundle = self.act_as_operator()
+        for values in (
+            "",
+            "operator: {webhook: {timeoutSeconds: 7, excludedNamespaces: [monitoring]}}",
+            "dashboards: {enabled: false}",
+        ):
+            self.cluster.helm("upgrade", RELEASE, CHART, values=values)
+            self.assert_kept(bundle)
+        self.cluster.helm("upgrade", RELEASE, CHART, "--server-side=false", "--force-replace=false")
+        self.assert_kept(bundle)
+        self.cluster.helm("rollback", RELEASE, "2")
+        self.assert_kept(bundle)
+        hooks = self.cluster.get("mutatingwebhookconfiguration", CONFIGURATION)["webhooks"]
+        self.assertEqual(hooks[0]["timeoutSeconds"], 5)
+
+    def test_the_operator_may_do_what_it_must_and_no_more(self):
+        self.install()
+
+        def may(verb, what, space=NAMESPACE):
+            done = self.cluster.kubectl(
+                "auth", "can-i", verb, what, "-n", space, "--as", OPERATOR, check=False
+            )
+            self.assertIn(done.stdout.strip(), ("yes", "no"), done.stderr)
+            return done.stdout.strip() == "yes"
+
+        secret, hook = (
+            "secrets/railhead-operator-ca",
+            f"mutatingwebhookconfigurations/{CONFIGURATION}",
+        )
+        for verb in ("get", "patch"):
+            self.assertTrue(may(verb, secret))
+            self.assertTrue(may(verb, hook))
+            self.assertFalse(may(verb, secret, "default"))
+            self.assertFalse(may(verb, "secrets/another"))
+            self.assertFalse(may(verb, "mutatingwebhookconfigurations/another"))
+            self.assertFalse(may(verb, f"validatingwebhookconfigurations/{CONFIGURATION}"))
+        for verb in ("list", "watch", "create", "delete", "update", "deletecollection"):
+            self.assertFalse(may(verb, secret))
+            self.assertFalse(may(verb, hook))
+        for what in ("pods", "nodes", "jobs.batch", "configmaps", "serviceaccounts/token"):
+            self.assertFalse(may("get", what))
+            self.assertFalse(may("create", what))
+        agent = f"system:serviceaccount:{NAMESPACE}:railhead-device-plugin"
+        rights = self.cluster.kubectl(
+            "auth", "can-i", "--list", "--as", agent, "--no-headers"
+        ).stdout
+        self.assertNotIn("secrets", rights)
+        self.assertNotIn("pods", rights)
+
+    def test_only_what_asks_for_rdma_reaches_the_webhook(self):
+        recorder = Recorder(self.folder)
+        self.addCleanup(recorder.stop)
+        configuration = copy.deepcopy(render()["MutatingWebhookConfiguration", CONFIGURATION])
+        for hook in configuration["webhooks"]:
+            hook["clientConfig"] = {"url": recorder.url, "caBundle": recorder.bundle}
+            hook["failurePolicy"] = "Fail"
+        self.cluster.kubectl("create", objects=[configuration])
+        self.addCleanup(
+            self.cluster.kubectl, "delete", "mutatingwebhookconfiguration", CONFIGURATION
+        )
+
+        def asked(*objects):
+            recorder.seen.clear()
+            self.cluster.kubectl("create", "--dry-run=server", objects=objects)
+            return sorted(set(recorder.seen))
+
+        hca = {"rdma/hca": 1}
+        # The API server notices a new configuration a moment later.
+        wait_until(lambda: asked(pod("probe", limits=hca)), "the webhook")
+
+        self.assertEqual(asked(pod("limits", limits=hca)), [("Pod", "limits")])
+        self.assertEqual(asked(pod("both", limits=hca, requests=hca)), [("Pod", "both")])
+        self.assertEqual(asked(pod("init", init=hca)), [("Pod", "init")])
+        self.assertEqual(asked(pod("other", limits={"rdma/roce_gold": 2})), [("Pod", "other")])
+        self.assertEqual(asked(pod("mixed", limits={"cpu": 1, "rdma/hca": 8})), [("Pod", "mixed")])
+        for nothing in (
+            pod("none"),
+            pod("absent", resources=False),
+            pod("cpu", limits={"cpu": 1}),
+            pod("look-alike", limits={"example.com/rdma": 1}),
+            pod("prefix", limits={"rdma.example.com/hca": 1}),
+            pod("cpu-init", init={"memory": "1Mi"}),
+        ):
+            self.assertEqual(asked(nothing), [], nothing["metadata"]["name"])
+        self.assertEqual(asked(job("job", pod("x", limits=hca))), [("Job", "job")])
+        self.assertEqual(asked(job("job-init", pod("x", init=hca))), [("Job", "job-init")])
+        self.assertEqual(asked(job("job-none", pod("x", limits={"cpu": 1}))), [])
+        self.assertEqual(asked(job("job-absent", pod("x", resources=False))), [])
+        for space in ("kube-system", NAMESPACE):
+            self.assertEqual(
+                asked({**pod("system", limits=hca), "metadata": {"name": "x", "namespace": space}}),
+                [],
+            )
+
+        # Sixty-four containers, none of which asks: as costly as the condition gets.
+        big = pod("big")
+        big["spec"]["containers"] = [
+            {
+                "name": f"c{index}",
+                "image": "x",
+                "resources": {"limits": {f"example.com/r{k}": 1 for k in range(16)}},
+            }
+            for index in range(64)
+        ]
+        self.assertEqual(asked(big), [])
+
+        # Existing pods are left alone.
+        self.cluster.kubectl("create", objects=[pod("lives", limits=hca)])
+        self.addCleanup(self.cluster.kubectl, "delete", "pod", "lives", "--now")
+        recorder.seen.clear()
+        self.cluster.kubectl("label", "pod", "lives", "a=b")
+        self.assertEqual(recorder.seen, [])
+
+    def test_the_pods_fit_the_pod_security_standards_that_they_should(self):
+        objects = render()
+        for level in ("restricted", "privileged"):
+            self.cluster.kubectl(
+                "create",
+                objects=[
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Namespace",
+                        "metadata": {
+                            "name": level,
+                            "labels": {"pod-security.kubernetes.io/enforce": level},
+                        },
+                    }
+                ],
+            )
+            self.addCleanup(self.cluster.kubectl, "delete", "namespace", level, "--wait=false")
+        _, example = yaml.safe_load_all((ROOT / "manifests/examples/allreduce.yaml").read_text())
+
+        def admit(owner, level):
+            template = owner["spec"]["template"]
+            return self.cluster.kubectl(
+                "create",
+                "--dry-run=server",
+                check=False,
+                objects=[
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Pod",
+                        "spec": template["spec"],
+                        "metadata": {
+                            "name": "x",
+                            "namespace": level,
+                            "labels": template["metadata"]["labels"],
+                        },
+                    }
+                ],
+            )
+
+        operator = admit(objects["Deployment", "railhead-operator"], "restricted")
+        self.assertEqual(operator.returncode, 0, operator.stderr)
+        training = admit(example, "restricted")
+        self.assertEqual(training.returncode, 0, training.stderr)
+        agent = objects["DaemonSet", "railhead-device-plugin"]
+        self.assertEqual(admit(agent, "privileged").returncode, 0)
+        # Host paths and root are all that keeps the node agent out of the restricted level.
+        refusal = admit(agent, "restricted").stderr
+        self.assertRegex(refusal, r'violates PodSecurity "restricted:latest"')
+        reasons = [
+            reason
+            for reason in (
+                "hostPath",
+                "runAsNonRoot",
+                "runAsUser=0",
+                "privileged",
+                "host namespaces",
+                "capabilities",
+                "allowPrivilegeEscalation",
+                "seccompProfile",
+            )
+            if reason in refusal
+        ]
+        self.assertEqual(reasons, ["hostPath", "runAsNonRoot", "runAsUser=0"], refusal)
+
+    def test_the_example_is_accepted_whole(self):
+        self.cluster.kubectl(
+            "create",
+            "--dry-run=server",
+            "--validate=strict",
+            "-f",
+            ROOT / "manifests/examples/allreduce.yaml",
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the chart renders, and what it refuses, without a cluster."""
+
+import json
+import re
+import unittest
+
+import yaml
+
+from helm import CHART, NAMESPACE, ROOT, helm, render
+
+# Every optional part on, and most values changed.
+EVERYTHING = """
+imagePullSecrets: [registry]
+devicePlugin:
+  image: {registry: "registry.example:5000", repository: team/plugin, tag: v9, pullPolicy: Always}
+  tolerations: [{key: gpu, operator: Exists, effect: NoSchedule}]
+  nodeSelector: {example.com/rdma: "true"}
+  affinity: {nodeAffinity: {}}
+operator:
+  replicas: 1
+  runAsUser: 1234
+  environment: {NCCL_IB_TC: "106", NCCL_DEBUG: null}
+  rendezvousPort: 12345
+  webhook: {failurePolicy: Fail, timeoutSeconds: 3, excludedNamespaces: [monitoring]}
+metrics: {podMonitor: {enabled: true, interval: 5s, labels: {release: prometheus}}}
+dashboards: {namespace: grafana, annotations: {grafana_folder: Railhead}}
+openshift: {enabled: true}
+"""
+
+REFUSED = {
+    "an unknown value": ("foo=1", "'foo'"),
+    "an unknown value deep inside": ("operator.webhook.timeout=3", "/operator/webhook"),
+    "a misspelt toleration": ("devicePlugin.tolerations[0].oprator=Exists", "'oprator'"),
+    "a number in the environment": ("operator.environment.NCCL_IB_TC=106", "want string"),
+    "a name that is no variable": ("operator.environment.1X=a", "'1X'"),
+    "a rank for the whole cluster": ("operator.environment.RANK=0", "/operator/environment/RANK"),
+    "a word for a number": ("operator.replicas=two", "want integer"),
+    "no operator at all": ("operator.replicas=0", "minimum"),
+    "an operator that is root": ("operator.runAsUser=0", "minimum"),
+    "a port that is none": ("operator.rendezvousPort=65536", "maximum"),
+    "an unknown policy": ("operator.webhook.failurePolicy=ignore", "'Ignore', 'Fail'"),
+    "a timeout that the API server refuses": ("operator.webhook.timeoutSeconds=31", "maximum"),
+    "a tag with a blank": ("operator.image.tag=a b", "/operator/image/tag"),
+    "a word for a boolean": ("openshift.enabled=yes", "want boolean"),
+    "a boolean for a group": ("openshift=true", "want object"),
+    "memory that is no quantity": ("operator.resources.limits.memory=lots", "/limits/memory"),
+    "a namespace that is none": ("operator.webhook.excludedNamespaces={A}", "excludedNamespaces/0"),
+    "an interval without a unit": (
+        "metrics.podMonitor.interval=15",
+        "/metrics/podMonitor/interval",
+    ),
+}
+
+# All that the node agent may see of its host: path to (mount path, read-only).
+HOST_PATHS = {
+    "/sys": ("/host/sys", True),
+    "/dev/infiniband": ("/host/dev/infiniband", True),
+    "/var/lib/kubelet/device-plugins": ("/var/lib/kubelet/device-plugins", False),
+    "/var/lib/kubelet/pod-resources": ("/var/lib/kubelet/pod-resources", True),
+}
+
+
+class Values(unittest.TestCase):
+    """values.yaml and values.schema.json."""
+
+    def test_lint_passes(self):
+        for values in ("", EVERYTHING):
+            done = helm("lint", "--strict", CHART, values=values)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_bad_values_are_refused_by_name(self):
+        for why, (setting, word) in REFUSED.items():
+            with self.subTest(why):
+                done = helm("template", "railhead", CHART, "--set", setting)
+                self.assertNotEqual(done.returncode, 0, f"{setting} was accepted")
+                self.assertIn("values don't meet the specifications of the schema", done.stderr)
+                self.assertIn(word, done.stderr)
+
+    def test_schema_knows_and_explains_every_value(self):
+        schema = json.loads((CHART / "values.schema.json").read_text())
+        definitions = schema["$defs"]
+
+        def compare(values, rule, path):
+            rule = definitions[rule["$ref"].rsplit("/", 1)[1]] if "$ref" in rule else rule
+            self.assertTrue(rule.get("description"), f"{path} has no description")
+            if "properties" not in rule or "patternProperties" in rule:
+                return
+            self.assertIs(rule["additionalProperties"], False, f"{path} accepts unknown values")
+            for name, value in values.items():
+                self.assertIn(name, rule["properties"], f"the schema does not know {path}.{name}")
+                if isinstance(value, dict):
+                    compare(value, rule["properties"][name], f"{path}.{name}")
+
+        compare(yaml.safe_load((CHART / "values.yaml").read_text()), schema, "")
+
+    def test_values_reach_the_objects(self):
+        objects = render(EVERYTHING)
+        agent = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]["spec"]
+        self.assertEqual(agent["containers"][0]["image"], "registry.example:5000/team/plugin:v9")
+        self.assertEqual(agent["containers"][0]["imagePullPolicy"], "Always")
+        self.assertEqual(agent["imagePullSecrets"], [{"name": "registry"}])
+        self.assertEqual(
+            agent["tolerations"], [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]
+        )
+        self.assertEqual(
+            agent["nodeSelector"], {"kubernetes.io/os": "linux", "example.com/rdma": "true"}
+        )
+        operator = objects["Deployment", "railhead-operator"]["spec"]
+        self.assertEqual(operator["replicas"], 1)
+        self.assertNotIn(("PodDisruptionBudget", "railhead-operator"), objects)
+        self.assertEqual(operator["template"]["spec"]["securityContext"]["runAsUser"], 1234)
+        self.assertEqual(
+            objects["ConfigMap", "railhead-dashboards"]["metadata"]["namespace"], "grafana"
+        )
+        for webhook in objects["MutatingWebhookConfiguration", f"{NAMESPACE}-railhead-operator"][
+            "webhooks"
+        ]:
+            self.assertEqual((webhook["failurePolicy"], webhook["timeoutSeconds"]), ("Fail", 3))
+            self.assertEqual(
+                webhook["namespaceSelector"]["matchExpressions"][0]["values"],
+                ["kube-system", NAMESPACE, "monitoring"],
+            )
+        config = yaml.safe_load(objects["ConfigMap", "railhead-operator"]["data"]["operator.yaml"])
+        self.assertEqual(config["environment"], {"NCCL_CROSS_NIC": "0", "NCCL_IB_TC": "106"})
+        self.assertEqual(config["rendezvousPort"], 12345)
+
+    def test_a_changed_configuration_restarts_the_operator_and_nothing_else_does(self):
+        def pods(values, name):
+            return render(values)[name]["spec"]["template"]
+
+        changed = 'operator: {environment: {NCCL_IB_TC: "106"}}'
+        operator, agent = ("Deployment", "railhead-operator"), (
+            "DaemonSet",
+            "railhead-device-plugin",
+        )
+        self.assertNotEqual(pods("", operator), pods(changed, operator))
+        self.assertEqual(pods("", agent), pods(changed, agent))
+        self.assertEqual(pods("", operator), pods("dashboards: {enabled: false}", operator))
+
+    def test_optional_parts_are_absent_unless_asked_for(self):
+        kinds = {kind for kind, _ in render()}
+        self.assertNotIn("PodMonitor", kinds)
+        self.assertNotIn("SecurityContextConstraints", kinds)
+        self.assertNotIn(
+            ("ConfigMap", "railhead-dashboards"), render("dashboards: {enabled: false}")
+        )
+
+    def test_another_release_name_collides_with_nothing(self):
+        done = helm("template", "second", CHART, "--namespace", "other", values=EVERYTHING)
+        second = {
+            (item["kind"], item["metadata"]["name"])
+            for item in yaml.safe_load_all(done.stdout)
+            if item and "namespace" not in item["metadata"]
+        }
+        first = {
+            (kind, name)
+            for (kind, name), item in render(EVERYTHING).items()
+            if "namespace" not in item["metadata"]
+        }
+        self.assertTrue(first)
+        self.assertEqual(len(first), len(second))
+        self.assertFalse(first & second)
+
+
+class Privileges(unittest.TestCase):
+    """Whoever widens what the pods may do has to change this test too, and say why."""
+
+    def setUp(self):
+        self.variants = [render(), render(EVERYTHING)]
+
+    def pods(self):
+        for objects in self.variants:
+            for (kind, name), item in objects.items():
+                if kind in ("DaemonSet", "Deployment"):
+                    yield name, item["spec"]["template"]["spec"]
+
+    def test_no_pod_shares_the_host_and_no_container_has_privileges(self):
+        seen = set()
+        for name, pod in self.pods():
+            seen.add(name)
+            for field in (
+                "hostNetwork",
+                "hostPID",
+                "hostIPC",
+                "hostUsers",
+                "shareProcessNamespace",
+            ):
+                self.assertNotIn(field, pod, name)
+            self.assertEqual(
+                pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"}, name
+            )
+            self.assertNotIn("initContainers", pod, name)
+            for container in pod["containers"]:
+                security = container["securityContext"]
+                self.assertIs(security["privileged"], False, name)
+                self.assertIs(security["allowPrivilegeEscalation"], False, name)
+                self.assertIs(security["readOnlyRootFilesystem"], True, name)
+                self.assertEqual(security["capabilities"], {"drop": ["ALL"]}, name)
+                self.assertNotIn("volumeDevices", container, name)
+                self.assertIn("limits", container["resources"], name)
+        self.assertEqual(seen, {"railhead-device-plugin", "railhead-operator"})
+
+    def test_the_node_agent_sees_four_folders_of_its_host(self):
+        for objects in self.variants:
+            pod = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]["spec"]
+            mounts = {mount["name"]: mount for mount in pod["containers"][0]["volumeMounts"]}
+            self.assertEqual(len(mounts), len(pod["volumes"]))
+            seen = {}
+            for volume in pod["volumes"]:
+                self.assertEqual(set(volume), {"name", "hostPath"})
+                mount = mounts[volume["name"]]
+                self.assertNotIn("mountPropagation", mount)
+                seen[volume["hostPath"]["path"]] = (
+                    mount["mountPath"],
+                    mount.get("readOnly", False),
+                )
+            self.assertEqual(seen, HOST_PATHS)
+
+    def test_the_node_agent_has_no_token(self):
+        for objects in self.variants:
+            agent = objects["DaemonSet", "railhead-device-plugin"]["spec"]
+            self.assertIs(agent["template"]["spec"]["automountServiceAccountToken"], False)
+            self.assertNotIn("maxSurge", agent["updateStrategy"]["rollingUpdate"])
+            account = objects["ServiceAccount", agent["template"]["spec"]["serviceAccountName"]]
+            self.assertIs(account["automountServiceAccountToken"], False)
+
+    def test_the_operator_is_never_root_and_sees_no_host_path(self):
+        for objects in self.variants:
+            pod = objects["Deployment", "railhead-operator"]["spec"]["template"]["spec"]
+            self.assertIs(pod["securityContext"]["runAsNonRoot"], True)
+            for volume in pod["volumes"]:
+                self.assertEqual(set(volume), {"name", "configMap"})
+        self.assertNotIn(
+            "runAsUser",
+            render()["Deployment", "railhead-operator"]["spec"]["template"]["spec"][
+                "securityContext"
+            ],
+        )
+
+    def test_the_roles_name_two_objects(self):
+        for objects in self.variants:
+            rules = [
+                rule
+                for (kind, _), item in objects.items()
+                if kind in ("Role", "ClusterRole")
+                for rule in item["rules"]
+            ]
+            self.assertEqual(
+                [(rule["resources"], rule["resourceNames"]) for rule in rules],
+                [
+                    (["mutatingwebhookconfigurations"], [f"{NAMESPACE}-railhead-operator"]),
+                    (["secrets"], ["railhead-operator-ca"]),
+                ],
+            )
+            for rule in rules:
+                self.assertEqual(set(rule["verbs"]), {"get", "patch"})
+            subjects = [
+                subject
+                for (kind, _), item in objects.items()
+                if kind.endswith("RoleBinding") or kind.endswith("Binding")
+                for subject in item["subjects"]
+            ]
+            self.assertEqual({subject["name"] for subject in subjects}, {"railhead-operator"})
+
+    def test_the_security_context_constraints_allow_host_paths_and_nothing_else(self):
+        constraints = [
+            item
+            for (kind, _), item in render(EVERYTHING).items()
+            if kind == "SecurityContextConstraints"
+        ]
+        self.assertEqual(len(constraints), 1)
+        rule = constraints[0]
+        allowed = {name for name, value in rule.items() if name.startswith("allow") and value}
+        self.assertEqual(allowed, {"allowHostDirVolumePlugin"})
+        self.assertEqual(rule["volumes"], ["hostPath"])
+        self.assertEqual(rule["requiredDropCapabilities"], ["ALL"])
+        self.assertEqual(
+            rule["users"], [f"system:serviceaccount:{NAMESPACE}:railhead-device-plugin"]
+        )
+        self.assertNotIn("groups", rule)
+
+
+class Webhook(unittest.TestCase):
+    """The MutatingWebhookConfiguration."""
+
+    def test_it_never_stands_in_the_way(self):
+        webhooks = render()["MutatingWebhookConfiguration", f"{NAMESPACE}-railhead-operator"][
+            "webhooks"
+        ]
+        self.assertEqual(
+            [hook["name"] for hook in webhooks], ["pods.railhead.io", "jobs.railhead.io"]
+        )
+        for hook in webhooks:
+            self.assertEqual(hook["failurePolicy"], "Ignore")
+            self.assertEqual(hook["sideEffects"], "None")
+            self.assertEqual(hook["rules"][0]["operations"], ["CREATE"])
+            self.assertLessEqual(
+                {"kube-system", NAMESPACE},
+                set(hook["namespaceSelector"]["matchExpressions"][0]["values"]),
+            )
+            self.assertEqual(len(hook["matchConditions"]), 1)
+            # The operator owns the bundle; a value here would wipe it at every upgrade.
+            self.assertNotIn("caBundle", hook["clientConfig"])
+
+    def test_the_operator_is_told_its_own_names(self):
+        objects = render()
+        container = objects["Deployment", "railhead-operator"]["spec"]["template"]["spec"][
+            "containers"
+        ][0]
+        flags = dict(flag.split("=", 1) for flag in container["args"])
+        self.assertEqual(
+            set(flags), {"--config", "--service", "--ca-secret", "--webhook-configuration"}
+        )
+        self.assertIn(("Service", flags["--service"]), objects)
+        self.assertIn(("Secret", flags["--ca-secret"]), objects)
+        self.assertIn(("MutatingWebhookConfiguration", flags["--webhook-configuration"]), objects)
+        config = objects["ConfigMap", "railhead-operator"]["data"]
+        self.assertEqual([f"/etc/railhead/{name}" for name in config], [flags["--config"]])
+        self.assertEqual(container["volumeMounts"][0]["mountPath"], "/etc/railhead")
+
+    def test_its_service_is_there_and_finds_the_operator(self):
+        objects = render()
+        for hook in objects["MutatingWebhookConfiguration", f"{NAMESPACE}-railhead-operator"][
+            "webhooks"
+        ]:
+            target = hook["clientConfig"]["service"]
+            service = objects["Service", target["name"]]
+            self.assertEqual(service["metadata"]["namespace"], target["namespace"])
+            self.assertEqual(service["spec"]["ports"][0]["port"], target["port"])
+            pod = objects["Deployment", "railhead-operator"]["spec"]["template"]
+            self.assertLessEqual(
+                service["spec"]["selector"].items(), pod["metadata"]["labels"].items()
+            )
+            ports = {
+                port["name"]: port["containerPort"]
+                for port in pod["spec"]["containers"][0]["ports"]
+            }
+            self.assertEqual(ports[service["spec"]["ports"][0]["targetPort"]], 9443)
+            agent = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]
+            self.assertFalse(
+                service["spec"]["selector"].items() <= agent["metadata"]["labels"].items()
+            )
+
+
+class Dashboard(unittest.TestCase):
+    """What can be said of the dashboard without a Prometheus."""
+
+    # The names and labels that the runtime promises.
+    METRICS = {
+        "railhead_rail_transmit_bytes_total",
+        "railhead_rail_receive_bytes_total",
+        "railhead_rail_state",
+        "railhead_collective_bytes_total",
+        "railhead_collective_operations_total",
+        "railhead_collective_duration_seconds_bucket",
+        "railhead_collective_duration_seconds_sum",
+        "railhead_degraded",
+    }
+
+    def setUp(self):
+        data = render()["ConfigMap", "railhead-dashboards"]
+        self.assertEqual(data["metadata"]["labels"]["grafana_dashboard"], "1")
+        self.dashboard = json.loads(data["data"]["railhead.json"])
+        self.panels = [panel for panel in self.dashboard["panels"] if panel["type"] != "row"]
+
+    def test_every_panel_says_what_it_shows(self):
+        self.assertTrue(self.panels)
+        for panel in self.panels:
+            with self.subTest(panel["title"]):
+                self.assertTrue(panel["title"])
+                self.assertGreater(len(panel["description"]), 20)
+                self.assertTrue(panel["fieldConfig"]["defaults"]["unit"])
+                self.assertEqual(panel["datasource"]["uid"], "${datasource}")
+                self.assertTrue(panel["targets"])
+        titles = [panel["title"] for panel in self.panels]
+        self.assertEqual(len(titles), len(set(titles)))
+        numbers = [panel["id"] for panel in self.dashboard["panels"]]
+        self.assertEqual(len(numbers), len(set(numbers)))
+
+    def test_panels_do_not_overlap(self):
+        cells = set()
+        for panel in self.dashboard["panels"]:
+            place = panel["gridPos"]
+            self.assertLessEqual(place["x"] + place["w"], 24)
+            mine = {
+                (x, y)
+                for x in range(place["x"], place["x"] + place["w"])
+                for y in range(place["y"], place["y"] + place["h"])
+            }
+            self.assertFalse(cells & mine, panel["title"])
+            cells |= mine
+
+    def test_queries_use_known_metrics_and_all_filters(self):
+        used = set()
+        for panel in self.panels:
+            for target in panel["targets"]:
+                query = target["expr"]
+                with self.subTest(panel["title"]):
+                    used |= set(re.findall(r"railhead_\w+", query))
+                    self.assertIn('job=~"$job", rank=~"$rank"', query)
+                    for selector in re.findall(r"{([^}]*)}", query):
+                        self.assertIn('job=~"$job"', selector)
+                    for function in re.findall(r"rate\([^)]*\)", query):
+                        self.assertIn("[$__rate_interval]", function)
+        self.assertEqual(used, self.METRICS)
+
+
+class Example(unittest.TestCase):
+    """manifests/examples/allreduce.yaml goes with the chart."""
+
+    def test_it_uses_what_the_chart_installs(self):
+        text = (ROOT / "manifests" / "examples" / "allreduce.yaml").read_text()
+        service, job = yaml.safe_load_all(text)
+        pod = job["spec"]["template"]
+        self.assertEqual(service["spec"]["clusterIP"], "None")
+        self.assertEqual(service["metadata"]["name"], pod["spec"]["subdomain"])
+        self.assertLessEqual(service["spec"]["selector"].items(), pod["metadata"]["labels"].items())
+        self.assertEqual(job["spec"]["completions"], job["spec"]["parallelism"])
+        version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
+        self.assertEqual(
+            pod["spec"]["containers"][0]["image"], f"docker.io/railhead/runtime:{version}"
+        )
+
+    def test_one_version_everywhere(self):
+        chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+        project = re.search(
+            r"project\(railhead VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()
+        )
+        self.assertEqual({chart["version"], chart["appVersion"]}, {project.group(1)})
+
+
+if __name__ == "__main__":
+    unittest.main()

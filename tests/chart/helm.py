@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs helm on this repository's chart."""
+
+import pathlib
+import subprocess
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHART = ROOT / "charts" / "railhead"
+RELEASE = "railhead"
+NAMESPACE = "railhead-system"
+
+
+def helm(*arguments, values="", environment=None):
+    """Runs helm with a text of values; returns the process whatever its exit status."""
+    command = ["helm", *map(str, arguments)]
+    if values:
+        command += ["--values", "-"]
+    return subprocess.run(
+        command,
+        input=values,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment,
+    )
+
+
+def render(values="", *arguments):
+    """The objects that the chart renders, by (kind, name)."""
+    done = helm("template", RELEASE, CHART, "--namespace", NAMESPACE, *arguments, values=values)
+    if done.returncode != 0:
+        raise AssertionError(f"helm template failed:\n{done.stderr}")
+    objects = [item for item in yaml.safe_load_all(done.stdout) if item]
+    named = {(item["kind"], item["metadata"]["name"]): item for item in objects}
+    if len(named) != len(objects):
+        raise AssertionError("the chart renders one name twice")
+    return named

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make e2e: the main job and what may go wrong with it, on one real cluster.
+
+usage: run.py [SCENE...]     all scenes by default; KEEP=1 leaves the cluster up
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+from main_job import measure, parse_log, report
+from stage import NAMESPACE, ROOT, Stage
+from railbed.console import Console, Failure, wait_for
+
+FOLDER = ROOT / "out" / "e2e"
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+# -- changes to the example ---------------------------------------------------------------------
+
+def job_of(documents):
+    return next(d for d in documents if d["kind"] == "Job")
+
+
+def container_of(documents):
+    return job_of(documents)["spec"]["template"]["spec"]["containers"][0]
+
+
+def as_shell(documents, before):
+    """Runs the example's command after a line of shell; the pod may then write to /dev."""
+    container = container_of(documents)
+    container["command"] = ["/bin/sh", "-c", f'{before}\nexec "$@"', "sh"] + container["command"]
+    # As root: only root may take a device node away from its own container.
+    job_of(documents)["spec"]["template"]["spec"]["securityContext"] = {}
+    container["securityContext"] = {}
+    return documents
+
+
+def without_rdma_on_rank_1(documents):
+    return as_shell(documents, 'if [ "$RANK" = 1 ]; then rm -f /dev/infiniband/uverbs*; fi')
+
+
+def with_sizes(documents, begin, end, *more):
+    container_of(documents)["command"] = ["railhead-perf", "all_reduce", "-b", begin, "-e", end,
+                                          "-f", "4", "--check", *more]
+    return documents
+
+
+def with_env(documents, **values):
+    container_of(documents).setdefault("env", []).extend(
+        {"name": name, "value": value} for name, value in values.items())
+    return documents
+
+
+# -- scenes -------------------------------------------------------------------------------------
+
+def main_job(stage):
+    """The example as it is: verified on every rank, over verbs, even rails, line rate."""
+    result = measure(stage)
+    report(stage.console, result)
+    result.check()
+
+
+def user_values_win(stage):
+    """What the user set stays; the rest is injected, once, into the container that asks."""
+    documents = with_sizes(stage.example("mine"), "8", "8")
+    with_env(documents, MASTER_PORT="31234", NCCL_DEBUG="INFO")
+    stage.submit(documents)
+    expect(stage.wait_for_job("mine") == "Complete", "the job did not complete")
+    for rank, pod in enumerate(stage.pods("mine")):
+        env = [e for e in pod["spec"]["containers"][0]["env"]]
+        names = [e["name"] for e in env]
+        expect(len(names) == len(set(names)), f"a name twice in {names}")
+        values = {e["name"]: e.get("value") for e in env}
+        for name, value in (("RANK", str(rank)), ("WORLD_SIZE", "2"), ("MASTER_ADDR", "mine-0.mine"),
+                            ("MASTER_PORT", "31234"), ("NCCL_DEBUG", "INFO"),
+                            ("RAILHEAD_JOB", "mine")):
+            expect(values.get(name) == value, f"rank {rank}: {name} is {values.get(name)}, not {value}")
+        kept = pod["metadata"]["annotations"]["railhead.io/kept-environment"].split(",")
+        expect(sorted(kept) == ["MASTER_PORT", "NCCL_DEBUG"], f"kept-environment says {kept}")
+    # A pod that asks for no rdma/* is none of our business.
+    stage.cluster.kubectl("run", "plain", "--image=docker.io/railhead/runtime:0.1.0",
+                          "--restart=Never", "--command", "--", "/bin/true")
+    plain = stage.cluster.get("pod", "plain")
+    expect("env" not in plain["spec"]["containers"][0], "a pod without rdma/* got an environment")
+    stage.cluster.kubectl("delete", "pod", "plain", "--wait=false")
+
+
+def lost_device_falls_back_loudly(stage):
+    """One rank without its device: all finish over TCP, and everybody says why."""
+    stage.submit(with_sizes(without_rdma_on_rank_1(stage.example("lost")), "8", "512K"))
+    expect(stage.wait_for_job("lost") == "Complete", "the job did not complete over TCP")
+    for rank, pod in enumerate(stage.pods("lost")):
+        text = stage.logs(pod)
+        expect(re.search(r"rank 1\b.*uverbs", text), f"rank {rank} does not say what rank 1 lacks")
+    parsed = parse_log(stage.logs(stage.pods("lost")[0]))
+    expect(parsed.transport == "tcp", f"transport is {parsed.transport}")
+    expect(parsed.rows and all(row.wrong == 0 for row in parsed.rows), "wrong results")
+    degraded = stage.query('max_over_time(railhead_degraded{job="lost"}[10m])')
+    ranks = {labels["rank"]: (labels["reason"], value) for labels, value in degraded if value == 1}
+    expect(sorted(ranks) == ["0", "1"], f"railhead_degraded is 1 on ranks {sorted(ranks)}")
+    expect(all("rank 1" in reason for reason, _ in ranks.values()), f"reasons: {ranks}")
+
+
+def required_rdma_fails_fast(stage):
+    """The same with RAILHEAD_REQUIRE_RDMA=1: every rank fails within 10 s, naming rank and cause."""
+    documents = without_rdma_on_rank_1(stage.example("strict"))
+    with_env(documents, RAILHEAD_REQUIRE_RDMA="1")
+    stage.submit(documents)
+    expect(stage.wait_for_job("strict") == "Failed", "the job did not fail")
+    # backoffLimit 0 deletes nothing: both pods are there with their exit codes.
+    begins, ends = [], []
+    for rank, pod in enumerate(stage.pods("strict")):
+        text = stage.logs(pod)
+        expect(re.search(r"rank 1\b.*uverbs", text), f"rank {rank} does not name rank 1 and the cause")
+        state = pod["status"]["containerStatuses"][0]["state"].get("terminated")
+        expect(state and state["exitCode"] != 0, f"rank {rank} did not fail")
+        begins.append(_time(state["startedAt"]))
+        ends.append(_time(state["finishedAt"]))
+    # From when the last rank was there; timestamps are whole seconds.
+    expect(max(ends) - max(begins) <= 11, f"it took {max(ends) - max(begins)} s until all had failed")
+
+
+def _time(text):
+    return time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def restarts_do_not_disturb(stage):
+    """Device plugin deleted, then the kubelet restarted, under a running job."""
+    stage.submit(with_sizes(stage.example("steady"), "2M", "2M", "-n", "60"))
+
+    def running():
+        pods = stage.pods("steady")
+        return len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods)
+
+    wait_for("the job runs", running, 120)
+    stage.cluster.kubectl("-n", NAMESPACE, "delete", "pod", "-l",
+                          "app.kubernetes.io/component=device-plugin", "--wait=false")
+    wait_for("rdma/hca went away with the plugin, or the new one was quicker",
+             lambda: _plugin_pods_ready(stage), 90)
+    back = stage.wait_for_hcas(60)
+    stage.console.line(f"    rdma/hca after the plugin's deletion: {back:.1f} s after its pods were ready")
+    for node in (1, 2):
+        stage.cluster.on_node(node, "pkill -x kubelet")
+    time.sleep(2)  # the kubelet comes back after one
+    wait_for("the kubelets are back", lambda: all(
+        stage.cluster.on_node(n, "pgrep -x kubelet", check=False)[0] == 0 for n in (1, 2)), 60)
+    back = stage.wait_for_hcas(60)
+    stage.console.line(f"    rdma/hca after a kubelet restart: {back:.1f} s")
+    expect(stage.wait_for_job("steady") == "Complete", "the running job was disturbed")
+    pods = stage.pods("steady")
+    expect(all(p["status"]["containerStatuses"][0]["restartCount"] == 0 for p in pods),
+           "a container was restarted")
+    expect(parse_log(stage.logs(pods[0])).transport == "verbs", "the job left verbs")
+    # And both really offer devices to new pods.
+    stage.submit(with_sizes(stage.example("after"), "8", "8"))
+    expect(stage.wait_for_job("after") == "Complete", "a new job does not run after the restarts")
+
+
+def _plugin_pods_ready(stage):
+    pods = stage.cluster.get("pods", "-n", NAMESPACE, "-l",
+                             "app.kubernetes.io/component=device-plugin")["items"]
+    return len(pods) == stage.cluster.nodes and all(
+        "deletionTimestamp" not in p["metadata"] and any(
+            c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", []))
+        for p in pods)
+
+
+def too_many_hcas_stay_pending(stage):
+    """More HCAs than any node has: Pending, with the scheduler's own reason."""
+    documents = stage.example("greedy")
+    limits = container_of(documents)["resources"]["limits"]
+    limits["rdma/hca"] = stage.cluster.rails + 1
+    stage.submit(documents)
+
+    def reason():
+        for pod in stage.pods("greedy"):
+            for condition in pod["status"].get("conditions", []):
+                if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                    return condition["message"]
+        return None
+
+    message = wait_for("the scheduler gives its reason", reason, 30)
+    stage.console.line(f"    {message}")
+    expect("Insufficient rdma/hca" in message, f"the reason is: {message}")
+    expect(all(p["status"]["phase"] == "Pending" for p in stage.pods("greedy")), "not Pending")
+
+
+def chart_refuses_unknown_values(stage):
+    """A typing error in a value is told, not ignored."""
+    answer = stage.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace",
+                                NAMESPACE, "--set", "operator.replica=3", check=False)
+    expect(answer.returncode != 0 and "replica" in answer.stderr, f"helm said: {answer.stderr}")
+
+
+def upgrade_keeps_the_webhook(stage):
+    """helm upgrade leaves the certificates alone: the next pod is still injected."""
+    stage.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE,
+                       "--set", "operator.environment.NCCL_DEBUG=TRACE", "--wait", "--timeout", "180s")
+    stage.wait_for_hcas(120)
+    stage.submit(with_sizes(stage.example("upgraded"), "8", "8"))
+    expect(stage.wait_for_job("upgraded") == "Complete", "the job did not complete")
+    env = {e["name"]: e.get("value") for e in stage.pods("upgraded")[0]["spec"]["containers"][0]["env"]}
+    expect(env.get("NCCL_DEBUG") == "TRACE", f"NCCL_DEBUG is {env.get('NCCL_DEBUG')}")
+
+
+def uninstall_leaves_nothing(stage):
+    """Everything that came with the chart goes with it, in the cluster and on the nodes."""
+    for kind in ("jobs", "services", "pods"):
+        stage.cluster.kubectl("delete", kind, "--all", "--field-selector",
+                              "metadata.name!=kubernetes", "--wait=true", seconds=180)
+    stage.cluster.helm("uninstall", "railhead", "--namespace", NAMESPACE, "--wait")
+
+    def gone():
+        return stage.objects() <= stage.objects_before and (
+            [stage.traces_on_node(n) for n in (1, 2)] == stage.traces_before)
+
+    try:
+        wait_for("all is as before", gone, 90, interval=2)
+    except Failure:
+        left = sorted(stage.objects() - stage.objects_before)
+        files = [stage.traces_on_node(n) for n in (1, 2)]
+        raise Failure(f"left behind: {left}; files on the nodes: {files}, "
+                      f"before: {stage.traces_before}") from None
+
+
+def interrupted_demo_leaves_nothing(_stage):
+    """Ctrl-C in the middle of the demo: no process, namespace or mount remains."""
+    def traces():
+        mounts = pathlib.Path("/proc/mounts").read_text("ascii")
+        processes = subprocess.run(["ps", "-eo", "args"], text=True, capture_output=True,
+                                   check=True).stdout.splitlines()
+        ours = [p for p in processes if re.search(r"qemu-system|kube-apiserver|out/demo|^etcd ", p)]
+        names = subprocess.run(["ip", "netns", "list"], text=True, capture_output=True,
+                               check=True).stdout
+        return mounts, sorted(ours), names
+
+    before = traces()
+    demo = subprocess.Popen([sys.executable, ROOT / "tests" / "e2e" / "demo.py"], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    seen = []
+    for line in demo.stdout:
+        seen.append(line)
+        if "waiting for the nodes" in line:
+            demo.send_signal(signal.SIGINT)
+    expect(demo.wait(60) == 1, "an interrupted demo does not exit with 1")
+    expect(any("interrupted" in line for line in seen), f"it does not say so: {seen[-3:]}")
+    after = traces()
+    expect(after == before, f"left behind: {after}")
+
+
+ON_THE_CLUSTER = (main_job, user_values_win, lost_device_falls_back_loudly, required_rdma_fails_fast,
+                  restarts_do_not_disturb, too_many_hcas_stay_pending, chart_refuses_unknown_values,
+                  upgrade_keeps_the_webhook, uninstall_leaves_nothing)
+WITHOUT = (interrupted_demo_leaves_nothing,)
+
+
+def traces_on_node(stage, node):
+    """What our agent could leave on a node."""
+    return stage.cluster.on_node(
+        node, "ls -A /var/lib/kubelet/device-plugins /var/run/cdi /etc/cdi /run/railhead "
+        "/var/lib/railhead 2>/dev/null; true")[1]
+
+
+def play(console, stage, scene):
+    console.line(f"=== {scene.__name__}: {scene.__doc__}")
+    try:
+        with console.step(scene.__name__):
+            scene(stage)
+        return True
+    except Failure as failure:
+        console.failed(failure)
+    except Exception:  # a scene that breaks is a failed scene; the others still play
+        console.plain(traceback.format_exc())
+    return False
+
+
+def main():
+    console = Console()
+    chosen = sys.argv[1:]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    results = {}
+    on_cluster = [s for s in ON_THE_CLUSTER if not chosen or s.__name__ in chosen]
+    stage = Stage(console, FOLDER)
+    if on_cluster:
+        try:
+            stage.up()
+            # The namespace is the administrator's: helm does not remove what --create-namespace made.
+            stage.cluster.kubectl("create", "namespace", NAMESPACE)
+            wait_for("the namespace is furnished", lambda: stage.cluster.kubectl(
+                "-n", NAMESPACE, "get", "configmap/kube-root-ca.crt", "serviceaccount/default",
+                check=False).returncode == 0, 30)
+            stage.objects_before = stage.objects()
+            stage.traces_on_node = lambda node: traces_on_node(stage, node)
+            stage.traces_before = [stage.traces_on_node(n) for n in (1, 2)]
+            stage.install()
+            for scene in on_cluster:
+                results[scene.__name__] = play(console, stage, scene)
+        except Failure as failure:
+            console.failed(failure)
+            results["the stage"] = False
+        finally:
+            if os.environ.get("KEEP") != "1":
+                stage.down()
+    for scene in WITHOUT:
+        if not chosen or scene.__name__ in chosen:
+            results[scene.__name__] = play(console, None, scene)
+    for name, passed in results.items():
+        console.plain(f"{'passed' if passed else 'FAILED'}  {name}")
+    failed = sum(not passed for passed in results.values())
+    console.plain(f"{len(results) - failed} passed, {failed} failed")
+    return 1 if failed or not results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
