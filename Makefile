@@ -2,8 +2,14 @@
 # What people type. Everything real is in CMake, tests/ and tools/.
 PYTHON := /usr/bin/python3
 export PYTHONDONTWRITEBYTECODE := 1
+# Everything slow that does not depend on the checkout is kept here; a clean clone starts warm.
+export RAILHEAD_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/railhead
+# ccache sees paths relative to the checkout, so that clones in other folders share its results.
+export CCACHE_DIR ?= $(RAILHEAD_CACHE)/ccache
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
 
-.PHONY: help demo demo-down build test unit e2e lint format needs clean
+.PHONY: help demo demo-down build test unit chart e2e lint format needs clean
 
 help:            ## this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -18,13 +24,17 @@ build: needs     ## the programs, in build/release
 	@cmake --preset release
 	@cmake --build --preset release
 
-test: needs lint unit e2e  ## everything that must pass: what CI runs
+test: lint unit chart e2e  ## everything that must pass: what CI runs
 
 lint: needs      ## formatting, clang-tidy, shellcheck, the chart
 	@tools/lint.sh
 
 unit: build      ## unit tests, as users run them and under the sanitizers
 	@tools/unit.sh
+
+chart: needs     ## the chart: lint, refusals, rights, and a real API server
+	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/chart/run.sh
+	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/chart/apiserver.sh
 
 e2e: needs       ## the main job and what may go wrong with it, on the testbed
 	@$(PYTHON) tests/e2e/run.py

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Asks a Prometheus every query of a Grafana dashboard, and fails where one returns nothing.
 
+    dashboard_queries.py http://127.0.0.1:9090        the chart's dashboard, over the last 10 minutes
+
 Grafana's variables are replaced as Grafana replaces them when everything is selected: $job, $rank
 and every other template variable by ".*", $__rate_interval by --rate-interval. A query counts as
 answered when it has at least one number (not NaN) somewhere in the range, or at the one time that
@@ -14,6 +16,7 @@ Prometheus cannot be asked.
 import argparse
 import json
 import math
+import pathlib
 import re
 import sys
 import time
@@ -21,6 +24,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+DASHBOARD = pathlib.Path(__file__).resolve().parents[2] / "charts/railhead/dashboards/railhead.json"
 # How far back an instant query looks for the last sample, in seconds: Prometheus's default.
 LOOKBACK = 300
 LABEL_VALUES = re.compile(r"label_values\((.+),\s*([A-Za-z_][A-Za-z0-9_]*)\)")
@@ -128,10 +132,12 @@ def checks_of(dashboard, arguments):
 
 def parse(argv):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("dashboard", help="the dashboard's JSON file")
     parser.add_argument("prometheus", help="for example http://127.0.0.1:9090")
     parser.add_argument(
-        "--start", type=float, help="start of the range, Unix seconds (default: --end)"
+        "--dashboard", default=DASHBOARD, help="the dashboard's JSON file (default: the chart's)"
+    )
+    parser.add_argument(
+        "--start", type=float, help="start of the range, Unix seconds (default: 600 before --end)"
     )
     parser.add_argument(
         "--end", type=float, default=time.time(), help="Unix seconds (default: now)"
@@ -145,7 +151,7 @@ def parse(argv):
     )
     arguments = parser.parse_args(argv)
     if arguments.start is None:
-        arguments.start = arguments.end
+        arguments.start = arguments.end - 600
     if arguments.start > arguments.end or arguments.step <= 0:
         parser.error("--start must not be after --end, and --step must be positive")
     return arguments

@@ -12,7 +12,7 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "testbed"))
 
-from railbed.cluster import Cluster, Parts, check_machine, reader_role  # noqa: E402
+from railbed.cluster import Cluster, Parts, check_machine  # noqa: E402
 from railbed.console import Failure, wait_for  # noqa: E402
 from railbed.process import run  # noqa: E402
 
@@ -97,35 +97,35 @@ class Stage:
         return time.monotonic() - begin
 
     def _start_prometheus(self):
-        """Debian's Prometheus, with the scrape configuration that the chart's README gives."""
+        """A real Prometheus. Debian's is built without Kubernetes discovery, so it reads the pods from
+        a file, which scrape_pods() keeps true by the same annotations."""
         folder = self.cluster.folder
-        self.cluster.apply(json.dumps(reader_role("testbed-prometheus", "testbed-prometheus", [
-            {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]}])))
-        kubeconfig = self.cluster.pki.kubeconfig("prometheus", self.cluster.server,
-                                                 "testbed-prometheus")
-        label = "__meta_kubernetes_pod_annotation_prometheus_io"
+        self.scrape_pods([])
         (folder / "prometheus.yml").write_text(json.dumps({
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
             "scrape_configs": [{
                 # honor_labels: our series say themselves which job and rank they are of.
                 "job_name": "pods", "honor_labels": True,
-                "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": str(kubeconfig)}],
-                "relabel_configs": [
-                    {"source_labels": [f"{label}_scrape"], "action": "keep", "regex": "true"},
-                    {"source_labels": ["__meta_kubernetes_pod_phase"], "action": "keep",
-                     "regex": "Running"},
-                    {"source_labels": ["__meta_kubernetes_pod_ip", f"{label}_port"],
-                     "regex": "(.+);(.+)", "replacement": "$1:$2", "target_label": "__address__"},
-                    {"source_labels": [f"{label}_path"], "regex": "(.+)",
-                     "target_label": "__metrics_path__"},
-                    {"source_labels": ["__meta_kubernetes_namespace"],
-                     "target_label": "namespace"},
-                    {"source_labels": ["__meta_kubernetes_pod_name"], "target_label": "pod"},
-                    {"source_labels": ["__meta_kubernetes_pod_node_name"],
-                     "target_label": "node"}]}]}))
+                "file_sd_configs": [{"files": [str(folder / "targets.json")],
+                                     "refresh_interval": "1s"}]}]}))
         self.cluster.start("prometheus", [
             "prometheus", f"--config.file={folder}/prometheus.yml",
             f"--storage.tsdb.path={folder}/prometheus", "--web.listen-address=127.0.0.1:9090"])
+
+    def scrape_pods(self, pods):
+        """Makes Prometheus scrape the running ones of `pods`, as their annotations say."""
+        targets = []
+        for pod in pods:
+            notes = pod["metadata"].get("annotations", {})
+            if notes.get("prometheus.io/scrape") == "true" and pod["status"]["phase"] == "Running":
+                targets.append({
+                    "targets": [f"{pod['status']['podIP']}:{notes['prometheus.io/port']}"],
+                    "labels": {"__metrics_path__": notes["prometheus.io/path"],
+                               "namespace": pod["metadata"]["namespace"],
+                               "pod": pod["metadata"]["name"], "node": pod["spec"]["nodeName"]}})
+        path = self.cluster.folder / "targets.json"
+        path.with_suffix(".new").write_text(json.dumps(targets))
+        path.with_suffix(".new").rename(path)
 
     # -- measuring ----------------------------------------------------------------------------
 
@@ -183,7 +183,7 @@ class Stage:
         """Until the Job is over; returns its condition, 'Complete' or 'Failed'."""
         def over():
             self.cluster.check()
-            self.console.note(self._progress(job))
+            self.console.note(self._watch(job))
             for condition in self.cluster.get("job", job)["status"].get("conditions", []):
                 if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
                     return condition["type"]
@@ -191,9 +191,10 @@ class Stage:
 
         return wait_for(f"job {job} is over", over, seconds, interval=1)
 
-    def _progress(self, job):
-        """One line on how far a job is: phases, and the last size that rank 0 has finished."""
+    def _watch(self, job):
+        """Keeps an eye on a job; returns one line on how far it is."""
         pods = self.pods(job)
+        self.scrape_pods(pods)
         phases = ", ".join(sorted(pod["status"]["phase"] for pod in pods))
         if not pods or pods[0]["status"]["phase"] != "Running":
             return f"pods {phases or 'none yet'}"

@@ -20,6 +20,19 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 NAMESPACE = "railhead-testbed"
 
 
+_RBAC = "rbac.authorization.k8s.io"
+_DNS_RIGHTS = {"apiVersion": "v1", "kind": "List", "items": [
+    {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "testbed-dns"},
+     "rules": [
+         {"apiGroups": [""], "resources": ["services", "pods", "namespaces"],
+          "verbs": ["list", "watch"]},
+         {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"],
+          "verbs": ["list", "watch"]}]},
+    {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "testbed-dns"},
+     "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "testbed-dns"},
+     "subjects": [{"kind": "User", "apiGroup": _RBAC, "name": "system:coredns"}]}]}
+
+
 class Parts:
     """What a cluster is made of: programs and disks, built elsewhere."""
 
@@ -213,11 +226,7 @@ class Cluster:
             kube / "kube-scheduler", f"--kubeconfig={scheduler}", "--leader-elect=false",
             f"--authentication-kubeconfig={scheduler}", f"--authorization-kubeconfig={scheduler}",
             f"--cert-dir={pki.folder}/scheduler"])
-        self.apply(json.dumps(reader_role("testbed-dns", "system:coredns", [
-            {"apiGroups": [""], "resources": ["services", "pods", "namespaces"],
-             "verbs": ["list", "watch"]},
-            {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"],
-             "verbs": ["list", "watch"]}])))
+        self.apply(json.dumps(_DNS_RIGHTS))
         dns = pki.kubeconfig("coredns", server, "system:coredns")
         (folder / "Corefile").write_text(
             f".:53 {{\n  bind {HOST}\n  errors\n  kubernetes cluster.local in-addr.arpa ip6.arpa {{\n"
@@ -276,14 +285,3 @@ class Cluster:
         if check and code != 0:
             raise Failure(f"node-{i}: exit {code} from: {command}: {text.strip()[-300:]}")
         return code, text
-
-
-def reader_role(name, user, rules):
-    """A ClusterRole with `rules`, bound to one user."""
-    api = "rbac.authorization.k8s.io"
-    return {"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name},
-         "rules": rules},
-        {"apiVersion": f"{api}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
-         "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name},
-         "subjects": [{"kind": "User", "apiGroup": api, "name": user}]}]}

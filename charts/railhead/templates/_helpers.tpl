@@ -1,0 +1,38 @@
+{{/* SPDX-License-Identifier: Apache-2.0 */}}
+
+{{/* The name that every object of this release starts with. */}}
+{{- define "railhead.fullname" -}}
+{{- if contains "railhead" .Release.Name -}}
+{{ .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else -}}
+{{ printf "%s-railhead" .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- end -}}
+{{- end -}}
+
+{{/* What selects the pods of one component. Call with (dict "root" $ "component" "operator"). */}}
+{{- define "railhead.selectorLabels" -}}
+app.kubernetes.io/name: railhead
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{/* The labels of every object of one component. */}}
+{{- define "railhead.labels" -}}
+{{ include "railhead.selectorLabels" . }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/part-of: railhead
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
+{{- end -}}
+
+{{/* An image reference. Call with (dict "root" $ "image" .Values.operator.image). */}}
+{{- define "railhead.image" -}}
+{{ printf "%s/%s:%s" .image.registry .image.repository (default .root.Chart.AppVersion .image.tag) }}
+{{- end -}}
+
+{{/* The operator's configuration file. */}}
+{{- define "railhead.operatorConfig" -}}
+{{ toYaml (dict
+  "rendezvousPort" .Values.operator.rendezvousPort
+  "environment" (default dict .Values.operator.environment)) }}
+{{- end -}}
