@@ -3,13 +3,13 @@
 // What every transport looks like to the rails above it.
 //
 // A Link carries frames between this rank and one peer over one rail: reliably, in order, in both
-// directions. It knows nothing of collectives, of other rails, or of what the bytes mean. A frame is
-// a chunk of some transfer; its header says which one and where in it the payload belongs, so that
-// the rails are free to send any chunk over any link.
+// directions. It knows nothing of collectives, of other rails, or of what the bytes mean. A frame
+// is a chunk of some transfer; its header says which one and where in it the payload belongs, so
+// that the rails are free to send any chunk over any link.
 //
 // Life of a link: Transport::Open makes an Endpoint (memory registered, queue pair or listening
-// socket created). The bootstrap carries Endpoint::Address to the peer. Endpoint::Connect, called on
-// both sides with the other's address, turns the endpoint into a Link.
+// socket created). The bootstrap carries Endpoint::Address to the peer. Endpoint::Connect, called
+// on both sides with the other's address, turns the endpoint into a Link.
 //
 // Threads: a Link is used by one thread at a time; Stats may be read by any thread at any time.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_LINK_H_
@@ -44,9 +44,10 @@ struct LinkStats {
   std::atomic<uint64_t> retransmits{0};     // known retransmissions of this link, where it can tell
 };
 
-// Takes one arrived frame. `payload` is valid only during the call. Returns false for "not yet": the
-// link keeps the frame, and offers it again at the next Poll; frames behind it wait too.
-using FrameSink = absl::FunctionRef<bool(const FrameHeader& header, absl::Span<const std::byte> payload)>;
+// Takes one arrived frame. `payload` is valid only during the call. Returns false for "not yet":
+// the link keeps the frame, and offers it again at the next Poll; frames behind it wait too.
+using FrameSink =
+    absl::FunctionRef<bool(const FrameHeader& header, absl::Span<const std::byte> payload)>;
 
 class Link {
  public:
@@ -56,7 +57,8 @@ class Link {
   virtual size_t max_payload() const = 0;
 
   // Hands one frame to the link, which copies the payload (or has sent it) before it returns.
-  // Returns false when the link has no room now: poll and try again. An error is final for the link.
+  // Returns false when the link has no room now: poll and try again. An error is final for the
+  // link.
   virtual absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                        absl::Span<const std::byte> payload) = 0;
 

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/agent.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "device-plugin/pod_resources.h"
+#include "device-plugin/proto/deviceplugin.pb.h"
+#include "device-plugin/testing/fake_kubelet.h"
+#include "fabric/pod_rails.h"
+#include "fabric/testing/sysfs_tree.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Devices;
+using ::testing::ElementsAre;
+using testing::FakeKubelet;
+using testing::FakePodResources;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+constexpr char kFirst[] = "rxe0-0000_00_03_0";
+constexpr char kSecond[] = "rxe1-0000_00_04_0";
+
+fabric::testing::FakeHca Rxe(int number) {
+  fabric::testing::FakeHca rxe;
+  rxe.name = absl::StrCat("rxe", number);
+  rxe.rate = "2.5 Gb/sec (1X SDR)";
+  rxe.link_layer = "Ethernet";
+  rxe.uverbs = number;
+  rxe.pci = absl::StrCat("0000:00:0", 3 + number, ".0");
+  rxe.numa_node = number == 0 ? "-1" : "1";
+  rxe.netdev = absl::StrCat("eth", 1 + number);
+  return rxe;
+}
+
+bool Eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (std::chrono::steady_clock::now() < end) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+// An agent that runs until it is stopped or goes out of scope.
+class RunningAgent {
+ public:
+  explicit RunningAgent(const AgentOptions& options) : stop_fd_(eventfd(0, EFD_CLOEXEC)) {
+    absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Make(options);
+    EXPECT_TRUE(agent.ok()) << agent.status();
+    if (!agent.ok()) return;
+    agent_ = *std::move(agent);
+    thread_ = std::thread([this] { agent_->Run(stop_fd_); });
+  }
+  ~RunningAgent() {
+    Stop();
+    close(stop_fd_);
+  }
+
+  void Stop() {
+    if (!thread_.joinable()) return;
+    const uint64_t one = 1;
+    EXPECT_EQ(write(stop_fd_, &one, sizeof(one)), static_cast<ssize_t>(sizeof(one)));
+    thread_.join();
+  }
+
+  const Health& health() const { return agent_->health(); }
+
+ private:
+  const int stop_fd_;
+  std::unique_ptr<Agent> agent_;
+  std::thread thread_;
+};
+
+class AgentTest : public ::testing::Test {
+ protected:
+  AgentTest() : base_(fs::temp_directory_path() / "railhead-agent-XXXXXX") {
+    EXPECT_NE(mkdtemp(base_.data()), nullptr);
+    fs::create_directories(base_ + "/dp");
+    fs::create_directories(base_ + "/scratch");
+    tree_.AddRxe(Rxe(0));
+    tree_.AddRxe(Rxe(1));
+    tree_.Write("/dev/infiniband/rdma_cm", "");
+    options_.root = tree_.root();
+    options_.kubelet_dir = base_ + "/dp";
+    options_.pod_resources_socket = base_ + "/pod-resources.sock";
+    options_.node_name = "node-1";
+    options_.rescan = std::chrono::milliseconds(30);
+    options_.settle_at_stop = absl::Milliseconds(1);
+    options_.timing.settle = std::chrono::milliseconds(30);
+    options_.timing.first_retry = std::chrono::milliseconds(30);
+    options_.timing.last_retry = std::chrono::milliseconds(300);
+    options_.timing.await_stream = std::chrono::milliseconds(500);
+    options_.timing.poll = std::chrono::milliseconds(200);
+    kubelet_ = std::make_unique<FakeKubelet>(base_ + "/dp", base_ + "/scratch");
+  }
+  ~AgentTest() override {
+    kubelet_.reset();
+    fs::remove_all(base_);
+  }
+
+  // What is in the device plugin folder besides kubelet's socket.
+  std::vector<std::string> FolderContent() const {
+    std::vector<std::string> names;
+    for (const fs::directory_entry& entry : fs::directory_iterator(base_ + "/dp")) {
+      const std::string name = entry.path().filename();
+      if (name != "kubelet.sock") names.push_back(name);
+    }
+    return names;
+  }
+
+  const Devices both_ = {{kFirst, "Healthy"}, {kSecond, "Healthy"}};
+  std::string base_;
+  fabric::testing::SysfsTree tree_;
+  AgentOptions options_;
+  std::unique_ptr<FakeKubelet> kubelet_;
+};
+
+TEST_F(AgentTest, RegistersTheRealDevicesWithTheirNumaNodes) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  EXPECT_EQ(kubelet_->last_request().version(), "v1beta1");
+  EXPECT_EQ(kubelet_->last_request().resource_name(), "rdma/hca");
+  EXPECT_EQ(kubelet_->registrations(), 1);
+  const v1beta1::ListAndWatchResponse list = kubelet_->last_list();
+  for (const v1beta1::Device& device : list.devices()) {
+    // Node -1 must be absent, not sent.
+    EXPECT_EQ(device.has_topology(), device.id() == kSecond);
+    if (device.has_topology()) {
+      EXPECT_EQ(device.topology().nodes(0).id(), 1);
+    }
+  }
+  EXPECT_TRUE(Eventually([&] { return agent.health().Ready().ok(); }));
+}
+
+TEST_F(AgentTest, OurSocketIsForRootAlone) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  struct stat info = {};
+  const std::string path = options_.kubelet_dir + "/" + kubelet_->last_request().endpoint();
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode, mode_t{S_IFSOCK | 0600});
+}
+
+TEST_F(AgentTest, MayStartBeforeKubelet) {
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(Eventually([&] { return FolderContent().size() == 1; }));
+  EXPECT_FALSE(agent.health().Ready().ok());
+  kubelet_->Start();
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+}
+
+TEST_F(AgentTest, SurvivesTwentyKubeletRestarts) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  for (int i = 0; i < 20; ++i) {
+    kubelet_->Stop();
+    kubelet_->Start();
+    ASSERT_TRUE(kubelet_->WaitForDevices(both_)) << "restart " << i;
+  }
+}
+
+TEST_F(AgentTest, SurvivesCutStreamsAndDeletedSockets) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  std::mt19937 random(4);
+  for (int i = 0; i < 15; ++i) {
+    const int before = kubelet_->registrations();
+    switch (random() % 3) {
+      case 0:
+        kubelet_->CutStream();
+        break;
+      case 1:
+        fs::remove(options_.kubelet_dir + "/" + kubelet_->last_request().endpoint());
+        break;
+      default:
+        kubelet_->Stop();
+        kubelet_->Start();
+    }
+    ASSERT_TRUE(Eventually([&] { return kubelet_->registrations() > before; })) << i;
+    ASSERT_TRUE(kubelet_->WaitForDevices(both_)) << i;
+  }
+}
+
+TEST_F(AgentTest, TriesAgainWhenRefusedOrForgotten) {
+  kubelet_->RefuseRegistrations(3);
+  kubelet_->ForgetStreams(2);
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+  EXPECT_EQ(kubelet_->registrations(), 6);
+}
+
+TEST_F(AgentTest, AStreamThatIsWellIsLeftAlone) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  // Files that come and go in the folder are no reason to register again.
+  for (int i = 0; i < 20; ++i) {
+    std::ofstream(options_.kubelet_dir + "/other") << i;
+    fs::remove(options_.kubelet_dir + "/other");
+    tree_.SetState("rxe0", i % 2 == 0 ? "1: DOWN" : "4: ACTIVE");
+    ASSERT_TRUE(kubelet_->WaitFor([&](const Devices& devices) {
+      return devices.at(kFirst) == (i % 2 == 0 ? "Unhealthy" : "Healthy");
+    }));
+  }
+  EXPECT_EQ(kubelet_->registrations(), 1);
+}
+
+TEST_F(AgentTest, AVanishedDeviceStaysUnhealthyAndComesBack) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  tree_.RemoveHca(Rxe(0));
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}));
+  v1beta1::AllocateResponse response;
+  EXPECT_EQ(kubelet_->Allocate({kFirst}, &response).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  tree_.AddRxe(Rxe(0));
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+}
+
+TEST_F(AgentTest, AnUnreadableTreeTakesNothingAway) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  fs::rename(tree_.root() + "/sys", tree_.root() + "/away");
+  const auto moved = std::chrono::steady_clock::now();
+  ASSERT_TRUE(
+      Eventually([&] { return std::chrono::steady_clock::now() - moved > 3 * options_.rescan; }));
+  kubelet_->CutStream();
+  ASSERT_TRUE(Eventually([&] { return kubelet_->registrations() > 1; }));
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+}
+
+TEST_F(AgentTest, ANodeWithoutDevicesOffersNothingUntilOneComes) {
+  tree_.RemoveHca(Rxe(0));
+  tree_.RemoveHca(Rxe(1));
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(Eventually([&] { return agent.health().Ready().ok(); }));
+  EXPECT_THAT(FolderContent(), IsEmpty());
+  EXPECT_EQ(kubelet_->registrations(), 0);
+  tree_.AddRxe(Rxe(1));
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kSecond, "Healthy"}}));
+}
+
+TEST_F(AgentTest, AllocateGivesExactlyWhatWasAskedFor) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kSecond}, &response).ok());
+  ASSERT_EQ(response.container_responses_size(), 1);
+  const v1beta1::ContainerAllocateResponse& got = response.container_responses(0);
+  ASSERT_EQ(got.devices_size(), 2);
+  // Paths are the host's: without the root under which we see them.
+  EXPECT_EQ(got.devices(0).host_path(), "/dev/infiniband/uverbs1");
+  EXPECT_EQ(got.devices(0).container_path(), "/dev/infiniband/uverbs1");
+  EXPECT_EQ(got.devices(0).permissions(), "rw");
+  EXPECT_EQ(got.devices(1).host_path(), "/dev/infiniband/rdma_cm");
+  EXPECT_EQ(got.envs_size(), 1);
+  EXPECT_EQ(got.envs().at("NCCL_IB_HCA"), "=rxe1:1");
+  ASSERT_EQ(got.mounts_size(), 1);
+  EXPECT_EQ(got.mounts(0).container_path(), "/run/railhead/rails.json");
+  EXPECT_TRUE(got.mounts(0).read_only());
+  EXPECT_TRUE(absl::StartsWith(got.mounts(0).host_path(), options_.kubelet_dir + "/railhead/"));
+  std::ifstream file(got.mounts(0).host_path());
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const absl::StatusOr<fabric::PodRails> rails = fabric::ParsePodRails(text);
+  ASSERT_TRUE(rails.ok()) << rails.status();
+  EXPECT_EQ(rails->node, "node-1");
+  ASSERT_EQ(rails->rails.size(), 1u);
+  EXPECT_EQ(rails->rails[0].rail, 1);
+  EXPECT_EQ(rails->rails[0].netdev, "eth2");
+}
+
+TEST_F(AgentTest, AllocateOfAnUnknownDeviceNamesItAndDisturbsNothing) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse response;
+  const grpc::Status status = kubelet_->Allocate({"rxe7-0000_00_0a_0"}, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), HasSubstr("rxe7-0000_00_0a_0"));
+  EXPECT_EQ(kubelet_->registrations(), 1);
+  EXPECT_TRUE(kubelet_->Allocate({kFirst}, &response).ok());
+}
+
+TEST_F(AgentTest, LeavesNothingBehindWhenNoPodUsesIt) {
+  const FakePodResources pods(options_.pod_resources_socket, "rdma/hca", {});
+  kubelet_->Start();
+  RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kFirst, kSecond}, &response).ok());
+  EXPECT_EQ(FolderContent().size(), 2u);
+  agent.Stop();
+  EXPECT_THAT(FolderContent(), IsEmpty());
+}
+
+TEST_F(AgentTest, LeavesTheFilesThatPodsUse) {
+  const FakePodResources pods(options_.pod_resources_socket, "rdma/hca", {kSecond});
+  kubelet_->Start();
+  RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse used;
+  v1beta1::AllocateResponse unused;
+  ASSERT_TRUE(kubelet_->Allocate({kSecond}, &used).ok());
+  ASSERT_TRUE(kubelet_->Allocate({kFirst}, &unused).ok());
+  agent.Stop();
+  EXPECT_THAT(FolderContent(), ElementsAre("railhead"));
+  EXPECT_TRUE(fs::exists(used.container_responses(0).mounts(0).host_path()));
+  EXPECT_FALSE(fs::exists(unused.container_responses(0).mounts(0).host_path()));
+}
+
+TEST_F(AgentTest, LeavesAllFilesWhenKubeletDoesNotTell) {
+  kubelet_->Start();
+  RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kFirst}, &response).ok());
+  agent.Stop();
+  EXPECT_TRUE(fs::exists(response.container_responses(0).mounts(0).host_path()));
+}
+
+TEST_F(AgentTest, RemovesUnusedFilesWhileItRuns) {
+  const FakePodResources pods(options_.pod_resources_socket, "rdma/hca", {});
+  options_.collect = std::chrono::milliseconds(50);
+  options_.keep_files = absl::Milliseconds(200);
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kFirst}, &response).ok());
+  const std::string path = response.container_responses(0).mounts(0).host_path();
+  EXPECT_TRUE(Eventually([&] { return !fs::exists(path); }));
+}
+
+TEST_F(AgentTest, ASecondLifeTidiesUpAfterAProcessThatWasKilled) {
+  // A socket on which nobody listens, under the name of an earlier server of ours.
+  const std::string abandoned = options_.kubelet_dir + "/railhead-rdma-hca-1.sock";
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  abandoned.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  close(fd);
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(Eventually([&] {
+    const std::vector<std::string> names = FolderContent();
+    return names.size() == 1 && names[0] != "railhead-rdma-hca-1.sock";
+  }));
+}
+
+TEST_F(AgentTest, BadOptionsAreRefusedWithTheFlag) {
+  AgentOptions bad = options_;
+  bad.node_name = "";
+  EXPECT_THAT(std::string(Agent::Make(bad).status().message()), HasSubstr("--node-name"));
+  bad = options_;
+  bad.resource = "hca";
+  EXPECT_THAT(std::string(Agent::Make(bad).status().message()), HasSubstr("--resource"));
+  bad = options_;
+  bad.kubelet_dir = base_ + "/none";
+  EXPECT_THAT(std::string(Agent::Make(bad).status().message()), HasSubstr("--kubelet-dir"));
+}
+
+TEST_F(AgentTest, AFolderWhosePathIsTooLongIsAClearFailureAndNoCrash) {
+  options_.kubelet_dir = base_ + "/" + std::string(100, 'd');
+  fs::create_directories(options_.kubelet_dir);
+  RunningAgent agent(options_);
+  EXPECT_TRUE(Eventually(
+      [&] { return absl::StrContains(agent.health().Ready().message(), "kubelet.sock"); }));
+  agent.Stop();
+  EXPECT_TRUE(fs::is_empty(options_.kubelet_dir));
+}
+
+TEST(PodResources, TellsTheDevicesOfTheResourceOnly) {
+  std::string folder = fs::temp_directory_path() / "railhead-pods-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  {
+    const FakePodResources pods(folder + "/s", "rdma/hca", {"a", "b"});
+    const auto used = DevicesInUse(folder + "/s", "rdma/hca", std::chrono::seconds(20));
+    ASSERT_TRUE(used.ok()) << used.status();
+    EXPECT_THAT(*used, UnorderedElementsAre("a", "b"));
+    EXPECT_THAT(*DevicesInUse(folder + "/s", "rdma/none", std::chrono::seconds(20)), IsEmpty());
+  }
+  const absl::Status status =
+      DevicesInUse(folder + "/none", "rdma/hca", std::chrono::seconds(1)).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr(folder + "/none"));
+  fs::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace railhead::device_plugin

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/allocation.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "device-plugin/device_list.h"
+#include "fabric/inventory.h"
+#include "fabric/pod_rails.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+std::string KnownIds(const DeviceSnapshot& snapshot) {
+  return absl::StrJoin(snapshot.devices, ", ", [](std::string* out, const Device& device) {
+    absl::StrAppend(out, device.id);
+  });
+}
+
+absl::Status CheckIds(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids) {
+  if (ids.empty()) return absl::InvalidArgumentError("Allocate: a container asks for no device");
+  std::set<std::string> seen;
+  for (const std::string& id : ids) {
+    if (!seen.insert(id).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("Allocate: device ", id, " is asked for twice"));
+    }
+    const Device* device = snapshot.Find(id);
+    if (device == nullptr) {
+      return absl::NotFoundError(
+          absl::StrCat("Allocate: no device ", id, " on this node; it has ", KnownIds(snapshot)));
+    }
+    if (!device->hca.usable) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("Allocate: device ", id, " cannot be used: ", device->hca.reason));
+    }
+  }
+  return absl::OkStatus();
+}
+
+fabric::PodRail RailOf(const fabric::Hca& hca) {
+  fabric::PodRail rail;
+  rail.rail = hca.rail;
+  rail.device = hca.name;
+  if (const fabric::HcaPort* port = fabric::DataPort(hca); port != nullptr) {
+    rail.port = port->port;
+    rail.link_layer = port->link_layer;
+    rail.rate_gbps = port->rate_gbps;
+  }
+  rail.pci_address = hca.pci_address;
+  rail.numa_node = hca.numa_node;
+  rail.netdev = hca.netdev;
+  rail.char_devices = hca.char_devices;
+  return rail;
+}
+
+}  // namespace
+
+absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const std::string& node,
+                                          const std::vector<std::string>& ids) {
+  if (absl::Status status = CheckIds(snapshot, ids); !status.ok()) return status;
+  const std::set<std::string> wanted(ids.begin(), ids.end());
+  Allocation allocation;
+  allocation.rails.node = node;
+  std::vector<std::string> names;
+  for (const Device& device : snapshot.devices) {  // kubelet's order is random; ours is by rail
+    if (!wanted.contains(device.id)) continue;
+    const fabric::PodRail rail = RailOf(device.hca);
+    names.push_back(absl::StrCat(rail.device, ":", rail.port));
+    allocation.char_devices.insert(allocation.char_devices.end(), rail.char_devices.begin(),
+                                   rail.char_devices.end());
+    allocation.rails.rails.push_back(rail);
+  }
+  if (snapshot.inventory.rdma_cm) {
+    allocation.char_devices.push_back("/dev/infiniband/rdma_cm");
+  }
+  allocation.nccl_ib_hca = absl::StrCat("=", absl::StrJoin(names, ","));
+  return allocation;
+}
+
+}  // namespace railhead::device_plugin

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one container gets for the devices that kubelet chose for it.
+#ifndef RAILHEAD_DEVICE_PLUGIN_ALLOCATION_H_
+#define RAILHEAD_DEVICE_PLUGIN_ALLOCATION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "device-plugin/device_list.h"
+#include "fabric/pod_rails.h"
+
+namespace railhead::device_plugin {
+
+struct Allocation {
+  std::vector<std::string> char_devices;  // host paths, the same in the container
+  std::string nccl_ib_hca;                // "=rxe0:1,rxe1:1", in rail order
+  fabric::PodRails rails;                 // content of rails.json, in rail order
+};
+
+// Exactly the devices of `ids`, and /dev/infiniband/rdma_cm where the node has it. NotFound for an
+// id that the node never had, InvalidArgument for an empty or repeating list, FailedPrecondition
+// for a device that cannot be used now; the message names the id.
+absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const std::string& node,
+                                          const std::vector<std::string>& ids);
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_ALLOCATION_H_

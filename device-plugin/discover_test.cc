@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/discover.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+TEST(Discover, TableTellsDevicesAndReasons) {
+  fabric::NodeInventory inventory;
+  fabric::Hca good;
+  good.name = "rxe0";
+  good.pci_address = "0000:00:03.0";
+  good.netdev = "eth1";
+  good.ports = {fabric::HcaPort{1, "ACTIVE", "Ethernet", 2.5}};
+  good.usable = true;
+  fabric::Hca bad;
+  bad.name = "rxe1";
+  bad.reason = "it has no port";
+  inventory.hcas = {good, bad};
+  fabric::AssignRails(inventory.hcas);
+  EXPECT_EQ(ToTable(inventory),
+            "RAIL  DEVICE       PCI           NUMA  NETDEV       PORT   LINK        GBIT/S   USE\n"
+            "0     rxe0         0000:00:03.0  -     eth1         1      Ethernet    2.5      yes\n"
+            "1     rxe1         -             -     -            -      -           0        no\n"
+            "\nNot usable:\nrxe1: it has no port\n");
+}
+
+TEST(Discover, EmptyNode) {
+  EXPECT_THAT(ToTable(fabric::NodeInventory{}), ::testing::HasSubstr("No RDMA device"));
+}
+
+}  // namespace
+}  // namespace railhead::device_plugin

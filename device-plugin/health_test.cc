@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/health.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+const TimePoint kStart = TimePoint() + seconds(1000);
+
+TEST(Health, ReadyFollowsTheStream) {
+  Health health;
+  EXPECT_FALSE(health.Ready().ok()) << "not before the first look";
+  health.Report({/*has_devices=*/true, /*kubelet=*/true, /*serving=*/false}, kStart);
+  EXPECT_THAT(std::string(health.Ready().message()), HasSubstr("stream"));
+  health.Report({true, true, true}, kStart);
+  EXPECT_TRUE(health.Ready().ok());
+  health.Report({true, false, false}, kStart);
+  EXPECT_THAT(std::string(health.Ready().message()), HasSubstr("kubelet.sock"));
+}
+
+TEST(Health, ANodeWithoutDevicesIsReady) {
+  Health health;
+  health.Report({false, true, false}, kStart);
+  EXPECT_TRUE(health.Ready().ok());
+}
+
+TEST(Health, LiveUntilTheLoopIsStuck) {
+  Health health;
+  EXPECT_TRUE(health.Live(kStart).ok());
+  health.Report({true, true, true}, kStart);
+  EXPECT_TRUE(health.Live(kStart + seconds(60)).ok());
+  EXPECT_FALSE(health.Live(kStart + seconds(61)).ok());
+}
+
+TEST(Health, LiveUntilUnheardForTooLong) {
+  Health health;
+  for (int t = 0; t <= 120; t += 5) {
+    health.Report({true, true, false}, kStart + seconds(t));
+    EXPECT_TRUE(health.Live(kStart + seconds(t)).ok()) << t;
+  }
+  health.Report({true, true, false}, kStart + seconds(125));
+  EXPECT_FALSE(health.Live(kStart + seconds(125)).ok());
+  health.Report({true, false, false}, kStart + seconds(130));
+  EXPECT_TRUE(health.Live(kStart + seconds(130)).ok()) << "a kubelet that is down is not our fault";
+  health.Report({true, true, false}, kStart + seconds(135));
+  EXPECT_TRUE(health.Live(kStart + seconds(135)).ok()) << "and the count begins anew";
+}
+
+TEST(HealthServer, AnswersProbes) {
+  Health health;
+  const auto server = HealthServer::Start("127.0.0.1:0", health);
+  ASSERT_TRUE(server.ok()) << server.status();
+  httplib::Client client("127.0.0.1", (*server)->port());
+  EXPECT_EQ(client.Get("/healthz")->status, 200);
+  EXPECT_EQ(client.Get("/readyz")->status, 503);
+  health.Report({true, true, true}, std::chrono::steady_clock::now());
+  EXPECT_EQ(client.Get("/readyz")->status, 200);
+  EXPECT_EQ(client.Get("/other")->status, 404);
+}
+
+TEST(HealthServer, RefusesBadAddressesAndUsedPorts) {
+  const Health health;
+  for (const std::string address : {"", "8080", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536"}) {
+    EXPECT_FALSE(HealthServer::Start(address, health).ok()) << address;
+  }
+  const auto first = HealthServer::Start("127.0.0.1:0", health);
+  ASSERT_TRUE(first.ok());
+  const std::string address = absl::StrCat("127.0.0.1:", (*first)->port());
+  EXPECT_THAT(std::string(HealthServer::Start(address, health).status().message()),
+              HasSubstr("in use"));
+}
+
+}  // namespace
+}  // namespace railhead::device_plugin

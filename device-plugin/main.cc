@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// railhead-device-plugin: offers a node's RDMA devices to kubelet.
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "device-plugin/agent.h"
+#include "device-plugin/discover.h"
+#include "device-plugin/health.h"
+#include "fabric/inventory.h"
+#include "fabric/inventory_json.h"
+#include "fabric/sysfs_reader.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+constexpr char kAbout[] =
+    "Offers the RDMA devices (HCAs) of this node to kubelet, so that pods can ask for them:\n"
+    "  resources: {limits: {rdma/hca: 2}}\n"
+    "Each pod gets exactly the devices that were allotted to it, and /run/railhead/rails.json,\n"
+    "which says which rail each of them is.";
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  railhead-device-plugin discover                     which devices are there, and why not\n"
+    "  railhead-device-plugin discover --root /host -o json\n"
+    "  railhead-device-plugin --root /host --node-name n1  serve, with the host's /sys and\n"
+    "                                                      /dev/infiniband mounted below /host";
+
+struct Flags {
+  AgentOptions agent;
+  int rescan_seconds = 5;
+  std::string health_address = "0.0.0.0:8080";
+  std::string discover_root = "/";
+  std::string discover_output = "table";
+};
+
+void Declare(CLI::App& app, Flags& flags) {
+  app.footer(kExamples);
+  app.set_version_flag("--version", RAILHEAD_VERSION);
+  app.require_subcommand(0, 1);
+  app.add_option("--root", flags.agent.root,
+                 "Directory that stands for the host's /: sys and dev/infiniband are read there")
+      ->capture_default_str();
+  app.add_option("--kubelet-dir", flags.agent.kubelet_dir,
+                 "Kubelet's device plugin folder, at the same path as on the host; rails files go "
+                 "to its subfolder railhead")
+      ->capture_default_str();
+  app.add_option("--pod-resources-socket", flags.agent.pod_resources_socket,
+                 "Kubelet's PodResources socket; asked before unused rails files are removed")
+      ->capture_default_str();
+  app.add_option("--node-name", flags.agent.node_name, "Name of this node in Kubernetes")
+      ->envname("NODE_NAME");
+  app.add_option("--resource", flags.agent.resource, "Name of the resource that pods ask for")
+      ->capture_default_str();
+  app.add_option("--rescan-seconds", flags.rescan_seconds,
+                 "Time between two looks at the devices and their ports")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  app.add_option("--health-address", flags.health_address,
+                 "Where GET /healthz and /readyz are answered; empty for nowhere")
+      ->capture_default_str();
+  app.add_subcommand("serve", "Offer the devices to kubelet until SIGTERM (the default)")
+      ->fallthrough();
+  CLI::App* discover = app.add_subcommand("discover", "Print what is found on this node, and end");
+  discover
+      ->add_option("--root", flags.discover_root,
+                   "Directory that stands for the host's /; a captured tree will do")
+      ->capture_default_str();
+  discover->add_option("-o,--output", flags.discover_output, "json or table")
+      ->check(CLI::IsMember({"json", "table"}))
+      ->capture_default_str();
+}
+
+int Fail(const absl::Status& status) {
+  std::cerr << "railhead-device-plugin: " << status.message() << "\n";
+  return 1;
+}
+
+int Discover(const Flags& flags) {
+  const absl::StatusOr<fabric::NodeInventory> inventory =
+      fabric::ReadInventory(flags.discover_root);
+  if (!inventory.ok()) return Fail(inventory.status());
+  std::cout << (flags.discover_output == "json" ? fabric::ToJson(*inventory) : ToTable(*inventory));
+  return std::cout.flush() ? 0 : 1;
+}
+
+int Serve(Flags flags) {
+  // Whatever we make is for root, unless it says otherwise.
+  umask(0077);
+  // Before any thread begins, so that every thread leaves these signals to us.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  const int stop_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (stop_fd < 0) return Fail(absl::ErrnoToStatus(errno, "cannot wait for signals"));
+
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("railhead-device-plugin"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  flags.agent.rescan = std::chrono::seconds(flags.rescan_seconds);
+  const absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Make(flags.agent);
+  if (!agent.ok()) return Fail(agent.status());
+  std::unique_ptr<HealthServer> health;
+  if (!flags.health_address.empty()) {
+    absl::StatusOr<std::unique_ptr<HealthServer>> started =
+        HealthServer::Start(flags.health_address, (*agent)->health());
+    if (!started.ok()) return Fail(started.status());
+    health = *std::move(started);
+  }
+  spdlog::info("railhead-device-plugin {} on node {}: devices of {} for kubelet in {}",
+               RAILHEAD_VERSION, flags.agent.node_name, flags.agent.root, flags.agent.kubelet_dir);
+  (*agent)->Run(stop_fd);
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app(kAbout, "railhead-device-plugin");
+  Declare(app, flags);
+  CLI11_PARSE(app, argc, argv);
+  return app.got_subcommand("discover") ? Discover(flags) : Serve(std::move(flags));
+}
+
+}  // namespace
+}  // namespace railhead::device_plugin
+
+int main(int argc, char** argv) { return railhead::device_plugin::Main(argc, argv); }

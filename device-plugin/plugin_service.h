@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The DevicePlugin service that kubelet calls.
+#ifndef RAILHEAD_DEVICE_PLUGIN_PLUGIN_SERVICE_H_
+#define RAILHEAD_DEVICE_PLUGIN_PLUGIN_SERVICE_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "device-plugin/device_list.h"
+#include "device-plugin/proto/deviceplugin.grpc.pb.h"
+#include "device-plugin/rails_files.h"
+
+namespace railhead::device_plugin {
+
+// Thread-safe. No call waits for another: kubelet asks GetDevicePluginOptions while our own
+// Register call is still open, and calls Allocate while a stream is.
+class PluginService final : public v1beta1::DevicePlugin::Service {
+ public:
+  // `board` and `files` must outlive the service. `on_change` is called, from any thread, when a
+  // stream has opened or closed.
+  PluginService(std::string node, const DeviceBoard& board, RailsFiles& files,
+                std::function<void()> on_change)
+      : node_(std::move(node)), board_(board), files_(files), on_change_(std::move(on_change)) {}
+
+  struct Streams {
+    int open = 0;
+    uint64_t opened = 0;  // since the service was made
+  };
+  Streams streams() const;
+
+  // Asks every stream that is open now to end; returns before they have.
+  void EndStreams();
+
+  // Makes the open streams look at the board.
+  void BoardChanged();
+
+  // When an Allocate call was last answered.
+  std::optional<absl::Time> last_allocation() const;
+
+  grpc::Status GetDevicePluginOptions(grpc::ServerContext* context, const v1beta1::Empty* request,
+                                      v1beta1::DevicePluginOptions* response) override;
+  grpc::Status ListAndWatch(grpc::ServerContext* context, const v1beta1::Empty* request,
+                            grpc::ServerWriter<v1beta1::ListAndWatchResponse>* writer) override;
+  grpc::Status Allocate(grpc::ServerContext* context, const v1beta1::AllocateRequest* request,
+                        v1beta1::AllocateResponse* response) override;
+
+ private:
+  const std::string node_;
+  const DeviceBoard& board_;
+  RailsFiles& files_;
+  const std::function<void()> on_change_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Streams streams_;
+  uint64_t epoch_ = 0;  // a stream ends when this is not what it was at the stream's beginning
+  std::optional<absl::Time> last_allocation_;
+};
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_PLUGIN_SERVICE_H_

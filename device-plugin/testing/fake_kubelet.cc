@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/testing/fake_kubelet.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "device-plugin/grpc_unix.h"
+
+namespace railhead::device_plugin::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::chrono::system_clock::time_point In(std::chrono::seconds time) {
+  return std::chrono::system_clock::now() + time;
+}
+
+std::unique_ptr<grpc::Server> Listen(const std::string& path, grpc::Service* service) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
+  builder.RegisterService(service);
+  std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  EXPECT_NE(server, nullptr) << path;
+  return server;
+}
+
+}  // namespace
+
+void FakeKubelet::Start() {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
+    if (entry.is_socket()) fs::remove(entry.path());
+  }
+  // Made elsewhere and moved: gRPC removes the file it made when its server ends, and that may be
+  // after the next one has begun.
+  static int count = 0;
+  const std::string made = scratch_ + "/k" + std::to_string(++count);
+  server_ = Listen(made, this);
+  fs::rename(made, folder_ + "/kubelet.sock");
+}
+
+void FakeKubelet::Stop() {
+  if (server_ == nullptr) return;
+  server_->Shutdown(In(std::chrono::seconds(0)));
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    current_.reset();
+    for (const std::shared_ptr<Client>& client : clients_) client->stream.TryCancel();
+    threads.swap(threads_);
+  }
+  for (std::thread& thread : threads) thread.join();
+  server_.reset();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  clients_.clear();
+  devices_.clear();
+}
+
+void FakeKubelet::CutStream() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (current_ != nullptr) current_->stream.TryCancel();
+}
+
+void FakeKubelet::RefuseRegistrations(int count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  refuse_ = count;
+}
+
+void FakeKubelet::ForgetStreams(int count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  forget_ = count;
+}
+
+bool FakeKubelet::WaitForDevices(const Devices& expected) {
+  return WaitFor([&expected](const Devices& devices) { return devices == expected; });
+}
+
+bool FakeKubelet::WaitFor(const std::function<bool(const Devices&)>& condition) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return condition(devices_); });
+}
+
+int FakeKubelet::registrations() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return registrations_;
+}
+
+v1beta1::RegisterRequest FakeKubelet::last_request() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return last_request_;
+}
+
+v1beta1::ListAndWatchResponse FakeKubelet::last_list() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return last_list_;
+}
+
+grpc::Status FakeKubelet::Allocate(const std::vector<std::string>& ids,
+                                   v1beta1::AllocateResponse* response) const {
+  std::shared_ptr<Client> client;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    client = current_;
+  }
+  if (client == nullptr) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "nobody registered");
+  v1beta1::AllocateRequest request;
+  v1beta1::ContainerAllocateRequest* container = request.add_container_requests();
+  for (const std::string& id : ids) container->add_devices_ids(id);
+  grpc::ClientContext context;
+  context.set_deadline(In(std::chrono::seconds(20)));
+  return client->stub->Allocate(&context, request, response);
+}
+
+grpc::Status FakeKubelet::Register(grpc::ServerContext* /*context*/,
+                                   const v1beta1::RegisterRequest* request,
+                                   v1beta1::Empty* /*response*/) {
+  auto client = std::make_shared<Client>();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++registrations_;
+    last_request_ = *request;
+    if (refuse_ > 0) {
+      --refuse_;
+      return grpc::Status(grpc::StatusCode::UNKNOWN, "not now");
+    }
+    current_ = client;
+  }
+  const std::shared_ptr<grpc::Channel> channel = UnixChannel(folder_ + "/" + request->endpoint());
+  client->stub = v1beta1::DevicePlugin::NewStub(channel);
+  grpc::ClientContext options;
+  options.set_deadline(In(std::chrono::seconds(10)));
+  options.set_wait_for_ready(true);
+  v1beta1::DevicePluginOptions answer;
+  const grpc::Status status =
+      client->stub->GetDevicePluginOptions(&options, v1beta1::Empty(), &answer);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!status.ok()) {
+    current_.reset();
+    return status;
+  }
+  if (forget_ > 0) {
+    --forget_;
+    return grpc::Status::OK;
+  }
+  clients_.push_back(client);
+  threads_.emplace_back([this, client] { RunClient(client); });
+  return grpc::Status::OK;
+}
+
+void FakeKubelet::RunClient(const std::shared_ptr<Client>& client) {
+  const auto reader = client->stub->ListAndWatch(&client->stream, v1beta1::Empty());
+  v1beta1::ListAndWatchResponse list;
+  while (reader->Read(&list)) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    last_list_ = list;
+    devices_.clear();
+    for (const v1beta1::Device& device : list.devices()) devices_[device.id()] = device.health();
+    changed_.notify_all();
+  }
+  // Whoever is registered now is disconnected, be it this client or a newer one.
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (current_ != nullptr) current_->stream.TryCancel();
+  current_.reset();
+  devices_.clear();
+  changed_.notify_all();
+}
+
+FakePodResources::FakePodResources(const std::string& socket, std::string resource,
+                                   std::set<std::string> ids)
+    : resource_(std::move(resource)), ids_(std::move(ids)), server_(Listen(socket, this)) {}
+
+FakePodResources::~FakePodResources() { server_->Shutdown(In(std::chrono::seconds(0))); }
+
+grpc::Status FakePodResources::List(grpc::ServerContext* /*context*/,
+                                    const v1::ListPodResourcesRequest* /*request*/,
+                                    v1::ListPodResourcesResponse* response) {
+  response->add_pod_resources()->add_containers();
+  v1::ContainerResources* container = response->add_pod_resources()->add_containers();
+  v1::ContainerDevices* others = container->add_devices();
+  others->set_resource_name("example.com/other");
+  others->add_device_ids("gpu0");
+  v1::ContainerDevices* devices = container->add_devices();
+  devices->set_resource_name(resource_);
+  for (const std::string& id : ids_) devices->add_device_ids(id);
+  return grpc::Status::OK;
+}
+
+}  // namespace railhead::device_plugin::testing

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Kubelet's side of the device plugin protocol for tests, with the habits of kubelet 1.36.3, over
+// real Unix sockets.
+#ifndef RAILHEAD_DEVICE_PLUGIN_TESTING_FAKE_KUBELET_H_
+#define RAILHEAD_DEVICE_PLUGIN_TESTING_FAKE_KUBELET_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device-plugin/proto/deviceplugin.grpc.pb.h"
+#include "device-plugin/proto/podresources.grpc.pb.h"
+
+namespace railhead::device_plugin::testing {
+
+// Ids to "Healthy" or "Unhealthy".
+using Devices = std::map<std::string, std::string>;
+
+class FakeKubelet final : private v1beta1::Registration::Service {
+ public:
+  // `folder` is the device plugin folder; `scratch` another one on the same file system.
+  FakeKubelet(std::string folder, std::string scratch)
+      : folder_(std::move(folder)), scratch_(std::move(scratch)) {}
+  ~FakeKubelet() override { Stop(); }
+
+  // Removes every socket in the folder, then listens on kubelet.sock.
+  void Start();
+  // Ends as if killed: connections break, kubelet.sock stays.
+  void Stop();
+
+  // Closes the current plugin's stream; the plugin is gone then, until it registers again.
+  void CutStream();
+
+  // The next Register calls fail; the next registrations are taken, but no stream follows.
+  void RefuseRegistrations(int count);
+  void ForgetStreams(int count);
+
+  // Whether within 30 s the list of devices is, or fulfils, this.
+  bool WaitForDevices(const Devices& expected);
+  bool WaitFor(const std::function<bool(const Devices&)>& condition);
+
+  int registrations() const;
+  v1beta1::RegisterRequest last_request() const;
+  v1beta1::ListAndWatchResponse last_list() const;
+
+  // Calls the plugin that is registered now.
+  grpc::Status Allocate(const std::vector<std::string>& ids,
+                        v1beta1::AllocateResponse* response) const;
+
+ private:
+  struct Client {
+    std::unique_ptr<v1beta1::DevicePlugin::Stub> stub;
+    grpc::ClientContext stream;
+  };
+
+  grpc::Status Register(grpc::ServerContext* context, const v1beta1::RegisterRequest* request,
+                        v1beta1::Empty* response) override;
+  void RunClient(const std::shared_ptr<Client>& client);
+
+  const std::string folder_;
+  const std::string scratch_;
+  std::unique_ptr<grpc::Server> server_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::shared_ptr<Client> current_;
+  std::vector<std::shared_ptr<Client>> clients_;
+  std::vector<std::thread> threads_;
+  Devices devices_;
+  v1beta1::ListAndWatchResponse last_list_;
+  v1beta1::RegisterRequest last_request_;
+  int registrations_ = 0;
+  int refuse_ = 0;
+  int forget_ = 0;
+};
+
+class FakePodResources final : private v1::PodResourcesLister::Service {
+ public:
+  // Listens on `socket`; one pod holds `ids` of `resource`, another other things.
+  FakePodResources(const std::string& socket, std::string resource, std::set<std::string> ids);
+  ~FakePodResources() override;
+
+ private:
+  grpc::Status List(grpc::ServerContext* context, const v1::ListPodResourcesRequest* request,
+                    v1::ListPodResourcesResponse* response) override;
+
+  const std::string resource_;
+  const std::set<std::string> ids_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace railhead::device_plugin::testing
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_TESTING_FAKE_KUBELET_H_

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one node offers: its RDMA devices (HCAs), their ports, and which rail each of them is.
+//
+// Plain values without behaviour of their own: a NodeInventory is read once (sysfs_reader.h), never
+// changed afterwards, and compared with == to learn whether anything on the node has changed.
+#ifndef RAILHEAD_FABRIC_INVENTORY_H_
+#define RAILHEAD_FABRIC_INVENTORY_H_
+
+#include <string>
+#include <vector>
+
+namespace railhead::fabric {
+
+struct HcaPort {
+  int port = 0;            // as in sysfs, from 1
+  std::string state;       // "ACTIVE", "DOWN", ...; "UNKNOWN" where sysfs could not be read
+  std::string link_layer;  // "InfiniBand", "Ethernet", or "" when unknown
+  double rate_gbps = 0;    // Gbit/s, one direction; 0 when unknown
+
+  bool operator==(const HcaPort&) const = default;
+};
+
+struct Hca {
+  std::string name;         // the RDMA device's name: "mlx5_0", "rxe0"
+  std::string pci_address;  // "0000:18:00.0"; "" when no PCI function could be found
+  int numa_node = -1;       // -1 when the machine does not say
+  std::string netdev;       // the network interface of the data port, "" when it has none
+  std::vector<HcaPort> ports;
+  int rail = -1;                          // position on the node; see AssignRails
+  std::vector<std::string> char_devices;  // as seen on the host: "/dev/infiniband/uverbs0"
+  bool usable = false;
+  std::string reason;  // why it is not usable, and what to do; "" when usable
+
+  bool operator==(const Hca&) const = default;
+};
+
+// The port that carries data: the first ACTIVE one, else the first. Null when there is no port.
+// Points into `hca`.
+const HcaPort* DataPort(const Hca& hca);
+
+struct NodeInventory {
+  std::vector<Hca> hcas;  // in rail order
+  bool rdma_cm = false;   // /dev/infiniband/rdma_cm exists
+
+  bool operator==(const NodeInventory&) const = default;
+};
+
+// Sorts `hcas` by PCI address, then name (devices without an address last; numbers inside a name
+// count as numbers), and numbers them 0, 1, ... as rails.
+//
+// An unusable HCA keeps its number: a rail is a position that repeats on every node, and a NIC
+// whose port is down must not shift its neighbours onto other nodes' rails.
+void AssignRails(std::vector<Hca>& hcas);
+
+// The inventory to publish when `previous` was published before and `current` was just read. An HCA
+// that has vanished stays, unusable, in its place, so that neither a device that a pod may hold nor
+// the number of another rail is lost. Everything else is as in `current`.
+NodeInventory KeepVanished(const NodeInventory& previous, NodeInventory current);
+
+}  // namespace railhead::fabric
+
+#endif  // RAILHEAD_FABRIC_INVENTORY_H_

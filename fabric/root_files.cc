@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/root_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace railhead::fabric {
+namespace {
+
+constexpr size_t kMaxEntries = 4096;
+constexpr size_t kMaxAttribute = 4096;  // sysfs never writes more than a page
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+struct FolderCloser {
+  void operator()(DIR* dir) const { closedir(dir); }
+};
+
+struct TextFreer {
+  void operator()(char* text) const { free(text); }  // NOLINT: realpath allocates with malloc
+};
+using CText = std::unique_ptr<char, TextFreer>;
+
+}  // namespace
+
+absl::StatusOr<RootFiles> RootFiles::Open(const std::string& root) {
+  const CText real(realpath(root.c_str(), nullptr));
+  struct stat info = {};
+  if (real == nullptr || stat(real.get(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    return absl::ErrnoToStatus(real == nullptr ? errno : ENOTDIR,
+                               absl::StrCat("root ", root,
+                                            " cannot be read; it must be the "
+                                            "directory that stands for the host's /"));
+  }
+  std::string path = real.get();
+  if (path == "/") path.clear();
+  return RootFiles(std::move(path));
+}
+
+absl::StatusOr<std::string> RootFiles::RealPath(absl::string_view path) const {
+  const std::string full = absl::StrCat(root_, path);
+  const CText real(realpath(full.c_str(), nullptr));
+  if (real == nullptr) return absl::ErrnoToStatus(errno, std::string(path));
+  std::string found = real.get();
+  if (found != root_ && !absl::StartsWith(found, absl::StrCat(root_, "/"))) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(path, " is a link to ", found, ", outside of the root"));
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<std::string>> RootFiles::List(absl::string_view path) const {
+  absl::StatusOr<std::string> real = RealPath(path);
+  if (!real.ok()) return real.status();
+  const std::unique_ptr<DIR, FolderCloser> dir(opendir(real->c_str()));
+  if (dir == nullptr) return absl::ErrnoToStatus(errno, std::string(path));
+  std::vector<std::string> names;
+  while (const dirent* entry = readdir(dir.get())) {
+    const absl::string_view name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    if (names.size() == kMaxEntries) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(path, " holds more than ", kMaxEntries, " entries"));
+    }
+    names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<std::string> RootFiles::ReadAttribute(absl::string_view path) const {
+  absl::StatusOr<std::string> real = RealPath(path);
+  if (!real.ok()) return real.status();
+  // O_NONBLOCK: a pipe in the tree must not hold us up before fstat has told what it is.
+  const FileDescriptor file(open(real->c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  struct stat info = {};
+  if (file.get() < 0 || fstat(file.get(), &info) != 0) {
+    return absl::ErrnoToStatus(errno, std::string(path));
+  }
+  if (!S_ISREG(info.st_mode)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+  }
+  std::array<char, kMaxAttribute + 1> buffer;
+  size_t size = 0;
+  while (size < buffer.size()) {
+    const ssize_t got = read(file.get(), buffer.data() + size, buffer.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return absl::ErrnoToStatus(errno, std::string(path));
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  if (size > kMaxAttribute) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " holds more than ", kMaxAttribute, " bytes"));
+  }
+  const absl::string_view text = absl::StripAsciiWhitespace(absl::string_view(buffer.data(), size));
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isprint(static_cast<unsigned char>(c)) || c == '\t';
+  });
+  if (!printable) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " does not hold one line of text"));
+  }
+  return std::string(text);
+}
+
+absl::StatusOr<std::string> RootFiles::Resolve(absl::string_view path) const {
+  absl::StatusOr<std::string> real = RealPath(path);
+  if (!real.ok()) return real.status();
+  return real->substr(root_.size());
+}
+
+absl::StatusOr<std::string> RootFiles::ReadLink(absl::string_view path) const {
+  // Links in the directory part are followed, and so must be checked; the last part is only read.
+  const size_t slash = path.rfind('/');
+  absl::StatusOr<std::string> parent = RealPath(path.substr(0, slash));
+  if (!parent.ok()) return parent.status();
+  const std::string full = absl::StrCat(*parent, path.substr(slash));
+  std::array<char, PATH_MAX> buffer;
+  const ssize_t size = readlink(full.c_str(), buffer.data(), buffer.size());
+  if (size < 0) return absl::ErrnoToStatus(errno, std::string(path));
+  return std::string(buffer.data(), static_cast<size_t>(size));
+}
+
+NodeInfo RootFiles::Stat(absl::string_view path) const {
+  absl::StatusOr<std::string> real = RealPath(path);
+  struct stat info = {};
+  if (!real.ok() || stat(real->c_str(), &info) != 0) return NodeInfo{};
+  if (S_ISCHR(info.st_mode)) {
+    return NodeInfo{NodeKind::kCharDevice, major(info.st_rdev), minor(info.st_rdev)};
+  }
+  return NodeInfo{S_ISREG(info.st_mode) ? NodeKind::kFile : NodeKind::kOther, 0, 0};
+}
+
+bool RootFiles::IsDirectory(absl::string_view path) const {
+  absl::StatusOr<std::string> real = RealPath(path);
+  struct stat info = {};
+  return real.ok() && stat(real->c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+}  // namespace railhead::fabric

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/root_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "fabric/testing/sysfs_tree.h"
+
+namespace railhead::fabric {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class RootFilesTest : public ::testing::Test {
+ protected:
+  RootFiles Open() { return *RootFiles::Open(tree_.root()); }
+
+  testing::SysfsTree tree_;
+};
+
+TEST_F(RootFilesTest, RootMustBeADirectory) {
+  tree_.Write("/file", "x");
+  EXPECT_THAT(RootFiles::Open(tree_.root() + "/file").status().message(), HasSubstr("/file"));
+  EXPECT_THAT(RootFiles::Open(tree_.root() + "/none").status().message(), HasSubstr("/none"));
+  EXPECT_TRUE(RootFiles::Open("/").ok());
+}
+
+TEST_F(RootFilesTest, ReadsOneLineWithOrWithoutNewline) {
+  tree_.Write("/a", "4: ACTIVE\n");
+  tree_.Write("/b", "  4: ACTIVE");
+  tree_.Write("/c", "");
+  EXPECT_EQ(Open().ReadAttribute("/a").value(), "4: ACTIVE");
+  EXPECT_EQ(Open().ReadAttribute("/b").value(), "4: ACTIVE");
+  EXPECT_EQ(Open().ReadAttribute("/c").value(), "");
+}
+
+TEST_F(RootFilesTest, RefusesHugeBinaryAndManyLines) {
+  tree_.Write("/full", std::string(4096, 'x'));
+  tree_.Write("/huge", std::string(4097, 'x'));
+  tree_.Write("/binary", std::string("a\0b", 3));
+  tree_.Write("/lines", "a\nb\n");
+  EXPECT_TRUE(Open().ReadAttribute("/full").ok());
+  for (const std::string path : {"/huge", "/binary", "/lines"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(Open().ReadAttribute(path).status())) << path;
+  }
+}
+
+TEST_F(RootFilesTest, RefusesWhatIsNotAFileAndDoesNotBlockOnAPipe) {
+  ASSERT_EQ(mkfifo((tree_.root() + "/pipe").c_str(), 0600), 0);
+  tree_.MakeFolder("/folder");
+  EXPECT_FALSE(Open().ReadAttribute("/pipe").ok());
+  EXPECT_FALSE(Open().ReadAttribute("/folder").ok());
+  EXPECT_TRUE(absl::IsNotFound(Open().ReadAttribute("/none").status()));
+}
+
+TEST_F(RootFilesTest, FollowsLinksInsideTheRootOnly) {
+  tree_.Write("/real/file", "inside");
+  tree_.Link("/inside", "real");
+  tree_.Link("/absolute", "/etc");
+  tree_.Link("/up", "../../../../../../etc");
+  tree_.Link("/loop", "loop");
+  tree_.Link("/pair1", "pair2");
+  tree_.Link("/pair2", "pair1");
+  EXPECT_EQ(Open().ReadAttribute("/inside/file").value(), "inside");
+  EXPECT_EQ(Open().Resolve("/inside/file").value(), "/real/file");
+  EXPECT_THAT(Open().Resolve("/absolute").status().message(), HasSubstr("outside"));
+  EXPECT_FALSE(Open().ReadAttribute("/absolute/hostname").ok());
+  EXPECT_FALSE(Open().List("/up").ok());
+  EXPECT_FALSE(Open().Resolve("/loop").ok());
+  EXPECT_FALSE(Open().List("/pair1").ok());
+  EXPECT_EQ(Open().Stat("/absolute/passwd").kind, NodeKind::kMissing);
+  EXPECT_EQ(Open().ReadLink("/up").value(), "../../../../../../etc");
+  EXPECT_FALSE(Open().ReadLink("/up/passwd").ok());
+}
+
+TEST_F(RootFilesTest, ASiblingWithTheSamePrefixIsOutside) {
+  tree_.MakeFolder("/a");
+  tree_.Write("/ab/secret", "x");
+  tree_.Link("/a/link", "../ab");
+  const RootFiles files = *RootFiles::Open(tree_.root() + "/a");
+  EXPECT_FALSE(files.ReadAttribute("/link/secret").ok());
+}
+
+TEST_F(RootFilesTest, ListsSortedAndBounded) {
+  tree_.Write("/l/b", "");
+  tree_.Write("/l/a", "");
+  EXPECT_THAT(Open().List("/l").value(), ElementsAre("a", "b"));
+  EXPECT_TRUE(absl::IsNotFound(Open().List("/none").status()));
+  for (int i = 0; i < 4097; ++i) tree_.MakeFolder(absl::StrCat("/many/", i));
+  EXPECT_TRUE(absl::IsResourceExhausted(Open().List("/many").status()));
+}
+
+TEST_F(RootFilesTest, TellsWhatStandsAtAPath) {
+  tree_.Write("/file", "");
+  EXPECT_EQ(Open().Stat("/file").kind, NodeKind::kFile);
+  EXPECT_EQ(Open().Stat("/sys").kind, NodeKind::kOther);
+  const NodeInfo null = RootFiles::Open("/")->Stat("/dev/null");
+  EXPECT_EQ(null.kind, NodeKind::kCharDevice);
+  EXPECT_EQ(null.major, 1u);
+  EXPECT_EQ(null.minor, 3u);
+}
+
+}  // namespace
+}  // namespace railhead::fabric

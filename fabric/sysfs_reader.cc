@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/sysfs_reader.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "fabric/inventory.h"
+#include "fabric/pci_address.h"
+#include "fabric/root_files.h"
+
+namespace railhead::fabric {
+namespace {
+
+constexpr char kHcaClass[] = "/sys/class/infiniband";
+constexpr char kVerbsClass[] = "/sys/class/infiniband_verbs";
+constexpr char kDevFolder[] = "/dev/infiniband";
+
+// The names of an optional directory: absent means empty.
+absl::StatusOr<std::vector<std::string>> ListIfPresent(const RootFiles& files,
+                                                       absl::string_view path) {
+  absl::StatusOr<std::vector<std::string>> names = files.List(path);
+  if (absl::IsNotFound(names.status())) return std::vector<std::string>();
+  return names;
+}
+
+// The attribute's text, or "" where it is missing or cannot be read.
+std::string AttributeOrEmpty(const RootFiles& files, absl::string_view path) {
+  return files.ReadAttribute(path).value_or("");
+}
+
+// The longest leading part of a sysfs path that ends in a PCI function, or "".
+std::string PciFolderOf(absl::string_view path) {
+  std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
+  while (!parts.empty() && !ParsePciAddress(parts.back()).has_value()) parts.pop_back();
+  return absl::StrJoin(parts, "/");
+}
+
+std::string BaseName(absl::string_view path) {
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+// Where the PCI function behind a `device` link lies in sysfs, or "". The function may be a parent
+// of what the link names: a virtio device or an auxiliary device hangs below its PCI function.
+std::string PciFolderBehind(const RootFiles& files, const std::string& device_link) {
+  const absl::StatusOr<std::string> target = files.Resolve(device_link);
+  if (target.ok()) return PciFolderOf(*target);
+  // A tree may have been captured without the target; the link's text still names it.
+  return PciFolderOf(files.ReadLink(device_link).value_or(""));
+}
+
+int ReadNumaNode(const RootFiles& files, const std::string& pci_folder) {
+  for (const std::string& folder :
+       {pci_folder, absl::StrCat("/sys/bus/pci/devices/", BaseName(pci_folder))}) {
+    int node = -1;
+    if (absl::SimpleAtoi(AttributeOrEmpty(files, folder + "/numa_node"), &node) && node >= 0) {
+      return node;
+    }
+  }
+  return -1;
+}
+
+// "400 Gb/sec (4X NDR)" -> 400. Zero for anything that is not a plausible rate.
+double ParseRate(absl::string_view text) {
+  double rate = 0;
+  const std::vector<absl::string_view> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
+  if (words.empty() || !absl::SimpleAtod(words[0], &rate)) return 0;
+  return rate > 0 && rate < 1e6 ? rate : 0;
+}
+
+// "4: ACTIVE" -> "ACTIVE".
+std::string ParseState(absl::string_view text) {
+  const size_t colon = text.find(": ");
+  if (colon == absl::string_view::npos) return "UNKNOWN";
+  return std::string(absl::StripAsciiWhitespace(text.substr(colon + 2)));
+}
+
+std::vector<HcaPort> ReadPorts(const RootFiles& files, const std::string& folder) {
+  std::vector<HcaPort> ports;
+  for (const std::string& name : files.List(folder).value_or(std::vector<std::string>())) {
+    HcaPort port;
+    if (!absl::SimpleAtoi(name, &port.port) || port.port < 1 || port.port > 255) continue;
+    const std::string path = absl::StrCat(folder, "/", name);
+    port.state = ParseState(AttributeOrEmpty(files, path + "/state"));
+    port.link_layer = AttributeOrEmpty(files, path + "/link_layer");
+    port.rate_gbps = ParseRate(AttributeOrEmpty(files, path + "/rate"));
+    ports.push_back(std::move(port));
+  }
+  std::sort(ports.begin(), ports.end(),
+            [](const HcaPort& a, const HcaPort& b) { return a.port < b.port; });
+  return ports;
+}
+
+// Which of the network interfaces of a PCI function belongs to the port. Functions with two ports
+// have two interfaces, told apart by dev_port (counted from 0).
+std::string NetdevOfFunction(const RootFiles& files, const std::string& folder, int port) {
+  const std::vector<std::string> names = files.List(folder).value_or(std::vector<std::string>());
+  for (const std::string& name : names) {
+    int dev_port = -1;
+    if (absl::SimpleAtoi(AttributeOrEmpty(files, absl::StrCat(folder, "/", name, "/dev_port")),
+                         &dev_port) &&
+        dev_port == port - 1) {
+      return name;
+    }
+  }
+  return names.empty() ? "" : names.front();
+}
+
+std::string ReadNetdev(const RootFiles& files, const std::string& hca_folder, int port) {
+  // RoCE devices name the interface of each GID.
+  std::string gid =
+      AttributeOrEmpty(files, absl::StrCat(hca_folder, "/ports/", port, "/gid_attrs/ndevs/0"));
+  if (!gid.empty()) return gid;
+  return NetdevOfFunction(files, hca_folder + "/device/net", port);
+}
+
+// Names of RDMA devices to their uverbs devices ("rxe0" -> {"uverbs0"}).
+absl::StatusOr<std::multimap<std::string, std::string>> ReadUverbs(const RootFiles& files) {
+  absl::StatusOr<std::vector<std::string>> names = ListIfPresent(files, kVerbsClass);
+  if (!names.ok()) return names.status();
+  std::multimap<std::string, std::string> uverbs;
+  for (const std::string& name : *names) {
+    int number = 0;
+    absl::string_view digits = name;
+    if (!absl::ConsumePrefix(&digits, "uverbs") || !absl::SimpleAtoi(digits, &number)) continue;
+    uverbs.emplace(AttributeOrEmpty(files, absl::StrCat(kVerbsClass, "/", name, "/ibdev")), name);
+  }
+  return uverbs;
+}
+
+// Why the node in /dev cannot be used, or "".
+std::string CheckDeviceNode(const RootFiles& files, const std::string& uverbs) {
+  const std::string path = absl::StrCat(kDevFolder, "/", uverbs);
+  const NodeInfo node = files.Stat(path);
+  if (node.kind == NodeKind::kMissing) {
+    return absl::StrCat(path, " is missing; check that udev runs and that ib_uverbs is loaded");
+  }
+  if (node.kind == NodeKind::kOther) return path + " is not a character device";
+  if (node.kind == NodeKind::kFile) return "";  // a captured tree
+  const std::string number = absl::StrCat(node.major, ":", node.minor);
+  const std::string expected =
+      AttributeOrEmpty(files, absl::StrCat(kVerbsClass, "/", uverbs, "/dev"));
+  if (expected.empty() || expected == number) return "";
+  return absl::StrCat(path, " is device ", number, " but the kernel says ", expected,
+                      "; it was left by an older driver load, let udev make it again");
+}
+
+std::string CheckPorts(const std::vector<HcaPort>& ports) {
+  if (ports.empty()) return "it has no port";
+  std::vector<std::string> states;
+  for (const HcaPort& port : ports) {
+    if (port.state == "ACTIVE") return "";
+    states.push_back(absl::StrCat("port ", port.port, " is ", port.state));
+  }
+  return absl::StrCat("no port is ACTIVE (", absl::StrJoin(states, ", "),
+                      "); check the cable, the switch port and the interface's state");
+}
+
+bool IsSaneName(absl::string_view name) {
+  return !name.empty() && name.size() < 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+  });
+}
+
+Hca ReadHca(const RootFiles& files, const std::string& name,
+            const std::multimap<std::string, std::string>& uverbs) {
+  const std::string folder = absl::StrCat(kHcaClass, "/", name);
+  Hca hca;
+  hca.name = name;
+  hca.ports = ReadPorts(files, folder + "/ports");
+  const HcaPort* data_port = DataPort(hca);
+
+  // Software devices (rxe) have no device link of their own, but name the interface they run on.
+  const std::string parent = AttributeOrEmpty(files, folder + "/parent");
+  std::string pci_folder = PciFolderBehind(files, folder + "/device");
+  if (IsSaneName(parent)) {
+    hca.netdev = parent;
+    if (pci_folder.empty()) {
+      pci_folder = PciFolderBehind(files, absl::StrCat("/sys/class/net/", parent, "/device"));
+    }
+  } else {
+    hca.netdev = ReadNetdev(files, folder, data_port == nullptr ? 1 : data_port->port);
+  }
+  if (!pci_folder.empty()) {
+    hca.pci_address = BaseName(pci_folder);
+    hca.numa_node = ReadNumaNode(files, pci_folder);
+  }
+
+  std::vector<std::string> reasons;
+  if (!IsSaneName(name)) {
+    reasons.push_back("its name holds characters other than letters, digits, '_', '-' and '.'");
+  }
+  if (std::string ports = CheckPorts(hca.ports); !ports.empty()) reasons.push_back(ports);
+  const auto [first, last] = uverbs.equal_range(name);
+  if (first == last) {
+    reasons.push_back(absl::StrCat("no entry of ", kVerbsClass, " names it; load ib_uverbs"));
+  }
+  for (auto it = first; it != last; ++it) {
+    std::string trouble = CheckDeviceNode(files, it->second);
+    if (trouble.empty()) {
+      hca.char_devices.push_back(absl::StrCat(kDevFolder, "/", it->second));
+    } else {
+      reasons.push_back(std::move(trouble));
+    }
+  }
+  hca.usable = reasons.empty();
+  hca.reason = absl::StrJoin(reasons, "; ");
+  return hca;
+}
+
+}  // namespace
+
+absl::StatusOr<NodeInventory> ReadInventory(const std::string& root) {
+  absl::StatusOr<RootFiles> files = RootFiles::Open(root);
+  if (!files.ok()) return files.status();
+  if (!files->IsDirectory("/sys")) {
+    return absl::NotFoundError(
+        absl::StrCat("root ", root, " holds no sys directory; mount the host's /sys there"));
+  }
+  absl::StatusOr<std::vector<std::string>> names = ListIfPresent(*files, kHcaClass);
+  if (!names.ok()) return names.status();
+  absl::StatusOr<std::multimap<std::string, std::string>> uverbs = ReadUverbs(*files);
+  if (!uverbs.ok()) return uverbs.status();
+
+  NodeInventory inventory;
+  for (const std::string& name : *names) inventory.hcas.push_back(ReadHca(*files, name, *uverbs));
+  AssignRails(inventory.hcas);
+  const NodeKind cm = files->Stat(absl::StrCat(kDevFolder, "/rdma_cm")).kind;
+  inventory.rdma_cm = cm == NodeKind::kCharDevice || cm == NodeKind::kFile;
+  return inventory;
+}
+
+}  // namespace railhead::fabric

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/sysfs_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "fabric/inventory.h"
+#include "fabric/inventory_json.h"
+#include "fabric/testing/sysfs_tree.h"
+
+namespace railhead::fabric {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+testing::FakeHca Rxe(int n) {
+  testing::FakeHca rxe;
+  rxe.name = absl::StrCat("rxe", n);
+  rxe.rate = "2.5 Gb/sec (1X SDR)";
+  rxe.link_layer = "Ethernet";
+  rxe.uverbs = n;
+  rxe.pci = absl::StrCat("0000:00:0", 3 + n, ".0");
+  rxe.numa_node = "-1";
+  rxe.netdev = absl::StrCat("eth", 1 + n);
+  return rxe;
+}
+
+testing::FakeHca Mlx(int n) {
+  testing::FakeHca mlx;
+  mlx.name = absl::StrCat("mlx5_", n);
+  mlx.uverbs = n;
+  mlx.pci = absl::StrCat("0000:1", 8 + n, ":00.0");
+  mlx.netdev = absl::StrCat("ibp", 24 + n, "s0");
+  return mlx;
+}
+
+class SysfsReaderTest : public ::testing::Test {
+ protected:
+  NodeInventory Read() {
+    absl::StatusOr<NodeInventory> inventory = ReadInventory(tree_.root());
+    EXPECT_TRUE(inventory.ok()) << inventory.status();
+    return inventory.value_or(NodeInventory{});
+  }
+
+  testing::SysfsTree tree_;
+};
+
+TEST_F(SysfsReaderTest, ReadsAPairOfRxeDevices) {
+  tree_.AddRxe(Rxe(1));
+  tree_.AddRxe(Rxe(0));
+  tree_.Write("/dev/infiniband/rdma_cm", "");
+  const NodeInventory inventory = Read();
+  EXPECT_TRUE(inventory.rdma_cm);
+  ASSERT_EQ(inventory.hcas.size(), 2u);
+  Hca expected;
+  expected.name = "rxe0";
+  expected.pci_address = "0000:00:03.0";
+  expected.numa_node = -1;
+  expected.netdev = "eth1";
+  expected.ports = {HcaPort{1, "ACTIVE", "Ethernet", 2.5}};
+  expected.rail = 0;
+  expected.char_devices = {"/dev/infiniband/uverbs0"};
+  expected.usable = true;
+  EXPECT_EQ(inventory.hcas[0], expected);
+  EXPECT_EQ(inventory.hcas[1].name, "rxe1");
+  EXPECT_EQ(inventory.hcas[1].pci_address, "0000:00:04.0");
+  EXPECT_EQ(inventory.hcas[1].rail, 1);
+}
+
+TEST_F(SysfsReaderTest, ReadsAPciDevice) {
+  tree_.AddHca(Mlx(0));
+  const NodeInventory inventory = Read();
+  EXPECT_FALSE(inventory.rdma_cm);
+  Hca expected;
+  expected.name = "mlx5_0";
+  expected.pci_address = "0000:18:00.0";
+  expected.numa_node = 0;
+  expected.netdev = "ibp24s0";
+  expected.ports = {HcaPort{1, "ACTIVE", "InfiniBand", 400}};
+  expected.rail = 0;
+  expected.char_devices = {"/dev/infiniband/uverbs0"};
+  expected.usable = true;
+  EXPECT_THAT(inventory.hcas, ElementsAre(expected));
+}
+
+TEST_F(SysfsReaderTest, FindsPciAndNumaWhereTheLinksTargetWasNotCaptured) {
+  testing::FakeHca mlx = Mlx(0);
+  tree_.Write("/sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
+  tree_.Link("/sys/class/infiniband/mlx5_0/device", "../../../0000:18:00.0");
+  tree_.Write("/sys/bus/pci/devices/0000:18:00.0/numa_node", "1\n");
+  const NodeInventory inventory = Read();
+  ASSERT_EQ(inventory.hcas.size(), 1u);
+  EXPECT_EQ(inventory.hcas[0].pci_address, "0000:18:00.0");
+  EXPECT_EQ(inventory.hcas[0].numa_node, 1);
+}
+
+TEST_F(SysfsReaderTest, NeedsNeitherInterfaceNorPci) {
+  testing::FakeHca bare = Rxe(0);
+  bare.netdev = "";
+  bare.pci = "";
+  tree_.AddRxe(bare);
+  const NodeInventory inventory = Read();
+  ASSERT_EQ(inventory.hcas.size(), 1u);
+  EXPECT_TRUE(inventory.hcas[0].usable) << inventory.hcas[0].reason;
+  EXPECT_EQ(inventory.hcas[0].pci_address, "");
+  EXPECT_EQ(inventory.hcas[0].netdev, "");
+}
+
+TEST_F(SysfsReaderTest, PicksTheInterfaceOfTheActivePort) {
+  tree_.AddHca(Mlx(0));
+  const std::string function = "/sys/devices/pci0000:00/0000:18:00.0";
+  tree_.SetState("mlx5_0", "1: DOWN");
+  tree_.Write(function + "/infiniband/mlx5_0/ports/2/state", "4: ACTIVE\n");
+  tree_.Write(function + "/net/ibp24s0/dev_port", "0\n");
+  tree_.Write(function + "/net/ibp24s1/dev_port", "1\n");
+  const NodeInventory inventory = Read();
+  EXPECT_TRUE(inventory.hcas[0].usable) << inventory.hcas[0].reason;
+  EXPECT_EQ(inventory.hcas[0].netdev, "ibp24s1");
+  EXPECT_EQ(DataPort(inventory.hcas[0])->port, 2);
+  // A RoCE port names its interface itself.
+  tree_.Write(function + "/infiniband/mlx5_0/ports/2/gid_attrs/ndevs/0", "eth9\n");
+  EXPECT_EQ(Read().hcas[0].netdev, "eth9");
+}
+
+TEST_F(SysfsReaderTest, PortDownIsListedWithTheReasonAndKeepsItsRail) {
+  tree_.AddHca(Mlx(0));
+  tree_.AddHca(Mlx(1));
+  tree_.SetState("mlx5_0", "1: DOWN");
+  const NodeInventory inventory = Read();
+  EXPECT_FALSE(inventory.hcas[0].usable);
+  EXPECT_THAT(inventory.hcas[0].reason, HasSubstr("port 1 is DOWN"));
+  EXPECT_TRUE(inventory.hcas[1].usable);
+  EXPECT_EQ(inventory.hcas[1].rail, 1);
+}
+
+TEST_F(SysfsReaderTest, StateThatOnlyLooksActiveIsNot) {
+  tree_.AddHca(Mlx(0));
+  for (const std::string state : {"5: ACTIVE_DEFER", "ACTIVE", "", "2: INIT"}) {
+    tree_.SetState("mlx5_0", state);
+    EXPECT_FALSE(Read().hcas[0].usable) << state;
+  }
+}
+
+TEST_F(SysfsReaderTest, MissingUverbsNode) {
+  testing::FakeHca mlx = Mlx(0);
+  mlx.device_node = false;
+  tree_.AddHca(mlx);
+  const Hca hca = Read().hcas[0];
+  EXPECT_FALSE(hca.usable);
+  EXPECT_THAT(hca.reason, HasSubstr("/dev/infiniband/uverbs0 is missing"));
+  EXPECT_THAT(hca.char_devices, ElementsAre());
+}
+
+TEST_F(SysfsReaderTest, AFolderWhereTheNodeShouldBe) {
+  // A container runtime makes a folder for a bind mount whose source is missing.
+  testing::FakeHca mlx = Mlx(0);
+  mlx.device_node = false;
+  tree_.AddHca(mlx);
+  tree_.MakeFolder("/dev/infiniband/uverbs0");
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("not a character device"));
+}
+
+TEST_F(SysfsReaderTest, ANodeOfAnotherDriverLoadIsRefused) {
+  testing::FakeHca mlx = Mlx(0);
+  mlx.device_node = false;
+  tree_.AddHca(mlx);
+  tree_.MakeFolder("/dev/infiniband");
+  const std::string node = tree_.root() + "/dev/infiniband/uverbs0";
+  if (mknod(node.c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0) {
+    // Without the right to make devices, a link to a real one does: it must be refused, too.
+    tree_.Link("/dev/infiniband/uverbs0", "/dev/null");
+  }
+  EXPECT_FALSE(Read().hcas[0].usable);
+}
+
+TEST_F(SysfsReaderTest, NoUverbsInSysfs) {
+  tree_.AddHca(Mlx(0));
+  tree_.Remove("/sys/class/infiniband_verbs");
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("ib_uverbs"));
+}
+
+TEST_F(SysfsReaderTest, EveryReasonIsTold) {
+  testing::FakeHca mlx = Mlx(0);
+  mlx.state = "1: DOWN";
+  mlx.device_node = false;
+  tree_.AddHca(mlx);
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("DOWN"));
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("uverbs0"));
+}
+
+TEST_F(SysfsReaderTest, NodeWithoutRdmaIsEmptyAndAWrongRootIsAnError) {
+  EXPECT_EQ(Read(), NodeInventory{});
+  tree_.Remove("/sys/class/infiniband");
+  EXPECT_EQ(Read(), NodeInventory{});
+  tree_.Remove("/sys");
+  EXPECT_THAT(ReadInventory(tree_.root()).status().message(), HasSubstr("no sys directory"));
+  EXPECT_FALSE(ReadInventory(tree_.root() + "/nothing").ok());
+}
+
+TEST_F(SysfsReaderTest, HostileNamesAreRefusedNotLost) {
+  testing::FakeHca odd = Mlx(0);
+  odd.name = "a,b=c\xff";
+  tree_.AddHca(odd);
+  const NodeInventory inventory = Read();
+  ASSERT_EQ(inventory.hcas.size(), 1u);
+  EXPECT_FALSE(inventory.hcas[0].usable);
+  EXPECT_THAT(inventory.hcas[0].reason, HasSubstr("name"));
+}
+
+TEST_F(SysfsReaderTest, LinkLoopsAndLinksOutside) {
+  tree_.Link("/sys/class/infiniband/loop", "loop");
+  tree_.Link("/sys/class/infiniband/out", "/etc");
+  tree_.AddHca(Mlx(0));
+  tree_.Remove("/sys/devices/pci0000:00/0000:18:00.0/infiniband/mlx5_0/device");
+  tree_.Link("/sys/devices/pci0000:00/0000:18:00.0/infiniband/mlx5_0/device", "device");
+  const NodeInventory inventory = Read();
+  ASSERT_EQ(inventory.hcas.size(), 3u);
+  for (const Hca& hca : inventory.hcas) {
+    EXPECT_EQ(hca.usable, hca.name == "mlx5_0") << hca.name << hca.reason;
+  }
+}
+
+// Whatever the attributes hold, the reader ends, says something printable, and never calls a device
+// usable whose port it could not read.
+TEST_F(SysfsReaderTest, GarbageInEveryAttribute) {
+  const std::vector<std::string> garbage = {"",
+                                            std::string(1 << 20, 'A'),
+                                            std::string("\0\0\0", 3),
+                                            "\xff\xfe\xfd",
+                                            "4:",
+                                            "-1",
+                                            "99999999999999999999",
+                                            "nan Gb/sec",
+                                            "inf Gb/sec",
+                                            "1e400 Gb/sec",
+                                            "../../../../etc/passwd",
+                                            "4: ACTIVE\n4: DOWN\n"};
+  const std::string folder = "/sys/devices/pci0000:00/0000:18:00.0";
+  const std::vector<std::string> files = {folder + "/infiniband/mlx5_0/ports/1/state",
+                                          folder + "/infiniband/mlx5_0/ports/1/rate",
+                                          folder + "/infiniband/mlx5_0/ports/1/link_layer",
+                                          folder + "/infiniband/mlx5_0/parent",
+                                          folder + "/numa_node",
+                                          "/sys/class/infiniband_verbs/uverbs0/ibdev",
+                                          "/sys/class/infiniband_verbs/uverbs0/dev"};
+  tree_.AddHca(Mlx(0));
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    for (const std::string& file : files) {
+      if (random() % 2 == 0) tree_.Write(file, garbage[random() % garbage.size()]);
+    }
+    const NodeInventory inventory = Read();
+    ASSERT_EQ(inventory.hcas.size(), 1u);
+    const Hca& hca = inventory.hcas[0];
+    ASSERT_EQ(hca.usable, hca.reason.empty());
+    ASSERT_GE(hca.numa_node, -1);
+    ASSERT_FALSE(ToJson(inventory).empty());
+    if (hca.usable) {
+      ASSERT_EQ(hca.ports[0].state, "ACTIVE");
+    }
+    tree_.Write(files[0], "4: ACTIVE\n");
+    tree_.Write(files[5], "mlx5_0\n");
+  }
+}
+
+TEST_F(SysfsReaderTest, PortFoldersThatAreNotNumbers) {
+  tree_.AddHca(Mlx(0));
+  const std::string ports = "/sys/devices/pci0000:00/0000:18:00.0/infiniband/mlx5_0/ports";
+  for (const std::string name : {"x", "0", "-1", "256", "1x", "99999999999"}) {
+    tree_.Write(absl::StrCat(ports, "/", name, "/state"), "4: ACTIVE\n");
+  }
+  EXPECT_EQ(Read().hcas[0].ports.size(), 1u);
+}
+
+}  // namespace
+}  // namespace railhead::fabric

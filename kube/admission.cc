@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/admission.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace railhead::kube {
+namespace {
+
+constexpr absl::string_view kApiVersion = "admission.k8s.io/v1";
+constexpr size_t kMaxWarningBytes = 240;
+
+std::string HeaderSafe(std::string text) {
+  if (text.size() > kMaxWarningBytes) {
+    size_t end = kMaxWarningBytes;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // UTF-8
+    text.resize(end);
+  }
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<AdmissionRequest> DecodeAdmissionReview(absl::string_view body) {
+  absl::StatusOr<Json> review = ParseJson(body);
+  if (!review.ok()) return review.status();
+  if (StringAt(*review, {"kind"}) != "AdmissionReview" ||
+      StringAt(*review, {"apiVersion"}) != kApiVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("not an AdmissionReview of ", kApiVersion,
+                     "; the webhook's admissionReviewVersions must be [\"v1\"]"));
+  }
+  const Json* request = Find(*review, "request");
+  AdmissionRequest decoded;
+  if (request != nullptr) decoded.uid = StringAt(*request, {"uid"});
+  if (decoded.uid.empty()) {
+    return absl::InvalidArgumentError("the AdmissionReview has no request with a uid");
+  }
+  decoded.group = StringAt(*request, {"kind", "group"});
+  decoded.version = StringAt(*request, {"kind", "version"});
+  decoded.kind = StringAt(*request, {"kind", "kind"});
+  decoded.space = StringAt(*request, {"namespace"});
+  decoded.name = StringAt(*request, {"name"});
+  decoded.operation = StringAt(*request, {"operation"});
+  if (auto object = review->at("request").find("object"); object != review->at("request").end()) {
+    decoded.object = std::move(*object);
+  }
+  return decoded;
+}
+
+std::string EncodeAdmissionReview(absl::string_view uid, const AdmissionAnswer& answer) {
+  Json response = {{"uid", std::string(uid)}, {"allowed", true}};
+  if (!answer.patch.empty()) {
+    response["patchType"] = "JSONPatch";
+    response["patch"] = absl::Base64Escape(DumpJson(answer.patch));
+  }
+  for (const std::string& warning : answer.warnings) {
+    response["warnings"].push_back(HeaderSafe(warning));
+  }
+  return DumpJson({{"apiVersion", std::string(kApiVersion)},
+                   {"kind", "AdmissionReview"},
+                   {"response", std::move(response)}});
+}
+
+HttpResponse AnswerAdmission(
+    const HttpRequest& request,
+    const std::function<AdmissionAnswer(const AdmissionRequest&)>& decide) {
+  if (request.method != "POST") return {405, "text/plain; charset=utf-8", "use POST\n"};
+  const absl::StatusOr<AdmissionRequest> review = DecodeAdmissionReview(request.body);
+  if (!review.ok()) {
+    return {400, "text/plain; charset=utf-8", absl::StrCat(review.status().message(), "\n")};
+  }
+  return {200, "application/json", EncodeAdmissionReview(review->uid, decide(*review))};
+}
+
+}  // namespace railhead::kube

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/certificate_keeper.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "kube/testing/fake_api.h"
+
+namespace railhead::kube {
+namespace {
+
+using testing::FakeApi;
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);
+const ObjectRef kSecret = {"v1", "secrets", "sys", "authority"};
+const ObjectRef kConfiguration = {"admissionregistration.k8s.io/v1",
+                                  "mutatingwebhookconfigurations", "", "hook"};
+constexpr char kName[] = "op.sys.svc";
+
+// One replica of the operator.
+struct Replica {
+  Replica(FakeApi* api, absl::Time* now)
+      : keeper({kSecret, kConfiguration, "test authority", {kName}}, api, &identity,
+               [now] { return *now; }) {}
+
+  void MustReconcile() {
+    const auto log = keeper.Reconcile();
+    ASSERT_TRUE(log.ok()) << log.status();
+  }
+
+  TlsIdentity identity;
+  CertificateKeeper keeper;
+};
+
+std::string Bundle(const FakeApi& api, int webhook) {
+  std::string bundle;
+  absl::Base64Unescape(
+      StringAt(api.At(kConfiguration)["webhooks"][webhook], {"clientConfig", "caBundle"}), &bundle);
+  return bundle;
+}
+
+// What the API server does with every call: does `bundle` vouch for what the replica shows?
+bool ApiServerTrusts(const std::string& bundle, const TlsIdentity& identity, absl::Time now) {
+  const std::shared_ptr<SSL_CTX> context = identity.context();
+  if (context == nullptr) return false;
+  X509_STORE* store = X509_STORE_new();
+  BIO* bio = BIO_new_mem_buf(bundle.data(), static_cast<int>(bundle.size()));
+  while (X509* certificate = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr)) {
+    X509_STORE_add_cert(store, certificate);
+    X509_free(certificate);
+  }
+  BIO_free(bio);
+  X509_STORE_CTX* check = X509_STORE_CTX_new();
+  X509_STORE_CTX_init(check, store, SSL_CTX_get0_certificate(context.get()), nullptr);
+  X509_VERIFY_PARAM* param = X509_STORE_CTX_get0_param(check);
+  X509_VERIFY_PARAM_set_time(param, absl::ToTimeT(now));
+  X509_VERIFY_PARAM_set1_host(param, kName, 0);
+  const bool trusted = X509_verify_cert(check) == 1;
+  X509_STORE_CTX_free(check);
+  X509_STORE_free(store);
+  return trusted;
+}
+
+class CertificateKeeperTest : public ::testing::Test {
+ protected:
+  bool Trusts(const Replica& replica) {
+    return ApiServerTrusts(Bundle(api_, 0), replica.identity, now_) &&
+           ApiServerTrusts(Bundle(api_, 1), replica.identity, now_);
+  }
+
+  void SetUp() override {
+    api_.Put(kSecret, {{"metadata", {{"name", "authority"}}}, {"type", "Opaque"}});
+    api_.Put(kConfiguration, Json::parse(R"({"metadata": {"name": "hook"}, "webhooks": [
+               {"name": "pods.railhead.io", "clientConfig": {"service": {"name": "op"}}},
+               {"name": "jobs.railhead.io", "clientConfig": {"service": {"name": "op"}}}]})"));
+  }
+
+  absl::Time now_ = kStart;
+  FakeApi api_;
+  Replica first_{&api_, &now_};
+  Replica second_{&api_, &now_};
+};
+
+TEST_F(CertificateKeeperTest, FromNothingToTrustedInTwoRounds) {
+  EXPECT_FALSE(first_.keeper.Trusted());
+  EXPECT_EQ(first_.identity.context(), nullptr);
+  first_.MustReconcile();
+  EXPECT_TRUE(Trusts(first_));
+  EXPECT_FALSE(first_.keeper.Trusted());  // put there, but not yet seen there
+  first_.MustReconcile();
+  EXPECT_TRUE(first_.keeper.Trusted());
+  EXPECT_EQ(first_.keeper.authority_expiry(), now_ + absl::Hours(24 * 365));
+  EXPECT_EQ(first_.keeper.serving_expiry(), now_ + absl::Hours(24 * 7));
+}
+
+TEST_F(CertificateKeeperTest, ALaterRoundOnlyLooks) {
+  first_.MustReconcile();
+  first_.MustReconcile();
+  const auto identity = first_.identity.context();
+  api_.TakeCalls();
+  first_.MustReconcile();
+  EXPECT_THAT(api_.TakeCalls(),
+              ElementsAre("GET " + kConfiguration.Path(), "GET " + kSecret.Path()));
+  EXPECT_EQ(first_.identity.context(), identity);
+}
+
+TEST_F(CertificateKeeperTest, ReplicasShareOneAuthority) {
+  first_.MustReconcile();
+  const Json secret = api_.At(kSecret);
+  second_.MustReconcile();
+  EXPECT_EQ(api_.At(kSecret), secret);
+  EXPECT_TRUE(Trusts(first_));
+  EXPECT_TRUE(Trusts(second_));
+  EXPECT_NE(first_.identity.context(), second_.identity.context());
+}
+
+TEST_F(CertificateKeeperTest, TheLoserOfARaceTakesTheWinnersAuthority) {
+  api_.before_patch = [this] { second_.MustReconcile(); };
+  first_.MustReconcile();
+  EXPECT_TRUE(Trusts(first_));
+  EXPECT_TRUE(Trusts(second_));
+  first_.MustReconcile();
+  second_.MustReconcile();
+  EXPECT_TRUE(first_.keeper.Trusted());
+  EXPECT_TRUE(second_.keeper.Trusted());
+}
+
+TEST_F(CertificateKeeperTest, AStaleReplicaCannotPutAnOldBundleBack) {
+  first_.MustReconcile();
+  second_.MustReconcile();
+  // The first wants to repair the bundle; between its reading and its writing the second rotates.
+  Json configuration = api_.At(kConfiguration);
+  configuration["webhooks"][0]["clientConfig"].erase("caBundle");
+  api_.Put(kConfiguration, configuration);
+  api_.before_patch = [this] {
+    Json secret = api_.At(kSecret);
+    secret.erase("data");
+    api_.Put(kSecret, secret);
+    second_.MustReconcile();
+  };
+  first_.MustReconcile();
+  EXPECT_TRUE(Trusts(first_));
+  EXPECT_TRUE(Trusts(second_));
+}
+
+TEST_F(CertificateKeeperTest, RepairsABundleThatAnUpgradeReset) {
+  first_.MustReconcile();
+  first_.MustReconcile();
+  Json configuration = api_.At(kConfiguration);
+  configuration["webhooks"][1]["clientConfig"]["caBundle"] = "";
+  api_.Put(kConfiguration, configuration);
+  const auto log = first_.keeper.Reconcile();
+  ASSERT_TRUE(log.ok());
+  EXPECT_THAT(*log, ElementsAre(HasSubstr("into 1 webhooks")));
+  EXPECT_TRUE(Trusts(first_));
+  EXPECT_FALSE(first_.keeper.Trusted());
+  first_.MustReconcile();
+  EXPECT_TRUE(first_.keeper.Trusted());
+}
+
+TEST_F(CertificateKeeperTest, RenewsTheServingCertificateBeforeItExpires) {
+  first_.MustReconcile();
+  first_.MustReconcile();
+  const auto before = first_.identity.context();
+  now_ += absl::Hours(24 * 5);
+  first_.MustReconcile();
+  EXPECT_NE(first_.identity.context(), before);
+  EXPECT_EQ(first_.keeper.serving_expiry(), now_ + absl::Hours(24 * 7));
+  EXPECT_TRUE(first_.keeper.Trusted());
+}
+
+// Two years, every third day, with replicas that look at different times: at no moment is either of
+// them not trusted.
+TEST_F(CertificateKeeperTest, RotationsNeverLeaveAReplicaUntrusted) {
+  first_.MustReconcile();
+  second_.MustReconcile();
+  const std::string first_authority = StringAt(api_.At(kSecret), {"data", "ca.crt"});
+  int rotations = 0;
+  std::string authority = first_authority;
+  for (int day = 0; day < 720; day += 3) {
+    now_ += absl::Hours(24 * 3);
+    for (int step = 0; step < 4; ++step) {
+      now_ += absl::Seconds(10);
+      (step % 2 == 1 ? second_ : first_).MustReconcile();
+      ASSERT_TRUE(Trusts(first_)) << "day " << day << " step " << step;
+      ASSERT_TRUE(Trusts(second_)) << "day " << day << " step " << step;
+    }
+    if (StringAt(api_.At(kSecret), {"data", "ca.crt"}) != authority) {
+      authority = StringAt(api_.At(kSecret), {"data", "ca.crt"});
+      ++rotations;
+    }
+  }
+  EXPECT_EQ(rotations, 2);  // every 244 days
+}
+
+TEST_F(CertificateKeeperTest, KeepsTheOldServingCertificateUntilTheBundleHasSettled) {
+  first_.MustReconcile();
+  first_.MustReconcile();
+  const auto before = first_.identity.context();
+  now_ += absl::Hours(24 * 3);
+  Json secret = api_.At(kSecret);
+  secret.erase("data");  // somebody forces a new authority
+  api_.Put(kSecret, secret);
+  first_.MustReconcile();
+  EXPECT_EQ(first_.identity.context(), before);
+  EXPECT_TRUE(Trusts(first_));
+  EXPECT_TRUE(first_.keeper.Trusted());  // replicas stay ready through a rotation
+  now_ += absl::Seconds(10);
+  first_.MustReconcile();
+  EXPECT_NE(first_.identity.context(), before);
+  EXPECT_TRUE(Trusts(first_));
+}
+
+TEST_F(CertificateKeeperTest, ReplacesAnAuthorityThatCannotBeUsed) {
+  Json secret = api_.At(kSecret);
+  secret["data"] = {{"ca.crt", "!not base64!"}, {"ca.key", 7}, {"previous-ca.crt", "Z2FyYmFnZQ=="}};
+  api_.Put(kSecret, secret);
+  first_.MustReconcile();
+  EXPECT_TRUE(Trusts(first_));
+
+  secret = api_.At(kSecret);
+  secret["data"]["ca.key"] = absl::Base64Escape("garbage");
+  api_.Put(kSecret, secret);
+  const auto log = first_.keeper.Reconcile();
+  ASSERT_TRUE(log.ok()) << log.status();
+  EXPECT_THAT(log->front(), HasSubstr("the key is not PEM"));
+  EXPECT_TRUE(Trusts(first_));
+}
+
+TEST_F(CertificateKeeperTest, AnOutageChangesNothingUntilTheCertificateExpires) {
+  first_.MustReconcile();
+  first_.MustReconcile();
+  api_.SetOutage(absl::UnavailableError("connection refused"));
+  EXPECT_EQ(first_.keeper.Reconcile().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(first_.keeper.Trusted());
+  now_ += absl::Hours(24 * 7);
+  EXPECT_FALSE(first_.keeper.Trusted());
+  api_.SetOutage(absl::OkStatus());
+  first_.MustReconcile();
+  EXPECT_TRUE(first_.keeper.Trusted());
+}
+
+TEST_F(CertificateKeeperTest, SaysWhatIsMissing) {
+  const Json secret = api_.At(kSecret);
+  api_.Remove(kSecret);
+  EXPECT_THAT(std::string(first_.keeper.Reconcile().status().message()), HasSubstr("helm upgrade"));
+  api_.Put(kSecret, secret);
+  first_.MustReconcile();
+  first_.MustReconcile();
+  ASSERT_TRUE(first_.keeper.Trusted());
+
+  const Json configuration = api_.At(kConfiguration);
+  api_.Remove(kConfiguration);
+  EXPECT_EQ(first_.keeper.Reconcile().status().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(first_.keeper.Trusted());
+  for (const char* webhooks : {"null", "[]", "\"text\""}) {
+    Json empty = configuration;
+    empty["webhooks"] = Json::parse(webhooks);
+    api_.Put(kConfiguration, empty);
+    EXPECT_THAT(std::string(first_.keeper.Reconcile().status().message()),
+                HasSubstr("has no webhooks"));
+  }
+}
+
+}  // namespace
+}  // namespace railhead::kube

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Talks to a Kubernetes API server: JSON in, JSON out, one deadline per call.
+#ifndef RAILHEAD_KUBE_CLIENT_H_
+#define RAILHEAD_KUBE_CLIENT_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "kube/json.h"
+
+namespace railhead::kube {
+
+// Names one object of the API.
+struct ObjectRef {
+  std::string api;       // "v1" or "group/version"
+  std::string resource;  // plural, as in RBAC: "secrets"
+  std::string space;     // namespace; empty for a cluster-scoped object
+  std::string name;
+
+  // The path below the server's address, each part escaped.
+  std::string Path() const;
+  // For messages: "secrets namespace/name".
+  std::string ToString() const;
+};
+
+struct ApiRequest {
+  std::string method;  // "GET", "PATCH", ...
+  std::string path;    // begins with '/'; a query is part of it
+  std::string content_type;
+  std::string body;
+  std::string subject;  // for messages: what the call is about
+};
+
+// An API server. Implementations are thread-safe.
+class Api {
+ public:
+  virtual ~Api() = default;
+  // The body of a 2xx answer. Everything else is an error:
+  //   NotFound (404), Aborted (409 Conflict: reload and try again), AlreadyExists (409),
+  //   Unauthenticated (401), PermissionDenied (403), InvalidArgument (400, 415, 422),
+  //   OutOfRange (410, an expired list or watch), ResourceExhausted (413, 429, an answer too
+  //   large), DeadlineExceeded (504, or no answer in time), Cancelled, and Unavailable for the rest
+  //   (5xx, no connection, a certificate that is not the cluster's): trying again later may help.
+  // The message has the server's own reason, and never a token.
+  virtual absl::StatusOr<Json> Call(const ApiRequest& request) = 0;
+};
+
+enum class PatchType {
+  kMerge,  // RFC 7386
+  kJson,   // RFC 6902
+};
+
+absl::StatusOr<Json> Get(Api& api, const ObjectRef& ref);
+// A patch that contains metadata.resourceVersion applies to exactly that version: Aborted
+// otherwise.
+absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch);
+
+// The error for an answer that is not 2xx. `body` is the API server's Status object, if it sent
+// one.
+absl::Status StatusFromAnswer(absl::string_view what, int http_status, absl::string_view body);
+
+struct ClientOptions {
+  std::string server;   // "https://host:port", IPv6 addresses in brackets; only https
+  std::string ca_file;  // PEM; what the server's certificate must be signed by
+  // Asked before every call, since tokens rotate. Returns the bearer token.
+  std::function<absl::StatusOr<std::string>()> token;
+  absl::Duration timeout = absl::Seconds(5);  // of one call, from connecting to the last byte
+  size_t max_answer_bytes = 16U << 20U;
+};
+
+// Api over libcurl. Connections are kept and reused between calls. The program must ignore SIGPIPE.
+class RestClient final : public Api {
+ public:
+  explicit RestClient(ClientOptions options);
+  ~RestClient() override;
+
+  // A call refused with 401 is tried a second time when the token has changed meanwhile.
+  absl::StatusOr<Json> Call(const ApiRequest& request) override;
+
+  // Ends the calls in progress, and all later ones, with Cancelled.
+  void Cancel();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace railhead::kube
+
+#endif  // RAILHEAD_KUBE_CLIENT_H_

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/in_cluster.h"
+
+#include <cstddef>
+#include <fstream>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+namespace railhead::kube {
+namespace {
+
+constexpr size_t kMaxFileBytes = 64U << 10U;
+
+// Files here are one line; the white space around it is not part of the value.
+absl::StatusOr<std::string> ReadOneLine(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxFileBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || (file.fail() && !file.eof())) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot read ", path,
+                     ": is this a pod whose service account token is mounted "
+                     "(automountServiceAccountToken)?"));
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  absl::StripAsciiWhitespace(&text);
+  if (text.empty() || text.size() > kMaxFileBytes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, text.empty() ? " is empty" : " is too large"));
+  }
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) {
+      return absl::FailedPreconditionError(absl::StrCat(path, " holds more than one word"));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<InCluster> InClusterConfig(const std::string& root, const Environment& environment) {
+  const std::string host = environment("KUBERNETES_SERVICE_HOST");
+  const std::string port = environment("KUBERNETES_SERVICE_PORT");
+  int port_number = 0;
+  if (host.empty() || !absl::SimpleAtoi(port, &port_number) || port_number < 1 ||
+      port_number > 65535) {
+    return absl::FailedPreconditionError(absl::StrCat("not in a pod: KUBERNETES_SERVICE_HOST is \"",
+                                                      host, "\" and KUBERNETES_SERVICE_PORT is \"",
+                                                      port, "\""));
+  }
+  const std::string folder =
+      absl::StrCat(absl::StripSuffix(root, "/"), "/var/run/secrets/kubernetes.io/serviceaccount/");
+  InCluster config;
+  const bool bare_ipv6 = absl::StrContains(host, ':') && host[0] != '[';
+  config.client.server =
+      absl::StrCat("https://", bare_ipv6 ? "[" : "", host, bare_ipv6 ? "]" : "", ":", port_number);
+  config.client.ca_file = folder + "ca.crt";
+  if (!std::ifstream(config.client.ca_file).good()) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot read ", config.client.ca_file));
+  }
+  const std::string token_path = folder + "token";
+  config.client.token = [token_path] { return ReadOneLine(token_path); };
+  if (absl::StatusOr<std::string> token = config.client.token(); !token.ok()) {
+    return token.status();
+  }
+  absl::StatusOr<std::string> space = ReadOneLine(folder + "namespace");
+  if (!space.ok()) return space.status();
+  config.space = *std::move(space);
+  return config;
+}
+
+}  // namespace railhead::kube

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/json.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace railhead::kube {
+namespace {
+
+TEST(ParseJsonTest, KeepsValues) {
+  const auto parsed = ParseJson(R"({"a": {"b": ["x", 1, null]}})");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(DumpJson(*parsed), R"({"a":{"b":["x",1,null]}})");
+}
+
+TEST(ParseJsonTest, RefusesWhatIsNotJson) {
+  const std::string invalid_utf8 = "\"\xff\"";
+  for (const std::string& text : {std::string(), std::string("{"), std::string("{} {}"),
+                                  std::string("nan"), std::string("1e999"), invalid_utf8}) {
+    EXPECT_EQ(ParseJson(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+}
+
+TEST(ParseJsonTest, BoundsTheDepthButNotBracketsInsideStrings) {
+  const auto nested = [](int depth) { return std::string(depth, '[') + std::string(depth, ']'); };
+  EXPECT_TRUE(ParseJson(nested(kMaxJsonDepth)).ok());
+  EXPECT_FALSE(ParseJson(nested(kMaxJsonDepth + 1)).ok());
+  EXPECT_FALSE(ParseJson(std::string(2'000'000, '[')).ok());
+  EXPECT_TRUE(ParseJson("\"\\\"" + std::string(1000, '[') + "\"").ok());
+}
+
+TEST(DumpJsonTest, ReplacesInvalidUtf8) { EXPECT_EQ(DumpJson(Json("a\xff")), "\"a\xef\xbf\xbd\""); }
+
+TEST(FindTest, NeverThrowsOnForeignShapes) {
+  const Json document = Json::parse(R"({"a": {"b": "x"}, "n": 1, "l": [1]})");
+  EXPECT_EQ(StringAt(document, {"a", "b"}), "x");
+  EXPECT_EQ(StringAt(document, {"a"}), "");
+  EXPECT_EQ(StringAt(document, {"n", "b"}), "");
+  EXPECT_EQ(FindPath(document, {"l", "0"}), nullptr);
+  EXPECT_EQ(Find(document, "zzz"), nullptr);
+}
+
+TEST(PointerTokenTest, EscapesTildeBeforeSlash) {
+  EXPECT_EQ(PointerToken("a/b~c~1"), "a~1b~0c~01");
+  const Json document = Json::object({{"a/b~c", 1}});
+  EXPECT_EQ(document[Json::json_pointer("/" + PointerToken("a/b~c"))], 1);
+}
+
+}  // namespace
+}  // namespace railhead::kube

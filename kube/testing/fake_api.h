@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_KUBE_TESTING_FAKE_API_H_
+#define RAILHEAD_KUBE_TESTING_FAKE_API_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "kube/client.h"
+#include "kube/json.h"
+
+namespace railhead::kube::testing {
+
+// An API server of a few objects, which gives every write a new resourceVersion and refuses writes
+// that were decided on an older one.
+class FakeApi final : public Api {
+ public:
+  void Put(const ObjectRef& ref, Json object) {
+    const absl::MutexLock lock(&mutex_);
+    object["metadata"]["resourceVersion"] = std::to_string(++version_);
+    objects_[ref.Path()] = std::move(object);
+  }
+  void Remove(const ObjectRef& ref) {
+    const absl::MutexLock lock(&mutex_);
+    objects_.erase(ref.Path());
+  }
+  Json At(const ObjectRef& ref) const {
+    const absl::MutexLock lock(&mutex_);
+    return objects_.at(ref.Path());
+  }
+
+  absl::StatusOr<Json> Call(const ApiRequest& request) override {
+    if (request.method == "PATCH" && before_patch) std::exchange(before_patch, nullptr)();
+    const absl::MutexLock lock(&mutex_);
+    calls_.push_back(request.method + " " + request.path);
+    if (!outage_.ok()) return outage_;
+    const auto it = objects_.find(request.path);
+    if (it == objects_.end()) return StatusFromAnswer(request.subject, 404, "");
+    if (request.method == "GET") return it->second;
+    if (request.method != "PATCH") return StatusFromAnswer(request.subject, 405, "");
+    Json changed = it->second;
+    const Json patch = Json::parse(request.body);
+    if (request.content_type == "application/merge-patch+json") {
+      changed.merge_patch(patch);
+    } else {
+      changed = changed.patch(patch);
+    }
+    if (changed["metadata"]["resourceVersion"] != it->second["metadata"]["resourceVersion"]) {
+      return StatusFromAnswer(request.subject, 409, R"({"reason": "Conflict"})");
+    }
+    changed["metadata"]["resourceVersion"] = std::to_string(++version_);
+    return it->second = changed;
+  }
+
+  // The calls since the last time this was asked, as "VERB path".
+  std::vector<std::string> TakeCalls() {
+    const absl::MutexLock lock(&mutex_);
+    return std::exchange(calls_, {});
+  }
+  // What every call answers until told otherwise; OK is no outage.
+  void SetOutage(absl::Status outage) {
+    const absl::MutexLock lock(&mutex_);
+    outage_ = std::move(outage);
+  }
+
+  // Runs once, before the next patch: somebody else gets in between. Set it before sharing the
+  // server with other threads.
+  std::function<void()> before_patch;
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Json> objects_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
+  absl::Status outage_ ABSL_GUARDED_BY(mutex_);
+  int version_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace railhead::kube::testing
+
+#endif  // RAILHEAD_KUBE_TESTING_FAKE_API_H_

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_KUBE_TLS_IDENTITY_H_
+#define RAILHEAD_KUBE_TLS_IDENTITY_H_
+
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "kube/certificates.h"
+
+struct ssl_ctx_st;  // OpenSSL's SSL_CTX
+
+namespace railhead::kube {
+
+// The certificate a server shows, replaceable while it serves: new connections get the new one,
+// open connections keep theirs. Thread-safe.
+class TlsIdentity {
+ public:
+  // InvalidArgument when certificate and key are not PEM or do not fit; the old identity stays.
+  absl::Status Set(const KeyedCertificate& identity);
+
+  // Null until the first Set.
+  std::shared_ptr<ssl_ctx_st> context() const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<ssl_ctx_st> context_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace railhead::kube
+
+#endif  // RAILHEAD_KUBE_TLS_IDENTITY_H_

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/config.h"
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "kube/json.h"
+#include "kube/yaml.h"
+#include "operator/mutation.h"
+#include "operator/text_file.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+
+bool IsVariableName(absl::string_view name) {
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+  for (const char c : name) {
+    const bool allowed =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!allowed) return false;
+  }
+  return true;
+}
+
+class Reader {
+ public:
+  explicit Reader(absl::string_view source) : source_(source) {}
+
+  absl::StatusOr<InjectionConfig> Read(const Json& document) const {
+    if (!document.is_object()) return Error("", "must be a mapping with fields");
+    InjectionConfig config;
+    for (const auto& [field, value] : document.items()) {
+      absl::Status status;
+      if (field == "environment") {
+        status = ReadEnvironment(value, config.environment);
+      } else if (field == "rendezvousPort") {
+        status = ReadPort(value, config.rendezvous_port);
+      } else {
+        status = Error(field, "is not known; the fields are environment and rendezvousPort");
+      }
+      if (!status.ok()) return status;
+    }
+    return config;
+  }
+
+ private:
+  absl::Status Error(absl::string_view field, absl::string_view what) const {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source_, ": ", field.empty() ? "the configuration" : field, " ", what));
+  }
+
+  absl::Status ReadEnvironment(const Json& value,
+                               std::map<std::string, std::string>& environment) const {
+    if (value.is_null()) return absl::OkStatus();
+    if (!value.is_object()) {
+      return Error("environment", "must be a mapping of names to values");
+    }
+    for (const auto& [name, entry] : value.items()) {
+      const std::string field = absl::StrCat("environment.", name);
+      if (!IsVariableName(name)) {
+        return Error(field, "is not the name of an environment variable");
+      }
+      if (IsComputedVariable(name)) {
+        return Error(field, "cannot be set here: the operator decides it for every pod");
+      }
+      if (entry.is_string()) {
+        environment[name] = entry.get<std::string>();
+        if (environment[name].find('\0') != std::string::npos) {
+          return Error(field, "must not contain a zero byte");
+        }
+      } else if (entry.is_number_integer() || entry.is_boolean()) {
+        environment[name] = kube::DumpJson(entry);
+      } else {
+        return Error(field, "must be a string; put it in quotes");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadPort(const Json& value, int& port) const {
+    if (!value.is_number_integer() || value < 1 || value > 65535) {
+      return Error("rendezvousPort", "must be a number from 1 to 65535");
+    }
+    port = value.get<int>();
+    return absl::OkStatus();
+  }
+
+  absl::string_view source_;
+};
+
+}  // namespace
+
+absl::StatusOr<InjectionConfig> ParseInjectionConfig(absl::string_view text,
+                                                     absl::string_view source) {
+  const absl::StatusOr<std::vector<Json>> documents = kube::ParseYaml(text);
+  if (!documents.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(source, ": ", documents.status().message()));
+  }
+  if (documents->empty()) return InjectionConfig();
+  if (documents->size() > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(source, ": must be one YAML document"));
+  }
+  return Reader(source).Read(documents->front());
+}
+
+absl::StatusOr<InjectionConfig> LoadInjectionConfig(const std::string& path) {
+  const absl::StatusOr<std::string> text = ReadTextFile(path);
+  if (!text.ok()) return text.status();
+  return ParseInjectionConfig(*text, path);
+}
+
+}  // namespace railhead::op

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_CONFIG_H_
+#define RAILHEAD_OPERATOR_CONFIG_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace railhead::op {
+
+// What the administrator decides about the environment of pods that ask for rdma/*.
+struct InjectionConfig {
+  // Variables for every such container, unless it sets them itself.
+  std::map<std::string, std::string> environment;
+  // MASTER_PORT: where rank 0 of a job listens.
+  int rendezvous_port = 29500;
+};
+
+// Reads YAML or JSON:
+//
+//   environment: {NCCL_IB_TC: "106"}   # optional; values are scalars, taken as they are written
+//   rendezvousPort: 29500              # optional
+//
+// An empty text is an empty configuration. InvalidArgument names the field (or line) and what it
+// may be: unknown fields, names that are no environment variables, and variables that the operator
+// computes itself (RANK, ...) are refused. `source` names the text in messages.
+absl::StatusOr<InjectionConfig> ParseInjectionConfig(absl::string_view text,
+                                                     absl::string_view source);
+
+// The same from a file of at most 1 MiB.
+absl::StatusOr<InjectionConfig> LoadInjectionConfig(const std::string& path);
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_CONFIG_H_

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace railhead::op {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+std::string Error(absl::string_view text) {
+  const auto config = ParseInjectionConfig(text, "operator.yaml");
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument) << text;
+  return std::string(config.status().message());
+}
+
+TEST(ParseInjectionConfigTest, ReadsBothFields) {
+  const auto config = ParseInjectionConfig(R"(
+environment:
+  NCCL_IB_TC: "106"
+  NCCL_BUFFSIZE: 8388608
+  NCCL_DEBUG: INFO
+  EMPTY: ""
+  FLAG: true
+rendezvousPort: 12345
+)",
+                                           "x");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->environment,
+              ElementsAre(Pair("EMPTY", ""), Pair("FLAG", "true"), Pair("NCCL_BUFFSIZE", "8388608"),
+                          Pair("NCCL_DEBUG", "INFO"), Pair("NCCL_IB_TC", "106")));
+  EXPECT_EQ(config->rendezvous_port, 12345);
+}
+
+TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
+  for (const char* text : {"", "# only a comment\n", "{}", "environment:\n", "environment: {}\n"}) {
+    const auto config = ParseInjectionConfig(text, "x");
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_THAT(config->environment, IsEmpty());
+    EXPECT_EQ(config->rendezvous_port, 29500);
+  }
+}
+
+TEST(ParseInjectionConfigTest, NamesFileAndField) {
+  EXPECT_EQ(Error("enviroment: {}"),
+            "operator.yaml: enviroment is not known; the fields are environment and "
+            "rendezvousPort");
+  EXPECT_THAT(Error("[]"), HasSubstr("must be a mapping"));
+  EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml: line 2"));
+  EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("one YAML document"));
+  EXPECT_THAT(Error("environment: [A]"), HasSubstr("environment must be a mapping"));
+  EXPECT_THAT(Error("environment: {A: [1]}"), HasSubstr("environment.A must be a string"));
+  EXPECT_THAT(Error("environment: {A: 1.50}"), HasSubstr("environment.A must be a string"));
+  EXPECT_THAT(Error("environment: {A: }"), HasSubstr("environment.A must be a string"));
+  EXPECT_THAT(Error("environment: {A: x, A: y}"), HasSubstr("\"A\" appears twice"));
+  EXPECT_THAT(Error("environment: {A: \"a\\0b\"}"), HasSubstr("zero byte"));
+  for (const char* name : {"1A", "A B", "A=B", "\"\"", "A-B"}) {
+    EXPECT_THAT(Error(std::string("environment: {") + name + ": x}"),
+                HasSubstr("is not the name of an environment variable"));
+  }
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RAILHEAD_JOB",
+                           "RAILHEAD_POD", "RAILHEAD_NODE", "RAILHEAD_METRICS_PORT"}) {
+    EXPECT_THAT(Error(std::string("environment: {") + name + ": x}"),
+                HasSubstr(std::string("environment.") + name + " cannot be set here"));
+  }
+  for (const char* port :
+       {"0", "65536", "-1", "text", "\"29500\"", "1.5", "[1]", "1e99", "99999999999999999999"}) {
+    EXPECT_THAT(Error(std::string("rendezvousPort: ") + port),
+                HasSubstr("rendezvousPort must be a number from 1 to 65535"));
+  }
+}
+
+TEST(LoadInjectionConfigTest, NamesTheFile) {
+  const std::string path = testing::TempDir() + "railhead-operator-config.yaml";
+  EXPECT_EQ(LoadInjectionConfig(path).status().message(), "cannot open " + path);
+  std::ofstream(path) << "environment: {A: b}";
+  ASSERT_TRUE(LoadInjectionConfig(path).ok());
+  std::ofstream(path) << std::string(2'000'000, '#');
+  EXPECT_THAT(std::string(LoadInjectionConfig(path).status().message()), HasSubstr("larger than"));
+  std::filesystem::remove(path);
+  EXPECT_FALSE(LoadInjectionConfig(testing::TempDir()).ok());
+}
+
+}  // namespace
+}  // namespace railhead::op

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <pthread.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): sigtimedwait is POSIX
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "kube/client.h"
+#include "kube/in_cluster.h"
+#include "operator/config.h"
+#include "operator/offline.h"
+#include "operator/serve.h"
+#include "operator/text_file.h"
+
+namespace railhead::op {
+namespace {
+
+constexpr char kDescription[] =
+    "railhead-operator: gives pods that ask for rdma/* the environment they need.\n"
+    "\n"
+    "Runs in a cluster as a mutating admission webhook. A container with rdma/hca among its\n"
+    "resources gets the configured NCCL variables, RAILHEAD_POD and RAILHEAD_NODE, and in an\n"
+    "Indexed Job also RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. What a container sets itself\n"
+    "stays as it is. Certificates are made and renewed by the operator itself.";
+
+constexpr char kFooter[] =
+    "The configuration file (YAML or JSON):\n"
+    "  environment:            # for every container that asks for rdma/*\n"
+    "    NCCL_IB_TC: \"106\"\n"
+    "  rendezvousPort: 29500   # MASTER_PORT\n"
+    "\n"
+    "What the webhook would do with your manifest, without a cluster:\n"
+    "  railhead-operator mutate -f job.yaml --config operator.yaml\n"
+    "\n"
+    "It needs these rights: get and patch of the Secret and of the MutatingWebhookConfiguration\n"
+    "named below, nothing else. The webhook is at /mutate; /healthz, /readyz and /metrics are on\n"
+    "the health port.";
+
+// How long a replica that was told to go keeps answering: the API server and the cluster's
+// load balancing learn late that it is not ready any more, and a call that fails is a pod without
+// its environment.
+constexpr timespec kDrain = {5, 0};
+
+int Fail(absl::string_view message) {
+  std::cerr << "railhead-operator: " << message << "\n";
+  return 1;
+}
+
+absl::StatusOr<InjectionConfig> LoadConfig(const std::string& path) {
+  return path.empty() ? InjectionConfig() : LoadInjectionConfig(path);
+}
+
+int RunMutate(const std::string& manifest_path, const std::string& config_path, bool patch_only) {
+  const absl::StatusOr<InjectionConfig> config = LoadConfig(config_path);
+  if (!config.ok()) return Fail(config.status().message());
+  const absl::StatusOr<std::string> manifests = ReadTextFile(manifest_path);
+  if (!manifests.ok()) return Fail(manifests.status().message());
+  const absl::StatusOr<OfflineResult> result = MutateOffline(
+      *manifests, *config, patch_only ? OfflineOutput::kPatch : OfflineOutput::kObject);
+  if (!result.ok()) return Fail(manifest_path + ": " + std::string(result.status().message()));
+  for (const std::string& warning : result->warnings) std::cerr << "Warning: " << warning << "\n";
+  std::cout << result->text;
+  return std::cout.flush().good() ? 0 : Fail("cannot write the result");
+}
+
+int RunServe(ServeOptions options, const std::string& config_path) {
+  // Before any thread exists, so that all inherit it and only this one takes the signals.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): cannot fail for SIGPIPE
+
+  const absl::StatusOr<InjectionConfig> config = LoadConfig(config_path);
+  if (!config.ok()) return Fail(config.status().message());
+  absl::StatusOr<kube::InCluster> cluster =
+      kube::InClusterConfig("/", [](absl::string_view name) -> std::string {
+        const char* value = std::getenv(std::string(name).c_str());
+        return value == nullptr ? "" : value;
+      });
+  if (!cluster.ok()) return Fail(cluster.status().message());
+  if (options.space.empty()) options.space = cluster->space;
+  const std::string server = cluster->client.server;
+
+  kube::RestClient api(std::move(cluster->client));
+  Operator railhead_operator(std::move(options), *config, &api);
+  if (absl::Status started = railhead_operator.Start(); !started.ok()) {
+    return Fail(started.message());
+  }
+  spdlog::info("railhead-operator {}: webhook on port {}, health on port {}, API server {}",
+               RAILHEAD_VERSION, railhead_operator.port(), railhead_operator.health_port(), server);
+
+  int received = 0;
+  sigwait(&signals, &received);
+  spdlog::info("stopping: answering what still arrives for {} s", kDrain.tv_sec);
+  railhead_operator.Drain();
+  sigtimedwait(&signals, nullptr, &kDrain);  // a second signal ends it at once
+  api.Cancel();
+  railhead_operator.Stop();
+  spdlog::info("stopped");
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("railhead-operator"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  CLI::App app(kDescription);
+  app.footer(kFooter);
+  app.set_version_flag("--version", RAILHEAD_VERSION);
+  ServeOptions options;
+  options.service = "railhead-operator";
+  options.webhook_configuration = "railhead-operator";
+  options.ca_secret = "railhead-operator-ca";
+  std::string config_path;
+  app.add_option("--config", config_path, "Configuration file; without one nothing is configured")
+      ->type_name("FILE");
+  app.add_option("--namespace", options.space,
+                 "Namespace of the Service and the Secret; by default the pod's own")
+      ->type_name("NAME");
+  app.add_option("--service", options.service,
+                 "Service through which the API server reaches the webhook")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--webhook-configuration", options.webhook_configuration,
+                 "MutatingWebhookConfiguration whose caBundle is kept right")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--ca-secret", options.ca_secret,
+                 "Secret for the webhook's certificate authority; must exist, may be empty")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--port", options.port, "Port of the webhook, HTTPS")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
+  app.add_option("--health-port", options.health_port,
+                 "Port of /healthz, /readyz and /metrics, HTTP")
+      ->check(CLI::Range(1, 65535))
+      ->capture_default_str();
+
+  CLI::App* mutate = app.add_subcommand(
+      "mutate", "Print the objects of a file as the webhook would store them, and end");
+  std::string manifest_path;
+  std::string mutate_config_path;
+  bool patch_only = false;
+  mutate->add_option("-f,--filename", manifest_path, "Manifest, YAML or JSON; - is standard input")
+      ->type_name("FILE")
+      ->required();
+  mutate->add_option("--config", mutate_config_path, "Configuration file, as above")
+      ->type_name("FILE");
+  mutate->add_flag("--patch", patch_only, "Print the JSON Patch of each Pod and Job instead");
+
+  CLI11_PARSE(app, argc, argv);
+  if (mutate->parsed()) return RunMutate(manifest_path, mutate_config_path, patch_only);
+  return RunServe(std::move(options), config_path);
+}
+
+}  // namespace
+}  // namespace railhead::op
+
+int main(int argc, char** argv) { return railhead::op::Main(argc, argv); }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+namespace railhead::op {
+namespace {
+
+const char* ResultLabel(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kIgnored:
+      return "ignored";
+    case Outcome::kUnchanged:
+      return "unchanged";
+    case Outcome::kMutated:
+      return "mutated";
+    case Outcome::kNotUnderstood:
+      return "not_understood";
+  }
+  return "not_understood";
+}
+
+}  // namespace
+
+struct Metrics::Series {
+  prometheus::Registry registry;
+  prometheus::Family<prometheus::Counter>& admissions =
+      prometheus::BuildCounter()
+          .Name("railhead_admission_requests_total")
+          .Help("Admission reviews answered, by kind of object and what was done with it.")
+          .Register(registry);
+  prometheus::Family<prometheus::Histogram>& durations =
+      prometheus::BuildHistogram()
+          .Name("railhead_admission_duration_seconds")
+          .Help("Time from a parsed admission review to its answer.")
+          .Register(registry);
+  prometheus::Family<prometheus::Counter>& checks =
+      prometheus::BuildCounter()
+          .Name("railhead_certificate_checks_total")
+          .Help("Rounds that looked at the webhook's certificates and caBundle.")
+          .Register(registry);
+  prometheus::Gauge& trusted =
+      prometheus::BuildGauge()
+          .Name("railhead_webhook_trusted")
+          .Help("1 when the API server was last found to trust the certificate being served.")
+          .Register(registry)
+          .Add({});
+  prometheus::Family<prometheus::Gauge>& expiry =
+      prometheus::BuildGauge()
+          .Name("railhead_certificate_expiry_timestamp_seconds")
+          .Help("When the certificate expires, in seconds since 1970; 0 when there is none yet.")
+          .Register(registry);
+  prometheus::Gauge& authority_expiry = expiry.Add({{"certificate", "authority"}});
+  prometheus::Gauge& serving_expiry = expiry.Add({{"certificate", "serving"}});
+};
+
+Metrics::Metrics() : series_(std::make_unique<Series>()) {}
+Metrics::~Metrics() = default;
+
+void Metrics::CountAdmission(absl::string_view kind, Outcome outcome, absl::Duration duration) {
+  const std::string kind_label(kind);
+  series_->admissions.Add({{"kind", kind_label}, {"result", ResultLabel(outcome)}}).Increment();
+  series_->durations
+      .Add({{"kind", kind_label}},
+           prometheus::Histogram::BucketBoundaries{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
+                                                   0.01, 0.05, 0.25, 1})
+      .Observe(absl::ToDoubleSeconds(duration));
+}
+
+void Metrics::CountRefusedReview() {
+  series_->admissions.Add({{"kind", "other"}, {"result", "refused"}}).Increment();
+}
+
+void Metrics::CountCertificateCheck(bool ok) {
+  series_->checks.Add({{"result", ok ? "ok" : "error"}}).Increment();
+}
+
+void Metrics::SetTrusted(bool trusted) { series_->trusted.Set(trusted ? 1 : 0); }
+
+void Metrics::SetCertificateExpiry(absl::Time authority, absl::Time serving) {
+  series_->authority_expiry.Set(static_cast<double>(absl::ToUnixSeconds(authority)));
+  series_->serving_expiry.Set(static_cast<double>(absl::ToUnixSeconds(serving)));
+}
+
+std::string Metrics::Text() const {
+  return prometheus::TextSerializer().Serialize(series_->registry.Collect());
+}
+
+}  // namespace railhead::op

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_METRICS_H_
+#define RAILHEAD_OPERATOR_METRICS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "operator/mutation.h"
+
+namespace railhead::op {
+
+// What the operator tells Prometheus. Thread-safe.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+
+  // One review answered. `kind` is "Pod", "Job" or "other".
+  void CountAdmission(absl::string_view kind, Outcome outcome, absl::Duration duration);
+  // One review that could not be read.
+  void CountRefusedReview();
+  // One look at certificates and caBundle.
+  void CountCertificateCheck(bool ok);
+  void SetTrusted(bool trusted);
+  void SetCertificateExpiry(absl::Time authority, absl::Time serving);
+
+  // All of it in Prometheus' text format.
+  std::string Text() const;
+
+ private:
+  struct Series;
+  std::unique_ptr<Series> series_;
+};
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_METRICS_H_

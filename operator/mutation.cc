@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/mutation.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+constexpr absl::string_view kResourcePrefix = "rdma/";
+constexpr absl::string_view kCompletionIndex = "batch.kubernetes.io/job-completion-index";
+constexpr absl::string_view kJobNameLabel = "batch.kubernetes.io/job-name";
+constexpr absl::string_view kWorldSize = "railhead.io/world-size";
+constexpr absl::string_view kInjected = "railhead.io/injected";
+constexpr absl::string_view kKept = "railhead.io/kept-environment";
+constexpr absl::string_view kMetricsPort = "9402";
+
+// The API server refuses objects whose annotations, keys and values together, are larger.
+constexpr size_t kMaxAnnotationBytes = 256U << 10U;
+
+constexpr absl::string_view kComputed[] = {"RANK",          "WORLD_SIZE",           "MASTER_ADDR",
+                                           "MASTER_PORT",   "RAILHEAD_JOB",         "RAILHEAD_POD",
+                                           "RAILHEAD_NODE", "RAILHEAD_METRICS_PORT"};
+
+// "0", "0.0", "0Mi": a container that asks for none asks for nothing.
+bool IsZero(const Json& quantity) {
+  if (quantity.is_number()) return quantity == 0;
+  if (!quantity.is_string()) return false;
+  const std::string& text = quantity.get_ref<const std::string&>();
+  const size_t number_end = text.find_first_not_of("0123456789.+-");
+  const std::string number = text.substr(0, number_end);
+  return !number.empty() && number.find_first_of("123456789") == std::string::npos;
+}
+
+bool AsksForRdma(const Json& container) {
+  for (const absl::string_view section : {"limits", "requests"}) {
+    const Json* resources = FindPath(container, {"resources", section});
+    if (resources == nullptr || !resources->is_object()) continue;
+    for (const auto& [name, quantity] : resources->items()) {
+      if (absl::StartsWith(name, kResourcePrefix) && !IsZero(quantity)) return true;
+    }
+  }
+  return false;
+}
+
+// A container to change, and where it stands below the pod spec.
+struct Target {
+  const Json* container;
+  std::string pointer;  // "/containers/0"
+};
+
+absl::StatusOr<std::vector<Target>> FindTargets(const Json& pod_spec) {
+  std::vector<Target> targets;
+  for (const absl::string_view list_name : {"initContainers", "containers"}) {
+    const Json* list = Find(pod_spec, list_name);
+    if (list == nullptr || list->is_null()) continue;
+    if (!list->is_array()) {
+      return absl::InvalidArgumentError(absl::StrCat("spec.", list_name, " is not a list"));
+    }
+    for (size_t i = 0; i < list->size(); ++i) {
+      if (!AsksForRdma((*list)[i])) continue;
+      targets.push_back({&(*list)[i], absl::StrCat("/", list_name, "/", i)});
+    }
+  }
+  return targets;
+}
+
+// A whole number without sign, as Kubernetes writes its own; -1 for anything else.
+int ParseCount(const std::string& text) {
+  int value = 0;
+  if (text.empty() || text.size() > 9 ||
+      text.find_first_not_of("0123456789") != std::string::npos ||
+      !absl::SimpleAtoi(text, &value)) {
+    return -1;
+  }
+  return value;
+}
+
+// The annotations of an object (a pod, or a template), known to be text. Absent ones are empty.
+absl::StatusOr<std::map<std::string, std::string>> ReadAnnotations(const Json& object) {
+  std::map<std::string, std::string> annotations;
+  const Json* metadata = Find(object, "metadata");
+  if (metadata == nullptr || metadata->is_null()) return annotations;
+  if (!metadata->is_object()) return absl::InvalidArgumentError("metadata is not an object");
+  const Json* found = Find(*metadata, "annotations");
+  if (found == nullptr || found->is_null()) return annotations;
+  if (!found->is_object()) return absl::InvalidArgumentError("metadata.annotations is no object");
+  for (const auto& [key, value] : found->items()) {
+    if (!value.is_string()) {
+      return absl::InvalidArgumentError(absl::StrCat("annotation ", key, " is not a string"));
+    }
+    annotations[key] = value.get<std::string>();
+  }
+  return annotations;
+}
+
+Json Add(std::string path, Json value) {
+  return {{"op", "add"}, {"path", std::move(path)}, {"value", std::move(value)}};
+}
+
+// Appends what turns the annotations of the object at `pointer` from `before` into `after`, which
+// has all keys of `before`.
+absl::Status PatchAnnotations(const Json& object, const std::string& pointer,
+                              const std::map<std::string, std::string>& before,
+                              const std::map<std::string, std::string>& after, Json& patch) {
+  if (after == before) return absl::OkStatus();
+  size_t bytes = 0;
+  for (const auto& [key, value] : after) bytes += key.size() + value.size();
+  if (bytes > kMaxAnnotationBytes) {
+    return absl::ResourceExhaustedError("its annotations leave no room for ours");
+  }
+  const Json* metadata = Find(object, "metadata");
+  const Json* annotations = FindPath(object, {"metadata", "annotations"});
+  if (metadata == nullptr || metadata->is_null()) {
+    patch.push_back(Add(pointer + "/metadata", {{"annotations", after}}));
+  } else if (annotations == nullptr || annotations->is_null()) {
+    patch.push_back(Add(pointer + "/metadata/annotations", after));
+  } else {
+    for (const auto& [key, value] : after) {
+      const auto old = before.find(key);
+      if (old != before.end() && old->second == value) continue;
+      patch.push_back(
+          Add(absl::StrCat(pointer, "/metadata/annotations/", kube::PointerToken(key)), value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+Mutation NotUnderstood(absl::string_view kind, const absl::Status& why) {
+  Mutation mutation;
+  mutation.outcome = Outcome::kNotUnderstood;
+  mutation.warnings.push_back(
+      absl::StrCat("railhead: the ", kind, " is admitted unchanged: ", why.message()));
+  return mutation;
+}
+
+Mutation Finish(Json patch, std::vector<std::string> warnings) {
+  return {patch.empty() ? Outcome::kUnchanged : Outcome::kMutated, std::move(patch),
+          std::move(warnings)};
+}
+
+std::string JobName(const Json& pod) {
+  const std::string label = StringAt(pod, {"metadata", "labels", kJobNameLabel});
+  if (!label.empty()) return label;
+  const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
+  if (owners == nullptr || !owners->is_array()) return "";
+  for (const Json& owner : *owners) {
+    if (StringAt(owner, {"kind"}) == "Job") return StringAt(owner, {"name"});
+  }
+  return "";
+}
+
+Json Variable(absl::string_view name, absl::string_view value) {
+  return {{"name", std::string(name)}, {"value", std::string(value)}};
+}
+
+Json FieldVariable(absl::string_view name, absl::string_view field) {
+  return {{"name", std::string(name)},
+          {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", std::string(field)}}}}}};
+}
+
+// The variables for one pod, in the order they are written. What cannot be known is left out, with
+// a warning where the user would expect it.
+std::vector<Json> VariablesFor(const Json& pod,
+                               const std::map<std::string, std::string>& annotations,
+                               const InjectionConfig& config, std::vector<std::string>& warnings) {
+  std::vector<Json> variables;
+  const std::string job = JobName(pod);
+  if (const auto index = annotations.find(std::string(kCompletionIndex));
+      index != annotations.end()) {
+    const int rank = ParseCount(index->second);
+    const auto stamp = annotations.find(std::string(kWorldSize));
+    const int world = stamp == annotations.end() ? -1 : ParseCount(stamp->second);
+    const std::string subdomain = StringAt(pod, {"spec", "subdomain"});
+    if (rank < 0) {
+      warnings.push_back(
+          absl::StrCat("railhead: no RANK: annotation ", kCompletionIndex, " is not a number"));
+    } else {
+      variables.push_back(Variable("RANK", absl::StrCat(rank)));
+      if (world <= rank) {
+        warnings.push_back(
+            absl::StrCat("railhead: no WORLD_SIZE: annotation ", kWorldSize,
+                         stamp == annotations.end()
+                             ? " is missing; the Job was created while the operator was away: "
+                               "create it again"
+                             : " does not fit the rank"));
+      } else {
+        variables.push_back(Variable("WORLD_SIZE", absl::StrCat(world)));
+      }
+      if (!job.empty() && !subdomain.empty()) {
+        variables.push_back(Variable("MASTER_ADDR", absl::StrCat(job, "-0.", subdomain)));
+      }
+      variables.push_back(Variable("MASTER_PORT", absl::StrCat(config.rendezvous_port)));
+    }
+  }
+  if (!job.empty()) variables.push_back(Variable("RAILHEAD_JOB", job));
+  variables.push_back(FieldVariable("RAILHEAD_POD", "metadata.name"));
+  variables.push_back(FieldVariable("RAILHEAD_NODE", "spec.nodeName"));
+  for (const auto& [name, value] : config.environment) variables.push_back(Variable(name, value));
+  return variables;
+}
+
+// Whether an entry of a container is one that an earlier call added. The API server may have filled
+// in defaults since.
+bool SameVariable(const Json& entry, const Json& ours) {
+  const std::string field = StringAt(ours, {"valueFrom", "fieldRef", "fieldPath"});
+  if (field.empty()) {
+    return Find(entry, "valueFrom") == nullptr &&
+           StringAt(entry, {"value"}) == StringAt(ours, {"value"});
+  }
+  return StringAt(entry, {"valueFrom", "fieldRef", "fieldPath"}) == field;
+}
+
+// Appends what gives one container its variables; notes in `kept` the names that it sets itself.
+// `seen_before` says that the pod has been through here, so that equal entries are ours.
+absl::Status PatchContainer(const Target& target, const std::vector<Json>& variables,
+                            bool seen_before, std::set<std::string>& kept, Json& patch) {
+  const Json* env = Find(*target.container, "env");
+  const bool has_list = env != nullptr && !env->is_null();
+  if (has_list && !env->is_array()) {
+    return absl::InvalidArgumentError(absl::StrCat("spec", target.pointer, "/env is not a list"));
+  }
+  std::map<std::string, const Json*> existing;
+  if (has_list) {
+    for (const Json& entry : *env) existing[StringAt(entry, {"name"})] = &entry;
+  }
+  Json missing = Json::array();
+  for (const Json& variable : variables) {
+    const std::string name = StringAt(variable, {"name"});
+    const auto own = existing.find(name);
+    if (own == existing.end()) {
+      missing.push_back(variable);
+    } else if (!seen_before || !SameVariable(*own->second, variable)) {
+      kept.insert(name);
+    }
+  }
+  if (missing.empty()) return absl::OkStatus();
+  const std::string path = absl::StrCat("/spec", target.pointer, "/env");
+  if (!has_list) {
+    patch.push_back(Add(path, std::move(missing)));
+    return absl::OkStatus();
+  }
+  // Each goes to the front, so the last comes first.
+  for (auto variable = missing.rbegin(); variable != missing.rend(); ++variable) {
+    patch.push_back(Add(path + "/0", *variable));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& config) {
+  const Json* spec = Find(pod, "spec");
+  if (spec == nullptr || !spec->is_object()) {
+    return absl::InvalidArgumentError("spec is not an object");
+  }
+  const absl::StatusOr<std::vector<Target>> targets = FindTargets(*spec);
+  if (!targets.ok()) return targets.status();
+  if (targets->empty()) return Mutation();
+  absl::StatusOr<std::map<std::string, std::string>> annotations = ReadAnnotations(pod);
+  if (!annotations.ok()) return annotations.status();
+
+  std::vector<std::string> warnings;
+  const std::vector<Json> variables = VariablesFor(pod, *annotations, config, warnings);
+  const bool seen_before = annotations->count(std::string(kInjected)) > 0;
+  std::map<std::string, std::string> wanted = *annotations;
+  std::set<std::string> kept =
+      absl::StrSplit(wanted[std::string(kKept)], ',', absl::SkipWhitespace());
+  const std::set<std::string> kept_before = kept;
+  Json patch = Json::array();
+  for (const Target& target : *targets) {
+    if (absl::Status status = PatchContainer(target, variables, seen_before, kept, patch);
+        !status.ok()) {
+      return status;
+    }
+    const Json* sources = Find(*target.container, "envFrom");
+    if (sources != nullptr && sources->is_array() && !sources->empty()) {
+      warnings.push_back(absl::StrCat(
+          "railhead: container ", StringAt(*target.container, {"name"}),
+          ": injected variables win over envFrom; to keep yours, list them under env"));
+    }
+  }
+  if (kept != kept_before) wanted[std::string(kKept)] = absl::StrJoin(kept, ",");
+  if (annotations->count(std::string(kKept)) == 0 && kept.empty()) {
+    wanted.erase(std::string(kKept));
+  }
+  wanted[std::string(kInjected)] = RAILHEAD_VERSION;
+  wanted.emplace("prometheus.io/scrape", "true");
+  wanted.emplace("prometheus.io/port", kMetricsPort);
+  wanted.emplace("prometheus.io/path", "/metrics");
+  if (absl::Status status = PatchAnnotations(pod, "", *annotations, wanted, patch); !status.ok()) {
+    return status;
+  }
+  return Finish(std::move(patch), std::move(warnings));
+}
+
+absl::StatusOr<Mutation> TryStampJob(const Json& job) {
+  const Json* spec = Find(job, "spec");
+  const Json* pod_spec = FindPath(job, {"spec", "template", "spec"});
+  if (pod_spec == nullptr || !pod_spec->is_object()) {
+    return absl::InvalidArgumentError("spec.template.spec is not an object");
+  }
+  const absl::StatusOr<std::vector<Target>> targets = FindTargets(*pod_spec);
+  if (!targets.ok()) return targets.status();
+  if (targets->empty()) return Mutation();
+
+  const auto count = [spec](absl::string_view field) {
+    const Json* value = Find(*spec, field);
+    return value != nullptr && value->is_number_integer() && *value >= 0 && *value <= 1'000'000'000
+               ? value->get<int>()
+               : 1;
+  };
+  const int completions = count("completions");
+  const int parallelism = count("parallelism");
+  std::vector<std::string> warnings;
+  if (StringAt(*spec, {"completionMode"}) != "Indexed") {
+    if (completions > 1 || parallelism > 1) {
+      warnings.emplace_back(
+          "railhead: no RANK for the pods of this Job: set spec.completionMode to Indexed");
+    }
+    return Finish(Json::array(), std::move(warnings));
+  }
+  if (completions > 1 && StringAt(*pod_spec, {"subdomain"}).empty()) {
+    warnings.emplace_back(
+        "railhead: no MASTER_ADDR: set spec.template.spec.subdomain to a headless Service");
+  }
+  if (parallelism > 0 && parallelism < completions) {  // 0 is a Job that was paused
+    warnings.push_back(absl::StrCat("railhead: ranks wait for each other, but only ", parallelism,
+                                    " of ", completions, " pods run at once: raise parallelism"));
+  }
+  const Json& pod_template = *Find(*spec, "template");
+  const absl::StatusOr<std::map<std::string, std::string>> annotations =
+      ReadAnnotations(pod_template);
+  if (!annotations.ok()) return annotations.status();
+  std::map<std::string, std::string> wanted = *annotations;
+  wanted.emplace(std::string(kWorldSize), absl::StrCat(completions));
+  Json patch = Json::array();
+  if (absl::Status status =
+          PatchAnnotations(pod_template, "/spec/template", *annotations, wanted, patch);
+      !status.ok()) {
+    return status;
+  }
+  return Finish(std::move(patch), std::move(warnings));
+}
+
+}  // namespace
+
+Mutation MutatePod(const Json& pod, const InjectionConfig& config) {
+  absl::StatusOr<Mutation> mutation = TryMutatePod(pod, config);
+  return mutation.ok() ? *std::move(mutation) : NotUnderstood("pod", mutation.status());
+}
+
+Mutation StampJob(const Json& job) {
+  absl::StatusOr<Mutation> mutation = TryStampJob(job);
+  return mutation.ok() ? *std::move(mutation) : NotUnderstood("Job", mutation.status());
+}
+
+bool IsComputedVariable(absl::string_view name) {
+  return std::find(std::begin(kComputed), std::end(kComputed), name) != std::end(kComputed);
+}
+
+}  // namespace railhead::op

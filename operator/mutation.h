@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the webhook changes, as pure functions from an object to a JSON Patch. They never fail and
+// never throw: an object they cannot make sense of gets no patch and a warning.
+//
+// Both are idempotent: applied to their own result they change nothing. That is what the API server
+// asks of a webhook that it may call again after another webhook's change.
+#ifndef RAILHEAD_OPERATOR_MUTATION_H_
+#define RAILHEAD_OPERATOR_MUTATION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "kube/json.h"
+#include "operator/config.h"
+
+namespace railhead::op {
+
+enum class Outcome {
+  kIgnored,        // asks for no rdma/*
+  kUnchanged,      // asks for it, and has everything already
+  kMutated,        // `patch` is not empty
+  kNotUnderstood,  // a part of it is not what Kubernetes says it is
+};
+
+struct Mutation {
+  Outcome outcome = Outcome::kIgnored;
+  kube::Json patch = kube::Json::array();
+  std::vector<std::string> warnings;  // for the user, each one sentence
+};
+
+// The environment and annotations of a pod with containers (or init containers) that ask for any
+// rdma/* resource. Only those containers change. Our variables go before the container's own, whose
+// $(NAME) references may then use them. A variable that the container sets itself stays as it is
+// and is named in the annotation railhead.io/kept-environment.
+Mutation MutatePod(const kube::Json& pod, const InjectionConfig& config);
+
+// Writes the number of pods of an Indexed Job into its pod template, where MutatePod finds it as
+// WORLD_SIZE. Warns of Jobs whose ranks could not find each other.
+Mutation StampJob(const kube::Json& job);
+
+// Whether the operator decides this variable itself (RANK, ...; or RAILHEAD_METRICS_PORT, which it
+// tells Prometheus), so that a configuration must not give it a value.
+bool IsComputedVariable(absl::string_view name);
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_MUTATION_H_

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/serve.h"
+
+#include <spdlog/spdlog.h>
+
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "kube/certificate_keeper.h"
+#include "kube/http_server.h"
+#include "kube/tls_identity.h"
+#include "operator/metrics.h"
+#include "operator/webhook.h"
+
+namespace railhead::op {
+namespace {
+
+kube::CertificateKeeperOptions KeeperOptions(const ServeOptions& options) {
+  kube::CertificateKeeperOptions keeper;
+  keeper.secret = {"v1", "secrets", options.space, options.ca_secret};
+  keeper.configuration = {"admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", "",
+                          options.webhook_configuration};
+  keeper.authority_name = absl::StrCat(options.service, " webhook authority");
+  const std::string service = absl::StrCat(options.service, ".", options.space);
+  keeper.dns_names = {service + ".svc", service, service + ".svc.cluster.local"};
+  return keeper;
+}
+
+kube::HttpServerOptions ServerOptions(const ServeOptions& options, int port) {
+  kube::HttpServerOptions server;
+  server.address = options.address;
+  server.port = port;
+  return server;
+}
+
+}  // namespace
+
+class Operator::Impl {
+ public:
+  Impl(ServeOptions options, InjectionConfig config, kube::Api* api)
+      : options_(std::move(options)),
+        keeper_(KeeperOptions(options_), api, &identity_, absl::Now),
+        webhook_(std::move(config), &metrics_),
+        https_(HttpsOptions(),
+               [this](const kube::HttpRequest& request) { return webhook_.Handle(request); }),
+        http_(HttpOptions(), [this](const kube::HttpRequest& request) { return Probe(request); }) {}
+
+  absl::Status Start() {
+    if (absl::Status started = https_.Start(); !started.ok()) return started;
+    if (absl::Status started = http_.Start(); !started.ok()) return started;
+    keeper_thread_ = std::thread([this] { KeepTrust(); });
+    return absl::OkStatus();
+  }
+
+  int port() const { return https_.port(); }
+  int health_port() const { return http_.port(); }
+
+  void Drain() {
+    const absl::MutexLock lock(&mutex_);
+    draining_ = true;
+    ready_ = false;
+    why_not_ = "stopping";
+  }
+
+  void Stop() {
+    if (!keeper_thread_.joinable()) return;
+    stop_.Notify();
+    keeper_thread_.join();
+    https_.Stop();
+    http_.Stop();
+  }
+
+ private:
+  kube::HttpServerOptions HttpsOptions() const {
+    kube::HttpServerOptions server = ServerOptions(options_, options_.port);
+    server.identity = &identity_;
+    return server;
+  }
+
+  kube::HttpServerOptions HttpOptions() const {
+    kube::HttpServerOptions server = ServerOptions(options_, options_.health_port);
+    server.threads = 4;
+    server.max_body_bytes = 1U << 10U;
+    return server;
+  }
+
+  kube::HttpResponse Probe(const kube::HttpRequest& request) {
+    if (request.path == "/healthz") return {200, "text/plain; charset=utf-8", "ok\n"};
+    if (request.path == "/metrics") return {200, "text/plain; version=0.0.4", metrics_.Text()};
+    if (request.path == "/readyz") {
+      const absl::MutexLock lock(&mutex_);
+      return {ready_ ? 200 : 503, "text/plain; charset=utf-8",
+              ready_ ? "ok\n" : absl::StrCat("not ready: ", why_not_, "\n")};
+    }
+    return {404, "text/plain; charset=utf-8", "there are /healthz, /readyz and /metrics\n"};
+  }
+
+  void SetReadiness(bool ready, absl::string_view why_not) {
+    const absl::MutexLock lock(&mutex_);
+    if (draining_) return;
+    if (ready && !ready_) spdlog::info("ready: the API server trusts this webhook");
+    if (!ready && ready_) spdlog::warn("not ready any more: {}", std::string(why_not));
+    ready_ = ready;
+    why_not_ = std::string(why_not);
+  }
+
+  void KeepTrust() {
+    std::string last_error;
+    bool trusted = false;
+    do {
+      const absl::StatusOr<std::vector<std::string>> log = keeper_.Reconcile();
+      const std::string error(log.status().message());
+      if (log.ok()) {
+        for (const std::string& line : *log) spdlog::info("certificates: {}", line);
+      } else if (error != last_error) {  // the same trouble is told once
+        spdlog::error("certificates: {}", error);
+      }
+      last_error = error;
+      trusted = keeper_.Trusted();
+      metrics_.CountCertificateCheck(log.ok());
+      metrics_.SetTrusted(trusted);
+      metrics_.SetCertificateExpiry(keeper_.authority_expiry(), keeper_.serving_expiry());
+      SetReadiness(trusted,
+                   error.empty() ? "the API server is just being told our authority" : error);
+    } while (!stop_.WaitForNotificationWithTimeout(
+        trusted && last_error.empty() ? options_.check_interval : options_.retry_interval));
+  }
+
+  const ServeOptions options_;
+  Metrics metrics_;
+  kube::TlsIdentity identity_;
+  kube::CertificateKeeper keeper_;  // used by keeper_thread_ alone
+  Webhook webhook_;
+  kube::HttpServer https_;
+  kube::HttpServer http_;
+
+  absl::Mutex mutex_;
+  bool ready_ ABSL_GUARDED_BY(mutex_) = false;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string why_not_ ABSL_GUARDED_BY(mutex_) = "starting";
+
+  absl::Notification stop_;
+  std::thread keeper_thread_;
+};
+
+Operator::Operator(ServeOptions options, InjectionConfig config, kube::Api* api)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(config), api)) {}
+Operator::~Operator() { Stop(); }
+absl::Status Operator::Start() { return impl_->Start(); }
+int Operator::port() const { return impl_->port(); }
+int Operator::health_port() const { return impl_->health_port(); }
+void Operator::Drain() { impl_->Drain(); }
+void Operator::Stop() { impl_->Stop(); }
+
+}  // namespace railhead::op

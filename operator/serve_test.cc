@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/serve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <openssl/pem.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/time/clock.h"
+#include "kube/json.h"
+#include "kube/testing/fake_api.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const kube::ObjectRef kSecret = {"v1", "secrets", "sys", "ca"};
+const kube::ObjectRef kConfiguration = {"admissionregistration.k8s.io/v1",
+                                        "mutatingwebhookconfigurations", "", "hook"};
+constexpr char kServiceName[] = "op.sys.svc";
+
+// True as soon as `condition` is; false when that takes more than 30 s.
+bool Eventually(const std::function<bool()>& condition) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (absl::Now() < deadline) {
+    if (condition()) return true;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return false;
+}
+
+class ServeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    api_.Put(kSecret, {{"metadata", {{"name", "ca"}}}});
+    PutConfiguration();
+    InjectionConfig config;
+    config.environment["NCCL_DEBUG"] = "INFO";
+    operator_ = std::make_unique<Operator>(Options(), config, &api_);
+  }
+
+  static ServeOptions Options() {
+    ServeOptions options;
+    options.space = "sys";
+    options.service = "op";
+    options.webhook_configuration = "hook";
+    options.ca_secret = "ca";
+    options.address = "127.0.0.1";
+    options.port = 0;
+    options.health_port = 0;
+    options.check_interval = absl::Milliseconds(20);
+    options.retry_interval = absl::Milliseconds(20);
+    return options;
+  }
+
+  void PutConfiguration() {
+    api_.Put(kConfiguration, Json::parse(R"({"metadata": {"name": "hook"}, "webhooks": [
+      {"name": "pods.railhead.io", "clientConfig": {"service": {"name": "op"}}}]})"));
+  }
+
+  int Health(const std::string& path, std::string* body = nullptr) const {
+    const auto result = httplib::Client("127.0.0.1", operator_->health_port()).Get(path);
+    if (!result) return 0;
+    if (body != nullptr) *body = result->body;
+    return result->status;
+  }
+
+  // Sends a pod the way the API server does: trusting the caBundle of the configuration, and
+  // nothing else. Returns how many changes came back, -1 when the call failed.
+  int AdmitPod() const {
+    std::string bundle;
+    absl::Base64Unescape(
+        kube::StringAt(api_.At(kConfiguration)["webhooks"][0], {"clientConfig", "caBundle"}),
+        &bundle);
+    BIO* bio = BIO_new_mem_buf(bundle.data(), static_cast<int>(bundle.size()));
+    X509* authority = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
+    BIO_free(bio);
+    if (authority == nullptr) return -1;
+    X509_STORE* store = X509_STORE_new();
+    X509_STORE_add_cert(store, authority);
+    X509_free(authority);
+    httplib::SSLClient client(kServiceName, operator_->port());
+    client.set_hostname_addr_map({{kServiceName, "127.0.0.1"}});
+    client.set_ca_cert_store(store);
+    const auto result = client.Post("/mutate?timeout=5s", R"({
+      "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u",
+      "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE", "object":
+      {"spec": {"containers": [{"name": "c", "resources": {"limits": {"rdma/hca": "1"}}}]}}}})",
+                                    "application/json");
+    if (!result || result->status != 200) return -1;
+    std::string patch;
+    absl::Base64Unescape(kube::StringAt(Json::parse(result->body), {"response", "patch"}), &patch);
+    return static_cast<int>(Json::parse(patch).size());
+  }
+
+  kube::testing::FakeApi api_;
+  std::unique_ptr<Operator> operator_;
+};
+
+TEST_F(ServeTest, BecomesReadyServesDrainsAndStops) {
+  ASSERT_TRUE(operator_->Start().ok());
+  EXPECT_EQ(Health("/healthz"), 200);
+  ASSERT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
+  EXPECT_EQ(AdmitPod(), 2);
+  std::string metrics;
+  EXPECT_EQ(Health("/metrics", &metrics), 200);
+  EXPECT_THAT(metrics, AllOf(HasSubstr("railhead_webhook_trusted 1"),
+                             HasSubstr("{kind=\"Pod\",result=\"mutated\"} 1"),
+                             HasSubstr("railhead_certificate_checks_total{result=\"ok\"}")));
+  EXPECT_EQ(Health("/"), 404);
+
+  operator_->Drain();
+  std::string reason;
+  EXPECT_EQ(Health("/readyz", &reason), 503);
+  EXPECT_EQ(reason, "not ready: stopping\n");
+  EXPECT_EQ(AdmitPod(), 2);
+  operator_->Stop();
+  EXPECT_EQ(Health("/healthz"), 0);
+  EXPECT_EQ(AdmitPod(), -1);
+}
+
+TEST_F(ServeTest, SaysWhyItIsNotReady) {
+  api_.Remove(kConfiguration);
+  ASSERT_TRUE(operator_->Start().ok());
+  std::string reason;
+  ASSERT_TRUE(Eventually([&] {
+    return Health("/readyz", &reason) == 503 && reason.find("404") != std::string::npos;
+  })) << reason;
+  EXPECT_THAT(reason, HasSubstr("mutatingwebhookconfigurations hook"));
+  EXPECT_EQ(Health("/healthz"), 200);
+  PutConfiguration();
+  EXPECT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
+}
+
+TEST_F(ServeTest, RepairsAnUpgradedConfiguration) {
+  ASSERT_TRUE(operator_->Start().ok());
+  ASSERT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
+  PutConfiguration();
+  EXPECT_TRUE(Eventually([&] { return AdmitPod() == 2; }));
+}
+
+TEST_F(ServeTest, SaysThatAPortIsTaken) {
+  ASSERT_TRUE(operator_->Start().ok());
+  ServeOptions options = Options();
+  options.health_port = operator_->health_port();
+  Operator second(options, {}, &api_);
+  const absl::Status status = second.Start();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Address already in use"));
+}
+
+}  // namespace
+}  // namespace railhead::op

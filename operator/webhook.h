@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_WEBHOOK_H_
+#define RAILHEAD_OPERATOR_WEBHOOK_H_
+
+#include "absl/strings/string_view.h"
+#include "kube/admission.h"
+#include "kube/http_server.h"
+#include "operator/config.h"
+#include "operator/metrics.h"
+
+namespace railhead::op {
+
+// Where the API server sends admission reviews of Pods (v1) and Jobs (batch/v1).
+inline constexpr absl::string_view kMutatePath = "/mutate";
+
+// The webhook without its socket: an HTTP request to kMutatePath in, the answer out. It asks nobody
+// anything, so it answers at once, and it never denies. Thread-safe.
+class Webhook {
+ public:
+  // `metrics` must outlive the webhook.
+  Webhook(InjectionConfig config, Metrics* metrics);
+
+  kube::HttpResponse Handle(const kube::HttpRequest& request) const;
+
+ private:
+  kube::AdmissionAnswer Decide(const kube::AdmissionRequest& request) const;
+
+  const InjectionConfig config_;
+  Metrics* const metrics_;
+};
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_WEBHOOK_H_

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bootstrap/frame.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace railhead::bootstrap {
+namespace {
+
+TEST(FrameTest, FramesSurviveAnyCutting) {
+  const std::string stream = EncodeFrame(FrameKind::kHello, "abc") +
+                             EncodeFrame(FrameKind::kBye, "") +
+                             EncodeFrame(FrameKind::kBlob, std::string(1000, 'x'));
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    FrameReader reader(1000);
+    std::vector<Frame> frames;
+    for (size_t at = 0; at < stream.size();) {
+      const size_t size = std::min<size_t>(1 + random() % 40, stream.size() - at);
+      reader.buffer()->append(stream, at, size);
+      at += size;
+      while (true) {
+        const absl::StatusOr<std::optional<Frame>> frame = reader.Next();
+        ASSERT_TRUE(frame.ok()) << frame.status();
+        if (!frame->has_value()) break;
+        frames.push_back(**frame);
+      }
+    }
+    ASSERT_EQ(frames.size(), 3U);
+    EXPECT_EQ(frames[0].kind, FrameKind::kHello);
+    EXPECT_EQ(frames[0].payload, "abc");
+    EXPECT_EQ(frames[1].kind, FrameKind::kBye);
+    EXPECT_EQ(frames[2].payload, std::string(1000, 'x'));
+  }
+}
+
+TEST(FrameTest, StrangersAreKnownByTheirFirstByte) {
+  FrameReader reader(1000);
+  reader.buffer()->append("G");
+  EXPECT_FALSE(reader.Next().ok());
+}
+
+TEST(FrameTest, LongFramesAreRefusedBeforeTheyArrive) {
+  const std::string frame = EncodeFrame(FrameKind::kBlob, std::string(11, 'x'));
+  FrameReader reader(10);
+  reader.buffer()->append(frame.substr(0, 12));
+  EXPECT_FALSE(reader.Next().ok());
+}
+
+TEST(FrameTest, UnknownKindsAreRefused) {
+  std::string frame = EncodeFrame(FrameKind::kHello, "");
+  for (const char kind : {'\0', '\x08', '\xff'}) {
+    frame[4] = kind;
+    FrameReader reader(10);
+    reader.buffer()->append(frame);
+    EXPECT_FALSE(reader.Next().ok()) << static_cast<int>(kind);
+  }
+}
+
+}  // namespace
+}  // namespace railhead::bootstrap

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Keeps an eye on the job once it runs. A thread of its own holds the rendezvous connections: when
+// a rank dies or announces that it cannot go on, rank 0 tells everybody, and the first such news is
+// the job's verdict, the same on all ranks.
+#ifndef RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
+#define RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/bootstrap/bootstrap.h"
+
+namespace railhead::bootstrap {
+
+// Thread-safe.
+class Watch {
+ public:
+  // Takes the connections of `bootstrap` over and starts to watch them.
+  static absl::StatusOr<std::unique_ptr<Watch>> Start(Bootstrap bootstrap);
+
+  // Ends the watch; the connections close, which the other ranks take for this rank's death unless
+  // everybody has said goodbye.
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // Becomes true when the job has failed, for busy loops.
+  const std::atomic<bool>& failed() const { return failed_; }
+
+  // Why the job has failed; OK while it has not.
+  absl::Status verdict() const;
+
+  // Readable from the moment the job has failed. Never read from it.
+  int event_fd() const { return event_.get(); }
+
+  // Tells everybody that this rank cannot go on, and waits a moment for the job's verdict: this
+  // very text, or an earlier one of another rank (which is then probably its cause). Returns it.
+  absl::Status Announce(const absl::Status& failure);
+
+  // Says that this rank needs nobody any more, and waits until all have said so, the job has
+  // failed, or the deadline has passed.
+  void Goodbye(absl::Time deadline);
+
+ private:
+  Watch(Bootstrap bootstrap, net::Fd event, net::Fd wake);
+
+  void Run();
+  void Serve(Member& member);
+  void Handle(Member& member, const Frame& frame);
+  void Leave(Member& member, absl::string_view how);
+  void SendPending();
+  void SendToAll(const std::string& frame);
+  // On the watch's thread: tells the others, if that is for this rank to do, and then this rank.
+  void Judge(const absl::Status& verdict);
+  // Makes the verdict known on this rank, unless there is one.
+  void Publish(const absl::Status& verdict);
+  void CountGoodbye();
+  void Post(FrameKind kind, std::string payload);
+  void Wake();
+
+  Bootstrap bootstrap_;
+  net::Fd event_;
+  net::Fd wake_;
+
+  // The thread's own.
+  std::vector<Member> members_;
+  std::vector<bool> said_bye_;  // by rank; on rank 0
+  int goodbyes_ = 0;
+
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> stop_{false};
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  absl::Status verdict_;
+  bool everybody_left_ = false;
+  std::deque<std::pair<FrameKind, std::string>> pending_;  // what this rank wants said
+
+  std::thread thread_;
+};
+
+}  // namespace railhead::bootstrap
+
+#endif  // RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_

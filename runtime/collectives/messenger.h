@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All that a collective algorithm knows of the world: it posts what it sends and where it wants
+// what it receives, and lets things progress.
+#ifndef RAILHEAD_RUNTIME_COLLECTIVES_MESSENGER_H_
+#define RAILHEAD_RUNTIME_COLLECTIVES_MESSENGER_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
+namespace railhead::collectives {
+
+// Where arriving bytes go.
+struct ReceiveBuffer {
+  std::byte* data = nullptr;
+  size_t size = 0;
+  // If set: what arrives is added to these float32 values on its way, data[i] = addend[i] +
+  // arrived[i]. May be equal to `data`. Then size is a multiple of 4.
+  const std::byte* addend = nullptr;
+};
+
+// Between two ranks the n-th message posted for sending lands in the n-th buffer posted for
+// receiving; their sizes must be equal. Buffers stay the caller's and must live until done.
+// Used by one thread at a time.
+class Messenger {
+ public:
+  // Numbers the messages of one peer and direction.
+  using Ticket = uint64_t;
+
+  virtual ~Messenger() = default;
+
+  virtual Ticket PostSend(int peer, absl::Span<const std::byte> data) = 0;
+  virtual Ticket PostReceive(int peer, const ReceiveBuffer& buffer) = 0;
+
+  // Whether all bytes of the message are where they were wanted.
+  virtual bool ReceiveDone(int peer, Ticket ticket) const = 0;
+
+  // Whether everything posted is done: received, or on its way with its buffer free again.
+  virtual bool Idle() const = 0;
+
+  // Waits until something has moved. An error is final.
+  virtual absl::Status Progress() = 0;
+};
+
+}  // namespace railhead::collectives
+
+#endif  // RAILHEAD_RUNTIME_COLLECTIVES_MESSENGER_H_

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All-reduce around a ring. The values are cut into one part per rank. In the first n-1 steps every
+// rank passes a part on to the next rank, which adds its own values: then each rank holds one
+// finished part. In the second n-1 steps the finished parts travel round. Every rank sends and
+// receives 2(n-1)/n of the values, the least that is possible.
+//
+// Each part travels in segments, so that one segment is added while the next is under way. The sum
+// of a value is built in one order on one rank and then copied: all ranks get the same bits, and
+// the same bits every time.
+#ifndef RAILHEAD_RUNTIME_COLLECTIVES_RING_ALLREDUCE_H_
+#define RAILHEAD_RUNTIME_COLLECTIVES_RING_ALLREDUCE_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "runtime/collectives/messenger.h"
+
+namespace railhead::collectives {
+
+// Sums `count` values of all ranks into `receive`. `receive` is `send` (in place) or does not
+// overlap it. On an error the contents of `receive` are undefined.
+absl::Status RingAllReduce(Messenger& messenger, int rank, int world_size, const float* send,
+                           float* receive, size_t count);
+
+}  // namespace railhead::collectives
+
+#endif  // RAILHEAD_RUNTIME_COLLECTIVES_RING_ALLREDUCE_H_

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/collectives/ring_allreduce.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "runtime/rails/mesh.h"
+#include "runtime/rails/peer.h"
+#include "runtime/testing/ranks.h"
+#include "runtime/transport/tcp/tcp.h"
+
+namespace railhead::collectives {
+namespace {
+
+using railhead::testing::RunRanks;
+
+// Between threads of this process: a full mesh of TCP peers with `rails` rails each.
+std::vector<std::unique_ptr<rails::Mesh>> TcpWorld(int world, int rails) {
+  const net::IpAddress loopback = *net::IpAddress::Parse("127.0.0.1");
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  std::vector<std::map<int, std::unique_ptr<rails::Peer>>> peers(static_cast<size_t>(world));
+  for (int a = 0; a < world; ++a) {
+    const int b = (a + 1) % world;
+    if (b == a || peers[static_cast<size_t>(a)].count(b) > 0) continue;
+    std::vector<rails::Rail> rails_a;
+    std::vector<rails::Rail> rails_b;
+    for (int rail = 0; rail < rails; ++rail) {
+      const auto end_a = *transport::OpenTcpEndpoint(loopback, "b");
+      const auto end_b = *transport::OpenTcpEndpoint(loopback, "a");
+      std::unique_ptr<transport::Link> link_b;
+      std::thread other([&] { link_b = *end_b->Connect(end_a->Address(), deadline); });
+      rails_a.push_back({{rail, "lo", 0, "tcp"}, *end_a->Connect(end_b->Address(), deadline)});
+      other.join();
+      rails_b.push_back({{rail, "lo", 0, "tcp"}, std::move(link_b)});
+    }
+    peers[static_cast<size_t>(a)][b] = std::make_unique<rails::Peer>("b", std::move(rails_a));
+    peers[static_cast<size_t>(b)][a] = std::make_unique<rails::Peer>("a", std::move(rails_b));
+  }
+  std::vector<std::unique_ptr<rails::Mesh>> meshes;
+  for (auto& map : peers) meshes.push_back(*rails::Mesh::Create(std::move(map), {}));
+  return meshes;
+}
+
+// Values whose float32 sum depends on the order of adding, so that ranks that added in different
+// orders would differ in some bit.
+std::vector<float> Awkward(int rank, size_t count, unsigned seed) {
+  std::mt19937 random(seed + 1000U * static_cast<unsigned>(rank));
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = (static_cast<float>(random()) / 4e9F - 0.5F) * std::pow(10.0F, random() % 8);
+  }
+  return values;
+}
+
+// Small whole numbers: every order gives the same, known, exact sum.
+std::vector<float> Exact(int rank, size_t count) {
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>((i * 7 + static_cast<size_t>(rank) * 131) % 1009);
+  }
+  return values;
+}
+
+std::vector<float> ExactSum(int world, size_t count) {
+  std::vector<float> sum(count);
+  for (int rank = 0; rank < world; ++rank) {
+    const std::vector<float> values = Exact(rank, count);
+    for (size_t i = 0; i < count; ++i) sum[i] += values[i];
+  }
+  return sum;
+}
+
+std::vector<size_t> Counts() {
+  std::vector<size_t> counts;
+  for (size_t count = 0; count <= 40; ++count) counts.push_back(count);
+  for (const size_t count :
+       {63, 64, 65, 127, 500, 999, 1000, 4095, 4096, 32767, 32769, 65536, 100003, 262145, 524288}) {
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+class RingTest : public ::testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(RingTest, SumsEveryCountInAndOutOfPlace) {
+  const auto [world, rails] = GetParam();
+  const std::vector<std::unique_ptr<rails::Mesh>> meshes = TcpWorld(world, rails);
+  RunRanks(world, [&, world = world](int rank) {
+    rails::Mesh& mesh = *meshes[static_cast<size_t>(rank)];
+    for (const size_t count : Counts()) {
+      const std::vector<float> expected = ExactSum(world, count);
+      const std::vector<float> send = Exact(rank, count);
+      // A guard behind the last value shows writes past the end.
+      std::vector<float> receive(count + 1, -1.0F);
+      mesh.Begin(absl::Seconds(30));
+      absl::Status status = RingAllReduce(mesh, rank, world, send.data(), receive.data(), count);
+      status.Update(mesh.Finish());
+      EXPECT_TRUE(status.ok()) << status;
+      if (!status.ok()) return false;
+      EXPECT_EQ(receive.back(), -1.0F);
+      receive.pop_back();
+      EXPECT_TRUE(receive == expected) << "count " << count << ", rank " << rank;
+      EXPECT_TRUE(send == Exact(rank, count)) << "the input was changed";
+
+      std::vector<float> both = send;
+      status = RingAllReduce(mesh, rank, world, both.data(), both.data(), count);
+      status.Update(mesh.Finish());
+      EXPECT_TRUE(status.ok()) << status;
+      if (!status.ok()) return false;
+      EXPECT_TRUE(both == expected) << "in place, count " << count << ", rank " << rank;
+    }
+    return true;
+  });
+}
+
+TEST_P(RingTest, AllRanksGetTheSameBitsEveryTime) {
+  const auto [world, rails] = GetParam();
+  const std::vector<std::unique_ptr<rails::Mesh>> meshes = TcpWorld(world, rails);
+  for (const size_t count : {size_t{1}, size_t{1000}, size_t{300001}}) {
+    std::vector<float> first;
+    for (int round = 0; round < 3; ++round) {
+      const std::vector<std::vector<float>> results = RunRanks(world, [&, world = world](int rank) {
+        rails::Mesh& mesh = *meshes[static_cast<size_t>(rank)];
+        const std::vector<float> send = Awkward(rank, count, 17);
+        std::vector<float> receive(count);
+        mesh.Begin(absl::Seconds(30));
+        absl::Status status = RingAllReduce(mesh, rank, world, send.data(), receive.data(), count);
+        status.Update(mesh.Finish());
+        EXPECT_TRUE(status.ok()) << status;
+        return receive;
+      });
+      if (first.empty()) first = results[0];
+      for (const std::vector<float>& result : results) {
+        ASSERT_EQ(std::memcmp(result.data(), first.data(), count * sizeof(float)), 0);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, RingTest,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4, 5, 7),
+                                            ::testing::Values(1, 2, 3)));
+
+// ---- The same algorithm in a simulated world, for many more ranks and schedules ----
+
+// All messages of a world in one place.
+class SimulatedWorld {
+ public:
+  explicit SimulatedWorld(int ranks) : ranks_(ranks) {}
+
+  struct Message {
+    std::vector<std::byte> bytes;
+  };
+  struct Channel {
+    std::deque<Message> sent;  // not yet delivered
+    std::deque<std::pair<uint64_t, ReceiveBuffer>> posted;
+    uint64_t next_receive = 0;
+    uint64_t sends = 0;
+    std::map<uint64_t, bool> done;
+  };
+
+  Channel& channel(int from, int to) { return channels_[{from, to}]; }
+  int ranks() const { return ranks_; }
+
+ private:
+  int ranks_;
+  std::map<std::pair<int, int>, Channel> channels_;
+};
+
+// Delivers at every step some of the messages that could be delivered; how many, chance decides,
+// and so does the threads' scheduler.
+class SimulatedMessenger final : public Messenger {
+ public:
+  SimulatedMessenger(SimulatedWorld& world, std::mutex& mutex, std::condition_variable& changed,
+                     int rank, unsigned seed)
+      : world_(world), mutex_(mutex), changed_(changed), rank_(rank), random_(seed) {}
+
+  Ticket PostSend(int peer, absl::Span<const std::byte> data) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    SimulatedWorld::Channel& channel = world_.channel(rank_, peer);
+    channel.sent.push_back({{data.begin(), data.end()}});
+    changed_.notify_all();
+    return channel.sends++;
+  }
+
+  Ticket PostReceive(int peer, const ReceiveBuffer& buffer) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    SimulatedWorld::Channel& channel = world_.channel(peer, rank_);
+    channel.posted.emplace_back(channel.next_receive, buffer);
+    return channel.next_receive++;
+  }
+
+  bool ReceiveDone(int peer, Ticket ticket) const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return world_.channel(peer, rank_).done[ticket];
+  }
+
+  bool Idle() const override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return IdleLocked();
+  }
+
+  absl::Status Progress() override {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const bool moved =
+        changed_.wait_for(lock, std::chrono::seconds(20), [this] { return Deliver(); });
+    return moved ? absl::OkStatus() : absl::DeadlineExceededError("the algorithm stands still");
+  }
+
+ private:
+  bool IdleLocked() const {
+    for (int peer = 0; peer < world_.ranks(); ++peer) {
+      if (!world_.channel(peer, rank_).posted.empty()) return false;
+    }
+    return true;
+  }
+
+  bool Deliver() {
+    bool moved = false;
+    for (int peer = 0; peer < world_.ranks(); ++peer) {
+      SimulatedWorld::Channel& channel = world_.channel(peer, rank_);
+      while (!channel.sent.empty() && !channel.posted.empty() && (!moved || random_() % 3 != 0)) {
+        const auto [ticket, buffer] = channel.posted.front();
+        const std::vector<std::byte>& bytes = channel.sent.front().bytes;
+        EXPECT_EQ(bytes.size(), buffer.size) << "both sides must agree on every size";
+        EXPECT_FALSE(bytes.empty()) << "empty messages are a waste";
+        if (buffer.addend == nullptr) {
+          std::memcpy(buffer.data, bytes.data(), bytes.size());
+        } else {
+          std::vector<float> sum(bytes.size() / 4);
+          std::vector<float> own(bytes.size() / 4);
+          std::memcpy(sum.data(), bytes.data(), bytes.size());
+          std::memcpy(own.data(), buffer.addend, bytes.size());
+          for (size_t i = 0; i < sum.size(); ++i) sum[i] += own[i];
+          std::memcpy(buffer.data, sum.data(), bytes.size());
+        }
+        channel.done[ticket] = true;
+        channel.posted.pop_front();
+        channel.sent.pop_front();
+        moved = true;
+      }
+    }
+    return moved;
+  }
+
+  SimulatedWorld& world_;
+  std::mutex& mutex_;
+  std::condition_variable& changed_;
+  int rank_;
+  std::mt19937 random_;
+};
+
+TEST(RingSimulationTest, EveryWorldAndCountUnderRandomSchedules) {
+  for (const int ranks : {2, 3, 4, 6, 8, 13}) {
+    for (const size_t count : {1, 2, 5, 12, 13, 14, 1000, 262144 + 7, 700001}) {
+      SimulatedWorld world(ranks);
+      std::mutex mutex;
+      std::condition_variable changed;
+      const std::vector<float> expected = ExactSum(ranks, count);
+      RunRanks(ranks, [&](int rank) {
+        SimulatedMessenger messenger(world, mutex, changed, rank,
+                                     static_cast<unsigned>(count) + static_cast<unsigned>(rank));
+        std::vector<float> values = Exact(rank, count);
+        const absl::Status status =
+            RingAllReduce(messenger, rank, ranks, values.data(), values.data(), count);
+        EXPECT_TRUE(status.ok()) << status;
+        EXPECT_TRUE(values == expected) << ranks << " ranks, count " << count;
+        return true;
+      });
+    }
+  }
+}
+
+// A messenger that fails after some steps; the algorithm must hand the error on at once.
+class FailingMessenger final : public Messenger {
+ public:
+  Ticket PostSend(int, absl::Span<const std::byte>) override { return 0; }
+  Ticket PostReceive(int, const ReceiveBuffer&) override { return 0; }
+  bool ReceiveDone(int, Ticket) const override { return false; }
+  bool Idle() const override { return false; }
+  absl::Status Progress() override { return absl::UnavailableError("rail 1 is down"); }
+};
+
+TEST(RingSimulationTest, AnErrorEndsIt) {
+  FailingMessenger messenger;
+  std::vector<float> values(100);
+  EXPECT_EQ(RingAllReduce(messenger, 0, 2, values.data(), values.data(), 100),
+            absl::UnavailableError("rail 1 is down"));
+}
+
+}  // namespace
+}  // namespace railhead::collectives

@@ -1,0 +1,496 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C API as its users see it: ranks in threads, and ranks in processes that die.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "railhead/railhead.h"
+#include "runtime/comm/unique_id.h"
+#include "runtime/testing/http.h"
+#include "runtime/testing/processes.h"
+#include "runtime/testing/ranks.h"
+
+namespace railhead {
+namespace {
+
+using ::testing::AllOf;
+using testing::Environment;
+using testing::FreePort;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+using testing::Process;
+using testing::RankEnvironment;
+using testing::RunRanks;
+
+absl::Time In(double seconds) { return absl::Now() + absl::Seconds(seconds); }
+
+// ---- Ranks in threads ----
+
+class ApiTest : public ::testing::Test {
+ protected:
+  ApiTest() {
+    // Before any thread exists.
+    ::setenv("RAILHEAD_SOCKET_IFNAME", "lo", 1);
+    ::setenv("RAILHEAD_METRICS_PORT", "0", 1);
+    ::setenv("RAILHEAD_RAILS_FILE", "/nonexistent/rails.json", 1);
+    ::setenv("RAILHEAD_TIMEOUT_SECONDS", "20", 1);
+    ::unsetenv("RAILHEAD_TRANSPORT");
+  }
+
+  // Runs body(comm, rank) on every rank of a fresh group.
+  template <class Body>
+  void WithGroup(int world, Body body) {
+    rhUniqueId id;
+    ASSERT_EQ(rhGetUniqueId(&id), rhSuccess) << rhGetLastError(nullptr);
+    RunRanks(world, [&](int rank) {
+      rhComm_t comm = nullptr;
+      EXPECT_EQ(rhCommInitRank(&comm, world, id, rank), rhSuccess) << rhGetLastError(nullptr);
+      if (comm != nullptr) body(comm, rank);
+      return true;
+    });
+  }
+};
+
+TEST_F(ApiTest, AGroupKnowsItselfAndReduces) {
+  for (const int world : {1, 2, 3, 5}) {
+    WithGroup(world, [world](rhComm_t comm, int rank) {
+      int value = -1;
+      EXPECT_EQ(rhCommCount(comm, &value), rhSuccess);
+      EXPECT_EQ(value, world);
+      EXPECT_EQ(rhCommUserRank(comm, &value), rhSuccess);
+      EXPECT_EQ(value, rank);
+      std::vector<float> send(10007, static_cast<float>(rank + 1));
+      std::vector<float> receive(send.size());
+      EXPECT_EQ(
+          rhAllReduce(send.data(), receive.data(), send.size(), rhFloat32, rhSum, comm, nullptr),
+          rhSuccess)
+          << rhGetLastError(comm);
+      const auto sum = static_cast<float>(world * (world + 1) / 2);
+      EXPECT_EQ(receive, std::vector<float>(send.size(), sum));
+      EXPECT_EQ(rhAllReduce(nullptr, nullptr, 0, rhFloat32, rhSum, comm, nullptr), rhSuccess);
+      EXPECT_EQ(rhCommDestroy(comm), rhSuccess);
+    });
+  }
+}
+
+TEST_F(ApiTest, InfoSaysWhatItRunsOnAndCountsBytes) {
+  WithGroup(2, [](rhComm_t comm, int) {
+    std::vector<float> values(100000);
+    EXPECT_EQ(
+        rhAllReduce(values.data(), values.data(), values.size(), rhFloat32, rhSum, comm, nullptr),
+        rhSuccess);
+    rhCommInfo_t info;
+    info.struct_size = sizeof info;
+    EXPECT_EQ(rhCommGetInfo(comm, &info), rhSuccess);
+    EXPECT_STREQ(info.transport, "tcp");
+    EXPECT_EQ(info.rails, 1);
+    EXPECT_EQ(info.degraded, 0);
+    EXPECT_STREQ(info.degraded_reason, "");
+    rhRailInfo_t rail;
+    rail.struct_size = sizeof rail;
+    EXPECT_EQ(rhCommRailInfo(comm, 0, &rail), rhSuccess);
+    EXPECT_STREQ(rail.device, "lo");
+    EXPECT_STREQ(rail.transport, "tcp");
+    EXPECT_EQ(rail.up, 1);
+    // Half of the values go each way twice; the greeting at start is a few bytes more.
+    EXPECT_GE(rail.tx_bytes, 400000U);
+    EXPECT_LE(rail.tx_bytes, 400100U);
+    EXPECT_GE(rail.rx_bytes, 400000U);
+    EXPECT_LE(rail.rx_bytes, 400100U);
+
+    EXPECT_EQ(rhCommRailInfo(comm, 1, &rail), rhInvalidArgument);
+    EXPECT_EQ(rhCommRailInfo(comm, -1, &rail), rhInvalidArgument);
+    rail.struct_size = 1;
+    EXPECT_EQ(rhCommRailInfo(comm, 0, &rail), rhInvalidArgument);
+    info.struct_size = 1;
+    EXPECT_EQ(rhCommGetInfo(comm, &info), rhInvalidArgument);
+    EXPECT_THAT(rhGetLastError(comm), HasSubstr("struct_size"));
+    rhCommDestroy(comm);
+  });
+}
+
+TEST_F(ApiTest, WrongArgumentsAreRefusedWithAText) {
+  WithGroup(1, [](rhComm_t comm, int) {
+    std::array<float, 8> a{};
+    std::array<float, 8> b{};
+    const auto reduce = [&](const void* send, void* receive, size_t count, rhDataType_t type,
+                            rhRedOp_t op, rhStream_t stream, const char* text) {
+      EXPECT_EQ(rhAllReduce(send, receive, count, type, op, comm, stream), rhInvalidArgument);
+      EXPECT_THAT(rhGetLastError(comm), HasSubstr(text));
+    };
+    int not_a_stream = 0;
+    const auto* odd = reinterpret_cast<const char*>(a.data()) + 1;
+    reduce(nullptr, b.data(), 8, rhFloat32, rhSum, nullptr, "sendbuf is NULL");
+    reduce(a.data(), nullptr, 8, rhFloat32, rhSum, nullptr, "recvbuf is NULL");
+    reduce(odd, b.data(), 4, rhFloat32, rhSum, nullptr, "aligned");
+    reduce(a.data(), a.data() + 2, 4, rhFloat32, rhSum, nullptr, "overlap");
+    reduce(a.data(), b.data(), SIZE_MAX, rhFloat32, rhSum, nullptr, "too large");
+    reduce(a.data(), b.data(), 8, rhFloat64, rhSum, nullptr, "not supported");
+    reduce(a.data(), b.data(), 8, static_cast<rhDataType_t>(99), rhSum, nullptr, "does not exist");
+    reduce(a.data(), b.data(), 8, rhFloat32, rhMax, nullptr, "not supported");
+    reduce(a.data(), b.data(), 8, rhFloat32, static_cast<rhRedOp_t>(77), nullptr, "does not exist");
+    reduce(a.data(), b.data(), 8, rhFloat32, rhSum, &not_a_stream, "stream must be NULL");
+    // Refused arguments do not harm the communicator.
+    EXPECT_EQ(rhAllReduce(a.data(), b.data(), 8, rhFloat32, rhSum, comm, nullptr), rhSuccess);
+    rhCommDestroy(comm);
+  });
+
+  EXPECT_EQ(rhAllReduce(nullptr, nullptr, 0, rhFloat32, rhSum, nullptr, nullptr),
+            rhInvalidArgument);
+  EXPECT_THAT(rhGetLastError(nullptr), HasSubstr("comm is NULL"));
+  rhUniqueId id;
+  ASSERT_EQ(rhGetUniqueId(&id), rhSuccess);
+  rhComm_t comm = nullptr;
+  EXPECT_EQ(rhCommInitRank(&comm, 2, id, 2), rhInvalidArgument);
+  EXPECT_EQ(rhCommInitRank(&comm, 0, id, 0), rhInvalidArgument);
+  EXPECT_EQ(rhCommInitRank(nullptr, 1, id, 0), rhInvalidArgument);
+  id.internal[0] ^= 1;
+  EXPECT_EQ(rhCommInitRank(&comm, 1, id, 0), rhInvalidArgument);
+  EXPECT_THAT(rhGetLastError(nullptr), HasSubstr("rhGetUniqueId"));
+  EXPECT_EQ(rhCommCount(nullptr, nullptr), rhInvalidArgument);
+  EXPECT_EQ(rhCommDestroy(nullptr), rhSuccess);
+  EXPECT_EQ(rhCommAbort(nullptr), rhSuccess);
+  EXPECT_EQ(rhGetVersion(nullptr), rhInvalidArgument);
+}
+
+TEST_F(ApiTest, VersionIsTheHeaders) {
+  int version = 0;
+  EXPECT_EQ(rhGetVersion(&version), rhSuccess);
+  EXPECT_EQ(version, RH_VERSION_CODE);
+  EXPECT_EQ(absl::StrCat(version / 10000, ".", version / 100 % 100, ".", version % 100),
+            RAILHEAD_VERSION);
+}
+
+TEST_F(ApiTest, EveryResultHasWords) {
+  for (const rhResult_t result : {rhSuccess, rhSystemError, rhInternalError, rhInvalidArgument,
+                                  rhInvalidUsage, rhRemoteError, rhInProgress}) {
+    EXPECT_THAT(rhGetErrorString(result), Not(HasSubstr("unknown")));
+  }
+  EXPECT_THAT(rhGetErrorString(static_cast<rhResult_t>(1234)), HasSubstr("unknown"));
+}
+
+TEST_F(ApiTest, AbortEndsTheCollectivesOfAllRanks) {
+  WithGroup(3, [](rhComm_t comm, int rank) {
+    std::vector<float> values(1000);
+    const auto reduce = [&] {
+      return rhAllReduce(values.data(), values.data(), values.size(), rhFloat32, rhSum, comm,
+                         nullptr);
+    };
+    if (rank == 2) {
+      EXPECT_EQ(reduce(), rhSuccess);
+      EXPECT_EQ(rhCommAbort(comm), rhSuccess);
+      return;
+    }
+    // At the latest the second one cannot work.
+    if (reduce() == rhSuccess) {
+      EXPECT_EQ(reduce(), rhRemoteError);
+    }
+    EXPECT_THAT(rhGetLastError(comm), HasSubstr("rank 2: rhCommAbort was called"));
+    EXPECT_EQ(reduce(), rhRemoteError) << "a failed communicator stays failed";
+    EXPECT_EQ(rhCommDestroy(comm), rhSuccess);
+  });
+}
+
+TEST_F(ApiTest, AbortFromAnotherThreadEndsOnesOwnCollective) {
+  std::atomic<bool> aborted = false;
+  WithGroup(2, [&aborted](rhComm_t comm, int rank) {
+    std::array<float, 8> values{};
+    const auto reduce = [&] {
+      return rhAllReduce(values.data(), values.data(), 8, rhFloat32, rhSum, comm, nullptr);
+    };
+    if (rank == 1) {
+      // Stays away from the collective until the other rank has ended the group.
+      while (!aborted) absl::SleepFor(absl::Milliseconds(1));
+      EXPECT_EQ(reduce(), rhRemoteError);
+      rhCommDestroy(comm);
+      return;
+    }
+    const auto sent = [comm] {
+      rhRailInfo_t rail;
+      rail.struct_size = sizeof rail;
+      EXPECT_EQ(rhCommRailInfo(comm, 0, &rail), rhSuccess);
+      return rail.tx_bytes;
+    };
+    const uint64_t before = sent();
+    rhResult_t result = rhSuccess;
+    std::thread worker([&] { result = reduce(); });
+    while (sent() == before) std::this_thread::yield();  // until the collective runs
+    EXPECT_EQ(reduce(), rhInvalidUsage);
+    EXPECT_EQ(rhCommDestroy(comm), rhInvalidUsage);
+    EXPECT_EQ(rhCommAbort(comm), rhSuccess);
+    aborted = true;
+    worker.join();
+    EXPECT_EQ(result, rhRemoteError);
+  });
+}
+
+TEST_F(ApiTest, RanksThatPassDifferentCountsGetAnErrorOrAreStopped) {
+  ::setenv("RAILHEAD_TIMEOUT_SECONDS", "1", 1);
+  WithGroup(2, [](rhComm_t comm, int rank) {
+    std::vector<float> values(2000);
+    EXPECT_NE(rhAllReduce(values.data(), values.data(), rank == 0 ? 1000 : 2000, rhFloat32, rhSum,
+                          comm, nullptr),
+              rhSuccess);
+    rhCommDestroy(comm);
+  });
+}
+
+TEST(UniqueIdTest, IdsTravelAndBrokenOnesAreRefused) {
+  const absl::StatusOr<comm::UniqueId> id = comm::MakeUniqueId(*net::IpAddress::Parse("10.1.2.3"));
+  ASSERT_TRUE(id.ok());
+  const std::string bytes = comm::Encode(*id);
+  ASSERT_EQ(bytes.size(), 128U);
+  const absl::StatusOr<comm::UniqueId> parsed = comm::ParseUniqueId(bytes);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->address.ToString(), "10.1.2.3");
+  EXPECT_EQ(parsed->port, id->port);
+  EXPECT_EQ(parsed->key, id->key);
+  EXPECT_FALSE(comm::ParseUniqueId(std::string(128, '\0')).ok());
+  EXPECT_FALSE(comm::ParseUniqueId(std::string(128, '\xff')).ok());
+
+  // Another id with the same key but another port does not get the socket.
+  comm::UniqueId other = *parsed;
+  other.port ^= 1;
+  EXPECT_FALSE(comm::TakeListener(other).has_value());
+  EXPECT_TRUE(comm::TakeListener(*parsed).has_value());
+  EXPECT_FALSE(comm::TakeListener(*parsed).has_value()) << "it is closed now";
+}
+
+TEST(UniqueIdTest, KeysDiffer) {
+  const net::IpAddress address = *net::IpAddress::Parse("127.0.0.1");
+  const auto a = comm::MakeUniqueId(address);
+  const auto b = comm::MakeUniqueId(address);
+  EXPECT_NE(a->key, b->key);
+  EXPECT_TRUE(comm::TakeListener(*a).has_value());
+  EXPECT_TRUE(comm::TakeListener(*b).has_value());
+}
+
+// ---- Ranks in processes ----
+
+// Joins by environment; "" or the error.
+std::string Join(rhComm_t* comm) {
+  const rhResult_t result = rhCommInitFromEnv(comm);
+  return result == rhSuccess
+             ? ""
+             : absl::StrCat(rhGetErrorString(result), ": ", rhGetLastError(nullptr));
+}
+
+std::string Reduce(rhComm_t comm, std::vector<float>& values) {
+  const rhResult_t result =
+      rhAllReduce(values.data(), values.data(), values.size(), rhFloat32, rhSum, comm, nullptr);
+  return result == rhSuccess ? ""
+                             : absl::StrCat(rhGetErrorString(result), ": ", rhGetLastError(comm));
+}
+
+// Forks a rank for each environment and returns what their bodies returned.
+std::vector<std::string> RunForks(const std::vector<Environment>& environments,
+                                  const std::function<std::string(int rank)>& body,
+                                  double seconds = 40) {
+  std::vector<Process> processes;
+  for (size_t rank = 0; rank < environments.size(); ++rank) {
+    processes.push_back(
+        Process::Fork(environments[rank], [&] { return body(static_cast<int>(rank)); }));
+  }
+  const absl::Time deadline = In(seconds);
+  std::vector<std::string> outputs;
+  for (Process& process : processes) outputs.push_back(process.Wait(deadline).output);
+  return outputs;
+}
+
+std::vector<Environment> Environments(int world, const Environment& common = {}) {
+  const int port = FreePort();
+  std::vector<Environment> environments;
+  for (int rank = 0; rank < world; ++rank) {
+    Environment environment = RankEnvironment(rank, world, port);
+    for (const auto& [name, value] : common) environment[name] = value;
+    environments.push_back(std::move(environment));
+  }
+  return environments;
+}
+
+TEST(ProcessesTest, ReduceByEnvironment) {
+  for (const int world : {1, 2, 3, 4}) {
+    const std::vector<std::string> outputs = RunForks(Environments(world), [world](int rank) {
+      rhComm_t comm = nullptr;
+      std::string error = Join(&comm);
+      if (!error.empty()) return error;
+      std::vector<float> values(250001, static_cast<float>(rank));
+      error = Reduce(comm, values);
+      if (!error.empty()) return error;
+      for (const float value : values) {
+        if (value != static_cast<float>(world * (world - 1) / 2)) return std::string("wrong");
+      }
+      rhCommDestroy(comm);
+      return std::string("right");
+    });
+    EXPECT_EQ(outputs, std::vector<std::string>(static_cast<size_t>(world), "right"));
+  }
+}
+
+TEST(ProcessesTest, AKilledRankIsNamedByAllOthersLongBeforeTheTimeout) {
+  for (const int world : {2, 4}) {
+    for (int victim = 0; victim < world; ++victim) {
+      const std::vector<std::string> outputs = RunForks(
+          Environments(world),
+          [victim](int rank) {
+            rhComm_t comm = nullptr;
+            std::string error = Join(&comm);
+            std::vector<float> values(262144);
+            for (int i = 0; error.empty() && i < 1000000; ++i) {
+              if (rank == victim && i == 5) ::raise(SIGKILL);
+              error = Reduce(comm, values);
+            }
+            return error;
+          },
+          20);
+      for (int rank = 0; rank < world; ++rank) {
+        if (rank == victim) continue;
+        EXPECT_THAT(outputs[static_cast<size_t>(rank)],
+                    AllOf(HasSubstr(absl::StrCat("rank ", victim, " (pod p", victim, ")")),
+                          HasSubstr("all_reduce number")))
+            << "rank " << rank << " of " << world;
+      }
+    }
+  }
+}
+
+TEST(ProcessesTest, ARankThatStandsStillIsNamed) {
+  const std::vector<std::string> outputs =
+      RunForks(Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "1"}}), [](int rank) {
+        rhComm_t comm = nullptr;
+        std::string error = Join(&comm);
+        std::vector<float> values(1000);
+        for (int i = 0; error.empty() && i < 100; ++i) {
+          if (rank == 1 && i == 5) {
+            // Alive, connected, and busy with something else until the other has given up.
+            absl::SleepFor(absl::Seconds(3));
+          }
+          error = Reduce(comm, values);
+        }
+        return error;
+      });
+  for (const std::string& output : outputs) {
+    EXPECT_THAT(output, AllOf(HasSubstr("rank 0 (pod p0): all_reduce number 5 (4000 bytes)"),
+                              HasSubstr("nothing has moved for 1s"),
+                              HasSubstr("with rank 1 (pod p1)"), HasSubstr("rail 0 (lo, tcp)")));
+  }
+}
+
+TEST(ProcessesTest, ARankThatLeavesEarlyIsNamed) {
+  const std::vector<std::string> outputs = RunForks(Environments(3), [](int rank) {
+    rhComm_t comm = nullptr;
+    std::string error = Join(&comm);
+    if (rank == 2 || !error.empty()) return error;  // exits without a word
+    std::vector<float> values(1000);
+    return Reduce(comm, values);
+  });
+  EXPECT_THAT(outputs[0], HasSubstr("rank 2 (pod p2)"));
+  EXPECT_THAT(outputs[1], HasSubstr("rank 2 (pod p2)"));
+}
+
+TEST(ProcessesTest, RequiredRdmaWithoutDevicesFailsOnAllRanksWithTheSameReason) {
+  std::vector<Environment> environments = Environments(3);
+  environments[1]["RAILHEAD_REQUIRE_RDMA"] = "1";
+  const std::vector<std::string> outputs = RunForks(
+      environments,
+      [](int) {
+        rhComm_t comm = nullptr;
+        return Join(&comm);
+      },
+      10);
+  for (const std::string& output : outputs) {
+    EXPECT_EQ(output, outputs[0]);
+    EXPECT_THAT(output, AllOf(HasSubstr("RAILHEAD_REQUIRE_RDMA=1 on rank 1 (pod p1)"),
+                              HasSubstr("rank 0 (pod p0): it was given no RDMA device")));
+  }
+}
+
+TEST(ProcessesTest, AWrongVariableOnOneRankIsToldToAll) {
+  std::vector<Environment> environments = Environments(3);
+  environments[2]["RAILHEAD_TRANSPORT"] = "carrier-pigeon";
+  const std::vector<std::string> outputs = RunForks(environments, [](int) {
+    rhComm_t comm = nullptr;
+    return Join(&comm);
+  });
+  for (const std::string& output : outputs) {
+    EXPECT_THAT(output, AllOf(HasSubstr("invalid argument"), HasSubstr("rank 2 (pod p2)"),
+                              HasSubstr("RAILHEAD_TRANSPORT='carrier-pigeon'"),
+                              HasSubstr("auto, verbs or tcp")));
+  }
+}
+
+TEST(ProcessesTest, WantedRdmaThatIsNotThereIsDegradedNotFatal) {
+  const std::vector<std::string> outputs =
+      RunForks(Environments(2, {{"RAILHEAD_TRANSPORT", "verbs"}}), [](int) {
+        rhComm_t comm = nullptr;
+        std::string error = Join(&comm);
+        if (!error.empty()) return error;
+        rhCommInfo_t info;
+        info.struct_size = sizeof info;
+        rhCommGetInfo(comm, &info);
+        std::string text =
+            absl::StrCat(info.transport, " ", info.degraded, " ", info.degraded_reason);
+        rhCommDestroy(comm);
+        return text;
+      });
+  for (const std::string& output : outputs) {
+    EXPECT_THAT(output, AllOf(HasSubstr("tcp 1 TCP instead of RDMA"), HasSubstr("rank 0 (pod p0)"),
+                              HasSubstr("rank 1 (pod p1)")));
+  }
+}
+
+TEST(ProcessesTest, MetricsAreServedAndATakenPortDoesNotStopTheJob) {
+  std::vector<Environment> environments = Environments(2, {{"RAILHEAD_JOB", "scraped"}});
+  const std::string port = absl::StrCat(FreePort());
+  for (Environment& environment : environments) environment["RAILHEAD_METRICS_PORT"] = port;
+  const std::vector<std::string> outputs = RunForks(environments, [&port](int rank) {
+    rhComm_t comm = nullptr;
+    std::string error = Join(&comm);
+    if (!error.empty()) return error;
+    std::vector<float> values(1000);
+    for (int i = 0; i < 7; ++i) absl::StrAppend(&error, Reduce(comm, values));
+    if (!error.empty()) return error;
+    // Whichever rank got the port serves it; rank 0 looks while the other waits for it.
+    const std::string page =
+        rank == 0 ? testing::HttpGet(std::stoi(port), "/metrics") : std::string("fine");
+    absl::StrAppend(&error, Reduce(comm, values));
+    rhCommDestroy(comm);
+    return error.empty() ? page : error;
+  });
+  EXPECT_EQ(outputs[1], "fine");
+  EXPECT_THAT(outputs[0],
+              AllOf(HasSubstr("railhead_rail_transmit_bytes_total{job=\"scraped\",rank="),
+                    // The other rank may still be finishing its seventh.
+                    ::testing::ContainsRegex("algorithm=\"ring\",size_class=\"<=4KiB\"} [67]"),
+                    HasSubstr("railhead_degraded{job=\"scraped\""),
+                    HasSubstr("rail=\"0\",device=\"lo\",port=\"0\",transport=\"tcp\"} 1")));
+}
+
+TEST(ProcessesTest, AUniqueIdWorksAcrossForks) {
+  ::setenv("RAILHEAD_SOCKET_IFNAME", "lo", 1);
+  rhUniqueId id;
+  ASSERT_EQ(rhGetUniqueId(&id), rhSuccess);
+  const std::vector<std::string> outputs = RunForks(Environments(3), [&id](int rank) {
+    rhComm_t comm = nullptr;
+    if (rhCommInitRank(&comm, 3, id, rank) != rhSuccess)
+      return std::string(rhGetLastError(nullptr));
+    std::vector<float> values(1000, 1.0F);
+    const std::string error = Reduce(comm, values);
+    rhCommDestroy(comm);
+    return error.empty() ? absl::StrCat(values[999]) : error;
+  });
+  EXPECT_EQ(outputs, std::vector<std::string>(3, "3"));
+}
+
+}  // namespace
+}  // namespace railhead

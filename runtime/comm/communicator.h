@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A group of ranks that do collectives together: everything below put together, and the place where
+// errors get their last context (which rank, which collective) and become the whole job's.
+#ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_H_
+#define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/base/log.h"
+#include "runtime/bootstrap/watch.h"
+#include "runtime/comm/rdma_rail.h"
+#include "runtime/comm/setup.h"
+#include "runtime/config/env.h"
+#include "runtime/metrics/collective_stats.h"
+#include "runtime/metrics/page.h"
+#include "runtime/net/fd.h"
+#include "runtime/rails/mesh.h"
+
+namespace railhead::comm {
+
+struct CommunicatorOptions {
+  config::Rendezvous rendezvous;
+  std::optional<net::Fd> listener;  // rank 0: a socket that listens already
+  std::string key;  // ranks with another one are turned away; "": the name of the job
+  SetupOptions setup;
+};
+
+class Communicator {
+ public:
+  // Called by all ranks of the job; returns when all are connected. On an error every rank that got
+  // as far as the rendezvous returns the same text.
+  static absl::StatusOr<std::unique_ptr<Communicator>> Create(CommunicatorOptions options);
+
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // Sums float32 values over all ranks; blocks until done. One thread at a time. After an error the
+  // communicator is of no more use, on any rank.
+  absl::Status AllReduce(const float* send, float* receive, size_t count);
+
+  // Any thread: ends the communicator on all ranks. A running collective returns with `reason`.
+  void Abort(const std::string& reason);
+
+  int rank() const { return rank_; }
+  int world_size() const { return world_size_; }
+  const std::string& transport() const { return transport_; }
+  const std::string& degraded_reason() const { return fabric_.decision.degraded_reason; }
+  uint64_t rejected_connections() const { return rejected_; }
+  // Any thread. The rails in use, also those that carry nothing because there is only one rank.
+  std::vector<rails::RailTotals> Rails() const;
+  // The port of the metrics page; 0 when there is none.
+  int metrics_port() const { return server_ != nullptr ? server_->port() : 0; }
+
+ private:
+  Communicator() = default;
+
+  // Makes the job's verdict of a failure of this rank.
+  absl::Status Fail(uint64_t number, size_t bytes, const absl::Status& cause);
+  metrics::Snapshot Read() const;
+
+  config::Settings settings_;
+  int rank_ = 0;
+  int world_size_ = 1;
+  std::string self_;  // "rank 2 (pod a on node b)"
+  std::string transport_;
+  uint64_t rejected_ = 0;
+  uint64_t collectives_ = 0;
+  absl::Status failure_;
+  metrics::CollectiveStats stats_;
+
+  // In the order in which they need each other.
+  Fabric fabric_;
+  std::unique_ptr<bootstrap::Watch> watch_;
+  std::unique_ptr<rails::Mesh> mesh_;
+  std::unique_ptr<metrics::Server> server_;
+};
+
+}  // namespace railhead::comm
+
+#endif  // RAILHEAD_RUNTIME_COMM_COMMUNICATOR_H_

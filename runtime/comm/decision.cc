@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/decision.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/base/wire.h"
+
+namespace railhead::comm {
+namespace {
+
+constexpr size_t kTextLimit = 4096;
+constexpr size_t kMostRails = 1024;
+// Rank-specific reasons are listed up to here; a thousand ranks without RDMA need one line, not a
+// thousand.
+constexpr size_t kMostReasons = 4;
+
+bool Wants(const RankReport& report) {
+  return report.require_rdma || report.choice == config::TransportChoice::kVerbs ||
+         (report.choice == config::TransportChoice::kAuto && report.has_rails_file);
+}
+
+std::set<int> Usable(const RankReport& report) {
+  std::set<int> rails;
+  if (report.choice == config::TransportChoice::kTcp) return rails;
+  for (const RailReport& rail : report.rails) {
+    if (rail.trouble.empty()) rails.insert(rail.rail);
+  }
+  return rails;
+}
+
+// Why this rank cannot use `rail`.
+std::string WhyNot(const RankReport& report, int rail) {
+  for (const RailReport& candidate : report.rails) {
+    if (candidate.rail != rail) continue;
+    return absl::StrCat(report.name, ": rail ", rail, " (", candidate.device,
+                        ") cannot be used: ", candidate.trouble);
+  }
+  return absl::StrCat(report.name, ": it was not given rail ", rail);
+}
+
+// Why this rank can use no rail at all.
+std::string WhyNone(const RankReport& report) {
+  if (report.choice == config::TransportChoice::kTcp) {
+    return absl::StrCat(report.name, ": RAILHEAD_TRANSPORT=tcp is set there");
+  }
+  if (!report.trouble.empty()) return absl::StrCat(report.name, ": ", report.trouble);
+  if (report.rails.empty()) {
+    return absl::StrCat(report.name, ": it was given no RDMA device; ask for rdma/hca in its pod");
+  }
+  return absl::StrCat(
+      report.name, ": ",
+      absl::StrJoin(report.rails, "; ", [](std::string* out, const RailReport& rail) {
+        absl::StrAppend(out, "rail ", rail.rail, " (", rail.device,
+                        ") cannot be used: ", rail.trouble);
+      }));
+}
+
+std::string JoinReasons(const std::vector<std::string>& reasons) {
+  const size_t shown = std::min(reasons.size(), kMostReasons);
+  std::string text =
+      absl::StrJoin(reasons.begin(), reasons.begin() + static_cast<ptrdiff_t>(shown), "; ");
+  if (shown < reasons.size()) absl::StrAppend(&text, "; and ", reasons.size() - shown, " more");
+  return text;
+}
+
+// Why there is no rail that works everywhere.
+std::string WhyNoCommonRail(absl::Span<const RankReport> reports) {
+  std::vector<std::string> reasons;
+  for (const RankReport& report : reports) {
+    if (Usable(report).empty()) reasons.push_back(WhyNone(report));
+  }
+  if (reasons.empty()) {
+    for (const RankReport& report : reports) {
+      reasons.push_back(
+          absl::StrCat(report.name, " has rails ", absl::StrJoin(Usable(report), ", ")));
+    }
+    return absl::StrCat("no rail works on every rank: ", JoinReasons(reasons));
+  }
+  return JoinReasons(reasons);
+}
+
+}  // namespace
+
+absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
+  std::set<int> common;
+  std::set<int> known;
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const std::set<int> usable = Usable(reports[i]);
+    if (i == 0) {
+      common = usable;
+    } else {
+      std::erase_if(common, [&usable](int rail) { return usable.count(rail) == 0; });
+    }
+    if (reports[i].choice == config::TransportChoice::kTcp) continue;
+    for (const RailReport& rail : reports[i].rails) known.insert(rail.rail);
+  }
+
+  Decision decision;
+  if (!common.empty()) {
+    decision.verbs = true;
+    decision.rails.assign(common.begin(), common.end());
+    std::vector<std::string> reasons;
+    for (const int rail : known) {
+      if (common.count(rail) > 0) continue;
+      for (const RankReport& report : reports) {
+        if (Usable(report).count(rail) == 0) reasons.push_back(WhyNot(report, rail));
+      }
+    }
+    if (!reasons.empty()) {
+      decision.degraded_reason = absl::StrCat("RDMA on ", common.size(), " of ", known.size(),
+                                              " rails: ", JoinReasons(reasons));
+    }
+    return decision;
+  }
+
+  const auto requires_rdma = std::find_if(reports.begin(), reports.end(),
+                                          [](const RankReport& r) { return r.require_rdma; });
+  if (requires_rdma != reports.end()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("RDMA is required (RAILHEAD_REQUIRE_RDMA=1 on ", requires_rdma->name,
+                     ") but cannot be used: ", WhyNoCommonRail(reports)));
+  }
+  if (std::any_of(reports.begin(), reports.end(), Wants)) {
+    decision.degraded_reason = absl::StrCat("TCP instead of RDMA: ", WhyNoCommonRail(reports));
+  }
+  return decision;
+}
+
+std::string Encode(const RankReport& report) {
+  WireWriter writer;
+  writer.String(report.name);
+  writer.U8(static_cast<uint8_t>(report.choice));
+  writer.U8(report.require_rdma ? 1 : 0);
+  writer.U8(report.has_rails_file ? 1 : 0);
+  writer.String(report.trouble.substr(0, kTextLimit));
+  writer.U32(static_cast<uint32_t>(report.rails.size()));
+  for (const RailReport& rail : report.rails) {
+    writer.U32(static_cast<uint32_t>(rail.rail));
+    writer.String(rail.device);
+    writer.String(rail.trouble.substr(0, kTextLimit));
+  }
+  return writer.Take();
+}
+
+absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
+  WireReader reader(bytes);
+  RankReport report;
+  report.name = reader.String(kTextLimit);
+  const uint8_t choice = reader.U8();
+  report.require_rdma = reader.U8() != 0;
+  report.has_rails_file = reader.U8() != 0;
+  report.trouble = reader.String(kTextLimit);
+  const uint32_t rails = reader.U32();
+  if (!reader.ok() || choice > static_cast<uint8_t>(config::TransportChoice::kTcp) ||
+      rails > kMostRails) {
+    return absl::InternalError("a rank's report is malformed");
+  }
+  report.choice = static_cast<config::TransportChoice>(choice);
+  for (uint32_t i = 0; i < rails && reader.ok(); ++i) {
+    RailReport rail;
+    rail.rail = static_cast<int>(reader.U32());
+    rail.device = reader.String(kTextLimit);
+    rail.trouble = reader.String(kTextLimit);
+    report.rails.push_back(std::move(rail));
+  }
+  if (!reader.Complete()) return absl::InternalError("a rank's report is malformed");
+  return report;
+}
+
+}  // namespace railhead::comm

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which transport a job uses. Every rank reports what it wanted and what it has; from all reports
+// every rank computes the same decision. Pure.
+//
+//   somebody requires RDMA | a rail works on every rank | decision
+//   -----------------------+----------------------------+-----------------------------------------
+//   any                    | yes                        | verbs, on the rails that work everywhere;
+//                          |                            | degraded if any rank has a rail that is
+//                          |                            | not among them
+//   yes                    | no                         | the job fails on all ranks
+//   no                     | no, somebody wanted RDMA   | TCP, degraded
+//   no                     | no, nobody wanted RDMA     | TCP
+//
+// A rank wants RDMA if it requires it, has RAILHEAD_TRANSPORT=verbs, or was given rails (a rails
+// file) and left the choice to us. On a rank with RAILHEAD_TRANSPORT=tcp no rail works.
+#ifndef RAILHEAD_RUNTIME_COMM_DECISION_H_
+#define RAILHEAD_RUNTIME_COMM_DECISION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "runtime/config/env.h"
+
+namespace railhead::comm {
+
+// One RDMA rail as one rank sees it.
+struct RailReport {
+  int rail = 0;
+  std::string device;
+  std::string trouble;  // why it cannot be used; "" if it can
+
+  bool operator==(const RailReport&) const = default;
+};
+
+// What one rank wanted and got.
+struct RankReport {
+  std::string name;  // "rank 2 (pod a on node b)"
+  config::TransportChoice choice = config::TransportChoice::kAuto;
+  bool require_rdma = false;
+  bool has_rails_file = false;
+  std::string trouble;  // why there are no rails to look at; "" if there are, or nobody asked
+  std::vector<RailReport> rails;
+
+  bool operator==(const RankReport&) const = default;
+};
+
+struct Decision {
+  bool verbs = false;
+  std::vector<int> rails;       // the rails in use, ascending, if verbs
+  std::string degraded_reason;  // "" when the job got what it wanted
+
+  bool operator==(const Decision&) const = default;
+};
+
+// FailedPrecondition, with the culprit and the cause, if the job must not run like this.
+absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports);
+
+// For the exchange between ranks.
+std::string Encode(const RankReport& report);
+absl::StatusOr<RankReport> ParseReport(absl::string_view bytes);
+
+}  // namespace railhead::comm
+
+#endif  // RAILHEAD_RUNTIME_COMM_DECISION_H_

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/decision.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace railhead::comm {
+namespace {
+
+using config::TransportChoice;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A rank that was given working rails of these numbers.
+RankReport Rank(int rank, const std::vector<int>& rails) {
+  RankReport report;
+  report.name = absl::StrCat("rank ", rank, " (pod job-", rank, ")");
+  report.has_rails_file = !rails.empty();
+  for (const int rail : rails) report.rails.push_back({rail, absl::StrCat("rxe", rail), ""});
+  return report;
+}
+
+TEST(DecisionTest, AllRailsWorkEverywhere) {
+  const absl::StatusOr<Decision> decision = Decide({Rank(0, {0, 1}), Rank(1, {1, 0})});
+  ASSERT_TRUE(decision.ok());
+  EXPECT_TRUE(decision->verbs);
+  EXPECT_THAT(decision->rails, ElementsAre(0, 1));
+  EXPECT_EQ(decision->degraded_reason, "");
+}
+
+TEST(DecisionTest, ARailThatIsDownOnOneRankIsLeftOutAndNamed) {
+  std::vector<RankReport> reports = {Rank(0, {0, 1}), Rank(1, {0, 1})};
+  reports[1].rails[1].trouble = "port 1 is DOWN";
+  const absl::StatusOr<Decision> decision = Decide(reports);
+  ASSERT_TRUE(decision.ok());
+  EXPECT_TRUE(decision->verbs);
+  EXPECT_THAT(decision->rails, ElementsAre(0));
+  EXPECT_THAT(decision->degraded_reason,
+              AllOf(HasSubstr("1 of 2"), HasSubstr("rank 1 (pod job-1)"), HasSubstr("rxe1"),
+                    HasSubstr("port 1 is DOWN"), Not(HasSubstr("rank 0"))));
+}
+
+TEST(DecisionTest, ARailThatOneRankWasNotGivenIsLeftOutAndNamed) {
+  const absl::StatusOr<Decision> decision = Decide({Rank(0, {0, 1}), Rank(1, {0})});
+  ASSERT_TRUE(decision.ok());
+  EXPECT_THAT(decision->rails, ElementsAre(0));
+  EXPECT_THAT(decision->degraded_reason, HasSubstr("rank 1 (pod job-1): it was not given rail 1"));
+}
+
+TEST(DecisionTest, OneRankWithoutRdmaMakesTheJobUseTcpAndSaysWhose) {
+  std::vector<RankReport> reports = {Rank(0, {0, 1}), Rank(1, {}), Rank(2, {0, 1})};
+  const absl::StatusOr<Decision> decision = Decide(reports);
+  ASSERT_TRUE(decision.ok());
+  EXPECT_FALSE(decision->verbs);
+  EXPECT_THAT(decision->degraded_reason,
+              AllOf(HasSubstr("TCP instead of RDMA"), HasSubstr("rank 1 (pod job-1)"),
+                    HasSubstr("rdma/hca"), Not(HasSubstr("rank 0")), Not(HasSubstr("rank 2"))));
+}
+
+TEST(DecisionTest, RequiredRdmaFailsWithTheSameReason) {
+  for (const size_t who : {0U, 1U}) {
+    std::vector<RankReport> reports = {Rank(0, {0}), Rank(1, {0})};
+    reports[who].require_rdma = true;
+    reports[1].rails[0].trouble = "no /dev/infiniband/uverbs0";
+    const absl::Status status = Decide(reports).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(absl::StrCat("RAILHEAD_REQUIRE_RDMA=1 on rank ", who)),
+                      HasSubstr("rank 1 (pod job-1): rail 0 (rxe0)"),
+                      HasSubstr("no /dev/infiniband/uverbs0")));
+  }
+}
+
+TEST(DecisionTest, RequiredRdmaIsSatisfiedByFewerRails) {
+  std::vector<RankReport> reports = {Rank(0, {0, 1}), Rank(1, {0})};
+  reports[0].require_rdma = true;
+  const absl::StatusOr<Decision> decision = Decide(reports);
+  ASSERT_TRUE(decision.ok());
+  EXPECT_TRUE(decision->verbs);
+  EXPECT_NE(decision->degraded_reason, "");
+}
+
+TEST(DecisionTest, NobodyWantedRdma) {
+  EXPECT_EQ(*Decide({Rank(0, {}), Rank(1, {})}), Decision{});
+  std::vector<RankReport> reports = {Rank(0, {0}), Rank(1, {0})};
+  for (RankReport& report : reports) report.choice = TransportChoice::kTcp;
+  EXPECT_EQ(*Decide(reports), Decision{});
+}
+
+TEST(DecisionTest, VerbsWithoutARailsFileIsDegraded) {
+  std::vector<RankReport> reports = {Rank(0, {}), Rank(1, {})};
+  reports[0].choice = TransportChoice::kVerbs;
+  const absl::StatusOr<Decision> decision = Decide(reports);
+  ASSERT_TRUE(decision.ok());
+  EXPECT_FALSE(decision->verbs);
+  EXPECT_THAT(decision->degraded_reason, HasSubstr("rank 0"));
+}
+
+TEST(DecisionTest, OneRankThatChoseTcpIsNamed) {
+  std::vector<RankReport> reports = {Rank(0, {0}), Rank(1, {0})};
+  reports[1].choice = TransportChoice::kTcp;
+  const absl::StatusOr<Decision> decision = Decide(reports);
+  ASSERT_TRUE(decision.ok());
+  EXPECT_FALSE(decision->verbs);
+  EXPECT_THAT(decision->degraded_reason, HasSubstr("rank 1 (pod job-1): RAILHEAD_TRANSPORT=tcp"));
+}
+
+TEST(DecisionTest, DisjointRailsAreExplained) {
+  const absl::StatusOr<Decision> decision = Decide({Rank(0, {0, 1}), Rank(1, {2})});
+  ASSERT_TRUE(decision.ok());
+  EXPECT_FALSE(decision->verbs);
+  EXPECT_THAT(decision->degraded_reason, AllOf(HasSubstr("rank 0 (pod job-0) has rails 0, 1"),
+                                               HasSubstr("rank 1 (pod job-1) has rails 2")));
+}
+
+TEST(DecisionTest, ABrokenRailsFileIsTheReason) {
+  std::vector<RankReport> reports = {Rank(0, {0}), Rank(1, {})};
+  reports[1].has_rails_file = true;
+  reports[1].trouble = "rails.json: spec.rail is not a number";
+  EXPECT_THAT(Decide(reports)->degraded_reason, HasSubstr("spec.rail is not a number"));
+}
+
+TEST(DecisionTest, ManyCulpritsGiveAShortText) {
+  std::vector<RankReport> reports = {Rank(0, {0})};
+  for (int rank = 1; rank < 1000; ++rank) reports.push_back(Rank(rank, {}));
+  const absl::StatusOr<Decision> decision = Decide(reports);
+  ASSERT_TRUE(decision.ok());
+  EXPECT_LT(decision->degraded_reason.size(), 600U);
+  EXPECT_THAT(decision->degraded_reason, HasSubstr("and 995 more"));
+}
+
+// Whatever the reports: a verbs decision uses only rails that work on every rank, all of them, and
+// a job that requires RDMA never gets TCP.
+TEST(DecisionTest, RandomReportsKeepThePromises) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<RankReport> reports;
+    bool required = false;
+    for (unsigned rank = 0; rank < 1 + random() % 4; ++rank) {
+      RankReport report = Rank(static_cast<int>(rank), {});
+      report.choice = static_cast<TransportChoice>(random() % 3);
+      report.require_rdma = random() % 4 == 0;
+      required = required || report.require_rdma;
+      for (int rail = 0; rail < 4; ++rail) {
+        if (random() % 3 != 0) {
+          report.rails.push_back({rail, "d", random() % 3 == 0 ? "broken" : ""});
+        }
+      }
+      report.has_rails_file = random() % 2 == 0;
+      reports.push_back(report);
+    }
+    std::vector<int> expected;
+    for (int rail = 0; rail < 4; ++rail) {
+      bool everywhere = true;
+      for (const RankReport& report : reports) {
+        bool here = false;
+        for (const RailReport& r : report.rails) {
+          here = here ||
+                 (r.rail == rail && r.trouble.empty() && report.choice != TransportChoice::kTcp);
+        }
+        everywhere = everywhere && here;
+      }
+      if (everywhere) expected.push_back(rail);
+    }
+    const absl::StatusOr<Decision> decision = Decide(reports);
+    if (expected.empty() && required) {
+      EXPECT_FALSE(decision.ok());
+      continue;
+    }
+    ASSERT_TRUE(decision.ok());
+    EXPECT_EQ(decision->verbs, !expected.empty());
+    EXPECT_EQ(decision->rails, expected);
+  }
+}
+
+TEST(DecisionTest, ReportsTravel) {
+  RankReport report = Rank(3, {0, 5});
+  report.choice = TransportChoice::kVerbs;
+  report.require_rdma = true;
+  report.trouble = "x";
+  report.rails[1].trouble = "down";
+  const std::string bytes = Encode(report);
+  const absl::StatusOr<RankReport> parsed = ParseReport(bytes);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(*parsed, report);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(ParseReport(absl::string_view(bytes).substr(0, size)).ok());
+  }
+  EXPECT_FALSE(ParseReport(bytes + "x").ok());
+}
+
+}  // namespace
+}  // namespace railhead::comm

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/setup.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "runtime/base/wire.h"
+#include "runtime/comm/neighbours.h"
+#include "runtime/net/address.h"
+#include "runtime/net/socket.h"
+#include "runtime/rails/prove.h"
+#include "runtime/transport/tcp/tcp.h"
+
+namespace railhead::comm {
+namespace {
+
+using transport::Endpoint;
+using transport::Link;
+
+constexpr size_t kAddressLimit = 4096;
+constexpr size_t kRailsFileLimit = size_t{1} << 20;
+// An RDMA rail whose peer has not answered by then does not work, and TCP may. Ranks connect in the
+// same moment, so this is long; and a job that requires RDMA learns soon that it cannot run.
+constexpr absl::Duration kLongestRdmaConnect = absl::Seconds(6);
+// What the trial of connected links may take besides.
+constexpr absl::Duration kProof = absl::Seconds(3);
+
+// Reads a small file. NotFound when it does not exist.
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
+                                                             &std::fclose);
+  if (file == nullptr) {
+    if (errno == ENOENT || errno == ENOTDIR) return absl::NotFoundError(path);
+    return net::ErrnoError(absl::StrCat("open ", path), errno);
+  }
+  std::string text(kRailsFileLimit + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()) != 0) return net::ErrnoError(absl::StrCat("read ", path), errno);
+  return text;
+}
+
+// What goes round once the decision is known: the report as it is now, and an address for each
+// neighbour and rail.
+struct Offer {
+  RankReport report;
+  std::vector<std::vector<std::string>> addresses;  // [neighbour][rail]
+};
+
+std::string Encode(const Offer& offer) {
+  WireWriter writer;
+  writer.String(comm::Encode(offer.report));
+  writer.U32(static_cast<uint32_t>(offer.addresses.size()));
+  for (const std::vector<std::string>& rails : offer.addresses) {
+    writer.U32(static_cast<uint32_t>(rails.size()));
+    for (const std::string& address : rails) writer.String(address);
+  }
+  return writer.Take();
+}
+
+absl::StatusOr<Offer> ParseOffer(absl::string_view bytes) {
+  WireReader reader(bytes);
+  absl::StatusOr<RankReport> report = ParseReport(reader.String(bytes.size()));
+  if (!report.ok()) return report.status();
+  Offer offer{*std::move(report), {}};
+  const uint32_t neighbours = reader.U32();
+  for (uint32_t i = 0; i < neighbours && reader.ok(); ++i) {
+    std::vector<std::string>& rails = offer.addresses.emplace_back();
+    const uint32_t count = reader.U32();
+    for (uint32_t k = 0; k < count && reader.ok(); ++k) {
+      rails.push_back(reader.String(kAddressLimit));
+    }
+  }
+  if (!reader.Complete()) return absl::InternalError("a rank's addresses are malformed");
+  return offer;
+}
+
+class Setup {
+ public:
+  Setup(bootstrap::Bootstrap& bootstrap, const SetupOptions& options)
+      : bootstrap_(bootstrap),
+        options_(options),
+        self_(bootstrap.Describe(bootstrap.rank())),
+        neighbours_(Neighbours(bootstrap.rank(), bootstrap.world_size())) {}
+
+  absl::StatusOr<Fabric> Run();
+
+ private:
+  // A rail that the decision chose, as this rank has it.
+  struct Chosen {
+    rails::RailName name;
+    RdmaRail* device = nullptr;  // null: TCP
+  };
+  using Endpoints = std::vector<std::vector<std::unique_ptr<Endpoint>>>;  // [neighbour][rail]
+  using Links = std::vector<std::vector<std::unique_ptr<Link>>>;
+
+  void OpenDevices();
+  absl::StatusOr<net::IpAddress> TcpAddress() const;
+  std::vector<Chosen> Choose(const Decision& decision, const net::IpAddress& tcp) const;
+  absl::Status OpenEndpoints(const std::vector<Chosen>& rails, const net::IpAddress& tcp,
+                             Endpoints& endpoints);
+  absl::StatusOr<std::vector<RankReport>> ExchangeReports(const absl::Status& problem);
+  absl::StatusOr<std::vector<Offer>> ExchangeOffers(const absl::Status& problem,
+                                                    const Endpoints& endpoints);
+  absl::Status Connect(const std::vector<Chosen>& rails, const std::vector<Offer>& offers,
+                       Endpoints& endpoints, Links& links);
+  absl::Status Prove(const std::vector<Chosen>& rails, absl::Time deadline, const Links& links);
+  // A rail failed: an RDMA rail is marked in the report, and all will decide again; without TCP
+  // there is nothing left to decide.
+  absl::Status Blame(const Chosen& rail, absl::string_view what, const absl::Status& status);
+
+  absl::Time Deadline() const { return absl::Now() + options_.settings.timeout; }
+
+  bootstrap::Bootstrap& bootstrap_;
+  const SetupOptions& options_;
+  std::string self_;
+  std::vector<int> neighbours_;  // in the order of connecting
+  RankReport report_;
+  std::map<int, fabric::PodRail> pod_rails_;
+  std::map<int, std::unique_ptr<RdmaRail>> devices_;
+};
+
+absl::StatusOr<Fabric> Setup::Run() {
+  OpenDevices();
+  const absl::StatusOr<net::IpAddress> tcp = TcpAddress();
+  absl::Status problem = options_.problem;
+  problem.Update(tcp.status());
+  if (!problem.ok()) {
+    problem = absl::Status(problem.code(), absl::StrCat(self_, ": ", problem.message()));
+  }
+  absl::StatusOr<std::vector<RankReport>> reports = ExchangeReports(problem);
+  // Every round but the last takes at least one rail out of the choice, so this ends.
+  while (true) {
+    if (!reports.ok()) return reports.status();
+    absl::StatusOr<Decision> decision = Decide(*reports);
+    if (!decision.ok()) return decision.status();
+    const std::vector<Chosen> rails = Choose(*decision, *tcp);
+
+    Endpoints endpoints;
+    const absl::Status opened = OpenEndpoints(rails, *tcp, endpoints);
+    const absl::StatusOr<std::vector<Offer>> offers = ExchangeOffers(opened, endpoints);
+    if (!offers.ok()) return offers.status();
+    std::vector<RankReport> now;
+    for (const Offer& offer : *offers) now.push_back(offer.report);
+    if (now != *reports) {
+      reports = std::move(now);
+      continue;
+    }
+
+    Links links;
+    const absl::Status connected = Connect(rails, *offers, endpoints, links);
+    absl::StatusOr<std::vector<RankReport>> after = ExchangeReports(connected);
+    if (!after.ok()) return after.status();
+    if (*after != *reports) {
+      reports = std::move(after);
+      continue;
+    }
+
+    Fabric fabric;
+    fabric.decision = *std::move(decision);
+    for (const Chosen& rail : rails) fabric.rails.push_back(rail.name);
+    for (size_t i = 0; i < neighbours_.size(); ++i) {
+      std::vector<rails::Rail> peer_rails;
+      for (size_t k = 0; k < rails.size(); ++k) {
+        peer_rails.push_back({rails[k].name, std::move(links[i][k])});
+      }
+      fabric.peers[neighbours_[i]] =
+          std::make_unique<rails::Peer>(bootstrap_.Describe(neighbours_[i]), std::move(peer_rails));
+    }
+    for (auto& [rail, device] : devices_) fabric.devices.push_back(std::move(device));
+    return fabric;
+  }
+}
+
+void Setup::OpenDevices() {
+  const config::Settings& settings = options_.settings;
+  report_.name = self_;
+  report_.choice = settings.transport;
+  report_.require_rdma = settings.require_rdma;
+  // Who chose TCP wants nothing of RDMA, not even its errors.
+  if (settings.transport == config::TransportChoice::kTcp) return;
+  const std::string path =
+      absl::StrCat(absl::StripSuffix(options_.root, "/"),
+                   absl::StartsWith(settings.rails_file, "/") ? "" : "/", settings.rails_file);
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) {
+    report_.has_rails_file = !absl::IsNotFound(text.status());
+    report_.trouble = absl::IsNotFound(text.status())
+                          ? absl::StrCat("it was given no RDMA device (there is no ",
+                                         settings.rails_file, "); ask for rdma/hca in its pod")
+                          : std::string(text.status().message());
+    return;
+  }
+  report_.has_rails_file = true;
+  const absl::StatusOr<fabric::PodRails> pod_rails = fabric::ParsePodRails(*text);
+  if (!pod_rails.ok()) {
+    report_.trouble = absl::StrCat(settings.rails_file, ": ", pod_rails.status().message());
+    return;
+  }
+  for (const fabric::PodRail& rail : pod_rails->rails) {
+    absl::StatusOr<std::unique_ptr<RdmaRail>> device = options_.open_rdma_rail(rail);
+    report_.rails.push_back({rail.rail, rail.device, std::string(device.status().message())});
+    pod_rails_[rail.rail] = rail;
+    if (device.ok()) devices_[rail.rail] = *std::move(device);
+  }
+}
+
+absl::StatusOr<net::IpAddress> Setup::TcpAddress() const {
+  if (!options_.settings.socket_ifname.empty()) {
+    absl::StatusOr<net::IpAddress> address =
+        net::AddressOfInterface(options_.settings.socket_ifname);
+    if (address.ok()) return address;
+    return absl::Status(address.status().code(),
+                        absl::StrCat("RAILHEAD_SOCKET_IFNAME: ", address.status().message()));
+  }
+  return bootstrap_.local_address().value_or(net::LikelyPublicAddress());
+}
+
+std::vector<Setup::Chosen> Setup::Choose(const Decision& decision,
+                                         const net::IpAddress& tcp) const {
+  std::vector<Chosen> rails;
+  for (const int number : decision.rails) {
+    const fabric::PodRail& rail = pod_rails_.find(number)->second;
+    rails.push_back(
+        {{number, rail.device, rail.port, "verbs"}, devices_.find(number)->second.get()});
+  }
+  if (!decision.verbs) rails.push_back({{0, net::InterfaceOfAddress(tcp), 0, "tcp"}, nullptr});
+  return rails;
+}
+
+absl::Status Setup::Blame(const Chosen& rail, absl::string_view what, const absl::Status& status) {
+  if (rail.device == nullptr) {
+    return absl::Status(status.code(), absl::StrCat(self_, ": ", rails::ToString(rail.name), ": ",
+                                                    what, ": ", status.message()));
+  }
+  for (RailReport& report : report_.rails) {
+    if (report.rail == rail.name.rail && report.trouble.empty()) {
+      report.trouble = absl::StrCat(what, ": ", status.message());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Setup::OpenEndpoints(const std::vector<Chosen>& rails, const net::IpAddress& tcp,
+                                  Endpoints& endpoints) {
+  for (const int neighbour : neighbours_) {
+    const std::string peer = bootstrap_.Describe(neighbour);
+    std::vector<std::unique_ptr<Endpoint>>& row = endpoints.emplace_back();
+    for (const Chosen& rail : rails) {
+      absl::StatusOr<std::unique_ptr<Endpoint>> endpoint =
+          rail.device != nullptr ? rail.device->Open(peer) : transport::OpenTcpEndpoint(tcp, peer);
+      if (!endpoint.ok()) {
+        absl::Status fatal = Blame(rail, absl::StrCat("no endpoint for ", peer), endpoint.status());
+        if (!fatal.ok()) return fatal;
+      }
+      row.push_back(endpoint.ok() ? *std::move(endpoint) : nullptr);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<RankReport>> Setup::ExchangeReports(const absl::Status& problem) {
+  absl::StatusOr<std::string> mine = comm::Encode(report_);
+  if (!problem.ok()) mine = problem;
+  const absl::StatusOr<std::vector<std::string>> all =
+      bootstrap_.Exchange(std::move(mine), Deadline());
+  if (!all.ok()) return all.status();
+  std::vector<RankReport> reports;
+  for (const std::string& bytes : *all) {
+    absl::StatusOr<RankReport> report = ParseReport(bytes);
+    if (!report.ok()) return report.status();
+    reports.push_back(*std::move(report));
+  }
+  return reports;
+}
+
+absl::StatusOr<std::vector<Offer>> Setup::ExchangeOffers(const absl::Status& problem,
+                                                         const Endpoints& endpoints) {
+  Offer mine{report_, {}};
+  for (const auto& row : endpoints) {
+    std::vector<std::string>& addresses = mine.addresses.emplace_back();
+    for (const auto& endpoint : row) {
+      addresses.push_back(endpoint != nullptr ? endpoint->Address() : "");
+    }
+  }
+  absl::StatusOr<std::string> bytes = Encode(mine);
+  if (!problem.ok()) bytes = problem;
+  const absl::StatusOr<std::vector<std::string>> all =
+      bootstrap_.Exchange(std::move(bytes), Deadline());
+  if (!all.ok()) return all.status();
+  std::vector<Offer> offers;
+  for (const std::string& part : *all) {
+    absl::StatusOr<Offer> offer = ParseOffer(part);
+    if (!offer.ok()) return offer.status();
+    offers.push_back(*std::move(offer));
+  }
+  return offers;
+}
+
+absl::Status Setup::Connect(const std::vector<Chosen>& rails, const std::vector<Offer>& offers,
+                            Endpoints& endpoints, Links& links) {
+  const bool rdma = rails.front().device != nullptr;
+  const absl::Duration patience =
+      rdma ? std::min(options_.settings.timeout, kLongestRdmaConnect) : options_.settings.timeout;
+  const absl::Time deadline = absl::Now() + patience;
+  std::vector<std::vector<absl::Status>> results(neighbours_.size());
+  links.resize(neighbours_.size());
+  for (size_t i = 0; i < neighbours_.size(); ++i) {
+    links[i].resize(rails.size());
+    results[i].resize(rails.size());
+  }
+  const auto connect_rail = [&](size_t k) {
+    for (size_t i = 0; i < neighbours_.size(); ++i) {
+      // My place in the neighbour's offer is my place among its neighbours.
+      const std::vector<int> theirs = Neighbours(neighbours_[i], bootstrap_.world_size());
+      const auto place = static_cast<size_t>(
+          std::find(theirs.begin(), theirs.end(), bootstrap_.rank()) - theirs.begin());
+      const Offer& offer = offers[static_cast<size_t>(neighbours_[i])];
+      if (place >= offer.addresses.size() || k >= offer.addresses[place].size()) {
+        results[i][k] = absl::InternalError("its address is missing");
+        continue;
+      }
+      absl::StatusOr<std::unique_ptr<Link>> link =
+          endpoints[i][k]->Connect(offer.addresses[place][k], deadline);
+      results[i][k] = link.status();
+      if (link.ok()) links[i][k] = *std::move(link);
+    }
+  };
+  // Each rail on its own, so that one that waits in vain does not use up the others' time.
+  std::vector<std::thread> threads;
+  for (size_t k = 1; k < rails.size(); ++k) threads.emplace_back(connect_rail, k);
+  connect_rail(0);
+  for (std::thread& thread : threads) thread.join();
+
+  absl::Status result;
+  for (size_t i = 0; i < neighbours_.size(); ++i) {
+    for (size_t k = 0; k < rails.size(); ++k) {
+      if (results[i][k].ok()) continue;
+      result.Update(Blame(rails[k],
+                          absl::StrCat("no connection to ", bootstrap_.Describe(neighbours_[i])),
+                          results[i][k]));
+    }
+  }
+  // A neighbour may come here later by as long as it waited for another rail.
+  result.Update(Prove(rails, deadline + std::min(patience, kProof), links));
+  return result;
+}
+
+absl::Status Setup::Prove(const std::vector<Chosen>& rails, absl::Time deadline,
+                          const Links& links) {
+  const auto greeting = [](int from, int to, int rail) {
+    return absl::StrCat("rank ", from, " to ", to, " on rail ", rail);
+  };
+  std::vector<rails::LinkTrial> trials;
+  std::vector<std::pair<size_t, size_t>> places;
+  for (size_t i = 0; i < links.size(); ++i) {
+    for (size_t k = 0; k < rails.size(); ++k) {
+      if (links[i][k] == nullptr) continue;
+      const int rail = rails[k].name.rail;
+      trials.push_back({links[i][k].get(), greeting(bootstrap_.rank(), neighbours_[i], rail),
+                        greeting(neighbours_[i], bootstrap_.rank(), rail), absl::OkStatus()});
+      places.emplace_back(i, k);
+    }
+  }
+  rails::ProveLinks(trials, deadline);
+  absl::Status result;
+  for (size_t t = 0; t < trials.size(); ++t) {
+    if (trials[t].result.ok()) continue;
+    const auto& [i, k] = places[t];
+    result.Update(Blame(rails[k], absl::StrCat("no way to ", bootstrap_.Describe(neighbours_[i])),
+                        trials[t].result));
+  }
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<Fabric> SetUp(bootstrap::Bootstrap& bootstrap, const SetupOptions& options) {
+  return Setup(bootstrap, options).Run();
+}
+
+}  // namespace railhead::comm

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From ranks that have met to ranks that are connected: everybody reports what it has, all decide
+// alike (decision.h), endpoints are opened and connected, and every link is tried. When a rail
+// turns out not to work on some rank, that goes into the rank's report and all decide again, so
+// that the job ends up on what really works everywhere, or on all ranks with the same reason.
+#ifndef RAILHEAD_RUNTIME_COMM_SETUP_H_
+#define RAILHEAD_RUNTIME_COMM_SETUP_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/comm/decision.h"
+#include "runtime/comm/rdma_rail.h"
+#include "runtime/config/env.h"
+#include "runtime/rails/peer.h"
+
+namespace railhead::comm {
+
+struct SetupOptions {
+  config::Settings settings;
+  // What is wrong with the settings; fails the setup on all ranks.
+  absl::Status problem;
+  std::string root = "/";  // where the rails file is looked for
+  OpenRdmaRail open_rdma_rail;
+};
+
+// What a communicator runs on.
+struct Fabric {
+  Decision decision;
+  std::vector<rails::RailName> rails;
+  std::vector<std::unique_ptr<RdmaRail>> devices;     // outlive the peers
+  std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank
+};
+
+// Must be called by all ranks; on an error all ranks return its text.
+absl::StatusOr<Fabric> SetUp(bootstrap::Bootstrap& bootstrap, const SetupOptions& options);
+
+}  // namespace railhead::comm
+
+#endif  // RAILHEAD_RUNTIME_COMM_SETUP_H_

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way from ranks that have met to ranks that are connected, with RDMA rails whose luck the
+// tests choose. What works of them are TCP connections underneath.
+#include "runtime/comm/setup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/comm/neighbours.h"
+#include "runtime/testing/ranks.h"
+#include "runtime/transport/tcp/tcp.h"
+
+namespace railhead::comm {
+namespace {
+
+using config::TransportChoice;
+using railhead::testing::FreePort;
+using railhead::testing::RunRanks;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// What goes wrong with one rail of one rank.
+struct Luck {
+  absl::Status open;      // the device
+  absl::Status endpoint;  // an endpoint of it
+  absl::Status connect;   // a connection
+  bool mute = false;      // connects, but nothing ever crosses it
+};
+
+// A link that looks fine and carries nothing.
+class MuteLink final : public transport::Link {
+ public:
+  size_t max_payload() const override { return 4096; }
+  absl::StatusOr<bool> TrySend(const transport::FrameHeader&,
+                               absl::Span<const std::byte>) override {
+    return true;
+  }
+  absl::StatusOr<bool> Poll(transport::FrameSink) override { return false; }
+  bool Flushed() const override { return true; }
+  int event_fd() const override { return -1; }
+  absl::Status Arm() override { return absl::OkStatus(); }
+  const transport::LinkStats& stats() const override { return stats_; }
+
+ private:
+  transport::LinkStats stats_;
+};
+
+class TestEndpoint final : public transport::Endpoint {
+ public:
+  TestEndpoint(std::unique_ptr<transport::Endpoint> inner, Luck luck)
+      : inner_(std::move(inner)), luck_(std::move(luck)) {}
+  std::string Address() const override { return inner_->Address(); }
+  absl::StatusOr<std::unique_ptr<transport::Link>> Connect(absl::string_view peer_address,
+                                                           absl::Time deadline) override {
+    if (!luck_.connect.ok()) return luck_.connect;
+    if (luck_.mute) return std::make_unique<MuteLink>();
+    return inner_->Connect(peer_address, deadline);
+  }
+
+ private:
+  std::unique_ptr<transport::Endpoint> inner_;
+  Luck luck_;
+};
+
+class TestRail final : public RdmaRail {
+ public:
+  explicit TestRail(Luck luck) : luck_(std::move(luck)) {}
+  absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(absl::string_view peer) override {
+    if (!luck_.endpoint.ok()) return luck_.endpoint;
+    auto inner = transport::OpenTcpEndpoint(*net::IpAddress::Parse("127.0.0.1"), peer);
+    return std::make_unique<TestEndpoint>(*std::move(inner), luck_);
+  }
+
+ private:
+  Luck luck_;
+};
+
+class SetUpTest : public ::testing::Test {
+ protected:
+  // By rank and rail.
+  std::map<int, std::map<int, Luck>> luck;
+  std::map<int, config::Settings> settings;
+  std::map<int, std::vector<int>>
+      rails;  // what a rank's rails file lists; without an entry, no file
+
+  // Sets a world up and returns what each rank got.
+  std::vector<absl::StatusOr<Fabric>> Run(int world) {
+    const int port = FreePort();
+    return RunRanks(world, [&](int rank) { return RunRank(rank, world, port); });
+  }
+
+ private:
+  absl::StatusOr<Fabric> RunRank(int rank, int world, int port) {
+    bootstrap::JoinOptions join;
+    join.rank = rank;
+    join.world_size = world;
+    join.host = "127.0.0.1";
+    join.port = port;
+    join.name = absl::StrCat("pod p", rank);
+    join.deadline = absl::Now() + absl::Seconds(20);
+    absl::StatusOr<bootstrap::Bootstrap> bootstrap = bootstrap::Bootstrap::Join(std::move(join));
+    if (!bootstrap.ok()) return bootstrap.status();
+    SetupOptions options;
+    const auto own = settings.find(rank);
+    if (own != settings.end()) options.settings = own->second;
+    options.root = Root(rank);
+    options.open_rdma_rail =
+        [this, rank](const fabric::PodRail& rail) -> absl::StatusOr<std::unique_ptr<RdmaRail>> {
+      const Luck its = LuckOf(rank, rail.rail);
+      if (!its.open.ok()) return its.open;
+      return std::make_unique<TestRail>(its);
+    };
+    return comm::SetUp(*bootstrap, options);
+  }
+
+  Luck LuckOf(int rank, int rail) const {
+    const auto of_rank = luck.find(rank);
+    if (of_rank == luck.end()) return {};
+    const auto of_rail = of_rank->second.find(rail);
+    return of_rail == of_rank->second.end() ? Luck{} : of_rail->second;
+  }
+
+  // A folder of the rank's own in place of "/", with its rails file in it.
+  std::string Root(int rank) const {
+    const std::filesystem::path root =
+        std::filesystem::path(::testing::TempDir()) /
+        absl::StrCat("railhead_setup_",
+                     ::testing::UnitTest::GetInstance()->current_test_info()->name(), "_", rank);
+    std::filesystem::remove_all(root);
+    const auto listed = rails.find(rank);
+    if (listed == rails.end()) return root;
+    fabric::PodRails pod_rails;
+    pod_rails.node = "n";
+    for (const int rail : listed->second) {
+      fabric::PodRail entry;
+      entry.rail = rail;
+      entry.device = absl::StrCat("rxe", rail);
+      pod_rails.rails.push_back(entry);
+    }
+    std::filesystem::create_directories(root / "run/railhead");
+    std::ofstream(root / "run/railhead/rails.json") << fabric::ToJson(pod_rails);
+    return root;
+  }
+};
+
+TEST_F(SetUpTest, AllRailsWork) {
+  for (const int world : {1, 2, 3, 4, 5}) {
+    for (int rank = 0; rank < world; ++rank) rails[rank] = {1, 0};
+    for (const absl::StatusOr<Fabric>& fabric : Run(world)) {
+      ASSERT_TRUE(fabric.ok()) << fabric.status();
+      EXPECT_TRUE(fabric->decision.verbs);
+      EXPECT_EQ(fabric->decision.degraded_reason, "");
+      ASSERT_EQ(fabric->rails.size(), 2U);
+      EXPECT_EQ(fabric->rails[0].rail, 0);
+      EXPECT_EQ(fabric->rails[0].device, "rxe0");
+      EXPECT_EQ(fabric->rails[0].transport, "verbs");
+      EXPECT_EQ(fabric->peers.size(), world == 1 ? 0U : world == 2 ? 1U : 2U);
+    }
+  }
+}
+
+TEST_F(SetUpTest, WithoutARailsFileThereIsTcpAndNothingIsDegraded) {
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_FALSE(fabric->decision.verbs);
+    EXPECT_EQ(fabric->decision.degraded_reason, "");
+    ASSERT_EQ(fabric->rails.size(), 1U);
+    EXPECT_EQ(fabric->rails[0].device, "lo");
+    EXPECT_EQ(fabric->rails[0].transport, "tcp");
+  }
+}
+
+TEST_F(SetUpTest, ARankWithoutDevicesMakesAllUseTcpWithTheReason) {
+  rails = {{0, {0, 1}}, {2, {0, 1}}};
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_FALSE(fabric->decision.verbs);
+    EXPECT_THAT(
+        fabric->decision.degraded_reason,
+        AllOf(HasSubstr("rank 1 (pod p1)"), HasSubstr("rdma/hca"), Not(HasSubstr("rank 0"))));
+  }
+}
+
+struct Mishap {
+  const char* name;
+  Luck luck;
+  const char* text;
+};
+
+class MishapTest : public SetUpTest, public ::testing::WithParamInterface<Mishap> {};
+
+// Whenever it is found out that a rail does not work, the job goes on with the other one.
+TEST_P(MishapTest, OfOneRailLeavesTheOther) {
+  rails = {{0, {0, 1}}, {1, {0, 1}}, {2, {0, 1}}};
+  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = absl::Seconds(2);
+  luck[1][0] = GetParam().luck;
+  const std::vector<absl::StatusOr<Fabric>> fabrics = Run(3);
+  for (const absl::StatusOr<Fabric>& fabric : fabrics) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_TRUE(fabric->decision.verbs);
+    EXPECT_EQ(fabric->decision.rails, std::vector<int>{1});
+    EXPECT_THAT(fabric->decision.degraded_reason,
+                AllOf(HasSubstr("1 of 2 rails"), HasSubstr("rank 1 (pod p1): rail 0 (rxe0)"),
+                      HasSubstr(GetParam().text)));
+    EXPECT_EQ(fabric->decision, fabrics[0]->decision);
+  }
+}
+
+TEST_P(MishapTest, OfAllRailsLeavesTcp) {
+  rails = {{0, {0, 1}}, {1, {0, 1}}};
+  for (int rank = 0; rank < 2; ++rank) settings[rank].timeout = absl::Seconds(1);
+  luck[1][0] = GetParam().luck;
+  luck[1][1] = GetParam().luck;
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_FALSE(fabric->decision.verbs);
+    EXPECT_THAT(fabric->decision.degraded_reason,
+                AllOf(HasSubstr("TCP instead of RDMA"), HasSubstr(GetParam().text)));
+    EXPECT_EQ(fabric->rails[0].transport, "tcp");
+    EXPECT_EQ(fabric->peers.size(), 1U);
+  }
+}
+
+TEST_P(MishapTest, OfAllRailsFailsEverybodyWhereRdmaIsRequired) {
+  rails = {{0, {0}}, {1, {0}}, {2, {0}}};
+  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = absl::Seconds(1);
+  settings[2].require_rdma = true;
+  luck[1][0] = GetParam().luck;
+  const std::vector<absl::StatusOr<Fabric>> fabrics = Run(3);
+  for (const absl::StatusOr<Fabric>& fabric : fabrics) {
+    EXPECT_EQ(fabric.status(), fabrics[0].status());
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("RAILHEAD_REQUIRE_RDMA=1 on rank 2"),
+                      HasSubstr("rank 1 (pod p1): rail 0 (rxe0)"), HasSubstr(GetParam().text)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MishapTest,
+    ::testing::Values(
+        Mishap{"device", {absl::NotFoundError("no uverbs0"), {}, {}, false}, "no uverbs0"},
+        Mishap{"endpoint",
+               {{}, absl::ResourceExhaustedError("RLIMIT_MEMLOCK is 64 KiB"), {}, false},
+               "RLIMIT_MEMLOCK is 64 KiB"},
+        Mishap{"connection", {{}, {}, absl::UnavailableError("no route"), false}, "no route"},
+        Mishap{"mute", {{}, {}, {}, true}, "no way to rank"}),
+    [](const auto& mishap) { return std::string(mishap.param.name); });
+
+TEST_F(SetUpTest, AWrongSettingFailsEverybodyByName) {
+  rails = {{0, {0}}, {1, {0}}};
+  settings[1].socket_ifname = "nosuch0";
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 1 (pod p1)"), HasSubstr("RAILHEAD_SOCKET_IFNAME"),
+                      HasSubstr("nosuch0")));
+  }
+}
+
+TEST_F(SetUpTest, TheInterfaceForTcpCanBeChosen) {
+  settings[0].socket_ifname = "lo";
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(fabric->rails[0].device, "lo");
+  }
+}
+
+TEST(NeighboursTest, EveryEdgeIsKnownToBothSidesAndNobodyWaitsInACircle) {
+  EXPECT_TRUE(Neighbours(0, 1).empty());
+  for (int world = 2; world < 60; ++world) {
+    // Connect as the ranks would: an edge is made when it is next on both sides.
+    std::vector<std::vector<int>> left;
+    for (int rank = 0; rank < world; ++rank) left.push_back(Neighbours(rank, world));
+    int rounds = 0;
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      ++rounds;
+      for (int a = 0; a < world; ++a) {
+        std::vector<int>& mine = left[static_cast<size_t>(a)];
+        if (mine.empty()) continue;
+        std::vector<int>& theirs = left[static_cast<size_t>(mine.front())];
+        if (theirs.empty() || theirs.front() != a) continue;
+        mine.erase(mine.begin());
+        theirs.erase(theirs.begin());
+        moved = true;
+      }
+    }
+    for (const std::vector<int>& rest : left) EXPECT_TRUE(rest.empty()) << world << " ranks";
+    EXPECT_LE(rounds, 4);
+  }
+}
+
+}  // namespace
+}  // namespace railhead::comm

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/config/env.h"
+
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace railhead::config {
+namespace {
+
+// What the parsers write to: every variable of the table lands in one of the two.
+struct Target {
+  Rendezvous rendezvous;
+  Settings settings;
+};
+
+// Parses the text into the target. Returns "" or what is allowed ("a number from 1 to 5").
+using Parser = std::string (*)(const std::string& text, Target& target);
+
+enum class Group { kRendezvous, kSettings };
+
+struct Variable {
+  Group group;
+  const char* name;
+  const char* fallback;  // for people; the value itself is the initialiser of the struct
+  const char* help;
+  Parser parse;
+};
+
+std::string ParseInteger(const std::string& text, int low, int high, int& into) {
+  int value = 0;
+  if (!absl::SimpleAtoi(text, &value) || value < low || value > high) {
+    return absl::StrCat("a whole number from ", low, " to ", high);
+  }
+  into = value;
+  return "";
+}
+
+std::string ParseName(const std::string& text, size_t limit, std::string& into) {
+  if (text.size() > limit) return absl::StrCat("a text of at most ", limit, " bytes");
+  for (const char c : text) {
+    if (static_cast<unsigned char>(c) < 0x20) return "a text without control characters";
+  }
+  into = text;
+  return "";
+}
+
+std::string ParseSwitch(const std::string& text, bool& into) {
+  if (text != "0" && text != "1") return "0 or 1";
+  into = text == "1";
+  return "";
+}
+
+// Table entries are the widest ranks we promise; beyond them something is wrong, not large.
+constexpr int kMostRanks = 65536;
+constexpr int kLastPort = 65535;
+constexpr size_t kLongestName = 253;  // of a DNS name, and so of anything in Kubernetes
+constexpr size_t kLongestPath = 4095;
+
+constexpr std::array<Variable, 14> kTable = {{
+    {Group::kRendezvous, "RANK", "required", "This process's number in the job, from 0.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 0, kMostRanks - 1, to.rendezvous.rank);
+     }},
+    {Group::kRendezvous, "WORLD_SIZE", "required", "How many processes the job has.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 1, kMostRanks, to.rendezvous.world_size);
+     }},
+    {Group::kRendezvous, "MASTER_ADDR", "required, except on rank 0",
+     "Host name or address of rank 0. The name may appear in DNS late; ranks keep asking.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestName, to.rendezvous.master_addr);
+     }},
+    {Group::kRendezvous, "MASTER_PORT", "29500", "Port on which rank 0 waits for the others.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 1, kLastPort, to.rendezvous.master_port);
+     }},
+    {Group::kSettings, "RAILHEAD_JOB", "default",
+     "Name of the job. Ranks of another name are turned away; a label of every metric.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestName, to.settings.job);
+     }},
+    {Group::kSettings, "RAILHEAD_POD", "empty", "Name of this pod, for messages.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestName, to.settings.pod);
+     }},
+    {Group::kSettings, "RAILHEAD_NODE", "empty", "Name of this node, for messages.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestName, to.settings.node);
+     }},
+    {Group::kSettings, "RAILHEAD_RAILS_FILE", "/run/railhead/rails.json",
+     "File in which the device plugin lists the RDMA rails given to this pod.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestPath, to.settings.rails_file);
+     }},
+    {Group::kSettings, "RAILHEAD_TRANSPORT", "auto",
+     "auto: RDMA where every rank has it, else TCP. verbs: the same, and TCP counts as degraded "
+     "even "
+     "without a rails file. tcp: never RDMA.",
+     [](const std::string& text, Target& to) -> std::string {
+       for (const TransportChoice choice :
+            {TransportChoice::kAuto, TransportChoice::kVerbs, TransportChoice::kTcp}) {
+         if (text == TransportChoiceName(choice)) {
+           to.settings.transport = choice;
+           return "";
+         }
+       }
+       return "auto, verbs or tcp";
+     }},
+    {Group::kSettings, "RAILHEAD_REQUIRE_RDMA", "0",
+     "1: fail on all ranks at start instead of falling back to TCP.",
+     [](const std::string& text, Target& to) {
+       return ParseSwitch(text, to.settings.require_rdma);
+     }},
+    {Group::kSettings, "RAILHEAD_SOCKET_IFNAME", "the interface that routes to the other ranks",
+     "Network interface that TCP transfers use, for example eth0.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, 15, to.settings.socket_ifname);
+     }},
+    {Group::kSettings, "RAILHEAD_METRICS_PORT", "9402",
+     "Port of the /metrics page for Prometheus; 0 serves none.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 0, kLastPort, to.settings.metrics_port);
+     }},
+    {Group::kSettings, "RAILHEAD_TIMEOUT_SECONDS", "60",
+     "How long to wait for the other ranks at start, and how long a collective may stand still "
+     "before it fails.",
+     [](const std::string& text, Target& to) {
+       int seconds = 0;
+       std::string wrong = ParseInteger(text, 1, 86400, seconds);
+       if (wrong.empty()) to.settings.timeout = absl::Seconds(seconds);
+       return wrong;
+     }},
+    {Group::kSettings, "RAILHEAD_LOG", "warn",
+     "What the library says on standard error: error, warn, info or debug.",
+     [](const std::string& text, Target& to) -> std::string {
+       constexpr std::array<std::pair<const char*, LogLevel>, 4> kLevels = {
+           {{"error", LogLevel::kError},
+            {"warn", LogLevel::kWarn},
+            {"info", LogLevel::kInfo},
+            {"debug", LogLevel::kDebug}}};
+       for (const auto& [name, level] : kLevels) {
+         if (text == name) {
+           to.settings.log_level = level;
+           return "";
+         }
+       }
+       return "error, warn, info or debug";
+     }},
+}};
+
+// Reads every variable of the group; the error is that of the first wrong one.
+absl::Status ReadGroup(Group group, Lookup lookup, Target& target) {
+  absl::Status result;
+  for (const Variable& variable : kTable) {
+    if (variable.group != group) continue;
+    const std::optional<std::string> text = lookup(variable.name);
+    if (!text.has_value() || text->empty()) continue;
+    const std::string allowed = variable.parse(*text, target);
+    if (allowed.empty()) continue;
+    result.Update(absl::InvalidArgumentError(
+        absl::StrCat(variable.name, "='", *text, "' is not allowed: set it to ", allowed)));
+  }
+  return result;
+}
+
+absl::Status Missing(absl::string_view name) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name,
+                   " is not set. Every process of a job needs RANK (0 to WORLD_SIZE-1), "
+                   "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the Railhead operator sets them "
+                   "for pods that ask for rdma/*"));
+}
+
+}  // namespace
+
+absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup) {
+  Target target;
+  for (const absl::string_view required : {"RANK", "WORLD_SIZE"}) {
+    const std::optional<std::string> text = lookup(required);
+    if (!text.has_value() || text->empty()) return Missing(required);
+  }
+  if (absl::Status read = ReadGroup(Group::kRendezvous, lookup, target); !read.ok()) return read;
+  const Rendezvous& result = target.rendezvous;
+  if (result.rank >= result.world_size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("RANK=", result.rank, " is not below WORLD_SIZE=", result.world_size));
+  }
+  if (result.master_addr.empty() && result.rank != 0) return Missing("MASTER_ADDR");
+  return result;
+}
+
+absl::Status ReadSettings(Lookup lookup, Settings& settings) {
+  Target target;
+  absl::Status read = ReadGroup(Group::kSettings, lookup, target);
+  settings = target.settings;
+  if (settings.require_rdma && settings.transport == TransportChoice::kTcp) {
+    read.Update(absl::InvalidArgumentError(
+        "RAILHEAD_TRANSPORT=tcp and RAILHEAD_REQUIRE_RDMA=1 contradict each other: unset one"));
+  }
+  return read;
+}
+
+std::optional<std::string> ProcessEnvironment(absl::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+std::string EnvHelp() {
+  std::string text;
+  for (const Variable& variable : kTable) {
+    absl::StrAppend(&text, variable.name, " (default: ", variable.fallback, ")\n    ",
+                    variable.help, "\n");
+  }
+  return text;
+}
+
+absl::string_view TransportChoiceName(TransportChoice choice) {
+  switch (choice) {
+    case TransportChoice::kAuto:
+      return "auto";
+    case TransportChoice::kVerbs:
+      return "verbs";
+    case TransportChoice::kTcp:
+      return "tcp";
+  }
+  return "";
+}
+
+}  // namespace railhead::config

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every environment variable that the runtime reads, declared once: name, default, help and parser
+// stand together in one table (env.cc), and the help that people see is printed from it.
+#ifndef RAILHEAD_RUNTIME_CONFIG_ENV_H_
+#define RAILHEAD_RUNTIME_CONFIG_ENV_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "runtime/base/log.h"
+
+namespace railhead::config {
+
+enum class TransportChoice { kAuto, kVerbs, kTcp };
+
+// Who this rank is and where it meets the others.
+struct Rendezvous {
+  int rank = 0;
+  int world_size = 1;
+  std::string master_addr;  // empty only where nobody needs it: on rank 0
+  int master_port = 29500;
+};
+
+// How this rank works.
+struct Settings {
+  std::string job = "default";
+  std::string pod;   // "" outside Kubernetes
+  std::string node;  // "" outside Kubernetes
+  std::string rails_file = "/run/railhead/rails.json";
+  TransportChoice transport = TransportChoice::kAuto;
+  bool require_rdma = false;
+  std::string socket_ifname;  // "": the interface that routes to the other ranks
+  int metrics_port = 9402;    // 0: no metrics server
+  absl::Duration timeout = absl::Seconds(60);
+  LogLevel log_level = LogLevel::kWarn;
+};
+
+// Looks a variable up; nullopt when it is not set. An empty value counts as not set.
+using Lookup = absl::FunctionRef<std::optional<std::string>(absl::string_view name)>;
+
+// Both return InvalidArgument that names the variable, its value and what is allowed.
+absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup);
+// Sets what is right even when something else is wrong, so that a rank with a wrong value can still
+// meet the others and tell them.
+absl::Status ReadSettings(Lookup lookup, Settings& settings);
+
+// The lookup that reads this process's environment.
+std::optional<std::string> ProcessEnvironment(absl::string_view name);
+
+// The table as text for people: one paragraph for each variable.
+std::string EnvHelp();
+
+// "auto", "verbs" or "tcp".
+absl::string_view TransportChoiceName(TransportChoice choice);
+
+}  // namespace railhead::config
+
+#endif  // RAILHEAD_RUNTIME_CONFIG_ENV_H_

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/config/env.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace railhead::config {
+namespace {
+
+using ::testing::HasSubstr;
+
+// An environment of the test's own.
+struct Environment {
+  std::map<std::string, std::string> values;
+  std::optional<std::string> operator()(absl::string_view name) const {
+    const auto found = values.find(std::string(name));
+    if (found == values.end()) return std::nullopt;
+    return found->second;
+  }
+};
+
+absl::StatusOr<Settings> Read(const Environment& env) {
+  Settings settings;
+  absl::Status status = ReadSettings(env, settings);
+  if (!status.ok()) return status;
+  return settings;
+}
+
+TEST(EnvTest, DefaultsAreThoseOfTheContract) {
+  const Environment empty;
+  const absl::StatusOr<Settings> settings = Read(empty);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->rails_file, "/run/railhead/rails.json");
+  EXPECT_EQ(settings->transport, TransportChoice::kAuto);
+  EXPECT_FALSE(settings->require_rdma);
+  EXPECT_EQ(settings->metrics_port, 9402);
+  EXPECT_EQ(settings->timeout, absl::Seconds(60));
+  EXPECT_EQ(settings->log_level, LogLevel::kWarn);
+}
+
+TEST(EnvTest, EveryVariableIsRead) {
+  const Environment env{{{"RANK", "3"},
+                         {"WORLD_SIZE", "8"},
+                         {"MASTER_ADDR", "job-0.train"},
+                         {"MASTER_PORT", "29555"},
+                         {"RAILHEAD_JOB", "job"},
+                         {"RAILHEAD_POD", "job-3"},
+                         {"RAILHEAD_NODE", "node-1"},
+                         {"RAILHEAD_RAILS_FILE", "/x/rails.json"},
+                         {"RAILHEAD_TRANSPORT", "verbs"},
+                         {"RAILHEAD_REQUIRE_RDMA", "1"},
+                         {"RAILHEAD_SOCKET_IFNAME", "eth7"},
+                         {"RAILHEAD_METRICS_PORT", "0"},
+                         {"RAILHEAD_TIMEOUT_SECONDS", "7"},
+                         {"RAILHEAD_LOG", "debug"}}};
+  const absl::StatusOr<Rendezvous> rendezvous = ReadRendezvous(env);
+  ASSERT_TRUE(rendezvous.ok()) << rendezvous.status();
+  EXPECT_EQ(rendezvous->rank, 3);
+  EXPECT_EQ(rendezvous->world_size, 8);
+  EXPECT_EQ(rendezvous->master_addr, "job-0.train");
+  EXPECT_EQ(rendezvous->master_port, 29555);
+  const absl::StatusOr<Settings> settings = Read(env);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->job, "job");
+  EXPECT_EQ(settings->pod, "job-3");
+  EXPECT_EQ(settings->node, "node-1");
+  EXPECT_EQ(settings->rails_file, "/x/rails.json");
+  EXPECT_EQ(settings->transport, TransportChoice::kVerbs);
+  EXPECT_TRUE(settings->require_rdma);
+  EXPECT_EQ(settings->socket_ifname, "eth7");
+  EXPECT_EQ(settings->metrics_port, 0);
+  EXPECT_EQ(settings->timeout, absl::Seconds(7));
+  EXPECT_EQ(settings->log_level, LogLevel::kDebug);
+}
+
+struct Wrong {
+  const char* name;
+  const char* value;
+  const char* allowed;
+};
+
+class WrongValueTest : public ::testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongValueTest, IsRefusedByNameWithWhatIsAllowed) {
+  Environment env{{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}};
+  env.values[GetParam().name] = GetParam().value;
+  const absl::Status rendezvous = ReadRendezvous(env).status();
+  const absl::Status settings = Read(env).status();
+  ASSERT_NE(rendezvous.ok(), settings.ok()) << "exactly one of the two reads the variable";
+  const std::string message(rendezvous.ok() ? settings.message() : rendezvous.message());
+  EXPECT_THAT(message, HasSubstr(absl::StrCat(GetParam().name, "='", GetParam().value, "'")));
+  EXPECT_THAT(message, HasSubstr(GetParam().allowed));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, WrongValueTest,
+    ::testing::Values(Wrong{"RANK", "-1", "from 0 to"}, Wrong{"RANK", "1x", "whole number"},
+                      Wrong{"WORLD_SIZE", "0", "from 1 to"},
+                      Wrong{"WORLD_SIZE", "99999999999", "from 1 to"},
+                      Wrong{"MASTER_PORT", "65536", "to 65535"},
+                      Wrong{"RAILHEAD_TRANSPORT", "rdma", "auto, verbs or tcp"},
+                      Wrong{"RAILHEAD_REQUIRE_RDMA", "yes", "0 or 1"},
+                      Wrong{"RAILHEAD_METRICS_PORT", "http", "from 0 to 65535"},
+                      Wrong{"RAILHEAD_TIMEOUT_SECONDS", "0", "from 1 to"},
+                      Wrong{"RAILHEAD_JOB", "a\nb", "control characters"},
+                      Wrong{"RAILHEAD_SOCKET_IFNAME", "averyverylongname", "at most 15"},
+                      Wrong{"RAILHEAD_LOG", "trace", "error, warn, info or debug"}));
+
+TEST(EnvTest, MissingRankTeaches) {
+  const Environment env{{{"WORLD_SIZE", "2"}}};
+  EXPECT_THAT(std::string(ReadRendezvous(env).status().message()),
+              ::testing::AllOf(HasSubstr("RANK is not set"), HasSubstr("MASTER_ADDR")));
+}
+
+TEST(EnvTest, RankMustBeBelowWorldSize) {
+  const Environment env{{{"RANK", "2"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}};
+  EXPECT_THAT(std::string(ReadRendezvous(env).status().message()),
+              HasSubstr("RANK=2 is not below WORLD_SIZE=2"));
+}
+
+TEST(EnvTest, OnlyRankZeroMayLackTheMasterAddress) {
+  const Environment zero{{{"RANK", "0"}, {"WORLD_SIZE", "2"}}};
+  EXPECT_TRUE(ReadRendezvous(zero).ok());
+  const Environment one{{{"RANK", "1"}, {"WORLD_SIZE", "2"}}};
+  EXPECT_THAT(std::string(ReadRendezvous(one).status().message()), HasSubstr("MASTER_ADDR"));
+}
+
+TEST(EnvTest, ContradictionIsRefused) {
+  const Environment env{{{"RAILHEAD_TRANSPORT", "tcp"}, {"RAILHEAD_REQUIRE_RDMA", "1"}}};
+  EXPECT_THAT(std::string(Read(env).status().message()), HasSubstr("contradict"));
+}
+
+TEST(EnvTest, OneWrongValueDoesNotHideTheOthers) {
+  const Environment env{
+      {{"RAILHEAD_JOB", "j"}, {"RAILHEAD_TRANSPORT", "x"}, {"RAILHEAD_TIMEOUT_SECONDS", "9"}}};
+  Settings settings;
+  EXPECT_FALSE(ReadSettings(env, settings).ok());
+  EXPECT_EQ(settings.job, "j");
+  EXPECT_EQ(settings.timeout, absl::Seconds(9));
+}
+
+TEST(EnvTest, HelpNamesEveryVariable) {
+  const std::string help = EnvHelp();
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RAILHEAD_JOB",
+                           "RAILHEAD_POD", "RAILHEAD_NODE", "RAILHEAD_RAILS_FILE",
+                           "RAILHEAD_TRANSPORT", "RAILHEAD_REQUIRE_RDMA", "RAILHEAD_SOCKET_IFNAME",
+                           "RAILHEAD_METRICS_PORT", "RAILHEAD_TIMEOUT_SECONDS", "RAILHEAD_LOG"}) {
+    EXPECT_THAT(help, HasSubstr(absl::StrCat(name, " (default: ")));
+  }
+}
+
+}  // namespace
+}  // namespace railhead::config

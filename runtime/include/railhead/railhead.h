@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Railhead: collectives over all RDMA rails of a pod, over TCP where there is no RDMA.
+ *
+ * The interface has the shape of NCCL's, so that porting is renaming (nccl -> rh); result codes,
+ * data types and operators have NCCL's numbers. Differences: buffers are in host memory, calls
+ * block until they are done, and `stream` must be NULL.
+ *
+ * A first program:
+ *
+ *     rhComm_t comm;
+ *     if (rhCommInitFromEnv(&comm) != rhSuccess) {
+ *       fprintf(stderr, "%s\n", rhGetLastError(NULL));
+ *       return 1;
+ *     }
+ *     if (rhAllReduce(in, out, count, rhFloat32, rhSum, comm, NULL) != rhSuccess) {
+ *       fprintf(stderr, "%s\n", rhGetLastError(comm));
+ *       rhCommAbort(comm);
+ *       return 1;
+ *     }
+ *     rhCommDestroy(comm);
+ *
+ * Every rank is a process with its RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the
+ * environment, which the Railhead operator sets in pods that ask for rdma/hca. `railhead-perf
+ * --help-env` lists all variables that the library reads.
+ *
+ * Errors. Nothing waits for ever: ranks that do not come, die or stand still make the call fail
+ * within RAILHEAD_TIMEOUT_SECONDS (60), a dead process usually at once. When one rank fails, all
+ * ranks' calls fail, with a text that names the rank and the cause. After a failed collective the
+ * communicator can only be aborted or destroyed.
+ *
+ * Threads. One communicator is used by one thread at a time (a second call at the same time returns
+ * rhInvalidUsage), except rhCommAbort and the query functions, which any thread may call. Different
+ * communicators are independent. After fork() only the parent may go on using a communicator.
+ */
+#ifndef RAILHEAD_RAILHEAD_H_
+#define RAILHEAD_RAILHEAD_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define RH_EXPORT __attribute__((visibility("default")))
+#else
+#define RH_EXPORT
+#endif
+
+/* The version of this header: 10000 * major + 100 * minor + patch. */
+#define RH_VERSION_CODE 100
+
+/* What a call came to. rhGetLastError has the details. */
+typedef enum {
+  rhSuccess = 0,
+  rhSystemError = 2,     /* the operating system, a device or a policy forbids it */
+  rhInternalError = 3,   /* a defect of the library, or ranks that contradict each other */
+  rhInvalidArgument = 4, /* an argument or an environment variable is wrong */
+  rhInvalidUsage = 5,    /* the call is not allowed now */
+  rhRemoteError = 6,     /* another rank, or the way to it, has failed */
+  rhInProgress = 7       /* not finished yet; blocking calls never return it */
+} rhResult_t;
+
+/* Element types. The library reduces rhFloat32. */
+typedef enum {
+  rhInt8 = 0,
+  rhUint8 = 1,
+  rhInt32 = 2,
+  rhUint32 = 3,
+  rhInt64 = 4,
+  rhUint64 = 5,
+  rhFloat16 = 6,
+  rhFloat32 = 7,
+  rhFloat64 = 8,
+  rhBfloat16 = 9,
+  rhFloat8e4m3 = 10,
+  rhFloat8e5m2 = 11
+} rhDataType_t;
+
+/* Reduction operators. The library does rhSum. */
+typedef enum { rhSum = 0, rhProd = 1, rhMax = 2, rhMin = 3, rhAvg = 4 } rhRedOp_t;
+
+/* A group of ranks, and this process's place in it. */
+typedef struct rhComm* rhComm_t;
+
+/* Kept for the shape of the call; must be NULL. */
+typedef void* rhStream_t;
+
+/* Names a group that is about to form: where its ranks meet, and a random key that keeps others
+ * out. Plain bytes, to be carried to all ranks by any means. */
+#define RH_UNIQUE_ID_BYTES 128
+typedef struct {
+  char internal[RH_UNIQUE_ID_BYTES];
+} rhUniqueId;
+
+/* Writes the library's version, coded as RH_VERSION_CODE. rhInvalidArgument if `version` is NULL.
+ */
+RH_EXPORT rhResult_t rhGetVersion(int* version);
+
+/* A few words for a result. Never NULL; static, not to be freed. */
+RH_EXPORT const char* rhGetErrorString(rhResult_t result);
+
+/* What went wrong last, in full: which rank, pod, rail and device, why, and what to do. With a
+ * communicator: in its last failed call. With NULL: in the last call of this thread that failed
+ * without a communicator (rhCommInit...). "" if nothing did. The text is the library's and stays
+ * valid until the next call that fails (same communicator, or same thread with NULL). */
+RH_EXPORT const char* rhGetLastError(rhComm_t comm);
+
+/* Makes an id for a new group. Call it once, in the process that will be rank 0 (it opens the
+ * socket at which the ranks will meet), and give the id to all ranks. The address in it is that of
+ * RAILHEAD_SOCKET_IFNAME, or of the first interface that is not loopback. */
+RH_EXPORT rhResult_t rhGetUniqueId(rhUniqueId* id);
+
+/* Joins the group `id` of `nranks` ranks as `rank` (0 to nranks-1, each once). Blocks until all
+ * ranks have called it, and writes a communicator that the caller must destroy or abort. On failure
+ * *comm is NULL and rhGetLastError(NULL) has the reason. */
+RH_EXPORT rhResult_t rhCommInitRank(rhComm_t* comm, int nranks, rhUniqueId id, int rank);
+
+/* The same for the group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe. */
+RH_EXPORT rhResult_t rhCommInitFromEnv(rhComm_t* comm);
+
+/* Leaves the group and frees the communicator. Call it on all ranks: it waits up to 10 s for the
+ * others, so that nobody loses the last bytes of a collective. NULL is allowed. */
+RH_EXPORT rhResult_t rhCommDestroy(rhComm_t comm);
+
+/* Ends the communicator on all ranks and frees it. A collective that runs in another thread returns
+ * with an error first. No other call on this communicator may be begun any more. NULL is allowed.
+ */
+RH_EXPORT rhResult_t rhCommAbort(rhComm_t comm);
+
+/* Number of ranks, and this process's rank. */
+RH_EXPORT rhResult_t rhCommCount(rhComm_t comm, int* count);
+RH_EXPORT rhResult_t rhCommUserRank(rhComm_t comm, int* rank);
+
+/* Adds up `count` elements of all ranks: on return, recvbuf[i] is the sum over all ranks of
+ * sendbuf[i], with the same bits on all ranks. All ranks pass the same count, type and operator, in
+ * the same order of calls. The buffers hold `count` elements each, are aligned for their type and
+ * stay the caller's; they are the same (in place) or do not overlap. A count of 0 does nothing. */
+RH_EXPORT rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count,
+                                 rhDataType_t datatype, rhRedOp_t op, rhComm_t comm,
+                                 rhStream_t stream);
+
+/* What a communicator came to run on. Set `struct_size` to sizeof(rhCommInfo_t) before the call. */
+typedef struct {
+  size_t struct_size;
+  char transport[16];            /* "verbs" or "tcp" */
+  int rails;                     /* how many rails it uses */
+  int degraded;                  /* 1: it got less than was asked for */
+  char degraded_reason[1024];    /* which rank, and why; "" if not degraded */
+  uint64_t rejected_connections; /* strangers that the rendezvous turned away (rank 0) */
+} rhCommInfo_t;
+RH_EXPORT rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info);
+
+/* One rail and what has crossed it. Set `struct_size` to sizeof(rhRailInfo_t) before the call. */
+typedef struct {
+  size_t struct_size;
+  int rail;           /* its number on the node */
+  int port;           /* of the HCA; 0 for TCP */
+  int up;             /* 0 after it has failed */
+  char device[64];    /* HCA, or network interface for TCP */
+  char transport[16]; /* "verbs" or "tcp" */
+  uint64_t tx_bytes;  /* payload bytes, since the communicator was made */
+  uint64_t rx_bytes;
+  uint64_t retransmits; /* where the transport can tell */
+} rhRailInfo_t;
+/* `index` is from 0 to rails-1 of rhCommGetInfo. */
+RH_EXPORT rhResult_t rhCommRailInfo(rhComm_t comm, int index, rhRailInfo_t* info);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RAILHEAD_RAILHEAD_H_ */

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/metrics/collective_stats.h"
+
+#include <algorithm>
+
+namespace railhead::metrics {
+
+size_t SizeClass(uint64_t bytes) {
+  if (bytes <= uint64_t{4} << 10) return 0;
+  if (bytes <= uint64_t{256} << 10) return 1;
+  if (bytes <= uint64_t{4} << 20) return 2;
+  return 3;
+}
+
+void CollectiveStats::Record(uint64_t bytes, absl::Duration duration) {
+  Counters& counters = classes_[SizeClass(bytes)];
+  const auto bucket =
+      static_cast<size_t>(std::lower_bound(kDurationBounds.begin(), kDurationBounds.end(),
+                                           absl::ToDoubleSeconds(duration)) -
+                          kDurationBounds.begin());
+  counters.operations.fetch_add(1, std::memory_order_relaxed);
+  counters.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  counters.nanoseconds.fetch_add(static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration)),
+                                 std::memory_order_relaxed);
+  counters.buckets[bucket].fetch_add(1, std::memory_order_relaxed);
+}
+
+std::array<CollectiveCounts, kSizeClasses.size()> CollectiveStats::Read() const {
+  std::array<CollectiveCounts, kSizeClasses.size()> result;
+  for (size_t i = 0; i < result.size(); ++i) {
+    const Counters& counters = classes_[i];
+    result[i].operations = counters.operations.load(std::memory_order_relaxed);
+    result[i].bytes = counters.bytes.load(std::memory_order_relaxed);
+    result[i].seconds =
+        static_cast<double>(counters.nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
+    for (size_t b = 0; b < result[i].buckets.size(); ++b) {
+      result[i].buckets[b] = counters.buckets[b].load(std::memory_order_relaxed);
+    }
+  }
+  return result;
+}
+
+}  // namespace railhead::metrics

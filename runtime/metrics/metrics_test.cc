@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/metrics/collective_stats.h"
+#include "runtime/metrics/page.h"
+#include "runtime/testing/http.h"
+
+namespace railhead::metrics {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Snapshot Example() {
+  Snapshot snapshot;
+  snapshot.job = "train";
+  snapshot.rank = 3;
+  snapshot.rejected_connections = 2;
+  rails::RailTotals rail;
+  rail.name = {0, "rxe0", 1, "verbs"};
+  rail.transmit_bytes = 1000;
+  rail.receive_bytes = 900;
+  rail.retransmits = 5;
+  snapshot.rails.push_back(rail);
+  rail.name = {1, "rxe1", 1, "verbs"};
+  rail.up = false;
+  snapshot.rails.push_back(rail);
+  return snapshot;
+}
+
+std::string Text(const Snapshot& snapshot) {
+  std::ostringstream out;
+  prometheus::TextSerializer().Serialize(out, ToFamilies(snapshot));
+  return out.str();
+}
+
+TEST(PageTest, RailsHaveTheirLabelsAndValues) {
+  const std::string text = Text(Example());
+  const std::string labels =
+      R"({job="train",rank="3",rail="0",device="rxe0",port="1",transport="verbs"} )";
+  EXPECT_THAT(text, HasSubstr("railhead_rail_transmit_bytes_total" + labels + "1000\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_receive_bytes_total" + labels + "900\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_retransmits_total" + labels + "5\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_failovers_total" + labels + "0\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_state" + labels + "1\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_weight" + labels + "1\n"));
+  EXPECT_THAT(text, HasSubstr(R"(rail="1",device="rxe1",port="1",transport="verbs"} 0)"));
+  EXPECT_THAT(text, HasSubstr("# TYPE railhead_rail_transmit_bytes_total counter"));
+  EXPECT_THAT(text, HasSubstr("# TYPE railhead_rail_state gauge"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("railhead_bootstrap_rejected_connections_total{job=\"train\",rank=\"3\"} 2\n"));
+}
+
+TEST(PageTest, DegradedIsZeroWithoutAReasonAndOneWithIt) {
+  Snapshot snapshot = Example();
+  EXPECT_THAT(Text(snapshot),
+              HasSubstr("railhead_degraded{job=\"train\",rank=\"3\",reason=\"\"} 0\n"));
+  snapshot.degraded_reason = "TCP instead of RDMA: rank 1 said \"no\"";
+  const std::string text = Text(snapshot);
+  EXPECT_THAT(text, HasSubstr(R"(reason="TCP instead of RDMA: rank 1 said \"no\""} 1)"));
+  EXPECT_THAT(text, Not(HasSubstr("reason=\"\"")));
+}
+
+TEST(PageTest, CollectivesAreCountedByClassOfSize) {
+  CollectiveStats stats;
+  stats.Record(8, absl::Microseconds(70));
+  stats.Record(4096, absl::Microseconds(300));
+  stats.Record(4097, absl::Milliseconds(1));
+  stats.Record(uint64_t{8} << 20, absl::Seconds(100));
+  Snapshot snapshot = Example();
+  snapshot.all_reduce = stats.Read();
+  const std::string text = Text(snapshot);
+  const auto series = [](const std::string& name, const std::string& size_class,
+                         const std::string& more = "") {
+    return absl::StrCat("railhead_collective_", name,
+                        "{job=\"train\",rank=\"3\",collective=\"all_reduce\",algorithm=\"ring\","
+                        "size_class=\"",
+                        size_class, "\"", more, "} ");
+  };
+  EXPECT_THAT(text, HasSubstr(series("operations_total", "<=4KiB") + "2\n"));
+  EXPECT_THAT(text, HasSubstr(series("bytes_total", "<=4KiB") + "4104\n"));
+  EXPECT_THAT(text, HasSubstr(series("operations_total", "<=256KiB") + "1\n"));
+  EXPECT_THAT(text, HasSubstr(series("operations_total", "<=4MiB") + "0\n"));
+  EXPECT_THAT(text, HasSubstr(series("bytes_total", ">4MiB") + "8388608\n"));
+  EXPECT_THAT(text, HasSubstr(series("duration_seconds_count", "<=4KiB") + "2\n"));
+  EXPECT_THAT(text, HasSubstr(series("duration_seconds_sum", "<=4KiB") + "0.00037"));
+  EXPECT_THAT(text,
+              HasSubstr(series("duration_seconds_bucket", "<=4KiB", ",le=\"0.0001\"") + "1\n"));
+  EXPECT_THAT(text,
+              HasSubstr(series("duration_seconds_bucket", "<=4KiB", ",le=\"0.0005\"") + "2\n"));
+  EXPECT_THAT(text, HasSubstr(series("duration_seconds_bucket", ">4MiB", ",le=\"30\"") + "0\n"));
+  EXPECT_THAT(text, HasSubstr(series("duration_seconds_bucket", ">4MiB", ",le=\"+Inf\"") + "1\n"));
+}
+
+TEST(ServerTest, ServesWhatIsReadAtEachScrape) {
+  Snapshot snapshot = Example();
+  std::mutex mutex;
+  const auto server = Serve(0, [&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    return snapshot;
+  });
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_THAT(railhead::testing::HttpGet((*server)->port(), "/metrics"), HasSubstr("} 1000\n"));
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    snapshot.rails[0].transmit_bytes = 2000;
+  }
+  EXPECT_THAT(railhead::testing::HttpGet((*server)->port(), "/metrics"), HasSubstr("} 2000\n"));
+}
+
+TEST(ServerTest, ATakenPortIsAnErrorThatNamesIt) {
+  const auto first = Serve(0, [] { return Example(); });
+  ASSERT_TRUE(first.ok());
+  const int port = (*first)->port();
+  EXPECT_THAT(std::string(Serve(port, [] { return Example(); }).status().message()),
+              HasSubstr(absl::StrCat("RAILHEAD_METRICS_PORT ", port)));
+}
+
+TEST(SizeClassTest, TheBoundsAreInclusive) {
+  EXPECT_EQ(SizeClass(0), 0U);
+  EXPECT_EQ(SizeClass(4096), 0U);
+  EXPECT_EQ(SizeClass(4097), 1U);
+  EXPECT_EQ(SizeClass(262144), 1U);
+  EXPECT_EQ(SizeClass(262145), 2U);
+  EXPECT_EQ(SizeClass(4194304), 2U);
+  EXPECT_EQ(SizeClass(4194305), 3U);
+}
+
+TEST(CollectiveStatsTest, NothingIsLostBetweenThreads) {
+  CollectiveStats stats;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&stats] {
+      for (int i = 0; i < 10000; ++i) stats.Record(8, absl::Microseconds(i % 200));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const CollectiveCounts counts = stats.Read()[0];
+  EXPECT_EQ(counts.operations, 40000U);
+  EXPECT_EQ(counts.bytes, 320000U);
+  uint64_t in_buckets = 0;
+  for (const uint64_t bucket : counts.buckets) in_buckets += bucket;
+  EXPECT_EQ(in_buckets, 40000U);
+}
+
+}  // namespace
+}  // namespace railhead::metrics

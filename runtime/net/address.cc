@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/net/address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <optional>
+#include <set>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace railhead::net {
+namespace {
+
+constexpr std::array<uint8_t, 12> kMappedPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+// Calls `visit` for every interface address that is up, with its flags.
+void ForEachAddress(
+    absl::FunctionRef<void(absl::string_view name, unsigned flags, const IpAddress&)> visit) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
+    const absl::StatusOr<IpAddress> address = IpAddress::FromSockaddr(entry->ifa_addr);
+    if (address.ok()) visit(entry->ifa_name, entry->ifa_flags, *address);
+  }
+  freeifaddrs(list);
+}
+
+}  // namespace
+
+absl::StatusOr<IpAddress> IpAddress::Parse(absl::string_view text) {
+  const std::string copy(text);
+  std::array<uint8_t, 16> bytes{};
+  if (inet_pton(AF_INET, copy.c_str(), bytes.data()) == 1) {
+    return FromBytes(absl::string_view(reinterpret_cast<const char*>(bytes.data()), 4));
+  }
+  if (inet_pton(AF_INET6, copy.c_str(), bytes.data()) == 1) {
+    return FromBytes(absl::string_view(reinterpret_cast<const char*>(bytes.data()), 16));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not an IP address"));
+}
+
+absl::StatusOr<IpAddress> IpAddress::FromSockaddr(const sockaddr* address) {
+  if (address->sa_family == AF_INET) {
+    sockaddr_in v4;
+    std::memcpy(&v4, address, sizeof v4);
+    return FromBytes(absl::string_view(reinterpret_cast<const char*>(&v4.sin_addr), 4));
+  }
+  if (address->sa_family == AF_INET6) {
+    sockaddr_in6 v6;
+    std::memcpy(&v6, address, sizeof v6);
+    absl::StatusOr<IpAddress> result =
+        FromBytes(absl::string_view(reinterpret_cast<const char*>(&v6.sin6_addr), 16));
+    if (result.ok() && IN6_IS_ADDR_LINKLOCAL(&v6.sin6_addr)) result->scope_ = v6.sin6_scope_id;
+    return result;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("address family ", address->sa_family, " is neither IPv4 nor IPv6"));
+}
+
+absl::StatusOr<IpAddress> IpAddress::FromBytes(absl::string_view bytes) {
+  IpAddress result;
+  if (bytes.size() == 16 &&
+      std::memcmp(bytes.data(), kMappedPrefix.data(), kMappedPrefix.size()) == 0) {
+    bytes.remove_prefix(kMappedPrefix.size());
+  }
+  if (bytes.size() != 4 && bytes.size() != 16) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an IP address has 4 or 16 bytes, not ", bytes.size()));
+  }
+  result.is_v4_ = bytes.size() == 4;
+  std::memcpy(result.bytes_.data(), bytes.data(), bytes.size());
+  return result;
+}
+
+std::string IpAddress::Bytes() const {
+  return std::string(reinterpret_cast<const char*>(bytes_.data()), is_v4_ ? 4 : 16);
+}
+
+std::string IpAddress::ToString() const {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  inet_ntop(is_v4_ ? AF_INET : AF_INET6, bytes_.data(), text.data(), text.size());
+  return text.data();
+}
+
+socklen_t IpAddress::ToSockaddr(uint16_t port, sockaddr_storage* storage) const {
+  std::memset(storage, 0, sizeof *storage);
+  if (is_v4_) {
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    std::memcpy(&v4.sin_addr, bytes_.data(), 4);
+    std::memcpy(storage, &v4, sizeof v4);
+    return sizeof v4;
+  }
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(port);
+  v6.sin6_scope_id = scope_;
+  std::memcpy(&v6.sin6_addr, bytes_.data(), 16);
+  std::memcpy(storage, &v6, sizeof v6);
+  return sizeof v6;
+}
+
+std::string HostPort(const IpAddress& address, uint16_t port) {
+  if (address.is_v4()) return absl::StrCat(address.ToString(), ":", port);
+  return absl::StrCat("[", address.ToString(), "]:", port);
+}
+
+absl::StatusOr<IpAddress> AddressOfInterface(absl::string_view name) {
+  std::optional<IpAddress> v4;
+  std::optional<IpAddress> v6;
+  std::set<std::string> names;
+  ForEachAddress([&](absl::string_view candidate, unsigned /*flags*/, const IpAddress& address) {
+    names.insert(std::string(candidate));
+    if (candidate != name) return;
+    std::optional<IpAddress>& slot = address.is_v4() ? v4 : v6;
+    if (!slot.has_value()) slot = address;
+  });
+  if (v4.has_value()) return *v4;
+  if (v6.has_value()) return *v6;
+  return absl::NotFoundError(
+      absl::StrCat("no interface '", name,
+                   "' is up with an IP address; there are: ", absl::StrJoin(names, ", ")));
+}
+
+std::string InterfaceOfAddress(const IpAddress& address) {
+  std::string result;
+  ForEachAddress([&](absl::string_view name, unsigned /*flags*/, const IpAddress& candidate) {
+    if (result.empty() && candidate.Bytes() == address.Bytes()) result = std::string(name);
+  });
+  return result;
+}
+
+IpAddress LikelyPublicAddress() {
+  std::optional<IpAddress> v4;
+  std::optional<IpAddress> v6;
+  ForEachAddress([&](absl::string_view /*name*/, unsigned flags, const IpAddress& address) {
+    if ((flags & IFF_LOOPBACK) != 0) return;
+    // A link-local address means nothing on another machine.
+    const std::string bytes = address.Bytes();
+    if (!address.is_v4() && static_cast<uint8_t>(bytes[0]) == 0xfe) return;
+    std::optional<IpAddress>& slot = address.is_v4() ? v4 : v6;
+    if (!slot.has_value()) slot = address;
+  });
+  if (v4.has_value()) return *v4;
+  if (v6.has_value()) return *v6;
+  return *IpAddress::Parse("127.0.0.1");
+}
+
+}  // namespace railhead::net

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "runtime/net/address.h"
+#include "runtime/net/socket.h"
+
+namespace railhead::net {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(AddressTest, TextAndBytesRoundTrip) {
+  for (const char* text : {"10.0.0.1", "255.255.255.255", "::1", "fe80::1", "2001:db8::7"}) {
+    const absl::StatusOr<IpAddress> address = IpAddress::Parse(text);
+    ASSERT_TRUE(address.ok()) << text;
+    EXPECT_EQ(address->ToString(), text);
+    EXPECT_EQ(*IpAddress::FromBytes(address->Bytes()), *address);
+    sockaddr_storage storage;
+    address->ToSockaddr(80, &storage);
+    EXPECT_EQ(*IpAddress::FromSockaddr(reinterpret_cast<sockaddr*>(&storage)), *address);
+  }
+}
+
+TEST(AddressTest, MappedIpv4IsIpv4) {
+  EXPECT_EQ(IpAddress::Parse("::ffff:10.0.0.1")->ToString(), "10.0.0.1");
+}
+
+TEST(AddressTest, WhatIsNoAddressIsRefused) {
+  for (const char* text : {"", "10.0.0", "localhost", "1.2.3.4.5", "::g"}) {
+    EXPECT_FALSE(IpAddress::Parse(text).ok()) << text;
+  }
+  EXPECT_FALSE(IpAddress::FromBytes("12345").ok());
+  EXPECT_FALSE(IpAddress::FromBytes("").ok());
+}
+
+TEST(AddressTest, HostPortBracketsIpv6) {
+  EXPECT_EQ(HostPort(*IpAddress::Parse("10.0.0.1"), 80), "10.0.0.1:80");
+  EXPECT_EQ(HostPort(*IpAddress::Parse("::1"), 80), "[::1]:80");
+}
+
+TEST(AddressTest, TheLoopbackInterfaceIsFoundByNameAndByAddress) {
+  const absl::StatusOr<IpAddress> address = AddressOfInterface("lo");
+  ASSERT_TRUE(address.ok()) << address.status();
+  EXPECT_EQ(address->ToString(), "127.0.0.1");
+  EXPECT_EQ(InterfaceOfAddress(*address), "lo");
+  EXPECT_EQ(InterfaceOfAddress(*IpAddress::Parse("192.0.2.1")), "");
+}
+
+TEST(AddressTest, AnUnknownInterfaceListsTheOthers) {
+  EXPECT_THAT(std::string(AddressOfInterface("nosuch0").status().message()), HasSubstr("lo"));
+}
+
+TEST(SocketTest, ListensOnBothFamiliesAndCarriesBytes) {
+  const Fd listener = *Listen(std::nullopt, 0);
+  const uint16_t port = LocalAddress(listener.get())->port;
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const Fd client =
+      *Dial(*IpAddress::Parse("127.0.0.1"), port, IpAddress::Parse("127.0.0.1").value(), deadline);
+  ASSERT_TRUE(WaitReadable(listener.get(), deadline).ok());
+  const Fd server = *Accept(listener.get());
+  ASSERT_TRUE(server.valid());
+  EXPECT_EQ(RemoteText(client.get()), HostPort(*IpAddress::Parse("127.0.0.1"), port));
+
+  const std::string sent(3 << 20, 'x');  // more than the kernel's buffers take at once
+  std::thread sender([&] { EXPECT_TRUE(SendAll(client.get(), sent, deadline).ok()); });
+  std::string got;
+  while (got.size() < sent.size() && WaitReadable(server.get(), deadline).ok()) {
+    ASSERT_TRUE(*ReceiveSome(server.get(), 1 << 20, &got));
+  }
+  sender.join();
+  EXPECT_EQ(got, sent);
+}
+
+TEST(SocketTest, WaitsEndAtTheirDeadlines) {
+  const Fd listener = *Listen(*IpAddress::Parse("127.0.0.1"), 0);
+  EXPECT_EQ(WaitReadable(listener.get(), absl::Now() + absl::Milliseconds(20)).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  EXPECT_FALSE(Accept(listener.get())->valid());
+  // Nobody reads: the buffers fill, and the send gives up.
+  const uint16_t port = LocalAddress(listener.get())->port;
+  const Fd client =
+      *Dial(*IpAddress::Parse("127.0.0.1"), port, std::nullopt, absl::Now() + absl::Seconds(20));
+  EXPECT_EQ(SendAll(client.get(), std::string(64 << 20, 'x'), absl::Now() + absl::Milliseconds(50))
+                .code(),
+            absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST(SocketTest, ARefusedConnectionNamesTheAddress) {
+  uint16_t port = 0;
+  {
+    const Fd listener = *Listen(*IpAddress::Parse("127.0.0.1"), 0);
+    port = LocalAddress(listener.get())->port;
+  }
+  const absl::Status status =
+      Dial(*IpAddress::Parse("127.0.0.1"), port, std::nullopt, absl::Now() + absl::Seconds(20))
+          .status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("127.0.0.1:"));
+}
+
+TEST(SocketTest, LocalhostResolves) {
+  const absl::StatusOr<std::vector<IpAddress>> addresses =
+      Resolve("localhost", absl::Now() + absl::Seconds(20));
+  ASSERT_TRUE(addresses.ok()) << addresses.status();
+  EXPECT_FALSE(addresses->empty());
+}
+
+TEST(SocketTest, PollTimeoutNeverWaitsBackwards) {
+  EXPECT_EQ(PollTimeout(absl::Now() - absl::Seconds(1)), 0);
+  EXPECT_GT(PollTimeout(absl::Now() + absl::Microseconds(300)), 0);
+  EXPECT_GT(PollTimeout(absl::InfiniteFuture()), 1000);
+}
+
+}  // namespace
+}  // namespace railhead::net

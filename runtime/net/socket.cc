@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/net/socket.h"
+
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace railhead::net {
+namespace {
+
+void SetOption(int fd, int level, int option, int value) {
+  // These options improve a socket; a kernel without one of them is no reason to give up.
+  ::setsockopt(fd, level, option, &value, sizeof value);
+}
+
+// Small messages leave at once, and a peer whose machine vanished is noticed within half a minute
+// even when nobody sends.
+void Tune(int fd) {
+  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
+}
+
+absl::Status WaitFor(int fd, short events, absl::Time deadline) {
+  while (true) {
+    pollfd entry{fd, events, 0};
+    const int ready = ::poll(&entry, 1, PollTimeout(deadline));
+    if (ready > 0) return absl::OkStatus();
+    if (ready < 0 && errno != EINTR) return ErrnoError("poll", errno);
+    if (absl::Now() >= deadline) return absl::DeadlineExceededError("the deadline has passed");
+  }
+}
+
+absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_families) {
+  sockaddr_storage storage;
+  const socklen_t length = address.ToSockaddr(port, &storage);
+  Fd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoError("socket", errno);
+  SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (both_families) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) != 0 ||
+      ::listen(fd.get(), 1024) != 0) {
+    return ErrnoError(absl::StrCat("listen on ", HostPort(address, port)), errno);
+  }
+  return fd;
+}
+
+// What the helper thread of Resolve leaves for the waiter, who may have gone away.
+struct Lookup {
+  std::mutex mutex;
+  std::condition_variable done_signal;
+  bool done = false;
+  int error = 0;
+  std::vector<IpAddress> addresses;
+};
+
+void RunLookup(const std::string& host, const std::shared_ptr<Lookup>& lookup) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  std::vector<IpAddress> addresses;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    const absl::StatusOr<IpAddress> address = IpAddress::FromSockaddr(entry->ai_addr);
+    if (address.ok()) addresses.push_back(*address);
+  }
+  if (list != nullptr) ::freeaddrinfo(list);
+  const std::lock_guard<std::mutex> lock(lookup->mutex);
+  lookup->error = error;
+  lookup->addresses = std::move(addresses);
+  lookup->done = true;
+  lookup->done_signal.notify_all();
+}
+
+}  // namespace
+
+absl::Status ErrnoError(absl::string_view what, int error_number) {
+  const std::string text =
+      absl::StrCat(what, ": ", std::error_code(error_number, std::generic_category()).message());
+  switch (error_number) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EPIPE:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case ETIMEDOUT:
+      return absl::UnavailableError(text);
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(text);
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+      return absl::ResourceExhaustedError(text);
+    default:
+      return absl::UnknownError(text);
+  }
+}
+
+int PollTimeout(absl::Time deadline) {
+  const absl::Duration left = deadline - absl::Now();
+  if (left <= absl::ZeroDuration()) return 0;
+  constexpr int64_t kLongest = 3'600'000;
+  return static_cast<int>(std::min(kLongest, absl::ToInt64Milliseconds(left)) + 1);
+}
+
+absl::StatusOr<Fd> Listen(const std::optional<IpAddress>& local, uint16_t port) {
+  if (local.has_value()) return ListenOn(*local, port, false);
+  absl::StatusOr<Fd> both = ListenOn(*IpAddress::Parse("::"), port, true);
+  if (both.ok()) return both;
+  // Kernels without IPv6 cannot open such a socket at all.
+  absl::StatusOr<Fd> v4 = ListenOn(IpAddress(), port, false);
+  return v4.ok() ? std::move(v4) : std::move(both);
+}
+
+absl::StatusOr<Fd> Accept(int listener) {
+  Fd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd.valid()) {
+    Tune(fd.get());
+    return fd;
+  }
+  // A connection that vanished between its arrival and now concerns nobody.
+  if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return Fd();
+  return ErrnoError("accept", errno);
+}
+
+absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
+                        const std::optional<IpAddress>& local, absl::Time deadline) {
+  const std::string what = absl::StrCat("connect to ", HostPort(remote, port));
+  sockaddr_storage storage;
+  socklen_t length = remote.ToSockaddr(port, &storage);
+  Fd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return ErrnoError("socket", errno);
+  Tune(fd.get());
+  if (local.has_value() && local->is_v4() == remote.is_v4()) {
+    sockaddr_storage from;
+    const socklen_t from_length = local->ToSockaddr(0, &from);
+    if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&from), from_length) != 0) {
+      return ErrnoError(absl::StrCat("bind to ", local->ToString()), errno);
+    }
+  }
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0) return fd;
+  if (errno != EINPROGRESS) return ErrnoError(what, errno);
+  if (absl::Status ready = WaitFor(fd.get(), POLLOUT, deadline); !ready.ok()) {
+    return absl::Status(ready.code(), absl::StrCat(what, ": ", ready.message()));
+  }
+  int error = 0;
+  length = sizeof error;
+  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error != 0) return ErrnoError(what, error);
+  return fd;
+}
+
+absl::StatusOr<std::vector<IpAddress>> Resolve(absl::string_view host, absl::Time deadline) {
+  if (const absl::StatusOr<IpAddress> literal = IpAddress::Parse(host); literal.ok()) {
+    return std::vector<IpAddress>{*literal};
+  }
+  const auto lookup = std::make_shared<Lookup>();
+  std::thread([name = std::string(host), lookup] { RunLookup(name, lookup); }).detach();
+  std::unique_lock<std::mutex> lock(lookup->mutex);
+  const bool done = lookup->done_signal.wait_for(
+      lock, absl::ToChronoMilliseconds(deadline - absl::Now()), [&lookup] { return lookup->done; });
+  if (!done) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the name '", host, "' was not resolved in time"));
+  }
+  if (lookup->error != 0 || lookup->addresses.empty()) {
+    return absl::UnavailableError(absl::StrCat(
+        "cannot resolve '", host,
+        "': ", lookup->error != 0 ? ::gai_strerror(lookup->error) : "it has no IP address"));
+  }
+  return lookup->addresses;
+}
+
+absl::Status SendAll(int fd, absl::string_view bytes, absl::Time deadline) {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent >= 0) {
+      bytes.remove_prefix(static_cast<size_t>(sent));
+    } else if (errno == EAGAIN) {
+      if (absl::Status ready = WaitFor(fd, POLLOUT, deadline); !ready.ok()) return ready;
+    } else if (errno != EINTR) {
+      return ErrnoError("send", errno);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> ReceiveSome(int fd, size_t limit, std::string* into) {
+  std::array<char, 16384> buffer;
+  size_t taken = 0;
+  while (taken < limit) {
+    const ssize_t got = ::recv(fd, buffer.data(), std::min(buffer.size(), limit - taken), 0);
+    if (got > 0) {
+      into->append(buffer.data(), static_cast<size_t>(got));
+      taken += static_cast<size_t>(got);
+    } else if (got == 0) {
+      return false;
+    } else if (errno == EAGAIN) {
+      return true;
+    } else if (errno != EINTR) {
+      return ErrnoError("receive", errno);
+    }
+  }
+  return true;
+}
+
+absl::Status WaitReadable(int fd, absl::Time deadline) { return WaitFor(fd, POLLIN, deadline); }
+
+absl::StatusOr<SocketAddress> LocalAddress(int fd) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
+    return ErrnoError("getsockname", errno);
+  }
+  absl::StatusOr<IpAddress> address =
+      IpAddress::FromSockaddr(reinterpret_cast<const sockaddr*>(&storage));
+  if (!address.ok()) return address.status();
+  // Both families keep the port at the same place.
+  return SocketAddress{*address, ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port)};
+}
+
+std::string RemoteText(int fd) {
+  sockaddr_storage storage{};
+  socklen_t length = sizeof storage;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return "unknown";
+  const absl::StatusOr<IpAddress> address =
+      IpAddress::FromSockaddr(reinterpret_cast<const sockaddr*>(&storage));
+  if (!address.ok()) return "unknown";
+  return HostPort(*address, ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port));
+}
+
+}  // namespace railhead::net

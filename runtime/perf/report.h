@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What railhead-perf prints: the columns of nccl-tests and a summary, or JSON. Pure.
+#ifndef RAILHEAD_RUNTIME_PERF_REPORT_H_
+#define RAILHEAD_RUNTIME_PERF_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace railhead::perf {
+
+// One way of calling, in place or out of place.
+struct Timing {
+  double seconds = 0;             // of one operation, the mean over iterations and ranks
+  std::optional<uint64_t> wrong;  // wrong values on all ranks; nullopt: not checked
+};
+
+struct Row {
+  uint64_t bytes = 0;
+  Timing out_of_place;
+  Timing in_place;
+};
+
+struct RailUse {
+  int rail = 0;
+  std::string device;
+  int port = 0;
+  std::string transport;
+  uint64_t tx_bytes = 0;
+  uint64_t rx_bytes = 0;
+};
+
+struct Report {
+  int ranks = 0;
+  int iterations = 0;
+  int warmup = 0;
+  std::string transport;
+  std::string degraded_reason;  // "" if not degraded
+  std::vector<RailUse> rails;   // of rank 0
+  std::vector<Row> rows;
+};
+
+// GB/s (10^9 bytes per second). The bus bandwidth of an all-reduce counts what each rank must send
+// at least, 2(n-1)/n of the data: it can be compared with the speed of the rails.
+double AlgorithmBandwidth(uint64_t bytes, const Timing& timing);
+double BusBandwidth(int ranks, uint64_t bytes, const Timing& timing);
+
+// Whether every value of every row was right; nullopt if nothing was checked.
+std::optional<bool> Verified(const Report& report);
+
+std::string TableHead(const Report& report);
+std::string TableRow(const Report& report, const Row& row);
+std::string TableFoot(const Report& report);
+std::string Json(const Report& report);
+
+}  // namespace railhead::perf
+
+#endif  // RAILHEAD_RUNTIME_PERF_REPORT_H_

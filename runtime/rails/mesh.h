@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// This rank's rails to all the ranks it talks with, and the waiting for them: first a short look
+// round, then a sleep until a rail or the alarm stirs, so that ranks that share a core do not burn
+// it.
+#ifndef RAILHEAD_RUNTIME_RAILS_MESH_H_
+#define RAILHEAD_RUNTIME_RAILS_MESH_H_
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/collectives/messenger.h"
+#include "runtime/net/fd.h"
+#include "runtime/rails/peer.h"
+
+namespace railhead::rails {
+
+// Ends every wait from outside: when `raised` becomes true, `event_fd` becomes readable.
+struct Alarm {
+  const std::atomic<bool>* raised = nullptr;
+  int event_fd = -1;
+};
+
+// One rail's counters over all peers.
+struct RailTotals {
+  RailName name;
+  bool up = true;
+  uint64_t transmit_bytes = 0;
+  uint64_t receive_bytes = 0;
+  uint64_t retransmits = 0;
+};
+
+// Used by one thread at a time, except where said.
+class Mesh final : public collectives::Messenger {
+ public:
+  // `peers` by rank, all with the same rails in the same order. The alarm outlives the mesh.
+  static absl::StatusOr<std::unique_ptr<Mesh>> Create(std::map<int, std::unique_ptr<Peer>> peers,
+                                                      Alarm alarm);
+
+  // From here on Progress fails with DeadlineExceeded when nothing has moved for `patience`.
+  void Begin(absl::Duration patience);
+  // Waits until nothing depends on further polling, so that the caller may stay away for long.
+  absl::Status Finish();
+
+  Ticket PostSend(int peer, absl::Span<const std::byte> data) override;
+  Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
+  bool ReceiveDone(int peer, Ticket ticket) const override;
+  bool Idle() const override;
+  // Besides the errors of links: Cancelled when the alarm is raised, DeadlineExceeded with what was
+  // done and what is missing when the patience has ended.
+  absl::Status Progress() override;
+
+  // Any thread.
+  std::vector<RailTotals> Totals() const;
+
+ private:
+  Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, net::Fd epoll);
+
+  absl::StatusOr<bool> PollAll();
+  absl::Status ArmAll();
+  bool Flushed() const;
+  absl::Status Sleep();
+
+  std::map<int, std::unique_ptr<Peer>> peers_;
+  Alarm alarm_;
+  net::Fd epoll_;
+  bool must_poll_ = false;  // some link has no descriptor to wait on
+  absl::Duration patience_ = absl::InfiniteDuration();
+  absl::Time last_moved_;
+};
+
+}  // namespace railhead::rails
+
+#endif  // RAILHEAD_RUNTIME_RAILS_MESH_H_

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/rails/chunk.h"
+#include "runtime/rails/mesh.h"
+#include "runtime/rails/peer.h"
+#include "runtime/rails/prove.h"
+#include "runtime/rails/range_set.h"
+#include "runtime/rails/slot_queue.h"
+#include "runtime/reduce/add.h"
+#include "runtime/testing/fake_link.h"
+
+namespace railhead::rails {
+namespace {
+
+using collectives::ReceiveBuffer;
+using railhead::testing::FakeLink;
+using railhead::testing::FakePair;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+absl::Span<std::byte> Bytes(std::string& text) {
+  return {reinterpret_cast<std::byte*>(text.data()), text.size()};
+}
+absl::Span<const std::byte> Bytes(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+ReceiveBuffer Into(std::string& text) {
+  ReceiveBuffer buffer;
+  buffer.data = Bytes(text).data();
+  buffer.size = text.size();
+  return buffer;
+}
+
+std::string Random(std::mt19937& random, size_t size) {
+  std::string text(size, '\0');
+  for (char& c : text) c = static_cast<char>(random());
+  return text;
+}
+
+// ---- Small parts ----
+
+TEST(RangeSetTest, AgreesWithABitmap) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    RangeSet set;
+    std::vector<bool> bitmap(60);
+    for (int step = 0; step < 60; ++step) {
+      const size_t begin = random() % 60;
+      const size_t end = std::min<size_t>(60, begin + random() % 9);
+      const bool free = std::none_of(bitmap.begin() + static_cast<ptrdiff_t>(begin),
+                                     bitmap.begin() + static_cast<ptrdiff_t>(end),
+                                     [](bool taken) { return taken; });
+      ASSERT_EQ(set.Add(begin, end), free) << begin << " to " << end;
+      if (free)
+        std::fill(bitmap.begin() + static_cast<ptrdiff_t>(begin),
+                  bitmap.begin() + static_cast<ptrdiff_t>(end), true);
+      ASSERT_EQ(set.total(), static_cast<uint64_t>(std::count(bitmap.begin(), bitmap.end(), true)));
+    }
+    set.Clear();
+    EXPECT_EQ(set.total(), 0U);
+    EXPECT_TRUE(set.Add(0, 60));
+  }
+}
+
+TEST(RangeSetTest, BackwardRangesAreRefused) {
+  RangeSet set;
+  EXPECT_FALSE(set.Add(5, 4));
+  EXPECT_EQ(set.total(), 0U);
+}
+
+TEST(SlotQueueTest, KeepsNumbersAndOrderWhileItGrows) {
+  SlotQueue<uint64_t> queue;
+  std::mt19937 random(2);
+  uint64_t pushed = 0;
+  for (int step = 0; step < 5000; ++step) {
+    if (random() % 2 == 0 || queue.empty() || step < 200) {
+      const uint64_t number = queue.Push();
+      ASSERT_EQ(number, pushed);
+      queue[number] = pushed++;
+    } else {
+      queue.Pop();
+    }
+    for (uint64_t n = queue.begin(); n < queue.end(); ++n) ASSERT_EQ(queue[n], n);
+  }
+}
+
+TEST(ChunkTest, ChunksFitTheRailsAndGiveEachSeveral) {
+  for (const size_t payload : {size_t{4096}, size_t{65536}, size_t{262144}}) {
+    for (const size_t rails : {1, 2, 3, 8}) {
+      for (size_t size = 1; size <= size_t{64} << 20; size = size * 3 / 2 + 1) {
+        const size_t chunk = ChunkSize(size, rails, payload);
+        ASSERT_GE(chunk, 1U);
+        ASSERT_LE(chunk, payload);
+        if (chunk < size) {
+          ASSERT_EQ(chunk % 8, 0U) << "chunks must not cut through values";
+        }
+        if (size <= 16384 && payload >= 16384) {
+          ASSERT_EQ(chunk, size);
+        }
+        if (size >= rails * (size_t{1} << 18)) {
+          ASSERT_GE((size + chunk - 1) / chunk, rails * 4 - rails);
+        }
+      }
+    }
+  }
+}
+
+TEST(AddTest, AddsAtAnyAlignmentAndLength) {
+  std::mt19937 random(3);
+  for (size_t count = 0; count < 200; ++count) {
+    std::vector<float> a(count);
+    std::vector<float> b(count);
+    std::vector<float> sum(count);
+    for (size_t i = 0; i < count; ++i) {
+      a[i] = static_cast<float>(random() % 1000) / 8;
+      b[i] = static_cast<float>(random() % 1000) / 16;
+      sum[i] = a[i] + b[i];
+    }
+    const size_t bytes = count * sizeof(float);
+    std::string raw_a(bytes + 3, 'a');
+    std::string raw_b(bytes + 1, 'b');
+    std::string out(bytes + 2, 'o');
+    std::memcpy(raw_a.data() + 3, a.data(), bytes);
+    std::memcpy(raw_b.data() + 1, b.data(), bytes);
+    reduce::AddFloat32(Bytes(raw_a).data() + 3, Bytes(raw_b).data() + 1, Bytes(out).data() + 1,
+                       bytes);
+    EXPECT_EQ(std::memcmp(out.data() + 1, sum.data(), bytes), 0);
+    EXPECT_EQ(out.front(), 'o');
+    EXPECT_EQ(out.back(), 'o');
+    reduce::AddFloat32(Bytes(raw_a).data() + 3, Bytes(raw_b).data() + 1, Bytes(raw_a).data() + 3,
+                       bytes);
+    EXPECT_EQ(std::memcmp(raw_a.data() + 3, sum.data(), bytes), 0) << "in place";
+  }
+}
+
+// ---- Peers ----
+
+struct PeerPair {
+  std::unique_ptr<Peer> a;
+  std::unique_ptr<Peer> b;
+  std::vector<FakeLink*> links_a;
+  std::vector<FakeLink*> links_b;
+};
+
+PeerPair MakePeers(size_t rails, const std::vector<size_t>& payload_limits = {}) {
+  PeerPair pair;
+  std::vector<Rail> rails_a;
+  std::vector<Rail> rails_b;
+  for (size_t i = 0; i < rails; ++i) {
+    auto [a, b] = FakePair();
+    if (i < payload_limits.size()) a->payload_limit = b->payload_limit = payload_limits[i];
+    pair.links_a.push_back(a.get());
+    pair.links_b.push_back(b.get());
+    const RailName name{static_cast<int>(i), absl::StrCat("rxe", i), 1, "verbs"};
+    rails_a.push_back({name, std::move(a)});
+    rails_b.push_back({name, std::move(b)});
+  }
+  pair.a = std::make_unique<Peer>("rank 1 (pod b)", std::move(rails_a));
+  pair.b = std::make_unique<Peer>("rank 0 (pod a)", std::move(rails_b));
+  return pair;
+}
+
+// Random transfers both ways over 1 to 4 rails that accept and deliver at random: every byte must
+// land where it belongs.
+TEST(PeerTest, RandomTransfersOverRandomRails) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 60; ++round) {
+    const size_t rails = 1 + random() % 4;
+    PeerPair pair = MakePeers(rails, {size_t{4096} << random() % 5, size_t{4096} << random() % 5});
+    for (FakeLink* link : pair.links_a) link->has_room = [&random] { return random() % 3 != 0; };
+    for (FakeLink* link : pair.links_b) {
+      link->has_room = [&random] { return random() % 2 != 0; };
+      link->delivers = [&random] { return random() % 2 != 0; };
+    }
+    const size_t transfers = 1 + random() % 60;
+    std::vector<std::string> sent[2];
+    std::vector<std::string> got[2];
+    for (auto* side : {&sent[0], &sent[1]}) {
+      for (size_t t = 0; t < transfers; ++t) {
+        const size_t size = random() % 5 == 0 ? 0 : random() % (random() % 2 == 0 ? 100 : 200000);
+        side->push_back(Random(random, size));
+      }
+    }
+    for (int side = 0; side < 2; ++side) {
+      for (const std::string& text : sent[1 - side]) got[side].emplace_back(text.size(), '\0');
+    }
+    Peer* const peers[2] = {pair.a.get(), pair.b.get()};
+    size_t posted_sends[2] = {0, 0};
+    size_t posted_receives[2] = {0, 0};
+    for (int step = 0; step < 200000; ++step) {
+      bool done = true;
+      for (int side = 0; side < 2; ++side) {
+        if (posted_sends[side] < transfers && random() % 4 == 0) {
+          const uint64_t ticket = peers[side]->PostSend(Bytes(sent[side][posted_sends[side]]));
+          ASSERT_EQ(ticket, posted_sends[side]++);
+        }
+        if (posted_receives[side] < transfers && random() % 4 == 0) {
+          const uint64_t ticket = peers[side]->PostReceive(Into(got[side][posted_receives[side]]));
+          ASSERT_EQ(ticket, posted_receives[side]++);
+        }
+        const absl::StatusOr<bool> polled = peers[side]->Poll();
+        ASSERT_TRUE(polled.ok()) << polled.status();
+        done = done && posted_sends[side] == transfers && posted_receives[side] == transfers &&
+               peers[side]->Idle();
+      }
+      if (done) break;
+    }
+    for (int side = 0; side < 2; ++side) {
+      ASSERT_TRUE(peers[side]->Idle());
+      for (size_t t = 0; t < transfers; ++t) {
+        ASSERT_TRUE(peers[side]->ReceiveDone(t));
+        ASSERT_TRUE(got[side][t] == sent[1 - side][t]) << "transfer " << t;
+      }
+    }
+  }
+}
+
+TEST(PeerTest, ArrivingValuesAreAdded) {
+  std::mt19937 random(5);
+  PeerPair pair = MakePeers(3);
+  for (FakeLink* link : pair.links_b) link->delivers = [&random] { return random() % 2 == 0; };
+  const size_t count = 300007;
+  std::vector<float> sent(count);
+  std::vector<float> own(count);
+  std::vector<float> sum(count);
+  for (size_t i = 0; i < count; ++i) {
+    sent[i] = static_cast<float>(i % 1013);
+    own[i] = static_cast<float>(i % 777);
+  }
+  ReceiveBuffer buffer;
+  buffer.data = reinterpret_cast<std::byte*>(sum.data());
+  buffer.addend = reinterpret_cast<const std::byte*>(own.data());
+  buffer.size = count * sizeof(float);
+  const uint64_t ticket = pair.b->PostReceive(buffer);
+  pair.a->PostSend({reinterpret_cast<const std::byte*>(sent.data()), count * sizeof(float)});
+  while (!pair.b->ReceiveDone(ticket)) {
+    ASSERT_TRUE(pair.a->Poll().ok());
+    ASSERT_TRUE(pair.b->Poll().ok());
+  }
+  for (size_t i = 0; i < count; ++i) ASSERT_EQ(sum[i], sent[i] + own[i]) << i;
+}
+
+// Runs many transfers of one size and returns the bytes that each rail carried.
+std::vector<double> Shares(size_t rails, size_t transfer, size_t total,
+                           const std::function<void(PeerPair&)>& arrange) {
+  PeerPair pair = MakePeers(rails);
+  arrange(pair);
+  const std::string data(transfer, 'x');
+  std::string into(transfer, '\0');
+  for (size_t sent = 0; sent < total; sent += transfer) {
+    const uint64_t ticket = pair.b->PostReceive(Into(into));
+    pair.a->PostSend(Bytes(data));
+    while (!pair.b->ReceiveDone(ticket)) {
+      EXPECT_TRUE(pair.a->Poll().ok());
+      EXPECT_TRUE(pair.b->Poll().ok());
+    }
+  }
+  std::vector<double> shares;
+  for (FakeLink* link : pair.links_a) {
+    shares.push_back(static_cast<double>(link->stats().transmit_bytes));
+  }
+  return shares;
+}
+
+TEST(PeerTest, EqualRailsShareEvenlyAtEverySize) {
+  for (const size_t transfer :
+       {size_t{8}, size_t{1000}, size_t{20000}, size_t{100000}, size_t{524288}, size_t{3000000}}) {
+    for (const size_t rails : {2, 3, 4}) {
+      const std::vector<double> shares =
+          Shares(rails, transfer, std::max(transfer * 50, size_t{4} << 20), [](PeerPair&) {});
+      const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
+      EXPECT_LE(*most, *least * 1.10) << rails << " rails, transfers of " << transfer;
+    }
+  }
+}
+
+TEST(PeerTest, EqualButJitteryRailsShareEvenly) {
+  std::mt19937 random(6);
+  const std::vector<double> shares = Shares(2, 524288, size_t{64} << 20, [&](PeerPair& pair) {
+    for (FakeLink* link : pair.links_a) link->has_room = [&random] { return random() % 3 == 0; };
+  });
+  EXPECT_LE(std::max(shares[0], shares[1]), std::min(shares[0], shares[1]) * 1.10);
+}
+
+TEST(PeerTest, ASlowRailTakesLessAndHoldsNobodyUp) {
+  std::mt19937 random(7);
+  const std::vector<double> shares = Shares(2, 4 << 20, size_t{256} << 20, [&](PeerPair& pair) {
+    pair.links_a[0]->has_room = [&random] { return random() % 20 == 0; };
+  });
+  EXPECT_GT(shares[1], shares[0] * 3);
+  EXPECT_GT(shares[0], 0);
+}
+
+TEST(PeerTest, ABrokenRailNamesRailDeviceAndPeer) {
+  PeerPair pair = MakePeers(2);
+  pair.links_a[1]->broken = absl::UnavailableError("port went down");
+  const absl::Status status = pair.a->Poll().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("rail 1 (rxe1 port 1, verbs)"), HasSubstr("rank 1 (pod b)"),
+                    HasSubstr("port went down")));
+  EXPECT_TRUE(pair.a->rail_up(0));
+  EXPECT_FALSE(pair.a->rail_up(1));
+}
+
+struct Hostile {
+  transport::FrameHeader header;
+  size_t size;
+  const char* why;
+};
+
+class HostileFrameTest : public ::testing::TestWithParam<Hostile> {};
+
+TEST_P(HostileFrameTest, IsAnErrorAndWritesNothing) {
+  PeerPair pair = MakePeers(1);
+  // Transfer 0 is complete, transfer 1 adds into 64 bytes of which [16, 32) are there already.
+  std::string first(8, '\0');
+  std::string guarded(64 + 64, '\0');
+  const std::string addend(64, '\0');
+  pair.b->PostReceive(Into(first));
+  ReceiveBuffer buffer;
+  buffer.data = Bytes(guarded).data() + 32;
+  buffer.size = 64;
+  buffer.addend = Bytes(addend).data();
+  pair.b->PostReceive(buffer);
+  const std::string zeros(16, '\0');
+  ASSERT_TRUE(*pair.links_a[0]->TrySend({0, 0}, Bytes(std::string(8, 'f'))));
+  ASSERT_TRUE(*pair.links_a[0]->TrySend({1, 16}, Bytes(zeros)));
+  ASSERT_TRUE(pair.b->Poll().ok());
+  const std::string before = guarded;
+
+  const std::string payload(GetParam().size, '\x41');
+  ASSERT_TRUE(*pair.links_a[0]->TrySend(GetParam().header, Bytes(payload)));
+  const absl::Status status = pair.b->Poll().status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr(GetParam().why), HasSubstr("rail 0 (rxe0"), HasSubstr("rank 0")));
+  EXPECT_EQ(guarded, before);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, HostileFrameTest,
+    ::testing::Values(Hostile{{0, 0}, 8, "is complete"}, Hostile{{1, 60}, 8, "same count"},
+                      Hostile{{1, 64}, 4, "same count"}, Hostile{{1, 0}, 68, "same count"},
+                      Hostile{{1, ~uint64_t{0}}, 8, "same count"},
+                      Hostile{{1, ~uint64_t{0} - 3}, 8, "same count"},
+                      Hostile{{1, 16}, 16, "here already"}, Hostile{{1, 28}, 8, "here already"},
+                      Hostile{{1, 0}, 64, "here already"}, Hostile{{1, 2}, 4, "cuts through"},
+                      Hostile{{1, 0}, 6, "cuts through"}, Hostile{{1, 0}, 0, "empty"},
+                      Hostile{{~uint64_t{0}, 0}, 8, "far in the future"}));
+
+TEST(PeerTest, AFrameThatComesTooEarlyWaits) {
+  PeerPair pair = MakePeers(1);
+  const std::string data = "early";
+  pair.a->PostSend(Bytes(data));
+  ASSERT_TRUE(pair.a->Poll().ok());
+  ASSERT_FALSE(*pair.b->Poll());
+  std::string into(5, '\0');
+  pair.b->PostReceive(Into(into));
+  ASSERT_TRUE(*pair.b->Poll());
+  EXPECT_EQ(into, "early");
+}
+
+// ---- Mesh ----
+
+std::unique_ptr<Mesh> MeshOf(std::unique_ptr<Peer> peer, Alarm alarm = {}) {
+  std::map<int, std::unique_ptr<Peer>> peers;
+  peers[1] = std::move(peer);
+  return *Mesh::Create(std::move(peers), alarm);
+}
+
+TEST(MeshTest, WhatStandsStillFailsAndSaysWhatIsMissing) {
+  PeerPair pair = MakePeers(2);
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+  std::string into(100, '\0');
+  mesh->PostReceive(1, Into(into));
+  ASSERT_TRUE(*pair.links_b[1]->TrySend({0, 0}, Bytes(std::string(40, 'x'))));
+  mesh->Begin(absl::Milliseconds(50));
+  ASSERT_TRUE(mesh->Progress().ok());  // the first 40 bytes
+  const absl::Status status = mesh->Progress();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("50ms"), HasSubstr("rank 1 (pod b)"),
+                    HasSubstr("received 40 of 100 bytes of transfer 0"), HasSubstr("rail 0 (rxe0"),
+                    HasSubstr("rail 1 (rxe1")));
+}
+
+TEST(MeshTest, TheAlarmEndsAWait) {
+  PeerPair pair = MakePeers(1);
+  // With a descriptor that never stirs, only the alarm can wake the mesh.
+  const net::Fd never(::eventfd(0, EFD_CLOEXEC));
+  pair.links_a[0]->descriptor = never.get();
+  const net::Fd event(::eventfd(0, EFD_CLOEXEC));
+  std::atomic<bool> raised{false};
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a), {&raised, event.get()});
+  mesh->Begin(absl::Seconds(100));
+  std::thread other([&] {
+    absl::SleepFor(absl::Milliseconds(20));
+    raised = true;
+    ASSERT_EQ(::eventfd_write(event.get(), 1), 0);
+  });
+  EXPECT_EQ(mesh->Progress().code(), absl::StatusCode::kCancelled);
+  other.join();
+}
+
+TEST(MeshTest, TotalsAddUpOverPeers) {
+  PeerPair first = MakePeers(2);
+  PeerPair second = MakePeers(2);
+  FakeLink* const rail_1_of_second = second.links_a[1];
+  const std::string data(1000, 'x');
+  ASSERT_TRUE(*first.links_a[1]->TrySend({0, 0}, Bytes(data)));
+  ASSERT_TRUE(*rail_1_of_second->TrySend({0, 0}, Bytes(data)));
+  std::map<int, std::unique_ptr<Peer>> peers;
+  peers[1] = std::move(first.a);
+  peers[2] = std::move(second.a);
+  const std::unique_ptr<Mesh> mesh = *Mesh::Create(std::move(peers), {});
+  rail_1_of_second->broken = absl::UnavailableError("gone");
+  EXPECT_FALSE(mesh->Progress().ok());
+  const std::vector<RailTotals> totals = mesh->Totals();
+  ASSERT_EQ(totals.size(), 2U);
+  EXPECT_EQ(totals[0].transmit_bytes, 0U);
+  EXPECT_TRUE(totals[0].up);
+  EXPECT_EQ(totals[1].transmit_bytes, 2000U);
+  EXPECT_FALSE(totals[1].up);
+  EXPECT_EQ(totals[1].name.device, "rxe1");
+}
+
+// ---- Trials of fresh links ----
+
+TEST(ProveTest, LinksThatWorkPassAndTheOthersSayWhy) {
+  // Rail 0 works. Rail 1 swallows what this side sends, rail 2 breaks, rail 3 leads elsewhere.
+  std::vector<std::unique_ptr<FakeLink>> mine;
+  std::vector<std::unique_ptr<FakeLink>> theirs;
+  for (int i = 0; i < 4; ++i) {
+    auto [a, b] = FakePair();
+    mine.push_back(std::move(a));
+    theirs.push_back(std::move(b));
+  }
+  mine[1]->has_room = [] { return false; };
+  mine[2]->broken = absl::UnavailableError("retries exceeded");
+  for (const size_t i : {0, 1}) {
+    ASSERT_TRUE(*theirs[i]->TrySend({0, 0}, Bytes(std::string("hello from b"))));
+  }
+  ASSERT_TRUE(*theirs[3]->TrySend({0, 0}, Bytes(std::string("hello from c"))));
+  // What follows the greeting belongs to somebody else.
+  ASSERT_TRUE(*theirs[0]->TrySend({0, 0}, Bytes(std::string("data"))));
+
+  std::vector<LinkTrial> trials;
+  for (const auto& link : mine) {
+    trials.push_back({link.get(), "hello from a", "hello from b", absl::OkStatus()});
+  }
+  ProveLinks(trials, absl::Now() + absl::Milliseconds(100));
+  EXPECT_TRUE(trials[0].result.ok()) << trials[0].result;
+  EXPECT_THAT(std::string(trials[1].result.message()), HasSubstr("nothing reaches it"));
+  EXPECT_THAT(std::string(trials[2].result.message()), HasSubstr("retries exceeded"));
+  EXPECT_THAT(std::string(trials[3].result.message()), HasSubstr("somebody else"));
+
+  std::string data;
+  ASSERT_TRUE(mine[0]
+                  ->Poll([&](const transport::FrameHeader&, absl::Span<const std::byte> payload) {
+                    data.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+                    return true;
+                  })
+                  .ok());
+  EXPECT_EQ(data, "data");
+}
+
+}  // namespace
+}  // namespace railhead::rails

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_RAILS_SLOT_QUEUE_H_
+#define RAILHEAD_RUNTIME_RAILS_SLOT_QUEUE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace railhead::rails {
+
+// A queue whose entries are numbered from 0 in the order in which they were pushed, and whose
+// places are used again with all they own: once it has grown to its working size it allocates no
+// more.
+template <class T>
+class SlotQueue {
+ public:
+  // Adds an entry, which still holds whatever the last user of its place left, and returns its
+  // number.
+  uint64_t Push() {
+    if (end_ - begin_ == slots_.size()) Grow();
+    return end_++;
+  }
+  void Pop() { ++begin_; }
+
+  bool empty() const { return begin_ == end_; }
+  uint64_t begin() const { return begin_; }  // number of the oldest entry
+  uint64_t end() const { return end_; }      // number that the next entry gets
+  T& operator[](uint64_t number) { return slots_[number % slots_.size()]; }
+  const T& operator[](uint64_t number) const { return slots_[number % slots_.size()]; }
+
+ private:
+  void Grow() {
+    std::vector<T> larger(2 * slots_.size());
+    for (uint64_t n = begin_; n < end_; ++n) {
+      larger[n % larger.size()] = std::move(slots_[n % slots_.size()]);
+    }
+    slots_ = std::move(larger);
+  }
+
+  std::vector<T> slots_ = std::vector<T>(32);
+  uint64_t begin_ = 0;
+  uint64_t end_ = 0;
+};
+
+}  // namespace railhead::rails
+
+#endif  // RAILHEAD_RUNTIME_RAILS_SLOT_QUEUE_H_

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the tests of several ranks in one process share.
+#ifndef RAILHEAD_RUNTIME_TESTING_RANKS_H_
+#define RAILHEAD_RUNTIME_TESTING_RANKS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "runtime/net/fd.h"
+#include "runtime/net/socket.h"
+
+namespace railhead::testing {
+
+// A port on which nothing listens at the moment.
+inline int FreePort() {
+  const net::Fd listener = *net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
+  return net::LocalAddress(listener.get())->port;
+}
+
+// Runs body(rank) for every rank, each in a thread of its own, and returns what they returned.
+template <class Body>
+auto RunRanks(int world_size, Body body) {
+  using Result = decltype(body(0));
+  std::vector<Result> results(static_cast<size_t>(world_size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world_size; ++rank) {
+    threads.emplace_back(
+        [rank, &body, &results] { results[static_cast<size_t>(rank)] = body(rank); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+// A plain connection to the loopback, as a stranger opens it. Tries until somebody listens.
+inline net::Fd DialStranger(int port) {
+  const net::IpAddress loopback = *net::IpAddress::Parse("127.0.0.1");
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (absl::Now() < deadline) {
+    absl::StatusOr<net::Fd> fd =
+        net::Dial(loopback, static_cast<uint16_t>(port), std::nullopt, deadline);
+    if (fd.ok()) return *std::move(fd);
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return net::Fd();
+}
+
+// Whether the other side closes this connection within 20 s.
+inline bool IsClosedByPeer(const net::Fd& fd) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  std::string ignored;
+  while (net::WaitReadable(fd.get(), deadline).ok()) {
+    const absl::StatusOr<bool> open = net::ReceiveSome(fd.get(), 4096, &ignored);
+    if (!open.ok() || !*open) return true;
+  }
+  return false;
+}
+
+}  // namespace railhead::testing
+
+#endif  // RAILHEAD_RUNTIME_TESTING_RANKS_H_

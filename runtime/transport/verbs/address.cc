@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/address.h"
+
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/transport/verbs/slot.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+constexpr uint32_t kMagic = 0x56424852;  // "RHBV" in memory
+constexpr uint8_t kVersion = 1;
+constexpr uint8_t kFlagNeedsGrh = 1;
+constexpr uint32_t kMax24Bits = 0xffffff;
+// Queue pairs 0 and 1 are the subnet manager's and the connection manager's.
+constexpr uint32_t kFirstUserQueuePair = 2;
+
+// Little-endian; followed by `gid_count` records of GidRecord.
+struct __attribute__((packed)) Fixed {
+  uint32_t magic;
+  uint8_t version;
+  uint8_t link_layer;
+  uint8_t mtu;
+  uint8_t flags;
+  uint16_t lid;
+  uint8_t gid_count;
+  uint8_t reserved;
+  uint32_t qp_number;
+  uint32_t psn;
+  uint32_t slots;
+  uint32_t slot_payload;
+  uint64_t ring_address;
+  uint32_t ring_key;
+};
+static_assert(sizeof(Fixed) == 40);
+
+struct __attribute__((packed)) GidRecord {
+  uint8_t kind;
+  Gid gid;
+};
+static_assert(sizeof(GidRecord) == 17);
+
+absl::Status Bad(absl::string_view field, uint64_t value) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("address of the peer's verbs endpoint: ", field, " is ", value));
+}
+
+absl::Status CheckFixed(const Fixed& f) {
+  if (f.magic != kMagic) {
+    return absl::InvalidArgumentError(
+        "address of the peer's verbs endpoint: it is not one (the peer uses another transport on "
+        "this rail)");
+  }
+  if (f.version != kVersion) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "address of the peer's verbs endpoint: version ", f.version, ", this side speaks ",
+        kVersion, "; run the same version of Railhead on all ranks"));
+  }
+  const bool infiniband = f.link_layer == IBV_LINK_LAYER_INFINIBAND;
+  if (!infiniband && f.link_layer != IBV_LINK_LAYER_ETHERNET)
+    return Bad("link layer", f.link_layer);
+  if (f.mtu < IBV_MTU_256 || f.mtu > IBV_MTU_4096) return Bad("MTU code", f.mtu);
+  if ((f.flags & ~kFlagNeedsGrh) != 0) return Bad("flags", f.flags);
+  if (f.gid_count > kGidKinds) return Bad("number of GIDs", f.gid_count);
+  if (f.reserved != 0) return Bad("reserved byte", f.reserved);
+  if (f.qp_number < kFirstUserQueuePair || f.qp_number > kMax24Bits) {
+    return Bad("queue pair number", f.qp_number);
+  }
+  if (f.psn > kMax24Bits) return Bad("PSN", f.psn);
+  if (f.slots < kMinSlots || f.slots > kMaxSlots || !std::has_single_bit(f.slots)) {
+    return Bad("number of slots", f.slots);
+  }
+  if (f.slot_payload < kMinSlotPayload || f.slot_payload > kMaxSlotPayload ||
+      f.slot_payload % 64 != 0) {
+    return Bad("slot size", f.slot_payload);
+  }
+  const uint64_t ring_size = f.slots * SlotStride(f.slot_payload);
+  if (f.ring_address == 0 || f.ring_address % 64 != 0 ||
+      f.ring_address > std::numeric_limits<uint64_t>::max() - ring_size) {
+    return Bad("ring address", f.ring_address);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string EncodeAddress(const VerbsAddress& address) {
+  Fixed fixed = {};
+  fixed.magic = kMagic;
+  fixed.version = kVersion;
+  fixed.link_layer = address.infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+  fixed.mtu = static_cast<uint8_t>(address.mtu);
+  fixed.flags = address.needs_grh ? kFlagNeedsGrh : 0;
+  fixed.lid = address.lid;
+  fixed.gid_count = static_cast<uint8_t>(address.gids.size());
+  fixed.qp_number = address.qp_number;
+  fixed.psn = address.psn;
+  fixed.slots = address.slots;
+  fixed.slot_payload = address.slot_payload;
+  fixed.ring_address = address.ring_address;
+  fixed.ring_key = address.ring_key;
+  std::string bytes(reinterpret_cast<const char*>(&fixed), sizeof(fixed));
+  for (const GidChoice& choice : address.gids) {
+    bytes.push_back(static_cast<char>(choice.kind));
+    bytes.append(reinterpret_cast<const char*>(choice.gid.data()), choice.gid.size());
+  }
+  return bytes;
+}
+
+absl::StatusOr<VerbsAddress> ParseAddress(absl::string_view bytes) {
+  Fixed fixed;
+  if (bytes.size() < sizeof(fixed)) return Bad("length", bytes.size());
+  std::memcpy(&fixed, bytes.data(), sizeof(fixed));
+  if (absl::Status status = CheckFixed(fixed); !status.ok()) return status;
+  if (bytes.size() != sizeof(fixed) + fixed.gid_count * sizeof(GidRecord)) {
+    return Bad("length", bytes.size());
+  }
+
+  VerbsAddress address;
+  address.infiniband = fixed.link_layer == IBV_LINK_LAYER_INFINIBAND;
+  address.needs_grh = (fixed.flags & kFlagNeedsGrh) != 0;
+  address.mtu = static_cast<ibv_mtu>(fixed.mtu);
+  address.lid = fixed.lid;
+  address.qp_number = fixed.qp_number;
+  address.psn = fixed.psn;
+  address.slots = fixed.slots;
+  address.slot_payload = fixed.slot_payload;
+  address.ring_address = fixed.ring_address;
+  address.ring_key = fixed.ring_key;
+
+  uint32_t kinds_seen = 0;
+  for (size_t i = 0; i < fixed.gid_count; ++i) {
+    GidRecord record;
+    std::memcpy(&record, bytes.data() + sizeof(fixed) + i * sizeof(record), sizeof(record));
+    const auto kind = static_cast<GidKind>(record.kind);
+    if (!GidFitsKind(record.gid, kind)) return Bad("kind of a GID", record.kind);
+    if ((kind == GidKind::kInfiniband) != address.infiniband) {
+      return Bad("kind of a GID", record.kind);
+    }
+    if ((kinds_seen & (uint32_t{1} << record.kind)) != 0)
+      return Bad("repeated GID kind", record.kind);
+    kinds_seen |= uint32_t{1} << record.kind;
+    address.gids.push_back(GidChoice{kind, 0, record.gid});
+  }
+  return address;
+}
+
+}  // namespace railhead::transport::verbs

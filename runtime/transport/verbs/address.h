@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a verbs endpoint tells its peer, and its form as bytes. The bytes come from another machine:
+// ParseAddress checks every field.
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_ADDRESS_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_VERBS_ADDRESS_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/transport/verbs/gid.h"
+
+namespace railhead::transport::verbs {
+
+inline constexpr uint32_t kMinSlots = 4;
+inline constexpr uint32_t kMaxSlots = 64;
+inline constexpr uint32_t kMinSlotPayload = 4096;
+inline constexpr uint32_t kMaxSlotPayload = 1 << 20;
+
+struct VerbsAddress {
+  bool infiniband = false;  // link layer: InfiniBand, or Ethernet (RoCE)
+  bool needs_grh = false;   // InfiniBand: the port is reached only with a global route
+  ibv_mtu mtu = IBV_MTU_1024;
+  uint16_t lid = 0;             // InfiniBand only
+  uint32_t qp_number = 0;       // 24 bits
+  uint32_t psn = 0;             // of the first packet it sends, 24 bits
+  uint32_t slots = 0;           // of its receive ring: a power of two
+  uint32_t slot_payload = 0;    // bytes of payload that a slot takes, a multiple of 64
+  uint64_t ring_address = 0;    // of its receive ring, in its address space
+  uint32_t ring_key = 0;        // remote key of that ring
+  std::vector<GidChoice> gids;  // at most one of each kind; their index does not travel
+};
+
+std::string EncodeAddress(const VerbsAddress& address);
+
+// Errors: InvalidArgument, which names the field.
+absl::StatusOr<VerbsAddress> ParseAddress(absl::string_view bytes);
+
+}  // namespace railhead::transport::verbs
+
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_VERBS_ADDRESS_H_

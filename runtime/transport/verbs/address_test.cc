@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/address.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "runtime/transport/verbs/slot.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+VerbsAddress Sample() {
+  VerbsAddress address;
+  address.mtu = IBV_MTU_4096;
+  address.qp_number = 0x1234;
+  address.psn = 0xabcdef;
+  address.slots = 16;
+  address.slot_payload = 65536;
+  address.ring_address = 0x7f0000001000;
+  address.ring_key = 0xdeadbeef;
+  address.gids = {
+      {GidKind::kRoceV2Ipv4, 3, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 1}},
+      {GidKind::kRoceV2LinkLocal, 1, {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7}}};
+  return address;
+}
+
+std::string With(size_t offset, const std::string& bytes) {
+  std::string blob = EncodeAddress(Sample());
+  blob.replace(offset, bytes.size(), bytes);
+  return blob;
+}
+
+TEST(Address, SurvivesTheTrip) {
+  const VerbsAddress sent = Sample();
+  const absl::StatusOr<VerbsAddress> got = ParseAddress(EncodeAddress(sent));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_FALSE(got->infiniband);
+  EXPECT_FALSE(got->needs_grh);
+  EXPECT_EQ(got->mtu, sent.mtu);
+  EXPECT_EQ(got->qp_number, sent.qp_number);
+  EXPECT_EQ(got->psn, sent.psn);
+  EXPECT_EQ(got->slots, sent.slots);
+  EXPECT_EQ(got->slot_payload, sent.slot_payload);
+  EXPECT_EQ(got->ring_address, sent.ring_address);
+  EXPECT_EQ(got->ring_key, sent.ring_key);
+  ASSERT_EQ(got->gids.size(), 2u);
+  EXPECT_EQ(got->gids[0].gid, sent.gids[0].gid);
+  EXPECT_EQ(got->gids[1].kind, GidKind::kRoceV2LinkLocal);
+}
+
+TEST(Address, InfinibandSurvivesTheTrip) {
+  VerbsAddress sent = Sample();
+  sent.infiniband = true;
+  sent.needs_grh = true;
+  sent.lid = 0x4711;
+  sent.gids = {{GidKind::kInfiniband, 0, {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8}}};
+  const absl::StatusOr<VerbsAddress> got = ParseAddress(EncodeAddress(sent));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(got->infiniband);
+  EXPECT_TRUE(got->needs_grh);
+  EXPECT_EQ(got->lid, 0x4711);
+}
+
+TEST(Address, EveryOtherLengthIsRefused) {
+  const std::string whole = EncodeAddress(Sample());
+  for (size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_FALSE(ParseAddress(whole.substr(0, length)).ok()) << length;
+  }
+  EXPECT_FALSE(ParseAddress(whole + "x").ok());
+}
+
+TEST(Address, EveryFieldIsChecked) {
+  struct Case {
+    const char* field;
+    std::string bytes;
+  };
+  const std::vector<Case> cases = {
+      {"not one", With(0, "HTTP")},
+      {"version", With(4, "\x02")},
+      {"link layer", With(5, std::string(1, '\0'))},
+      {"link layer", With(5, "\x07")},
+      {"MTU", With(6, std::string(1, '\0'))},
+      {"MTU", With(6, "\x06")},
+      {"flags", With(7, "\x80")},
+      {"number of GIDs", With(10, "\xff")},
+      {"length", With(10, "\x01")},
+      {"reserved", With(11, "\x01")},
+      {"queue pair", With(12, std::string("\x01\0\0\0", 4))},
+      {"queue pair", With(12, std::string("\0\0\0\x01", 4))},
+      {"PSN", With(16, std::string("\0\0\0\x01", 4))},
+      {"number of slots", With(20, std::string("\0\0\0\0", 4))},
+      {"number of slots", With(20, std::string("\x0c\0\0\0", 4))},
+      {"number of slots", With(20, std::string("\0\0\0\x40", 4))},
+      {"slot size", With(24, std::string("\0\0\0\0", 4))},
+      {"slot size", With(24, std::string("\x01\0\x01\0", 4))},
+      {"slot size", With(24, std::string("\0\0\0\x40", 4))},
+      {"ring address", With(28, std::string(8, '\0'))},
+      {"ring address", With(28, std::string("\x08\0\0\0\0\0\0\0", 8))},
+      {"ring address", With(28, std::string("\0\xff\xff\xff\xff\xff\xff\xff", 8))},
+      {"kind of a GID", With(40, std::string(1, '\0'))},
+      {"kind of a GID", With(40, "\xc8")},
+      {"kind of a GID", With(40, "\x01")},  // InfiniBand, on Ethernet
+      {"kind of a GID", With(40, "\x03")},  // IPv6, but the address is IPv4-mapped
+      {"kind of a GID", With(41, std::string(16, '\0'))},
+  };
+  for (const Case& c : cases) {
+    const absl::Status status = ParseAddress(c.bytes).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.field;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(c.field));
+  }
+}
+
+TEST(Address, AKindMayComeOnlyOnce) {
+  VerbsAddress address = Sample();
+  address.gids.push_back(address.gids.front());
+  EXPECT_THAT(std::string(ParseAddress(EncodeAddress(address)).status().message()),
+              testing::HasSubstr("repeated"));
+}
+
+// Whatever the bytes: no crash, and what is accepted is within its bounds.
+TEST(Address, RandomDamage) {
+  std::mt19937 random(1);
+  const std::string good = EncodeAddress(Sample());
+  for (int round = 0; round < 20000; ++round) {
+    std::string bytes = good;
+    for (uint32_t i = random() % 4 + 1; i > 0; --i) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    if (random() % 4 == 0) bytes.resize(random() % (2 * bytes.size()));
+    const absl::StatusOr<VerbsAddress> got = ParseAddress(bytes);
+    if (!got.ok()) continue;
+    ASSERT_TRUE(got->slots >= kMinSlots && got->slots <= kMaxSlots);
+    ASSERT_TRUE(got->slot_payload >= kMinSlotPayload && got->slot_payload <= kMaxSlotPayload);
+    ASSERT_GE(got->ring_address + got->slots * SlotStride(got->slot_payload), got->ring_address);
+    ASSERT_TRUE(got->qp_number >= 2 && got->qp_number <= 0xffffff);
+    ASSERT_EQ(EncodeAddress(*got), bytes);
+  }
+}
+
+}  // namespace
+}  // namespace railhead::transport::verbs

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/device_port.h"
+
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+constexpr int kMaxPorts = 255;
+
+absl::string_view StateName(ibv_port_state state) {
+  switch (state) {
+    case IBV_PORT_DOWN:
+      return "DOWN";
+    case IBV_PORT_INIT:
+      return "INIT";
+    case IBV_PORT_ARMED:
+      return "ARMED";
+    case IBV_PORT_ACTIVE:
+      return "ACTIVE";
+    case IBV_PORT_ACTIVE_DEFER:
+      return "ACTIVE_DEFER";
+    case IBV_PORT_NOP:
+      break;
+  }
+  return "unknown";
+}
+
+// "8 MiB", or "unlimited".
+std::string MemlockLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "unknown";
+  if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
+  return absl::StrCat(limit.rlim_cur / 1024, " KiB");
+}
+
+std::string Advice(int error) {
+  switch (error) {
+    case ENOMEM:
+      return absl::StrCat(
+          "; RLIMIT_MEMLOCK of this process is ", MemlockLimit(),
+          ": set LimitMEMLOCK=infinity for the node's container runtime service (the capability "
+          "IPC_LOCK helps only processes that run as root)");
+    case EACCES:
+    case EPERM:
+      return "; check that the pod asks for rdma/hca and that /dev/infiniband/uverbs* is readable "
+             "and writable for its user";
+    case ENODEV:
+    case EIO:
+      return "; the device has gone or was reset: see the kernel's log on the node";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+int MtuBytes(ibv_mtu mtu) { return 128 << static_cast<int>(mtu); }
+
+absl::Status VerbsError(absl::string_view name, absl::string_view what, int error) {
+  const std::string message =
+      absl::StrCat(name, ": cannot ", what, ": ", std::strerror(error), Advice(error));
+  switch (error) {
+    case ENOMEM:
+    case EAGAIN:
+      return absl::ResourceExhaustedError(message);
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(message);
+    case ENODEV:
+    case EIO:
+      return absl::UnavailableError(message);
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+absl::StatusOr<std::shared_ptr<const DevicePort>> DevicePort::Open(
+    const fabric::PodRail& rail, std::shared_ptr<const VerbsApi> api,
+    std::function<absl::Time()> clock) {
+  std::shared_ptr<DevicePort> port(new DevicePort());
+  port->api_ = std::move(api);
+  port->clock_ = std::move(clock);
+  port->name_ = absl::StrCat("rail ", rail.rail, ", device ", rail.device, " port ", rail.port);
+  if (rail.port < 1 || rail.port > kMaxPorts) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(port->name_, ": a port is a number from 1 to ", kMaxPorts));
+  }
+  port->port_ = static_cast<uint8_t>(rail.port);
+  if (absl::Status status = port->OpenContext(rail.device); !status.ok()) return status;
+  if (absl::Status status = port->ReadPort(rail); !status.ok()) return status;
+  if (absl::Status status = port->ReadGids(); !status.ok()) return status;
+
+  ibv_pd* const domain = port->api_->AllocPd(port->context());
+  if (domain == nullptr) return VerbsError(port->name_, "allocate a protection domain", errno);
+  port->domain_ = Owned<ibv_pd>(
+      domain, [table = port->api_.get()](ibv_pd* pd) { static_cast<void>(table->DeallocPd(pd)); });
+  return port;
+}
+
+absl::Status DevicePort::OpenContext(absl::string_view device) {
+  int count = 0;
+  errno = 0;
+  ibv_device** const list = api_->GetDeviceList(&count);
+  if (list == nullptr) return VerbsError(name_, "list RDMA devices", errno);
+  const Owned<ibv_device*> list_owner(list, [this](ibv_device** l) { api_->FreeDeviceList(l); });
+
+  ibv_device* found = nullptr;
+  std::vector<std::string> seen;
+  for (int i = 0; i < count; ++i) {
+    seen.emplace_back(api_->GetDeviceName(list[i]));
+    if (seen.back() == std::string(device)) found = list[i];
+  }
+  if (found == nullptr) {
+    return absl::NotFoundError(absl::StrCat(
+        name_, ": libibverbs does not show this device; it shows ",
+        seen.empty() ? "none" : absl::StrJoin(seen, ", "),
+        ". Check that the pod asks for rdma/hca, that /sys/class/infiniband and "
+        "/dev/infiniband/uverbs* are there in the container, and that the image has the device's "
+        "driver (ibverbs-providers)"));
+  }
+  if (found->transport_type == IBV_TRANSPORT_IWARP) {
+    return absl::UnimplementedError(
+        absl::StrCat(name_, ": it is an iWARP device, which this version does not drive"));
+  }
+  errno = 0;
+  ibv_context* const context = api_->OpenDevice(found);
+  if (context == nullptr) return VerbsError(name_, "open the device", errno);
+  context_ = Owned<ibv_context>(
+      context, [table = api_.get()](ibv_context* c) { static_cast<void>(table->CloseDevice(c)); });
+  return absl::OkStatus();
+}
+
+absl::Status DevicePort::ReadPort(const fabric::PodRail& rail) {
+  if (const int error = api_->QueryPort(context(), port_, &attributes_); error != 0) {
+    return VerbsError(name_, "query the port", error);
+  }
+  if (attributes_.link_layer == IBV_LINK_LAYER_UNSPECIFIED) {
+    attributes_.link_layer = IBV_LINK_LAYER_INFINIBAND;  // devices older than RoCE do not say
+  }
+  if (attributes_.state != IBV_PORT_ACTIVE) {
+    return absl::UnavailableError(
+        absl::StrCat(name_, ": the port is ", StateName(attributes_.state),
+                     infiniband() ? "; check the cable and that a subnet manager runs"
+                                  : "; check the cable and that its network interface is up",
+                     rail.netdev.empty() ? "" : absl::StrCat(" (", rail.netdev, " on the node)")));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DevicePort::ReadGids() {
+  ibv_device_attr device = {};
+  if (const int error = api_->QueryDevice(context(), &device); error != 0) {
+    return VerbsError(name_, "query the device", error);
+  }
+  // The table call returns entries of all ports. Other ports' tables have this port's length.
+  const size_t most = static_cast<size_t>(std::max(attributes_.gid_tbl_len, 1)) *
+                      std::max<size_t>(device.phys_port_cnt, 1);
+  std::vector<ibv_gid_entry> table(most);
+  const ssize_t found = api_->QueryGidTable(context(), absl::MakeSpan(table));
+  if (found < 0) return VerbsError(name_, "read the GID table", static_cast<int>(-found));
+  table.resize(static_cast<size_t>(found));
+  gids_ = UsableGids(table, port_, infiniband());
+  if (gids_.empty() && !infiniband()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name_, ": none of the ", found,
+        " entries of the GID table can be used; give the rail's network interface an IP address "
+        "(where RDMA network namespaces are exclusive, the interface must be inside the pod)"));
+  }
+  return absl::OkStatus();
+}
+
+std::string DevicePort::StateNow() const {
+  ibv_port_attr now = {};
+  if (const int error = api_->QueryPort(context(), port_, &now); error != 0) {
+    return absl::StrCat("unknown (", std::strerror(error), ")");
+  }
+  return std::string(StateName(now.state));
+}
+
+}  // namespace railhead::transport::verbs

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An opened port of an RDMA device: context, protection domain, port attributes and usable GIDs.
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_DEVICE_PORT_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_VERBS_DEVICE_PORT_H_
+
+#include <infiniband/verbs.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "fabric/pod_rails.h"
+#include "runtime/transport/verbs/gid.h"
+#include "runtime/transport/verbs/verbs_api.h"
+
+namespace railhead::transport::verbs {
+
+// Owns a verbs object together with the table that can destroy it.
+template <typename T>
+using Owned = std::unique_ptr<T, std::function<void(T*)>>;
+
+// Immutable once opened; any thread may use it.
+class DevicePort {
+ public:
+  static absl::StatusOr<std::shared_ptr<const DevicePort>> Open(const fabric::PodRail& rail,
+                                                                std::shared_ptr<const VerbsApi> api,
+                                                                std::function<absl::Time()> clock);
+
+  const VerbsApi& api() const { return *api_; }
+  ibv_context* context() const { return context_.get(); }
+  ibv_pd* domain() const { return domain_.get(); }
+  uint8_t port() const { return port_; }
+  bool infiniband() const { return attributes_.link_layer == IBV_LINK_LAYER_INFINIBAND; }
+  // As they were when the port was opened.
+  const ibv_port_attr& attributes() const { return attributes_; }
+  const std::vector<GidChoice>& gids() const { return gids_; }
+
+  // "rail 0, device mlx5_0 port 1", with which every error begins.
+  const std::string& name() const { return name_; }
+
+  absl::Time Now() const { return clock_(); }
+
+  // The port's state now, as a word ("ACTIVE").
+  std::string StateNow() const;
+
+ private:
+  DevicePort() = default;
+  absl::Status OpenContext(absl::string_view device);
+  absl::Status ReadPort(const fabric::PodRail& rail);
+  absl::Status ReadGids();
+
+  std::shared_ptr<const VerbsApi> api_;
+  std::function<absl::Time()> clock_;
+  std::string name_;
+  uint8_t port_ = 1;
+  Owned<ibv_context> context_;
+  Owned<ibv_pd> domain_;
+  ibv_port_attr attributes_ = {};
+  std::vector<GidChoice> gids_;
+};
+
+// Bytes of a path MTU code.
+int MtuBytes(ibv_mtu mtu);
+
+// The status of a verbs call that failed with `error` (errno): "NAME: cannot WHAT: TEXT", with
+// advice where the cause is known. Running out of pinned memory gives ResourceExhausted and tells
+// the limit.
+absl::Status VerbsError(absl::string_view name, absl::string_view what, int error);
+
+}  // namespace railhead::transport::verbs
+
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_VERBS_DEVICE_PORT_H_

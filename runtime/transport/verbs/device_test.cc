@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opening devices and endpoints: what is missing is said, and what is opened is as small as it can
+// be.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <functional>
+#include <set>
+
+#include "runtime/transport/verbs/device_port.h"
+#include "runtime/transport/verbs/verbs_pair_for_test.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+using testing::HasSubstr;
+
+class DeviceTest : public VerbsPairTest {
+ protected:
+  // The error of opening device fake0 as `change` makes it.
+  absl::Status OpenError(const std::function<void(FakeDevice&)>& change) {
+    FakeDevice device = RoceDevice("fake0", "10.0.0.1");
+    change(device);
+    Make({device});
+    return OpenFake(fake_, "fake0").status();
+  }
+};
+
+TEST_F(DeviceTest, AMissingDeviceIsNamedWithThoseThatAreThere) {
+  const absl::Status status = OpenFake(fake_, "mlx5_3").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rail 0, device mlx5_3 port 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("fake0, fake1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rdma/hca"));
+}
+
+TEST_F(DeviceTest, NoDeviceAtAll) {
+  Make({});
+  EXPECT_THAT(std::string(OpenFake(fake_, "fake0").status().message()), HasSubstr("it shows none"));
+}
+
+TEST_F(DeviceTest, NoPermission) {
+  const absl::Status status = OpenError([](FakeDevice& d) { d.open_error = EACCES; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/dev/infiniband/uverbs"));
+}
+
+TEST_F(DeviceTest, PortDown) {
+  const absl::Status status = OpenError([](FakeDevice& d) { d.state = IBV_PORT_DOWN; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the port is DOWN; check the cable"));
+}
+
+TEST_F(DeviceTest, InfinibandPortWithoutSubnetManager) {
+  const absl::Status status = OpenError([](FakeDevice& d) {
+    d.infiniband = true;
+    d.state = IBV_PORT_INIT;
+  });
+  EXPECT_THAT(std::string(status.message()), HasSubstr("subnet manager"));
+}
+
+TEST_F(DeviceTest, NoUsableGid) {
+  const absl::Status status =
+      OpenError([](FakeDevice& d) { d.gids = {FakeGid(0, "::", IBV_GID_TYPE_ROCE_V2)}; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("IP address"));
+}
+
+TEST_F(DeviceTest, IwarpIsSaidToBeMissing) {
+  EXPECT_EQ(OpenError([](FakeDevice& d) { d.transport = IBV_TRANSPORT_IWARP; }).code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+TEST_F(DeviceTest, PortNumbersAreChecked) {
+  for (const int port : {-1, 0, 256}) {
+    fabric::PodRail rail = RailOf("fake0");
+    rail.port = port;
+    EXPECT_EQ(OpenVerbsDevice(rail, fake_, [] { return absl::UnixEpoch(); }).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << port;
+  }
+  fabric::PodRail rail = RailOf("fake0");
+  rail.port = 9;  // in range, but the device has no such port
+  EXPECT_FALSE(OpenVerbsDevice(rail, fake_, [] { return absl::UnixEpoch(); }).ok());
+}
+
+TEST_F(DeviceTest, DescribesItself) {
+  const absl::StatusOr<std::unique_ptr<VerbsDevice>> device = OpenFake(fake_, "fake0");
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_EQ(
+      (*device)->Describe(),
+      "rail 0, device fake0 port 1: Ethernet, MTU 4096, RoCE v2 over IPv4 10.0.0.1 (GID index "
+      "1)");
+}
+
+TEST_F(DeviceTest, MemoryIsBoundedAndHasNoMoreRightsThanItNeeds) {
+  OpenSide(a_, "fake0", "rank 1");
+  const std::vector<FakeRegion> regions = fake_->regions("fake0");
+  ASSERT_EQ(regions.size(), 2u);
+  uint64_t total = 0;
+  std::vector<int> access;
+  for (const FakeRegion& region : regions) {
+    EXPECT_EQ(region.address % 4096, 0u);
+    EXPECT_EQ(region.length % 4096, 0u);
+    total += region.length;
+    access.push_back(region.access);
+  }
+  EXPECT_LE(total, 3u << 20);
+  EXPECT_THAT(access,
+              testing::UnorderedElementsAre(0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+}
+
+TEST_F(DeviceTest, WithLittleMemlockTheRingsAreSmaller) {
+  FakeDevice tight = RoceDevice("fake0", "10.0.0.1");
+  tight.memlock = 800 * 1024;
+  Make({tight, RoceDevice("fake1", "10.0.0.2")});
+  ConnectBoth();
+  uint64_t total = 0;
+  for (const FakeRegion& region : fake_->regions("fake0")) total += region.length;
+  EXPECT_LE(total, tight.memlock);
+  // The two sides have rings of different sizes; both directions still work.
+  for (uint64_t i = 0; i < 100; ++i) {
+    for (Side* side : {&a_, &b_}) {
+      const std::string bytes(side->link->max_payload() - i, static_cast<char>('a' + i % 26));
+      for (;;) {
+        const absl::StatusOr<bool> sent = side->Send(0, i, bytes);
+        ASSERT_TRUE(sent.ok()) << sent.status();
+        if (*sent) break;
+        PollUntilQuiet();
+      }
+    }
+  }
+  PollUntilQuiet();
+  ASSERT_EQ(a_.received.size(), 100u);
+  ASSERT_EQ(b_.received.size(), 100u);
+  EXPECT_EQ(b_.received[99].second.size(), a_.link->max_payload() - 99);
+}
+
+TEST_F(DeviceTest, WithoutMemlockTheErrorTellsTheLimitAndTheFix) {
+  FakeDevice none = RoceDevice("fake0", "10.0.0.1");
+  none.memlock = 64 * 1024;
+  Make({none});
+  absl::StatusOr<std::unique_ptr<VerbsDevice>> device = OpenFake(fake_, "fake0");
+  ASSERT_TRUE(device.ok()) << device.status();
+  const absl::Status status = OpenVerbsEndpoint(**device, "rank 5").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rank 5"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rail 0, device fake0 port 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("RLIMIT_MEMLOCK"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("LimitMEMLOCK=infinity"));
+}
+
+TEST_F(DeviceTest, PacketNumbersAreRandom) {
+  std::set<std::string> blobs;
+  for (int i = 0; i < 8; ++i) {
+    OpenSide(a_, "fake0", "rank 1");
+    blobs.insert(a_.endpoint->Address().substr(16, 3));  // the PSN's bytes
+    a_ = Side();
+  }
+  EXPECT_GT(blobs.size(), 4u);
+}
+
+TEST_F(DeviceTest, ADeviceMayGoBeforeItsLinks) {
+  ConnectBoth();
+  a_.device.reset();
+  a_.endpoint.reset();
+  ASSERT_TRUE(a_.Send(1, 2, "still here").value());
+  PollUntilQuiet();
+  ASSERT_EQ(b_.received.size(), 1u);
+  EXPECT_EQ(b_.received[0].second, "still here");
+}
+
+}  // namespace
+}  // namespace railhead::transport::verbs

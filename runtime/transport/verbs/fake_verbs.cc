@@ -1,0 +1,831 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/fake_verbs.h"
+
+#include <arpa/inet.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <utility>
+
+namespace railhead::transport::verbs {
+namespace {
+
+constexpr uint32_t kPsnMask = 0xffffff;
+constexpr uint32_t kFirstQpNumber = 17;
+
+uint32_t PacketsOf(uint64_t bytes, ibv_mtu mtu) {
+  const uint64_t packet = uint64_t{128} << static_cast<int>(mtu);
+  return bytes == 0 ? 1 : static_cast<uint32_t>((bytes + packet - 1) / packet);
+}
+
+}  // namespace
+
+ibv_gid_entry FakeGid(uint32_t index, const std::string& address, uint32_t type, uint32_t port) {
+  ibv_gid_entry entry = {};
+  entry.gid_index = index;
+  entry.port_num = port;
+  entry.gid_type = type;
+  in_addr v4 = {};
+  if (inet_pton(AF_INET, address.c_str(), &v4) == 1) {
+    entry.gid.raw[10] = entry.gid.raw[11] = 0xff;
+    std::memcpy(entry.gid.raw + 12, &v4, sizeof(v4));
+  } else {
+    inet_pton(AF_INET6, address.c_str(), entry.gid.raw);
+  }
+  return entry;
+}
+
+struct FakeVerbs::Fabric {
+  struct Nic;
+  struct Pair;
+
+  // Verbs objects: the struct that the user sees comes first, so that its address leads back.
+  struct Context {
+    ibv_context verbs = {};
+    Fabric* fabric = nullptr;
+    Nic* nic = nullptr;
+  };
+  struct Channel {
+    ibv_comp_channel verbs = {};
+  };
+  struct Queue {
+    ibv_cq verbs = {};
+    Channel* channel = nullptr;
+    std::deque<ibv_wc> done;
+    std::deque<std::pair<ibv_wc, uint64_t>> late;  // with the pair's number; not shown yet
+    bool armed = false;
+    unsigned events_unacknowledged = 0;
+  };
+  struct Region {
+    ibv_mr verbs = {};
+    int access = 0;
+  };
+  struct Send {
+    ibv_send_wr request = {};
+    ibv_sge piece = {};
+    std::vector<std::byte> inline_data;
+    uint32_t psn = 0;
+  };
+  struct Pair {
+    ibv_qp verbs = {};
+    Nic* nic = nullptr;
+    ibv_qp_cap cap = {};
+    ibv_qp_attr attributes = {};
+    std::deque<Send> sends;
+    std::deque<uint64_t> receives;
+    uint32_t next_psn = 0;      // of the next send posted
+    uint32_t expected_psn = 0;  // of the next message to arrive
+    size_t entries_used = 0;    // of the send queue; freed when completions are polled
+    std::deque<std::pair<uint64_t, size_t>> signaled;  // id, entries it frees
+    size_t entries_since_signal = 0;
+    bool waiting = false;  // the head was sent in vain, and is repeated at
+    absl::Time repeat_at;
+    int repeats = 0;
+  };
+  struct Nic {
+    FakeDevice config;
+    ibv_device verbs = {};
+    uint64_t registered = 0;
+    std::optional<ibv_wc_status> fail_next;
+    std::optional<std::pair<size_t, uint8_t>> corrupt_next;
+    std::optional<uint32_t> immediate_next;
+    bool hold_completions = false;
+  };
+
+  mutable std::mutex lock;
+  std::vector<std::unique_ptr<Nic>> nics;
+  std::map<uint32_t, std::unique_ptr<Pair>> pairs;
+  std::map<uint32_t, std::unique_ptr<Region>> regions;  // by key
+  std::vector<std::unique_ptr<Queue>> queues;
+  std::vector<std::unique_ptr<Context>> contexts;
+  std::vector<std::unique_ptr<Channel>> channels;
+  std::vector<std::unique_ptr<ibv_pd>> domains;
+  uint32_t next_pair = kFirstQpNumber;
+  uint32_t next_key = 0x1000;
+  absl::Time now = absl::UnixEpoch();
+  std::optional<std::mt19937> random;
+  std::vector<std::string> violations;
+  uint64_t receiver_not_ready = 0;
+  uint64_t messages = 0;
+  uint64_t empty_writes = 0;
+  uint64_t inline_sends = 0;
+  uint64_t signaled_sends = 0;
+  uint64_t sends = 0;
+
+  static Context& Of(ibv_context* context) { return *reinterpret_cast<Context*>(context); }
+  static Pair& Of(ibv_qp* pair) { return *reinterpret_cast<Pair*>(pair); }
+  static Queue& Of(ibv_cq* queue) { return *reinterpret_cast<Queue*>(queue); }
+
+  Nic& NicNamed(const std::string& name) {
+    for (const std::unique_ptr<Nic>& nic : nics) {
+      if (nic->config.name == name) return *nic;
+    }
+    violations.push_back("the test names a device that is not there: " + name);
+    return *nics.front();
+  }
+
+  int Refuse(const std::string& why, int error) {
+    violations.push_back(why);
+    return error;
+  }
+
+  bool Chance() { return !random.has_value() || (*random)() % 3 == 0; }
+
+  // Completions ----------------------------------------------------------------------------------
+  void Show(Queue& queue, const ibv_wc& completion) {
+    if (queue.done.size() >= static_cast<size_t>(queue.verbs.cqe)) {
+      violations.push_back("a completion queue overflowed");
+      return;
+    }
+    queue.done.push_back(completion);
+    if (queue.armed && queue.channel != nullptr) {
+      queue.armed = false;
+      ++queue.events_unacknowledged;
+      const uint64_t one = 1;
+      if (write(queue.channel->verbs.fd, &one, sizeof(one)) != sizeof(one)) {
+        violations.push_back("cannot write an event");
+      }
+    }
+  }
+
+  void ShowLate(Queue& queue) {
+    while (!queue.late.empty()) {
+      const auto found = pairs.find(static_cast<uint32_t>(queue.late.front().second));
+      if (found != pairs.end() && found->second->nic->hold_completions) return;
+      if (!Chance()) return;
+      Show(queue, queue.late.front().first);
+      queue.late.pop_front();
+    }
+  }
+
+  void Complete(Pair& pair, const Send& send, ibv_wc_status status) {
+    if (status == IBV_WC_SUCCESS && (send.request.send_flags & IBV_SEND_SIGNALED) == 0) return;
+    ibv_wc completion = {};
+    completion.wr_id = send.request.wr_id;
+    completion.status = status;
+    completion.opcode = IBV_WC_RDMA_WRITE;
+    completion.qp_num = pair.verbs.qp_num;
+    Queue& queue = Of(pair.verbs.send_cq);
+    queue.late.emplace_back(completion, pair.verbs.qp_num);
+  }
+
+  void Fail(Pair& pair) {
+    pair.attributes.qp_state = IBV_QPS_ERR;
+    for (const Send& send : pair.sends) Complete(pair, send, IBV_WC_WR_FLUSH_ERR);
+    pair.sends.clear();
+    for (const uint64_t id : pair.receives) {
+      ibv_wc completion = {};
+      completion.wr_id = id;
+      completion.status = IBV_WC_WR_FLUSH_ERR;
+      completion.qp_num = pair.verbs.qp_num;
+      Queue& queue = Of(pair.verbs.recv_cq);
+      queue.late.emplace_back(completion, pair.verbs.qp_num);
+    }
+    pair.receives.clear();
+  }
+
+  // The wire -------------------------------------------------------------------------------------
+  // The pair that packets of `from` reach, if it would take them.
+  Pair* Reach(const Pair& from) {
+    if (from.nic->config.state != IBV_PORT_ACTIVE) return nullptr;
+    const auto found = pairs.find(from.attributes.dest_qp_num);
+    if (found == pairs.end()) return nullptr;
+    Pair& to = *found->second;
+    if (to.nic->config.state != IBV_PORT_ACTIVE) return nullptr;
+    const ibv_qp_state state = to.attributes.qp_state;
+    if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return nullptr;
+    if (to.attributes.dest_qp_num != from.verbs.qp_num) return nullptr;
+    if (to.nic->config.infiniband != from.nic->config.infiniband) return nullptr;
+    const ibv_ah_attr& route = from.attributes.ah_attr;
+    if (route.is_global == 0) {
+      return from.nic->config.infiniband && route.dlid == to.nic->config.lid ? &to : nullptr;
+    }
+    // The packet leaves with the type of the local GID and must name a GID of that type.
+    const auto local = std::find_if(
+        from.nic->config.gids.begin(), from.nic->config.gids.end(),
+        [&](const ibv_gid_entry& entry) { return entry.gid_index == route.grh.sgid_index; });
+    if (local == from.nic->config.gids.end()) return nullptr;
+    const bool there = std::any_of(
+        to.nic->config.gids.begin(), to.nic->config.gids.end(), [&](const ibv_gid_entry& entry) {
+          return entry.gid_type == local->gid_type &&
+                 std::memcmp(entry.gid.raw, route.grh.dgid.raw, sizeof(entry.gid.raw)) == 0;
+        });
+    return there ? &to : nullptr;
+  }
+
+  // Whether `to` may be written at [address, address + size) with `key`.
+  bool MayWrite(const Pair& to, uint32_t key, uint64_t address, uint64_t size) {
+    if (size == 0) return true;
+    if ((to.attributes.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) == 0) return false;
+    const auto found = regions.find(key);
+    if (found == regions.end()) return false;
+    const Region& region = *found->second;
+    const auto start = reinterpret_cast<uint64_t>(region.verbs.addr);
+    return (region.access & IBV_ACCESS_REMOTE_WRITE) != 0 && region.verbs.pd == to.verbs.pd &&
+           address >= start && size <= region.verbs.length &&
+           address - start <= region.verbs.length - size;
+  }
+
+  void FailHead(Pair& pair, ibv_wc_status status) {
+    const Send head = std::move(pair.sends.front());
+    pair.sends.pop_front();
+    Complete(pair, head, status);
+    Fail(pair);
+  }
+
+  // Moves the head of `pair`'s send queue. False when it must wait.
+  bool MoveHead(Pair& pair) {
+    Send& send = pair.sends.front();
+    if (pair.waiting && now < pair.repeat_at) return false;
+    Pair* const to = Reach(pair);
+    if (to == nullptr || (to->expected_psn != send.psn &&
+                          ((to->expected_psn - send.psn) & kPsnMask) > kPsnMask / 2)) {
+      if (pair.waiting && pair.repeats >= pair.attributes.retry_cnt) {
+        FailHead(pair, IBV_WC_RETRY_EXC_ERR);
+        return true;
+      }
+      pair.repeats = pair.waiting ? pair.repeats + 1 : 0;
+      pair.waiting = true;
+      pair.repeat_at = now + absl::Nanoseconds(4096) * (int64_t{1} << pair.attributes.timeout);
+      return false;
+    }
+    if (pair.nic->fail_next.has_value()) {
+      FailHead(pair, *std::exchange(pair.nic->fail_next, std::nullopt));
+      return true;
+    }
+    if (to->expected_psn != send.psn) {
+      // Seen before: acknowledged again, not executed again.
+    } else if (!Execute(pair, *to, send)) {
+      return false;
+    } else if (pair.attributes.qp_state == IBV_QPS_ERR) {
+      return true;
+    }
+    pair.waiting = false;
+    pair.repeats = 0;
+    Complete(pair, send, IBV_WC_SUCCESS);
+    pair.sends.pop_front();
+    return true;
+  }
+
+  // Carries out a send at the receiver. False when that has no receive posted.
+  bool Execute(Pair& from, Pair& to, Send& send) {
+    const bool immediate = send.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+    if (immediate && to.receives.empty()) {
+      ++receiver_not_ready;
+      return false;
+    }
+    const bool has_data = send.request.num_sge > 0;
+    const uint64_t size = has_data ? send.piece.length : 0;
+    const std::byte* data = send.inline_data.data();
+    if (has_data && (send.request.send_flags & IBV_SEND_INLINE) == 0) {
+      const auto found = regions.find(send.piece.lkey);
+      const auto start = found == regions.end()
+                             ? uint64_t{0}
+                             : reinterpret_cast<uint64_t>(found->second->verbs.addr);
+      if (found == regions.end() || send.piece.addr < start ||
+          send.piece.addr + size > start + found->second->verbs.length) {
+        violations.push_back("a send from memory that is not registered");
+        FailHead(from, IBV_WC_LOC_PROT_ERR);
+        return true;
+      }
+      data = reinterpret_cast<const std::byte*>(send.piece.addr);
+    }
+    if (!MayWrite(to, send.request.wr.rdma.rkey, send.request.wr.rdma.remote_addr, size)) {
+      Fail(to);
+      FailHead(from, IBV_WC_REM_ACCESS_ERR);
+      return true;
+    }
+    if (size > 0) {
+      auto* const target = reinterpret_cast<std::byte*>(send.request.wr.rdma.remote_addr);
+      std::memcpy(target, data, size);
+      if (from.nic->corrupt_next.has_value() && from.nic->corrupt_next->first < size) {
+        target[from.nic->corrupt_next->first] = std::byte{from.nic->corrupt_next->second};
+        from.nic->corrupt_next.reset();
+      }
+    }
+    ++messages;
+    if (size == 0 && !immediate) ++empty_writes;
+    to.expected_psn = (to.expected_psn + PacketsOf(size, from.attributes.path_mtu)) & kPsnMask;
+    if (!immediate) return true;
+    ibv_wc completion = {};
+    completion.wr_id = to.receives.front();
+    to.receives.pop_front();
+    completion.status = IBV_WC_SUCCESS;
+    completion.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+    completion.wc_flags = IBV_WC_WITH_IMM;
+    completion.imm_data = send.request.imm_data;
+    if (from.nic->immediate_next.has_value()) {
+      completion.imm_data = htonl(*std::exchange(from.nic->immediate_next, std::nullopt));
+    }
+    completion.byte_len = static_cast<uint32_t>(size);
+    completion.qp_num = to.verbs.qp_num;
+    Show(Of(to.verbs.recv_cq), completion);
+    return true;
+  }
+
+  void Move() {
+    for (const auto& [number, pair] : pairs) {
+      while (!pair->sends.empty() && pair->attributes.qp_state == IBV_QPS_RTS && Chance()) {
+        if (!MoveHead(*pair)) break;
+      }
+    }
+    for (const std::unique_ptr<Queue>& queue : queues) ShowLate(*queue);
+  }
+
+  // The data path, as the context's table calls it -----------------------------------------------
+  static int PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** refused) {
+    Pair& pair = Of(qp);
+    Fabric& fabric = *Of(qp->context).fabric;
+    const std::lock_guard<std::mutex> hold(fabric.lock);
+    for (; request != nullptr; request = request->next) {
+      *refused = request;
+      if (const int error = fabric.PostOne(pair, *request); error != 0) return error;
+    }
+    if (!fabric.random.has_value()) fabric.Move();
+    return 0;
+  }
+
+  int PostOne(Pair& pair, const ibv_send_wr& request) {
+    const ibv_qp_state state = pair.attributes.qp_state;
+    if (state != IBV_QPS_RTS && state != IBV_QPS_ERR) {
+      return Refuse("a send to a queue pair that is not ready to send", EINVAL);
+    }
+    if (pair.entries_used >= pair.cap.max_send_wr) {
+      return Refuse("a send to a full send queue", ENOMEM);
+    }
+    if (request.num_sge > 1) return Refuse("a send with more pieces than agreed", EINVAL);
+    Send send;
+    send.request = request;
+    send.request.next = nullptr;
+    if (request.num_sge == 1) send.piece = request.sg_list[0];
+    const uint64_t size = request.num_sge == 1 ? send.piece.length : 0;
+    if ((request.send_flags & IBV_SEND_INLINE) != 0) {
+      if (size > pair.cap.max_inline_data) return Refuse("too much inline data", EINVAL);
+      const auto* const data = reinterpret_cast<const std::byte*>(send.piece.addr);
+      send.inline_data.assign(data, data + size);
+      ++inline_sends;
+    }
+    ++sends;
+    ++pair.entries_used;
+    ++pair.entries_since_signal;
+    if ((request.send_flags & IBV_SEND_SIGNALED) != 0) {
+      ++signaled_sends;
+      pair.signaled.emplace_back(request.wr_id, std::exchange(pair.entries_since_signal, 0));
+    }
+    if (state == IBV_QPS_ERR) {
+      Complete(pair, send, IBV_WC_WR_FLUSH_ERR);
+      return 0;
+    }
+    send.psn = pair.next_psn;
+    pair.next_psn = (pair.next_psn + PacketsOf(size, pair.attributes.path_mtu)) & kPsnMask;
+    // A receiver that is there now notices the gap before this packet and asks for the first again.
+    if (Reach(pair) != nullptr) pair.waiting = false;
+    pair.sends.push_back(std::move(send));
+    return 0;
+  }
+
+  static int PostReceive(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** refused) {
+    Pair& pair = Of(qp);
+    Fabric& fabric = *Of(qp->context).fabric;
+    const std::lock_guard<std::mutex> hold(fabric.lock);
+    for (; request != nullptr; request = request->next) {
+      *refused = request;
+      if (pair.attributes.qp_state == IBV_QPS_RESET) {
+        return fabric.Refuse("a receive posted to a queue pair in RESET", EINVAL);
+      }
+      if (pair.receives.size() >= pair.cap.max_recv_wr) {
+        return fabric.Refuse("a receive posted to a full receive queue", ENOMEM);
+      }
+      pair.receives.push_back(request->wr_id);
+    }
+    return 0;
+  }
+
+  static int PollCq(ibv_cq* cq, int most, ibv_wc* completions) {
+    Queue& queue = Of(cq);
+    Fabric& fabric = *Of(cq->context).fabric;
+    const std::lock_guard<std::mutex> hold(fabric.lock);
+    fabric.Move();
+    int count = 0;
+    for (; count < most && !queue.done.empty(); ++count) {
+      completions[count] = queue.done.front();
+      queue.done.pop_front();
+      const auto found = fabric.pairs.find(completions[count].qp_num);
+      if (found == fabric.pairs.end()) continue;
+      Pair& pair = *found->second;
+      if (!pair.signaled.empty() && pair.signaled.front().first == completions[count].wr_id) {
+        pair.entries_used -= pair.signaled.front().second;
+        pair.signaled.pop_front();
+      }
+    }
+    return count;
+  }
+
+  static int RequestNotify(ibv_cq* cq, int) {
+    Fabric& fabric = *Of(cq->context).fabric;
+    const std::lock_guard<std::mutex> hold(fabric.lock);
+    Of(cq).armed = true;
+    return 0;
+  }
+
+  template <typename T>
+  static void Erase(std::vector<std::unique_ptr<T>>& all, const void* address) {
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [&](const std::unique_ptr<T>& one) { return one.get() == address; }),
+              all.end());
+  }
+};
+
+FakeVerbs::FakeVerbs(std::vector<FakeDevice> devices) : fabric_(std::make_unique<Fabric>()) {
+  for (FakeDevice& device : devices) {
+    auto nic = std::make_unique<Fabric::Nic>();
+    nic->config = std::move(device);
+    nic->verbs.transport_type = nic->config.transport;
+    std::strncpy(nic->verbs.name, nic->config.name.c_str(), sizeof(nic->verbs.name) - 1);
+    fabric_->nics.push_back(std::move(nic));
+  }
+}
+
+FakeVerbs::~FakeVerbs() = default;
+
+absl::Time FakeVerbs::Now() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->now;
+}
+
+void FakeVerbs::AdvanceTime(absl::Duration by) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  fabric_->now += by;
+  if (!fabric_->random.has_value()) fabric_->Move();
+}
+
+void FakeVerbs::MoveAtRandom(uint32_t seed) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  fabric_->random.emplace(seed);
+}
+
+void FakeVerbs::SetPortState(const std::string& device, ibv_port_state state) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  fabric_->NicNamed(device).config.state = state;
+}
+
+void FakeVerbs::FailNextSend(const std::string& device, ibv_wc_status status) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  fabric_->NicNamed(device).fail_next = status;
+}
+
+void FakeVerbs::HoldCompletions(const std::string& device, bool hold_them) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  fabric_->NicNamed(device).hold_completions = hold_them;
+}
+
+void FakeVerbs::CorruptNextSend(const std::string& device, size_t offset, uint8_t value) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  fabric_->NicNamed(device).corrupt_next = {offset, value};
+}
+
+void FakeVerbs::ReplaceNextImmediate(const std::string& device, uint32_t immediate) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  fabric_->NicNamed(device).immediate_next = immediate;
+}
+
+std::vector<std::string> FakeVerbs::violations() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->violations;
+}
+
+std::vector<FakeRegion> FakeVerbs::regions(const std::string& device) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  std::vector<FakeRegion> found;
+  for (const auto& [key, region] : fabric_->regions) {
+    if (Fabric::Of(region->verbs.context).nic->config.name != device) continue;
+    found.push_back(
+        {reinterpret_cast<uint64_t>(region->verbs.addr), region->verbs.length, region->access});
+  }
+  return found;
+}
+
+size_t FakeVerbs::undelivered(const std::string& device) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  size_t count = 0;
+  for (const auto& [number, pair] : fabric_->pairs) {
+    if (pair->nic->config.name == device) count += pair->sends.size();
+  }
+  return count;
+}
+
+uint64_t FakeVerbs::receiver_not_ready() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->receiver_not_ready;
+}
+uint64_t FakeVerbs::messages() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->messages;
+}
+uint64_t FakeVerbs::empty_writes() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->empty_writes;
+}
+uint64_t FakeVerbs::inline_sends() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->inline_sends;
+}
+uint64_t FakeVerbs::signaled_sends() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->signaled_sends;
+}
+uint64_t FakeVerbs::sends() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->sends;
+}
+
+size_t FakeVerbs::open_objects() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->contexts.size() + fabric_->domains.size() + fabric_->regions.size() +
+         fabric_->channels.size() + fabric_->queues.size() + fabric_->pairs.size();
+}
+
+ibv_device** FakeVerbs::GetDeviceList(int* count) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  auto** const list = new ibv_device*[fabric_->nics.size() + 1];
+  for (size_t i = 0; i < fabric_->nics.size(); ++i) list[i] = &fabric_->nics[i]->verbs;
+  list[fabric_->nics.size()] = nullptr;
+  *count = static_cast<int>(fabric_->nics.size());
+  return list;
+}
+
+void FakeVerbs::FreeDeviceList(ibv_device** list) const { delete[] list; }
+
+const char* FakeVerbs::GetDeviceName(ibv_device* device) const { return device->name; }
+
+ibv_context* FakeVerbs::OpenDevice(ibv_device* device) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  Fabric::Nic& nic = fabric_->NicNamed(device->name);
+  if (nic.config.open_error != 0) {
+    errno = nic.config.open_error;
+    return nullptr;
+  }
+  auto context = std::make_unique<Fabric::Context>();
+  context->fabric = fabric_.get();
+  context->nic = &nic;
+  context->verbs.device = device;
+  context->verbs.ops.post_send = Fabric::PostSend;
+  context->verbs.ops.post_recv = Fabric::PostReceive;
+  context->verbs.ops.poll_cq = Fabric::PollCq;
+  context->verbs.ops.req_notify_cq = Fabric::RequestNotify;
+  fabric_->contexts.push_back(std::move(context));
+  return &fabric_->contexts.back()->verbs;
+}
+
+int FakeVerbs::CloseDevice(ibv_context* context) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  for (const std::unique_ptr<ibv_pd>& domain : fabric_->domains) {
+    if (domain->context == context) return fabric_->Refuse("a device closed while in use", EBUSY);
+  }
+  Fabric::Erase(fabric_->contexts, context);
+  return 0;
+}
+
+int FakeVerbs::QueryDevice(ibv_context*, ibv_device_attr* attributes) const {
+  *attributes = {};
+  attributes->phys_port_cnt = 2;
+  return 0;
+}
+
+int FakeVerbs::QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  if (port != 1 && port != 2) return EINVAL;
+  const FakeDevice& config = Fabric::Of(context).nic->config;
+  *attributes = {};
+  attributes->state = config.state;
+  attributes->active_mtu = config.mtu;
+  attributes->max_mtu = IBV_MTU_4096;
+  attributes->lid = config.lid;
+  attributes->gid_tbl_len = 256;
+  attributes->link_layer = config.infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+  return 0;
+}
+
+ssize_t FakeVerbs::QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  const std::vector<ibv_gid_entry>& gids = Fabric::Of(context).nic->config.gids;
+  if (gids.size() > entries.size()) return -EINVAL;
+  std::copy(gids.begin(), gids.end(), entries.begin());
+  return static_cast<ssize_t>(gids.size());
+}
+
+ibv_pd* FakeVerbs::AllocPd(ibv_context* context) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  auto domain = std::make_unique<ibv_pd>();
+  domain->context = context;
+  fabric_->domains.push_back(std::move(domain));
+  return fabric_->domains.back().get();
+}
+
+int FakeVerbs::DeallocPd(ibv_pd* domain) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  bool used = false;
+  for (const auto& [key, region] : fabric_->regions) used = used || region->verbs.pd == domain;
+  for (const auto& [number, pair] : fabric_->pairs) used = used || pair->verbs.pd == domain;
+  if (used) return fabric_->Refuse("a protection domain destroyed while in use", EBUSY);
+  Fabric::Erase(fabric_->domains, domain);
+  return 0;
+}
+
+ibv_mr* FakeVerbs::RegMr(ibv_pd* domain, void* address, size_t length, int access) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  Fabric::Nic& nic = *Fabric::Of(domain->context).nic;
+  if (nic.registered + length > nic.config.memlock) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  nic.registered += length;
+  auto region = std::make_unique<Fabric::Region>();
+  region->verbs.context = domain->context;
+  region->verbs.pd = domain;
+  region->verbs.addr = address;
+  region->verbs.length = length;
+  region->access = access;
+  const uint32_t key = fabric_->next_key++;
+  region->verbs.lkey = region->verbs.rkey = key;
+  return &fabric_->regions.emplace(key, std::move(region)).first->second->verbs;
+}
+
+int FakeVerbs::DeregMr(ibv_mr* region) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  for (const auto& [number, pair] : fabric_->pairs) {
+    if (pair->verbs.pd == region->pd && pair->sends.size() + pair->receives.size() > 0 &&
+        std::any_of(pair->sends.begin(), pair->sends.end(),
+                    [&](const Fabric::Send& send) { return send.piece.lkey == region->lkey; })) {
+      return fabric_->Refuse("memory deregistered while a send uses it", EBUSY);
+    }
+  }
+  Fabric::Of(region->context).nic->registered -= region->length;
+  fabric_->regions.erase(region->lkey);
+  return 0;
+}
+
+ibv_comp_channel* FakeVerbs::CreateCompChannel(ibv_context* context) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  auto channel = std::make_unique<Fabric::Channel>();
+  channel->verbs.context = context;
+  channel->verbs.fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
+  fabric_->channels.push_back(std::move(channel));
+  return &fabric_->channels.back()->verbs;
+}
+
+int FakeVerbs::DestroyCompChannel(ibv_comp_channel* channel) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  for (const std::unique_ptr<Fabric::Queue>& queue : fabric_->queues) {
+    if (queue->verbs.channel == channel) {
+      return fabric_->Refuse("a channel destroyed while in use", EBUSY);
+    }
+  }
+  close(channel->fd);
+  Fabric::Erase(fabric_->channels, channel);
+  return 0;
+}
+
+ibv_cq* FakeVerbs::CreateCq(ibv_context* context, int entries, ibv_comp_channel* channel) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  auto queue = std::make_unique<Fabric::Queue>();
+  queue->verbs.context = context;
+  queue->verbs.channel = channel;
+  queue->verbs.cqe = entries;
+  queue->channel = reinterpret_cast<Fabric::Channel*>(channel);
+  fabric_->queues.push_back(std::move(queue));
+  return &fabric_->queues.back()->verbs;
+}
+
+int FakeVerbs::DestroyCq(ibv_cq* cq) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  for (const auto& [number, pair] : fabric_->pairs) {
+    if (pair->verbs.send_cq == cq || pair->verbs.recv_cq == cq) {
+      return fabric_->Refuse("a completion queue destroyed while in use", EBUSY);
+    }
+  }
+  // A real one would wait for ever for events that were read and not acknowledged.
+  Fabric::Queue& queue = Fabric::Of(cq);
+  uint64_t unread = 0;
+  if (queue.channel != nullptr) {
+    uint64_t one = 0;
+    while (queue.events_unacknowledged > unread &&
+           read(queue.channel->verbs.fd, &one, sizeof(one)) == sizeof(one)) {
+      ++unread;
+    }
+  }
+  if (queue.events_unacknowledged > unread) {
+    fabric_->violations.emplace_back("events read and not acknowledged");
+  }
+  Fabric::Erase(fabric_->queues, cq);
+  return 0;
+}
+
+int FakeVerbs::GetCqEvent(ibv_comp_channel* channel, ibv_cq** queue, void** cookie) const {
+  uint64_t one = 0;
+  if (read(channel->fd, &one, sizeof(one)) != sizeof(one)) return -1;
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  for (const std::unique_ptr<Fabric::Queue>& candidate : fabric_->queues) {
+    if (candidate->verbs.channel == channel) *queue = &candidate->verbs;
+  }
+  *cookie = nullptr;
+  return 0;
+}
+
+void FakeVerbs::AckCqEvents(ibv_cq* queue, unsigned count) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  Fabric::Of(queue).events_unacknowledged -= count;
+}
+
+ibv_qp* FakeVerbs::CreateQp(ibv_pd* domain, ibv_qp_init_attr* attributes) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  Fabric::Nic& nic = *Fabric::Of(domain->context).nic;
+  if (attributes->cap.max_inline_data > nic.config.max_inline) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  auto pair = std::make_unique<Fabric::Pair>();
+  pair->nic = &nic;
+  pair->cap = attributes->cap;
+  pair->attributes.qp_state = IBV_QPS_RESET;
+  pair->verbs.context = domain->context;
+  pair->verbs.pd = domain;
+  pair->verbs.send_cq = attributes->send_cq;
+  pair->verbs.recv_cq = attributes->recv_cq;
+  pair->verbs.qp_type = attributes->qp_type;
+  pair->verbs.qp_num = fabric_->next_pair++;
+  const uint32_t number = pair->verbs.qp_num;
+  return &fabric_->pairs.emplace(number, std::move(pair)).first->second->verbs;
+}
+
+int FakeVerbs::ModifyQp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  Fabric::Pair& pair = Fabric::Of(qp);
+  const ibv_qp_state from = pair.attributes.qp_state;
+  const ibv_qp_state to = attributes->qp_state;
+  const bool forward = (from == IBV_QPS_RESET && to == IBV_QPS_INIT) ||
+                       (from == IBV_QPS_INIT && to == IBV_QPS_RTR) ||
+                       (from == IBV_QPS_RTR && to == IBV_QPS_RTS);
+  if (!forward && to != IBV_QPS_ERR && to != IBV_QPS_RESET) {
+    return fabric_->Refuse("a transition that queue pairs do not make", EINVAL);
+  }
+  if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
+    pair.attributes.qp_access_flags = attributes->qp_access_flags;
+  }
+  if ((mask & IBV_QP_AV) != 0) pair.attributes.ah_attr = attributes->ah_attr;
+  if ((mask & IBV_QP_PATH_MTU) != 0) pair.attributes.path_mtu = attributes->path_mtu;
+  if ((mask & IBV_QP_DEST_QPN) != 0) pair.attributes.dest_qp_num = attributes->dest_qp_num;
+  if ((mask & IBV_QP_RQ_PSN) != 0) pair.expected_psn = attributes->rq_psn;
+  if ((mask & IBV_QP_SQ_PSN) != 0) pair.next_psn = attributes->sq_psn;
+  if ((mask & IBV_QP_TIMEOUT) != 0) pair.attributes.timeout = attributes->timeout;
+  if ((mask & IBV_QP_RETRY_CNT) != 0) pair.attributes.retry_cnt = attributes->retry_cnt;
+  if (pair.attributes.path_mtu > pair.nic->config.mtu) {
+    return fabric_->Refuse("a path MTU larger than the port's", EINVAL);
+  }
+  if (to == IBV_QPS_ERR) {
+    fabric_->Fail(pair);
+    return 0;
+  }
+  if (to == IBV_QPS_RESET) {
+    pair.sends.clear();
+    pair.receives.clear();
+    pair.signaled.clear();
+    pair.entries_used = pair.entries_since_signal = 0;
+    pair.waiting = false;
+    pair.repeats = 0;
+    pair.attributes.dest_qp_num = 0;
+  }
+  pair.attributes.qp_state = to;
+  return 0;
+}
+
+int FakeVerbs::DestroyQp(ibv_qp* pair) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  fabric_->pairs.erase(pair->qp_num);
+  return 0;
+}
+
+const char* FakeVerbs::WcStatusText(ibv_wc_status status) const {
+  switch (status) {
+    case IBV_WC_SUCCESS:
+      return "success";
+    case IBV_WC_WR_FLUSH_ERR:
+      return "Work Request Flushed Error";
+    case IBV_WC_REM_ACCESS_ERR:
+      return "remote access error";
+    case IBV_WC_RETRY_EXC_ERR:
+      return "transport retry counter exceeded";
+    default:
+      return "another error";
+  }
+}
+
+}  // namespace railhead::transport::verbs

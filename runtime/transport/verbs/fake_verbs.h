@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RDMA NICs and the fabric between them, in one process, behind the table of verbs. For tests.
+//
+// It does what a NIC does as far as a link can tell: queue pair states, packet sequence numbers,
+// packets to a queue pair that is not ready are lost and repeated after a timeout or when a later
+// packet exposes the gap, protection (keys, bounds, access rights), receiver-not-ready, completions
+// in order and only where asked for, inline data taken at once and other data taken late, event
+// channels with a real file descriptor. And it breaks on request.
+//
+// Time stands still until AdvanceTime. Anything that a correct user of verbs would not do (post to
+// a full queue, overflow a completion queue, destroy what is in use, ...) is refused as a NIC would
+// and also recorded in violations().
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_FAKE_VERBS_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_VERBS_FAKE_VERBS_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "runtime/transport/verbs/verbs_api.h"
+
+namespace railhead::transport::verbs {
+
+struct FakeDevice {
+  std::string name = "fake0";
+  bool infiniband = false;
+  ibv_transport_type transport = IBV_TRANSPORT_IB;
+  ibv_port_state state = IBV_PORT_ACTIVE;
+  ibv_mtu mtu = IBV_MTU_4096;
+  uint16_t lid = 0;
+  uint32_t max_inline = 220;
+  // Bytes of memory that may be registered before RegMr fails with ENOMEM.
+  uint64_t memlock = UINT64_MAX;
+  // errno of the next OpenDevice, 0 for none.
+  int open_error = 0;
+  std::vector<ibv_gid_entry> gids;
+};
+
+// An entry of a GID table: address as inet_pton takes it (IPv4 becomes IPv4-mapped).
+ibv_gid_entry FakeGid(uint32_t index, const std::string& address, uint32_t type, uint32_t port = 1);
+
+// A registered region, as the test sees it.
+struct FakeRegion {
+  uint64_t address = 0;
+  uint64_t length = 0;
+  int access = 0;
+};
+
+// All member functions may be called from any thread.
+class FakeVerbs final : public VerbsApi {
+ public:
+  explicit FakeVerbs(std::vector<FakeDevice> devices);
+  ~FakeVerbs() override;
+
+  // The fabric ---------------------------------------------------------------------------------
+  absl::Time Now() const;
+  void AdvanceTime(absl::Duration by);
+  // From now on the fabric moves at random: a message arrives, or its completion shows, only at
+  // some of the calls that could bring it. Seeded, so a run can be repeated.
+  void MoveAtRandom(uint32_t seed);
+
+  // Faults ---------------------------------------------------------------------------------------
+  void SetPortState(const std::string& device, ibv_port_state state);
+  // The device's next message that would be delivered fails with this status instead.
+  void FailNextSend(const std::string& device, ibv_wc_status status);
+  // Send completions of the device are held back until released.
+  void HoldCompletions(const std::string& device, bool hold);
+  // Overwrites bytes of a message that the device sends next with a write with immediate: payload
+  // byte `offset` from the start of the message becomes `value`.
+  void CorruptNextSend(const std::string& device, size_t offset, uint8_t value);
+  // The same for its immediate value.
+  void ReplaceNextImmediate(const std::string& device, uint32_t immediate);
+
+  // What happened ---------------------------------------------------------------------------------
+  std::vector<std::string> violations() const;
+  std::vector<FakeRegion> regions(const std::string& device) const;  // registered now
+  size_t undelivered(const std::string& device) const;               // sends that have not arrived
+  uint64_t receiver_not_ready() const;  // messages that found no receive
+  uint64_t messages() const;            // delivered, of any kind
+  uint64_t empty_writes() const;        // delivered writes of nothing, without immediate
+  uint64_t inline_sends() const;
+  uint64_t signaled_sends() const;
+  uint64_t sends() const;
+  size_t open_objects() const;  // contexts, domains, regions, channels, queues, pairs
+
+  // VerbsApi ------------------------------------------------------------------------------------
+  ibv_device** GetDeviceList(int* count) const override;
+  void FreeDeviceList(ibv_device** list) const override;
+  const char* GetDeviceName(ibv_device* device) const override;
+  ibv_context* OpenDevice(ibv_device* device) const override;
+  int CloseDevice(ibv_context* context) const override;
+  int QueryDevice(ibv_context* context, ibv_device_attr* attributes) const override;
+  int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) const override;
+  ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const override;
+  ibv_pd* AllocPd(ibv_context* context) const override;
+  int DeallocPd(ibv_pd* domain) const override;
+  ibv_mr* RegMr(ibv_pd* domain, void* address, size_t length, int access) const override;
+  int DeregMr(ibv_mr* region) const override;
+  ibv_comp_channel* CreateCompChannel(ibv_context* context) const override;
+  int DestroyCompChannel(ibv_comp_channel* channel) const override;
+  ibv_cq* CreateCq(ibv_context* context, int entries, ibv_comp_channel* channel) const override;
+  int DestroyCq(ibv_cq* queue) const override;
+  int GetCqEvent(ibv_comp_channel* channel, ibv_cq** queue, void** cookie) const override;
+  void AckCqEvents(ibv_cq* queue, unsigned count) const override;
+  ibv_qp* CreateQp(ibv_pd* domain, ibv_qp_init_attr* attributes) const override;
+  int ModifyQp(ibv_qp* pair, ibv_qp_attr* attributes, int mask) const override;
+  int DestroyQp(ibv_qp* pair) const override;
+  const char* WcStatusText(ibv_wc_status status) const override;
+
+ private:
+  struct Fabric;  // all state, under one lock
+  std::unique_ptr<Fabric> fabric_;
+};
+
+}  // namespace railhead::transport::verbs
+
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_VERBS_FAKE_VERBS_H_

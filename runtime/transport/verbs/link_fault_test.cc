@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Links to peers that are late, gone, or lie; NICs that fail.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "runtime/transport/verbs/address.h"
+#include "runtime/transport/verbs/slot.h"
+#include "runtime/transport/verbs/verbs_pair_for_test.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+using testing::HasSubstr;
+
+class LinkFaultTest : public VerbsPairTest {
+ protected:
+  // Polls `side` over `time` of the fabric's clock in small steps; the first error, or OK.
+  absl::Status PollFor(Side& side, absl::Duration time) {
+    for (absl::Duration passed; passed < time; passed += absl::Milliseconds(50)) {
+      if (const absl::StatusOr<bool> moved = side.Poll(); !moved.ok()) return moved.status();
+      fake_->AdvanceTime(absl::Milliseconds(50));
+    }
+    return absl::OkStatus();
+  }
+
+  void ExpectFinalError(Side& side, const absl::Status& error) {
+    EXPECT_EQ(side.Poll().status(), error);
+    EXPECT_EQ(side.Send(0, 0, "x").status(), error);
+    EXPECT_EQ(side.link->Arm(), error);
+  }
+
+  // The error that b_ finds in what a_ sends after `tamper`.
+  absl::Status ErrorAfter(const std::function<void()>& tamper) {
+    ConnectBoth();
+    tamper();
+    EXPECT_TRUE(a_.Send(1, 2, "tampered with").value());
+    const absl::Status error = b_.Poll().status();
+    EXPECT_TRUE(b_.received.empty());
+    if (!error.ok()) ExpectFinalError(b_, error);
+    return error;
+  }
+};
+
+// Greeting
+// -----------------------------------------------------------------------------------------
+
+TEST_F(LinkFaultTest, NoFrameBeforeThePeerHasAnswered) {
+  OpenBoth();
+  ConnectSide(a_, b_);
+  EXPECT_FALSE(a_.Send(0, 0, "too early").value());
+  ASSERT_TRUE(a_.Poll().ok());
+  EXPECT_FALSE(a_.Send(0, 0, "too early").value());
+  ConnectSide(b_, a_);
+  PollUntilQuiet();
+  EXPECT_TRUE(a_.Send(0, 0, "now").value());
+}
+
+// Whoever is late wakes the other at once, without waiting for the NIC's timeout: the clock stands
+// still here.
+TEST_F(LinkFaultTest, ALatePeerDoesNotCostATimeout) {
+  OpenBoth();
+  ConnectSide(a_, b_);
+  ASSERT_TRUE(PollFor(a_, absl::Milliseconds(200)).ok());
+  ConnectSide(b_, a_);
+  PollUntilQuiet();
+  ASSERT_TRUE(a_.Send(0, 0, "hello").value());
+  ASSERT_TRUE(b_.Send(0, 0, "hello").value());
+  PollUntilQuiet();
+  EXPECT_EQ(a_.received.size(), 1u);
+  EXPECT_EQ(b_.received.size(), 1u);
+}
+
+// The NIC gives up on the greeting several times before the peer is there.
+TEST_F(LinkFaultTest, AVeryLatePeerIsStillFound) {
+  for (const int seconds : {4, 9, 31}) {
+    SetUp();
+    OpenBoth();
+    ConnectSide(a_, b_);
+    const absl::Status waiting = PollFor(a_, absl::Seconds(seconds));
+    ASSERT_TRUE(waiting.ok()) << waiting;
+    ConnectSide(b_, a_);
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_TRUE(PollFor(a_, absl::Milliseconds(50)).ok());
+      ASSERT_TRUE(PollFor(b_, absl::Milliseconds(50)).ok());
+    }
+    ASSERT_TRUE(a_.Send(0, 0, "found").value());
+    ASSERT_TRUE(b_.Send(0, 0, "found").value());
+    PollUntilQuiet();
+    EXPECT_EQ(a_.received.size(), 1u);
+    EXPECT_EQ(b_.received.size(), 1u);
+    TearDown();
+  }
+}
+
+// The same while completions turn up late: those of a queue pair's earlier lives must not be taken
+// for news.
+TEST_F(LinkFaultTest, CompletionsOfAnEarlierLifeMeanNothing) {
+  for (uint32_t seed = 0; seed < 30; ++seed) {
+    SetUp();
+    OpenBoth();
+    ConnectSide(a_, b_);
+    fake_->MoveAtRandom(seed);
+    const absl::Status waiting = PollFor(a_, absl::Seconds(15));
+    ASSERT_TRUE(waiting.ok()) << waiting << " with seed " << seed;
+    ConnectSide(b_, a_);
+    bool sent = false;
+    for (int i = 0; i < 1000 && b_.received.empty(); ++i) {
+      sent = sent || a_.Send(0, 0, "found").value();
+      ASSERT_TRUE(PollFor(a_, absl::Milliseconds(50)).ok());
+      ASSERT_TRUE(PollFor(b_, absl::Milliseconds(50)).ok());
+    }
+    EXPECT_EQ(b_.received.size(), 1u) << "seed " << seed;
+    TearDown();
+  }
+}
+
+// The later side's greeting arrives, but the earlier side does not look before its own NIC has
+// given up. Its queue pair starts again behind what it had received.
+TEST_F(LinkFaultTest, AGreetingThatArrivedBeforeTheNicGaveUpStillCounts) {
+  OpenBoth();
+  ConnectSide(a_, b_);
+  ConnectSide(b_, a_);
+  fake_->SetPortState("fake1", IBV_PORT_DOWN);
+  for (int i = 0; i < 20; ++i) fake_->AdvanceTime(absl::Milliseconds(500));
+  fake_->SetPortState("fake1", IBV_PORT_ACTIVE);
+  const uint64_t before = fake_->messages();
+  ASSERT_TRUE(a_.Poll().ok());
+  PollUntilQuiet();
+  EXPECT_EQ(fake_->messages() - before, 1u);  // its own greeting; the peer's was not needed again
+  ASSERT_TRUE(a_.Send(0, 0, "x").value());
+  ASSERT_TRUE(b_.Send(0, 0, "y").value());
+  PollUntilQuiet();
+  EXPECT_EQ(a_.received.size(), 1u);
+  EXPECT_EQ(b_.received.size(), 1u);
+}
+
+TEST_F(LinkFaultTest, APeerThatNeverComesIsReportedAtTheDeadline) {
+  OpenBoth();
+  ConnectSide(a_, b_, absl::Seconds(10));
+  EXPECT_TRUE(PollFor(a_, absl::Seconds(10)).ok());
+  const absl::Status error = PollFor(a_, absl::Seconds(1));
+  EXPECT_EQ(error.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(error.message()),
+              HasSubstr("rail 0, device fake0 port 1, peer rank 1 at 10.0.0.2"));
+  ExpectFinalError(a_, error);
+}
+
+// Connect
+// ------------------------------------------------------------------------------------------
+
+TEST_F(LinkFaultTest, ConnectRefusesWhatIsNoAddress) {
+  for (const std::string& bytes :
+       {std::string(), std::string("tcp:10.0.0.1:7000"), std::string(400, '\xff')}) {
+    OpenSide(a_, "fake0", "rank 1");
+    const absl::Status error = a_.endpoint->Connect(bytes, absl::InfiniteFuture()).status();
+    EXPECT_EQ(error.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(error.message()), HasSubstr("peer rank 1"));
+  }
+}
+
+TEST_F(LinkFaultTest, ConnectOnlyOnce) {
+  ConnectBoth();
+  EXPECT_EQ(a_.endpoint->Connect(b_.endpoint->Address(), absl::InfiniteFuture()).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(LinkFaultTest, NoGidInCommon) {
+  FakeDevice six = RoceDevice("fake1", "2001:db8::2");
+  six.gids = {FakeGid(0, "2001:db8::2", IBV_GID_TYPE_ROCE_V2)};
+  FakeDevice four = RoceDevice("fake0", "10.0.0.1");
+  four.gids = {FakeGid(4, "10.0.0.1", IBV_GID_TYPE_ROCE_V2)};
+  Make({four, six});
+  OpenBoth();
+  const absl::Status error =
+      a_.endpoint->Connect(b_.endpoint->Address(), absl::InfiniteFuture()).status();
+  EXPECT_EQ(error.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(error.message()), HasSubstr("RoCE v2 over IPv4 10.0.0.1"));
+  EXPECT_THAT(std::string(error.message()), HasSubstr("RoCE v2 over IPv6 2001:db8::2"));
+}
+
+TEST_F(LinkFaultTest, LinkLayersDiffer) {
+  FakeDevice infiniband = RoceDevice("fake1", "10.0.0.2");
+  infiniband.infiniband = true;
+  infiniband.lid = 5;
+  infiniband.gids = {FakeGid(0, "fe80::5", IBV_GID_TYPE_IB)};
+  Make({RoceDevice("fake0", "10.0.0.1"), infiniband});
+  OpenBoth();
+  EXPECT_EQ(a_.endpoint->Connect(b_.endpoint->Address(), absl::InfiniteFuture()).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+// The sparse tables of two pods: only the GIDs at these indices work, and the fake drops the rest.
+TEST_F(LinkFaultTest, SparseGidTables) {
+  FakeDevice a = RoceDevice("fake0", "10.0.0.1");
+  a.gids = {
+      FakeGid(6, "fe80::a", IBV_GID_TYPE_ROCE_V1), FakeGid(7, "fe80::a", IBV_GID_TYPE_ROCE_V2),
+      FakeGid(8, "10.0.0.1", IBV_GID_TYPE_ROCE_V1), FakeGid(9, "10.0.0.1", IBV_GID_TYPE_ROCE_V2)};
+  FakeDevice b = RoceDevice("fake1", "10.0.0.2");
+  b.gids = {FakeGid(4, "10.0.0.2", IBV_GID_TYPE_ROCE_V2), FakeGid(5, "::", IBV_GID_TYPE_ROCE_V2)};
+  Make({a, b});
+  ConnectBoth();
+  ASSERT_TRUE(a_.Send(0, 0, "through").value());
+  PollUntilQuiet();
+  EXPECT_EQ(b_.received.size(), 1u);
+}
+
+TEST_F(LinkFaultTest, InfinibandInOneSubnetAndAcrossSubnets) {
+  for (const char* other_subnet : {"fe80::22", "fec0:0:0:7::22"}) {
+    FakeDevice a = RoceDevice("fake0", "10.0.0.1");
+    a.infiniband = true;
+    a.lid = 11;
+    a.gids = {FakeGid(0, "fe80::11", IBV_GID_TYPE_IB)};
+    FakeDevice b = a;
+    b.name = "fake1";
+    b.lid = 22;
+    b.gids = {FakeGid(0, other_subnet, IBV_GID_TYPE_IB)};
+    Make({a, b});
+    ConnectBoth();
+    ASSERT_TRUE(a_.Send(0, 0, "ib").value());
+    PollUntilQuiet();
+    EXPECT_EQ(b_.received.size(), 1u) << other_subnet;
+    TearDown();
+  }
+}
+
+TEST_F(LinkFaultTest, TheSmallerMtuIsUsed) {
+  FakeDevice small = RoceDevice("fake1", "10.0.0.2");
+  small.mtu = IBV_MTU_1024;
+  Make({RoceDevice("fake0", "10.0.0.1"), small});
+  ConnectBoth();  // the fake refuses a path MTU larger than its port's
+  ASSERT_TRUE(a_.Send(0, 0, std::string(60000, 'm')).value());
+  PollUntilQuiet();
+  EXPECT_EQ(b_.received.size(), 1u);
+}
+
+TEST_F(LinkFaultTest, ANicWithoutInlineData) {
+  FakeDevice plain = RoceDevice("fake0", "10.0.0.1");
+  plain.max_inline = 0;
+  Make({plain, RoceDevice("fake1", "10.0.0.2")});
+  ConnectBoth();
+  ASSERT_TRUE(a_.Send(0, 0, "small").value());
+  PollUntilQuiet();
+  EXPECT_EQ(b_.received.size(), 1u);
+  EXPECT_EQ(fake_->inline_sends(), 0u);
+}
+
+// Failures
+// -----------------------------------------------------------------------------------------
+
+TEST_F(LinkFaultTest, ACompletionErrorIsFinalAndSaysWhereAndWhat) {
+  ConnectBoth();
+  fake_->FailNextSend("fake0", IBV_WC_REM_ACCESS_ERR);
+  ASSERT_TRUE(a_.Send(0, 0, "x").value());
+  const absl::Status error = a_.Poll().status();
+  EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(error.message()),
+              testing::AllOf(HasSubstr("rail 0, device fake0 port 1, peer rank 1 at 10.0.0.2"),
+                             HasSubstr("remote access error"), HasSubstr("the peer has closed")));
+  ExpectFinalError(a_, error);
+}
+
+TEST_F(LinkFaultTest, APeerThatDiesWithFramesUnderWay) {
+  ConnectBoth();
+  b_ = Side();
+  ASSERT_TRUE(a_.Send(0, 0, "anybody there?").value());
+  EXPECT_TRUE(PollFor(a_, absl::Seconds(3)).ok());
+  const absl::Status error = PollFor(a_, absl::Seconds(3));
+  EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(error.message()), HasSubstr("the peer's process is alive"));
+}
+
+TEST_F(LinkFaultTest, APeerThatDiesWhileThisSideOnlyWaits) {
+  ConnectBoth();
+  EXPECT_TRUE(PollFor(a_, absl::Seconds(30)).ok());
+  b_ = Side();
+  EXPECT_EQ(PollFor(a_, absl::Seconds(8)).code(), absl::StatusCode::kUnavailable);
+}
+
+// A peer whose process hangs is alive for its NIC. The signs of life must not look like progress,
+// or nobody would ever notice.
+TEST_F(LinkFaultTest, SignsOfLifeAreNotMovement) {
+  ConnectBoth();
+  const uint64_t before = fake_->empty_writes();
+  for (int i = 0; i < 100; ++i) {
+    const absl::StatusOr<bool> moved = a_.Poll();
+    ASSERT_TRUE(moved.ok()) << moved.status();
+    EXPECT_FALSE(*moved);
+    fake_->AdvanceTime(absl::Milliseconds(100));
+  }
+  const uint64_t probes = fake_->empty_writes() - before;
+  EXPECT_GE(probes, 5u);
+  EXPECT_LE(probes, 12u);
+}
+
+TEST_F(LinkFaultTest, ThePortGoesDown) {
+  ConnectBoth();
+  fake_->SetPortState("fake0", IBV_PORT_DOWN);
+  ASSERT_TRUE(a_.Send(0, 0, "x").value());
+  const absl::Status error = PollFor(a_, absl::Seconds(8));
+  EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(error.message()), HasSubstr("this side's port is DOWN"));
+}
+
+TEST_F(LinkFaultTest, AShortOutageIsSurvived) {
+  ConnectBoth();
+  fake_->SetPortState("fake1", IBV_PORT_DOWN);
+  ASSERT_TRUE(a_.Send(0, 0, "patience").value());
+  ASSERT_TRUE(PollFor(a_, absl::Seconds(2)).ok());
+  EXPECT_FALSE(a_.link->Flushed());
+  fake_->SetPortState("fake1", IBV_PORT_ACTIVE);
+  ASSERT_TRUE(PollFor(a_, absl::Seconds(1)).ok());
+  ASSERT_TRUE(b_.Poll().ok());
+  EXPECT_TRUE(a_.link->Flushed());
+  EXPECT_EQ(b_.received.size(), 1u);
+}
+
+// Peers that lie
+// ------------------------------------------------------------------------------------ Offsets are
+// those of SlotHeader, which starts the message.
+
+TEST_F(LinkFaultTest, AFrameThatClaimsMoreThanASlot) {
+  const absl::Status error = ErrorAfter([&] { fake_->CorruptNextSend("fake0", 19, 0x40); });
+  EXPECT_THAT(std::string(error.message()), HasSubstr("more than a slot"));
+}
+
+TEST_F(LinkFaultTest, AFrameWithAnotherNumberInItsSlot) {
+  EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", 20, 0x11); }).ok());
+}
+
+TEST_F(LinkFaultTest, AFrameThatReportsWhatWasNeverSent) {
+  const absl::Status error = ErrorAfter([&] { fake_->CorruptNextSend("fake0", 24, 0xff); });
+  EXPECT_THAT(std::string(error.message()), HasSubstr("more frames than were sent"));
+}
+
+TEST_F(LinkFaultTest, AFrameWithReservedBits) {
+  EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", 28, 1); }).ok());
+}
+
+TEST_F(LinkFaultTest, ImmediateValuesThatMakeNoSense) {
+  for (const uint32_t immediate :
+       {PackImmediate(MessageKind::kFrame, kFirstFrame + 1),  // out of sequence
+        PackImmediate(MessageKind::kFrame, 0),
+        PackImmediate(MessageKind::kConsumed, kFirstFrame + 9),  // nothing was sent
+        uint32_t{3} << 30}) {                                    // no such kind
+    SetUp();
+    const absl::Status error = ErrorAfter([&] { fake_->ReplaceNextImmediate("fake0", immediate); });
+    EXPECT_EQ(error.code(), absl::StatusCode::kInternal) << immediate;
+    EXPECT_THAT(std::string(error.message()), HasSubstr("same version of Railhead"));
+    TearDown();
+  }
+}
+
+// A peer that knows the key of the ring still cannot write beside it.
+TEST_F(LinkFaultTest, WritesBesideTheRingAreRefused) {
+  OpenBoth();
+  VerbsAddress address = ParseAddress(b_.endpoint->Address()).value();
+  address.ring_address += 1 << 20;
+  absl::StatusOr<std::unique_ptr<Link>> link =
+      a_.endpoint->Connect(EncodeAddress(address), fake_->Now() + absl::Seconds(60));
+  ASSERT_TRUE(link.ok()) << link.status();
+  a_.link = *std::move(link);
+  ConnectSide(b_, a_);
+  PollUntilQuiet();
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(a_.Send(0, i, std::string(65536, 'x')).value());
+  EXPECT_EQ(a_.Poll().status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(b_.Poll().ok());
+}
+
+}  // namespace
+}  // namespace railhead::transport::verbs

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/ring.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::transport::verbs {
+
+absl::StatusOr<Ring> Ring::Create(const DevicePort& port, Use use, uint32_t slots,
+                                  uint32_t slot_payload) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t size = (slots * SlotStride(slot_payload) + page - 1) / page * page;
+  void* const memory =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return VerbsError(port.name(), absl::StrCat("map ", size / 1024, " KiB of memory"), errno);
+  }
+  Owned<std::byte> base(static_cast<std::byte*>(memory),
+                        [size](std::byte* address) { munmap(address, size); });
+
+  const int access = use == Use::kReceive ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
+  errno = 0;
+  ibv_mr* const region = port.api().RegMr(port.domain(), memory, size, access);
+  if (region == nullptr) {
+    return VerbsError(port.name(), absl::StrCat("pin and register ", size / 1024, " KiB of memory"),
+                      errno);
+  }
+  return Ring(std::move(base),
+              Owned<ibv_mr>(
+                  region, [&api = port.api()](ibv_mr* mr) { static_cast<void>(api.DeregMr(mr)); }),
+              slots, slot_payload);
+}
+
+Ring::Ring(Owned<std::byte> base, Owned<ibv_mr> region, uint32_t slots, uint32_t slot_payload)
+    : base_(std::move(base)),
+      region_(std::move(region)),
+      slots_(slots),
+      slot_payload_(slot_payload) {}
+
+}  // namespace railhead::transport::verbs

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/verbs.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/transport/verbs/device_port.h"
+#include "runtime/transport/verbs/gid.h"
+#include "runtime/transport/verbs/verbs_api.h"
+
+namespace railhead::transport {
+
+std::string VerbsDevice::Describe() const {
+  const std::string gid = port_->gids().empty()
+                              ? ""
+                              : absl::StrCat(", ", verbs::GidKindName(port_->gids().front().kind),
+                                             " ", verbs::GidText(port_->gids().front().gid),
+                                             " (GID index ", port_->gids().front().index, ")");
+  return absl::StrCat(port_->name(), ": ", port_->infiniband() ? "InfiniBand" : "Ethernet",
+                      ", MTU ", verbs::MtuBytes(port_->attributes().active_mtu), gid);
+}
+
+absl::Status VerbsLibraryStatus() { return verbs::LoadVerbsApi().status(); }
+
+absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
+    const fabric::PodRail& rail, std::shared_ptr<const verbs::VerbsApi> api,
+    std::function<absl::Time()> clock) {
+  absl::StatusOr<std::shared_ptr<const verbs::DevicePort>> port =
+      verbs::DevicePort::Open(rail, std::move(api), std::move(clock));
+  if (!port.ok()) return port.status();
+  return std::make_unique<VerbsDevice>(*std::move(port));
+}
+
+absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(const fabric::PodRail& rail) {
+  absl::StatusOr<std::shared_ptr<const verbs::VerbsApi>> api = verbs::LoadVerbsApi();
+  if (!api.ok()) {
+    return absl::Status(api.status().code(),
+                        absl::StrCat("rail ", rail.rail, ", device ", rail.device, ": ",
+                                     std::string(api.status().message())));
+  }
+  return OpenVerbsDevice(rail, *std::move(api), [] { return absl::Now(); });
+}
+
+}  // namespace railhead::transport

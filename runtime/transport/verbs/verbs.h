@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The verbs transport: links over InfiniBand and RoCE.
+//
+// One reliable connected queue pair per peer and rail. Each side registers a ring of slots that its
+// peer writes frames into (RDMA write with immediate); a frame needs a credit, and credits come
+// back with frames of the other direction or, when there are none, in a message of their own. The
+// receiver's sink reads the payload where the NIC put it.
+//
+// Per peer and rail this pins about 2 MiB (send ring and receive ring, 16 slots of 64 KiB each), or
+// as little as 0.5 MiB where RLIMIT_MEMLOCK allows no more. At most 512 KiB are on the wire at
+// once, so that a slow or congested rail never queues longer than the NIC's retransmission timeout.
+//
+// Connect does not wait for the peer: it brings the queue pair up, sends a greeting, and returns.
+// Ranks may therefore connect their peers in any order, one after the other. The link takes frames
+// (TrySend returns true) once the peer has answered; if that does not happen before Connect's
+// deadline, Poll returns DeadlineExceeded.
+//
+// A peer whose process or node dies is noticed by any link that is polled: a link that waits for a
+// second asks the peer's NIC for a sign of life. The error comes about 4 s later on most NICs
+// (their retransmissions), so a caller that sleeps on event_fd should poll every second or so.
+//
+// After fork() only the parent may use what it has opened here.
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "fabric/pod_rails.h"
+#include "runtime/transport/link.h"
+
+namespace railhead::transport {
+
+namespace verbs {
+class DevicePort;
+class VerbsApi;
+}  // namespace verbs
+
+// An opened port of an RDMA device, with a protection domain of its own. May be destroyed before
+// the endpoints and links that were opened on it. Any thread may open endpoints on it.
+class VerbsDevice {
+ public:
+  explicit VerbsDevice(std::shared_ptr<const verbs::DevicePort> port) : port_(std::move(port)) {}
+
+  const std::shared_ptr<const verbs::DevicePort>& port() const { return port_; }
+
+  // One line for logs: rail, device, port, link layer, MTU and the preferred GID.
+  std::string Describe() const;
+
+ private:
+  std::shared_ptr<const verbs::DevicePort> port_;
+};
+
+// Whether libibverbs can be used in this process: OK, or the reason and what to install.
+absl::Status VerbsLibraryStatus();
+
+// Opens the device and port that `rail` names.
+//
+// Errors name rail, device and port, the cause and the fix: NotFound (no library; no such device in
+// this container), PermissionDenied, Unavailable (port not active), FailedPrecondition (no usable
+// GID; library too old), Unimplemented (iWARP).
+absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(const fabric::PodRail& rail);
+
+// The same over a given table of verbs instead of the installed library's, and a given clock.
+absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
+    const fabric::PodRail& rail, std::shared_ptr<const verbs::VerbsApi> api,
+    std::function<absl::Time()> clock);
+
+// Registers the rings and creates the queue pair for one peer. `peer` is how error messages call it
+// ("rank 3 (pod train-3, node worker-1)").
+//
+// Errors: ResourceExhausted when not even the smallest rings can be pinned; the message then tells
+// RLIMIT_MEMLOCK and how to raise it.
+absl::StatusOr<std::unique_ptr<Endpoint>> OpenVerbsEndpoint(VerbsDevice& device,
+                                                            absl::string_view peer);
+
+}  // namespace railhead::transport
+
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_H_

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/verbs_api.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+constexpr char kLibrary[] = "libibverbs.so.1";
+
+// What is called is fixed by the symbol's version: the unversioned name could resolve to the ABI of
+// 2006 on some C libraries.
+constexpr char kBaseVersion[] = "IBVERBS_1.1";
+constexpr char kChannelVersion[] = "IBVERBS_1.0";
+constexpr char kGidTableVersion[] = "IBVERBS_1.11";
+
+class LibraryVerbsApi final : public VerbsApi {
+ public:
+  // Resolves every function; names the first that the library lacks.
+  absl::Status Resolve(void* library) {
+    missing_.clear();
+    Find(library, "ibv_get_device_list", kBaseVersion, get_device_list_);
+    Find(library, "ibv_free_device_list", kBaseVersion, free_device_list_);
+    Find(library, "ibv_get_device_name", kBaseVersion, get_device_name_);
+    Find(library, "ibv_open_device", kBaseVersion, open_device_);
+    Find(library, "ibv_close_device", kBaseVersion, close_device_);
+    Find(library, "ibv_query_device", kBaseVersion, query_device_);
+    Find(library, "ibv_query_port", kBaseVersion, query_port_);
+    Find(library, "_ibv_query_gid_table", kGidTableVersion, query_gid_table_);
+    Find(library, "ibv_alloc_pd", kBaseVersion, alloc_pd_);
+    Find(library, "ibv_dealloc_pd", kBaseVersion, dealloc_pd_);
+    Find(library, "ibv_reg_mr", kBaseVersion, reg_mr_);
+    Find(library, "ibv_dereg_mr", kBaseVersion, dereg_mr_);
+    Find(library, "ibv_create_comp_channel", kChannelVersion, create_comp_channel_);
+    Find(library, "ibv_destroy_comp_channel", kChannelVersion, destroy_comp_channel_);
+    Find(library, "ibv_create_cq", kBaseVersion, create_cq_);
+    Find(library, "ibv_destroy_cq", kBaseVersion, destroy_cq_);
+    Find(library, "ibv_get_cq_event", kBaseVersion, get_cq_event_);
+    Find(library, "ibv_ack_cq_events", kBaseVersion, ack_cq_events_);
+    Find(library, "ibv_create_qp", kBaseVersion, create_qp_);
+    Find(library, "ibv_modify_qp", kBaseVersion, modify_qp_);
+    Find(library, "ibv_destroy_qp", kBaseVersion, destroy_qp_);
+    Find(library, "ibv_wc_status_str", kBaseVersion, wc_status_str_);
+    Find(library, "ibv_fork_init", kBaseVersion, fork_init_);
+    if (missing_.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat(kLibrary, " has no function ", missing_,
+                     ": it is older than rdma-core 33; install a newer libibverbs in the image"));
+  }
+
+  // The job's processes fork (data loaders do). Kernels since 5.12 copy pinned pages for the child
+  // and this call costs nothing there; on older ones it keeps the child from taking over pages that
+  // the NIC writes to. It can fail only when somebody else in the process registered memory first,
+  // who then has made that choice for the whole process: nothing to do about it here.
+  void MakeForkSafe() const { static_cast<void>(fork_init_()); }
+
+  ibv_device** GetDeviceList(int* count) const override { return get_device_list_(count); }
+  void FreeDeviceList(ibv_device** list) const override { free_device_list_(list); }
+  const char* GetDeviceName(ibv_device* device) const override { return get_device_name_(device); }
+  ibv_context* OpenDevice(ibv_device* device) const override { return open_device_(device); }
+  int CloseDevice(ibv_context* context) const override { return close_device_(context); }
+  int QueryDevice(ibv_context* context, ibv_device_attr* attributes) const override {
+    return query_device_(context, attributes);
+  }
+  int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) const override {
+    // Drivers fill the fields that joined ibv_port_attr later through the context's extended table;
+    // the library's own symbol knows only the struct as it was at first.
+    std::memset(attributes, 0, sizeof(*attributes));
+    verbs_context* const extended = verbs_get_ctx(context);
+    constexpr size_t kSizeWithQueryPort =
+        sizeof(verbs_context) - offsetof(verbs_context, query_port);
+    if (extended != nullptr && extended->sz >= kSizeWithQueryPort &&
+        extended->query_port != nullptr) {
+      return extended->query_port(context, port, attributes, sizeof(*attributes));
+    }
+    return query_port_(context, port, attributes);
+  }
+  ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const override {
+    return query_gid_table_(context, entries.data(), entries.size(), 0, sizeof(ibv_gid_entry));
+  }
+  ibv_pd* AllocPd(ibv_context* context) const override { return alloc_pd_(context); }
+  int DeallocPd(ibv_pd* domain) const override { return dealloc_pd_(domain); }
+  ibv_mr* RegMr(ibv_pd* domain, void* address, size_t length, int access) const override {
+    return reg_mr_(domain, address, length, access);
+  }
+  int DeregMr(ibv_mr* region) const override { return dereg_mr_(region); }
+  ibv_comp_channel* CreateCompChannel(ibv_context* context) const override {
+    return create_comp_channel_(context);
+  }
+  int DestroyCompChannel(ibv_comp_channel* channel) const override {
+    return destroy_comp_channel_(channel);
+  }
+  ibv_cq* CreateCq(ibv_context* context, int entries, ibv_comp_channel* channel) const override {
+    return create_cq_(context, entries, nullptr, channel, 0);
+  }
+  int DestroyCq(ibv_cq* queue) const override { return destroy_cq_(queue); }
+  int GetCqEvent(ibv_comp_channel* channel, ibv_cq** queue, void** cookie) const override {
+    return get_cq_event_(channel, queue, cookie);
+  }
+  void AckCqEvents(ibv_cq* queue, unsigned count) const override { ack_cq_events_(queue, count); }
+  ibv_qp* CreateQp(ibv_pd* domain, ibv_qp_init_attr* attributes) const override {
+    return create_qp_(domain, attributes);
+  }
+  int ModifyQp(ibv_qp* pair, ibv_qp_attr* attributes, int mask) const override {
+    return modify_qp_(pair, attributes, mask);
+  }
+  int DestroyQp(ibv_qp* pair) const override { return destroy_qp_(pair); }
+  const char* WcStatusText(ibv_wc_status status) const override { return wc_status_str_(status); }
+
+ private:
+  template <typename Function>
+  void Find(void* library, const char* name, const char* version, Function*& function) {
+    function = reinterpret_cast<Function*>(dlvsym(library, name, version));
+    if (function == nullptr && missing_.empty()) missing_ = absl::StrCat(name, "@", version);
+  }
+
+  std::string missing_;
+  ibv_device** (*get_device_list_)(int*) = nullptr;
+  void (*free_device_list_)(ibv_device**) = nullptr;
+  const char* (*get_device_name_)(ibv_device*) = nullptr;
+  ibv_context* (*open_device_)(ibv_device*) = nullptr;
+  int (*close_device_)(ibv_context*) = nullptr;
+  int (*query_device_)(ibv_context*, ibv_device_attr*) = nullptr;
+  // The symbol takes the older, shorter struct, which is a prefix of ibv_port_attr.
+  int (*query_port_)(ibv_context*, uint8_t, void*) = nullptr;
+  ssize_t (*query_gid_table_)(ibv_context*, ibv_gid_entry*, size_t, uint32_t, size_t) = nullptr;
+  ibv_pd* (*alloc_pd_)(ibv_context*) = nullptr;
+  int (*dealloc_pd_)(ibv_pd*) = nullptr;
+  ibv_mr* (*reg_mr_)(ibv_pd*, void*, size_t, int) = nullptr;
+  int (*dereg_mr_)(ibv_mr*) = nullptr;
+  ibv_comp_channel* (*create_comp_channel_)(ibv_context*) = nullptr;
+  int (*destroy_comp_channel_)(ibv_comp_channel*) = nullptr;
+  ibv_cq* (*create_cq_)(ibv_context*, int, void*, ibv_comp_channel*, int) = nullptr;
+  int (*destroy_cq_)(ibv_cq*) = nullptr;
+  int (*get_cq_event_)(ibv_comp_channel*, ibv_cq**, void**) = nullptr;
+  void (*ack_cq_events_)(ibv_cq*, unsigned) = nullptr;
+  ibv_qp* (*create_qp_)(ibv_pd*, ibv_qp_init_attr*) = nullptr;
+  int (*modify_qp_)(ibv_qp*, ibv_qp_attr*, int) = nullptr;
+  int (*destroy_qp_)(ibv_qp*) = nullptr;
+  const char* (*wc_status_str_)(ibv_wc_status) = nullptr;
+  int (*fork_init_)() = nullptr;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const VerbsApi>> LoadVerbsApi() {
+  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot load ", kLibrary, ": ", dlerror(),
+                     "; install libibverbs and its drivers (Debian: ibverbs-providers, Red Hat: "
+                     "libibverbs) in the image to use RDMA"));
+  }
+  auto api = std::make_shared<LibraryVerbsApi>();
+  if (absl::Status status = api->Resolve(library); !status.ok()) return status;
+  api->MakeForkSafe();
+  return api;
+}
+
+}  // namespace railhead::transport::verbs

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/verbs_link.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+// On the wire and not acknowledged, per link. More would only wait in switches: this is ten times
+// what a 400 Gbit/s link has under way in a round trip of 1 us, and what a rail of 4 MB/s sends in
+// 130 ms, well below the retransmission timeout.
+constexpr uint64_t kMaxBytesInFlight = 512 * 1024;
+
+// Frames from this size on ask for a completion each: its cost is nothing beside the copy, and the
+// slot is free again as early as possible. Of smaller ones every kSignalEvery-th does.
+constexpr uint32_t kAlwaysSignalBytes = 4096;
+constexpr uint32_t kSignalEvery = 4;
+
+// Reports and greetings that may be under way beside a ring full of frames.
+constexpr uint32_t kSpareRequests = 8;
+
+constexpr absl::Duration kProbeInterval = absl::Seconds(1);
+
+// Ids of work requests: which queue, which generation, which number.
+constexpr uint64_t kReceiveBit = uint64_t{1} << 63;
+constexpr int kGenerationShift = 48;
+constexpr uint64_t kGenerationMask = 0x7fff;
+constexpr uint64_t kNumberMask = (uint64_t{1} << kGenerationShift) - 1;
+
+uint64_t RequestId(uint32_t generation, uint64_t number) {
+  return (generation & kGenerationMask) << kGenerationShift | (number & kNumberMask);
+}
+bool OfGeneration(uint64_t id, uint32_t generation) {
+  return (id >> kGenerationShift & kGenerationMask) == (generation & kGenerationMask);
+}
+
+const char* WhatToCheck(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_RETRY_EXC_ERR:
+      return "the peer's NIC does not answer: check that the peer's process is alive, and that the "
+             "two nodes reach each other on this rail (link, addresses, routes, MTU; on RoCE also "
+             "PFC and ECN if packets are lost)";
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return "the peer does not take what arrives: check whether its process hangs";
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return "the peer's NIC refused the write: the peer has closed this link, or runs another "
+             "version of Railhead";
+    case IBV_WC_WR_FLUSH_ERR:
+      return "the queue pair was stopped: the peer broke the protocol, or the device was reset; "
+             "see "
+             "the kernel's log on this node";
+    default:
+      return "the NIC could not carry out the request; see the kernel's log on this node";
+  }
+}
+
+}  // namespace
+
+QueueDepths DepthsFor(uint32_t slots) {
+  // Sends: a ring of frames, and reports and greetings (they wait when there is no room).
+  // Receives: the peer's frames (one ring), its reports (each returns at least one of our frames,
+  // so at most another ring), and greetings. The peer never finds the receive queue empty.
+  return {.send = slots + kSpareRequests, .receive = 2 * slots + kSpareRequests};
+}
+
+absl::Status PostAllReceives(QueuePair& pair, uint32_t generation) {
+  return pair.PostReceives(pair.depths().receive, kReceiveBit | RequestId(generation, 0));
+}
+
+absl::StatusOr<std::unique_ptr<Link>> VerbsLink::Start(LinkParts parts, LinkPeer peer,
+                                                       absl::Time deadline) {
+  std::unique_ptr<VerbsLink> link(new VerbsLink(std::move(parts), std::move(peer), deadline));
+  if (absl::Status status = link->BringUp(); !status.ok()) return status;
+  return link;
+}
+
+VerbsLink::VerbsLink(LinkParts parts, LinkPeer peer, absl::Time deadline)
+    : parts_(std::move(parts)),
+      peer_(std::move(peer)),
+      deadline_(deadline),
+      send_credits_(peer_.address.slots),
+      in_flight_(parts_.send_ring.slots()),
+      receive_credits_(parts_.receive_ring.slots()),
+      arrived_headers_(parts_.receive_ring.slots()) {}
+
+size_t VerbsLink::max_payload() const {
+  return std::min(parts_.send_ring.slot_payload(), peer_.address.slot_payload);
+}
+
+absl::Status VerbsLink::Arm() {
+  if (!error_.ok()) return error_;
+  return Final(parts_.pair->Arm());
+}
+
+absl::StatusOr<bool> VerbsLink::TrySend(const FrameHeader& header,
+                                        absl::Span<const std::byte> payload) {
+  if (!error_.ok()) return error_;
+  if (payload.size() > max_payload()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(peer_.where, ": a frame of ", payload.size(),
+                     " bytes is larger than max_payload() = ", max_payload()));
+  }
+  const uint64_t unacknowledged = send_credits_.sent() - acknowledged_;
+  const auto bytes = static_cast<uint32_t>(sizeof(SlotHeader) + payload.size());
+  if (!greeted() || !send_credits_.available() || unacknowledged >= parts_.send_ring.slots() ||
+      !HasSendRoom() || (bytes_in_flight_ > 0 && bytes_in_flight_ + bytes > kMaxBytesInFlight)) {
+    return false;
+  }
+
+  const uint64_t number = send_credits_.Take();
+  std::byte* const start = parts_.send_ring.Slot(number) + kHeaderOffset;
+  const SlotHeader slot_header = {
+      .transfer = header.transfer,
+      .offset = header.offset,
+      .size = static_cast<uint32_t>(payload.size()),
+      .sequence = static_cast<uint32_t>(number) & kCounterMask,
+      .consumed = static_cast<uint32_t>(receive_credits_.TakeReport()) & kCounterMask,
+  };
+  std::memcpy(start, &slot_header, sizeof(slot_header));
+  if (!payload.empty()) std::memcpy(start + sizeof(slot_header), payload.data(), payload.size());
+
+  ibv_sge piece = {};
+  piece.addr = reinterpret_cast<uintptr_t>(start);
+  piece.length = bytes;
+  piece.lkey = parts_.send_ring.local_key();
+  ibv_send_wr request = {};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = htonl(PackImmediate(MessageKind::kFrame, number));
+  if (bytes <= parts_.pair->max_inline()) request.send_flags |= IBV_SEND_INLINE;
+  request.wr.rdma.remote_addr =
+      peer_.address.ring_address +
+      (number & (peer_.address.slots - 1)) * SlotStride(peer_.address.slot_payload) + kHeaderOffset;
+
+  const bool signaled =
+      bytes >= kAlwaysSignalBytes || !SignalOutstanding() || unsignaled_frames_ + 1 >= kSignalEvery;
+  unsignaled_frames_ = signaled ? 0 : unsignaled_frames_ + 1;
+  if (absl::Status status = Post(request, signaled); !status.ok()) return Final(status);
+  in_flight_[number % in_flight_.size()] = {posted_, bytes};
+  bytes_in_flight_ += bytes;
+  stats_.transmit_bytes.fetch_add(payload.size(), std::memory_order_relaxed);
+  return true;
+}
+
+absl::StatusOr<bool> VerbsLink::Poll(FrameSink sink) {
+  if (!error_.ok()) return error_;
+  absl::StatusOr<bool> moved = Advance(sink);
+  static_cast<void>(Final(moved.status()));
+  return moved;
+}
+
+absl::StatusOr<bool> VerbsLink::Advance(FrameSink sink) {
+  const absl::StatusOr<bool> completed = TakeCompletions();
+  if (!completed.ok()) return completed;
+  if (!greeted()) {
+    if (absl::Status status = FinishGreeting(); !status.ok()) return status;
+  }
+  const absl::StatusOr<bool> delivered = Deliver(sink);
+  if (!delivered.ok()) return delivered;
+  if (posted_ > completed_ && !SignalOutstanding()) {
+    if (absl::Status status = PostEmptyWrite(); !status.ok()) return status;
+  }
+  if (*completed || *delivered) {
+    idle_since_ = absl::InfiniteFuture();
+    return true;
+  }
+  if (absl::Status status = ProbeWhenIdle(); !status.ok()) return status;
+  return false;
+}
+
+absl::Status VerbsLink::BringUp() {
+  const uint32_t receive_psn = (peer_.address.psn + greetings_heard_) & 0xffffff;
+  if (absl::Status status = parts_.pair->Connect(peer_.path, receive_psn, parts_.psn);
+      !status.ok()) {
+    return absl::Status(status.code(),
+                        absl::StrCat(peer_.where, ": ", std::string(status.message())));
+  }
+  return PostMessage(MessageKind::kGreeting, 0);
+}
+
+absl::Status VerbsLink::FinishGreeting() {
+  if (parts_.port->Now() < deadline_) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat(
+      peer_.where,
+      ": the peer did not answer on this rail in time; check that its process runs, "
+      "and that the two nodes reach each other on this rail (link, addresses, routes, MTU). "
+      "This side's port is ",
+      parts_.port->StateNow()));
+}
+
+absl::Status VerbsLink::RestartGreeting() {
+  greeting_failed_ = false;
+  if (absl::Status status = parts_.pair->Stop(); !status.ok()) return status;
+  // What had arrived before the queue pair stopped still counts: the peer saw it acknowledged.
+  std::array<ibv_wc, 16> completions;
+  for (;;) {
+    const absl::StatusOr<size_t> count = parts_.pair->Poll(absl::MakeSpan(completions));
+    if (!count.ok()) return count.status();
+    for (size_t i = 0; i < *count; ++i) {
+      const ibv_wc& completion = completions[i];
+      const bool received = (completion.wr_id & kReceiveBit) != 0;
+      if (!received || completion.status != IBV_WC_SUCCESS ||
+          !OfGeneration(completion.wr_id, generation_)) {
+        continue;
+      }
+      if (absl::Status status = OnReceived(completion); !status.ok()) return status;
+    }
+    if (*count < completions.size()) break;
+  }
+  if (receive_credits_.arrived() != kFirstFrame) {
+    return absl::UnavailableError(
+        absl::StrCat(peer_.where,
+                     ": the peer sends, but this side's packets do not reach it; check the rail's "
+                     "path in this direction (routes, MTU, filters)"));
+  }
+
+  ++generation_;
+  posted_ = completed_ = last_signaled_ = 0;
+  receives_to_post_ = 0;
+  if (absl::Status status = parts_.pair->Reset(); !status.ok()) return status;
+  if (absl::Status status = parts_.pair->Initialize(); !status.ok()) return status;
+  if (absl::Status status = PostAllReceives(*parts_.pair, generation_); !status.ok()) return status;
+  return BringUp();
+}
+
+absl::StatusOr<bool> VerbsLink::TakeCompletions() {
+  // Only what gets the caller's work on counts as movement: a sign of life from the peer's NIC does
+  // not, else a caller that waits for a peer in vain would never notice.
+  bool moved = false;
+  const bool had_heard = heard_peer_;
+  const bool had_room = HasSendRoom();
+  const bool had_greeted = greeted();
+  const uint64_t had_acknowledged = acknowledged_;
+  std::array<ibv_wc, 16> completions;
+  for (;;) {
+    const absl::StatusOr<size_t> count = parts_.pair->Poll(absl::MakeSpan(completions));
+    if (!count.ok()) return count.status();
+    for (size_t i = 0; i < *count; ++i) {
+      const ibv_wc& completion = completions[i];
+      if (!OfGeneration(completion.wr_id, generation_)) continue;
+      const bool received = (completion.wr_id & kReceiveBit) != 0;
+      if (completion.status != IBV_WC_SUCCESS) {
+        if (!greeting_acknowledged_ && completion.status == IBV_WC_RETRY_EXC_ERR) {
+          greeting_failed_ = true;
+        }
+        // After a failed greeting everything else is flushed, which says nothing new.
+        if (!greeting_failed_) return CompletionError(completion);
+        continue;
+      }
+      if (!received) {
+        OnSent(completion.wr_id & kNumberMask);
+        continue;
+      }
+      moved = true;
+      ++receives_to_post_;
+      if (absl::Status status = OnReceived(completion); !status.ok()) return status;
+    }
+    if (*count < completions.size()) break;
+  }
+  if (greeting_failed_) {
+    if (absl::Status status = RestartGreeting(); !status.ok()) return status;
+    return true;
+  }
+  if (receives_to_post_ > 0) {
+    const uint32_t count = std::exchange(receives_to_post_, 0);
+    if (absl::Status status =
+            parts_.pair->PostReceives(count, kReceiveBit | RequestId(generation_, 0));
+        !status.ok()) {
+      return status;
+    }
+  }
+  if (heard_peer_ && !had_heard && !greeting_acknowledged_) {
+    if (absl::Status status = PostMessage(MessageKind::kGreeting, 0); !status.ok()) return status;
+  }
+  return moved || acknowledged_ != had_acknowledged || greeted() != had_greeted ||
+         HasSendRoom() != had_room;
+}
+
+absl::Status VerbsLink::OnReceived(const ibv_wc& completion) {
+  if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM ||
+      (completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
+    return ProtocolError("a message that is not a write with immediate");
+  }
+  heard_peer_ = true;
+  const uint32_t immediate = ntohl(completion.imm_data);
+  const uint32_t counter = ImmediateCounter(immediate);
+  switch (ImmediateKind(immediate)) {
+    case static_cast<uint32_t>(MessageKind::kFrame):
+      return OnFrame(counter);
+    case static_cast<uint32_t>(MessageKind::kConsumed):
+      if (send_credits_.Report(counter)) return absl::OkStatus();
+      return ProtocolError("a report of more frames than were sent");
+    case static_cast<uint32_t>(MessageKind::kGreeting):
+      ++greetings_heard_;
+      return absl::OkStatus();
+    default:
+      return ProtocolError("a message of unknown kind");
+  }
+}
+
+absl::Status VerbsLink::OnFrame(uint32_t counter) {
+  const uint64_t number = receive_credits_.arrived();
+  if (!receive_credits_.Arrive(counter)) {
+    return ProtocolError("a frame out of sequence or without a credit");
+  }
+  SlotHeader& header = arrived_headers_[number % arrived_headers_.size()];
+  std::memcpy(&header, parts_.receive_ring.Slot(number) + kHeaderOffset, sizeof(header));
+  if (header.sequence != counter || header.reserved != 0) {
+    return ProtocolError("a frame whose slot holds something else");
+  }
+  if (header.size > parts_.receive_ring.slot_payload()) {
+    return ProtocolError(absl::StrCat("a frame of ", header.size, " bytes, more than a slot"));
+  }
+  if (!send_credits_.Report(header.consumed)) {
+    return ProtocolError("a report of more frames than were sent");
+  }
+  return absl::OkStatus();
+}
+
+void VerbsLink::OnSent(uint64_t request) {
+  greeting_acknowledged_ = true;  // it was the first request
+  completed_ = std::max(completed_, request);
+  while (acknowledged_ < send_credits_.sent()) {
+    const InFlight& oldest = in_flight_[acknowledged_ % in_flight_.size()];
+    if (oldest.request > completed_) break;
+    bytes_in_flight_ -= oldest.bytes;
+    ++acknowledged_;
+  }
+}
+
+absl::StatusOr<bool> VerbsLink::Deliver(FrameSink sink) {
+  bool moved = false;
+  while (receive_credits_.pending()) {
+    const uint64_t number = receive_credits_.consumed();
+    const SlotHeader& header = arrived_headers_[number % arrived_headers_.size()];
+    const std::byte* const payload = parts_.receive_ring.Slot(number) + kPayloadOffset;
+    if (!sink(FrameHeader{header.transfer, header.offset}, absl::MakeSpan(payload, header.size))) {
+      break;
+    }
+    stats_.receive_bytes.fetch_add(header.size, std::memory_order_relaxed);
+    receive_credits_.Consume();
+    moved = true;
+    if (absl::Status status = ReportConsumed(); !status.ok()) return status;
+  }
+  // A report that was due may have found the send queue full, or may have become due since: frames
+  // that arrived after it filled the peer's window.
+  if (absl::Status status = ReportConsumed(); !status.ok()) return status;
+  return moved;
+}
+
+absl::Status VerbsLink::ReportConsumed() {
+  if (!receive_credits_.ReportDue() || !HasSendRoom()) return absl::OkStatus();
+  return PostMessage(MessageKind::kConsumed, receive_credits_.TakeReport());
+}
+
+absl::Status VerbsLink::Post(ibv_send_wr& request, bool signaled) {
+  ++posted_;
+  request.wr_id = RequestId(generation_, posted_);
+  request.wr.rdma.rkey = peer_.address.ring_key;
+  if (signaled) {
+    request.send_flags |= IBV_SEND_SIGNALED;
+    last_signaled_ = posted_;
+  }
+  return parts_.pair->PostSend(request);
+}
+
+absl::Status VerbsLink::PostMessage(MessageKind kind, uint64_t counter) {
+  ibv_send_wr request = {};
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = htonl(PackImmediate(kind, counter));
+  request.wr.rdma.remote_addr = peer_.address.ring_address;
+  return Post(request, /*signaled=*/true);
+}
+
+absl::Status VerbsLink::ProbeWhenIdle() {
+  if (!greeted() || SignalOutstanding()) return absl::OkStatus();
+  const absl::Time now = parts_.port->Now();
+  if (idle_since_ > now) idle_since_ = now;
+  if (now - idle_since_ < kProbeInterval) return absl::OkStatus();
+  idle_since_ = now;
+  return PostEmptyWrite();
+}
+
+absl::Status VerbsLink::PostEmptyWrite() {
+  ibv_send_wr request = {};
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.wr.rdma.remote_addr = peer_.address.ring_address;
+  return Post(request, /*signaled=*/true);
+}
+
+absl::Status VerbsLink::CompletionError(const ibv_wc& completion) const {
+  const std::string port_state = parts_.port->StateNow();
+  const bool port_down = port_state != "ACTIVE";
+  const std::string message = absl::StrCat(
+      peer_.where, ": ", (completion.wr_id & kReceiveBit) != 0 ? "receive" : "send",
+      " failed: ", parts_.port->api().WcStatusText(completion.status), " (status ",
+      static_cast<int>(completion.status), ", vendor error ", completion.vendor_err, "); ",
+      port_down ? absl::StrCat("this side's port is ", port_state,
+                               ": check its cable, switch port and network interface")
+                : WhatToCheck(completion.status));
+  if (port_down) return absl::UnavailableError(message);
+  switch (completion.status) {
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+    case IBV_WC_WR_FLUSH_ERR:
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_ABORT_ERR:
+    case IBV_WC_FATAL_ERR:
+      return absl::UnavailableError(message);
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+absl::Status VerbsLink::ProtocolError(absl::string_view what) const {
+  return absl::InternalError(absl::StrCat(peer_.where, ": the peer sent ", what,
+                                          "; run the same version of Railhead on all ranks"));
+}
+
+absl::Status VerbsLink::Final(absl::Status status) {
+  if (!status.ok()) error_ = status;
+  return status;
+}
+
+}  // namespace railhead::transport::verbs

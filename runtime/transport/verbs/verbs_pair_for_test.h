@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two verbs links that are connected to each other through fake NICs, for the tests.
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_PAIR_FOR_TEST_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_PAIR_FOR_TEST_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "runtime/transport/verbs/fake_verbs.h"
+#include "runtime/transport/verbs/verbs.h"
+
+namespace railhead::transport::verbs {
+
+inline FakeDevice RoceDevice(const std::string& name, const std::string& address) {
+  FakeDevice device;
+  device.name = name;
+  device.gids = {FakeGid(0, "fe80::" + name.substr(name.size() - 1) + "1", IBV_GID_TYPE_ROCE_V2),
+                 FakeGid(1, address, IBV_GID_TYPE_ROCE_V2)};
+  return device;
+}
+
+inline fabric::PodRail RailOf(const std::string& device, int rail = 0) {
+  fabric::PodRail pod_rail;
+  pod_rail.rail = rail;
+  pod_rail.device = device;
+  pod_rail.port = 1;
+  return pod_rail;
+}
+
+inline absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenFake(const std::shared_ptr<FakeVerbs>& fake,
+                                                             const std::string& device) {
+  return OpenVerbsDevice(RailOf(device), fake, [raw = fake.get()] { return raw->Now(); });
+}
+
+// One side: device, endpoint, link, and what a test usually wants to know.
+struct Side {
+  std::unique_ptr<VerbsDevice> device;
+  std::unique_ptr<Endpoint> endpoint;
+  std::unique_ptr<Link> link;
+  std::vector<std::pair<FrameHeader, std::string>> received;
+  bool accept = true;
+
+  // Polls once into `received`, or refuses frames when !accept.
+  absl::StatusOr<bool> Poll() {
+    return link->Poll([&](const FrameHeader& header, absl::Span<const std::byte> payload) {
+      if (!accept) return false;
+      received.emplace_back(
+          header, std::string(reinterpret_cast<const char*>(payload.data()), payload.size()));
+      return true;
+    });
+  }
+  absl::StatusOr<bool> Send(uint64_t transfer, uint64_t offset, const std::string& bytes) {
+    return link->TrySend(
+        {transfer, offset},
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()));
+  }
+};
+
+class VerbsPairTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Make({RoceDevice("fake0", "10.0.0.1"), RoceDevice("fake1", "10.0.0.2")});
+  }
+
+  void TearDown() override {
+    for (Side* side : {&a_, &b_}) *side = Side();
+    EXPECT_EQ(fake_->violations(), std::vector<std::string>());
+    EXPECT_EQ(fake_->open_objects(), 0u);
+  }
+
+  void Make(std::vector<FakeDevice> devices) {
+    fake_ = std::make_shared<FakeVerbs>(std::move(devices));
+  }
+
+  void OpenSide(Side& side, const std::string& device, const std::string& peer) {
+    absl::StatusOr<std::unique_ptr<VerbsDevice>> opened = OpenFake(fake_, device);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    side.device = *std::move(opened);
+    absl::StatusOr<std::unique_ptr<Endpoint>> endpoint = OpenVerbsEndpoint(*side.device, peer);
+    ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+    side.endpoint = *std::move(endpoint);
+  }
+
+  void OpenBoth() {
+    OpenSide(a_, "fake0", "rank 1");
+    OpenSide(b_, "fake1", "rank 0");
+  }
+
+  void ConnectSide(Side& side, const Side& peer, absl::Duration patience = absl::Seconds(60)) {
+    absl::StatusOr<std::unique_ptr<Link>> link =
+        side.endpoint->Connect(peer.endpoint->Address(), fake_->Now() + patience);
+    ASSERT_TRUE(link.ok()) << link.status();
+    side.link = *std::move(link);
+  }
+
+  void ConnectBoth() {
+    OpenBoth();
+    ConnectSide(a_, b_);
+    ConnectSide(b_, a_);
+    PollUntilQuiet();
+  }
+
+  // Polls both until neither moves.
+  void PollUntilQuiet() {
+    for (int quiet = 0; quiet < 2;) {
+      const absl::StatusOr<bool> a = a_.Poll();
+      const absl::StatusOr<bool> b = b_.Poll();
+      ASSERT_TRUE(a.ok()) << a.status();
+      ASSERT_TRUE(b.ok()) << b.status();
+      quiet = *a || *b ? 0 : quiet + 1;
+    }
+  }
+
+  std::shared_ptr<FakeVerbs> fake_;
+  Side a_;
+  Side b_;
+};
+
+}  // namespace railhead::transport::verbs
+
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_PAIR_FOR_TEST_H_
