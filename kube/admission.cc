@@ -10,7 +10,7 @@
 namespace railhead::kube {
 namespace {
 
-constexpr absl::string_view kApiVersion = "admission.k8s.io/v1";
+constexpr char kApiVersion[] = "admission.k8s.io/v1";
 constexpr size_t kMaxWarningBytes = 240;
 
 std::string HeaderSafe(std::string text) {
@@ -63,7 +63,7 @@ std::string EncodeAdmissionReview(absl::string_view uid, const AdmissionAnswer& 
   for (const std::string& warning : answer.warnings) {
     response["warnings"].push_back(HeaderSafe(warning));
   }
-  return DumpJson({{"apiVersion", std::string(kApiVersion)},
+  return DumpJson({{"apiVersion", kApiVersion},
                    {"kind", "AdmissionReview"},
                    {"response", std::move(response)}});
 }

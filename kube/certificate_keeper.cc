@@ -15,9 +15,9 @@ namespace {
 // race.
 constexpr int kAttempts = 5;
 
-constexpr absl::string_view kCertificateKey = "ca.crt";
-constexpr absl::string_view kPrivateKey = "ca.key";
-constexpr absl::string_view kPreviousKey = "previous-ca.crt";
+constexpr char kCertificateKey[] = "ca.crt";
+constexpr char kPrivateKey[] = "ca.key";
+constexpr char kPreviousKey[] = "previous-ca.crt";
 
 // A value of the Secret, decoded; empty when absent or not base64.
 std::string SecretValue(const Json& secret, absl::string_view key) {
@@ -121,9 +121,9 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   const Json patch = {
       {"metadata", {{"resourceVersion", StringAt(*secret, {"metadata", "resourceVersion"})}}},
       {"data",
-       {{std::string(kCertificateKey), absl::Base64Escape(made->certificate)},
-        {std::string(kPrivateKey), absl::Base64Escape(made->key)},
-        {std::string(kPreviousKey), absl::Base64Escape(previous)}}}};
+       {{kCertificateKey, absl::Base64Escape(made->certificate)},
+        {kPrivateKey, absl::Base64Escape(made->key)},
+        {kPreviousKey, absl::Base64Escape(previous)}}}};
   const absl::StatusOr<Json> stored = Patch(*api_, options_.secret, PatchType::kMerge, patch);
   if (!stored.ok()) return stored.status();
   authority_expiry_ = now + options_.authority_lifetime;

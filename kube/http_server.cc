@@ -157,8 +157,8 @@ class Protocol final : public httplib::Server {
 // free thread, one idle connection is asked to give up its own.
 class HttpServer::Impl {
  public:
-  Impl(const HttpServerOptions& options, HttpHandler handler)
-      : options_(options), protocol_(options, std::move(handler)) {}
+  Impl(HttpServerOptions options, HttpHandler handler)
+      : options_(std::move(options)), protocol_(options_, std::move(handler)) {}
 
   absl::Status Start() {
     absl::StatusOr<int> fd = ListenAnywhere(options_);
@@ -254,7 +254,7 @@ class HttpServer::Impl {
 };
 
 HttpServer::HttpServer(HttpServerOptions options, HttpHandler handler)
-    : impl_(std::make_unique<Impl>(options, std::move(handler))) {}
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(handler))) {}
 HttpServer::~HttpServer() { Stop(); }
 absl::Status HttpServer::Start() { return impl_->Start(); }
 int HttpServer::port() const { return impl_->port(); }

@@ -21,13 +21,13 @@ using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
-constexpr absl::string_view kResourcePrefix = "rdma/";
-constexpr absl::string_view kCompletionIndex = "batch.kubernetes.io/job-completion-index";
-constexpr absl::string_view kJobNameLabel = "batch.kubernetes.io/job-name";
-constexpr absl::string_view kWorldSize = "railhead.io/world-size";
-constexpr absl::string_view kInjected = "railhead.io/injected";
-constexpr absl::string_view kKept = "railhead.io/kept-environment";
-constexpr absl::string_view kMetricsPort = "9402";
+constexpr char kResourcePrefix[] = "rdma/";
+constexpr char kCompletionIndex[] = "batch.kubernetes.io/job-completion-index";
+constexpr char kJobNameLabel[] = "batch.kubernetes.io/job-name";
+constexpr char kWorldSize[] = "railhead.io/world-size";
+constexpr char kInjected[] = "railhead.io/injected";
+constexpr char kKept[] = "railhead.io/kept-environment";
+constexpr char kMetricsPort[] = "9402";
 
 // The API server refuses objects whose annotations, keys and values together, are larger.
 constexpr size_t kMaxAnnotationBytes = 256U << 10U;
@@ -154,7 +154,7 @@ Mutation Finish(Json patch, std::vector<std::string> warnings) {
 }
 
 std::string JobName(const Json& pod) {
-  const std::string label = StringAt(pod, {"metadata", "labels", kJobNameLabel});
+  std::string label = StringAt(pod, {"metadata", "labels", kJobNameLabel});
   if (!label.empty()) return label;
   const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
   if (owners == nullptr || !owners->is_array()) return "";
@@ -164,13 +164,13 @@ std::string JobName(const Json& pod) {
   return "";
 }
 
-Json Variable(absl::string_view name, absl::string_view value) {
-  return {{"name", std::string(name)}, {"value", std::string(value)}};
+Json Variable(const char* name, std::string value) {
+  return {{"name", name}, {"value", std::move(value)}};
 }
 
-Json FieldVariable(absl::string_view name, absl::string_view field) {
-  return {{"name", std::string(name)},
-          {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", std::string(field)}}}}}};
+Json FieldVariable(const char* name, const char* field) {
+  return {{"name", name},
+          {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", field}}}}}};
 }
 
 // The variables for one pod, in the order they are written. What cannot be known is left out, with
@@ -180,10 +180,9 @@ std::vector<Json> VariablesFor(const Json& pod,
                                const InjectionConfig& config, std::vector<std::string>& warnings) {
   std::vector<Json> variables;
   const std::string job = JobName(pod);
-  if (const auto index = annotations.find(std::string(kCompletionIndex));
-      index != annotations.end()) {
+  if (const auto index = annotations.find(kCompletionIndex); index != annotations.end()) {
     const int rank = ParseCount(index->second);
-    const auto stamp = annotations.find(std::string(kWorldSize));
+    const auto stamp = annotations.find(kWorldSize);
     const int world = stamp == annotations.end() ? -1 : ParseCount(stamp->second);
     const std::string subdomain = StringAt(pod, {"spec", "subdomain"});
     if (rank < 0) {
@@ -210,7 +209,9 @@ std::vector<Json> VariablesFor(const Json& pod,
   if (!job.empty()) variables.push_back(Variable("RAILHEAD_JOB", job));
   variables.push_back(FieldVariable("RAILHEAD_POD", "metadata.name"));
   variables.push_back(FieldVariable("RAILHEAD_NODE", "spec.nodeName"));
-  for (const auto& [name, value] : config.environment) variables.push_back(Variable(name, value));
+  for (const auto& [name, value] : config.environment) {
+    variables.push_back(Variable(name.c_str(), value));
+  }
   return variables;
 }
 
@@ -274,10 +275,9 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
 
   std::vector<std::string> warnings;
   const std::vector<Json> variables = VariablesFor(pod, *annotations, config, warnings);
-  const bool seen_before = annotations->count(std::string(kInjected)) > 0;
+  const bool seen_before = annotations->count(kInjected) > 0;
   std::map<std::string, std::string> wanted = *annotations;
-  std::set<std::string> kept =
-      absl::StrSplit(wanted[std::string(kKept)], ',', absl::SkipWhitespace());
+  std::set<std::string> kept = absl::StrSplit(wanted[kKept], ',', absl::SkipWhitespace());
   const std::set<std::string> kept_before = kept;
   Json patch = Json::array();
   for (const Target& target : *targets) {
@@ -292,11 +292,11 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
           ": injected variables win over envFrom; to keep yours, list them under env"));
     }
   }
-  if (kept != kept_before) wanted[std::string(kKept)] = absl::StrJoin(kept, ",");
-  if (annotations->count(std::string(kKept)) == 0 && kept.empty()) {
-    wanted.erase(std::string(kKept));
+  if (kept != kept_before) wanted[kKept] = absl::StrJoin(kept, ",");
+  if (annotations->count(kKept) == 0 && kept.empty()) {
+    wanted.erase(kKept);
   }
-  wanted[std::string(kInjected)] = RAILHEAD_VERSION;
+  wanted[kInjected] = RAILHEAD_VERSION;
   wanted.emplace("prometheus.io/scrape", "true");
   wanted.emplace("prometheus.io/port", kMetricsPort);
   wanted.emplace("prometheus.io/path", "/metrics");
@@ -345,7 +345,7 @@ absl::StatusOr<Mutation> TryStampJob(const Json& job) {
       ReadAnnotations(pod_template);
   if (!annotations.ok()) return annotations.status();
   std::map<std::string, std::string> wanted = *annotations;
-  wanted.emplace(std::string(kWorldSize), absl::StrCat(completions));
+  wanted.emplace(kWorldSize, absl::StrCat(completions));
   Json patch = Json::array();
   if (absl::Status status =
           PatchAnnotations(pod_template, "/spec/template", *annotations, wanted, patch);

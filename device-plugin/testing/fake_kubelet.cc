@@ -141,8 +141,7 @@ grpc::Status FakeKubelet::Register(grpc::ServerContext* /*context*/,
   options.set_deadline(In(std::chrono::seconds(10)));
   options.set_wait_for_ready(true);
   v1beta1::DevicePluginOptions answer;
-  const grpc::Status status =
-      client->stub->GetDevicePluginOptions(&options, v1beta1::Empty(), &answer);
+  grpc::Status status = client->stub->GetDevicePluginOptions(&options, v1beta1::Empty(), &answer);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!status.ok()) {
     current_.reset();

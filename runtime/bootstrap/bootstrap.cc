@@ -261,6 +261,7 @@ absl::StatusOr<std::vector<std::string>> Bootstrap::HostExchange(absl::StatusOr<
   std::vector<std::string> parts(names_.size());
   parts[0] = *std::move(mine);
   std::vector<Member*> awaited;
+  awaited.reserve(members_.size());
   for (Member& member : members_) awaited.push_back(&member);
   while (!awaited.empty()) {
     std::vector<pollfd> entries;

@@ -125,7 +125,7 @@ absl::Status Communicator::Fail(uint64_t number, size_t bytes, const absl::Statu
     const absl::Status verdict = watch_->verdict();
     return absl::Status(verdict.code(), absl::StrCat(where, " was stopped: ", verdict.message()));
   }
-  const absl::Status own(cause.code(), absl::StrCat(where, ": ", cause.message()));
+  absl::Status own(cause.code(), absl::StrCat(where, ": ", cause.message()));
   const absl::Status verdict = watch_->Announce(own);
   if (verdict.message() == own.message()) return own;
   return absl::Status(verdict.code(),

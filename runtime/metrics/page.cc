@@ -170,7 +170,7 @@ std::vector<MetricFamily> ToFamilies(const Snapshot& snapshot) {
   return builder.Take();
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Serve(int port, std::function<Snapshot()> read) {
+absl::StatusOr<std::unique_ptr<Server>> Serve(int port, const std::function<Snapshot()>& read) {
   // "+" listens on IPv6 and IPv4; a kernel without IPv6 needs the plain form.
   std::string error;
   for (const char* prefix : {"+", ""}) {

@@ -43,7 +43,7 @@ class Server {
 
 // Serves /metrics on all addresses at `port` (0: any free one) until destroyed. `read` is called
 // from the server's threads. Unavailable when the port is taken.
-absl::StatusOr<std::unique_ptr<Server>> Serve(int port, std::function<Snapshot()> read);
+absl::StatusOr<std::unique_ptr<Server>> Serve(int port, const std::function<Snapshot()>& read);
 
 }  // namespace railhead::metrics
 

@@ -40,7 +40,7 @@ void Tune(int fd) {
   SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
 }
 
-absl::Status WaitFor(int fd, short events, absl::Time deadline) {
+absl::Status WaitFor(int fd, decltype(pollfd::events) events, absl::Time deadline) {
   while (true) {
     pollfd entry{fd, events, 0};
     const int ready = ::poll(&entry, 1, PollTimeout(deadline));

@@ -39,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* NOLINTBEGIN(modernize-use-using): C has only typedef. */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -171,5 +172,6 @@ RH_EXPORT rhResult_t rhCommRailInfo(rhComm_t comm, int index, rhRailInfo_t* info
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(modernize-use-using) */
 
 #endif /* RAILHEAD_RAILHEAD_H_ */

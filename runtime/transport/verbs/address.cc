@@ -61,8 +61,9 @@ absl::Status CheckFixed(const Fixed& f) {
         kVersion, "; run the same version of Railhead on all ranks"));
   }
   const bool infiniband = f.link_layer == IBV_LINK_LAYER_INFINIBAND;
-  if (!infiniband && f.link_layer != IBV_LINK_LAYER_ETHERNET)
+  if (!infiniband && f.link_layer != IBV_LINK_LAYER_ETHERNET) {
     return Bad("link layer", f.link_layer);
+  }
   if (f.mtu < IBV_MTU_256 || f.mtu > IBV_MTU_4096) return Bad("MTU code", f.mtu);
   if ((f.flags & ~kFlagNeedsGrh) != 0) return Bad("flags", f.flags);
   if (f.gid_count > kGidKinds) return Bad("number of GIDs", f.gid_count);
@@ -141,8 +142,9 @@ absl::StatusOr<VerbsAddress> ParseAddress(absl::string_view bytes) {
     if ((kind == GidKind::kInfiniband) != address.infiniband) {
       return Bad("kind of a GID", record.kind);
     }
-    if ((kinds_seen & (uint32_t{1} << record.kind)) != 0)
+    if ((kinds_seen & (uint32_t{1} << record.kind)) != 0) {
       return Bad("repeated GID kind", record.kind);
+    }
     kinds_seen |= uint32_t{1} << record.kind;
     address.gids.push_back(GidChoice{kind, 0, record.gid});
   }

@@ -116,7 +116,7 @@ absl::Status DevicePort::OpenContext(absl::string_view device) {
   std::vector<std::string> seen;
   for (int i = 0; i < count; ++i) {
     seen.emplace_back(api_->GetDeviceName(list[i]));
-    if (seen.back() == std::string(device)) found = list[i];
+    if (seen.back() == device) found = list[i];
   }
   if (found == nullptr) {
     return absl::NotFoundError(absl::StrCat(
@@ -182,7 +182,7 @@ std::string DevicePort::StateNow() const {
   if (const int error = api_->QueryPort(context(), port_, &now); error != 0) {
     return absl::StrCat("unknown (", std::strerror(error), ")");
   }
-  return std::string(StateName(now.state));
+  return absl::StrCat(StateName(now.state));
 }
 
 }  // namespace railhead::transport::verbs

@@ -107,14 +107,14 @@ TEST_F(DeviceTest, MemoryIsBoundedAndHasNoMoreRightsThanItNeeds) {
     total += region.length;
     access.push_back(region.access);
   }
-  EXPECT_LE(total, 3u << 20);
+  EXPECT_LE(total, uint64_t{3} << 20);
   EXPECT_THAT(access,
               testing::UnorderedElementsAre(0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
 }
 
 TEST_F(DeviceTest, WithLittleMemlockTheRingsAreSmaller) {
   FakeDevice tight = RoceDevice("fake0", "10.0.0.1");
-  tight.memlock = 800 * 1024;
+  tight.memlock = uint64_t{800} * 1024;
   Make({tight, RoceDevice("fake1", "10.0.0.2")});
   ConnectBoth();
   uint64_t total = 0;
@@ -140,7 +140,7 @@ TEST_F(DeviceTest, WithLittleMemlockTheRingsAreSmaller) {
 
 TEST_F(DeviceTest, WithoutMemlockTheErrorTellsTheLimitAndTheFix) {
   FakeDevice none = RoceDevice("fake0", "10.0.0.1");
-  none.memlock = 64 * 1024;
+  none.memlock = uint64_t{64} * 1024;
   Make({none});
   absl::StatusOr<std::unique_ptr<VerbsDevice>> device = OpenFake(fake_, "fake0");
   ASSERT_TRUE(device.ok()) << device.status();

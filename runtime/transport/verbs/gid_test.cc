@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/transport/verbs/fake_verbs.h"
 
 namespace railhead::transport::verbs {
@@ -16,9 +17,10 @@ constexpr uint32_t kIb = IBV_GID_TYPE_IB;
 // "KINDNAME=ADDRESS@INDEX" of each choice.
 std::vector<std::string> Texts(const std::vector<GidChoice>& choices) {
   std::vector<std::string> texts;
+  texts.reserve(choices.size());
   for (const GidChoice& choice : choices) {
-    texts.push_back(std::string(GidKindName(choice.kind)) + "=" + GidText(choice.gid) + "@" +
-                    std::to_string(choice.index));
+    texts.push_back(
+        absl::StrCat(GidKindName(choice.kind), "=", GidText(choice.gid), "@", choice.index));
   }
   return texts;
 }

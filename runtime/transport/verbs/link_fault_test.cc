@@ -38,7 +38,7 @@ class LinkFaultTest : public VerbsPairTest {
     ConnectBoth();
     tamper();
     EXPECT_TRUE(a_.Send(1, 2, "tampered with").value());
-    const absl::Status error = b_.Poll().status();
+    absl::Status error = b_.Poll().status();
     EXPECT_TRUE(b_.received.empty());
     if (!error.ok()) ExpectFinalError(b_, error);
     return error;

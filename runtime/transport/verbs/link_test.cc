@@ -179,7 +179,7 @@ TEST_F(LinkTest, NoMoreThanHalfAMebibyteOnTheWire) {
 // that credits alone would not protect it.
 TEST_F(LinkTest, SlotsAreNotReusedBeforeTheyAreAcknowledged) {
   FakeDevice tight = RoceDevice("fake0", "10.0.0.1");
-  tight.memlock = 800 * 1024;
+  tight.memlock = uint64_t{800} * 1024;
   Make({tight, RoceDevice("fake1", "10.0.0.2")});
   ConnectBoth();
   fake_->MoveAtRandom(11);

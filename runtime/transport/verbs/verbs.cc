@@ -35,9 +35,9 @@ absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
 absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(const fabric::PodRail& rail) {
   absl::StatusOr<std::shared_ptr<const verbs::VerbsApi>> api = verbs::LoadVerbsApi();
   if (!api.ok()) {
-    return absl::Status(api.status().code(),
-                        absl::StrCat("rail ", rail.rail, ", device ", rail.device, ": ",
-                                     std::string(api.status().message())));
+    return absl::Status(
+        api.status().code(),
+        absl::StrCat("rail ", rail.rail, ", device ", rail.device, ": ", api.status().message()));
   }
   return OpenVerbsDevice(rail, *std::move(api), [] { return absl::Now(); });
 }

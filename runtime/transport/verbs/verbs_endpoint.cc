@@ -88,8 +88,7 @@ absl::StatusOr<ibv_ah_attr> RouteTo(const DevicePort& port, const VerbsAddress& 
 
 class VerbsEndpoint final : public Endpoint {
  public:
-  VerbsEndpoint(LinkParts parts, std::string peer)
-      : parts_(std::move(parts)), peer_(std::move(peer)) {
+  VerbsEndpoint(LinkParts parts, absl::string_view peer) : parts_(std::move(parts)), peer_(peer) {
     const DevicePort& port = *parts_->port;
     address_.infiniband = port.infiniband();
     address_.needs_grh = (port.attributes().flags & IBV_QPF_GRH_REQUIRED) != 0;
@@ -139,7 +138,7 @@ class VerbsEndpoint final : public Endpoint {
 
  private:
   static absl::Status At(absl::string_view where, const absl::Status& status) {
-    return absl::Status(status.code(), absl::StrCat(where, ": ", std::string(status.message())));
+    return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
   }
 
   std::optional<LinkParts> parts_;  // until Connect hands them to the link
@@ -161,7 +160,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> OpenWithSlots(
   if (!psn.ok()) return psn.status();
   return std::make_unique<VerbsEndpoint>(
       LinkParts{port, *std::move(send_ring), *std::move(receive_ring), *std::move(pair), *psn},
-      std::string(peer));
+      peer);
 }
 
 }  // namespace
@@ -177,8 +176,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> OpenVerbsEndpoint(VerbsDevice& device,
     status = endpoint.status();
     if (!absl::IsResourceExhausted(status)) break;
   }
-  return absl::Status(status.code(),
-                      absl::StrCat("peer ", peer, ": ", std::string(status.message())));
+  return absl::Status(status.code(), absl::StrCat("peer ", peer, ": ", status.message()));
 }
 
 }  // namespace railhead::transport

@@ -16,7 +16,7 @@ namespace {
 // On the wire and not acknowledged, per link. More would only wait in switches: this is ten times
 // what a 400 Gbit/s link has under way in a round trip of 1 us, and what a rail of 4 MB/s sends in
 // 130 ms, well below the retransmission timeout.
-constexpr uint64_t kMaxBytesInFlight = 512 * 1024;
+constexpr uint64_t kMaxBytesInFlight = uint64_t{512} * 1024;
 
 // Frames from this size on ask for a completion each: its cost is nothing beside the copy, and the
 // slot is free again as early as possible. Of smaller ones every kSignalEvery-th does.
@@ -160,12 +160,12 @@ absl::StatusOr<bool> VerbsLink::Poll(FrameSink sink) {
 }
 
 absl::StatusOr<bool> VerbsLink::Advance(FrameSink sink) {
-  const absl::StatusOr<bool> completed = TakeCompletions();
+  absl::StatusOr<bool> completed = TakeCompletions();
   if (!completed.ok()) return completed;
   if (!greeted()) {
     if (absl::Status status = FinishGreeting(); !status.ok()) return status;
   }
-  const absl::StatusOr<bool> delivered = Deliver(sink);
+  absl::StatusOr<bool> delivered = Deliver(sink);
   if (!delivered.ok()) return delivered;
   if (posted_ > completed_ && !SignalOutstanding()) {
     if (absl::Status status = PostEmptyWrite(); !status.ok()) return status;
@@ -182,8 +182,7 @@ absl::Status VerbsLink::BringUp() {
   const uint32_t receive_psn = (peer_.address.psn + greetings_heard_) & 0xffffff;
   if (absl::Status status = parts_.pair->Connect(peer_.path, receive_psn, parts_.psn);
       !status.ok()) {
-    return absl::Status(status.code(),
-                        absl::StrCat(peer_.where, ": ", std::string(status.message())));
+    return absl::Status(status.code(), absl::StrCat(peer_.where, ": ", status.message()));
   }
   return PostMessage(MessageKind::kGreeting, 0);
 }
