@@ -27,6 +27,9 @@ constexpr uint64_t kMostLines = 8;
 // How long everything is quiet before people are told what is waited for.
 constexpr absl::Duration kQuiet = absl::Seconds(3);
 
+// How long to leave the door alone when the system cannot open it.
+constexpr absl::Duration kBreath = absl::Milliseconds(200);
+
 // How many missing ranks a message lists by number.
 constexpr size_t kMostListed = 16;
 
@@ -96,7 +99,9 @@ void Reception::TakeVisitors() {
   while (true) {
     absl::StatusOr<net::Fd> fd = net::Accept(listener_.get());
     if (!fd.ok()) {
+      // Out of descriptors or memory, perhaps not for long.
       log_.Warn(absl::StrCat("the rendezvous cannot take a connection: ", fd.status().message()));
+      absl::SleepFor(kBreath);
       return;
     }
     if (!fd->valid()) return;

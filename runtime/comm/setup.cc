@@ -333,10 +333,11 @@ absl::Status Setup::Connect(const std::vector<Chosen>& rails, const std::vector<
     }
   };
   // Each rail on its own, so that one that waits in vain does not use up the others' time.
-  std::vector<std::thread> threads;
-  for (size_t k = 1; k < rails.size(); ++k) threads.emplace_back(connect_rail, k);
-  connect_rail(0);
-  for (std::thread& thread : threads) thread.join();
+  {
+    std::vector<std::jthread> threads;
+    for (size_t k = 1; k < rails.size(); ++k) threads.emplace_back(connect_rail, k);
+    connect_rail(0);
+  }
 
   absl::Status result;
   for (size_t i = 0; i < neighbours_.size(); ++i) {

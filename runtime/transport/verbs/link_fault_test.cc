@@ -305,6 +305,28 @@ TEST_F(LinkFaultTest, ThePortGoesDown) {
   EXPECT_THAT(std::string(error.message()), HasSubstr("this side's port is DOWN"));
 }
 
+// NICs that forget to say that they have given up.
+TEST_F(LinkFaultTest, ASilentNicIsReported) {
+  ConnectBoth();
+  fake_->HoldCompletions("fake0", true);
+  ASSERT_TRUE(a_.Send(0, 0, "x").value());
+  EXPECT_TRUE(PollFor(a_, absl::Seconds(19)).ok());
+  const absl::Status error = PollFor(a_, absl::Seconds(4));
+  EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(error.message()), HasSubstr("the NIC has said nothing"));
+  ExpectFinalError(a_, error);
+}
+
+TEST_F(LinkFaultTest, ASilentNicWhosePortIsDownIsReportedSooner) {
+  ConnectBoth();
+  fake_->HoldCompletions("fake0", true);
+  fake_->SetPortState("fake0", IBV_PORT_DOWN);
+  EXPECT_TRUE(PollFor(a_, absl::Seconds(5)).ok());
+  const absl::Status error = PollFor(a_, absl::Seconds(4));
+  EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(error.message()), HasSubstr("port is DOWN: check its cable"));
+}
+
 TEST_F(LinkFaultTest, AShortOutageIsSurvived) {
   ConnectBoth();
   fake_->SetPortState("fake1", IBV_PORT_DOWN);

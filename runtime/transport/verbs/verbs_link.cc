@@ -26,7 +26,15 @@ constexpr uint32_t kSignalEvery = 4;
 // Reports and greetings that may be under way beside a ring full of frames.
 constexpr uint32_t kSpareRequests = 8;
 
-constexpr absl::Duration kProbeInterval = absl::Seconds(1);
+// How often a link on which nothing moves is looked after.
+constexpr absl::Duration kLookInterval = absl::Seconds(1);
+// A NIC reports a peer that does not answer by itself, after 4 s on most and 15 s on some. Some
+// forget to when their port goes down (rdma_rxe does, now and then).
+constexpr absl::Duration kPortDownPatience = absl::Seconds(5);
+constexpr absl::Duration kSilentNicPatience = absl::Seconds(20);
+
+constexpr char kActive[] = "ACTIVE";
+constexpr char kCheckPort[] = ": check its cable, switch port and network interface";
 
 // Ids of work requests: which queue, which generation, which number.
 constexpr uint64_t kReceiveBit = uint64_t{1} << 63;
@@ -171,10 +179,10 @@ absl::StatusOr<bool> VerbsLink::Advance(FrameSink sink) {
     if (absl::Status status = PostEmptyWrite(); !status.ok()) return status;
   }
   if (*completed || *delivered) {
-    idle_since_ = absl::InfiniteFuture();
+    next_look_ = absl::InfiniteFuture();
     return true;
   }
-  if (absl::Status status = ProbeWhenIdle(); !status.ok()) return status;
+  if (absl::Status status = LookAfterIdleLink(); !status.ok()) return status;
   return false;
 }
 
@@ -381,13 +389,26 @@ absl::Status VerbsLink::PostMessage(MessageKind kind, uint64_t counter) {
   return Post(request, /*signaled=*/true);
 }
 
-absl::Status VerbsLink::ProbeWhenIdle() {
-  if (!greeted() || SignalOutstanding()) return absl::OkStatus();
+absl::Status VerbsLink::LookAfterIdleLink() {
+  if (!greeted()) return absl::OkStatus();
   const absl::Time now = parts_.port->Now();
-  if (idle_since_ > now) idle_since_ = now;
-  if (now - idle_since_ < kProbeInterval) return absl::OkStatus();
-  idle_since_ = now;
-  return PostEmptyWrite();
+  next_look_ = std::min(next_look_, now + kLookInterval);
+  if (now < next_look_) return absl::OkStatus();
+  next_look_ = now + kLookInterval;
+
+  if (completed_ != completed_at_look_ || !SignalOutstanding()) {
+    completed_at_look_ = completed_;
+    silent_since_ = now;
+  }
+  if (!SignalOutstanding()) return PostEmptyWrite();
+  const absl::Duration silence = now - silent_since_;
+  if (silence < kPortDownPatience) return absl::OkStatus();
+  const std::string port_state = parts_.port->StateNow();
+  if (port_state == kActive && silence < kSilentNicPatience) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(peer_.where, ": the NIC has said nothing about what it should send for ",
+                   absl::FormatDuration(silence), "; this side's port is ", port_state,
+                   port_state == kActive ? ": see the kernel's log on this node" : kCheckPort));
 }
 
 absl::Status VerbsLink::PostEmptyWrite() {
@@ -399,13 +420,12 @@ absl::Status VerbsLink::PostEmptyWrite() {
 
 absl::Status VerbsLink::CompletionError(const ibv_wc& completion) const {
   const std::string port_state = parts_.port->StateNow();
-  const bool port_down = port_state != "ACTIVE";
+  const bool port_down = port_state != kActive;
   const std::string message = absl::StrCat(
       peer_.where, ": ", (completion.wr_id & kReceiveBit) != 0 ? "receive" : "send",
       " failed: ", parts_.port->api().WcStatusText(completion.status), " (status ",
       static_cast<int>(completion.status), ", vendor error ", completion.vendor_err, "); ",
-      port_down ? absl::StrCat("this side's port is ", port_state,
-                               ": check its cable, switch port and network interface")
+      port_down ? absl::StrCat("this side's port is ", port_state, kCheckPort)
                 : WhatToCheck(completion.status));
   if (port_down) return absl::UnavailableError(message);
   switch (completion.status) {

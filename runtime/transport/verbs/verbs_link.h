@@ -18,7 +18,8 @@
 //
 // Signs of life. A link that waits has nothing under way that a dead peer could fail to
 // acknowledge. After a second of waiting it posts an empty write, which the peer's NIC answers on
-// its own.
+// its own. If this side's NIC then says nothing at all, that is an error too: within seconds when
+// its port is down, later in any case.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_LINK_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_LINK_H_
 
@@ -104,7 +105,7 @@ class VerbsLink final : public Link {
   // Writes nothing, tells the peer's process nothing, and completes when the peer's NIC has
   // acknowledged it and everything before it.
   absl::Status PostEmptyWrite();
-  absl::Status ProbeWhenIdle();
+  absl::Status LookAfterIdleLink();
 
   absl::Status CompletionError(const ibv_wc& completion) const;
   absl::Status ProtocolError(absl::string_view what) const;
@@ -146,8 +147,10 @@ class VerbsLink final : public Link {
   std::vector<SlotHeader> arrived_headers_;
   uint32_t receives_to_post_ = 0;
 
-  // When Poll began to find nothing to do.
-  absl::Time idle_since_ = absl::InfiniteFuture();
+  // While nothing moves: when to look after the link next, and since when the NIC is silent.
+  absl::Time next_look_ = absl::InfiniteFuture();
+  absl::Time silent_since_ = absl::InfinitePast();
+  uint64_t completed_at_look_ = 0;
 };
 
 }  // namespace railhead::transport::verbs
