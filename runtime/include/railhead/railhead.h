@@ -50,11 +50,18 @@ extern "C" {
 #define RH_EXPORT
 #endif
 
+/* Gives an enumeration the size of an int, and every int as a possible value, in C++ as in C. */
+#ifdef __cplusplus
+#define RH_INT_ENUM : int
+#else
+#define RH_INT_ENUM
+#endif
+
 /* The version of this header: 10000 * major + 100 * minor + patch. */
 #define RH_VERSION_CODE 100
 
 /* What a call came to. rhGetLastError has the details. */
-typedef enum {
+typedef enum RH_INT_ENUM {
   rhSuccess = 0,
   rhSystemError = 2,     /* the operating system, a device or a policy forbids it */
   rhInternalError = 3,   /* a defect of the library, or ranks that contradict each other */
@@ -65,7 +72,7 @@ typedef enum {
 } rhResult_t;
 
 /* Element types. The library reduces rhFloat32. */
-typedef enum {
+typedef enum RH_INT_ENUM {
   rhInt8 = 0,
   rhUint8 = 1,
   rhInt32 = 2,
@@ -81,7 +88,7 @@ typedef enum {
 } rhDataType_t;
 
 /* Reduction operators. The library does rhSum. */
-typedef enum { rhSum = 0, rhProd = 1, rhMax = 2, rhMin = 3, rhAvg = 4 } rhRedOp_t;
+typedef enum RH_INT_ENUM { rhSum = 0, rhProd = 1, rhMax = 2, rhMin = 3, rhAvg = 4 } rhRedOp_t;
 
 /* A group of ranks, and this process's place in it. */
 typedef struct rhComm* rhComm_t;

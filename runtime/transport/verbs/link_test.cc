@@ -156,7 +156,7 @@ TEST_F(LinkTest, OneConsumedFrameIsEnoughToGoOnWhenTheWindowIsUsedUp) {
   }
 }
 
-TEST_F(LinkTest, NoMoreThanHalfAMebibyteOnTheWire) {
+TEST_F(LinkTest, NoMoreThanAQuarterOfAMebibyteOnTheWire) {
   ConnectBoth();
   fake_->HoldCompletions("fake0", true);
   const std::string large(a_.link->max_payload(), 'x');
@@ -166,8 +166,8 @@ TEST_F(LinkTest, NoMoreThanHalfAMebibyteOnTheWire) {
     ASSERT_TRUE(a_.Poll().ok());
     ASSERT_TRUE(b_.Poll().ok());
   }
-  EXPECT_LE(sent * large.size(), 512u * 1024);
-  EXPECT_GE(sent * large.size(), 384u * 1024);
+  EXPECT_LE(sent * large.size(), 256u * 1024);
+  EXPECT_GE(sent * large.size(), 128u * 1024);
   EXPECT_FALSE(a_.link->Flushed());
   fake_->HoldCompletions("fake0", false);
   PollUntilQuiet();

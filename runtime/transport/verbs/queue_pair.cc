@@ -16,7 +16,7 @@ namespace {
 // Enough for a header and a small all-reduce; NICs that take less are asked for less.
 constexpr std::array<uint32_t, 4> kInlineSizes = {220, 124, 60, 0};
 
-// 4.096 us * 2^17 = 0.54 s without any acknowledgement before the NIC sends again. With the 512 KiB
+// 4.096 us * 2^17 = 0.54 s without any acknowledgement before the NIC sends again. With the 256 KiB
 // that a link keeps under way, even a rail of 4 MB/s with 300 ms of other traffic queued in front
 // answers in time.
 constexpr uint8_t kTimeoutExponent = 17;

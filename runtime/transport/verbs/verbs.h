@@ -8,7 +8,7 @@
 // receiver's sink reads the payload where the NIC put it.
 //
 // Per peer and rail this pins about 2 MiB (send ring and receive ring, 16 slots of 64 KiB each), or
-// as little as 0.5 MiB where RLIMIT_MEMLOCK allows no more. At most 512 KiB are on the wire at
+// as little as 0.5 MiB where RLIMIT_MEMLOCK allows no more. At most 256 KiB are on the wire at
 // once, so that a slow or congested rail never queues longer than the NIC's retransmission timeout.
 //
 // Connect does not wait for the peer: it brings the queue pair up, sends a greeting, and returns.

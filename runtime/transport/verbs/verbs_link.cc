@@ -13,10 +13,10 @@
 namespace railhead::transport::verbs {
 namespace {
 
-// On the wire and not acknowledged, per link. More would only wait in switches: this is ten times
-// what a 400 Gbit/s link has under way in a round trip of 1 us, and what a rail of 4 MB/s sends in
-// 130 ms, well below the retransmission timeout.
-constexpr uint64_t kMaxBytesInFlight = uint64_t{512} * 1024;
+// On the wire and not acknowledged, per link. More would only wait in switches, and be lost there
+// where queues are short: this is what a 400 Gbit/s link sends in 5 us, more than a round trip, and
+// what a rail of 4 MB/s sends in 65 ms, well below the retransmission timeout.
+constexpr uint64_t kMaxBytesInFlight = uint64_t{256} * 1024;
 
 // Frames from this size on ask for a completion each: its cost is nothing beside the copy, and the
 // slot is free again as early as possible. Of smaller ones every kSignalEvery-th does.
