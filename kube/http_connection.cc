@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <openssl/err.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,19 +14,6 @@
 #include "absl/time/clock.h"
 
 namespace railhead::kube {
-
-Wakeup::Wakeup() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {}
-Wakeup::~Wakeup() { close(fd_); }
-
-void Wakeup::Call(uint64_t count) const {
-  // Fails only when the counter is full of calls that nobody has taken, which is as good.
-  if (::write(fd_, &count, sizeof(count)) < 0) return;
-}
-
-bool Wakeup::Take() const {
-  uint64_t one = 0;
-  return ::read(fd_, &one, sizeof(one)) == sizeof(one);
-}
 
 int PollMilliseconds(absl::Time deadline) {
   const absl::Duration left = std::max(deadline - absl::Now(), absl::ZeroDuration());
@@ -50,38 +36,42 @@ Connection::Connection(int fd) : fd_(fd) {
 
 Connection::~Connection() {
   if (ssl_ != nullptr) {
-    if (!broken_) SSL_shutdown(ssl_);  // says good-bye; the answer is not waited for
     SSL_free(ssl_);
     ERR_clear_error();
   }
-  shutdown(fd_, SHUT_RDWR);
   close(fd_);
 }
 
-bool Connection::AcceptTls(SSL_CTX* context, absl::Time deadline) {
+Connection::Handshake Connection::AdvanceTls(SSL_CTX* context, absl::Time deadline) {
   deadline_ = deadline;
-  ssl_ = SSL_new(context);
-  if (ssl_ == nullptr || SSL_set_fd(ssl_, fd_) != 1) {
-    broken_ = true;
-    return false;
+  if (ssl_ == nullptr) {
+    ssl_ = SSL_new(context);
+    if (ssl_ == nullptr || SSL_set_fd(ssl_, fd_) != 1) return Handshake::kFailed;
   }
   for (;;) {
     ERR_clear_error();
     const int result = SSL_accept(ssl_);
-    if (result == 1) return true;
-    if (!WaitAfter(result, POLLIN)) return false;
+    if (result == 1) return Handshake::kDone;
+    if (SSL_get_error(ssl_, result) == SSL_ERROR_WANT_READ) return Handshake::kWaits;
+    if (!WaitAfter(result, POLLOUT)) return Handshake::kFailed;
   }
 }
 
-bool Connection::AwaitRequest(const Wakeup& wakeup, absl::Time deadline) const {
-  if (begin_ < end_ || (ssl_ != nullptr && SSL_pending(ssl_) > 0)) return true;
-  for (;;) {
-    pollfd entries[2] = {{fd_, POLLIN, 0}, {wakeup.fd(), POLLIN, 0}};
-    const int ready = poll(entries, 2, PollMilliseconds(deadline));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
-    if (entries[0].revents != 0) return true;
-    if (wakeup.Take()) return false;
+bool Connection::HasBuffered() const {
+  return begin_ < end_ || (ssl_ != nullptr && SSL_pending(ssl_) > 0);
+}
+
+void Connection::Linger(absl::Time deadline) {
+  if (broken_) return;
+  if (ssl_ != nullptr) {
+    SSL_shutdown(ssl_);  // says good-bye; waits for no answer
+    ERR_clear_error();
+  }
+  shutdown(fd_, SHUT_WR);
+  ssize_t taken = 1;
+  while (taken > 0 || (taken < 0 && errno == EINTR)) {
+    if (!WaitFor(fd_, POLLIN, deadline) || absl::Now() >= deadline) return;
+    taken = recv(fd_, buffer_, sizeof(buffer_), 0);
   }
 }
 
@@ -93,10 +83,7 @@ void Connection::BeginRequest(size_t budget, absl::Time deadline) {
 ssize_t Connection::read(char* out, size_t size) {
   if (begin_ == end_ && !Fill()) return -1;
   const size_t taken = std::min({size, end_ - begin_, budget_});
-  if (taken == 0) {
-    broken_ = true;
-    return -1;
-  }
+  if (taken == 0) return -1;
   std::memcpy(out, buffer_ + begin_, taken);
   begin_ += taken;
   budget_ -= taken;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to http_server.cc: one accepted socket, and the call that takes threads back from idle
-// ones.
+// Private to http_server.cc: one accepted socket.
 #ifndef RAILHEAD_KUBE_HTTP_CONNECTION_H_
 #define RAILHEAD_KUBE_HTTP_CONNECTION_H_
 
@@ -16,23 +15,6 @@
 
 namespace railhead::kube {
 
-// Calls that the threads of idle connections wait for: "somebody needs your thread".
-class Wakeup {
- public:
-  Wakeup();
-  ~Wakeup();
-  Wakeup(const Wakeup&) = delete;
-  Wakeup& operator=(const Wakeup&) = delete;
-  // Wakes `count` waiters, one each.
-  void Call(uint64_t count) const;
-  // Whether the caller is one of those called.
-  bool Take() const;
-  int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 // Waits until `fd` is ready for `events` (of poll). False at the deadline or on a dead socket.
 bool WaitFor(int fd, int16_t events, absl::Time deadline);
 
@@ -40,21 +22,29 @@ bool WaitFor(int fd, int16_t events, absl::Time deadline);
 int PollMilliseconds(absl::Time deadline);
 
 // One accepted socket, with TLS or without, as cpp-httplib wants to see it. Reads and writes until
-// a deadline, and reads no more than a budget. Used by one thread.
+// a deadline, and reads no more than a budget. Used by one thread at a time.
 class Connection final : public httplib::Stream {
  public:
-  explicit Connection(int fd);  // takes the socket
+  explicit Connection(int fd);  // takes the socket, which does not block
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  bool AcceptTls(SSL_CTX* context, absl::Time deadline);
-  // Waits for the first byte of another request. False when the client says nothing in time, or
-  // when the thread is needed elsewhere.
-  bool AwaitRequest(const Wakeup& wakeup, absl::Time deadline) const;
+  enum class Handshake { kDone, kWaits, kFailed };
+  // Goes on with the TLS handshake as far as the client's bytes allow; kWaits asks to be called
+  // again when there are more. Only the first call looks at `context`.
+  Handshake AdvanceTls(SSL_CTX* context, absl::Time deadline);
+
+  // Bytes have arrived that poll on the socket would not tell of.
+  bool HasBuffered() const;
   void BeginRequest(size_t budget, absl::Time deadline);
   // No further request can be read: the socket is dead, or time or budget were used up.
-  bool broken() const { return broken_; }
+  bool finished() const { return broken_ || budget_ == 0; }
+
+  // Ends a connection whose client may still be sending: says that nothing more will come, and
+  // takes what arrives until the client has ended too or the deadline. Closing at once would make
+  // the kernel reset the connection, and the client would lose the answer.
+  void Linger(absl::Time deadline);
 
   bool is_readable() const override { return !broken_; }
   bool is_writable() const override { return !broken_; }

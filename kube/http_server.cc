@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cpp-httplib speaks the protocol; the sockets, the threads, the deadlines and the budgets are
-// ours. The library bounds each read, but neither a whole request nor the size of its headers; a
-// connection that idles in its thread pool keeps others waiting; and a failing accept ends it.
+// ours. The library bounds each read, but neither a whole request nor the size of its headers; it
+// gives each connection a thread for as long as it lasts, so that idle ones keep others waiting;
+// and a failing accept ends it.
 #include "kube/http_server.h"
 
 #include <httplib.h>
 #include <netdb.h>
 #include <openssl/ssl.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -35,7 +38,8 @@ namespace {
 
 constexpr size_t kMaxHeaderBytes = 64U << 10U;
 constexpr int kBacklog = 256;
-constexpr size_t kMaxWaiting = 1024;  // accepted sockets without a thread; more are turned away
+constexpr size_t kMaxConnections = 1024;  // more are turned away
+constexpr absl::Duration kLinger = absl::Seconds(1);
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(20);
 
 std::string ErrorText(int error) { return std::system_category().message(error); }
@@ -112,31 +116,23 @@ class Protocol final : public httplib::Server {
     });
   }
 
-  // Answers the requests of one connection until it ends.
-  void Serve(Connection& connection, const Wakeup& wakeup, const std::atomic<bool>& closing) {
-    if (options_.identity != nullptr) {
-      const std::shared_ptr<SSL_CTX> context = options_.identity->context();
-      if (context == nullptr ||
-          !connection.AcceptTls(context.get(), absl::Now() + options_.request_timeout)) {
-        return;
-      }
-    }
-    bool last = false;
-    absl::Time idle_until = absl::Now() + options_.request_timeout;
-    while (!last && !closing && connection.AwaitRequest(wakeup, idle_until)) {
-      connection.BeginRequest(options_.max_body_bytes + kMaxHeaderBytes,
-                              absl::Now() + options_.request_timeout);
+  // Answers what the client has sent. True when it may send more, false when this was the last.
+  bool Serve(Connection& connection, bool closing) {
+    const absl::Time deadline = absl::Now() + options_.request_timeout;
+    do {
+      connection.BeginRequest(options_.max_body_bytes + kMaxHeaderBytes, deadline);
+      bool refused = false;
       bool client_closes = false;
-      const bool served = process_request(connection, /*close_connection=*/closing, client_closes,
-                                          [&last](httplib::Request& request) {
-                                            // After a refusal the body is still in the socket.
-                                            last = Refused(request);
+      const bool served = process_request(connection, closing, client_closes,
+                                          [&refused](httplib::Request& request) {
+                                            // The body of such a request stays in the socket.
+                                            refused = Refused(request);
                                             // Answers are too small to be worth compressing.
                                             request.headers.erase("Accept-Encoding");
                                           });
-      last = last || !served || client_closes || connection.broken();
-      idle_until = absl::Now() + options_.idle_timeout;
-    }
+      if (!served || refused || client_closes || closing || connection.finished()) return false;
+    } while (connection.HasBuffered());
+    return true;
   }
 
  private:
@@ -153,8 +149,11 @@ class Protocol final : public httplib::Server {
 
 }  // namespace
 
-// One thread accepts; a fixed number of threads serve one connection each. When a socket finds no
-// free thread, one idle connection is asked to give up its own.
+// One thread accepts, and watches the connections that are waiting for their clients; a fixed
+// number of threads answers those that have something to say. So a connection takes a thread only
+// while a request is being read and answered, and none is ever closed to make room for another: the
+// client could be sending on it at that very moment, and an API server does not repeat a webhook
+// call.
 class HttpServer::Impl {
  public:
   Impl(HttpServerOptions options, HttpHandler handler)
@@ -165,7 +164,12 @@ class HttpServer::Impl {
     if (!fd.ok()) return fd.status();
     listener_ = *fd;
     port_ = PortOf(listener_);
-    threads_.emplace_back([this] { AcceptAll(); });
+    wakeup_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wakeup_ < 0) {
+      close(listener_);
+      return absl::UnavailableError(absl::StrCat("cannot make an eventfd: ", ErrorText(errno)));
+    }
+    threads_.emplace_back([this] { Watch(); });
     for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
     return absl::OkStatus();
   }
@@ -174,82 +178,166 @@ class HttpServer::Impl {
 
   void Stop() {
     if (threads_.empty()) return;
-    closing_ = true;
     {
       const absl::MutexLock lock(&mutex_);
       stopping_ = true;
     }
-    stop_accepting_.Call(1);
-    idle_.Call(1U << 20U);  // more than there are threads
+    WakeWatcher();
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
     const absl::MutexLock lock(&mutex_);
-    for (const int fd : waiting_) close(fd);
-    waiting_.clear();
+    parked_.clear();
+    close(wakeup_);
     close(listener_);
   }
 
  private:
-  void AcceptAll() {
-    for (;;) {
-      pollfd entries[2] = {{listener_, POLLIN, 0}, {stop_accepting_.fd(), POLLIN, 0}};
-      poll(entries, 2, -1);
-      if (entries[1].revents != 0) return;
-      const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd >= 0) {
-        Enqueue(fd);
-      } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-        absl::SleepFor(kAcceptPause);  // the socket stays in the backlog until there is room
+  // A connection, and how long its client may take to say something.
+  struct Waiting {
+    std::unique_ptr<Connection> connection;
+    absl::Time until;
+    bool secured = false;  // the TLS handshake is over
+  };
+
+  void WakeWatcher() const {
+    const uint64_t one = 1;
+    // Fails only when the counter is full, and then the watcher is awake already.
+    if (write(wakeup_, &one, sizeof(one)) < 0) return;
+  }
+
+  void Watch() {
+    std::vector<Waiting> waiting;
+    std::vector<pollfd> entries;
+    while (Collect(waiting)) {
+      const absl::Time now = absl::Now();
+      absl::Time next = now + options_.idle_timeout;
+      // The listener is left out when there is no room; the kernel keeps its queue meanwhile.
+      entries.assign({{wakeup_, POLLIN, 0}, {now < accept_again_ ? -1 : listener_, POLLIN, 0}});
+      if (now < accept_again_) next = std::min(next, accept_again_);
+      for (const Waiting& entry : waiting) {
+        entries.push_back({entry.connection->socket(), POLLIN, 0});
+        next = std::min(next, entry.until);
       }
+      poll(entries.data(), entries.size(), PollMilliseconds(next));
+      if (entries[0].revents != 0) {
+        uint64_t count = 0;
+        if (read(wakeup_, &count, sizeof(count)) < 0) count = 0;
+      }
+      Dispatch(waiting, entries);
+      if (entries[1].revents != 0) Accept(waiting);
     }
   }
 
-  void Enqueue(int fd) {
-    bool all_busy = false;
-    {
-      const absl::MutexLock lock(&mutex_);
-      if (waiting_.size() >= kMaxWaiting) {
-        close(fd);
-        return;
+  // Takes over the connections that the workers are done with for now. False when it is time to
+  // end.
+  bool Collect(std::vector<Waiting>& waiting) {
+    const absl::MutexLock lock(&mutex_);
+    for (Waiting& entry : parked_) waiting.push_back(std::move(entry));
+    parked_.clear();
+    return !stopping_;
+  }
+
+  // Hands the connections that have something to say to the workers, and drops those whose time is
+  // up. `entries` holds what poll said of them, after the first two.
+  void Dispatch(std::vector<Waiting>& waiting, const std::vector<pollfd>& entries) {
+    const absl::Time now = absl::Now();
+    size_t kept = 0;
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      if (entries[i + 2].revents != 0) {
+        const absl::MutexLock lock(&mutex_);
+        ready_.push_back(std::move(waiting[i]));
+      } else if (now >= waiting[i].until) {
+        waiting[i].connection.reset();
+        --connections_;
+      } else {
+        if (kept != i) waiting[kept] = std::move(waiting[i]);
+        ++kept;
       }
-      waiting_.push_back(fd);
-      all_busy = waiting_.size() > free_threads_;
     }
-    if (all_busy) idle_.Call(1);
+    waiting.resize(kept);
+  }
+
+  void Accept(std::vector<Waiting>& waiting) {
+    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+      const bool no_room =
+          errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+      if (no_room) accept_again_ = absl::Now() + kAcceptPause;
+      return;
+    }
+    if (connections_ >= kMaxConnections) {
+      close(fd);
+      return;
+    }
+    ++connections_;
+    waiting.push_back({std::make_unique<Connection>(fd), absl::Now() + options_.request_timeout});
   }
 
   void Work() {
     for (;;) {
-      int fd = -1;
+      Waiting entry;
+      bool closing = false;
       {
         const absl::MutexLock lock(&mutex_);
-        ++free_threads_;
         mutex_.Await(absl::Condition(this, &Impl::HasWork));
-        --free_threads_;
-        if (stopping_) return;
-        fd = waiting_.front();
-        waiting_.pop_front();
+        if (ready_.empty()) return;
+        entry = std::move(ready_.front());
+        ready_.pop_front();
+        closing = stopping_;
       }
-      Connection connection(fd);
-      protocol_.Serve(connection, idle_, closing_);
+      if (Advance(entry, closing)) {
+        const absl::MutexLock lock(&mutex_);
+        parked_.push_back(std::move(entry));
+      } else {
+        entry.connection.reset();
+        --connections_;
+        continue;
+      }
+      WakeWatcher();
     }
   }
 
+  // Does what the client's bytes allow. True when the connection goes on.
+  bool Advance(Waiting& entry, bool closing) {
+    Connection& connection = *entry.connection;
+    if (options_.identity != nullptr && !entry.secured) {
+      const std::shared_ptr<SSL_CTX> context = options_.identity->context();
+      if (context == nullptr) return false;
+      switch (connection.AdvanceTls(context.get(), entry.until)) {
+        case Connection::Handshake::kFailed:
+          return false;
+        case Connection::Handshake::kWaits:
+          return true;
+        case Connection::Handshake::kDone:
+          entry.secured = true;
+          entry.until = absl::Now() + options_.request_timeout;
+          break;
+      }
+      if (!connection.HasBuffered()) return true;
+    }
+    if (!protocol_.Serve(connection, closing)) {
+      connection.Linger(absl::Now() + kLinger);
+      return false;
+    }
+    entry.until = absl::Now() + options_.idle_timeout;
+    return true;
+  }
+
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !waiting_.empty();
+    return stopping_ || !ready_.empty();
   }
 
   const HttpServerOptions options_;
   Protocol protocol_;
-  Wakeup stop_accepting_;
-  Wakeup idle_;
   int listener_ = -1;
+  int wakeup_ = -1;  // an eventfd: the watcher has something to collect
   int port_ = -1;
   std::vector<std::thread> threads_;
-  std::atomic<bool> closing_{false};  // what stopping_ says, for threads inside a connection
+  absl::Time accept_again_ = absl::InfinitePast();  // used by the watcher alone
+  std::atomic<size_t> connections_{0};
   absl::Mutex mutex_;
-  std::deque<int> waiting_ ABSL_GUARDED_BY(mutex_);
-  size_t free_threads_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<Waiting> ready_ ABSL_GUARDED_BY(mutex_);    // for the workers
+  std::vector<Waiting> parked_ ABSL_GUARDED_BY(mutex_);  // for the watcher
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

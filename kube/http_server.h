@@ -38,7 +38,9 @@ struct HttpServerOptions {
   int threads = 16;     // requests answered at once
   size_t max_body_bytes = 4U << 20U;
   absl::Duration request_timeout = absl::Seconds(10);  // from its first byte to the answer's last
-  absl::Duration idle_timeout = absl::Seconds(60);     // between the requests of a connection
+  // Between the requests of a connection. Longer than the 90 s after which an API server closes
+  // idle connections itself: were we first, it could be sending a request that would be lost.
+  absl::Duration idle_timeout = absl::Seconds(120);
   // Null serves plain HTTP. Until it has a certificate, connections are closed at once. Must
   // outlive the server.
   const TlsIdentity* identity = nullptr;

@@ -58,6 +58,18 @@ class RawClient {
     return send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
   int fd() const { return fd_; }
+  // A request on an open connection, and whether it was answered.
+  bool Ask() const {
+    if (!Say("GET /again HTTP/1.1\r\nHost: x\r\n\r\n")) return false;
+    std::string answer;
+    char buffer[4096];
+    while (answer.find("GET /again ") == std::string::npos) {
+      const ssize_t count = recv(fd_, buffer, sizeof(buffer), 0);
+      if (count <= 0) return false;
+      answer.append(buffer, static_cast<size_t>(count));
+    }
+    return true;
+  }
   // Everything until the server closes the connection, or "(still open)" at its end.
   std::string ReadToEnd() const {
     std::string all;
@@ -173,17 +185,16 @@ TEST(HttpServerTest, EndsRequestsThatTrickle) {
   }
 }
 
-// As many idle connections as there are threads, and a new client: one of them has to yield.
-TEST(HttpServerTest, IdleConnectionsDoNotKeepOthersWaiting) {
+// Many more connections than threads: all are served, and none is closed to make room for another.
+TEST(HttpServerTest, IdleConnectionsNeitherBlockNorEnd) {
   HttpServer server(Loopback(), Echo);
   ASSERT_TRUE(server.Start().ok());
-  std::vector<std::unique_ptr<httplib::Client>> clients;
+  std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 20; ++i) {
-    clients.push_back(std::make_unique<httplib::Client>("127.0.0.1", server.port()));
-    clients.back()->set_keep_alive(true);
-    clients.back()->set_read_timeout(20, 0);
-    ASSERT_TRUE(clients.back()->Get("/")) << i;
+    clients.push_back(std::make_unique<RawClient>(server.port()));
+    ASSERT_TRUE(clients.back()->Ask()) << i;
   }
+  for (const auto& client : clients) ASSERT_TRUE(client->Ask());
 }
 
 TEST(HttpServerTest, StopFinishesTheRequestInProgress) {
@@ -255,6 +266,25 @@ TEST(HttpServerTest, SwapsCertificatesWhileServing) {
   EXPECT_FALSE(identity.Set({first->certificate, second->key}).ok());
   EXPECT_FALSE(identity.Set({"", ""}).ok());
   EXPECT_EQ(ShownName(server.port()), "second");
+}
+
+// More clients than threads begin a handshake and fall silent, for longer than this test runs.
+TEST(HttpServerTest, UnfinishedHandshakesHoldNoThread) {
+  const auto authority = MakeAuthority("test", absl::Now(), absl::Hours(1));
+  const auto leaf = SignServingCertificate(*authority, {"leaf"}, absl::Now(), absl::Hours(1));
+  TlsIdentity identity;
+  ASSERT_TRUE(identity.Set(*leaf).ok());
+  HttpServerOptions options = Loopback();
+  options.identity = &identity;
+  options.request_timeout = absl::Seconds(100);
+  HttpServer server(options, Echo);
+  ASSERT_TRUE(server.Start().ok());
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server.port()));
+    clients.back()->Say(std::string("\x16\x03\x01\x02\x00\x01", 6));
+  }
+  EXPECT_EQ(ShownName(server.port()), "leaf");
 }
 
 TEST(HttpServerTest, SurvivesClientsThatDoNotSpeakTls) {

@@ -20,6 +20,8 @@ namespace {
 constexpr absl::Duration kLookRound = absl::Microseconds(50);
 // How long to sleep between looks where a link cannot wake us.
 constexpr int kPollingSleepMs = 1;
+// A link notices a peer that has fallen silent only when it is polled.
+constexpr int kLongestSleepMs = 1000;
 
 }  // namespace
 
@@ -124,8 +126,8 @@ absl::Status Mesh::Sleep() {
       }
       return absl::DeadlineExceededError(absl::StrCat(text, ")"));
     }
-    int timeout = net::PollTimeout(last_moved_ + patience_);
-    if (must_poll_) timeout = std::min(timeout, kPollingSleepMs);
+    const int timeout = std::min(net::PollTimeout(last_moved_ + patience_),
+                                 must_poll_ ? kPollingSleepMs : kLongestSleepMs);
     std::array<epoll_event, 16> events;
     if (::epoll_wait(epoll_.get(), events.data(), events.size(), timeout) < 0 && errno != EINTR) {
       return net::ErrnoError("epoll_wait", errno);

@@ -131,24 +131,29 @@ class Stage:
 
     def write_bandwidth(self):
         """What ib_write_bw gives on each rail between the two nodes, all rails at once: bytes/s."""
+        for _ in range(8):
+            texts = self._write_bandwidth_texts()
+            rows = [re.search(r"^\s*65536\s+\d+\s+[\d.]+\s+([\d.]+)", t, re.M) for t in texts]
+            if all(rows):
+                return [float(row[1]) * 1e9 / 8 for row in rows]
+            # perftest first measures the CPU's clock, and gives up when something else ran meanwhile.
+            if not any("Can't produce a report" in text for text in texts):
+                break
+        raise Failure(f"ib_write_bw gave no result: {texts[0].strip()[-300:]}")
+
+    def _write_bandwidth_texts(self):
         rails = range(self.cluster.rails)
-        # A rail at 32 Mbit/s needs tens of milliseconds for what one QP has in flight; perftest's
-        # own time-out (67 ms) would take that for loss.
-        options = "--size=65536 --iters=400 --gid-index=1 --qp-timeout=18 --report_gbits"
+        # A slow rail needs tens of milliseconds for what one QP has in flight; perftest's own time-out
+        # (67 ms) would take that for loss.
+        options = "--size=65536 --iters=300 --gid-index=1 --qp-timeout=18 --report_gbits"
         self.cluster.on_node(1, " ".join(
             f"ib_write_bw -d rxe{r} -p {18515 + r} {options} > /tmp/bw{r} 2>&1 &" for r in rails))
         time.sleep(2)  # perftest's server says nothing when it listens
         self.cluster.on_node(2, " ".join(
             f"ib_write_bw -d rxe{r} -p {18515 + r} {options} 10.0.9.1 > /tmp/bw{r} 2>&1 &"
             for r in rails) + " wait", seconds=120)
-        result = []
-        for rail in rails:
-            text = self.cluster.on_node(2, f"cat /tmp/bw{rail}")[1]
-            row = re.search(r"^\s*65536\s+\d+\s+[\d.]+\s+([\d.]+)", text, re.M)
-            if not row:
-                raise Failure(f"ib_write_bw on rail {rail} gave no result: {text.strip()[-300:]}")
-            result.append(float(row[1]) * 1e9 / 8)
-        return result
+        self.cluster.on_node(1, "pkill ib_write_bw", check=False)
+        return [self.cluster.on_node(2, f"cat /tmp/bw{rail}")[1] for rail in rails]
 
     def query(self, promql, at=None):
         """Asks Prometheus; returns [(labels, value)]."""
