@@ -53,7 +53,7 @@ kube::AdmissionAnswer Webhook::Decide(const kube::AdmissionRequest& request) con
     if (is_pod) mutation = MutatePod(request.object, config_);
     if (is_job) mutation = StampJob(request.object);
   }
-  if (mutation.outcome != Outcome::kIgnored) {
+  if (mutation.outcome == Outcome::kMutated) {
     spdlog::info("{} {}: {} changes", request.kind, NameOf(request), mutation.patch.size());
   }
   for (const std::string& warning : mutation.warnings) {

@@ -57,7 +57,9 @@ def main():
             continue  # generated
         if source.name.endswith("_test.cc") or "testing" in source.parts:
             continue
-        stamp = cache / key(entry, deps.get(entry["output"], []), build)
+        words = entry["command"].split()
+        made = words[words.index("-o") + 1]
+        stamp = cache / key(entry, deps.get(made, []), build)
         if not stamp.exists():
             work.append((source, stamp))
     begin = spoken = time.monotonic()

@@ -214,13 +214,14 @@ class Stage:
         return text
 
     def objects(self):
-        """The names of all objects in the cluster, as kind/namespace/name."""
+        """The names of all objects in the cluster, as kind/namespace/name; not the nodes' leases, which
+        the kubelets make when it suits them."""
         kinds = self.cluster.kubectl("api-resources", "--verbs=list", "-o", "name").stdout.split()
         kinds = ",".join(k for k in kinds if k not in KINDS_THAT_COME_AND_GO)
         lines = self.cluster.kubectl(
             "get", kinds, "-A", "--ignore-not-found", "-o",
             'jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\\n"}{end}')
-        return set(lines.stdout.split())
+        return {line for line in lines.stdout.split() if not line.startswith("Lease/kube-node-lease/")}
 
 
 def rate_text(bytes_per_second):

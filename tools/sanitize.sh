@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Unit tests: as users run the code, then under AddressSanitizer with UBSan, then the runtime under
+# Unit tests under AddressSanitizer with UBSan, and those of the runtime under
 # ThreadSanitizer (what uses gRPC cannot be: Debian's gRPC is not instrumented).
-# usage: tools/unit.sh
+# usage: tools/sanitize.sh
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 
@@ -14,6 +14,5 @@ check() {
   ctest --test-dir "build/$1/$2" --parallel "$(nproc)" --output-on-failure --progress
 }
 
-check release .
 check asan .
 check tsan runtime
