@@ -270,7 +270,10 @@ class HttpServer::Impl {
       return;
     }
     ++connections_;
-    waiting.push_back({std::make_unique<Connection>(fd), absl::Now() + options_.request_timeout});
+    Waiting entry;
+    entry.connection = std::make_unique<Connection>(fd);
+    entry.until = absl::Now() + options_.request_timeout;
+    waiting.push_back(std::move(entry));
   }
 
   void Work() {

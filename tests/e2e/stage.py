@@ -194,7 +194,8 @@ class Stage:
                     return condition["type"]
             return None
 
-        return wait_for(f"job {job} is over", over, seconds, interval=1)
+        # Every look costs CPU that the emulated nodes need: not too often.
+        return wait_for(f"job {job} is over", over, seconds, interval=4)
 
     def _watch(self, job):
         """Keeps an eye on a job; returns one line on how far it is."""

@@ -97,7 +97,7 @@ class Cluster:
         self.rails = rails
         self.kvm = has_kvm()
         # Low enough that the rails, not the emulated CPUs, are the limit with traffic both ways.
-        self.rate = "400mbit" if self.kvm else "24mbit"
+        self.rate = "400mbit" if self.kvm else "20mbit"
         self.kubeconfig = self.folder / "pki" / "admin.kubeconfig"
         self.server = f"https://{API}"
         self.pki = None  # made by up()
