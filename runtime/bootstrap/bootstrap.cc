@@ -265,6 +265,7 @@ absl::StatusOr<std::vector<std::string>> Bootstrap::HostExchange(absl::StatusOr<
   for (Member& member : members_) awaited.push_back(&member);
   while (!awaited.empty()) {
     std::vector<pollfd> entries;
+    entries.reserve(awaited.size());
     for (const Member* member : awaited) entries.push_back({member->fd.get(), POLLIN, 0});
     ::poll(entries.data(), entries.size(), net::PollTimeout(deadline));
     std::vector<Member*> still;

@@ -181,8 +181,9 @@ absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
       break;
     }
     if (!sink({wire.transfer, wire.offset},
-              absl::MakeConstSpan(in_.data() + in_begin_ + kHeaderSize, size)))
+              absl::MakeConstSpan(in_.data() + in_begin_ + kHeaderSize, size))) {
       break;
+    }
     in_begin_ += kHeaderSize + size;
     stats_.receive_bytes.fetch_add(size, std::memory_order_relaxed);
     moved = true;
