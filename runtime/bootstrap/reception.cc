@@ -60,6 +60,8 @@ absl::Status Reception::Gather(absl::Time deadline) {
       next_word = now + 3 * kQuiet;
     }
     PollOnce(std::min(deadline, next_word));
+    // A rank may have come and gone again within that look.
+    if (Complete()) PollOnce(absl::Now());
   }
   visitors_.clear();
   std::sort(members_.begin(), members_.end(),
