@@ -4,12 +4,12 @@
 #include <curl/curl.h>
 
 #include <atomic>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 
 namespace railhead::kube {
 namespace {
@@ -167,12 +167,12 @@ absl::Status StatusFromAnswer(absl::string_view what, int http_status, absl::str
 struct RestClient::State {
   ClientOptions options;
   std::atomic<bool> cancelled{false};
-  absl::Mutex mutex;
-  std::vector<CURL*> idle ABSL_GUARDED_BY(mutex);
+  std::mutex mutex;  // guards idle
+  std::vector<CURL*> idle;
 
   CURL* Take() {
     {
-      const absl::MutexLock lock(&mutex);
+      const std::lock_guard<std::mutex> lock(mutex);
       if (!idle.empty()) {
         CURL* handle = idle.back();
         idle.pop_back();
@@ -186,7 +186,7 @@ struct RestClient::State {
     // Forgets the options (and with them the token), keeps the connection.
     curl_easy_reset(handle);
     {
-      const absl::MutexLock lock(&mutex);
+      const std::lock_guard<std::mutex> lock(mutex);
       if (idle.size() < kMaxIdleConnections) {
         idle.push_back(handle);
         return;
@@ -278,7 +278,7 @@ RestClient::RestClient(ClientOptions options) : state_(std::make_unique<State>()
 }
 
 RestClient::~RestClient() {
-  const absl::MutexLock lock(&state_->mutex);
+  const std::lock_guard<std::mutex> lock(state_->mutex);
   for (CURL* handle : state_->idle) curl_easy_cleanup(handle);
 }
 

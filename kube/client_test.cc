@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,7 +22,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "kube/certificates.h"
 #include "kube/tls_identity.h"
@@ -69,7 +69,7 @@ class ScriptedServer {
 
   std::string url() const { return absl::StrCat("https://localhost:", port_); }
   std::vector<std::string> requests() {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     return requests_;
   }
 
@@ -112,7 +112,7 @@ class ScriptedServer {
       }
     }
     {
-      const absl::MutexLock lock(&mutex_);
+      const std::lock_guard<std::mutex> lock(mutex_);
       requests_.push_back(request);
     }
     const std::string answer = script_(request);
@@ -136,7 +136,7 @@ class ScriptedServer {
   int listener_ = -1;
   int port_ = 0;
   std::atomic<bool> stopping_{false};
-  absl::Mutex mutex_;
+  std::mutex mutex_;  // guards requests_
   std::vector<std::string> requests_;
   std::thread thread_;
 };
@@ -152,8 +152,7 @@ class ClientTest : public ::testing::Test {
         SignServingCertificate(authority_, {"localhost"}, absl::Now(), absl::Hours(1));
     ASSERT_TRUE(leaf.ok());
     leaf_ = *leaf;
-    ca_file_ = testing::TempDir() + "railhead-client-" +
-               testing::UnitTest::GetInstance()->current_test_info()->name() + ".crt";
+    ca_file_ = absl::StrCat(testing::TempDir(), "railhead-client-", getpid(), ".crt");
     std::ofstream(ca_file_) << authority_.certificate;
   }
   void TearDown() override { std::filesystem::remove(ca_file_); }
@@ -208,8 +207,8 @@ TEST_F(ClientTest, GetsAndPatches) {
   const auto got = Get(client, kSecret);
   ASSERT_TRUE(got.ok()) << got.status();
   EXPECT_EQ(*got, Json::parse(R"({"a": 1})"));
-  ASSERT_TRUE(Patch(client, kSecret, PatchType::kMerge, {{"b", 2}}).ok());
-  ASSERT_TRUE(Patch(client, kSecret, PatchType::kJson, Json::array()).ok());
+  EXPECT_EQ(Patch(client, kSecret, PatchType::kMerge, {{"b", 2}}).status(), absl::OkStatus());
+  EXPECT_EQ(Patch(client, kSecret, PatchType::kJson, Json::array()).status(), absl::OkStatus());
 
   const std::vector<std::string> requests = server.requests();
   ASSERT_THAT(requests, SizeIs(3));

@@ -17,19 +17,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "kube/http_connection.h"
 
@@ -179,13 +179,14 @@ class HttpServer::Impl {
   void Stop() {
     if (threads_.empty()) return;
     {
-      const absl::MutexLock lock(&mutex_);
+      const std::lock_guard<std::mutex> lock(mutex_);
       stopping_ = true;
     }
+    work_.notify_all();
     WakeWatcher();
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     parked_.clear();
     close(wakeup_);
     close(listener_);
@@ -231,7 +232,7 @@ class HttpServer::Impl {
   // Takes over the connections that the workers are done with for now. False when it is time to
   // end.
   bool Collect(std::vector<Waiting>& waiting) {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     for (Waiting& entry : parked_) waiting.push_back(std::move(entry));
     parked_.clear();
     return !stopping_;
@@ -244,8 +245,9 @@ class HttpServer::Impl {
     size_t kept = 0;
     for (size_t i = 0; i < waiting.size(); ++i) {
       if (entries[i + 2].revents != 0) {
-        const absl::MutexLock lock(&mutex_);
+        const std::lock_guard<std::mutex> lock(mutex_);
         ready_.push_back(std::move(waiting[i]));
+        work_.notify_one();
       } else if (now >= waiting[i].until) {
         waiting[i].connection.reset();
         --connections_;
@@ -281,15 +283,15 @@ class HttpServer::Impl {
       Waiting entry;
       bool closing = false;
       {
-        const absl::MutexLock lock(&mutex_);
-        mutex_.Await(absl::Condition(this, &Impl::HasWork));
+        std::unique_lock<std::mutex> lock(mutex_);
+        work_.wait(lock, [this] { return stopping_ || !ready_.empty(); });
         if (ready_.empty()) return;
         entry = std::move(ready_.front());
         ready_.pop_front();
         closing = stopping_;
       }
       if (Advance(entry, closing)) {
-        const absl::MutexLock lock(&mutex_);
+        const std::lock_guard<std::mutex> lock(mutex_);
         parked_.push_back(std::move(entry));
       } else {
         entry.connection.reset();
@@ -326,10 +328,6 @@ class HttpServer::Impl {
     return true;
   }
 
-  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !ready_.empty();
-  }
-
   const HttpServerOptions options_;
   Protocol protocol_;
   int listener_ = -1;
@@ -338,10 +336,11 @@ class HttpServer::Impl {
   std::vector<std::thread> threads_;
   absl::Time accept_again_ = absl::InfinitePast();  // used by the watcher alone
   std::atomic<size_t> connections_{0};
-  absl::Mutex mutex_;
-  std::deque<Waiting> ready_ ABSL_GUARDED_BY(mutex_);    // for the workers
-  std::vector<Waiting> parked_ ABSL_GUARDED_BY(mutex_);  // for the watcher
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::mutex mutex_;              // guards all below
+  std::condition_variable work_;  // there is something in ready_, or it is time to stop
+  std::deque<Waiting> ready_;     // for the workers
+  std::vector<Waiting> parked_;   // for the watcher
+  bool stopping_ = false;
 };
 
 HttpServer::HttpServer(HttpServerOptions options, HttpHandler handler)

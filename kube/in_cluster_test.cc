@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -18,8 +19,7 @@ using ::testing::Not;
 class InClusterTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = testing::TempDir() + "railhead-in-cluster-" +
-            testing::UnitTest::GetInstance()->current_test_info()->name();
+    root_ = testing::TempDir() + "railhead-in-cluster-" + std::to_string(getpid());
     folder_ = root_ + "/var/run/secrets/kubernetes.io/serviceaccount/";
     std::filesystem::create_directories(folder_);
     Write("token", "first-token\n");

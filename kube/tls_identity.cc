@@ -43,13 +43,13 @@ absl::Status TlsIdentity::Set(const KeyedCertificate& identity) {
       SSL_CTX_check_private_key(context.get()) != 1) {
     return Refuse("the serving key is not PEM or does not belong to the certificate");
   }
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   context_ = std::move(context);
   return absl::OkStatus();
 }
 
 std::shared_ptr<ssl_ctx_st> TlsIdentity::context() const {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return context_;
 }
 

@@ -3,10 +3,9 @@
 #define RAILHEAD_KUBE_TLS_IDENTITY_H_
 
 #include <memory>
+#include <mutex>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "kube/certificates.h"
 
 struct ssl_ctx_st;  // OpenSSL's SSL_CTX
@@ -24,8 +23,8 @@ class TlsIdentity {
   std::shared_ptr<ssl_ctx_st> context() const;
 
  private:
-  mutable absl::Mutex mutex_;
-  std::shared_ptr<ssl_ctx_st> context_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;  // guards context_
+  std::shared_ptr<ssl_ctx_st> context_;
 };
 
 }  // namespace railhead::kube

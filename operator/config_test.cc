@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -79,7 +80,8 @@ TEST(ParseInjectionConfigTest, NamesFileAndField) {
 }
 
 TEST(LoadInjectionConfigTest, NamesTheFile) {
-  const std::string path = testing::TempDir() + "railhead-operator-config.yaml";
+  const std::string path =
+      testing::TempDir() + "railhead-operator-config-" + std::to_string(getpid());
   EXPECT_EQ(LoadInjectionConfig(path).status().message(), "cannot open " + path);
   std::ofstream(path) << "environment: {A: b}";
   ASSERT_TRUE(LoadInjectionConfig(path).ok());

@@ -3,13 +3,12 @@
 
 #include <spdlog/spdlog.h>
 
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "kube/certificate_keeper.h"
 #include "kube/http_server.h"
@@ -61,7 +60,7 @@ class Operator::Impl {
   int health_port() const { return http_.port(); }
 
   void Drain() {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     draining_ = true;
     ready_ = false;
     why_not_ = "stopping";
@@ -69,7 +68,11 @@ class Operator::Impl {
 
   void Stop() {
     if (!keeper_thread_.joinable()) return;
-    stop_.Notify();
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+    }
+    stop_.notify_all();
     keeper_thread_.join();
     https_.Stop();
     http_.Stop();
@@ -93,7 +96,7 @@ class Operator::Impl {
     if (request.path == "/healthz") return {200, "text/plain; charset=utf-8", "ok\n"};
     if (request.path == "/metrics") return {200, "text/plain; version=0.0.4", metrics_.Text()};
     if (request.path == "/readyz") {
-      const absl::MutexLock lock(&mutex_);
+      const std::lock_guard<std::mutex> lock(mutex_);
       return {ready_ ? 200 : 503, "text/plain; charset=utf-8",
               ready_ ? "ok\n" : absl::StrCat("not ready: ", why_not_, "\n")};
     }
@@ -101,7 +104,7 @@ class Operator::Impl {
   }
 
   void SetReadiness(bool ready, absl::string_view why_not) {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (draining_) return;
     if (ready && !ready_) spdlog::info("ready: the API server trusts this webhook");
     if (!ready && ready_) spdlog::warn("not ready any more: {}", std::string(why_not));
@@ -111,8 +114,7 @@ class Operator::Impl {
 
   void KeepTrust() {
     std::string last_error;
-    bool trusted = false;
-    do {
+    for (;;) {
       const absl::StatusOr<std::vector<std::string>> log = keeper_.Reconcile();
       const std::string error(log.status().message());
       if (log.ok()) {
@@ -121,14 +123,19 @@ class Operator::Impl {
         spdlog::error("certificates: {}", error);
       }
       last_error = error;
-      trusted = keeper_.Trusted();
+      const bool trusted = keeper_.Trusted();
       metrics_.CountCertificateCheck(log.ok());
       metrics_.SetTrusted(trusted);
       metrics_.SetCertificateExpiry(keeper_.authority_expiry(), keeper_.serving_expiry());
       SetReadiness(trusted,
                    error.empty() ? "the API server is just being told our authority" : error);
-    } while (!stop_.WaitForNotificationWithTimeout(
-        trusted && last_error.empty() ? options_.check_interval : options_.retry_interval));
+      const absl::Duration pause =
+          trusted && last_error.empty() ? options_.check_interval : options_.retry_interval;
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (stop_.wait_for(lock, absl::ToChronoNanoseconds(pause), [this] { return stopping_; })) {
+        return;
+      }
+    }
   }
 
   const ServeOptions options_;
@@ -139,12 +146,12 @@ class Operator::Impl {
   kube::HttpServer https_;
   kube::HttpServer http_;
 
-  absl::Mutex mutex_;
-  bool ready_ ABSL_GUARDED_BY(mutex_) = false;
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-  std::string why_not_ ABSL_GUARDED_BY(mutex_) = "starting";
-
-  absl::Notification stop_;
+  std::mutex mutex_;  // guards all below but the thread
+  bool ready_ = false;
+  bool draining_ = false;
+  std::string why_not_ = "starting";
+  bool stopping_ = false;
+  std::condition_variable stop_;
   std::thread keeper_thread_;
 };
 

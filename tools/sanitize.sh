@@ -1,18 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Unit tests under AddressSanitizer with UBSan, and those of the runtime under
-# ThreadSanitizer (what uses gRPC cannot be: Debian's gRPC is not instrumented).
+# Unit tests under AddressSanitizer with UBSan, and, but for the device plugin's, under
+# ThreadSanitizer (Debian's gRPC is not instrumented, nor is absl::Mutex: locks here are std::mutex).
 # usage: tools/sanitize.sh
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 
-# check PRESET PART : builds and tests one folder ("." for everything) with one preset.
+# check PRESET FOLDER... : builds the folders and runs their tests with one preset.
 check() {
-  echo "== unit tests: $1 ($2)"
-  cmake --preset "$1" > /dev/null
-  if [ "$2" = . ]; then cmake --build --preset "$1"; else ninja -C "build/$1" "$2/all"; fi
-  ctest --test-dir "build/$1/$2" --parallel "$(nproc)" --output-on-failure --progress
+  local preset=$1 folder
+  shift
+  cmake --preset "$preset" > /dev/null
+  ninja -C "build/$preset" "${@/%//all}"
+  for folder in "$@"; do
+    echo "== unit tests: $preset, $folder"
+    ctest --test-dir "build/$preset/$folder" --parallel "$(nproc)" --output-on-failure --progress
+  done
 }
 
-check asan .
-check tsan runtime
+check asan fabric kube device-plugin operator runtime
+check tsan fabric kube operator runtime

@@ -4,11 +4,11 @@
 
 #include <functional>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "kube/client.h"
 #include "kube/json.h"
 
@@ -19,22 +19,22 @@ namespace railhead::kube::testing {
 class FakeApi final : public Api {
  public:
   void Put(const ObjectRef& ref, Json object) {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     object["metadata"]["resourceVersion"] = std::to_string(++version_);
     objects_[ref.Path()] = std::move(object);
   }
   void Remove(const ObjectRef& ref) {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     objects_.erase(ref.Path());
   }
   Json At(const ObjectRef& ref) const {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     return objects_.at(ref.Path());
   }
 
   absl::StatusOr<Json> Call(const ApiRequest& request) override {
     if (request.method == "PATCH" && before_patch) std::exchange(before_patch, nullptr)();
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     calls_.push_back(request.method + " " + request.path);
     if (!outage_.ok()) return outage_;
     const auto it = objects_.find(request.path);
@@ -57,12 +57,12 @@ class FakeApi final : public Api {
 
   // The calls since the last time this was asked, as "VERB path".
   std::vector<std::string> TakeCalls() {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     return std::exchange(calls_, {});
   }
   // What every call answers until told otherwise; OK is no outage.
   void SetOutage(absl::Status outage) {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     outage_ = std::move(outage);
   }
 
@@ -71,11 +71,11 @@ class FakeApi final : public Api {
   std::function<void()> before_patch;
 
  private:
-  mutable absl::Mutex mutex_;
-  std::map<std::string, Json> objects_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
-  absl::Status outage_ ABSL_GUARDED_BY(mutex_);
-  int version_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable std::mutex mutex_;  // guards all below
+  std::map<std::string, Json> objects_;
+  std::vector<std::string> calls_;
+  absl::Status outage_;
+  int version_ = 0;
 };
 
 }  // namespace railhead::kube::testing

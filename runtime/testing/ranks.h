@@ -24,16 +24,18 @@ inline int FreePort() {
 }
 
 // Runs body(rank) for every rank, each in a thread of its own, and returns what they returned.
+// (In optionals: the elements of a vector<bool> share their bytes, which threads must not.)
 template <class Body>
 auto RunRanks(int world_size, Body body) {
   using Result = decltype(body(0));
-  std::vector<Result> results(static_cast<size_t>(world_size));
+  std::vector<std::optional<Result>> slots(static_cast<size_t>(world_size));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world_size; ++rank) {
-    threads.emplace_back(
-        [rank, &body, &results] { results[static_cast<size_t>(rank)] = body(rank); });
+    threads.emplace_back([rank, &body, &slots] { slots[static_cast<size_t>(rank)] = body(rank); });
   }
   for (std::thread& thread : threads) thread.join();
+  std::vector<Result> results;
+  for (std::optional<Result>& slot : slots) results.push_back(*std::move(slot));
   return results;
 }
 
