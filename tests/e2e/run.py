@@ -133,7 +133,7 @@ def _time(text):
 
 def restarts_do_not_disturb(stage):
     """Device plugin deleted, then the kubelet restarted, under a running job."""
-    stage.submit(with_sizes(stage.example("steady"), "2M", "2M", "-n", "60"))
+    stage.submit(with_sizes(stage.example("steady"), "2M", "2M", "-n", "25"))
 
     def running():
         pods = stage.pods("steady")

@@ -13,9 +13,10 @@
 namespace railhead::transport::verbs {
 namespace {
 
-// On the wire and not acknowledged, per link. More would only wait in switches, and be lost there
-// where queues are short: this is what a 400 Gbit/s link sends in 5 us, more than a round trip, and
-// what a rail of 4 MB/s sends in 65 ms, well below the retransmission timeout.
+// Payload on the wire and not acknowledged, per link: four full frames. More would only wait in
+// switches, and be lost there where queues are short: this is what a 400 Gbit/s link sends in 5 us,
+// more than a round trip, and what a rail of 4 MB/s sends in 65 ms, well below the retransmission
+// timeout.
 constexpr uint64_t kMaxBytesInFlight = uint64_t{256} * 1024;
 
 // Frames from this size on ask for a completion each: its cost is nothing beside the copy, and the
@@ -120,7 +121,7 @@ absl::StatusOr<bool> VerbsLink::TrySend(const FrameHeader& header,
   const uint64_t unacknowledged = send_credits_.sent() - acknowledged_;
   const auto bytes = static_cast<uint32_t>(sizeof(SlotHeader) + payload.size());
   if (!greeted() || !send_credits_.available() || unacknowledged >= parts_.send_ring.slots() ||
-      !HasSendRoom() || (bytes_in_flight_ > 0 && bytes_in_flight_ + bytes > kMaxBytesInFlight)) {
+      !HasSendRoom() || bytes_in_flight_ + payload.size() > kMaxBytesInFlight) {
     return false;
   }
 
@@ -154,8 +155,8 @@ absl::StatusOr<bool> VerbsLink::TrySend(const FrameHeader& header,
       bytes >= kAlwaysSignalBytes || !SignalOutstanding() || unsignaled_frames_ + 1 >= kSignalEvery;
   unsignaled_frames_ = signaled ? 0 : unsignaled_frames_ + 1;
   if (absl::Status status = Post(request, signaled); !status.ok()) return Final(status);
-  in_flight_[number % in_flight_.size()] = {posted_, bytes};
-  bytes_in_flight_ += bytes;
+  in_flight_[number % in_flight_.size()] = {posted_, payload.size()};
+  bytes_in_flight_ += payload.size();
   stats_.transmit_bytes.fetch_add(payload.size(), std::memory_order_relaxed);
   return true;
 }

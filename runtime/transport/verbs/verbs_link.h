@@ -133,7 +133,7 @@ class VerbsLink final : public Link {
   // Frames sent. Entry k of in_flight_ belongs to the frame in slot k of the send ring.
   struct InFlight {
     uint64_t request = 0;
-    uint32_t bytes = 0;
+    uint64_t bytes = 0;  // of payload
   };
   SendCredits send_credits_;
   std::vector<InFlight> in_flight_;
