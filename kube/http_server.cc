@@ -290,13 +290,14 @@ class HttpServer::Impl {
         ready_.pop_front();
         closing = stopping_;
       }
-      if (Advance(entry, closing)) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        parked_.push_back(std::move(entry));
-      } else {
+      if (!Advance(entry, closing)) {
         entry.connection.reset();
         --connections_;
         continue;
+      }
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        parked_.push_back(std::move(entry));
       }
       WakeWatcher();
     }

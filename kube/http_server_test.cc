@@ -268,19 +268,23 @@ TEST(HttpServerTest, SwapsCertificatesWhileServing) {
   EXPECT_EQ(ShownName(server.port()), "second");
 }
 
-KeyedCertificate Leaf() {
-  const auto authority = MakeAuthority("test", absl::Now(), absl::Hours(1));
-  return SignServingCertificate(*authority, {"leaf"}, absl::Now(), absl::Hours(1)).value();
-}
+// What a server needs that shows a certificate for "leaf". Must outlive the server.
+struct TlsLeaf {
+  explicit TlsLeaf(absl::Duration request_timeout) {
+    const auto authority = MakeAuthority("test", absl::Now(), absl::Hours(1));
+    const auto leaf = SignServingCertificate(*authority, {"leaf"}, absl::Now(), absl::Hours(1));
+    EXPECT_TRUE(identity.Set(*leaf).ok());
+    options.identity = &identity;
+    options.request_timeout = request_timeout;
+  }
+  TlsIdentity identity;
+  HttpServerOptions options = Loopback();
+};
 
 // More clients than threads begin a handshake and fall silent, for longer than this test runs.
 TEST(HttpServerTest, UnfinishedHandshakesHoldNoThread) {
-  TlsIdentity identity;
-  ASSERT_TRUE(identity.Set(Leaf()).ok());
-  HttpServerOptions options = Loopback();
-  options.identity = &identity;
-  options.request_timeout = absl::Seconds(100);
-  HttpServer server(options, Echo);
+  const TlsLeaf leaf(absl::Seconds(100));
+  HttpServer server(leaf.options, Echo);
   ASSERT_TRUE(server.Start().ok());
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 10; ++i) {
@@ -291,12 +295,8 @@ TEST(HttpServerTest, UnfinishedHandshakesHoldNoThread) {
 }
 
 TEST(HttpServerTest, SurvivesClientsThatDoNotSpeakTls) {
-  TlsIdentity identity;
-  ASSERT_TRUE(identity.Set(Leaf()).ok());
-  HttpServerOptions options = Loopback();
-  options.identity = &identity;
-  options.request_timeout = absl::Milliseconds(200);
-  HttpServer server(options, Echo);
+  const TlsLeaf leaf(absl::Milliseconds(200));
+  HttpServer server(leaf.options, Echo);
   ASSERT_TRUE(server.Start().ok());
   FirstLine(server.port(), "GET / HTTP/1.1\r\n\r\n");
   FirstLine(server.port(), std::string(10'000, '\x16'));

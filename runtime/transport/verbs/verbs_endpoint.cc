@@ -24,8 +24,8 @@ namespace railhead::transport {
 namespace verbs {
 namespace {
 
-// 64 KiB amortize the cost of a work request down to nothing; 16 of them are four times
-// what may be on the wire, so a sink may pause without stopping the sender.
+// 64 KiB amortize the cost of a work request down to nothing; 16 of them are four times what may be
+// on the wire, so a sink may pause without stopping the sender.
 constexpr uint32_t kSlotPayload = 64 * 1024;
 // Where memory cannot be pinned, fewer slots are slower but far better than no RDMA.
 constexpr std::array<uint32_t, 3> kSlotCounts = {16, 8, 4};

@@ -121,7 +121,8 @@ absl::StatusOr<bool> VerbsLink::TrySend(const FrameHeader& header,
   const uint64_t unacknowledged = send_credits_.sent() - acknowledged_;
   const auto bytes = static_cast<uint32_t>(sizeof(SlotHeader) + payload.size());
   if (!greeted() || !send_credits_.available() || unacknowledged >= parts_.send_ring.slots() ||
-      !HasSendRoom() || bytes_in_flight_ + payload.size() > kMaxBytesInFlight) {
+      !HasSendRoom() ||
+      (bytes_in_flight_ > 0 && bytes_in_flight_ + payload.size() > kMaxBytesInFlight)) {
     return false;
   }
 
