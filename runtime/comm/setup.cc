@@ -97,6 +97,11 @@ class Setup {
     rails::RailName name;
     RdmaRail* device = nullptr;  // null: TCP
   };
+  // How long a rank tries to connect, and then to prove what it connected.
+  struct Patience {
+    absl::Duration connect;
+    absl::Duration prove;
+  };
   using Endpoints = std::vector<std::vector<std::unique_ptr<Endpoint>>>;  // [neighbour][rail]
   using Links = std::vector<std::vector<std::unique_ptr<Link>>>;
 
@@ -105,17 +110,23 @@ class Setup {
   std::vector<Chosen> Choose(const Decision& decision, const net::IpAddress& tcp) const;
   absl::Status OpenEndpoints(const std::vector<Chosen>& rails, const net::IpAddress& tcp,
                              Endpoints& endpoints);
-  absl::StatusOr<std::vector<RankReport>> ExchangeReports(const absl::Status& problem);
+  absl::StatusOr<std::vector<RankReport>> ExchangeReports(const absl::Status& problem,
+                                                          absl::Time deadline);
   absl::StatusOr<std::vector<Offer>> ExchangeOffers(const absl::Status& problem,
                                                     const Endpoints& endpoints);
+  Patience PatienceWith(const std::vector<Chosen>& rails) const;
   absl::Status Connect(const std::vector<Chosen>& rails, const std::vector<Offer>& offers,
-                       Endpoints& endpoints, Links& links);
+                       const Patience& patience, Endpoints& endpoints, Links& links);
   absl::Status Prove(const std::vector<Chosen>& rails, absl::Time deadline, const Links& links);
   // A rail failed: an RDMA rail is marked in the report, and all will decide again; without TCP
   // there is nothing left to decide.
   absl::Status Blame(const Chosen& rail, absl::string_view what, const absl::Status& status);
 
-  absl::Time Deadline() const { return absl::Now() + options_.settings.timeout; }
+  // When to give an exchange up: the timeout after the others had to come. Who is done early with a
+  // stage comes as much too early as another may still take for it.
+  absl::Time Deadline(absl::Duration others_may_take = absl::ZeroDuration()) const {
+    return absl::Now() + options_.settings.timeout + others_may_take;
+  }
 
   bootstrap::Bootstrap& bootstrap_;
   const SetupOptions& options_;
@@ -134,7 +145,7 @@ absl::StatusOr<Fabric> Setup::Run() {
   if (!problem.ok()) {
     problem = absl::Status(problem.code(), absl::StrCat(self_, ": ", problem.message()));
   }
-  absl::StatusOr<std::vector<RankReport>> reports = ExchangeReports(problem);
+  absl::StatusOr<std::vector<RankReport>> reports = ExchangeReports(problem, Deadline());
   // Every round but the last takes at least one rail out of the choice, so this ends.
   while (true) {
     if (!reports.ok()) return reports.status();
@@ -154,8 +165,10 @@ absl::StatusOr<Fabric> Setup::Run() {
     }
 
     Links links;
-    const absl::Status connected = Connect(rails, *offers, endpoints, links);
-    absl::StatusOr<std::vector<RankReport>> after = ExchangeReports(connected);
+    const Patience patience = PatienceWith(rails);
+    const absl::Status connected = Connect(rails, *offers, patience, endpoints, links);
+    absl::StatusOr<std::vector<RankReport>> after =
+        ExchangeReports(connected, Deadline(patience.connect + patience.prove));
     if (!after.ok()) return after.status();
     if (*after != *reports) {
       reports = std::move(after);
@@ -265,11 +278,12 @@ absl::Status Setup::OpenEndpoints(const std::vector<Chosen>& rails, const net::I
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<RankReport>> Setup::ExchangeReports(const absl::Status& problem) {
+absl::StatusOr<std::vector<RankReport>> Setup::ExchangeReports(const absl::Status& problem,
+                                                               absl::Time deadline) {
   absl::StatusOr<std::string> mine = comm::Encode(report_);
   if (!problem.ok()) mine = problem;
   const absl::StatusOr<std::vector<std::string>> all =
-      bootstrap_.Exchange(std::move(mine), Deadline());
+      bootstrap_.Exchange(std::move(mine), deadline);
   if (!all.ok()) return all.status();
   std::vector<RankReport> reports;
   for (const std::string& bytes : *all) {
@@ -303,12 +317,16 @@ absl::StatusOr<std::vector<Offer>> Setup::ExchangeOffers(const absl::Status& pro
   return offers;
 }
 
-absl::Status Setup::Connect(const std::vector<Chosen>& rails, const std::vector<Offer>& offers,
-                            Endpoints& endpoints, Links& links) {
+Setup::Patience Setup::PatienceWith(const std::vector<Chosen>& rails) const {
+  const absl::Duration timeout = options_.settings.timeout;
   const bool rdma = rails.front().device != nullptr;
-  const absl::Duration patience =
-      rdma ? std::min(options_.settings.timeout, kLongestRdmaConnect) : options_.settings.timeout;
-  const absl::Time deadline = absl::Now() + patience;
+  const absl::Duration connect = rdma ? std::min(timeout, kLongestRdmaConnect) : timeout;
+  return {connect, std::min(connect, kProof)};
+}
+
+absl::Status Setup::Connect(const std::vector<Chosen>& rails, const std::vector<Offer>& offers,
+                            const Patience& patience, Endpoints& endpoints, Links& links) {
+  const absl::Time deadline = absl::Now() + patience.connect;
   std::vector<std::vector<absl::Status>> results(neighbours_.size());
   links.resize(neighbours_.size());
   for (size_t i = 0; i < neighbours_.size(); ++i) {
@@ -349,7 +367,7 @@ absl::Status Setup::Connect(const std::vector<Chosen>& rails, const std::vector<
     }
   }
   // A neighbour may come here later by as long as it waited for another rail.
-  result.Update(Prove(rails, deadline + std::min(patience, kProof), links));
+  result.Update(Prove(rails, deadline + patience.prove, links));
   return result;
 }
 

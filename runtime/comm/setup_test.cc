@@ -195,6 +195,8 @@ struct Mishap {
   const char* name;
   Luck luck;
   const char* text;
+  // So that the test's name is readable.
+  friend void PrintTo(const Mishap& mishap, std::ostream* out) { *out << mishap.name; }
 };
 
 class MishapTest : public SetUpTest, public ::testing::WithParamInterface<Mishap> {};
