@@ -35,10 +35,11 @@ class Network:
                 self._ip(f"tuntap add {tap} mode tap")
                 self._ip(f"link set {tap} mtu {MTU} master br-{bridge} up")
                 if bridge != MANAGEMENT:
-                    # A queue of half a second: RoCE has no congestion control of its own, and a
-                    # lossless rail is what is being imitated.
+                    # RoCE has no congestion control of its own, and a lossless rail is what is being
+                    # imitated: the queue holds what one QP of rdma_rxe sends before it waits for an
+                    # acknowledgement (128 packets of 4 KiB), twice.
                     run(self.inside(["tc", "qdisc", "add", "dev", tap, "root", "tbf", "rate", rate,
-                                     "burst", "32kb", "latency", "500ms"]))
+                                     "burst", "32kb", "limit", str(2 * 128 * MTU)]))
 
     @staticmethod
     def tap(node, bridge):
