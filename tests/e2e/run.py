@@ -204,6 +204,10 @@ def upgrade_keeps_the_webhook(stage):
     stage.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE,
                        "--set", "operator.environment.NCCL_DEBUG=TRACE", "--wait", "--timeout", "180s")
     stage.wait_for_hcas(120)
+    # helm waits for the new pods only; an old operator answers for some seconds more, as it should.
+    wait_for("the old pods are gone", lambda: all(
+        "deletionTimestamp" not in pod["metadata"]
+        for pod in stage.cluster.get("pods", "--namespace", NAMESPACE)["items"]), 60)
     stage.submit(with_sizes(stage.example("upgraded"), "8", "8"))
     expect(stage.wait_for_job("upgraded") == "Complete", "the job did not complete")
     env = {e["name"]: e.get("value") for e in stage.pods("upgraded")[0]["spec"]["containers"][0]["env"]}
