@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "device-plugin/device_list.h"
+#include "fabric/affinity.h"
 #include "fabric/inventory.h"
 #include "fabric/pod_rails.h"
 
@@ -43,7 +44,7 @@ absl::Status CheckIds(const DeviceSnapshot& snapshot, const std::vector<std::str
   return absl::OkStatus();
 }
 
-fabric::PodRail RailOf(const fabric::Hca& hca) {
+fabric::PodRail RailOf(const fabric::NodeInventory& inventory, const fabric::Hca& hca) {
   fabric::PodRail rail;
   rail.rail = hca.rail;
   rail.device = hca.name;
@@ -56,6 +57,7 @@ fabric::PodRail RailOf(const fabric::Hca& hca) {
   rail.numa_node = hca.numa_node;
   rail.netdev = hca.netdev;
   rail.char_devices = hca.char_devices;
+  rail.nearest_gpus = fabric::NearestGpus(inventory, hca);
   return rail;
 }
 
@@ -70,7 +72,7 @@ absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const 
   std::vector<std::string> names;
   for (const Device& device : snapshot.devices) {  // kubelet's order is random; ours is by rail
     if (!wanted.contains(device.id)) continue;
-    const fabric::PodRail rail = RailOf(device.hca);
+    const fabric::PodRail rail = RailOf(snapshot.inventory, device.hca);
     names.push_back(absl::StrCat(rail.device, ":", rail.port));
     allocation.char_devices.insert(allocation.char_devices.end(), rail.char_devices.begin(),
                                    rail.char_devices.end());

@@ -52,6 +52,23 @@ class AllocationTest : public ::testing::Test {
   DeviceBoard board_;
 };
 
+TEST_F(AllocationTest, NamesTheGpusNearestToEachHca) {
+  // GPU i shares a switch with HCA i; another one is equally far from those of its NUMA node.
+  for (int i = 0; i < 8; ++i) {
+    const std::string bridge = absl::StrCat("pci0000:", 10 + i);
+    inventory_.hcas[i].path = {bridge, {"0000:00:01.0", absl::StrCat("nic", i)}};
+    inventory_.gpus.push_back({"10de",
+                               absl::StrCat("gpu", i),
+                               i / 4,
+                               {bridge, {"0000:00:01.0", absl::StrCat("gpu", i)}}});
+  }
+  inventory_.gpus.push_back({"10de", "gpu8", 1, {"pci0000:f0", {"0000:f0:00.0"}}});
+  const absl::StatusOr<Allocation> got = Plan({ids_[3], ids_[5]});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_THAT(got->rails.rails[0].nearest_gpus, ElementsAre("gpu3"));
+  EXPECT_THAT(got->rails.rails[1].nearest_gpus, ElementsAre("gpu5", "gpu8"));
+}
+
 TEST_F(AllocationTest, GivesWhatWasAskedForInRailOrder) {
   const absl::StatusOr<Allocation> got = Plan({ids_[5], ids_[1]});
   ASSERT_TRUE(got.ok()) << got.status();

@@ -39,7 +39,7 @@ bool DeviceBoard::Publish(fabric::NodeInventory inventory) {
   auto next = std::make_shared<DeviceSnapshot>();
   next->generation = current_->generation + 1;
   for (const fabric::Hca& hca : inventory.hcas) {
-    next->devices.push_back(Device{DeviceId(hca.name, hca.pci_address), hca});
+    if (hca.offered) next->devices.push_back(Device{DeviceId(hca.name, hca.pci_address), hca});
   }
   next->inventory = std::move(inventory);
   current_ = std::move(next);

@@ -3,20 +3,25 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_join.h"
+#include "fabric/affinity.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
 namespace {
 
+constexpr char kGpuRow[] = "{:<13} {:<7} {:<5} {:<6} {}\n";
 constexpr char kRow[] = "{:<5} {:<12} {:<13} {:<5} {:<12} {:<6} {:<11} {:<8} {}\n";
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
-}  // namespace
+std::string OrDash(int number) { return number < 0 ? "-" : std::to_string(number); }
 
-std::string ToTable(const fabric::NodeInventory& inventory) {
+std::string HcaTable(const fabric::NodeInventory& inventory) {
   if (inventory.hcas.empty()) return "No RDMA device in /sys/class/infiniband.\n";
   std::string table =
       fmt::format(kRow, "RAIL", "DEVICE", "PCI", "NUMA", "NETDEV", "PORT", "LINK", "GBIT/S", "USE");
@@ -24,13 +29,36 @@ std::string ToTable(const fabric::NodeInventory& inventory) {
   for (const fabric::Hca& hca : inventory.hcas) {
     const fabric::HcaPort* found = fabric::DataPort(hca);
     const fabric::HcaPort port = found == nullptr ? fabric::HcaPort{} : *found;
-    table += fmt::format(kRow, hca.rail, hca.name, OrDash(hca.pci_address),
-                         hca.numa_node < 0 ? "-" : std::to_string(hca.numa_node),
-                         OrDash(hca.netdev), found == nullptr ? "-" : std::to_string(port.port),
+    table += fmt::format(kRow, OrDash(hca.rail), hca.name, OrDash(hca.pci_address),
+                         OrDash(hca.numa_node), OrDash(hca.netdev),
+                         found == nullptr ? "-" : std::to_string(port.port),
                          OrDash(port.link_layer), port.rate_gbps, hca.usable ? "yes" : "no");
     if (!hca.usable) reasons += fmt::format("{}: {}\n", hca.name, hca.reason);
   }
   return reasons.empty() ? table : table + "\nNot usable:\n" + reasons;
+}
+
+std::string GpuTable(const fabric::NodeInventory& inventory) {
+  if (inventory.gpus.empty()) return "";
+  std::string table = "\n" + fmt::format(kGpuRow, "GPU", "VENDOR", "NUMA", "LEVEL", "NEAREST");
+  for (const fabric::Gpu& gpu : inventory.gpus) {
+    std::vector<std::string> names;
+    std::string level;
+    for (const size_t i : fabric::NearestHcas(inventory, gpu)) {
+      const fabric::Hca& hca = inventory.hcas[i];
+      level = std::string(fabric::ToString(fabric::LevelBetween(gpu, hca)));
+      names.push_back(hca.name);
+    }
+    table += fmt::format(kGpuRow, gpu.pci_address, gpu.vendor, OrDash(gpu.numa_node), OrDash(level),
+                         OrDash(absl::StrJoin(names, ", ")));
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string ToTable(const fabric::NodeInventory& inventory) {
+  return HcaTable(inventory) + GpuTable(inventory);
 }
 
 }  // namespace railhead::device_plugin

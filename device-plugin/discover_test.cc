@@ -31,6 +31,24 @@ TEST(Discover, TableTellsDevicesAndReasons) {
             "\nNot usable:\nrxe1: it has no port\n");
 }
 
+TEST(Discover, TellsWhichHcasAreNearest) {
+  fabric::NodeInventory inventory;
+  for (const char* name : {"mlx5_0", "mlx5_1"}) {
+    fabric::Hca hca;
+    hca.name = name;
+    hca.usable = true;
+    hca.path = {"pci0000:00", {"0000:00:01.0", name}};
+    inventory.hcas.push_back(hca);
+  }
+  inventory.gpus = {{"10de", "0000:01:00.0", 0, {"pci0000:00", {"0000:00:01.0", "0000:01:00.0"}}},
+                    {"1002", "0000:41:00.0", -1, {}}};
+  fabric::AssignRails(inventory.hcas);
+  EXPECT_THAT(ToTable(inventory),
+              ::testing::HasSubstr("\nGPU           VENDOR  NUMA  LEVEL  NEAREST\n"
+                                   "0000:01:00.0  10de    0     PIX    mlx5_0, mlx5_1\n"
+                                   "0000:41:00.0  1002    -     SYS    mlx5_0, mlx5_1\n"));
+}
+
 TEST(Discover, EmptyNode) {
   EXPECT_THAT(ToTable(fabric::NodeInventory{}), ::testing::HasSubstr("No RDMA device"));
 }

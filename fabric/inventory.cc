@@ -46,6 +46,7 @@ bool NaturalLess(const std::string& a, const std::string& b) {
 }
 
 bool RailLess(const Hca& a, const Hca& b) {
+  if (a.offered != b.offered) return a.offered;
   const std::optional<PciAddress> x = ParsePciAddress(a.pci_address);
   const std::optional<PciAddress> y = ParsePciAddress(b.pci_address);
   if (x.has_value() != y.has_value()) return x.has_value();
@@ -64,7 +65,8 @@ const HcaPort* DataPort(const Hca& hca) {
 
 void AssignRails(std::vector<Hca>& hcas) {
   std::sort(hcas.begin(), hcas.end(), RailLess);
-  for (size_t i = 0; i < hcas.size(); ++i) hcas[i].rail = static_cast<int>(i);
+  for (size_t i = 0; i < hcas.size(); ++i)
+    hcas[i].rail = hcas[i].offered ? static_cast<int>(i) : -1;
 }
 
 NodeInventory KeepVanished(const NodeInventory& previous, NodeInventory current) {

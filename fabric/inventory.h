@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one node offers: its RDMA devices (HCAs), their ports, and which rail each of them is.
+// What one node offers: its RDMA devices (HCAs), their ports, which rail each of them is, and its
+// GPUs.
 //
 // Plain values without behaviour of their own: a NodeInventory is read once (sysfs_reader.h), never
 // changed afterwards, and compared with == to learn whether anything on the node has changed.
@@ -9,6 +10,8 @@
 
 #include <string>
 #include <vector>
+
+#include "fabric/pci_path.h"
 
 namespace railhead::fabric {
 
@@ -25,9 +28,14 @@ struct Hca {
   std::string name;         // the RDMA device's name: "mlx5_0", "rxe0"
   std::string pci_address;  // "0000:18:00.0"; "" when no PCI function could be found
   int numa_node = -1;       // -1 when the machine does not say
+  PciPath path;             // empty when it is not known
+  std::string vendor;       // PCI vendor id, four hex digits: "15b3"; "" when unknown
+  std::string device;       // PCI device id, the same: "1021"
+  std::string driver;       // of the PCI function: "mlx5_core"; "" when unknown
   std::string netdev;       // the network interface of the data port, "" when it has none
   std::vector<HcaPort> ports;
   int rail = -1;                          // position on the node; see AssignRails
+  bool offered = true;                    // false: a side of another device, no NIC of its own
   std::vector<std::string> char_devices;  // as seen on the host: "/dev/infiniband/uverbs0"
   bool usable = false;
   std::string reason;  // why it is not usable, and what to do; "" when usable
@@ -39,8 +47,18 @@ struct Hca {
 // Points into `hca`.
 const HcaPort* DataPort(const Hca& hca);
 
+struct Gpu {
+  std::string vendor;  // PCI vendor id, four hex digits: "10de"
+  std::string pci_address;
+  int numa_node = -1;  // -1 when the machine does not say
+  PciPath path;        // empty when it is not known
+
+  bool operator==(const Gpu&) const = default;
+};
+
 struct NodeInventory {
-  std::vector<Hca> hcas;  // in rail order
+  std::vector<Hca> hcas;  // in rail order; those that are no rail last
+  std::vector<Gpu> gpus;  // by PCI address
   bool rdma_cm = false;   // /dev/infiniband/rdma_cm exists
 
   bool operator==(const NodeInventory&) const = default;
@@ -50,7 +68,8 @@ struct NodeInventory {
 // count as numbers), and numbers them 0, 1, ... as rails.
 //
 // An unusable HCA keeps its number: a rail is a position that repeats on every node, and a NIC
-// whose port is down must not shift its neighbours onto other nodes' rails.
+// whose port is down must not shift its neighbours onto other nodes' rails. What is not offered is
+// no rail (-1).
 void AssignRails(std::vector<Hca>& hcas);
 
 // The inventory to publish when `previous` was published before and `current` was just read. An HCA

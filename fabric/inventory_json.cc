@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/inventory_json.h"
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "fabric/affinity.h"
 #include "fabric/inventory.h"
 
 namespace railhead::fabric {
@@ -29,10 +31,24 @@ std::string ToJson(const NodeInventory& inventory) {
                     {"usable", hca.usable},
                     {"reason", hca.reason}});
   }
-  const Json document = {{"hcas", hcas},
-                         {"gpus", Json::array()},
-                         {"affinity", Json::array()},
-                         {"nearest", Json::array()}};
+  Json gpus = Json::array();
+  Json affinity = Json::array();
+  Json nearest = Json::array();
+  for (const Gpu& gpu : inventory.gpus) {
+    gpus.push_back(
+        {{"vendor", gpu.vendor}, {"pciAddress", gpu.pci_address}, {"numaNode", gpu.numa_node}});
+    for (const Hca& hca : inventory.hcas) {
+      if (!hca.offered) continue;
+      affinity.push_back({{"gpu", gpu.pci_address},
+                          {"hca", hca.name},
+                          {"level", std::string(ToString(LevelBetween(gpu, hca)))}});
+    }
+    Json names = Json::array();
+    for (const size_t i : NearestHcas(inventory, gpu)) names.push_back(inventory.hcas[i].name);
+    nearest.push_back({{"gpu", gpu.pci_address}, {"hcas", names}});
+  }
+  const Json document = {
+      {"hcas", hcas}, {"gpus", gpus}, {"affinity", affinity}, {"nearest", nearest}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

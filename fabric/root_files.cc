@@ -27,7 +27,7 @@
 namespace railhead::fabric {
 namespace {
 
-constexpr size_t kMaxEntries = 4096;
+constexpr size_t kMaxEntries = 16384;   // a node with many virtual functions has thousands
 constexpr size_t kMaxAttribute = 4096;  // sysfs never writes more than a page
 
 class FileDescriptor {

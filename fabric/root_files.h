@@ -32,7 +32,7 @@ class RootFiles {
   static absl::StatusOr<RootFiles> Open(const std::string& root);
 
   // The names in a directory, sorted. NotFound when it does not exist; ResourceExhausted when it
-  // holds more than 4096 entries.
+  // holds more than 16384 entries.
   absl::StatusOr<std::vector<std::string>> List(absl::string_view path) const;
 
   // The one line of text that a sysfs attribute holds, without surrounding white space. Refuses

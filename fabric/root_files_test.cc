@@ -92,7 +92,7 @@ TEST_F(RootFilesTest, ListsSortedAndBounded) {
   tree_.Write("/l/a", "");
   EXPECT_THAT(Open().List("/l").value(), ElementsAre("a", "b"));
   EXPECT_TRUE(absl::IsNotFound(Open().List("/none").status()));
-  for (int i = 0; i < 4097; ++i) tree_.MakeFolder(absl::StrCat("/many/", i));
+  for (int i = 0; i < 16385; ++i) tree_.MakeFolder(absl::StrCat("/many/", i));
   EXPECT_TRUE(absl::IsResourceExhausted(Open().List("/many").status()));
 }
 

@@ -20,8 +20,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "fabric/inventory.h"
-#include "fabric/pci_address.h"
 #include "fabric/root_files.h"
+#include "fabric/sysfs_pci.h"
 
 namespace railhead::fabric {
 namespace {
@@ -41,37 +41,6 @@ absl::StatusOr<std::vector<std::string>> ListIfPresent(const RootFiles& files,
 // The attribute's text, or "" where it is missing or cannot be read.
 std::string AttributeOrEmpty(const RootFiles& files, absl::string_view path) {
   return files.ReadAttribute(path).value_or("");
-}
-
-// The longest leading part of a sysfs path that ends in a PCI function, or "".
-std::string PciFolderOf(absl::string_view path) {
-  std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
-  while (!parts.empty() && !ParsePciAddress(parts.back()).has_value()) parts.pop_back();
-  return absl::StrJoin(parts, "/");
-}
-
-std::string BaseName(absl::string_view path) {
-  return std::string(path.substr(path.rfind('/') + 1));
-}
-
-// Where the PCI function behind a `device` link lies in sysfs, or "". The function may be a parent
-// of what the link names: a virtio device or an auxiliary device hangs below its PCI function.
-std::string PciFolderBehind(const RootFiles& files, const std::string& device_link) {
-  const absl::StatusOr<std::string> target = files.Resolve(device_link);
-  if (target.ok()) return PciFolderOf(*target);
-  // A tree may have been captured without the target; the link's text still names it.
-  return PciFolderOf(files.ReadLink(device_link).value_or(""));
-}
-
-int ReadNumaNode(const RootFiles& files, const std::string& pci_folder) {
-  for (const std::string& folder :
-       {pci_folder, absl::StrCat("/sys/bus/pci/devices/", BaseName(pci_folder))}) {
-    int node = -1;
-    if (absl::SimpleAtoi(AttributeOrEmpty(files, folder + "/numa_node"), &node) && node >= 0) {
-      return node;
-    }
-  }
-  return -1;
 }
 
 // "400 Gb/sec (4X NDR)" -> 400. Zero for anything that is not a plausible rate.
@@ -176,6 +145,21 @@ bool IsSaneName(absl::string_view name) {
   });
 }
 
+// Some adapters show more than one RDMA device for a function: beside the NIC itself, planes that
+// only its driver uses. Their ports may well be ACTIVE. Why such a device is no NIC, or "".
+std::string SideOfAnother(const RootFiles& files, absl::string_view name) {
+  int number = 0;
+  absl::string_view digits = name;
+  if (absl::ConsumePrefix(&digits, "smi") && absl::SimpleAtoi(digits, &number)) {
+    return "it is the management side of an adapter with several planes; its data side is another "
+           "device";
+  }
+  if (absl::ConsumeSuffix(&name, "_dma") && files.IsDirectory(absl::StrCat(kHcaClass, "/", name))) {
+    return absl::StrCat("it is the Data Direct side of ", name, ", which is the one to use");
+  }
+  return "";
+}
+
 Hca ReadHca(const RootFiles& files, const std::string& name,
             const std::multimap<std::string, std::string>& uverbs) {
   const std::string folder = absl::StrCat(kHcaClass, "/", name);
@@ -186,21 +170,29 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
 
   // Software devices (rxe) have no device link of their own, but name the interface they run on.
   const std::string parent = AttributeOrEmpty(files, folder + "/parent");
-  std::string pci_folder = PciFolderBehind(files, folder + "/device");
+  std::optional<PciFunction> function = FunctionBehind(files, folder + "/device");
   if (IsSaneName(parent)) {
     hca.netdev = parent;
-    if (pci_folder.empty()) {
-      pci_folder = PciFolderBehind(files, absl::StrCat("/sys/class/net/", parent, "/device"));
+    if (!function.has_value()) {
+      function = FunctionBehind(files, absl::StrCat("/sys/class/net/", parent, "/device"));
     }
   } else {
     hca.netdev = ReadNetdev(files, folder, data_port == nullptr ? 1 : data_port->port);
   }
-  if (!pci_folder.empty()) {
-    hca.pci_address = BaseName(pci_folder);
-    hca.numa_node = ReadNumaNode(files, pci_folder);
+  if (function.has_value()) {
+    hca.pci_address = std::move(function->address);
+    hca.numa_node = function->numa_node;
+    hca.path = std::move(function->path);
+    hca.vendor = std::move(function->vendor);
+    hca.device = std::move(function->device);
+    hca.driver = std::move(function->driver);
   }
 
   std::vector<std::string> reasons;
+  if (std::string side = SideOfAnother(files, name); !side.empty()) {
+    hca.offered = false;
+    reasons.push_back(std::move(side));
+  }
   if (!IsSaneName(name)) {
     reasons.push_back("its name holds characters other than letters, digits, '_', '-' and '.'");
   }
@@ -224,7 +216,8 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
 
 }  // namespace
 
-absl::StatusOr<NodeInventory> ReadInventory(const std::string& root) {
+absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
+                                            const std::vector<std::string>& gpu_vendors) {
   absl::StatusOr<RootFiles> files = RootFiles::Open(root);
   if (!files.ok()) return files.status();
   if (!files->IsDirectory("/sys")) {
@@ -239,6 +232,7 @@ absl::StatusOr<NodeInventory> ReadInventory(const std::string& root) {
   NodeInventory inventory;
   for (const std::string& name : *names) inventory.hcas.push_back(ReadHca(*files, name, *uverbs));
   AssignRails(inventory.hcas);
+  inventory.gpus = ReadGpus(*files, gpu_vendors);
   const NodeKind cm = files->Stat(absl::StrCat(kDevFolder, "/rdma_cm")).kind;
   inventory.rdma_cm = cm == NodeKind::kCharDevice || cm == NodeKind::kFile;
   return inventory;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "fabric/inventory.h"
 #include "fabric/inventory_json.h"
+#include "fabric/testing/machines.h"
 #include "fabric/testing/sysfs_tree.h"
 
 namespace railhead::fabric {
@@ -64,6 +65,7 @@ TEST_F(SysfsReaderTest, ReadsAPairOfRxeDevices) {
   Hca expected;
   expected.name = "rxe0";
   expected.pci_address = "0000:00:03.0";
+  expected.path = {"pci0000:00", {"0000:00:03.0"}};
   expected.numa_node = -1;
   expected.netdev = "eth1";
   expected.ports = {HcaPort{1, "ACTIVE", "Ethernet", 2.5}};
@@ -83,6 +85,7 @@ TEST_F(SysfsReaderTest, ReadsAPciDevice) {
   Hca expected;
   expected.name = "mlx5_0";
   expected.pci_address = "0000:18:00.0";
+  expected.path = {"pci0000:00", {"0000:18:00.0"}};
   expected.numa_node = 0;
   expected.netdev = "ibp24s0";
   expected.ports = {HcaPort{1, "ACTIVE", "InfiniBand", 400}};
@@ -90,6 +93,34 @@ TEST_F(SysfsReaderTest, ReadsAPciDevice) {
   expected.char_devices = {"/dev/infiniband/uverbs0"};
   expected.usable = true;
   EXPECT_THAT(inventory.hcas, ElementsAre(expected));
+}
+
+TEST_F(SysfsReaderTest, ReadsWhatSelectorsLookAt) {
+  testing::Build(testing::Machines()[1], tree_);
+  const NodeInventory inventory = Read();
+  ASSERT_FALSE(inventory.hcas.empty());
+  EXPECT_EQ(inventory.hcas[0].vendor, "15b3");
+  EXPECT_EQ(inventory.hcas[0].device, "1021");
+  EXPECT_EQ(inventory.hcas[0].driver, "mlx5_core");
+}
+
+// Both of these have ACTIVE ports on a ConnectX-8.
+TEST_F(SysfsReaderTest, ASideOfAnotherDeviceIsNoRail) {
+  int uverbs = 0;
+  for (const char* name : {"mlx5_0", "mlx5_0_dma", "smi1", "mlx5_1", "my_dma", "smile"}) {
+    testing::FakeHca hca = Mlx(0);
+    hca.name = name;
+    hca.uverbs = uverbs++;
+    tree_.AddHca(hca);
+  }
+  const NodeInventory inventory = Read();
+  std::vector<std::string> rails;
+  for (const Hca& hca : inventory.hcas) {
+    if (hca.offered) rails.push_back(absl::StrCat(hca.rail, " ", hca.name));
+    EXPECT_EQ(hca.usable, hca.offered) << hca.name << ": " << hca.reason;
+    EXPECT_EQ(hca.rail >= 0, hca.offered);
+  }
+  EXPECT_THAT(rails, ElementsAre("0 mlx5_0", "1 mlx5_1", "2 my_dma", "3 smile"));
 }
 
 TEST_F(SysfsReaderTest, FindsPciAndNumaWhereTheLinksTargetWasNotCaptured) {

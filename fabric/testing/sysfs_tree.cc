@@ -58,14 +58,14 @@ void SysfsTree::AddCommon(const FakeHca& hca, const std::string& folder) const {
 }
 
 void SysfsTree::AddHca(const FakeHca& hca) const {
-  const std::string function = absl::StrCat("/sys/devices/pci0000:00/", hca.pci);
+  const std::string function = absl::StrCat("/sys/devices/", hca.above, "/", hca.pci);
   const std::string folder = absl::StrCat(function, "/infiniband/", hca.name);
   AddCommon(hca, folder);
   Write(function + "/numa_node", hca.numa_node + "\n");
   if (!hca.netdev.empty()) MakeFolder(absl::StrCat(function, "/net/", hca.netdev));
   Link(folder + "/device", absl::StrCat("../../../", hca.pci));
   Link(absl::StrCat("/sys/class/infiniband/", hca.name),
-       absl::StrCat("../../devices/pci0000:00/", hca.pci, "/infiniband/", hca.name));
+       "../.." + folder.substr(std::string("/sys").size()));
 }
 
 void SysfsTree::AddRxe(const FakeHca& hca) const {

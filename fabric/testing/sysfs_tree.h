@@ -13,9 +13,10 @@ struct FakeHca {
   std::string state = "4: ACTIVE";
   std::string rate = "400 Gb/sec (4X NDR)";
   std::string link_layer = "InfiniBand";
-  int uverbs = 0;           // N of uverbsN
-  bool device_node = true;  // dev/infiniband/uverbsN exists
-  std::string pci = "";     // PCI function; "" for none
+  int uverbs = 0;                    // N of uverbsN
+  bool device_node = true;           // dev/infiniband/uverbsN exists
+  std::string pci = "";              // PCI function; "" for none
+  std::string above = "pci0000:00";  // what is above it, below /sys/devices
   std::string numa_node = "0";
   std::string netdev = "";  // of the function
 };
