@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # How every part of Railhead is compiled: one place for the language, the warnings, the hardening,
-# and three verbs (railhead_library, railhead_program, railhead_test).
+# and four verbs (railhead_library, railhead_program, railhead_test, railhead_fuzz_test).
 include(GNUInstallDirs)
 
 set(CMAKE_CXX_STANDARD 20)
@@ -15,6 +15,11 @@ if(CCACHE)
 endif()
 
 set(RAILHEAD_SANITIZE "" CACHE STRING "Sanitizers to build with: 'address,undefined' or 'thread'")
+option(RAILHEAD_FUZZ "Make the fuzz tests fuzzers (libFuzzer with sanitizers; needs clang)" OFF)
+if(RAILHEAD_FUZZ AND (RAILHEAD_SANITIZE OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang"))
+  message(FATAL_ERROR "RAILHEAD_FUZZ brings its own sanitizers and needs clang: configure a folder of "
+    "its own with -DCMAKE_CXX_COMPILER=clang++ -DRAILHEAD_FUZZ=ON, and without RAILHEAD_SANITIZE")
+endif()
 
 add_library(railhead_options INTERFACE)
 target_compile_options(railhead_options INTERFACE
@@ -28,6 +33,10 @@ if(RAILHEAD_SANITIZE)
     -fno-omit-frame-pointer -fno-sanitize-recover=all
     -Wno-restrict)  # GCC 12 sees overlaps in std::string's assignments that are none
   target_link_options(railhead_options INTERFACE -fsanitize=${RAILHEAD_SANITIZE})
+elseif(RAILHEAD_FUZZ)
+  target_compile_options(railhead_options INTERFACE
+    -fsanitize=fuzzer-no-link,address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(railhead_options INTERFACE -fsanitize=address,undefined)
 else()
   target_compile_definitions(railhead_options INTERFACE
     $<$<NOT:$<CONFIG:Debug>>:_FORTIFY_SOURCE=2>)
@@ -61,4 +70,23 @@ function(railhead_test name)
   add_executable(${name} ${arg_SRCS})
   target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+endfunction()
+
+# railhead_fuzz_test(NAME SRCS a_fuzz.cc ... CORPUS folder [DEPS target ...]): a program that defines
+# LLVMFuzzerTestOneInput, and one ctest case that runs it over each file of the corpus. With
+# RAILHEAD_FUZZ the program is a fuzzer: NAME CORPUS goes on looking for texts that break it.
+function(railhead_fuzz_test name)
+  cmake_parse_arguments(arg "" "CORPUS" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} ${arg_SRCS})
+  target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS})
+  if(RAILHEAD_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    set(arguments -runs=0)
+  else()
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cc)
+    set(arguments)
+  endif()
+  add_test(NAME ${name}
+    COMMAND ${name} ${arguments} ${CMAKE_CURRENT_SOURCE_DIR}/${arg_CORPUS})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120)
 endfunction()
