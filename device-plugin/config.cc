@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
@@ -55,7 +56,7 @@ std::string Quoted(absl::string_view text) { return absl::StrCat("\"", Shown(tex
 
 // "a, b and c".
 std::string Listed(const Names& names, absl::string_view last_separator) {
-  const std::string last(names.back());
+  std::string last(names.back());
   if (names.size() == 1) return last;
   return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), last_separator, last);
 }
@@ -285,8 +286,7 @@ class Reader {
       const std::string& text = node.Scalar();
       // No leading zeros: to some readers of YAML they make a number octal.
       const bool decimal = text == "0" || (!text.empty() && text[0] >= '1' && text[0] <= '9');
-      if (decimal && HoldsOnly(text, "") && absl::SimpleAtoi(text, &number) && number >= low &&
-          number <= high) {
+      if (decimal && absl::SimpleAtoi(text, &number) && number >= low && number <= high) {
         return number;
       }
     }
@@ -307,7 +307,7 @@ class Reader {
   }
 
   std::string PciAddress(const YAML::Node& node, const std::string& path, bool wildcards) {
-    const std::string address = absl::AsciiStrToLower(Text(node, path));
+    std::string address = absl::AsciiStrToLower(Text(node, path));
     const bool is_pattern = wildcards && address.find_first_of("*?") != std::string::npos &&
                             address.find_first_not_of("0123456789abcdef:.*?") == std::string::npos;
     if (!is_pattern && !fabric::ParsePciAddress(address)) {
@@ -559,6 +559,10 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(absl::string_view yaml, absl::strin
     AgentConfig config = reader.Read(YAML::Load(text));
     if (!reader.status().ok()) return reader.status();
     return config;
+  } catch (const YAML::DeepRecursion& error) {  // whose own text speaks of a bad file
+    return absl::InvalidArgumentError(absl::StrCat(
+        source, ":", error.mark.line + 1,
+        ": the document nests hundreds of levels deep; look for brackets that are not closed"));
   } catch (const YAML::Exception& error) {  // yaml-cpp reports every defect by throwing
     return absl::InvalidArgumentError(absl::StrCat(
         source, ":", error.mark.line + 1, ": the document is not YAML: ", Shown(error.msg),

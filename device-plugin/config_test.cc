@@ -378,10 +378,12 @@ TEST(ParseAgentConfig, DeepNestingEnds) {
     while (text.size() < 200000) text += open;
     EXPECT_THAT(MessageFor(text), StartsWith("agent.yaml:1: ")) << open;
   }
+  EXPECT_EQ(MessageFor("gpuVendors:\n- " + std::string(1000, '[')),
+            "agent.yaml:2: the document nests hundreds of levels deep; look for brackets that are "
+            "not closed");
 }
 
-// Any damage to a good text gives either a message with its place or a value that can be read
-// again.
+// Any damage to a good text is accepted or refused with its place.
 TEST(ParseAgentConfig, RandomDamage) {
   const std::string good = R"(resources:
 - name: rdma/hca

@@ -43,7 +43,7 @@ bool WildcardMatches(absl::string_view pattern, absl::string_view text) {
 // "0", "0 or 1", "0, 1 or 2".
 template <typename T>
 std::string OneOf(const std::vector<T>& entries) {
-  const std::string last = absl::StrCat(entries.back());
+  std::string last = absl::StrCat(entries.back());
   if (entries.size() == 1) return last;
   return absl::StrCat(absl::StrJoin(entries.begin(), entries.end() - 1, ", "), " or ", last);
 }
