@@ -19,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "fabric/hca_netdev.h"
 #include "fabric/inventory.h"
 #include "fabric/root_files.h"
 #include "fabric/sysfs_pci.h"
@@ -74,29 +75,6 @@ std::vector<HcaPort> ReadPorts(const RootFiles& files, const std::string& folder
   return ports;
 }
 
-// Which of the network interfaces of a PCI function belongs to the port. Functions with two ports
-// have two interfaces, told apart by dev_port (counted from 0).
-std::string NetdevOfFunction(const RootFiles& files, const std::string& folder, int port) {
-  const std::vector<std::string> names = files.List(folder).value_or(std::vector<std::string>());
-  for (const std::string& name : names) {
-    int dev_port = -1;
-    if (absl::SimpleAtoi(AttributeOrEmpty(files, absl::StrCat(folder, "/", name, "/dev_port")),
-                         &dev_port) &&
-        dev_port == port - 1) {
-      return name;
-    }
-  }
-  return names.empty() ? "" : names.front();
-}
-
-std::string ReadNetdev(const RootFiles& files, const std::string& hca_folder, int port) {
-  // RoCE devices name the interface of each GID.
-  std::string gid =
-      AttributeOrEmpty(files, absl::StrCat(hca_folder, "/ports/", port, "/gid_attrs/ndevs/0"));
-  if (!gid.empty()) return gid;
-  return NetdevOfFunction(files, hca_folder + "/device/net", port);
-}
-
 // Names of RDMA devices to their uverbs devices ("rxe0" -> {"uverbs0"}).
 absl::StatusOr<std::multimap<std::string, std::string>> ReadUverbs(const RootFiles& files) {
   absl::StatusOr<std::vector<std::string>> names = ListIfPresent(files, kVerbsClass);
@@ -139,12 +117,6 @@ std::string CheckPorts(const std::vector<HcaPort>& ports) {
                       "); check the cable, the switch port and the interface's state");
 }
 
-bool IsSaneName(absl::string_view name) {
-  return !name.empty() && name.size() < 64 && std::all_of(name.begin(), name.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
-  });
-}
-
 // Some adapters show more than one RDMA device for a function: beside the NIC itself, planes that
 // only its driver uses. Their ports may well be ACTIVE. Why such a device is no NIC, or "".
 std::string SideOfAnother(const RootFiles& files, absl::string_view name) {
@@ -169,16 +141,12 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
   const HcaPort* data_port = DataPort(hca);
 
   // Software devices (rxe) have no device link of their own, but name the interface they run on.
-  const std::string parent = AttributeOrEmpty(files, folder + "/parent");
+  const std::string parent = ParentNetdev(files, name);
   std::optional<PciFunction> function = FunctionBehind(files, folder + "/device");
-  if (IsSaneName(parent)) {
-    hca.netdev = parent;
-    if (!function.has_value()) {
-      function = FunctionBehind(files, absl::StrCat("/sys/class/net/", parent, "/device"));
-    }
-  } else {
-    hca.netdev = ReadNetdev(files, folder, data_port == nullptr ? 1 : data_port->port);
+  if (!parent.empty() && !function.has_value()) {
+    function = FunctionBehind(files, absl::StrCat("/sys/class/net/", parent, "/device"));
   }
+  hca.netdev = NetdevOfPort(files, name, data_port == nullptr ? 1 : data_port->port);
   if (function.has_value()) {
     hca.pci_address = std::move(function->address);
     hca.numa_node = function->numa_node;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/hca_netdev.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "fabric/root_files.h"
+
+namespace railhead::fabric {
+namespace {
+
+std::string Folder(const std::string& hca) { return absl::StrCat("/sys/class/infiniband/", hca); }
+
+// Which of the network interfaces of a PCI function belongs to the port. Functions with two ports
+// have two interfaces, told apart by dev_port (counted from 0).
+std::string NetdevOfFunction(const RootFiles& files, const std::string& folder, int port) {
+  const std::vector<std::string> names = files.List(folder).value_or(std::vector<std::string>());
+  for (const std::string& name : names) {
+    const std::string text =
+        files.ReadAttribute(absl::StrCat(folder, "/", name, "/dev_port")).value_or("");
+    int dev_port = -1;
+    if (absl::SimpleAtoi(text, &dev_port) && dev_port == port - 1) return name;
+  }
+  return names.empty() ? "" : names.front();
+}
+
+}  // namespace
+
+bool IsSaneName(absl::string_view name) {
+  return !name.empty() && name.size() < 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
+  });
+}
+
+std::string ParentNetdev(const RootFiles& files, const std::string& hca) {
+  std::string parent = files.ReadAttribute(Folder(hca) + "/parent").value_or("");
+  return IsSaneName(parent) ? parent : "";
+}
+
+std::string NetdevOfPort(const RootFiles& files, const std::string& hca, int port) {
+  std::string parent = ParentNetdev(files, hca);
+  if (!parent.empty()) return parent;
+  // RoCE devices name the interface of each GID.
+  std::string gid =
+      files.ReadAttribute(absl::StrCat(Folder(hca), "/ports/", port, "/gid_attrs/ndevs/0"))
+          .value_or("");
+  if (!gid.empty()) return gid;
+  return NetdevOfFunction(files, Folder(hca) + "/device/net", port);
+}
+
+}  // namespace railhead::fabric

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The network interface of an RDMA device, from sysfs.
+#ifndef RAILHEAD_FABRIC_HCA_NETDEV_H_
+#define RAILHEAD_FABRIC_HCA_NETDEV_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "fabric/root_files.h"
+
+namespace railhead::fabric {
+
+// Whether a device or an interface may have this name: letters, digits, '_', '-' and '.', at most
+// 63 of them. Names come from a tree that may be hostile, and become parts of paths.
+bool IsSaneName(absl::string_view name);
+
+// The interface that a software device (rxe) says it runs on; "" for any other device.
+std::string ParentNetdev(const RootFiles& files, const std::string& hca);
+
+// The interface of one port; "" when it has none. Ports count from 1.
+std::string NetdevOfPort(const RootFiles& files, const std::string& hca, int port);
+
+}  // namespace railhead::fabric
+
+#endif  // RAILHEAD_FABRIC_HCA_NETDEV_H_

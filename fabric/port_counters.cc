@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/port_counters.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "fabric/hca_netdev.h"
+#include "fabric/root_files.h"
+
+namespace railhead::fabric {
+namespace {
+
+using Counter = std::optional<uint64_t> PortCounters::*;
+
+struct Source {
+  Counter counter;
+  const char* file;             // below ports/<port>
+  uint64_t unit = 1;            // what one count stands for
+  const char* added = nullptr;  // another file, whose count belongs to the same
+};
+
+// Rows of one counter stand together; the first whose file is there is the one that counts.
+constexpr Source kSources[] = {
+    {&PortCounters::transmit_bytes, "counters/port_xmit_data", 4},
+    {&PortCounters::transmit_bytes, "hw_counters/tx_bytes"},             // bnxt_re, efa
+    {&PortCounters::transmit_bytes, "hw_counters/tx_rdma_ucast_bytes"},  // ionic
+    {&PortCounters::transmit_bytes, "hw_counters/ip4OutOctets", 1,       // irdma
+     "hw_counters/ip6OutOctets"},
+
+    {&PortCounters::receive_bytes, "counters/port_rcv_data", 4},
+    {&PortCounters::receive_bytes, "hw_counters/rx_bytes"},             // bnxt_re, efa
+    {&PortCounters::receive_bytes, "hw_counters/rx_rdma_ucast_bytes"},  // ionic
+    {&PortCounters::receive_bytes, "hw_counters/ip4InOctets", 1,        // irdma
+     "hw_counters/ip6InOctets"},
+
+    {&PortCounters::ecn_marked, "hw_counters/np_ecn_marked_roce_packets"},  // mlx5, new bnxt_re
+    {&PortCounters::ecn_marked, "hw_counters/rx_ecn_marked_pkts"},          // bnxt_re
+    {&PortCounters::ecn_marked, "hw_counters/RxECNMrkd"},                   // irdma
+    {&PortCounters::ecn_marked, "hw_counters/rx_rdma_ecn_pkts"},            // ionic
+
+    {&PortCounters::cnp_sent, "hw_counters/np_cnp_sent"},       // mlx5
+    {&PortCounters::cnp_sent, "hw_counters/tx_cnp_pkts"},       // bnxt_re
+    {&PortCounters::cnp_sent, "hw_counters/np_cnp_pkts"},       // new bnxt_re
+    {&PortCounters::cnp_sent, "hw_counters/cnpSent"},           // irdma
+    {&PortCounters::cnp_sent, "hw_counters/tx_rdma_cnp_pkts"},  // ionic
+
+    {&PortCounters::cnp_handled, "hw_counters/rp_cnp_handled"},    // mlx5, new bnxt_re
+    {&PortCounters::cnp_handled, "hw_counters/rx_cnp_pkts"},       // bnxt_re
+    {&PortCounters::cnp_handled, "hw_counters/cnpHandled"},        // irdma
+    {&PortCounters::cnp_handled, "hw_counters/rx_rdma_cnp_pkts"},  // ionic
+
+    {&PortCounters::out_of_sequence, "hw_counters/out_of_sequence"},     // mlx5
+    {&PortCounters::out_of_sequence, "hw_counters/oos_drop_count"},      // bnxt_re
+    {&PortCounters::out_of_sequence, "hw_counters/rq_num_oos"},          // mlx4
+    {&PortCounters::out_of_sequence, "hw_counters/responder_oos"},       // mana_ib
+    {&PortCounters::out_of_sequence, "hw_counters/out_of_seq_request"},  // rdma_rxe
+
+    {&PortCounters::transmit_discards, "counters/port_xmit_discards"},
+    {&PortCounters::transmit_discards, "hw_counters/tx_roce_discards"},  // bnxt_re
+
+    {&PortCounters::transmit_waits, "counters/port_xmit_wait"},
+
+    {&PortCounters::receive_errors, "counters/port_rcv_errors"},
+    {&PortCounters::receive_errors, "hw_counters/rx_roce_errors"},  // bnxt_re
+
+    {&PortCounters::receive_discards, "hw_counters/rx_roce_discards"},  // bnxt_re
+    {&PortCounters::receive_discards, "hw_counters/rx_drops"},          // efa
+
+    {&PortCounters::symbol_errors, "counters/symbol_error"},
+    {&PortCounters::link_recoveries, "counters/link_error_recovery"},
+    {&PortCounters::link_downed, "counters/link_downed"},
+    {&PortCounters::link_downed, "hw_counters/link_downed"},  // rdma_rxe
+    {&PortCounters::integrity_errors, "counters/local_link_integrity_errors"},
+};
+
+constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+
+// What a file says: nothing when it is not there.
+struct Reading {
+  bool there = false;
+  std::optional<uint64_t> value;
+};
+
+Reading Read(const RootFiles& files, const std::string& path) {
+  const absl::StatusOr<std::string> text = files.ReadAttribute(path);
+  // The kernel makes the files of counters/ before it knows whether the adapter can answer.
+  if (absl::IsNotFound(text.status()) || (text.ok() && *text == "N/A (no PMA)")) return {};
+  uint64_t value = 0;
+  if (!text.ok() || !absl::SimpleAtoi(*text, &value)) return {true, std::nullopt};
+  return {true, value};
+}
+
+Reading Read(const RootFiles& files, const std::string& folder, const Source& source) {
+  Reading reading = Read(files, absl::StrCat(folder, "/", source.file));
+  if (!reading.value.has_value()) return reading;
+  uint64_t& value = *reading.value;
+  value = value > kMax / source.unit ? kMax : value * source.unit;
+  if (source.added == nullptr) return reading;
+  const Reading other = Read(files, absl::StrCat(folder, "/", source.added));
+  if (!other.there) return reading;
+  // Half a sum would look like a counter that was reset.
+  if (!other.value.has_value()) return other;
+  value = value > kMax - *other.value ? kMax : value + *other.value;
+  return reading;
+}
+
+// Rdma over software has no adapter behind it: rxe names its interface, siw has nothing at all.
+// For other devices an interface is no substitute: RDMA traffic passes it by.
+bool IsSoftware(const RootFiles& files, const std::string& hca) {
+  return !ParentNetdev(files, hca).empty() ||
+         !files.IsDirectory(absl::StrCat("/sys/class/infiniband/", hca, "/device"));
+}
+
+}  // namespace
+
+PortCounters ReadPortCounters(const RootFiles& files, const std::string& hca, int port) {
+  const std::string folder = absl::StrCat("/sys/class/infiniband/", hca, "/ports/", port);
+  PortCounters counters;
+  const auto take = [&counters](Counter counter, const Reading& reading) {
+    counters.*counter = reading.value;
+    if (reading.there && !reading.value.has_value()) ++counters.unreadable;
+  };
+  bool bytes_counted = false;
+  for (size_t i = 0; i < std::size(kSources);) {
+    const Counter counter = kSources[i].counter;
+    Reading reading;
+    for (; i < std::size(kSources) && kSources[i].counter == counter; ++i) {
+      if (!reading.there) reading = Read(files, folder, kSources[i]);
+    }
+    take(counter, reading);
+    bytes_counted |= reading.there && (counter == &PortCounters::transmit_bytes ||
+                                       counter == &PortCounters::receive_bytes);
+  }
+  if (bytes_counted || !IsSoftware(files, hca)) return counters;
+  const std::string netdev = NetdevOfPort(files, hca, port);
+  if (!IsSaneName(netdev)) return counters;
+  const std::string statistics = absl::StrCat("/sys/class/net/", netdev, "/statistics");
+  take(&PortCounters::transmit_bytes, Read(files, statistics + "/tx_bytes"));
+  take(&PortCounters::receive_bytes, Read(files, statistics + "/rx_bytes"));
+  return counters;
+}
+
+}  // namespace railhead::fabric
