@@ -15,9 +15,9 @@
 
 namespace railhead::device_plugin {
 
-absl::StatusOr<std::set<std::string>> DevicesInUse(const std::string& socket_path,
-                                                   const std::string& resource,
-                                                   std::chrono::milliseconds deadline) {
+absl::StatusOr<DeviceHolders> AskDeviceHolders(const std::string& socket_path,
+                                               const std::string& resource,
+                                               std::chrono::milliseconds deadline) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + deadline);
   v1::ListPodResourcesResponse response;
@@ -28,15 +28,27 @@ absl::StatusOr<std::set<std::string>> DevicesInUse(const std::string& socket_pat
         absl::StrCat("kubelet does not tell at ", socket_path, " which pods hold ", resource, ": ",
                      status.error_message(), "; mount the host's pod-resources folder there"));
   }
-  std::set<std::string> ids;
+  DeviceHolders holders;
   for (const v1::PodResources& pod : response.pod_resources()) {
     for (const v1::ContainerResources& container : pod.containers()) {
       for (const v1::ContainerDevices& devices : container.devices()) {
         if (devices.resource_name() != resource) continue;
-        ids.insert(devices.device_ids().begin(), devices.device_ids().end());
+        for (const std::string& id : devices.device_ids()) {
+          holders[id].insert({pod.namespace_(), pod.name()});
+        }
       }
     }
   }
+  return holders;
+}
+
+absl::StatusOr<std::set<std::string>> DevicesInUse(const std::string& socket_path,
+                                                   const std::string& resource,
+                                                   std::chrono::milliseconds deadline) {
+  const absl::StatusOr<DeviceHolders> holders = AskDeviceHolders(socket_path, resource, deadline);
+  if (!holders.ok()) return holders.status();
+  std::set<std::string> ids;
+  for (const auto& [id, pods] : *holders) ids.insert(id);
   return ids;
 }
 

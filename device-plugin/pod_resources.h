@@ -3,6 +3,8 @@
 #define RAILHEAD_DEVICE_PLUGIN_POD_RESOURCES_H_
 
 #include <chrono>
+#include <compare>
+#include <map>
 #include <set>
 #include <string>
 
@@ -10,8 +12,24 @@
 
 namespace railhead::device_plugin {
 
-// Asks kubelet which device ids of `resource` the containers on this node hold. Fails when kubelet
-// does not answer within `deadline`: then nothing is known.
+struct PodName {
+  std::string in_namespace;
+  std::string name;
+
+  auto operator<=>(const PodName&) const = default;
+};
+
+// Device ids to the pods that hold them: more than one where kubelet still lists a pod that has
+// ended beside the one that came after it.
+using DeviceHolders = std::map<std::string, std::set<PodName>>;
+
+// Asks kubelet which pods on this node hold which devices of `resource`. Fails when kubelet does
+// not answer within `deadline`: then nothing is known.
+absl::StatusOr<DeviceHolders> AskDeviceHolders(const std::string& socket_path,
+                                               const std::string& resource,
+                                               std::chrono::milliseconds deadline);
+
+// The same, without the pods' names.
 absl::StatusOr<std::set<std::string>> DevicesInUse(const std::string& socket_path,
                                                    const std::string& resource,
                                                    std::chrono::milliseconds deadline);

@@ -184,7 +184,10 @@ grpc::Status FakePodResources::List(grpc::ServerContext* /*context*/,
                                     const v1::ListPodResourcesRequest* /*request*/,
                                     v1::ListPodResourcesResponse* response) {
   response->add_pod_resources()->add_containers();
-  v1::ContainerResources* container = response->add_pod_resources()->add_containers();
+  v1::PodResources* pod = response->add_pod_resources();
+  pod->set_namespace_("team-a");
+  pod->set_name("train-0");
+  v1::ContainerResources* container = pod->add_containers();
   v1::ContainerDevices* others = container->add_devices();
   others->set_resource_name("example.com/other");
   others->add_device_ids("gpu0");

@@ -85,7 +85,7 @@ class FakeKubelet final : private v1beta1::Registration::Service {
 
 class FakePodResources final : private v1::PodResourcesLister::Service {
  public:
-  // Listens on `socket`; one pod holds `ids` of `resource`, another other things.
+  // Listens on `socket`; the pod team-a/train-0 holds `ids` of `resource`, another other things.
   FakePodResources(const std::string& socket, std::string resource, std::set<std::string> ids);
   ~FakePodResources() override;
 
