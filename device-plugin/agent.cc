@@ -86,6 +86,13 @@ Agent::Agent(AgentOptions options, std::unique_ptr<WakeUp> wake_up)
       kubelet_socket_(absl::StrCat(options_.kubelet_dir, "/kubelet.sock")),
       socket_name_(SocketName(options_.resource)),
       wake_up_(std::move(wake_up)),
+      metrics_(
+          options_.root, options_.node_name, board_,
+          [this] {
+            return AskDeviceHolders(options_.pod_resources_socket, options_.resource,
+                                    kPodResourcesDeadline);
+          },
+          std::chrono::steady_clock::now),
       files_(absl::StrCat(options_.kubelet_dir, "/railhead")),
       service_(options_.node_name, board_, files_, [this] { wake_up_->Wake(); }),
       registration_(options_.timing) {}
@@ -110,6 +117,7 @@ void Agent::Run(int stop_fd) {
     const Observation seen = Observe();
     const Decision decision = registration_.Decide(seen, now);
     TellChanges(seen);
+    metrics_.SetRegistered(registration_.serving());
     health_.Report({seen.has_devices, seen.kubelet.has_value(), registration_.serving()}, now);
     TimePoint wake_at = now;
     switch (decision.action) {
@@ -132,7 +140,9 @@ void Agent::Run(int stop_fd) {
 }
 
 void Agent::Rescan() {
+  const TimePoint begin = std::chrono::steady_clock::now();
   absl::StatusOr<fabric::NodeInventory> inventory = fabric::ReadInventory(options_.root);
+  metrics_.ScanTook(std::chrono::steady_clock::now() - begin);
   if (!inventory.ok()) {
     // What was found before stays offered: not being able to look is no sign of a broken device.
     if (Text(inventory.status()) != last_scan_error_) {
@@ -175,7 +185,11 @@ void Agent::TakeRegisterResult(TimePoint now) {
   const std::optional<absl::Status> result = register_call_->result();
   if (!result.has_value()) return;
   register_call_.reset();
-  if (!result->ok()) spdlog::warn("{}", Text(*result));
+  if (result->ok()) {
+    metrics_.CountRegistration();
+  } else {
+    spdlog::warn("{}", Text(*result));
+  }
   registration_.RegisterFinished(result->ok(), now);
 }
 

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/health.h"
+#include "device-plugin/metrics_page.h"
 #include "device-plugin/plugin_server.h"
 #include "device-plugin/plugin_service.h"
 #include "device-plugin/rails_files.h"
@@ -55,6 +56,9 @@ class Agent {
   // Thread-safe, while Run runs.
   const Health& health() const { return health_; }
 
+  // The page for Prometheus. Thread-safe, and may be asked as often as one likes.
+  std::string Metrics() const { return metrics_.Text(); }
+
  private:
   Agent(AgentOptions options, std::unique_ptr<WakeUp> wake_up);
 
@@ -73,6 +77,7 @@ class Agent {
   const std::unique_ptr<WakeUp> wake_up_;
   Health health_;
   DeviceBoard board_;
+  MetricsPage metrics_;
   RailsFiles files_;
   PluginService service_;
   Registration registration_;

@@ -91,6 +91,7 @@ class RunningAgent {
   }
 
   const Health& health() const { return agent_->health(); }
+  std::string Metrics() const { return agent_->Metrics(); }
 
  private:
   const int stop_fd_;
@@ -383,6 +384,26 @@ TEST_F(AgentTest, ASecondLifeTidiesUpAfterAProcessThatWasKilled) {
   }));
 }
 
+TEST_F(AgentTest, TellsPrometheusOfPortsPodsAndItself) {
+  const FakePodResources pods(options_.pod_resources_socket, "rdma/hca", {kSecond});
+  tree_.Write("/sys/class/net/eth2/statistics/tx_bytes", "4711\n");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  // The page is made anew once a second.
+  std::string text;
+  ASSERT_TRUE(Eventually([&] {
+    text = agent.Metrics();
+    return absl::StrContains(text, "railhead_agent_registered{node=\"node-1\"} 1\n") &&
+           absl::StrContains(text, "railhead_agent_registrations_total{node=\"node-1\"} 1\n");
+  }));
+  EXPECT_THAT(text, HasSubstr("railhead_agent_scan_seconds{node=\"node-1\"}"));
+  EXPECT_THAT(text, HasSubstr(R"(railhead_device_allocated{node="node-1",rail="0",device="rxe0",)"
+                              R"(port="1"} 0)"));
+  EXPECT_THAT(text, HasSubstr(R"(railhead_port_transmit_bytes_total{node="node-1",rail="1",)"
+                              R"(device="rxe1",port="1",namespace="team-a",pod="train-0"} 4711)"));
+}
+
 TEST_F(AgentTest, BadOptionsAreRefusedWithTheFlag) {
   AgentOptions bad = options_;
   bad.node_name = "";
@@ -414,6 +435,9 @@ TEST(PodResources, TellsTheDevicesOfTheResourceOnly) {
     ASSERT_TRUE(used.ok()) << used.status();
     EXPECT_THAT(*used, UnorderedElementsAre("a", "b"));
     EXPECT_THAT(*DevicesInUse(folder + "/s", "rdma/none", std::chrono::seconds(20)), IsEmpty());
+    const std::set<PodName> holder = {{"team-a", "train-0"}};
+    EXPECT_EQ(*AskDeviceHolders(folder + "/s", "rdma/hca", std::chrono::seconds(20)),
+              (DeviceHolders{{"a", holder}, {"b", holder}}));
   }
   const absl::Status status =
       DevicesInUse(folder + "/none", "rdma/hca", std::chrono::seconds(1)).status();

@@ -5,20 +5,12 @@
 #ifndef RAILHEAD_DEVICE_PLUGIN_HEALTH_H_
 #define RAILHEAD_DEVICE_PLUGIN_HEALTH_H_
 
-#include <chrono>
-#include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <thread>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "device-plugin/registration.h"
-
-namespace httplib {
-class Server;
-}
+#include "device-plugin/status_server.h"
 
 namespace railhead::device_plugin {
 
@@ -47,25 +39,9 @@ class Health {
   std::optional<TimePoint> unheard_since_;
 };
 
-// Answers GET /healthz (Live) and /readyz (Ready): 200, or 503 with the reason in the text.
-class HealthServer {
- public:
-  // `address` is "host:port" or "[v6]:port"; port 0 takes a free one. `health` must outlive it.
-  static absl::StatusOr<std::unique_ptr<HealthServer>> Start(const std::string& address,
-                                                             const Health& health);
-  ~HealthServer();
-  HealthServer(const HealthServer&) = delete;
-  HealthServer& operator=(const HealthServer&) = delete;
-
-  int port() const { return port_; }
-
- private:
-  HealthServer();
-
-  std::unique_ptr<httplib::Server> server_;
-  std::thread thread_;
-  int port_ = 0;
-};
+// The pages /healthz (Live) and /readyz (Ready): 200, or 503 with the reason in the text. `health`
+// must outlive whoever serves them.
+StatusServer::Pages HealthPages(const Health& health);
 
 }  // namespace railhead::device_plugin
 

@@ -6,10 +6,9 @@
 #include <httplib.h>
 
 #include <chrono>
-#include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "device-plugin/status_server.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -58,9 +57,9 @@ TEST(Health, LiveUntilUnheardForTooLong) {
   EXPECT_TRUE(health.Live(kStart + seconds(135)).ok()) << "and the count begins anew";
 }
 
-TEST(HealthServer, AnswersProbes) {
+TEST(HealthPages, AnswerProbes) {
   Health health;
-  const auto server = HealthServer::Start("127.0.0.1:0", health);
+  const auto server = StatusServer::Start("--health-address", "127.0.0.1:0", HealthPages(health));
   ASSERT_TRUE(server.ok()) << server.status();
   httplib::Client client("127.0.0.1", (*server)->port());
   EXPECT_EQ(client.Get("/healthz")->status, 200);
@@ -68,18 +67,6 @@ TEST(HealthServer, AnswersProbes) {
   health.Report({true, true, true}, std::chrono::steady_clock::now());
   EXPECT_EQ(client.Get("/readyz")->status, 200);
   EXPECT_EQ(client.Get("/other")->status, 404);
-}
-
-TEST(HealthServer, RefusesBadAddressesAndUsedPorts) {
-  const Health health;
-  for (const std::string address : {"", "8080", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536"}) {
-    EXPECT_FALSE(HealthServer::Start(address, health).ok()) << address;
-  }
-  const auto first = HealthServer::Start("127.0.0.1:0", health);
-  ASSERT_TRUE(first.ok());
-  const std::string address = absl::StrCat("127.0.0.1:", (*first)->port());
-  EXPECT_THAT(std::string(HealthServer::Start(address, health).status().message()),
-              HasSubstr("in use"));
 }
 
 }  // namespace

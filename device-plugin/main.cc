@@ -20,6 +20,8 @@
 #include "device-plugin/agent.h"
 #include "device-plugin/discover.h"
 #include "device-plugin/health.h"
+#include "device-plugin/metrics.h"
+#include "device-plugin/status_server.h"
 #include "fabric/inventory.h"
 #include "fabric/inventory_json.h"
 #include "fabric/sysfs_reader.h"
@@ -44,6 +46,7 @@ struct Flags {
   AgentOptions agent;
   int rescan_seconds = 5;
   std::string health_address = "0.0.0.0:8080";
+  std::string metrics_address = "0.0.0.0:9401";
   std::string discover_root = "/";
   std::string discover_output = "table";
 };
@@ -73,6 +76,9 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--health-address", flags.health_address,
                  "Where GET /healthz and /readyz are answered; empty for nowhere")
       ->capture_default_str();
+  app.add_option("--metrics-address", flags.metrics_address,
+                 "Where GET /metrics is answered, for Prometheus; empty for nowhere")
+      ->capture_default_str();
   app.add_subcommand("serve", "Offer the devices to kubelet until SIGTERM (the default)")
       ->fallthrough();
   CLI::App* discover = app.add_subcommand("discover", "Print what is found on this node, and end");
@@ -98,6 +104,14 @@ int Discover(const Flags& flags) {
   return std::cout.flush() ? 0 : 1;
 }
 
+// Null when the address is empty.
+absl::StatusOr<std::unique_ptr<StatusServer>> StartServer(const std::string& flag,
+                                                          const std::string& address,
+                                                          const StatusServer::Pages& pages) {
+  if (address.empty()) return nullptr;
+  return StatusServer::Start(flag, address, pages);
+}
+
 int Serve(Flags flags) {
   // Whatever we make is for root, unless it says otherwise.
   umask(0077);
@@ -115,13 +129,15 @@ int Serve(Flags flags) {
   flags.agent.rescan = std::chrono::seconds(flags.rescan_seconds);
   const absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Make(flags.agent);
   if (!agent.ok()) return Fail(agent.status());
-  std::unique_ptr<HealthServer> health;
-  if (!flags.health_address.empty()) {
-    absl::StatusOr<std::unique_ptr<HealthServer>> started =
-        HealthServer::Start(flags.health_address, (*agent)->health());
-    if (!started.ok()) return Fail(started.status());
-    health = *std::move(started);
-  }
+  const Agent& told = **agent;
+  const auto health =
+      StartServer("--health-address", flags.health_address, HealthPages(told.health()));
+  if (!health.ok()) return Fail(health.status());
+  const auto metrics = StartServer("--metrics-address", flags.metrics_address,
+                                   {{"/metrics", [&told] {
+                                       return StatusPage{200, told.Metrics(), kMetricsContentType};
+                                     }}});
+  if (!metrics.ok()) return Fail(metrics.status());
   spdlog::info("railhead-device-plugin {} on node {}: devices of {} for kubelet in {}",
                RAILHEAD_VERSION, flags.agent.node_name, flags.agent.root, flags.agent.kubelet_dir);
   (*agent)->Run(stop_fd);

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/metrics.h"
+
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/metric_type.h>
+#include <prometheus/text_serializer.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+using fabric::HcaPort;
+using fabric::PortCounters;
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+struct CounterFamily {
+  std::optional<uint64_t> PortCounters::*counter;
+  const char* name;
+  const char* help;
+};
+
+constexpr CounterFamily kCounters[] = {
+    {&PortCounters::transmit_bytes, "railhead_port_transmit_bytes_total",
+     "Bytes of RDMA traffic that the port has sent. Its rate against "
+     "railhead_port_rate_bytes_per_second is how busy the rail is. For software RDMA (rxe, siw): "
+     "all bytes of the network interface."},
+    {&PortCounters::receive_bytes, "railhead_port_receive_bytes_total",
+     "Bytes of RDMA traffic that the port has received. For software RDMA (rxe, siw): all bytes of "
+     "the network interface."},
+    {&PortCounters::ecn_marked, "railhead_port_ecn_marked_total",
+     "RoCE packets received that a switch has marked because its queue was long (ECN). The first "
+     "sign of congestion."},
+    {&PortCounters::cnp_sent, "railhead_port_cnp_sent_total",
+     "Congestion notifications (CNP) that this port has sent as a receiver of marked packets: "
+     "traffic towards this port meets congestion."},
+    {&PortCounters::cnp_handled, "railhead_port_cnp_handled_total",
+     "Congestion notifications (CNP) that have made this port send more slowly: traffic from this "
+     "port meets congestion."},
+    {&PortCounters::out_of_sequence, "railhead_port_out_of_sequence_total",
+     "Packets received out of order. On a fabric without adaptive routing it means that packets "
+     "were lost and had to be sent again: look for a switch that drops, or for PFC that is off."},
+    {&PortCounters::transmit_discards, "railhead_port_transmit_discards_total",
+     "Packets that the port has dropped before sending them: the link is down or blocked for too "
+     "long."},
+    {&PortCounters::transmit_waits, "railhead_port_transmit_wait_ticks_total",
+     "Ticks of the adapter's clock during which the port had data but no credit to send it: the "
+     "switch or the other side does not keep up. The length of a tick is the adapter's own; "
+     "compare rails, not vendors."},
+    {&PortCounters::receive_errors, "railhead_port_receive_errors_total",
+     "Packets received broken. Growth means a bad cable, transceiver or port."},
+    {&PortCounters::receive_discards, "railhead_port_receive_discards_total",
+     "Packets received whole and dropped, for example because no buffer was free."},
+    {&PortCounters::symbol_errors, "railhead_port_symbol_errors_total",
+     "Symbol errors on the physical lanes. A few are normal; growth means a bad cable or "
+     "transceiver. Old adapters stop at 65535."},
+    {&PortCounters::link_recoveries, "railhead_port_link_error_recoveries_total",
+     "How often the link has lost and regained its training by itself: traffic pauses each time. "
+     "Old adapters stop at 255."},
+    {&PortCounters::link_downed, "railhead_port_link_downed_total",
+     "How often the link has gone down. Old adapters stop at 255."},
+    {&PortCounters::integrity_errors, "railhead_port_local_link_integrity_errors_total",
+     "How often physical errors of the link came thicker than its threshold allows. Old adapters "
+     "stop at 15."},
+};
+
+// Prometheus throws a whole page away for one label that is not UTF-8, and the name of a device may
+// be any bytes. Quotes, backslashes and ends of lines are the serializer's business.
+std::string LabelValue(std::string text) {
+  for (char& c : text) {
+    if (!absl::ascii_isascii(static_cast<unsigned char>(c))) c = '?';
+  }
+  return text;
+}
+
+class Page {
+ public:
+  explicit Page(const NodeMetrics& metrics) : metrics_(metrics) {}
+
+  std::string Text() {
+    AddPorts();
+    AddDevices();
+    AddAgent();
+    return prometheus::TextSerializer().Serialize(families_);
+  }
+
+ private:
+  void AddPorts() {
+    Family("railhead_port_state", MetricType::Gauge,
+           "1 while the port's link is ACTIVE, else 0: see the cable, the switch port and the "
+           "interface.");
+    EachPort([this](const Device& device, const HcaPort& port) {
+      Add(PortLabels(device, &port), port.state == "ACTIVE" ? 1 : 0);
+    });
+    Family("railhead_port_rate_bytes_per_second", MetricType::Gauge,
+           "What the link carries in one direction. Below that of its siblings: the link has "
+           "trained badly; reseat the cable.");
+    EachPort([this](const Device& device, const HcaPort& port) {
+      if (port.rate_gbps > 0) Add(PortLabels(device, &port), port.rate_gbps * 1e9 / 8);
+    });
+    for (const CounterFamily& family : kCounters) {
+      Family(family.name, MetricType::Counter, family.help);
+      EachPort([this, &family](const Device& device, const HcaPort& port) {
+        const auto counters = metrics_.counters.find({device.id, port.port});
+        if (counters == metrics_.counters.end()) return;
+        const std::optional<uint64_t> value = counters->second.*family.counter;
+        if (value.has_value()) Add(PortLabels(device, &port), static_cast<double>(*value));
+      });
+    }
+  }
+
+  void AddDevices() {
+    Family("railhead_device_healthy", MetricType::Gauge,
+           "1 while kubelet may give this device to a pod, else 0; the agent's log, and "
+           "`railhead-device-plugin discover`, say what is wrong.");
+    for (const Device& device : metrics_.devices->devices) {
+      Add(DeviceLabels(device), device.hca.usable ? 1 : 0);
+    }
+    Family("railhead_device_allocated", MetricType::Gauge,
+           "1 while a pod holds this device, else 0. Absent while kubelet's PodResources API does "
+           "not answer.");
+    if (!metrics_.holders.has_value()) return;
+    for (const Device& device : metrics_.devices->devices) {
+      Add(DeviceLabels(device), metrics_.holders->contains(device.id) ? 1 : 0);
+    }
+  }
+
+  void AddAgent() {
+    const Labels labels = {{"node", LabelValue(metrics_.node)}};
+    const AgentFacts& agent = metrics_.agent;
+    Family("railhead_agent_registered", MetricType::Gauge,
+           "1 while kubelet holds this agent's list of devices. 0 with devices on the node: no pod "
+           "can get one.");
+    Add(labels, agent.registered ? 1 : 0);
+    Family("railhead_agent_registrations_total", MetricType::Counter,
+           "Registrations that kubelet has taken: one for each start of kubelet. Steady growth "
+           "means that they do not last.");
+    Add(labels, static_cast<double>(agent.registrations));
+    Family("railhead_agent_scan_seconds", MetricType::Gauge,
+           "How long the latest look at the node's devices took. Seconds mean that a driver or "
+           "its firmware answers slowly.");
+    if (agent.scan_seconds.has_value()) Add(labels, *agent.scan_seconds);
+    Family("railhead_agent_unreadable_counters", MetricType::Gauge,
+           "Counters that are there in sysfs, but could not be read or held no number when this "
+           "page was made. Their series are missing.");
+    int unreadable = 0;
+    for (const auto& [port, counters] : metrics_.counters) unreadable += counters.unreadable;
+    Add(labels, unreadable);
+  }
+
+  template <typename Visit>
+  void EachPort(const Visit& visit) const {
+    for (const Device& device : metrics_.devices->devices) {
+      for (const HcaPort& port : device.hca.ports) visit(device, port);
+    }
+  }
+
+  Labels DeviceLabels(const Device& device) const {
+    return PortLabels(device, fabric::DataPort(device.hca));
+  }
+
+  // `port` is null for a device that has none.
+  Labels PortLabels(const Device& device, const HcaPort* port) const {
+    Labels labels = {{"node", LabelValue(metrics_.node)},
+                     {"rail", absl::StrCat(device.hca.rail)},
+                     {"device", LabelValue(device.hca.name)}};
+    if (port != nullptr) labels.push_back({"port", absl::StrCat(port->port)});
+    if (!metrics_.holders.has_value()) return labels;
+    const auto holders = metrics_.holders->find(device.id);
+    if (holders == metrics_.holders->end() || holders->second.size() != 1) return labels;
+    const PodName& pod = *holders->second.begin();
+    labels.push_back({"namespace", LabelValue(pod.in_namespace)});
+    labels.push_back({"pod", LabelValue(pod.name)});
+    return labels;
+  }
+
+  void Family(const char* name, MetricType type, const char* help) {
+    if (!families_.empty() && families_.back().metric.empty()) families_.pop_back();
+    families_.push_back({name, help, type, {}});
+  }
+
+  void Add(Labels labels, double value) {
+    ClientMetric& metric = families_.back().metric.emplace_back();
+    metric.label = std::move(labels);
+    if (families_.back().type == MetricType::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+  }
+
+  const NodeMetrics& metrics_;
+  std::vector<MetricFamily> families_;
+};
+
+}  // namespace
+
+std::string ToPrometheusText(const NodeMetrics& metrics) { return Page(metrics).Text(); }
+
+}  // namespace railhead::device_plugin
