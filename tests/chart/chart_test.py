@@ -17,6 +17,7 @@ devicePlugin:
   tolerations: [{key: gpu, operator: Exists, effect: NoSchedule}]
   nodeSelector: {example.com/rdma: "true"}
   affinity: {nodeAffinity: {}}
+  metricsPort: 9999
 operator:
   replicas: 1
   runAsUser: 1234
@@ -39,6 +40,7 @@ REFUSED = {
     "no operator at all": ("operator.replicas=0", "minimum"),
     "an operator that is root": ("operator.runAsUser=0", "minimum"),
     "a port that is none": ("operator.rendezvousPort=65536", "maximum"),
+    "a metrics port that is none": ("devicePlugin.metricsPort=0", "minimum"),
     "an unknown policy": ("operator.webhook.failurePolicy=ignore", "'Ignore', 'Fail'"),
     "a timeout that the API server refuses": ("operator.webhook.timeoutSeconds=31", "maximum"),
     "a tag with a blank": ("operator.image.tag=a b", "/operator/image/tag"),
@@ -341,6 +343,42 @@ class Webhook(unittest.TestCase):
             self.assertFalse(
                 service["spec"]["selector"].items() <= agent["metadata"]["labels"].items()
             )
+
+
+class Metrics(unittest.TestCase):
+    """How Prometheus finds the node agents."""
+
+    def test_annotations_port_and_flag_agree(self):
+        for values, port in (("", 9401), (EVERYTHING, 9999)):
+            pod = render(values)["DaemonSet", "railhead-device-plugin"]["spec"]["template"]
+            container = pod["spec"]["containers"][0]
+            self.assertEqual(
+                pod["metadata"]["annotations"],
+                {
+                    "prometheus.io/scrape": "true",
+                    "prometheus.io/port": str(port),
+                    "prometheus.io/path": "/metrics",
+                },
+            )
+            ports = {item["name"]: item["containerPort"] for item in container["ports"]}
+            self.assertEqual(ports, {"health": 8080, "metrics": port})
+            self.assertIn(f"--metrics-address=0.0.0.0:{port}", container["args"])
+
+    def test_the_pod_monitor_finds_the_agents_and_leaves_their_pod_out(self):
+        objects = render(EVERYTHING)
+        monitor = objects["PodMonitor", "railhead-device-plugin"]
+        self.assertEqual(monitor["metadata"]["labels"]["release"], "prometheus")
+        pod = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]
+        self.assertLessEqual(
+            monitor["spec"]["selector"]["matchLabels"].items(), pod["metadata"]["labels"].items()
+        )
+        (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+        self.assertEqual((endpoint["port"], endpoint["interval"]), ("metrics", "5s"))
+        self.assertIs(endpoint["honorLabels"], True)
+        (rule,) = endpoint["relabelings"]
+        self.assertEqual(rule["action"], "labeldrop")
+        for label in ("namespace", "pod"):
+            self.assertRegex(label, f"^({rule['regex']})$")
 
 
 class Dashboard(unittest.TestCase):
