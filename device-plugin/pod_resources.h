@@ -3,10 +3,10 @@
 #define RAILHEAD_DEVICE_PLUGIN_POD_RESOURCES_H_
 
 #include <chrono>
-#include <compare>
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "absl/status/statusor.h"
 
@@ -16,7 +16,10 @@ struct PodName {
   std::string in_namespace;
   std::string name;
 
-  auto operator<=>(const PodName&) const = default;
+  bool operator==(const PodName&) const = default;
+  bool operator<(const PodName& other) const {
+    return std::tie(in_namespace, name) < std::tie(other.in_namespace, other.name);
+  }
 };
 
 // Device ids to the pods that hold them: more than one where kubelet still lists a pod that has

@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<StatusServer>> StatusServer::Start(const std::str
   server.set_write_timeout(2);
   server.set_payload_max_length(1024);
   for (const auto& [path, make] : pages) {
-    server.Get(path, [make](const httplib::Request&, httplib::Response& response) {
+    server.Get(path, [make = make](const httplib::Request&, httplib::Response& response) {
       const StatusPage page = make();
       response.status = page.status;
       response.set_content(page.body, page.content_type);
