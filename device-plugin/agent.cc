@@ -5,29 +5,31 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "device-plugin/assignment.h"
+#include "device-plugin/config.h"
 #include "device-plugin/device_list.h"
-#include "device-plugin/health.h"
-#include "device-plugin/plugin_server.h"
-#include "device-plugin/plugin_service.h"
 #include "device-plugin/pod_resources.h"
-#include "device-plugin/register_call.h"
-#include "device-plugin/registration.h"
-#include "device-plugin/resource_name.h"
-#include "device-plugin/wake_up.h"
+#include "device-plugin/resource_plugin.h"
+#include "device-plugin/selector.h"
+#include "fabric/gpu_uuids.h"
 #include "fabric/inventory.h"
+#include "fabric/port_counters.h"
+#include "fabric/root_files.h"
 #include "fabric/sysfs_reader.h"
 
 namespace railhead::device_plugin {
@@ -37,38 +39,68 @@ constexpr std::chrono::seconds kPodResourcesDeadline(3);
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-std::string SocketName(const std::string& resource) {
-  return absl::StrCat("railhead-", absl::StrReplaceAll(resource, {{"/", "-"}}));
-}
-
 // How long to sleep: never short of the moment, so that the loop does not spin.
 std::chrono::milliseconds Until(TimePoint moment, TimePoint now) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::max(moment - now, Duration::zero()));
 }
 
-void TellDevices(const DeviceSnapshot& before, const DeviceSnapshot& after) {
-  for (const Device& device : after.devices) {
-    const Device* old = before.Find(device.id);
-    if (old != nullptr && old->hca.usable == device.hca.usable &&
-        old->hca.reason == device.hca.reason) {
-      continue;
+std::vector<std::string> GpuVendors(const AgentConfig& config) {
+  std::vector<std::string> vendors = fabric::DefaultGpuVendors();
+  vendors.insert(vendors.end(), config.gpu_vendors.begin(), config.gpu_vendors.end());
+  return vendors;
+}
+
+// The ids of whole HCAs of which something is held.
+std::set<std::string> HeldHcas(const std::map<std::string, std::set<std::string>>& held) {
+  std::set<std::string> hcas;
+  for (const auto& [resource, ids] : held) {
+    for (const std::string& id : ids) {
+      hcas.insert(id);
+      hcas.insert(WithoutSlot(id));
     }
-    if (device.hca.usable) {
-      spdlog::info("device {} (rail {}) is healthy", device.id, device.hca.rail);
-    } else {
-      spdlog::warn("device {} (rail {}) is unhealthy: {}", device.id, device.hca.rail,
-                   device.hca.reason);
-    }
+  }
+  return hcas;
+}
+
+// How often each HCA has lost the link of its data port, where it counts that.
+std::map<std::string, uint64_t> LinkDowns(const std::string& root,
+                                          const fabric::NodeInventory& inventory) {
+  std::map<std::string, uint64_t> downs;
+  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
+  if (!files.ok()) return downs;
+  for (const fabric::Hca& hca : inventory.hcas) {
+    const fabric::HcaPort* port = fabric::DataPort(hca);
+    if (port == nullptr) continue;
+    const std::optional<uint64_t> count =
+        fabric::ReadPortCounter(*files, hca.name, port->port, &fabric::PortCounters::link_downed);
+    if (count.has_value()) downs[hca.name] = *count;
+  }
+  return downs;
+}
+
+void TellConfig(const AgentConfig& config, const fabric::NodeInventory& inventory) {
+  const std::vector<std::vector<size_t>> shares = ShareOut(config, inventory.hcas);
+  for (size_t i = 0; i < config.resources.size(); ++i) {
+    if (!shares[i].empty()) continue;
+    const std::string miss = ClosestMiss(config.resources[i].selectors, inventory.hcas);
+    spdlog::warn("{} gets no HCA of this node{}", config.resources[i].name,
+                 miss.empty() ? "" : ": " + miss);
   }
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Make(const AgentOptions& options) {
-  if (absl::Status status = CheckResourceName(options.resource); !status.ok()) return status;
   if (options.node_name.empty()) {
     return absl::InvalidArgumentError(
         "the node's name is not known; give --node-name, or set NODE_NAME from spec.nodeName");
+  }
+  AgentConfig config;
+  if (!options.config_file.empty()) {
+    absl::StatusOr<AgentConfig> loaded = LoadAgentConfig(options.config_file);
+    // Nothing is known to fall back on; a guess might give away what should not be given.
+    if (!loaded.ok()) return loaded.status();
+    config = *std::move(loaded);
   }
   absl::StatusOr<std::unique_ptr<WakeUp>> wake_up = WakeUp::Make(options.kubelet_dir);
   if (!wake_up.ok()) return wake_up.status();
@@ -78,70 +110,87 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Make(const AgentOptions& options) 
         "few seconds instead",
         options.kubelet_dir);
   }
-  return std::unique_ptr<Agent>(new Agent(options, *std::move(wake_up)));
+  return std::unique_ptr<Agent>(new Agent(options, std::move(config), *std::move(wake_up)));
 }
 
-Agent::Agent(AgentOptions options, std::unique_ptr<WakeUp> wake_up)
+Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> wake_up)
     : options_(std::move(options)),
-      kubelet_socket_(absl::StrCat(options_.kubelet_dir, "/kubelet.sock")),
-      socket_name_(SocketName(options_.resource)),
       wake_up_(std::move(wake_up)),
       metrics_(
-          options_.root, options_.node_name, board_,
-          [this] {
-            return AskDeviceHolders(options_.pod_resources_socket, options_.resource,
-                                    kPodResourcesDeadline);
-          },
+          options_.root, options_.node_name, overview_, [this] { return AskHolders(); },
           std::chrono::steady_clock::now),
       files_(absl::StrCat(options_.kubelet_dir, "/railhead")),
-      service_(options_.node_name, board_, files_, [this] { wake_up_->Wake(); }),
-      registration_(options_.timing) {}
+      config_(std::move(config)),
+      steadiness_(options_.steadiness) {}
 
 Agent::~Agent() = default;
 
 void Agent::Run(int stop_fd) {
   TimePoint rescan_at = std::chrono::steady_clock::now();
+  TimePoint look_at = rescan_at;
   TimePoint collect_at = rescan_at;
   bool stop = false;
   while (!stop) {
     const TimePoint now = std::chrono::steady_clock::now();
+    if (now >= look_at) {
+      LookAtKubelet();
+      look_at = now + options_.look;
+    }
     if (now >= rescan_at) {
-      Rescan();
+      Reload();
+      Rescan(now);
       rescan_at = now + options_.rescan;
     }
     if (now >= collect_at) {
       Collect();
       collect_at = now + options_.collect;
     }
-    TakeRegisterResult(now);
-    const Observation seen = Observe();
-    const Decision decision = registration_.Decide(seen, now);
-    TellChanges(seen);
-    metrics_.SetRegistered(registration_.serving());
-    health_.Report({seen.has_devices, seen.kubelet.has_value(), registration_.serving()}, now);
-    TimePoint wake_at = now;
-    switch (decision.action) {
-      case Action::kWait:
-        wake_at = std::min({decision.wake_at, rescan_at, collect_at});
-        break;
-      case Action::kServe:
-        Serve(now);
-        break;
-      case Action::kEndStreams:
-        service_.EndStreams();
-        break;
-      case Action::kRegister:
-        StartRegistration();
-        break;
+    TimePoint wake_at = std::min({rescan_at, look_at, collect_at});
+    uint64_t registrations = 0;
+    for (const auto& [resource, plugin] : plugins_) {
+      wake_at = std::min(wake_at, plugin->Step(now));
+      registrations += plugin->registrations();
     }
+    // A kubelet that has just come may know of containers that nobody could tell of before.
+    if (std::exchange(registrations_, registrations) != registrations) look_at = now;
+    Report(now);
     stop = wake_up_->Sleep(stop_fd, Until(wake_at, now));
   }
   Stop();
 }
 
-void Agent::Rescan() {
+void Agent::Reload() {
+  if (options_.config_file.empty()) return;
+  absl::StatusOr<AgentConfig> config = LoadAgentConfig(options_.config_file);
+  if (config.ok() && *config == config_) {
+    if (!last_config_error_.empty()) spdlog::info("the configuration is as it was");
+    last_config_error_.clear();
+    return;
+  }
+  // Who holds what must be known before anything is given to others.
+  std::string error;
+  if (!config.ok()) {
+    error = Text(config.status());
+  } else if (!LookAtKubelet()) {
+    error = "kubelet does not tell who holds which device";
+  }
+  if (!error.empty()) {
+    if (error != last_config_error_) {
+      spdlog::error("the new configuration waits, the last good one stays: {}", error);
+    }
+    last_config_error_ = error;
+    return;
+  }
+  last_config_error_.clear();
+  config_ = *std::move(config);
+  spdlog::info("the configuration has changed: {} resources", config_.resources.size());
+  TellConfig(config_, found_);
+}
+
+void Agent::Rescan(TimePoint now) {
   const TimePoint begin = std::chrono::steady_clock::now();
-  absl::StatusOr<fabric::NodeInventory> inventory = fabric::ReadInventory(options_.root);
+  absl::StatusOr<fabric::NodeInventory> inventory =
+      fabric::ReadInventory(options_.root, GpuVendors(config_));
   metrics_.ScanTook(std::chrono::steady_clock::now() - begin);
   if (!inventory.ok()) {
     // What was found before stays offered: not being able to look is no sign of a broken device.
@@ -152,94 +201,121 @@ void Agent::Rescan() {
     return;
   }
   last_scan_error_.clear();
-  const std::shared_ptr<const DeviceSnapshot> before = board_.Current();
-  if (!board_.Publish(*std::move(inventory))) return;
-  const std::shared_ptr<const DeviceSnapshot> after = board_.Current();
-  if (after->devices.empty()) spdlog::info("this node has no RDMA device; looking again later");
-  TellDevices(*before, *after);
-  service_.BoardChanged();
+  found_ = fabric::KeepVanished(found_, *std::move(inventory));
+  inventory_ = found_;
+  ApplyRails(config_.rails, inventory_.hcas);
+  steadiness_.Settle(LinkDowns(options_.root, inventory_), now, inventory_);
+  Publish();
+}
+
+void Agent::Publish() {
+  std::map<std::string, std::vector<Device>> assigned = Assign(config_, inventory_, held_);
+  std::vector<Device> whole;
+  for (const fabric::Hca& hca : inventory_.hcas) {
+    if (hca.offered) whole.push_back({DeviceId(hca.name, hca.pci_address), hca});
+  }
+  overview_.Publish(inventory_, std::move(whole));
+  {
+    const std::lock_guard<std::mutex> lock(admission_mutex_);
+    gpus_ = inventory_.gpus;
+    for (const auto& [resource, devices] : assigned) our_resources_.insert(resource);
+  }
+  // A resource that the configuration has no more, and nobody holds, is offered as nothing.
+  for (const auto& [resource, plugin] : plugins_) assigned[resource];
+  for (auto& [resource, devices] : assigned) {
+    PluginOf(resource).Publish(inventory_, std::move(devices));
+  }
+}
+
+ResourcePlugin& Agent::PluginOf(const std::string& resource) {
+  std::unique_ptr<ResourcePlugin>& plugin = plugins_[resource];
+  if (plugin == nullptr) {
+    const ServiceOptions service = {options_.node_name, &files_,
+                                    [this] { return GpusInAdmission(); }};
+    plugin = std::make_unique<ResourcePlugin>(resource, options_.kubelet_dir, service,
+                                              options_.timing, [this] { wake_up_->Wake(); });
+  }
+  return *plugin;
+}
+
+bool Agent::LookAtKubelet() {
+  absl::StatusOr<std::vector<ContainerDevices>> listed =
+      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
+  if (!listed.ok()) return false;
+  held_ = HeldByResource(*listed);
+  const std::lock_guard<std::mutex> lock(admission_mutex_);
+  gpu_watch_.Look(*listed);
+  return true;
+}
+
+std::vector<std::string> Agent::GpusInAdmission() {
+  const absl::StatusOr<std::vector<ContainerDevices>> listed =
+      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
+  if (!listed.ok()) {
+    spdlog::warn("HCAs are chosen without regard to GPUs: {}", Text(listed.status()));
+    return {};
+  }
+  std::map<std::string, std::string> uuids;
+  if (const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(options_.proc_root);
+      proc.ok()) {
+    uuids = fabric::ReadGpuUuids(*proc);
+  }
+  const std::lock_guard<std::mutex> lock(admission_mutex_);
+  return gpu_watch_.InAdmission(*listed, our_resources_, gpus_, uuids);
 }
 
 void Agent::Collect() {
   const absl::Time limit = absl::Now() - options_.keep_files;
   if (!files_.HasFilesUntil(limit)) return;
-  const absl::StatusOr<std::set<std::string>> in_use =
-      DevicesInUse(options_.pod_resources_socket, options_.resource, kPodResourcesDeadline);
-  const absl::Status status = in_use.ok() ? files_.Collect(*in_use, limit) : in_use.status();
+  if (!LookAtKubelet()) {
+    spdlog::warn(
+        "unused rails files stay for now: kubelet does not tell at {} who holds what; "
+        "mount the host's pod-resources folder there",
+        options_.pod_resources_socket);
+    return;
+  }
+  const absl::Status status = files_.Collect(HeldHcas(held_), limit);
   if (!status.ok()) spdlog::warn("unused rails files stay for now: {}", Text(status));
 }
 
-Observation Agent::Observe() const {
-  const PluginService::Streams streams = service_.streams();
-  Observation seen;
-  seen.has_devices = !board_.Current()->devices.empty();
-  seen.kubelet = IdentifySocket(kubelet_socket_);
-  seen.own_socket = server_ != nullptr && server_->InPlace();
-  seen.open_streams = streams.open;
-  seen.streams_opened = streams.opened;
-  return seen;
+absl::StatusOr<DeviceHolders> Agent::AskHolders() {
+  const absl::StatusOr<std::vector<ContainerDevices>> listed =
+      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
+  if (!listed.ok()) return listed.status();
+  const std::lock_guard<std::mutex> lock(admission_mutex_);
+  return HoldersByHca(*listed, our_resources_);
 }
 
-void Agent::TakeRegisterResult(TimePoint now) {
-  if (register_call_ == nullptr) return;
-  const std::optional<absl::Status> result = register_call_->result();
-  if (!result.has_value()) return;
-  register_call_.reset();
-  if (result->ok()) {
-    metrics_.CountRegistration();
-  } else {
-    spdlog::warn("{}", Text(*result));
+void Agent::Report(TimePoint now) {
+  Health::Beat beat;
+  beat.kubelet = IdentifySocket(absl::StrCat(options_.kubelet_dir, "/kubelet.sock")).has_value();
+  beat.serving = true;
+  for (const auto& [resource, plugin] : plugins_) {
+    if (!plugin->has_devices()) continue;
+    beat.has_devices = true;
+    beat.serving = beat.serving && plugin->serving();
   }
-  registration_.RegisterFinished(result->ok(), now);
-}
-
-void Agent::Serve(TimePoint now) {
-  server_.reset();
-  absl::StatusOr<std::unique_ptr<PluginServer>> server =
-      PluginServer::Start(service_, options_.kubelet_dir, socket_name_);
-  if (!server.ok()) {
-    spdlog::error("{}", Text(server.status()));
-    registration_.ServeFailed(now);
-    return;
-  }
-  server_ = *std::move(server);
-}
-
-void Agent::StartRegistration() {
-  register_call_.reset();
-  register_call_ = std::make_unique<RegisterCall>(kubelet_socket_, server_->endpoint(),
-                                                  options_.resource, [this] { wake_up_->Wake(); });
-}
-
-void Agent::TellChanges(const Observation& seen) {
-  if (registration_.serving() == told_serving_) return;
-  told_serving_ = registration_.serving();
-  if (told_serving_) {
-    spdlog::info("kubelet takes {} from this node: {} devices", options_.resource,
-                 board_.Current()->devices.size());
-  } else {
-    spdlog::warn("kubelet has lost {}: {}; registering again", options_.resource,
-                 !seen.kubelet.has_value() ? "it has stopped"
-                 : !seen.own_socket        ? "our socket was deleted"
-                 : seen.open_streams == 0  ? "it closed the stream"
-                                           : "it has started anew");
-  }
+  health_.Report(beat, now);
+  metrics_.Registered(beat.has_devices && beat.serving, registrations_);
 }
 
 void Agent::Stop() {
-  register_call_.reset();
-  server_.reset();  // from here on no pod can get our devices
-  if (const std::optional<absl::Time> last = service_.last_allocation(); last.has_value()) {
+  std::optional<absl::Time> last;
+  for (const auto& [resource, plugin] : plugins_) {
+    plugin->Stop();
+    last = std::max(last, plugin->last_allocation());
+  }
+  if (last.has_value()) {
     const absl::Duration rest = *last + options_.settle_at_stop - absl::Now();
     const absl::Duration pause = std::clamp(rest, absl::ZeroDuration(), options_.settle_at_stop);
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(pause));
   }
-  absl::StatusOr<std::set<std::string>> in_use = std::set<std::string>();
-  if (files_.HasFilesUntil(absl::InfiniteFuture())) {
-    in_use = DevicesInUse(options_.pod_resources_socket, options_.resource, kPodResourcesDeadline);
+  held_.clear();
+  absl::Status status;
+  if (files_.HasFilesUntil(absl::InfiniteFuture()) && !LookAtKubelet()) {
+    status = absl::UnavailableError("kubelet does not tell who holds what");
   }
-  const absl::Status status =
-      in_use.ok() ? files_.Collect(*in_use, absl::InfiniteFuture()) : in_use.status();
+  if (status.ok()) status = files_.Collect(HeldHcas(held_), absl::InfiniteFuture());
   if (!status.ok()) spdlog::warn("rails files stay: {}", Text(status));
   spdlog::info("stopped");
 }

@@ -2,55 +2,68 @@
 //
 // The node agent: keeps the node's RDMA devices offered to kubelet until it is told to stop.
 //
-// A thin shell round pure parts: it reads sysfs into the board, looks at sockets and streams, does
-// what Registration decides, and sleeps until something happens.
+// A thin shell round pure parts. In a loop: read the configuration and sysfs, let Steadiness and
+// Assign say what each resource offers, let each ResourcePlugin do its next step, and sleep until
+// something happens.
 #ifndef RAILHEAD_DEVICE_PLUGIN_AGENT_H_
 #define RAILHEAD_DEVICE_PLUGIN_AGENT_H_
 
 #include <chrono>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "device-plugin/config.h"
 #include "device-plugin/device_list.h"
+#include "device-plugin/gpu_watch.h"
 #include "device-plugin/health.h"
 #include "device-plugin/metrics_page.h"
-#include "device-plugin/plugin_server.h"
-#include "device-plugin/plugin_service.h"
+#include "device-plugin/pod_resources.h"
 #include "device-plugin/rails_files.h"
-#include "device-plugin/register_call.h"
 #include "device-plugin/registration.h"
+#include "device-plugin/resource_plugin.h"
+#include "device-plugin/steadiness.h"
 #include "device-plugin/wake_up.h"
+#include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
 
 struct AgentOptions {
   std::string root = "/";  // where the host's /sys and /dev are
+  std::string proc_root =
+      "/";  // where /proc/driver is; a container sees the host's in its own /proc
   std::string kubelet_dir = "/var/lib/kubelet/device-plugins";
   std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::string node_name;
-  std::string resource = "rdma/hca";
-  std::chrono::milliseconds rescan = std::chrono::seconds(5);
-  std::chrono::milliseconds collect = std::chrono::minutes(5);  // between looks for unused files
+  std::string config_file;  // see config.h; "" for the default configuration
+  std::chrono::milliseconds rescan = std::chrono::seconds(1);   // between looks at sysfs and config
+  std::chrono::milliseconds look = std::chrono::seconds(10);    // at what kubelet lists
+  std::chrono::milliseconds collect = std::chrono::minutes(5);  // for unused files
   // A file this young may belong to a pod that kubelet does not list yet.
   absl::Duration keep_files = absl::Minutes(5);
   // The same at the end, when no new pod can come: how long kubelet may take to note an allocation.
   absl::Duration settle_at_stop = absl::Seconds(2);
   Registration::Timing timing;
+  Steadiness::Timing steadiness;
 };
 
 class Agent {
  public:
-  // Checks the options; fails when the resource's name, the node's name or the kubelet folder is
-  // not usable.
+  // Checks the options; fails when the configuration, the node's name or the kubelet folder is not
+  // usable.
   static absl::StatusOr<std::unique_ptr<Agent>> Make(const AgentOptions& options);
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Returns when `stop_fd` is readable, with the socket and unused files removed.
+  // Returns when `stop_fd` is readable, with the sockets and unused files removed.
   void Run(int stop_fd);
 
   // Thread-safe, while Run runs.
@@ -60,31 +73,41 @@ class Agent {
   std::string Metrics() const { return metrics_.Text(); }
 
  private:
-  Agent(AgentOptions options, std::unique_ptr<WakeUp> wake_up);
+  Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> wake_up);
 
-  void Rescan();
+  void Reload();
+  void Rescan(TimePoint now);
+  void Publish();
+  // Asks kubelet who holds what. False when it does not answer.
+  bool LookAtKubelet();
   void Collect();
-  Observation Observe() const;
-  void TakeRegisterResult(TimePoint now);
-  void Serve(TimePoint now);
-  void StartRegistration();
-  void TellChanges(const Observation& seen);
+  absl::StatusOr<DeviceHolders> AskHolders();
+  void Report(TimePoint now);
   void Stop();
+  ResourcePlugin& PluginOf(const std::string& resource);
+  std::vector<std::string> GpusInAdmission();
 
   const AgentOptions options_;
-  const std::string kubelet_socket_;
-  const std::string socket_name_;
   const std::unique_ptr<WakeUp> wake_up_;
   Health health_;
-  DeviceBoard board_;
+  DeviceBoard overview_;  // every HCA as one device, for people
   MetricsPage metrics_;
   RailsFiles files_;
-  PluginService service_;
-  Registration registration_;
-  std::unique_ptr<PluginServer> server_;
-  std::unique_ptr<RegisterCall> register_call_;
+  AgentConfig config_;
+  std::string last_config_error_;
   std::string last_scan_error_;
-  bool told_serving_ = false;
+  fabric::NodeInventory found_;      // as read, with what has vanished
+  fabric::NodeInventory inventory_;  // as offered: rails as configured, troubles settled
+  Steadiness steadiness_;
+  std::map<std::string, std::set<std::string>> held_;  // resource to ids, as kubelet said last
+  std::map<std::string, std::unique_ptr<ResourcePlugin>> plugins_;  // by resource
+  uint64_t registrations_ = 0;  // of all plugins, when last seen
+
+  // For GpusInAdmission, which kubelet's calls ask for in threads of their own.
+  std::mutex admission_mutex_;
+  GpuWatch gpu_watch_;
+  std::set<std::string> our_resources_;  // also for metrics_
+  std::vector<fabric::Gpu> gpus_;
 };
 
 }  // namespace railhead::device_plugin

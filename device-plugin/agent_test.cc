@@ -114,6 +114,9 @@ class AgentTest : public ::testing::Test {
     options_.node_name = "node-1";
     options_.rescan = std::chrono::milliseconds(30);
     options_.settle_at_stop = absl::Milliseconds(1);
+    options_.look = std::chrono::milliseconds(100);
+    options_.steadiness.recover = std::chrono::milliseconds(100);
+    options_.steadiness.recover_flapping = std::chrono::milliseconds(100);
     options_.timing.settle = std::chrono::milliseconds(30);
     options_.timing.first_retry = std::chrono::milliseconds(30);
     options_.timing.last_retry = std::chrono::milliseconds(300);
@@ -319,7 +322,7 @@ TEST_F(AgentTest, AllocateOfAnUnknownDeviceNamesItAndDisturbsNothing) {
 }
 
 TEST_F(AgentTest, LeavesNothingBehindWhenNoPodUsesIt) {
-  const FakePodResources pods(options_.pod_resources_socket, "rdma/hca", {});
+  const FakePodResources pods(options_.pod_resources_socket, {});
   kubelet_->Start();
   RunningAgent agent(options_);
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
@@ -331,7 +334,7 @@ TEST_F(AgentTest, LeavesNothingBehindWhenNoPodUsesIt) {
 }
 
 TEST_F(AgentTest, LeavesTheFilesThatPodsUse) {
-  const FakePodResources pods(options_.pod_resources_socket, "rdma/hca", {kSecond});
+  const FakePodResources pods(options_.pod_resources_socket, {kSecond});
   kubelet_->Start();
   RunningAgent agent(options_);
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
@@ -356,7 +359,7 @@ TEST_F(AgentTest, LeavesAllFilesWhenKubeletDoesNotTell) {
 }
 
 TEST_F(AgentTest, RemovesUnusedFilesWhileItRuns) {
-  const FakePodResources pods(options_.pod_resources_socket, "rdma/hca", {});
+  const FakePodResources pods(options_.pod_resources_socket, {});
   options_.collect = std::chrono::milliseconds(50);
   options_.keep_files = absl::Milliseconds(200);
   kubelet_->Start();
@@ -385,7 +388,7 @@ TEST_F(AgentTest, ASecondLifeTidiesUpAfterAProcessThatWasKilled) {
 }
 
 TEST_F(AgentTest, TellsPrometheusOfPortsPodsAndItself) {
-  const FakePodResources pods(options_.pod_resources_socket, "rdma/hca", {kSecond});
+  const FakePodResources pods(options_.pod_resources_socket, {kSecond});
   tree_.Write("/sys/class/net/eth2/statistics/tx_bytes", "4711\n");
   kubelet_->Start();
   const RunningAgent agent(options_);
@@ -401,7 +404,140 @@ TEST_F(AgentTest, TellsPrometheusOfPortsPodsAndItself) {
   EXPECT_THAT(text, HasSubstr(R"(railhead_device_allocated{node="node-1",rail="0",device="rxe0",)"
                               R"(port="1"} 0)"));
   EXPECT_THAT(text, HasSubstr(R"(railhead_port_transmit_bytes_total{node="node-1",rail="1",)"
-                              R"(device="rxe1",port="1",namespace="team-a",pod="train-0"} 4711)"));
+                              R"(device="rxe1",port="1",namespace="default",pod="busy"} 4711)"));
+}
+
+class ConfigTest : public AgentTest {
+ protected:
+  // As the ConfigMap volume does it: a link is moved over the file.
+  void Configure(const std::string& yaml) {
+    options_.config_file = base_ + "/agent.yaml";
+    const std::string version = absl::StrCat(base_, "/version-", ++versions_);
+    std::ofstream(version) << yaml;
+    fs::create_symlink(version, base_ + "/next");
+    fs::rename(base_ + "/next", options_.config_file);
+  }
+
+ private:
+  int versions_ = 0;
+};
+
+TEST_F(ConfigTest, OffersEachResourceItsDevices) {
+  Configure("resources:\n- {name: rdma/fast, selectors: [{names: [rxe1]}]}\n- {name: rdma/hca}\n");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kSecond, "Healthy"}}, "rdma/fast"));
+  v1beta1::AllocateResponse response;
+  EXPECT_TRUE(kubelet_->Allocate({kSecond}, &response, "rdma/fast").ok());
+  EXPECT_EQ(kubelet_->Allocate({kSecond}, &response).error_code(), grpc::StatusCode::NOT_FOUND);
+  kubelet_->CutStream("rdma/fast");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kSecond, "Healthy"}}, "rdma/fast"));
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
+}
+
+TEST_F(ConfigTest, SlotsShareAnHca) {
+  Configure("resources: [{name: rdma/hca, slots: 2}]");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  const std::string first(kFirst);
+  const std::string second(kSecond);
+  EXPECT_TRUE(kubelet_->WaitForDevices({{first + "-s0", "Healthy"},
+                                        {first + "-s1", "Healthy"},
+                                        {second + "-s0", "Healthy"},
+                                        {second + "-s1", "Healthy"}}));
+  EXPECT_THAT(kubelet_->Prefer(2), ElementsAre(first + "-s0", second + "-s0"));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({first + "-s1", first + "-s0"}, &response).ok());
+  // Two slots of one HCA are one HCA.
+  EXPECT_EQ(response.container_responses(0).envs().at("NCCL_IB_HCA"), "=rxe0:1");
+  EXPECT_EQ(response.container_responses(0).devices_size(), 2);
+}
+
+TEST_F(ConfigTest, AChangeIsTakenWithoutCuttingStreams) {
+  FakePodResources pods(options_.pod_resources_socket, {});
+  Configure("");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  Configure("resources:\n- {name: rdma/hca, selectors: [{rails: [0]}]}\n- {name: rdma/other}\n");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kSecond, "Healthy"}}, "rdma/other"));
+  EXPECT_EQ(kubelet_->registrations(), 2);
+  Configure("rails: [{rail: 0, name: rxe1}]");
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+  EXPECT_TRUE(kubelet_->WaitForDevices({}, "rdma/other"));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kFirst, kSecond}, &response).ok());
+  EXPECT_EQ(response.container_responses(0).envs().at("NCCL_IB_HCA"), "=rxe1:1,rxe0:1");
+  EXPECT_EQ(kubelet_->registrations(), 2);
+}
+
+TEST_F(ConfigTest, AWrongOneLeavesTheLastGoodOne) {
+  FakePodResources pods(options_.pod_resources_socket, {});
+  Configure("");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  Configure("resources: [{name: rdma/hca, slots: 0}]");
+  std::this_thread::sleep_for(5 * options_.rescan);
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+  Configure("resources: [{name: rdma/hca, selectors: [{names: [rxe0]}]}]");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
+}
+
+TEST_F(ConfigTest, WhatAPodHoldsIsNotGivenAwayUntilItEnds) {
+  FakePodResources pods(options_.pod_resources_socket, {kFirst});
+  Configure("");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  Configure("resources: [{name: rdma/new}]");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}, "rdma/new"));
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}}));
+  v1beta1::AllocateResponse response;
+  EXPECT_EQ(kubelet_->Allocate({kFirst}, &response, "rdma/new").error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  pods.Hold({});
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_, "rdma/new"));
+  EXPECT_TRUE(kubelet_->WaitForDevices({}));
+}
+
+TEST_F(ConfigTest, AChangeWaitsUntilKubeletTellsWhoHoldsWhat) {
+  Configure("");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  Configure("resources: [{name: rdma/new}]");
+  std::this_thread::sleep_for(5 * options_.rescan);
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+  const FakePodResources pods(options_.pod_resources_socket, {});
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_, "rdma/new"));
+}
+
+// The GPUs that the container in admission has got decide.
+TEST_F(AgentTest, PrefersTheHcaNextToTheContainersGpu) {
+  const auto add_gpu = [&](const std::string& path) {
+    const std::string folder = "/sys/devices/" + path;
+    tree_.Write(folder + "/class", "0x030200\n");
+    tree_.Write(folder + "/vendor", "0x10de\n");
+    tree_.Write(folder + "/numa_node", path.find("40") == std::string::npos ? "-1\n" : "1\n");
+    tree_.Link("/sys/bus/pci/devices/" + fs::path(path).filename().string(),
+               "../../../.." + folder);
+  };
+  add_gpu("pci0000:40/0000:40:01.0/0000:41:00.0");  // on the NUMA node of rxe1
+  add_gpu("pci0000:00/0000:00:09.0");               // below the host bridge of both
+  options_.proc_root = tree_.root();
+  tree_.Write("/proc/driver/nvidia/gpus/0000:41:00.0/information", "GPU UUID: GPU-far\n");
+  FakePodResources pods(options_.pod_resources_socket, {});
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  EXPECT_THAT(kubelet_->Prefer(1), ElementsAre(kFirst));
+  pods.Hold({{"default", "trainer", "main", {{"nvidia.com/gpu", {"GPU-far"}}}}});
+  EXPECT_THAT(kubelet_->Prefer(1), ElementsAre(kSecond));
+  // After some looks it is clear that it is not the one in admission.
+  EXPECT_TRUE(Eventually([&] { return kubelet_->Prefer(1) == std::vector<std::string>{kFirst}; }));
 }
 
 TEST_F(AgentTest, BadOptionsAreRefusedWithTheFlag) {
@@ -409,8 +545,9 @@ TEST_F(AgentTest, BadOptionsAreRefusedWithTheFlag) {
   bad.node_name = "";
   EXPECT_THAT(std::string(Agent::Make(bad).status().message()), HasSubstr("--node-name"));
   bad = options_;
-  bad.resource = "hca";
-  EXPECT_THAT(std::string(Agent::Make(bad).status().message()), HasSubstr("--resource"));
+  bad.config_file = base_ + "/agent.yaml";
+  std::ofstream(bad.config_file) << "resources:\n- name: hca\n";
+  EXPECT_THAT(std::string(Agent::Make(bad).status().message()), HasSubstr("agent.yaml:2"));
   bad = options_;
   bad.kubelet_dir = base_ + "/none";
   EXPECT_THAT(std::string(Agent::Make(bad).status().message()), HasSubstr("--kubelet-dir"));
@@ -426,21 +563,22 @@ TEST_F(AgentTest, AFolderWhosePathIsTooLongIsAClearFailureAndNoCrash) {
   EXPECT_TRUE(fs::is_empty(options_.kubelet_dir));
 }
 
-TEST(PodResources, TellsTheDevicesOfTheResourceOnly) {
+TEST(PodResources, TellsWhoHoldsWhat) {
   std::string folder = fs::temp_directory_path() / "railhead-pods-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   {
-    const FakePodResources pods(folder + "/s", "rdma/hca", {"a", "b"});
-    const auto used = DevicesInUse(folder + "/s", "rdma/hca", std::chrono::seconds(20));
-    ASSERT_TRUE(used.ok()) << used.status();
-    EXPECT_THAT(*used, UnorderedElementsAre("a", "b"));
-    EXPECT_THAT(*DevicesInUse(folder + "/s", "rdma/none", std::chrono::seconds(20)), IsEmpty());
-    const std::set<PodName> holder = {{"team-a", "train-0"}};
-    EXPECT_EQ(*AskDeviceHolders(folder + "/s", "rdma/hca", std::chrono::seconds(20)),
-              (DeviceHolders{{"a", holder}, {"b", holder}}));
+    const FakePodResources pods(folder + "/s", {"a", "b"});
+    const auto listed = ListContainerDevices(folder + "/s", std::chrono::seconds(20));
+    ASSERT_TRUE(listed.ok()) << listed.status();
+    ASSERT_EQ(listed->size(), 1U);  // who holds nothing is left out
+    EXPECT_EQ((*listed)[0].pod_namespace, "default");
+    EXPECT_EQ((*listed)[0].pod, "busy");
+    EXPECT_EQ((*listed)[0].container, "main");
+    EXPECT_THAT(HeldByResource(*listed)["rdma/hca"], ElementsAre("a", "b"));
+    EXPECT_THAT(HeldByResource(*listed)["rdma/none"], IsEmpty());
   }
   const absl::Status status =
-      DevicesInUse(folder + "/none", "rdma/hca", std::chrono::seconds(1)).status();
+      ListContainerDevices(folder + "/none", std::chrono::seconds(1)).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr(folder + "/none"));
   fs::remove_all(folder);
 }

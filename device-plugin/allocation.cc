@@ -70,8 +70,10 @@ absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const 
   Allocation allocation;
   allocation.rails.node = node;
   std::vector<std::string> names;
+  std::set<std::string> given;
   for (const Device& device : snapshot.devices) {  // kubelet's order is random; ours is by rail
-    if (!wanted.contains(device.id)) continue;
+    // Two slots of one HCA are one HCA.
+    if (!wanted.contains(device.id) || !given.insert(device.hca.name).second) continue;
     const fabric::PodRail rail = RailOf(snapshot.inventory, device.hca);
     names.push_back(absl::StrCat(rail.device, ":", rail.port));
     allocation.char_devices.insert(allocation.char_devices.end(), rail.char_devices.begin(),

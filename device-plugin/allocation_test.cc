@@ -43,7 +43,11 @@ class AllocationTest : public ::testing::Test {
   }
 
   absl::StatusOr<Allocation> Plan(const std::vector<std::string>& ids) {
-    board_.Publish(inventory_);
+    std::vector<Device> devices;
+    for (const fabric::Hca& hca : inventory_.hcas) {
+      devices.push_back({DeviceId(hca.name, hca.pci_address), hca});
+    }
+    board_.Publish(inventory_, devices);
     return PlanAllocation(*board_.Current(), "node-1", ids);
   }
 

@@ -6,7 +6,9 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
@@ -14,15 +16,30 @@
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
+namespace {
 
-std::string DeviceId(const std::string& name, const std::string& pci_address) {
-  constexpr size_t kMaxId = 63;
+constexpr char kSlot[] = "-s";
+
+}  // namespace
+
+std::string DeviceId(const std::string& name, const std::string& pci_address, int slot) {
+  constexpr size_t kMaxId = 63 - 5;  // what is left of kubelet's 63 beside "-s127"
   constexpr size_t kHash = 8;
   const std::string place =
       pci_address.empty() ? "" : "-" + absl::StrReplaceAll(pci_address, {{":", "_"}, {".", "_"}});
-  if (name.size() + place.size() <= kMaxId) return name + place;
+  const std::string share = slot < 0 ? "" : absl::StrCat(kSlot, slot);
+  if (name.size() + place.size() <= kMaxId) return absl::StrCat(name, place, share);
   const size_t room = kMaxId - place.size() - 1 - kHash;
-  return absl::StrCat(name.substr(0, room), "-", ContentHash(name).substr(0, kHash), place);
+  return absl::StrCat(name.substr(0, room), "-", ContentHash(name).substr(0, kHash), place, share);
+}
+
+std::string WithoutSlot(const std::string& id) {
+  const size_t mark = id.rfind(kSlot);
+  int slot = 0;
+  if (mark == std::string::npos || !absl::SimpleAtoi(id.substr(mark + sizeof(kSlot) - 1), &slot)) {
+    return "";
+  }
+  return id.substr(0, mark);
 }
 
 const Device* DeviceSnapshot::Find(absl::string_view id) const {
@@ -32,16 +49,16 @@ const Device* DeviceSnapshot::Find(absl::string_view id) const {
   return nullptr;
 }
 
-bool DeviceBoard::Publish(fabric::NodeInventory inventory) {
+bool DeviceBoard::Publish(fabric::NodeInventory inventory, std::vector<Device> devices) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  inventory = fabric::KeepVanished(current_->inventory, std::move(inventory));
-  if (current_->generation > 0 && inventory == current_->inventory) return false;
+  if (current_->generation > 0 && inventory == current_->inventory &&
+      devices == current_->devices) {
+    return false;
+  }
   auto next = std::make_shared<DeviceSnapshot>();
   next->generation = current_->generation + 1;
-  for (const fabric::Hca& hca : inventory.hcas) {
-    if (hca.offered) next->devices.push_back(Device{DeviceId(hca.name, hca.pci_address), hca});
-  }
   next->inventory = std::move(inventory);
+  next->devices = std::move(devices);
   current_ = std::move(next);
   return true;
 }

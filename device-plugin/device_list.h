@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices that this node offers to kubelet, made from an inventory.
+// The devices that this node offers to kubelet under one resource's name.
 #ifndef RAILHEAD_DEVICE_PLUGIN_DEVICE_LIST_H_
 #define RAILHEAD_DEVICE_PLUGIN_DEVICE_LIST_H_
 
@@ -16,19 +16,25 @@
 namespace railhead::device_plugin {
 
 // The name of an HCA for kubelet: "rxe0-0000_00_03_0". Unique on the node, at most 63 characters
-// (long names are cut and told apart by a hash), the same after every restart.
-std::string DeviceId(const std::string& name, const std::string& pci_address);
+// (long names are cut and told apart by a hash), the same after every restart. `slot` is a share of
+// the HCA, from 0, or -1 where one container has it all: "rxe0-0000_00_03_0-s2".
+std::string DeviceId(const std::string& name, const std::string& pci_address, int slot = -1);
+
+// The id of the whole HCA of which `id` is a slot; "" when it is not the id of a slot.
+std::string WithoutSlot(const std::string& id);
 
 struct Device {
   std::string id;
   fabric::Hca hca;
+
+  bool operator==(const Device&) const = default;
 };
 
 // One state of the node. Never changed once published.
 struct DeviceSnapshot {
   uint64_t generation = 0;  // grows with every change; 0 before the first inventory
   fabric::NodeInventory inventory;
-  std::vector<Device> devices;  // in rail order
+  std::vector<Device> devices;  // in rail order; an HCA that is shared has one for each slot
 
   // The device of that id, or null.
   const Device* Find(absl::string_view id) const;
@@ -37,9 +43,8 @@ struct DeviceSnapshot {
 // Holds the latest snapshot. Thread-safe.
 class DeviceBoard {
  public:
-  // Takes an inventory that was just read. Devices that were known before and are missing from it
-  // stay, unhealthy. Returns true when that made a new snapshot.
-  bool Publish(fabric::NodeInventory inventory);
+  // Returns true when that made a new snapshot.
+  bool Publish(fabric::NodeInventory inventory, std::vector<Device> devices);
 
   // Never null.
   std::shared_ptr<const DeviceSnapshot> Current() const;

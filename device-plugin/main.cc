@@ -44,7 +44,7 @@ constexpr char kExamples[] =
 
 struct Flags {
   AgentOptions agent;
-  int rescan_seconds = 5;
+  int rescan_seconds = 1;
   std::string health_address = "0.0.0.0:8080";
   std::string metrics_address = "0.0.0.0:9401";
   std::string discover_root = "/";
@@ -67,8 +67,11 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--node-name", flags.agent.node_name, "Name of this node in Kubernetes")
       ->envname("NODE_NAME");
-  app.add_option("--resource", flags.agent.resource, "Name of the resource that pods ask for")
-      ->capture_default_str();
+  app.add_option(
+      "--config", flags.agent.config_file,
+      "YAML file that says which HCAs are offered as which resource, shared by how many, "
+      "and which rail each is; read again when it changes. Without it every HCA is one "
+      "rdma/hca");
   app.add_option("--rescan-seconds", flags.rescan_seconds,
                  "Time between two looks at the devices and their ports")
       ->check(CLI::Range(1, 3600))

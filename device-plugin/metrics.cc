@@ -182,8 +182,8 @@ class Page {
     const auto holders = metrics_.holders->find(device.id);
     if (holders == metrics_.holders->end() || holders->second.size() != 1) return labels;
     const PodName& pod = *holders->second.begin();
-    labels.push_back({"namespace", LabelValue(pod.in_namespace)});
-    labels.push_back({"pod", LabelValue(pod.name)});
+    labels.push_back({"namespace", LabelValue(pod.first)});
+    labels.push_back({"pod", LabelValue(pod.second)});
     return labels;
   }
 

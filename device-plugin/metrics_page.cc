@@ -36,14 +36,10 @@ void MetricsPage::ScanTook(std::chrono::duration<double> time) {
   facts_.scan_seconds = time.count();
 }
 
-void MetricsPage::SetRegistered(bool registered) {
+void MetricsPage::Registered(bool registered, uint64_t registrations) {
   const std::lock_guard<std::mutex> lock(facts_mutex_);
   facts_.registered = registered;
-}
-
-void MetricsPage::CountRegistration() {
-  const std::lock_guard<std::mutex> lock(facts_mutex_);
-  ++facts_.registrations;
+  facts_.registrations = registrations;
 }
 
 std::string MetricsPage::Text() const {

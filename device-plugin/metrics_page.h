@@ -25,15 +25,17 @@ class MetricsPage {
   using AskHolders = std::function<absl::StatusOr<DeviceHolders>()>;
   using Clock = std::function<TimePoint()>;
 
-  // Reads counters below `root`, of the devices on `board`, which must outlive it. `ask` is called
+  // Reads counters below `root`, of the HCAs on `board` (whole ones, whatever their
+  // slots), which must outlive it. `ask` is called
   // by whoever asks for the page, never twice at the same time. No callback may throw.
   MetricsPage(std::string root, std::string node, const DeviceBoard& board, AskHolders ask,
               Clock clock);
 
   // The agent's loop reports what it does.
   void ScanTook(std::chrono::duration<double> time);
-  void SetRegistered(bool registered);
-  void CountRegistration();
+  // `registered`: kubelet holds a stream of ours for every resource. `registrations`: how many it
+  // has taken so far.
+  void Registered(bool registered, uint64_t registrations);
 
   // The page. Once in ten seconds it waits for kubelet's answer first; whoever asks meanwhile gets
   // what kubelet said before. Without an answer the page leaves out who holds what.

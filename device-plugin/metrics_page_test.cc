@@ -41,7 +41,7 @@ class MetricsPageTest : public ::testing::Test {
     hca.usable = true;
     fabric::NodeInventory inventory;
     inventory.hcas = {hca};
-    board_.Publish(std::move(inventory));
+    board_.Publish(inventory, {{"rxe0", hca}});
   }
 
   // The page that much after the start.
@@ -89,9 +89,7 @@ TEST_F(MetricsPageTest, AsksKubeletEveryTenSecondsAndForgetsWhatItNoLongerSays) 
 
 TEST_F(MetricsPageTest, ShowsWhatTheLoopReports) {
   page_.ScanTook(milliseconds(250));
-  page_.SetRegistered(true);
-  page_.CountRegistration();
-  page_.CountRegistration();
+  page_.Registered(true, 2);
   const std::string text = TextAfter(seconds(0));
   EXPECT_THAT(text, HasSubstr("railhead_agent_registered{node=\"node-1\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("railhead_agent_registrations_total{node=\"node-1\"} 2\n"));

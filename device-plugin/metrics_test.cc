@@ -41,7 +41,11 @@ NodeMetrics Node(std::vector<fabric::Hca> hcas) {
   fabric::NodeInventory inventory;
   inventory.hcas = std::move(hcas);
   fabric::AssignRails(inventory.hcas);
-  board.Publish(std::move(inventory));
+  std::vector<Device> devices;
+  for (const fabric::Hca& hca : inventory.hcas) {
+    devices.push_back({DeviceId(hca.name, hca.pci_address), hca});
+  }
+  board.Publish(std::move(inventory), std::move(devices));
   NodeMetrics metrics;
   metrics.node = "node-1";
   metrics.devices = board.Current();

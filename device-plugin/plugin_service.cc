@@ -4,7 +4,9 @@
 #include <grpcpp/grpcpp.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -19,6 +21,7 @@
 #include "absl/time/time.h"
 #include "device-plugin/allocation.h"
 #include "device-plugin/device_list.h"
+#include "device-plugin/preference.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -90,7 +93,7 @@ grpc::Status PluginService::GetDevicePluginOptions(grpc::ServerContext* /*contex
                                                    const v1beta1::Empty* /*request*/,
                                                    v1beta1::DevicePluginOptions* response) {
   response->set_pre_start_required(false);
-  response->set_get_preferred_allocation_available(false);
+  response->set_get_preferred_allocation_available(true);
   return grpc::Status::OK;
 }
 
@@ -124,6 +127,30 @@ grpc::Status PluginService::ListAndWatch(
   return grpc::Status(grpc::StatusCode::UNAVAILABLE, "the device plugin ends this stream");
 }
 
+grpc::Status PluginService::GetPreferredAllocation(
+    grpc::ServerContext* /*context*/, const v1beta1::PreferredAllocationRequest* request,
+    v1beta1::PreferredAllocationResponse* response) {
+  const std::shared_ptr<const DeviceSnapshot> snapshot = board_.Current();
+  std::vector<std::string> gpus;
+  if (!snapshot->inventory.gpus.empty()) gpus = options_.gpus_in_admission();
+  for (const v1beta1::ContainerPreferredAllocationRequest& container :
+       request->container_requests()) {
+    Wish wish;
+    wish.available.assign(container.available_deviceids().begin(),
+                          container.available_deviceids().end());
+    wish.must_include.assign(container.must_include_deviceids().begin(),
+                             container.must_include_deviceids().end());
+    wish.size = static_cast<size_t>(std::max(container.allocation_size(), 0));
+    wish.gpus = gpus;
+    const std::vector<std::string> ids = Prefer(*snapshot, wish);
+    spdlog::info("prefer {} for a container with {}", absl::StrJoin(ids, ", "),
+                 gpus.empty() ? "no known GPU" : "GPU " + absl::StrJoin(gpus, ", "));
+    auto* out = response->add_container_responses();
+    for (const std::string& id : ids) out->add_deviceids(id);
+  }
+  return grpc::Status::OK;
+}
+
 grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
                                      const v1beta1::AllocateRequest* request,
                                      v1beta1::AllocateResponse* response) {
@@ -131,12 +158,12 @@ grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
   for (const v1beta1::ContainerAllocateRequest& container : request->container_requests()) {
     const std::vector<std::string> ids(container.devices_ids().begin(),
                                        container.devices_ids().end());
-    const absl::StatusOr<Allocation> allocation = PlanAllocation(*snapshot, node_, ids);
+    const absl::StatusOr<Allocation> allocation = PlanAllocation(*snapshot, options_.node, ids);
     if (!allocation.ok()) {
       spdlog::warn("{}", std::string(allocation.status().message()));
       return ToGrpc(allocation.status());
     }
-    const absl::StatusOr<std::string> path = files_.Store(allocation->rails);
+    const absl::StatusOr<std::string> path = options_.files->Store(allocation->rails);
     if (!path.ok()) {
       spdlog::error("Allocate: {}", std::string(path.status().message()));
       return ToGrpc(path.status());

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "device-plugin/device_list.h"
@@ -20,15 +21,22 @@
 
 namespace railhead::device_plugin {
 
+struct ServiceOptions {
+  std::string node;   // its name in Kubernetes
+  RailsFiles* files;  // must outlive the service
+  // PCI addresses of the GPUs that the container which kubelet is about to give devices to has got
+  // already; empty when that is not known. Called from any thread; may take a moment.
+  std::function<std::vector<std::string>()> gpus_in_admission;
+};
+
 // Thread-safe. No call waits for another: kubelet asks GetDevicePluginOptions while our own
 // Register call is still open, and calls Allocate while a stream is.
 class PluginService final : public v1beta1::DevicePlugin::Service {
  public:
-  // `board` and `files` must outlive the service. `on_change` is called, from any thread, when a
-  // stream has opened or closed.
-  PluginService(std::string node, const DeviceBoard& board, RailsFiles& files,
-                std::function<void()> on_change)
-      : node_(std::move(node)), board_(board), files_(files), on_change_(std::move(on_change)) {}
+  // `board` must outlive the service. `on_change` is called, from any thread, when a stream has
+  // opened or closed.
+  PluginService(ServiceOptions options, const DeviceBoard& board, std::function<void()> on_change)
+      : options_(std::move(options)), board_(board), on_change_(std::move(on_change)) {}
 
   struct Streams {
     int open = 0;
@@ -49,13 +57,15 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
                                       v1beta1::DevicePluginOptions* response) override;
   grpc::Status ListAndWatch(grpc::ServerContext* context, const v1beta1::Empty* request,
                             grpc::ServerWriter<v1beta1::ListAndWatchResponse>* writer) override;
+  grpc::Status GetPreferredAllocation(grpc::ServerContext* context,
+                                      const v1beta1::PreferredAllocationRequest* request,
+                                      v1beta1::PreferredAllocationResponse* response) override;
   grpc::Status Allocate(grpc::ServerContext* context, const v1beta1::AllocateRequest* request,
                         v1beta1::AllocateResponse* response) override;
 
  private:
-  const std::string node_;
+  const ServiceOptions options_;
   const DeviceBoard& board_;
-  RailsFiles& files_;
   const std::function<void()> on_change_;
 
   mutable std::mutex mutex_;

@@ -4,20 +4,23 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "device-plugin/device_list.h"
 #include "device-plugin/grpc_unix.h"
 #include "device-plugin/proto/podresources.grpc.pb.h"
 
 namespace railhead::device_plugin {
 
-absl::StatusOr<DeviceHolders> AskDeviceHolders(const std::string& socket_path,
-                                               const std::string& resource,
-                                               std::chrono::milliseconds deadline) {
+absl::StatusOr<std::vector<ContainerDevices>> ListContainerDevices(
+    const std::string& socket_path, std::chrono::milliseconds deadline) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + deadline);
   v1::ListPodResourcesResponse response;
@@ -25,31 +28,47 @@ absl::StatusOr<DeviceHolders> AskDeviceHolders(const std::string& socket_path,
                                   ->List(&context, v1::ListPodResourcesRequest(), &response);
   if (!status.ok()) {
     return absl::UnavailableError(
-        absl::StrCat("kubelet does not tell at ", socket_path, " which pods hold ", resource, ": ",
+        absl::StrCat("kubelet does not tell at ", socket_path, " which pods hold which devices: ",
                      status.error_message(), "; mount the host's pod-resources folder there"));
   }
-  DeviceHolders holders;
+  std::vector<ContainerDevices> containers;
   for (const v1::PodResources& pod : response.pod_resources()) {
     for (const v1::ContainerResources& container : pod.containers()) {
+      ContainerDevices held{pod.namespace_(), pod.name(), container.name(), {}};
       for (const v1::ContainerDevices& devices : container.devices()) {
-        if (devices.resource_name() != resource) continue;
-        for (const std::string& id : devices.device_ids()) {
-          holders[id].insert({pod.namespace_(), pod.name()});
-        }
+        std::vector<std::string>& ids = held.devices[devices.resource_name()];
+        ids.insert(ids.end(), devices.device_ids().begin(), devices.device_ids().end());
+      }
+      if (!held.devices.empty()) containers.push_back(std::move(held));
+    }
+  }
+  return containers;
+}
+
+DeviceHolders HoldersByHca(const std::vector<ContainerDevices>& containers,
+                           const std::set<std::string>& resources) {
+  DeviceHolders holders;
+  for (const ContainerDevices& container : containers) {
+    for (const auto& [resource, ids] : container.devices) {
+      if (!resources.contains(resource)) continue;
+      for (const std::string& id : ids) {
+        const std::string whole = WithoutSlot(id);
+        holders[whole.empty() ? id : whole].emplace(container.pod_namespace, container.pod);
       }
     }
   }
   return holders;
 }
 
-absl::StatusOr<std::set<std::string>> DevicesInUse(const std::string& socket_path,
-                                                   const std::string& resource,
-                                                   std::chrono::milliseconds deadline) {
-  const absl::StatusOr<DeviceHolders> holders = AskDeviceHolders(socket_path, resource, deadline);
-  if (!holders.ok()) return holders.status();
-  std::set<std::string> ids;
-  for (const auto& [id, pods] : *holders) ids.insert(id);
-  return ids;
+std::map<std::string, std::set<std::string>> HeldByResource(
+    const std::vector<ContainerDevices>& containers) {
+  std::map<std::string, std::set<std::string>> held;
+  for (const ContainerDevices& container : containers) {
+    for (const auto& [resource, ids] : container.devices) {
+      held[resource].insert(ids.begin(), ids.end());
+    }
+  }
+  return held;
 }
 
 }  // namespace railhead::device_plugin

@@ -18,10 +18,8 @@
 namespace railhead::fabric {
 namespace {
 
-using Counter = std::optional<uint64_t> PortCounters::*;
-
 struct Source {
-  Counter counter;
+  PortCounter counter;
   const char* file;             // below ports/<port>
   uint64_t unit = 1;            // what one count stands for
   const char* added = nullptr;  // another file, whose count belongs to the same
@@ -119,22 +117,38 @@ bool IsSoftware(const RootFiles& files, const std::string& hca) {
          !files.IsDirectory(absl::StrCat("/sys/class/infiniband/", hca, "/device"));
 }
 
+std::string PortFolder(const std::string& hca, int port) {
+  return absl::StrCat("/sys/class/infiniband/", hca, "/ports/", port);
+}
+
+// From the first of its sources that is there.
+Reading ReadFirst(const RootFiles& files, const std::string& folder, PortCounter counter) {
+  Reading reading;
+  for (const Source& source : kSources) {
+    if (source.counter == counter && !reading.there) reading = Read(files, folder, source);
+  }
+  return reading;
+}
+
 }  // namespace
 
+std::optional<uint64_t> ReadPortCounter(const RootFiles& files, const std::string& hca, int port,
+                                        PortCounter counter) {
+  return ReadFirst(files, PortFolder(hca, port), counter).value;
+}
+
 PortCounters ReadPortCounters(const RootFiles& files, const std::string& hca, int port) {
-  const std::string folder = absl::StrCat("/sys/class/infiniband/", hca, "/ports/", port);
+  const std::string folder = PortFolder(hca, port);
   PortCounters counters;
-  const auto take = [&counters](Counter counter, const Reading& reading) {
+  const auto take = [&counters](PortCounter counter, const Reading& reading) {
     counters.*counter = reading.value;
     if (reading.there && !reading.value.has_value()) ++counters.unreadable;
   };
   bool bytes_counted = false;
   for (size_t i = 0; i < std::size(kSources);) {
-    const Counter counter = kSources[i].counter;
-    Reading reading;
-    for (; i < std::size(kSources) && kSources[i].counter == counter; ++i) {
-      if (!reading.there) reading = Read(files, folder, kSources[i]);
-    }
+    const PortCounter counter = kSources[i].counter;
+    while (i < std::size(kSources) && kSources[i].counter == counter) ++i;
+    const Reading reading = ReadFirst(files, folder, counter);
     take(counter, reading);
     bytes_counted |= reading.there && (counter == &PortCounters::transmit_bytes ||
                                        counter == &PortCounters::receive_bytes);

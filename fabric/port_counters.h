@@ -57,6 +57,14 @@ struct PortCounters {
 // sources of one counter do not count the same, and a counter must not jump between them.
 PortCounters ReadPortCounters(const RootFiles& files, const std::string& hca, int port);
 
+// Which of them.
+using PortCounter = std::optional<uint64_t> PortCounters::*;
+
+// One of them: some adapters ask their firmware for each file that is read. It stands for RDMA
+// traffic only: without bytes of the network interface.
+std::optional<uint64_t> ReadPortCounter(const RootFiles& files, const std::string& hca, int port,
+                                        PortCounter counter);
+
 }  // namespace railhead::fabric
 
 #endif  // RAILHEAD_FABRIC_PORT_COUNTERS_H_

@@ -22,6 +22,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
 namespace railhead::fabric {
@@ -101,6 +102,26 @@ absl::StatusOr<std::vector<std::string>> RootFiles::List(absl::string_view path)
 }
 
 absl::StatusOr<std::string> RootFiles::ReadAttribute(absl::string_view path) const {
+  absl::StatusOr<std::string> text = ReadText(path);
+  if (!text.ok()) return text.status();
+  const absl::string_view line = absl::StripAsciiWhitespace(*text);
+  if (line.find_first_of("\n\v\f\r") != absl::string_view::npos) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " does not hold one line of text"));
+  }
+  return std::string(line);
+}
+
+absl::StatusOr<std::vector<std::string>> RootFiles::ReadLines(absl::string_view path) const {
+  absl::StatusOr<std::string> text = ReadText(path);
+  if (!text.ok()) return text.status();
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(*text, '\n')) {
+    lines.emplace_back(absl::StripAsciiWhitespace(line));
+  }
+  return lines;
+}
+
+absl::StatusOr<std::string> RootFiles::ReadText(absl::string_view path) const {
   absl::StatusOr<std::string> real = RealPath(path);
   if (!real.ok()) return real.status();
   // O_NONBLOCK: a pipe in the tree must not hold us up before fstat has told what it is.
@@ -125,12 +146,13 @@ absl::StatusOr<std::string> RootFiles::ReadAttribute(absl::string_view path) con
     return absl::InvalidArgumentError(
         absl::StrCat(path, " holds more than ", kMaxAttribute, " bytes"));
   }
-  const absl::string_view text = absl::StripAsciiWhitespace(absl::string_view(buffer.data(), size));
+  const absl::string_view text(buffer.data(), size);
   const bool printable = std::all_of(text.begin(), text.end(), [](char c) {
-    return absl::ascii_isprint(static_cast<unsigned char>(c)) || c == '\t';
+    return absl::ascii_isprint(static_cast<unsigned char>(c)) ||
+           absl::ascii_isspace(static_cast<unsigned char>(c));
   });
   if (!printable) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " does not hold one line of text"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " holds other things than text"));
   }
   return std::string(text);
 }

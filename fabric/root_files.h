@@ -39,6 +39,10 @@ class RootFiles {
   // anything but a regular file of at most 4096 bytes of printable ASCII.
   absl::StatusOr<std::string> ReadAttribute(absl::string_view path) const;
 
+  // The lines of a small text file, without white space round them. Refuses what ReadAttribute
+  // refuses, but for line feeds.
+  absl::StatusOr<std::vector<std::string>> ReadLines(absl::string_view path) const;
+
   // The path without any link in it, as the host knows it.
   absl::StatusOr<std::string> Resolve(absl::string_view path) const;
 
@@ -52,6 +56,9 @@ class RootFiles {
 
  private:
   explicit RootFiles(std::string root) : root_(std::move(root)) {}
+
+  // The content of a regular file of at most 4096 bytes of printable ASCII and white space.
+  absl::StatusOr<std::string> ReadText(absl::string_view path) const;
 
   // The real path of `path` on this machine, proven to be inside the root.
   absl::StatusOr<std::string> RealPath(absl::string_view path) const;

@@ -12,8 +12,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "fabric/gpu_uuids.h"
 #include "fabric/inventory.h"
 #include "fabric/inventory_json.h"
+#include "fabric/root_files.h"
 #include "fabric/testing/machines.h"
 #include "fabric/testing/sysfs_tree.h"
 
@@ -102,6 +104,17 @@ TEST_F(SysfsReaderTest, ReadsWhatSelectorsLookAt) {
   EXPECT_EQ(inventory.hcas[0].vendor, "15b3");
   EXPECT_EQ(inventory.hcas[0].device, "1021");
   EXPECT_EQ(inventory.hcas[0].driver, "mlx5_core");
+}
+
+TEST_F(SysfsReaderTest, ReadsTheUuidsOfNvidiaGpus) {
+  const RootFiles files = RootFiles::Open(tree_.root()).value();
+  EXPECT_TRUE(ReadGpuUuids(files).empty());
+  const std::string folder = "/proc/driver/nvidia/gpus";
+  tree_.Write(folder + "/0000:1b:00.0/information",
+              "Model: \t\t NVIDIA H100\nIRQ:   \t\t 17\nGPU UUID: \t GPU-1-2\nVideo BIOS: ??\n");
+  tree_.Write(folder + "/0000:43:00.0/information", "GPU UUID: \n\x01");
+  tree_.Write(folder + "/nonsense/information", "GPU UUID: GPU-3\n");
+  EXPECT_THAT(ReadGpuUuids(files), ElementsAre(::testing::Pair("GPU-1-2", "0000:1b:00.0")));
 }
 
 // Both of these have ACTIVE ports on a ConnectX-8.

@@ -55,7 +55,7 @@ void FakeKubelet::Stop() {
   std::vector<std::thread> threads;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    current_.reset();
+    current_.clear();
     for (const std::shared_ptr<Client>& client : clients_) client->stream.TryCancel();
     threads.swap(threads_);
   }
@@ -66,9 +66,14 @@ void FakeKubelet::Stop() {
   devices_.clear();
 }
 
-void FakeKubelet::CutStream() {
+std::shared_ptr<FakeKubelet::Client> FakeKubelet::Current(const std::string& resource) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (current_ != nullptr) current_->stream.TryCancel();
+  const auto found = current_.find(resource);
+  return found == current_.end() ? nullptr : found->second;
+}
+
+void FakeKubelet::CutStream(const std::string& resource) {
+  if (const std::shared_ptr<Client> client = Current(resource)) client->stream.TryCancel();
 }
 
 void FakeKubelet::RefuseRegistrations(int count) {
@@ -81,13 +86,15 @@ void FakeKubelet::ForgetStreams(int count) {
   forget_ = count;
 }
 
-bool FakeKubelet::WaitForDevices(const Devices& expected) {
-  return WaitFor([&expected](const Devices& devices) { return devices == expected; });
+bool FakeKubelet::WaitForDevices(const Devices& expected, const std::string& resource) {
+  return WaitFor([&expected](const Devices& devices) { return devices == expected; }, resource);
 }
 
-bool FakeKubelet::WaitFor(const std::function<bool(const Devices&)>& condition) {
+bool FakeKubelet::WaitFor(const std::function<bool(const Devices&)>& condition,
+                          const std::string& resource) {
   std::unique_lock<std::mutex> lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return condition(devices_); });
+  return changed_.wait_for(lock, std::chrono::seconds(30),
+                           [&] { return condition(devices_[resource]); });
 }
 
 int FakeKubelet::registrations() const {
@@ -106,12 +113,9 @@ v1beta1::ListAndWatchResponse FakeKubelet::last_list() const {
 }
 
 grpc::Status FakeKubelet::Allocate(const std::vector<std::string>& ids,
-                                   v1beta1::AllocateResponse* response) const {
-  std::shared_ptr<Client> client;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    client = current_;
-  }
+                                   v1beta1::AllocateResponse* response,
+                                   const std::string& resource) const {
+  const std::shared_ptr<Client> client = Current(resource);
   if (client == nullptr) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "nobody registered");
   v1beta1::AllocateRequest request;
   v1beta1::ContainerAllocateRequest* container = request.add_container_requests();
@@ -119,6 +123,26 @@ grpc::Status FakeKubelet::Allocate(const std::vector<std::string>& ids,
   grpc::ClientContext context;
   context.set_deadline(In(std::chrono::seconds(20)));
   return client->stub->Allocate(&context, request, response);
+}
+
+std::vector<std::string> FakeKubelet::Prefer(int count, const std::string& resource) const {
+  const std::shared_ptr<Client> client = Current(resource);
+  if (client == nullptr) return {};
+  v1beta1::PreferredAllocationRequest request;
+  v1beta1::ContainerPreferredAllocationRequest* container = request.add_container_requests();
+  container->set_allocation_size(count);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [id, health] : devices_.at(resource)) container->add_available_deviceids(id);
+  }
+  grpc::ClientContext context;
+  context.set_deadline(In(std::chrono::seconds(20)));
+  v1beta1::PreferredAllocationResponse response;
+  const grpc::Status status = client->stub->GetPreferredAllocation(&context, request, &response);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  if (response.container_responses_size() != 1) return {};
+  const auto& ids = response.container_responses(0).deviceids();
+  return {ids.begin(), ids.end()};
 }
 
 grpc::Status FakeKubelet::Register(grpc::ServerContext* /*context*/,
@@ -133,7 +157,7 @@ grpc::Status FakeKubelet::Register(grpc::ServerContext* /*context*/,
       --refuse_;
       return grpc::Status(grpc::StatusCode::UNKNOWN, "not now");
     }
-    current_ = client;
+    current_[request->resource_name()] = client;
   }
   const std::shared_ptr<grpc::Channel> channel = UnixChannel(folder_ + "/" + request->endpoint());
   client->stub = v1beta1::DevicePlugin::NewStub(channel);
@@ -144,7 +168,7 @@ grpc::Status FakeKubelet::Register(grpc::ServerContext* /*context*/,
   grpc::Status status = client->stub->GetDevicePluginOptions(&options, v1beta1::Empty(), &answer);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!status.ok()) {
-    current_.reset();
+    current_.erase(request->resource_name());
     return status;
   }
   if (forget_ > 0) {
@@ -152,48 +176,63 @@ grpc::Status FakeKubelet::Register(grpc::ServerContext* /*context*/,
     return grpc::Status::OK;
   }
   clients_.push_back(client);
-  threads_.emplace_back([this, client] { RunClient(client); });
+  threads_.emplace_back(
+      [this, resource = request->resource_name(), client] { RunClient(resource, client); });
   return grpc::Status::OK;
 }
 
-void FakeKubelet::RunClient(const std::shared_ptr<Client>& client) {
+void FakeKubelet::RunClient(const std::string& resource, const std::shared_ptr<Client>& client) {
   const auto reader = client->stub->ListAndWatch(&client->stream, v1beta1::Empty());
   v1beta1::ListAndWatchResponse list;
   while (reader->Read(&list)) {
     const std::lock_guard<std::mutex> lock(mutex_);
     last_list_ = list;
-    devices_.clear();
-    for (const v1beta1::Device& device : list.devices()) devices_[device.id()] = device.health();
+    Devices& devices = devices_[resource];
+    devices.clear();
+    for (const v1beta1::Device& device : list.devices()) devices[device.id()] = device.health();
     changed_.notify_all();
   }
   // Whoever is registered now is disconnected, be it this client or a newer one.
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (current_ != nullptr) current_->stream.TryCancel();
-  current_.reset();
-  devices_.clear();
+  if (const auto found = current_.find(resource); found != current_.end()) {
+    found->second->stream.TryCancel();
+    current_.erase(found);
+  }
+  devices_[resource].clear();
   changed_.notify_all();
 }
 
-FakePodResources::FakePodResources(const std::string& socket, std::string resource,
-                                   std::set<std::string> ids)
-    : resource_(std::move(resource)), ids_(std::move(ids)), server_(Listen(socket, this)) {}
+FakePodResources::FakePodResources(const std::string& socket, const std::set<std::string>& ids)
+    : containers_({{"default", "idle", "main", {}},
+                   {"default",
+                    "busy",
+                    "main",
+                    {{"example.com/other", {"other0"}}, {"rdma/hca", {ids.begin(), ids.end()}}}}}),
+      server_(Listen(socket, this)) {}
 
 FakePodResources::~FakePodResources() { server_->Shutdown(In(std::chrono::seconds(0))); }
+
+void FakePodResources::Hold(std::vector<ContainerDevices> containers) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  containers_ = std::move(containers);
+}
 
 grpc::Status FakePodResources::List(grpc::ServerContext* /*context*/,
                                     const v1::ListPodResourcesRequest* /*request*/,
                                     v1::ListPodResourcesResponse* response) {
-  response->add_pod_resources()->add_containers();
-  v1::PodResources* pod = response->add_pod_resources();
-  pod->set_namespace_("team-a");
-  pod->set_name("train-0");
-  v1::ContainerResources* container = pod->add_containers();
-  v1::ContainerDevices* others = container->add_devices();
-  others->set_resource_name("example.com/other");
-  others->add_device_ids("gpu0");
-  v1::ContainerDevices* devices = container->add_devices();
-  devices->set_resource_name(resource_);
-  for (const std::string& id : ids_) devices->add_device_ids(id);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const ContainerDevices& container : containers_) {
+    v1::PodResources* pod = response->add_pod_resources();
+    pod->set_namespace_(container.pod_namespace);
+    pod->set_name(container.pod);
+    v1::ContainerResources* out = pod->add_containers();
+    out->set_name(container.container);
+    for (const auto& [resource, ids] : container.devices) {
+      v1::ContainerDevices* devices = out->add_devices();
+      devices->set_resource_name(resource);
+      for (const std::string& id : ids) devices->add_device_ids(id);
+    }
+  }
   return grpc::Status::OK;
 }
 

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "device-plugin/pod_resources.h"
 #include "device-plugin/proto/deviceplugin.grpc.pb.h"
 #include "device-plugin/proto/podresources.grpc.pb.h"
 
@@ -37,24 +38,27 @@ class FakeKubelet final : private v1beta1::Registration::Service {
   // Ends as if killed: connections break, kubelet.sock stays.
   void Stop();
 
-  // Closes the current plugin's stream; the plugin is gone then, until it registers again.
-  void CutStream();
+  // Closes the stream of the resource's plugin; the plugin is gone then, until it registers again.
+  void CutStream(const std::string& resource = "rdma/hca");
 
   // The next Register calls fail; the next registrations are taken, but no stream follows.
   void RefuseRegistrations(int count);
   void ForgetStreams(int count);
 
-  // Whether within 30 s the list of devices is, or fulfils, this.
-  bool WaitForDevices(const Devices& expected);
-  bool WaitFor(const std::function<bool(const Devices&)>& condition);
+  // Whether within 30 s the resource's list of devices is, or fulfils, this.
+  bool WaitForDevices(const Devices& expected, const std::string& resource = "rdma/hca");
+  bool WaitFor(const std::function<bool(const Devices&)>& condition,
+               const std::string& resource = "rdma/hca");
 
   int registrations() const;
   v1beta1::RegisterRequest last_request() const;
   v1beta1::ListAndWatchResponse last_list() const;
 
   // Calls the plugin that is registered now.
-  grpc::Status Allocate(const std::vector<std::string>& ids,
-                        v1beta1::AllocateResponse* response) const;
+  grpc::Status Allocate(const std::vector<std::string>& ids, v1beta1::AllocateResponse* response,
+                        const std::string& resource = "rdma/hca") const;
+  // What it prefers of all its devices.
+  std::vector<std::string> Prefer(int count, const std::string& resource = "rdma/hca") const;
 
  private:
   struct Client {
@@ -64,7 +68,7 @@ class FakeKubelet final : private v1beta1::Registration::Service {
 
   grpc::Status Register(grpc::ServerContext* context, const v1beta1::RegisterRequest* request,
                         v1beta1::Empty* response) override;
-  void RunClient(const std::shared_ptr<Client>& client);
+  void RunClient(const std::string& resource, const std::shared_ptr<Client>& client);
 
   const std::string folder_;
   const std::string scratch_;
@@ -72,10 +76,12 @@ class FakeKubelet final : private v1beta1::Registration::Service {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::shared_ptr<Client> current_;
+  std::shared_ptr<Client> Current(const std::string& resource) const;
+
+  std::map<std::string, std::shared_ptr<Client>> current_;  // by resource
   std::vector<std::shared_ptr<Client>> clients_;
   std::vector<std::thread> threads_;
-  Devices devices_;
+  std::map<std::string, Devices> devices_;  // by resource
   v1beta1::ListAndWatchResponse last_list_;
   v1beta1::RegisterRequest last_request_;
   int registrations_ = 0;
@@ -85,16 +91,19 @@ class FakeKubelet final : private v1beta1::Registration::Service {
 
 class FakePodResources final : private v1::PodResourcesLister::Service {
  public:
-  // Listens on `socket`; the pod team-a/train-0 holds `ids` of `resource`, another other things.
-  FakePodResources(const std::string& socket, std::string resource, std::set<std::string> ids);
+  // Listens on `socket`; a pod holds `ids` of rdma/hca and other things beside, another nothing.
+  FakePodResources(const std::string& socket, const std::set<std::string>& ids);
   ~FakePodResources() override;
+
+  // From now on these containers are listed, and no others.
+  void Hold(std::vector<ContainerDevices> containers);
 
  private:
   grpc::Status List(grpc::ServerContext* context, const v1::ListPodResourcesRequest* request,
                     v1::ListPodResourcesResponse* response) override;
 
-  const std::string resource_;
-  const std::set<std::string> ids_;
+  std::mutex mutex_;
+  std::vector<ContainerDevices> containers_;
   std::unique_ptr<grpc::Server> server_;
 };
 

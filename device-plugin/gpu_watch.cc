@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/gpu_watch.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "device-plugin/pod_resources.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+// Kubernetes' names hold no slash.
+std::string KeyOf(const ContainerDevices& container) {
+  return absl::StrCat(container.pod_namespace, "/", container.pod, "/", container.container);
+}
+
+}  // namespace
+
+std::string GpuAddress(const std::string& id, const std::vector<fabric::Gpu>& gpus,
+                       const std::map<std::string, std::string>& uuids) {
+  if (const auto found = uuids.find(id); found != uuids.end()) return found->second;
+  for (const fabric::Gpu& gpu : gpus) {
+    if (absl::StrContains(id, gpu.pci_address)) return gpu.pci_address;
+  }
+  return "";
+}
+
+void GpuWatch::Look(const std::vector<ContainerDevices>& listed) {
+  std::set<std::string> now;
+  for (const ContainerDevices& container : listed) now.insert(KeyOf(container));
+  settled_.clear();
+  std::set_intersection(now.begin(), now.end(), latest_.begin(), latest_.end(),
+                        std::inserter(settled_, settled_.end()));
+  latest_ = std::move(now);
+}
+
+std::vector<std::string> GpuWatch::InAdmission(
+    const std::vector<ContainerDevices>& listed, const std::set<std::string>& ours,
+    const std::vector<fabric::Gpu>& gpus, const std::map<std::string, std::string>& uuids) const {
+  std::vector<std::string> found;
+  for (const ContainerDevices& container : listed) {
+    if (settled_.contains(KeyOf(container))) continue;
+    std::set<std::string> addresses;
+    bool has_ours = false;
+    for (const auto& [resource, ids] : container.devices) {
+      has_ours = has_ours || ours.contains(resource);
+      for (const std::string& id : ids) {
+        std::string address = GpuAddress(id, gpus, uuids);
+        if (!address.empty()) addresses.insert(std::move(address));
+      }
+    }
+    if (!has_ours && !addresses.empty()) found.assign(addresses.begin(), addresses.end());
+  }
+  return found;
+}
+
+}  // namespace railhead::device_plugin

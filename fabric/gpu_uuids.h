@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_FABRIC_GPU_UUIDS_H_
+#define RAILHEAD_FABRIC_GPU_UUIDS_H_
+
+#include <map>
+#include <string>
+
+#include "fabric/root_files.h"
+
+namespace railhead::fabric {
+
+// UUID ("GPU-...") to PCI address of the node's NVIDIA GPUs, as their kernel driver tells in
+// /proc/driver/nvidia/gpus/<address>/information. Empty where that driver is not loaded.
+std::map<std::string, std::string> ReadGpuUuids(const RootFiles& files);
+
+}  // namespace railhead::fabric
+
+#endif  // RAILHEAD_FABRIC_GPU_UUIDS_H_
