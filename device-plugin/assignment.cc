@@ -21,6 +21,7 @@ using Held = std::map<std::string, std::set<std::string>>;
 
 std::vector<Device> DevicesOf(const fabric::Hca& hca, int slots) {
   std::vector<Device> devices;
+  devices.reserve(static_cast<size_t>(slots));
   for (int slot = 0; slot < slots; ++slot) {
     devices.push_back({DeviceId(hca.name, hca.pci_address, slots == 1 ? -1 : slot), hca});
   }

@@ -442,7 +442,7 @@ TEST(ConfigSchema, NamesTheParsersFields) {
     return absl::StrCat("its fields are ", absl::StrJoin(names, ", "), " and ", last);
   };
   EXPECT_THAT(MessageFor("[]"), HasSubstr(fields(schema)));
-  const auto& definitions = schema.at("definitions");
+  const auto& definitions = schema.at("$defs");
   EXPECT_THAT(MessageFor("resources: [[]]"), HasSubstr(fields(definitions.at("resource"))));
   EXPECT_THAT(MessageFor("resources: [{name: a/b, selectors: [[]]}]"),
               HasSubstr(fields(definitions.at("selector"))));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -15,34 +16,35 @@
 namespace railhead::device_plugin {
 namespace {
 
-using Cost = std::vector<long>;
+using Cost = std::vector<int64_t>;
 
 // Nearer than any level between two devices: two slots of one HCA.
-constexpr long kSame = static_cast<long>(fabric::Level::kSys) + 1;
+constexpr int64_t kSame = static_cast<int64_t>(fabric::Level::kSys) + 1;
 
 // What is asked of the node while choices are compared, by place in `devices`.
 class Choices {
  public:
   Choices(const DeviceSnapshot& snapshot, const Wish& wish) {
-    std::map<std::string, long> free_slots;
+    std::map<std::string, int64_t> free_slots;
     for (const std::string& id : wish.available) {
-      if (const Device* device = snapshot.Find(id); device != nullptr)
-        ++free_slots[device->hca.name];
+      const Device* device = snapshot.Find(id);
+      if (device != nullptr) ++free_slots[device->hca.name];
     }
     for (const Device& device : snapshot.devices) {
       devices_.push_back(&device);
       free_slots_.push_back(free_slots[device.hca.name]);
     }
     for (const fabric::Gpu& gpu : snapshot.inventory.gpus) {
-      if (std::find(wish.gpus.begin(), wish.gpus.end(), gpu.pci_address) == wish.gpus.end())
+      if (std::find(wish.gpus.begin(), wish.gpus.end(), gpu.pci_address) == wish.gpus.end()) {
         continue;
-      std::vector<long>& row = to_gpu_.emplace_back();
+      }
+      std::vector<int64_t>& row = to_gpu_.emplace_back();
       for (const Device* device : devices_) {
-        row.push_back(static_cast<long>(fabric::LevelBetween(gpu, device->hca)));
+        row.push_back(static_cast<int64_t>(fabric::LevelBetween(gpu, device->hca)));
       }
     }
     for (const Device* a : devices_) {
-      std::vector<long>& row = nearness_.emplace_back();
+      std::vector<int64_t>& row = nearness_.emplace_back();
       for (const Device* b : devices_) row.push_back(Nearness(a->hca, b->hca));
     }
   }
@@ -56,18 +58,19 @@ class Choices {
   const std::vector<const Device*>& devices() const { return devices_; }
 
   Cost CostOf(const std::vector<size_t>& chosen) const {
-    long gpus = 0;
-    for (const std::vector<long>& row : to_gpu_)
-      gpus += Least(chosen, [&](size_t i) { return row[i]; });
-    long hcas = 0;
-    long together = 0;
-    long slots = 0;
-    long rails = 0;
+    int64_t gpus = 0;
+    for (const std::vector<int64_t>& row : to_gpu_) {
+      gpus += Least(chosen, [&row](size_t i) { return row[i]; });
+    }
+    int64_t hcas = 0;
+    int64_t together = 0;
+    int64_t slots = 0;
+    int64_t rails = 0;
     for (size_t k = 0; k < chosen.size(); ++k) {
       const size_t i = chosen[k];
       if (!to_gpu_.empty()) {
-        long least = kSame;
-        for (const std::vector<long>& row : to_gpu_) least = std::min(least, row[i]);
+        int64_t least = kSame;
+        for (const std::vector<int64_t>& row : to_gpu_) least = std::min(least, row[i]);
         hcas += least;
       }
       for (size_t j = 0; j < k; ++j) together += nearness_[i][chosen[j]];
@@ -79,27 +82,27 @@ class Choices {
 
  private:
   // Grows with the square, so that two near pairs are worse than one near and one far.
-  static long Nearness(const fabric::Hca& a, const fabric::Hca& b) {
-    const long level =
+  static int64_t Nearness(const fabric::Hca& a, const fabric::Hca& b) {
+    const int64_t level =
         a.name == b.name
             ? -1
-            : static_cast<long>(fabric::LevelBetween(fabric::Position{a.path, a.numa_node},
-                                                     fabric::Position{b.path, b.numa_node}));
-    const long near = static_cast<long>(fabric::Level::kSys) - level;
+            : static_cast<int64_t>(fabric::LevelBetween(fabric::Position{a.path, a.numa_node},
+                                                        fabric::Position{b.path, b.numa_node}));
+    const int64_t near = static_cast<int64_t>(fabric::Level::kSys) - level;
     return near * near;
   }
 
   template <typename Function>
-  static long Least(const std::vector<size_t>& chosen, Function value) {
-    long least = kSame;
+  static int64_t Least(const std::vector<size_t>& chosen, Function value) {
+    int64_t least = kSame;
     for (const size_t i : chosen) least = std::min(least, value(i));
     return least;
   }
 
   std::vector<const Device*> devices_;
-  std::vector<long> free_slots_;             // [device], of its HCA
-  std::vector<std::vector<long>> to_gpu_;    // [GPU of the container][device]: Level
-  std::vector<std::vector<long>> nearness_;  // [device][device]
+  std::vector<int64_t> free_slots_;             // [device], of its HCA
+  std::vector<std::vector<int64_t>> to_gpu_;    // [GPU of the container][device]: Level
+  std::vector<std::vector<int64_t>> nearness_;  // [device][device]
 };
 
 // The best of `candidates` to put at `chosen[place]`, by its cost and its place in the snapshot.
@@ -178,8 +181,8 @@ std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish
   return result;
 }
 
-std::vector<long> CostOf(const DeviceSnapshot& snapshot, const Wish& wish,
-                         const std::vector<std::string>& chosen) {
+std::vector<int64_t> CostOf(const DeviceSnapshot& snapshot, const Wish& wish,
+                            const std::vector<std::string>& chosen) {
   const Choices choices(snapshot, wish);
   std::vector<size_t> places;
   for (const std::string& id : chosen) {

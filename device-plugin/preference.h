@@ -10,6 +10,7 @@
 #define RAILHEAD_DEVICE_PLUGIN_PREFERENCE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -30,8 +31,8 @@ struct Wish {
 std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish);
 
 // What Prefer makes small, the most important first; for tests to compare choices.
-std::vector<long> CostOf(const DeviceSnapshot& snapshot, const Wish& wish,
-                         const std::vector<std::string>& chosen);
+std::vector<int64_t> CostOf(const DeviceSnapshot& snapshot, const Wish& wish,
+                            const std::vector<std::string>& chosen);
 
 }  // namespace railhead::device_plugin
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <random>
 #include <set>
@@ -114,8 +115,8 @@ TEST(Prefer, TakesOddWishesAsTheyAre) {
 }
 
 // The least cost of any choice of `size` devices.
-std::vector<long> BruteForce(const DeviceSnapshot& snapshot, const Wish& wish) {
-  std::optional<std::vector<long>> least;
+std::vector<int64_t> BruteForce(const DeviceSnapshot& snapshot, const Wish& wish) {
+  std::optional<std::vector<int64_t>> least;
   std::vector<bool> take(wish.available.size(), false);
   std::fill(take.begin(), take.begin() + static_cast<std::ptrdiff_t>(wish.size), true);
   do {
@@ -123,7 +124,7 @@ std::vector<long> BruteForce(const DeviceSnapshot& snapshot, const Wish& wish) {
     for (size_t i = 0; i < take.size(); ++i) {
       if (take[i]) chosen.push_back(wish.available[i]);
     }
-    std::vector<long> cost = CostOf(snapshot, wish, chosen);
+    std::vector<int64_t> cost = CostOf(snapshot, wish, chosen);
     if (!least.has_value() || cost < *least) least = std::move(cost);
   } while (std::prev_permutation(take.begin(), take.end()));
   return *least;

@@ -12,7 +12,7 @@
 namespace railhead::device_plugin {
 namespace {
 
-long Seconds(Duration duration) {
+int64_t Seconds(Duration duration) {
   return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
 }
 

@@ -65,8 +65,9 @@ const HcaPort* DataPort(const Hca& hca) {
 
 void AssignRails(std::vector<Hca>& hcas) {
   std::sort(hcas.begin(), hcas.end(), RailLess);
-  for (size_t i = 0; i < hcas.size(); ++i)
+  for (size_t i = 0; i < hcas.size(); ++i) {
     hcas[i].rail = hcas[i].offered ? static_cast<int>(i) : -1;
+  }
 }
 
 NodeInventory KeepVanished(const NodeInventory& previous, NodeInventory current) {

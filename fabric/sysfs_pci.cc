@@ -106,6 +106,7 @@ std::vector<Gpu> ReadGpus(const RootFiles& files, const std::vector<std::string>
   std::sort(found.begin(), found.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<Gpu> gpus;
+  gpus.reserve(found.size());
   for (auto& [address, gpu] : found) gpus.push_back(std::move(gpu));
   return gpus;
 }

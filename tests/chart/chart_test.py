@@ -18,6 +18,7 @@ devicePlugin:
   nodeSelector: {example.com/rdma: "true"}
   affinity: {nodeAffinity: {}}
   metricsPort: 9999
+  config: {resources: [{name: rdma/fast, selectors: [{rails: [0]}], slots: 2}]}
 operator:
   replicas: 1
   runAsUser: 1234
@@ -41,6 +42,9 @@ REFUSED = {
     "an operator that is root": ("operator.runAsUser=0", "minimum"),
     "a port that is none": ("operator.rendezvousPort=65536", "maximum"),
     "a metrics port that is none": ("devicePlugin.metricsPort=0", "minimum"),
+    "a selector's field that is none": (
+        "devicePlugin.config.resources[0].selector.rails=0", "/devicePlugin/config/resources/0"),
+    "no slots": ("devicePlugin.config.resources[0].slots=0", "minimum"),
     "an unknown policy": ("operator.webhook.failurePolicy=ignore", "'Ignore', 'Fail'"),
     "a timeout that the API server refuses": ("operator.webhook.timeoutSeconds=31", "maximum"),
     "a tag with a blank": ("operator.image.tag=a b", "/operator/image/tag"),
@@ -96,12 +100,24 @@ class Values(unittest.TestCase):
 
         compare(yaml.safe_load((CHART / "values.yaml").read_text()), schema, "")
 
+    def test_the_agents_configuration_has_the_agents_own_schema(self):
+        values = json.loads((CHART / "values.schema.json").read_text())
+        agent = json.loads((CHART.parents[1] / "device-plugin/config.schema.json").read_text())
+        config = values["properties"]["devicePlugin"]["properties"]["config"]
+        self.assertEqual(config["properties"], agent["properties"])
+        for name, rule in agent["$defs"].items():
+            self.assertEqual(values["$defs"][name], rule)
+
     def test_values_reach_the_objects(self):
         objects = render(EVERYTHING)
         agent = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]["spec"]
         self.assertEqual(agent["containers"][0]["image"], "registry.example:5000/team/plugin:v9")
         self.assertEqual(agent["containers"][0]["imagePullPolicy"], "Always")
         self.assertEqual(agent["imagePullSecrets"], [{"name": "registry"}])
+        config = yaml.safe_load(objects["ConfigMap", "railhead-device-plugin"]["data"]["agent.yaml"])
+        self.assertEqual(
+            config, {"resources": [{"name": "rdma/fast", "selectors": [{"rails": [0]}], "slots": 2}]}
+        )
         self.assertEqual(
             agent["tolerations"], [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]
         )
@@ -210,8 +226,12 @@ class Privileges(unittest.TestCase):
             self.assertEqual(len(mounts), len(pod["volumes"]))
             seen = {}
             for volume in pod["volumes"]:
-                self.assertEqual(set(volume), {"name", "hostPath"})
                 mount = mounts[volume["name"]]
+                if volume["name"] == "config":
+                    self.assertEqual(set(volume), {"name", "configMap"})
+                    self.assertTrue(mount["readOnly"])
+                    continue
+                self.assertEqual(set(volume), {"name", "hostPath"})
                 self.assertNotIn("mountPropagation", mount)
                 seen[volume["hostPath"]["path"]] = (
                     mount["mountPath"],
@@ -275,7 +295,7 @@ class Privileges(unittest.TestCase):
         rule = constraints[0]
         allowed = {name for name, value in rule.items() if name.startswith("allow") and value}
         self.assertEqual(allowed, {"allowHostDirVolumePlugin"})
-        self.assertEqual(rule["volumes"], ["hostPath"])
+        self.assertEqual(rule["volumes"], ["configMap", "hostPath"])
         self.assertEqual(rule["requiredDropCapabilities"], ["ALL"])
         self.assertEqual(
             rule["users"], [f"system:serviceaccount:{NAMESPACE}:railhead-device-plugin"]
