@@ -4,6 +4,7 @@
 usage: run.py [SCENE...]     all scenes by default; KEEP=1 leaves the cluster up
 """
 
+import json
 import os
 import pathlib
 import re
@@ -163,6 +164,58 @@ def restarts_do_not_disturb(stage):
     expect(stage.wait_for_job("after") == "Complete", "a new job does not run after the restarts")
 
 
+def a_dead_link_is_told_and_recovers(stage):
+    """A rail goes down under a pod that holds it: node, pod status and metrics say so; then it is up
+    again by itself."""
+    container = container_of(stage.example("holder"))
+    container.update(command=["sleep", "600"], env=[])
+    container["resources"]["limits"]["rdma/hca"] = stage.cluster.rails
+    stage.cluster.apply(json.dumps({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder"},
+        "spec": {"nodeSelector": {"kubernetes.io/hostname": "node-2"}, "containers": [container],
+                 "terminationGracePeriodSeconds": 1}}))
+    wait_for("the pod runs",
+             lambda: stage.cluster.get("pod", "holder")["status"]["phase"] == "Running", 60)
+
+    def health():
+        """Device to health, as the pod's status has it."""
+        status = stage.cluster.get("pod", "holder")["status"]["containerStatuses"][0]
+        return {device["resourceID"].partition("-")[0]: device["health"]
+                for resource in status.get("allocatedResourcesStatus", [])
+                for device in resource.get("resources", [])}
+
+    def shown(device, healthy):
+        agent = next(p for p in stage.cluster.get("pods", "-n", NAMESPACE)["items"]
+                     if p["spec"]["nodeName"] == "node-2" and "device-plugin" in p["metadata"]["name"])
+        lines = stage.fetch(f"http://{agent['status']['podIP']}:9401/metrics").splitlines()
+        return any(re.match(rf'railhead_device_healthy{{.*device="{device}".*pod="holder".*}} {healthy}$',
+                            line) for line in lines)
+
+    def offered():
+        return stage.cluster.get("node", "node-2")["status"]["allocatable"].get("rdma/hca")
+
+    last = stage.cluster.rails - 1
+    device, interface = f"rxe{last}", f"eth{last + 1}"
+    begin = time.monotonic()
+    stage.cluster.on_node(2, f"ip link set {interface} down")
+    wait_for("the pod's status says that its device is unhealthy",
+             lambda: health().get(device) == "Unhealthy", 60)
+    told = time.monotonic() - begin
+    wait_for("the node offers one device less", lambda: offered() == str(last), 60)
+    stage.console.line(f"    link down: in the pod's status after {told:.1f} s, in the node's after "
+                       f"{time.monotonic() - begin:.1f} s (the kubelet reports its node every 10 s)")
+    wait_for("the metrics say so", lambda: shown(device, 0), 30)
+    expect(health().get("rxe0") == "Healthy", f"the other device is {health().get('rxe0')}")
+    begin = time.monotonic()
+    stage.cluster.on_node(2, f"ip link set {interface} up")
+    wait_for("the device is healthy again", lambda: health().get(device) == "Healthy", 90)
+    stage.console.line(f"    link up: healthy again after {time.monotonic() - begin:.1f} s "
+                       "(it has to be well for 10 s)")
+    wait_for("the metrics say so", lambda: shown(device, 1), 30)
+    stage.cluster.kubectl("delete", "pod", "holder", "--wait=true")
+    stage.wait_for_hcas(60)
+
+
 def _plugin_pods_ready(stage):
     pods = stage.cluster.get("pods", "-n", NAMESPACE, "-l",
                              "app.kubernetes.io/component=device-plugin")["items"]
@@ -260,8 +313,8 @@ def interrupted_demo_leaves_nothing(_stage):
 
 
 ON_THE_CLUSTER = (main_job, user_values_win, lost_device_falls_back_loudly, required_rdma_fails_fast,
-                  restarts_do_not_disturb, too_many_hcas_stay_pending, chart_refuses_unknown_values,
-                  upgrade_keeps_the_webhook, uninstall_leaves_nothing)
+                  restarts_do_not_disturb, a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending,
+                  chart_refuses_unknown_values, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (interrupted_demo_leaves_nothing,)
 
 

@@ -165,11 +165,14 @@ class Stage:
         words = {"query": promql}
         if at is not None:
             words["time"] = at
-        url = f"{PROMETHEUS}/api/v1/query?{urllib.parse.urlencode(words)}"
-        text = self.cluster.run_inside([
+        text = self.fetch(f"{PROMETHEUS}/api/v1/query?{urllib.parse.urlencode(words)}")
+        return [(r["metric"], float(r["value"][1])) for r in json.loads(text)["data"]["result"]]
+
+    def fetch(self, url):
+        """A page from inside of the cluster's network."""
+        return self.cluster.run_inside([
             sys.executable, "-c", "import sys, urllib.request as u; "
             "print(u.urlopen(sys.argv[1], timeout=10).read().decode())", url]).stdout
-        return [(r["metric"], float(r["value"][1])) for r in json.loads(text)["data"]["result"]]
 
     # -- jobs ---------------------------------------------------------------------------------
 
