@@ -9,7 +9,7 @@ export CCACHE_DIR ?= $(RAILHEAD_CACHE)/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help demo demo-down build test unit sanitize chart e2e lint format needs clean
+.PHONY: help demo demo-down build test unit sanitize bench chart e2e lint format needs clean
 
 help:            ## this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -34,6 +34,9 @@ unit: build      ## unit tests, as users run the code
 
 sanitize: needs  ## unit tests under AddressSanitizer, UBSan and ThreadSanitizer
 	@tools/sanitize.sh
+
+bench: build     ## the benchmarks; their tables go to docs/
+	@tools/bench.sh
 
 chart: needs     ## the chart: lint, refusals, rights, and a real API server
 	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/chart/run.sh

@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "device-plugin/assignment.h"
 #include "device-plugin/config.h"
+#include "device-plugin/config_reader.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/pod_resources.h"
 #include "device-plugin/resource_plugin.h"
@@ -29,6 +30,7 @@
 #include "fabric/gpu_uuids.h"
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
+#include "fabric/roce_gids.h"
 #include "fabric/root_files.h"
 #include "fabric/sysfs_reader.h"
 
@@ -44,12 +46,6 @@ std::chrono::milliseconds Until(TimePoint moment, TimePoint now) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::max(moment - now, Duration::zero()));
 }
 
-std::vector<std::string> GpuVendors(const AgentConfig& config) {
-  std::vector<std::string> vendors = fabric::DefaultGpuVendors();
-  vendors.insert(vendors.end(), config.gpu_vendors.begin(), config.gpu_vendors.end());
-  return vendors;
-}
-
 // The ids of whole HCAs of which something is held.
 std::set<std::string> HeldHcas(const std::map<std::string, std::set<std::string>>& held) {
   std::set<std::string> hcas;
@@ -63,19 +59,26 @@ std::set<std::string> HeldHcas(const std::map<std::string, std::set<std::string>
 }
 
 // How often each HCA has lost the link of its data port, where it counts that.
-std::map<std::string, uint64_t> LinkDowns(const std::string& root,
+std::map<std::string, uint64_t> LinkDowns(const fabric::RootFiles& files,
                                           const fabric::NodeInventory& inventory) {
   std::map<std::string, uint64_t> downs;
-  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
-  if (!files.ok()) return downs;
   for (const fabric::Hca& hca : inventory.hcas) {
     const fabric::HcaPort* port = fabric::DataPort(hca);
     if (port == nullptr) continue;
     const std::optional<uint64_t> count =
-        fabric::ReadPortCounter(*files, hca.name, port->port, &fabric::PortCounters::link_downed);
+        fabric::ReadPortCounter(files, hca.name, port->port, &fabric::PortCounters::link_downed);
     if (count.has_value()) downs[hca.name] = *count;
   }
   return downs;
+}
+
+// An HCA that discovery calls usable may have troubles that only matter between nodes.
+void FindTroubles(const fabric::RootFiles& files, fabric::NodeInventory& inventory) {
+  for (fabric::Hca& hca : inventory.hcas) {
+    if (!hca.usable) continue;
+    hca.reason = fabric::RoceGidTrouble(files, hca);
+    hca.usable = hca.reason.empty();
+  }
 }
 
 void TellConfig(const AgentConfig& config, const fabric::NodeInventory& inventory) {
@@ -137,7 +140,7 @@ void Agent::Run(int stop_fd) {
       look_at = now + options_.look;
     }
     if (now >= rescan_at) {
-      Reload();
+      if (Reload()) look_at = now + options_.look;
       Rescan(now);
       rescan_at = now + options_.rescan;
     }
@@ -159,32 +162,32 @@ void Agent::Run(int stop_fd) {
   Stop();
 }
 
-void Agent::Reload() {
-  if (options_.config_file.empty()) return;
+bool Agent::Reload() {
+  if (options_.config_file.empty()) return false;
   absl::StatusOr<AgentConfig> config = LoadAgentConfig(options_.config_file);
   if (config.ok() && *config == config_) {
     if (!last_config_error_.empty()) spdlog::info("the configuration is as it was");
     last_config_error_.clear();
-    return;
+    return false;
   }
-  // Who holds what must be known before anything is given to others.
-  std::string error;
   if (!config.ok()) {
-    error = Text(config.status());
-  } else if (!LookAtKubelet()) {
-    error = "kubelet does not tell who holds which device";
-  }
-  if (!error.empty()) {
-    if (error != last_config_error_) {
-      spdlog::error("the new configuration waits, the last good one stays: {}", error);
+    if (Text(config.status()) != last_config_error_) {
+      last_config_error_ = Text(config.status());
+      spdlog::error("the new configuration is wrong, the last good one stays: {}",
+                    last_config_error_);
     }
-    last_config_error_ = error;
-    return;
+    return false;
   }
   last_config_error_.clear();
   config_ = *std::move(config);
   spdlog::info("the configuration has changed: {} resources", config_.resources.size());
   TellConfig(config_, found_);
+  // Whatever was offered until now may be held, or be given away at this moment, until kubelet
+  // tells otherwise at a later look.
+  for (const auto& [resource, plugin] : plugins_) {
+    for (const Device& device : plugin->devices()->devices) held_[resource].insert(device.id);
+  }
+  return true;
 }
 
 void Agent::Rescan(TimePoint now) {
@@ -204,7 +207,13 @@ void Agent::Rescan(TimePoint now) {
   found_ = fabric::KeepVanished(found_, *std::move(inventory));
   inventory_ = found_;
   ApplyRails(config_.rails, inventory_.hcas);
-  steadiness_.Settle(LinkDowns(options_.root, inventory_), now, inventory_);
+  std::map<std::string, uint64_t> link_downs;
+  if (const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(options_.root);
+      files.ok()) {
+    FindTroubles(*files, inventory_);
+    link_downs = LinkDowns(*files, inventory_);
+  }
+  steadiness_.Settle(link_downs, now, inventory_);
   Publish();
 }
 

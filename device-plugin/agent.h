@@ -75,7 +75,8 @@ class Agent {
  private:
   Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> wake_up);
 
-  void Reload();
+  // Takes the configuration anew. True when it has changed.
+  bool Reload();
   void Rescan(TimePoint now);
   void Publish();
   // Asks kubelet who holds what. False when it does not answer.
@@ -99,8 +100,9 @@ class Agent {
   fabric::NodeInventory found_;      // as read, with what has vanished
   fabric::NodeInventory inventory_;  // as offered: rails as configured, troubles settled
   Steadiness steadiness_;
-  std::map<std::string, std::set<std::string>> held_;  // resource to ids, as kubelet said last
-  std::map<std::string, std::unique_ptr<ResourcePlugin>> plugins_;  // by resource
+  // Resource to the ids that containers hold, as kubelet said last; after a change of the
+  // configuration also what may have been given away since.
+  std::map<std::string, std::set<std::string>> held_;
   uint64_t registrations_ = 0;  // of all plugins, when last seen
 
   // For GpusInAdmission, which kubelet's calls ask for in threads of their own.
@@ -108,6 +110,9 @@ class Agent {
   GpuWatch gpu_watch_;
   std::set<std::string> our_resources_;  // also for metrics_
   std::vector<fabric::Gpu> gpus_;
+
+  // By resource. Last, so that kubelet's calls end before what they use.
+  std::map<std::string, std::unique_ptr<ResourcePlugin>> plugins_;
 };
 
 }  // namespace railhead::device_plugin

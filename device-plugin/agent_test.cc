@@ -254,6 +254,19 @@ TEST_F(AgentTest, AVanishedDeviceStaysUnhealthyAndComesBack) {
   EXPECT_TRUE(kubelet_->WaitForDevices(both_));
 }
 
+TEST_F(AgentTest, APortWithoutAnAddressForOtherNodesIsUnhealthy) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  tree_.Write("/sys/class/infiniband/rxe0/node_type", "1: CA\n");
+  tree_.Write("/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/0", "IB/RoCE v1\n");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}));
+  tree_.Write("/sys/class/infiniband/rxe0/ports/1/gids/1",
+              "fe80:0000:0000:0000:0000:0000:0000:0001");
+  tree_.Write("/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/1", "RoCE v2\n");
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+}
+
 TEST_F(AgentTest, AnUnreadableTreeTakesNothingAway) {
   kubelet_->Start();
   const RunningAgent agent(options_);
@@ -503,14 +516,17 @@ TEST_F(ConfigTest, WhatAPodHoldsIsNotGivenAwayUntilItEnds) {
   EXPECT_TRUE(kubelet_->WaitForDevices({}));
 }
 
-TEST_F(ConfigTest, AChangeWaitsUntilKubeletTellsWhoHoldsWhat) {
+TEST_F(ConfigTest, WhatMovesWaitsUntilKubeletTellsWhoHoldsWhat) {
   Configure("");
   kubelet_->Start();
   const RunningAgent agent(options_);
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
   Configure("resources: [{name: rdma/new}]");
-  std::this_thread::sleep_for(5 * options_.rescan);
-  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+  const Devices neither = {{kFirst, "Unhealthy"}, {kSecond, "Unhealthy"}};
+  EXPECT_TRUE(kubelet_->WaitForDevices(neither, "rdma/new"));
+  EXPECT_TRUE(kubelet_->WaitForDevices(neither));
+  std::this_thread::sleep_for(3 * options_.look);
+  EXPECT_EQ(kubelet_->devices("rdma/new"), neither);
   const FakePodResources pods(options_.pod_resources_socket, {});
   EXPECT_TRUE(kubelet_->WaitForDevices(both_, "rdma/new"));
 }

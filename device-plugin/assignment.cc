@@ -89,7 +89,7 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
     for (Device& device : wanted) {
       if (!holder.empty()) {
         device = Unhealthy(std::move(device),
-                           absl::StrCat("a pod still holds this HCA as ", holder,
+                           absl::StrCat("a pod may still hold this HCA as ", holder,
                                         ", which is what the configuration said before"));
       }
       assigned[resource].push_back(std::move(device));

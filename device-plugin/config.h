@@ -3,8 +3,7 @@
 // What the administrator decides about a node's HCAs: which resources they are offered as, which
 // rail each of them is, and whose PCI functions count as GPUs.
 //
-// Everything but LoadAgentConfig is a pure function of values. All of it is safe to call from any
-// thread.
+// Pure functions of values; safe to call from any thread.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CONFIG_H_
 #define RAILHEAD_DEVICE_PLUGIN_CONFIG_H_
 
@@ -12,8 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "device-plugin/selector.h"
 #include "fabric/inventory.h"
 
@@ -47,33 +44,8 @@ struct AgentConfig {
   bool operator==(const AgentConfig&) const = default;
 };
 
-// Reads YAML or JSON (config.schema.json describes it for editors):
-//
-//   resources:                  # optional; default: one resource rdma/hca that takes every HCA
-//   - name: rdma/hca            # unique
-//     selectors:                # optional; see Selector. At most one resource has none
-//     - {vendors: ["15b3"], linkLayers: [InfiniBand], rails: [0, 1]}
-//     slots: 4                  # optional, 1 to 128 (default 1)
-//   rails:                      # optional: overrides rail numbers, which are 0 to 1023
-//   - {rail: 0, interface: eth2}               # one of interface, pciAddress and name
-//   - {rail: 1, pciAddress: "0000:18:00.0"}
-//   gpuVendors: ["8086"]        # optional
-//
-// Ids and PCI addresses may be written in either case and become lower case, as in Hca. An empty
-// text is the default configuration; an empty list of resources, of selectors or of a selector's
-// entries is refused, since it could mean all as well as nothing.
-//
-// InvalidArgument says where, what and how to mend it: `agent.yaml:7:
-// resources[0].selectors[1].vendors[0]: "15b" is not four hex digits; ...`, where `source` is what
-// the text is called. Besides values that are wrong it refuses unknown fields, fields and rails and
-// devices that appear twice, texts of more than 1 MiB or more than one document, and aliases that
-// stand for more than 100000 values in all.
-absl::StatusOr<AgentConfig> ParseAgentConfig(absl::string_view yaml, absl::string_view source);
-
-// The same from a regular file, links followed (a ConfigMap is mounted as links). Blocks on no
-// pipe. NotFound, PermissionDenied, ... when it cannot be read; InvalidArgument for anything else
-// than a file of at most 1 MiB, and as above.
-absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path);
+// The PCI vendor ids whose functions count as GPUs: the built-in ones and the configuration's.
+std::vector<std::string> GpuVendors(const AgentConfig& config);
 
 // For each resource the indices of the HCAs that are its own, ascending. An HCA goes to the first
 // resource that has a selector which matches it, else to the resource without selectors, if there

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
-#include "device-plugin/config.h"
+#include "device-plugin/config_reader.h"
 #include "device-plugin/selector.h"
 #include "fabric/inventory.h"
 

@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "device-plugin/config_reader.h"
 #include "device-plugin/selector.h"
 #include "fabric/inventory.h"
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "device-plugin/config.h"
+#include "device-plugin/selector.h"
 #include "fabric/affinity.h"
 #include "fabric/inventory.h"
 
@@ -15,6 +17,7 @@ namespace railhead::device_plugin {
 namespace {
 
 constexpr char kGpuRow[] = "{:<13} {:<7} {:<5} {:<6} {}\n";
+constexpr char kResourceRow[] = "{:<24} {:<6} {}\n";
 constexpr char kRow[] = "{:<5} {:<12} {:<13} {:<5} {:<12} {:<6} {:<11} {:<8} {}\n";
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
@@ -59,6 +62,22 @@ std::string GpuTable(const fabric::NodeInventory& inventory) {
 
 std::string ToTable(const fabric::NodeInventory& inventory) {
   return HcaTable(inventory) + GpuTable(inventory);
+}
+
+std::string ToTable(const AgentConfig& config, const fabric::NodeInventory& inventory) {
+  std::string table = fmt::format(kResourceRow, "RESOURCE", "SLOTS", "HCAS");
+  const std::vector<std::vector<size_t>> shares = ShareOut(config, inventory.hcas);
+  for (size_t r = 0; r < shares.size(); ++r) {
+    const ResourceConfig& resource = config.resources[r];
+    std::vector<std::string> names;
+    for (const size_t i : shares[r]) names.push_back(inventory.hcas[i].name);
+    const std::string miss = ClosestMiss(resource.selectors, inventory.hcas);
+    table += fmt::format(kResourceRow, resource.name, resource.slots,
+                         !names.empty() ? absl::StrJoin(names, ", ")
+                         : miss.empty() ? "none: other resources take all that match"
+                                        : "none: " + miss);
+  }
+  return table;
 }
 
 }  // namespace railhead::device_plugin

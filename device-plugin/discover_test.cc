@@ -49,6 +49,27 @@ TEST(Discover, TellsWhichHcasAreNearest) {
                                    "0000:41:00.0  1002    -     SYS    mlx5_0, mlx5_1\n"));
 }
 
+TEST(Discover, TellsWhatAConfigurationMakesOfIt) {
+  fabric::NodeInventory inventory;
+  for (const char* name : {"mlx5_0", "mlx5_1"}) {
+    inventory.hcas.emplace_back().name = name;
+    inventory.hcas.back().vendor = "15b3";
+  }
+  fabric::AssignRails(inventory.hcas);
+  AgentConfig config;
+  config.resources = {
+      {"rdma/hca", {}, 1}, {"rdma/one", {Selector{}}, 4}, {"rdma/two", {Selector{}}, 1}};
+  config.resources[1].selectors[0].names = {"mlx5_1"};
+  config.resources[2].selectors[0].vendors = {"14e4"};
+  EXPECT_EQ(
+      ToTable(config, inventory),
+      "RESOURCE                 SLOTS  HCAS\n"
+      "rdma/hca                 1      mlx5_0\n"
+      "rdma/one                 4      mlx5_1\n"
+      "rdma/two                 1      none: mlx5_0 (rail 0) comes closest, but its vendor is "
+      "15b3, not 14e4\n");
+}
+
 TEST(Discover, EmptyNode) {
   EXPECT_THAT(ToTable(fabric::NodeInventory{}), ::testing::HasSubstr("No RDMA device"));
 }

@@ -18,6 +18,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "device-plugin/agent.h"
+#include "device-plugin/config.h"
+#include "device-plugin/config_reader.h"
 #include "device-plugin/discover.h"
 #include "device-plugin/health.h"
 #include "device-plugin/metrics.h"
@@ -48,6 +50,7 @@ struct Flags {
   std::string health_address = "0.0.0.0:8080";
   std::string metrics_address = "0.0.0.0:9401";
   std::string discover_root = "/";
+  std::string discover_config;
   std::string discover_output = "table";
 };
 
@@ -89,6 +92,8 @@ void Declare(CLI::App& app, Flags& flags) {
       ->add_option("--root", flags.discover_root,
                    "Directory that stands for the host's /; a captured tree will do")
       ->capture_default_str();
+  discover->add_option("--config", flags.discover_config,
+                       "A configuration to try: its rails, and which HCAs its resources get");
   discover->add_option("-o,--output", flags.discover_output, "json or table")
       ->check(CLI::IsMember({"json", "table"}))
       ->capture_default_str();
@@ -100,10 +105,19 @@ int Fail(const absl::Status& status) {
 }
 
 int Discover(const Flags& flags) {
-  const absl::StatusOr<fabric::NodeInventory> inventory =
-      fabric::ReadInventory(flags.discover_root);
+  absl::StatusOr<AgentConfig> config = AgentConfig{};
+  if (!flags.discover_config.empty()) config = LoadAgentConfig(flags.discover_config);
+  if (!config.ok()) return Fail(config.status());
+  absl::StatusOr<fabric::NodeInventory> inventory =
+      fabric::ReadInventory(flags.discover_root, GpuVendors(*config));
   if (!inventory.ok()) return Fail(inventory.status());
-  std::cout << (flags.discover_output == "json" ? fabric::ToJson(*inventory) : ToTable(*inventory));
+  ApplyRails(config->rails, inventory->hcas);
+  if (flags.discover_output == "json") {
+    std::cout << fabric::ToJson(*inventory);
+  } else {
+    std::cout << ToTable(*inventory);
+    if (!flags.discover_config.empty()) std::cout << "\n" << ToTable(*config, *inventory);
+  }
   return std::cout.flush() ? 0 : 1;
 }
 

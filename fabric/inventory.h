@@ -16,10 +16,11 @@
 namespace railhead::fabric {
 
 struct HcaPort {
-  int port = 0;            // as in sysfs, from 1
-  std::string state;       // "ACTIVE", "DOWN", ...; "UNKNOWN" where sysfs could not be read
-  std::string link_layer;  // "InfiniBand", "Ethernet", or "" when unknown
-  double rate_gbps = 0;    // Gbit/s, one direction; 0 when unknown
+  int port = 0;                 // as in sysfs, from 1
+  std::string state;            // "ACTIVE", "DOWN", ...; "UNKNOWN" where sysfs could not be read
+  std::string link_layer;       // "InfiniBand", "Ethernet", or "" when unknown
+  double rate_gbps = 0;         // Gbit/s, one direction; 0 when unknown
+  std::string phys_state = "";  // "LinkUp", "Polling", "Disabled", ...; "" when unknown
 
   bool operator==(const HcaPort&) const = default;
 };

@@ -30,6 +30,7 @@ namespace {
 constexpr char kHcaClass[] = "/sys/class/infiniband";
 constexpr char kVerbsClass[] = "/sys/class/infiniband_verbs";
 constexpr char kDevFolder[] = "/dev/infiniband";
+constexpr char kUnknown[] = "UNKNOWN";
 
 // The names of an optional directory: absent means empty.
 absl::StatusOr<std::vector<std::string>> ListIfPresent(const RootFiles& files,
@@ -55,7 +56,7 @@ double ParseRate(absl::string_view text) {
 // "4: ACTIVE" -> "ACTIVE".
 std::string ParseState(absl::string_view text) {
   const size_t colon = text.find(": ");
-  if (colon == absl::string_view::npos) return "UNKNOWN";
+  if (colon == absl::string_view::npos) return kUnknown;
   return std::string(absl::StripAsciiWhitespace(text.substr(colon + 2)));
 }
 
@@ -67,6 +68,8 @@ std::vector<HcaPort> ReadPorts(const RootFiles& files, const std::string& folder
     const std::string path = absl::StrCat(folder, "/", name);
     port.state = ParseState(AttributeOrEmpty(files, path + "/state"));
     port.link_layer = AttributeOrEmpty(files, path + "/link_layer");
+    const std::string phys = ParseState(AttributeOrEmpty(files, path + "/phys_state"));
+    port.phys_state = phys == kUnknown ? "" : phys;
     port.rate_gbps = ParseRate(AttributeOrEmpty(files, path + "/rate"));
     ports.push_back(std::move(port));
   }
@@ -111,7 +114,8 @@ std::string CheckPorts(const std::vector<HcaPort>& ports) {
   std::vector<std::string> states;
   for (const HcaPort& port : ports) {
     if (port.state == "ACTIVE") return "";
-    states.push_back(absl::StrCat("port ", port.port, " is ", port.state));
+    states.push_back(absl::StrCat("port ", port.port, " is ", port.state,
+                                  port.phys_state.empty() ? "" : ", its link ", port.phys_state));
   }
   return absl::StrCat("no port is ACTIVE (", absl::StrJoin(states, ", "),
                       "); check the cable, the switch port and the interface's state");

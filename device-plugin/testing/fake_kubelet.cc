@@ -97,6 +97,12 @@ bool FakeKubelet::WaitFor(const std::function<bool(const Devices&)>& condition,
                            [&] { return condition(devices_[resource]); });
 }
 
+Devices FakeKubelet::devices(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = devices_.find(resource);
+  return found == devices_.end() ? Devices() : found->second;
+}
+
 int FakeKubelet::registrations() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return registrations_;

@@ -50,6 +50,7 @@ class FakeKubelet final : private v1beta1::Registration::Service {
   bool WaitFor(const std::function<bool(const Devices&)>& condition,
                const std::string& resource = "rdma/hca");
 
+  Devices devices(const std::string& resource = "rdma/hca") const;
   int registrations() const;
   v1beta1::RegisterRequest last_request() const;
   v1beta1::ListAndWatchResponse last_list() const;
