@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/strip.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "fabric/gpu_uuids.h"
 #include "fabric/inventory_json.h"
 #include "fabric/port_counters.h"
