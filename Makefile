@@ -9,7 +9,7 @@ export CCACHE_DIR ?= $(RAILHEAD_CACHE)/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help demo demo-down build test unit sanitize bench chart e2e lint format needs clean
+.PHONY: help demo demo-down build test unit sanitize bench chart node soak e2e lint format needs clean
 
 help:            ## this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -24,7 +24,7 @@ build: needs     ## the programs, in build/release
 	@cmake --preset release
 	@cmake --build --preset release
 
-test: lint unit chart e2e  ## everything that must pass: what CI runs
+test: lint unit chart node e2e  ## everything that must pass: what CI runs
 
 lint: needs      ## formatting, clang-tidy, shellcheck, the chart
 	@tools/lint.sh
@@ -41,6 +41,12 @@ bench: build     ## the benchmarks; their tables go to docs/
 chart: needs     ## the chart: lint, refusals, rights, and a real API server
 	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/chart/run.sh
 	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/chart/apiserver.sh
+
+node: build      ## the node agent against a real kubelet on this machine
+	@$(PYTHON) tests/kubelet/run.py
+
+soak: build      ## the same, through a thousand restarts and kills
+	@$(PYTHON) tests/kubelet/run.py 1000
 
 e2e: needs       ## the main job and what may go wrong with it, on the testbed
 	@$(PYTHON) tests/e2e/run.py

@@ -24,6 +24,7 @@
 #include "device-plugin/config.h"
 #include "device-plugin/config_reader.h"
 #include "device-plugin/device_list.h"
+#include "device-plugin/kubelet_checkpoint.h"
 #include "device-plugin/pod_resources.h"
 #include "device-plugin/resource_plugin.h"
 #include "device-plugin/selector.h"
@@ -253,7 +254,7 @@ bool Agent::LookAtKubelet() {
   if (!listed.ok()) return false;
   held_ = HeldByResource(*listed);
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  gpu_watch_.Look(*listed);
+  gpu_watch_.Look(*listed, ReadKubeletCheckpoint(options_.kubelet_dir));
   return true;
 }
 
@@ -270,7 +271,8 @@ std::vector<std::string> Agent::GpusInAdmission() {
     uuids = fabric::ReadGpuUuids(*proc);
   }
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  return gpu_watch_.InAdmission(*listed, our_resources_, gpus_, uuids);
+  return gpu_watch_.InAdmission(*listed, ReadKubeletCheckpoint(options_.kubelet_dir),
+                                our_resources_, gpus_, uuids);
 }
 
 void Agent::Collect() {

@@ -33,31 +33,46 @@ std::string GpuAddress(const std::string& id, const std::vector<fabric::Gpu>& gp
   return "";
 }
 
-void GpuWatch::Look(const std::vector<ContainerDevices>& listed) {
+void GpuWatch::Look(const std::vector<ContainerDevices>& listed,
+                    const std::vector<CheckpointEntry>& checkpoint) {
   std::set<std::string> now;
   for (const ContainerDevices& container : listed) now.insert(KeyOf(container));
   settled_.clear();
   std::set_intersection(now.begin(), now.end(), latest_.begin(), latest_.end(),
                         std::inserter(settled_, settled_.end()));
   latest_ = std::move(now);
+  old_uids_.clear();
+  for (const CheckpointEntry& entry : checkpoint) old_uids_.insert(entry.pod_uid);
 }
 
 std::vector<std::string> GpuWatch::InAdmission(
-    const std::vector<ContainerDevices>& listed, const std::set<std::string>& ours,
-    const std::vector<fabric::Gpu>& gpus, const std::map<std::string, std::string>& uuids) const {
+    const std::vector<ContainerDevices>& listed, const std::vector<CheckpointEntry>& checkpoint,
+    const std::set<std::string>& ours, const std::vector<fabric::Gpu>& gpus,
+    const std::map<std::string, std::string>& uuids) const {
+  const auto written_down = [&](const std::string& resource, const std::vector<std::string>& ids) {
+    const std::set<std::string> wanted(ids.begin(), ids.end());
+    return std::any_of(checkpoint.begin(), checkpoint.end(), [&](const CheckpointEntry& entry) {
+      return entry.resource == resource && entry.ids == wanted &&
+             !old_uids_.contains(entry.pod_uid);
+    });
+  };
   std::vector<std::string> found;
   for (const ContainerDevices& container : listed) {
     if (settled_.contains(KeyOf(container))) continue;
     std::set<std::string> addresses;
     bool has_ours = false;
+    bool has_all = false;
     for (const auto& [resource, ids] : container.devices) {
       has_ours = has_ours || ours.contains(resource);
       for (const std::string& id : ids) {
         std::string address = GpuAddress(id, gpus, uuids);
-        if (!address.empty()) addresses.insert(std::move(address));
+        if (address.empty()) continue;
+        addresses.insert(std::move(address));
+        has_all = has_all || written_down(resource, ids);
       }
     }
-    if (!has_ours && !addresses.empty()) found.assign(addresses.begin(), addresses.end());
+    if (has_ours || has_all || addresses.empty()) continue;
+    found.assign(addresses.begin(), addresses.end());
   }
   return found;
 }

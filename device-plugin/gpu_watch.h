@@ -2,9 +2,10 @@
 //
 // Which GPUs has the container that kubelet is about to give HCAs to?
 //
-// Kubelet does not say for whom it asks. But it admits one pod at a time, and lists a container
-// with what it has got so far: the one that is asked for is a container that has not been there for
-// long, has GPUs, and none of our devices yet.
+// Kubelet does not say for whom it asks. But it gives one container all it wants before the next
+// one, lists a container with what it has got so far, and writes down (kubelet_checkpoint.h) who
+// has got all. So the one that is asked for has not been there for long, has GPUs, none of our
+// devices yet, and is not written down.
 #ifndef RAILHEAD_DEVICE_PLUGIN_GPU_WATCH_H_
 #define RAILHEAD_DEVICE_PLUGIN_GPU_WATCH_H_
 
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "device-plugin/kubelet_checkpoint.h"
 #include "device-plugin/pod_resources.h"
 #include "fabric/inventory.h"
 
@@ -27,14 +29,16 @@ std::string GpuAddress(const std::string& id, const std::vector<fabric::Gpu>& gp
 // Not thread-safe. The pure part.
 class GpuWatch {
  public:
-  // Takes what kubelet lists now. A container that was listed at two such looks is not being
-  // admitted; call it every few seconds (an admission takes far less).
-  void Look(const std::vector<ContainerDevices>& listed);
+  // Takes what kubelet lists and has written down now. A container that was listed at two such
+  // looks is not being admitted; call it every few seconds (an admission takes far less).
+  void Look(const std::vector<ContainerDevices>& listed,
+            const std::vector<CheckpointEntry>& checkpoint);
 
-  // PCI addresses of the GPUs of the container in admission, from what kubelet lists now. `ours`:
-  // the names of our resources. Of several candidates it is the last (kubelet gives one container
-  // all it wants before the next one). Empty when there is none.
+  // PCI addresses of the GPUs of the container in admission, from what kubelet lists and has
+  // written down now. `ours`: the names of our resources. Of several candidates it is the last.
+  // Empty when there is none.
   std::vector<std::string> InAdmission(const std::vector<ContainerDevices>& listed,
+                                       const std::vector<CheckpointEntry>& checkpoint,
                                        const std::set<std::string>& ours,
                                        const std::vector<fabric::Gpu>& gpus,
                                        const std::map<std::string, std::string>& uuids) const;
@@ -42,6 +46,9 @@ class GpuWatch {
  private:
   std::set<std::string> latest_;   // keys of the containers of the latest look
   std::set<std::string> settled_;  // of those that the look before had as well
+  // Pods that were written down at the latest look. A pod that has gone stays written down for a
+  // while, with devices that a new one may have got since.
+  std::set<std::string> old_uids_;
 };
 
 }  // namespace railhead::device_plugin

@@ -24,14 +24,16 @@ class GpuWatchTest : public ::testing::Test {
     if (!hca_id.empty()) container.devices["rdma/hca"] = {hca_id};
     return container;
   }
+  void Look(const std::vector<ContainerDevices>& listed) { watch_.Look(listed, checkpoint_); }
   std::vector<std::string> InAdmission(const std::vector<ContainerDevices>& listed) const {
-    return watch_.InAdmission(listed, {"rdma/hca"}, gpus_, uuids_);
+    return watch_.InAdmission(listed, checkpoint_, {"rdma/hca"}, gpus_, uuids_);
   }
 
   const std::vector<fabric::Gpu> gpus_ = {{"10de", "0000:1b:00.0", 0, {}},
                                           {"10de", "0000:43:00.0", 0, {}}};
   const std::map<std::string, std::string> uuids_ = {{"GPU-a", "0000:1b:00.0"},
                                                      {"GPU-b", "0000:43:00.0"}};
+  std::vector<CheckpointEntry> checkpoint_;
   GpuWatch watch_;
 };
 
@@ -43,8 +45,8 @@ TEST_F(GpuWatchTest, FindsTheGpuOfAnId) {
 }
 
 TEST_F(GpuWatchTest, IsTheNewContainerWithGpusAndWithoutHcas) {
-  watch_.Look({Container("old", "GPU-b")});
-  watch_.Look({Container("old", "GPU-b")});
+  Look({Container("old", "GPU-b")});
+  Look({Container("old", "GPU-b")});
   EXPECT_THAT(InAdmission({Container("old", "GPU-b"), Container("new", "GPU-a")}),
               ElementsAre("0000:1b:00.0"));
   EXPECT_THAT(InAdmission({Container("new", "GPU-a"), Container("old", "GPU-b")}),
@@ -55,8 +57,8 @@ TEST_F(GpuWatchTest, IsTheNewContainerWithGpusAndWithoutHcas) {
 }
 
 TEST_F(GpuWatchTest, ALookInTheMiddleOfAnAdmissionDoesNotHideIt) {
-  watch_.Look({});
-  watch_.Look({Container("new", "GPU-a")});
+  Look({});
+  Look({Container("new", "GPU-a")});
   EXPECT_THAT(InAdmission({Container("new", "GPU-a")}), ElementsAre("0000:1b:00.0"));
 }
 
@@ -66,10 +68,29 @@ TEST_F(GpuWatchTest, OfTwoNewOnesItIsTheLast) {
   EXPECT_THAT(InAdmission({first, Container("pod", "GPU-a")}), ElementsAre("0000:1b:00.0"));
 }
 
+// A pod that wants GPUs only came a moment ago, whatever the order in which kubelet lists them.
+TEST_F(GpuWatchTest, WhoIsWrittenDownHasGotAll) {
+  checkpoint_ = {{"u1", "nvidia.com/gpu", {"GPU-b"}}};
+  const ContainerDevices only_gpus = Container("only-gpus", "GPU-b");
+  EXPECT_THAT(InAdmission({Container("pod", "GPU-a"), only_gpus}), ElementsAre("0000:1b:00.0"));
+  EXPECT_THAT(InAdmission({only_gpus, Container("pod", "GPU-a")}), ElementsAre("0000:1b:00.0"));
+  // The one in admission gets its HCAs first: its GPUs are not known yet.
+  EXPECT_THAT(InAdmission({only_gpus}), IsEmpty());
+}
+
+// The file still has the pod that had this GPU before.
+TEST_F(GpuWatchTest, WhoIsWrittenDownButHasGoneCountsNot) {
+  checkpoint_ = {{"u0", "nvidia.com/gpu", {"GPU-a"}}};
+  Look({Container("before", "GPU-a")});
+  checkpoint_.push_back({"u1", "nvidia.com/gpu", {"GPU-b"}});
+  EXPECT_THAT(InAdmission({Container("pod", "GPU-a"), Container("only-gpus", "GPU-b")}),
+              ElementsAre("0000:1b:00.0"));
+}
+
 TEST_F(GpuWatchTest, APodThatComesBackUnderItsNameIsNew) {
-  watch_.Look({Container("p", "GPU-a")});
-  watch_.Look({Container("p", "GPU-a")});
-  watch_.Look({});
+  Look({Container("p", "GPU-a")});
+  Look({Container("p", "GPU-a")});
+  Look({});
   EXPECT_THAT(InAdmission({Container("p", "GPU-b")}), ElementsAre("0000:43:00.0"));
 }
 
