@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "device-plugin/assignment.h"
@@ -26,6 +27,7 @@
 #include "device-plugin/device_list.h"
 #include "device-plugin/kubelet_checkpoint.h"
 #include "device-plugin/pod_resources.h"
+#include "device-plugin/preference.h"
 #include "device-plugin/resource_plugin.h"
 #include "device-plugin/selector.h"
 #include "fabric/gpu_uuids.h"
@@ -253,9 +255,38 @@ bool Agent::LookAtKubelet() {
       ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
   if (!listed.ok()) return false;
   held_ = HeldByResource(*listed);
+  NoteMisaligned(*listed);
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   gpu_watch_.Look(*listed, ReadKubeletCheckpoint(options_.kubelet_dir));
   return true;
+}
+
+void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed) {
+  std::set<std::string> misaligned;
+  const std::map<std::string, std::string> uuids = GpuUuids();
+  for (const ContainerDevices& container : listed) {
+    const std::vector<std::string> gpus = GpusOf(container, inventory_.gpus, uuids);
+    if (gpus.empty()) continue;
+    for (const auto& [resource, ids] : container.devices) {
+      const auto plugin = plugins_.find(resource);
+      if (plugin == plugins_.end() || IsAligned(*plugin->second->devices(), ids, gpus)) continue;
+      const std::string key = KeyOf(container);
+      misaligned.insert(key);
+      if (misaligned_.contains(key)) continue;
+      spdlog::warn(
+          "container {} has GPU {} and of {} {}, which are not the nearest: they were given first, "
+          "or "
+          "nearer ones were taken",
+          key, absl::StrJoin(gpus, ", "), resource, absl::StrJoin(ids, ", "));
+    }
+  }
+  misaligned_ = std::move(misaligned);
+  metrics_.Misaligned(static_cast<int>(misaligned_.size()));
+}
+
+std::map<std::string, std::string> Agent::GpuUuids() const {
+  const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(options_.proc_root);
+  return proc.ok() ? fabric::ReadGpuUuids(*proc) : std::map<std::string, std::string>();
 }
 
 std::vector<std::string> Agent::GpusInAdmission() {
@@ -265,11 +296,7 @@ std::vector<std::string> Agent::GpusInAdmission() {
     spdlog::warn("HCAs are chosen without regard to GPUs: {}", Text(listed.status()));
     return {};
   }
-  std::map<std::string, std::string> uuids;
-  if (const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(options_.proc_root);
-      proc.ok()) {
-    uuids = fabric::ReadGpuUuids(*proc);
-  }
+  const std::map<std::string, std::string> uuids = GpuUuids();
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   return gpu_watch_.InAdmission(*listed, ReadKubeletCheckpoint(options_.kubelet_dir),
                                 our_resources_, gpus_, uuids);

@@ -81,6 +81,9 @@ class Agent {
   void Publish();
   // Asks kubelet who holds what. False when it does not answer.
   bool LookAtKubelet();
+  // Tells of containers whose HCAs are not the nearest to their GPUs.
+  void NoteMisaligned(const std::vector<ContainerDevices>& listed);
+  std::map<std::string, std::string> GpuUuids() const;
   void Collect();
   absl::StatusOr<DeviceHolders> AskHolders();
   void Report(TimePoint now);
@@ -103,7 +106,8 @@ class Agent {
   // Resource to the ids that containers hold, as kubelet said last; after a change of the
   // configuration also what may have been given away since.
   std::map<std::string, std::set<std::string>> held_;
-  uint64_t registrations_ = 0;  // of all plugins, when last seen
+  std::set<std::string> misaligned_;  // keys of containers
+  uint64_t registrations_ = 0;        // of all plugins, when last seen
 
   // For GpusInAdmission, which kubelet's calls ask for in threads of their own.
   std::mutex admission_mutex_;

@@ -550,6 +550,18 @@ TEST_F(AgentTest, PrefersTheHcaNextToTheContainersGpu) {
   const RunningAgent agent(options_);
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
   EXPECT_THAT(kubelet_->Prefer(1), ElementsAre(kFirst));
+  const auto misaligned = [&](int count) {
+    return absl::StrContains(agent.Metrics(),
+                             absl::StrCat("misaligned_containers{node=\"node-1\"} ", count));
+  };
+  const std::map<std::string, std::vector<std::string>> near = {{"nvidia.com/gpu", {"GPU-far"}},
+                                                                {"rdma/hca", {kSecond}}};
+  const std::map<std::string, std::vector<std::string>> far = {{"nvidia.com/gpu", {"GPU-far"}},
+                                                               {"rdma/hca", {kFirst}}};
+  pods.Hold({{"default", "a", "main", near}, {"default", "b", "main", far}});
+  EXPECT_TRUE(Eventually([&] { return misaligned(1); }));
+  pods.Hold({{"default", "a", "main", near}});
+  EXPECT_TRUE(Eventually([&] { return misaligned(0); }));
   pods.Hold({{"default", "trainer", "main", {{"nvidia.com/gpu", {"GPU-far"}}}}});
   EXPECT_THAT(kubelet_->Prefer(1), ElementsAre(kSecond));
   // After some looks it is clear that it is not the one in admission.

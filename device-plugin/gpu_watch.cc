@@ -15,14 +15,10 @@
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
-namespace {
-
 // Kubernetes' names hold no slash.
 std::string KeyOf(const ContainerDevices& container) {
   return absl::StrCat(container.pod_namespace, "/", container.pod, "/", container.container);
 }
-
-}  // namespace
 
 std::string GpuAddress(const std::string& id, const std::vector<fabric::Gpu>& gpus,
                        const std::map<std::string, std::string>& uuids) {
@@ -31,6 +27,19 @@ std::string GpuAddress(const std::string& id, const std::vector<fabric::Gpu>& gp
     if (absl::StrContains(id, gpu.pci_address)) return gpu.pci_address;
   }
   return "";
+}
+
+std::vector<std::string> GpusOf(const ContainerDevices& container,
+                                const std::vector<fabric::Gpu>& gpus,
+                                const std::map<std::string, std::string>& uuids) {
+  std::set<std::string> addresses;
+  for (const auto& [resource, ids] : container.devices) {
+    for (const std::string& id : ids) {
+      std::string address = GpuAddress(id, gpus, uuids);
+      if (!address.empty()) addresses.insert(std::move(address));
+    }
+  }
+  return {addresses.begin(), addresses.end()};
 }
 
 void GpuWatch::Look(const std::vector<ContainerDevices>& listed,
@@ -59,20 +68,14 @@ std::vector<std::string> GpuWatch::InAdmission(
   std::vector<std::string> found;
   for (const ContainerDevices& container : listed) {
     if (settled_.contains(KeyOf(container))) continue;
-    std::set<std::string> addresses;
-    bool has_ours = false;
-    bool has_all = false;
-    for (const auto& [resource, ids] : container.devices) {
-      has_ours = has_ours || ours.contains(resource);
-      for (const std::string& id : ids) {
-        std::string address = GpuAddress(id, gpus, uuids);
-        if (address.empty()) continue;
-        addresses.insert(std::move(address));
-        has_all = has_all || written_down(resource, ids);
-      }
-    }
-    if (has_ours || has_all || addresses.empty()) continue;
-    found.assign(addresses.begin(), addresses.end());
+    // What is written down is all that the container gets.
+    const bool has_all = std::any_of(
+        container.devices.begin(), container.devices.end(), [&](const auto& resource_and_ids) {
+          const auto& [resource, ids] = resource_and_ids;
+          return ours.contains(resource) || written_down(resource, ids);
+        });
+    std::vector<std::string> addresses = GpusOf(container, gpus, uuids);
+    if (!has_all && !addresses.empty()) found = std::move(addresses);
   }
   return found;
 }

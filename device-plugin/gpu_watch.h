@@ -26,6 +26,14 @@ namespace railhead::device_plugin {
 std::string GpuAddress(const std::string& id, const std::vector<fabric::Gpu>& gpus,
                        const std::map<std::string, std::string>& uuids);
 
+// "namespace/pod/container"
+std::string KeyOf(const ContainerDevices& container);
+
+// PCI addresses of the container's GPUs, sorted.
+std::vector<std::string> GpusOf(const ContainerDevices& container,
+                                const std::vector<fabric::Gpu>& gpus,
+                                const std::map<std::string, std::string>& uuids);
+
 // Not thread-safe. The pure part.
 class GpuWatch {
  public:

@@ -149,6 +149,11 @@ class Page {
            "Registrations that kubelet has taken: one for each start of kubelet. Steady growth "
            "means that they do not last.");
     Add(labels, static_cast<double>(agent.registrations));
+    Family(
+        "railhead_agent_misaligned_containers", MetricType::Gauge,
+        "Containers that hold GPUs, and HCAs that are not the nearest to them: kubelet gave them "
+        "their HCAs before their GPUs, or nearer ones were taken. The agent's log names them.");
+    Add(labels, agent.misaligned);
     Family("railhead_agent_scan_seconds", MetricType::Gauge,
            "How long the latest look at the node's devices took. Seconds mean that a driver or "
            "its firmware answers slowly.");

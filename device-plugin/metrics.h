@@ -22,8 +22,9 @@ inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charse
 
 // What the agent says of itself.
 struct AgentFacts {
-  bool registered = false;             // kubelet holds our stream
-  uint64_t registrations = 0;          // that kubelet has taken
+  bool registered = false;     // kubelet holds our stream
+  uint64_t registrations = 0;  // that kubelet has taken
+  int misaligned = 0;          // containers with other HCAs than those nearest to their GPUs
   std::optional<double> scan_seconds;  // how long the latest look at sysfs took
 };
 

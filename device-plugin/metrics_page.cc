@@ -42,6 +42,11 @@ void MetricsPage::Registered(bool registered, uint64_t registrations) {
   facts_.registrations = registrations;
 }
 
+void MetricsPage::Misaligned(int containers) {
+  const std::lock_guard<std::mutex> lock(facts_mutex_);
+  facts_.misaligned = containers;
+}
+
 std::string MetricsPage::Text() const {
   // Before any lock that another request would wait for: kubelet may take its time.
   RefreshHolders();

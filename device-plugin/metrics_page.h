@@ -36,6 +36,7 @@ class MetricsPage {
   // `registered`: kubelet holds a stream of ours for every resource. `registrations`: how many it
   // has taken so far.
   void Registered(bool registered, uint64_t registrations);
+  void Misaligned(int containers);
 
   // The page. Once in ten seconds it waits for kubelet's answer first; whoever asks meanwhile gets
   // what kubelet said before. Without an answer the page leaves out who holds what.

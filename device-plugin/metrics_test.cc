@@ -81,7 +81,7 @@ TEST(Metrics, KnownText) {
   counters.link_downed = 11;
   counters.integrity_errors = 12;
   metrics.holders = DeviceHolders{{kId, {{"team-a", "train-0"}}}};
-  metrics.agent = {true, 2, 0.25};
+  metrics.agent = {true, 2, 3, 0.25};
   // "@" stands for the labels of the port.
   const std::string expected =
       "railhead_port_state@ 1\n"
@@ -104,6 +104,7 @@ TEST(Metrics, KnownText) {
       "railhead_device_allocated@ 1\n"
       "railhead_agent_registered{node=\"node-1\"} 1\n"
       "railhead_agent_registrations_total{node=\"node-1\"} 2\n"
+      "railhead_agent_misaligned_containers{node=\"node-1\"} 3\n"
       "railhead_agent_scan_seconds{node=\"node-1\"} 0.25\n"
       "railhead_agent_unreadable_counters{node=\"node-1\"} 0\n";
   EXPECT_EQ(
@@ -195,6 +196,7 @@ TEST(Metrics, ANodeWithoutDevicesTellsOfItsAgent) {
   EXPECT_EQ(Series(Node({})),
             "railhead_agent_registered{node=\"node-1\"} 0\n"
             "railhead_agent_registrations_total{node=\"node-1\"} 0\n"
+            "railhead_agent_misaligned_containers{node=\"node-1\"} 0\n"
             "railhead_agent_unreadable_counters{node=\"node-1\"} 0\n");
 }
 

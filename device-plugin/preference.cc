@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -179,6 +180,16 @@ std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish
     result.push_back(unknown[i]);
   }
   return result;
+}
+
+bool IsAligned(const DeviceSnapshot& snapshot, const std::vector<std::string>& held,
+               const std::vector<std::string>& gpus) {
+  Wish wish{{}, {}, held.size(), gpus};
+  for (const Device& device : snapshot.devices) wish.available.push_back(device.id);
+  const Cost best = CostOf(snapshot, wish, Prefer(snapshot, wish));
+  const Cost mine = CostOf(snapshot, wish, held);
+  // The first two are about GPUs.
+  return std::equal(mine.begin(), mine.begin() + 2, best.begin(), std::less_equal<>());
 }
 
 std::vector<int64_t> CostOf(const DeviceSnapshot& snapshot, const Wish& wish,

@@ -30,6 +30,11 @@ struct Wish {
 // better; takes O(size^2 * available * (size + gpus)) steps at most.
 std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish);
 
+// Whether the devices `held` are as near to the GPUs (PCI addresses) as any choice of so many of
+// the snapshot's devices, free or not. True when a GPU or a device is not known.
+bool IsAligned(const DeviceSnapshot& snapshot, const std::vector<std::string>& held,
+               const std::vector<std::string>& gpus);
+
 // What Prefer makes small, the most important first; for tests to compare choices.
 std::vector<int64_t> CostOf(const DeviceSnapshot& snapshot, const Wish& wish,
                             const std::vector<std::string>& chosen);

@@ -114,6 +114,18 @@ TEST(Prefer, TakesOddWishesAsTheyAre) {
   EXPECT_THAT(Prefer(DeviceSnapshot{}, Wish{{"a", "b"}, {"b"}, 2, {}}), ElementsAre("b", "a"));
 }
 
+TEST(Aligned, IsAsNearAsCanBe) {
+  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  const std::string gpu = h100.inventory.gpus[3].pci_address;
+  EXPECT_TRUE(IsAligned(h100, {"mlx5_3/0"}, {gpu}));
+  EXPECT_FALSE(IsAligned(h100, {"mlx5_2/0"}, {gpu}));
+  EXPECT_TRUE(IsAligned(h100, {"mlx5_3/0", "mlx5_0/0"}, {gpu}));  // the same NUMA node
+  EXPECT_FALSE(IsAligned(h100, {"mlx5_3/0", "mlx5_4/0"}, {gpu}));
+  EXPECT_TRUE(IsAligned(h100, {"mlx5_2/0"}, {}));
+  EXPECT_TRUE(IsAligned(h100, {"mlx5_2/0"}, {"no such GPU"}));
+  EXPECT_TRUE(IsAligned(h100, {}, {gpu}));
+}
+
 // The least cost of any choice of `size` devices.
 std::vector<int64_t> BruteForce(const DeviceSnapshot& snapshot, const Wish& wish) {
   std::optional<std::vector<int64_t>> least;
