@@ -263,7 +263,8 @@ bool Agent::LookAtKubelet() {
 
 void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed) {
   std::set<std::string> misaligned;
-  const std::map<std::string, std::string> uuids = GpuUuids();
+  std::map<std::string, std::string> uuids;
+  if (!inventory_.gpus.empty()) uuids = GpuUuids();
   for (const ContainerDevices& container : listed) {
     const std::vector<std::string> gpus = GpusOf(container, inventory_.gpus, uuids);
     if (gpus.empty()) continue;

@@ -28,7 +28,7 @@ using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
 struct CounterFamily {
-  std::optional<uint64_t> PortCounters::*counter;
+  fabric::PortCounter counter;
   const char* name;
   const char* help;
 };
