@@ -132,12 +132,13 @@ std::string ObjectRef::Path() const {
   if (!space.empty()) absl::StrAppend(&path, "/namespaces/", Escape(space));
   absl::StrAppend(&path, "/", Escape(resource));
   if (!name.empty()) absl::StrAppend(&path, "/", Escape(name));
+  if (!subresource.empty()) absl::StrAppend(&path, "/", Escape(subresource));
   return path;
 }
 
 std::string ObjectRef::ToString() const {
-  return space.empty() ? absl::StrCat(resource, " ", name)
-                       : absl::StrCat(resource, " ", space, "/", name);
+  return absl::StrCat(resource, subresource.empty() ? "" : "/", subresource, " ", space,
+                      space.empty() ? "" : "/", name);
 }
 
 absl::StatusOr<Json> Get(Api& api, const ObjectRef& ref) {
@@ -149,6 +150,19 @@ absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const
       {"PATCH", ref.Path(),
        type == PatchType::kMerge ? "application/merge-patch+json" : "application/json-patch+json",
        DumpJson(patch), absl::StrCat("patch ", ref.ToString())});
+}
+
+absl::StatusOr<Json> Create(Api& api, const ObjectRef& ref, const Json& object) {
+  return api.Call({"POST", ref.Path(), "application/json", DumpJson(object),
+                   absl::StrCat("create ", ref.ToString())});
+}
+
+absl::StatusOr<Json> Apply(Api& api, const ObjectRef& ref, absl::string_view manager,
+                           const Json& object) {
+  return api.Call({"PATCH",
+                   absl::StrCat(ref.Path(), "?force=true&fieldManager=", Escape(manager)),
+                   "application/apply-patch+yaml", DumpJson(object),
+                   absl::StrCat("apply ", ref.ToString())});
 }
 
 absl::Status StatusFromAnswer(absl::string_view what, int http_status, absl::string_view body) {

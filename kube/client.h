@@ -22,7 +22,8 @@ struct ObjectRef {
   std::string api;       // "v1" or "group/version"
   std::string resource;  // plural, as in RBAC: "secrets"
   std::string space;     // namespace; empty for a cluster-scoped object
-  std::string name;
+  std::string name;        // empty for the collection
+  std::string subresource = "";  // "status"
 
   // The path below the server's address, each part escaped.
   std::string Path() const;
@@ -61,6 +62,14 @@ absl::StatusOr<Json> Get(Api& api, const ObjectRef& ref);
 // A patch that contains metadata.resourceVersion applies to exactly that version: Aborted
 // otherwise.
 absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch);
+
+// Makes `object`, to which the server may give its name. `ref` names the collection. AlreadyExists
+// when there is one of that name.
+absl::StatusOr<Json> Create(Api& api, const ObjectRef& ref, const Json& object);
+// Server-side apply: of what `manager` has said about the object before, exactly what is in
+// `object` remains. Takes fields from other managers. `object` needs apiVersion and kind.
+absl::StatusOr<Json> Apply(Api& api, const ObjectRef& ref, absl::string_view manager,
+                           const Json& object);
 
 // The error for an answer that is not 2xx. `body` is the API server's Status object, if it sent
 // one.

@@ -181,6 +181,12 @@ TEST(ObjectRefTest, PathsNameOneObject) {
             "/api/v1/namespaces/%2E%2E/secrets/a%2F..%2Fb%3Fc%3D%2520%23");
 }
 
+TEST(ObjectRefTest, ASubresourceIsPartOfThePath) {
+  const ObjectRef status = {"v1", "nodes", "", "n1", "status"};
+  EXPECT_EQ(status.Path(), "/api/v1/nodes/n1/status");
+  EXPECT_EQ(status.ToString(), "nodes/status n1");
+}
+
 TEST(StatusFromAnswerTest, KeepsTheServersReason) {
   const absl::Status conflict = StatusFromAnswer(
       "patch x", 409, R"({"reason": "Conflict", "message": "the object has been modified"})");

@@ -37,6 +37,8 @@ class FakeApi final : public Api {
     const std::lock_guard<std::mutex> lock(mutex_);
     calls_.push_back(request.method + " " + request.path);
     if (!outage_.ok()) return outage_;
+    if (request.method == "POST") return Make(request);
+    if (request.content_type == "application/apply-patch+yaml") return Apply(request);
     const auto it = objects_.find(request.path);
     if (it == objects_.end()) return StatusFromAnswer(request.subject, 404, "");
     if (request.method == "GET") return it->second;
@@ -55,6 +57,18 @@ class FakeApi final : public Api {
     return it->second = changed;
   }
 
+  // The objects whose path is directly below `collection`.
+  std::vector<Json> In(const std::string& collection) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<Json> found;
+    for (const auto& [path, object] : objects_) {
+      if (path.rfind('/') == collection.size() && path.rfind(collection, 0) == 0) {
+        found.push_back(object);
+      }
+    }
+    return found;
+  }
+
   // The calls since the last time this was asked, as "VERB path".
   std::vector<std::string> TakeCalls() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -71,6 +85,22 @@ class FakeApi final : public Api {
   std::function<void()> before_patch;
 
  private:
+  absl::StatusOr<Json> Make(const ApiRequest& request) {
+    Json object = Json::parse(request.body);
+    const std::string path = request.path + "/" + StringAt(object, {"metadata", "name"});
+    if (objects_.count(path) > 0) {
+      return StatusFromAnswer(request.subject, 409, R"({"reason": "AlreadyExists"})");
+    }
+    object["metadata"]["resourceVersion"] = std::to_string(++version_);
+    return objects_[path] = std::move(object);
+  }
+
+  // Keeps what was applied last as if nobody else wrote to the object.
+  absl::StatusOr<Json> Apply(const ApiRequest& request) {
+    const std::string path = request.path.substr(0, request.path.find('?'));
+    return objects_[path] = Json::parse(request.body);
+  }
+
   mutable std::mutex mutex_;  // guards all below
   std::map<std::string, Json> objects_;
   std::vector<std::string> calls_;

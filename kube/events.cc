@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/events.h"
+
+#include <openssl/sha.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "kube/json.h"
+
+namespace railhead::kube {
+namespace {
+
+constexpr double kBurst = 25;
+constexpr absl::Duration kRefill = absl::Seconds(10);
+constexpr size_t kMaxMessage = 1024;
+// Names of objects have at most 253 bytes; ours adds a dot and 16 digits.
+constexpr size_t kMaxTargetName = 200;
+// So many different events are told apart at a time.
+constexpr size_t kMaxCounts = 1000;
+
+// The same event has the same name, whichever process tells it.
+std::string NameOf(const Event& event) {
+  const std::string content =
+      absl::StrJoin({event.api, event.kind, event.space, event.name, event.uid,
+                     std::string(event.warning ? "w" : "n"), event.reason, event.message},
+                    absl::string_view("\0", 1));
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(content.data()), content.size(), digest);
+  return absl::StrCat(
+      event.name.substr(0, kMaxTargetName), ".",
+      absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(digest), 8)));
+}
+
+std::string Stamp(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
+}
+
+}  // namespace
+
+EventRecorder::EventRecorder(Api* api, std::string component, std::string host,
+                             std::function<absl::Time()> clock)
+    : api_(api),
+      component_(std::move(component)),
+      host_(std::move(host)),
+      clock_(std::move(clock)),
+      tokens_(kBurst),
+      filled_at_(clock_()) {}
+
+bool EventRecorder::TakeToken(absl::Time now) {
+  const double more = absl::FDivDuration(now - filled_at_, kRefill);
+  tokens_ = std::min(kBurst, tokens_ + std::max(0.0, more));
+  filled_at_ = now;
+  if (tokens_ < 1) return false;
+  tokens_ -= 1;
+  return true;
+}
+
+absl::Status EventRecorder::Record(const Event& event) {
+  const absl::Time now = clock_();
+  if (!TakeToken(now)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("too many events; not told: ", event.reason, ": ", event.message));
+  }
+  const std::string space = event.space.empty() ? "default" : event.space;
+  const std::string name = NameOf(event);
+  if (counts_.size() >= kMaxCounts) counts_.clear();
+  const std::string key = absl::StrCat(space, "/", name);
+  const auto said = counts_.find(key);
+  const int count = said == counts_.end() ? 0 : said->second;
+  if (count > 0) {
+    const absl::Status again =
+        Patch(*api_, {"v1", "events", space, name}, PatchType::kMerge,
+              {{"count", count + 1}, {"lastTimestamp", Stamp(now)}})
+            .status();
+    if (again.ok()) counts_[key] = count + 1;
+    // Events live for an hour.
+    if (!absl::IsNotFound(again)) return again;
+  }
+  const Json object = {
+      {"apiVersion", "v1"},
+      {"kind", "Event"},
+      {"metadata", {{"name", name}, {"namespace", space}}},
+      {"involvedObject",
+       {{"apiVersion", event.api},
+        {"kind", event.kind},
+        {"namespace", event.space},
+        {"name", event.name},
+        {"uid", event.uid}}},
+      {"type", event.warning ? "Warning" : "Normal"},
+      {"reason", event.reason},
+      {"message", event.message.substr(0, kMaxMessage)},
+      {"source", {{"component", component_}, {"host", host_}}},
+      {"reportingComponent", component_},
+      {"reportingInstance", host_},
+      {"firstTimestamp", Stamp(now)},
+      {"lastTimestamp", Stamp(now)},
+      {"count", 1},
+  };
+  const absl::Status made = Create(*api_, {"v1", "events", space, ""}, object).status();
+  // An earlier process of ours has told it.
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  counts_[key] = 1;
+  return absl::OkStatus();
+}
+
+}  // namespace railhead::kube

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Tells people of something that happened to an object: what `kubectl describe` shows below it.
+#ifndef RAILHEAD_KUBE_EVENTS_H_
+#define RAILHEAD_KUBE_EVENTS_H_
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "kube/client.h"
+
+namespace railhead::kube {
+
+struct Event {
+  // The object. kubectl finds the events of a node by its name as the uid.
+  std::string api;    // "v1"
+  std::string kind;   // "Node"
+  std::string space;  // empty for a cluster-scoped object
+  std::string name;
+  std::string uid;
+
+  bool warning = false;
+  std::string reason;   // one word in CamelCase, for machines
+  std::string message;  // for people; its first 1024 bytes are kept
+};
+
+// Not thread-safe.
+class EventRecorder {
+ public:
+  // `component`: who tells ("railhead-device-plugin"); `host`: the node it runs on. `api` must
+  // outlive the recorder. Rights needed: create and patch events.
+  EventRecorder(Api* api, std::string component, std::string host,
+                std::function<absl::Time()> clock);
+
+  // Makes the event, or counts it once more when the same was told before. ResourceExhausted when
+  // too much was told lately: 25 at once, and one more every ten seconds; else the server's error.
+  absl::Status Record(const Event& event);
+
+ private:
+  bool TakeToken(absl::Time now);
+
+  Api* const api_;
+  const std::string component_;
+  const std::string host_;
+  const std::function<absl::Time()> clock_;
+  std::map<std::string, int> counts_;  // of the events told so far, by namespace and name
+  double tokens_;
+  absl::Time filled_at_;
+};
+
+}  // namespace railhead::kube
+
+#endif  // RAILHEAD_KUBE_EVENTS_H_
