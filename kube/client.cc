@@ -159,8 +159,7 @@ absl::StatusOr<Json> Create(Api& api, const ObjectRef& ref, const Json& object) 
 
 absl::StatusOr<Json> Apply(Api& api, const ObjectRef& ref, absl::string_view manager,
                            const Json& object) {
-  return api.Call({"PATCH",
-                   absl::StrCat(ref.Path(), "?force=true&fieldManager=", Escape(manager)),
+  return api.Call({"PATCH", absl::StrCat(ref.Path(), "?force=true&fieldManager=", Escape(manager)),
                    "application/apply-patch+yaml", DumpJson(object),
                    absl::StrCat("apply ", ref.ToString())});
 }

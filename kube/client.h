@@ -19,10 +19,10 @@ namespace railhead::kube {
 
 // Names one object of the API.
 struct ObjectRef {
-  std::string api;       // "v1" or "group/version"
-  std::string resource;  // plural, as in RBAC: "secrets"
-  std::string space;     // namespace; empty for a cluster-scoped object
-  std::string name;        // empty for the collection
+  std::string api;               // "v1" or "group/version"
+  std::string resource;          // plural, as in RBAC: "secrets"
+  std::string space;             // namespace; empty for a cluster-scoped object
+  std::string name;              // empty for the collection
   std::string subresource = "";  // "status"
 
   // The path below the server's address, each part escaped.

@@ -52,18 +52,16 @@ EventRecorder::EventRecorder(Api* api, std::string component, std::string host,
       tokens_(kBurst),
       filled_at_(clock_()) {}
 
-bool EventRecorder::TakeToken(absl::Time now) {
+bool EventRecorder::HasToken(absl::Time now) {
   const double more = absl::FDivDuration(now - filled_at_, kRefill);
   tokens_ = std::min(kBurst, tokens_ + std::max(0.0, more));
   filled_at_ = now;
-  if (tokens_ < 1) return false;
-  tokens_ -= 1;
-  return true;
+  return tokens_ >= 1;
 }
 
 absl::Status EventRecorder::Record(const Event& event) {
   const absl::Time now = clock_();
-  if (!TakeToken(now)) {
+  if (!HasToken(now)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("too many events; not told: ", event.reason, ": ", event.message));
   }
@@ -74,11 +72,13 @@ absl::Status EventRecorder::Record(const Event& event) {
   const auto said = counts_.find(key);
   const int count = said == counts_.end() ? 0 : said->second;
   if (count > 0) {
-    const absl::Status again =
-        Patch(*api_, {"v1", "events", space, name}, PatchType::kMerge,
-              {{"count", count + 1}, {"lastTimestamp", Stamp(now)}})
-            .status();
-    if (again.ok()) counts_[key] = count + 1;
+    const absl::Status again = Patch(*api_, {"v1", "events", space, name}, PatchType::kMerge,
+                                     {{"count", count + 1}, {"lastTimestamp", Stamp(now)}})
+                                   .status();
+    if (again.ok()) {
+      counts_[key] = count + 1;
+      tokens_ -= 1;
+    }
     // Events live for an hour.
     if (!absl::IsNotFound(again)) return again;
   }
@@ -106,6 +106,7 @@ absl::Status EventRecorder::Record(const Event& event) {
   // An earlier process of ours has told it.
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   counts_[key] = 1;
+  tokens_ -= 1;
   return absl::OkStatus();
 }
 

@@ -40,7 +40,7 @@ class EventRecorder {
   absl::Status Record(const Event& event);
 
  private:
-  bool TakeToken(absl::Time now);
+  bool HasToken(absl::Time now);
 
   Api* const api_;
   const std::string component_;

@@ -95,10 +95,11 @@ class FakeApi final : public Api {
     return objects_[path] = std::move(object);
   }
 
-  // Keeps what was applied last as if nobody else wrote to the object.
+  // As if nobody else wrote to the members (of the first level) that are applied.
   absl::StatusOr<Json> Apply(const ApiRequest& request) {
-    const std::string path = request.path.substr(0, request.path.find('?'));
-    return objects_[path] = Json::parse(request.body);
+    Json& object = objects_[request.path.substr(0, request.path.find('?'))];
+    object.update(Json::parse(request.body));
+    return object;
   }
 
   mutable std::mutex mutex_;  // guards all below

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the cluster is told about a node: labels for selectors and people, one annotation for the
+// operator, and a condition. Pure.
+#ifndef RAILHEAD_DEVICE_PLUGIN_NODE_FACTS_H_
+#define RAILHEAD_DEVICE_PLUGIN_NODE_FACTS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "fabric/gpu_direct.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+
+inline constexpr char kFactsAnnotation[] = "railhead.io/node-facts";
+inline constexpr char kRailsCondition[] = "RailheadRailsReady";
+
+// What is not in the inventory.
+struct HostFacts {
+  std::optional<fabric::GpuDirect> gpu_direct;  // where the node has GPUs
+  // RLIMIT_MEMLOCK as containers get it: how much memory a process without CAP_IPC_LOCK may
+  // register with an HCA. Nothing: as much as it likes.
+  std::optional<uint64_t> memlock_bytes;
+
+  bool operator==(const HostFacts&) const = default;
+};
+
+struct RailsCondition {
+  bool ready = false;
+  std::string reason;   // one word
+  std::string message;  // which rails are down, why, and what to do
+
+  bool operator==(const RailsCondition&) const = default;
+};
+
+// As constructed it is what is told of a node without RDMA devices: nothing.
+struct NodeFacts {
+  std::map<std::string, std::string> labels;
+  std::string annotation;  // JSON; "" for none
+  std::optional<RailsCondition> condition;
+
+  bool operator==(const NodeFacts&) const = default;
+};
+
+// `inventory` as it is offered: rails as configured, troubles settled.
+NodeFacts DescribeNode(const fabric::NodeInventory& inventory, const HostFacts& host);
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_NODE_FACTS_H_
