@@ -2,6 +2,7 @@
 #include "device-plugin/agent.h"
 
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -26,10 +27,13 @@
 #include "device-plugin/config_reader.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/kubelet_checkpoint.h"
+#include "device-plugin/node_events.h"
+#include "device-plugin/node_facts.h"
 #include "device-plugin/pod_resources.h"
 #include "device-plugin/preference.h"
 #include "device-plugin/resource_plugin.h"
 #include "device-plugin/selector.h"
+#include "fabric/gpu_direct.h"
 #include "fabric/gpu_uuids.h"
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
@@ -84,14 +88,14 @@ void FindTroubles(const fabric::RootFiles& files, fabric::NodeInventory& invento
   }
 }
 
-void TellConfig(const AgentConfig& config, const fabric::NodeInventory& inventory) {
-  const std::vector<std::vector<size_t>> shares = ShareOut(config, inventory.hcas);
-  for (size_t i = 0; i < config.resources.size(); ++i) {
-    if (!shares[i].empty()) continue;
-    const std::string miss = ClosestMiss(config.resources[i].selectors, inventory.hcas);
-    spdlog::warn("{} gets no HCA of this node{}", config.resources[i].name,
-                 miss.empty() ? "" : ": " + miss);
+// How much memory a container without privileges may lock, and so register: it is in a container
+// like ours.
+std::optional<uint64_t> MemlockLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return std::nullopt;
   }
+  return limit.rlim_cur;
 }
 
 }  // namespace
@@ -169,28 +173,51 @@ bool Agent::Reload() {
   if (options_.config_file.empty()) return false;
   absl::StatusOr<AgentConfig> config = LoadAgentConfig(options_.config_file);
   if (config.ok() && *config == config_) {
-    if (!last_config_error_.empty()) spdlog::info("the configuration is as it was");
+    if (!last_config_error_.empty()) {
+      spdlog::info("the configuration is as it was");
+      TellEvent(NodeEvent(false, "ConfigurationTaken", "the configuration is as it was"));
+    }
     last_config_error_.clear();
+    metrics_.ConfigRefused(false);
     return false;
   }
   if (!config.ok()) {
     if (Text(config.status()) != last_config_error_) {
       last_config_error_ = Text(config.status());
-      spdlog::error("the new configuration is wrong, the last good one stays: {}",
-                    last_config_error_);
+      const std::string message = absl::StrCat(
+          "the new configuration is wrong, the last good one stays: ", last_config_error_);
+      spdlog::error("{}", message);
+      TellEvent(NodeEvent(true, "ConfigurationRefused", message));
+      metrics_.ConfigRefused(true);
     }
     return false;
   }
   last_config_error_.clear();
+  metrics_.ConfigRefused(false);
   config_ = *std::move(config);
-  spdlog::info("the configuration has changed: {} resources", config_.resources.size());
-  TellConfig(config_, found_);
+  const std::string message =
+      absl::StrCat("the configuration has changed: ", config_.resources.size(), " resources");
+  spdlog::info("{}", message);
+  TellEvent(NodeEvent(false, "ConfigurationTaken", message));
+  TellConfig();
   // Whatever was offered until now may be held, or be given away at this moment, until kubelet
   // tells otherwise at a later look.
   for (const auto& [resource, plugin] : plugins_) {
     for (const Device& device : plugin->devices()->devices) held_[resource].insert(device.id);
   }
   return true;
+}
+
+void Agent::TellConfig() {
+  const std::vector<std::vector<size_t>> shares = ShareOut(config_, found_.hcas);
+  for (size_t i = 0; i < config_.resources.size(); ++i) {
+    if (!shares[i].empty()) continue;
+    const std::string miss = ClosestMiss(config_.resources[i].selectors, found_.hcas);
+    const std::string message = absl::StrCat(config_.resources[i].name, " gets no HCA of this node",
+                                             miss.empty() ? "" : ": ", miss);
+    spdlog::warn("{}", message);
+    TellEvent(NodeEvent(true, "ResourceWithoutHcas", message));
+  }
 }
 
 void Agent::Rescan(TimePoint now) {
@@ -211,13 +238,31 @@ void Agent::Rescan(TimePoint now) {
   inventory_ = found_;
   ApplyRails(config_.rails, inventory_.hcas);
   std::map<std::string, uint64_t> link_downs;
-  if (const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(options_.root);
-      files.ok()) {
+  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(options_.root);
+  if (files.ok()) {
     FindTroubles(*files, inventory_);
     link_downs = LinkDowns(*files, inventory_);
   }
   steadiness_.Settle(link_downs, now, inventory_);
+  const std::shared_ptr<const DeviceSnapshot> before = overview_.Current();
   Publish();
+  if (files.ok()) TellCluster(*files, *before);
+}
+
+void Agent::TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& before) {
+  HostFacts host;
+  host.memlock_bytes = MemlockLimit();
+  if (!inventory_.gpus.empty()) {
+    const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(options_.proc_root);
+    if (proc.ok()) host.gpu_direct = fabric::ReadGpuDirect(files, *proc, inventory_);
+  }
+  metrics_.Host(host);
+  for (kube::Event& event : RailEvents(before, *overview_.Current())) TellEvent(std::move(event));
+  if (options_.reporter != nullptr) options_.reporter->Publish(DescribeNode(inventory_, host));
+}
+
+void Agent::TellEvent(kube::Event event) {
+  if (options_.reporter != nullptr) options_.reporter->Tell(std::move(event));
 }
 
 void Agent::Publish() {
@@ -254,14 +299,16 @@ bool Agent::LookAtKubelet() {
   absl::StatusOr<std::vector<ContainerDevices>> listed =
       ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
   if (!listed.ok()) return false;
+  const std::vector<CheckpointEntry> checkpoint = ReadKubeletCheckpoint(options_.kubelet_dir);
   held_ = HeldByResource(*listed);
-  NoteMisaligned(*listed);
+  NoteMisaligned(*listed, checkpoint);
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  gpu_watch_.Look(*listed, ReadKubeletCheckpoint(options_.kubelet_dir));
+  gpu_watch_.Look(*listed, checkpoint);
   return true;
 }
 
-void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed) {
+void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed,
+                           const std::vector<CheckpointEntry>& checkpoint) {
   std::set<std::string> misaligned;
   std::map<std::string, std::string> uuids;
   if (!inventory_.gpus.empty()) uuids = GpuUuids();
@@ -274,11 +321,14 @@ void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed) {
       const std::string key = KeyOf(container);
       misaligned.insert(key);
       if (misaligned_.contains(key)) continue;
-      spdlog::warn(
-          "container {} has GPU {} and of {} {}, which are not the nearest: they were given first, "
-          "or "
-          "nearer ones were taken",
-          key, absl::StrJoin(gpus, ", "), resource, absl::StrJoin(ids, ", "));
+      const std::string message =
+          absl::StrCat("container ", container.container, " has GPU ", absl::StrJoin(gpus, ", "),
+                       " and of ", resource, " ", absl::StrJoin(ids, ", "),
+                       ", which are not the nearest: they were given first, or nearer ones were "
+                       "taken");
+      spdlog::warn("{}/{}: {}", container.pod_namespace, container.pod, message);
+      kube::Event event = MisalignedEvent(container, checkpoint, message);
+      if (!event.reason.empty()) TellEvent(std::move(event));
     }
   }
   misaligned_ = std::move(misaligned);

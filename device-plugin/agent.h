@@ -25,6 +25,8 @@
 #include "device-plugin/gpu_watch.h"
 #include "device-plugin/health.h"
 #include "device-plugin/metrics_page.h"
+#include "device-plugin/node_facts.h"
+#include "device-plugin/node_reporter.h"
 #include "device-plugin/pod_resources.h"
 #include "device-plugin/rails_files.h"
 #include "device-plugin/registration.h"
@@ -32,6 +34,8 @@
 #include "device-plugin/steadiness.h"
 #include "device-plugin/wake_up.h"
 #include "fabric/inventory.h"
+#include "fabric/root_files.h"
+#include "kube/events.h"
 
 namespace railhead::device_plugin {
 
@@ -50,6 +54,9 @@ struct AgentOptions {
   absl::Duration keep_files = absl::Minutes(5);
   // The same at the end, when no new pod can come: how long kubelet may take to note an allocation.
   absl::Duration settle_at_stop = absl::Seconds(2);
+  // What the cluster should know is told to it; nullptr where there is no API server to tell. Must
+  // outlive the agent.
+  NodeReporter* reporter = nullptr;
   Registration::Timing timing;
   Steadiness::Timing steadiness;
 };
@@ -79,10 +86,15 @@ class Agent {
   bool Reload();
   void Rescan(TimePoint now);
   void Publish();
+  // Tells the cluster what is true of the node, and of what has changed since `before`.
+  void TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& before);
+  void TellEvent(kube::Event event);
+  void TellConfig();
   // Asks kubelet who holds what. False when it does not answer.
   bool LookAtKubelet();
   // Tells of containers whose HCAs are not the nearest to their GPUs.
-  void NoteMisaligned(const std::vector<ContainerDevices>& listed);
+  void NoteMisaligned(const std::vector<ContainerDevices>& listed,
+                      const std::vector<CheckpointEntry>& checkpoint);
   std::map<std::string, std::string> GpuUuids() const;
   void Collect();
   absl::StatusOr<DeviceHolders> AskHolders();

@@ -26,11 +26,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "device-plugin/node_reporter.h"
 #include "device-plugin/pod_resources.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
 #include "device-plugin/testing/fake_kubelet.h"
 #include "fabric/pod_rails.h"
 #include "fabric/testing/sysfs_tree.h"
+#include "kube/json.h"
+#include "kube/testing/fake_api.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -566,6 +569,94 @@ TEST_F(AgentTest, PrefersTheHcaNextToTheContainersGpu) {
   EXPECT_THAT(kubelet_->Prefer(1), ElementsAre(kSecond));
   // After some looks it is clear that it is not the one in admission.
   EXPECT_TRUE(Eventually([&] { return kubelet_->Prefer(1) == std::vector<std::string>{kFirst}; }));
+}
+
+// An agent with an API server to tell.
+class ClusterTest : public ConfigTest {
+ protected:
+  ClusterTest() {
+    api_.Put({"v1", "nodes", "", "node-1"}, {{"metadata", {{"name", "node-1"}}}});
+    reporting_.node = "node-1";
+    reporting_.pause = absl::Milliseconds(1);
+    reporter_ = std::make_unique<NodeReporter>(reporting_, &api_);
+    options_.reporter = reporter_.get();
+  }
+  std::string Condition() {
+    const kube::ObjectRef status = {"v1", "nodes", "", "node-1", "status"};
+    if (api_.In("/api/v1/nodes/node-1").empty()) return "";
+    return kube::DumpJson(api_.At(status)["status"]["conditions"][0]);
+  }
+  // Reason and message of all events of the node, or of a namespace.
+  std::string Events(const std::string& space = "default") {
+    std::string told;
+    for (const kube::Json& event : api_.In("/api/v1/namespaces/" + space + "/events")) {
+      absl::StrAppend(&told, kube::StringAt(event, {"involvedObject", "name"}), " ",
+                      kube::StringAt(event, {"reason"}), ": ", kube::StringAt(event, {"message"}),
+                      "\n");
+    }
+    return told;
+  }
+  bool WaitForEvent(const std::string& text, const std::string& space = "default") {
+    return Eventually([&] { return absl::StrContains(Events(space), text); });
+  }
+
+  kube::testing::FakeApi api_;
+  NodeReporter::Options reporting_;
+  std::unique_ptr<NodeReporter> reporter_;
+};
+
+TEST_F(ClusterTest, HearsOfTheNodesRailsAndOfTheirTroubles) {
+  Configure("");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(Eventually([&] { return absl::StrContains(Condition(), "all 2 rails carry data"); }));
+  EXPECT_EQ(api_.At({"v1", "nodes", "", "node-1"})["metadata"]["labels"]["railhead.io/rails"], "2");
+  EXPECT_EQ(Events(), "");
+  tree_.SetState("rxe1", "1: DOWN");
+  EXPECT_TRUE(WaitForEvent("node-1 RailDown: rail 1 (rxe1): "));
+  EXPECT_TRUE(
+      Eventually([&] { return absl::StrContains(Condition(), "1 of 2 rails carry data"); }));
+  tree_.SetState("rxe1", "4: ACTIVE");
+  EXPECT_TRUE(WaitForEvent("node-1 RailUp: rail 1 (rxe1) carries data again"));
+  EXPECT_TRUE(Eventually([&] { return absl::StrContains(Condition(), "\"True\""); }));
+}
+
+TEST_F(ClusterTest, HearsOfAWrongConfiguration) {
+  Configure("");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  EXPECT_THAT(agent.Metrics(), HasSubstr("config_refused{node=\"node-1\"} 0"));
+  Configure("resources:\n- name: hca\n");
+  EXPECT_TRUE(WaitForEvent("ConfigurationRefused: the new configuration is wrong"));
+  EXPECT_THAT(Events(), HasSubstr("agent.yaml:2"));
+  EXPECT_TRUE(Eventually(
+      [&] { return absl::StrContains(agent.Metrics(), "config_refused{node=\"node-1\"} 1"); }));
+  EXPECT_EQ(kubelet_->devices(), both_) << "the last good one stays";
+  Configure("resources: [{name: rdma/hca, selectors: [{rails: [7]}]}]");
+  EXPECT_TRUE(WaitForEvent("ResourceWithoutHcas: rdma/hca gets no HCA of this node: "));
+  EXPECT_TRUE(WaitForEvent("ConfigurationTaken: "));
+}
+
+TEST_F(ClusterTest, HearsOfAPodWhoseHcasAreNotTheNearest) {
+  tree_.Write("/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0/class", "0x030200\n");
+  tree_.Write("/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0/vendor", "0x10de\n");
+  tree_.Write("/sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0/numa_node", "1\n");
+  tree_.Link("/sys/bus/pci/devices/0000:41:00.0",
+             "../../../../sys/devices/pci0000:40/0000:40:01.0/0000:41:00.0");
+  std::ofstream(base_ + "/dp/kubelet_internal_checkpoint")
+      << R"({"Data":{"PodDeviceEntries":[{"PodUID":"uid-1","ContainerName":"main",)"
+      << R"("ResourceName":"example.com/gpu","DeviceIDs":{"-1":["0000:41:00.0"]}}]}})";
+  FakePodResources pods(options_.pod_resources_socket, {});
+  Configure("");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  pods.Hold({{"team",
+              "trainer",
+              "main",
+              {{"example.com/gpu", {"0000:41:00.0"}}, {"rdma/hca", {kFirst}}}}});
+  EXPECT_TRUE(WaitForEvent("trainer HcasNotNearest: container main has GPU 0000:41:00.0", "team"));
 }
 
 TEST_F(AgentTest, BadOptionsAreRefusedWithTheFlag) {

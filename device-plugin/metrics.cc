@@ -7,6 +7,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +16,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "device-plugin/node_facts.h"
+#include "fabric/gpu_direct.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -94,6 +97,7 @@ class Page {
     AddPorts();
     AddDevices();
     AddAgent();
+    AddHost();
     return prometheus::TextSerializer().Serialize(families_);
   }
 
@@ -154,6 +158,10 @@ class Page {
         "Containers that hold GPUs, and HCAs that are not the nearest to them: kubelet gave them "
         "their HCAs before their GPUs, or nearer ones were taken. The agent's log names them.");
     Add(labels, agent.misaligned);
+    Family("railhead_agent_config_refused", MetricType::Gauge,
+           "1 while the configuration file is wrong and an earlier one is in force; the agent's "
+           "log, and an Event of the node, say line, field, cause and fix.");
+    Add(labels, agent.config_refused ? 1 : 0);
     Family("railhead_agent_scan_seconds", MetricType::Gauge,
            "How long the latest look at the node's devices took. Seconds mean that a driver or "
            "its firmware answers slowly.");
@@ -164,6 +172,25 @@ class Page {
     int unreadable = 0;
     for (const auto& [port, counters] : metrics_.counters) unreadable += counters.unreadable;
     Add(labels, unreadable);
+  }
+
+  void AddHost() {
+    if (!metrics_.agent.host.has_value()) return;
+    const HostFacts& host = *metrics_.agent.host;
+    const Labels labels = {{"node", LabelValue(metrics_.node)}};
+    Family("railhead_node_memlock_bytes", MetricType::Gauge,
+           "How much memory a container without CAP_IPC_LOCK may register with an HCA "
+           "(RLIMIT_MEMLOCK as containers of this node get it); +Inf without a limit. Less than "
+           "some hundred MiB makes NCCL and UCX fail, or fall back to TCP.");
+    Add(labels, host.memlock_bytes.has_value() ? static_cast<double>(*host.memlock_bytes)
+                                               : std::numeric_limits<double>::infinity());
+    Family("railhead_node_gpudirect", MetricType::Gauge,
+           "1 for the way in which HCAs of this node reach the memory of its GPUs: dmabuf, peermem "
+           "or none. The node's annotation railhead.io/node-facts says why.");
+    if (!host.gpu_direct.has_value()) return;
+    Labels way = labels;
+    way.push_back({"way", std::string(ToString(WayOf(*host.gpu_direct)))});
+    Add(way, 1);
   }
 
   template <typename Visit>

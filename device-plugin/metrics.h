@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "device-plugin/device_list.h"
+#include "device-plugin/node_facts.h"
 #include "device-plugin/pod_resources.h"
 #include "fabric/port_counters.h"
 
@@ -26,6 +27,8 @@ struct AgentFacts {
   uint64_t registrations = 0;  // that kubelet has taken
   int misaligned = 0;          // containers with other HCAs than those nearest to their GPUs
   std::optional<double> scan_seconds;  // how long the latest look at sysfs took
+  bool config_refused = false;    // the configuration file is wrong; an earlier one is in force
+  std::optional<HostFacts> host;  // nothing before the first look
 };
 
 // Everything that the page shows.

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/metrics.h"
+#include "device-plugin/node_facts.h"
 #include "device-plugin/pod_resources.h"
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
@@ -45,6 +46,16 @@ void MetricsPage::Registered(bool registered, uint64_t registrations) {
 void MetricsPage::Misaligned(int containers) {
   const std::lock_guard<std::mutex> lock(facts_mutex_);
   facts_.misaligned = containers;
+}
+
+void MetricsPage::ConfigRefused(bool refused) {
+  const std::lock_guard<std::mutex> lock(facts_mutex_);
+  facts_.config_refused = refused;
+}
+
+void MetricsPage::Host(const HostFacts& host) {
+  const std::lock_guard<std::mutex> lock(facts_mutex_);
+  facts_.host = host;
 }
 
 std::string MetricsPage::Text() const {

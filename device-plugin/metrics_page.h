@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/metrics.h"
+#include "device-plugin/node_facts.h"
 #include "device-plugin/pod_resources.h"
 #include "device-plugin/registration.h"
 
@@ -37,6 +38,9 @@ class MetricsPage {
   // has taken so far.
   void Registered(bool registered, uint64_t registrations);
   void Misaligned(int containers);
+  // Whether the configuration file holds something else than what is in force.
+  void ConfigRefused(bool refused);
+  void Host(const HostFacts& host);
 
   // The page. Once in ten seconds it waits for kubelet's answer first; whoever asks meanwhile gets
   // what kubelet said before. Without an answer the page leaves out who holds what.

@@ -81,7 +81,7 @@ TEST(Metrics, KnownText) {
   counters.link_downed = 11;
   counters.integrity_errors = 12;
   metrics.holders = DeviceHolders{{kId, {{"team-a", "train-0"}}}};
-  metrics.agent = {true, 2, 3, 0.25};
+  metrics.agent = {true, 2, 3, 0.25, true, HostFacts{fabric::GpuDirect{}, 8388608}};
   // "@" stands for the labels of the port.
   const std::string expected =
       "railhead_port_state@ 1\n"
@@ -105,8 +105,11 @@ TEST(Metrics, KnownText) {
       "railhead_agent_registered{node=\"node-1\"} 1\n"
       "railhead_agent_registrations_total{node=\"node-1\"} 2\n"
       "railhead_agent_misaligned_containers{node=\"node-1\"} 3\n"
+      "railhead_agent_config_refused{node=\"node-1\"} 1\n"
       "railhead_agent_scan_seconds{node=\"node-1\"} 0.25\n"
-      "railhead_agent_unreadable_counters{node=\"node-1\"} 0\n";
+      "railhead_agent_unreadable_counters{node=\"node-1\"} 0\n"
+      "railhead_node_memlock_bytes{node=\"node-1\"} 8388608\n"
+      "railhead_node_gpudirect{node=\"node-1\",way=\"none\"} 1\n";
   EXPECT_EQ(
       Series(metrics),
       absl::StrReplaceAll(expected, {{"@", R"({node="node-1",rail="0",device="mlx5_0",port="1",)"
@@ -192,11 +195,18 @@ TEST(Metrics, TheLargestCounterIsANumber) {
   EXPECT_THAT(Series(metrics), HasSubstr("port=\"1\"} 1.844674407370955"));
 }
 
+TEST(Metrics, MemlockWithoutALimitIsInfinite) {
+  NodeMetrics metrics = Node({});
+  metrics.agent.host = HostFacts{};
+  EXPECT_THAT(Series(metrics), HasSubstr("railhead_node_memlock_bytes{node=\"node-1\"} +Inf\n"));
+}
+
 TEST(Metrics, ANodeWithoutDevicesTellsOfItsAgent) {
   EXPECT_EQ(Series(Node({})),
             "railhead_agent_registered{node=\"node-1\"} 0\n"
             "railhead_agent_registrations_total{node=\"node-1\"} 0\n"
             "railhead_agent_misaligned_containers{node=\"node-1\"} 0\n"
+            "railhead_agent_config_refused{node=\"node-1\"} 0\n"
             "railhead_agent_unreadable_counters{node=\"node-1\"} 0\n");
 }
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the agent tells people as Kubernetes Events. Pure.
+#ifndef RAILHEAD_DEVICE_PLUGIN_NODE_EVENTS_H_
+#define RAILHEAD_DEVICE_PLUGIN_NODE_EVENTS_H_
+
+#include <string>
+#include <vector>
+
+#include "device-plugin/device_list.h"
+#include "device-plugin/kubelet_checkpoint.h"
+#include "device-plugin/pod_resources.h"
+#include "kube/events.h"
+
+namespace railhead::device_plugin {
+
+// Of the node: reasons ConfigurationRefused, ConfigurationTaken, ResourceWithoutHcas.
+kube::Event NodeEvent(bool warning, const std::string& reason, const std::string& message);
+
+// RailDown and RailUp, for each HCA whose health is not what it was. An HCA that is new is only
+// told of when it is down.
+std::vector<kube::Event> RailEvents(const DeviceSnapshot& before, const DeviceSnapshot& after);
+
+// HcasNotNearest, of the container's pod. Kubelet tells a pod's uid only in what it has written
+// down; an event without it would not be shown, so there is none: an empty reason.
+kube::Event MisalignedEvent(const ContainerDevices& container,
+                            const std::vector<CheckpointEntry>& checkpoint,
+                            const std::string& message);
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_NODE_EVENTS_H_
