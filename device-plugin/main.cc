@@ -10,23 +10,32 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "device-plugin/agent.h"
 #include "device-plugin/config.h"
 #include "device-plugin/config_reader.h"
 #include "device-plugin/discover.h"
+#include "device-plugin/forget.h"
 #include "device-plugin/health.h"
 #include "device-plugin/metrics.h"
+#include "device-plugin/node_events.h"
+#include "device-plugin/node_reporter.h"
 #include "device-plugin/status_server.h"
 #include "fabric/inventory.h"
 #include "fabric/inventory_json.h"
 #include "fabric/sysfs_reader.h"
+#include "kube/client.h"
+#include "kube/in_cluster.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -52,6 +61,8 @@ struct Flags {
   std::string discover_root = "/";
   std::string discover_config;
   std::string discover_output = "table";
+  std::string pod_name;
+  std::string pod_namespace;
 };
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -87,6 +98,12 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_subcommand("serve", "Offer the devices to kubelet until SIGTERM (the default)")
       ->fallthrough();
+  app.add_option("--pod-name", flags.pod_name, "Name of the agent's own pod, for NFD's features")
+      ->envname("POD_NAME");
+  app.add_option("--pod-namespace", flags.pod_namespace, "Its namespace")->envname("POD_NAMESPACE");
+  app.add_subcommand("forget",
+                     "Remove from all nodes the labels, annotation and condition that agents have "
+                     "written, print the nodes' names, and end; run in a pod");
   CLI::App* discover = app.add_subcommand("discover", "Print what is found on this node, and end");
   discover
       ->add_option("--root", flags.discover_root,
@@ -129,6 +146,44 @@ absl::StatusOr<std::unique_ptr<StatusServer>> StartServer(const std::string& fla
   return StatusServer::Start(flag, address, pages);
 }
 
+// An API server, if this process is a pod with a service account.
+std::unique_ptr<kube::RestClient> ApiServer() {
+  const kube::Environment environment = [](absl::string_view name) {
+    const char* value = std::getenv(std::string(name).c_str());
+    return std::string(value == nullptr ? "" : value);
+  };
+  absl::StatusOr<kube::InCluster> cluster = kube::InClusterConfig("/", environment);
+  if (!cluster.ok()) {
+    spdlog::info("the node's facts are not told to an API server: {}",
+                 std::string(cluster.status().message()));
+    return nullptr;
+  }
+  return std::make_unique<kube::RestClient>(std::move(cluster->client));
+}
+
+std::unique_ptr<NodeReporter> MakeReporter(const Flags& flags, kube::RestClient* api) {
+  if (api == nullptr) return nullptr;
+  NodeReporter::Options options;
+  options.node = flags.agent.node_name;
+  options.space = flags.pod_namespace;
+  options.pod = flags.pod_name;
+  return std::make_unique<NodeReporter>(std::move(options), api);
+}
+
+int Forget() {
+  const std::unique_ptr<kube::RestClient> api = ApiServer();
+  if (api == nullptr) return 1;
+  const absl::StatusOr<std::vector<std::string>> forgotten = ForgetNodes(*api);
+  if (!forgotten.ok()) return Fail(forgotten.status());
+  for (const std::string& node : *forgotten) std::cout << node << "\n";
+  return std::cout.flush() ? 0 : 1;
+}
+
+void SetUpLog() {
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("railhead-device-plugin"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+}
+
 int Serve(Flags flags) {
   // Whatever we make is for root, unless it says otherwise.
   umask(0077);
@@ -141,11 +196,19 @@ int Serve(Flags flags) {
   const int stop_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
   if (stop_fd < 0) return Fail(absl::ErrnoToStatus(errno, "cannot wait for signals"));
 
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("railhead-device-plugin"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
+  const std::unique_ptr<kube::RestClient> api = ApiServer();
+  const std::unique_ptr<NodeReporter> reporter = MakeReporter(flags, api.get());
+  flags.agent.reporter = reporter.get();
   flags.agent.rescan = std::chrono::seconds(flags.rescan_seconds);
   const absl::StatusOr<std::unique_ptr<Agent>> agent = Agent::Make(flags.agent);
-  if (!agent.ok()) return Fail(agent.status());
+  if (!agent.ok()) {
+    if (reporter != nullptr) {
+      reporter->Tell(NodeEvent(true, "AgentCannotStart", std::string(agent.status().message())));
+      reporter->Flush(absl::Seconds(5));
+    }
+    return Fail(agent.status());
+  }
   const Agent& told = **agent;
   const auto health =
       StartServer("--health-address", flags.health_address, HealthPages(told.health()));
@@ -158,6 +221,7 @@ int Serve(Flags flags) {
   spdlog::info("railhead-device-plugin {} on node {}: devices of {} for kubelet in {}",
                RAILHEAD_VERSION, flags.agent.node_name, flags.agent.root, flags.agent.kubelet_dir);
   (*agent)->Run(stop_fd);
+  if (api != nullptr) api->Cancel();
   return 0;
 }
 
@@ -166,7 +230,9 @@ int Main(int argc, char** argv) {
   CLI::App app(kAbout, "railhead-device-plugin");
   Declare(app, flags);
   CLI11_PARSE(app, argc, argv);
-  return app.got_subcommand("discover") ? Discover(flags) : Serve(std::move(flags));
+  if (app.got_subcommand("discover")) return Discover(flags);
+  SetUpLog();
+  return app.got_subcommand("forget") ? Forget() : Serve(std::move(flags));
 }
 
 }  // namespace

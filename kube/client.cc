@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kMaxHeaderBytes = 64U << 10U;
 constexpr size_t kMaxIdleConnections = 4;
+constexpr int kPageSize = 250;
 
 // Percent-encodes everything but the unreserved characters, so that a name can never become another
 // path or a query.
@@ -150,6 +151,29 @@ absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const
       {"PATCH", ref.Path(),
        type == PatchType::kMerge ? "application/merge-patch+json" : "application/json-patch+json",
        DumpJson(patch), absl::StrCat("patch ", ref.ToString())});
+}
+
+absl::Status ForEach(Api& api, const ObjectRef& collection,
+                     const std::function<absl::Status(const Json&)>& visit) {
+  std::string next;
+  do {
+    const absl::StatusOr<Json> page =
+        api.Call({"GET",
+                  absl::StrCat(collection.Path(), "?limit=", kPageSize,
+                               next.empty() ? "" : "&continue=", Escape(next)),
+                  "", "", absl::StrCat("list ", collection.ToString())});
+    if (!page.ok()) return page.status();
+    const Json* items = Find(*page, "items");
+    if (items == nullptr || !items->is_array()) {
+      return absl::UnavailableError(
+          absl::StrCat("list ", collection.ToString(), ": the answer is no list"));
+    }
+    for (const Json& item : *items) {
+      if (absl::Status status = visit(item); !status.ok()) return status;
+    }
+    next = StringAt(*page, {"metadata", "continue"});
+  } while (!next.empty());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Json> Create(Api& api, const ObjectRef& ref, const Json& object) {

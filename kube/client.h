@@ -63,6 +63,9 @@ absl::StatusOr<Json> Get(Api& api, const ObjectRef& ref);
 // otherwise.
 absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch);
 
+// Visits every object of a collection, in pages; ends at the first error.
+absl::Status ForEach(Api& api, const ObjectRef& collection,
+                     const std::function<absl::Status(const Json&)>& visit);
 // Makes `object`, to which the server may give its name. `ref` names the collection. AlreadyExists
 // when there is one of that name.
 absl::StatusOr<Json> Create(Api& api, const ObjectRef& ref, const Json& object);

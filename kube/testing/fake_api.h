@@ -39,6 +39,7 @@ class FakeApi final : public Api {
     if (!outage_.ok()) return outage_;
     if (request.method == "POST") return Make(request);
     if (request.content_type == "application/apply-patch+yaml") return Apply(request);
+    if (request.path.find("?limit=") != std::string::npos) return Page(request.path);
     const auto it = objects_.find(request.path);
     if (it == objects_.end()) return StatusFromAnswer(request.subject, 404, "");
     if (request.method == "GET") return it->second;
@@ -60,13 +61,7 @@ class FakeApi final : public Api {
   // The objects whose path is directly below `collection`.
   std::vector<Json> In(const std::string& collection) const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<Json> found;
-    for (const auto& [path, object] : objects_) {
-      if (path.rfind('/') == collection.size() && path.rfind(collection, 0) == 0) {
-        found.push_back(object);
-      }
-    }
-    return found;
+    return Below(collection);
   }
 
   // The calls since the last time this was asked, as "VERB path".
@@ -85,6 +80,28 @@ class FakeApi final : public Api {
   std::function<void()> before_patch;
 
  private:
+  std::vector<Json> Below(const std::string& collection) const {
+    std::vector<Json> found;
+    for (const auto& [path, object] : objects_) {
+      if (path.rfind('/') == collection.size() && path.rfind(collection, 0) == 0) {
+        found.push_back(object);
+      }
+    }
+    return found;
+  }
+
+  // One object a page, whatever the limit. The token to go on with holds a character that a query
+  // does not.
+  Json Page(const std::string& path) const {
+    const std::vector<Json> all = Below(path.substr(0, path.find('?')));
+    const size_t token = path.find("&continue=%2F");
+    const size_t at = token == std::string::npos ? 0 : std::stoul(path.substr(token + 13));
+    Json page = {{"items", Json::array()}, {"metadata", Json::object()}};
+    if (at < all.size()) page["items"].push_back(all[at]);
+    if (at + 1 < all.size()) page["metadata"]["continue"] = "/" + std::to_string(at + 1);
+    return page;
+  }
+
   absl::StatusOr<Json> Make(const ApiRequest& request) {
     Json object = Json::parse(request.body);
     const std::string path = request.path + "/" + StringAt(object, {"metadata", "name"});
