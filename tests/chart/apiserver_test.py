@@ -22,6 +22,7 @@ import yaml
 from chart_test import EVERYTHING
 from helm import CHART, NAMESPACE, RELEASE, ROOT, helm, render
 
+AGENT = f"system:serviceaccount:{NAMESPACE}:railhead-device-plugin"
 OPERATOR = f"system:serviceaccount:{NAMESPACE}:railhead-operator"
 CONFIGURATION = f"{NAMESPACE}-railhead-operator"
 DEADLINE = 60  # seconds for a server to come up
@@ -295,6 +296,7 @@ class Chart(unittest.TestCase):
             RELEASE,
             "--ignore-not-found",
             "--wait",
+            "--no-hooks",  # there is nobody here to run a job
             "--kubeconfig",
             self.cluster.kubeconfig,
             "--namespace",
@@ -324,7 +326,7 @@ class Chart(unittest.TestCase):
         # What the operator writes goes with the rest.
         self.act_as_operator()
         self.cluster.helm("upgrade", RELEASE, CHART, values="dashboards: {enabled: false}")
-        self.cluster.helm("uninstall", RELEASE, "--wait")
+        self.cluster.helm("uninstall", RELEASE, "--wait", "--no-hooks")
         self.assertEqual(self.cluster.everything(), before)
 
     def act_as_operator(self):
@@ -409,12 +411,86 @@ class Chart(unittest.TestCase):
         for what in ("pods", "nodes", "jobs.batch", "configmaps", "serviceaccounts/token"):
             self.assertFalse(may("get", what))
             self.assertFalse(may("create", what))
-        agent = f"system:serviceaccount:{NAMESPACE}:railhead-device-plugin"
         rights = self.cluster.kubectl(
-            "auth", "can-i", "--list", "--as", agent, "--no-headers"
+            "auth", "can-i", "--list", "--as", AGENT, "--no-headers"
         ).stdout
         self.assertNotIn("secrets", rights)
         self.assertNotIn("pods", rights)
+
+    def test_an_agent_may_tell_of_its_own_node_and_of_no_other(self):
+        self.install()
+        for name in ("mine", "other"):
+            node = {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": name, "labels": {"zone": "a"}, "annotations": {"note": "a"}},
+                "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+            }
+            self.cluster.kubectl("create", objects=[node])
+            self.cluster.kubectl(
+                "apply", "--server-side", "--subresource=status", objects=[node]
+            )
+            self.addCleanup(self.cluster.kubectl, "delete", "node", name)
+
+        def tell(name="mine", at="mine", subresource=None, **content):
+            """Applies as the agent of node `at` does; returns what the server has against it."""
+            metadata = {"name": name, **content.pop("metadata", {})}
+            done = self.cluster.kubectl(
+                "apply",
+                "--server-side",
+                "--force-conflicts",
+                "--field-manager=railhead-device-plugin",
+                f"--as={AGENT}",
+                *([f"--as-user-extra=authentication.kubernetes.io/node-name={at}"] if at else []),
+                *([f"--subresource={subresource}"] if subresource else []),
+                objects=[{"apiVersion": "v1", "kind": "Node", "metadata": metadata, **content}],
+                check=False,
+            )
+            return done.stderr.strip() if done.returncode else ""
+
+        facts = {
+            "labels": {"railhead.io/rails": "8"},
+            "annotations": {"railhead.io/node-facts": "{}"},
+        }
+        ready = {"type": "RailheadRailsReady", "status": "True", "reason": "AllRailsUp"}
+        # The server takes a moment until it knows a new policy.
+        wait_until(lambda: "its own node" in tell("other", metadata=facts), "the policy")
+        self.assertEqual(tell(metadata=facts), "")
+        self.assertEqual(tell(subresource="status", status={"conditions": [ready]}), "")
+        self.assertIn("its own node", tell(at=None, metadata=facts))
+        self.assertIn(
+            "its own node", tell("other", subresource="status", status={"conditions": [ready]})
+        )
+        for why, content in (
+            ("labels of railhead.io only", {"metadata": {"labels": {"zone": "b"}}}),
+            ("labels of railhead.io only", {"metadata": {"labels": {"new": "b"}}}),
+            ("annotations of railhead.io only", {"metadata": {"annotations": {"note": "b"}}}),
+            ("the spec", {"spec": {"unschedulable": True}}),
+            (
+                "its own conditions",
+                {
+                    "subresource": "status",
+                    "status": {"conditions": [{"type": "Ready", "status": "False"}]},
+                },
+            ),
+            (
+                "conditions only",
+                {"subresource": "status", "status": {"capacity": {"rdma/hca": "64"}}},
+            ),
+        ):
+            with self.subTest(why):
+                self.assertIn(why, tell(**content))
+        node = self.cluster.get("node", "mine")
+        self.assertEqual(node["metadata"]["labels"], {"zone": "a", "railhead.io/rails": "8"})
+        # To say nothing is to take back what was said.
+        self.assertEqual(tell(), "")
+        self.assertEqual(tell(subresource="status"), "")
+        node = self.cluster.get("node", "mine")
+        self.assertEqual(node["metadata"]["labels"], {"zone": "a"})
+        self.assertNotIn("railhead.io/node-facts", node["metadata"]["annotations"])
+        self.assertEqual([c["type"] for c in node["status"]["conditions"]], ["Ready"])
+        # The rest of the cluster goes on.
+        self.cluster.kubectl("label", "node", "other", "zone=b", "--overwrite")
 
     def test_only_what_asks_for_rdma_reaches_the_webhook(self):
         recorder = Recorder(self.folder)

@@ -18,6 +18,7 @@ devicePlugin:
   nodeSelector: {example.com/rdma: "true"}
   affinity: {nodeAffinity: {}}
   metricsPort: 9999
+  nodeFacts: false
   config: {resources: [{name: rdma/fast, selectors: [{rails: [0]}], slots: 2}]}
 operator:
   replicas: 1
@@ -41,6 +42,7 @@ REFUSED = {
     "no operator at all": ("operator.replicas=0", "minimum"),
     "an operator that is root": ("operator.runAsUser=0", "minimum"),
     "a port that is none": ("operator.rendezvousPort=65536", "maximum"),
+    "a word for whether agents tell": ("devicePlugin.nodeFacts=always", "want boolean"),
     "a metrics port that is none": ("devicePlugin.metricsPort=0", "minimum"),
     "a selector's field that is none": (
         "devicePlugin.config.resources[0].selector.rails=0", "/devicePlugin/config/resources/0"),
@@ -185,12 +187,12 @@ class Privileges(unittest.TestCase):
     """Whoever widens what the pods may do has to change this test too, and say why."""
 
     def setUp(self):
-        self.variants = [render(), render(EVERYTHING)]
+        self.variants = [render(), render(EVERYTHING)]  # agents tell of their nodes, and do not
 
     def pods(self):
         for objects in self.variants:
             for (kind, name), item in objects.items():
-                if kind in ("DaemonSet", "Deployment"):
+                if kind in ("DaemonSet", "Deployment", "Job"):
                     yield name, item["spec"]["template"]["spec"]
 
     def test_no_pod_shares_the_host_and_no_container_has_privileges(self):
@@ -217,7 +219,9 @@ class Privileges(unittest.TestCase):
                 self.assertEqual(security["capabilities"], {"drop": ["ALL"]}, name)
                 self.assertNotIn("volumeDevices", container, name)
                 self.assertIn("limits", container["resources"], name)
-        self.assertEqual(seen, {"railhead-device-plugin", "railhead-operator"})
+        self.assertEqual(
+            seen, {"railhead-device-plugin", "railhead-operator", "railhead-forget-nodes"}
+        )
 
     def test_the_node_agent_sees_four_folders_of_its_host(self):
         for objects in self.variants:
@@ -239,13 +243,37 @@ class Privileges(unittest.TestCase):
                 )
             self.assertEqual(seen, HOST_PATHS)
 
-    def test_the_node_agent_has_no_token(self):
-        for objects in self.variants:
+    def test_the_node_agent_has_a_token_only_to_tell_of_its_node(self):
+        for tells, objects in ((True, self.variants[0]), (False, self.variants[1])):
             agent = objects["DaemonSet", "railhead-device-plugin"]["spec"]
-            self.assertIs(agent["template"]["spec"]["automountServiceAccountToken"], False)
+            self.assertIs(agent["template"]["spec"]["automountServiceAccountToken"], tells)
             self.assertNotIn("maxSurge", agent["updateStrategy"]["rollingUpdate"])
             account = objects["ServiceAccount", agent["template"]["spec"]["serviceAccountName"]]
             self.assertIs(account["automountServiceAccountToken"], False)
+            self.assertEqual(("Job", "railhead-forget-nodes") in objects, tells)
+
+    def test_the_job_after_the_uninstall_is_not_root_and_sees_no_host_path(self):
+        for values in ("", "openshift: {enabled: true}"):
+            pod = render(values)["Job", "railhead-forget-nodes"]["spec"]["template"]["spec"]
+            self.assertIs(pod["securityContext"]["runAsNonRoot"], True)
+            self.assertNotIn("volumes", pod)
+
+    def test_what_cleans_up_exists_after_the_uninstall_only(self):
+        hooks = [
+            name
+            for name, item in render().items()
+            if item["metadata"].get("annotations", {}).get("helm.sh/hook") == "post-delete"
+        ]
+        cluster = f"{NAMESPACE}-railhead-forget-nodes"
+        self.assertEqual(
+            set(hooks),
+            {
+                ("ServiceAccount", "railhead-forget-nodes"),
+                ("ClusterRole", cluster),
+                ("ClusterRoleBinding", cluster),
+                ("Job", "railhead-forget-nodes"),
+            },
+        )
 
     def test_the_operator_is_never_root_and_sees_no_host_path(self):
         for objects in self.variants:
@@ -260,30 +288,50 @@ class Privileges(unittest.TestCase):
             ],
         )
 
-    def test_the_roles_name_two_objects(self):
-        for objects in self.variants:
-            rules = [
-                rule
-                for (kind, _), item in objects.items()
-                if kind in ("Role", "ClusterRole")
-                for rule in item["rules"]
-            ]
-            self.assertEqual(
-                [(rule["resources"], rule["resourceNames"]) for rule in rules],
-                [
-                    (["mutatingwebhookconfigurations"], [f"{NAMESPACE}-railhead-operator"]),
-                    (["secrets"], ["railhead-operator-ca"]),
-                ],
+    def rights(self, objects):
+        """Who may do what: {(account, verb, resource, name or '')}."""
+        rights = set()
+        for (kind, _), item in objects.items():
+            if kind not in ("RoleBinding", "ClusterRoleBinding"):
+                continue
+            role = objects[item["roleRef"]["kind"], item["roleRef"]["name"]]
+            for rule in role["rules"]:
+                for verb in rule["verbs"]:
+                    for what in rule["resources"]:
+                        for name in rule.get("resourceNames", [""]):
+                            for subject in item["subjects"]:
+                                rights.add((subject["name"], verb, what, name))
+        return rights
+
+    def test_the_operator_and_the_agents_have_these_rights(self):
+        operator = {
+            ("railhead-operator", verb, what, name)
+            for verb in ("get", "patch")
+            for what, name in (
+                ("mutatingwebhookconfigurations", f"{NAMESPACE}-railhead-operator"),
+                ("secrets", "railhead-operator-ca"),
             )
-            for rule in rules:
-                self.assertEqual(set(rule["verbs"]), {"get", "patch"})
-            subjects = [
-                subject
-                for (kind, _), item in objects.items()
-                if kind.endswith("RoleBinding") or kind.endswith("Binding")
-                for subject in item["subjects"]
-            ]
-            self.assertEqual({subject["name"] for subject in subjects}, {"railhead-operator"})
+        }
+        agent = {
+            ("railhead-device-plugin", verb, what, "")
+            for verb, what in (
+                ("get", "nodes"),
+                ("patch", "nodes"),
+                ("patch", "nodes/status"),
+                ("create", "events"),
+                ("patch", "events"),
+                ("get", "pods"),
+                ("create", "nodefeatures"),
+                ("patch", "nodefeatures"),
+            )
+        }
+        forget = {
+            ("railhead-forget-nodes", verb, what, "")
+            for verb, what in (("list", "nodes"), ("patch", "nodes"), ("patch", "nodes/status"))
+        }
+        silent, telling = self.rights(render("devicePlugin: {nodeFacts: false}")), self.rights(render())
+        self.assertEqual(silent, operator)
+        self.assertEqual(telling, operator | agent | forget)
 
     def test_the_security_context_constraints_allow_host_paths_and_nothing_else(self):
         constraints = [

@@ -36,3 +36,10 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
   "rendezvousPort" .Values.operator.rendezvousPort
   "environment" (default dict .Values.operator.environment)) }}
 {{- end -}}
+
+{{/* Makes an object one that exists while the nodes are cleaned up. Call with its place in the order. */}}
+{{- define "railhead.forgetHook" -}}
+helm.sh/hook: post-delete
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
+{{- end -}}
