@@ -205,6 +205,13 @@ def a_dead_link_is_told_and_recovers(stage):
     stage.console.line(f"    link down: in the pod's status after {told:.1f} s, in the node's after "
                        f"{time.monotonic() - begin:.1f} s (the kubelet reports its node every 10 s)")
     wait_for("the metrics say so", lambda: shown(device, 0), 30)
+    wait_for("the node's condition names the rail",
+             lambda: f"rail {last} ({device}): " in told_of(stage, 2)["condition"], 30)
+    expect(told_of(stage, 2)["condition"].startswith("False"), told_of(stage, 2)["condition"])
+    events = stage.cluster.get("events", "--field-selector",
+                               "involvedObject.name=node-2,reason=RailDown")["items"]
+    expect(any(event["message"].startswith(f"rail {last} ({device}): ") for event in events),
+           f"the node's events are {[event['message'] for event in events]}")
     expect(health().get("rxe0") == "Healthy", f"the other device is {health().get('rxe0')}")
     begin = time.monotonic()
     stage.cluster.on_node(2, f"ip link set {interface} up")
@@ -212,8 +219,49 @@ def a_dead_link_is_told_and_recovers(stage):
     stage.console.line(f"    link up: healthy again after {time.monotonic() - begin:.1f} s "
                        "(it has to be well for 10 s)")
     wait_for("the metrics say so", lambda: shown(device, 1), 30)
+    wait_for("the node's condition is True again",
+             lambda: told_of(stage, 2)["condition"].startswith("True"), 30)
     stage.cluster.kubectl("delete", "pod", "holder", "--wait=true")
     stage.wait_for_hcas(60)
+
+
+def told_of(stage, node):
+    """What our agents have told of a node: labels, annotations, and the condition as a text."""
+    whole = stage.cluster.get("node", f"node-{node}")
+    meta = whole["metadata"]
+    return {
+        "labels": {k: v for k, v in meta["labels"].items() if "railhead" in k},
+        "annotations": {k: v for k, v in meta.get("annotations", {}).items() if "railhead" in k},
+        "condition": "".join(f"{c['status']} {c['reason']}: {c['message']}"
+                             for c in whole["status"]["conditions"] if "Railhead" in c["type"])}
+
+
+def nodes_say_what_they_have(stage):
+    """Labels for selectors, an annotation for the operator, a condition for people."""
+    for node in range(1, stage.cluster.nodes + 1):
+        told = wait_for("the agent has told of its node",
+                        lambda: (t := told_of(stage, node))["condition"] and t, 30)
+        rails = stage.cluster.rails
+        labels = told["labels"]
+        expect(labels.get("railhead.io/rails") == str(rails) and
+               labels.get("railhead.io/link-layer") == "Ethernet" and
+               labels.get("railhead.io/gpus") == "0" and
+               "railhead.io/memlock-bytes" in labels, f"the labels are {labels}")
+        facts = json.loads(told["annotations"]["railhead.io/node-facts"])
+        expect([rail["device"] for rail in facts["rails"]] == [f"rxe{r}" for r in range(rails)] and
+               all(rail["usable"] for rail in facts["rails"]), f"the facts are {facts}")
+        expect(told["condition"] == f"True AllRailsUp: all {rails} rails carry data", told["condition"])
+    # One agent's token is good for its own node only.
+    agent = next(p["metadata"]["name"] for p in stage.cluster.get("pods", "-n", NAMESPACE)["items"]
+                 if p["spec"]["nodeName"] == "node-1" and "device-plugin" in p["metadata"]["name"])
+    token = stage.cluster.kubectl("create", "token", "railhead-device-plugin", "-n", NAMESPACE,
+                                  f"--bound-object-kind=Pod", f"--bound-object-name={agent}").stdout
+    for node, allowed in ((1, True), (2, False)):
+        done = stage.cluster.kubectl(
+            f"--token={token}", "--client-certificate=", "--client-key=", "label", "node",
+            f"node-{node}", "railhead.io/test=1", check=False)
+        expect((done.returncode == 0) == allowed, f"node-{node}: {done.stderr}")
+    stage.cluster.kubectl("label", "node", "node-1", "railhead.io/test-")
 
 
 def _plugin_pods_ready(stage):
@@ -276,7 +324,8 @@ def uninstall_leaves_nothing(stage):
 
     def gone():
         return stage.objects() <= stage.objects_before and (
-            [stage.traces_on_node(n) for n in (1, 2)] == stage.traces_before)
+            [stage.traces_on_node(n) for n in (1, 2)] == stage.traces_before) and (
+            not any(any(told_of(stage, n).values()) for n in (1, 2)))
 
     try:
         wait_for("all is as before", gone, 90, interval=2)
@@ -284,7 +333,8 @@ def uninstall_leaves_nothing(stage):
         left = sorted(stage.objects() - stage.objects_before)
         files = [stage.traces_on_node(n) for n in (1, 2)]
         raise Failure(f"left behind: {left}; files on the nodes: {files}, "
-                      f"before: {stage.traces_before}") from None
+                      f"before: {stage.traces_before}; the nodes still say "
+                      f"{[told_of(stage, n) for n in (1, 2)]}") from None
 
 
 def interrupted_demo_leaves_nothing(_stage):
@@ -312,7 +362,7 @@ def interrupted_demo_leaves_nothing(_stage):
     expect(after == before, f"left behind: {after}")
 
 
-ON_THE_CLUSTER = (main_job, user_values_win, lost_device_falls_back_loudly, required_rdma_fails_fast,
+ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly, required_rdma_fails_fast,
                   restarts_do_not_disturb, a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending,
                   chart_refuses_unknown_values, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (interrupted_demo_leaves_nothing,)
