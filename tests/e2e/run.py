@@ -255,10 +255,12 @@ def nodes_say_what_they_have(stage):
     agent = next(p["metadata"]["name"] for p in stage.cluster.get("pods", "-n", NAMESPACE)["items"]
                  if p["spec"]["nodeName"] == "node-1" and "device-plugin" in p["metadata"]["name"])
     token = stage.cluster.kubectl("create", "token", "railhead-device-plugin", "-n", NAMESPACE,
-                                  f"--bound-object-kind=Pod", f"--bound-object-name={agent}").stdout
+                                  "--bound-object-kind=Pod",
+                                  f"--bound-object-name={agent}").stdout.strip()
     for node, allowed in ((1, True), (2, False)):
         done = stage.cluster.kubectl(
-            f"--token={token}", "--client-certificate=", "--client-key=", "label", "node",
+            "--kubeconfig=/dev/null", f"--server={stage.cluster.server}",
+            f"--certificate-authority={stage.cluster.pki.ca}", f"--token={token}", "label", "node",
             f"node-{node}", "railhead.io/test=1", check=False)
         expect((done.returncode == 0) == allowed, f"node-{node}: {done.stderr}")
     stage.cluster.kubectl("label", "node", "node-1", "railhead.io/test-")
