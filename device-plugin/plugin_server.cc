@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <grpcpp/grpcpp.h>
+#include <grpcpp/server_posix.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "device-plugin/plugin_service.h"
+#include "device-plugin/unix_listener.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -86,16 +88,21 @@ absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(PluginService&
                      " bytes that Unix sockets allow; choose a shorter --kubelet-dir"));
   }
   auto server = std::unique_ptr<PluginServer>(new PluginServer(service, folder, endpoint));
-  grpc::ServerBuilder builder;
+  grpc::ServerBuilder builder;  // without a port: connections come from the listener
   // One thread less to keep for a server that gets a call now and then.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
-  builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
   builder.RegisterService(&service);
   server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr || chmod(path.c_str(), 0600) != 0) {
+  if (server->server_ == nullptr) return absl::InternalError("cannot start a gRPC server");
+  absl::StatusOr<std::unique_ptr<UnixListener>> listener =
+      UnixListener::Start(path, [grpc_server = server->server_.get()](int fd) {
+        grpc::AddInsecureChannelFromFd(grpc_server, fd);
+      });
+  if (!listener.ok()) {
     return absl::UnavailableError(
-        absl::StrCat("cannot serve on ", path, "; is the folder there, and writable?"));
+        absl::StrCat(listener.status().message(), "; is the folder there, and writable?"));
   }
+  server->listener_ = *std::move(listener);
   const std::optional<SocketIdentity> identity = IdentifySocket(path);
   if (!identity.has_value()) {
     return absl::UnavailableError(absl::StrCat(path, " was removed as soon as it was made"));
@@ -106,6 +113,7 @@ absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(PluginService&
 
 PluginServer::~PluginServer() {
   if (server_ == nullptr) return;
+  listener_.reset();
   service_.EndStreams();
   // Calls in flight may finish; a stream whose reader has stopped reading is cut.
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(3));

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "device-plugin/plugin_service.h"
 #include "device-plugin/registration.h"
+#include "device-plugin/unix_listener.h"
 
 namespace railhead::device_plugin {
 
@@ -20,14 +21,13 @@ std::optional<SocketIdentity> IdentifySocket(const std::string& path);
 
 // Serves while it lives; its end ends the calls and removes the socket. Not thread-safe.
 //
-// Every server gets a socket with a name of its own. gRPC removes a socket's file when its server
-// ends, which may be later than its successor's start: with one name it would remove the wrong
-// file.
+// Every server gets a socket with a name of its own: it may end later than its successor begins, in
+// this process or, during a rolling update, in another one, and must not remove the wrong file.
 class PluginServer {
  public:
-  // Serves `service`, which must outlive the server, on a socket in `folder` (mode 0600) and
-  // returns when kubelet can connect. Removes the sockets that earlier processes of ours left
-  // there.
+  // Serves `service`, which must outlive the server, on a socket in `folder`, to root and our own
+  // user only, and returns when kubelet can connect. Removes the sockets that earlier processes of
+  // ours left there.
   static absl::StatusOr<std::unique_ptr<PluginServer>> Start(PluginService& service,
                                                              const std::string& folder,
                                                              const std::string& name);
@@ -50,6 +50,7 @@ class PluginServer {
   const std::string endpoint_;
   SocketIdentity identity_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<UnixListener> listener_;
 };
 
 }  // namespace railhead::device_plugin
