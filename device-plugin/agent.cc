@@ -65,18 +65,19 @@ std::set<std::string> HeldHcas(const std::map<std::string, std::set<std::string>
   return hcas;
 }
 
-// How often each HCA has lost the link of its data port, where it counts that.
-std::map<std::string, uint64_t> LinkDowns(const fabric::RootFiles& files,
-                                          const fabric::NodeInventory& inventory) {
-  std::map<std::string, uint64_t> downs;
+// What each HCA's data port has counted, by the HCA's name, where it counts that.
+std::map<std::string, uint64_t> Counts(const fabric::RootFiles& files,
+                                       const fabric::NodeInventory& inventory,
+                                       fabric::PortCounter counter) {
+  std::map<std::string, uint64_t> counts;
   for (const fabric::Hca& hca : inventory.hcas) {
     const fabric::HcaPort* port = fabric::DataPort(hca);
     if (port == nullptr) continue;
     const std::optional<uint64_t> count =
-        fabric::ReadPortCounter(files, hca.name, port->port, &fabric::PortCounters::link_downed);
-    if (count.has_value()) downs[hca.name] = *count;
+        fabric::ReadPortCounter(files, hca.name, port->port, counter);
+    if (count.has_value()) counts[hca.name] = *count;
   }
-  return downs;
+  return counts;
 }
 
 // An HCA that discovery calls usable may have troubles that only matter between nodes.
@@ -131,7 +132,8 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
           std::chrono::steady_clock::now),
       files_(absl::StrCat(options_.kubelet_dir, "/railhead")),
       config_(std::move(config)),
-      steadiness_(options_.steadiness) {}
+      steadiness_(options_.steadiness),
+      symbol_rate_(SymbolRate::Limit{}) {}
 
 Agent::~Agent() = default;
 
@@ -241,7 +243,9 @@ void Agent::Rescan(TimePoint now) {
   const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(options_.root);
   if (files.ok()) {
     FindTroubles(*files, inventory_);
-    link_downs = LinkDowns(*files, inventory_);
+    link_downs = Counts(*files, inventory_, &fabric::PortCounters::link_downed);
+    symbol_rate_.Mark(Counts(*files, inventory_, &fabric::PortCounters::symbol_errors), now,
+                      inventory_);
   }
   steadiness_.Settle(link_downs, now, inventory_);
   const std::shared_ptr<const DeviceSnapshot> before = overview_.Current();

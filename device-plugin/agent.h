@@ -32,6 +32,7 @@
 #include "device-plugin/registration.h"
 #include "device-plugin/resource_plugin.h"
 #include "device-plugin/steadiness.h"
+#include "device-plugin/symbol_rate.h"
 #include "device-plugin/wake_up.h"
 #include "fabric/inventory.h"
 #include "fabric/root_files.h"
@@ -115,6 +116,7 @@ class Agent {
   fabric::NodeInventory found_;      // as read, with what has vanished
   fabric::NodeInventory inventory_;  // as offered: rails as configured, troubles settled
   Steadiness steadiness_;
+  SymbolRate symbol_rate_;
   // Resource to the ids that containers hold, as kubelet said last; after a change of the
   // configuration also what may have been given away since.
   std::map<std::string, std::set<std::string>> held_;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/symbol_rate.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+
+void SymbolRate::Mark(const std::map<std::string, uint64_t>& counts, TimePoint now,
+                      fabric::NodeInventory& inventory) {
+  for (fabric::Hca& hca : inventory.hcas) {
+    const auto count = counts.find(hca.name);
+    if (count == counts.end()) {
+      readings_.erase(hca.name);
+      continue;
+    }
+    auto& readings = readings_[hca.name];
+    // A counter that has become smaller was reset with its driver.
+    if (!readings.empty() && count->second < readings.back().second) readings.clear();
+    readings.emplace_back(now, count->second);
+    while (now - readings.front().first > limit_.within) readings.pop_front();
+    if (!hca.usable || count->second - readings.front().second < limit_.errors) continue;
+    hca.usable = false;
+    hca.reason =
+        absl::StrCat("its link is noisy (at least ", limit_.errors, " symbol errors within ",
+                     std::chrono::duration_cast<std::chrono::seconds>(limit_.within).count(),
+                     " s); check cable and transceiver");
+  }
+}
+
+}  // namespace railhead::device_plugin
