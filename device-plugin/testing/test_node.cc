@@ -20,7 +20,7 @@ namespace railhead::device_plugin {
 namespace {
 
 // QEMU's displays, which stand for GPUs in the testbed.
-constexpr char kQemuVendor[] = "0x1234";
+constexpr char kQemuVendor[] = "1234";
 
 int Run(const std::string& machine_name, const std::string& kubelet_dir) {
   const fabric::testing::SysfsTree tree;
