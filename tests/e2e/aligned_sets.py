@@ -8,7 +8,7 @@ switch has one GPU and one NIC, so a set is aligned when its GPUs and its HCAs h
 import contextlib
 import json
 import re
-import time
+from datetime import datetime
 
 from stage import NAMESPACE, ROOT, expect
 from railbed.console import Failure, wait_for
@@ -22,7 +22,9 @@ LABEL = "scene=aligned-sets"
 ROUNDS = ((1, 1), (1, 2), (0, 4), (2, 1), (2, 2), (3, 1))
 MOST_ROUNDS = 24
 TOLD_WITHIN = 15  # seconds until a misaligned container is told
-PCI_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+PATIENCE = 180    # seconds for what an emulated node does when the machine has more to do
+# As sysfs writes it, or as the id of an HCA does.
+PCI_ADDRESS = re.compile(r"([0-9a-f]{4})[:_]([0-9a-f]{2})[:_]([0-9a-f]{2})[._]([0-7])")
 
 
 def aligned_sets(stage):
@@ -78,7 +80,8 @@ class GpuNode:
             self._switches[address] = above[-2]  # above[-1] is the switch's slot
 
     def switches(self, ids):
-        return {self._switches[PCI_ADDRESS.search(text)[0]] for text in ids}
+        return {self._switches["{}:{}:{}.{}".format(*PCI_ADDRESS.search(text).groups())]
+                for text in ids}
 
     def aligned(self, devices):
         return self.switches(devices[GPU]) == self.switches(devices[HCA])
@@ -93,16 +96,19 @@ class GpuNode:
             has = self.cluster.get("node", self.name)["status"]["allocatable"]
             return (has.get(GPU), has.get(HCA)) == (str(len(self.gpus)), str(len(self.nics)))
 
-        wait_for(f"{self.name} offers {len(self.gpus)} GPUs and {len(self.nics)} HCAs", offered, 120,
-                 interval=1, advice=f"kubectl logs gpu-plugin; kubectl -n {NAMESPACE} logs ...")
+        wait_for(f"{self.name} offers {len(self.gpus)} GPUs and {len(self.nics)} HCAs", offered,
+                 PATIENCE, interval=1, advice="kubectl logs gpu-plugin")
 
     def agent(self):
         return self.cluster.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=device-plugin",
                                 "--field-selector", f"spec.nodeName={self.name}")["items"][0]
 
     def agent_log(self):
+        """The agent's whole log, also kept in the run's folder."""
         name = self.agent()["metadata"]["name"]
-        return self.cluster.kubectl("logs", "-n", NAMESPACE, name).stdout
+        text = self.cluster.kubectl("logs", "-n", NAMESPACE, name).stdout
+        (self.cluster.folder / f"pod-{name}.log").write_text(text)
+        return text
 
     def metric(self, name):
         """The agent's, or None while it does not answer."""
@@ -113,12 +119,17 @@ class GpuNode:
         found = re.search(rf"^{name}(?:{{.*}})? (\S+)$", page, re.M)
         return float(found[1]) if found else None
 
+    def registrations(self):
+        """How often the kubelet has taken the agent's list."""
+        return wait_for("the agent answers",
+                        lambda: self.metric("railhead_agent_registrations_total"), PATIENCE)
+
     # -- pods ---------------------------------------------------------------------------------
 
-    def submit(self, pods):
+    def submit(self, pods, change=lambda pod: pod):
         """Makes pods, name to (GPUs, HCAs); returns what each was given, by resource."""
         self.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [
-            pod_with(self.name, name, *counts) for name, counts in pods.items()]}))
+            change(pod_with(self.name, name, *counts)) for name, counts in pods.items()]}))
 
         def given():
             held = self.held()
@@ -126,7 +137,7 @@ class GpuNode:
                 [len(held.get(name, {}).get(resource, ())) for resource in (GPU, HCA)] == list(counts)
                 for name, counts in pods.items()) else None
 
-        return wait_for(f"{', '.join(pods)} have their devices", given, 60, interval=0.5)
+        return wait_for(f"{', '.join(pods)} have their devices", given, PATIENCE, interval=0.5)
 
     def held(self):
         """Pod to resource to the ids that it holds, from the kubelet's own checkpoint."""
@@ -180,6 +191,14 @@ def pod_with(node, name, gpus, hcas):
                                  "resources": {"limits": limits}}]}}
 
 
+def that_never_starts(pod):
+    """The kubelet gives devices at admission; starting containers would only take seconds. It waits
+    for a volume first."""
+    pod["spec"]["volumes"] = [{"name": "never", "configMap": {"name": "there-is-none"}}]
+    pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "never", "mountPath": "/never"}]
+    return pod
+
+
 # -- what the scene wants to see ------------------------------------------------------------------
 
 def discovery_is_right(node):
@@ -221,9 +240,10 @@ def sets_are_aligned_or_told(node):
 
 def one_round(node, name, blocked, count, orders):
     pods = {f"{name}-blocker": (blocked, 0)} if blocked else {}
-    before = len(preferences(node))
-    given = node.submit({**pods, name: (count, count)})[name]
-    told = preferences(node)[before:]
+    before = len(node.agent_log())
+    given = node.submit({**pods, name: (count, count)}, that_never_starts)[name]
+    log = node.agent_log()[before:]
+    told = re.findall(r"prefer (.*) for a container with (.*)", log)
     expect(len(told) == 1, f"the agent was asked {len(told)} times which HCAs it prefers: {told}")
     hcas, whom = told[0]
     expect(sorted(hcas.split(", ")) == given[HCA], f"preferred were {hcas}, given {given[HCA]}")
@@ -232,26 +252,25 @@ def one_round(node, name, blocked, count, orders):
         orders["GPUs first"] += 1
         expect(sorted(whom[4:].split(", ")) == given[GPU], f"{given[GPU]} were taken for {whom}")
         expect(aligned, f"GPUs {given[GPU]} came first, and got {given[HCA]}")
-    else:
+    # A kubelet that is too slow to tell leaves the order unknown.
+    elif "chosen without regard to GPUs" not in log:
         orders["HCAs first"] += 1
-        if not aligned:
-            orders["HCAs first, misaligned"] += 1
-            misaligned_is_told(node, name)
+        orders["HCAs first, misaligned"] += not aligned
+    if not aligned:
+        misaligned_is_told(node, name)
     node.delete_pods()
 
 
-def preferences(node):
-    """All that the agent has said of whom it chose which devices for."""
-    return re.findall(r"prefer (.*) for a container with (.*)", node.agent_log())
-
-
 def misaligned_is_told(node, name):
-    begin = time.monotonic()
+    """By the agent's own clock in time: this look at it goes through a busy machine."""
     wait_for(f"the metric counts {name}",
-             lambda: node.metric("railhead_agent_misaligned_containers") == 1, TOLD_WITHIN)
-    expect(re.search(rf"container default/{name}/main has GPU .* not the nearest", node.agent_log()),
-           f"the agent's log does not tell of {name}")
-    node.stage.console.line(f"    {name} is misaligned: told after {time.monotonic() - begin:.1f} s")
+             lambda: node.metric("railhead_agent_misaligned_containers") == 1, PATIENCE)
+    allocated, told = re.findall(
+        rf"^(\S+)Z (?:info allocated |warning container default/{name}/main has GPU .* not the nearest)",
+        node.agent_log(), re.M)[-2:]
+    seconds = (datetime.fromisoformat(told) - datetime.fromisoformat(allocated)).total_seconds()
+    expect(seconds <= TOLD_WITHIN, f"{name} is misaligned: told after {seconds:.1f} s")
+    node.stage.console.line(f"    {name} is misaligned: told after {seconds:.1f} s")
 
 
 def nobody_loses_devices(node):
@@ -259,24 +278,24 @@ def nobody_loses_devices(node):
     them, and a new pod gets what is free."""
     wanted = {"holder-1": (1, 1), "holder-2": (2, 2)}
     held = node.submit(wanted)
-    wait_for("the pods run", lambda: all(p["status"]["phase"] == "Running" for p in node.pods()), 60,
-             interval=1)
+    wait_for("the pods run", lambda: all(p["status"]["phase"] == "Running" for p in node.pods()),
+             PATIENCE, interval=1)
     for name in wanted:
         rails = json.loads(node.cluster.kubectl("logs", name).stdout)["rails"]
         expect(node.switches(r["pciAddress"] for r in rails) == node.switches(held[name][HCA]),
                f"{name} has {held[name][HCA]}, and its rails.json says {rails}")
     containers = containers_of(node, wanted)
     for _ in range(3):
-        registrations = node.metric("railhead_agent_registrations_total")
+        registrations = node.registrations()
         node.shell("pkill -x kubelet")
         wait_for("the new kubelet has the agent's devices",
-                 lambda: node.metric("railhead_agent_registrations_total") == registrations + 1, 60)
+                 lambda: node.registrations() > registrations, PATIENCE)
     node.shell("pkill -KILL -x railhead-device")
     wait_for("the new agent is served", lambda: node.metric("railhead_agent_registered") == 1 and
-             node.agent()["status"]["containerStatuses"][0]["restartCount"] == 1, 90)
+             node.agent()["status"]["containerStatuses"][0]["restartCount"] == 1, PATIENCE)
     expect(node.held() == held, f"the pods held {held}, and now {node.held()}")
     # A pod's status may be late, a process is not: the new pod comes after whatever happened.
-    new = node.submit({"newcomer": (1, 1)})["newcomer"]
+    new = node.submit({"newcomer": (1, 1)}, that_never_starts)["newcomer"]
     for resource, ids in new.items():
         expect(not set(ids) & {i for name in wanted for i in held[name][resource]},
                f"{ids} are held twice")

@@ -282,7 +282,7 @@ class Cluster:
                              if any(c["type"] == "Ready" and c["status"] == "True"
                                     for c in node["status"]["conditions"])}
 
-        wait_for("the nodes are Ready", ready, 120, log=self.folder / f"{min(names)}.console",
+        wait_for("the nodes are Ready", ready, 180, log=self.folder / f"{min(names)}.console",
                  interval=0.5)
 
     # -- use ----------------------------------------------------------------------------------
