@@ -2,7 +2,7 @@
 """GPUs and HCAs that go together, on a machine with PCIe switches, from the real kubelet.
 
 What is right is worked out here from the paths in the node's sysfs, not by the agent's code: each
-switch has one GPU and one NIC, so a set is aligned when its GPUs and its HCAs have the same switches.
+switch has one GPU and one NIC, so a set is aligned when its GPUs and HCAs have the same switches.
 """
 
 import contextlib
@@ -47,8 +47,8 @@ def aligned_sets(stage):
 
 
 def configure(stage, config):
-    stage.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE,
-                       "--set-json", f"devicePlugin.config={json.dumps(config)}")
+    stage.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace",
+                       NAMESPACE, "--set-json", f"devicePlugin.config={json.dumps(config)}")
 
 
 class GpuNode:
@@ -66,8 +66,9 @@ class GpuNode:
         return self.cluster.on_node(self._number, command)[1]
 
     def _read_sysfs(self):
-        lines = self.shell("cd /sys/bus/pci/devices; for d in *; do echo $(readlink -f $d) "
-                           "$(cat $d/vendor $d/class $d/numa_node); done").splitlines()
+        # Without a program for each file: an emulated node is slow to start one.
+        lines = self.shell("cd /sys/bus/pci/devices; for d in *; do echo $(cd -P $d; pwd) "
+                           "$(<$d/vendor) $(<$d/class) $(<$d/numa_node); done").splitlines()
         for path, vendor, pci_class, numa_node in (line.split() for line in lines):
             above, address = path.split("/")[:-1], path.split("/")[-1]
             self.numa_nodes[address] = int(numa_node)
@@ -100,8 +101,9 @@ class GpuNode:
                  PATIENCE, interval=1, advice="kubectl logs gpu-plugin")
 
     def agent(self):
-        return self.cluster.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=device-plugin",
-                                "--field-selector", f"spec.nodeName={self.name}")["items"][0]
+        return self.cluster.get(
+            "pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=device-plugin",
+            "--field-selector", f"spec.nodeName={self.name}")["items"][0]
 
     def agent_log(self):
         """The agent's whole log, also kept in the run's folder."""
@@ -131,11 +133,13 @@ class GpuNode:
         self.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [
             change(pod_with(self.name, name, *counts)) for name, counts in pods.items()]}))
 
+        def counted(devices):
+            return tuple(len(devices.get(resource, ())) for resource in (GPU, HCA))
+
         def given():
             held = self.held()
-            return held if all(
-                [len(held.get(name, {}).get(resource, ())) for resource in (GPU, HCA)] == list(counts)
-                for name, counts in pods.items()) else None
+            return held if all(counted(held.get(name, {})) == counts
+                               for name, counts in pods.items()) else None
 
         return wait_for(f"{', '.join(pods)} have their devices", given, PATIENCE, interval=0.5)
 
@@ -206,7 +210,7 @@ def discovery_is_right(node):
     found = json.loads(node.cluster.kubectl(
         "exec", "-n", NAMESPACE, node.agent()["metadata"]["name"], "--", "railhead-device-plugin",
         "discover", "--root", "/host", "--config", "/etc/railhead/agent.yaml", "-o", "json").stdout)
-    expect(len(node.gpus) == len(node.nics) == 4, f"sysfs has GPUs {node.gpus} and NICs {node.nics}")
+    expect(len(node.gpus) == len(node.nics) == 4, f"sysfs has GPUs {node.gpus}, NICs {node.nics}")
     expect(sorted(node.numa_nodes[gpu] for gpu in node.gpus) == [0, 0, 1, 1],
            f"sysfs has NUMA nodes {node.numa_nodes}")
     for kind, addresses in (("gpus", node.gpus), ("hcas", node.nics)):
@@ -218,9 +222,9 @@ def discovery_is_right(node):
         near = [addresses[name] for name in entry["hcas"]]
         expect(len(near) == 1 and node.switches([entry["gpu"]]) == node.switches(near),
                f"discover says that {near} are nearest to GPU {entry['gpu']}")
-    rails = [hca["netdev"] for hca in sorted(found["hcas"], key=lambda hca: hca["rail"])]
-    subnets = [node.shell(f"ip -4 -o addr show {netdev}").split()[3].split(".")[2] for netdev in rails]
-    expect(subnets == ["0", "1", "2", "3"], f"the rails' interfaces are in subnets {subnets}")
+    for hca in found["hcas"]:
+        address = node.shell(f"ip -4 -o addr show {hca['netdev']}").split()[3]
+        expect(address.startswith(f"10.10.{hca['rail']}."), f"rail {hca['rail']} is {address}")
 
 
 def sets_are_aligned_or_told(node):
@@ -265,17 +269,17 @@ def misaligned_is_told(node, name):
     """By the agent's own clock in time: this look at it goes through a busy machine."""
     wait_for(f"the metric counts {name}",
              lambda: node.metric("railhead_agent_misaligned_containers") == 1, PATIENCE)
-    allocated, told = re.findall(
-        rf"^(\S+)Z (?:info allocated |warning container default/{name}/main has GPU .* not the nearest)",
-        node.agent_log(), re.M)[-2:]
+    warning = rf"warning container default/{name}/main has GPU .* not the nearest"
+    allocated, told = re.findall(rf"^(\S+)Z (?:info allocated |{warning})", node.agent_log(),
+                                 re.M)[-2:]
     seconds = (datetime.fromisoformat(told) - datetime.fromisoformat(allocated)).total_seconds()
     expect(seconds <= TOLD_WITHIN, f"{name} is misaligned: told after {seconds:.1f} s")
     node.stage.console.line(f"    {name} is misaligned: told after {seconds:.1f} s")
 
 
 def nobody_loses_devices(node):
-    """Under pods that hold devices the kubelet is restarted and the agent killed: nothing happens to
-    them, and a new pod gets what is free."""
+    """Under pods that hold devices the kubelet is restarted and the agent killed: nothing happens
+    to them, and a new pod gets what is free."""
     wanted = {"holder-1": (1, 1), "holder-2": (2, 2)}
     held = node.submit(wanted)
     wait_for("the pods run", lambda: all(p["status"]["phase"] == "Running" for p in node.pods()),

@@ -131,7 +131,8 @@ class Cluster:
 
     @contextlib.contextmanager
     def one_more_node(self, machine, files=()):
-        """A node that is there inside the `with`; yields its number. Has `files` in /etc/kubernetes."""
+        """A node that is there inside the `with`; yields its number. It has `files` in
+        /etc/kubernetes."""
         self.nodes += 1
         i = self.nodes
         try:
@@ -171,9 +172,9 @@ class Cluster:
             disks += ["-drive", f"file={path},if=none,id=disk{k},format=raw,{options}",
                       "-device", f"virtio-blk-pci,drive=disk{k}"]
         management, *rails = [
-            ["-netdev", f"tap,id={bridge},ifname={Network.tap(i, bridge)},script=no,downscript=no",
-             "-device", f"virtio-net-pci,netdev={bridge},romfile=,host_mtu={MTU},"
-             f"mac=52:54:00:00:0{k}:0{i}"] for k, bridge in enumerate(Network.bridges(machine.rails))]
+            ["-netdev", f"tap,id={wire},ifname={Network.tap(i, wire)},script=no,downscript=no",
+             "-device", f"virtio-net-pci,netdev={wire},romfile=,host_mtu={MTU},"
+             f"mac=52:54:00:00:0{k}:0{i}"] for k, wire in enumerate(Network.bridges(machine.rails))]
         for rail, wire in enumerate(rails):
             wire[-1] += machine.bus_of_rail(rail)
         # Paths of sockets are short (108 bytes): relative to the folder in which QEMU runs.
@@ -191,11 +192,11 @@ class Cluster:
             f"console=ttyS0 quiet panic=-1 {'' if self.kvm else 'tsc=reliable mitigations=off node.emulated=1 '}"
             f"node.name={name} node.id={i} "
             f"node.pause={self.parts.pause}",
-            # In this order: what names no bus goes to the first one, as long as the board adds none.
+            # In this order: what names no bus goes to the only one, until the board adds others.
             *disks, *management, *machine.board, *sum(rails, [])])
 
     def _node_secrets(self, i, name, more):
-        """The node's keys, and what else it needs, as a tar that it reads from a disk of its own."""
+        """The node's keys, and what else it needs: a tar that it reads from a disk of its own."""
         pki, server = self.pki, self.server
         serving = pki.issue(f"{name}-serving", name, "system:nodes", (f"IP:10.0.9.{i}", f"DNS:{name}"))
         files = {

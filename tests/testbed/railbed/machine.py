@@ -15,8 +15,8 @@ class Machine:
 
 
 def gpu_server(numa_nodes=2, switches_per_numa_node=2):
-    """A server as GPUs are sold in: each NUMA node has a host bridge, below it PCIe switches, and each
-    switch has one GPU (a display without driver: vendor 1234) and one rail's NIC."""
+    """A server as GPUs are sold in: each NUMA node has a host bridge, below it PCIe switches, and
+    each switch has one GPU (a display without driver: vendor 1234) and one rail's NIC."""
     board = ["-machine", "q35"]
     for numa in range(numa_nodes):
         board += ["-object", f"memory-backend-ram,id=memory{numa},size=1G",

@@ -45,8 +45,8 @@ class Network:
                 # RoCE has no congestion control of its own, and a lossless rail is what is being
                 # imitated: the queue holds what one QP of rdma_rxe sends before it waits for an
                 # acknowledgement (128 packets of 4 KiB), twice.
-                run(self.inside(["tc", "qdisc", "add", "dev", tap, "root", "tbf", "rate", self._rate,
-                                 "burst", "32kb", "limit", str(2 * 128 * MTU)]))
+                run(self.inside(["tc", "qdisc", "add", "dev", tap, "root", "tbf", "rate",
+                                 self._rate, "burst", "32kb", "limit", str(2 * 128 * MTU)]))
 
     def remove_node(self, node, rails):
         """Its bridges stay for the others."""
