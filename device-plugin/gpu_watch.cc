@@ -49,33 +49,41 @@ void GpuWatch::Look(const std::vector<ContainerDevices>& listed,
   settled_.clear();
   std::set_intersection(now.begin(), now.end(), latest_.begin(), latest_.end(),
                         std::inserter(settled_, settled_.end()));
+  // Before the uids of this look count as old: what is written down here for the first time is of a
+  // container that is listed here.
+  for (const ContainerDevices& container : listed) {
+    if (HasAll(container, checkpoint)) settled_.insert(KeyOf(container));
+  }
   latest_ = std::move(now);
   old_uids_.clear();
   for (const CheckpointEntry& entry : checkpoint) old_uids_.insert(entry.pod_uid);
+}
+
+bool GpuWatch::HasAll(const ContainerDevices& container,
+                      const std::vector<CheckpointEntry>& checkpoint) const {
+  for (const auto& [resource, ids] : container.devices) {
+    const std::set<std::string> has(ids.begin(), ids.end());
+    for (const CheckpointEntry& entry : checkpoint) {
+      if (entry.resource == resource && entry.ids == has && !old_uids_.contains(entry.pod_uid)) {
+        return true;
+      }
+    }
+  }
+  return false;
 }
 
 std::vector<std::string> GpuWatch::InAdmission(
     const std::vector<ContainerDevices>& listed, const std::vector<CheckpointEntry>& checkpoint,
     const std::set<std::string>& ours, const std::vector<fabric::Gpu>& gpus,
     const std::map<std::string, std::string>& uuids) const {
-  const auto written_down = [&](const std::string& resource, const std::vector<std::string>& ids) {
-    const std::set<std::string> wanted(ids.begin(), ids.end());
-    return std::any_of(checkpoint.begin(), checkpoint.end(), [&](const CheckpointEntry& entry) {
-      return entry.resource == resource && entry.ids == wanted &&
-             !old_uids_.contains(entry.pod_uid);
-    });
-  };
   std::vector<std::string> found;
   for (const ContainerDevices& container : listed) {
-    if (settled_.contains(KeyOf(container))) continue;
-    // What is written down is all that the container gets.
-    const bool has_all = std::any_of(
-        container.devices.begin(), container.devices.end(), [&](const auto& resource_and_ids) {
-          const auto& [resource, ids] = resource_and_ids;
-          return ours.contains(resource) || written_down(resource, ids);
-        });
+    if (settled_.contains(KeyOf(container)) || HasAll(container, checkpoint)) continue;
+    const bool has_ours =
+        std::any_of(container.devices.begin(), container.devices.end(),
+                    [&](const auto& devices) { return ours.contains(devices.first); });
     std::vector<std::string> addresses = GpusOf(container, gpus, uuids);
-    if (!has_all && !addresses.empty()) found = std::move(addresses);
+    if (!has_ours && !addresses.empty()) found = std::move(addresses);
   }
   return found;
 }

@@ -78,6 +78,16 @@ TEST_F(GpuWatchTest, WhoIsWrittenDownHasGotAll) {
   EXPECT_THAT(InAdmission({only_gpus}), IsEmpty());
 }
 
+// The same, when a look came between the two pods.
+TEST_F(GpuWatchTest, WhoIsWrittenDownAtALookHadGotAllByThen) {
+  const ContainerDevices only_gpus = Container("only-gpus", "GPU-b");
+  Look({});
+  checkpoint_ = {{"u1", "nvidia.com/gpu", {"GPU-b"}}};
+  Look({only_gpus});
+  EXPECT_THAT(InAdmission({only_gpus}), IsEmpty());
+  EXPECT_THAT(InAdmission({Container("pod", "GPU-a"), only_gpus}), ElementsAre("0000:1b:00.0"));
+}
+
 // The file still has the pod that had this GPU before.
 TEST_F(GpuWatchTest, WhoIsWrittenDownButHasGoneCountsNot) {
   checkpoint_ = {{"u0", "nvidia.com/gpu", {"GPU-a"}}};

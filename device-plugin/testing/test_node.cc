@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// railhead-test-node MACHINE KUBELET-DIR: the tree of a well-known machine ("DGX H100"), and a
-// plugin that offers its GPUs to kubelet as example.com/gpu, with their PCI addresses as ids.
-// Prints the tree's root on one line, and serves until its standard input ends.
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+// railhead-test-node MACHINE|ROOT KUBELET-DIR: the tree of a well-known machine ("DGX H100"), or
+// the one at a path ("/"), and a plugin that offers its GPUs to kubelet as example.com/gpu, with
+// their PCI addresses as ids. Prints the tree's root on one line, and serves until its standard
+// input ends.
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <string>
-#include <vector>
 
-#include "device-plugin/resource_plugin.h"
-#include "device-plugin/wake_up.h"
+#include "absl/strings/match.h"
+#include "device-plugin/config.h"
+#include "device-plugin/testing/gpu_plugin.h"
 #include "fabric/sysfs_reader.h"
 #include "fabric/testing/machines.h"
 #include "fabric/testing/sysfs_tree.h"
@@ -22,40 +19,27 @@
 namespace railhead::device_plugin {
 namespace {
 
+// QEMU's displays, which stand for GPUs in the testbed.
+constexpr char kQemuVendor[] = "1234";
+
 int Run(const std::string& machine_name, const std::string& kubelet_dir) {
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("railhead-test-node"));
   const fabric::testing::SysfsTree tree;
+  const bool is_root = absl::StartsWith(machine_name, "/");
   for (const fabric::testing::Machine& machine : fabric::testing::Machines()) {
     if (machine.name == machine_name) fabric::testing::Build(machine, tree);
   }
-  const fabric::NodeInventory inventory = fabric::ReadInventory(tree.root()).value();
-  std::vector<Device> gpus;
-  for (const fabric::Gpu& gpu : inventory.gpus) {
-    Device device;
-    device.id = gpu.pci_address;
-    device.hca.name = gpu.pci_address;
-    device.hca.numa_node = gpu.numa_node;
-    device.hca.usable = true;
-    gpus.push_back(device);
-  }
-  if (gpus.empty()) {
-    std::fprintf(stderr, "no machine %s\n", machine_name.c_str());
+  const std::string root = is_root ? machine_name : tree.root();
+  AgentConfig config;
+  config.gpu_vendors = {kQemuVendor};
+  const fabric::NodeInventory inventory = fabric::ReadInventory(root, GpuVendors(config)).value();
+  if (inventory.gpus.empty()) {
+    std::fprintf(stderr, "no GPU in %s\n", machine_name.c_str());
     return 2;
   }
-  const auto wake_up = WakeUp::Make(kubelet_dir).value();
-  RailsFiles files(kubelet_dir + "/gpus");
-  ResourcePlugin plugin("example.com/gpu", kubelet_dir,
-                        {"node", &files, [] { return std::vector<std::string>(); }},
-                        Registration::Timing{}, [&wake_up] { wake_up->Wake(); });
-  plugin.Publish({}, gpus);
-  std::printf("%s\n", tree.root().c_str());
+  std::printf("%s\n", root.c_str());
   std::fflush(stdout);
-  while (true) {
-    const TimePoint now = std::chrono::steady_clock::now();
-    const TimePoint wake_at = plugin.Step(now);
-    const auto pause = std::chrono::ceil<std::chrono::milliseconds>(wake_at - now);
-    if (wake_up->Sleep(STDIN_FILENO, std::max(pause, std::chrono::milliseconds(0)))) return 0;
-  }
+  testing::OfferGpus(kubelet_dir, inventory.gpus, STDIN_FILENO);
+  return 0;
 }
 
 }  // namespace
@@ -63,7 +47,7 @@ int Run(const std::string& machine_name, const std::string& kubelet_dir) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::fprintf(stderr, "usage: %s MACHINE KUBELET-DIR\n", argv[0]);
+    std::fprintf(stderr, "usage: %s MACHINE|ROOT KUBELET-DIR\n", argv[0]);
     return 2;
   }
   return railhead::device_plugin::Run(argv[1], argv[2]);

@@ -5,7 +5,7 @@ import dataclasses
 import re
 import sys
 
-from stage import ROOT, PROMETHEUS, rate_text
+from stage import ROOT, PROMETHEUS, expect, rate_text
 from railbed.console import Failure, table, wait_for
 
 LARGE = 8 * 2**20
@@ -65,10 +65,6 @@ class MainJob:
 
     def check(self):
         """Raises where the main job is not right, whatever the machine's speed."""
-        def expect(condition, what):
-            if not condition:
-                raise Failure(what)
-
         expect(self.exit_codes == [0, 0], f"exit codes of the ranks: {self.exit_codes}")
         expect(self.log.verified == "yes", f"verified: {self.log.verified or 'not said'}")
         expect(all(row.wrong == 0 for row in self.log.rows), "wrong values")

@@ -14,16 +14,12 @@ import sys
 import time
 import traceback
 
+from aligned_sets import aligned_sets
 from main_job import measure, parse_log, report
-from stage import NAMESPACE, ROOT, Stage
+from stage import NAMESPACE, ROOT, Stage, expect
 from railbed.console import Console, Failure, wait_for
 
 FOLDER = ROOT / "out" / "e2e"
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
 
 
 # -- changes to the example ---------------------------------------------------------------------
@@ -364,9 +360,10 @@ def interrupted_demo_leaves_nothing(_stage):
     expect(after == before, f"left behind: {after}")
 
 
-ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly, required_rdma_fails_fast,
-                  restarts_do_not_disturb, a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending,
-                  chart_refuses_unknown_values, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
+ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
+                  required_rdma_fails_fast, restarts_do_not_disturb, a_dead_link_is_told_and_recovers,
+                  aligned_sets, too_many_hcas_stay_pending, chart_refuses_unknown_values,
+                  upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (interrupted_demo_leaves_nothing,)
 
 

@@ -24,6 +24,11 @@ BANDWIDTH_SECONDS = 10
 KINDS_THAT_COME_AND_GO = {"events", "events.events.k8s.io"}
 
 
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
 def build(console, folder):
     """Builds programs, images and disks (all cached); returns the cluster's Parts."""
     folder = pathlib.Path(folder)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Kubernetes cluster: the control plane as processes here, the nodes as virtual machines."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -11,7 +12,8 @@ import tarfile
 import time
 
 from .console import Failure, wait_for
-from .network import HOST, MTU, MANAGEMENT, Network
+from .machine import Machine
+from .network import HOST, MTU, Network
 from .pki import Pki
 from .process import Processes, run
 
@@ -112,20 +114,43 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         with console.step(f"network: {self.rails} rails, shaped to {self.rate}"):
-            self._network.create(self.nodes, self.rails, self.rate)
+            self._network.create(self.rate)
         with console.step(f"control plane and {self.nodes} nodes "
                           f"({'KVM' if self.kvm else 'emulated CPUs: no KVM here'})"):
             self.pki = Pki(self.folder / "pki")
             for i in range(1, self.nodes + 1):
-                self._start_node(self.pki, i)
+                self._start_node(i, Machine(self.rails))
             console.note("waiting for the API server")
             self._start_control_plane(self.pki)
             console.note("waiting for the nodes")
-            self._wait_ready()
+            self._wait_ready(range(1, self.nodes + 1))
 
     def down(self):
         self._processes.stop()
         self._network.delete()
+
+    @contextlib.contextmanager
+    def one_more_node(self, machine, files=()):
+        """A node that is there inside the `with`; yields its number. It has `files` in
+        /etc/kubernetes."""
+        self.nodes += 1
+        i = self.nodes
+        try:
+            self._start_node(i, machine, files)
+            self._wait_ready([i])
+            yield i
+        finally:
+            self.nodes -= 1
+            self._remove_node(i, machine)
+
+    def _remove_node(self, i, machine):
+        """Ends the machine, and makes the cluster forget it and all that ran on it."""
+        self._processes.stop_one(f"qemu-{i}")
+        self._network.remove_node(i, machine.rails)
+        self.kubectl("delete", "node", f"node-{i}", "--ignore-not-found")
+        # Nobody is left there to say that they have ended.
+        self.kubectl("delete", "pods", "--all-namespaces", "--field-selector",
+                     f"spec.nodeName=node-{i}", "--force", "--grace-period=0")
 
     def start(self, name, argv):
         """A daemon inside the testbed's network; ended with the testbed. Returns its log."""
@@ -137,25 +162,28 @@ class Cluster:
     def check(self):
         self._processes.check()
 
-    def _start_node(self, pki, i):
+    def _start_node(self, i, machine, files=()):
         name = f"node-{i}"
-        secrets = self._node_secrets(pki, i, name)
-        wires = []
-        for k, bridge in enumerate([MANAGEMENT] + [f"r{rail}" for rail in range(self.rails)]):
-            wires += ["-netdev", f"tap,id={bridge},ifname={Network.tap(i, bridge)},script=no,"
-                      "downscript=no", "-device", f"virtio-net-pci,netdev={bridge},romfile=,"
-                      f"host_mtu={MTU},mac=52:54:00:00:0{k}:0{i}"]
+        self._network.add_node(i, machine.rails)
         disks = []
-        for path, options in ((self.parts.node / "root.img", "snapshot=on"),
-                              (self.parts.images, "snapshot=on"), (secrets, "readonly=on")):
-            disks += ["-drive", f"file={path},if=virtio,format=raw,{options}"]
+        for k, (path, options) in enumerate(((self.parts.node / "root.img", "snapshot=on"),
+                                             (self.parts.images, "snapshot=on"),
+                                             (self._node_secrets(i, name, files), "readonly=on"))):
+            disks += ["-drive", f"file={path},if=none,id=disk{k},format=raw,{options}",
+                      "-device", f"virtio-blk-pci,drive=disk{k}"]
+        management, *rails = [
+            ["-netdev", f"tap,id={wire},ifname={Network.tap(i, wire)},script=no,downscript=no",
+             "-device", f"virtio-net-pci,netdev={wire},romfile=,host_mtu={MTU},"
+             f"mac=52:54:00:00:0{k}:0{i}"] for k, wire in enumerate(Network.bridges(machine.rails))]
+        for rail, wire in enumerate(rails):
+            wire[-1] += machine.bus_of_rail(rail)
         # Paths of sockets are short (108 bytes): relative to the folder in which QEMU runs.
         self.start(f"qemu-{i}", [
             "qemu-system-x86_64", "-accel", "kvm" if self.kvm else "tcg,thread=multi",
             # Emulated, carry-less multiplication is far slower than the CRC tables that it replaces, and
             # RoCE has a CRC in every packet.
             "-cpu", "host" if self.kvm else "max,-pclmulqdq", "-smp", "2", "-m", "2048", "-display", "none",
-            "-no-reboot", "-serial", f"file:{name}.console", "-serial",
+            "-vga", "none", "-no-reboot", "-serial", f"file:{name}.console", "-serial",
             f"unix:{name}.control,server=on,wait=off", "-kernel", self.parts.node / "vmlinuz",
             "-initrd", self.parts.node / "initrd.gz", "-append",
             # An emulated CPU counts by the clock of the real one, which Linux cannot know; what it
@@ -163,11 +191,13 @@ class Cluster:
             # protection from its own speculation.
             f"console=ttyS0 quiet panic=-1 {'' if self.kvm else 'tsc=reliable mitigations=off node.emulated=1 '}"
             f"node.name={name} node.id={i} "
-            f"node.pause={self.parts.pause}"] + disks + wires)
+            f"node.pause={self.parts.pause}",
+            # In this order: what names no bus goes to the only one, until the board adds others.
+            *disks, *management, *machine.board, *sum(rails, [])])
 
-    def _node_secrets(self, pki, i, name):
-        """The node's keys, as a tar that the node reads from a disk of its own."""
-        server = self.server
+    def _node_secrets(self, i, name, more):
+        """The node's keys, and what else it needs: a tar that it reads from a disk of its own."""
+        pki, server = self.pki, self.server
         serving = pki.issue(f"{name}-serving", name, "system:nodes", (f"IP:10.0.9.{i}", f"DNS:{name}"))
         files = {
             "ca.crt": pki.ca,
@@ -183,6 +213,8 @@ class Cluster:
         with tarfile.open(path, "w") as tar:
             for arcname, source in files.items():
                 tar.add(source, arcname)
+            for source in more:
+                tar.add(source, source.name)
         return path
 
     def _start_control_plane(self, pki):
@@ -239,17 +271,20 @@ class Cluster:
             f"    kubeconfig {dns}\n  }}\n}}\n")
         self.start("coredns", [kube / "coredns", "-conf", folder / "Corefile"])
 
-    def _wait_ready(self):
+    def _wait_ready(self, numbers):
+        names = {f"node-{i}" for i in numbers}
+
         def ready():
             self.check()
             listed = self.kubectl("get", "nodes", "-o", "json", check=False)
             if listed.returncode != 0:
                 return False
-            nodes = json.loads(listed.stdout)["items"]
-            return sum(any(c["type"] == "Ready" and c["status"] == "True"
-                           for c in n["status"]["conditions"]) for n in nodes) == self.nodes
+            return names <= {node["metadata"]["name"] for node in json.loads(listed.stdout)["items"]
+                             if any(c["type"] == "Ready" and c["status"] == "True"
+                                    for c in node["status"]["conditions"])}
 
-        wait_for("the nodes are Ready", ready, 120, log=self.folder / "node-1.console", interval=0.5)
+        wait_for("the nodes are Ready", ready, 180, log=self.folder / f"{min(names)}.console",
+                 interval=0.5)
 
     # -- use ----------------------------------------------------------------------------------
 

@@ -11,7 +11,8 @@ MTU = 4500  # lets RoCE use its 4096 byte MTU
 class Network:
     def __init__(self, name):
         self.name = name
-        self.bridges = []
+        self._rate = None  # of a rail; set by create()
+        self._bridges = set()
 
     def inside(self, argv):
         return ["ip", "netns", "exec", self.name] + [str(a) for a in argv]
@@ -19,27 +20,44 @@ class Network:
     def exists(self):
         return self.name in run(["ip", "netns", "list"]).stdout.split()
 
-    def create(self, nodes, rails, rate):
+    @staticmethod
+    def bridges(rails):
+        """The names of a node's wires, in the order of its interfaces."""
+        return [MANAGEMENT] + [f"r{rail}" for rail in range(rails)]
+
+    def create(self, rate):
         """Each rail is a bridge whose TAPs are shaped to `rate` (tc's notation)."""
-        self.bridges = [MANAGEMENT] + [f"r{rail}" for rail in range(rails)]
+        self._rate = rate
         run(["ip", "netns", "add", self.name])
         self._ip("link set lo up")
-        for bridge in self.bridges:
-            self._ip(f"link add br-{bridge} type bridge")
-            self._ip(f"link set br-{bridge} mtu {MTU} up")
+        self._add_bridge(MANAGEMENT)
         self._ip(f"addr add {HOST}/24 dev br-{MANAGEMENT}")
-        for node in range(1, nodes + 1):
-            self._ip(f"route add 10.244.{node}.0/24 via 10.0.9.{node}")
-            for bridge in self.bridges:
-                tap = self.tap(node, bridge)
-                self._ip(f"tuntap add {tap} mode tap")
-                self._ip(f"link set {tap} mtu {MTU} master br-{bridge} up")
-                if bridge != MANAGEMENT:
-                    # RoCE has no congestion control of its own, and a lossless rail is what is being
-                    # imitated: the queue holds what one QP of rdma_rxe sends before it waits for an
-                    # acknowledgement (128 packets of 4 KiB), twice.
-                    run(self.inside(["tc", "qdisc", "add", "dev", tap, "root", "tbf", "rate", rate,
-                                     "burst", "32kb", "limit", str(2 * 128 * MTU)]))
+
+    def add_node(self, node, rails):
+        self._ip(f"route add 10.244.{node}.0/24 via 10.0.9.{node}")
+        for bridge in self.bridges(rails):
+            if bridge not in self._bridges:
+                self._add_bridge(bridge)
+            tap = self.tap(node, bridge)
+            self._ip(f"tuntap add {tap} mode tap")
+            self._ip(f"link set {tap} mtu {MTU} master br-{bridge} up")
+            if bridge != MANAGEMENT:
+                # RoCE has no congestion control of its own, and a lossless rail is what is being
+                # imitated: the queue holds what one QP of rdma_rxe sends before it waits for an
+                # acknowledgement (128 packets of 4 KiB), twice.
+                run(self.inside(["tc", "qdisc", "add", "dev", tap, "root", "tbf", "rate",
+                                 self._rate, "burst", "32kb", "limit", str(2 * 128 * MTU)]))
+
+    def remove_node(self, node, rails):
+        """Its bridges stay for the others."""
+        self._ip(f"route delete 10.244.{node}.0/24")
+        for bridge in self.bridges(rails):
+            self._ip(f"link delete {self.tap(node, bridge)}")
+
+    def _add_bridge(self, name):
+        self._bridges.add(name)
+        self._ip(f"link add br-{name} type bridge")
+        self._ip(f"link set br-{name} mtu {MTU} up")
 
     @staticmethod
     def tap(node, bridge):
