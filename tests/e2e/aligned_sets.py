@@ -57,6 +57,7 @@ class GpuNode:
     def __init__(self, stage, number):
         self.stage = stage
         self.cluster = stage.cluster
+        self.number = number
         self.name = f"node-{number}"
         self._number = number
         self.gpus, self.nics, self.numa_nodes, self._switches = [], [], {}, {}
@@ -222,6 +223,10 @@ def discovery_is_right(node):
         near = [addresses[name] for name in entry["hcas"]]
         expect(len(near) == 1 and node.switches([entry["gpu"]]) == node.switches(near),
                f"discover says that {near} are nearest to GPU {entry['gpu']}")
+    labels = wait_for("the agent has told of its node",
+                      lambda: node.stage.told_of(node.number)["labels"], PATIENCE)
+    expect((labels.get("railhead.io/gpus"), labels.get("railhead.io/rails")) == ("4", "4"),
+           f"the node's labels are {labels}")
     for hca in found["hcas"]:
         address = node.shell(f"ip -4 -o addr show {hca['netdev']}").split()[3]
         expect(address.startswith(f"10.10.{hca['rail']}."), f"rail {hca['rail']} is {address}")
@@ -267,7 +272,7 @@ def one_round(node, name, blocked, count, orders):
 
 def misaligned_is_told(node, name):
     """By the agent's own clock in time: this look at it goes through a busy machine."""
-    warning = rf"^(\S+)Z warning container default/{name}/main has GPU .* not the nearest"
+    warning = rf"^(\S+)Z warning default/{name}: container main has GPU .* not the nearest"
 
     def found():
         # The metric alone may be of the round before.
@@ -279,6 +284,9 @@ def misaligned_is_told(node, name):
     seconds = (datetime.fromisoformat(told[1]) - datetime.fromisoformat(allocated)).total_seconds()
     expect(seconds <= TOLD_WITHIN, f"{name} is misaligned: told after {seconds:.1f} s")
     node.stage.console.line(f"    {name} is misaligned: told after {seconds:.1f} s")
+    wait_for("the pod has an event", lambda: node.cluster.get(
+        "events", "--field-selector",
+        f"involvedObject.name={name},reason=HcasNotNearest")["items"], PATIENCE)
 
 
 def nobody_loses_devices(node):

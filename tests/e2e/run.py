@@ -202,8 +202,8 @@ def a_dead_link_is_told_and_recovers(stage):
                        f"{time.monotonic() - begin:.1f} s (the kubelet reports its node every 10 s)")
     wait_for("the metrics say so", lambda: shown(device, 0), 30)
     wait_for("the node's condition names the rail",
-             lambda: f"rail {last} ({device}): " in told_of(stage, 2)["condition"], 30)
-    expect(told_of(stage, 2)["condition"].startswith("False"), told_of(stage, 2)["condition"])
+             lambda: f"rail {last} ({device}): " in stage.told_of(2)["condition"], 30)
+    expect(stage.told_of(2)["condition"].startswith("False"), stage.told_of(2)["condition"])
     events = stage.cluster.get("events", "--field-selector",
                                "involvedObject.name=node-2,reason=RailDown")["items"]
     expect(any(event["message"].startswith(f"rail {last} ({device}): ") for event in events),
@@ -216,27 +216,16 @@ def a_dead_link_is_told_and_recovers(stage):
                        "(it has to be well for 10 s)")
     wait_for("the metrics say so", lambda: shown(device, 1), 30)
     wait_for("the node's condition is True again",
-             lambda: told_of(stage, 2)["condition"].startswith("True"), 30)
+             lambda: stage.told_of(2)["condition"].startswith("True"), 30)
     stage.cluster.kubectl("delete", "pod", "holder", "--wait=true")
     stage.wait_for_hcas(60)
-
-
-def told_of(stage, node):
-    """What our agents have told of a node: labels, annotations, and the condition as a text."""
-    whole = stage.cluster.get("node", f"node-{node}")
-    meta = whole["metadata"]
-    return {
-        "labels": {k: v for k, v in meta["labels"].items() if "railhead" in k},
-        "annotations": {k: v for k, v in meta.get("annotations", {}).items() if "railhead" in k},
-        "condition": "".join(f"{c['status']} {c['reason']}: {c['message']}"
-                             for c in whole["status"]["conditions"] if "Railhead" in c["type"])}
 
 
 def nodes_say_what_they_have(stage):
     """Labels for selectors, an annotation for the operator, a condition for people."""
     for node in range(1, stage.cluster.nodes + 1):
         told = wait_for("the agent has told of its node",
-                        lambda: (t := told_of(stage, node))["condition"] and t, 30)
+                        lambda: (t := stage.told_of(node))["condition"] and t, 30)
         rails = stage.cluster.rails
         labels = told["labels"]
         expect(labels.get("railhead.io/rails") == str(rails) and
@@ -323,7 +312,7 @@ def uninstall_leaves_nothing(stage):
     def gone():
         return stage.objects() <= stage.objects_before and (
             [stage.traces_on_node(n) for n in (1, 2)] == stage.traces_before) and (
-            not any(any(told_of(stage, n).values()) for n in (1, 2)))
+            not any(any(stage.told_of(n).values()) for n in (1, 2)))
 
     try:
         wait_for("all is as before", gone, 90, interval=2)
@@ -332,7 +321,7 @@ def uninstall_leaves_nothing(stage):
         files = [stage.traces_on_node(n) for n in (1, 2)]
         raise Failure(f"left behind: {left}; files on the nodes: {files}, "
                       f"before: {stage.traces_before}; the nodes still say "
-                      f"{[told_of(stage, n) for n in (1, 2)]}") from None
+                      f"{[stage.told_of(n) for n in (1, 2)]}") from None
 
 
 def interrupted_demo_leaves_nothing(_stage):

@@ -179,6 +179,16 @@ class Stage:
             sys.executable, "-c", "import sys, urllib.request as u; "
             "print(u.urlopen(sys.argv[1], timeout=10).read().decode())", url]).stdout
 
+    def told_of(self, node):
+        """What our agents have told of a node: labels, annotations, and the condition as a text."""
+        whole = self.cluster.get("node", f"node-{node}")
+        meta = whole["metadata"]
+        return {
+            "labels": {k: v for k, v in meta["labels"].items() if "railhead" in k},
+            "annotations": {k: v for k, v in meta.get("annotations", {}).items() if "railhead" in k},
+            "condition": "".join(f"{c['status']} {c['reason']}: {c['message']}"
+                                 for c in whole["status"]["conditions"] if "Railhead" in c["type"])}
+
     # -- jobs ---------------------------------------------------------------------------------
 
     def submit(self, documents):
