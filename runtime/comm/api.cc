@@ -119,10 +119,11 @@ rhResult_t Create(CommunicatorOptions options, rhComm_t* comm) {
 
 // What the library cannot do with these arguments; "" if it can.
 std::string Unsupported(rhDataType_t datatype, rhRedOp_t op, rhStream_t stream) {
-  if (datatype < rhInt8 || datatype > rhFloat8e5m2) {
+  if (datatype < rhInt8 || datatype > rhUint16) {
     return absl::StrCat("datatype ", static_cast<int>(datatype), " does not exist");
   }
-  if (op < rhSum || op > rhAvg) return absl::StrCat("op ", static_cast<int>(op), " does not exist");
+  if (op < rhSum || op > rhBxor)
+    return absl::StrCat("op ", static_cast<int>(op), " does not exist");
   if (datatype != rhFloat32) {
     return absl::StrCat("datatype ", static_cast<int>(datatype),
                         " is not supported; this version reduces rhFloat32");

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/rails/chunk.h"
-#include "runtime/reduce/add.h"
+#include "runtime/reduce/reduce.h"
 
 namespace railhead::rails {
 namespace {
@@ -163,7 +163,8 @@ absl::Status Peer::Place(const transport::FrameHeader& header,
   }
   std::byte* const to = receive.buffer.data + header.offset;
   if (adds) {
-    reduce::AddFloat32(receive.buffer.addend + header.offset, payload.data(), to, payload.size());
+    reduce::Reduce({}, {receive.buffer.addend + header.offset, payload.data()}, to,
+                   payload.size() / sizeof(float), reduce::Stores::kNormal);
   } else {
     std::memcpy(to, payload.data(), payload.size());
   }

@@ -22,7 +22,6 @@
 #include "runtime/rails/prove.h"
 #include "runtime/rails/range_set.h"
 #include "runtime/rails/slot_queue.h"
-#include "runtime/reduce/add.h"
 #include "runtime/testing/fake_link.h"
 
 namespace railhead::rails {
@@ -119,35 +118,6 @@ TEST(ChunkTest, ChunksFitTheRailsAndGiveEachSeveral) {
         }
       }
     }
-  }
-}
-
-TEST(AddTest, AddsAtAnyAlignmentAndLength) {
-  std::mt19937 random(3);
-  reduce::AddFloat32(nullptr, nullptr, nullptr, 0);
-  for (size_t count = 1; count < 200; ++count) {
-    std::vector<float> a(count);
-    std::vector<float> b(count);
-    std::vector<float> sum(count);
-    for (size_t i = 0; i < count; ++i) {
-      a[i] = static_cast<float>(random() % 1000) / 8;
-      b[i] = static_cast<float>(random() % 1000) / 16;
-      sum[i] = a[i] + b[i];
-    }
-    const size_t bytes = count * sizeof(float);
-    std::string raw_a(bytes + 3, 'a');
-    std::string raw_b(bytes + 1, 'b');
-    std::string out(bytes + 2, 'o');
-    std::memcpy(raw_a.data() + 3, a.data(), bytes);
-    std::memcpy(raw_b.data() + 1, b.data(), bytes);
-    reduce::AddFloat32(Bytes(raw_a).data() + 3, Bytes(raw_b).data() + 1, Bytes(out).data() + 1,
-                       bytes);
-    EXPECT_EQ(std::memcmp(out.data() + 1, sum.data(), bytes), 0);
-    EXPECT_EQ(out.front(), 'o');
-    EXPECT_EQ(out.back(), 'o');
-    reduce::AddFloat32(Bytes(raw_a).data() + 3, Bytes(raw_b).data() + 1, Bytes(raw_a).data() + 3,
-                       bytes);
-    EXPECT_EQ(std::memcmp(raw_a.data() + 3, sum.data(), bytes), 0) << "in place";
   }
 }
 

@@ -71,7 +71,9 @@ typedef enum RH_INT_ENUM {
   rhInProgress = 7       /* not finished yet; blocking calls never return it */
 } rhResult_t;
 
-/* Element types. The library reduces rhFloat32. */
+/* Element types. rhAllReduce takes rhFloat32. The 8-bit floats are those of the OCP specification:
+ * e4m3 has no infinity and a largest value of 448, e5m2 is a shortened IEEE half. NCCL has no
+ * 16-bit integers. */
 typedef enum RH_INT_ENUM {
   rhInt8 = 0,
   rhUint8 = 1,
@@ -84,11 +86,22 @@ typedef enum RH_INT_ENUM {
   rhFloat64 = 8,
   rhBfloat16 = 9,
   rhFloat8e4m3 = 10,
-  rhFloat8e5m2 = 11
+  rhFloat8e5m2 = 11,
+  rhInt16 = 12,
+  rhUint16 = 13
 } rhDataType_t;
 
-/* Reduction operators. The library does rhSum. */
-typedef enum RH_INT_ENUM { rhSum = 0, rhProd = 1, rhMax = 2, rhMin = 3, rhAvg = 4 } rhRedOp_t;
+/* Reduction operators. rhAllReduce does rhSum. NCCL has none for bits; they are for integers. */
+typedef enum RH_INT_ENUM {
+  rhSum = 0,
+  rhProd = 1,
+  rhMax = 2,
+  rhMin = 3,
+  rhAvg = 4,
+  rhBand = 5,
+  rhBor = 6,
+  rhBxor = 7
+} rhRedOp_t;
 
 /* A group of ranks, and this process's place in it. */
 typedef struct rhComm* rhComm_t;
