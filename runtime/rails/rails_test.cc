@@ -27,6 +27,8 @@
 namespace railhead::rails {
 namespace {
 
+const reduce::Reduction kSum;
+
 using collectives::ReceiveBuffer;
 using railhead::testing::FakeLink;
 using railhead::testing::FakePair;
@@ -217,7 +219,8 @@ TEST(PeerTest, ArrivingValuesAreAdded) {
   }
   ReceiveBuffer buffer;
   buffer.data = reinterpret_cast<std::byte*>(sum.data());
-  buffer.addend = reinterpret_cast<const std::byte*>(own.data());
+  buffer.reduction = &kSum;
+  buffer.operand = reinterpret_cast<const std::byte*>(own.data());
   buffer.size = count * sizeof(float);
   const uint64_t ticket = pair.b->PostReceive(buffer);
   pair.a->PostSend({reinterpret_cast<const std::byte*>(sent.data()), count * sizeof(float)});
@@ -309,7 +312,8 @@ TEST_P(HostileFrameTest, IsAnErrorAndWritesNothing) {
   ReceiveBuffer buffer;
   buffer.data = Bytes(guarded).data() + 32;
   buffer.size = 64;
-  buffer.addend = Bytes(addend).data();
+  buffer.operand = Bytes(addend).data();
+  buffer.reduction = &kSum;
   pair.b->PostReceive(buffer);
   const std::string zeros(16, '\0');
   ASSERT_TRUE(*pair.links_a[0]->TrySend({0, 0}, Bytes(std::string(8, 'f'))));

@@ -89,7 +89,14 @@ absl::Status Group::AtOnce(const Work& work) {
   reduce::Reduce(work.reduction, inputs_, work.receive, work.bytes / work.element, work.stores);
   lanes_.Advance(&Lane::reduced, number);
   done_ = number;
+  Count((ranks_ - 1) * work.bytes, (ranks_ - 1) * work.bytes);
   return absl::OkStatus();
+}
+
+void Group::Count(size_t given, size_t taken) {
+  // This thread alone writes them.
+  given_.store(given_.load(std::memory_order_relaxed) + given, std::memory_order_relaxed);
+  taken_.store(taken_.load(std::memory_order_relaxed) + taken, std::memory_order_relaxed);
 }
 
 absl::Status Group::InChunks(const Work& work) {
@@ -133,6 +140,7 @@ absl::Status Group::Fill(const Work& work, size_t index) {
   reduce::Copy(from, cell, mine.begin, reduce::Stores::kNormal);
   reduce::Copy(from + mine.end, cell + mine.end, size - mine.end, reduce::Stores::kNormal);
   lanes_.Advance(&Lane::filled, number);
+  Count(size - (mine.end - mine.begin), 0);
   return absl::OkStatus();
 }
 
@@ -152,6 +160,7 @@ absl::Status Group::ReducePart(const Work& work, size_t index) {
   reduce::Reduce(work.reduction, inputs_, result, size / work.element, reduce::Stores::kNormal);
   lanes_.Advance(&Lane::reduced, number);
   reduce::Copy(result, work.receive + offset, size, work.stores);
+  Count((ranks_ - 1) * size, (ranks_ - 1) * size);
   return absl::OkStatus();
 }
 
@@ -167,6 +176,7 @@ absl::Status Group::Drain(const Work& work, size_t index) {
   const std::byte* result = Result(number);
   reduce::Copy(result, to, mine.begin, work.stores);
   reduce::Copy(result + mine.end, to + mine.end, size - mine.end, work.stores);
+  Count(0, size - (mine.end - mine.begin));
   return absl::OkStatus();
 }
 

@@ -14,6 +14,7 @@
 #ifndef RAILHEAD_RUNTIME_SHM_GROUP_H_
 #define RAILHEAD_RUNTIME_SHM_GROUP_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -40,6 +41,11 @@ class Group {
   // After an error the group is of no more use, and neither are the contents of `receive`.
   absl::Status AllReduce(const reduce::Reduction& reduction, const std::byte* send,
                          std::byte* receive, size_t count, const Patience& patience);
+
+  // Bytes that this rank has laid out for others, and that it has read of theirs: each part once
+  // for each rank that reads it. Any thread.
+  uint64_t given_bytes() const { return given_.load(std::memory_order_relaxed); }
+  uint64_t taken_bytes() const { return taken_.load(std::memory_order_relaxed); }
 
   // How long it pays to look before sleeping.
   absl::Duration Look() const;
@@ -68,6 +74,7 @@ class Group {
   absl::Status ReducePart(const Work& work, size_t index);
   absl::Status Drain(const Work& work, size_t index);
 
+  void Count(size_t given, size_t taken);
   size_t ChunkSize(const Work& work, size_t index) const;
   // The part of a chunk that this rank reduces.
   Part Mine(size_t chunk_bytes) const;
@@ -82,6 +89,8 @@ class Group {
   Lanes lanes_;
   uint32_t done_ = 0;  // chunks of earlier collectives
   std::vector<const std::byte*> inputs_;
+  std::atomic<uint64_t> given_{0};
+  std::atomic<uint64_t> taken_{0};
 };
 
 }  // namespace railhead::shm
