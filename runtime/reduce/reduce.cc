@@ -12,7 +12,7 @@
 namespace railhead::reduce {
 namespace {
 
-bool IsFloat(rhDataType_t type) { return (type >= rhFloat16 && type <= rhFloat8e5m2); }
+bool IsFloat(rhDataType_t type) { return type >= rhFloat16 && type <= rhFloat8e5m2; }
 
 // Divides and keeps the type; T's own division would not hold the divisor in 8 or 16 bits.
 template <class T>
