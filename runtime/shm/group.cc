@@ -50,7 +50,7 @@ std::byte* Group::Cell(size_t rank, uint32_t number) const {
 std::byte* Group::Result(uint32_t number) const { return Cell(ranks_, number); }
 
 absl::Duration Group::Look() const {
-  return crowded_ ? absl::ZeroDuration() : absl::Microseconds(200);
+  return crowded_ ? absl::ZeroDuration() : absl::Microseconds(20);
 }
 
 absl::Status Group::AllReduce(const reduce::Reduction& reduction, const std::byte* send,
