@@ -25,3 +25,14 @@ about() {
 } > docs/bench-node-agent.md.new
 mv docs/bench-node-agent.md.new docs/bench-node-agent.md
 cat docs/bench-node-agent.md
+
+{
+  echo "# How fast reductions are"
+  echo
+  about
+  echo "Highway $(dpkg-query -W -f '${Version}' libhwy-dev)."
+  echo
+  build/release/runtime/railhead_reduce_bench
+} > docs/bench-reduce.md.new
+mv docs/bench-reduce.md.new docs/bench-reduce.md
+cat docs/bench-reduce.md

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/reduce/reduce.h"
 
 namespace railhead::collectives {
 
@@ -17,9 +18,10 @@ namespace railhead::collectives {
 struct ReceiveBuffer {
   std::byte* data = nullptr;
   size_t size = 0;
-  // If set: what arrives is added to these float32 values on its way, data[i] = addend[i] +
-  // arrived[i]. May be equal to `data`. Then size is a multiple of 4.
-  const std::byte* addend = nullptr;
+  // If set: what arrives is reduced with these values on its way, data[i] = operand[i] op
+  // arrived[i], as `reduction` says, which lives as long as the buffers. May be equal to `data`.
+  const std::byte* operand = nullptr;
+  const reduce::Reduction* reduction = nullptr;
 };
 
 // Between two ranks the n-th message posted for sending lands in the n-th buffer posted for

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cstddef>
 
 namespace railhead::collectives {
 namespace {
@@ -62,16 +62,23 @@ class Timetable {
 
 }  // namespace
 
-absl::Status RingAllReduce(Messenger& messenger, int rank, int world_size, const float* send,
-                           float* receive, size_t count) {
-  if (world_size == 1 || count == 0) {
-    if (send != receive && count > 0) std::memcpy(receive, send, count * sizeof(float));
+absl::Status RingAllReduce(Messenger& messenger, int rank, int world_size,
+                           const reduce::Reduction& reduction, const std::byte* send,
+                           std::byte* receive, size_t count) {
+  if (count == 0) return absl::OkStatus();
+  if (world_size == 1) {
+    reduce::Reduce(reduction, {send}, receive, count, reduce::Stores::kNormal);
     return absl::OkStatus();
   }
+  const size_t element = reduce::SizeOf(reduction.type);
   const Timetable timetable(rank, world_size, count);
   const int next = (rank + 1) % world_size;
   const int previous = (rank + world_size - 1) % world_size;
   const size_t segments = timetable.segments();
+  // A mean is a sum until the last rank has added its values.
+  reduce::Reduction partial = reduction;
+  partial.divisor = 1;
+  const size_t last_reducing = (timetable.reducing_steps() - 1) * segments;
 
   // Buffers are posted at most two steps ahead of the sends, so these tickets suffice. Empty
   // segments (fewer values than ranks) are not sent at all and count as received.
@@ -90,10 +97,11 @@ absl::Status RingAllReduce(Messenger& messenger, int rank, int world_size, const
       receipt = Receipt{};
       if (range.size == 0) continue;
       ReceiveBuffer buffer;
-      buffer.data = reinterpret_cast<std::byte*>(receive + range.begin);
-      buffer.size = range.size * sizeof(float);
+      buffer.data = receive + range.begin * element;
+      buffer.size = range.size * element;
       if (timetable.Reduces(posted)) {
-        buffer.addend = reinterpret_cast<const std::byte*>(send + range.begin);
+        buffer.operand = send + range.begin * element;
+        buffer.reduction = posted < last_reducing ? &partial : &reduction;
       }
       receipt = {false, messenger.PostReceive(previous, buffer)};
     }
@@ -108,10 +116,9 @@ absl::Status RingAllReduce(Messenger& messenger, int rank, int world_size, const
       }
       const Range range = timetable.Sent(sent);
       if (range.size == 0) continue;
-      const float* from = own ? send : receive;
+      const std::byte* from = own ? send : receive;
       messenger.PostSend(next,
-                         absl::MakeConstSpan(reinterpret_cast<const std::byte*>(from + range.begin),
-                                             range.size * sizeof(float)));
+                         absl::MakeConstSpan(from + range.begin * element, range.size * element));
     }
     // What was sent may have made room for more buffers; only then is there nothing to do but wait.
     if (sent != before && posted < timetable.total()) continue;

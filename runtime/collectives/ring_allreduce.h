@@ -15,13 +15,16 @@
 
 #include "absl/status/status.h"
 #include "runtime/collectives/messenger.h"
+#include "runtime/reduce/reduce.h"
 
 namespace railhead::collectives {
 
-// Sums `count` values of all ranks into `receive`. `receive` is `send` (in place) or does not
-// overlap it. On an error the contents of `receive` are undefined.
-absl::Status RingAllReduce(Messenger& messenger, int rank, int world_size, const float* send,
-                           float* receive, size_t count);
+// Reduces `count` values of all ranks into `receive`; for rhAvg the divisor is the world's size.
+// `receive` is `send` (in place) or does not overlap it. 16- and 8-bit floats are rounded at every
+// rank. On an error the contents of `receive` are undefined.
+absl::Status RingAllReduce(Messenger& messenger, int rank, int world_size,
+                           const reduce::Reduction& reduction, const std::byte* send,
+                           std::byte* receive, size_t count);
 
 }  // namespace railhead::collectives
 

@@ -56,6 +56,13 @@ std::vector<std::unique_ptr<rails::Mesh>> TcpWorld(int world, int rails) {
   return meshes;
 }
 
+absl::Status SumAround(Messenger& messenger, int rank, int world, const std::vector<float>& send,
+                       std::vector<float>& receive, size_t count) {
+  return RingAllReduce(messenger, rank, world, {rhFloat32, rhSum, 1, {}},
+                       reinterpret_cast<const std::byte*>(send.data()),
+                       reinterpret_cast<std::byte*>(receive.data()), count);
+}
+
 // Values whose float32 sum depends on the order of adding, so that ranks that added in different
 // orders would differ in some bit.
 std::vector<float> Awkward(int rank, size_t count, unsigned seed) {
@@ -108,7 +115,7 @@ TEST_P(RingTest, SumsEveryCountInAndOutOfPlace) {
       // A guard behind the last value shows writes past the end.
       std::vector<float> receive(count + 1, -1.0F);
       mesh.Begin(absl::Seconds(30));
-      absl::Status status = RingAllReduce(mesh, rank, world, send.data(), receive.data(), count);
+      absl::Status status = SumAround(mesh, rank, world, send, receive, count);
       status.Update(mesh.Finish());
       EXPECT_TRUE(status.ok()) << status;
       if (!status.ok()) return false;
@@ -118,7 +125,7 @@ TEST_P(RingTest, SumsEveryCountInAndOutOfPlace) {
       EXPECT_TRUE(send == Exact(rank, count)) << "the input was changed";
 
       std::vector<float> both = send;
-      status = RingAllReduce(mesh, rank, world, both.data(), both.data(), count);
+      status = SumAround(mesh, rank, world, both, both, count);
       status.Update(mesh.Finish());
       EXPECT_TRUE(status.ok()) << status;
       if (!status.ok()) return false;
@@ -139,7 +146,7 @@ TEST_P(RingTest, AllRanksGetTheSameBitsEveryTime) {
         const std::vector<float> send = Awkward(rank, count, 17);
         std::vector<float> receive(count);
         mesh.Begin(absl::Seconds(30));
-        absl::Status status = RingAllReduce(mesh, rank, world, send.data(), receive.data(), count);
+        absl::Status status = SumAround(mesh, rank, world, send, receive, count);
         status.Update(mesh.Finish());
         EXPECT_TRUE(status.ok()) << status;
         return receive;
@@ -239,13 +246,13 @@ class SimulatedMessenger final : public Messenger {
         const std::vector<std::byte>& bytes = channel.sent.front().bytes;
         EXPECT_EQ(bytes.size(), buffer.size) << "both sides must agree on every size";
         EXPECT_FALSE(bytes.empty()) << "empty messages are a waste";
-        if (buffer.addend == nullptr) {
+        if (buffer.operand == nullptr) {
           std::memcpy(buffer.data, bytes.data(), bytes.size());
         } else {
           std::vector<float> sum(bytes.size() / 4);
           std::vector<float> own(bytes.size() / 4);
           std::memcpy(sum.data(), bytes.data(), bytes.size());
-          std::memcpy(own.data(), buffer.addend, bytes.size());
+          std::memcpy(own.data(), buffer.operand, bytes.size());
           for (size_t i = 0; i < sum.size(); ++i) sum[i] += own[i];
           std::memcpy(buffer.data, sum.data(), bytes.size());
         }
@@ -276,8 +283,7 @@ TEST(RingSimulationTest, EveryWorldAndCountUnderRandomSchedules) {
         SimulatedMessenger messenger(world, mutex, changed, rank,
                                      static_cast<unsigned>(count) + static_cast<unsigned>(rank));
         std::vector<float> values = Exact(rank, count);
-        const absl::Status status =
-            RingAllReduce(messenger, rank, ranks, values.data(), values.data(), count);
+        const absl::Status status = SumAround(messenger, rank, ranks, values, values, count);
         EXPECT_TRUE(status.ok()) << status;
         EXPECT_TRUE(values == expected) << ranks << " ranks, count " << count;
         return true;
@@ -299,7 +305,7 @@ class FailingMessenger final : public Messenger {
 TEST(RingSimulationTest, AnErrorEndsIt) {
   FailingMessenger messenger;
   std::vector<float> values(100);
-  EXPECT_EQ(RingAllReduce(messenger, 0, 2, values.data(), values.data(), 100),
+  EXPECT_EQ(SumAround(messenger, 0, 2, values, values, 100),
             absl::UnavailableError("rail 1 is down"));
 }
 

@@ -20,6 +20,8 @@
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/unique_id.h"
 #include "runtime/config/env.h"
+#include "runtime/reduce/reduce.h"
+#include "runtime/shm/share.h"
 
 // NOLINTBEGIN(readability-identifier-naming): these names are the C API.
 
@@ -105,6 +107,7 @@ CommunicatorOptions OptionsFromEnvironment() {
   options.setup.problem =
       railhead::config::ReadSettings(railhead::config::ProcessEnvironment, options.setup.settings);
   options.setup.open_rdma_rail = railhead::comm::OpenVerbsRail;
+  options.setup.place = railhead::shm::PlaceOfProcess();
   return options;
 }
 
@@ -119,31 +122,29 @@ rhResult_t Create(CommunicatorOptions options, rhComm_t* comm) {
 
 // What the library cannot do with these arguments; "" if it can.
 std::string Unsupported(rhDataType_t datatype, rhRedOp_t op, rhStream_t stream) {
-  if (datatype < rhInt8 || datatype > rhFloat8e5m2) {
+  if (datatype < rhInt8 || datatype > rhUint16) {
     return absl::StrCat("datatype ", static_cast<int>(datatype), " does not exist");
   }
-  if (op < rhSum || op > rhAvg) return absl::StrCat("op ", static_cast<int>(op), " does not exist");
-  if (datatype != rhFloat32) {
-    return absl::StrCat("datatype ", static_cast<int>(datatype),
-                        " is not supported; this version reduces rhFloat32");
-  }
-  if (op != rhSum) {
-    return absl::StrCat("op ", static_cast<int>(op), " is not supported; this version does rhSum");
+  if (op < rhSum || op > rhBxor)
+    return absl::StrCat("op ", static_cast<int>(op), " does not exist");
+  if (!railhead::reduce::CanReduce(datatype, op)) {
+    return absl::StrCat("op ", static_cast<int>(op), " works on integers only, and datatype ",
+                        static_cast<int>(datatype), " is a float");
   }
   if (stream != nullptr) return "stream must be NULL: buffers are in host memory";
   return "";
 }
 
-std::string WrongBuffers(const void* send, const void* receive, size_t count) {
+std::string WrongBuffers(const void* send, const void* receive, size_t count, size_t element) {
   if (count == 0) return "";
   if (send == nullptr) return "sendbuf is NULL";
   if (receive == nullptr) return "recvbuf is NULL";
-  if (count > SIZE_MAX / 2 / sizeof(float)) return absl::StrCat("count ", count, " is too large");
+  if (count > SIZE_MAX / 2 / element) return absl::StrCat("count ", count, " is too large");
   const auto from = reinterpret_cast<uintptr_t>(send);
   const auto to = reinterpret_cast<uintptr_t>(receive);
-  if (from % alignof(float) != 0) return "sendbuf is not aligned for float32";
-  if (to % alignof(float) != 0) return "recvbuf is not aligned for float32";
-  const uintptr_t bytes = count * sizeof(float);
+  if (from % element != 0) return absl::StrCat("sendbuf is not aligned to ", element, " bytes");
+  if (to % element != 0) return absl::StrCat("recvbuf is not aligned to ", element, " bytes");
+  const uintptr_t bytes = count * element;
   if (from != to && from < to + bytes && to < from + bytes) {
     return "sendbuf and recvbuf overlap; they may be the same, or apart";
   }
@@ -285,7 +286,9 @@ rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataT
   return Guard(comm, [&] {
     if (comm == nullptr) return NullArgument(nullptr, "rhAllReduce", "comm");
     std::string wrong = Unsupported(datatype, op, stream);
-    if (wrong.empty()) wrong = WrongBuffers(sendbuf, recvbuf, count);
+    if (wrong.empty()) {
+      wrong = WrongBuffers(sendbuf, recvbuf, count, railhead::reduce::SizeOf(datatype));
+    }
     if (!wrong.empty()) {
       return Report(comm, rhInvalidArgument, absl::StrCat("rhAllReduce: ", wrong));
     }
@@ -293,8 +296,9 @@ rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataT
     if (!use.owns_lock()) {
       return Report(comm, rhInvalidUsage, "rhAllReduce: another thread is using this communicator");
     }
-    return Report(comm, comm->communicator->AllReduce(static_cast<const float*>(sendbuf),
-                                                      static_cast<float*>(recvbuf), count));
+    return Report(
+        comm, comm->communicator->AllReduce(datatype, op, static_cast<const std::byte*>(sendbuf),
+                                            static_cast<std::byte*>(recvbuf), count));
   });
 }
 

@@ -44,7 +44,7 @@ class ApiTest : public ::testing::Test {
     ::setenv("RAILHEAD_METRICS_PORT", "0", 1);
     ::setenv("RAILHEAD_RAILS_FILE", "/nonexistent/rails.json", 1);
     ::setenv("RAILHEAD_TIMEOUT_SECONDS", "20", 1);
-    ::unsetenv("RAILHEAD_TRANSPORT");
+    ::setenv("RAILHEAD_TRANSPORT", "tcp", 1);
   }
 
   // Runs body(comm, rank) on every rank of a fresh group.
@@ -121,8 +121,8 @@ TEST_F(ApiTest, InfoSaysWhatItRunsOnAndCountsBytes) {
 
 TEST_F(ApiTest, WrongArgumentsAreRefusedWithAText) {
   WithGroup(1, [](rhComm_t comm, int) {
-    std::array<float, 8> a{};
-    std::array<float, 8> b{};
+    alignas(8) std::array<float, 8> a{};
+    alignas(8) std::array<float, 8> b{};
     const auto reduce = [&](const void* send, void* receive, size_t count, rhDataType_t type,
                             rhRedOp_t op, rhStream_t stream, const char* text) {
       EXPECT_EQ(rhAllReduce(send, receive, count, type, op, comm, stream), rhInvalidArgument);
@@ -135,9 +135,9 @@ TEST_F(ApiTest, WrongArgumentsAreRefusedWithAText) {
     reduce(odd, b.data(), 4, rhFloat32, rhSum, nullptr, "aligned");
     reduce(a.data(), a.data() + 2, 4, rhFloat32, rhSum, nullptr, "overlap");
     reduce(a.data(), b.data(), SIZE_MAX, rhFloat32, rhSum, nullptr, "too large");
-    reduce(a.data(), b.data(), 8, rhFloat64, rhSum, nullptr, "not supported");
+    reduce(a.data() + 1, b.data(), 2, rhFloat64, rhSum, nullptr, "aligned to 8 bytes");
     reduce(a.data(), b.data(), 8, static_cast<rhDataType_t>(99), rhSum, nullptr, "does not exist");
-    reduce(a.data(), b.data(), 8, rhFloat32, rhMax, nullptr, "not supported");
+    reduce(a.data(), b.data(), 8, rhFloat32, rhBxor, nullptr, "works on integers only");
     reduce(a.data(), b.data(), 8, rhFloat32, static_cast<rhRedOp_t>(77), nullptr, "does not exist");
     reduce(a.data(), b.data(), 8, rhFloat32, rhSum, &not_a_stream, "stream must be NULL");
     // Refused arguments do not harm the communicator.
@@ -337,11 +337,160 @@ TEST(ProcessesTest, ReduceByEnvironment) {
   }
 }
 
-TEST(ProcessesTest, AKilledRankIsNamedByAllOthersLongBeforeTheTimeout) {
+// The bits of a small positive whole number in any type.
+std::string Encode(rhDataType_t type, int value) {
+  const auto bytes_of = [](auto number) {
+    return std::string(reinterpret_cast<const char*>(&number), sizeof(number));
+  };
+  const auto small_float = [&](int mantissa_bits, int bias) {
+    int exponent = 0;
+    const double fraction = std::frexp(value, &exponent);  // in [0.5, 1)
+    const auto mantissa = static_cast<uint32_t>((2 * fraction - 1) * (1U << mantissa_bits));
+    return static_cast<uint16_t>(static_cast<uint32_t>(exponent - 1 + bias) << mantissa_bits |
+                                 mantissa);
+  };
+  switch (type) {
+    case rhInt8:
+    case rhUint8:
+      return bytes_of(static_cast<uint8_t>(value));
+    case rhInt16:
+    case rhUint16:
+      return bytes_of(static_cast<uint16_t>(value));
+    case rhInt32:
+    case rhUint32:
+      return bytes_of(static_cast<uint32_t>(value));
+    case rhInt64:
+    case rhUint64:
+      return bytes_of(static_cast<uint64_t>(value));
+    case rhFloat16:
+      return bytes_of(small_float(10, 15));
+    case rhBfloat16:
+      return bytes_of(small_float(7, 127));
+    case rhFloat8e4m3:
+      return bytes_of(static_cast<uint8_t>(small_float(3, 7)));
+    case rhFloat8e5m2:
+      return bytes_of(static_cast<uint8_t>(small_float(2, 15)));
+    case rhFloat32:
+      return bytes_of(static_cast<float>(value));
+    case rhFloat64:
+      return bytes_of(static_cast<double>(value));
+  }
+  return "";
+}
+
+int Combine(rhRedOp_t op, int a, int b) {
+  switch (op) {
+    case rhSum:
+    case rhAvg:
+      return a + b;
+    case rhProd:
+      return a * b;
+    case rhMax:
+      return std::max(a, b);
+    case rhMin:
+      return std::min(a, b);
+    case rhBand:
+      return a & b;
+    case rhBor:
+      return a | b;
+    case rhBxor:
+      return a ^ b;
+  }
+  return 0;
+}
+
+// What one rank of three passes at place i: so small that every type holds every result.
+int Given(int rank, size_t i) { return (static_cast<size_t>(rank) + i) % 3 == 0 ? 2 : 1; }
+
+std::string ReduceEverything(rhComm_t comm, int rank, int world) {
+  for (int type = rhInt8; type <= rhUint16; ++type) {
+    for (int op = rhSum; op <= rhBxor; ++op) {
+      const auto t = static_cast<rhDataType_t>(type);
+      const auto o = static_cast<rhRedOp_t>(op);
+      const bool is_float = t >= rhFloat16 && t <= rhFloat8e5m2;
+      if (is_float && (o >= rhBand || o == rhAvg)) continue;
+      for (const size_t count : {size_t{1}, size_t{1000}, size_t{300001}}) {
+        std::string send;
+        std::string expected;
+        for (size_t i = 0; i < count; ++i) {
+          int result = Given(0, i);
+          for (int other = 1; other < world; ++other) result = Combine(o, result, Given(other, i));
+          send += Encode(t, Given(rank, i));
+          const std::string bits = Encode(t, std::max(1, o == rhAvg ? result / world : result));
+          expected += result == 0 ? std::string(bits.size(), 0) : bits;
+        }
+        std::string receive(send.size(), 'x');
+        if (rhAllReduce(send.data(), receive.data(), count, t, o, comm, nullptr) != rhSuccess) {
+          return rhGetLastError(comm);
+        }
+        if (receive != expected) {
+          return absl::StrCat("type ", type, ", op ", op, ", count ", count, " is wrong");
+        }
+      }
+    }
+  }
+  return "";
+}
+
+TEST(ProcessesTest, EveryTypeAndOperatorOverEveryTransport) {
+  for (const std::string transport : {"tcp", "shm"}) {
+    const std::vector<std::string> outputs =
+        RunForks(Environments(3, {{"RAILHEAD_TRANSPORT", transport}}), [&](int rank) {
+          rhComm_t comm = nullptr;
+          std::string error = Join(&comm);
+          if (!error.empty()) return error;
+          rhCommInfo_t info{};
+          info.struct_size = sizeof info;
+          rhCommGetInfo(comm, &info);
+          error = ReduceEverything(comm, rank, 3);
+          rhCommDestroy(comm);
+          return error.empty() ? std::string(info.transport) : error;
+        });
+    EXPECT_EQ(outputs, std::vector<std::string>(3, transport));
+  }
+}
+
+TEST(ProcessesTest, RanksOfOnePodShareMemoryUnlessSomebodyWantsOtherwise) {
+  const auto transports = [](const std::vector<Environment>& environments) {
+    return RunForks(environments, [](int rank) {
+      rhComm_t comm = nullptr;
+      std::string error = Join(&comm);
+      std::vector<float> values(5000, static_cast<float>(rank));
+      if (error.empty()) error = Reduce(comm, values);
+      if (!error.empty()) return error;
+      rhCommInfo_t info{};
+      info.struct_size = sizeof info;
+      rhRailInfo_t rail{};
+      rail.struct_size = sizeof rail;
+      if (rhCommGetInfo(comm, &info) != rhSuccess || rhCommRailInfo(comm, 0, &rail) != rhSuccess) {
+        return std::string(rhGetLastError(comm));
+      }
+      rhCommDestroy(comm);
+      return absl::StrCat(info.transport, " ", rail.device, info.degraded != 0 ? " degraded" : "",
+                          " ", std::string_view(rail.transport) == "shm" ? rail.tx_bytes : 0);
+    });
+  };
+  // Both ways each byte once: 2(n-1)/n of the values.
+  EXPECT_EQ(transports(Environments(2, {{"RAILHEAD_TRANSPORT", "auto"}})),
+            std::vector<std::string>(2, "shm memory 20000"));
+  std::vector<Environment> mixed = Environments(2, {{"RAILHEAD_TRANSPORT", "auto"}});
+  mixed[1]["RAILHEAD_TRANSPORT"] = "tcp";
+  EXPECT_EQ(transports(mixed), std::vector<std::string>(2, "tcp lo 0"));
+  mixed[0]["RAILHEAD_TRANSPORT"] = "shm";
+  for (const std::string& output : transports(mixed)) {
+    EXPECT_THAT(output, HasSubstr("shared memory was chosen (RAILHEAD_TRANSPORT=shm on rank 0 "
+                                  "(pod p0)) but cannot be used: rank 1 (pod p1): "
+                                  "RAILHEAD_TRANSPORT=tcp is set there"));
+  }
+}
+
+class DeathTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(DeathTest, AKilledRankIsNamedByAllOthersLongBeforeTheTimeout) {
   for (const int world : {2, 4}) {
     for (int victim = 0; victim < world; ++victim) {
       const std::vector<std::string> outputs = RunForks(
-          Environments(world),
+          Environments(world, {{"RAILHEAD_TRANSPORT", GetParam()}}),
           [victim](int rank) {
             rhComm_t comm = nullptr;
             std::string error = Join(&comm);
@@ -361,6 +510,28 @@ TEST(ProcessesTest, AKilledRankIsNamedByAllOthersLongBeforeTheTimeout) {
             << "rank " << rank << " of " << world;
       }
     }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, DeathTest, ::testing::Values("tcp", "shm"));
+
+TEST(ProcessesTest, ARankThatStandsStillInSharedMemoryIsNamed) {
+  const std::vector<std::string> outputs =
+      RunForks(Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "1"}, {"RAILHEAD_TRANSPORT", "shm"}}),
+               [](int rank) {
+                 rhComm_t comm = nullptr;
+                 std::string error = Join(&comm);
+                 std::vector<float> values(1000);
+                 for (int i = 0; error.empty() && i < 100; ++i) {
+                   if (rank == 1 && i == 5) absl::SleepFor(absl::Seconds(3));
+                   error = Reduce(comm, values);
+                 }
+                 return error;
+               });
+  for (const std::string& output : outputs) {
+    EXPECT_THAT(output, AllOf(HasSubstr("rank 0 (pod p0): all_reduce number 5 (4000 bytes)"),
+                              HasSubstr("nothing has moved for 1s in shared memory"),
+                              HasSubstr("waiting for rank 1")));
   }
 }
 
@@ -400,6 +571,7 @@ TEST(ProcessesTest, ARankThatLeavesEarlyIsNamed) {
 
 TEST(ProcessesTest, RequiredRdmaWithoutDevicesFailsOnAllRanksWithTheSameReason) {
   std::vector<Environment> environments = Environments(3);
+  for (Environment& environment : environments) environment["RAILHEAD_TRANSPORT"] = "auto";
   environments[1]["RAILHEAD_REQUIRE_RDMA"] = "1";
   const std::vector<std::string> outputs = RunForks(
       environments,
@@ -425,7 +597,7 @@ TEST(ProcessesTest, AWrongVariableOnOneRankIsToldToAll) {
   for (const std::string& output : outputs) {
     EXPECT_THAT(output, AllOf(HasSubstr("invalid argument"), HasSubstr("rank 2 (pod p2)"),
                               HasSubstr("RAILHEAD_TRANSPORT='carrier-pigeon'"),
-                              HasSubstr("auto, verbs or tcp")));
+                              HasSubstr("auto, verbs, tcp or shm")));
   }
 }
 

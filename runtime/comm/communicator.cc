@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   absl::StatusOr<Fabric> fabric = SetUp(*bootstrap, options.setup);
   if (!fabric.ok()) return fabric.status();
   comm->fabric_ = *std::move(fabric);
-  comm->transport_ = comm->fabric_.decision.verbs ? "verbs" : "tcp";
+  comm->transport_ = comm->fabric_.rails.front().transport;
   if (!comm->degraded_reason().empty()) {
     log.Warn(absl::StrCat("degraded: ", comm->degraded_reason()));
   }
@@ -72,6 +72,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
       std::move(comm->fabric_.peers), {&comm->watch_->failed(), comm->watch_->event_fd()});
   if (!mesh.ok()) return mesh.status();
   comm->mesh_ = *std::move(mesh);
+  if (comm->fabric_.segment.has_value()) {
+    comm->group_ = std::make_unique<shm::Group>(comm->fabric_.segment->data(), comm->rank_,
+                                                comm->world_size_, comm->fabric_.decision.crowded);
+  }
 
   if (settings.metrics_port != 0) {
     absl::StatusOr<std::unique_ptr<metrics::Server>> server =
@@ -101,15 +105,23 @@ Communicator::~Communicator() {
   mesh_.reset();
 }
 
-absl::Status Communicator::AllReduce(const float* send, float* receive, size_t count) {
+absl::Status Communicator::AllReduce(rhDataType_t type, rhRedOp_t op, const std::byte* send,
+                                     std::byte* receive, size_t count) {
   if (!failure_.ok()) return failure_;
   const uint64_t number = collectives_++;
-  const size_t bytes = count * sizeof(float);
+  const reduce::Reduction reduction = {type, op, world_size_, {}};
+  const size_t bytes = count * reduce::SizeOf(type);
   const absl::Time start = absl::Now();
-  mesh_->Begin(settings_.timeout);
-  absl::Status status =
-      collectives::RingAllReduce(*mesh_, rank_, world_size_, send, receive, count);
-  if (status.ok()) status = mesh_->Finish();
+  absl::Status status;
+  if (group_ != nullptr) {
+    status = group_->AllReduce(reduction, send, receive, count,
+                               {group_->Look(), settings_.timeout, &watch_->failed()});
+  } else {
+    mesh_->Begin(settings_.timeout);
+    status =
+        collectives::RingAllReduce(*mesh_, rank_, world_size_, reduction, send, receive, count);
+    if (status.ok()) status = mesh_->Finish();
+  }
   if (!status.ok()) {
     failure_ = Fail(number, bytes, status);
     return failure_;
@@ -137,6 +149,9 @@ void Communicator::Abort(const std::string& reason) {
 }
 
 std::vector<rails::RailTotals> Communicator::Rails() const {
+  if (group_ != nullptr) {
+    return {{fabric_.rails.front(), true, group_->given_bytes(), group_->taken_bytes()}};
+  }
   std::vector<rails::RailTotals> totals = mesh_->Totals();
   if (totals.empty()) {
     for (const rails::RailName& name : fabric_.rails) totals.push_back({name});

@@ -23,6 +23,8 @@
 #include "runtime/metrics/page.h"
 #include "runtime/net/fd.h"
 #include "runtime/rails/mesh.h"
+#include "runtime/reduce/reduce.h"
+#include "runtime/shm/group.h"
 
 namespace railhead::comm {
 
@@ -43,9 +45,10 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Sums float32 values over all ranks; blocks until done. One thread at a time. After an error the
-  // communicator is of no more use, on any rank.
-  absl::Status AllReduce(const float* send, float* receive, size_t count);
+  // Reduces the values of all ranks; blocks until done. One thread at a time. After an error the
+  // communicator is of no more use, on any rank. The divisor of rhAvg is set here.
+  absl::Status AllReduce(rhDataType_t type, rhRedOp_t op, const std::byte* send, std::byte* receive,
+                         size_t count);
 
   // Any thread: ends the communicator on all ranks. A running collective returns with `reason`.
   void Abort(const std::string& reason);
@@ -81,6 +84,7 @@ class Communicator {
   Fabric fabric_;
   std::unique_ptr<bootstrap::Watch> watch_;
   std::unique_ptr<rails::Mesh> mesh_;
+  std::unique_ptr<shm::Group> group_;  // with shared memory, in place of the mesh
   std::unique_ptr<metrics::Server> server_;
 };
 

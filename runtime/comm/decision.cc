@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kTextLimit = 4096;
 constexpr size_t kMostRails = 1024;
+constexpr uint32_t kMostCores = 1U << 20U;
 // Rank-specific reasons are listed up to here; a thousand ranks without RDMA need one line, not a
 // thousand.
 constexpr size_t kMostReasons = 4;
@@ -83,9 +84,48 @@ std::string WhyNoCommonRail(absl::Span<const RankReport> reports) {
   return JoinReasons(reasons);
 }
 
+// Why the ranks do not share memory; "" when they do.
+std::string WhyNotShared(absl::Span<const RankReport> reports) {
+  const RankReport& first = reports.front();
+  for (const RankReport& report : reports) {
+    if (!report.shm_trouble.empty()) return absl::StrCat(report.name, ": ", report.shm_trouble);
+    if (report.require_rdma)
+      return absl::StrCat(report.name, ": RAILHEAD_REQUIRE_RDMA=1 is set there");
+    if (report.choice != config::TransportChoice::kAuto &&
+        report.choice != config::TransportChoice::kShm) {
+      return absl::StrCat(report.name,
+                          ": RAILHEAD_TRANSPORT=", config::TransportChoiceName(report.choice),
+                          " is set there");
+    }
+    if (report.place.empty() || report.place != first.place) {
+      return absl::StrCat(report.name, " and ", first.name, " are not in one pod");
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
+  Decision decision;
+  const std::string why_not_shared = WhyNotShared(reports);
+  if (why_not_shared.empty() && reports.size() > 1) {
+    decision.shm = true;
+    const auto fewest = std::min_element(
+        reports.begin(), reports.end(),
+        [](const RankReport& a, const RankReport& b) { return a.cores < b.cores; });
+    decision.crowded = static_cast<size_t>(fewest->cores) < reports.size();
+    return decision;
+  }
+  const auto wants_shm = std::find_if(reports.begin(), reports.end(), [](const RankReport& r) {
+    return r.choice == config::TransportChoice::kShm;
+  });
+  if (wants_shm != reports.end() && reports.size() > 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("shared memory was chosen (RAILHEAD_TRANSPORT=shm on ", wants_shm->name,
+                     ") but cannot be used: ", why_not_shared));
+  }
+
   std::set<int> common;
   std::set<int> known;
   for (size_t i = 0; i < reports.size(); ++i) {
@@ -99,7 +139,6 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
     for (const RailReport& rail : reports[i].rails) known.insert(rail.rail);
   }
 
-  Decision decision;
   if (!common.empty()) {
     decision.verbs = true;
     decision.rails.assign(common.begin(), common.end());
@@ -143,6 +182,9 @@ std::string Encode(const RankReport& report) {
     writer.String(rail.device);
     writer.String(rail.trouble.substr(0, kTextLimit));
   }
+  writer.String(report.place);
+  writer.String(report.shm_trouble.substr(0, kTextLimit));
+  writer.U32(static_cast<uint32_t>(report.cores));
   return writer.Take();
 }
 
@@ -155,7 +197,7 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   report.has_rails_file = reader.U8() != 0;
   report.trouble = reader.String(kTextLimit);
   const uint32_t rails = reader.U32();
-  if (!reader.ok() || choice > static_cast<uint8_t>(config::TransportChoice::kTcp) ||
+  if (!reader.ok() || choice > static_cast<uint8_t>(config::TransportChoice::kShm) ||
       rails > kMostRails) {
     return absl::InternalError("a rank's report is malformed");
   }
@@ -167,6 +209,9 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
     rail.trouble = reader.String(kTextLimit);
     report.rails.push_back(std::move(rail));
   }
+  report.place = reader.String(kTextLimit);
+  report.shm_trouble = reader.String(kTextLimit);
+  report.cores = static_cast<int>(std::min<uint32_t>(reader.U32(), kMostCores));
   if (!reader.Complete()) return absl::InternalError("a rank's report is malformed");
   return report;
 }

@@ -3,6 +3,10 @@
 // Which transport a job uses. Every rank reports what it wanted and what it has; from all reports
 // every rank computes the same decision. Pure.
 //
+// Ranks that can all share memory do, when none of them requires or chose anything else. Where one
+// of them chose shared memory (RAILHEAD_TRANSPORT=shm) and they cannot, the job fails on all ranks.
+// Otherwise:
+//
 //   somebody requires RDMA | a rail works on every rank | decision
 //   -----------------------+----------------------------+-----------------------------------------
 //   any                    | yes                        | verbs, on the rails that work everywhere;
@@ -44,11 +48,16 @@ struct RankReport {
   bool has_rails_file = false;
   std::string trouble;  // why there are no rails to look at; "" if there are, or nobody asked
   std::vector<RailReport> rails;
+  std::string place;        // ranks with the same one can share memory; "": not with anybody
+  std::string shm_trouble;  // why it cannot, all the same; "" if it can
+  int cores = 1;            // that it may run on
 
   bool operator==(const RankReport&) const = default;
 };
 
 struct Decision {
+  bool shm = false;
+  bool crowded = false;  // more ranks than cores, if shm
   bool verbs = false;
   std::vector<int> rails;       // the rails in use, ascending, if verbs
   std::string degraded_reason;  // "" when the job got what it wanted

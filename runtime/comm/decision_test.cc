@@ -34,6 +34,53 @@ TEST(DecisionTest, AllRailsWorkEverywhere) {
   EXPECT_EQ(decision->degraded_reason, "");
 }
 
+// A rank without RDMA in a pod.
+RankReport Local(int rank, const std::string& place, int cores = 8) {
+  RankReport report = Rank(rank, {});
+  report.place = place;
+  report.cores = cores;
+  return report;
+}
+
+TEST(DecisionTest, RanksInOnePlaceShareMemory) {
+  const absl::StatusOr<Decision> decision = Decide({Local(0, "a"), Local(1, "a"), Local(2, "a")});
+  ASSERT_TRUE(decision.ok());
+  EXPECT_TRUE(decision->shm);
+  EXPECT_FALSE(decision->crowded);
+  EXPECT_EQ(decision->degraded_reason, "");
+  EXPECT_TRUE(Decide({Local(0, "a"), Local(1, "a", 2), Local(2, "a")})->crowded);
+  EXPECT_FALSE(Decide({Local(0, "a"), Local(1, "b")})->shm);
+  EXPECT_FALSE(Decide({Local(0, ""), Local(1, "")})->shm);
+  EXPECT_FALSE(Decide({Local(0, "a")})->shm) << "alone";
+}
+
+TEST(DecisionTest, SharedMemoryGivesWayToWhatSomebodyWants) {
+  std::vector<RankReport> reports = {Local(0, "a"), Local(1, "a")};
+  for (const TransportChoice choice : {TransportChoice::kTcp, TransportChoice::kVerbs}) {
+    reports[1].choice = choice;
+    EXPECT_FALSE(Decide(reports)->shm);
+  }
+  reports[1] = Rank(1, {0});
+  reports[1].place = "a";
+  reports[1].require_rdma = true;
+  EXPECT_FALSE(Decide(reports).ok()) << "rank 0 has no rail";
+  reports[0].rails = reports[1].rails;
+  EXPECT_TRUE(Decide(reports)->verbs);
+}
+
+TEST(DecisionTest, SharedMemoryThatWasChosenAndFailsIsAnError) {
+  std::vector<RankReport> reports = {Local(0, "a"), Local(1, "b")};
+  reports[0].choice = TransportChoice::kShm;
+  EXPECT_THAT(std::string(Decide(reports).status().message()),
+              HasSubstr("rank 1 (pod job-1) and rank 0 (pod job-0) are not in one pod"));
+  reports[1].place = "a";
+  reports[1].shm_trouble = "out of memory";
+  EXPECT_THAT(std::string(Decide(reports).status().message()),
+              HasSubstr("rank 1 (pod job-1): out of memory"));
+  reports[0].choice = TransportChoice::kAuto;
+  EXPECT_TRUE(Decide(reports).ok()) << "then without it";
+}
+
 TEST(DecisionTest, ARailThatIsDownOnOneRankIsLeftOutAndNamed) {
   std::vector<RankReport> reports = {Rank(0, {0, 1}), Rank(1, {0, 1})};
   reports[1].rails[1].trouble = "port 1 is DOWN";

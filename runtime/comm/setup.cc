@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/setup.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -16,6 +18,8 @@
 #include "runtime/net/address.h"
 #include "runtime/net/socket.h"
 #include "runtime/rails/prove.h"
+#include "runtime/shm/group.h"
+#include "runtime/shm/share.h"
 #include "runtime/transport/tcp/tcp.h"
 
 namespace railhead::comm {
@@ -44,6 +48,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   if (std::ferror(file.get()) != 0) return net::ErrnoError(absl::StrCat("read ", path), errno);
   return text;
+}
+
+// How many cores this process may run on.
+int AvailableCores() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
 // What goes round once the decision is known: the report as it is now, and an address for each
@@ -102,10 +112,13 @@ class Setup {
     absl::Duration connect;
     absl::Duration prove;
   };
+  using Addresses = std::vector<std::vector<std::string>>;                // [neighbour][rail]
   using Endpoints = std::vector<std::vector<std::unique_ptr<Endpoint>>>;  // [neighbour][rail]
   using Links = std::vector<std::vector<std::unique_ptr<Link>>>;
 
   void OpenDevices();
+  // One round with shared memory. Nothing, when it does not work out and all have to decide again.
+  absl::StatusOr<std::optional<shm::Segment>> ShareMemory(std::vector<RankReport>& reports);
   absl::StatusOr<net::IpAddress> TcpAddress() const;
   std::vector<Chosen> Choose(const Decision& decision, const net::IpAddress& tcp) const;
   absl::Status OpenEndpoints(const std::vector<Chosen>& rails, const net::IpAddress& tcp,
@@ -113,7 +126,8 @@ class Setup {
   absl::StatusOr<std::vector<RankReport>> ExchangeReports(const absl::Status& problem,
                                                           absl::Time deadline);
   absl::StatusOr<std::vector<Offer>> ExchangeOffers(const absl::Status& problem,
-                                                    const Endpoints& endpoints);
+                                                    const Addresses& addresses);
+  static Addresses AddressesOf(const Endpoints& endpoints);
   Patience PatienceWith(const std::vector<Chosen>& rails) const;
   absl::Status Connect(const std::vector<Chosen>& rails, const std::vector<Offer>& offers,
                        const Patience& patience, Endpoints& endpoints, Links& links);
@@ -151,11 +165,22 @@ absl::StatusOr<Fabric> Setup::Run() {
     if (!reports.ok()) return reports.status();
     absl::StatusOr<Decision> decision = Decide(*reports);
     if (!decision.ok()) return decision.status();
+    if (decision->shm) {
+      absl::StatusOr<std::optional<shm::Segment>> segment = ShareMemory(*reports);
+      if (!segment.ok()) return segment.status();
+      if (!segment->has_value()) continue;
+      Fabric fabric;
+      fabric.decision = *std::move(decision);
+      fabric.rails.push_back({0, "memory", 0, "shm"});
+      fabric.segment = *std::move(segment);
+      return fabric;
+    }
     const std::vector<Chosen> rails = Choose(*decision, *tcp);
 
     Endpoints endpoints;
     const absl::Status opened = OpenEndpoints(rails, *tcp, endpoints);
-    const absl::StatusOr<std::vector<Offer>> offers = ExchangeOffers(opened, endpoints);
+    const absl::StatusOr<std::vector<Offer>> offers =
+        ExchangeOffers(opened, AddressesOf(endpoints));
     if (!offers.ok()) return offers.status();
     std::vector<RankReport> now;
     for (const Offer& offer : *offers) now.push_back(offer.report);
@@ -191,13 +216,57 @@ absl::StatusOr<Fabric> Setup::Run() {
   }
 }
 
+absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(std::vector<RankReport>& reports) {
+  const bool gives = bootstrap_.rank() == 0;
+  const size_t bytes = shm::Group::Bytes(bootstrap_.world_size());
+  absl::StatusOr<shm::Giver> giver = absl::UnknownError("");
+  absl::StatusOr<shm::Segment> segment = absl::UnknownError("");
+  Addresses addresses;
+  if (gives) {
+    segment = shm::Segment::Create(bytes);
+    giver = shm::Giver::Open();
+    absl::Status opened = segment.status();
+    opened.Update(giver.status());
+    report_.shm_trouble = std::string(opened.message());
+    if (opened.ok()) addresses = {{giver->address()}};
+  }
+  const absl::StatusOr<std::vector<Offer>> offers = ExchangeOffers(absl::OkStatus(), addresses);
+  if (!offers.ok()) return offers.status();
+  const Offer& first = offers->front();
+  if (first.report.shm_trouble.empty()) {
+    const absl::Duration patience = std::min(options_.settings.timeout, kLongestRdmaConnect);
+    const absl::Time deadline = absl::Now() + patience;
+    absl::Status shared;
+    if (gives) {
+      shared = giver->Give(*segment, bootstrap_.world_size() - 1, deadline);
+    } else {
+      const bool has = !first.addresses.empty() && !first.addresses.front().empty();
+      segment = shm::Take(has ? first.addresses.front().front() : "", bytes, deadline);
+      shared = segment.status();
+    }
+    report_.shm_trouble = std::string(shared.message());
+  }
+  absl::StatusOr<std::vector<RankReport>> after =
+      ExchangeReports(absl::OkStatus(), Deadline(kLongestRdmaConnect));
+  if (!after.ok()) return after.status();
+  const bool all = *after == reports;
+  reports = *std::move(after);
+  if (!all) return std::nullopt;
+  return *std::move(segment);
+}
+
 void Setup::OpenDevices() {
   const config::Settings& settings = options_.settings;
   report_.name = self_;
   report_.choice = settings.transport;
   report_.require_rdma = settings.require_rdma;
+  report_.place = options_.place;
+  report_.cores = AvailableCores();
   // Who chose TCP wants nothing of RDMA, not even its errors.
-  if (settings.transport == config::TransportChoice::kTcp) return;
+  if (settings.transport == config::TransportChoice::kTcp ||
+      settings.transport == config::TransportChoice::kShm) {
+    return;
+  }
   const std::string path =
       absl::StrCat(absl::StripSuffix(options_.root, "/"),
                    absl::StartsWith(settings.rails_file, "/") ? "" : "/", settings.rails_file);
@@ -294,16 +363,19 @@ absl::StatusOr<std::vector<RankReport>> Setup::ExchangeReports(const absl::Statu
   return reports;
 }
 
-absl::StatusOr<std::vector<Offer>> Setup::ExchangeOffers(const absl::Status& problem,
-                                                         const Endpoints& endpoints) {
-  Offer mine{report_, {}};
+Setup::Addresses Setup::AddressesOf(const Endpoints& endpoints) {
+  Addresses addresses;
   for (const auto& row : endpoints) {
-    std::vector<std::string>& addresses = mine.addresses.emplace_back();
-    for (const auto& endpoint : row) {
-      addresses.push_back(endpoint != nullptr ? endpoint->Address() : "");
-    }
+    std::vector<std::string>& texts = addresses.emplace_back();
+    for (const auto& endpoint : row)
+      texts.push_back(endpoint != nullptr ? endpoint->Address() : "");
   }
-  absl::StatusOr<std::string> bytes = Encode(mine);
+  return addresses;
+}
+
+absl::StatusOr<std::vector<Offer>> Setup::ExchangeOffers(const absl::Status& problem,
+                                                         const Addresses& addresses) {
+  absl::StatusOr<std::string> bytes = Encode({report_, addresses});
   if (!problem.ok()) bytes = problem;
   const absl::StatusOr<std::vector<std::string>> all =
       bootstrap_.Exchange(std::move(bytes), Deadline());

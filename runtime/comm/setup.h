@@ -9,6 +9,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/config/env.h"
 #include "runtime/rails/peer.h"
+#include "runtime/shm/segment.h"
 
 namespace railhead::comm {
 
@@ -28,6 +30,7 @@ struct SetupOptions {
   absl::Status problem;
   std::string root = "/";  // where the rails file is looked for
   OpenRdmaRail open_rdma_rail;
+  std::string place;  // see RankReport
 };
 
 // What a communicator runs on.
@@ -35,7 +38,8 @@ struct Fabric {
   Decision decision;
   std::vector<rails::RailName> rails;
   std::vector<std::unique_ptr<RdmaRail>> devices;     // outlive the peers
-  std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank
+  std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; none with shared memory
+  std::optional<shm::Segment> segment;                // with shared memory
 };
 
 // Must be called by all ranks; on an error all ranks return its text.

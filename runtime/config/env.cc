@@ -99,18 +99,18 @@ constexpr std::array<Variable, 14> kTable = {{
        return ParseName(text, kLongestPath, to.settings.rails_file);
      }},
     {Group::kSettings, "RAILHEAD_TRANSPORT", "auto",
-     "auto: RDMA where every rank has it, else TCP. verbs: the same, and TCP counts as degraded "
-     "even "
-     "without a rails file. tcp: never RDMA.",
+     "auto: shared memory when all ranks are in one pod, else RDMA where every rank has it, else "
+     "TCP. verbs: RDMA, and TCP counts as degraded even without a rails file. tcp: nothing but "
+     "TCP. shm: shared memory, or fail.",
      [](const std::string& text, Target& to) -> std::string {
-       for (const TransportChoice choice :
-            {TransportChoice::kAuto, TransportChoice::kVerbs, TransportChoice::kTcp}) {
+       for (const TransportChoice choice : {TransportChoice::kAuto, TransportChoice::kVerbs,
+                                            TransportChoice::kTcp, TransportChoice::kShm}) {
          if (text == TransportChoiceName(choice)) {
            to.settings.transport = choice;
            return "";
          }
        }
-       return "auto, verbs or tcp";
+       return "auto, verbs, tcp or shm";
      }},
     {Group::kSettings, "RAILHEAD_REQUIRE_RDMA", "0",
      "1: fail on all ranks at start instead of falling back to TCP.",
@@ -199,9 +199,11 @@ absl::Status ReadSettings(Lookup lookup, Settings& settings) {
   Target target;
   absl::Status read = ReadGroup(Group::kSettings, lookup, target);
   settings = target.settings;
-  if (settings.require_rdma && settings.transport == TransportChoice::kTcp) {
+  if (settings.require_rdma && (settings.transport == TransportChoice::kTcp ||
+                                settings.transport == TransportChoice::kShm)) {
     read.Update(absl::InvalidArgumentError(
-        "RAILHEAD_TRANSPORT=tcp and RAILHEAD_REQUIRE_RDMA=1 contradict each other: unset one"));
+        absl::StrCat("RAILHEAD_TRANSPORT=", TransportChoiceName(settings.transport),
+                     " and RAILHEAD_REQUIRE_RDMA=1 contradict each other: unset one")));
   }
   return read;
 }
@@ -229,6 +231,8 @@ absl::string_view TransportChoiceName(TransportChoice choice) {
       return "verbs";
     case TransportChoice::kTcp:
       return "tcp";
+    case TransportChoice::kShm:
+      return "shm";
   }
   return "";
 }

@@ -17,7 +17,7 @@
 
 namespace railhead::config {
 
-enum class TransportChoice { kAuto, kVerbs, kTcp };
+enum class TransportChoice { kAuto, kVerbs, kTcp, kShm };
 
 // Who this rank is and where it meets the others.
 struct Rendezvous {
@@ -56,7 +56,7 @@ std::optional<std::string> ProcessEnvironment(absl::string_view name);
 // The table as text for people: one paragraph for each variable.
 std::string EnvHelp();
 
-// "auto", "verbs" or "tcp".
+// "auto", "verbs", "tcp" or "shm".
 absl::string_view TransportChoiceName(TransportChoice choice);
 
 }  // namespace railhead::config

@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"WORLD_SIZE", "0", "from 1 to"},
                       Wrong{"WORLD_SIZE", "99999999999", "from 1 to"},
                       Wrong{"MASTER_PORT", "65536", "to 65535"},
-                      Wrong{"RAILHEAD_TRANSPORT", "rdma", "auto, verbs or tcp"},
+                      Wrong{"RAILHEAD_TRANSPORT", "rdma", "auto, verbs, tcp or shm"},
                       Wrong{"RAILHEAD_REQUIRE_RDMA", "yes", "0 or 1"},
                       Wrong{"RAILHEAD_METRICS_PORT", "http", "from 0 to 65535"},
                       Wrong{"RAILHEAD_TIMEOUT_SECONDS", "0", "from 1 to"},

@@ -204,8 +204,8 @@ TEST(ProgramTest, HelpTeaches) {
 }
 
 TEST(ProgramTest, RequiredRdmaFailsOnAllRanks) {
-  const std::vector<Outcome> outcomes =
-      RunProgram(2, {"all_reduce"}, {{"RAILHEAD_REQUIRE_RDMA", "1"}});
+  const std::vector<Outcome> outcomes = RunProgram(
+      2, {"all_reduce"}, {{"RAILHEAD_REQUIRE_RDMA", "1"}, {"RAILHEAD_TRANSPORT", "auto"}});
   for (const Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.exit_code, 1);
     EXPECT_THAT(outcome.output, HasSubstr("RDMA is required"));

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/rails/chunk.h"
-#include "runtime/reduce/add.h"
+#include "runtime/reduce/reduce.h"
 
 namespace railhead::rails {
 namespace {
@@ -154,16 +154,18 @@ absl::Status Peer::Place(const transport::FrameHeader& header,
         absl::StrCat("the transfer has ", size, " bytes here; do all ranks pass the same count?"));
   }
   if (payload.empty()) return refuse("it is empty");
-  const bool adds = receive.buffer.addend != nullptr;
-  if (adds && (header.offset % sizeof(float) != 0 || payload.size() % sizeof(float) != 0)) {
+  const reduce::Reduction* reduction = receive.buffer.reduction;
+  const size_t element = reduction == nullptr ? 1 : reduce::SizeOf(reduction->type);
+  if (header.offset % element != 0 || payload.size() % element != 0) {
     return refuse("it cuts through a value");
   }
   if (!receive.arrived.Add(header.offset, header.offset + payload.size())) {
     return refuse("some of them are here already");
   }
   std::byte* const to = receive.buffer.data + header.offset;
-  if (adds) {
-    reduce::AddFloat32(receive.buffer.addend + header.offset, payload.data(), to, payload.size());
+  if (reduction != nullptr) {
+    reduce::Reduce(*reduction, {receive.buffer.operand + header.offset, payload.data()}, to,
+                   payload.size() / element, reduce::Stores::kNormal);
   } else {
     std::memcpy(to, payload.data(), payload.size());
   }

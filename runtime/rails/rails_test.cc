@@ -22,11 +22,12 @@
 #include "runtime/rails/prove.h"
 #include "runtime/rails/range_set.h"
 #include "runtime/rails/slot_queue.h"
-#include "runtime/reduce/add.h"
 #include "runtime/testing/fake_link.h"
 
 namespace railhead::rails {
 namespace {
+
+const reduce::Reduction kSum;
 
 using collectives::ReceiveBuffer;
 using railhead::testing::FakeLink;
@@ -119,35 +120,6 @@ TEST(ChunkTest, ChunksFitTheRailsAndGiveEachSeveral) {
         }
       }
     }
-  }
-}
-
-TEST(AddTest, AddsAtAnyAlignmentAndLength) {
-  std::mt19937 random(3);
-  reduce::AddFloat32(nullptr, nullptr, nullptr, 0);
-  for (size_t count = 1; count < 200; ++count) {
-    std::vector<float> a(count);
-    std::vector<float> b(count);
-    std::vector<float> sum(count);
-    for (size_t i = 0; i < count; ++i) {
-      a[i] = static_cast<float>(random() % 1000) / 8;
-      b[i] = static_cast<float>(random() % 1000) / 16;
-      sum[i] = a[i] + b[i];
-    }
-    const size_t bytes = count * sizeof(float);
-    std::string raw_a(bytes + 3, 'a');
-    std::string raw_b(bytes + 1, 'b');
-    std::string out(bytes + 2, 'o');
-    std::memcpy(raw_a.data() + 3, a.data(), bytes);
-    std::memcpy(raw_b.data() + 1, b.data(), bytes);
-    reduce::AddFloat32(Bytes(raw_a).data() + 3, Bytes(raw_b).data() + 1, Bytes(out).data() + 1,
-                       bytes);
-    EXPECT_EQ(std::memcmp(out.data() + 1, sum.data(), bytes), 0);
-    EXPECT_EQ(out.front(), 'o');
-    EXPECT_EQ(out.back(), 'o');
-    reduce::AddFloat32(Bytes(raw_a).data() + 3, Bytes(raw_b).data() + 1, Bytes(raw_a).data() + 3,
-                       bytes);
-    EXPECT_EQ(std::memcmp(raw_a.data() + 3, sum.data(), bytes), 0) << "in place";
   }
 }
 
@@ -247,7 +219,8 @@ TEST(PeerTest, ArrivingValuesAreAdded) {
   }
   ReceiveBuffer buffer;
   buffer.data = reinterpret_cast<std::byte*>(sum.data());
-  buffer.addend = reinterpret_cast<const std::byte*>(own.data());
+  buffer.reduction = &kSum;
+  buffer.operand = reinterpret_cast<const std::byte*>(own.data());
   buffer.size = count * sizeof(float);
   const uint64_t ticket = pair.b->PostReceive(buffer);
   pair.a->PostSend({reinterpret_cast<const std::byte*>(sent.data()), count * sizeof(float)});
@@ -339,7 +312,8 @@ TEST_P(HostileFrameTest, IsAnErrorAndWritesNothing) {
   ReceiveBuffer buffer;
   buffer.data = Bytes(guarded).data() + 32;
   buffer.size = 64;
-  buffer.addend = Bytes(addend).data();
+  buffer.operand = Bytes(addend).data();
+  buffer.reduction = &kSum;
   pair.b->PostReceive(buffer);
   const std::string zeros(16, '\0');
   ASSERT_TRUE(*pair.links_a[0]->TrySend({0, 0}, Bytes(std::string(8, 'f'))));

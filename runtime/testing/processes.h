@@ -33,6 +33,7 @@ inline Environment RankEnvironment(int rank, int world_size, int port) {
           {"MASTER_ADDR", "127.0.0.1"},
           {"MASTER_PORT", absl::StrCat(port)},
           {"RAILHEAD_POD", absl::StrCat("p", rank)},
+          {"RAILHEAD_TRANSPORT", "tcp"},
           {"RAILHEAD_RAILS_FILE", "/nonexistent/rails.json"},
           {"RAILHEAD_METRICS_PORT", "0"},
           {"RAILHEAD_TIMEOUT_SECONDS", "60"},

@@ -71,7 +71,9 @@ typedef enum RH_INT_ENUM {
   rhInProgress = 7       /* not finished yet; blocking calls never return it */
 } rhResult_t;
 
-/* Element types. The library reduces rhFloat32. */
+/* Element types. The 8-bit floats are those of the OCP specification:
+ * e4m3 has no infinity and a largest value of 448, e5m2 is a shortened IEEE half. NCCL has no
+ * 16-bit integers. */
 typedef enum RH_INT_ENUM {
   rhInt8 = 0,
   rhUint8 = 1,
@@ -84,11 +86,22 @@ typedef enum RH_INT_ENUM {
   rhFloat64 = 8,
   rhBfloat16 = 9,
   rhFloat8e4m3 = 10,
-  rhFloat8e5m2 = 11
+  rhFloat8e5m2 = 11,
+  rhInt16 = 12,
+  rhUint16 = 13
 } rhDataType_t;
 
-/* Reduction operators. The library does rhSum. */
-typedef enum RH_INT_ENUM { rhSum = 0, rhProd = 1, rhMax = 2, rhMin = 3, rhAvg = 4 } rhRedOp_t;
+/* Reduction operators. NCCL has none for bits; they are for integers. */
+typedef enum RH_INT_ENUM {
+  rhSum = 0,
+  rhProd = 1,
+  rhMax = 2,
+  rhMin = 3,
+  rhAvg = 4,
+  rhBand = 5,
+  rhBor = 6,
+  rhBxor = 7
+} rhRedOp_t;
 
 /* A group of ranks, and this process's place in it. */
 typedef struct rhComm* rhComm_t;
@@ -142,10 +155,13 @@ RH_EXPORT rhResult_t rhCommAbort(rhComm_t comm);
 RH_EXPORT rhResult_t rhCommCount(rhComm_t comm, int* count);
 RH_EXPORT rhResult_t rhCommUserRank(rhComm_t comm, int* rank);
 
-/* Adds up `count` elements of all ranks: on return, recvbuf[i] is the sum over all ranks of
+/* Reduces `count` elements of all ranks: on return, recvbuf[i] is the reduction over all ranks of
  * sendbuf[i], with the same bits on all ranks. All ranks pass the same count, type and operator, in
  * the same order of calls. The buffers hold `count` elements each, are aligned for their type and
- * stay the caller's; they are the same (in place) or do not overlap. A count of 0 does nothing. */
+ * stay the caller's; they are the same (in place) or do not overlap. A count of 0 does nothing.
+ *
+ * Integers wrap; an integer average is cut towards zero. 16- and 8-bit floats are added in fp32 and
+ * rounded once in shared memory, and at every rank on the way over rails. */
 RH_EXPORT rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count,
                                  rhDataType_t datatype, rhRedOp_t op, rhComm_t comm,
                                  rhStream_t stream);
@@ -153,7 +169,7 @@ RH_EXPORT rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t coun
 /* What a communicator came to run on. Set `struct_size` to sizeof(rhCommInfo_t) before the call. */
 typedef struct {
   size_t struct_size;
-  char transport[16];            /* "verbs" or "tcp" */
+  char transport[16];            /* "shm", "verbs" or "tcp" */
   int rails;                     /* how many rails it uses */
   int degraded;                  /* 1: it got less than was asked for */
   char degraded_reason[1024];    /* which rank, and why; "" if not degraded */
@@ -167,8 +183,8 @@ typedef struct {
   int rail;           /* its number on the node */
   int port;           /* of the HCA; 0 for TCP */
   int up;             /* 0 after it has failed */
-  char device[64];    /* HCA, or network interface for TCP */
-  char transport[16]; /* "verbs" or "tcp" */
+  char device[64];    /* HCA, or network interface for TCP, or "memory" */
+  char transport[16]; /* "shm", "verbs" or "tcp" */
   uint64_t tx_bytes;  /* payload bytes, since the communicator was made */
   uint64_t rx_bytes;
   uint64_t retransmits; /* where the transport can tell */

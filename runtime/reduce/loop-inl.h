@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The way of every kernel through memory. A Format says how a vector of bytes becomes vectors to
+// compute with (kParts of them) and back; an Operator, what is computed. Four vectors are worked on
+// at a time and stay in registers from the first input to the last, however many there are.
+
+// Included once for each target: Highway's kind of guard.
+#if defined(RAILHEAD_RUNTIME_REDUCE_LOOP_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RAILHEAD_RUNTIME_REDUCE_LOOP_INL_H_
+#undef RAILHEAD_RUNTIME_REDUCE_LOOP_INL_H_
+#else
+#define RAILHEAD_RUNTIME_REDUCE_LOOP_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "runtime/reduce/kernels.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace railhead::reduce::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using ByteTag = hn::ScalableTag<uint8_t>;
+using ByteVector = hn::Vec<ByteTag>;
+
+inline constexpr size_t kVectorBytes = HWY_LANES(uint8_t);
+inline constexpr size_t kAtOnce = 4;
+
+template <class Format>
+inline constexpr size_t kStepVectors = kAtOnce / Format::kParts;
+template <class Format>
+inline constexpr size_t kStepBytes = kVectorBytes*(kAtOnce / Format::kParts);
+
+// On plain code's target, where speed is lost, calls keep the code small.
+#undef RAILHEAD_STEP
+#if HWY_TARGET == HWY_EMU128
+#define RAILHEAD_STEP HWY_NOINLINE
+#else
+#define RAILHEAD_STEP HWY_INLINE
+#endif
+
+template <class Format>
+RAILHEAD_STEP void LoadStep(const std::byte* from, typename Format::Vector (&to)[kAtOnce]) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(from);
+  for (size_t i = 0; i < kStepVectors<Format>; ++i) {
+    Format::Unpack(hn::LoadU(ByteTag(), bytes + i * kVectorBytes), to + i * Format::kParts);
+  }
+}
+
+template <class Format>
+RAILHEAD_STEP void StoreStep(const typename Format::Vector (&from)[kAtOnce], std::byte* to,
+                             bool streaming) {
+  auto* bytes = reinterpret_cast<uint8_t*>(to);
+  for (size_t i = 0; i < kStepVectors<Format>; ++i) {
+    const ByteVector packed = Format::Pack(from + i * Format::kParts);
+    if (streaming) {
+      hn::Stream(packed, ByteTag(), bytes + i * kVectorBytes);
+    } else {
+      hn::StoreU(packed, ByteTag(), bytes + i * kVectorBytes);
+    }
+  }
+}
+
+// A part of a step: what lies before the first aligned store, and the end.
+template <class Format>
+HWY_NOINLINE void LoadPart(const std::byte* from, size_t bytes,
+                           typename Format::Vector (&to)[kAtOnce]) {
+  alignas(kVectorBytes) std::byte buffer[kStepBytes<Format>] = {};
+  std::memcpy(buffer, from, bytes);
+  LoadStep<Format>(buffer, to);
+}
+
+template <class Format>
+HWY_NOINLINE void StorePart(const typename Format::Vector (&from)[kAtOnce], std::byte* to,
+                            size_t bytes) {
+  alignas(kVectorBytes) std::byte buffer[kStepBytes<Format>];
+  StoreStep<Format>(from, buffer, false);
+  std::memcpy(to, buffer, bytes);
+}
+
+// `kInputs` is the number of inputs, or 0: what the call says. `bytes` matters to parts only.
+template <class Format, class Operator, size_t kInputs, bool kIsPart>
+HWY_INLINE void Step(const Call& call, const Operator& op, size_t at, size_t bytes,
+                     bool streaming) {
+  const auto load = [&](size_t input, typename Format::Vector(&to)[kAtOnce]) HWY_ATTR {
+    const std::byte* from = call.inputs[input] + call.skip + at;
+    if constexpr (kIsPart) {
+      LoadPart<Format>(from, bytes, to);
+    } else {
+      LoadStep<Format>(from, to);
+    }
+    for (auto& value : to) value = op.Prepare(value, input);
+  };
+  const size_t inputs = kInputs == 0 ? call.input_count : kInputs;
+  typename Format::Vector result[kAtOnce];
+  load(0, result);
+  for (size_t input = 1; input < inputs; ++input) {
+    typename Format::Vector next[kAtOnce];
+    load(input, next);
+    for (size_t i = 0; i < kAtOnce; ++i) result[i] = op.Join(result[i], next[i]);
+  }
+  for (auto& value : result) value = op.Finish(value);
+  if constexpr (kIsPart) {
+    StorePart<Format>(result, call.out + at, bytes);
+  } else {
+    StoreStep<Format>(result, call.out + at, streaming);
+  }
+}
+
+// Asks for what the steps to come read. CPUs guess that, but not across pages, and the more there
+// is to compute on a line the fewer lines they have under way: from memory, 16-bit floats gain a
+// half, and 8-bit floats two thirds. Past the end it does nothing.
+template <size_t kInputs>
+HWY_INLINE void FetchAhead(const Call& call, size_t at, size_t bytes) {
+  constexpr size_t kAhead = 512;
+  constexpr size_t kLine = 64;
+  const size_t inputs = kInputs == 0 ? call.input_count : kInputs;
+  for (size_t input = 0; input < inputs; ++input) {
+    const std::byte* const from = call.inputs[input] + call.skip + at + kAhead;
+    for (size_t line = 0; line < bytes; line += kLine) hwy::Prefetch(from + line);
+  }
+}
+
+// Parts are rare: one code for any number of inputs.
+template <class Format, class Operator>
+HWY_NOINLINE void StepPart(const Call& call, const Operator& op, size_t at, size_t bytes) {
+  Step<Format, Operator, 0, true>(call, op, at, bytes, false);
+}
+
+template <class Format, class Operator, size_t kInputs>
+HWY_NOINLINE void Run(const Call& call, const Operator& op) {
+  constexpr size_t kBytes = kStepBytes<Format>;
+  const size_t misaligned = reinterpret_cast<uintptr_t>(call.out) % kVectorBytes;
+  const bool can_align = misaligned % Format::kElementBytes == 0;
+  size_t at = 0;
+  if (misaligned != 0 && can_align) {
+    at = std::min(kVectorBytes - misaligned, call.bytes);
+    StepPart<Format, Operator>(call, op, 0, at);
+  }
+  const bool streaming = call.streaming && can_align;
+  for (; call.bytes - at >= kBytes; at += kBytes) {
+    FetchAhead<kInputs>(call, at, kBytes);
+    Step<Format, Operator, kInputs, false>(call, op, at, kBytes, streaming);
+  }
+  if (at < call.bytes) StepPart<Format, Operator>(call, op, at, call.bytes - at);
+  if (streaming) hwy::FlushStream();
+}
+
+// With code of its own for the numbers of inputs that matter most.
+template <class Format, class Operator>
+HWY_INLINE void RunByInputs(const Call& call, const Operator& op) {
+#if HWY_TARGET != HWY_EMU128  // where speed is lost, and much code made of it
+  switch (call.input_count) {
+    case 2:
+      return Run<Format, Operator, 2>(call, op);
+    case 3:
+      return Run<Format, Operator, 3>(call, op);
+    case 4:
+      return Run<Format, Operator, 4>(call, op);
+    default:
+      break;
+  }
+#endif
+  Run<Format, Operator, 0>(call, op);
+}
+
+}  // namespace railhead::reduce::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // the guard of a target

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arithmetic of every reduction: any number of inputs into one output, in one pass over memory.
+//
+// The result has the same bits on every CPU, and wherever the data lies in memory:
+//
+// - out[i] = ((in0[i] op in1[i]) op in2[i]) op ..., in the order of the inputs, without fused
+//   multiply-adds, in the default rounding mode and with denormals, whatever the thread's mode is.
+// - 16- and 8-bit floats are computed in fp32 and rounded once, to nearest even, at the end. So
+//   three inputs in one call may differ from two calls with two: an algorithm that passes partial
+//   results on, like a ring, passes them in the element's type, and fixes for all ranks alike which
+//   inputs meet in which call.
+// - What overflows becomes infinity; in e4m3, which has none, the largest value, with the sign (as
+//   in NCCL). Integers wrap.
+// - Every NaN that is computed is the positive quiet one without payload (e4m3: 0x7f). rhMin and
+//   rhMax give NaN when any input is NaN, and take -0 for less than +0.
+// - One input alone is copied bit for bit, unless there is something to multiply or divide.
+#ifndef RAILHEAD_RUNTIME_REDUCE_REDUCE_H_
+#define RAILHEAD_RUNTIME_REDUCE_REDUCE_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "runtime/include/railhead/railhead.h"
+
+namespace railhead::reduce {
+
+// How results are written. Streaming goes past the caches: faster for outputs larger than the last
+// cache that nobody reads soon, slower for everything else.
+enum class Stores { kNormal, kStreaming };
+
+// A factor for all elements of one input: `real` for floats (as fp64 for rhFloat64, else rounded to
+// fp32), `integer` for integers, of which the low bits that the type has are used.
+struct Scalar {
+  double real = 1;
+  uint64_t integer = 1;
+};
+
+struct Reduction {
+  rhDataType_t type = rhFloat32;
+  rhRedOp_t op = rhSum;
+  // rhAvg is rhSum whose result is divided by this, at least 1; integers lose the fraction. It is
+  // not the number of inputs: an algorithm in several calls divides in the last one, by the ranks.
+  int divisor = 1;
+  // rhSum and rhAvg: one for each input, which is multiplied by it first (and, if a float, rounded
+  // to fp32 or fp64); or empty.
+  absl::Span<const Scalar> scalars;
+};
+
+// Bytes of an element; 0 if there is no such type.
+size_t SizeOf(rhDataType_t type);
+
+// False for the bit operators on floats, and for types and operators that do not exist.
+bool CanReduce(rhDataType_t type, rhRedOp_t op);
+
+// Writes `count` elements to `out`. There must be an input, and CanReduce. No pointer needs to be
+// aligned (but streaming needs `out` aligned to its elements, and else stores normally). `out` may
+// equal inputs; otherwise it overlaps with none.
+void Reduce(const Reduction& reduction, absl::Span<const std::byte* const> inputs, std::byte* out,
+            size_t count, Stores stores);
+
+// Copies between ranges that are the same or do not overlap.
+void Copy(const std::byte* in, std::byte* out, size_t bytes, Stores stores);
+
+}  // namespace railhead::reduce
+
+#endif  // RAILHEAD_RUNTIME_REDUCE_REDUCE_H_

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/shm/lanes.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace railhead::shm {
+namespace {
+
+// How many looks between two looks at the clock.
+constexpr int kLooksAtOnce = 64;
+// A sleeper wakes now and then by itself, to see whether the job has ended.
+constexpr absl::Duration kLongestSleep = absl::Milliseconds(20);
+
+void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+bool Reached(uint32_t count, uint32_t wanted) { return static_cast<int32_t>(count - wanted) >= 0; }
+
+// Sleeps while the word is `value`, across processes.
+void FutexWait(const std::atomic<uint32_t>& word, uint32_t value, absl::Duration limit) {
+  const timespec timeout = absl::ToTimespec(limit);
+  syscall(SYS_futex, &word, FUTEX_WAIT, value, &timeout, nullptr, 0);
+}
+
+void FutexWakeAll(const std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+static_assert(std::atomic<uint32_t>::is_always_lock_free);
+
+Lanes::Lanes(absl::Span<Lane> lanes, int rank)
+    : lanes_(lanes),
+      rank_(static_cast<size_t>(rank)),
+      seen_filled_(lanes.size(), 0),
+      seen_reduced_(lanes.size(), 0) {}
+
+void Lanes::Advance(Progress progress, uint32_t chunks) {
+  Lane& lane = lanes_[rank_];
+  std::atomic<uint32_t>& word = lane.*progress;
+  // In one order with a sleeper's announcement and its last look: one of the two sees the other.
+  word.store(chunks, std::memory_order_seq_cst);
+  if (lane.sleepers.load(std::memory_order_seq_cst) > 0) FutexWakeAll(word);
+}
+
+bool Lanes::Seen(size_t rank, Progress progress, uint32_t chunks) {
+  uint32_t& seen = progress == &Lane::filled ? seen_filled_[rank] : seen_reduced_[rank];
+  if (Reached(seen, chunks)) return true;
+  seen = (lanes_[rank].*progress).load(std::memory_order_acquire);
+  return Reached(seen, chunks);
+}
+
+absl::Status Lanes::AwaitAll(Progress progress, uint32_t chunks, const Patience& patience) {
+  for (size_t step = 1; step < lanes_.size(); ++step) {
+    // Everybody begins with somebody else.
+    const size_t rank = (rank_ + step) % lanes_.size();
+    if (Seen(rank, progress, chunks)) continue;
+    if (absl::Status status = Await(rank, progress, chunks, patience); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Lanes::Await(size_t rank, Progress progress, uint32_t chunks,
+                          const Patience& patience) {
+  const absl::Time start = absl::Now();
+  Lane& lane = lanes_[rank];
+  for (absl::Duration waited; waited < patience.look; waited = absl::Now() - start) {
+    for (int look = 0; look < kLooksAtOnce; ++look) {
+      if (Seen(rank, progress, chunks)) return absl::OkStatus();
+      Pause();
+    }
+  }
+  const std::atomic<uint32_t>& word = lane.*progress;
+  while (true) {
+    lane.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    const uint32_t value = word.load(std::memory_order_seq_cst);
+    if (!Reached(value, chunks)) FutexWait(word, value, kLongestSleep);
+    lane.sleepers.fetch_sub(1, std::memory_order_relaxed);
+    if (Seen(rank, progress, chunks)) return absl::OkStatus();
+    if (patience.cancelled != nullptr && patience.cancelled->load(std::memory_order_acquire)) {
+      return absl::CancelledError("the job has failed");
+    }
+    const absl::Duration waited = absl::Now() - start;
+    if (waited >= patience.limit) return Late(progress, chunks, waited);
+  }
+}
+
+absl::Status Lanes::Late(Progress progress, uint32_t chunks, absl::Duration waited) const {
+  std::string late;
+  for (size_t rank = 0; rank < lanes_.size(); ++rank) {
+    const uint32_t count = (lanes_[rank].*progress).load(std::memory_order_acquire);
+    if (rank == rank_ || Reached(count, chunks)) continue;
+    absl::StrAppend(&late, late.empty() ? "" : ", ", "rank ", rank, " (", chunks - count,
+                    " chunks behind)");
+  }
+  return absl::DeadlineExceededError(absl::StrCat(
+      "nothing has moved for ", absl::FormatDuration(absl::Trunc(waited, absl::Seconds(1))),
+      " in shared memory; waiting for ", late));
+}
+
+}  // namespace railhead::shm

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How ranks that share memory tell each other how far they are, and wait for one another.
+//
+// Every rank has a lane: counters that it alone writes and all others read. They count chunks of
+// work, from 1 on, over the whole life of a group, and never go back; so no flag is ever cleared,
+// and one collective follows the other without a barrier. (They wrap after 2^32 chunks; compared
+// are differences.)
+#ifndef RAILHEAD_RUNTIME_SHM_LANES_H_
+#define RAILHEAD_RUNTIME_SHM_LANES_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace railhead::shm {
+
+// In shared memory; all zero at first. Two lanes share no cache line, nor the pair of lines that a
+// CPU fetches at once.
+struct alignas(128) Lane {
+  // Words that other processes sleep on (futex).
+  std::atomic<uint32_t> filled{0};    // chunks whose input is in this rank's cell
+  std::atomic<uint32_t> reduced{0};   // chunks of which this rank has reduced its part
+  std::atomic<uint32_t> sleepers{0};  // ranks that sleep on one of them
+};
+static_assert(sizeof(Lane) == 128);
+
+// What a lane counts.
+using Progress = std::atomic<uint32_t> Lane::*;
+
+// How to wait.
+struct Patience {
+  // How long to look before sleeping. Nothing where ranks outnumber cores: what is waited for needs
+  // the core.
+  absl::Duration look;
+  absl::Duration limit;                          // then DeadlineExceeded
+  const std::atomic<bool>* cancelled = nullptr;  // when it becomes true: Cancelled
+};
+
+// One rank's view of all lanes. Used by one thread at a time.
+class Lanes {
+ public:
+  // `lanes` by rank; they outlive this.
+  Lanes(absl::Span<Lane> lanes, int rank);
+
+  // Says that this rank has done so many chunks, and wakes who waits for it. What it wrote before
+  // is seen by whoever sees the count.
+  void Advance(Progress progress, uint32_t chunks);
+
+  // Waits until all ranks have done so many. The error says which have not, and how far they are.
+  absl::Status AwaitAll(Progress progress, uint32_t chunks, const Patience& patience);
+
+ private:
+  absl::Status Await(size_t rank, Progress progress, uint32_t chunks, const Patience& patience);
+  bool Seen(size_t rank, Progress progress, uint32_t chunks);
+  absl::Status Late(Progress progress, uint32_t chunks, absl::Duration waited) const;
+
+  const absl::Span<Lane> lanes_;
+  const size_t rank_;
+  // What was seen last, by rank: mostly enough, without a look at another core's cache line.
+  std::vector<uint32_t> seen_filled_;
+  std::vector<uint32_t> seen_reduced_;
+};
+
+}  // namespace railhead::shm
+
+#endif  // RAILHEAD_RUNTIME_SHM_LANES_H_

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/shm/segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/net/socket.h"
+
+namespace railhead::shm {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+// The number after `key` in a file of the kernel's; nothing when it is not there.
+std::optional<uint64_t> ReadNumber(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  std::string word;
+  uint64_t number = 0;
+  if (key.empty()) return file >> number ? std::optional(number) : std::nullopt;
+  while (file >> word) {
+    if (word == key && file >> number) return number;
+  }
+  return std::nullopt;
+}
+
+// What this process can still get before the kernel ends processes for it: of the machine, and of
+// its control group (version 2, as a container sees its own).
+uint64_t AvailableMemory() {
+  const std::optional<uint64_t> machine = ReadNumber("/proc/meminfo", "MemAvailable:");
+  uint64_t available = machine.has_value() ? *machine << 10U : std::numeric_limits<uint64_t>::max();
+  const std::optional<uint64_t> limit = ReadNumber("/sys/fs/cgroup/memory.max", "");
+  const std::optional<uint64_t> used = ReadNumber("/sys/fs/cgroup/memory.current", "");
+  if (limit.has_value() && used.has_value()) {
+    available = std::min(available, *limit - std::min(*limit, *used));
+  }
+  return available;
+}
+
+}  // namespace
+
+void Segment::Unmap::operator()(std::byte* data) const { munmap(data, bytes); }
+
+absl::StatusOr<Segment> Segment::Create(size_t bytes) {
+  if (const uint64_t available = AvailableMemory(); bytes > available / 2) {
+    return absl::ResourceExhaustedError(absl::StrCat("shared memory of ", bytes >> 20U,
+                                                     " MiB is too much for a process that can "
+                                                     "still get ",
+                                                     available >> 20U,
+                                                     " MiB; raise the pod's memory limit"));
+  }
+  net::Fd fd(memfd_create("railhead", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) return net::ErrnoError("memfd_create", errno);
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    return net::ErrnoError("ftruncate of shared memory", errno);
+  }
+  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) return net::ErrnoError("F_ADD_SEALS", errno);
+  return Map(std::move(fd), bytes);
+}
+
+absl::StatusOr<Segment> Segment::Open(net::Fd fd, size_t bytes) {
+  struct stat info = {};
+  if (fstat(fd.get(), &info) != 0) return net::ErrnoError("fstat", errno);
+  // A file that became smaller would kill whoever reads behind its end.
+  if (info.st_size != static_cast<off_t>(bytes) ||
+      (fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals) {
+    return absl::FailedPreconditionError("the shared memory is not what was announced");
+  }
+  return Map(std::move(fd), bytes);
+}
+
+absl::StatusOr<Segment> Segment::Map(net::Fd fd, size_t bytes) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (data == MAP_FAILED) return net::ErrnoError("mmap of shared memory", errno);
+  return Segment(std::move(fd), static_cast<std::byte*>(data), bytes);
+}
+
+}  // namespace railhead::shm

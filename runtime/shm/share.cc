@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/shm/share.h"
+
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/net/socket.h"
+
+namespace railhead::shm {
+namespace {
+
+// The address is the name of the socket, and the key that a taker has to show: 16 bytes each, in
+// hexadecimal digits.
+constexpr size_t kWord = 32;
+// A stranger who connects and says nothing must not keep the others waiting.
+constexpr absl::Duration kIntroduction = absl::Seconds(1);
+
+absl::StatusOr<std::string> RandomWord() {
+  char bytes[kWord / 2];
+  if (getrandom(bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes))) {
+    return net::ErrnoError("getrandom", errno);
+  }
+  return absl::BytesToHexString(absl::string_view(bytes, sizeof(bytes)));
+}
+
+// In the abstract namespace: no file, and gone with the socket.
+socklen_t Name(absl::string_view word, sockaddr_un& address) {
+  const std::string name = absl::StrCat("railhead-", word);
+  address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(&address.sun_path[1], name.data(), name.size());
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+}
+
+bool IsOurUser(int fd) {
+  ucred peer = {};
+  socklen_t size = sizeof(peer);
+  return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
+}
+
+// Whether who has connected is one of ours.
+bool Introduced(int fd, absl::string_view key, absl::Time deadline) {
+  if (!IsOurUser(fd)) return false;
+  std::string said;
+  while (said.size() < key.size()) {
+    if (!net::WaitReadable(fd, deadline).ok()) return false;
+    const absl::StatusOr<bool> open = net::ReceiveSome(fd, key.size() - said.size(), &said);
+    if (!open.ok() || !*open) return false;
+  }
+  return said == key;
+}
+
+// A descriptor travels as an attachment of one byte.
+union Attachment {
+  cmsghdr header;
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+absl::Status SendDescriptor(int socket, int fd) {
+  char byte = 0;
+  iovec payload = {&byte, 1};
+  Attachment attachment = {};
+  msghdr message = {};
+  message.msg_iov = &payload;
+  message.msg_iovlen = 1;
+  message.msg_control = attachment.bytes;
+  message.msg_controllen = sizeof(attachment.bytes);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+  if (sendmsg(socket, &message, MSG_NOSIGNAL) != 1) return net::ErrnoError("sendmsg", errno);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<net::Fd> ReceiveDescriptor(int socket) {
+  char byte = 0;
+  iovec payload = {&byte, 1};
+  Attachment attachment = {};
+  msghdr message = {};
+  message.msg_iov = &payload;
+  message.msg_iovlen = 1;
+  message.msg_control = attachment.bytes;
+  message.msg_controllen = sizeof(attachment.bytes);
+  const ssize_t got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  if (got < 0) return net::ErrnoError("recvmsg", errno);
+  const cmsghdr* header = CMSG_FIRSTHDR(&message);
+  if (got != 1 || header == nullptr || header->cmsg_type != SCM_RIGHTS ||
+      header->cmsg_len != CMSG_LEN(sizeof(int))) {
+    return absl::UnavailableError("the other side hung up");
+  }
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+  return net::Fd(fd);
+}
+
+}  // namespace
+
+std::string PlaceOfProcess() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  struct stat network = {};
+  if (!(file >> boot) || stat("/proc/self/ns/net", &network) != 0) return "";
+  return absl::StrCat(boot, " ", network.st_dev, ":", network.st_ino, " ", geteuid());
+}
+
+absl::StatusOr<Giver> Giver::Open() {
+  const absl::StatusOr<std::string> word = RandomWord();
+  const absl::StatusOr<std::string> key = RandomWord();
+  if (!word.ok()) return word.status();
+  if (!key.ok()) return key.status();
+  net::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return net::ErrnoError("socket", errno);
+  sockaddr_un address;
+  const socklen_t size = Name(*word, address);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    return net::ErrnoError("cannot listen on a Unix socket", errno);
+  }
+  return Giver(std::move(fd), absl::StrCat(*word, *key));
+}
+
+absl::Status Giver::Give(const Segment& segment, int takers, absl::Time deadline) const {
+  const absl::string_view key = absl::string_view(address_).substr(kWord);
+  for (int given = 0; given < takers;) {
+    if (absl::Status waited = net::WaitReadable(socket_.get(), deadline); !waited.ok()) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(takers - given, " of ", takers, " ranks did not come for shared memory"));
+    }
+    const net::Fd taker(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!taker.valid()) continue;
+    if (!Introduced(taker.get(), key, std::min(deadline, absl::Now() + kIntroduction))) continue;
+    if (absl::Status sent = SendDescriptor(taker.get(), segment.fd()); !sent.ok()) return sent;
+    ++given;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time deadline) {
+  if (address.size() != 2 * kWord) {
+    return absl::InvalidArgumentError("the address of the shared memory is malformed");
+  }
+  const net::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return net::ErrnoError("socket", errno);
+  sockaddr_un name;
+  const socklen_t size = Name(address.substr(0, kWord), name);
+  while (connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), size) != 0) {
+    // Its queue of connections is full.
+    if (errno != EAGAIN || absl::Now() >= deadline) {
+      return net::ErrnoError("cannot reach the rank that has the shared memory", errno);
+    }
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  if (absl::Status said = net::SendAll(fd.get(), address.substr(kWord), deadline); !said.ok()) {
+    return said;
+  }
+  if (absl::Status waited = net::WaitReadable(fd.get(), deadline); !waited.ok()) return waited;
+  absl::StatusOr<net::Fd> segment = ReceiveDescriptor(fd.get());
+  if (!segment.ok()) return segment.status();
+  return Segment::Open(*std::move(segment), bytes);
+}
+
+}  // namespace railhead::shm
