@@ -33,7 +33,9 @@ class Choices {
     }
     for (const Device& device : snapshot.devices) {
       devices_.push_back(&device);
-      free_slots_.push_back(free_slots[device.hca.name]);
+      const auto load = wish.load.find(device.id);
+      free_slots_.push_back(free_slots[device.hca.name] -
+                            (load == wish.load.end() ? 0 : load->second));
     }
     for (const fabric::Gpu& gpu : snapshot.inventory.gpus) {
       if (std::find(wish.gpus.begin(), wish.gpus.end(), gpu.pci_address) == wish.gpus.end()) {
