@@ -49,33 +49,37 @@ void GpuWatch::Look(const std::vector<ContainerDevices>& listed,
   settled_.clear();
   std::set_intersection(now.begin(), now.end(), latest_.begin(), latest_.end(),
                         std::inserter(settled_, settled_.end()));
+  // From here on their entries count as old.
+  for (const ContainerDevices& container : listed) {
+    if (WrittenDown(container, checkpoint)) settled_.insert(KeyOf(container));
+  }
   latest_ = std::move(now);
   old_uids_.clear();
   for (const CheckpointEntry& entry : checkpoint) old_uids_.insert(entry.pod_uid);
+}
+
+bool GpuWatch::WrittenDown(const ContainerDevices& container,
+                           const std::vector<CheckpointEntry>& checkpoint) const {
+  return std::any_of(checkpoint.begin(), checkpoint.end(), [&](const CheckpointEntry& entry) {
+    const auto found = container.devices.find(entry.resource);
+    return found != container.devices.end() && !old_uids_.contains(entry.pod_uid) &&
+           std::set<std::string>(found->second.begin(), found->second.end()) == entry.ids;
+  });
 }
 
 std::vector<std::string> GpuWatch::InAdmission(
     const std::vector<ContainerDevices>& listed, const std::vector<CheckpointEntry>& checkpoint,
     const std::set<std::string>& ours, const std::vector<fabric::Gpu>& gpus,
     const std::map<std::string, std::string>& uuids) const {
-  const auto written_down = [&](const std::string& resource, const std::vector<std::string>& ids) {
-    const std::set<std::string> wanted(ids.begin(), ids.end());
-    return std::any_of(checkpoint.begin(), checkpoint.end(), [&](const CheckpointEntry& entry) {
-      return entry.resource == resource && entry.ids == wanted &&
-             !old_uids_.contains(entry.pod_uid);
-    });
-  };
   std::vector<std::string> found;
   for (const ContainerDevices& container : listed) {
     if (settled_.contains(KeyOf(container))) continue;
-    // What is written down is all that the container gets.
-    const bool has_all = std::any_of(
-        container.devices.begin(), container.devices.end(), [&](const auto& resource_and_ids) {
-          const auto& [resource, ids] = resource_and_ids;
-          return ours.contains(resource) || written_down(resource, ids);
-        });
+    const bool has_ours =
+        std::any_of(container.devices.begin(), container.devices.end(),
+                    [&ours](const auto& resource) { return ours.contains(resource.first); });
+    if (has_ours || WrittenDown(container, checkpoint)) continue;
     std::vector<std::string> addresses = GpusOf(container, gpus, uuids);
-    if (!has_all && !addresses.empty()) found = std::move(addresses);
+    if (!addresses.empty()) found = std::move(addresses);
   }
   return found;
 }

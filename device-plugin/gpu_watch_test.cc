@@ -78,6 +78,15 @@ TEST_F(GpuWatchTest, WhoIsWrittenDownHasGotAll) {
   EXPECT_THAT(InAdmission({only_gpus}), IsEmpty());
 }
 
+// A look came between: its entry is an old one now, but it is still not the one in admission.
+TEST_F(GpuWatchTest, WhoWasWrittenDownAtALookIsSettled) {
+  const ContainerDevices only_gpus = Container("only-gpus", "GPU-b");
+  checkpoint_ = {{"u1", "nvidia.com/gpu", {"GPU-b"}}};
+  Look({only_gpus});
+  EXPECT_THAT(InAdmission({Container("pod", "GPU-a"), only_gpus}), ElementsAre("0000:1b:00.0"));
+  EXPECT_THAT(InAdmission({only_gpus}), IsEmpty());
+}
+
 // The file still has the pod that had this GPU before.
 TEST_F(GpuWatchTest, WhoIsWrittenDownButHasGoneCountsNot) {
   checkpoint_ = {{"u0", "nvidia.com/gpu", {"GPU-a"}}};
