@@ -30,6 +30,7 @@ constexpr char kApiVersion[] = "railhead.io/v1alpha1";
 constexpr char kKind[] = "Allocation";
 constexpr size_t kMaxText = size_t{1} << 20;
 constexpr size_t kMaxIds = 4096;
+constexpr int64_t kLatest = 8'000'000'000'000'000'000;  // in 2223: later ones can be made from it
 // Kubelet asks every device plugin for each container of the pod in turn.
 constexpr absl::Duration kLongestAdmission = absl::Minutes(5);
 
@@ -138,8 +139,7 @@ absl::StatusOr<AllocationRecord> ParseAllocationRecord(absl::string_view json) {
   if (!IsCdiName(record.name)) return Bad("name must be the name of a CDI device");
   const auto made = document.find("made");
   if (made == document.end() || !made->is_number_integer() ||
-      (made->is_number_unsigned() && made->get<uint64_t>() > INT64_MAX) ||
-      made->get<int64_t>() < 0) {
+      (made->is_number_unsigned() && made->get<uint64_t>() > kLatest) || made->get<int64_t>() < 0) {
     return Bad("made must be a time in nanoseconds since 1970");
   }
   record.made = made->get<int64_t>();

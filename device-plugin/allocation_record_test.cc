@@ -58,7 +58,7 @@ TEST(AllocationRecord, RefusesWhatIsNone) {
   EXPECT_THAT(refusal("v1alpha1", "v9"), HasSubstr("no railhead.io/v1alpha1 Allocation"));
   EXPECT_THAT(refusal("hca-1", "../hca"), HasSubstr("name"));
   EXPECT_THAT(refusal("\"hca-1\"", "[]"), HasSubstr("name"));
-  for (const char* made : {"-1", "1.5", "\"1\"", "99999999999999999999", "18446744073709551615"}) {
+  for (const char* made : {"-1", "1.5", "\"1\"", "9223372036854775807", "18446744073709551615"}) {
     EXPECT_THAT(refusal("\"made\": 0", std::string("\"made\": ") + made), HasSubstr("made"))
         << made;
   }
