@@ -192,6 +192,33 @@ absl::StatusOr<std::string> AllocationStore::Add(const DeviceSnapshot& snapshot,
   return absl::StrCat(kCdiKind, "=", records_.back().name);
 }
 
+std::vector<AllocationRecord*> AllocationStore::RecordsOf(const std::string& resource,
+                                                          const std::set<std::string>& ids) {
+  std::vector<AllocationRecord*> found;
+  for (AllocationRecord& record : records_) {
+    if (record.resource == resource &&
+        std::set<std::string>(record.ids.begin(), record.ids.end()) == ids) {
+      found.push_back(&record);
+    }
+  }
+  return found;
+}
+
+Binding AllocationStore::BindingOf(const AllocationRecord& record, const DeviceSnapshot& snapshot,
+                                   const KubeletView& kubelet,
+                                   const ContainerDevices* holder) const {
+  const bool shared = std::none_of(record.ids.begin(), record.ids.end(),
+                                   [](const std::string& id) { return WithoutSlot(id).empty(); });
+  if (!shared) return record.binding;
+  BindingWish wish{record.binding, record.settled, {}, {}};
+  if (holder != nullptr) wish.gpus = GpusOf(*holder, snapshot.inventory.gpus, kubelet.gpu_uuids);
+  if (kubelet.listed.has_value()) {
+    wish.load = LoadOf(device_plugin::AsBound(records_, *kubelet.listed), record.resource,
+                       holder == nullptr ? "" : KeyOf(*holder));
+  }
+  return Bind(snapshot, wish);
+}
+
 absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std::string& resource,
                                       const std::vector<std::string>& ids,
                                       const KubeletView& kubelet) {
@@ -204,13 +231,7 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
     const std::lock_guard<std::mutex> lock(mutex_);
     if (kubelet.listed.has_value()) listed_ = kubelet.listed;
     // An init container and the one after it may have the same ids, and either may start now.
-    std::vector<AllocationRecord*> ours;
-    for (AllocationRecord& record : records_) {
-      if (record.resource == resource &&
-          std::set<std::string>(record.ids.begin(), record.ids.end()) == wanted) {
-        ours.push_back(&record);
-      }
-    }
+    const std::vector<AllocationRecord*> ours = RecordsOf(resource, wanted);
     if (ours.empty() && holder != nullptr) {
       spdlog::warn(
           "{} of {} were allocated before --cdi-dir was given, or their record is lost: "
@@ -224,20 +245,8 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
                        " were never allocated to one container"));
     }
     AllocationRecord next = *ours.back();
-    const bool shared = std::none_of(wanted.begin(), wanted.end(),
-                                     [](const std::string& id) { return WithoutSlot(id).empty(); });
-    if (shared) {
-      BindingWish wish{next.binding, next.settled, {}, {}};
-      if (holder != nullptr) {
-        wish.gpus = GpusOf(*holder, snapshot.inventory.gpus, kubelet.gpu_uuids);
-        next.settled = true;
-      }
-      if (kubelet.listed.has_value()) {
-        wish.load = LoadOf(device_plugin::AsBound(records_, *kubelet.listed), resource,
-                           holder == nullptr ? "" : KeyOf(*holder));
-      }
-      next.binding = Bind(snapshot, wish);
-    }
+    next.binding = BindingOf(next, snapshot, kubelet, holder);
+    next.settled = next.settled || holder != nullptr;
     const absl::StatusOr<Allocation> allocation =
         PlanForHcas(snapshot, options_.node, HcasOf(next.binding));
     if (!allocation.ok()) {

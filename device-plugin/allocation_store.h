@@ -77,6 +77,12 @@ class AllocationStore {
   std::string SpecPath(const std::string& name) const;
   // Finished or not; the specs first, so that none of them is left without a record.
   std::vector<std::string> OurFiles() const;
+  // With these ids and no others, in the order in which they were made.
+  std::vector<AllocationRecord*> RecordsOf(const std::string& resource,
+                                           const std::set<std::string>& ids);
+  // What the record's container is bound to when it starts now. `holder`: it, if it is known.
+  Binding BindingOf(const AllocationRecord& record, const DeviceSnapshot& snapshot,
+                    const KubeletView& kubelet, const ContainerDevices* holder) const;
   // Returns whether the spec was not there in this form already.
   absl::StatusOr<bool> Write(const AllocationRecord& record, const Allocation& allocation);
 
