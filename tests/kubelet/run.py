@@ -514,16 +514,18 @@ def inside(count):
             node.stop_all()
 
 
-def remove_cgroups():
-    """Of containers that were ended with their process namespace."""
+def cgroups():
+    """Of containers that containerd makes for a kubelet without cgroups of its own."""
     root = pathlib.Path("/sys/fs/cgroup")
-    for task in OUT.glob("containerd-state/io.containerd.runtime.v2.task/k8s.io/*"):
-        for folder in [root / "k8s.io" / task.name, *root.glob(f"*/k8s.io/{task.name}")]:
-            if folder.exists():
-                folder.rmdir()
-    for folder in [root / "k8s.io", *root.glob("*/k8s.io")]:
-        with contextlib.suppress(OSError):  # there may be containers of others
-            folder.rmdir()
+    return {path for pattern in ("k8s.io", "k8s.io/*", "*/k8s.io", "*/k8s.io/*")
+            for path in root.glob(pattern) if path.is_dir()}
+
+
+def remove_cgroups(before):
+    """Those that have come since then: containers that end with their process namespace leave them."""
+    for path in sorted(cgroups() - before, reverse=True):
+        with contextlib.suppress(OSError):  # somebody else's, who is in it
+            path.rmdir()
 
 
 def main():
@@ -532,6 +534,7 @@ def main():
         return inside(count)
     run(["rm", "-rf", OUT])
     OUT.mkdir(parents=True)
+    before = cgroups()
     made = not KUBELET_ROOT.exists()
     KUBELET_ROOT.mkdir(parents=True, exist_ok=True)
     try:
@@ -542,7 +545,7 @@ def main():
     finally:
         if made:
             KUBELET_ROOT.rmdir()
-        remove_cgroups()
+        remove_cgroups(before)
 
 
 if __name__ == "__main__":
