@@ -22,6 +22,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "device-plugin/allocation_store.h"
 #include "device-plugin/assignment.h"
 #include "device-plugin/config.h"
 #include "device-plugin/config_reader.h"
@@ -31,6 +32,7 @@
 #include "device-plugin/node_facts.h"
 #include "device-plugin/pod_resources.h"
 #include "device-plugin/preference.h"
+#include "device-plugin/rails_files.h"
 #include "device-plugin/resource_plugin.h"
 #include "device-plugin/selector.h"
 #include "fabric/gpu_direct.h"
@@ -121,16 +123,24 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Make(const AgentOptions& options) 
         "few seconds instead",
         options.kubelet_dir);
   }
-  return std::unique_ptr<Agent>(new Agent(options, std::move(config), *std::move(wake_up)));
+  const std::string folder = absl::StrCat(options.kubelet_dir, "/railhead");
+  auto files = std::make_unique<RailsFiles>(folder);
+  absl::StatusOr<std::unique_ptr<AllocationStore>> allocations =
+      AllocationStore::Make({folder, options.cdi_dir, options.node_name}, files.get());
+  if (!allocations.ok()) return allocations.status();
+  return std::unique_ptr<Agent>(new Agent(options, std::move(config), *std::move(wake_up),
+                                          std::move(files), *std::move(allocations)));
 }
 
-Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> wake_up)
+Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> wake_up,
+             std::unique_ptr<RailsFiles> files, std::unique_ptr<AllocationStore> allocations)
     : options_(std::move(options)),
       wake_up_(std::move(wake_up)),
       metrics_(
           options_.root, options_.node_name, overview_, [this] { return AskHolders(); },
           std::chrono::steady_clock::now),
-      files_(absl::StrCat(options_.kubelet_dir, "/railhead")),
+      files_(std::move(files)),
+      allocations_(std::move(allocations)),
       config_(std::move(config)),
       steadiness_(options_.steadiness),
       symbol_rate_(SymbolRate::Limit{}) {}
@@ -284,15 +294,20 @@ void Agent::Publish() {
   // A resource that the configuration has no more, and nobody holds, is offered as nothing.
   for (const auto& [resource, plugin] : plugins_) assigned[resource];
   for (auto& [resource, devices] : assigned) {
-    PluginOf(resource).Publish(inventory_, std::move(devices));
+    PluginOf(resource).Publish(inventory_, std::move(devices),
+                               allocations_->BoundElsewhere(resource));
   }
 }
 
 ResourcePlugin& Agent::PluginOf(const std::string& resource) {
   std::unique_ptr<ResourcePlugin>& plugin = plugins_[resource];
   if (plugin == nullptr) {
-    const ServiceOptions service = {options_.node_name, &files_,
-                                    [this] { return GpusInAdmission(); }};
+    const ServiceOptions service = {options_.node_name,
+                                    files_.get(),
+                                    [this] { return GpusInAdmission(); },
+                                    resource,
+                                    allocations_->enabled() ? allocations_.get() : nullptr,
+                                    [this] { return AskKubelet(); }};
     plugin = std::make_unique<ResourcePlugin>(resource, options_.kubelet_dir, service,
                                               options_.timing, [this] { wake_up_->Wake(); });
   }
@@ -304,8 +319,13 @@ bool Agent::LookAtKubelet() {
       ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
   if (!listed.ok()) return false;
   const std::vector<CheckpointEntry> checkpoint = ReadKubeletCheckpoint(options_.kubelet_dir);
+  allocations_->Look(*listed);
+  const std::vector<ContainerDevices> bound = allocations_->AsBound(*listed);
   held_ = HeldByResource(*listed);
-  NoteMisaligned(*listed, checkpoint);
+  for (const auto& [resource, ids] : HeldByResource(bound)) {
+    held_[resource].insert(ids.begin(), ids.end());
+  }
+  NoteMisaligned(bound, checkpoint);
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   gpu_watch_.Look(*listed, checkpoint);
   return true;
@@ -357,9 +377,33 @@ std::vector<std::string> Agent::GpusInAdmission() {
                                 our_resources_, gpus_, uuids);
 }
 
+KubeletView Agent::AskKubelet() const {
+  KubeletView view;
+  absl::StatusOr<std::vector<ContainerDevices>> listed =
+      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
+  if (listed.ok()) {
+    view.listed = *std::move(listed);
+    view.gpu_uuids = GpuUuids();
+  } else {
+    spdlog::warn("a container starts with the HCAs that kubelet chose: {}", Text(listed.status()));
+  }
+  return view;
+}
+
+bool Agent::HasFilesUntil(absl::Time limit) const {
+  return files_->HasFilesUntil(limit) || allocations_->HasFilesUntil(limit);
+}
+
+absl::Status Agent::RemoveUnused(absl::Time limit) {
+  absl::Status status = allocations_->Collect(held_, limit);
+  // Last, because it removes the folder.
+  status.Update(files_->Collect(HeldHcas(held_), limit));
+  return status;
+}
+
 void Agent::Collect() {
   const absl::Time limit = absl::Now() - options_.keep_files;
-  if (!files_.HasFilesUntil(limit)) return;
+  if (!HasFilesUntil(limit)) return;
   if (!LookAtKubelet()) {
     spdlog::warn(
         "unused rails files stay for now: kubelet does not tell at {} who holds what; "
@@ -367,7 +411,7 @@ void Agent::Collect() {
         options_.pod_resources_socket);
     return;
   }
-  const absl::Status status = files_.Collect(HeldHcas(held_), limit);
+  const absl::Status status = RemoveUnused(limit);
   if (!status.ok()) spdlog::warn("unused rails files stay for now: {}", Text(status));
 }
 
@@ -376,7 +420,7 @@ absl::StatusOr<DeviceHolders> Agent::AskHolders() {
       ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
   if (!listed.ok()) return listed.status();
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  return HoldersByHca(*listed, our_resources_);
+  return HoldersByHca(allocations_->AsBound(*listed), our_resources_);
 }
 
 void Agent::Report(TimePoint now) {
@@ -405,10 +449,10 @@ void Agent::Stop() {
   }
   held_.clear();
   absl::Status status;
-  if (files_.HasFilesUntil(absl::InfiniteFuture()) && !LookAtKubelet()) {
+  if (HasFilesUntil(absl::InfiniteFuture()) && !LookAtKubelet()) {
     status = absl::UnavailableError("kubelet does not tell who holds what");
   }
-  if (status.ok()) status = files_.Collect(HeldHcas(held_), absl::InfiniteFuture());
+  if (status.ok()) status = RemoveUnused(absl::InfiniteFuture());
   if (!status.ok()) spdlog::warn("rails files stay: {}", Text(status));
   spdlog::info("stopped");
 }

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "device-plugin/allocation_store.h"
 #include "device-plugin/config.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/gpu_watch.h"
@@ -47,6 +48,8 @@ struct AgentOptions {
   std::string kubelet_dir = "/var/lib/kubelet/device-plugins";
   std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::string node_name;
+  // Where container runtimes look for CDI specs; "" to give plain device nodes. Must exist.
+  std::string cdi_dir;
   std::string config_file;  // see config.h; "" for the default configuration
   std::chrono::milliseconds rescan = std::chrono::seconds(1);   // between looks at sysfs and config
   std::chrono::milliseconds look = std::chrono::seconds(10);    // at what kubelet lists
@@ -81,7 +84,8 @@ class Agent {
   std::string Metrics() const { return metrics_.Text(); }
 
  private:
-  Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> wake_up);
+  Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> wake_up,
+        std::unique_ptr<RailsFiles> files, std::unique_ptr<AllocationStore> allocations);
 
   // Takes the configuration anew. True when it has changed.
   bool Reload();
@@ -97,6 +101,9 @@ class Agent {
   void NoteMisaligned(const std::vector<ContainerDevices>& listed,
                       const std::vector<CheckpointEntry>& checkpoint);
   std::map<std::string, std::string> GpuUuids() const;
+  KubeletView AskKubelet() const;
+  bool HasFilesUntil(absl::Time limit) const;
+  absl::Status RemoveUnused(absl::Time limit);
   void Collect();
   absl::StatusOr<DeviceHolders> AskHolders();
   void Report(TimePoint now);
@@ -109,7 +116,8 @@ class Agent {
   Health health_;
   DeviceBoard overview_;  // every HCA as one device, for people
   MetricsPage metrics_;
-  RailsFiles files_;
+  const std::unique_ptr<RailsFiles> files_;
+  const std::unique_ptr<AllocationStore> allocations_;
   AgentConfig config_;
   std::string last_config_error_;
   std::string last_scan_error_;
@@ -117,8 +125,8 @@ class Agent {
   fabric::NodeInventory inventory_;  // as offered: rails as configured, troubles settled
   Steadiness steadiness_;
   SymbolRate symbol_rate_;
-  // Resource to the ids that containers hold, as kubelet said last; after a change of the
-  // configuration also what may have been given away since.
+  // Resource to the ids that containers hold, as kubelet said last, and those that they are bound
+  // to; after a change of the configuration also what may have been given away since.
   std::map<std::string, std::set<std::string>> held_;
   std::set<std::string> misaligned_;  // keys of containers
   uint64_t registrations_ = 0;        // of all plugins, when last seen

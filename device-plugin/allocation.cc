@@ -61,30 +61,60 @@ fabric::PodRail RailOf(const fabric::NodeInventory& inventory, const fabric::Hca
   return rail;
 }
 
+// Of HCAs in rail order.
+Allocation Describe(const fabric::NodeInventory& inventory, const std::string& node,
+                    const std::vector<const fabric::Hca*>& hcas) {
+  Allocation allocation;
+  allocation.rails.node = node;
+  std::vector<std::string> names;
+  for (const fabric::Hca* hca : hcas) {
+    const fabric::PodRail rail = RailOf(inventory, *hca);
+    names.push_back(absl::StrCat(rail.device, ":", rail.port));
+    allocation.char_devices.insert(allocation.char_devices.end(), rail.char_devices.begin(),
+                                   rail.char_devices.end());
+    allocation.rails.rails.push_back(rail);
+  }
+  if (inventory.rdma_cm) {
+    allocation.char_devices.push_back("/dev/infiniband/rdma_cm");
+  }
+  allocation.nccl_ib_hca = absl::StrCat("=", absl::StrJoin(names, ","));
+  return allocation;
+}
+
 }  // namespace
 
 absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const std::string& node,
                                           const std::vector<std::string>& ids) {
   if (absl::Status status = CheckIds(snapshot, ids); !status.ok()) return status;
   const std::set<std::string> wanted(ids.begin(), ids.end());
-  Allocation allocation;
-  allocation.rails.node = node;
-  std::vector<std::string> names;
+  std::vector<const fabric::Hca*> hcas;
   std::set<std::string> given;
   for (const Device& device : snapshot.devices) {  // kubelet's order is random; ours is by rail
     // Two slots of one HCA are one HCA.
-    if (!wanted.contains(device.id) || !given.insert(device.hca.name).second) continue;
-    const fabric::PodRail rail = RailOf(snapshot.inventory, device.hca);
-    names.push_back(absl::StrCat(rail.device, ":", rail.port));
-    allocation.char_devices.insert(allocation.char_devices.end(), rail.char_devices.begin(),
-                                   rail.char_devices.end());
-    allocation.rails.rails.push_back(rail);
+    if (wanted.contains(device.id) && given.insert(device.hca.name).second) {
+      hcas.push_back(&device.hca);
+    }
   }
-  if (snapshot.inventory.rdma_cm) {
-    allocation.char_devices.push_back("/dev/infiniband/rdma_cm");
+  return Describe(snapshot.inventory, node, hcas);
+}
+
+absl::StatusOr<Allocation> PlanForHcas(const DeviceSnapshot& snapshot, const std::string& node,
+                                       const std::set<std::string>& hcas) {
+  for (const std::string& id : hcas) {
+    const fabric::Hca* hca = snapshot.FindHca(id);
+    if (hca == nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(id, " is not on this node any more; check that its driver is loaded"));
+    }
+    if (hca->char_devices.empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(id, " has no device node: ", hca->reason));
+    }
   }
-  allocation.nccl_ib_hca = absl::StrCat("=", absl::StrJoin(names, ","));
-  return allocation;
+  std::vector<const fabric::Hca*> found;
+  for (const fabric::Hca& hca : snapshot.inventory.hcas) {
+    if (hcas.contains(DeviceId(hca.name, hca.pci_address))) found.push_back(&hca);
+  }
+  return Describe(snapshot.inventory, node, found);
 }
 
 }  // namespace railhead::device_plugin

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_DEVICE_PLUGIN_ALLOCATION_H_
 #define RAILHEAD_DEVICE_PLUGIN_ALLOCATION_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "fabric/pod_rails.h"
 
 namespace railhead::device_plugin {
+
+// Where a container finds its rails.json.
+inline constexpr char kRailsPathInPod[] = "/run/railhead/rails.json";
 
 struct Allocation {
   std::vector<std::string> char_devices;  // host paths, the same in the container
@@ -24,6 +28,11 @@ struct Allocation {
 // for a device that cannot be used now; the message names the id.
 absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const std::string& node,
                                           const std::vector<std::string>& ids);
+
+// The same for these HCAs (whole ids), as they are now: also for one whose link is down.
+// FailedPrecondition for one that has no device node now.
+absl::StatusOr<Allocation> PlanForHcas(const DeviceSnapshot& snapshot, const std::string& node,
+                                       const std::set<std::string>& hcas);
 
 }  // namespace railhead::device_plugin
 

@@ -2,6 +2,7 @@
 #include "device-plugin/device_list.h"
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -42,6 +43,11 @@ std::string WithoutSlot(const std::string& id) {
   return id.substr(0, mark);
 }
 
+std::string WholeHca(const std::string& id) {
+  std::string whole = WithoutSlot(id);
+  return whole.empty() ? id : whole;
+}
+
 const Device* DeviceSnapshot::Find(absl::string_view id) const {
   for (const Device& device : devices) {
     if (device.id == id) return &device;
@@ -49,16 +55,35 @@ const Device* DeviceSnapshot::Find(absl::string_view id) const {
   return nullptr;
 }
 
-bool DeviceBoard::Publish(fabric::NodeInventory inventory, std::vector<Device> devices) {
+const fabric::Hca* DeviceSnapshot::FindHca(absl::string_view id) const {
+  for (const fabric::Hca& hca : inventory.hcas) {
+    if (DeviceId(hca.name, hca.pci_address) == id) return &hca;
+  }
+  return nullptr;
+}
+
+bool DeviceSnapshot::Healthy(const Device& device) const {
+  const auto found = bound.find(device.id);
+  if (found == bound.end()) return device.hca.usable;
+  const fabric::Hca* own = FindHca(WholeHca(device.id));
+  // Unhealthy for no fault of its HCA: kubelet must not give the slot to anybody else.
+  if (!device.hca.usable && own != nullptr && own->usable) return false;
+  const fabric::Hca* hca = FindHca(found->second);
+  return hca != nullptr && hca->usable;
+}
+
+bool DeviceBoard::Publish(fabric::NodeInventory inventory, std::vector<Device> devices,
+                          std::map<std::string, std::string> bound) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (current_->generation > 0 && inventory == current_->inventory &&
-      devices == current_->devices) {
+      devices == current_->devices && bound == current_->bound) {
     return false;
   }
   auto next = std::make_shared<DeviceSnapshot>();
   next->generation = current_->generation + 1;
   next->inventory = std::move(inventory);
   next->devices = std::move(devices);
+  next->bound = std::move(bound);
   current_ = std::move(next);
   return true;
 }

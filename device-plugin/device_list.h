@@ -5,6 +5,7 @@
 #define RAILHEAD_DEVICE_PLUGIN_DEVICE_LIST_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,6 +24,9 @@ std::string DeviceId(const std::string& name, const std::string& pci_address, in
 // The id of the whole HCA of which `id` is a slot; "" when it is not the id of a slot.
 std::string WithoutSlot(const std::string& id);
 
+// The id of the whole HCA: `id` itself, or what it is a slot of.
+std::string WholeHca(const std::string& id);
+
 struct Device {
   std::string id;
   fabric::Hca hca;
@@ -35,16 +39,25 @@ struct DeviceSnapshot {
   uint64_t generation = 0;  // grows with every change; 0 before the first inventory
   fabric::NodeInventory inventory;
   std::vector<Device> devices;  // in rail order; an HCA that is shared has one for each slot
+  // Ids of slots whose containers have got another HCA, to that (whole) HCA; see late_binding.h.
+  std::map<std::string, std::string> bound = {};
 
   // The device of that id, or null.
   const Device* Find(absl::string_view id) const;
+
+  // The HCA of that (whole) id, or null.
+  const fabric::Hca* FindHca(absl::string_view id) const;
+
+  // Whether the container that has the device is well: what it is bound to counts.
+  bool Healthy(const Device& device) const;
 };
 
 // Holds the latest snapshot. Thread-safe.
 class DeviceBoard {
  public:
   // Returns true when that made a new snapshot.
-  bool Publish(fabric::NodeInventory inventory, std::vector<Device> devices);
+  bool Publish(fabric::NodeInventory inventory, std::vector<Device> devices,
+               std::map<std::string, std::string> bound = {});
 
   // Never null.
   std::shared_ptr<const DeviceSnapshot> Current() const;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -94,6 +95,34 @@ TEST(DeviceSnapshot, FindsNothingForOtherIds) {
   board.Publish(TwoHcas(), Devices(TwoHcas()));
   EXPECT_EQ(board.Current()->Find("rxe0"), nullptr);
   EXPECT_EQ(board.Current()->Find(""), nullptr);
+}
+
+// What a container really has is what its pod's status should tell of.
+TEST(DeviceSnapshot, ASlotThatIsBoundElsewhereIsAsWellAsThatHca) {
+  DeviceSnapshot snapshot;
+  for (const char* name : {"m0", "m1"}) {
+    fabric::Hca hca;
+    hca.name = name;
+    hca.usable = true;
+    snapshot.inventory.hcas.push_back(hca);
+    snapshot.devices.push_back({DeviceId(name, "", 0), hca});
+  }
+  snapshot.bound = {{"m0-s0", "m1"}};
+  const auto health = [&](bool m0, bool m1) {
+    snapshot.inventory.hcas[0].usable = snapshot.devices[0].hca.usable = m0;
+    snapshot.inventory.hcas[1].usable = snapshot.devices[1].hca.usable = m1;
+    return std::pair(snapshot.Healthy(snapshot.devices[0]), snapshot.Healthy(snapshot.devices[1]));
+  };
+  EXPECT_EQ(health(true, true), std::pair(true, true));
+  EXPECT_EQ(health(true, false), std::pair(false, false));
+  EXPECT_EQ(health(false, true), std::pair(true, true));
+  // What the configuration takes away stays taken.
+  health(true, true);
+  snapshot.devices[0].hca.usable = false;
+  EXPECT_FALSE(snapshot.Healthy(snapshot.devices[0]));
+  health(true, true);
+  snapshot.bound = {{"m0-s0", "gone"}};
+  EXPECT_FALSE(snapshot.Healthy(snapshot.devices[0]));
 }
 
 }  // namespace

@@ -49,27 +49,22 @@ void GpuWatch::Look(const std::vector<ContainerDevices>& listed,
   settled_.clear();
   std::set_intersection(now.begin(), now.end(), latest_.begin(), latest_.end(),
                         std::inserter(settled_, settled_.end()));
-  // Before the uids of this look count as old: what is written down here for the first time is of a
-  // container that is listed here.
+  // From here on their entries count as old.
   for (const ContainerDevices& container : listed) {
-    if (HasAll(container, checkpoint)) settled_.insert(KeyOf(container));
+    if (WrittenDown(container, checkpoint)) settled_.insert(KeyOf(container));
   }
   latest_ = std::move(now);
   old_uids_.clear();
   for (const CheckpointEntry& entry : checkpoint) old_uids_.insert(entry.pod_uid);
 }
 
-bool GpuWatch::HasAll(const ContainerDevices& container,
-                      const std::vector<CheckpointEntry>& checkpoint) const {
-  for (const auto& [resource, ids] : container.devices) {
-    const std::set<std::string> has(ids.begin(), ids.end());
-    for (const CheckpointEntry& entry : checkpoint) {
-      if (entry.resource == resource && entry.ids == has && !old_uids_.contains(entry.pod_uid)) {
-        return true;
-      }
-    }
-  }
-  return false;
+bool GpuWatch::WrittenDown(const ContainerDevices& container,
+                           const std::vector<CheckpointEntry>& checkpoint) const {
+  return std::any_of(checkpoint.begin(), checkpoint.end(), [&](const CheckpointEntry& entry) {
+    const auto found = container.devices.find(entry.resource);
+    return found != container.devices.end() && !old_uids_.contains(entry.pod_uid) &&
+           std::set<std::string>(found->second.begin(), found->second.end()) == entry.ids;
+  });
 }
 
 std::vector<std::string> GpuWatch::InAdmission(
@@ -78,12 +73,13 @@ std::vector<std::string> GpuWatch::InAdmission(
     const std::map<std::string, std::string>& uuids) const {
   std::vector<std::string> found;
   for (const ContainerDevices& container : listed) {
-    if (settled_.contains(KeyOf(container)) || HasAll(container, checkpoint)) continue;
+    if (settled_.contains(KeyOf(container))) continue;
     const bool has_ours =
         std::any_of(container.devices.begin(), container.devices.end(),
-                    [&](const auto& devices) { return ours.contains(devices.first); });
+                    [&ours](const auto& resource) { return ours.contains(resource.first); });
+    if (has_ours || WrittenDown(container, checkpoint)) continue;
     std::vector<std::string> addresses = GpusOf(container, gpus, uuids);
-    if (!has_ours && !addresses.empty()) found = std::move(addresses);
+    if (!addresses.empty()) found = std::move(addresses);
   }
   return found;
 }

@@ -38,8 +38,8 @@ std::vector<std::string> GpusOf(const ContainerDevices& container,
 class GpuWatch {
  public:
   // Takes what kubelet lists and has written down now. A container that was listed at two such
-  // looks, or had got all at one, is not being admitted; call it every few seconds (an admission
-  // takes far less).
+  // looks is not being admitted, nor is one that is written down at a look; call it every few
+  // seconds (an admission takes far less).
   void Look(const std::vector<ContainerDevices>& listed,
             const std::vector<CheckpointEntry>& checkpoint);
 
@@ -53,12 +53,12 @@ class GpuWatch {
                                        const std::map<std::string, std::string>& uuids) const;
 
  private:
-  // Whether something that the container has is written down, and so it has all that it gets.
-  bool HasAll(const ContainerDevices& container,
-              const std::vector<CheckpointEntry>& checkpoint) const;
+  // Whether it has got all that it gets.
+  bool WrittenDown(const ContainerDevices& container,
+                   const std::vector<CheckpointEntry>& checkpoint) const;
 
   std::set<std::string> latest_;   // keys of the containers of the latest look
-  std::set<std::string> settled_;  // of those that are not being admitted
+  std::set<std::string> settled_;  // of those that were not being admitted then
   // Pods that were written down at the latest look. A pod that has gone stays written down for a
   // while, with devices that a new one may have got since.
   std::set<std::string> old_uids_;

@@ -78,14 +78,13 @@ TEST_F(GpuWatchTest, WhoIsWrittenDownHasGotAll) {
   EXPECT_THAT(InAdmission({only_gpus}), IsEmpty());
 }
 
-// The same, when a look came between the two pods.
-TEST_F(GpuWatchTest, WhoIsWrittenDownAtALookHadGotAllByThen) {
+// A look came between: its entry is an old one now, but it is still not the one in admission.
+TEST_F(GpuWatchTest, WhoWasWrittenDownAtALookIsSettled) {
   const ContainerDevices only_gpus = Container("only-gpus", "GPU-b");
-  Look({});
   checkpoint_ = {{"u1", "nvidia.com/gpu", {"GPU-b"}}};
   Look({only_gpus});
-  EXPECT_THAT(InAdmission({only_gpus}), IsEmpty());
   EXPECT_THAT(InAdmission({Container("pod", "GPU-a"), only_gpus}), ElementsAre("0000:1b:00.0"));
+  EXPECT_THAT(InAdmission({only_gpus}), IsEmpty());
 }
 
 // The file still has the pod that had this GPU before.

@@ -82,6 +82,11 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--node-name", flags.agent.node_name, "Name of this node in Kubernetes")
       ->envname("NODE_NAME");
   app.add_option(
+      "--cdi-dir", flags.agent.cdi_dir,
+      "Folder where the container runtime looks for CDI specs (/var/run/cdi), at the same "
+      "path as on the host: containers then get their devices by CDI, as they are when "
+      "the container starts. Empty: plain device nodes, as they were at admission");
+  app.add_option(
       "--config", flags.agent.config_file,
       "YAML file that says which HCAs are offered as which resource, shared by how many, "
       "and which rail each is; read again when it changes. Without it every HCA is one "

@@ -26,8 +26,6 @@
 namespace railhead::device_plugin {
 namespace {
 
-constexpr char kRailsPathInPod[] = "/run/railhead/rails.json";
-
 // How soon a stream notices that kubelet has gone. gRPC's blocking interface tells only when asked.
 constexpr std::chrono::milliseconds kCancelPoll(100);
 
@@ -40,7 +38,7 @@ v1beta1::ListAndWatchResponse ToResponse(const DeviceSnapshot& snapshot) {
   for (const Device& device : snapshot.devices) {
     v1beta1::Device* out = response.add_devices();
     out->set_id(device.id);
-    out->set_health(device.hca.usable ? "Healthy" : "Unhealthy");
+    out->set_health(snapshot.Healthy(device) ? "Healthy" : "Unhealthy");
     if (device.hca.numa_node >= 0) {
       out->mutable_topology()->add_nodes()->set_id(device.hca.numa_node);
     }
@@ -92,7 +90,7 @@ std::optional<absl::Time> PluginService::last_allocation() const {
 grpc::Status PluginService::GetDevicePluginOptions(grpc::ServerContext* /*context*/,
                                                    const v1beta1::Empty* /*request*/,
                                                    v1beta1::DevicePluginOptions* response) {
-  response->set_pre_start_required(false);
+  response->set_pre_start_required(options_.allocations != nullptr);
   response->set_get_preferred_allocation_available(true);
   return grpc::Status::OK;
 }
@@ -151,6 +149,24 @@ grpc::Status PluginService::GetPreferredAllocation(
   return grpc::Status::OK;
 }
 
+absl::Status PluginService::AllocateOne(const DeviceSnapshot& snapshot,
+                                        const std::vector<std::string>& ids,
+                                        v1beta1::ContainerAllocateResponse* out) const {
+  if (options_.allocations != nullptr) {
+    const absl::StatusOr<std::string> name =
+        options_.allocations->Add(snapshot, options_.resource, ids);
+    if (!name.ok()) return name.status();
+    out->add_cdi_devices()->set_name(*name);
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<Allocation> allocation = PlanAllocation(snapshot, options_.node, ids);
+  if (!allocation.ok()) return allocation.status();
+  const absl::StatusOr<std::string> path = options_.files->Store(allocation->rails);
+  if (!path.ok()) return path.status();
+  Fill(*allocation, *path, out);
+  return absl::OkStatus();
+}
+
 grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
                                      const v1beta1::AllocateRequest* request,
                                      v1beta1::AllocateResponse* response) {
@@ -158,22 +174,27 @@ grpc::Status PluginService::Allocate(grpc::ServerContext* /*context*/,
   for (const v1beta1::ContainerAllocateRequest& container : request->container_requests()) {
     const std::vector<std::string> ids(container.devices_ids().begin(),
                                        container.devices_ids().end());
-    const absl::StatusOr<Allocation> allocation = PlanAllocation(*snapshot, options_.node, ids);
-    if (!allocation.ok()) {
-      spdlog::warn("{}", std::string(allocation.status().message()));
-      return ToGrpc(allocation.status());
+    const absl::Status status = AllocateOne(*snapshot, ids, response->add_container_responses());
+    if (!status.ok()) {
+      spdlog::warn("{}", std::string(status.message()));
+      return ToGrpc(status);
     }
-    const absl::StatusOr<std::string> path = options_.files->Store(allocation->rails);
-    if (!path.ok()) {
-      spdlog::error("Allocate: {}", std::string(path.status().message()));
-      return ToGrpc(path.status());
-    }
-    Fill(*allocation, *path, response->add_container_responses());
     spdlog::info("allocated {} to a container", absl::StrJoin(ids, ", "));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   last_allocation_ = absl::Now();
   return grpc::Status::OK;
+}
+
+grpc::Status PluginService::PreStartContainer(grpc::ServerContext* /*context*/,
+                                              const v1beta1::PreStartContainerRequest* request,
+                                              v1beta1::PreStartContainerResponse* /*response*/) {
+  if (options_.allocations == nullptr) return grpc::Status::OK;
+  const absl::Status status = options_.allocations->Prepare(
+      *board_.Current(), options_.resource,
+      {request->devices_ids().begin(), request->devices_ids().end()}, options_.ask_kubelet());
+  if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
+  return ToGrpc(status);
 }
 
 }  // namespace railhead::device_plugin

@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "device-plugin/allocation_store.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/proto/deviceplugin.grpc.pb.h"
 #include "device-plugin/rails_files.h"
@@ -27,6 +29,12 @@ struct ServiceOptions {
   // PCI addresses of the GPUs that the container which kubelet is about to give devices to has got
   // already; empty when that is not known. Called from any thread; may take a moment.
   std::function<std::vector<std::string>()> gpus_in_admission;
+  std::string resource = "";
+  // Must outlive the service. Null: containers get plain device nodes, and no CDI device.
+  AllocationStore* allocations = nullptr;
+  // Asked before a container starts, with `allocations` only. Called from any thread; may take a
+  // moment.
+  std::function<KubeletView()> ask_kubelet = {};
 };
 
 // Thread-safe. No call waits for another: kubelet asks GetDevicePluginOptions while our own
@@ -62,8 +70,14 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
                                       v1beta1::PreferredAllocationResponse* response) override;
   grpc::Status Allocate(grpc::ServerContext* context, const v1beta1::AllocateRequest* request,
                         v1beta1::AllocateResponse* response) override;
+  grpc::Status PreStartContainer(grpc::ServerContext* context,
+                                 const v1beta1::PreStartContainerRequest* request,
+                                 v1beta1::PreStartContainerResponse* response) override;
 
  private:
+  absl::Status AllocateOne(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids,
+                           v1beta1::ContainerAllocateResponse* out) const;
+
   const ServiceOptions options_;
   const DeviceBoard& board_;
   const std::function<void()> on_change_;

@@ -52,8 +52,7 @@ DeviceHolders HoldersByHca(const std::vector<ContainerDevices>& containers,
     for (const auto& [resource, ids] : container.devices) {
       if (!resources.contains(resource)) continue;
       for (const std::string& id : ids) {
-        const std::string whole = WithoutSlot(id);
-        holders[whole.empty() ? id : whole].emplace(container.pod_namespace, container.pod);
+        holders[WholeHca(id)].emplace(container.pod_namespace, container.pod);
       }
     }
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +34,9 @@ class Choices {
     }
     for (const Device& device : snapshot.devices) {
       devices_.push_back(&device);
-      free_slots_.push_back(free_slots[device.hca.name]);
+      const auto load = wish.load.find(device.id);
+      free_slots_.push_back(free_slots[device.hca.name] -
+                            (load == wish.load.end() ? 0 : load->second));
     }
     for (const fabric::Gpu& gpu : snapshot.inventory.gpus) {
       if (std::find(wish.gpus.begin(), wish.gpus.end(), gpu.pci_address) == wish.gpus.end()) {
@@ -69,7 +72,13 @@ class Choices {
     int64_t rails = 0;
     for (size_t k = 0; k < chosen.size(); ++k) {
       const size_t i = chosen[k];
-      if (!to_gpu_.empty()) {
+      // Another slot of an HCA brings none nearer: any other HCA is better.
+      const bool again = std::any_of(
+          chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(k),
+          [this, i](size_t j) { return devices_[i]->hca.name == devices_[j]->hca.name; });
+      if (again && !to_gpu_.empty()) {
+        hcas += kSame;
+      } else if (!to_gpu_.empty()) {
         int64_t least = kSame;
         for (const std::vector<int64_t>& row : to_gpu_) least = std::min(least, row[i]);
         hcas += least;
@@ -184,10 +193,16 @@ std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish
 
 bool IsAligned(const DeviceSnapshot& snapshot, const std::vector<std::string>& held,
                const std::vector<std::string>& gpus) {
-  Wish wish{{}, {}, held.size(), gpus};
+  std::set<std::string> hcas;
+  std::vector<std::string> one_slot_each;
+  for (const std::string& id : held) {
+    const Device* device = snapshot.Find(id);
+    if (device == nullptr || hcas.insert(device->hca.name).second) one_slot_each.push_back(id);
+  }
+  Wish wish{{}, {}, one_slot_each.size(), gpus};
   for (const Device& device : snapshot.devices) wish.available.push_back(device.id);
   const Cost best = CostOf(snapshot, wish, Prefer(snapshot, wish));
-  const Cost mine = CostOf(snapshot, wish, held);
+  const Cost mine = CostOf(snapshot, wish, one_slot_each);
   // The first two are about GPUs.
   return std::equal(mine.begin(), mine.begin() + 2, best.begin(), std::less_equal<>());
 }

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct Wish {
   std::vector<std::string> must_include;  // device ids
   size_t size = 0;                        // how many devices are needed
   std::vector<std::string> gpus;          // PCI addresses of the container's GPUs, if known
+  // Device id to how many others share the device already, where `available` does not tell.
+  std::map<std::string, int64_t> load = {};
 };
 
 // `size` device ids, must_include first; fewer when not as many are available. Ids that the

@@ -97,6 +97,14 @@ TEST(Prefer, OfSharedOnesThoseWithTheMostFreeSlots) {
   EXPECT_EQ(Prefer(vm, wish).size(), 4U);
 }
 
+TEST(Prefer, AnotherHcaBeforeASecondSlotOfTheNearest) {
+  const DeviceSnapshot h100 = SnapshotOf("DGX H100", 2);
+  EXPECT_THAT(Prefer(h100, WishFor(h100, 2, {2})), ElementsAre("mlx5_0/0", "mlx5_2/0"));
+  Wish wish = WishFor(h100, 3, {2});
+  wish.available = {"mlx5_2/0", "mlx5_2/1", "mlx5_7/0"};
+  EXPECT_EQ(Prefer(h100, wish).size(), 3U);
+}
+
 TEST(Prefer, KeepsWhatMustBeIncluded) {
   const DeviceSnapshot h100 = SnapshotOf("DGX H100");
   Wish wish = WishFor(h100, 2, {0, 1});
@@ -124,6 +132,8 @@ TEST(Aligned, IsAsNearAsCanBe) {
   EXPECT_TRUE(IsAligned(h100, {"mlx5_2/0"}, {}));
   EXPECT_TRUE(IsAligned(h100, {"mlx5_2/0"}, {"no such GPU"}));
   EXPECT_TRUE(IsAligned(h100, {}, {gpu}));
+  // Two slots of one HCA are one HCA.
+  EXPECT_TRUE(IsAligned(SnapshotOf("DGX H100", 2), {"mlx5_3/0", "mlx5_3/1"}, {gpu}));
 }
 
 // The least cost of any choice of `size` devices.
@@ -146,12 +156,15 @@ TEST(Prefer, IsAsGoodAsAnyChoiceOnEveryMachine) {
   std::mt19937 random(20260101);
   int compared = 0;
   for (const fabric::testing::Machine& machine : fabric::testing::Machines()) {
-    const DeviceSnapshot snapshot = SnapshotOf(machine.name);
-    for (int round = 0; round < 150; ++round) {
+    const DeviceSnapshot whole = SnapshotOf(machine.name);
+    const DeviceSnapshot shared = SnapshotOf(machine.name, 2);
+    for (int round = 0; round < 200; ++round) {
+      const DeviceSnapshot& snapshot = round % 4 == 0 ? shared : whole;
       Wish wish;
       wish.available = Ids(snapshot);
       std::shuffle(wish.available.begin(), wish.available.end(), random);
-      wish.available.resize(1 + random() % wish.available.size());
+      const size_t most = std::min<size_t>(wish.available.size(), 10);
+      wish.available.resize(1 + random() % most);
       wish.size = 1 + random() % wish.available.size();
       for (const fabric::Gpu& gpu : snapshot.inventory.gpus) {
         if (random() % 2 == 0) wish.gpus.push_back(gpu.pci_address);

@@ -135,7 +135,7 @@ TEST_F(RailsFilesTest, YoungFilesStayAndStoringMakesYoung) {
 TEST_F(RailsFilesTest, CollectTakesRemainsButNothingThatIsNotOurs) {
   fs::create_directories(folder_ + "/rails-0123.json");  // made by a container runtime
   std::ofstream(folder_ + "/rails-4567.json") << "garbage";
-  std::ofstream(folder_ + "/rails-89ab.unfinished") << "{";
+  std::ofstream(folder_ + "/rails-89ab.json.unfinished") << "{";
   std::ofstream(folder_ + "/notes.txt") << "of the administrator";
   ASSERT_TRUE(RailsFiles(folder_).Collect({}, absl::InfiniteFuture()).ok());
   std::vector<std::string> left;

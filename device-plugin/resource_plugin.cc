@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -60,9 +61,10 @@ ResourcePlugin::ResourcePlugin(std::string resource, std::string kubelet_dir,
 
 ResourcePlugin::~ResourcePlugin() { Stop(); }
 
-void ResourcePlugin::Publish(const fabric::NodeInventory& inventory, std::vector<Device> devices) {
+void ResourcePlugin::Publish(const fabric::NodeInventory& inventory, std::vector<Device> devices,
+                             std::map<std::string, std::string> bound) {
   const std::shared_ptr<const DeviceSnapshot> before = board_.Current();
-  if (!board_.Publish(inventory, std::move(devices))) return;
+  if (!board_.Publish(inventory, std::move(devices), std::move(bound))) return;
   TellDevices(resource_, *before, *board_.Current());
   service_.BoardChanged();
 }

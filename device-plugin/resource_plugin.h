@@ -6,6 +6,7 @@
 #define RAILHEAD_DEVICE_PLUGIN_RESOURCE_PLUGIN_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,7 +34,9 @@ class ResourcePlugin {
   const std::string& resource() const { return resource_; }
 
   // Offers these devices from now on; kubelet hears of a change at once.
-  void Publish(const fabric::NodeInventory& inventory, std::vector<Device> devices);
+  // `bound`: see DeviceSnapshot.
+  void Publish(const fabric::NodeInventory& inventory, std::vector<Device> devices,
+               std::map<std::string, std::string> bound = {});
 
   // Looks at the world and does the one thing that is to be done. Returns when to look again, at
   // the latest: `now` when something was done.

@@ -131,6 +131,22 @@ grpc::Status FakeKubelet::Allocate(const std::vector<std::string>& ids,
   return client->stub->Allocate(&context, request, response);
 }
 
+grpc::Status FakeKubelet::PreStart(const std::vector<std::string>& ids,
+                                   const std::string& resource) const {
+  const std::shared_ptr<Client> client = Current(resource);
+  if (client == nullptr) return grpc::Status(grpc::StatusCode::UNAVAILABLE, "nobody registered");
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!client->options.pre_start_required()) return grpc::Status::OK;
+  }
+  v1beta1::PreStartContainerRequest request;
+  for (const std::string& id : ids) request.add_devices_ids(id);
+  grpc::ClientContext context;
+  context.set_deadline(In(std::chrono::seconds(30)));
+  v1beta1::PreStartContainerResponse response;
+  return client->stub->PreStartContainer(&context, request, &response);
+}
+
 std::vector<std::string> FakeKubelet::Prefer(int count, const std::string& resource) const {
   const std::shared_ptr<Client> client = Current(resource);
   if (client == nullptr) return {};
@@ -177,6 +193,7 @@ grpc::Status FakeKubelet::Register(grpc::ServerContext* /*context*/,
     current_.erase(request->resource_name());
     return status;
   }
+  client->options = answer;
   if (forget_ > 0) {
     --forget_;
     return grpc::Status::OK;

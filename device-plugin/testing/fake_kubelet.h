@@ -58,12 +58,16 @@ class FakeKubelet final : private v1beta1::Registration::Service {
   // Calls the plugin that is registered now.
   grpc::Status Allocate(const std::vector<std::string>& ids, v1beta1::AllocateResponse* response,
                         const std::string& resource = "rdma/hca") const;
+  // As before each start of a container. OK, without a call, when the plugin does not want it.
+  grpc::Status PreStart(const std::vector<std::string>& ids,
+                        const std::string& resource = "rdma/hca") const;
   // What it prefers of all its devices.
   std::vector<std::string> Prefer(int count, const std::string& resource = "rdma/hca") const;
 
  private:
   struct Client {
     std::unique_ptr<v1beta1::DevicePlugin::Stub> stub;
+    v1beta1::DevicePluginOptions options;
     grpc::ClientContext stream;
   };
 

@@ -19,6 +19,7 @@ devicePlugin:
   affinity: {nodeAffinity: {}}
   metricsPort: 9999
   nodeFacts: false
+  cdi: true
   config: {resources: [{name: rdma/fast, selectors: [{rails: [0]}], slots: 2}]}
 operator:
   replicas: 1
@@ -54,6 +55,7 @@ REFUSED = {
     "a boolean for a group": ("openshift=true", "want object"),
     "memory that is no quantity": ("operator.resources.limits.memory=lots", "/limits/memory"),
     "a namespace that is none": ("operator.webhook.excludedNamespaces={A}", "excludedNamespaces/0"),
+    "a word for CDI": ("devicePlugin.cdi=on", "want boolean"),
     "an interval without a unit": (
         "metrics.podMonitor.interval=15",
         "/metrics/podMonitor/interval",
@@ -67,6 +69,8 @@ HOST_PATHS = {
     "/var/lib/kubelet/device-plugins": ("/var/lib/kubelet/device-plugins", False),
     "/var/lib/kubelet/pod-resources": ("/var/lib/kubelet/pod-resources", True),
 }
+# With CDI also where container runtimes look for its specs.
+CDI_PATHS = HOST_PATHS | {"/var/run/cdi": ("/var/run/cdi", False)}
 
 
 class Values(unittest.TestCase):
@@ -223,8 +227,8 @@ class Privileges(unittest.TestCase):
             seen, {"railhead-device-plugin", "railhead-operator", "railhead-forget-nodes"}
         )
 
-    def test_the_node_agent_sees_four_folders_of_its_host(self):
-        for objects in self.variants:
+    def test_the_node_agent_sees_four_folders_of_its_host_and_one_more_with_cdi(self):
+        for objects, paths in zip(self.variants, (HOST_PATHS, CDI_PATHS)):
             pod = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]["spec"]
             mounts = {mount["name"]: mount for mount in pod["containers"][0]["volumeMounts"]}
             self.assertEqual(len(mounts), len(pod["volumes"]))
@@ -241,7 +245,9 @@ class Privileges(unittest.TestCase):
                     mount["mountPath"],
                     mount.get("readOnly", False),
                 )
-            self.assertEqual(seen, HOST_PATHS)
+            self.assertEqual(seen, paths)
+            told = "--cdi-dir=/var/run/cdi" in pod["containers"][0]["args"]
+            self.assertEqual(told, paths is CDI_PATHS)
 
     def test_the_node_agent_has_a_token_only_to_tell_of_its_node(self):
         for tells, objects in ((True, self.variants[0]), (False, self.variants[1])):

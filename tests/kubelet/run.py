@@ -4,10 +4,13 @@
 
 usage: run.py [TROUBLES]     how many restarts, kills and deleted sockets to live through (default 50)
 
-The kubelet runs on this machine, in a mount namespace whose /var/lib/kubelet is its own. It admits
-static pods, which is where devices are given out; their containers never start, as there is no image.
+The kubelet and its containerd run on this machine, in a mount namespace whose /var/lib/kubelet, /run
+and /dev are their own. Its pods are static ones; their only image waits for a signal and does nothing.
 """
 
+import contextlib
+import hashlib
+import io
 import json
 import os
 import pathlib
@@ -15,8 +18,10 @@ import random
 import re
 import signal
 import ssl
+import stat
 import subprocess
 import sys
+import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -33,6 +38,8 @@ PLUGINS = KUBELET_ROOT / "device-plugins"
 READY = "http://127.0.0.1:18080/readyz"
 SERVICES = ("containerd", "kubelet", "agent", "node")
 GPU, HCA = "example.com/gpu", "rdma/hca"
+CDI = pathlib.Path("/var/run/cdi")
+IMAGE = "localhost/pause:test"
 
 CONTAINERD = """version = 3
 root = "{out}/containerd"
@@ -40,7 +47,9 @@ state = "{out}/containerd-state"
 [grpc]
 address = "{out}/containerd.sock"
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
-sandbox = "localhost/none"
+sandbox = "{image}"
+[plugins.'io.containerd.cri.v1.runtime']
+restrict_oom_score_adj = true  # root in a container may not be allowed to lower it
 """
 KUBELET = """apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -62,6 +71,59 @@ evictionHard: {{memory.available: "1Mi", nodefs.available: "0%", imagefs.availab
 """
 
 
+CTR = ["ctr", "-a", OUT / "containerd.sock", "-n", "k8s.io"]
+
+
+def tar_of(files):
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o755
+            tar.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def make_image():
+    """An image of one program, which waits for a signal."""
+    run(["gcc", "-static", "-O2", "-o", OUT / "pause", ROOT / "tests" / "testbed" / "pause" / "pause.c"])
+    layer = tar_of({"pause": (OUT / "pause").read_bytes()})
+    config = json.dumps({
+        "architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/pause"]},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]}})
+    manifest = json.dumps([{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}])
+    image = OUT / "image.tar"
+    image.write_bytes(tar_of({"config.json": config.encode(), "layer.tar": layer,
+                              "manifest.json": manifest.encode()}))
+    return image
+
+
+def private_folders():
+    """Mounts /run, /var/lib/kubelet and /dev anew, so that nothing we put there is seen outside."""
+    run(["mount", "--make-rprivate", "/"])
+    for folder in ("/run", KUBELET_ROOT):
+        run(["mount", "-t", "tmpfs", "tmpfs", folder])
+    CDI.mkdir()
+    dev = OUT / "dev"
+    dev.mkdir()
+    run(["mount", "-t", "tmpfs", "tmpfs", dev])
+    for path in pathlib.Path("/dev").iterdir():
+        info = path.lstat()
+        if path.is_symlink():
+            (dev / path.name).symlink_to(os.readlink(path))
+        elif path.is_dir():
+            (dev / path.name).mkdir()
+            run(["mount", "--rbind", path, dev / path.name])
+        else:
+            os.mknod(dev / path.name, info.st_mode, info.st_rdev)
+            os.chmod(dev / path.name, stat.S_IMODE(info.st_mode))
+    # What the machine's HCAs would have: any harmless device will do.
+    (dev / "infiniband").mkdir(exist_ok=True)
+    for name in ["rdma_cm", *(f"uverbs{i}" for i in range(16))]:
+        os.mknod(dev / "infiniband" / name, stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    run(["mount", "--move", dev, "/dev"])
+
+
 class Node:
     """The services of one node, each of which may be killed and started again."""
 
@@ -69,22 +131,23 @@ class Node:
         build = ROOT / "build" / "release" / "device-plugin"
         self._children = {}
         (OUT / "manifests").mkdir()
-        (OUT / "containerd.toml").write_text(CONTAINERD.format(out=OUT))
+        (OUT / "containerd.toml").write_text(CONTAINERD.format(out=OUT, image=IMAGE))
         (OUT / "kubelet.yaml").write_text(KUBELET.format(out=OUT))
         PLUGINS.mkdir(parents=True)
         os.environ["PATH"] = f"{kube_bin}:{os.environ['PATH']}"
         self._commands = {
             "containerd": ["containerd", "-c", OUT / "containerd.toml"],
             "kubelet": ["kubelet", f"--config={OUT}/kubelet.yaml", "--hostname-override=node",
-                        f"--root-dir={KUBELET_ROOT}", "--v=2"],
+                        f"--root-dir={KUBELET_ROOT}", "--v=3"],
             "node": [build / "railhead-test-node", "DGX H100", PLUGINS],
         }
         self.start("containerd")
         wait_for("containerd listens", (OUT / "containerd.sock").exists, 20)
+        run([*CTR, "images", "import", make_image()], log=OUT / "containerd.log")
         self.start("node")
-        tree = self._children["node"].stdout.readline().decode().strip()
+        self.tree = pathlib.Path(self._children["node"].stdout.readline().decode().strip())
         self._commands["agent"] = [
-            build / "railhead-device-plugin", "--root", tree, "--node-name", "node",
+            build / "railhead-device-plugin", "--root", self.tree, "--node-name", "node",
             "--health-address", "127.0.0.1:18080", "--metrics-address", ""]
         self.start("kubelet")
         self.start("agent")
@@ -99,6 +162,14 @@ class Node:
         child = self._children.pop(name)
         child.send_signal(how)
         child.wait(20)
+
+    def restart_agent(self, *flags, how=signal.SIGKILL, meanwhile=lambda: None):
+        """With these flags beside those that it has."""
+        self.stop("agent", how)
+        meanwhile()
+        self._commands["agent"] += flags
+        self.start("agent")
+        wait_for("the agent is served again", self.ready, 30, log=OUT / "agent.log", interval=0.01)
 
     def stop_all(self):
         for name in reversed(SERVICES):
@@ -147,7 +218,7 @@ class Node:
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": "default", "uid": name},
             "spec": {"hostNetwork": True, "terminationGracePeriodSeconds": 0, "containers": [
-                {"name": "main", "image": "none", "imagePullPolicy": "Never",
+                {"name": "main", "image": IMAGE, "imagePullPolicy": "Never",
                  "resources": {"limits": resources}}]}}))
         new.rename(OUT / "manifests" / f"{name}.json")
 
@@ -169,6 +240,42 @@ class Node:
             return pods is not None and name not in pods
 
         wait_for(f"{name} is gone", gone, 60, log=OUT / "kubelet.log", interval=0.1)
+
+    def order(self, name):
+        """The resources of the pod in the order in which the kubelet has allocated them."""
+        text = (OUT / "kubelet.log").read_text(errors="replace")
+        lines = [line for line in text.splitlines()
+                 if "Looking for needed resources" in line and f'{name}-node"' in line]
+        return [re.search(r'resourceName="([^"]*)"', line)[1] for line in lines]
+
+    def health(self, name):
+        """Device ids to their health, as the pod's status tells it."""
+        statuses = (self.pods() or {}).get(name, {}).get("status", {}).get("containerStatuses", [])
+        return {device["resourceID"]: device.get("health") for status in statuses
+                for resource in status.get("allocatedResourcesStatus", [])
+                for device in resource.get("resources", [])}
+
+    # -- containers ---------------------------------------------------------------------------
+
+    def container(self, name, other_than=None):
+        """Waits until the pod's container runs, and returns its id."""
+        def running():
+            for status in (self.pods() or {}).get(name, {}).get("status", {}).get("containerStatuses", []):
+                container = status.get("containerID", "").removeprefix("containerd://")
+                if "running" in status["state"] and container not in ("", other_than):
+                    return container
+            return None
+
+        return wait_for(f"the container of {name} runs", running, 60, log=OUT / "kubelet.log", interval=0.1)
+
+    def spec(self, container):
+        """What the container runtime was told to run."""
+        return json.loads(run([*CTR, "containers", "info", container]).stdout)["Spec"]
+
+    def process(self, container):
+        """The line of its first process: id, process id and state."""
+        lines = run([*CTR, "tasks", "ls"]).stdout.splitlines()
+        return next((line.split() for line in lines if line.startswith(container)), None)
 
     # -- the agent ----------------------------------------------------------------------------
 
@@ -223,18 +330,108 @@ def aligned_sets(node, console):
         raise Failure(f"one of the two orders never came: {orders}")
 
 
-def troubles(node, console, count):
-    """Kubelet and agent killed, sockets deleted: the devices are back, and nobody loses or shares one.
+def hcas_of(node, container):
+    """The rails that the container got: its environment, device nodes and rails.json must agree."""
+    spec = node.spec(container)
+    env = next(e for e in spec["process"]["env"] if e.startswith("NCCL_IB_HCA="))
+    told = re.findall(r"mlx5_(\d+):1", env)
+    mount = next(m for m in spec["mounts"] if m["destination"] == "/run/railhead/rails.json")
+    rails = json.loads(pathlib.Path(mount["source"]).read_text())["rails"]
+    if env != "NCCL_IB_HCA==" + ",".join(f"{rail['device']}:{rail['port']}" for rail in rails):
+        raise Failure(f"{env}, but rails.json says {rails}")
+    nodes = sorted(d["path"] for d in spec["linux"]["devices"] if "uverbs" in d["path"])
+    if nodes != sorted(path for rail in rails for path in rail["charDevices"]):
+        raise Failure(f"the container has {nodes}, but rails.json says {rails}")
+    return [int(rail) for rail in told], nodes
 
-    A pod whose container does not run is admitted anew by a new kubelet, when devices may not be back
-    yet. So the pod that keeps its devices comes after each restart of the kubelet, and stays while the
-    agent has its troubles.
-    """
+
+def late_binding(node, console):
+    """Each HCA for four containers, by CDI: in both orders of allocation containers get the HCAs at
+    their GPUs' switches, and keep them when the agent and they start again."""
+    (OUT / "agent.yaml").write_text(f"resources: [{{name: {HCA}, slots: 4}}]\n")
+    node.restart_agent("--config", OUT / "agent.yaml", "--cdi-dir", CDI, how=signal.SIGTERM)
+    wait_for("the kubelet has four slots of each HCA", lambda: node.registered().get(HCA) == 32, 60,
+             log=OUT / "agent.log")
+    gpus = sorted(node.submit("every", gpus=8)[GPU])
+    node.delete("every")
+    orders = {(order, count): 0 for order in ("GPUs first", "HCAs first") for count in (1, 2, 4)}
+    rebound = 0
+    for number in range(100):
+        if number >= 24 and all(orders.values()):
+            break
+        name, count = f"late-{number}", (1, 2, 4)[number % 3]
+        blocked = random.randrange(4)
+        if blocked:
+            node.submit(f"other-{number}", gpus=blocked)
+        given = node.submit(name, gpus=count, hcas=count)
+        order = {(GPU, HCA): "GPUs first", (HCA, GPU): "HCAs first"}[tuple(node.order(name))]
+        wanted = sorted(gpus.index(g) for g in given[GPU])
+        container = node.container(name)
+        got, nodes = hcas_of(node, container)
+        if got != wanted:
+            raise Failure(f"{order}: GPUs {wanted} with {given[HCA]} got HCAs {got}", OUT / "agent.log")
+        orders[order, count] += 1
+        if sorted(rail_of(h) for h in given[HCA]) != wanted:
+            rebound += 1
+            if rebound <= 3:
+                starts_again(node, name, container, got, nodes)
+            if rebound == 1:
+                tells_of_its_hca(node, name, got[0])
+        node.delete(name)
+        if blocked:
+            node.delete(f"other-{number}")
+    told = ", ".join(f"{count} GPUs: {orders['GPUs first', count]} and {orders['HCAs first', count]}"
+                     for count in (1, 2, 4))
+    console.line(f"    GPUs first and HCAs first with {told}; {rebound} containers were bound to other "
+                 "HCAs than the kubelet chose")
+    if not all(orders.values()) or rebound < 3:
+        raise Failure(f"an order never came, or nothing was bound late: {orders}, {rebound}")
+    if not list(CDI.glob("railhead.io-hca_*.json")):
+        raise Failure(f"there is no spec in {CDI}")
+    node.stop("agent", signal.SIGTERM)
+    left = [path for folder in (CDI, PLUGINS / "railhead") if folder.exists() for path in folder.iterdir()]
+    if left:
+        raise Failure(f"nobody holds an HCA, and the agent leaves {left}", OUT / "agent.log")
+
+
+def starts_again(node, name, container, hcas, device_nodes):
+    """The agent is killed, a driver numbers its device nodes otherwise, and the container dies: it
+    starts with the same HCAs, under their new names."""
+    def rename(old, new):
+        for folder in ("sys/class/infiniband_verbs", "dev/infiniband"):
+            (node.tree / folder / old).rename(node.tree / folder / new)
+
+    old = pathlib.Path(device_nodes[0]).name
+    node.restart_agent(meanwhile=lambda: rename(old, "uverbs15"))
+    run([*CTR, "tasks", "kill", "-s", "SIGKILL", container])
+    got, nodes = hcas_of(node, node.container(name, other_than=container))
+    if got != hcas or nodes != sorted(["/dev/infiniband/uverbs15", *device_nodes[1:]]):
+        raise Failure(f"HCAs {hcas} with {device_nodes} were {got} with {nodes} after a restart",
+                      OUT / "agent.log")
+    rename("uverbs15", old)
+
+
+def tells_of_its_hca(node, name, rail):
+    """The pod's status tells of the HCA that its container has, whatever the kubelet chose."""
+    state = node.tree / f"sys/class/infiniband/mlx5_{rail}/ports/1/state"
+    before = state.read_text()
+    state.write_text("1: DOWN\n")
+    wait_for("the pod's status tells of an HCA that is down",
+             lambda: "Unhealthy" in node.health(name).values(), 30, log=OUT / "kubelet.log")
+    state.write_text(before)
+    wait_for("the pod's status tells that it is up", lambda: set(node.health(name).values()) == {"Healthy"},
+             60, log=OUT / "kubelet.log")
+
+
+def troubles(node, console, count):
+    """Kubelet and agent killed, sockets deleted: the devices are back, nobody loses or shares one, and
+    a container that runs does not notice any of it."""
     keeper = node.submit("keeper", hcas=2)
+    container = node.container("keeper")
+    process = node.process(container)
     waits = []
 
     def kubelet_restarts():
-        node.delete("keeper")
         old = (PLUGINS / "kubelet.sock").stat().st_ino
         node.stop("kubelet")
         node.start("kubelet")
@@ -250,30 +447,39 @@ def troubles(node, console, count):
         node.stop("agent", signal.SIGTERM)
         node.start("agent")
 
+    def sockets():
+        return set(PLUGINS.glob("railhead-rdma-hca-*.sock"))
+
     def sockets_are_deleted():
-        for path in PLUGINS.glob("railhead-rdma-hca-*.sock"):
+        for path in sockets():
             path.unlink()
 
     for number in range(count):
         trouble = random.choice((kubelet_restarts, kubelet_restarts, agent_is_killed,
                                  agent_is_replaced, sockets_are_deleted))
         console.note(f"{number} of {count}: {trouble.__name__}")
+        before = sockets()
         trouble()
         begin = time.monotonic()
-        time.sleep(0.05)  # a stream that is broken is noticed by then
+        # Each of its servers has a socket of its own name: then it has noticed.
+        wait_for(f"the agent listens again after {trouble.__name__}", lambda old=before: sockets() - old,
+                 30, log=OUT / "agent.log", interval=0.005)
         wait_for(f"the agent is served again after {trouble.__name__}", node.ready, 30,
                  log=OUT / "agent.log", interval=0.01)
         if trouble is kubelet_restarts:
             waits.append(time.monotonic() - begin)
-            keeper = node.submit("keeper", hcas=2)
         held = node.held()
         if held.get("keeper") != keeper:
             raise Failure(f"a pod held {keeper}, and now {held.get('keeper')}", OUT / "kubelet.log")
+        if node.process(container) != process:
+            raise Failure(f"{process} ran, and now {node.process(container)}", OUT / "kubelet.log")
         # Six are free, and given to one who asks for all of them.
         given = node.submit(f"new-{number}", hcas=6)
         if set(given[HCA]) & set(keeper[HCA]) or len(set(given[HCA])) != 6:
             raise Failure(f"a new pod got {given[HCA]} beside one with {keeper[HCA]}")
         node.delete(f"new-{number}")
+    if node.container("keeper") != container:
+        raise Failure("the kubelet has made the container anew", OUT / "kubelet.log")
     node.delete("keeper")
     if waits:
         console.line(f"    {count} troubles; after {len(waits)} kubelet restarts the devices were back "
@@ -285,8 +491,7 @@ def inside(count):
     """In a mount namespace of our own."""
     console = Console()
     console.line(f"The node agent against the real kubelet. All logs are in {OUT}")
-    run(["mount", "--make-rprivate", "/"])
-    run(["mount", "-t", "tmpfs", "tmpfs", KUBELET_ROOT])
+    private_folders()
     kube_bin = run([ROOT / "tests" / "testbed" / "build-kube.sh"], seconds=7200).stdout.strip().splitlines()[-1]
     node = None
     try:
@@ -298,6 +503,8 @@ def inside(count):
             aligned_sets(node, console)
         with console.step(f"{count} times the kubelet or the agent killed, or our sockets deleted"):
             troubles(node, console, count)
+        with console.step("shared HCAs by CDI, bound when the GPUs are known"):
+            late_binding(node, console)
         return 0
     except Failure as failure:
         console.failed(failure)
@@ -307,12 +514,27 @@ def inside(count):
             node.stop_all()
 
 
+def cgroups():
+    """Of containers that containerd makes for a kubelet without cgroups of its own."""
+    root = pathlib.Path("/sys/fs/cgroup")
+    return {path for pattern in ("k8s.io", "k8s.io/*", "*/k8s.io", "*/k8s.io/*")
+            for path in root.glob(pattern) if path.is_dir()}
+
+
+def remove_cgroups(before):
+    """Those that have come since then: containers that end with their process namespace leave them."""
+    for path in sorted(cgroups() - before, reverse=True):
+        with contextlib.suppress(OSError):  # somebody else's, who is in it
+            path.rmdir()
+
+
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     if "RAILHEAD_INSIDE" in os.environ:
         return inside(count)
     run(["rm", "-rf", OUT])
     OUT.mkdir(parents=True)
+    before = cgroups()
     made = not KUBELET_ROOT.exists()
     KUBELET_ROOT.mkdir(parents=True, exist_ok=True)
     try:
@@ -323,6 +545,7 @@ def main():
     finally:
         if made:
             KUBELET_ROOT.rmdir()
+        remove_cgroups(before)
 
 
 if __name__ == "__main__":
