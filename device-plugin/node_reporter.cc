@@ -186,7 +186,7 @@ absl::Status NodeReporter::WriteCondition(const std::optional<RailsCondition>& c
                              {"lastHeartbeatTime", now},
                              {"lastTransitionTime", condition_since_}}};
   }
-  const absl::Status written =
+  absl::Status written =
       kube::Apply(*api_, {"v1", "nodes", "", options_.node, "status"}, kFieldManager,
                   {{"apiVersion", "v1"},
                    {"kind", "Node"},

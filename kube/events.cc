@@ -72,7 +72,7 @@ absl::Status EventRecorder::Record(const Event& event) {
   const auto said = counts_.find(key);
   const int count = said == counts_.end() ? 0 : said->second;
   if (count > 0) {
-    const absl::Status again = Patch(*api_, {"v1", "events", space, name}, PatchType::kMerge,
+    absl::Status again = Patch(*api_, {"v1", "events", space, name}, PatchType::kMerge,
                                      {{"count", count + 1}, {"lastTimestamp", Stamp(now)}})
                                    .status();
     if (again.ok()) {
@@ -102,7 +102,7 @@ absl::Status EventRecorder::Record(const Event& event) {
       {"lastTimestamp", Stamp(now)},
       {"count", 1},
   };
-  const absl::Status made = Create(*api_, {"v1", "events", space, ""}, object).status();
+  absl::Status made = Create(*api_, {"v1", "events", space, ""}, object).status();
   // An earlier process of ours has told it.
   if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   counts_[key] = 1;

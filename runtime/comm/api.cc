@@ -125,8 +125,9 @@ std::string Unsupported(rhDataType_t datatype, rhRedOp_t op, rhStream_t stream) 
   if (datatype < rhInt8 || datatype > rhUint16) {
     return absl::StrCat("datatype ", static_cast<int>(datatype), " does not exist");
   }
-  if (op < rhSum || op > rhBxor)
+  if (op < rhSum || op > rhBxor) {
     return absl::StrCat("op ", static_cast<int>(op), " does not exist");
+  }
   if (!railhead::reduce::CanReduce(datatype, op)) {
     return absl::StrCat("op ", static_cast<int>(op), " works on integers only, and datatype ",
                         static_cast<int>(datatype), " is a float");

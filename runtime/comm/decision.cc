@@ -89,8 +89,9 @@ std::string WhyNotShared(absl::Span<const RankReport> reports) {
   const RankReport& first = reports.front();
   for (const RankReport& report : reports) {
     if (!report.shm_trouble.empty()) return absl::StrCat(report.name, ": ", report.shm_trouble);
-    if (report.require_rdma)
+    if (report.require_rdma) {
       return absl::StrCat(report.name, ": RAILHEAD_REQUIRE_RDMA=1 is set there");
+    }
     if (report.choice != config::TransportChoice::kAuto &&
         report.choice != config::TransportChoice::kShm) {
       return absl::StrCat(report.name,

@@ -367,8 +367,9 @@ Setup::Addresses Setup::AddressesOf(const Endpoints& endpoints) {
   Addresses addresses;
   for (const auto& row : endpoints) {
     std::vector<std::string>& texts = addresses.emplace_back();
-    for (const auto& endpoint : row)
+    for (const auto& endpoint : row) {
       texts.push_back(endpoint != nullptr ? endpoint->Address() : "");
+    }
   }
   return addresses;
 }
