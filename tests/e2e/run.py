@@ -91,7 +91,8 @@ def user_values_win(stage):
 
 def lost_device_falls_back_loudly(stage):
     """One rank without its device: all finish over TCP, and everybody says why."""
-    stage.submit(without_rdma_on_rank_1(with_sizes(stage.example("lost"), "8", "512K")))
+    # Long enough that Prometheus sees both ranks while they run.
+    stage.submit(without_rdma_on_rank_1(with_sizes(stage.example("lost"), "8", "1M")))
     expect(stage.wait_for_job("lost") == "Complete", "the job did not complete over TCP")
     for rank, pod in enumerate(stage.pods("lost")):
         text = stage.logs(pod)
