@@ -17,7 +17,7 @@ constexpr size_t kDepth = 3;
 // Large enough that a chunk's work is long compared with telling of it.
 constexpr size_t kLargestChunk = size_t{512} << 10U;
 // Three chunks of input, and results, stay in a core's second cache.
-constexpr size_t kChunk = size_t{128} << 10U;
+constexpr size_t kChunk = size_t{256} << 10U;
 // Less is reduced by everybody: reducing all of it takes less time than telling once more.
 constexpr size_t kAtOnce = size_t{8} << 10U;
 // From here on outputs go past the caches.
