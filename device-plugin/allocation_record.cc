@@ -18,8 +18,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "device-plugin/cdi_spec.h"
+#include "device-plugin/container_devices.h"
 #include "device-plugin/device_list.h"
-#include "device-plugin/pod_resources.h"
 
 namespace railhead::device_plugin {
 namespace {

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "device-plugin/container_devices.h"
 #include "device-plugin/late_binding.h"
-#include "device-plugin/pod_resources.h"
 
 namespace railhead::device_plugin {
 

@@ -33,10 +33,10 @@
 #include "device-plugin/allocation.h"
 #include "device-plugin/allocation_record.h"
 #include "device-plugin/cdi_spec.h"
+#include "device-plugin/container_devices.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/gpu_watch.h"
 #include "device-plugin/late_binding.h"
-#include "device-plugin/pod_resources.h"
 #include "device-plugin/small_files.h"
 #include "fabric/inventory.h"
 

@@ -21,8 +21,8 @@
 #include "absl/time/time.h"
 #include "device-plugin/allocation.h"
 #include "device-plugin/allocation_record.h"
+#include "device-plugin/container_devices.h"
 #include "device-plugin/device_list.h"
-#include "device-plugin/pod_resources.h"
 #include "device-plugin/rails_files.h"
 
 namespace railhead::device_plugin {

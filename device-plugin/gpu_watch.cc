@@ -11,7 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "device-plugin/pod_resources.h"
+#include "device-plugin/container_devices.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {

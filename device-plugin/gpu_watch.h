@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "device-plugin/container_devices.h"
 #include "device-plugin/kubelet_checkpoint.h"
-#include "device-plugin/pod_resources.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {

@@ -12,9 +12,9 @@
 #include <string>
 #include <utility>
 
+#include "device-plugin/container_devices.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/node_facts.h"
-#include "device-plugin/pod_resources.h"
 #include "fabric/port_counters.h"
 
 namespace railhead::device_plugin {

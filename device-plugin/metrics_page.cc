@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "device-plugin/container_devices.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/metrics.h"
 #include "device-plugin/node_facts.h"
-#include "device-plugin/pod_resources.h"
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
 #include "fabric/root_files.h"

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "device-plugin/container_devices.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/metrics.h"
 #include "device-plugin/node_facts.h"
-#include "device-plugin/pod_resources.h"
 #include "device-plugin/registration.h"
 
 namespace railhead::device_plugin {

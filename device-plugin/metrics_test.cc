@@ -14,8 +14,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "device-plugin/container_devices.h"
 #include "device-plugin/device_list.h"
-#include "device-plugin/pod_resources.h"
 #include "fabric/inventory.h"
 #include "fabric/port_counters.h"
 

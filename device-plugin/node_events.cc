@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "device-plugin/container_devices.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/kubelet_checkpoint.h"
-#include "device-plugin/pod_resources.h"
 #include "kube/events.h"
 
 namespace railhead::device_plugin {

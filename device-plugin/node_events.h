@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "device-plugin/container_devices.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/kubelet_checkpoint.h"
-#include "device-plugin/pod_resources.h"
 #include "kube/events.h"
 
 namespace railhead::device_plugin {

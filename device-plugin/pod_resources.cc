@@ -4,8 +4,6 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
-#include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "device-plugin/device_list.h"
+#include "device-plugin/container_devices.h"
 #include "device-plugin/grpc_unix.h"
 #include "device-plugin/proto/podresources.grpc.pb.h"
 
@@ -43,31 +41,6 @@ absl::StatusOr<std::vector<ContainerDevices>> ListContainerDevices(
     }
   }
   return containers;
-}
-
-DeviceHolders HoldersByHca(const std::vector<ContainerDevices>& containers,
-                           const std::set<std::string>& resources) {
-  DeviceHolders holders;
-  for (const ContainerDevices& container : containers) {
-    for (const auto& [resource, ids] : container.devices) {
-      if (!resources.contains(resource)) continue;
-      for (const std::string& id : ids) {
-        holders[WholeHca(id)].emplace(container.pod_namespace, container.pod);
-      }
-    }
-  }
-  return holders;
-}
-
-std::map<std::string, std::set<std::string>> HeldByResource(
-    const std::vector<ContainerDevices>& containers) {
-  std::map<std::string, std::set<std::string>> held;
-  for (const ContainerDevices& container : containers) {
-    for (const auto& [resource, ids] : container.devices) {
-      held[resource].insert(ids.begin(), ids.end());
-    }
-  }
-  return held;
 }
 
 }  // namespace railhead::device_plugin

@@ -286,6 +286,12 @@ class Node:
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False
 
+    def agent_said(self, begin, words):
+        """Whether the agent's log has these words from this byte on."""
+        with open(OUT / "agent.log", encoding="utf-8") as log:
+            log.seek(begin)
+            return words in log.read()
+
     def preferences(self):
         """All that the agent has said of whom it chose devices for."""
         return re.findall(r"prefer (.*) for a container with (.*)", (OUT / "agent.log").read_text())
@@ -447,25 +453,21 @@ def troubles(node, console, count):
         node.stop("agent", signal.SIGTERM)
         node.start("agent")
 
-    def sockets():
-        return set(PLUGINS.glob("railhead-rdma-hca-*.sock"))
-
     def sockets_are_deleted():
-        for path in sockets():
+        for path in PLUGINS.glob("railhead-rdma-hca-*.sock"):
             path.unlink()
 
     for number in range(count):
         trouble = random.choice((kubelet_restarts, kubelet_restarts, agent_is_killed,
                                  agent_is_replaced, sockets_are_deleted))
         console.note(f"{number} of {count}: {trouble.__name__}")
-        before = sockets()
+        before = (OUT / "agent.log").stat().st_size
         trouble()
         begin = time.monotonic()
-        # Each of its servers has a socket of its own name: then it has noticed.
-        wait_for(f"the agent listens again after {trouble.__name__}", lambda old=before: sockets() - old,
-                 30, log=OUT / "agent.log", interval=0.005)
-        wait_for(f"the agent is served again after {trouble.__name__}", node.ready, 30,
-                 log=OUT / "agent.log", interval=0.01)
+        # What is ready may be so since before the trouble; what the agent says now is of now.
+        wait_for(f"the agent is served again after {trouble.__name__}",
+                 lambda old=before: node.agent_said(old, "kubelet takes rdma/hca") and node.ready(),
+                 30, log=OUT / "agent.log", interval=0.01)
         if trouble is kubelet_restarts:
             waits.append(time.monotonic() - begin)
         held = node.held()

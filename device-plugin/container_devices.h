@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which devices containers hold. Pure.
+#ifndef RAILHEAD_DEVICE_PLUGIN_CONTAINER_DEVICES_H_
+#define RAILHEAD_DEVICE_PLUGIN_CONTAINER_DEVICES_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace railhead::device_plugin {
+
+struct ContainerDevices {
+  std::string pod_namespace;
+  std::string pod;
+  std::string container;
+  std::map<std::string, std::vector<std::string>> devices;  // by resource
+};
+
+// A pod, by namespace and name.
+using PodName = std::pair<std::string, std::string>;
+
+// Whole HCAs (DeviceId without a slot) to the pods that hold them or a slot of them. More than one
+// also where kubelet still lists a pod that has ended beside the one that came after it.
+using DeviceHolders = std::map<std::string, std::set<PodName>>;
+
+// `resources`: the names under which HCAs are offered.
+DeviceHolders HoldersByHca(const std::vector<ContainerDevices>& containers,
+                           const std::set<std::string>& resources);
+
+// Resource to the ids of it that are held.
+std::map<std::string, std::set<std::string>> HeldByResource(
+    const std::vector<ContainerDevices>& containers);
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_CONTAINER_DEVICES_H_
