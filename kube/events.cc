@@ -73,8 +73,8 @@ absl::Status EventRecorder::Record(const Event& event) {
   const int count = said == counts_.end() ? 0 : said->second;
   if (count > 0) {
     absl::Status again = Patch(*api_, {"v1", "events", space, name}, PatchType::kMerge,
-                                     {{"count", count + 1}, {"lastTimestamp", Stamp(now)}})
-                                   .status();
+                               {{"count", count + 1}, {"lastTimestamp", Stamp(now)}})
+                             .status();
     if (again.ok()) {
       counts_[key] = count + 1;
       tokens_ -= 1;
