@@ -437,13 +437,19 @@ def troubles(node, console, count):
     process = node.process(container)
     waits = []
 
+    def kubelets_socket():
+        """Which one it is; None when there is none: a kubelet that starts removes the old one first."""
+        try:
+            return (PLUGINS / "kubelet.sock").stat().st_ino
+        except FileNotFoundError:
+            return None
+
     def kubelet_restarts():
-        old = (PLUGINS / "kubelet.sock").stat().st_ino
+        old = kubelets_socket()
         node.stop("kubelet")
         node.start("kubelet")
-        wait_for("the kubelet listens", lambda: (PLUGINS / "kubelet.sock").exists() and
-                 (PLUGINS / "kubelet.sock").stat().st_ino != old, 60, interval=0.005,
-                 log=OUT / "kubelet.log")
+        wait_for("the kubelet listens", lambda: kubelets_socket() not in (None, old), 60,
+                 interval=0.005, log=OUT / "kubelet.log")
 
     def agent_is_killed():
         node.stop("agent")
