@@ -20,7 +20,7 @@ from railbed.console import Failure
 
 RANKS = (2, 4, 8)
 SIZES = (8, 1 << 10, 16 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20)
-ROUNDS = 9
+ROUNDS = 7
 ROUND_MS = 10
 
 ABOUT = """\
@@ -49,7 +49,9 @@ def measure(passes):
     with open(OUT / "results.jsonl", "w", encoding="utf-8") as raw:
         for number in range(1, passes + 1):
             for ranks in RANKS:
-                bandwidth[ranks] = max(bandwidth.get(ranks, 0), candidates.memory_bandwidth(ranks))
+                memory = candidates.memory_bandwidth(ranks)
+                print(json.dumps({"ranks": ranks, "memory": memory}), file=raw, flush=True)
+                bandwidth[ranks] = max(bandwidth.get(ranks, 0), memory)
                 for candidate in CANDIDATES:
                     say(f"[{time.monotonic() - begin:4.0f} s] pass {number} of {passes}: "
                         f"{candidate.name}, {ranks} ranks")
@@ -65,11 +67,13 @@ def measure(passes):
 
 def ask(candidate, ranks, raw):
     """One run of one candidate: what its rank 0 says of the library, and a row for each size."""
-    text = candidate.start(ranks, [",".join(candidate.types), ROUNDS, ROUND_MS, *SIZES])
+    # The goals for 16-bit floats are for two ranks, and PyTorch is slow with more.
+    types = candidate.types if ranks == 2 else candidate.types[:1]
+    text = candidate.start(ranks, [",".join(types), ROUNDS, ROUND_MS, *SIZES])
     head, *rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-    raw.write(text)
-    raw.flush()
-    if head["ranks"] != ranks or len(rows) != len(SIZES) * len(candidate.types):
+    for row in rows:
+        print(json.dumps({"candidate": candidate.name, "ranks": ranks} | row), file=raw, flush=True)
+    if head["ranks"] != ranks or len(rows) != len(SIZES) * len(types):
         raise Failure(f"{candidate.name} did not measure what it was asked for", log=raw.name)
     wrong = [row for row in rows if row["wrong"] != 0]
     if wrong:
