@@ -2,6 +2,7 @@
 """What was measured, as Markdown: goals, ratios, and every figure. Functions of values."""
 
 import dataclasses
+import statistics
 
 KI, MI = 1 << 10, 1 << 20
 OURS, OURS_TCP, GLOO = "Railhead shm", "Railhead TCP", "gloo"
@@ -78,6 +79,17 @@ def goal_table(results):
         reached = "yes" if measured >= goal else "**no**"
         lines.append(f"| {what} | {goal:.1f} | {measured:.2f} | {reached} |")
     return lines
+
+
+def noise(times, others):
+    """How far to trust the figures. `times`: for each cell (best, median) of its passes; `others`:
+    the part of the cores that other programs took, for each run."""
+    above = [statistics.median(best for best, _ in of) / min(best for best, _ in of) - 1
+             for of in times.values()]
+    return (f"Other programs took {statistics.mean(others):.0%} of the cores' time during the\n"
+            f"runs, {min(others):.0%} in the quietest and {max(others):.0%} in the loudest. The best "
+            f"round of a typical pass took\n{statistics.median(above):.0%} longer than the best of "
+            "all passes: smaller differences than that mean nothing.")
 
 
 def ratio_table(results, ranks, kind):

@@ -42,6 +42,12 @@ class TablesTest(unittest.TestCase):
         row = tables.full_table(results(67108.864), 2, "fp32")[2]
         self.assertEqual(row, "| 64 MiB | Railhead shm | 67108.9 | 134217.7 | 1.000 | 1.000 |")
 
+    def test_noise_is_that_of_a_typical_pass(self):
+        text = tables.noise({"a": [(100, 0), (130, 0), (150, 0)]}, [0.1, 0.3])
+        self.assertIn("took 20% of the cores' time", text)
+        self.assertIn("10% in the quietest and 30% in the loudest", text)
+        self.assertIn("took\n30% longer", text)
+
     def test_sizes_are_in_the_largest_whole_unit(self):
         self.assertEqual([tables.size_text(s) for s in (8, 1 << 10, 16 << 10, MI, 1500)],
                          ["8 B", "1 KiB", "16 KiB", "1 MiB", "1500 B"])
