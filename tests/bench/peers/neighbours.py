@@ -6,6 +6,7 @@ import resource
 import time
 
 QUIET = 0.1  # of all cores
+LONGEST_WAIT_SECONDS = 10
 
 
 def busy_seconds():
@@ -23,14 +24,18 @@ def own_seconds():
 
 
 class Neighbours:
-    """Waits no more than `patience` seconds in its life."""
+    """Waits no more than `patience` seconds in its life, and a few at a time: who builds something
+    big is no reason to give it all to the first run."""
 
     def __init__(self, patience):
         self._patience = patience
 
     def wait_for_quiet(self):
-        while self._patience > 0 and self.share_during(lambda: time.sleep(0.5)) > QUIET:
-            self._patience -= 0.5
+        for _ in range(LONGEST_WAIT_SECONDS):
+            if self._patience <= 0 or self.share_during(lambda: time.sleep(0.5)) < QUIET:
+                return
+            time.sleep(0.5)
+            self._patience -= 1
 
     @staticmethod
     def share_during(work):
