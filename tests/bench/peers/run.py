@@ -58,7 +58,7 @@ def measure(passes):
             for ranks in RANKS:
                 memory = candidates.memory_bandwidth(ranks)
                 print(json.dumps({"ranks": ranks, "memory": memory}), file=raw, flush=True)
-                bandwidth[ranks] = max(bandwidth.get(ranks, 0), memory)
+                bandwidth.setdefault(ranks, []).append(memory)
                 for candidate in CANDIDATES:
                     say(f"[{time.monotonic() - begin:4.0f} s] pass {number} of {passes}: "
                         f"{candidate.name}, {ranks} ranks")

@@ -10,7 +10,7 @@ def results(ours, **peers):
     """64 MiB of fp32 between 2 ranks, in microseconds."""
     times = {"Railhead shm": ours} | {name.replace("_", " "): t for name, t in peers.items()}
     cells = {(2, "fp32", 64 * MI, name): Cell(t, 2 * t) for name, t in times.items()}
-    return Results(cells, {2: 16e9}, list(times))
+    return Results(cells, {2: [9e9, 16e9]}, list(times))
 
 
 class TablesTest(unittest.TestCase):
