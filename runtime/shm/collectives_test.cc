@@ -108,7 +108,8 @@ TEST_P(CollectivesTest, EveryTypeAndOperator) {
   RunCases(world_, cases);
 }
 
-// One byte less, as many, and one more than every size at which something changes, and from every root.
+// One byte less, as many, and one more than every size at which something changes, and from every
+// root.
 TEST_P(CollectivesTest, EverySizeAtABoundary) {
   std::vector<CollectiveCase> cases;
   const auto ranks = static_cast<size_t>(world_.ranks());
