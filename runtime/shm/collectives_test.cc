@@ -113,9 +113,11 @@ TEST_P(CollectivesTest, EveryTypeAndOperator) {
 TEST_P(CollectivesTest, EverySizeAtABoundary) {
   std::vector<CollectiveCase> cases;
   const auto ranks = static_cast<size_t>(world_.ranks());
-  const size_t slice = 131072 / ranks / 64 * 64;
+  const size_t slice = 131072 / ranks / 64 * 64;  // of a reduce-scatter
   for (const size_t size : {size_t{1}, size_t{64}, size_t{8192}, slice, 3 * slice, size_t{131072},
                             3 * size_t{131072}}) {
+    // Large worlds take long for what small ones show as well.
+    if (ranks > 5 && size > slice) continue;
     for (const size_t count : {size - 1, size, size + 1}) {
       for (const Collective collective : kCollectives) {
         // All roots of small worlds, and some of large ones.
