@@ -37,11 +37,10 @@ class Messenger {
   virtual Ticket PostSend(int peer, absl::Span<const std::byte> data) = 0;
   virtual Ticket PostReceive(int peer, const ReceiveBuffer& buffer) = 0;
 
+  // Whether the message is on its way, with its buffer free again.
+  virtual bool SendDone(int peer, Ticket ticket) const = 0;
   // Whether all bytes of the message are where they were wanted.
   virtual bool ReceiveDone(int peer, Ticket ticket) const = 0;
-
-  // Whether everything posted is done: received, or on its way with its buffer free again.
-  virtual bool Idle() const = 0;
 
   // Waits until something has moved. An error is final.
   virtual absl::Status Progress() = 0;

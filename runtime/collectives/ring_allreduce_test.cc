@@ -3,14 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -163,146 +159,17 @@ INSTANTIATE_TEST_SUITE_P(Worlds, RingTest,
                          ::testing::Combine(::testing::Values(1, 2, 3, 4, 5, 7),
                                             ::testing::Values(1, 2, 3)));
 
-// ---- The same algorithm in a simulated world, for many more ranks and schedules ----
-
-// All messages of a world in one place.
-class SimulatedWorld {
- public:
-  explicit SimulatedWorld(int ranks) : ranks_(ranks) {}
-
-  struct Message {
-    std::vector<std::byte> bytes;
-  };
-  struct Channel {
-    std::deque<Message> sent;  // not yet delivered
-    std::deque<std::pair<uint64_t, ReceiveBuffer>> posted;
-    uint64_t next_receive = 0;
-    uint64_t sends = 0;
-    std::map<uint64_t, bool> done;
-  };
-
-  Channel& channel(int from, int to) { return channels_[{from, to}]; }
-  int ranks() const { return ranks_; }
-
- private:
-  int ranks_;
-  std::map<std::pair<int, int>, Channel> channels_;
-};
-
-// Delivers at every step some of the messages that could be delivered; how many, chance decides,
-// and so does the threads' scheduler.
-class SimulatedMessenger final : public Messenger {
- public:
-  SimulatedMessenger(SimulatedWorld& world, std::mutex& mutex, std::condition_variable& changed,
-                     int rank, unsigned seed)
-      : world_(world), mutex_(mutex), changed_(changed), rank_(rank), random_(seed) {}
-
-  Ticket PostSend(int peer, absl::Span<const std::byte> data) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    SimulatedWorld::Channel& channel = world_.channel(rank_, peer);
-    channel.sent.push_back({{data.begin(), data.end()}});
-    changed_.notify_all();
-    return channel.sends++;
-  }
-
-  Ticket PostReceive(int peer, const ReceiveBuffer& buffer) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    SimulatedWorld::Channel& channel = world_.channel(peer, rank_);
-    channel.posted.emplace_back(channel.next_receive, buffer);
-    return channel.next_receive++;
-  }
-
-  bool ReceiveDone(int peer, Ticket ticket) const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return world_.channel(peer, rank_).done[ticket];
-  }
-
-  bool Idle() const override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return IdleLocked();
-  }
-
-  absl::Status Progress() override {
-    std::unique_lock<std::mutex> lock(mutex_);
-    const bool moved =
-        changed_.wait_for(lock, std::chrono::seconds(20), [this] { return Deliver(); });
-    return moved ? absl::OkStatus() : absl::DeadlineExceededError("the algorithm stands still");
-  }
-
- private:
-  bool IdleLocked() const {
-    for (int peer = 0; peer < world_.ranks(); ++peer) {
-      if (!world_.channel(peer, rank_).posted.empty()) return false;
-    }
-    return true;
-  }
-
-  bool Deliver() {
-    bool moved = false;
-    for (int peer = 0; peer < world_.ranks(); ++peer) {
-      SimulatedWorld::Channel& channel = world_.channel(peer, rank_);
-      while (!channel.sent.empty() && !channel.posted.empty() && (!moved || random_() % 3 != 0)) {
-        const auto [ticket, buffer] = channel.posted.front();
-        const std::vector<std::byte>& bytes = channel.sent.front().bytes;
-        EXPECT_EQ(bytes.size(), buffer.size) << "both sides must agree on every size";
-        EXPECT_FALSE(bytes.empty()) << "empty messages are a waste";
-        if (buffer.operand == nullptr) {
-          std::memcpy(buffer.data, bytes.data(), bytes.size());
-        } else {
-          std::vector<float> sum(bytes.size() / 4);
-          std::vector<float> own(bytes.size() / 4);
-          std::memcpy(sum.data(), bytes.data(), bytes.size());
-          std::memcpy(own.data(), buffer.operand, bytes.size());
-          for (size_t i = 0; i < sum.size(); ++i) sum[i] += own[i];
-          std::memcpy(buffer.data, sum.data(), bytes.size());
-        }
-        channel.done[ticket] = true;
-        channel.posted.pop_front();
-        channel.sent.pop_front();
-        moved = true;
-      }
-    }
-    return moved;
-  }
-
-  SimulatedWorld& world_;
-  std::mutex& mutex_;
-  std::condition_variable& changed_;
-  int rank_;
-  std::mt19937 random_;
-};
-
-TEST(RingSimulationTest, EveryWorldAndCountUnderRandomSchedules) {
-  for (const int ranks : {2, 3, 4, 6, 8, 13}) {
-    for (const size_t count : {1, 2, 5, 12, 13, 14, 1000, 262144 + 7, 700001}) {
-      SimulatedWorld world(ranks);
-      std::mutex mutex;
-      std::condition_variable changed;
-      const std::vector<float> expected = ExactSum(ranks, count);
-      RunRanks(ranks, [&](int rank) {
-        SimulatedMessenger messenger(world, mutex, changed, rank,
-                                     static_cast<unsigned>(count) + static_cast<unsigned>(rank));
-        std::vector<float> values = Exact(rank, count);
-        const absl::Status status = SumAround(messenger, rank, ranks, values, values, count);
-        EXPECT_TRUE(status.ok()) << status;
-        EXPECT_TRUE(values == expected) << ranks << " ranks, count " << count;
-        return true;
-      });
-    }
-  }
-}
-
 // A messenger that fails after some steps; the algorithm must hand the error on at once.
 class FailingMessenger final : public Messenger {
  public:
   Ticket PostSend(int, absl::Span<const std::byte>) override { return 0; }
   Ticket PostReceive(int, const ReceiveBuffer&) override { return 0; }
+  bool SendDone(int, Ticket) const override { return false; }
   bool ReceiveDone(int, Ticket) const override { return false; }
-  bool Idle() const override { return false; }
   absl::Status Progress() override { return absl::UnavailableError("rail 1 is down"); }
 };
 
-TEST(RingSimulationTest, AnErrorEndsIt) {
+TEST(RingErrors, AnErrorEndsIt) {
   FailingMessenger messenger;
   std::vector<float> values(100);
   EXPECT_EQ(SumAround(messenger, 0, 2, values, values, 100),

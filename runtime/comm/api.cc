@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -16,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
+#include "runtime/comm/arguments.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/unique_id.h"
@@ -36,6 +38,12 @@ namespace {
 
 using railhead::comm::Communicator;
 using railhead::comm::CommunicatorOptions;
+using railhead::comm::WrongBuffers;
+using railhead::comm::WrongOperator;
+using railhead::comm::WrongRoot;
+using railhead::comm::WrongStream;
+using railhead::comm::WrongType;
+using railhead::reduce::SizeOf;
 
 // A failed call without a communicator has nowhere else to leave its text; as errno does, each
 // thread keeps its own.
@@ -120,37 +128,36 @@ rhResult_t Create(CommunicatorOptions options, rhComm_t* comm) {
   return rhSuccess;
 }
 
-// What the library cannot do with these arguments; "" if it can.
-std::string Unsupported(rhDataType_t datatype, rhRedOp_t op, rhStream_t stream) {
-  if (datatype < rhInt8 || datatype > rhUint16) {
-    return absl::StrCat("datatype ", static_cast<int>(datatype), " does not exist");
-  }
-  if (op < rhSum || op > rhBxor) {
-    return absl::StrCat("op ", static_cast<int>(op), " does not exist");
-  }
-  if (!railhead::reduce::CanReduce(datatype, op)) {
-    return absl::StrCat("op ", static_cast<int>(op), " works on integers only, and datatype ",
-                        static_cast<int>(datatype), " is a float");
-  }
-  if (stream != nullptr) return "stream must be NULL: buffers are in host memory";
-  return "";
+// The first of several texts that says something.
+std::string FirstOf(std::initializer_list<std::string> texts) {
+  const auto* found = std::find_if(texts.begin(), texts.end(),
+                                   [](const std::string& text) { return !text.empty(); });
+  return found == texts.end() ? "" : *found;
 }
 
-std::string WrongBuffers(const void* send, const void* receive, size_t count, size_t element) {
-  if (count == 0) return "";
-  if (send == nullptr) return "sendbuf is NULL";
-  if (receive == nullptr) return "recvbuf is NULL";
-  if (count > SIZE_MAX / 2 / element) return absl::StrCat("count ", count, " is too large");
-  const auto from = reinterpret_cast<uintptr_t>(send);
-  const auto to = reinterpret_cast<uintptr_t>(receive);
-  if (from % element != 0) return absl::StrCat("sendbuf is not aligned to ", element, " bytes");
-  if (to % element != 0) return absl::StrCat("recvbuf is not aligned to ", element, " bytes");
-  const uintptr_t bytes = count * element;
-  if (from != to && from < to + bytes && to < from + bytes) {
-    return "sendbuf and recvbuf overlap; they may be the same, or apart";
-  }
-  return "";
+// Runs a collective: `check` says what is wrong with the arguments, `run` does it.
+template <class Check, class Run>
+rhResult_t Collective(const char* call, rhComm_t comm, Check check, Run run) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, call, "comm");
+    const std::string wrong = check();
+    if (!wrong.empty()) {
+      return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong));
+    }
+    const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
+    if (!use.owns_lock()) {
+      return Report(comm, rhInvalidUsage,
+                    absl::StrCat(call, ": another thread is using this communicator"));
+    }
+    return Report(comm, run(*comm->communicator));
+  });
 }
+
+const std::byte* Bytes(const void* buffer) { return static_cast<const std::byte*>(buffer); }
+std::byte* Bytes(void* buffer) { return static_cast<std::byte*>(buffer); }
+
+size_t Rank(rhComm_t comm) { return static_cast<size_t>(comm->communicator->rank()); }
+size_t Ranks(rhComm_t comm) { return static_cast<size_t>(comm->communicator->world_size()); }
 
 }  // namespace
 
@@ -284,23 +291,99 @@ rhResult_t rhCommUserRank(rhComm_t comm, int* rank) {
 
 rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
                        rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
-  return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, "rhAllReduce", "comm");
-    std::string wrong = Unsupported(datatype, op, stream);
-    if (wrong.empty()) {
-      wrong = WrongBuffers(sendbuf, recvbuf, count, railhead::reduce::SizeOf(datatype));
-    }
-    if (!wrong.empty()) {
-      return Report(comm, rhInvalidArgument, absl::StrCat("rhAllReduce: ", wrong));
-    }
-    const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
-    if (!use.owns_lock()) {
-      return Report(comm, rhInvalidUsage, "rhAllReduce: another thread is using this communicator");
-    }
-    return Report(
-        comm, comm->communicator->AllReduce(datatype, op, static_cast<const std::byte*>(sendbuf),
-                                            static_cast<std::byte*>(recvbuf), count));
-  });
+  return Collective(
+      "rhAllReduce", comm,
+      [&] {
+        return FirstOf({WrongType(datatype), WrongOperator(datatype, op), WrongStream(stream),
+                        WrongBuffers({.send = sendbuf, .receive = recvbuf, .count = count},
+                                     SizeOf(datatype))});
+      },
+      [&](Communicator& communicator) {
+        return communicator.AllReduce(datatype, op, Bytes(sendbuf), Bytes(recvbuf), count);
+      });
+}
+
+rhResult_t rhAllGather(const void* sendbuf, void* recvbuf, size_t sendcount, rhDataType_t datatype,
+                       rhComm_t comm, rhStream_t stream) {
+  return Collective(
+      "rhAllGather", comm,
+      [&] {
+        return FirstOf({WrongType(datatype), WrongStream(stream),
+                        WrongBuffers({.send = sendbuf,
+                                      .receive = recvbuf,
+                                      .count_name = "sendcount",
+                                      .count = sendcount,
+                                      .receive_parts = Ranks(comm),
+                                      .in_place_part = Rank(comm)},
+                                     SizeOf(datatype))});
+      },
+      [&](Communicator& communicator) {
+        return communicator.AllGather(Bytes(sendbuf), Bytes(recvbuf), sendcount * SizeOf(datatype));
+      });
+}
+
+rhResult_t rhReduceScatter(const void* sendbuf, void* recvbuf, size_t recvcount,
+                           rhDataType_t datatype, rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
+  return Collective(
+      "rhReduceScatter", comm,
+      [&] {
+        return FirstOf({WrongType(datatype), WrongOperator(datatype, op), WrongStream(stream),
+                        WrongBuffers({.send = sendbuf,
+                                      .receive = recvbuf,
+                                      .count_name = "recvcount",
+                                      .count = recvcount,
+                                      .send_parts = Ranks(comm),
+                                      .in_place_part = Rank(comm)},
+                                     SizeOf(datatype))});
+      },
+      [&](Communicator& communicator) {
+        return communicator.ReduceScatter(datatype, op, Bytes(sendbuf), Bytes(recvbuf), recvcount);
+      });
+}
+
+rhResult_t rhBroadcast(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
+                       int root, rhComm_t comm, rhStream_t stream) {
+  return Collective(
+      "rhBroadcast", comm,
+      [&] {
+        const bool is_root = comm->communicator->rank() == root;
+        return FirstOf({WrongType(datatype), WrongRoot(root, comm->communicator->world_size()),
+                        WrongStream(stream),
+                        WrongBuffers({.send = sendbuf,
+                                      .receive = recvbuf,
+                                      .count = count,
+                                      .send_parts = is_root ? size_t{1} : 0},
+                                     SizeOf(datatype))});
+      },
+      [&](Communicator& communicator) {
+        return communicator.Broadcast(Bytes(sendbuf), Bytes(recvbuf), count * SizeOf(datatype),
+                                      root);
+      });
+}
+
+rhResult_t rhReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
+                    rhRedOp_t op, int root, rhComm_t comm, rhStream_t stream) {
+  return Collective(
+      "rhReduce", comm,
+      [&] {
+        const bool is_root = comm->communicator->rank() == root;
+        return FirstOf({WrongType(datatype), WrongOperator(datatype, op),
+                        WrongRoot(root, comm->communicator->world_size()), WrongStream(stream),
+                        WrongBuffers({.send = sendbuf,
+                                      .receive = recvbuf,
+                                      .count = count,
+                                      .receive_parts = is_root ? size_t{1} : 0},
+                                     SizeOf(datatype))});
+      },
+      [&](Communicator& communicator) {
+        return communicator.Reduce(datatype, op, Bytes(sendbuf), Bytes(recvbuf), count, root);
+      });
+}
+
+rhResult_t rhBarrier(rhComm_t comm) {
+  return Collective(
+      "rhBarrier", comm, [] { return std::string(); },
+      [](Communicator& communicator) { return communicator.Barrier(); });
 }
 
 rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info) {

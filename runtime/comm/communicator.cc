@@ -8,7 +8,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/collectives/ring_allgather.h"
 #include "runtime/collectives/ring_allreduce.h"
+#include "runtime/collectives/ring_barrier.h"
+#include "runtime/collectives/ring_broadcast.h"
+#include "runtime/collectives/ring_reduce.h"
+#include "runtime/collectives/ring_reduce_scatter.h"
 
 namespace railhead::comm {
 namespace {
@@ -107,32 +112,107 @@ Communicator::~Communicator() {
 
 absl::Status Communicator::AllReduce(rhDataType_t type, rhRedOp_t op, const std::byte* send,
                                      std::byte* receive, size_t count) {
+  const reduce::Reduction reduction = {type, op, world_size_, {}};
+  return Run(
+      metrics::Collective::kAllReduce, count * reduce::SizeOf(type),
+      [&](shm::Group& group, const shm::Patience& patience) {
+        return group.AllReduce(reduction, send, receive, count, patience);
+      },
+      [&](collectives::Messenger& messenger) {
+        return collectives::RingAllReduce(messenger, rank_, world_size_, reduction, send, receive,
+                                          count);
+      });
+}
+
+absl::Status Communicator::AllGather(const std::byte* send, std::byte* receive, size_t bytes) {
+  return Run(
+      metrics::Collective::kAllGather, static_cast<size_t>(world_size_) * bytes,
+      [&](shm::Group& group, const shm::Patience& patience) {
+        return group.AllGather(send, receive, bytes, patience);
+      },
+      [&](collectives::Messenger& messenger) {
+        return collectives::RingAllGather(messenger, rank_, world_size_, send, receive, bytes);
+      });
+}
+
+absl::Status Communicator::ReduceScatter(rhDataType_t type, rhRedOp_t op, const std::byte* send,
+                                         std::byte* receive, size_t count) {
+  const reduce::Reduction reduction = {type, op, world_size_, {}};
+  return Run(
+      metrics::Collective::kReduceScatter,
+      static_cast<size_t>(world_size_) * count * reduce::SizeOf(type),
+      [&](shm::Group& group, const shm::Patience& patience) {
+        return group.ReduceScatter(reduction, send, receive, count, patience);
+      },
+      [&](collectives::Messenger& messenger) {
+        return collectives::RingReduceScatter(messenger, rank_, world_size_, reduction, send,
+                                              receive, count);
+      });
+}
+
+absl::Status Communicator::Broadcast(const std::byte* send, std::byte* receive, size_t bytes,
+                                     int root) {
+  return Run(
+      metrics::Collective::kBroadcast, bytes,
+      [&](shm::Group& group, const shm::Patience& patience) {
+        return group.Broadcast(send, receive, bytes, root, patience);
+      },
+      [&](collectives::Messenger& messenger) {
+        return collectives::RingBroadcast(messenger, rank_, world_size_, root, send, receive,
+                                          bytes);
+      });
+}
+
+absl::Status Communicator::Reduce(rhDataType_t type, rhRedOp_t op, const std::byte* send,
+                                  std::byte* receive, size_t count, int root) {
+  const reduce::Reduction reduction = {type, op, world_size_, {}};
+  return Run(
+      metrics::Collective::kReduce, count * reduce::SizeOf(type),
+      [&](shm::Group& group, const shm::Patience& patience) {
+        return group.Reduce(reduction, send, receive, count, root, patience);
+      },
+      [&](collectives::Messenger& messenger) {
+        return collectives::RingReduce(messenger, rank_, world_size_, root, reduction, send,
+                                       receive, count);
+      });
+}
+
+absl::Status Communicator::Barrier() {
+  return Run(
+      metrics::Collective::kBarrier, 0,
+      [](shm::Group& group, const shm::Patience& patience) { return group.Barrier(patience); },
+      [&](collectives::Messenger& messenger) {
+        return collectives::RingBarrier(messenger, rank_, world_size_);
+      });
+}
+
+absl::Status Communicator::Run(
+    metrics::Collective collective, size_t bytes,
+    absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)> shared,
+    absl::FunctionRef<absl::Status(collectives::Messenger& messenger)> ring) {
   if (!failure_.ok()) return failure_;
   const uint64_t number = collectives_++;
-  const reduce::Reduction reduction = {type, op, world_size_, {}};
-  const size_t bytes = count * reduce::SizeOf(type);
   const absl::Time start = absl::Now();
   absl::Status status;
   if (group_ != nullptr) {
-    status = group_->AllReduce(reduction, send, receive, count,
-                               {group_->Look(), settings_.timeout, &watch_->failed()});
+    status = shared(*group_, {group_->Look(), settings_.timeout, &watch_->failed()});
   } else {
     mesh_->Begin(settings_.timeout);
-    status =
-        collectives::RingAllReduce(*mesh_, rank_, world_size_, reduction, send, receive, count);
+    status = ring(*mesh_);
     if (status.ok()) status = mesh_->Finish();
   }
   if (!status.ok()) {
-    failure_ = Fail(number, bytes, status);
+    failure_ =
+        Fail(absl::StrCat(metrics::Name(collective), " number ", number, " (", bytes, " bytes)"),
+             status);
     return failure_;
   }
-  stats_.Record(bytes, absl::Now() - start);
+  stats_.Record(collective, bytes, absl::Now() - start);
   return absl::OkStatus();
 }
 
-absl::Status Communicator::Fail(uint64_t number, size_t bytes, const absl::Status& cause) {
-  const std::string where =
-      absl::StrCat(self_, ": all_reduce number ", number, " (", bytes, " bytes)");
+absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause) {
+  const std::string where = absl::StrCat(self_, ": ", what);
   if (absl::IsCancelled(cause)) {
     const absl::Status verdict = watch_->verdict();
     return absl::Status(verdict.code(), absl::StrCat(where, " was stopped: ", verdict.message()));
@@ -166,7 +246,7 @@ metrics::Snapshot Communicator::Read() const {
   snapshot.degraded_reason = degraded_reason();
   snapshot.rejected_connections = rejected_;
   snapshot.rails = Rails();
-  snapshot.all_reduce = stats_.Read();
+  snapshot.collectives = stats_.Read();
   return snapshot;
 }
 

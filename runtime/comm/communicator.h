@@ -12,10 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "runtime/base/log.h"
 #include "runtime/bootstrap/watch.h"
+#include "runtime/collectives/messenger.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/setup.h"
 #include "runtime/config/env.h"
@@ -45,10 +48,18 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Reduces the values of all ranks; blocks until done. One thread at a time. After an error the
-  // communicator is of no more use, on any rank. The divisor of rhAvg is set here.
+  // The collectives of the C API, which says what they do; arguments are checked there. `count` is
+  // of values; with parts, `count` and `bytes` are those of one rank's part. They block until done.
+  // One thread at a time. After an error the communicator is of no more use, on any rank.
   absl::Status AllReduce(rhDataType_t type, rhRedOp_t op, const std::byte* send, std::byte* receive,
                          size_t count);
+  absl::Status AllGather(const std::byte* send, std::byte* receive, size_t bytes);
+  absl::Status ReduceScatter(rhDataType_t type, rhRedOp_t op, const std::byte* send,
+                             std::byte* receive, size_t count);
+  absl::Status Broadcast(const std::byte* send, std::byte* receive, size_t bytes, int root);
+  absl::Status Reduce(rhDataType_t type, rhRedOp_t op, const std::byte* send, std::byte* receive,
+                      size_t count, int root);
+  absl::Status Barrier();
 
   // Any thread: ends the communicator on all ranks. A running collective returns with `reason`.
   void Abort(const std::string& reason);
@@ -66,8 +77,14 @@ class Communicator {
  private:
   Communicator() = default;
 
+  // Runs a collective by the one of the two texts that fits: `shared` in shared memory, `ring` over
+  // rails. Numbers it, measures it and gives its errors their context. `bytes` as in metrics.
+  absl::Status Run(
+      metrics::Collective collective, size_t bytes,
+      absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)> shared,
+      absl::FunctionRef<absl::Status(collectives::Messenger& messenger)> ring);
   // Makes the job's verdict of a failure of this rank.
-  absl::Status Fail(uint64_t number, size_t bytes, const absl::Status& cause);
+  absl::Status Fail(absl::string_view what, const absl::Status& cause);
   metrics::Snapshot Read() const;
 
   config::Settings settings_;

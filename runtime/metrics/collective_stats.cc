@@ -12,8 +12,8 @@ size_t SizeClass(uint64_t bytes) {
   return 3;
 }
 
-void CollectiveStats::Record(uint64_t bytes, absl::Duration duration) {
-  Counters& counters = classes_[SizeClass(bytes)];
+void CollectiveStats::Record(Collective collective, uint64_t bytes, absl::Duration duration) {
+  Counters& counters = counters_[static_cast<size_t>(collective)][SizeClass(bytes)];
   const auto bucket =
       static_cast<size_t>(std::lower_bound(kDurationBounds.begin(), kDurationBounds.end(),
                                            absl::ToDoubleSeconds(duration)) -
@@ -25,16 +25,19 @@ void CollectiveStats::Record(uint64_t bytes, absl::Duration duration) {
   counters.buckets[bucket].fetch_add(1, std::memory_order_relaxed);
 }
 
-std::array<CollectiveCounts, kSizeClasses.size()> CollectiveStats::Read() const {
-  std::array<CollectiveCounts, kSizeClasses.size()> result;
-  for (size_t i = 0; i < result.size(); ++i) {
-    const Counters& counters = classes_[i];
-    result[i].operations = counters.operations.load(std::memory_order_relaxed);
-    result[i].bytes = counters.bytes.load(std::memory_order_relaxed);
-    result[i].seconds =
-        static_cast<double>(counters.nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
-    for (size_t b = 0; b < result[i].buckets.size(); ++b) {
-      result[i].buckets[b] = counters.buckets[b].load(std::memory_order_relaxed);
+AllCounts CollectiveStats::Read() const {
+  AllCounts result;
+  for (size_t c = 0; c < result.size(); ++c) {
+    for (size_t i = 0; i < result[c].size(); ++i) {
+      const Counters& counters = counters_[c][i];
+      CollectiveCounts& counts = result[c][i];
+      counts.operations = counters.operations.load(std::memory_order_relaxed);
+      counts.bytes = counters.bytes.load(std::memory_order_relaxed);
+      counts.seconds =
+          static_cast<double>(counters.nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
+      for (size_t b = 0; b < counts.buckets.size(); ++b) {
+        counts.buckets[b] = counters.buckets[b].load(std::memory_order_relaxed);
+      }
     }
   }
   return result;

@@ -73,12 +73,12 @@ TEST(PageTest, DegradedIsZeroWithoutAReasonAndOneWithIt) {
 
 TEST(PageTest, CollectivesAreCountedByClassOfSize) {
   CollectiveStats stats;
-  stats.Record(8, absl::Microseconds(70));
-  stats.Record(4096, absl::Microseconds(300));
-  stats.Record(4097, absl::Milliseconds(1));
-  stats.Record(uint64_t{8} << 20, absl::Seconds(100));
+  stats.Record(Collective::kAllReduce, 8, absl::Microseconds(70));
+  stats.Record(Collective::kAllReduce, 4096, absl::Microseconds(300));
+  stats.Record(Collective::kAllReduce, 4097, absl::Milliseconds(1));
+  stats.Record(Collective::kAllReduce, uint64_t{8} << 20, absl::Seconds(100));
   Snapshot snapshot = Example();
-  snapshot.all_reduce = stats.Read();
+  snapshot.collectives = stats.Read();
   const std::string text = Text(snapshot);
   const auto series = [](const std::string& name, const std::string& size_class,
                          const std::string& more = "") {
@@ -100,6 +100,24 @@ TEST(PageTest, CollectivesAreCountedByClassOfSize) {
               HasSubstr(series("duration_seconds_bucket", "<=4KiB", ",le=\"0.0005\"") + "2\n"));
   EXPECT_THAT(text, HasSubstr(series("duration_seconds_bucket", ">4MiB", ",le=\"30\"") + "0\n"));
   EXPECT_THAT(text, HasSubstr(series("duration_seconds_bucket", ">4MiB", ",le=\"+Inf\"") + "1\n"));
+}
+
+TEST(PageTest, ACollectiveAppearsWhenItHasHappened) {
+  CollectiveStats stats;
+  Snapshot snapshot = Example();
+  snapshot.collectives = stats.Read();
+  EXPECT_THAT(Text(snapshot), HasSubstr("collective=\"all_reduce\""));
+  EXPECT_THAT(Text(snapshot), Not(HasSubstr("collective=\"all_gather\"")));
+  stats.Record(Collective::kAllGather, 100, absl::Microseconds(10));
+  stats.Record(Collective::kBarrier, 0, absl::Microseconds(10));
+  snapshot.collectives = stats.Read();
+  const std::string text = Text(snapshot);
+  const std::string rest = R"(,algorithm="ring",size_class="<=4KiB"} )";
+  EXPECT_THAT(text, HasSubstr(R"(bytes_total{job="train",rank="3",collective="all_gather")" + rest +
+                              "100\n"));
+  EXPECT_THAT(text, HasSubstr(R"(operations_total{job="train",rank="3",collective="barrier")" +
+                              rest + "1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("collective=\"broadcast\"")));
 }
 
 TEST(ServerTest, ServesWhatIsReadAtEachScrape) {
@@ -141,11 +159,12 @@ TEST(CollectiveStatsTest, NothingIsLostBetweenThreads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&stats] {
-      for (int i = 0; i < 10000; ++i) stats.Record(8, absl::Microseconds(i % 200));
+      for (int i = 0; i < 10000; ++i)
+        stats.Record(Collective::kAllReduce, 8, absl::Microseconds(i % 200));
     });
   }
   for (std::thread& thread : threads) thread.join();
-  const CollectiveCounts counts = stats.Read()[0];
+  const CollectiveCounts counts = stats.Read()[0][0];
   EXPECT_EQ(counts.operations, 40000U);
   EXPECT_EQ(counts.bytes, 320000U);
   uint64_t in_buckets = 0;

@@ -6,6 +6,7 @@
 #include <prometheus/exposer.h>
 #include <prometheus/metric_type.h>
 
+#include <algorithm>
 #include <exception>
 #include <limits>
 #include <utility>
@@ -92,39 +93,57 @@ void AddRails(const Snapshot& snapshot, Builder& builder) {
   }
 }
 
-Labels CollectiveLabels(size_t size_class) {
-  return {{"collective", "all_reduce"},
+Labels CollectiveLabels(size_t collective, size_t size_class) {
+  return {{"collective", kCollectiveNames[collective]},
           {"algorithm", "ring"},
           {"size_class", kSizeClasses[size_class]}};
 }
 
+// A job that does nothing but all-reduce has no series of anything else.
+bool IsShown(const AllCounts& counts, size_t collective) {
+  const auto& classes = counts[collective];
+  return collective == static_cast<size_t>(Collective::kAllReduce) ||
+         std::any_of(classes.begin(), classes.end(),
+                     [](const CollectiveCounts& c) { return c.operations > 0; });
+}
+
+void FillHistogram(const CollectiveCounts& counts, ClientMetric::Histogram& histogram) {
+  histogram.sample_sum = counts.seconds;
+  uint64_t cumulative = 0;
+  for (size_t b = 0; b < counts.buckets.size(); ++b) {
+    cumulative += counts.buckets[b];
+    histogram.bucket.push_back({cumulative, b < kDurationBounds.size()
+                                                ? kDurationBounds[b]
+                                                : std::numeric_limits<double>::infinity()});
+  }
+  histogram.sample_count = cumulative;
+}
+
 void AddCollectives(const Snapshot& snapshot, Builder& builder) {
+  const auto each = [&](auto add) {
+    for (size_t c = 0; c < kCollectiveNames.size(); ++c) {
+      if (!IsShown(snapshot.collectives, c)) continue;
+      for (size_t i = 0; i < kSizeClasses.size(); ++i) {
+        add(CollectiveLabels(c, i), snapshot.collectives[c][i]);
+      }
+    }
+  };
   builder.Family("railhead_collective_operations_total", "Finished collectives.",
                  MetricType::Counter);
-  for (size_t i = 0; i < kSizeClasses.size(); ++i) {
-    builder.Counter(CollectiveLabels(i), static_cast<double>(snapshot.all_reduce[i].operations));
-  }
+  each([&](const Labels& labels, const CollectiveCounts& counts) {
+    builder.Counter(labels, static_cast<double>(counts.operations));
+  });
   builder.Family("railhead_collective_bytes_total",
-                 "Bytes of data that this rank passed to finished collectives.",
+                 "Bytes of data of finished collectives: of the larger of a rank's two buffers.",
                  MetricType::Counter);
-  for (size_t i = 0; i < kSizeClasses.size(); ++i) {
-    builder.Counter(CollectiveLabels(i), static_cast<double>(snapshot.all_reduce[i].bytes));
-  }
+  each([&](const Labels& labels, const CollectiveCounts& counts) {
+    builder.Counter(labels, static_cast<double>(counts.bytes));
+  });
   builder.Family("railhead_collective_duration_seconds", "How long collectives took on this rank.",
                  MetricType::Histogram);
-  for (size_t i = 0; i < kSizeClasses.size(); ++i) {
-    const CollectiveCounts& counts = snapshot.all_reduce[i];
-    ClientMetric::Histogram& histogram = builder.Histogram(CollectiveLabels(i));
-    histogram.sample_sum = counts.seconds;
-    uint64_t cumulative = 0;
-    for (size_t b = 0; b < counts.buckets.size(); ++b) {
-      cumulative += counts.buckets[b];
-      histogram.bucket.push_back({cumulative, b < kDurationBounds.size()
-                                                  ? kDurationBounds[b]
-                                                  : std::numeric_limits<double>::infinity()});
-    }
-    histogram.sample_count = cumulative;
-  }
+  each([&](const Labels& labels, const CollectiveCounts& counts) {
+    FillHistogram(counts, builder.Histogram(labels));
+  });
 }
 
 class Page final : public prometheus::Collectable {

@@ -7,7 +7,6 @@
 
 #include <prometheus/metric_family.h>
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,7 +26,7 @@ struct Snapshot {
   std::string degraded_reason;  // "" when the job runs as it was meant to
   uint64_t rejected_connections = 0;
   std::vector<rails::RailTotals> rails;
-  std::array<CollectiveCounts, kSizeClasses.size()> all_reduce;
+  AllCounts collectives;
 };
 
 // The names, labels and meanings are those of the project's list of metrics.

@@ -74,13 +74,12 @@ Mesh::Ticket Mesh::PostReceive(int peer, const collectives::ReceiveBuffer& buffe
   return peers_.find(peer)->second->PostReceive(buffer);
 }
 
-bool Mesh::ReceiveDone(int peer, Ticket ticket) const {
-  return peers_.find(peer)->second->ReceiveDone(ticket);
+bool Mesh::SendDone(int peer, Ticket ticket) const {
+  return peers_.find(peer)->second->SendDone(ticket);
 }
 
-bool Mesh::Idle() const {
-  return std::all_of(peers_.begin(), peers_.end(),
-                     [](const auto& entry) { return entry.second->Idle(); });
+bool Mesh::ReceiveDone(int peer, Ticket ticket) const {
+  return peers_.find(peer)->second->ReceiveDone(ticket);
 }
 
 bool Mesh::Flushed() const {

@@ -50,8 +50,8 @@ class Mesh final : public collectives::Messenger {
 
   Ticket PostSend(int peer, absl::Span<const std::byte> data) override;
   Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
+  bool SendDone(int peer, Ticket ticket) const override;
   bool ReceiveDone(int peer, Ticket ticket) const override;
-  bool Idle() const override;
   // Besides the errors of links: Cancelled when the alarm is raised, DeadlineExceeded with what was
   // done and what is missing when the patience has ended.
   absl::Status Progress() override;

@@ -48,6 +48,8 @@ class Peer {
 
   uint64_t PostSend(absl::Span<const std::byte> data);
   uint64_t PostReceive(const collectives::ReceiveBuffer& buffer);
+  // A sent transfer is done when the rails have taken it all.
+  bool SendDone(uint64_t ticket) const { return ticket < sends_.begin(); }
   bool ReceiveDone(uint64_t ticket) const;
 
   // Whether every posted transfer is done. A sent one is done when the rails have taken it all.

@@ -3,14 +3,28 @@
 // Collectives between ranks that share memory.
 //
 // The memory holds a lane for each rank (lanes.h), some cells for each rank's input, and some for
-// results. Large messages go through them in chunks that stay in the caches, in three stages that
-// overlap: fill (copy my input of chunk k+1 into my cell), reduce (my part of chunk k, of all
-// ranks' inputs at once, into a result cell), and drain (copy the parts that the others have
-// reduced of chunk k-1). So memory itself sees each input read once and each output written once.
-// Small messages take one stage: everybody fills, and reduces everything for itself.
+// results. Messages go through them in chunks that stay in the caches, and stages of successive
+// chunks overlap; so memory itself sees each input read once and each output written once. Each
+// collective is a text of its own (all_reduce.cc, ...) about who copies and reduces what; common to
+// all is what follows.
 //
 // Inputs meet in the order of ranks, in one call of reduce::Reduce, whatever the way: all ranks get
 // the same bits, and 16- and 8-bit floats are rounded once.
+//
+// Chunks are numbered from 1 over the life of the group, the same on all ranks and whatever
+// collective they belong to. Every rank says two things of every chunk k:
+//
+// - filled k: what others want of me for chunk k is in my cell, and I have drained every result up
+//   to k-3.
+// - reduced k: I read no cell of chunk k any more, and my part of its result, if there is one, is
+//   in the result cell.
+//
+// Chunk k has the place of chunk k-3, so
+//
+// - a rank writes its cell for chunk k when all have reduced k-3, and
+// - a rank writes into the result cell of chunk k when all have filled k.
+//
+// That holds for every succession of collectives, so there is no barrier between them.
 #ifndef RAILHEAD_RUNTIME_SHM_GROUP_H_
 #define RAILHEAD_RUNTIME_SHM_GROUP_H_
 
@@ -36,11 +50,24 @@ class Group {
   // outlives this. `crowded`, the same on all ranks: there are more ranks than cores.
   Group(std::byte* memory, int rank, int ranks, bool crowded);
 
-  // What NCCL calls all-reduce: `receive` gets the reduction of all ranks' `send`, `count` elements
-  // each. They are the same or do not overlap. All ranks call it with the same reduction and count.
-  // After an error the group is of no more use, and neither are the contents of `receive`.
+  // The collectives of the C API, which says what they do. All ranks call the same ones in the same
+  // order, with the same reduction, count (of values), bytes and root. Buffers are in place as the
+  // C API has it, or do not overlap. After an error the group is of no more use, and neither are
+  // the contents of `receive`.
   absl::Status AllReduce(const reduce::Reduction& reduction, const std::byte* send,
                          std::byte* receive, size_t count, const Patience& patience);
+  // `bytes` and `count` are those of one rank's part.
+  absl::Status AllGather(const std::byte* send, std::byte* receive, size_t bytes,
+                         const Patience& patience);
+  absl::Status ReduceScatter(const reduce::Reduction& reduction, const std::byte* send,
+                             std::byte* receive, size_t count, const Patience& patience);
+  // `send` is used by the root only.
+  absl::Status Broadcast(const std::byte* send, std::byte* receive, size_t bytes, int root,
+                         const Patience& patience);
+  // `receive` is used by the root only.
+  absl::Status Reduce(const reduce::Reduction& reduction, const std::byte* send, std::byte* receive,
+                      size_t count, int root, const Patience& patience);
+  absl::Status Barrier(const Patience& patience);
 
   // Bytes that this rank has laid out for others, and that it has read of theirs: each part once
   // for each rank that reads it. Any thread.
@@ -51,43 +78,60 @@ class Group {
   absl::Duration Look() const;
 
  private:
+  static constexpr size_t kLine = 64;
+  // A chunk is filled while the one before is reduced and the one before that drained.
+  static constexpr size_t kDepth = 3;
+
   // A range of bytes of a chunk.
   struct Part {
     size_t begin = 0;
     size_t end = 0;
   };
-  // One all-reduce.
+  // One all-reduce or reduce.
   struct Work {
     const reduce::Reduction& reduction;
     const std::byte* send;
-    std::byte* receive;
-    size_t element;  // bytes
+    std::byte* receive;  // null on a rank that does not get the result
+    size_t readers;      // how many ranks get it
+    size_t element;      // bytes
     size_t bytes;
     size_t chunk;  // bytes, a multiple of a cache line and of an element
     reduce::Stores stores;
     const Patience& patience;
   };
 
+  // all_reduce.cc
+  absl::Status ReduceFor(size_t readers, const reduce::Reduction& reduction, const std::byte* send,
+                         std::byte* receive, size_t count, const Patience& patience);
   absl::Status AtOnce(const Work& work);
   absl::Status InChunks(const Work& work);
   absl::Status Fill(const Work& work, size_t index);
   absl::Status ReducePart(const Work& work, size_t index);
   absl::Status Drain(const Work& work, size_t index);
-
-  void Count(size_t given, size_t taken);
-  size_t ChunkSize(const Work& work, size_t index) const;
+  static size_t ChunkSize(const Work& work, size_t index);
+  static size_t OtherReaders(const Work& work);
   // The part of a chunk that this rank reduces.
   Part Mine(size_t chunk_bytes) const;
-  uint32_t Number(size_t index) const { return done_ + static_cast<uint32_t>(index) + 1; }
-  std::byte* Cell(size_t rank, uint32_t number) const;
-  std::byte* Result(uint32_t number) const;
+
+  // How large a chunk is at most, and the stores for an output of so many bytes.
+  size_t LargestChunk() const;
+  static reduce::Stores StoresFor(size_t bytes);
+
+  void Count(size_t given, size_t taken);
+  int64_t Number(size_t index) const { return done_ + static_cast<int64_t>(index) + 1; }
+  // Waits until this rank may write its cell for a chunk.
+  absl::Status AwaitCell(int64_t number, const Patience& patience) {
+    return lanes_.AwaitAll(&Lane::reduced, number - static_cast<int64_t>(kDepth), patience);
+  }
+  std::byte* Cell(size_t rank, int64_t number) const;
+  std::byte* Result(int64_t number) const;
 
   std::byte* const memory_;
   const size_t rank_;
   const size_t ranks_;
   const bool crowded_;
   Lanes lanes_;
-  uint32_t done_ = 0;  // chunks of earlier collectives
+  int64_t done_ = 0;  // chunks of earlier collectives
   std::vector<const std::byte*> inputs_;
   std::atomic<uint64_t> given_{0};
   std::atomic<uint64_t> taken_{0};

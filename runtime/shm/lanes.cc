@@ -29,7 +29,10 @@ void Pause() {
 #endif
 }
 
-bool Reached(uint32_t count, uint32_t wanted) { return static_cast<int32_t>(count - wanted) >= 0; }
+// The count that ends in these 32 bits, of those around `near`.
+int64_t Extend(uint32_t word, int64_t near) {
+  return near + static_cast<int32_t>(word - static_cast<uint32_t>(near));
+}
 
 // Sleeps while the word is `value`, across processes.
 void FutexWait(const std::atomic<uint32_t>& word, uint32_t value, absl::Duration limit) {
@@ -52,33 +55,38 @@ Lanes::Lanes(absl::Span<Lane> lanes, int rank)
       seen_filled_(lanes.size(), 0),
       seen_reduced_(lanes.size(), 0) {}
 
-void Lanes::Advance(Progress progress, uint32_t chunks) {
+void Lanes::Advance(Progress progress, int64_t chunks) {
   Lane& lane = lanes_[rank_];
   std::atomic<uint32_t>& word = lane.*progress;
   // In one order with a sleeper's announcement and its last look: one of the two sees the other.
-  word.store(chunks, std::memory_order_seq_cst);
+  word.store(static_cast<uint32_t>(chunks), std::memory_order_seq_cst);
   if (lane.sleepers.load(std::memory_order_seq_cst) > 0) FutexWakeAll(word);
 }
 
-bool Lanes::Seen(size_t rank, Progress progress, uint32_t chunks) {
-  uint32_t& seen = progress == &Lane::filled ? seen_filled_[rank] : seen_reduced_[rank];
-  if (Reached(seen, chunks)) return true;
-  seen = (lanes_[rank].*progress).load(std::memory_order_acquire);
-  return Reached(seen, chunks);
+bool Lanes::Seen(size_t rank, Progress progress, int64_t chunks) {
+  int64_t& seen = progress == &Lane::filled ? seen_filled_[rank] : seen_reduced_[rank];
+  if (seen >= chunks) return true;
+  seen = Extend((lanes_[rank].*progress).load(std::memory_order_acquire), chunks);
+  return seen >= chunks;
 }
 
-absl::Status Lanes::AwaitAll(Progress progress, uint32_t chunks, const Patience& patience) {
+absl::Status Lanes::AwaitAll(Progress progress, int64_t chunks, const Patience& patience) {
   for (size_t step = 1; step < lanes_.size(); ++step) {
     // Everybody begins with somebody else.
     const size_t rank = (rank_ + step) % lanes_.size();
-    if (Seen(rank, progress, chunks)) continue;
     if (absl::Status status = Await(rank, progress, chunks, patience); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status Lanes::Await(size_t rank, Progress progress, uint32_t chunks,
+absl::Status Lanes::Await(size_t rank, Progress progress, int64_t chunks,
                           const Patience& patience) {
+  if (Seen(rank, progress, chunks)) return absl::OkStatus();
+  return WaitFor(rank, progress, chunks, patience);
+}
+
+absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunks,
+                            const Patience& patience) {
   const absl::Time start = absl::Now();
   Lane& lane = lanes_[rank];
   for (absl::Duration waited; waited < patience.look; waited = absl::Now() - start) {
@@ -91,7 +99,7 @@ absl::Status Lanes::Await(size_t rank, Progress progress, uint32_t chunks,
   while (true) {
     lane.sleepers.fetch_add(1, std::memory_order_seq_cst);
     const uint32_t value = word.load(std::memory_order_seq_cst);
-    if (!Reached(value, chunks)) FutexWait(word, value, kLongestSleep);
+    if (Extend(value, chunks) < chunks) FutexWait(word, value, kLongestSleep);
     lane.sleepers.fetch_sub(1, std::memory_order_relaxed);
     if (Seen(rank, progress, chunks)) return absl::OkStatus();
     if (patience.cancelled != nullptr && patience.cancelled->load(std::memory_order_acquire)) {
@@ -102,11 +110,11 @@ absl::Status Lanes::Await(size_t rank, Progress progress, uint32_t chunks,
   }
 }
 
-absl::Status Lanes::Late(Progress progress, uint32_t chunks, absl::Duration waited) const {
+absl::Status Lanes::Late(Progress progress, int64_t chunks, absl::Duration waited) const {
   std::string late;
   for (size_t rank = 0; rank < lanes_.size(); ++rank) {
-    const uint32_t count = (lanes_[rank].*progress).load(std::memory_order_acquire);
-    if (rank == rank_ || Reached(count, chunks)) continue;
+    const int64_t count = Extend((lanes_[rank].*progress).load(std::memory_order_acquire), chunks);
+    if (rank == rank_ || count >= chunks) continue;
     absl::StrAppend(&late, late.empty() ? "" : ", ", "rank ", rank, " (", chunks - count,
                     " chunks behind)");
   }

@@ -4,8 +4,8 @@
 //
 // Every rank has a lane: counters that it alone writes and all others read. They count chunks of
 // work, from 1 on, over the whole life of a group, and never go back; so no flag is ever cleared,
-// and one collective follows the other without a barrier. (They wrap after 2^32 chunks; compared
-// are differences.)
+// and one collective follows the other without a barrier. (The words that are shared have the low
+// 32 bits of it; nobody is ever so far ahead that these would not tell who is.)
 #ifndef RAILHEAD_RUNTIME_SHM_LANES_H_
 #define RAILHEAD_RUNTIME_SHM_LANES_H_
 
@@ -25,8 +25,8 @@ namespace railhead::shm {
 // CPU fetches at once.
 struct alignas(128) Lane {
   // Words that other processes sleep on (futex).
-  std::atomic<uint32_t> filled{0};    // chunks whose input is in this rank's cell
-  std::atomic<uint32_t> reduced{0};   // chunks of which this rank has reduced its part
+  std::atomic<uint32_t> filled{0};    // chunks for which this rank has done what others wait for
+  std::atomic<uint32_t> reduced{0};   // chunks of which this rank reads no cell any more
   std::atomic<uint32_t> sleepers{0};  // ranks that sleep on one of them
 };
 static_assert(sizeof(Lane) == 128);
@@ -51,21 +51,23 @@ class Lanes {
 
   // Says that this rank has done so many chunks, and wakes who waits for it. What it wrote before
   // is seen by whoever sees the count.
-  void Advance(Progress progress, uint32_t chunks);
+  void Advance(Progress progress, int64_t chunks);
 
-  // Waits until all ranks have done so many. The error says which have not, and how far they are.
-  absl::Status AwaitAll(Progress progress, uint32_t chunks, const Patience& patience);
+  // Waits until all ranks have done so many, or one has. The error says which have not, and how far
+  // they are.
+  absl::Status AwaitAll(Progress progress, int64_t chunks, const Patience& patience);
+  absl::Status Await(size_t rank, Progress progress, int64_t chunks, const Patience& patience);
 
  private:
-  absl::Status Await(size_t rank, Progress progress, uint32_t chunks, const Patience& patience);
-  bool Seen(size_t rank, Progress progress, uint32_t chunks);
-  absl::Status Late(Progress progress, uint32_t chunks, absl::Duration waited) const;
+  absl::Status WaitFor(size_t rank, Progress progress, int64_t chunks, const Patience& patience);
+  bool Seen(size_t rank, Progress progress, int64_t chunks);
+  absl::Status Late(Progress progress, int64_t chunks, absl::Duration waited) const;
 
   const absl::Span<Lane> lanes_;
   const size_t rank_;
   // What was seen last, by rank: mostly enough, without a look at another core's cache line.
-  std::vector<uint32_t> seen_filled_;
-  std::vector<uint32_t> seen_reduced_;
+  std::vector<int64_t> seen_filled_;
+  std::vector<int64_t> seen_reduced_;
 };
 
 }  // namespace railhead::shm

@@ -155,16 +155,53 @@ RH_EXPORT rhResult_t rhCommAbort(rhComm_t comm);
 RH_EXPORT rhResult_t rhCommCount(rhComm_t comm, int* count);
 RH_EXPORT rhResult_t rhCommUserRank(rhComm_t comm, int* rank);
 
-/* Reduces `count` elements of all ranks: on return, recvbuf[i] is the reduction over all ranks of
- * sendbuf[i], with the same bits on all ranks. All ranks pass the same count, type and operator, in
- * the same order of calls. The buffers hold `count` elements each, are aligned for their type and
- * stay the caller's; they are the same (in place) or do not overlap. A count of 0 does nothing.
+/* Collectives. All ranks call the same ones in the same order, with the same counts, type, operator
+ * and root. Counts are in elements; a count of 0 does nothing, with whatever buffers. Buffers are
+ * aligned for their type and stay the caller's; they do not overlap, or are in place: sendbuf is
+ * recvbuf or, where one of them has a part for each rank, the smaller one is this rank's part of
+ * the larger one. A send buffer that is not in place is not written to.
  *
- * Integers wrap; an integer average is cut towards zero. 16- and 8-bit floats are added in fp32 and
- * rounded once in shared memory, and at every rank on the way over rails. */
+ * Arithmetic. Integers wrap; an integer average is cut towards zero. 16- and 8-bit floats are added
+ * in fp32 and rounded once in shared memory, and at every rank on the way over rails. The same
+ * inputs give the same bits every time on the same ranks and transport.
+ *
+ * Results. rhInvalidArgument for an argument that is wrong (and nothing has happened: the
+ * communicator is as good as before), rhInvalidUsage while another thread uses the communicator;
+ * any other failure is final, and rhGetLastError names the collective, its number and the cause. */
+
+/* On return, recvbuf[i] is the reduction over all ranks of sendbuf[i], with the same bits on all
+ * ranks. Both buffers hold `count` elements. */
 RH_EXPORT rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count,
                                  rhDataType_t datatype, rhRedOp_t op, rhComm_t comm,
                                  rhStream_t stream);
+
+/* On return, recvbuf[r * sendcount + i] is sendbuf[i] of rank r. sendbuf holds `sendcount`
+ * elements, recvbuf as many for each rank. In place: sendbuf is recvbuf + rank * sendcount. */
+RH_EXPORT rhResult_t rhAllGather(const void* sendbuf, void* recvbuf, size_t sendcount,
+                                 rhDataType_t datatype, rhComm_t comm, rhStream_t stream);
+
+/* On return, recvbuf[i] is the reduction over all ranks of sendbuf[rank * recvcount + i]. recvbuf
+ * holds `recvcount` elements, sendbuf as many for each rank. In place: recvbuf is
+ * sendbuf + rank * recvcount, and the rest of sendbuf stays as it is. */
+RH_EXPORT rhResult_t rhReduceScatter(const void* sendbuf, void* recvbuf, size_t recvcount,
+                                     rhDataType_t datatype, rhRedOp_t op, rhComm_t comm,
+                                     rhStream_t stream);
+
+/* On return, recvbuf[i] is sendbuf[i] of rank `root`. Both hold `count` elements; sendbuf is used
+ * on the root alone, and may be NULL elsewhere. A rank may return before others have their copies.
+ */
+RH_EXPORT rhResult_t rhBroadcast(const void* sendbuf, void* recvbuf, size_t count,
+                                 rhDataType_t datatype, int root, rhComm_t comm, rhStream_t stream);
+
+/* On return on rank `root`, recvbuf[i] is the reduction over all ranks of sendbuf[i]. Both hold
+ * `count` elements; recvbuf is used on the root alone, and may be NULL elsewhere. A rank may return
+ * before the root has its result. */
+RH_EXPORT rhResult_t rhReduce(const void* sendbuf, void* recvbuf, size_t count,
+                              rhDataType_t datatype, rhRedOp_t op, int root, rhComm_t comm,
+                              rhStream_t stream);
+
+/* Returns when all ranks have called it. (NCCL has none.) */
+RH_EXPORT rhResult_t rhBarrier(rhComm_t comm);
 
 /* What a communicator came to run on. Set `struct_size` to sizeof(rhCommInfo_t) before the call. */
 typedef struct {

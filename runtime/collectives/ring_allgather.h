@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All-gather around a ring: in each of n-1 steps every rank passes on the part that it received in
+// the step before, its own part first. Every rank sends and receives (n-1)/n of the result, the
+// least that is possible.
+#ifndef RAILHEAD_RUNTIME_COLLECTIVES_RING_ALLGATHER_H_
+#define RAILHEAD_RUNTIME_COLLECTIVES_RING_ALLGATHER_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "runtime/collectives/messenger.h"
+
+namespace railhead::collectives {
+
+// Gathers `bytes` of every rank in `receive`, in the order of ranks. `send` is this rank's place in
+// `receive` (in place) or does not overlap it. On an error the contents of `receive` are undefined.
+absl::Status RingAllGather(Messenger& messenger, int rank, int world_size, const std::byte* send,
+                           std::byte* receive, size_t bytes);
+
+}  // namespace railhead::collectives
+
+#endif  // RAILHEAD_RUNTIME_COLLECTIVES_RING_ALLGATHER_H_

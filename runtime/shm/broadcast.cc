@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Broadcast: the root fills its cell with one chunk after the other, and all others drain it. The
+// root runs ahead by as many chunks as it has cells.
+#include <algorithm>
+
+#include "runtime/shm/group.h"
+
+namespace railhead::shm {
+
+absl::Status Group::Broadcast(const std::byte* send, std::byte* receive, size_t bytes, int root,
+                              const Patience& patience) {
+  const auto from = static_cast<size_t>(root);
+  const size_t chunk = LargestChunk();
+  const size_t chunks = (bytes + chunk - 1) / chunk;
+  const reduce::Stores stores = StoresFor(bytes);
+  for (size_t index = 0; index < chunks; ++index) {
+    const int64_t number = Number(index);
+    const size_t offset = index * chunk;
+    const size_t size = std::min(chunk, bytes - offset);
+    std::byte* cell = Cell(from, number);
+    if (rank_ == from) {
+      if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
+      reduce::Copy(send + offset, cell, size, reduce::Stores::kNormal);
+      lanes_.Advance(&Lane::filled, number);
+      reduce::Copy(send + offset, receive + offset, size, stores);
+      Count((ranks_ - 1) * size, 0);
+    } else {
+      // Nobody waits for what this rank fills, but whoever counts must not lose it from sight.
+      lanes_.Advance(&Lane::filled, number);
+      if (absl::Status filled = lanes_.Await(from, &Lane::filled, number, patience); !filled.ok()) {
+        return filled;
+      }
+      reduce::Copy(cell, receive + offset, size, stores);
+      Count(0, size);
+    }
+    lanes_.Advance(&Lane::reduced, number);
+  }
+  done_ += static_cast<int64_t>(chunks);
+  return absl::OkStatus();
+}
+
+}  // namespace railhead::shm

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every collective in shared memory, and every succession of them: what one leaves in the cells
+// must never meet the next.
+#include "runtime/testing/collectives.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/shm/group.h"
+#include "runtime/shm/segment.h"
+#include "runtime/testing/ranks.h"
+
+namespace railhead::shm {
+namespace {
+
+using railhead::testing::Collective;
+using railhead::testing::CollectiveCase;
+using railhead::testing::HasRoot;
+using railhead::testing::kCollectives;
+using railhead::testing::RunRanks;
+using railhead::testing::Trial;
+using ::testing::HasSubstr;
+
+constexpr Patience kPatience = {absl::Microseconds(20), absl::Seconds(60), nullptr};
+
+// Ranks as threads, which share a segment as processes do.
+class World {
+ public:
+  World(int ranks, bool crowded) : segment_(*Segment::Create(Group::Bytes(ranks))) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      groups_.push_back(std::make_unique<Group>(segment_.data(), rank, ranks, crowded));
+    }
+  }
+  Group& at(int rank) { return *groups_[static_cast<size_t>(rank)]; }
+  int ranks() const { return static_cast<int>(groups_.size()); }
+
+ private:
+  Segment segment_;
+  std::vector<std::unique_ptr<Group>> groups_;
+};
+
+absl::Status Do(Group& group, int ranks, const CollectiveCase& c, Trial& trial,
+                const Patience& patience) {
+  const reduce::Reduction reduction = {c.type, c.op, ranks, {}};
+  const size_t bytes = c.count * reduce::SizeOf(c.type);
+  switch (c.collective) {
+    case Collective::kAllReduce:
+      return group.AllReduce(reduction, trial.send(), trial.receive(), c.count, patience);
+    case Collective::kAllGather:
+      return group.AllGather(trial.send(), trial.receive(), bytes, patience);
+    case Collective::kReduceScatter:
+      return group.ReduceScatter(reduction, trial.send(), trial.receive(), c.count, patience);
+    case Collective::kBroadcast:
+      return group.Broadcast(trial.send(), trial.receive(), bytes, c.root, patience);
+    case Collective::kReduce:
+      return group.Reduce(reduction, trial.send(), trial.receive(), c.count, c.root, patience);
+    case Collective::kBarrier:
+      return group.Barrier(patience);
+  }
+  return absl::InternalError("no such collective");
+}
+
+// `naps`: ranks stay behind now and then, so that others run ahead as far as they may.
+void RunCases(World& world, const std::vector<CollectiveCase>& cases, bool naps = false) {
+  const std::vector<std::string> wrong = RunRanks(world.ranks(), [&](int rank) -> std::string {
+    std::mt19937 random(static_cast<unsigned>(rank));
+    for (size_t i = 0; i < cases.size(); ++i) {
+      Trial trial(cases[i], rank, world.ranks(), i);
+      if (naps && random() % 16 == 0) absl::SleepFor(absl::Microseconds(random() % 500));
+      const absl::Status status = Do(world.at(rank), world.ranks(), cases[i], trial, kPatience);
+      if (!status.ok()) return std::string(status.message());
+      std::string error = trial.Check();
+      if (!error.empty()) return absl::StrCat("case ", i, ": ", error);
+    }
+    return "";
+  });
+  EXPECT_EQ(wrong, std::vector<std::string>(static_cast<size_t>(world.ranks())));
+}
+
+class CollectivesTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
+ protected:
+  World world_{std::get<0>(GetParam()), std::get<1>(GetParam())};
+};
+
+TEST_P(CollectivesTest, EveryTypeAndOperator) {
+  std::vector<CollectiveCase> cases;
+  for (int type = rhInt8; type <= rhUint16; ++type) {
+    for (int op = rhSum; op <= rhBxor; ++op) {
+      const auto t = static_cast<rhDataType_t>(type);
+      const auto o = static_cast<rhRedOp_t>(op);
+      if (!reduce::CanReduce(t, o)) continue;
+      for (const Collective collective : {Collective::kReduceScatter, Collective::kReduce}) {
+        cases.push_back({collective, t, o, 5003, world_.ranks() - 1, op % 2 == 0});
+      }
+    }
+  }
+  RunCases(world_, cases);
+}
+
+// One byte less, as many, and one more than every size at which something changes, and from every
+// root.
+TEST_P(CollectivesTest, EverySizeAtABoundary) {
+  std::vector<CollectiveCase> cases;
+  const auto ranks = static_cast<size_t>(world_.ranks());
+  const size_t slice = 131072 / ranks / 64 * 64;  // of a reduce-scatter
+  for (const size_t size : {size_t{1}, size_t{64}, size_t{8192}, slice, 3 * slice, size_t{131072},
+                            3 * size_t{131072}}) {
+    // Large worlds take long for what small ones show as well.
+    if (ranks > 5 && size > slice) continue;
+    for (const size_t count : {size - 1, size, size + 1}) {
+      for (const Collective collective : kCollectives) {
+        // All roots of small worlds, and some of large ones.
+        const int step = world_.ranks() > 4 ? world_.ranks() - 1 : 1;
+        for (int root = 0; root < (HasRoot(collective) ? world_.ranks() : 1); root += step) {
+          cases.push_back({collective, rhUint8, rhSum, count, root, count % 2 == 0});
+        }
+      }
+    }
+  }
+  for (const Collective collective : kCollectives) {
+    // Past the caches, and with the largest chunks.
+    cases.push_back({collective, rhInt64, rhMax, size_t{524288} + 1, 0, false});
+  }
+  RunCases(world_, cases);
+}
+
+TEST_P(CollectivesTest, AnySuccession) {
+  for (const bool naps : {false, true}) {
+    std::mt19937 random(20261121);
+    std::vector<CollectiveCase> cases;
+    for (int i = 0; i < 250; ++i) {
+      const size_t largest = size_t{1} << (random() % 19);
+      cases.push_back({kCollectives[random() % kCollectives.size()],
+                       random() % 2 == 0 ? rhUint16 : rhBfloat16, rhAvg, random() % largest,
+                       static_cast<int>(random() % static_cast<unsigned>(world_.ranks())),
+                       random() % 2 == 0});
+    }
+    RunCases(world_, cases, naps);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesTest,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 4, 5, 8),
+                                            ::testing::Bool()));
+
+TEST(CollectivesErrors, WhoDoesNotComeIsNamed) {
+  for (const Collective collective : kCollectives) {
+    World world(3, false);
+    const CollectiveCase c = {collective, rhInt32, rhSum, 100000, 2, false};
+    const auto results = RunRanks(3, [&](int rank) {
+      if (rank == 2) return absl::OkStatus();
+      Trial trial(c, rank, 3, 1);
+      return Do(world.at(rank), 3, c, trial,
+                {absl::ZeroDuration(), absl::Milliseconds(100), nullptr});
+    });
+    for (size_t rank = 0; rank < 2; ++rank) {
+      EXPECT_TRUE(absl::IsDeadlineExceeded(results[rank])) << ToString(c) << results[rank];
+      EXPECT_THAT(std::string(results[rank].message()), HasSubstr("waiting for rank 2 (1 chunks"));
+    }
+  }
+}
+
+TEST(BarrierTest, NobodyPassesABarrierBeforeAllHaveCome) {
+  constexpr int kRounds = 200;
+  World world(4, true);
+  std::array<std::atomic<int>, 4> rounds{};
+  RunRanks(4, [&](int rank) {
+    for (int round = 1; round <= kRounds; ++round) {
+      rounds[static_cast<size_t>(rank)] = round;
+      EXPECT_TRUE(world.at(rank).Barrier(kPatience).ok());
+      for (const std::atomic<int>& other : rounds) EXPECT_GE(other, round);
+    }
+    return true;
+  });
+}
+
+}  // namespace
+}  // namespace railhead::shm
