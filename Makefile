@@ -9,7 +9,7 @@ export CCACHE_DIR ?= $(RAILHEAD_CACHE)/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help demo demo-down build test unit fuzz sanitize bench chart node soak e2e lint format needs clean
+.PHONY: help demo demo-down build test unit rails fuzz sanitize bench chart node soak e2e lint format needs clean
 
 help:            ## this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -24,13 +24,17 @@ build: needs     ## the programs, in build/release
 	@cmake --preset release
 	@cmake --build --preset release
 
-test: lint unit fuzz chart node e2e  ## everything that must pass: what CI runs
+test: lint unit rails fuzz chart node e2e  ## everything that must pass: what CI runs
 
 lint: needs      ## formatting, clang-tidy, shellcheck, the chart
 	@tools/lint.sh
 
 unit: build      ## unit tests, as users run the code
 	@ctest --preset release --parallel $$(nproc) --output-on-failure
+
+rails: build     ## TCP rails that fail in use, between two network namespaces
+	@tools/install-needs.sh rails
+	@$(PYTHON) tests/rails/run.py
 
 fuzz: needs      ## what fuzzers have found and been given, under AddressSanitizer and UBSan
 	@cmake --preset asan > /dev/null

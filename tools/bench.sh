@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
-# usage: tools/bench.sh [node-agent|reduce|allreduce]...     without a part: all of them
+# usage: tools/bench.sh [node-agent|reduce|start|allreduce|rails]...     without a part: all of them
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p docs
@@ -42,22 +42,39 @@ reduce() {
   build/release/runtime/railhead_reduce_bench
 }
 
+start() {
+  echo "From the start of the first process to the readiness of the last. Each loads its libraries anew;"
+  echo "starting the processes is part of it."
+  echo
+  build/release/runtime/railhead_start_bench
+}
+
 allreduce() {
   echo
   /usr/bin/python3 tests/bench/peers/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent reduce allreduce
+rails() {
+  echo
+  /usr/bin/python3 tests/bench/rails/run.py
+}
+
+[ $# -gt 0 ] || set -- node-agent reduce start allreduce rails
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
     reduce) page "$part" "How fast reductions are" reduce ;;
+    start) page "$part" "How long a job takes to start" start ;;
     allreduce)
       tools/install-needs.sh bench
       page "$part" "All-reduce beside Open MPI, MPICH and gloo" allreduce
       ;;
+    rails)
+      tools/install-needs.sh bench rails
+      page "$part" "Several TCP rails, and rails that fail" rails
+      ;;
     *)
-      echo "unknown part '$part': node-agent, reduce or allreduce" >&2
+      echo "unknown part '$part': node-agent, reduce, start, allreduce or rails" >&2
       exit 2
       ;;
   esac

@@ -2,120 +2,79 @@
 #include "runtime/bootstrap/bootstrap.h"
 
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "runtime/base/wire.h"
-#include "runtime/bootstrap/hello.h"
+#include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/reception.h"
+#include "runtime/bootstrap/tree.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::bootstrap {
 namespace {
 
-// What one rank may give to an exchange, and what rank 0 may send back for each rank.
-constexpr size_t kBlobLimit = size_t{1} << 20;
-// Longer texts of errors are cut on their way.
-constexpr size_t kFailureLimit = 4096;
 // Rank 0 judges at the deadline; the others give its verdict this long to arrive.
 constexpr absl::Duration kVerdictGrace = absl::Seconds(5);
-// How long a failing rank 0 waits until the others have read why.
+// How long rank 0 waits for answers when it asks who is missing.
+constexpr absl::Duration kAnswerPatience = absl::Seconds(1);
+// How long a failing rank waits until the others have read why.
 constexpr absl::Duration kFarewell = absl::Seconds(1);
+// How long the tree may take to grow, however late the last rank has come.
+constexpr absl::Duration kGrowth = absl::Seconds(10);
 
-constexpr absl::Duration kFirstRetry = absl::Milliseconds(50);
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(5);
 constexpr absl::Duration kLastRetry = absl::Seconds(1);
-constexpr absl::Duration kOneDial = absl::Seconds(5);
 constexpr absl::Duration kQuiet = absl::Seconds(3);
 
-// Waits for the next frame of one connection.
-absl::StatusOr<Frame> ReadFrame(Member& member, absl::Time deadline) {
-  while (true) {
-    absl::StatusOr<std::optional<Frame>> frame = member.reader.Next();
-    if (!frame.ok()) return frame.status();
-    if (frame->has_value()) return **std::move(frame);
-    if (absl::Status ready = net::WaitReadable(member.fd.get(), deadline); !ready.ok()) {
-      return ready;
-    }
-    const absl::StatusOr<bool> open =
-        net::ReceiveSome(member.fd.get(), kBlobLimit, member.reader.buffer());
-    if (open.ok() && *open) continue;
-    // The end of the stream, or a reset; a whole frame may have come before it.
-    frame = member.reader.Next();
-    if (!frame.ok()) return frame.status();
-    if (frame->has_value()) return **std::move(frame);
-    if (!open.ok()) return open.status();
-    return absl::UnavailableError("the connection was closed");
+std::string Seconds(absl::Duration duration, absl::Duration unit) {
+  return absl::FormatDuration(absl::Trunc(duration, unit));
+}
+
+absl::Status Wait(int fd, absl::Time deadline) { return net::WaitReadable(fd, deadline); }
+
+// The largest frame that a world of this size needs.
+size_t FrameLimit(int world_size) {
+  constexpr size_t kHead = 64;
+  return kHead + std::min(kAllLimit, static_cast<size_t>(world_size) * (kPartLimit + 4));
+}
+
+// An address of rank 0, connected.
+absl::StatusOr<net::Fd> DialHost(const JoinOptions& options) {
+  const absl::StatusOr<std::vector<net::IpAddress>> addresses =
+      net::Resolve(options.host, options.deadline);
+  if (!addresses.ok()) return addresses.status();
+  absl::StatusOr<net::Fd> fd = absl::UnavailableError("no address");
+  for (const net::IpAddress& address : *addresses) {
+    fd = net::Dial(address, static_cast<uint16_t>(options.port), std::nullopt,
+                   std::min(options.deadline, absl::Now() + kOneDial));
+    if (fd.ok()) break;
   }
+  return fd;
 }
-
-std::string EncodeParts(const std::vector<std::string>& parts) {
-  WireWriter writer;
-  writer.U32(static_cast<uint32_t>(parts.size()));
-  for (const std::string& part : parts) writer.String(part);
-  return writer.Take();
-}
-
-absl::StatusOr<std::vector<std::string>> ParseParts(absl::string_view payload, size_t count) {
-  WireReader reader(payload);
-  if (reader.U32() != count) return absl::InternalError("rank 0 sent parts of another world size");
-  std::vector<std::string> parts(count);
-  for (std::string& part : parts) part = reader.String(kBlobLimit);
-  if (!reader.Complete()) return absl::InternalError("rank 0 sent malformed parts");
-  return parts;
-}
-
-// Why one attempt to join did not succeed, and whether another may.
-struct Attempt {
-  absl::Status status;
-  bool final = false;
-};
 
 }  // namespace
 
-std::string DescribeRank(int rank, absl::string_view name) {
-  if (name.empty()) return absl::StrCat("rank ", rank);
-  return absl::StrCat("rank ", rank, " (", name, ")");
-}
-
-std::string EncodeFailure(const absl::Status& status) {
-  WireWriter writer;
-  writer.U32(static_cast<uint32_t>(status.code()));
-  writer.String(status.message().substr(0, kFailureLimit));
-  return writer.Take();
-}
-
-absl::Status ParseFailure(absl::string_view payload) {
-  WireReader reader(payload);
-  const auto code = static_cast<absl::StatusCode>(reader.U32());
-  const std::string text = reader.String(kFailureLimit);
-  if (!reader.Complete() || code == absl::StatusCode::kOk ||
-      code > absl::StatusCode::kUnauthenticated) {
-    return absl::InternalError("a malformed notice of failure");
-  }
-  return absl::Status(code, text);
-}
-
-std::string Bootstrap::Describe(int rank) const {
-  return DescribeRank(rank, names_[static_cast<size_t>(rank)]);
-}
-
 absl::StatusOr<Bootstrap> Bootstrap::Join(JoinOptions options) {
-  Bootstrap result;
-  result.rank_ = options.rank;
-  result.names_.resize(static_cast<size_t>(options.world_size));
-  if (options.world_size == 1) {
-    result.names_[0] = options.name;
-    return result;
-  }
+  Bootstrap result(options.rank, options.world_size);
+  result.node_.SetName(options.rank, options.name);
+  if (options.world_size == 1) return result;
   absl::Status joined = options.rank == 0 ? result.HostJoin(options) : result.GuestJoin(options);
   if (!joined.ok()) return joined;
   return result;
 }
+
+void Bootstrap::Attach(int rank, const std::string& name, net::Fd fd, FrameReader reader) {
+  reader.set_limit(FrameLimit(world_size()));
+  links_.Add(rank, std::move(fd), std::move(reader));
+  node_.SetName(rank, name);
+}
+
+// ---- Rank 0 ----
 
 absl::Status Bootstrap::HostJoin(JoinOptions& options) {
   net::Fd listener;
@@ -126,114 +85,218 @@ absl::Status Bootstrap::HostJoin(JoinOptions& options) {
     if (!opened.ok()) {
       return absl::Status(
           opened.status().code(),
-          absl::StrCat(DescribeRank(0, options.name), " cannot wait at MASTER_PORT ", options.port,
-                       ": ", opened.status().message(), "; choose a free port on all ranks"));
+          absl::StrCat(Describe(0), " cannot wait at MASTER_PORT ", options.port, ": ",
+                       opened.status().message(), "; choose a free port on all ranks"));
     }
     listener = *std::move(opened);
   }
-  Reception reception(std::move(listener), options.world_size, options.job, options.log);
+  const int world = options.world_size;
+  Reception reception(std::move(listener), world, {0, options.job, options.name}, options.secret,
+                      options.log);
   const absl::Status gathered = reception.Gather(options.deadline);
-  names_ = reception.TakeNames();
-  names_[0] = options.name;
-  members_ = reception.TakeMembers();
   rejected_ = reception.rejected();
-  if (!gathered.ok()) {
-    return HostFail(
-        absl::Status(gathered.code(), absl::StrCat(Describe(0), " ", gathered.message())));
-  }
-  for (Member& member : members_) {
-    member.reader.set_limit(kBlobLimit);
-    absl::Status sent = net::SendAll(
-        member.fd.get(), EncodeFrame(FrameKind::kWelcome, EncodeParts(names_)), options.deadline);
-    if (!sent.ok()) {
-      return HostFail(absl::UnavailableError(
-          absl::StrCat(Describe(member.rank), " was lost at the rendezvous: ", sent.message())));
+  std::map<int, std::optional<net::SocketAddress>> doors;
+  for (auto& [number, guest] : reception.TakeGuests()) {
+    const int rank = static_cast<int>(number);
+    if (doors.empty()) {
+      const absl::StatusOr<net::SocketAddress> local = net::LocalAddress(guest.fd.get());
+      if (local.ok()) local_address_ = local->address;
     }
+    doors[rank] = guest.hello.door;
+    Attach(rank, guest.hello.name, std::move(guest.fd), std::move(guest.reader));
+    node_.AttachDown(rank);
   }
-  const absl::StatusOr<net::SocketAddress> local = net::LocalAddress(members_.front().fd.get());
-  if (local.ok()) local_address_ = local->address;
+  absl::StatusOr<std::string> session = RandomBytes(kNonceSize);
+  if (!gathered.ok() || !session.ok()) {
+    const absl::Status& cause = gathered.ok() ? session.status() : gathered;
+    node_.Report(absl::Status(cause.code(), absl::StrCat(Describe(0), " ", cause.message())));
+    return Fail();
+  }
+  const auto door_of = [&doors](std::optional<int> rank) {
+    return rank.has_value() && *rank != 0 ? doors[*rank] : std::nullopt;
+  };
+  for (int rank = 1; rank < world; ++rank) {
+    links_.Queue(rank, FrameKind::kWelcome,
+                 EncodeWelcome({*session, door_of(Parent(rank)), door_of(Guardian(rank))}));
+  }
+  absl::Status named =
+      ExchangeNames(options.name, std::max(options.deadline, absl::Now() + kGrowth), nullptr);
+  if (!named.ok()) return named;
+
+  // From here on only the tree is used.
+  for (int rank = 1; rank < world; ++rank) {
+    if (Parent(rank) == 0 || Guardian(rank) == 0) continue;
+    node_.Detach(rank);
+    links_.Queue(rank, FrameKind::kBye, "");
+  }
+  links_.Flush(node_, absl::Now() + kFarewell);
+  for (int rank = 1; rank < world; ++rank) {
+    if (Parent(rank) != 0 && Guardian(rank) != 0) links_.Remove(rank);
+  }
   return absl::OkStatus();
 }
 
+// ---- All others ----
+
 absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
-  const Hello hello{kProtocolVersion, static_cast<uint32_t>(options.world_size),
-                    static_cast<uint32_t>(options.rank), options.job, options.name};
-  const std::string introduction = EncodeFrame(FrameKind::kHello, EncodeHello(hello));
+  // Who will have children needs a door of its own.
+  const std::vector<int> children = Children(options.rank, options.world_size);
+  const std::vector<int> grandchildren = Grandchildren(options.rank, options.world_size);
+  net::Fd listener;
+  uint16_t port = 0;
+  if (!children.empty()) {
+    absl::StatusOr<net::Fd> opened = net::Listen(std::nullopt, 0);
+    const absl::StatusOr<net::SocketAddress> bound =
+        opened.ok() ? net::LocalAddress(opened->get()) : opened.status();
+    if (!bound.ok()) {
+      return absl::Status(bound.status().code(),
+                          absl::StrCat(Describe(options.rank), " cannot wait for its children: ",
+                                       bound.status().message()));
+    }
+    listener = *std::move(opened);
+    port = bound->port;
+  }
+
+  std::string payload;
+  absl::StatusOr<Call> call = Arrive(options, port, &payload);
+  if (!call.ok()) return call.status();
+  Attach(0, call->host_name, std::move(call->fd), std::move(call->reader));
+  node_.AttachUp(0);
+
+  const absl::Time deadline = std::max(options.deadline, absl::Now() + kGrowth);
+  const absl::StatusOr<Welcome> welcome = ParseWelcome(payload);
+  if (!welcome.ok()) return welcome.status();
+  // What somebody may know from an earlier meeting is of no use in this one.
+  const Secret secret = options.secret.ForSession(welcome->session);
+  const Hello hello{kProtocolVersion,
+                    static_cast<uint32_t>(options.world_size),
+                    static_cast<uint32_t>(options.rank),
+                    0,
+                    secret.has_file(),
+                    options.job,
+                    options.name,
+                    "",
+                    std::nullopt};
+  absl::Status up;
+  if (Guardian(options.rank).value_or(0) != 0) {
+    up = ConnectUp(*Guardian(options.rank), welcome->guardian, hello, secret, deadline);
+  }
+  if (up.ok() && Parent(options.rank) != 0) {
+    up = ConnectUp(*Parent(options.rank), welcome->parent, hello, secret, deadline);
+  }
+  if (!up.ok()) node_.Report(up);
+
+  std::unique_ptr<Door> door;
+  if (listener.valid()) {
+    const auto object = [&](const Hello& guest) -> std::optional<Refusal> {
+      const auto is_guest = [&guest](int rank) {
+        return guest.rank == static_cast<uint32_t>(rank);
+      };
+      if (std::any_of(children.begin(), children.end(), is_guest) ||
+          std::any_of(grandchildren.begin(), grandchildren.end(), is_guest)) {
+        return std::nullopt;
+      }
+      return Refusal{
+          true, absl::StrCat("rank ", guest.rank, " has no business with rank ", options.rank)};
+    };
+    door = std::make_unique<Door>(
+        std::move(listener), HostHandshake::Identity{options.rank, options.job, options.name},
+        secret, children.size() + grandchildren.size(), object, options.log);
+  }
+  absl::Status named = ExchangeNames(options.name, deadline, door.get());
+  if (!named.ok()) return named;
+  if (door != nullptr) rejected_ = door->rejected();
+  if (Parent(options.rank) != 0 && Guardian(options.rank) != 0) {
+    node_.Detach(0);
+    links_.Remove(0);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door_port,
+                                       std::string* welcome) {
   const std::string where = absl::StrCat(options.host, ":", options.port);
 
-  // One attempt: dial, introduce, and wait for the welcome as long as the connection holds.
-  const auto attempt = [&]() -> Attempt {
-    const absl::StatusOr<std::vector<net::IpAddress>> addresses =
-        net::Resolve(options.host, options.deadline);
-    if (!addresses.ok()) return {addresses.status()};
-    absl::StatusOr<net::Fd> fd = absl::UnavailableError("no address");
-    for (const net::IpAddress& address : *addresses) {
-      fd = net::Dial(address, static_cast<uint16_t>(options.port), std::nullopt,
-                     std::min(options.deadline, absl::Now() + kOneDial));
-      if (fd.ok()) break;
+  // One attempt: dial, shake hands, and wait for the welcome as long as the connection holds.
+  const auto attempt = [&]() -> Call {
+    Call call;
+    absl::StatusOr<net::Fd> fd = DialHost(options);
+    const absl::StatusOr<net::SocketAddress> local =
+        fd.ok() ? net::LocalAddress(fd->get()) : fd.status();
+    if (!local.ok()) {
+      call.status = local.status();
+      return call;
     }
-    if (!fd.ok()) return {fd.status()};
-    // The welcome holds the names of all ranks.
-    const size_t welcome_limit = kHelloLimit * (static_cast<size_t>(options.world_size) + 1);
-    Member member{0, *std::move(fd), FrameReader(welcome_limit)};
-    if (absl::Status sent = net::SendAll(member.fd.get(), introduction, options.deadline);
-        !sent.ok()) {
-      return {sent};
+    local_address_ = local->address;
+    Hello hello{kProtocolVersion,
+                static_cast<uint32_t>(options.world_size),
+                static_cast<uint32_t>(options.rank),
+                0,
+                options.secret.has_file(),
+                options.job,
+                options.name,
+                "",
+                std::nullopt};
+    if (door_port != 0) hello.door = net::SocketAddress{local->address, door_port};
+    const absl::Time deadline = options.deadline + kVerdictGrace;
+    call = ShakeHands(*std::move(fd), std::move(hello), options.secret, deadline, Wait);
+    absl::StatusOr<Frame> frame = call.status.ok() ? ReadFrame(call, deadline, Wait) : call.status;
+    call.status = frame.status();
+    if (absl::IsDeadlineExceeded(call.status)) {
+      call.status =
+          absl::DeadlineExceededError("connected, but rank 0 never said that all had come");
+      call.final = true;
     }
-    absl::StatusOr<Frame> frame = ReadFrame(member, options.deadline + kVerdictGrace);
-    if (!frame.ok()) {
-      if (absl::IsDeadlineExceeded(frame.status())) {
-        return {absl::DeadlineExceededError("connected, but rank 0 never said that all had come"),
-                true};
-      }
-      return {frame.status()};
-    }
+    if (!frame.ok()) return call;
     switch (frame->kind) {
-      case FrameKind::kWelcome: {
-        absl::StatusOr<std::vector<std::string>> names = ParseParts(frame->payload, names_.size());
-        if (!names.ok()) return {names.status()};
-        names_ = *std::move(names);
-        const absl::StatusOr<net::SocketAddress> local = net::LocalAddress(member.fd.get());
-        if (local.ok()) local_address_ = local->address;
-        member.reader.set_limit((kBlobLimit + 4) * names_.size() + 4);
-        members_.push_back(std::move(member));
-        return {absl::OkStatus(), true};
-      }
+      case FrameKind::kWelcome:
+        *welcome = std::move(frame->payload);
+        break;
       case FrameKind::kRefuse: {
+        // After the handshake: rank 0 knows what it does.
         const absl::StatusOr<Refusal> refusal = ParseRefusal(frame->payload);
-        if (!refusal.ok()) return {refusal.status()};
-        return {absl::FailedPreconditionError(
-                    absl::StrCat("rank 0 turned this rank away: ", refusal->text)),
-                refusal->final};
+        call.status = refusal.ok() ? absl::FailedPreconditionError(absl::StrCat(
+                                         "rank 0 turned this rank away: ", refusal->text))
+                                   : refusal.status();
+        call.final = refusal.ok() && refusal->final;
+        break;
       }
       case FrameKind::kFail:
-        return {ParseFailure(frame->payload), true};
+        call.status = ParseFailure(frame->payload);
+        call.final = true;
+        break;
       default:
-        return {absl::InternalError("rank 0 answered with an unexpected frame")};
+        call.status = absl::InternalError("rank 0 answered with an unexpected frame");
     }
+    return call;
   };
 
   const absl::Time start = absl::Now();
   absl::Time next_word = start + kQuiet;
   absl::Duration pause = kFirstRetry;
+  absl::Status refusal;  // the last; says more than that rank 0 has given up meanwhile
   while (true) {
-    const Attempt result = attempt();
-    if (result.status.ok()) return absl::OkStatus();
+    Call call = attempt();
+    if (call.status.ok()) return call;
+    if (absl::IsFailedPrecondition(call.status)) {
+      refusal = call.status;
+    } else if (!call.final && !refusal.ok()) {
+      call.status = absl::Status(
+          call.status.code(), absl::StrCat(call.status.message(), "; before, ", refusal.message()));
+    }
     const absl::Time now = absl::Now();
-    if (result.final || now + pause >= options.deadline) {
+    if (call.final || now + pause >= options.deadline) {
       return absl::Status(
-          result.status.code(),
-          absl::StrCat(DescribeRank(options.rank, options.name),
-                       " did not get into the rendezvous at ", where, " after ",
-                       absl::FormatDuration(absl::Trunc(now - start, absl::Milliseconds(100))),
-                       ": ", result.status.message()));
+          call.status.code(),
+          absl::StrCat(Describe(options.rank), " did not get into the rendezvous at ", where,
+                       " after ", Seconds(now - start, absl::Milliseconds(100)), ": ",
+                       call.status.message()));
     }
     if (now >= next_word) {
-      options.log.Warn(absl::StrCat(
-          "still trying to reach rank 0 at ", where, " (",
-          absl::FormatDuration(absl::Trunc(now - start, absl::Seconds(1))), " of ",
-          absl::FormatDuration(absl::Trunc(options.deadline - start, absl::Seconds(1))),
-          "): ", result.status.message()));
+      options.log.Warn(absl::StrCat("still trying to reach rank 0 at ", where, " (",
+                                    Seconds(now - start, absl::Seconds(1)), " of ",
+                                    Seconds(options.deadline - start, absl::Seconds(1)),
+                                    "): ", call.status.message()));
       next_word = now + 3 * kQuiet;
     }
     absl::SleepFor(pause);
@@ -241,124 +304,111 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
   }
 }
 
+absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress>& place,
+                                  const Hello& hello, const Secret& secret, absl::Time deadline) {
+  if (!place.has_value()) {
+    return absl::InternalError(absl::StrCat("rank 0 did not say where rank ", to, " is"));
+  }
+  // While this rank waits, rank 0 may say that the job has failed.
+  const auto wait = [this](int fd, absl::Time until) {
+    while (node_.verdict().ok()) {
+      std::vector<pollfd> others;
+      if (fd >= 0) others.push_back({fd, POLLIN, 0});
+      links_.Turn(node_, others, until);
+      if (fd >= 0 && others[0].revents != 0) return absl::OkStatus();
+      if (absl::Now() >= until) return absl::DeadlineExceededError("it does not answer");
+    }
+    return absl::CancelledError("the job has failed");
+  };
+  absl::Duration pause = kFirstRetry;
+  while (true) {
+    absl::StatusOr<net::Fd> fd = net::Dial(place->address, place->port, std::nullopt,
+                                           std::min(deadline, absl::Now() + kOneDial));
+    Call call;
+    call.status = fd.status();
+    if (fd.ok()) {
+      Hello mine = hello;
+      mine.host_rank = static_cast<uint32_t>(to);
+      call = ShakeHands(*std::move(fd), std::move(mine), secret, deadline, wait);
+    }
+    if (call.status.ok()) {
+      Attach(to, call.host_name, std::move(call.fd), std::move(call.reader));
+      node_.AttachUp(to);
+      return absl::OkStatus();
+    }
+    if (call.final || !node_.verdict().ok() || absl::Now() + pause >= deadline) {
+      return absl::Status(
+          call.status.code(),
+          absl::StrCat(Describe(rank()), " cannot reach rank ", to, " at ",
+                       net::HostPort(place->address, place->port), ": ", call.status.message(),
+                       "; see whether a NetworkPolicy keeps the job's pods apart"));
+    }
+    wait(-1, absl::Now() + pause).IgnoreError();
+    pause = std::min(pause * 2, kLastRetry);
+  }
+}
+
+// ---- Everybody ----
+
+absl::Status Bootstrap::ExchangeNames(const std::string& name, absl::Time deadline, Door* door) {
+  absl::StatusOr<std::vector<std::string>> names = Exchange(name, deadline, door);
+  if (!names.ok()) return names.status();
+  for (int rank = 0; rank < world_size(); ++rank) {
+    node_.SetName(rank, std::move((*names)[static_cast<size_t>(rank)]));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<std::string>> Bootstrap::Exchange(absl::StatusOr<std::string> mine,
-                                                             absl::Time deadline) {
-  if (mine.ok() && mine->size() > kBlobLimit) {
-    mine = absl::InternalError(absl::StrCat(Describe(rank_), " has ", mine->size(),
-                                            " bytes for an exchange that takes ", kBlobLimit));
+                                                             absl::Time deadline, Door* door) {
+  if (mine.ok() && mine->size() > kPartLimit) {
+    mine = absl::InternalError(absl::StrCat(Describe(rank()), " has ", mine->size(),
+                                            " bytes for an exchange that takes ", kPartLimit));
   }
   if (world_size() == 1) {
     if (!mine.ok()) return mine.status();
     return std::vector<std::string>{*std::move(mine)};
   }
-  return rank_ == 0 ? HostExchange(std::move(mine), deadline)
-                    : GuestExchange(std::move(mine), deadline);
+  node_.Give(std::move(mine));
+  bool asked = false;
+  absl::Time patience = rank() == 0 ? deadline : deadline + kVerdictGrace;
+  while (true) {
+    // An exchange that is through is a success, even when the job has failed right after it.
+    if (std::optional<std::vector<std::string>> all = node_.TakeResult(); all.has_value()) {
+      links_.Flush(node_, deadline + kVerdictGrace);
+      return *std::move(all);
+    }
+    if (!node_.verdict().ok()) return Fail();
+    if (absl::Now() >= patience) {
+      if (rank() != 0) {
+        node_.StopWaiting(absl::DeadlineExceededError(
+            absl::StrCat(Describe(rank()), " waited in vain for ", Describe(*Parent(rank())),
+                         " while the job was set up")));
+      } else if (asked) {
+        node_.JudgeMissing();
+      } else {
+        node_.AskWhoIsMissing();
+        asked = true;
+        patience = absl::Now() + kAnswerPatience;
+      }
+      continue;
+    }
+    std::vector<pollfd> others;
+    absl::Time until = patience;
+    if (door != nullptr) door->Prepare(others, until);
+    links_.Turn(node_, others, until);
+    if (door == nullptr) continue;
+    for (Door::Guest& guest : door->Serve(others.data())) {
+      const int guest_rank = static_cast<int>(guest.hello.rank);
+      Attach(guest_rank, guest.hello.name, std::move(guest.fd), std::move(guest.reader));
+      node_.AttachDown(guest_rank);
+    }
+  }
 }
 
-absl::StatusOr<std::vector<std::string>> Bootstrap::HostExchange(absl::StatusOr<std::string> mine,
-                                                                 absl::Time deadline) {
-  if (!mine.ok()) return HostFail(mine.status());
-  std::vector<std::string> parts(names_.size());
-  parts[0] = *std::move(mine);
-  std::vector<Member*> awaited;
-  awaited.reserve(members_.size());
-  for (Member& member : members_) awaited.push_back(&member);
-  while (!awaited.empty()) {
-    std::vector<pollfd> entries;
-    entries.reserve(awaited.size());
-    for (const Member* member : awaited) entries.push_back({member->fd.get(), POLLIN, 0});
-    ::poll(entries.data(), entries.size(), net::PollTimeout(deadline));
-    std::vector<Member*> still;
-    for (size_t i = 0; i < awaited.size(); ++i) {
-      Member& member = *awaited[i];
-      if (entries[i].revents == 0) {
-        still.push_back(&member);
-        continue;
-      }
-      const absl::StatusOr<bool> open =
-          net::ReceiveSome(member.fd.get(), kBlobLimit, member.reader.buffer());
-      absl::StatusOr<std::optional<Frame>> frame = member.reader.Next();
-      if (!frame.ok()) {
-        return HostFail(absl::InternalError(
-            absl::StrCat(Describe(member.rank), " sent nonsense: ", frame.status().message())));
-      }
-      if (!frame->has_value()) {
-        if (open.ok() && *open) {
-          still.push_back(&member);
-          continue;
-        }
-        return HostFail(absl::UnavailableError(absl::StrCat(
-            Describe(member.rank),
-            " is gone: ", open.ok() ? "it closed its connection" : open.status().message())));
-      }
-      if ((*frame)->kind == FrameKind::kFail) return HostFail(ParseFailure((*frame)->payload));
-      if ((*frame)->kind != FrameKind::kBlob) {
-        return HostFail(absl::InternalError(
-            absl::StrCat(Describe(member.rank), " sent an unexpected kind of frame")));
-      }
-      parts[static_cast<size_t>(member.rank)] = std::move((*frame)->payload);
-    }
-    awaited = std::move(still);
-    if (!awaited.empty() && absl::Now() >= deadline) {
-      return HostFail(absl::DeadlineExceededError(
-          absl::StrCat(absl::StrJoin(awaited, ", ",
-                                     [this](std::string* out, const Member* member) {
-                                       absl::StrAppend(out, Describe(member->rank));
-                                     }),
-                       " did not answer in time while the job was set up")));
-    }
-  }
-  const std::string all = EncodeFrame(FrameKind::kAll, EncodeParts(parts));
-  for (Member& member : members_) {
-    if (absl::Status sent = net::SendAll(member.fd.get(), all, deadline + kVerdictGrace);
-        !sent.ok()) {
-      return HostFail(absl::UnavailableError(
-          absl::StrCat(Describe(member.rank), " is gone: ", sent.message())));
-    }
-  }
-  return parts;
-}
-
-absl::Status Bootstrap::HostFail(const absl::Status& verdict) {
-  const std::string notice = EncodeFrame(FrameKind::kFail, EncodeFailure(verdict));
-  const absl::Time deadline = absl::Now() + kFarewell;
-  for (const Member& member : members_) {
-    // Who is gone cannot be told; the verdict matters to the rest.
-    net::SendAll(member.fd.get(), notice, deadline).IgnoreError();
-    ::shutdown(member.fd.get(), SHUT_WR);
-  }
-  // Closing a socket with unread bytes resets it, and a reset may overtake the notice: so read
-  // until the others, who have read the notice, close.
-  for (const Member& member : members_) {
-    std::string ignored;
-    while (net::WaitReadable(member.fd.get(), deadline).ok()) {
-      const absl::StatusOr<bool> open = net::ReceiveSome(member.fd.get(), kBlobLimit, &ignored);
-      if (!open.ok() || !*open) break;
-      ignored.clear();
-    }
-  }
-  members_.clear();
-  return verdict;
-}
-
-absl::StatusOr<std::vector<std::string>> Bootstrap::GuestExchange(absl::StatusOr<std::string> mine,
-                                                                  absl::Time deadline) {
-  Member& host = members_.front();
-  const std::string frame = mine.ok() ? EncodeFrame(FrameKind::kBlob, *mine)
-                                      : EncodeFrame(FrameKind::kFail, EncodeFailure(mine.status()));
-  // A send that fails is not the end yet: rank 0 may have said why before it closed.
-  const absl::Status sent = net::SendAll(host.fd.get(), frame, deadline);
-  const absl::StatusOr<Frame> answer = ReadFrame(host, deadline + kVerdictGrace);
-  if (answer.ok() && answer->kind == FrameKind::kAll) {
-    return ParseParts(answer->payload, names_.size());
-  }
-  if (answer.ok() && answer->kind == FrameKind::kFail) return ParseFailure(answer->payload);
-  if (!mine.ok()) return mine.status();
-  if (answer.ok()) return absl::InternalError("rank 0 answered with an unexpected frame");
-  return absl::Status(
-      answer.status().code(),
-      absl::StrCat(Describe(rank_), " lost ", Describe(0), " while the job was set up: ",
-                   sent.ok() ? answer.status().message() : sent.message()));
+absl::Status Bootstrap::Fail() {
+  links_.Farewell(node_, absl::Now() + kFarewell);
+  return node_.verdict();
 }
 
 }  // namespace railhead::bootstrap

@@ -1,29 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the ranks of a job find each other and agree: a star around rank 0.
+// How the ranks of a job find each other and agree.
 //
-// Join: rank 0 listens, the others dial it until it answers, introduce themselves and wait until
-// everyone is there. Whoever else connects (a scraper, a port scan, a rank of another job) is
-// turned away, counted, and delays nobody.
+// Join: rank 0 listens, and the others dial it until it answers; its address is all that they know.
+// Both sides prove that they know the job's secret (handshake.h). When everyone is there, rank 0
+// tells each rank where its parent and its guardian in the tree (tree.h) listen, and the ranks
+// connect to these in the same way. The names of all ranks are the tree's first exchange; when it
+// is through the tree stands, and the other connections to rank 0 close. Whoever else connects (a
+// scraper, a port scan, a rank of another job) is turned away, counted, and delays nobody.
 //
 // Exchange: every rank gives some bytes and gets everybody's. A rank that cannot go on gives its
 // reason instead, and then every rank's Exchange returns that reason: nobody is left waiting and
 // everybody names the same culprit.
 //
-// The connections stay open afterwards, so that a rank's death is noticed by all (see watch.h).
+// The tree's connections stay open afterwards, so that a rank's death is noticed by all (watch.h).
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/base/log.h"
-#include "runtime/bootstrap/frame.h"
+#include "runtime/bootstrap/call.h"
+#include "runtime/bootstrap/door.h"
+#include "runtime/bootstrap/handshake.h"
+#include "runtime/bootstrap/links.h"
+#include "runtime/bootstrap/node.h"
+#include "runtime/bootstrap/secret.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
 
@@ -37,16 +46,10 @@ struct JoinOptions {
   // Rank 0 only: a socket that listens already. Without one it listens on `port`.
   std::optional<net::Fd> listener;
   std::string job;   // ranks with another one are turned away
+  Secret secret;     // and those that do not know this
   std::string name;  // where this rank runs ("pod a on node b"), for messages; may be empty
   absl::Time deadline;
   Logger log;
-};
-
-// One connection of the star: on rank 0 there is one for every other rank, elsewhere one to rank 0.
-struct Member {
-  int rank = 0;
-  net::Fd fd;
-  FrameReader reader;
 };
 
 // Not thread-safe. Movable.
@@ -59,47 +62,46 @@ class Bootstrap {
   // Gives `mine` to all and returns what everybody gave, by rank. If any rank gives an error, all
   // ranks return that error's text with its code. After an error the bootstrap is of no more use.
   absl::StatusOr<std::vector<std::string>> Exchange(absl::StatusOr<std::string> mine,
-                                                    absl::Time deadline);
+                                                    absl::Time deadline) {
+    return Exchange(std::move(mine), deadline, nullptr);
+  }
 
-  int rank() const { return rank_; }
-  int world_size() const { return static_cast<int>(names_.size()); }
+  int rank() const { return node_.rank(); }
+  int world_size() const { return node_.world_size(); }
 
   // "rank 2 (pod a on node b)".
-  std::string Describe(int rank) const;
+  std::string Describe(int rank) const { return node_.Describe(rank); }
 
   // This machine's address on the connection to the others; nullopt in a world of one.
   const std::optional<net::IpAddress>& local_address() const { return local_address_; }
 
-  // Connections turned away while the ranks gathered (rank 0 only, 0 elsewhere).
+  // Connections turned away while the ranks gathered.
   uint64_t rejected_connections() const { return rejected_; }
 
-  // Hands the connections over to whoever watches them from now on.
-  std::vector<Member> TakeMembers() { return std::move(members_); }
+  // Hands everything over to whoever watches the tree from now on.
+  std::pair<Node, Links> Take() && { return {std::move(node_), std::move(links_)}; }
 
  private:
-  Bootstrap() = default;
+  Bootstrap(int rank, int world_size) : node_(rank, world_size) {}
 
   absl::Status HostJoin(JoinOptions& options);
   absl::Status GuestJoin(const JoinOptions& options);
-  absl::StatusOr<std::vector<std::string>> HostExchange(absl::StatusOr<std::string> mine,
-                                                        absl::Time deadline);
-  absl::StatusOr<std::vector<std::string>> GuestExchange(absl::StatusOr<std::string> mine,
-                                                         absl::Time deadline);
-  absl::Status HostFail(const absl::Status& verdict);
+  // The connection to rank 0, once everybody is there and rank 0 has said so in `welcome`.
+  absl::StatusOr<Call> Arrive(const JoinOptions& options, uint16_t door_port, std::string* welcome);
+  absl::Status ConnectUp(int to, const std::optional<net::SocketAddress>& place, const Hello& hello,
+                         const Secret& secret, absl::Time deadline);
+  absl::Status ExchangeNames(const std::string& name, absl::Time deadline, Door* door);
+  // With a door, ranks come in through it meanwhile.
+  absl::StatusOr<std::vector<std::string>> Exchange(absl::StatusOr<std::string> mine,
+                                                    absl::Time deadline, Door* door);
+  void Attach(int rank, const std::string& name, net::Fd fd, FrameReader reader);
+  absl::Status Fail();
 
-  int rank_ = 0;
-  std::vector<std::string> names_;  // by rank
-  std::vector<Member> members_;
+  Node node_;
+  Links links_;
   std::optional<net::IpAddress> local_address_;
   uint64_t rejected_ = 0;
 };
-
-// The name of a rank in messages: "rank 2 (pod a on node b)", or "rank 2".
-std::string DescribeRank(int rank, absl::string_view name);
-
-// An error as the payload of a kFail frame, and back.
-std::string EncodeFailure(const absl::Status& status);
-absl::Status ParseFailure(absl::string_view payload);
 
 }  // namespace railhead::bootstrap
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frames that ranks exchange with rank 0 on the rendezvous connection: magic, kind, length,
-// payload. A stranger's first bytes are not the magic and are recognised at once.
+// The frames that ranks send to each other on the connections of the rendezvous: magic, kind,
+// length, payload. A stranger's first bytes are not the magic and are recognised at once.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_FRAME_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_FRAME_H_
 
@@ -17,13 +17,21 @@
 namespace railhead::bootstrap {
 
 enum class FrameKind : uint32_t {
-  kHello = 1,    // rank -> 0: who I am
-  kRefuse = 2,   // 0 -> rank: why I do not take you
-  kWelcome = 3,  // 0 -> rank: everyone is here; their names
-  kBlob = 4,     // rank -> 0: my part of an exchange
-  kAll = 5,      // 0 -> rank: everybody's parts
-  kFail = 6,     // both ways: the job has failed; the text says who and why
-  kBye = 7,      // rank -> 0: I am done; 0 -> rank: everybody is done
+  // The handshake (handshake.h), and what a host adds to it.
+  kHello = 1,      // guest -> host: who I am
+  kChallenge = 2,  // host -> guest: prove it
+  kProof = 3,      // guest -> host
+  kAccept = 4,     // host -> guest: the host's own proof
+  kRefuse = 5,     // host -> guest: why I do not take you
+  kWelcome = 6,    // 0 -> rank: everyone is here; where your part of the tree is
+  // In the tree (node.h).
+  kGather = 7,    // up: parts of an exchange
+  kAll = 8,       // down: everybody's parts
+  kAsk = 9,       // down: the exchange takes too long; for whom do you wait?
+  kMissing = 10,  // up: for these
+  kFail = 11,     // both ways: the job has failed; the text says who and why
+  kBye = 12,      // to neighbours: I need nobody any more
+  kDone = 13,     // up: nobody below me needs anybody; down: nobody at all does
 };
 
 struct Frame {

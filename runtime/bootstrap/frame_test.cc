@@ -13,7 +13,7 @@ namespace {
 TEST(FrameTest, FramesSurviveAnyCutting) {
   const std::string stream = EncodeFrame(FrameKind::kHello, "abc") +
                              EncodeFrame(FrameKind::kBye, "") +
-                             EncodeFrame(FrameKind::kBlob, std::string(1000, 'x'));
+                             EncodeFrame(FrameKind::kGather, std::string(1000, 'x'));
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
     FrameReader reader(1000);
@@ -44,7 +44,7 @@ TEST(FrameTest, StrangersAreKnownByTheirFirstByte) {
 }
 
 TEST(FrameTest, LongFramesAreRefusedBeforeTheyArrive) {
-  const std::string frame = EncodeFrame(FrameKind::kBlob, std::string(11, 'x'));
+  const std::string frame = EncodeFrame(FrameKind::kGather, std::string(11, 'x'));
   FrameReader reader(10);
   reader.buffer()->append(frame.substr(0, 12));
   EXPECT_FALSE(reader.Next().ok());
@@ -52,7 +52,8 @@ TEST(FrameTest, LongFramesAreRefusedBeforeTheyArrive) {
 
 TEST(FrameTest, UnknownKindsAreRefused) {
   std::string frame = EncodeFrame(FrameKind::kHello, "");
-  for (const char kind : {'\0', '\x08', '\xff'}) {
+  for (const char kind :
+       {'\0', static_cast<char>(static_cast<int>(FrameKind::kDone) + 1), '\xff'}) {
     frame[4] = kind;
     FrameReader reader(10);
     reader.buffer()->append(frame);

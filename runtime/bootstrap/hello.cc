@@ -1,19 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/hello.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "runtime/base/wire.h"
+#include "runtime/bootstrap/messages.h"
+#include "runtime/bootstrap/secret.h"
 
 namespace railhead::bootstrap {
+namespace {
+
+// These texts come from whoever connects and end in messages and logs: they stay on one line.
+std::string OnOneLine(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
+  return text;
+}
+
+}  // namespace
 
 std::string EncodeHello(const Hello& hello) {
   WireWriter writer;
   writer.U32(hello.version);
   writer.U32(hello.world_size);
   writer.U32(hello.rank);
+  writer.U32(hello.host_rank);
+  writer.U8(hello.has_secret ? 1 : 0);
   writer.String(hello.job);
   writer.String(hello.name);
+  writer.Raw(hello.nonce);
+  writer.String(EncodePlace(hello.door));
   return writer.Take();
 }
 
@@ -23,13 +40,35 @@ absl::StatusOr<Hello> ParseHello(absl::string_view payload) {
   hello.version = reader.U32();
   hello.world_size = reader.U32();
   hello.rank = reader.U32();
+  if (reader.ok() && hello.version != kProtocolVersion) return hello;
+  hello.host_rank = reader.U32();
+  hello.has_secret = reader.U8() != 0;
   hello.job = reader.String(kHelloLimit);
-  hello.name = reader.String(kHelloLimit);
-  // Another version may have put more behind; Judge refuses it by its number.
-  if (!reader.ok() || (hello.version == kProtocolVersion && !reader.Complete())) {
+  hello.name = OnOneLine(reader.String(kHelloLimit));
+  hello.nonce = std::string(reader.Raw(kNonceSize));
+  const absl::StatusOr<std::optional<net::SocketAddress>> door =
+      ParsePlace(reader.String(kPlaceLimit));
+  if (!reader.Complete() || !door.ok()) {
     return absl::InvalidArgumentError("a malformed introduction");
   }
+  hello.door = *door;
   return hello;
+}
+
+std::string EncodeChallenge(const Challenge& challenge) {
+  WireWriter writer;
+  writer.String(challenge.name);
+  writer.Raw(challenge.nonce);
+  return writer.Take();
+}
+
+absl::StatusOr<Challenge> ParseChallenge(absl::string_view payload) {
+  WireReader reader(payload);
+  Challenge challenge;
+  challenge.name = OnOneLine(reader.String(kHelloLimit));
+  challenge.nonce = std::string(reader.Raw(kNonceSize));
+  if (!reader.Complete()) return absl::InvalidArgumentError("a malformed challenge");
+  return challenge;
 }
 
 std::string EncodeRefusal(const Refusal& refusal) {
@@ -43,36 +82,9 @@ absl::StatusOr<Refusal> ParseRefusal(absl::string_view payload) {
   WireReader reader(payload);
   Refusal refusal;
   refusal.final = reader.U8() != 0;
-  refusal.text = reader.String(kHelloLimit);
+  refusal.text = OnOneLine(reader.String(kHelloLimit));
   if (!reader.Complete()) return absl::InvalidArgumentError("a malformed refusal");
   return refusal;
-}
-
-std::optional<Refusal> Judge(const Hello& hello, absl::string_view job,
-                             const std::vector<bool>& present) {
-  if (hello.version != kProtocolVersion) {
-    return Refusal{true,
-                   absl::StrCat("rank ", hello.rank, " speaks version ", hello.version,
-                                " of the rendezvous, rank 0 speaks version ", kProtocolVersion,
-                                ": use the same Railhead release in all pods")};
-  }
-  if (hello.job != job) {
-    return Refusal{false, "it belongs to another job (RAILHEAD_JOB or the unique id differs)"};
-  }
-  if (hello.world_size != present.size()) {
-    return Refusal{true, absl::StrCat("rank ", hello.rank, " has WORLD_SIZE=", hello.world_size,
-                                      ", rank 0 has WORLD_SIZE=", present.size(),
-                                      ": set the same on all ranks")};
-  }
-  if (hello.rank >= present.size()) {
-    return Refusal{true,
-                   absl::StrCat("rank ", hello.rank, " is not below WORLD_SIZE=", present.size())};
-  }
-  if (present[hello.rank]) {
-    return Refusal{false, absl::StrCat("rank ", hello.rank,
-                                       " is already here: two processes have the same RANK")};
-  }
-  return std::nullopt;
 }
 
 }  // namespace railhead::bootstrap

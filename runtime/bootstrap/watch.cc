@@ -8,23 +8,21 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <optional>
+#include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::bootstrap {
 namespace {
 
-// How long a rank that failed listens for an earlier verdict.
-constexpr absl::Duration kVerdictPatience = absl::Milliseconds(500);
+// How long a rank that has reported a failure waits for the job's verdict.
+constexpr absl::Duration kVerdictPatience = absl::Seconds(1);
 
-// News are short and the connections idle, so a frame nearly always fits into the socket's buffer;
-// one that does not waits this long at most.
+// News are short and the connections idle, so they nearly always fit into the sockets' buffers; a
+// neighbour that takes none holds this rank up this long at most.
 constexpr absl::Duration kSendPatience = absl::Milliseconds(200);
-
-constexpr size_t kReadLimit = 65536;
 
 }  // namespace
 
@@ -32,17 +30,18 @@ absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
   net::Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   net::Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event.valid() || !wake.valid()) return net::ErrnoError("eventfd", errno);
-  std::unique_ptr<Watch> watch(new Watch(std::move(bootstrap), std::move(event), std::move(wake)));
+  auto [node, links] = std::move(bootstrap).Take();
+  std::unique_ptr<Watch> watch(
+      new Watch(std::move(node), std::move(links), std::move(event), std::move(wake)));
   watch->thread_ = std::thread([raw = watch.get()] { raw->Run(); });
   return watch;
 }
 
-Watch::Watch(Bootstrap bootstrap, net::Fd event, net::Fd wake)
-    : bootstrap_(std::move(bootstrap)),
-      event_(std::move(event)),
+Watch::Watch(Node node, Links links, net::Fd event, net::Fd wake)
+    : event_(std::move(event)),
       wake_(std::move(wake)),
-      members_(bootstrap_.TakeMembers()),
-      said_bye_(static_cast<size_t>(bootstrap_.world_size())) {}
+      node_(std::move(node)),
+      links_(std::move(links)) {}
 
 Watch::~Watch() {
   stop_ = true;
@@ -56,29 +55,21 @@ absl::Status Watch::verdict() const {
 }
 
 absl::Status Watch::Announce(const absl::Status& failure) {
-  Post(FrameKind::kFail, EncodeFailure(failure));
-  {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait_for(lock, absl::ToChronoMilliseconds(kVerdictPatience),
-                      [this] { return !verdict_.ok(); });
-  }
-  Publish(failure);
-  return verdict();
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (failure_.ok()) failure_ = failure;
+  Wake();
+  // The thread has a deadline of its own for this, and judges alone when it has passed.
+  changed_.wait_for(lock, absl::ToChronoMilliseconds(2 * kVerdictPatience),
+                    [this] { return !verdict_.ok(); });
+  return verdict_.ok() ? failure : verdict_;
 }
 
 void Watch::Goodbye(absl::Time deadline) {
-  Post(FrameKind::kBye, "");
   std::unique_lock<std::mutex> lock(mutex_);
+  leaving_ = true;
+  Wake();
   changed_.wait_for(lock, absl::ToChronoMilliseconds(deadline - absl::Now()),
                     [this] { return everybody_left_ || !verdict_.ok(); });
-}
-
-void Watch::Post(FrameKind kind, std::string payload) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    pending_.emplace_back(kind, std::move(payload));
-  }
-  Wake();
 }
 
 void Watch::Wake() {
@@ -88,127 +79,53 @@ void Watch::Wake() {
 }
 
 void Watch::Run() {
-  std::vector<pollfd> entries;
+  // From the moment that this rank has reported something.
+  absl::Time patience = absl::InfiniteFuture();
   while (true) {
-    // Read before sending, so that what was posted before the end is still said.
+    // Read before sending, so that what was asked for before the end is still said.
     const bool stopping = stop_;
-    SendPending();
+    TakeWishes();
+    const bool waiting = !node_.reported().ok() && node_.verdict().ok();
+    if (!waiting) patience = absl::InfiniteFuture();
+    if (waiting && patience == absl::InfiniteFuture()) patience = absl::Now() + kVerdictPatience;
+    if (absl::Now() >= patience) node_.StopWaiting(node_.reported());
+    // First the others: once this rank knows, its process may end at any moment, and the others
+    // would take that for the cause.
+    links_.Flush(node_, absl::Now() + kSendPatience);
+    Publish();
     if (stopping) return;
-    entries.clear();
-    entries.push_back({wake_.get(), POLLIN, 0});
-    for (const Member& member : members_) entries.push_back({member.fd.get(), POLLIN, 0});
-    // No deadline: this thread waits for news, and its owner wakes it to end it.
-    if (::poll(entries.data(), entries.size(), -1) < 0) continue;
-    if (entries[0].revents != 0) {
+    std::vector<pollfd> others = {{wake_.get(), POLLIN, 0}};
+    // Mostly without a deadline: this thread waits for news, and its owner wakes it to end it.
+    links_.Turn(node_, others, patience);
+    if (others[0].revents != 0) {
       uint64_t count = 0;
       [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
     }
-    for (size_t i = 1; i < entries.size(); ++i) {
-      if (entries[i].revents != 0) Serve(members_[i - 1]);
-    }
-    members_.erase(std::remove_if(members_.begin(), members_.end(),
-                                  [](const Member& member) { return !member.fd.valid(); }),
-                   members_.end());
   }
 }
 
-void Watch::Serve(Member& member) {
-  const absl::StatusOr<bool> open =
-      net::ReceiveSome(member.fd.get(), kReadLimit, member.reader.buffer());
-  while (true) {
-    const absl::StatusOr<std::optional<Frame>> frame = member.reader.Next();
-    if (!frame.ok()) {
-      Leave(member, frame.status().message());
-      return;
-    }
-    if (!frame->has_value()) break;
-    Handle(member, **frame);
-  }
-  if (!open.ok()) {
-    Leave(member, open.status().message());
-  } else if (!*open) {
-    Leave(member, "its connection was closed");
-  }
-}
-
-void Watch::Handle(Member& member, const Frame& frame) {
-  switch (frame.kind) {
-    case FrameKind::kFail:
-      Judge(ParseFailure(frame.payload));
-      break;
-    case FrameKind::kBye:
-      if (bootstrap_.rank() == 0) {
-        said_bye_[static_cast<size_t>(member.rank)] = true;
-        CountGoodbye();
-      } else {
-        said_bye_[0] = true;
-        const std::lock_guard<std::mutex> lock(mutex_);
-        everybody_left_ = true;
-        changed_.notify_all();
-      }
-      break;
-    default:
-      Judge(absl::InternalError(
-          absl::StrCat(bootstrap_.Describe(member.rank), " sent an unexpected kind of frame")));
-  }
-}
-
-void Watch::Leave(Member& member, absl::string_view how) {
-  member.fd.Reset();
-  if (said_bye_[static_cast<size_t>(member.rank)]) return;
-  Judge(absl::UnavailableError(absl::StrCat(bootstrap_.Describe(member.rank), " is gone: ", how)));
-}
-
-void Watch::SendPending() {
-  std::deque<std::pair<FrameKind, std::string>> pending;
+void Watch::TakeWishes() {
+  absl::Status failure;
+  bool leaving = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    pending.swap(pending_);
+    failure = failure_;
+    leaving = leaving_;
   }
-  for (const auto& [kind, payload] : pending) {
-    // What rank 0 has to say, it says to itself first, like everybody else.
-    if (bootstrap_.rank() != 0) {
-      SendToAll(EncodeFrame(kind, payload));
-    } else if (kind == FrameKind::kBye) {
-      CountGoodbye();
-    } else {
-      Judge(ParseFailure(payload));
-    }
-  }
+  if (!failure.ok()) node_.Report(failure);
+  if (leaving) node_.Goodbye();
 }
 
-void Watch::SendToAll(const std::string& frame) {
-  for (const Member& member : members_) {
-    if (!member.fd.valid()) continue;
-    // A connection that does not take it is dead, and its reading side will say so.
-    net::SendAll(member.fd.get(), frame, absl::Now() + kSendPatience).IgnoreError();
-  }
-}
-
-void Watch::CountGoodbye() {
-  if (++goodbyes_ < bootstrap_.world_size()) return;
-  SendToAll(EncodeFrame(FrameKind::kBye, ""));
-  const std::lock_guard<std::mutex> lock(mutex_);
-  everybody_left_ = true;
-  changed_.notify_all();
-}
-
-void Watch::Judge(const absl::Status& verdict) {
-  // First the others: once this rank knows, its process may end at any moment, and the others would
-  // take that for the cause.
-  if (bootstrap_.rank() == 0 && !failed_) {
-    SendToAll(EncodeFrame(FrameKind::kFail, EncodeFailure(verdict)));
-  }
-  Publish(verdict);
-}
-
-void Watch::Publish(const absl::Status& verdict) {
+void Watch::Publish() {
+  const bool failed = !node_.verdict().ok();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (!verdict_.ok()) return;
-    verdict_ = verdict;
+    if (verdict_.ok() == !failed && everybody_left_ == node_.everybody_left()) return;
+    verdict_ = node_.verdict();
+    everybody_left_ = node_.everybody_left();
     changed_.notify_all();
   }
+  if (!failed || failed_) return;
   failed_.store(true, std::memory_order_release);
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps an eye on the job once it runs. A thread of its own holds the rendezvous connections: when
-// a rank dies or announces that it cannot go on, rank 0 tells everybody, and the first such news is
-// the job's verdict, the same on all ranks.
+// Keeps an eye on the job once it runs. A thread of its own holds the tree's connections: when a
+// rank dies or announces that it cannot go on, its neighbours in the tree tell rank 0, and that
+// tells everybody; the first such news is the job's verdict, the same on all ranks (node.h).
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
 
 #include <atomic>
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/links.h"
+#include "runtime/bootstrap/node.h"
+#include "runtime/net/fd.h"
 
 namespace railhead::bootstrap {
 
@@ -53,39 +52,31 @@ class Watch {
   void Goodbye(absl::Time deadline);
 
  private:
-  Watch(Bootstrap bootstrap, net::Fd event, net::Fd wake);
+  Watch(Node node, Links links, net::Fd event, net::Fd wake);
 
   void Run();
-  void Serve(Member& member);
-  void Handle(Member& member, const Frame& frame);
-  void Leave(Member& member, absl::string_view how);
-  void SendPending();
-  void SendToAll(const std::string& frame);
-  // On the watch's thread: tells the others, if that is for this rank to do, and then this rank.
-  void Judge(const absl::Status& verdict);
-  // Makes the verdict known on this rank, unless there is one.
-  void Publish(const absl::Status& verdict);
-  void CountGoodbye();
-  void Post(FrameKind kind, std::string payload);
+  // Hands what the owner has asked for to the node.
+  void TakeWishes();
+  // Makes known on this rank what has come of it.
+  void Publish();
   void Wake();
 
-  Bootstrap bootstrap_;
   net::Fd event_;
   net::Fd wake_;
 
   // The thread's own.
-  std::vector<Member> members_;
-  std::vector<bool> said_bye_;  // by rank; on rank 0
-  int goodbyes_ = 0;
+  Node node_;
+  Links links_;
 
   std::atomic<bool> failed_{false};
   std::atomic<bool> stop_{false};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  absl::Status failure_;  // what this rank announces
+  bool leaving_ = false;  // whether it says goodbye
   absl::Status verdict_;
   bool everybody_left_ = false;
-  std::deque<std::pair<FrameKind, std::string>> pending_;  // what this rank wants said
 
   std::thread thread_;
 };

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,12 +23,32 @@ using ::testing::HasSubstr;
 
 absl::Time In(double seconds) { return absl::Now() + absl::Seconds(seconds); }
 
-std::unique_ptr<Watch> Start(int rank, int world, int port) {
+// The watches of a world. Nobody goes on before all have begun: a rank that failed earlier would
+// fail the others' Join.
+class World {
+ public:
+  explicit World(int size) : size_(size), port_(FreePort()), all_(size) {}
+
+  std::unique_ptr<Watch> Start(int rank) {
+    std::unique_ptr<Watch> watch = StartAlone(rank);
+    all_.arrive_and_wait();
+    return watch;
+  }
+
+ private:
+  std::unique_ptr<Watch> StartAlone(int rank) const;
+
+  int size_;
+  int port_;
+  std::barrier<> all_;
+};
+
+std::unique_ptr<Watch> World::StartAlone(int rank) const {
   JoinOptions options;
   options.rank = rank;
-  options.world_size = world;
+  options.world_size = size_;
   options.host = "127.0.0.1";
-  options.port = port;
+  options.port = port_;
   options.name = absl::StrCat("pod p", rank);
   options.deadline = In(20);
   absl::StatusOr<Bootstrap> bootstrap = Bootstrap::Join(std::move(options));
@@ -39,9 +60,9 @@ class WatchTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(WatchTest, WhoLeavesTogetherLeavesInPeace) {
   const int world = GetParam();
-  const int port = FreePort();
+  World started(world);
   RunRanks(world, [&](int rank) {
-    const std::unique_ptr<Watch> watch = Start(rank, world, port);
+    const std::unique_ptr<Watch> watch = started.Start(rank);
     const absl::Time deadline = In(20);
     watch->Goodbye(deadline);
     EXPECT_LT(absl::Now(), deadline);
@@ -54,9 +75,9 @@ TEST_P(WatchTest, WhoLeavesTogetherLeavesInPeace) {
 TEST_P(WatchTest, ADeathIsKnownToAllOthers) {
   const int world = GetParam();
   for (int victim = 0; victim < world; ++victim) {
-    const int port = FreePort();
+    World started(world);
     RunRanks(world, [&](int rank) {
-      const std::unique_ptr<Watch> watch = Start(rank, world, port);
+      const std::unique_ptr<Watch> watch = started.Start(rank);
       if (rank == victim) return true;  // gone without a goodbye
       EXPECT_TRUE(net::WaitReadable(watch->event_fd(), In(20)).ok());
       EXPECT_TRUE(watch->failed());
@@ -70,11 +91,11 @@ TEST_P(WatchTest, ADeathIsKnownToAllOthers) {
 TEST_P(WatchTest, AnAnnouncedFailureIsTheSameOnAll) {
   const int world = GetParam();
   for (int culprit = 0; culprit < world; ++culprit) {
-    const int port = FreePort();
+    World started(world);
     const absl::Status failure =
         absl::InternalError(absl::StrCat("rank ", culprit, ": rail 1 is down"));
     RunRanks(world, [&](int rank) {
-      const std::unique_ptr<Watch> watch = Start(rank, world, port);
+      const std::unique_ptr<Watch> watch = started.Start(rank);
       if (rank == culprit) {
         EXPECT_EQ(watch->Announce(failure), failure);
       } else {
@@ -88,28 +109,28 @@ TEST_P(WatchTest, AnAnnouncedFailureIsTheSameOnAll) {
 
 TEST_P(WatchTest, ManyFailuresHaveOneVerdict) {
   const int world = GetParam();
-  const int port = FreePort();
+  World started(world);
   const std::vector<absl::Status> verdicts = RunRanks(world, [&](int rank) {
-    const std::unique_ptr<Watch> watch = Start(rank, world, port);
+    const std::unique_ptr<Watch> watch = started.Start(rank);
     return watch->Announce(absl::InternalError(absl::StrCat("rank ", rank, " failed")));
   });
   for (const absl::Status& verdict : verdicts) EXPECT_EQ(verdict, verdicts[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, WatchTest, ::testing::Values(2, 3, 5));
+INSTANTIATE_TEST_SUITE_P(Sizes, WatchTest, ::testing::Values(2, 3, 5, 24));
 
 TEST(WatchAloneTest, AWorldOfOneLeavesAtOnce) {
-  const std::unique_ptr<Watch> watch = Start(0, 1, 0);
+  const std::unique_ptr<Watch> watch = World(1).Start(0);
   const absl::Time deadline = In(20);
   watch->Goodbye(deadline);
   EXPECT_LT(absl::Now(), deadline);
 }
 
 TEST(WatchAloneTest, GoodbyeEndsAtItsDeadlineWhereOthersStay) {
-  const int port = FreePort();
+  World started(2);
   std::atomic<bool> left = false;
   RunRanks(2, [&](int rank) {
-    const std::unique_ptr<Watch> watch = Start(rank, 2, port);
+    const std::unique_ptr<Watch> watch = started.Start(rank);
     if (rank == 1) {
       watch->Goodbye(In(0.2));
       left = true;

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/collectives/call.h"
 #include "runtime/reduce/reduce.h"
 
 namespace railhead::collectives {
@@ -34,6 +35,9 @@ class Messenger {
 
   virtual ~Messenger() = default;
 
+  // What messages that are posted from now on belong to. Ranks that contradict each other get
+  // Internal from Progress.
+  virtual void Expect(Call call) = 0;
   virtual Ticket PostSend(int peer, absl::Span<const std::byte> data) = 0;
   virtual Ticket PostReceive(int peer, const ReceiveBuffer& buffer) = 0;
 

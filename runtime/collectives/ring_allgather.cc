@@ -10,23 +10,23 @@ namespace {
 
 class AllGather final : public RingSchedule {
  public:
-  AllGather(int rank, int world_size, std::byte* receive, size_t bytes)
-      : timetable_({.ranks = static_cast<size_t>(world_size),
+  AllGather(int rank, int world_size, const Parts& parts, std::byte* receive)
+      : RingSchedule(rank, world_size),
+        timetable_({.parts = parts,
                     .first = static_cast<size_t>(rank),
-                    .steps = static_cast<size_t>(world_size) - 1,
-                    .count = static_cast<size_t>(world_size) * bytes}),
+                    .steps = static_cast<size_t>(world_size) - 1}),
         receive_(receive) {}
 
   size_t sends() const override { return timetable_.total(); }
   size_t receives() const override { return timetable_.total(); }
 
-  Outgoing Send(size_t n) const override {
+  Outgoing SendNext(size_t n) const override {
     const Range range = timetable_.Sent(n);
     return {absl::MakeConstSpan(receive_ + range.begin, range.size),
             timetable_.Step(n) == 0 ? kNothing : n - timetable_.segments()};
   }
 
-  Incoming Receive(size_t n) const override {
+  Incoming ReceivePrevious(size_t n) const override {
     const Range range = timetable_.Received(n);
     Incoming incoming;
     incoming.buffer.data = receive_ + range.begin;
@@ -42,11 +42,11 @@ class AllGather final : public RingSchedule {
 }  // namespace
 
 absl::Status RingAllGather(Messenger& messenger, int rank, int world_size, const std::byte* send,
-                           std::byte* receive, size_t bytes) {
-  reduce::Copy(send, receive + static_cast<size_t>(rank) * bytes, bytes, reduce::Stores::kNormal);
-  if (bytes == 0 || world_size == 1) return absl::OkStatus();
-  return RunRing(messenger, PreviousRank(rank, world_size), NextRank(rank, world_size),
-                 AllGather(rank, world_size, receive, bytes));
+                           std::byte* receive, const Parts& parts) {
+  const Range mine = parts[static_cast<size_t>(rank)];
+  reduce::Copy(send, receive + mine.begin, mine.size, reduce::Stores::kNormal);
+  if (parts.largest() == 0 || world_size == 1) return absl::OkStatus();
+  return Run(messenger, AllGather(rank, world_size, parts, receive));
 }
 
 }  // namespace railhead::collectives

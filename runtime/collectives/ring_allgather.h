@@ -9,14 +9,15 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
+#include "runtime/base/parts.h"
 #include "runtime/collectives/messenger.h"
 
 namespace railhead::collectives {
 
-// Gathers `bytes` of every rank in `receive`, in the order of ranks. `send` is this rank's place in
-// `receive` (in place) or does not overlap it. On an error the contents of `receive` are undefined.
+// Gathers every rank's part (in bytes) in `receive`. `send` is this rank's part, in `receive` (in
+// place) or apart from it. On an error the contents of `receive` are undefined.
 absl::Status RingAllGather(Messenger& messenger, int rank, int world_size, const std::byte* send,
-                           std::byte* receive, size_t bytes);
+                           std::byte* receive, const Parts& parts);
 
 }  // namespace railhead::collectives
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collectives/ring_allreduce.h"
 
+#include "runtime/collectives/reducing.h"
 #include "runtime/collectives/ring.h"
 #include "runtime/collectives/timetable.h"
 
@@ -11,25 +12,22 @@ class AllReduce final : public RingSchedule {
  public:
   AllReduce(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
             std::byte* receive, size_t count)
-      : element_(reduce::SizeOf(reduction.type)),
+      : RingSchedule(rank, world_size),
+        element_(reduce::SizeOf(reduction.type)),
         reducing_steps_(static_cast<size_t>(world_size) - 1),
-        timetable_({.ranks = static_cast<size_t>(world_size),
+        timetable_({.parts = Parts(static_cast<size_t>(world_size), count),
                     .first = static_cast<size_t>(rank),
                     .steps = 2 * reducing_steps_,
-                    .count = count,
                     .element = element_}),
         send_(send),
         receive_(receive),
         whole_(reduction),
-        partial_(reduction) {
-    // A mean is a sum until the last rank has added its values.
-    partial_.divisor = 1;
-  }
+        partial_(Partial(reduction)) {}
 
   size_t sends() const override { return timetable_.total(); }
   size_t receives() const override { return timetable_.total(); }
 
-  Outgoing Send(size_t n) const override {
+  Outgoing SendNext(size_t n) const override {
     const Range range = timetable_.Sent(n);
     const bool own = timetable_.Step(n) == 0;
     const std::byte* from = (own ? send_ : receive_) + range.begin * element_;
@@ -38,7 +36,7 @@ class AllReduce final : public RingSchedule {
   }
 
   // What a finished part overwrites has left: without it the part would not be finished.
-  Incoming Receive(size_t n) const override {
+  Incoming ReceivePrevious(size_t n) const override {
     const Range range = timetable_.Received(n);
     const size_t step = timetable_.Step(n);
     Incoming incoming;
@@ -58,7 +56,7 @@ class AllReduce final : public RingSchedule {
   const std::byte* const send_;
   std::byte* const receive_;
   const reduce::Reduction whole_;
-  reduce::Reduction partial_;
+  const reduce::Reduction partial_;
 };
 
 }  // namespace
@@ -66,13 +64,8 @@ class AllReduce final : public RingSchedule {
 absl::Status RingAllReduce(Messenger& messenger, int rank, int world_size,
                            const reduce::Reduction& reduction, const std::byte* send,
                            std::byte* receive, size_t count) {
-  if (count == 0) return absl::OkStatus();
-  if (world_size == 1) {
-    reduce::Reduce(reduction, {send}, receive, count, reduce::Stores::kNormal);
-    return absl::OkStatus();
-  }
-  return RunRing(messenger, PreviousRank(rank, world_size), NextRank(rank, world_size),
-                 AllReduce(rank, world_size, reduction, send, receive, count));
+  if (ReducedAlone(world_size, reduction, send, receive, count)) return absl::OkStatus();
+  return Run(messenger, AllReduce(rank, world_size, reduction, send, receive, count));
 }
 
 }  // namespace railhead::collectives

@@ -10,18 +10,22 @@ namespace {
 
 class Broadcast final : public RingSchedule {
  public:
-  Broadcast(bool first, bool last, std::byte* data, size_t bytes)
-      : first_(first), last_(last), train_(bytes), data_(data) {}
+  Broadcast(int rank, int world_size, int root, std::byte* data, size_t bytes)
+      : RingSchedule(rank, world_size),
+        first_(rank == root),
+        last_(NextRank(rank, world_size) == root),
+        train_(bytes),
+        data_(data) {}
 
   size_t sends() const override { return last_ ? 0 : train_.size(); }
   size_t receives() const override { return first_ ? 0 : train_.size(); }
 
-  Outgoing Send(size_t n) const override {
+  Outgoing SendNext(size_t n) const override {
     const Range range = train_.At(n);
     return {absl::MakeConstSpan(data_ + range.begin, range.size), first_ ? kNothing : n};
   }
 
-  Incoming Receive(size_t n) const override {
+  Incoming ReceivePrevious(size_t n) const override {
     const Range range = train_.At(n);
     Incoming incoming;
     incoming.buffer.data = data_ + range.begin;
@@ -41,9 +45,7 @@ class Broadcast final : public RingSchedule {
 absl::Status RingBroadcast(Messenger& messenger, int rank, int world_size, int root,
                            const std::byte* send, std::byte* receive, size_t bytes) {
   if (rank == root) reduce::Copy(send, receive, bytes, reduce::Stores::kNormal);
-  const int next = NextRank(rank, world_size);
-  return RunRing(messenger, PreviousRank(rank, world_size), next,
-                 Broadcast(rank == root, next == root, receive, bytes));
+  return Run(messenger, Broadcast(rank, world_size, root, receive, bytes));
 }
 
 }  // namespace railhead::collectives

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collectives/ring_reduce_scatter.h"
 
+#include "runtime/collectives/reducing.h"
 #include "runtime/collectives/ring.h"
 #include "runtime/collectives/timetable.h"
 
@@ -12,30 +13,27 @@ constexpr size_t kLargestSegment = size_t{256} << 10U;
 class ReduceScatter final : public RingSchedule {
  public:
   ReduceScatter(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
-                std::byte* receive, size_t count)
-      : element_(reduce::SizeOf(reduction.type)),
+                std::byte* receive, const Parts& parts)
+      : RingSchedule(rank, world_size),
+        element_(reduce::SizeOf(reduction.type)),
         last_step_(static_cast<size_t>(world_size) - 2),
-        own_(static_cast<size_t>(rank) * count),
+        own_(parts[static_cast<size_t>(rank)].begin),
         // The part of the rank before goes first: it has the longest way.
-        timetable_({.ranks = static_cast<size_t>(world_size),
+        timetable_({.parts = parts,
                     .first = static_cast<size_t>(PreviousRank(rank, world_size)),
                     .steps = static_cast<size_t>(world_size) - 1,
-                    .count = static_cast<size_t>(world_size) * count,
                     .element = element_,
                     .largest_segment = kLargestSegment}),
         send_(send),
         receive_(receive),
         whole_(reduction),
-        partial_(reduction),
-        passage_(last_step_ == 0 ? 0 : timetable_.segment_size() * element_) {
-    // A mean is a sum until the last rank has added its values.
-    partial_.divisor = 1;
-  }
+        partial_(Partial(reduction)),
+        passage_(last_step_ == 0 ? 0 : timetable_.segment_size() * element_) {}
 
   size_t sends() const override { return timetable_.total(); }
   size_t receives() const override { return timetable_.total(); }
 
-  Outgoing Send(size_t n) const override {
+  Outgoing SendNext(size_t n) const override {
     const Range range = timetable_.Sent(n);
     const size_t size = range.size * element_;
     if (timetable_.Step(n) == 0) {
@@ -45,7 +43,7 @@ class ReduceScatter final : public RingSchedule {
     return {absl::MakeConstSpan(passage_.At(needed), size), needed};
   }
 
-  Incoming Receive(size_t n) const override {
+  Incoming ReceivePrevious(size_t n) const override {
     const Range range = timetable_.Received(n);
     Incoming incoming;
     incoming.buffer.size = range.size * element_;
@@ -58,13 +56,13 @@ class ReduceScatter final : public RingSchedule {
     incoming.buffer.data = passage_.At(n);
     incoming.buffer.reduction = &partial_;
     // What came to this place before has left a step later.
-    const size_t way = kRingAhead - timetable_.segments();
-    if (n >= kRingAhead) incoming.after = n - way;
+    const size_t way = kAhead - timetable_.segments();
+    if (n >= kAhead) incoming.after = n - way;
     return incoming;
   }
 
  private:
-  static_assert(kMostSegments < kRingAhead);
+  static_assert(kMostSegments < kAhead);
 
   const size_t element_;
   const size_t last_step_;
@@ -73,7 +71,7 @@ class ReduceScatter final : public RingSchedule {
   const std::byte* const send_;
   std::byte* const receive_;
   const reduce::Reduction whole_;
-  reduce::Reduction partial_;
+  const reduce::Reduction partial_;
   const Passage passage_;
 };
 
@@ -81,14 +79,12 @@ class ReduceScatter final : public RingSchedule {
 
 absl::Status RingReduceScatter(Messenger& messenger, int rank, int world_size,
                                const reduce::Reduction& reduction, const std::byte* send,
-                               std::byte* receive, size_t count) {
-  if (count == 0) return absl::OkStatus();
-  if (world_size == 1) {
-    reduce::Reduce(reduction, {send}, receive, count, reduce::Stores::kNormal);
+                               std::byte* receive, const Parts& parts) {
+  const std::byte* const first = send + parts[0].begin * reduce::SizeOf(reduction.type);
+  if (ReducedAlone(world_size, reduction, first, receive, parts.largest())) {
     return absl::OkStatus();
   }
-  return RunRing(messenger, PreviousRank(rank, world_size), NextRank(rank, world_size),
-                 ReduceScatter(rank, world_size, reduction, send, receive, count));
+  return Run(messenger, ReduceScatter(rank, world_size, reduction, send, receive, parts));
 }
 
 }  // namespace railhead::collectives

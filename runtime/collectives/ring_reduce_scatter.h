@@ -12,18 +12,19 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
+#include "runtime/base/parts.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/reduce/reduce.h"
 
 namespace railhead::collectives {
 
-// `send` has `count` values for each rank, in the order of ranks; the reduction of all ranks'
-// values for this one gets into `receive`. For rhAvg the divisor is the world's size. `receive` is
-// this rank's place in `send` (in place) or does not overlap it. 16- and 8-bit floats are rounded
+// `send` has a part (in values) for each rank; the reduction of all ranks' values for this one gets
+// into `receive`. For rhAvg the divisor is the world's size. `receive` is
+// this rank's part of `send` (in place) or does not overlap it. 16- and 8-bit floats are rounded
 // at every rank. On an error the contents of `receive` are undefined.
 absl::Status RingReduceScatter(Messenger& messenger, int rank, int world_size,
                                const reduce::Reduction& reduction, const std::byte* send,
-                               std::byte* receive, size_t count);
+                               std::byte* receive, const Parts& parts);
 
 }  // namespace railhead::collectives
 

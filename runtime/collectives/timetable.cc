@@ -18,7 +18,7 @@ size_t DivideUp(size_t value, size_t unit) { return (value + unit - 1) / unit; }
 }  // namespace
 
 Timetable::Timetable(const Options& options) : options_(options) {
-  const size_t largest_part = DivideUp(options.count, options.ranks);
+  const size_t largest_part = options.parts.largest();
   const size_t least = kLeastSegment / options.element;
   const size_t most = std::max(least, options.largest_segment / options.element);
   segment_ = std::min(std::clamp(DivideUp(largest_part, kMostSegments), least, most),
@@ -29,15 +29,11 @@ Timetable::Timetable(const Options& options) : options_(options) {
 }
 
 Range Timetable::Segment(size_t part, size_t n) const {
-  // The first `count % ranks` parts are one value longer.
-  const size_t base = options_.count / options_.ranks;
-  const size_t longer = options_.count % options_.ranks;
-  const size_t part_begin = part * base + std::min(part, longer);
-  const size_t part_size = base + (part < longer ? 1 : 0);
+  const Range whole = options_.parts[part];
   const size_t round = n / (options_.steps * segments_);
   const size_t index = round * segments_ + n % segments_;
-  const size_t begin = std::min(part_size, index * segment_);
-  return {part_begin + begin, std::min(segment_, part_size - begin)};
+  const size_t begin = std::min(whole.size, index * segment_);
+  return {whole.begin + begin, std::min(segment_, whole.size - begin)};
 }
 
 Train::Train(size_t bytes)

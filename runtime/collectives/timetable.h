@@ -7,28 +7,23 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace railhead::collectives {
+#include "runtime/base/parts.h"
 
-// A range of values, or of bytes.
-struct Range {
-  size_t begin = 0;
-  size_t size = 0;
-};
+namespace railhead::collectives {
 
 // A handful of segments keeps the ring busy; more only cost headers.
 inline constexpr size_t kMostSegments = 8;
 
-// The values are cut into one part for each rank, which all travel at once: in every step a rank
+// Each rank has a part of the values, and all parts travel at once: in every step a rank
 // sends one part, and receives the one that it sends in the next step. A part travels in segments,
 // so that one is added while the next is under way. Both neighbours count the same segments alike.
 class Timetable {
  public:
   struct Options {
-    size_t ranks = 1;
+    Parts parts;
     size_t first = 0;  // the part that this rank sends in step 0
     size_t steps = 0;
-    size_t count = 0;  // of values
-    size_t element = 1;
+    size_t element = 1;  // bytes of a value
     // Longer parts make further rounds of all steps; whoever keeps segments for a while needs a
     // bound for them.
     size_t largest_segment = SIZE_MAX;  // bytes
@@ -50,7 +45,7 @@ class Timetable {
 
  private:
   size_t PartOf(size_t step) const {
-    return (options_.first + 2 * options_.ranks - step) % options_.ranks;
+    return (options_.first + 2 * options_.parts.ranks() - step) % options_.parts.ranks();
   }
   Range Segment(size_t part, size_t n) const;
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C API: checks arguments, turns Status into result codes and keeps the texts. No exception
-// leaves it.
+// The C API's communicators: checks arguments, turns Status into result codes and keeps the texts.
+// No exception leaves it.
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
-#include <exception>
-#include <initializer_list>
 #include <memory>
 #include <mutex>
-#include <new>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -18,32 +15,18 @@
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
 #include "runtime/comm/arguments.h"
+#include "runtime/comm/calls.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/handle.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/unique_id.h"
 #include "runtime/config/env.h"
-#include "runtime/reduce/reduce.h"
 #include "runtime/shm/share.h"
 
 // NOLINTBEGIN(readability-identifier-naming): these names are the C API.
 
-struct rhComm {
-  std::unique_ptr<railhead::comm::Communicator> communicator;
-  std::mutex in_use;      // held while a collective runs
-  std::mutex error_lock;  // guards last_error
-  std::string last_error;
-};
-
+namespace railhead::comm {
 namespace {
-
-using railhead::comm::Communicator;
-using railhead::comm::CommunicatorOptions;
-using railhead::comm::WrongBuffers;
-using railhead::comm::WrongOperator;
-using railhead::comm::WrongRoot;
-using railhead::comm::WrongStream;
-using railhead::comm::WrongType;
-using railhead::reduce::SizeOf;
 
 // A failed call without a communicator has nowhere else to leave its text; as errno does, each
 // thread keeps its own.
@@ -51,6 +34,8 @@ std::string& ThreadError() {
   thread_local std::string text;
   return text;
 }
+
+}  // namespace
 
 rhResult_t ResultOf(const absl::Status& status) {
   switch (status.code()) {
@@ -74,7 +59,7 @@ rhResult_t Report(rhComm_t comm, rhResult_t result, std::string text) {
   if (comm == nullptr) {
     ThreadError() = std::move(text);
   } else {
-    const std::lock_guard<std::mutex> lock(comm->error_lock);
+    const std::lock_guard<std::mutex> lock(comm->state);
     comm->last_error = std::move(text);
   }
   return result;
@@ -85,17 +70,19 @@ rhResult_t Report(rhComm_t comm, const absl::Status& status) {
   return Report(comm, ResultOf(status), std::string(status.message()));
 }
 
-// Runs the body of a call; what it throws (no memory, no thread) becomes a result.
-template <class Body>
-rhResult_t Guard(rhComm_t comm, Body body) noexcept {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return Report(comm, rhSystemError, "out of memory");
-  } catch (const std::exception& exception) {
-    return Report(comm, rhSystemError, exception.what());
-  }
+rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument) {
+  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", argument, " is NULL"));
 }
+
+}  // namespace railhead::comm
+
+namespace {
+
+using railhead::comm::Communicator;
+using railhead::comm::CommunicatorOptions;
+using railhead::comm::Guard;
+using railhead::comm::NullArgument;
+using railhead::comm::Report;
 
 // Fills a fixed-size text, cutting what does not fit.
 template <size_t N>
@@ -103,10 +90,6 @@ void CopyText(const std::string& from, char (&to)[N]) {
   const size_t size = std::min(from.size(), N - 1);
   std::memcpy(to, from.data(), size);
   std::memset(to + size, 0, N - size);
-}
-
-rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument) {
-  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", argument, " is NULL"));
 }
 
 // The part of the options that comes from the environment, whoever names the group.
@@ -119,45 +102,22 @@ CommunicatorOptions OptionsFromEnvironment() {
   return options;
 }
 
+rhComm_t Wrap(std::unique_ptr<Communicator> communicator) {
+  auto result = std::make_unique<rhComm>();
+  result->communicator = std::move(communicator);
+  return result.release();
+}
+
 rhResult_t Create(CommunicatorOptions options, rhComm_t* comm) {
   absl::StatusOr<std::unique_ptr<Communicator>> created = Communicator::Create(std::move(options));
   if (!created.ok()) return Report(nullptr, created.status());
-  auto result = std::make_unique<rhComm>();
-  result->communicator = *std::move(created);
-  *comm = result.release();
+  *comm = Wrap(*std::move(created));
   return rhSuccess;
 }
 
-// The first of several texts that says something.
-std::string FirstOf(std::initializer_list<std::string> texts) {
-  const auto* found = std::find_if(texts.begin(), texts.end(),
-                                   [](const std::string& text) { return !text.empty(); });
-  return found == texts.end() ? "" : *found;
+rhResult_t NotNull(rhComm_t comm, const char* call, const char* argument) {
+  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", argument, " must be NULL"));
 }
-
-// Runs a collective: `check` says what is wrong with the arguments, `run` does it.
-template <class Check, class Run>
-rhResult_t Collective(const char* call, rhComm_t comm, Check check, Run run) {
-  return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, call, "comm");
-    const std::string wrong = check();
-    if (!wrong.empty()) {
-      return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong));
-    }
-    const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
-    if (!use.owns_lock()) {
-      return Report(comm, rhInvalidUsage,
-                    absl::StrCat(call, ": another thread is using this communicator"));
-    }
-    return Report(comm, run(*comm->communicator));
-  });
-}
-
-const std::byte* Bytes(const void* buffer) { return static_cast<const std::byte*>(buffer); }
-std::byte* Bytes(void* buffer) { return static_cast<std::byte*>(buffer); }
-
-size_t Rank(rhComm_t comm) { return static_cast<size_t>(comm->communicator->rank()); }
-size_t Ranks(rhComm_t comm) { return static_cast<size_t>(comm->communicator->world_size()); }
 
 }  // namespace
 
@@ -188,8 +148,8 @@ const char* rhGetErrorString(rhResult_t result) {
 }
 
 const char* rhGetLastError(rhComm_t comm) {
-  if (comm == nullptr) return ThreadError().c_str();
-  const std::lock_guard<std::mutex> lock(comm->error_lock);
+  if (comm == nullptr) return railhead::comm::ThreadError().c_str();
+  const std::lock_guard<std::mutex> lock(comm->state);
   return comm->last_error.c_str();
 }
 
@@ -247,14 +207,87 @@ rhResult_t rhCommInitFromEnv(rhComm_t* comm) {
   });
 }
 
+rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm, rhConfig_t* config) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, "rhCommSplit", "comm");
+    if (newcomm == nullptr) return NullArgument(comm, "rhCommSplit", "newcomm");
+    *newcomm = nullptr;
+    if (config != nullptr) return NotNull(comm, "rhCommSplit", "config");
+    if (color < 0 && color != RH_SPLIT_NOCOLOR) {
+      return Report(comm, rhInvalidArgument,
+                    absl::StrCat("rhCommSplit: color ", color,
+                                 " is negative; use RH_SPLIT_NOCOLOR to be in no group"));
+    }
+    absl::StatusOr<std::unique_ptr<Communicator>> made = nullptr;
+    const rhResult_t result =
+        railhead::comm::RunNow("rhCommSplit", comm, [&](Communicator& communicator) {
+          made = communicator.Split(color, key);
+          return made.status();
+        });
+    if (result == rhSuccess && *made != nullptr) *newcomm = Wrap(*std::move(made));
+    return result;
+  });
+}
+
+rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_count,
+                        rhComm_t* newcomm, rhConfig_t* config) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, "rhCommShrink", "comm");
+    if (newcomm == nullptr) return NullArgument(comm, "rhCommShrink", "newcomm");
+    *newcomm = nullptr;
+    if (config != nullptr) return NotNull(comm, "rhCommShrink", "config");
+    if (exclude_ranks == nullptr && exclude_count > 0) {
+      return NullArgument(comm, "rhCommShrink", "exclude_ranks");
+    }
+    const std::set<int> excluded(exclude_ranks, exclude_ranks + std::max(exclude_count, 0));
+    for (const int rank : excluded) {
+      const std::string wrong =
+          railhead::comm::WrongRoot(rank, comm->communicator->world_size(), "exclude_ranks:");
+      if (!wrong.empty()) {
+        return Report(comm, rhInvalidArgument, absl::StrCat("rhCommShrink: ", wrong));
+      }
+    }
+    if (excluded.count(comm->communicator->rank()) > 0) {
+      return Report(comm, rhInvalidArgument,
+                    "rhCommShrink: this rank is among exclude_ranks; only those that are left call "
+                    "it");
+    }
+    absl::StatusOr<std::unique_ptr<Communicator>> made = comm->communicator->Shrink(excluded);
+    if (!made.ok()) return Report(comm, made.status());
+    *newcomm = Wrap(*std::move(made));
+    return rhSuccess;
+  });
+}
+
+rhResult_t rhCommGrow(rhComm_t comm, int nranks, rhUniqueId id, int rank, rhComm_t* newcomm,
+                      rhConfig_t* config) {
+  return Guard(comm, [&] {
+    if (newcomm == nullptr) return NullArgument(comm, "rhCommGrow", "newcomm");
+    *newcomm = nullptr;
+    if (config != nullptr) return NotNull(comm, "rhCommGrow", "config");
+    if (comm == nullptr) return rhCommInitRank(newcomm, nranks, id, rank);
+    const int old = comm->communicator->world_size();
+    if (rank != -1 || nranks < old) {
+      return Report(
+          comm, rhInvalidArgument,
+          absl::StrCat("rhCommGrow: rank ", rank, " of ", nranks, "; a rank of a communicator of ",
+                       old, " passes -1, and nranks that is not less"));
+    }
+    return rhCommInitRank(newcomm, nranks, id, comm->communicator->rank());
+  });
+}
+
 rhResult_t rhCommDestroy(rhComm_t comm) {
   return Guard(nullptr, [&] {
     if (comm == nullptr) return rhSuccess;
     {
       const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
-      if (!use.owns_lock()) {
-        return Report(comm, rhInvalidUsage,
-                      "rhCommDestroy: a collective is running; use rhCommAbort to end it");
+      const std::lock_guard<std::mutex> state(comm->state);
+      if (!use.owns_lock() || comm->on_stream > 0) {
+        comm->last_error =
+            "rhCommDestroy: a collective is running; use rhCommAbort to end it, or wait for its "
+            "stream";
+        return rhInvalidUsage;
       }
     }
     delete comm;
@@ -267,10 +300,28 @@ rhResult_t rhCommAbort(rhComm_t comm) {
     if (comm == nullptr) return rhSuccess;
     comm->communicator->Abort("rhCommAbort was called");
     {
-      // A running collective has been told to end; wait for it to leave.
-      const std::lock_guard<std::mutex> use(comm->in_use);
+      // What runs, and what still waits on a stream, has been told to end; wait for it to leave.
+      std::unique_lock<std::mutex> state(comm->state);
+      comm->left_stream.wait(state, [&] { return comm->on_stream == 0; });
     }
+    { const std::lock_guard<std::mutex> use(comm->in_use); }
     delete comm;
+    return rhSuccess;
+  });
+}
+
+rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, "rhCommGetAsyncError", "comm");
+    if (async_error == nullptr) return NullArgument(comm, "rhCommGetAsyncError", "async_error");
+    const absl::Status verdict = comm->communicator->verdict();
+    const std::lock_guard<std::mutex> state(comm->state);
+    *async_error = rhSuccess;
+    if (comm->on_stream > 0) *async_error = rhInProgress;
+    if (!verdict.ok()) {
+      *async_error = railhead::comm::ResultOf(verdict);
+      comm->last_error = std::string(verdict.message());
+    }
     return rhSuccess;
   });
 }
@@ -289,101 +340,22 @@ rhResult_t rhCommUserRank(rhComm_t comm, int* rank) {
   return rhSuccess;
 }
 
-rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
-                       rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
-  return Collective(
-      "rhAllReduce", comm,
-      [&] {
-        return FirstOf({WrongType(datatype), WrongOperator(datatype, op), WrongStream(stream),
-                        WrongBuffers({.send = sendbuf, .receive = recvbuf, .count = count},
-                                     SizeOf(datatype))});
-      },
-      [&](Communicator& communicator) {
-        return communicator.AllReduce(datatype, op, Bytes(sendbuf), Bytes(recvbuf), count);
-      });
-}
-
-rhResult_t rhAllGather(const void* sendbuf, void* recvbuf, size_t sendcount, rhDataType_t datatype,
-                       rhComm_t comm, rhStream_t stream) {
-  return Collective(
-      "rhAllGather", comm,
-      [&] {
-        return FirstOf({WrongType(datatype), WrongStream(stream),
-                        WrongBuffers({.send = sendbuf,
-                                      .receive = recvbuf,
-                                      .count_name = "sendcount",
-                                      .count = sendcount,
-                                      .receive_parts = Ranks(comm),
-                                      .in_place_part = Rank(comm)},
-                                     SizeOf(datatype))});
-      },
-      [&](Communicator& communicator) {
-        return communicator.AllGather(Bytes(sendbuf), Bytes(recvbuf), sendcount * SizeOf(datatype));
-      });
-}
-
-rhResult_t rhReduceScatter(const void* sendbuf, void* recvbuf, size_t recvcount,
-                           rhDataType_t datatype, rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
-  return Collective(
-      "rhReduceScatter", comm,
-      [&] {
-        return FirstOf({WrongType(datatype), WrongOperator(datatype, op), WrongStream(stream),
-                        WrongBuffers({.send = sendbuf,
-                                      .receive = recvbuf,
-                                      .count_name = "recvcount",
-                                      .count = recvcount,
-                                      .send_parts = Ranks(comm),
-                                      .in_place_part = Rank(comm)},
-                                     SizeOf(datatype))});
-      },
-      [&](Communicator& communicator) {
-        return communicator.ReduceScatter(datatype, op, Bytes(sendbuf), Bytes(recvbuf), recvcount);
-      });
-}
-
-rhResult_t rhBroadcast(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
-                       int root, rhComm_t comm, rhStream_t stream) {
-  return Collective(
-      "rhBroadcast", comm,
-      [&] {
-        const bool is_root = comm->communicator->rank() == root;
-        return FirstOf({WrongType(datatype), WrongRoot(root, comm->communicator->world_size()),
-                        WrongStream(stream),
-                        WrongBuffers({.send = sendbuf,
-                                      .receive = recvbuf,
-                                      .count = count,
-                                      .send_parts = is_root ? size_t{1} : 0},
-                                     SizeOf(datatype))});
-      },
-      [&](Communicator& communicator) {
-        return communicator.Broadcast(Bytes(sendbuf), Bytes(recvbuf), count * SizeOf(datatype),
-                                      root);
-      });
-}
-
-rhResult_t rhReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
-                    rhRedOp_t op, int root, rhComm_t comm, rhStream_t stream) {
-  return Collective(
-      "rhReduce", comm,
-      [&] {
-        const bool is_root = comm->communicator->rank() == root;
-        return FirstOf({WrongType(datatype), WrongOperator(datatype, op),
-                        WrongRoot(root, comm->communicator->world_size()), WrongStream(stream),
-                        WrongBuffers({.send = sendbuf,
-                                      .receive = recvbuf,
-                                      .count = count,
-                                      .receive_parts = is_root ? size_t{1} : 0},
-                                     SizeOf(datatype))});
-      },
-      [&](Communicator& communicator) {
-        return communicator.Reduce(datatype, op, Bytes(sendbuf), Bytes(recvbuf), count, root);
-      });
-}
-
-rhResult_t rhBarrier(rhComm_t comm) {
-  return Collective(
-      "rhBarrier", comm, [] { return std::string(); },
-      [](Communicator& communicator) { return communicator.Barrier(); });
+rhResult_t rhCommExplain(rhComm_t comm, const char* collective, size_t bytes, char* text,
+                         size_t text_size) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, "rhCommExplain", "comm");
+    if (collective == nullptr) return NullArgument(comm, "rhCommExplain", "collective");
+    if (text == nullptr || text_size == 0) return NullArgument(comm, "rhCommExplain", "text");
+    const absl::StatusOr<std::string> why = comm->communicator->Explain(collective, bytes);
+    if (!why.ok()) {
+      return Report(comm, rhInvalidArgument,
+                    absl::StrCat("rhCommExplain: ", why.status().message()));
+    }
+    const size_t size = std::min(why->size(), text_size - 1);
+    std::memcpy(text, why->data(), size);
+    text[size] = '\0';
+    return rhSuccess;
+  });
 }
 
 rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info) {

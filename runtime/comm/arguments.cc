@@ -16,6 +16,18 @@ std::string WrongBuffer(const char* name, const void* buffer, size_t element) {
   return absl::StrCat(name, " is not aligned to ", element, " bytes");
 }
 
+// Whether two ranges of memory share a byte.
+bool Share(const void* one, size_t one_size, const void* other, size_t other_size) {
+  const auto a = reinterpret_cast<uintptr_t>(one);
+  const auto b = reinterpret_cast<uintptr_t>(other);
+  return one_size > 0 && other_size > 0 && a < b + other_size && b < a + one_size;
+}
+
+// A buffer that may be null when nothing is in it.
+std::string WrongBuffer(const NamedBuffer& buffer, size_t size, size_t element) {
+  return size == 0 ? "" : WrongBuffer(buffer.name, buffer.data, element);
+}
+
 }  // namespace
 
 std::string WrongType(rhDataType_t type) {
@@ -32,13 +44,9 @@ std::string WrongOperator(rhDataType_t type, rhRedOp_t op) {
                       static_cast<int>(type), " is a float");
 }
 
-std::string WrongRoot(int root, int world_size) {
+std::string WrongRoot(int root, int world_size, const char* name) {
   if (root >= 0 && root < world_size) return "";
-  return absl::StrCat("root ", root, " does not exist; ranks go from 0 to ", world_size - 1);
-}
-
-std::string WrongStream(rhStream_t stream) {
-  return stream == nullptr ? "" : "stream must be NULL: buffers are in host memory";
+  return absl::StrCat(name, " ", root, " does not exist; ranks go from 0 to ", world_size - 1);
 }
 
 std::string WrongBuffers(const Buffers& buffers, size_t element) {
@@ -71,6 +79,69 @@ std::string WrongBuffers(const Buffers& buffers, size_t element) {
   return absl::StrCat("sendbuf and recvbuf overlap; in place, ",
                       gathers ? "sendbuf is recvbuf" : "recvbuf is sendbuf", " + rank * ",
                       buffers.count_name, ", and else they are apart");
+}
+
+ListedParts::ListedParts(const char* counts_name, const size_t* counts, const char* displs_name,
+                         const size_t* displs, size_t ranks, size_t element)
+    : displs_name_(displs_name), element_(element), sizes_(ranks), begins_(ranks) {
+  if (counts == nullptr) {
+    wrong_ = absl::StrCat(counts_name, " is NULL");
+    return;
+  }
+  const size_t limit = SIZE_MAX / 2 / std::max<size_t>(element, 1);
+  size_t next = 0;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    const size_t begin = displs == nullptr ? next : displs[rank];
+    if (counts[rank] > limit || begin > limit - counts[rank]) {
+      wrong_ = absl::StrCat(counts_name, "[", rank, "] ", counts[rank], " is too large");
+      if (displs != nullptr && counts[rank] <= limit) {
+        wrong_ = absl::StrCat(displs_name, "[", rank, "] ", begin, " is too large");
+      }
+      return;
+    }
+    sizes_[rank] = counts[rank];
+    begins_[rank] = begin;
+    next = begin + counts[rank];
+    if (counts[rank] > 0) extent_ = std::max(extent_, next);
+  }
+}
+
+std::string ListedParts::Overlap() const {
+  std::vector<size_t> order;
+  for (size_t rank = 0; rank < sizes_.size(); ++rank) {
+    if (sizes_[rank] > 0) order.push_back(rank);
+  }
+  std::sort(order.begin(), order.end(),
+            [this](size_t a, size_t b) { return begins_[a] < begins_[b]; });
+  for (size_t i = 1; i < order.size(); ++i) {
+    const size_t before = order[i - 1];
+    if (begins_[before] + sizes_[before] <= begins_[order[i]]) continue;
+    return absl::StrCat("with these ", displs_name_, " the parts of rank ", before, " and rank ",
+                        order[i], " overlap");
+  }
+  return "";
+}
+
+std::string WrongPart(const NamedBuffer& parted, const ListedParts& parts, const NamedBuffer& plain,
+                      size_t rank, size_t element) {
+  const Range part = parts.InBytes()[rank];
+  std::string wrong = WrongBuffer(parted, parts.extent(), element);
+  if (wrong.empty()) wrong = WrongBuffer(plain, part.size, element);
+  if (!wrong.empty() || !Share(parted.data, parts.extent(), plain.data, part.size)) return wrong;
+  if (static_cast<const std::byte*>(parted.data) + part.begin == plain.data) return "";
+  return absl::StrCat("sendbuf and recvbuf overlap; in place, ", plain.name,
+                      " is this rank's part of ", parted.name, ", and else they are apart");
+}
+
+std::string WrongPair(const NamedBuffer& one, const ListedParts& parts_of_one,
+                      const NamedBuffer& other, const ListedParts& parts_of_other, size_t element) {
+  std::string wrong = WrongBuffer(one, parts_of_one.extent(), element);
+  if (wrong.empty()) wrong = WrongBuffer(other, parts_of_other.extent(), element);
+  if (!wrong.empty() ||
+      !Share(one.data, parts_of_one.extent(), other.data, parts_of_other.extent())) {
+    return wrong;
+  }
+  return absl::StrCat(one.name, " and ", other.name, " overlap; they must be apart");
 }
 
 }  // namespace railhead::comm

@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "railhead/railhead.h"
+#include "runtime/base/parts.h"
 
 namespace railhead::comm {
 
@@ -28,10 +30,50 @@ struct Buffers {
 std::string WrongType(rhDataType_t type);
 // `type` is one that exists.
 std::string WrongOperator(rhDataType_t type, rhRedOp_t op);
-std::string WrongRoot(int root, int world_size);
-std::string WrongStream(rhStream_t stream);
+// `name`: what the C API calls it.
+std::string WrongRoot(int root, int world_size, const char* name);
 // `element`: bytes of a value; 0, as of a type that does not exist, says nothing of buffers.
 std::string WrongBuffers(const Buffers& buffers, size_t element);
+
+// A list of counts and one of displacements (null: parts follow each other), with an entry for each
+// rank, in values of `element` bytes.
+class ListedParts {
+ public:
+  ListedParts(const char* counts_name, const size_t* counts, const char* displs_name,
+              const size_t* displs, size_t ranks, size_t element);
+
+  // What is wrong with the lists.
+  const std::string& wrong() const { return wrong_; }
+  // What is wrong where no two parts may share a value.
+  std::string Overlap() const;
+
+  // Bytes up to the end of the last part.
+  size_t extent() const { return extent_ * element_; }
+  // Valid as long as this is.
+  Parts InValues() const { return {sizes_, begins_, 1}; }
+  Parts InBytes() const { return {sizes_, begins_, element_}; }
+
+ private:
+  const char* displs_name_;
+  size_t element_;
+  std::vector<size_t> sizes_;
+  std::vector<size_t> begins_;
+  size_t extent_ = 0;  // in values
+  std::string wrong_;
+};
+
+// A buffer and its name in the C API.
+struct NamedBuffer {
+  const char* name;
+  const void* data;
+};
+
+// `plain` must be the part of `rank` in `parted`, or as large and elsewhere. `element`: as above.
+std::string WrongPart(const NamedBuffer& parted, const ListedParts& parts, const NamedBuffer& plain,
+                      size_t rank, size_t element);
+// Both are of parts, and must be apart.
+std::string WrongPair(const NamedBuffer& one, const ListedParts& parts_of_one,
+                      const NamedBuffer& other, const ListedParts& parts_of_other, size_t element);
 
 }  // namespace railhead::comm
 

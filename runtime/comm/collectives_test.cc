@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <string>
@@ -16,8 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
 #include "runtime/reduce/reduce.h"
-#include "runtime/testing/processes.h"
-#include "runtime/testing/ranks.h"
+#include "runtime/testing/arithmetic.h"
+#include "runtime/testing/forked_ranks.h"
 
 namespace railhead {
 namespace {
@@ -25,13 +27,11 @@ namespace {
 using ::testing::AllOf;
 using testing::Collective;
 using testing::CollectiveCase;
-using testing::Environment;
 using testing::HasRoot;
 using ::testing::HasSubstr;
 using testing::kCollectives;
-using testing::Process;
-using testing::RankEnvironment;
 using testing::Reduces;
+using testing::RunForks;
 using testing::Trial;
 
 rhResult_t Call(rhComm_t comm, const CollectiveCase& c, const void* send, void* receive) {
@@ -47,7 +47,15 @@ rhResult_t Call(rhComm_t comm, const CollectiveCase& c, const void* send, void* 
     case Collective::kReduce:
       return rhReduce(send, receive, c.count, c.type, c.op, c.root, comm, nullptr);
     case Collective::kBarrier:
-      return rhBarrier(comm);
+      return rhBarrier(comm, nullptr);
+    case Collective::kAllToAll:
+      return rhAlltoAll(send, receive, c.count, c.type, comm, nullptr);
+    case Collective::kGather:
+      return rhGather(send, receive, c.count, c.type, c.root, comm, nullptr);
+    case Collective::kScatter:
+      return rhScatter(send, receive, c.count, c.type, c.root, comm, nullptr);
+    case Collective::kSendReceive:
+      break;
   }
   return rhInternalError;
 }
@@ -62,29 +70,6 @@ std::string RunCases(rhComm_t comm, int rank, int ranks, const std::vector<Colle
     if (!error.empty()) return absl::StrCat("case ", i, ": ", error);
   }
   return "";
-}
-
-// Forks ranks that join by environment, and returns what their bodies returned.
-std::vector<std::string> RunForks(int ranks, const std::string& transport,
-                                  const std::function<std::string(rhComm_t, int rank)>& body,
-                                  double seconds = 100) {
-  const int port = testing::FreePort();
-  std::vector<Process> processes;
-  for (int rank = 0; rank < ranks; ++rank) {
-    Environment environment = RankEnvironment(rank, ranks, port);
-    environment["RAILHEAD_TRANSPORT"] = transport;
-    processes.push_back(Process::Fork(environment, [&] {
-      rhComm_t comm = nullptr;
-      if (rhCommInitFromEnv(&comm) != rhSuccess) return std::string(rhGetLastError(nullptr));
-      std::string text = body(comm, rank);
-      rhCommDestroy(comm);
-      return text;
-    }));
-  }
-  const absl::Time deadline = absl::Now() + absl::Seconds(seconds);
-  std::vector<std::string> outputs;
-  for (Process& process : processes) outputs.push_back(process.Wait(deadline).output);
-  return outputs;
 }
 
 class CollectivesTest : public ::testing::TestWithParam<std::string> {
@@ -157,9 +142,163 @@ TEST_P(CollectivesTest, AnySuccession) {
   }
 }
 
+// Parts of 0, 3, 6, ... values with a gap before each, and of rank 1 more than fits a cell.
+struct Uneven {
+  explicit Uneven(int ranks) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      counts.push_back(rank == 1 ? 140001 : 3 * static_cast<size_t>(rank));
+      total += 5;
+      displs.push_back(total);
+      total += counts.back();
+    }
+  }
+  std::vector<size_t> counts;
+  std::vector<size_t> displs;
+  size_t total = 0;
+};
+
+TEST_P(CollectivesTest, PartsThatDiffer) {
+  for (int ranks = 1; ranks <= 5; ++ranks) {
+    const std::vector<std::string> outputs =
+        RunForks(ranks, GetParam(), [&](rhComm_t comm, int rank) -> std::string {
+          const auto self = static_cast<size_t>(rank);
+          const Uneven uneven(ranks);
+          const auto value = [](size_t of, size_t i) { return static_cast<int>(of * 1000003 + i); };
+          std::vector<int> expected(uneven.total, -1);
+          for (size_t r = 0; r < uneven.counts.size(); ++r) {
+            for (size_t i = 0; i < uneven.counts[r]; ++i) {
+              expected[uneven.displs[r] + i] = value(r, i);
+            }
+          }
+          // All-gather, apart and in place.
+          std::vector<int> mine(uneven.counts[self]);
+          for (size_t i = 0; i < mine.size(); ++i) mine[i] = value(self, i);
+          std::vector<int> all(uneven.total, -1);
+          if (rhAllGatherv(mine.data(), all.data(), uneven.counts.data(), uneven.displs.data(),
+                           rhInt32, comm, nullptr) != rhSuccess) {
+            return rhGetLastError(comm);
+          }
+          if (all != expected) return "wrong all-gather";
+          all.assign(uneven.total, -1);
+          std::copy(mine.begin(), mine.end(), all.data() + uneven.displs[self]);
+          if (rhAllGatherv(all.data() + uneven.displs[self], all.data(), uneven.counts.data(),
+                           uneven.displs.data(), rhInt32, comm, nullptr) != rhSuccess) {
+            return rhGetLastError(comm);
+          }
+          if (all != expected) return "wrong all-gather in place";
+
+          // Reduce-scatter: the parts follow each other.
+          std::vector<int> send;
+          size_t before = 0;
+          for (size_t r = 0; r < uneven.counts.size(); ++r) {
+            for (size_t i = 0; i < uneven.counts[r]; ++i) send.push_back(rank + value(r, i));
+            if (r < self) before += uneven.counts[r];
+          }
+          std::vector<int> sum(mine.size());
+          if (rhReduceScatterv(send.data(), sum.data(), uneven.counts.data(), rhInt32, rhSum, comm,
+                               nullptr) != rhSuccess) {
+            return rhGetLastError(comm);
+          }
+          for (size_t i = 0; i < sum.size(); ++i) {
+            const int wanted = ranks * value(self, i) + ranks * (ranks - 1) / 2;
+            if (sum[i] != wanted) return "wrong reduce-scatter";
+          }
+          if (rhReduceScatterv(send.data(), send.data() + before, uneven.counts.data(), rhInt32,
+                               rhSum, comm, nullptr) != rhSuccess) {
+            return rhGetLastError(comm);
+          }
+          if (!std::equal(sum.begin(), sum.end(), send.data() + before)) {
+            return "wrong reduce-scatter in place";
+          }
+
+          // All-to-all: rank a sends 7000 a + b values to rank b.
+          const auto size = [](size_t from, size_t to) { return 7000 * from + to; };
+          std::vector<size_t> sendcounts;
+          std::vector<size_t> recvcounts;
+          std::vector<int> out;
+          std::vector<int> wanted;
+          for (size_t r = 0; r < uneven.counts.size(); ++r) {
+            sendcounts.push_back(size(self, r));
+            recvcounts.push_back(size(r, self));
+            for (size_t i = 0; i < size(self, r); ++i) out.push_back(value(self * 10 + r, i));
+            for (size_t i = 0; i < size(r, self); ++i) wanted.push_back(value(r * 10 + self, i));
+          }
+          std::vector<int> in(wanted.size());
+          if (rhAlltoAllv(out.data(), sendcounts.data(), nullptr, in.data(), recvcounts.data(),
+                          nullptr, rhInt32, comm, nullptr) != rhSuccess) {
+            return rhGetLastError(comm);
+          }
+          return in == wanted ? "right" : "wrong all-to-all";
+        });
+    EXPECT_EQ(outputs, std::vector<std::string>(static_cast<size_t>(ranks), "right"));
+  }
+}
+
+// Each rank multiplies by 2 + its number.
+TEST_P(CollectivesTest, OwnFactors) {
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    const std::vector<std::string> outputs =
+        RunForks(ranks, GetParam(), [&](rhComm_t comm, int rank) -> std::string {
+          const int factors = 2 * ranks + ranks * (ranks - 1) / 2;
+          for (const auto type : {rhInt32, rhFloat32, rhFloat16, rhBfloat16, rhFloat8e4m3}) {
+            const auto format = testing::FormatOf(type);
+            const size_t element = reduce::SizeOf(type);
+            const auto encode = [&](int value) -> uint64_t {
+              return type == rhInt32 ? static_cast<uint64_t>(value)
+                                     : testing::Encode(format, value);
+            };
+            const auto fill = [&](size_t count, int value) {
+              std::vector<std::byte> bytes(count * element);
+              const uint64_t bits = encode(value);
+              for (size_t i = 0; i < count; ++i) {
+                std::memcpy(bytes.data() + i * element, &bits, element);
+              }
+              return bytes;
+            };
+            uint64_t scalar = encode(2 + rank);
+            rhRedOp_t op = rhSum;
+            if (rhRedOpCreatePreMulSum(&op, &scalar, type, rhScalarHostImmediate, comm) !=
+                rhSuccess) {
+              return rhGetLastError(comm);
+            }
+            const size_t count = 1000;
+            const auto parts = static_cast<size_t>(ranks) * count;
+            std::vector<std::byte> in = fill(parts, 1);
+            std::vector<std::byte> out(parts * element);
+            const auto is = [&](const std::vector<std::byte>& bytes, size_t n) {
+              return std::memcmp(bytes.data(), fill(n, factors).data(), n * element) == 0;
+            };
+            if (rhAllReduce(in.data(), out.data(), parts, type, op, comm, nullptr) != rhSuccess ||
+                !is(out, parts)) {
+              return absl::StrCat("all-reduce of type ", type, " ", rhGetLastError(comm));
+            }
+            if (rhReduceScatter(in.data(), out.data(), count, type, op, comm, nullptr) !=
+                    rhSuccess ||
+                !is(out, count)) {
+              return absl::StrCat("reduce-scatter of type ", type, " ", rhGetLastError(comm));
+            }
+            if (rhReduce(in.data(), out.data(), parts, type, op, 0, comm, nullptr) != rhSuccess ||
+                (rank == 0 && !is(out, parts))) {
+              return absl::StrCat("reduce of type ", type, " ", rhGetLastError(comm));
+            }
+            if (in != fill(parts, 1)) return "the input was written to";
+            if (rhAllReduce(in.data(), in.data(), parts, type, op, comm, nullptr) != rhSuccess ||
+                !is(in, parts)) {
+              return absl::StrCat("in place, type ", type, " ", rhGetLastError(comm));
+            }
+            if (rhRedOpDestroy(op, comm) != rhSuccess) return rhGetLastError(comm);
+            if (rhAllReduce(in.data(), in.data(), 1, type, op, comm, nullptr) !=
+                rhInvalidArgument) {
+              return "an operator worked after its end";
+            }
+          }
+          return "right";
+        });
+    EXPECT_EQ(outputs, std::vector<std::string>(static_cast<size_t>(ranks), "right"));
+  }
+}
+
 TEST_P(CollectivesTest, AKilledRankIsNamedByAllOthers) {
-  constexpr std::array<const char*, 6> kNames = {"all_reduce", "all_gather", "reduce_scatter",
-                                                 "broadcast",  "reduce",     "barrier"};
   for (const Collective collective : kCollectives) {
     for (int victim = 0; victim < 3; ++victim) {
       const CollectiveCase c = {collective, rhInt32, rhSum, 50000, 1, false};
@@ -167,6 +306,8 @@ TEST_P(CollectivesTest, AKilledRankIsNamedByAllOthers) {
           3, GetParam(),
           [&](rhComm_t comm, int rank) -> std::string {
             Trial trial(c, rank, 3, 1);
+            // Who dies must not be needed by others who still begin.
+            rhBarrier(comm, nullptr);
             for (int i = 0; i < 1000000; ++i) {
               if (rank == victim && i == 5) ::raise(SIGKILL);
               if (Call(comm, c, trial.send(), trial.receive()) == rhSuccess) continue;
@@ -177,12 +318,48 @@ TEST_P(CollectivesTest, AKilledRankIsNamedByAllOthers) {
           20);
       for (int rank = 0; rank < 3; ++rank) {
         if (rank == victim) continue;
-        EXPECT_THAT(
-            outputs[static_cast<size_t>(rank)],
-            AllOf(HasSubstr(absl::StrCat("rank ", victim, " (pod p", victim, ")")),
-                  HasSubstr(absl::StrCat(kNames[static_cast<size_t>(collective)], " number "))))
+        EXPECT_THAT(outputs[static_cast<size_t>(rank)],
+                    AllOf(HasSubstr(absl::StrCat("rank ", victim, " (pod p", victim, ")")),
+                          HasSubstr(absl::StrCat(Name(collective), " number "))))
             << "rank " << rank;
       }
+    }
+  }
+}
+
+// What one rank calls otherwise than the others is an error on all of them that says what.
+TEST_P(CollectivesTest, RanksThatContradictEachOtherAreNamed) {
+  const CollectiveCase all = {Collective::kAllReduce, rhInt32, rhSum, 1000, 0, false};
+  struct Other {
+    CollectiveCase c;
+    std::string text;
+  };
+  const std::vector<Other> others = {
+      {{Collective::kAllReduce, rhInt32, rhSum, 1001, 0, false},
+       "all_reduce of 1001 values of type 2 with op 0"},
+      {{Collective::kAllReduce, rhFloat32, rhSum, 1000, 0, false},
+       "all_reduce of 1000 values of type 7 with op 0"},
+      {{Collective::kAllReduce, rhInt32, rhMax, 1000, 0, false},
+       "all_reduce of 1000 values of type 2 with op 2"},
+      {{Collective::kAllGather, rhInt32, rhSum, 1000, 0, false}, "all_gather of 12000 bytes"},
+      {{Collective::kReduce, rhInt32, rhSum, 1000, 2, false},
+       "reduce of 1000 values of type 2 with op 0, root 2"},
+      {{Collective::kBarrier, rhInt32, rhSum, 0, 0, false}, "barrier"}};
+  for (const Other& other : others) {
+    const std::vector<std::string> outputs =
+        RunForks(3, GetParam(), [&](rhComm_t comm, int rank) -> std::string {
+          const CollectiveCase& c = rank == 1 ? other.c : all;
+          // A rank that waits for nobody learns it a few calls later.
+          for (int i = 0; i < 1000; ++i) {
+            Trial trial(c, rank, 3, 1);
+            const rhResult_t result = Call(comm, c, trial.send(), trial.receive());
+            if (result != rhSuccess) return absl::StrCat(result, " ", rhGetLastError(comm));
+          }
+          return "nobody noticed";
+        });
+    for (const std::string& output : outputs) {
+      EXPECT_THAT(output, AllOf(HasSubstr("all ranks must call the same"), HasSubstr(other.text),
+                                HasSubstr("all_reduce of 1000 values of type 2 with op 0")));
     }
   }
 }
@@ -205,7 +382,6 @@ TEST(CollectivesArgumentsTest, AreRefusedByNameAndWithoutHarm) {
     const float* const others = a.data() + static_cast<size_t>(1 - rank) * 8;
     const auto* const odd = reinterpret_cast<const char*>(a.data()) + 1;
     const auto no_type = static_cast<rhDataType_t>(99);
-    int stream = 0;
 
     refused(rhAllGather(others, a.data(), 8, rhFloat32, comm, nullptr),
             "rhAllGather: sendbuf and recvbuf overlap; in place, sendbuf is recvbuf + rank * "
@@ -237,9 +413,7 @@ TEST(CollectivesArgumentsTest, AreRefusedByNameAndWithoutHarm) {
             "rhReduce: recvbuf is NULL");
     refused(rhReduce(a.data(), b.data(), 8, rhFloat32, static_cast<rhRedOp_t>(9), 0, comm, nullptr),
             "rhReduce: op 9 does not exist");
-    refused(rhReduce(a.data(), b.data(), 8, rhFloat32, rhSum, 0, comm, &stream),
-            "rhReduce: stream must be NULL: buffers are in host memory");
-    if (rhBarrier(nullptr) != rhInvalidArgument ||
+    if (rhBarrier(nullptr, nullptr) != rhInvalidArgument ||
         std::string(rhGetLastError(nullptr)) != "rhBarrier: comm is NULL") {
       missing += "rhBarrier(NULL)";
     }

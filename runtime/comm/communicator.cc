@@ -7,20 +7,63 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "runtime/base/wire.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/collectives/binomial.h"
+#include "runtime/collectives/bruck_alltoall.h"
+#include "runtime/collectives/direct.h"
+#include "runtime/collectives/direct_allreduce.h"
+#include "runtime/collectives/double_tree.h"
+#include "runtime/collectives/halving_doubling.h"
+#include "runtime/collectives/pairwise_alltoall.h"
+#include "runtime/collectives/recursive_doubling.h"
 #include "runtime/collectives/ring_allgather.h"
 #include "runtime/collectives/ring_allreduce.h"
-#include "runtime/collectives/ring_barrier.h"
 #include "runtime/collectives/ring_broadcast.h"
 #include "runtime/collectives/ring_reduce.h"
 #include "runtime/collectives/ring_reduce_scatter.h"
+#include "runtime/comm/measure.h"
+#include "runtime/comm/neighbours.h"
 
 namespace railhead::comm {
+
+using collectives::Algorithm;
+using collectives::Collective;
+using collectives::Messenger;
+
 namespace {
 
 // Longer than ranks that finish together need; a rank that goes on working does not hold up one
 // that leaves.
 constexpr absl::Duration kLongestGoodbye = absl::Seconds(10);
+// Longer than a message needs over the last of several rails, the others having just died.
+constexpr absl::Duration kLongestSettling = absl::Seconds(2);
+
+using AllReduceFunction = absl::Status (*)(Messenger& messenger, int rank, int world_size,
+                                           const reduce::Reduction& reduction,
+                                           const std::byte* send, std::byte* receive, size_t count);
+AllReduceFunction AllReduceBy(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::kRecursiveDoubling:
+      return collectives::RecursiveDoublingAllReduce;
+    case Algorithm::kHalvingDoubling:
+      return collectives::HalvingDoublingAllReduce;
+    case Algorithm::kDoubleTree:
+      return collectives::DoubleTreeAllReduce;
+    case Algorithm::kDirect:
+      return collectives::DirectAllReduce;
+    default:
+      return collectives::RingAllReduce;
+  }
+}
+
+// In shared memory messages are copied twice, at about these costs.
+tuner::Network SharedMemory() {
+  tuner::Network network;
+  network.alpha = 1e-6;
+  network.beta = 1 / 4e9;
+  return network;
+}
 
 // "pod a on node b", with what is known.
 std::string Place(const config::Settings& settings) {
@@ -35,11 +78,19 @@ std::string Place(const config::Settings& settings) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorOptions options) {
-  const config::Settings& settings = options.setup.settings;
+  std::unique_ptr<Communicator> comm(new Communicator());
+  comm->setup_ = std::move(options.setup);
+  const config::Settings& settings = comm->setup_.settings;
   const config::Rendezvous& rendezvous = options.rendezvous;
   const std::string place = Place(settings);
   const std::string self = bootstrap::DescribeRank(rendezvous.rank, place);
   const Logger log(settings.log_level, self);
+
+  const absl::StatusOr<std::string> secret = bootstrap::ReadSecretFile(settings.secret_file, log);
+  if (!secret.ok()) {
+    return absl::Status(secret.status().code(),
+                        absl::StrCat(self, ": ", secret.status().message()));
+  }
 
   bootstrap::JoinOptions join;
   join.rank = rendezvous.rank;
@@ -47,21 +98,26 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   join.host = rendezvous.master_addr;
   join.port = rendezvous.master_port;
   join.listener = std::move(options.listener);
-  join.job = options.key.empty() ? settings.job : options.key;
+  join.job = options.key.empty() ? settings.job : bootstrap::GroupName(options.key);
+  join.secret = bootstrap::Secret(*secret, options.key);
   join.name = place;
   join.deadline = absl::Now() + settings.timeout;
   join.log = log;
   absl::StatusOr<bootstrap::Bootstrap> bootstrap = bootstrap::Bootstrap::Join(std::move(join));
   if (!bootstrap.ok()) return bootstrap.status();
 
-  std::unique_ptr<Communicator> comm(new Communicator());
-  comm->settings_ = settings;
   comm->rank_ = rendezvous.rank;
   comm->world_size_ = rendezvous.world_size;
   comm->self_ = self;
   comm->rejected_ = bootstrap->rejected_connections();
+  comm->address_ = bootstrap->local_address().value_or(net::LikelyPublicAddress());
 
-  absl::StatusOr<Fabric> fabric = SetUp(*bootstrap, options.setup);
+  absl::StatusOr<std::vector<tuner::Pin>> pins = tuner::ParsePins(settings.algorithms);
+  if (!pins.ok()) {
+    comm->setup_.problem.Update(
+        absl::InvalidArgumentError(absl::StrCat("RAILHEAD_ALGO: ", pins.status().message())));
+  }
+  absl::StatusOr<Fabric> fabric = SetUp(*bootstrap, comm->setup_);
   if (!fabric.ok()) return fabric.status();
   comm->fabric_ = *std::move(fabric);
   comm->transport_ = comm->fabric_.rails.front().transport;
@@ -80,7 +136,20 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   if (comm->fabric_.segment.has_value()) {
     comm->group_ = std::make_unique<shm::Group>(comm->fabric_.segment->data(), comm->rank_,
                                                 comm->world_size_, comm->fabric_.decision.crowded);
+    comm->mailbox_ = std::make_unique<shm::Mailbox>(
+        comm->fabric_.segment->data() + shm::Group::Bytes(comm->world_size_), comm->rank_,
+        comm->world_size_);
   }
+
+  tuner::Network network = SharedMemory();
+  if (comm->group_ == nullptr && comm->world_size_ > 1) {
+    comm->mesh_->Begin(settings.timeout);
+    absl::StatusOr<tuner::Network> measured =
+        MeasureNetwork(*comm->mesh_, comm->rank_, comm->world_size_);
+    if (!measured.ok()) return comm->Fail("measuring the network", measured.status());
+    network = *measured;
+  }
+  comm->tuner_.emplace(comm->world_size_, network, *std::move(pins));
 
   if (settings.metrics_port != 0) {
     absl::StatusOr<std::unique_ptr<metrics::Server>> server =
@@ -105,7 +174,8 @@ Communicator::~Communicator() {
   // Leaving together: a link that closes while the other side still reads could lose its last
   // bytes.
   if (watch_ != nullptr && mesh_ != nullptr && failure_.ok()) {
-    watch_->Goodbye(absl::Now() + std::min(settings_.timeout, kLongestGoodbye));
+    mesh_->Settle(absl::Now() + std::min(setup_.settings.timeout, kLongestSettling));
+    watch_->Goodbye(absl::Now() + std::min(setup_.settings.timeout, kLongestGoodbye));
   }
   mesh_.reset();
 }
@@ -113,102 +183,295 @@ Communicator::~Communicator() {
 absl::Status Communicator::AllReduce(rhDataType_t type, rhRedOp_t op, const std::byte* send,
                                      std::byte* receive, size_t count) {
   const reduce::Reduction reduction = {type, op, world_size_, {}};
+  const Work work =
+      Choose({Collective::kAllReduce, type, op, 0, count}, count * reduce::SizeOf(type));
   return Run(
-      metrics::Collective::kAllReduce, count * reduce::SizeOf(type),
+      work,
       [&](shm::Group& group, const shm::Patience& patience) {
         return group.AllReduce(reduction, send, receive, count, patience);
       },
-      [&](collectives::Messenger& messenger) {
-        return collectives::RingAllReduce(messenger, rank_, world_size_, reduction, send, receive,
-                                          count);
+      [&](Messenger& messenger) {
+        return AllReduceBy(work.algorithm)(messenger, rank_, world_size_, reduction, send, receive,
+                                           count);
       });
 }
 
-absl::Status Communicator::AllGather(const std::byte* send, std::byte* receive, size_t bytes) {
+absl::Status Communicator::AllGather(const std::byte* send, std::byte* receive,
+                                     const Parts& parts) {
   return Run(
-      metrics::Collective::kAllGather, static_cast<size_t>(world_size_) * bytes,
+      Choose({.collective = Collective::kAllGather, .count = parts.total()}, parts.total()),
       [&](shm::Group& group, const shm::Patience& patience) {
-        return group.AllGather(send, receive, bytes, patience);
+        return group.AllGather(send, receive, parts, patience);
       },
-      [&](collectives::Messenger& messenger) {
-        return collectives::RingAllGather(messenger, rank_, world_size_, send, receive, bytes);
+      [&](Messenger& messenger) {
+        return collectives::RingAllGather(messenger, rank_, world_size_, send, receive, parts);
       });
 }
 
 absl::Status Communicator::ReduceScatter(rhDataType_t type, rhRedOp_t op, const std::byte* send,
-                                         std::byte* receive, size_t count) {
+                                         std::byte* receive, const Parts& parts) {
   const reduce::Reduction reduction = {type, op, world_size_, {}};
   return Run(
-      metrics::Collective::kReduceScatter,
-      static_cast<size_t>(world_size_) * count * reduce::SizeOf(type),
+      Choose({Collective::kReduceScatter, type, op, 0, parts.total()},
+             parts.total() * reduce::SizeOf(type)),
       [&](shm::Group& group, const shm::Patience& patience) {
-        return group.ReduceScatter(reduction, send, receive, count, patience);
+        return group.ReduceScatter(reduction, send, receive, parts, patience);
       },
-      [&](collectives::Messenger& messenger) {
+      [&](Messenger& messenger) {
         return collectives::RingReduceScatter(messenger, rank_, world_size_, reduction, send,
-                                              receive, count);
+                                              receive, parts);
       });
 }
 
 absl::Status Communicator::Broadcast(const std::byte* send, std::byte* receive, size_t bytes,
                                      int root) {
+  const Work work =
+      Choose({.collective = Collective::kBroadcast, .root = root, .count = bytes}, bytes);
   return Run(
-      metrics::Collective::kBroadcast, bytes,
+      work,
       [&](shm::Group& group, const shm::Patience& patience) {
         return group.Broadcast(send, receive, bytes, root, patience);
       },
-      [&](collectives::Messenger& messenger) {
-        return collectives::RingBroadcast(messenger, rank_, world_size_, root, send, receive,
-                                          bytes);
+      [&](Messenger& messenger) {
+        const auto broadcast = work.algorithm == Algorithm::kRing ? collectives::RingBroadcast
+                                                                  : collectives::BinomialBroadcast;
+        return broadcast(messenger, rank_, world_size_, root, send, receive, bytes);
       });
 }
 
 absl::Status Communicator::Reduce(rhDataType_t type, rhRedOp_t op, const std::byte* send,
                                   std::byte* receive, size_t count, int root) {
   const reduce::Reduction reduction = {type, op, world_size_, {}};
+  const Work work =
+      Choose({Collective::kReduce, type, op, root, count}, count * reduce::SizeOf(type));
   return Run(
-      metrics::Collective::kReduce, count * reduce::SizeOf(type),
+      work,
       [&](shm::Group& group, const shm::Patience& patience) {
         return group.Reduce(reduction, send, receive, count, root, patience);
       },
-      [&](collectives::Messenger& messenger) {
-        return collectives::RingReduce(messenger, rank_, world_size_, root, reduction, send,
-                                       receive, count);
+      [&](Messenger& messenger) {
+        const auto reduce = work.algorithm == Algorithm::kRing ? collectives::RingReduce
+                                                               : collectives::BinomialReduce;
+        return reduce(messenger, rank_, world_size_, root, reduction, send, receive, count);
       });
 }
 
 absl::Status Communicator::Barrier() {
+  const Work work = Choose({.collective = Collective::kBarrier}, 0);
   return Run(
-      metrics::Collective::kBarrier, 0,
+      work,
       [](shm::Group& group, const shm::Patience& patience) { return group.Barrier(patience); },
-      [&](collectives::Messenger& messenger) {
-        return collectives::RingBarrier(messenger, rank_, world_size_);
+      [&](Messenger& messenger) {
+        // Nobody has the result of all before all have come.
+        std::byte token{1};
+        return AllReduceBy(work.algorithm)(messenger, rank_, world_size_, {rhUint8, rhMax, 1, {}},
+                                           &token, &token, 1);
       });
 }
 
-absl::Status Communicator::Run(
-    metrics::Collective collective, size_t bytes,
-    absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)> shared,
-    absl::FunctionRef<absl::Status(collectives::Messenger& messenger)> ring) {
+absl::Status Communicator::AllToAll(const std::byte* send, const Parts& send_parts,
+                                    std::byte* receive, const Parts& receive_parts) {
+  // Where parts are listed, ranks need not agree on anything but on what each two exchange.
+  const bool equal = send_parts.equal() && receive_parts.equal();
+  const size_t bytes = std::max(send_parts.total(), receive_parts.total());
+  Work work = Choose({.collective = Collective::kAllToAll, .count = equal ? bytes : 0}, bytes);
+  if (!equal) {
+    if (group_ == nullptr && world_size_ > kAllConnected) return NotConnected();
+    work.algorithm = Algorithm::kPairwise;
+  }
+  return Run(work, [&](Messenger& messenger) {
+    if (work.algorithm == Algorithm::kPairwise) {
+      return collectives::PairwiseAllToAll(messenger, rank_, send, send_parts, receive,
+                                           receive_parts);
+    }
+    return collectives::BruckAllToAll(messenger, rank_, world_size_, send, receive,
+                                      send_parts.largest());
+  });
+}
+
+absl::Status Communicator::Gather(const std::byte* send, std::byte* receive, size_t bytes,
+                                  int root) {
+  const Work work =
+      Choose({.collective = Collective::kGather, .root = root, .count = bytes}, Ranks() * bytes);
+  return Run(work, [&](Messenger& messenger) {
+    const auto gather = work.algorithm == Algorithm::kDirect ? collectives::DirectGather
+                                                             : collectives::BinomialGather;
+    return gather(messenger, rank_, world_size_, root, send, receive, bytes);
+  });
+}
+
+absl::Status Communicator::Scatter(const std::byte* send, std::byte* receive, size_t bytes,
+                                   int root) {
+  const Work work =
+      Choose({.collective = Collective::kScatter, .root = root, .count = bytes}, Ranks() * bytes);
+  return Run(work, [&](Messenger& messenger) {
+    const auto scatter = work.algorithm == Algorithm::kDirect ? collectives::DirectScatter
+                                                              : collectives::BinomialScatter;
+    return scatter(messenger, rank_, world_size_, root, send, receive, bytes);
+  });
+}
+
+absl::Status Communicator::Transfer(absl::Span<const collectives::Transfer> transfers) {
+  const auto far = std::find_if(transfers.begin(), transfers.end(), [this](const auto& transfer) {
+    return group_ == nullptr && transfer.peer != rank_ &&
+           !Connected(rank_, transfer.peer, world_size_);
+  });
+  if (far != transfers.end()) return NotConnected();
+  size_t bytes = 0;
+  for (const collectives::Transfer& transfer : transfers) bytes += transfer.bytes;
+  const collectives::Call call({.collective = Collective::kSendReceive});
+  return Run(
+      {Collective::kSendReceive, Algorithm::kDirect, bytes, call},
+      [&](Messenger& messenger) { return collectives::RunTransfers(messenger, rank_, transfers); });
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int key) {
+  // Everybody makes a meeting place, since nobody knows yet who will be first in its group.
+  absl::StatusOr<UniqueId> place = MakeUniqueId(address_);
+  std::optional<net::Fd> listener;
+  WireWriter writer;
+  writer.U32(static_cast<uint32_t>(color));
+  writer.U32(static_cast<uint32_t>(key));
+  if (place.ok()) {
+    listener = TakeListener(*place);
+    writer.Raw(Encode(*place));
+  } else {
+    writer.Raw(std::string(kUniqueIdSize, '\0'));
+  }
+  const std::string mine = writer.Take();
+  std::string all(Ranks() * mine.size(), '\0');
+  absl::Status gathered =
+      AllGather(reinterpret_cast<const std::byte*>(mine.data()),
+                reinterpret_cast<std::byte*>(all.data()), Parts(Ranks(), all.size()));
+  if (!gathered.ok()) return gathered;
+  if (color < 0) return nullptr;
+
+  std::vector<std::pair<int, int>> members;  // key, rank
+  const auto entry = [&](int rank) {
+    return absl::string_view(all).substr(static_cast<size_t>(rank) * mine.size(), mine.size());
+  };
+  for (int rank = 0; rank < world_size_; ++rank) {
+    WireReader reader(entry(rank));
+    if (static_cast<int>(reader.U32()) != color) continue;
+    members.emplace_back(static_cast<int>(reader.U32()), rank);
+  }
+  std::sort(members.begin(), members.end());
+  const int first = members.front().second;
+  const absl::StatusOr<UniqueId> meeting =
+      ParseUniqueId(entry(first).substr(mine.size() - kUniqueIdSize));
+  if (!meeting.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat(self_, ": rank ", first, " could not open a socket for its group"));
+  }
+  const auto self = std::find(members.begin(), members.end(), std::pair(key, rank_));
+  // The page of this process shows this communicator.
+  SetupOptions setup = setup_;
+  setup.settings.metrics_port = 0;
+  return Meet(*meeting, std::move(listener), static_cast<int>(self - members.begin()),
+              static_cast<int>(members.size()), std::move(setup));
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::set<int>& excluded) {
+  std::vector<int> members;
+  for (int rank = 0; rank < world_size_; ++rank) {
+    if (excluded.count(rank) == 0) members.push_back(rank);
+  }
+  const auto first = static_cast<size_t>(members.front());
+  const absl::StatusOr<UniqueId> meeting = ParseUniqueId(fabric_.doors[first]);
+  if (!meeting.ok()) {
+    return absl::UnavailableError(absl::StrCat(
+        self_, ": rank ", first, " had no socket open at which the others could meet it again"));
+  }
+  std::optional<net::Fd> listener;
+  if (members.front() == rank_) listener = std::exchange(fabric_.door, std::nullopt);
+  // The new one takes this one's page over.
+  server_.reset();
+  const auto self = std::find(members.begin(), members.end(), rank_);
+  return Meet(*meeting, std::move(listener), static_cast<int>(self - members.begin()),
+              static_cast<int>(members.size()), setup_);
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(const UniqueId& meeting,
+                                                                 std::optional<net::Fd> listener,
+                                                                 int rank, int world_size,
+                                                                 SetupOptions setup) {
+  CommunicatorOptions options;
+  options.rendezvous = {rank, world_size, meeting.address.ToString(), meeting.port};
+  if (rank == 0) options.listener = std::move(listener);
+  options.key = meeting.key;
+  options.setup = std::move(setup);
+  return Create(std::move(options));
+}
+
+Communicator::Work Communicator::Choose(const collectives::Call::Arguments& arguments,
+                                        size_t bytes) const {
+  return {arguments.collective, tuner_->Choose(arguments.collective, bytes), bytes,
+          collectives::Call(arguments)};
+}
+
+absl::Status Communicator::NotConnected() const {
+  return absl::UnimplementedError(absl::StrCat(
+      self_, ": among more than ", kAllConnected,
+      " ranks only those whose distance is a power of two send to each other directly"));
+}
+
+absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
+                                                  size_t bytes) const {
+  const auto* const name = std::find(collectives::kCollectiveNames.begin(),
+                                     collectives::kCollectiveNames.end(), collective);
+  if (name == collectives::kCollectiveNames.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no collective '", collective,
+                     "'; there are: ", absl::StrJoin(collectives::kCollectiveNames, ", ")));
+  }
+  const auto kind = static_cast<Collective>(name - collectives::kCollectiveNames.begin());
+  if (kind == Collective::kSendReceive) return std::string("send_receive: there is one way\n");
+  const bool messages =
+      kind == Collective::kAllToAll || kind == Collective::kGather || kind == Collective::kScatter;
+  if (group_ != nullptr && !messages) {
+    return absl::StrCat(collective, ": all ranks share memory\n");
+  }
+  return tuner_->Explain(kind, bytes);
+}
+
+absl::Status Communicator::Run(const Work& work, Shared shared, Messages messages) {
+  if (group_ == nullptr) return Run(work, messages);
+  return Measured({work.collective, Algorithm::kSharedMemory, work.bytes, work.call}, [&] {
+    group_->Expect(work.call);
+    return shared(*group_, SharedPatience());
+  });
+}
+
+absl::Status Communicator::Run(const Work& work, Messages messages) {
+  return Measured(work, [&]() -> absl::Status {
+    if (mailbox_ != nullptr) {
+      mailbox_->Begin(SharedPatience());
+      mailbox_->Expect(work.call);
+      return messages(*mailbox_);
+    }
+    mesh_->Begin(setup_.settings.timeout);
+    mesh_->Expect(work.call);
+    absl::Status status = messages(*mesh_);
+    return status.ok() ? mesh_->Finish() : status;
+  });
+}
+
+absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::Status()> run) {
   if (!failure_.ok()) return failure_;
   const uint64_t number = collectives_++;
   const absl::Time start = absl::Now();
-  absl::Status status;
-  if (group_ != nullptr) {
-    status = shared(*group_, {group_->Look(), settings_.timeout, &watch_->failed()});
-  } else {
-    mesh_->Begin(settings_.timeout);
-    status = ring(*mesh_);
-    if (status.ok()) status = mesh_->Finish();
-  }
-  if (!status.ok()) {
+  if (absl::Status status = run(); !status.ok()) {
     failure_ =
-        Fail(absl::StrCat(metrics::Name(collective), " number ", number, " (", bytes, " bytes)"),
+        Fail(absl::StrCat(Name(work.collective), " number ", number, " (", work.bytes, " bytes)"),
              status);
     return failure_;
   }
-  stats_.Record(collective, bytes, absl::Now() - start);
+  stats_.Record(work.collective, work.algorithm, work.bytes, absl::Now() - start);
   return absl::OkStatus();
+}
+
+shm::Patience Communicator::SharedPatience() const {
+  return {group_->Look(), setup_.settings.timeout, &watch_->failed()};
 }
 
 absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause) {
@@ -230,7 +493,8 @@ void Communicator::Abort(const std::string& reason) {
 
 std::vector<rails::RailTotals> Communicator::Rails() const {
   if (group_ != nullptr) {
-    return {{fabric_.rails.front(), true, group_->given_bytes(), group_->taken_bytes()}};
+    return {{fabric_.rails.front(), true, group_->given_bytes() + mailbox_->given_bytes(),
+             group_->taken_bytes() + mailbox_->taken_bytes()}};
   }
   std::vector<rails::RailTotals> totals = mesh_->Totals();
   if (totals.empty()) {
@@ -241,7 +505,7 @@ std::vector<rails::RailTotals> Communicator::Rails() const {
 
 metrics::Snapshot Communicator::Read() const {
   metrics::Snapshot snapshot;
-  snapshot.job = settings_.job;
+  snapshot.job = setup_.settings.job;
   snapshot.rank = rank_;
   snapshot.degraded_reason = degraded_reason();
   snapshot.rejected_connections = rejected_;

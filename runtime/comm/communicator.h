@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,25 +17,35 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "runtime/base/log.h"
+#include "runtime/base/parts.h"
 #include "runtime/bootstrap/watch.h"
+#include "runtime/collectives/call.h"
+#include "runtime/collectives/collective.h"
 #include "runtime/collectives/messenger.h"
+#include "runtime/collectives/point_to_point.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/setup.h"
+#include "runtime/comm/unique_id.h"
 #include "runtime/config/env.h"
 #include "runtime/metrics/collective_stats.h"
 #include "runtime/metrics/page.h"
+#include "runtime/net/address.h"
 #include "runtime/net/fd.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/group.h"
+#include "runtime/shm/mailbox.h"
+#include "runtime/shm/patience.h"
+#include "runtime/tuner/tuner.h"
 
 namespace railhead::comm {
 
 struct CommunicatorOptions {
   config::Rendezvous rendezvous;
   std::optional<net::Fd> listener;  // rank 0: a socket that listens already
-  std::string key;  // ranks with another one are turned away; "": the name of the job
+  std::string key;  // of an id: ranks that do not know it are turned away; "": the name of the job
   SetupOptions setup;
 };
 
@@ -49,20 +60,40 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
 
   // The collectives of the C API, which says what they do; arguments are checked there. `count` is
-  // of values; with parts, `count` and `bytes` are those of one rank's part. They block until done.
+  // of values, as are the parts of ReduceScatter; other parts are in bytes. They block until done.
   // One thread at a time. After an error the communicator is of no more use, on any rank.
   absl::Status AllReduce(rhDataType_t type, rhRedOp_t op, const std::byte* send, std::byte* receive,
                          size_t count);
-  absl::Status AllGather(const std::byte* send, std::byte* receive, size_t bytes);
+  absl::Status AllGather(const std::byte* send, std::byte* receive, const Parts& parts);
   absl::Status ReduceScatter(rhDataType_t type, rhRedOp_t op, const std::byte* send,
-                             std::byte* receive, size_t count);
+                             std::byte* receive, const Parts& parts);
+  // The buffers do not overlap.
+  absl::Status AllToAll(const std::byte* send, const Parts& send_parts, std::byte* receive,
+                        const Parts& receive_parts);
   absl::Status Broadcast(const std::byte* send, std::byte* receive, size_t bytes, int root);
   absl::Status Reduce(rhDataType_t type, rhRedOp_t op, const std::byte* send, std::byte* receive,
                       size_t count, int root);
+  // `bytes` of one rank.
+  absl::Status Gather(const std::byte* send, std::byte* receive, size_t bytes, int root);
+  absl::Status Scatter(const std::byte* send, std::byte* receive, size_t bytes, int root);
   absl::Status Barrier();
+  // Sends and receives that go on at the same time. Only ranks that they name need to take part.
+  absl::Status Transfer(absl::Span<const collectives::Transfer> transfers);
+
+  // A communicator of the ranks that give the same colour, in the order of their keys; null for a
+  // negative colour. Called by all ranks.
+  absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key);
+  // One of all ranks but these, also after a failure. Called by all that are left.
+  absl::StatusOr<std::unique_ptr<Communicator>> Shrink(const std::set<int>& excluded);
 
   // Any thread: ends the communicator on all ranks. A running collective returns with `reason`.
   void Abort(const std::string& reason);
+
+  // Any thread: why the job has failed; OK while it has not.
+  absl::Status verdict() const { return watch_->verdict(); }
+
+  // Which algorithm does a collective (named as in metrics), and why; for people.
+  absl::StatusOr<std::string> Explain(absl::string_view collective, size_t bytes) const;
 
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
@@ -77,17 +108,41 @@ class Communicator {
  private:
   Communicator() = default;
 
-  // Runs a collective by the one of the two texts that fits: `shared` in shared memory, `ring` over
-  // rails. Numbers it, measures it and gives its errors their context. `bytes` as in metrics.
-  absl::Status Run(
-      metrics::Collective collective, size_t bytes,
-      absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)> shared,
-      absl::FunctionRef<absl::Status(collectives::Messenger& messenger)> ring);
+  size_t Ranks() const { return static_cast<size_t>(world_size_); }
+  // What is being done, for metrics and messages; `bytes` as in metrics.
+  struct Work {
+    collectives::Collective collective;
+    collectives::Algorithm algorithm;
+    size_t bytes;
+    collectives::Call call;
+  };
+  using Shared = absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)>;
+  using Messages = absl::FunctionRef<absl::Status(collectives::Messenger& messenger)>;
+
+  // With the algorithm that does it over messages.
+  Work Choose(const collectives::Call::Arguments& arguments, size_t bytes) const;
+  // The error where ranks would have to send to each other that are not connected.
+  absl::Status NotConnected() const;
+
+  // Does it: the former has a text of its own for shared memory, the latter sends messages there
+  // as well.
+  absl::Status Run(const Work& work, Shared shared, Messages messages);
+  absl::Status Run(const Work& work, Messages messages);
+  // Numbers it, measures it and gives its errors their context.
+  absl::Status Measured(const Work& work, absl::FunctionRef<absl::Status()> run);
+  shm::Patience SharedPatience() const;
   // Makes the job's verdict of a failure of this rank.
   absl::Status Fail(absl::string_view what, const absl::Status& cause);
   metrics::Snapshot Read() const;
 
-  config::Settings settings_;
+  // A new one of some of these ranks, which meet at the first one's.
+  static absl::StatusOr<std::unique_ptr<Communicator>> Meet(const UniqueId& meeting,
+                                                            std::optional<net::Fd> listener,
+                                                            int rank, int world_size,
+                                                            SetupOptions setup);
+
+  SetupOptions setup_;
+  net::IpAddress address_;  // of this process, for others
   int rank_ = 0;
   int world_size_ = 1;
   std::string self_;  // "rank 2 (pod a on node b)"
@@ -101,7 +156,9 @@ class Communicator {
   Fabric fabric_;
   std::unique_ptr<bootstrap::Watch> watch_;
   std::unique_ptr<rails::Mesh> mesh_;
-  std::unique_ptr<shm::Group> group_;  // with shared memory, in place of the mesh
+  std::unique_ptr<shm::Group> group_;      // with shared memory, in place of the mesh
+  std::unique_ptr<shm::Mailbox> mailbox_;  // with the group
+  std::optional<tuner::Tuner> tuner_;
   std::unique_ptr<metrics::Server> server_;
 };
 

@@ -2,12 +2,14 @@
 #include "runtime/comm/decision.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/wire.h"
+#include "runtime/comm/unique_id.h"
 
 namespace railhead::comm {
 namespace {
@@ -105,9 +107,37 @@ std::string WhyNotShared(absl::Span<const RankReport> reports) {
   return "";
 }
 
+// Every rank must have as many TCP rails as most ranks do.
+absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
+  std::map<int, int> ranks;  // by their number of rails
+  for (const RankReport& report : reports) ++ranks[report.tcp_rails];
+  // Of equally many, those that agree with rank 0 are right.
+  int usual = reports.front().tcp_rails;
+  for (const auto& [rails, count] : ranks) {
+    if (count > ranks[usual]) usual = rails;
+  }
+  std::vector<std::string> culprits;
+  for (const RankReport& report : reports) {
+    if (report.tcp_rails == usual) continue;
+    culprits.push_back(absl::StrCat(report.name, " has ", report.tcp_rails, " TCP rail",
+                                    report.tcp_rails == 1 ? "" : "s", " where the others have ",
+                                    usual));
+  }
+  if (culprits.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      JoinReasons(culprits), ": list as many interfaces in RAILHEAD_SOCKET_IFNAME on every rank"));
+}
+
 }  // namespace
 
 absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
+  for (const RankReport& report : reports) {
+    const RankReport& first = reports.front();
+    if (report.algorithms == first.algorithms) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(report.name, " has RAILHEAD_ALGO='", report.algorithms, "', and ", first.name,
+                     " '", first.algorithms, "'; set it alike on all ranks"));
+  }
   Decision decision;
   const std::string why_not_shared = WhyNotShared(reports);
   if (why_not_shared.empty() && reports.size() > 1) {
@@ -167,6 +197,7 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   if (std::any_of(reports.begin(), reports.end(), Wants)) {
     decision.degraded_reason = absl::StrCat("TCP instead of RDMA: ", WhyNoCommonRail(reports));
   }
+  if (absl::Status even = CheckTcpRails(reports); !even.ok()) return even;
   return decision;
 }
 
@@ -186,6 +217,9 @@ std::string Encode(const RankReport& report) {
   writer.String(report.place);
   writer.String(report.shm_trouble.substr(0, kTextLimit));
   writer.U32(static_cast<uint32_t>(report.cores));
+  writer.String(report.door);
+  writer.String(report.algorithms);
+  writer.U32(static_cast<uint32_t>(report.tcp_rails));
   return writer.Take();
 }
 
@@ -213,6 +247,9 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   report.place = reader.String(kTextLimit);
   report.shm_trouble = reader.String(kTextLimit);
   report.cores = static_cast<int>(std::min<uint32_t>(reader.U32(), kMostCores));
+  report.door = reader.String(kUniqueIdSize);
+  report.algorithms = reader.String(bytes.size());
+  report.tcp_rails = static_cast<int>(std::min<uint32_t>(reader.U32(), kMostRails));
   if (!reader.Complete()) return absl::InternalError("a rank's report is malformed");
   return report;
 }

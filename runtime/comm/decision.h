@@ -18,6 +18,9 @@
 //
 // A rank wants RDMA if it requires it, has RAILHEAD_TRANSPORT=verbs, or was given rails (a rails
 // file) and left the choice to us. On a rank with RAILHEAD_TRANSPORT=tcp no rail works.
+//
+// TCP has its own rails, the interfaces that each rank names (RAILHEAD_SOCKET_IFNAME): rail i of
+// one rank leads to rail i of another, so a job over TCP fails on all ranks when some name fewer.
 #ifndef RAILHEAD_RUNTIME_COMM_DECISION_H_
 #define RAILHEAD_RUNTIME_COMM_DECISION_H_
 
@@ -51,6 +54,9 @@ struct RankReport {
   std::string place;        // ranks with the same one can share memory; "": not with anybody
   std::string shm_trouble;  // why it cannot, all the same; "" if it can
   int cores = 1;            // that it may run on
+  std::string algorithms;   // RAILHEAD_ALGO
+  std::string door;         // where it can be met again: an encoded UniqueId, or ""
+  int tcp_rails = 1;        // interfaces that it would use for TCP
 
   bool operator==(const RankReport&) const = default;
 };

@@ -54,6 +54,22 @@ TEST(DecisionTest, RanksInOnePlaceShareMemory) {
   EXPECT_FALSE(Decide({Local(0, "a")})->shm) << "alone";
 }
 
+TEST(DecisionTest, ARankWithOtherTcpRailsThanMostIsNamed) {
+  std::vector<RankReport> reports = {Rank(0, {}), Rank(1, {}), Rank(2, {})};
+  reports[0].tcp_rails = 1;
+  reports[1].tcp_rails = reports[2].tcp_rails = 4;
+  EXPECT_THAT(std::string(Decide(reports).status().message()),
+              AllOf(HasSubstr("rank 0 (pod job-0) has 1 TCP rail where the others have 4"),
+                    HasSubstr("RAILHEAD_SOCKET_IFNAME"), Not(HasSubstr("rank 1"))));
+  reports[0].tcp_rails = 4;
+  EXPECT_TRUE(Decide(reports).ok());
+  // Over RDMA nobody asks.
+  reports = {Rank(0, {0}), Rank(1, {0})};
+  reports[0].tcp_rails = 2;
+  EXPECT_TRUE(Decide(reports).ok());
+  EXPECT_EQ(ParseReport(Encode(reports[0]))->tcp_rails, 2);
+}
+
 TEST(DecisionTest, SharedMemoryGivesWayToWhatSomebodyWants) {
   std::vector<RankReport> reports = {Local(0, "a"), Local(1, "a")};
   for (const TransportChoice choice : {TransportChoice::kTcp, TransportChoice::kVerbs}) {
@@ -240,6 +256,16 @@ TEST(DecisionTest, ReportsTravel) {
     EXPECT_FALSE(ParseReport(absl::string_view(bytes).substr(0, size)).ok());
   }
   EXPECT_FALSE(ParseReport(bytes + "x").ok());
+}
+
+TEST(DecisionTest, RanksThatWouldChooseDifferentlyDoNotStart) {
+  std::vector<RankReport> reports(3);
+  for (size_t i = 0; i < reports.size(); ++i) reports[i].name = absl::StrCat("rank ", i);
+  reports[2].algorithms = "all_reduce=ring";
+  const absl::StatusOr<Decision> decision = Decide(reports);
+  EXPECT_TRUE(absl::IsFailedPrecondition(decision.status()));
+  EXPECT_THAT(std::string(decision.status().message()),
+              HasSubstr("rank 2 has RAILHEAD_ALGO='all_reduce=ring', and rank 0 ''; set it alike"));
 }
 
 }  // namespace

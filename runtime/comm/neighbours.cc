@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/neighbours.h"
 
-namespace railhead::comm {
-namespace {
+#include <algorithm>
 
-// The colour of the edge between `rank` and the next: two alternate, and a ring of an odd number
-// needs a third one to close.
-int Colour(int rank, int world_size) {
-  return rank == world_size - 1 && world_size % 2 == 1 ? 2 : rank % 2;
+namespace railhead::comm {
+
+bool Connected(int rank, int other, int world_size) {
+  if (rank == other) return false;
+  if (world_size <= kAllConnected) return true;
+  const int forward = (other + world_size - rank) % world_size;
+  const int distances[] = {forward, world_size - forward};
+  return std::any_of(std::begin(distances), std::end(distances),
+                     [](int distance) { return (distance & (distance - 1)) == 0; });
 }
 
-}  // namespace
-
 std::vector<int> Neighbours(int rank, int world_size) {
-  if (world_size == 1) return {};
-  const int next = (rank + 1) % world_size;
-  const int previous = (rank + world_size - 1) % world_size;
-  if (next == previous) return {next};
-  if (Colour(rank, world_size) < Colour(previous, world_size)) return {next, previous};
-  return {previous, next};
+  std::vector<int> neighbours;
+  for (int other = 0; other < world_size; ++other) {
+    if (Connected(rank, other, world_size)) neighbours.push_back(other);
+  }
+  std::sort(neighbours.begin(), neighbours.end(),
+            [rank](int a, int b) { return (rank ^ a) < (rank ^ b); });
+  return neighbours;
 }
 
 }  // namespace railhead::comm

@@ -6,10 +6,18 @@
 
 namespace railhead::comm {
 
-// The ranks that `rank` talks with in a ring of `world_size`, in the order in which it connects to
-// them. The order makes waiting safe: the ring's edges are coloured so that no rank has two of one
-// colour, and everybody goes through the colours in the same order. Where each rank connects to one
-// neighbour after the other, nobody then waits for a chain of more than three.
+// Up to so many ranks, each talks with all others.
+inline constexpr int kAllConnected = 64;
+
+// Whether two ranks talk with each other without a way round. In large worlds those do whose
+// distance around the ring of ranks is a power of two: enough for rings, for trees of any root and
+// for everything that goes in log2(n) steps, and so few that a rank has at most 2 log2(n).
+bool Connected(int rank, int other, int world_size);
+
+// The ranks that `rank` talks with, in the order in which it connects to them. The order makes
+// waiting safe where each rank connects to one after the other: an edge's colour is its ranks'
+// numbers' exclusive or, so no rank has two of one colour; and everybody goes through the colours
+// in the same order.
 std::vector<int> Neighbours(int rank, int world_size);
 
 }  // namespace railhead::comm

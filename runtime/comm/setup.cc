@@ -15,10 +15,12 @@
 #include "absl/time/clock.h"
 #include "runtime/base/wire.h"
 #include "runtime/comm/neighbours.h"
+#include "runtime/comm/unique_id.h"
 #include "runtime/net/address.h"
 #include "runtime/net/socket.h"
 #include "runtime/rails/prove.h"
 #include "runtime/shm/group.h"
+#include "runtime/shm/mailbox.h"
 #include "runtime/shm/share.h"
 #include "runtime/transport/tcp/tcp.h"
 
@@ -106,6 +108,7 @@ class Setup {
   struct Chosen {
     rails::RailName name;
     RdmaRail* device = nullptr;  // null: TCP
+    net::IpAddress address;      // of TCP
   };
   // How long a rank tries to connect, and then to prove what it connected.
   struct Patience {
@@ -117,12 +120,13 @@ class Setup {
   using Links = std::vector<std::vector<std::unique_ptr<Link>>>;
 
   void OpenDevices();
+  void OpenDoor();
   // One round with shared memory. Nothing, when it does not work out and all have to decide again.
   absl::StatusOr<std::optional<shm::Segment>> ShareMemory(std::vector<RankReport>& reports);
-  absl::StatusOr<net::IpAddress> TcpAddress() const;
-  std::vector<Chosen> Choose(const Decision& decision, const net::IpAddress& tcp) const;
-  absl::Status OpenEndpoints(const std::vector<Chosen>& rails, const net::IpAddress& tcp,
-                             Endpoints& endpoints);
+  absl::StatusOr<std::vector<net::IpAddress>> TcpAddresses() const;
+  std::vector<Chosen> Choose(const Decision& decision,
+                             const std::vector<net::IpAddress>& tcp) const;
+  absl::Status OpenEndpoints(const std::vector<Chosen>& rails, Endpoints& endpoints);
   absl::StatusOr<std::vector<RankReport>> ExchangeReports(const absl::Status& problem,
                                                           absl::Time deadline);
   absl::StatusOr<std::vector<Offer>> ExchangeOffers(const absl::Status& problem,
@@ -146,16 +150,21 @@ class Setup {
   const SetupOptions& options_;
   std::string self_;
   std::vector<int> neighbours_;  // in the order of connecting
+  static std::vector<std::string> Doors(const std::vector<RankReport>& reports);
+
   RankReport report_;
+  std::optional<net::Fd> door_;
   std::map<int, fabric::PodRail> pod_rails_;
   std::map<int, std::unique_ptr<RdmaRail>> devices_;
 };
 
 absl::StatusOr<Fabric> Setup::Run() {
   OpenDevices();
-  const absl::StatusOr<net::IpAddress> tcp = TcpAddress();
+  const absl::StatusOr<std::vector<net::IpAddress>> tcp = TcpAddresses();
+  OpenDoor();
   absl::Status problem = options_.problem;
   problem.Update(tcp.status());
+  if (tcp.ok()) report_.tcp_rails = static_cast<int>(tcp->size());
   if (!problem.ok()) {
     problem = absl::Status(problem.code(), absl::StrCat(self_, ": ", problem.message()));
   }
@@ -171,6 +180,8 @@ absl::StatusOr<Fabric> Setup::Run() {
       if (!segment->has_value()) continue;
       Fabric fabric;
       fabric.decision = *std::move(decision);
+      fabric.doors = Doors(*reports);
+      fabric.door = std::move(door_);
       fabric.rails.push_back({0, "memory", 0, "shm"});
       fabric.segment = *std::move(segment);
       return fabric;
@@ -178,7 +189,7 @@ absl::StatusOr<Fabric> Setup::Run() {
     const std::vector<Chosen> rails = Choose(*decision, *tcp);
 
     Endpoints endpoints;
-    const absl::Status opened = OpenEndpoints(rails, *tcp, endpoints);
+    const absl::Status opened = OpenEndpoints(rails, endpoints);
     const absl::StatusOr<std::vector<Offer>> offers =
         ExchangeOffers(opened, AddressesOf(endpoints));
     if (!offers.ok()) return offers.status();
@@ -202,6 +213,8 @@ absl::StatusOr<Fabric> Setup::Run() {
 
     Fabric fabric;
     fabric.decision = *std::move(decision);
+    fabric.doors = Doors(*reports);
+    fabric.door = std::move(door_);
     for (const Chosen& rail : rails) fabric.rails.push_back(rail.name);
     for (size_t i = 0; i < neighbours_.size(); ++i) {
       std::vector<rails::Rail> peer_rails;
@@ -209,7 +222,8 @@ absl::StatusOr<Fabric> Setup::Run() {
         peer_rails.push_back({rails[k].name, std::move(links[i][k])});
       }
       fabric.peers[neighbours_[i]] =
-          std::make_unique<rails::Peer>(bootstrap_.Describe(neighbours_[i]), std::move(peer_rails));
+          std::make_unique<rails::Peer>(bootstrap_.Describe(neighbours_[i]), std::move(peer_rails),
+                                        Logger(options_.settings.log_level, self_));
     }
     for (auto& [rail, device] : devices_) fabric.devices.push_back(std::move(device));
     return fabric;
@@ -218,7 +232,8 @@ absl::StatusOr<Fabric> Setup::Run() {
 
 absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(std::vector<RankReport>& reports) {
   const bool gives = bootstrap_.rank() == 0;
-  const size_t bytes = shm::Group::Bytes(bootstrap_.world_size());
+  const size_t bytes =
+      shm::Group::Bytes(bootstrap_.world_size()) + shm::Mailbox::Bytes(bootstrap_.world_size());
   absl::StatusOr<shm::Giver> giver = absl::UnknownError("");
   absl::StatusOr<shm::Segment> segment = absl::UnknownError("");
   Addresses addresses;
@@ -262,6 +277,7 @@ void Setup::OpenDevices() {
   report_.require_rdma = settings.require_rdma;
   report_.place = options_.place;
   report_.cores = AvailableCores();
+  report_.algorithms = settings.algorithms;
   // Who chose TCP wants nothing of RDMA, not even its errors.
   if (settings.transport == config::TransportChoice::kTcp ||
       settings.transport == config::TransportChoice::kShm) {
@@ -293,26 +309,56 @@ void Setup::OpenDevices() {
   }
 }
 
-absl::StatusOr<net::IpAddress> Setup::TcpAddress() const {
-  if (!options_.settings.socket_ifname.empty()) {
-    absl::StatusOr<net::IpAddress> address =
-        net::AddressOfInterface(options_.settings.socket_ifname);
-    if (address.ok()) return address;
-    return absl::Status(address.status().code(),
-                        absl::StrCat("RAILHEAD_SOCKET_IFNAME: ", address.status().message()));
+void Setup::OpenDoor() {
+  const absl::StatusOr<UniqueId> id =
+      MakeUniqueId(bootstrap_.local_address().value_or(net::LikelyPublicAddress()));
+  // Only a group without the lost ranks needs it, and will say so.
+  if (!id.ok()) return;
+  door_ = TakeListener(*id);
+  report_.door = comm::Encode(*id);
+}
+
+std::vector<std::string> Setup::Doors(const std::vector<RankReport>& reports) {
+  std::vector<std::string> doors;
+  doors.reserve(reports.size());
+  for (const RankReport& report : reports) doors.push_back(report.door);
+  return doors;
+}
+
+absl::StatusOr<std::vector<net::IpAddress>> Setup::TcpAddresses() const {
+  const config::Settings& settings = options_.settings;
+  if (settings.socket_ifname.empty()) {
+    return std::vector<net::IpAddress>{
+        bootstrap_.local_address().value_or(net::LikelyPublicAddress())};
   }
-  return bootstrap_.local_address().value_or(net::LikelyPublicAddress());
+  std::vector<std::string> names = {settings.socket_ifname};
+  names.insert(names.end(), settings.more_socket_ifnames.begin(),
+               settings.more_socket_ifnames.end());
+  std::vector<net::IpAddress> addresses;
+  for (const std::string& name : names) {
+    const absl::StatusOr<net::IpAddress> address = net::AddressOfInterface(name);
+    if (!address.ok()) {
+      return absl::Status(address.status().code(),
+                          absl::StrCat("RAILHEAD_SOCKET_IFNAME: ", address.status().message()));
+    }
+    addresses.push_back(*address);
+  }
+  return addresses;
 }
 
 std::vector<Setup::Chosen> Setup::Choose(const Decision& decision,
-                                         const net::IpAddress& tcp) const {
+                                         const std::vector<net::IpAddress>& tcp) const {
   std::vector<Chosen> rails;
   for (const int number : decision.rails) {
     const fabric::PodRail& rail = pod_rails_.find(number)->second;
     rails.push_back(
-        {{number, rail.device, rail.port, "verbs"}, devices_.find(number)->second.get()});
+        {{number, rail.device, rail.port, "verbs"}, devices_.find(number)->second.get(), {}});
   }
-  if (!decision.verbs) rails.push_back({{0, net::InterfaceOfAddress(tcp), 0, "tcp"}, nullptr});
+  if (decision.verbs) return rails;
+  for (const net::IpAddress& address : tcp) {
+    const int number = static_cast<int>(rails.size());
+    rails.push_back({{number, net::InterfaceOfAddress(address), 0, "tcp"}, nullptr, address});
+  }
   return rails;
 }
 
@@ -329,14 +375,14 @@ absl::Status Setup::Blame(const Chosen& rail, absl::string_view what, const absl
   return absl::OkStatus();
 }
 
-absl::Status Setup::OpenEndpoints(const std::vector<Chosen>& rails, const net::IpAddress& tcp,
-                                  Endpoints& endpoints) {
+absl::Status Setup::OpenEndpoints(const std::vector<Chosen>& rails, Endpoints& endpoints) {
   for (const int neighbour : neighbours_) {
     const std::string peer = bootstrap_.Describe(neighbour);
     std::vector<std::unique_ptr<Endpoint>>& row = endpoints.emplace_back();
     for (const Chosen& rail : rails) {
       absl::StatusOr<std::unique_ptr<Endpoint>> endpoint =
-          rail.device != nullptr ? rail.device->Open(peer) : transport::OpenTcpEndpoint(tcp, peer);
+          rail.device != nullptr ? rail.device->Open(peer)
+                                 : transport::OpenTcpEndpoint(rail.address, peer);
       if (!endpoint.ok()) {
         absl::Status fatal = Blame(rail, absl::StrCat("no endpoint for ", peer), endpoint.status());
         if (!fatal.ok()) return fatal;

@@ -19,6 +19,7 @@
 #include "runtime/comm/decision.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/config/env.h"
+#include "runtime/net/fd.h"
 #include "runtime/rails/peer.h"
 #include "runtime/shm/segment.h"
 
@@ -39,7 +40,11 @@ struct Fabric {
   std::vector<rails::RailName> rails;
   std::vector<std::unique_ptr<RdmaRail>> devices;     // outlive the peers
   std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; none with shared memory
-  std::optional<shm::Segment> segment;                // with shared memory
+  // Where each rank can be met again, for a group without those that were lost: an encoded
+  // UniqueId, and this rank's socket.
+  std::vector<std::string> doors;
+  std::optional<net::Fd> door;
+  std::optional<shm::Segment> segment;  // with shared memory: of a group, then of its mailbox
 };
 
 // Must be called by all ranks; on an error all ranks return its text.

@@ -47,6 +47,7 @@ class MuteLink final : public transport::Link {
   }
   absl::StatusOr<bool> Poll(transport::FrameSink) override { return false; }
   bool Flushed() const override { return true; }
+  uint64_t backlog() const override { return 0; }
   int event_fd() const override { return -1; }
   absl::Status Arm() override { return absl::OkStatus(); }
   const transport::LinkStats& stats() const override { return stats_; }
@@ -164,7 +165,7 @@ TEST_F(SetUpTest, AllRailsWork) {
       EXPECT_EQ(fabric->rails[0].rail, 0);
       EXPECT_EQ(fabric->rails[0].device, "rxe0");
       EXPECT_EQ(fabric->rails[0].transport, "verbs");
-      EXPECT_EQ(fabric->peers.size(), world == 1 ? 0U : world == 2 ? 1U : 2U);
+      EXPECT_EQ(fabric->peers.size(), static_cast<size_t>(world - 1));
     }
   }
 }
@@ -276,9 +277,46 @@ TEST_F(SetUpTest, TheInterfaceForTcpCanBeChosen) {
   }
 }
 
+TEST_F(SetUpTest, EveryListedInterfaceIsARail) {
+  for (int rank = 0; rank < 3; ++rank) {
+    settings[rank].socket_ifname = "lo";
+    settings[rank].more_socket_ifnames = {"lo", "lo"};
+  }
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    ASSERT_EQ(fabric->rails.size(), 3U);
+    for (int i = 0; i < 3; ++i) {
+      const rails::RailName& name = fabric->rails[static_cast<size_t>(i)];
+      EXPECT_EQ(rails::ToString(name), absl::StrCat("rail ", i, " (lo, tcp)"));
+    }
+    for (const auto& [rank, peer] : fabric->peers) EXPECT_EQ(peer->rail_count(), 3U);
+  }
+}
+
+TEST_F(SetUpTest, ARankWithFewerTcpRailsFailsEverybodyByName) {
+  for (int rank = 0; rank < 3; ++rank) {
+    settings[rank].socket_ifname = "lo";
+    if (rank != 1) settings[rank].more_socket_ifnames = {"lo"};
+  }
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 1 (pod p1) has 1 TCP rail where the others have 2"),
+                      HasSubstr("RAILHEAD_SOCKET_IFNAME"), Not(HasSubstr("rank 2"))));
+  }
+}
+
+TEST_F(SetUpTest, AnUnknownInterfaceAmongSeveralIsNamed) {
+  settings[1].socket_ifname = "lo";
+  settings[1].more_socket_ifnames = {"nosuch1"};
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 1 (pod p1)"), HasSubstr("nosuch1")));
+  }
+}
+
 TEST(NeighboursTest, EveryEdgeIsKnownToBothSidesAndNobodyWaitsInACircle) {
   EXPECT_TRUE(Neighbours(0, 1).empty());
-  for (int world = 2; world < 60; ++world) {
+  for (const int world : {2, 3, 4, 5, 7, 8, 31, 63, 64, 65, 100, 257}) {
     // Connect as the ranks would: an edge is made when it is next on both sides.
     std::vector<std::vector<int>> left;
     for (int rank = 0; rank < world; ++rank) left.push_back(Neighbours(rank, world));
@@ -298,7 +336,22 @@ TEST(NeighboursTest, EveryEdgeIsKnownToBothSidesAndNobodyWaitsInACircle) {
       }
     }
     for (const std::vector<int>& rest : left) EXPECT_TRUE(rest.empty()) << world << " ranks";
-    EXPECT_LE(rounds, 4);
+    EXPECT_LE(rounds, 512) << "no more rounds than colours";
+  }
+}
+
+TEST(NeighboursTest, FewInLargeWorldsAndAllThatTheAlgorithmsNeed) {
+  for (const int world : {65, 100, 128, 1000, 4096}) {
+    for (int rank = 0; rank < world; rank += 17) {
+      EXPECT_LE(Neighbours(rank, world).size(), 2 * 12);
+      for (int distance = 1; distance < world; distance *= 2) {
+        EXPECT_TRUE(Connected(rank, (rank + distance) % world, world));
+        EXPECT_TRUE(Connected((rank + distance) % world, rank, world));
+        if ((rank ^ distance) < world) {
+          EXPECT_TRUE(Connected(rank, rank ^ distance, world));
+        }
+      }
+    }
   }
 }
 

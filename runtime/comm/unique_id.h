@@ -21,7 +21,7 @@ inline constexpr size_t kUniqueIdSize = 128;
 struct UniqueId {
   net::IpAddress address;
   uint16_t port = 0;
-  std::string key;  // random; the name of the job at the rendezvous
+  std::string key;  // random; what the ranks prove to know at the rendezvous
   // The listening socket, as a number that means something in the process that made the id and in
   // its forks. That process needs no table of open ids this way.
   int listener = -1;

@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace railhead::config {
 namespace {
@@ -18,6 +20,9 @@ struct Target {
   Rendezvous rendezvous;
   Settings settings;
 };
+
+constexpr size_t kLongestInterface = 15;  // of a name that Linux allows
+constexpr size_t kMostTcpRails = 64;
 
 // Parses the text into the target. Returns "" or what is allowed ("a number from 1 to 5").
 using Parser = std::string (*)(const std::string& text, Target& target);
@@ -50,6 +55,20 @@ std::string ParseName(const std::string& text, size_t limit, std::string& into) 
   return "";
 }
 
+std::string ParseInterfaces(const std::string& text, Settings& into) {
+  std::vector<std::string> names = absl::StrSplit(text, ',');
+  for (std::string& name : names) {
+    name = std::string(absl::StripAsciiWhitespace(name));
+    std::string wrong =
+        name.empty() ? "names separated by commas" : ParseName(name, kLongestInterface, name);
+    if (!wrong.empty()) return wrong;
+  }
+  if (names.size() > kMostTcpRails) return absl::StrCat("at most ", kMostTcpRails, " names");
+  into.socket_ifname = names.front();
+  into.more_socket_ifnames.assign(names.begin() + 1, names.end());
+  return "";
+}
+
 std::string ParseSwitch(const std::string& text, bool& into) {
   if (text != "0" && text != "1") return "0 or 1";
   into = text == "1";
@@ -62,7 +81,7 @@ constexpr int kLastPort = 65535;
 constexpr size_t kLongestName = 253;  // of a DNS name, and so of anything in Kubernetes
 constexpr size_t kLongestPath = 4095;
 
-constexpr std::array<Variable, 14> kTable = {{
+constexpr auto kTable = std::to_array<Variable>({
     {Group::kRendezvous, "RANK", "required", "This process's number in the job, from 0.",
      [](const std::string& text, Target& to) {
        return ParseInteger(text, 0, kMostRanks - 1, to.rendezvous.rank);
@@ -84,6 +103,14 @@ constexpr std::array<Variable, 14> kTable = {{
      "Name of the job. Ranks of another name are turned away; a label of every metric.",
      [](const std::string& text, Target& to) {
        return ParseName(text, kLongestName, to.settings.job);
+     }},
+    {Group::kSettings, "RAILHEAD_SECRET_FILE",
+     "none: whoever knows the name of the job can join it",
+     "Path of a file, for example of a mounted Secret, with at least 16 bytes that only this job's "
+     "ranks know. Ranks prove to each other that they know it, without sending it. On all ranks or "
+     "none.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestPath, to.settings.secret_file);
      }},
     {Group::kSettings, "RAILHEAD_POD", "empty", "Name of this pod, for messages.",
      [](const std::string& text, Target& to) {
@@ -118,10 +145,10 @@ constexpr std::array<Variable, 14> kTable = {{
        return ParseSwitch(text, to.settings.require_rdma);
      }},
     {Group::kSettings, "RAILHEAD_SOCKET_IFNAME", "the interface that routes to the other ranks",
-     "Network interface that TCP transfers use, for example eth0.",
-     [](const std::string& text, Target& to) {
-       return ParseName(text, 15, to.settings.socket_ifname);
-     }},
+     "Network interfaces that TCP transfers use, for example eth0 or eth1,eth2. Each is a rail of "
+     "its own: transfers use all at once, as fast as each is. All ranks must list as many, in the "
+     "same order.",
+     [](const std::string& text, Target& to) { return ParseInterfaces(text, to.settings); }},
     {Group::kSettings, "RAILHEAD_METRICS_PORT", "9402",
      "Port of the /metrics page for Prometheus; 0 serves none.",
      [](const std::string& text, Target& to) {
@@ -135,6 +162,13 @@ constexpr std::array<Variable, 14> kTable = {{
        std::string wrong = ParseInteger(text, 1, 86400, seconds);
        if (wrong.empty()) to.settings.timeout = absl::Seconds(seconds);
        return wrong;
+     }},
+    {Group::kSettings, "RAILHEAD_ALGO", "empty: the fastest by a model of the network",
+     "Which algorithm does a collective, for example "
+     "all_reduce<=64K=recursive_doubling,all_reduce=ring; the first entry that fits is followed. "
+     "The same on all ranks. railhead-perf --explain shows what there is, and why it is chosen.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestPath, to.settings.algorithms);
      }},
     {Group::kSettings, "RAILHEAD_LOG", "warn",
      "What the library says on standard error: error, warn, info or debug.",
@@ -152,7 +186,7 @@ constexpr std::array<Variable, 14> kTable = {{
        }
        return "error, warn, info or debug";
      }},
-}};
+});
 
 // Reads every variable of the group; the error is that of the first wrong one.
 absl::Status ReadGroup(Group group, Lookup lookup, Target& target) {

@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -30,14 +31,17 @@ struct Rendezvous {
 // How this rank works.
 struct Settings {
   std::string job = "default";
-  std::string pod;   // "" outside Kubernetes
-  std::string node;  // "" outside Kubernetes
+  std::string secret_file;  // "": ranks are known by the name of their job alone
+  std::string pod;          // "" outside Kubernetes
+  std::string node;         // "" outside Kubernetes
   std::string rails_file = "/run/railhead/rails.json";
   TransportChoice transport = TransportChoice::kAuto;
   bool require_rdma = false;
-  std::string socket_ifname;  // "": the interface that routes to the other ranks
-  int metrics_port = 9402;    // 0: no metrics server
+  std::string socket_ifname;  // of TCP rail 0; "": the interface that routes to the other ranks
+  std::vector<std::string> more_socket_ifnames;  // of TCP rails 1, 2, ...
+  int metrics_port = 9402;                       // 0: no metrics server
   absl::Duration timeout = absl::Seconds(60);
+  std::string algorithms;  // "": the model decides
   LogLevel log_level = LogLevel::kWarn;
 };
 

@@ -47,12 +47,13 @@ TEST(EnvTest, EveryVariableIsRead) {
                          {"MASTER_ADDR", "job-0.train"},
                          {"MASTER_PORT", "29555"},
                          {"RAILHEAD_JOB", "job"},
+                         {"RAILHEAD_SECRET_FILE", "/run/secrets/job/key"},
                          {"RAILHEAD_POD", "job-3"},
                          {"RAILHEAD_NODE", "node-1"},
                          {"RAILHEAD_RAILS_FILE", "/x/rails.json"},
                          {"RAILHEAD_TRANSPORT", "verbs"},
                          {"RAILHEAD_REQUIRE_RDMA", "1"},
-                         {"RAILHEAD_SOCKET_IFNAME", "eth7"},
+                         {"RAILHEAD_SOCKET_IFNAME", "eth7, eth8,eth9"},
                          {"RAILHEAD_METRICS_PORT", "0"},
                          {"RAILHEAD_TIMEOUT_SECONDS", "7"},
                          {"RAILHEAD_LOG", "debug"}}};
@@ -65,12 +66,14 @@ TEST(EnvTest, EveryVariableIsRead) {
   const absl::StatusOr<Settings> settings = Read(env);
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->job, "job");
+  EXPECT_EQ(settings->secret_file, "/run/secrets/job/key");
   EXPECT_EQ(settings->pod, "job-3");
   EXPECT_EQ(settings->node, "node-1");
   EXPECT_EQ(settings->rails_file, "/x/rails.json");
   EXPECT_EQ(settings->transport, TransportChoice::kVerbs);
   EXPECT_TRUE(settings->require_rdma);
   EXPECT_EQ(settings->socket_ifname, "eth7");
+  EXPECT_EQ(settings->more_socket_ifnames, (std::vector<std::string>{"eth8", "eth9"}));
   EXPECT_EQ(settings->metrics_port, 0);
   EXPECT_EQ(settings->timeout, absl::Seconds(7));
   EXPECT_EQ(settings->log_level, LogLevel::kDebug);
@@ -107,6 +110,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"RAILHEAD_TIMEOUT_SECONDS", "0", "from 1 to"},
                       Wrong{"RAILHEAD_JOB", "a\nb", "control characters"},
                       Wrong{"RAILHEAD_SOCKET_IFNAME", "averyverylongname", "at most 15"},
+                      Wrong{"RAILHEAD_SOCKET_IFNAME", "eth0,averyverylongname", "at most 15"},
+                      Wrong{"RAILHEAD_SOCKET_IFNAME", "eth0,,eth1", "separated by commas"},
                       Wrong{"RAILHEAD_LOG", "trace", "error, warn, info or debug"}));
 
 TEST(EnvTest, MissingRankTeaches) {
@@ -144,10 +149,11 @@ TEST(EnvTest, OneWrongValueDoesNotHideTheOthers) {
 
 TEST(EnvTest, HelpNamesEveryVariable) {
   const std::string help = EnvHelp();
-  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RAILHEAD_JOB",
-                           "RAILHEAD_POD", "RAILHEAD_NODE", "RAILHEAD_RAILS_FILE",
-                           "RAILHEAD_TRANSPORT", "RAILHEAD_REQUIRE_RDMA", "RAILHEAD_SOCKET_IFNAME",
-                           "RAILHEAD_METRICS_PORT", "RAILHEAD_TIMEOUT_SECONDS", "RAILHEAD_LOG"}) {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RAILHEAD_JOB", "RAILHEAD_SECRET_FILE",
+        "RAILHEAD_POD", "RAILHEAD_NODE", "RAILHEAD_RAILS_FILE", "RAILHEAD_TRANSPORT",
+        "RAILHEAD_REQUIRE_RDMA", "RAILHEAD_SOCKET_IFNAME", "RAILHEAD_METRICS_PORT",
+        "RAILHEAD_TIMEOUT_SECONDS", "RAILHEAD_LOG"}) {
     EXPECT_THAT(help, HasSubstr(absl::StrCat(name, " (default: ")));
   }
 }

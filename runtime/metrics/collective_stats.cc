@@ -12,8 +12,10 @@ size_t SizeClass(uint64_t bytes) {
   return 3;
 }
 
-void CollectiveStats::Record(Collective collective, uint64_t bytes, absl::Duration duration) {
-  Counters& counters = counters_[static_cast<size_t>(collective)][SizeClass(bytes)];
+void CollectiveStats::Record(collectives::Collective collective, collectives::Algorithm algorithm,
+                             uint64_t bytes, absl::Duration duration) {
+  Counters& counters =
+      counters_[static_cast<size_t>(collective)][static_cast<size_t>(algorithm)][SizeClass(bytes)];
   const auto bucket =
       static_cast<size_t>(std::lower_bound(kDurationBounds.begin(), kDurationBounds.end(),
                                            absl::ToDoubleSeconds(duration)) -
@@ -25,19 +27,34 @@ void CollectiveStats::Record(Collective collective, uint64_t bytes, absl::Durati
   counters.buckets[bucket].fetch_add(1, std::memory_order_relaxed);
 }
 
-AllCounts CollectiveStats::Read() const {
-  AllCounts result;
-  for (size_t c = 0; c < result.size(); ++c) {
-    for (size_t i = 0; i < result[c].size(); ++i) {
-      const Counters& counters = counters_[c][i];
-      CollectiveCounts& counts = result[c][i];
-      counts.operations = counters.operations.load(std::memory_order_relaxed);
-      counts.bytes = counters.bytes.load(std::memory_order_relaxed);
-      counts.seconds =
-          static_cast<double>(counters.nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
-      for (size_t b = 0; b < counts.buckets.size(); ++b) {
-        counts.buckets[b] = counters.buckets[b].load(std::memory_order_relaxed);
+namespace {
+
+CollectiveCounts Read(const auto& counters) {
+  CollectiveCounts counts;
+  counts.operations = counters.operations.load(std::memory_order_relaxed);
+  counts.bytes = counters.bytes.load(std::memory_order_relaxed);
+  counts.seconds = static_cast<double>(counters.nanoseconds.load(std::memory_order_relaxed)) * 1e-9;
+  for (size_t b = 0; b < counts.buckets.size(); ++b) {
+    counts.buckets[b] = counters.buckets[b].load(std::memory_order_relaxed);
+  }
+  return counts;
+}
+
+}  // namespace
+
+std::vector<KindCounts> CollectiveStats::Read() const {
+  std::vector<KindCounts> result;
+  for (size_t c = 0; c < counters_.size(); ++c) {
+    for (size_t a = 0; a < counters_[c].size(); ++a) {
+      KindCounts kind;
+      kind.collective = static_cast<collectives::Collective>(c);
+      kind.algorithm = static_cast<collectives::Algorithm>(a);
+      bool happened = false;
+      for (size_t i = 0; i < kind.classes.size(); ++i) {
+        kind.classes[i] = metrics::Read(counters_[c][a][i]);
+        happened = happened || kind.classes[i].operations > 0;
       }
+      if (happened) result.push_back(kind);
     }
   }
   return result;

@@ -6,21 +6,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/time/time.h"
+#include "runtime/collectives/collective.h"
 
 namespace railhead::metrics {
 
-enum class Collective { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce, kBarrier };
-
-// What people call them, in metrics and messages.
-inline constexpr std::array<const char*, 6> kCollectiveNames = {
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "barrier"};
-inline const char* Name(Collective collective) {
-  return kCollectiveNames[static_cast<size_t>(collective)];
-}
-
-// Collectives are counted by the size of the larger of a rank's two buffers.
 inline constexpr std::array<const char*, 4> kSizeClasses = {"<=4KiB", "<=256KiB", "<=4MiB",
                                                             ">4MiB"};
 size_t SizeClass(uint64_t bytes);
@@ -38,18 +30,20 @@ struct CollectiveCounts {
   std::array<uint64_t, kDurationBounds.size() + 1> buckets{};  // not cumulative
 };
 
-// By collective and size class.
-using AllCounts =
-    std::array<std::array<CollectiveCounts, kSizeClasses.size()>, kCollectiveNames.size()>;
+// One way of doing one collective, by class of size.
+struct KindCounts {
+  collectives::Collective collective = collectives::Collective::kAllReduce;
+  collectives::Algorithm algorithm = collectives::Algorithm::kRing;
+  std::array<CollectiveCounts, kSizeClasses.size()> classes;
+};
 
-// Counts the collectives of one communicator. Record costs a few atomic additions; reading happens
-// when somebody scrapes.
 class CollectiveStats {
  public:
-  void Record(Collective collective, uint64_t bytes, absl::Duration duration);
+  void Record(collectives::Collective collective, collectives::Algorithm algorithm, uint64_t bytes,
+              absl::Duration duration);
 
-  // Any thread.
-  AllCounts Read() const;
+  // Any thread. Those that have happened.
+  std::vector<KindCounts> Read() const;
 
  private:
   struct Counters {
@@ -58,7 +52,10 @@ class CollectiveStats {
     std::atomic<uint64_t> nanoseconds{0};
     std::array<std::atomic<uint64_t>, kDurationBounds.size() + 1> buckets{};
   };
-  std::array<std::array<Counters, kSizeClasses.size()>, kCollectiveNames.size()> counters_;
+  using Classes = std::array<Counters, kSizeClasses.size()>;
+  std::array<std::array<Classes, collectives::kAlgorithmNames.size()>,
+             collectives::kCollectiveNames.size()>
+      counters_;
 };
 
 }  // namespace railhead::metrics

@@ -17,6 +17,9 @@
 namespace railhead::metrics {
 namespace {
 
+using collectives::Algorithm;
+using collectives::Collective;
+
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -30,6 +33,10 @@ Snapshot Example() {
   rail.transmit_bytes = 1000;
   rail.receive_bytes = 900;
   rail.retransmits = 5;
+  rail.failovers = 4;
+  rail.returns = 3;
+  rail.strangers = 2;
+  rail.weight = 0.25;
   snapshot.rails.push_back(rail);
   rail.name = {1, "rxe1", 1, "verbs"};
   rail.up = false;
@@ -50,9 +57,11 @@ TEST(PageTest, RailsHaveTheirLabelsAndValues) {
   EXPECT_THAT(text, HasSubstr("railhead_rail_transmit_bytes_total" + labels + "1000\n"));
   EXPECT_THAT(text, HasSubstr("railhead_rail_receive_bytes_total" + labels + "900\n"));
   EXPECT_THAT(text, HasSubstr("railhead_rail_retransmits_total" + labels + "5\n"));
-  EXPECT_THAT(text, HasSubstr("railhead_rail_failovers_total" + labels + "0\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_failovers_total" + labels + "4\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_returns_total" + labels + "3\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_rejected_connections_total" + labels + "2\n"));
   EXPECT_THAT(text, HasSubstr("railhead_rail_state" + labels + "1\n"));
-  EXPECT_THAT(text, HasSubstr("railhead_rail_weight" + labels + "1\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_weight" + labels + "0.25\n"));
   EXPECT_THAT(text, HasSubstr(R"(rail="1",device="rxe1",port="1",transport="verbs"} 0)"));
   EXPECT_THAT(text, HasSubstr("# TYPE railhead_rail_transmit_bytes_total counter"));
   EXPECT_THAT(text, HasSubstr("# TYPE railhead_rail_state gauge"));
@@ -73,10 +82,10 @@ TEST(PageTest, DegradedIsZeroWithoutAReasonAndOneWithIt) {
 
 TEST(PageTest, CollectivesAreCountedByClassOfSize) {
   CollectiveStats stats;
-  stats.Record(Collective::kAllReduce, 8, absl::Microseconds(70));
-  stats.Record(Collective::kAllReduce, 4096, absl::Microseconds(300));
-  stats.Record(Collective::kAllReduce, 4097, absl::Milliseconds(1));
-  stats.Record(Collective::kAllReduce, uint64_t{8} << 20, absl::Seconds(100));
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, absl::Microseconds(70));
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, 4096, absl::Microseconds(300));
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, 4097, absl::Milliseconds(1));
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, uint64_t{8} << 20, absl::Seconds(100));
   Snapshot snapshot = Example();
   snapshot.collectives = stats.Read();
   const std::string text = Text(snapshot);
@@ -106,10 +115,9 @@ TEST(PageTest, ACollectiveAppearsWhenItHasHappened) {
   CollectiveStats stats;
   Snapshot snapshot = Example();
   snapshot.collectives = stats.Read();
-  EXPECT_THAT(Text(snapshot), HasSubstr("collective=\"all_reduce\""));
   EXPECT_THAT(Text(snapshot), Not(HasSubstr("collective=\"all_gather\"")));
-  stats.Record(Collective::kAllGather, 100, absl::Microseconds(10));
-  stats.Record(Collective::kBarrier, 0, absl::Microseconds(10));
+  stats.Record(Collective::kAllGather, Algorithm::kRing, 100, absl::Microseconds(10));
+  stats.Record(Collective::kBarrier, Algorithm::kRing, 0, absl::Microseconds(10));
   snapshot.collectives = stats.Read();
   const std::string text = Text(snapshot);
   const std::string rest = R"(,algorithm="ring",size_class="<=4KiB"} )";
@@ -160,11 +168,11 @@ TEST(CollectiveStatsTest, NothingIsLostBetweenThreads) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&stats] {
       for (int i = 0; i < 10000; ++i)
-        stats.Record(Collective::kAllReduce, 8, absl::Microseconds(i % 200));
+        stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, absl::Microseconds(i % 200));
     });
   }
   for (std::thread& thread : threads) thread.join();
-  const CollectiveCounts counts = stats.Read()[0][0];
+  const CollectiveCounts counts = stats.Read().at(0).classes[0];
   EXPECT_EQ(counts.operations, 40000U);
   EXPECT_EQ(counts.bytes, 320000U);
   uint64_t in_buckets = 0;

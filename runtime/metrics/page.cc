@@ -60,25 +60,30 @@ void AddRails(const Snapshot& snapshot, Builder& builder) {
     MetricType type;
     double (*value)(const rails::RailTotals&);
   };
-  // All rails weigh the same, and a lost rail ends the job instead of moving its load, so the
-  // weights are 1 and there are no failovers.
-  constexpr std::array<Entry, 6> kEntries = {{
+  constexpr std::array<Entry, 8> kEntries = {{
       {"railhead_rail_transmit_bytes_total", "Payload bytes sent over this rail.",
        MetricType::Counter,
        [](const rails::RailTotals& r) { return static_cast<double>(r.transmit_bytes); }},
       {"railhead_rail_receive_bytes_total", "Payload bytes received over this rail.",
        MetricType::Counter,
        [](const rails::RailTotals& r) { return static_cast<double>(r.receive_bytes); }},
-      {"railhead_rail_state", "1 while the rail works, 0 after it has failed.", MetricType::Gauge,
+      {"railhead_rail_state", "1 while the rail works, 0 while it is lost.", MetricType::Gauge,
        [](const rails::RailTotals& r) { return r.up ? 1.0 : 0.0; }},
       {"railhead_rail_weight",
-       "Share of new transfers that this rail is offered, relative to the others.",
-       MetricType::Gauge, [](const rails::RailTotals& r) { return r.up ? 1.0 : 0.0; }},
-      {"railhead_rail_failovers_total", "How often this rail's load was moved to other rails.",
-       MetricType::Counter, [](const rails::RailTotals& /*r*/) { return 0.0; }},
+       "Measured goodput of this rail, that of the fastest being 1; 0 while it is lost.",
+       MetricType::Gauge, [](const rails::RailTotals& r) { return r.up ? r.weight : 0.0; }},
+      {"railhead_rail_failovers_total",
+       "How often this rail was lost and its load moved to other rails.", MetricType::Counter,
+       [](const rails::RailTotals& r) { return static_cast<double>(r.failovers); }},
+      {"railhead_rail_returns_total", "How often this rail came back after it was lost.",
+       MetricType::Counter,
+       [](const rails::RailTotals& r) { return static_cast<double>(r.returns); }},
       {"railhead_rail_retransmits_total",
        "Retransmissions on this rail, where its transport can tell.", MetricType::Counter,
        [](const rails::RailTotals& r) { return static_cast<double>(r.retransmits); }},
+      {"railhead_rail_rejected_connections_total",
+       "Connections to this rail's sockets that were turned away.", MetricType::Counter,
+       [](const rails::RailTotals& r) { return static_cast<double>(r.strangers); }},
   }};
   for (const Entry& entry : kEntries) {
     builder.Family(entry.name, entry.help, entry.type);
@@ -91,20 +96,6 @@ void AddRails(const Snapshot& snapshot, Builder& builder) {
       }
     }
   }
-}
-
-Labels CollectiveLabels(size_t collective, size_t size_class) {
-  return {{"collective", kCollectiveNames[collective]},
-          {"algorithm", "ring"},
-          {"size_class", kSizeClasses[size_class]}};
-}
-
-// A job that does nothing but all-reduce has no series of anything else.
-bool IsShown(const AllCounts& counts, size_t collective) {
-  const auto& classes = counts[collective];
-  return collective == static_cast<size_t>(Collective::kAllReduce) ||
-         std::any_of(classes.begin(), classes.end(),
-                     [](const CollectiveCounts& c) { return c.operations > 0; });
 }
 
 void FillHistogram(const CollectiveCounts& counts, ClientMetric::Histogram& histogram) {
@@ -121,10 +112,12 @@ void FillHistogram(const CollectiveCounts& counts, ClientMetric::Histogram& hist
 
 void AddCollectives(const Snapshot& snapshot, Builder& builder) {
   const auto each = [&](auto add) {
-    for (size_t c = 0; c < kCollectiveNames.size(); ++c) {
-      if (!IsShown(snapshot.collectives, c)) continue;
-      for (size_t i = 0; i < kSizeClasses.size(); ++i) {
-        add(CollectiveLabels(c, i), snapshot.collectives[c][i]);
+    for (const KindCounts& kind : snapshot.collectives) {
+      for (size_t i = 0; i < kind.classes.size(); ++i) {
+        const Labels labels = {{"collective", Name(kind.collective)},
+                               {"algorithm", Name(kind.algorithm)},
+                               {"size_class", kSizeClasses[i]}};
+        add(labels, kind.classes[i]);
       }
     }
   };

@@ -26,7 +26,7 @@ struct Snapshot {
   std::string degraded_reason;  // "" when the job runs as it was meant to
   uint64_t rejected_connections = 0;
   std::vector<rails::RailTotals> rails;
-  AllCounts collectives;
+  std::vector<KindCounts> collectives;  // those that have happened
 };
 
 // The names, labels and meanings are those of the project's list of metrics.

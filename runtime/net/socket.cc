@@ -146,11 +146,10 @@ absl::StatusOr<Fd> Accept(int listener) {
   return ErrnoError("accept", errno);
 }
 
-absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
-                        const std::optional<IpAddress>& local, absl::Time deadline) {
-  const std::string what = absl::StrCat("connect to ", HostPort(remote, port));
+absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
+                             const std::optional<IpAddress>& local) {
   sockaddr_storage storage;
-  socklen_t length = remote.ToSockaddr(port, &storage);
+  const socklen_t length = remote.ToSockaddr(port, &storage);
   Fd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoError("socket", errno);
   Tune(fd.get());
@@ -162,14 +161,29 @@ absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
     }
   }
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&storage), length) == 0) return fd;
-  if (errno != EINPROGRESS) return ErrnoError(what, errno);
-  if (absl::Status ready = WaitFor(fd.get(), POLLOUT, deadline); !ready.ok()) {
-    return absl::Status(ready.code(), absl::StrCat(what, ": ", ready.message()));
-  }
+  if (errno == EINPROGRESS) return fd;
+  return ErrnoError(absl::StrCat("connect to ", HostPort(remote, port)), errno);
+}
+
+absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port) {
   int error = 0;
-  length = sizeof error;
-  ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error != 0) return ErrnoError(what, error);
+  socklen_t length = sizeof error;
+  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length);
+  if (error == 0) return absl::OkStatus();
+  return ErrnoError(absl::StrCat("connect to ", HostPort(remote, port)), error);
+}
+
+absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
+                        const std::optional<IpAddress>& local, absl::Time deadline) {
+  absl::StatusOr<Fd> fd = StartDial(remote, port, local);
+  if (!fd.ok()) return fd;
+  if (absl::Status ready = WaitFor(fd->get(), POLLOUT, deadline); !ready.ok()) {
+    return absl::Status(ready.code(),
+                        absl::StrCat("connect to ", HostPort(remote, port), ": ", ready.message()));
+  }
+  if (absl::Status connected = FinishDial(fd->get(), remote, port); !connected.ok()) {
+    return connected;
+  }
   return fd;
 }
 

@@ -36,6 +36,12 @@ absl::StatusOr<Fd> Accept(int listener);
 absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
                         const std::optional<IpAddress>& local, absl::Time deadline);
 
+// The same without waiting: starts to connect. The socket becomes writable when that has ended, and
+// FinishDial tells how.
+absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
+                             const std::optional<IpAddress>& local);
+absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port);
+
 // All addresses of a host name or of an address in text. Looks the name up on a helper thread,
 // since the resolver knows no deadline.
 absl::StatusOr<std::vector<IpAddress>> Resolve(absl::string_view host, absl::Time deadline);

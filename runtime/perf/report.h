@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/perf/collectives.h"
+
 namespace railhead::perf {
 
 // One way of calling, in place or out of place.
@@ -19,8 +21,11 @@ struct Timing {
 
 struct Row {
   uint64_t bytes = 0;
+  uint64_t count = 0;
+  std::string type;
+  std::string redop;
   Timing out_of_place;
-  Timing in_place;
+  std::optional<Timing> in_place;  // nullopt: the collective is not done in place
 };
 
 struct RailUse {
@@ -32,7 +37,14 @@ struct RailUse {
   uint64_t rx_bytes = 0;
 };
 
+// The type or operator of what has none.
+inline constexpr const char* kNone = "none";
+
 struct Report {
+  const Collective* collective = nullptr;
+  std::string type;   // "all" if rows differ in it
+  std::string redop;  // the same
+  int root = 0;       // where the collective has one
   int ranks = 0;
   int iterations = 0;
   int warmup = 0;
@@ -42,14 +54,15 @@ struct Report {
   std::vector<Row> rows;
 };
 
-// GB/s (10^9 bytes per second). The bus bandwidth of an all-reduce counts what each rank must send
-// at least, 2(n-1)/n of the data: it can be compared with the speed of the rails.
+// GB/s (10^9 bytes per second). Bus bandwidth counts what each rank must move at least, and can be
+// compared with the speed of the rails.
 double AlgorithmBandwidth(uint64_t bytes, const Timing& timing);
-double BusBandwidth(int ranks, uint64_t bytes, const Timing& timing);
+double BusBandwidth(const Report& report, uint64_t bytes, const Timing& timing);
 
 // Whether every value of every row was right; nullopt if nothing was checked.
 std::optional<bool> Verified(const Report& report);
 
+// The root is a column where the collective has one; all other columns are the same for all.
 std::string TableHead(const Report& report);
 std::string TableRow(const Report& report, const Row& row);
 std::string TableFoot(const Report& report);

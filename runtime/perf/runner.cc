@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/perf/layout.h"
+#include "runtime/perf/numbers.h"
 #include "runtime/perf/pattern.h"
 
 namespace railhead::perf {
@@ -15,12 +18,26 @@ namespace {
 // How long nothing is printed before people are told that work goes on.
 constexpr absl::Duration kQuiet = absl::Seconds(3);
 
-// Enough to show that something is wrong, and small enough to be added up exactly.
-constexpr uint64_t kMostWrong = 10000;
+// What is measured at the moment, the same for all its operations.
+struct Work {
+  const Kind& kind;
+  const Pattern& pattern;
+  uint64_t bytes;
+  size_t count;  // values in a part
+  Parts parts;   // of this rank
+};
+
+// Where an operation reads and writes.
+struct Buffers {
+  std::byte* send;
+  size_t send_count;  // values
+  std::byte* receive;
+};
 
 class Runner {
  public:
-  Runner(rhComm_t comm, const RunOptions& options) : comm_(comm), options_(options) {}
+  Runner(rhComm_t comm, const RunOptions& options)
+      : comm_(comm), options_(options), collective_(*options.collective) {}
 
   absl::StatusOr<Report> Run(const OnRow& on_row);
 
@@ -32,57 +49,86 @@ class Runner {
   }
 
   absl::Status Begin();
+  absl::Status Prepare();
   absl::Status ReadRails();
-  absl::Status Once(const float* from, float* to, size_t count);
-  absl::StatusOr<float> SumOverRanks(float mine);
-  absl::StatusOr<Timing> Measure(uint64_t bytes, bool in_place);
-  absl::StatusOr<uint64_t> Check(size_t count, bool in_place);
+  absl::StatusOr<std::vector<uint64_t>> SizesOf(const Kind& kind) const;
+  uint64_t Unit(const Kind& kind) const {
+    return kind.type->bytes * collective_.SizeInValues(report_.ranks, 1);
+  }
+  absl::StatusOr<Row> MeasureRow(const Kind& kind, const Pattern& pattern, uint64_t bytes);
+  Buffers BuffersOf(const Work& work, bool in_place);
+  absl::Status Once(const Work& work, const Buffers& buffers);
+  absl::StatusOr<double> SumOverRanks(double mine);
+  absl::StatusOr<Timing> Measure(const Work& work, bool in_place);
+  absl::StatusOr<uint64_t> Check(const Work& work, const Buffers& buffers);
   void TellProgress(uint64_t bytes, int iteration, absl::Time start);
 
   rhComm_t comm_;
   const RunOptions& options_;
+  const Collective& collective_;
   Report report_;
   int rank_ = 0;
   uint64_t round_ = 0;
-  std::vector<float> from_;
-  std::vector<float> to_;
+  std::vector<std::byte> from_;
+  std::vector<std::byte> to_;
   absl::Time last_word_ = absl::Now();
 };
 
 absl::StatusOr<Report> Runner::Run(const OnRow& on_row) {
   if (absl::Status begun = Begin(); !begun.ok()) return begun;
   if (rank_ == 0) on_row(report_);
-  for (const uint64_t bytes : options_.sizes) {
-    Row row;
-    row.bytes = bytes;
-    absl::StatusOr<Timing> timing = Measure(bytes, false);
-    if (!timing.ok()) return timing.status();
-    row.out_of_place = *timing;
-    timing = Measure(bytes, true);
-    if (!timing.ok()) return timing.status();
-    row.in_place = *timing;
-    report_.rows.push_back(row);
-    if (rank_ == 0) on_row(report_);
-    last_word_ = absl::Now();
+  for (const Kind& kind : options_.kinds) {
+    const Pattern pattern(*kind.type, kind.op, report_.ranks, rank_);
+    const absl::StatusOr<std::vector<uint64_t>> sizes = SizesOf(kind);
+    if (!sizes.ok()) return sizes.status();
+    for (const uint64_t bytes : *sizes) {
+      absl::StatusOr<Row> row = MeasureRow(kind, pattern, bytes);
+      if (!row.ok()) return row.status();
+      report_.rows.push_back(*std::move(row));
+      if (rank_ == 0) on_row(report_);
+      last_word_ = absl::Now();
+    }
   }
   if (absl::Status read = ReadRails(); !read.ok()) return read;
   return report_;
 }
 
 absl::Status Runner::Begin() {
+  report_.collective = options_.collective;
+  report_.root = options_.root;
   report_.iterations = options_.iterations;
   report_.warmup = options_.warmup;
   absl::Status status = Error(rhCommCount(comm_, &report_.ranks), "rhCommCount");
   status.Update(Error(rhCommUserRank(comm_, &rank_), "rhCommUserRank"));
+  status.Update(Prepare());
   if (!status.ok()) return status;
-  if (options_.check && report_.ranks > kMostExactRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--check knows exact answers for up to ", kMostExactRanks, " ranks"));
+  return ReadRails();
+}
+
+// What depends on the number of ranks: whether the options fit it, and the memory.
+absl::Status Runner::Prepare() {
+  if (collective_.has_root && options_.root >= report_.ranks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "root ", options_.root, " does not exist; ranks go from 0 to ", report_.ranks - 1));
   }
-  const size_t largest = options_.sizes.back() / sizeof(float);
+  uint64_t largest = 0;
+  const auto note = [](std::string& all, const char* name) {
+    all = all.empty() || all == name ? name : kAll;
+  };
+  for (const Kind& kind : options_.kinds) {
+    const absl::StatusOr<std::vector<uint64_t>> sizes = SizesOf(kind);
+    if (!sizes.ok()) return sizes.status();
+    largest = std::max(largest, sizes->back());
+    note(report_.type, collective_.has_data() ? kind.type->name : kNone);
+    note(report_.redop, kind.op != nullptr ? kind.op->name : kNone);
+    if (!options_.check || kind.op == nullptr) continue;
+    if (absl::Status known = IsKnown(*kind.type, *kind.op, report_.ranks); !known.ok()) {
+      return known;
+    }
+  }
   from_.resize(largest);
   to_.resize(largest);
-  return ReadRails();
+  return absl::OkStatus();
 }
 
 absl::Status Runner::ReadRails() {
@@ -104,57 +150,97 @@ absl::Status Runner::ReadRails() {
   return absl::OkStatus();
 }
 
-absl::Status Runner::Once(const float* from, float* to, size_t count) {
-  return Error(rhAllReduce(from, to, count, rhFloat32, rhSum, comm_, nullptr), "rhAllReduce");
+absl::StatusOr<std::vector<uint64_t>> Runner::SizesOf(const Kind& kind) const {
+  if (!collective_.has_data()) return std::vector<uint64_t>{0};
+  return Sizes(options_.sizes, Unit(kind));
 }
 
-absl::StatusOr<float> Runner::SumOverRanks(float mine) {
-  float sum = 0;
-  if (absl::Status status = Once(&mine, &sum, 1); !status.ok()) return status;
+absl::StatusOr<Row> Runner::MeasureRow(const Kind& kind, const Pattern& pattern, uint64_t bytes) {
+  const size_t count = bytes / Unit(kind);
+  const Work work = {kind, pattern, bytes, count,
+                     PartsOf(collective_.movement, report_.ranks, rank_, count)};
+  Row row;
+  row.bytes = bytes;
+  row.count = count;
+  row.type = collective_.has_data() ? kind.type->name : kNone;
+  row.redop = kind.op != nullptr ? kind.op->name : kNone;
+  absl::StatusOr<Timing> timing = Measure(work, false);
+  if (!timing.ok()) return timing.status();
+  row.out_of_place = *timing;
+  if (!collective_.in_place) return row;
+  timing = Measure(work, true);
+  if (!timing.ok()) return timing.status();
+  row.in_place = *timing;
+  return row;
+}
+
+Buffers Runner::BuffersOf(const Work& work, bool in_place) {
+  const Movement& movement = collective_.movement;
+  Buffers buffers = {from_.data(), Values(movement.send, movement, work.parts, rank_, work.count),
+                     in_place ? from_.data() : to_.data()};
+  if (in_place) {
+    std::byte*& smaller = movement.send == Shape::kOne ? buffers.send : buffers.receive;
+    smaller += InPlaceOffset(movement, work.parts, rank_) * work.kind.type->bytes;
+  }
+  return buffers;
+}
+
+absl::Status Runner::Once(const Work& work, const Buffers& buffers) {
+  const rhRedOp_t op = work.kind.op != nullptr ? work.kind.op->value : rhSum;
+  return Error(
+      collective_.call({buffers.send, buffers.receive, work.count, work.parts,
+                        work.kind.type->value, op, options_.root, rank_, report_.ranks, comm_}),
+      collective_.name);
+}
+
+absl::StatusOr<double> Runner::SumOverRanks(double mine) {
+  double sum = 0;
+  const rhResult_t result = rhAllReduce(&mine, &sum, 1, rhFloat64, rhSum, comm_, nullptr);
+  if (result != rhSuccess) return Error(result, "rhAllReduce");
   return sum;
 }
 
-absl::StatusOr<Timing> Runner::Measure(uint64_t bytes, bool in_place) {
-  const size_t count = bytes / sizeof(float);
-  FillPattern(rank_, round_, absl::MakeSpan(from_).subspan(0, count));
-  float* const to = in_place ? from_.data() : to_.data();
+absl::StatusOr<Timing> Runner::Measure(const Work& work, bool in_place) {
+  const Buffers buffers = BuffersOf(work, in_place);
+  work.pattern.Fill(round_, buffers.send_count, buffers.send);
+  // What is reduced in place again and again grows; zeros stay, and are the same work.
+  if (in_place && collective_.reduces()) std::fill_n(from_.begin(), work.bytes, std::byte{0});
   const absl::Time begin = absl::Now();
   for (int i = 0; i < options_.warmup; ++i) {
-    if (absl::Status status = Once(from_.data(), to, count); !status.ok()) return status;
-    TellProgress(bytes, i - options_.warmup, begin);
+    if (absl::Status status = Once(work, buffers); !status.ok()) return status;
+    TellProgress(work.bytes, i - options_.warmup, begin);
   }
-  // Repeated sums in place grow; zeros keep the values finite without changing the work.
-  if (in_place) std::fill_n(from_.begin(), count, 0.0F);
   // All ranks start together.
-  if (const absl::StatusOr<float> together = SumOverRanks(0); !together.ok()) {
+  if (const absl::StatusOr<double> together = SumOverRanks(0); !together.ok()) {
     return together.status();
   }
   const absl::Time start = absl::Now();
   for (int i = 0; i < options_.iterations; ++i) {
-    if (absl::Status status = Once(from_.data(), to, count); !status.ok()) return status;
-    TellProgress(bytes, i + 1, begin);
+    if (absl::Status status = Once(work, buffers); !status.ok()) return status;
+    TellProgress(work.bytes, i + 1, begin);
   }
-  const double mine = absl::ToDoubleSeconds(absl::Now() - start) / options_.iterations;
-  const absl::StatusOr<float> sum = SumOverRanks(static_cast<float>(mine));
+  const absl::StatusOr<double> sum =
+      SumOverRanks(absl::ToDoubleSeconds(absl::Now() - start) / options_.iterations);
   if (!sum.ok()) return sum.status();
   Timing timing;
-  timing.seconds = static_cast<double>(*sum) / report_.ranks;
+  timing.seconds = *sum / report_.ranks;
   if (options_.check) {
-    const absl::StatusOr<uint64_t> wrong = Check(count, in_place);
+    const absl::StatusOr<uint64_t> wrong = Check(work, buffers);
     if (!wrong.ok()) return wrong.status();
     timing.wrong = *wrong;
   }
   return timing;
 }
 
-absl::StatusOr<uint64_t> Runner::Check(size_t count, bool in_place) {
+absl::StatusOr<uint64_t> Runner::Check(const Work& work, const Buffers& buffers) {
   ++round_;
-  const absl::Span<float> from = absl::MakeSpan(from_).subspan(0, count);
-  const absl::Span<float> to = in_place ? from : absl::MakeSpan(to_).subspan(0, count);
-  FillPattern(rank_, round_, from);
-  if (absl::Status status = Once(from.data(), to.data(), count); !status.ok()) return status;
-  const uint64_t wrong = std::min(CountWrong(report_.ranks, round_, to), kMostWrong);
-  const absl::StatusOr<float> sum = SumOverRanks(static_cast<float>(wrong));
+  work.pattern.Fill(round_, buffers.send_count, buffers.send);
+  if (absl::Status status = Once(work, buffers); !status.ok()) return status;
+  const std::vector<Piece> pieces =
+      Received(collective_.movement, report_.ranks, rank_, options_.root, work.count);
+  // Exact as a double.
+  const uint64_t wrong = work.pattern.CountWrong(round_, pieces, buffers.receive);
+  const absl::StatusOr<double> sum = SumOverRanks(static_cast<double>(wrong));
   if (!sum.ok()) return sum.status();
   return static_cast<uint64_t>(*sum);
 }

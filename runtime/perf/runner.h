@@ -2,18 +2,23 @@
 #ifndef RAILHEAD_RUNTIME_PERF_RUNNER_H_
 #define RAILHEAD_RUNTIME_PERF_RUNNER_H_
 
-#include <cstdint>
 #include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "railhead/railhead.h"
+#include "runtime/perf/collectives.h"
 #include "runtime/perf/report.h"
+#include "runtime/perf/sizes.h"
+#include "runtime/perf/types.h"
 
 namespace railhead::perf {
 
 struct RunOptions {
-  std::vector<uint64_t> sizes;  // bytes, ascending
+  const Collective* collective = nullptr;
+  std::vector<Kind> kinds;  // all sizes of one, then of the next
+  SizeRange sizes;
+  int root = 0;
   int iterations = 20;
   int warmup = 5;
   bool check = false;
@@ -22,8 +27,9 @@ struct RunOptions {
 // Called on rank 0 when the report begins (no rows yet) and after each row.
 using OnRow = std::function<void(const Report& report)>;
 
-// Measures all-reduce for every size on this communicator; all ranks call it with the same options.
-// The report is the same on all ranks, except for the bytes of the rails.
+// Measures a collective on this communicator; all ranks call it with the same options. The report
+// is the same on all ranks, except for the bytes of the rails. InvalidArgument or OutOfRange: the
+// options do not fit so many ranks, and nothing was measured.
 absl::StatusOr<Report> Run(rhComm_t comm, const RunOptions& options, const OnRow& on_row);
 
 }  // namespace railhead::perf

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/perf/sizes.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "absl/status/status.h"
@@ -44,19 +45,31 @@ absl::StatusOr<uint64_t> ParseSize(absl::string_view text) {
   return value << shift;
 }
 
-absl::StatusOr<std::vector<uint64_t>> Sizes(uint64_t begin, uint64_t end, uint64_t factor) {
-  if (begin < sizeof(float)) {
-    return absl::InvalidArgumentError("the smallest size must be at least 4 bytes, one float32");
-  }
-  if (end < begin) {
+absl::Status CheckRange(const SizeRange& range) {
+  if (range.end < range.begin) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the largest size, ", end, ", is below the smallest, ", begin));
+        absl::StrCat("the largest size, ", range.end, ", is below the smallest, ", range.begin));
   }
-  if (factor < 2) return absl::InvalidArgumentError("the factor must be at least 2");
+  if (range.factor < 2) return absl::InvalidArgumentError("the factor must be at least 2");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint64_t>> Sizes(const SizeRange& range, uint64_t unit) {
   std::vector<uint64_t> sizes;
-  for (uint64_t size = begin; size <= end; size *= factor) {
-    sizes.push_back(size / sizeof(float) * sizeof(float));
-    if (size > end / factor) break;
+  uint64_t size = range.begin;
+  if (size == 0) {
+    sizes.push_back(0);
+    size = unit;
+  } else if (range.end < unit) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the largest size, ", range.end, ", is below the least there can be, ", unit,
+                     " bytes: one value, and one for each rank where the size is divided by them"));
+  }
+  while (size <= range.end) {
+    const uint64_t whole = std::max(size / unit, uint64_t{1}) * unit;
+    if (sizes.empty() || sizes.back() < whole) sizes.push_back(whole);
+    if (size > range.end / range.factor) break;
+    size *= range.factor;
   }
   return sizes;
 }

@@ -22,6 +22,9 @@ constexpr absl::Duration kLookRound = absl::Microseconds(50);
 constexpr int kPollingSleepMs = 1;
 // A link notices a peer that has fallen silent only when it is polled.
 constexpr int kLongestSleepMs = 1000;
+// A rail that has something under way may die, and a dead one return, without any descriptor
+// stirring.
+constexpr int kRestlessSleepMs = 20;
 
 }  // namespace
 
@@ -56,7 +59,8 @@ Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, net::Fd epol
 
 void Mesh::Begin(absl::Duration patience) {
   patience_ = patience;
-  last_moved_ = absl::Now();
+  progress_ = ProgressOfAll();
+  last_progress_ = absl::Now();
 }
 
 absl::Status Mesh::Finish() {
@@ -64,6 +68,10 @@ absl::Status Mesh::Finish() {
     if (absl::Status progress = Progress(); !progress.ok()) return progress;
   }
   return absl::OkStatus();
+}
+
+void Mesh::Expect(collectives::Call call) {
+  for (const auto& [rank, peer] : peers_) peer->Expect(call);
 }
 
 Mesh::Ticket Mesh::PostSend(int peer, absl::Span<const std::byte> data) {
@@ -87,17 +95,32 @@ bool Mesh::Flushed() const {
                      [](const auto& entry) { return entry.second->Flushed(); });
 }
 
+bool Mesh::Restless() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const auto& entry) { return entry.second->Restless(); });
+}
+
+void Mesh::Settle(absl::Time deadline) {
+  Begin(deadline - absl::Now());
+  const auto acknowledged = [this] {
+    return std::all_of(peers_.begin(), peers_.end(),
+                       [](const auto& entry) { return entry.second->Acknowledged(); });
+  };
+  // Arming sends the acknowledgements for which others may wait just as this rank does.
+  if (!ArmAll().ok()) return;
+  while (!acknowledged() && absl::Now() < deadline) {
+    if (!Progress().ok()) return;
+  }
+}
+
 absl::Status Mesh::Progress() {
   const absl::Time start = absl::Now();
   absl::Time now = start;
   do {
-    const absl::StatusOr<bool> moved = PollAll();
+    const absl::StatusOr<bool> moved = PollAll(now);
     if (!moved.ok()) return moved.status();
     now = absl::Now();
-    if (*moved) {
-      last_moved_ = now;
-      return absl::OkStatus();
-    }
+    if (*moved) return CheckPatience(now);
     // Where ranks share a core, what this one waits for may need it.
     std::this_thread::yield();
   } while (now - start < kLookRound);
@@ -108,25 +131,14 @@ absl::Status Mesh::Sleep() {
   while (true) {
     // Arming comes before the last look, so that nothing can arrive unnoticed between them.
     if (absl::Status armed = ArmAll(); !armed.ok()) return armed;
-    const absl::StatusOr<bool> moved = PollAll();
+    const absl::StatusOr<bool> moved = PollAll(absl::Now());
     if (!moved.ok()) return moved.status();
-    const absl::Time now = absl::Now();
-    if (*moved) {
-      last_moved_ = now;
-      return absl::OkStatus();
-    }
-    if (now - last_moved_ >= patience_) {
-      std::string text =
-          absl::StrCat("nothing has moved for ", absl::FormatDuration(patience_), " (");
-      bool first = true;
-      for (const auto& [rank, peer] : peers_) {
-        absl::StrAppend(&text, first ? "" : "; ", peer->DescribeProgress());
-        first = false;
-      }
-      return absl::DeadlineExceededError(absl::StrCat(text, ")"));
-    }
-    const int timeout = std::min(net::PollTimeout(last_moved_ + patience_),
-                                 must_poll_ ? kPollingSleepMs : kLongestSleepMs);
+    absl::Status patient = CheckPatience(absl::Now());
+    if (*moved || !patient.ok()) return patient;
+    const int longest = must_poll_   ? kPollingSleepMs
+                        : Restless() ? kRestlessSleepMs
+                                     : kLongestSleepMs;
+    const int timeout = std::min(net::PollTimeout(last_progress_ + patience_), longest);
     std::array<epoll_event, 16> events;
     if (::epoll_wait(epoll_.get(), events.data(), events.size(), timeout) < 0 && errno != EINTR) {
       return net::ErrnoError("epoll_wait", errno);
@@ -134,14 +146,35 @@ absl::Status Mesh::Sleep() {
   }
 }
 
-absl::StatusOr<bool> Mesh::PollAll() {
+uint64_t Mesh::ProgressOfAll() const {
+  uint64_t sum = 0;
+  for (const auto& [rank, peer] : peers_) sum += peer->progress();
+  return sum;
+}
+
+absl::Status Mesh::CheckPatience(absl::Time now) {
+  if (const uint64_t progress = ProgressOfAll(); progress != progress_) {
+    progress_ = progress;
+    last_progress_ = now;
+  }
+  if (now - last_progress_ < patience_) return absl::OkStatus();
+  std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(patience_), " (");
+  bool first = true;
+  for (const auto& [rank, peer] : peers_) {
+    absl::StrAppend(&text, first ? "" : "; ", peer->DescribeProgress());
+    first = false;
+  }
+  return absl::DeadlineExceededError(absl::StrCat(text, ")"));
+}
+
+absl::StatusOr<bool> Mesh::PollAll(absl::Time now) {
   // The alarm first: once a rank is gone, what the links to it say is only a consequence.
   if (alarm_.raised != nullptr && alarm_.raised->load(std::memory_order_acquire)) {
     return absl::CancelledError("the job has failed");
   }
   bool any = false;
   for (const auto& [rank, peer] : peers_) {
-    const absl::StatusOr<bool> moved = peer->Poll();
+    const absl::StatusOr<bool> moved = peer->Poll(now);
     if (!moved.ok()) return moved.status();
     any = any || *moved;
   }
@@ -150,26 +183,33 @@ absl::StatusOr<bool> Mesh::PollAll() {
 
 absl::Status Mesh::ArmAll() {
   for (const auto& [rank, peer] : peers_) {
-    for (size_t i = 0; i < peer->rail_count(); ++i) {
-      if (absl::Status armed = peer->link(i).Arm(); !armed.ok()) return peer->LinkError(i, armed);
-    }
+    if (absl::Status armed = peer->Arm(); !armed.ok()) return armed;
   }
   return absl::OkStatus();
 }
 
 std::vector<RailTotals> Mesh::Totals() const {
   std::vector<RailTotals> totals;
+  std::vector<double> rates;
   for (const auto& [rank, peer] : peers_) {
     totals.resize(peer->rail_count());
     for (size_t i = 0; i < peer->rail_count(); ++i) {
       const transport::LinkStats& stats = peer->rail_stats(i);
       totals[i].name = peer->rail_name(i);
-      totals[i].up = totals[i].up && peer->rail_up(i);
+      const RailHealth& health = peer->rail_health(i);
+      totals[i].up = totals[i].up && health.up.load(std::memory_order_relaxed);
+      totals[i].failovers += health.failovers.load(std::memory_order_relaxed);
+      totals[i].returns += health.returns.load(std::memory_order_relaxed);
+      rates.resize(totals.size());
+      rates[i] += health.rate.load(std::memory_order_relaxed);
+      totals[i].strangers += stats.strangers.load(std::memory_order_relaxed);
       totals[i].transmit_bytes += stats.transmit_bytes.load(std::memory_order_relaxed);
       totals[i].receive_bytes += stats.receive_bytes.load(std::memory_order_relaxed);
       totals[i].retransmits += stats.retransmits.load(std::memory_order_relaxed);
     }
   }
+  const double fastest = rates.empty() ? 0 : *std::max_element(rates.begin(), rates.end());
+  for (size_t i = 0; fastest > 0 && i < totals.size(); ++i) totals[i].weight = rates[i] / fastest;
   return totals;
 }
 

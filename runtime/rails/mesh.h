@@ -34,6 +34,10 @@ struct RailTotals {
   uint64_t transmit_bytes = 0;
   uint64_t receive_bytes = 0;
   uint64_t retransmits = 0;
+  uint64_t failovers = 0;
+  uint64_t returns = 0;
+  uint64_t strangers = 0;  // connections that were turned away
+  double weight = 1;       // its measured goodput, that of the fastest rail being 1
 };
 
 // Used by one thread at a time, except where said.
@@ -47,7 +51,11 @@ class Mesh final : public collectives::Messenger {
   void Begin(absl::Duration patience);
   // Waits until nothing depends on further polling, so that the caller may stay away for long.
   absl::Status Finish();
+  // Before the mesh goes, and the ranks with it: waits until all that was sent is known to have
+  // arrived, so that nobody still waits for a repeat; at the longest until the deadline.
+  void Settle(absl::Time deadline);
 
+  void Expect(collectives::Call call) override;
   Ticket PostSend(int peer, absl::Span<const std::byte> data) override;
   Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
   bool SendDone(int peer, Ticket ticket) const override;
@@ -62,17 +70,22 @@ class Mesh final : public collectives::Messenger {
  private:
   Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, net::Fd epoll);
 
-  absl::StatusOr<bool> PollAll();
+  absl::StatusOr<bool> PollAll(absl::Time now);
   absl::Status ArmAll();
   bool Flushed() const;
+  bool Restless() const;
   absl::Status Sleep();
+  uint64_t ProgressOfAll() const;
+  // Fails when there has been no progress for too long.
+  absl::Status CheckPatience(absl::Time now);
 
   std::map<int, std::unique_ptr<Peer>> peers_;
   Alarm alarm_;
   net::Fd epoll_;
   bool must_poll_ = false;  // some link has no descriptor to wait on
   absl::Duration patience_ = absl::InfiniteDuration();
-  absl::Time last_moved_;
+  uint64_t progress_ = 0;  // that of all peers, when it last grew
+  absl::Time last_progress_;
 };
 
 }  // namespace railhead::rails

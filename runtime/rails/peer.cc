@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,12 +14,11 @@
 namespace railhead::rails {
 namespace {
 
-// How far a rail can fall behind the busiest one and still be asked first until it has caught up.
-// Beyond that its past is forgotten: a rail that was slow for long is not flooded afterwards.
-constexpr uint64_t kMemory = uint64_t{4} << 20;
-
 // The other rank may be this many transfers ahead before it must be talking nonsense.
 constexpr uint64_t kFurthestAhead = uint64_t{1} << 24;
+
+// Up to this size a copy costs less than an acknowledgement.
+constexpr size_t kCopied = size_t{16} << 10;
 
 }  // namespace
 
@@ -27,17 +28,32 @@ std::string ToString(const RailName& name) {
                       ")");
 }
 
-Peer::Peer(std::string name, std::vector<Rail> rails)
+Peer::Peer(std::string name, std::vector<Rail> rails, Logger log)
     : name_(std::move(name)),
+      log_(std::move(log)),
       rails_(std::move(rails)),
       states_(rails_.size()),
+      shares_(rails_.size()),
       max_payload_(SIZE_MAX) {
-  for (const Rail& rail : rails_) max_payload_ = std::min(max_payload_, rail.link->max_payload());
+  for (const Rail& rail : rails_) {
+    max_payload_ = std::min(max_payload_, rail.link->max_payload());
+    recovers_ = recovers_ && rail.link->recovers();
+  }
 }
 
 uint64_t Peer::PostSend(absl::Span<const std::byte> data) {
   const uint64_t number = sends_.Push();
-  sends_[number] = {data, 0, ChunkSize(data.size(), rails_.size(), max_payload_)};
+  Send& send = sends_[number];
+  send.copied = recovers_ && data.size() <= kCopied;
+  if (send.copied) {
+    send.copy.assign(data.begin(), data.end());
+    data = send.copy;
+  }
+  send.data = data;
+  send.call = call_;
+  send.chunk = ChunkSize(data.size(), rails_.size(), max_payload_);
+  send.taken = send.acknowledged = 0;
+  waiting_ += data.size();
   return number;
 }
 
@@ -45,10 +61,21 @@ uint64_t Peer::PostReceive(const collectives::ReceiveBuffer& buffer) {
   const uint64_t number = receives_.Push();
   Receive& receive = receives_[number];
   receive.buffer = buffer;
+  receive.call = call_;
   receive.arrived.Clear();
   receive.done = buffer.size == 0;
+  stash_.Take(number,
+              [&](const transport::FrameHeader& header, absl::Span<const std::byte> payload) {
+                receive_error_.Update(Place(header, payload));
+              });
   while (!receives_.empty() && receives_[receives_.begin()].done) receives_.Pop();
   return number;
+}
+
+bool Peer::SendDone(uint64_t ticket) const {
+  if (ticket < sends_.begin()) return true;
+  const Send& send = sends_[ticket];
+  return send.copied ? send.taken == send.data.size() : send.complete();
 }
 
 bool Peer::ReceiveDone(uint64_t ticket) const {
@@ -56,83 +83,205 @@ bool Peer::ReceiveDone(uint64_t ticket) const {
 }
 
 bool Peer::Flushed() const {
-  return std::all_of(rails_.begin(), rails_.end(),
-                     [](const Rail& rail) { return rail.link->Flushed(); });
+  return waiting_ == 0 && std::all_of(rails_.begin(), rails_.end(),
+                                      [](const Rail& rail) { return rail.link->Flushed(); });
 }
 
-absl::Status Peer::LinkError(size_t index, const absl::Status& status) {
-  states_[index].up.store(false, std::memory_order_relaxed);
+bool Peer::Restless() const {
+  return std::any_of(states_.begin(), states_.end(), [](const RailState& state) {
+    return !state.underway.empty() || !state.health.up.load(std::memory_order_relaxed);
+  });
+}
+
+absl::Status Peer::LinkError(size_t index, const absl::Status& status) const {
   return absl::Status(status.code(), absl::StrCat(ToString(rails_[index].name), " to ", name_, ": ",
                                                   status.message()));
 }
 
-absl::StatusOr<bool> Peer::Poll() {
-  bool moved = false;
+absl::StatusOr<bool> Peer::Poll(absl::Time now) {
   for (size_t i = 0; i < rails_.size(); ++i) {
-    const absl::StatusOr<bool> polled = rails_[i].link->Poll(
-        [this](const transport::FrameHeader& header, absl::Span<const std::byte> payload) {
-          return Take(header, payload);
-        });
-    if (!receive_error_.ok()) return LinkError(i, receive_error_);
-    if (!polled.ok()) return LinkError(i, polled.status());
-    moved = moved || *polled;
-    states_[i].full = false;
+    if (!states_[i].health.up.load(std::memory_order_relaxed)) TryToReturn(i, now);
+    if (!states_[i].health.up.load(std::memory_order_relaxed)) continue;
+    if (absl::Status polled = PollRail(i, now); !polled.ok()) return polled;
   }
-  const absl::StatusOr<bool> pulled = Pull();
-  if (!pulled.ok()) return pulled.status();
-  return moved || *pulled;
+  if (absl::Status pulled = Pull(); !pulled.ok()) return pulled;
+  Retire();
+  return std::exchange(moved_, false);
 }
 
-absl::StatusOr<bool> Peer::Pull() {
-  bool moved = false;
-  while (!sends_.empty()) {
-    Send& send = sends_[sends_.begin()];
-    if (send.taken == send.data.size()) {
-      sends_.Pop();
+void Peer::Progress() {
+  moved_ = true;
+  ++progress_;
+}
+
+absl::Status Peer::PollRail(size_t index, absl::Time now) {
+  transport::Link& link = *rails_[index].link;
+  const absl::StatusOr<bool> polled =
+      link.Poll([this](const transport::FrameHeader& header, absl::Span<const std::byte> payload) {
+        return Take(header, payload);
+      });
+  if (!receive_error_.ok()) return LinkError(index, receive_error_);
+  TakeAcknowledgements(index);
+  if (!polled.ok()) return Lose(index, polled.status());
+  RailState& state = states_[index];
+  if (*polled) {
+    moved_ = true;
+    // A part of a frame counts, too, but not where it may be the same part again and again.
+    if (state.health.failovers.load(std::memory_order_relaxed) == 0) ++progress_;
+  }
+  shares_.SetFull(index, false);
+  if (rails_.size() > 1) {
+    shares_.Observe(index, now, link.backlog());
+    link.SetHold(shares_.Hold(index));
+    state.health.rate.store(shares_.Rate(index), std::memory_order_relaxed);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Peer::Arm() {
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    const absl::Status armed = rails_[i].link->Arm();
+    if (armed.ok() || !states_[i].health.up.load(std::memory_order_relaxed)) continue;
+    if (absl::Status fatal = Lose(i, armed); !fatal.ok()) return fatal;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Peer::Pull() {
+  Chunk chunk;
+  while (NextChunk(&chunk)) {
+    const bool repeat = !repeats_.empty();
+    // A chunk keeps its size for life, so only a new one is cut to fit the rail.
+    const std::optional<size_t> rail = shares_.Pick(chunk.size, !repeat, waiting_);
+    if (!rail.has_value()) break;
+    if (!repeat && rails_.size() > 1) chunk.size = std::min(chunk.size, shares_.Piece(*rail));
+    const Send& send = sends_[chunk.transfer];
+    const absl::StatusOr<bool> accepted = rails_[*rail].link->TrySend(
+        {chunk.transfer, chunk.offset, repeat, !send.copied, send.call.word()},
+        send.data.subspan(chunk.offset, chunk.size));
+    if (!accepted.ok()) {
+      if (absl::Status fatal = Lose(*rail, accepted.status()); !fatal.ok()) return fatal;
       continue;
     }
-    size_t index = 0;
-    RailState* const state = NextRail(&index);
-    if (state == nullptr) break;
-    const absl::Span<const std::byte> chunk = send.data.subspan(send.taken, send.chunk);
-    const absl::StatusOr<bool> accepted =
-        rails_[index].link->TrySend({sends_.begin(), send.taken}, chunk);
-    if (!accepted.ok()) return LinkError(index, accepted.status());
     if (!*accepted) {
-      state->full = true;
+      shares_.SetFull(*rail, true);
       continue;
     }
-    send.taken += chunk.size();
-    Account(*state, chunk.size());
-    moved = true;
+    Hand(*rail, chunk);
   }
-  return moved;
+  return absl::OkStatus();
 }
 
-Peer::RailState* Peer::NextRail(size_t* index) {
-  RailState* best = nullptr;
-  for (size_t i = 0; i < states_.size(); ++i) {
-    if (states_[i].full || (best != nullptr && best->carried <= states_[i].carried)) continue;
-    best = &states_[i];
-    *index = i;
+bool Peer::NextChunk(Chunk* chunk) {
+  if (!repeats_.empty()) {
+    *chunk = repeats_.front();
+    return true;
   }
-  return best;
+  while (next_ < sends_.end() && sends_[next_].taken == sends_[next_].data.size()) ++next_;
+  if (next_ == sends_.end()) return false;
+  const Send& send = sends_[next_];
+  *chunk = {next_, send.taken, std::min(send.chunk, send.data.size() - send.taken)};
+  return MayRunAhead(chunk->size);
 }
 
-void Peer::Account(RailState& state, size_t bytes) {
-  state.carried += bytes;
-  if (state.carried < kMemory) return;
-  const uint64_t forgotten = state.carried - kMemory;
-  for (RailState& other : states_) other.carried = std::max(other.carried, forgotten);
+bool Peer::MayRunAhead(size_t bytes) {
+  oldest_copy_ = std::max(oldest_copy_, sends_.begin());
+  while (oldest_copy_ < next_ &&
+         (!sends_[oldest_copy_].copied || sends_[oldest_copy_].complete())) {
+    ++oldest_copy_;
+  }
+  if (oldest_copy_ == next_) return true;
+  const Count& then = sends_[oldest_copy_].ahead_of_it;
+  return handed_.bytes - then.bytes + bytes <= Stash::kBytes &&
+         handed_.frames - then.frames < Stash::kFrames;
+}
+
+void Peer::Hand(size_t index, const Chunk& chunk) {
+  Send& send = sends_[chunk.transfer];
+  if (!repeats_.empty()) {
+    repeats_.pop_front();
+    moved_ = true;
+  } else {
+    Progress();
+    if (send.taken == 0) send.ahead_of_it = handed_;
+    send.taken += chunk.size;
+    handed_.bytes += chunk.size;
+    ++handed_.frames;
+  }
+  waiting_ -= chunk.size;
+  shares_.Give(index, chunk.size);
+  if (recovers_) {
+    SlotQueue<Chunk>& underway = states_[index].underway;
+    const uint64_t place = underway.Push();
+    underway[place] = chunk;
+  } else {
+    send.acknowledged += chunk.size;
+  }
+}
+
+void Peer::TakeAcknowledgements(size_t index) {
+  SlotQueue<Chunk>& underway = states_[index].underway;
+  const uint64_t left = rails_[index].link->unacknowledged();
+  while (underway.end() - underway.begin() > left) {
+    const Chunk& chunk = underway[underway.begin()];
+    sends_[chunk.transfer].acknowledged += chunk.size;
+    underway.Pop();
+    Progress();
+  }
+}
+
+void Peer::Retire() {
+  while (sends_.begin() < next_ && sends_[sends_.begin()].complete()) sends_.Pop();
+}
+
+absl::Status Peer::Lose(size_t index, const absl::Status& status) {
+  RailState& state = states_[index];
+  state.health.up.store(false, std::memory_order_relaxed);
+  // Only what the network does to us passes; nonsense from the peer would come again.
+  if (!recovers_ || !absl::IsUnavailable(status)) return LinkError(index, status);
+  state.health.failovers.fetch_add(1, std::memory_order_relaxed);
+  state.lost = std::string(status.message());
+  moved_ = true;
+  shares_.SetUp(index, false);
+  may_repeat_ = true;
+  uint64_t bytes = 0;
+  for (; !state.underway.empty(); state.underway.Pop()) {
+    repeats_.push_back(state.underway[state.underway.begin()]);
+    bytes += repeats_.back().size;
+  }
+  waiting_ += bytes;
+  std::sort(repeats_.begin(), repeats_.end(), [](const Chunk& a, const Chunk& b) {
+    return std::tie(a.transfer, a.offset) < std::tie(b.transfer, b.offset);
+  });
+  const bool others = std::any_of(states_.begin(), states_.end(), [](const RailState& other) {
+    return other.health.up.load(std::memory_order_relaxed);
+  });
+  log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_, ": lost (", state.lost,
+                         "); its ", bytes, " bytes ",
+                         others ? "go over the other rails" : "wait, for no rail is left"));
+  return absl::OkStatus();
+}
+
+void Peer::TryToReturn(size_t index, absl::Time now) {
+  const absl::StatusOr<bool> back = rails_[index].link->Reconnect(now);
+  // Why it does not work now is no news: that it does not work was said when it was lost.
+  if (!back.ok() || !*back) return;
+  RailState& state = states_[index];
+  state.health.returns.fetch_add(1, std::memory_order_relaxed);
+  state.health.up.store(true, std::memory_order_relaxed);
+  shares_.SetUp(index, true);
+  moved_ = true;
+  log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_, ": is back"));
 }
 
 bool Peer::Take(const transport::FrameHeader& header, absl::Span<const std::byte> payload) {
-  // A frame of a transfer that nobody has asked for yet stays with its link. No frame of an earlier
-  // transfer can be behind it, since every rail gets the transfers in their order.
+  may_repeat_ = may_repeat_ || header.repeated;
   if (header.transfer >= receives_.end() && header.transfer - receives_.end() < kFurthestAhead) {
-    return false;
+    // Nobody has asked for it yet. Without repeats it may stay with its link, since no frame of an
+    // earlier transfer can be behind it: every rail gets the transfers in their order.
+    return recovers_ && stash_.Put(header, payload);
   }
-  if (absl::Status placed = Place(header, payload); !placed.ok()) receive_error_ = placed;
+  receive_error_.Update(Place(header, payload));
   return true;
 }
 
@@ -145,9 +294,13 @@ absl::Status Peer::Place(const transport::FrameHeader& header,
   };
   if (header.transfer >= receives_.end()) return refuse("that transfer is far in the future");
   if (header.transfer < receives_.begin() || receives_[header.transfer].done) {
+    if (may_repeat_) return absl::OkStatus();
     return refuse("that transfer is complete");
   }
   Receive& receive = receives_[header.transfer];
+  if (const collectives::Call theirs(header.call); theirs != receive.call) {
+    return absl::InternalError(collectives::Contradiction(name_, theirs, receive.call));
+  }
   const size_t size = receive.buffer.size;
   if (header.offset > size || payload.size() > size - header.offset) {
     return refuse(
@@ -159,6 +312,9 @@ absl::Status Peer::Place(const transport::FrameHeader& header,
   if (header.offset % element != 0 || payload.size() % element != 0) {
     return refuse("it cuts through a value");
   }
+  if (may_repeat_ && receive.arrived.Contains(header.offset, header.offset + payload.size())) {
+    return absl::OkStatus();
+  }
   if (!receive.arrived.Add(header.offset, header.offset + payload.size())) {
     return refuse("some of them are here already");
   }
@@ -169,6 +325,7 @@ absl::Status Peer::Place(const transport::FrameHeader& header,
   } else {
     std::memcpy(to, payload.data(), payload.size());
   }
+  Progress();
   receive.done = receive.arrived.total() == size;
   while (!receives_.empty() && receives_[receives_.begin()].done) receives_.Pop();
   return absl::OkStatus();
@@ -182,6 +339,7 @@ std::string Peer::DescribeProgress() const {
     const Send& send = sends_[sends_.begin()];
     absl::StrAppend(&text, "sent ", send.taken, " of ", send.data.size(), " bytes of transfer ",
                     sends_.begin());
+    if (recovers_) absl::StrAppend(&text, ", of which ", send.acknowledged, " have arrived");
   }
   if (receives_.empty()) {
     absl::StrAppend(&text, ", waiting for nothing");
@@ -190,11 +348,14 @@ std::string Peer::DescribeProgress() const {
     absl::StrAppend(&text, ", received ", receive.arrived.total(), " of ", receive.buffer.size,
                     " bytes of transfer ", receives_.begin());
   }
-  for (const Rail& rail : rails_) {
-    const transport::LinkStats& stats = rail.link->stats();
-    absl::StrAppend(&text, "; ", ToString(rail.name), " in all sent ",
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    const transport::LinkStats& stats = rails_[i].link->stats();
+    absl::StrAppend(&text, "; ", ToString(rails_[i].name), " in all sent ",
                     stats.transmit_bytes.load(std::memory_order_relaxed), ", received ",
                     stats.receive_bytes.load(std::memory_order_relaxed), " bytes");
+    if (!states_[i].health.up.load(std::memory_order_relaxed)) {
+      absl::StrAppend(&text, " and is lost (", states_[i].lost, ")");
+    }
   }
   return text;
 }

@@ -1,25 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All rails to one other rank. Transfers wait in one queue, and the rails pull from it: whichever
-// has room takes the next chunk. Of the rails that have room the one that has carried the fewest
-// bytes is asked first, so equal rails carry equal shares, also of many small transfers, and a slow
-// or busy rail holds nobody up.
+// has room takes the next chunk, unless that is better off waiting for a faster one (shares.h). So
+// equal rails carry equal shares, also of many small transfers, and a slow or busy rail holds
+// nobody up.
+//
+// A rail that is lost (its link must recover; see link.h). What it was given and the peer is not
+// known to have taken goes over the other rails, and the rail is dialed until it is back. Nothing
+// is missed: a chunk is forgotten only when the link on which it went last says that the peer has
+// taken it. Nothing is done twice: a chunk keeps its transfer, offset and size for life, and the
+// receiver drops what it has, or what belongs to a transfer that it has completed. The original may
+// even come after the repeat, out of a connection that only this side takes for lost, so once a
+// rail was lost all chunks are treated so; before, a chunk that comes twice is an error.
+//
+// The memory of a repeat. A transfer of more than 16 KiB is done when all of it is acknowledged, so
+// its memory lives until then. It need not keep its values: a ring may overwrite a part as soon as
+// its arrival everywhere is proven by what comes back, which can be before the acknowledgement. A
+// repeat of such a chunk carries wrong bytes, and is dropped, because that proof is just that the
+// receiver has the right ones. Smaller transfers are copied and done once the rails have taken
+// them, so that nobody waits for a small message to be acknowledged.
+//
+// Who copies runs ahead: its next messages may reach a receiver that still waits for a lost one,
+// and stand in a link before the repeat of it. The receiver puts them aside (stash.h), and a sender
+// goes no further past an unacknowledged copy than the receiver can put aside. Transfers that were
+// not copied need no such care: as they are done only when acknowledged, whoever sends them is
+// never further ahead than the receiver has asked for, or will ask for without the missing chunk.
 #ifndef RAILHEAD_RUNTIME_RAILS_PEER_H_
 #define RAILHEAD_RUNTIME_RAILS_PEER_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "runtime/base/log.h"
+#include "runtime/base/slot_queue.h"
+#include "runtime/collectives/call.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/rails/range_set.h"
-#include "runtime/rails/slot_queue.h"
+#include "runtime/rails/shares.h"
+#include "runtime/rails/stash.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::rails {
@@ -40,26 +67,46 @@ struct Rail {
   std::unique_ptr<transport::Link> link;
 };
 
+// What has become of a rail. Written by the peer's thread alone.
+struct RailHealth {
+  std::atomic<bool> up{true};
+  std::atomic<uint64_t> failovers{0};  // how often it was lost
+  std::atomic<uint64_t> returns{0};    // how often it came back
+  std::atomic<double> rate{0};         // measured bytes per second
+};
+
 // Used by one thread at a time, except where said.
 class Peer {
  public:
-  // `name` is the other rank's ("rank 1 (pod b)"). There is at least one rail.
-  Peer(std::string name, std::vector<Rail> rails);
+  // `name` is the other rank's ("rank 1 (pod b)"). There is at least one rail. What happens to
+  // rails is told to `log`.
+  Peer(std::string name, std::vector<Rail> rails, Logger log = {});
 
+  // What transfers that are posted from now on belong to; both sides must agree.
+  void Expect(collectives::Call call) { call_ = call; }
   uint64_t PostSend(absl::Span<const std::byte> data);
   uint64_t PostReceive(const collectives::ReceiveBuffer& buffer);
-  // A sent transfer is done when the rails have taken it all.
-  bool SendDone(uint64_t ticket) const { return ticket < sends_.begin(); }
+  // A sent transfer is done when its memory is free again.
+  bool SendDone(uint64_t ticket) const;
   bool ReceiveDone(uint64_t ticket) const;
 
-  // Whether every posted transfer is done. A sent one is done when the rails have taken it all.
+  // Whether every posted transfer has arrived.
   bool Idle() const { return sends_.empty() && receives_.empty(); }
-  // Whether, besides, nothing that the rails took depends on further polling.
+  // Whether every sent one is known to have.
+  bool Acknowledged() const { return sends_.empty(); }
+  // Whether nothing depends on further polling, as long as no rail is lost.
   bool Flushed() const;
+  // Whether time alone may give Poll something to do.
+  bool Restless() const;
 
   // Moves everything that can move. Returns whether anything did. An error is final; it names the
   // rail and the peer.
-  absl::StatusOr<bool> Poll();
+  absl::StatusOr<bool> Poll(absl::Time now);
+  // Grows as transfers come nearer to their end: whatever rails do that come and go and repeat
+  // themselves is no progress.
+  uint64_t progress() const { return progress_; }
+  // Must come before a wait for the links' descriptors.
+  absl::Status Arm();
 
   // What has been done of the oldest transfers, for the message of a stalled collective.
   std::string DescribeProgress() const;
@@ -68,41 +115,84 @@ class Peer {
   size_t rail_count() const { return rails_.size(); }
   const RailName& rail_name(size_t index) const { return rails_[index].name; }
   const transport::LinkStats& rail_stats(size_t index) const { return rails_[index].link->stats(); }
-  bool rail_up(size_t index) const { return states_[index].up.load(std::memory_order_relaxed); }
+  const RailHealth& rail_health(size_t index) const { return states_[index].health; }
 
   transport::Link& link(size_t index) { return *rails_[index].link; }
-  // Adds which rail of which peer to an error of that link, and takes the rail for down.
-  absl::Status LinkError(size_t index, const absl::Status& status);
 
  private:
+  struct Count {
+    uint64_t bytes = 0;
+    uint64_t frames = 0;
+  };
   struct Send {
     absl::Span<const std::byte> data;
-    size_t taken = 0;  // handed to the rails
+    collectives::Call call;
     size_t chunk = 0;
+    size_t taken = 0;         // handed to the rails
+    size_t acknowledged = 0;  // taken by the peer
+    bool copied = false;
+    Count ahead_of_it;            // handed_, when it was handed out
+    std::vector<std::byte> copy;  // keeps its memory for the next user of this place
+
+    bool complete() const { return acknowledged == data.size(); }
   };
   struct Receive {
     collectives::ReceiveBuffer buffer;
+    collectives::Call call;
     RangeSet arrived;
     bool done = false;
   };
+  struct Chunk {
+    uint64_t transfer = 0;
+    size_t offset = 0;
+    size_t size = 0;
+  };
   struct RailState {
-    uint64_t carried = 0;  // how much it was given, compared with the others
-    bool full = false;     // has refused a chunk since it was last polled
-    std::atomic<bool> up{true};
+    RailHealth health;
+    SlotQueue<Chunk> underway;  // handed to the link, not acknowledged
+    std::string lost;           // why it is not up
   };
 
-  absl::StatusOr<bool> Pull();
-  RailState* NextRail(size_t* index);
-  void Account(RailState& state, size_t bytes);
+  absl::Status PollRail(size_t index, absl::Time now);
+  absl::Status Pull();
+  // The next chunk that a rail should take. Nothing when there is none, or none that may go yet.
+  bool NextChunk(Chunk* chunk);
+  bool MayRunAhead(size_t bytes);
+  void Hand(size_t index, const Chunk& chunk);
+  void TakeAcknowledgements(size_t index);
+  void Retire();
+
+  // Adds which rail of which peer to an error of that link.
+  absl::Status LinkError(size_t index, const absl::Status& status) const;
+  // Moves what the rail carried to the others, or returns the error that ends the job.
+  absl::Status Lose(size_t index, const absl::Status& status);
+  void Progress();
+  void TryToReturn(size_t index, absl::Time now);
+
   bool Take(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
   absl::Status Place(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
 
   std::string name_;
+  Logger log_;
   std::vector<Rail> rails_;
   std::vector<RailState> states_;
+  Shares shares_;
+  bool recovers_ = true;  // all links do
   size_t max_payload_;
-  SlotQueue<Send> sends_;
+
+  collectives::Call call_;
+  SlotQueue<Send> sends_;      // begins with the oldest that is not complete
+  uint64_t next_ = 0;          // the oldest that has not been handed out whole
+  uint64_t oldest_copy_ = 0;   // no copied one before it is unacknowledged
+  uint64_t waiting_ = 0;       // bytes that no rail has
+  Count handed_;               // in all, repeats apart
+  std::deque<Chunk> repeats_;  // in the order of transfers
+
   SlotQueue<Receive> receives_;
+  Stash stash_;
+  bool may_repeat_ = false;  // chunks may come twice
+  bool moved_ = false;       // since the last Poll
+  uint64_t progress_ = 0;
   absl::Status receive_error_;
 };
 

@@ -16,18 +16,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/slot_queue.h"
 #include "runtime/rails/chunk.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/rails/peer.h"
 #include "runtime/rails/prove.h"
 #include "runtime/rails/range_set.h"
-#include "runtime/rails/slot_queue.h"
+#include "runtime/rails/stash.h"
 #include "runtime/testing/fake_link.h"
 
 namespace railhead::rails {
 namespace {
 
 const reduce::Reduction kSum;
+// What depends on time has tests of its own (shares_test.cc).
+const absl::Time kNow = absl::UnixEpoch();
 
 using collectives::ReceiveBuffer;
 using railhead::testing::FakeLink;
@@ -188,7 +191,7 @@ TEST(PeerTest, RandomTransfersOverRandomRails) {
           const uint64_t ticket = peers[side]->PostReceive(Into(got[side][posted_receives[side]]));
           ASSERT_EQ(ticket, posted_receives[side]++);
         }
-        const absl::StatusOr<bool> polled = peers[side]->Poll();
+        const absl::StatusOr<bool> polled = peers[side]->Poll(kNow);
         ASSERT_TRUE(polled.ok()) << polled.status();
         done = done && posted_sends[side] == transfers && posted_receives[side] == transfers &&
                peers[side]->Idle();
@@ -225,8 +228,8 @@ TEST(PeerTest, ArrivingValuesAreAdded) {
   const uint64_t ticket = pair.b->PostReceive(buffer);
   pair.a->PostSend({reinterpret_cast<const std::byte*>(sent.data()), count * sizeof(float)});
   while (!pair.b->ReceiveDone(ticket)) {
-    ASSERT_TRUE(pair.a->Poll().ok());
-    ASSERT_TRUE(pair.b->Poll().ok());
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
   }
   for (size_t i = 0; i < count; ++i) ASSERT_EQ(sum[i], sent[i] + own[i]) << i;
 }
@@ -242,8 +245,8 @@ std::vector<double> Shares(size_t rails, size_t transfer, size_t total,
     const uint64_t ticket = pair.b->PostReceive(Into(into));
     pair.a->PostSend(Bytes(data));
     while (!pair.b->ReceiveDone(ticket)) {
-      EXPECT_TRUE(pair.a->Poll().ok());
-      EXPECT_TRUE(pair.b->Poll().ok());
+      EXPECT_TRUE(pair.a->Poll(kNow).ok());
+      EXPECT_TRUE(pair.b->Poll(kNow).ok());
     }
   }
   std::vector<double> shares;
@@ -285,13 +288,13 @@ TEST(PeerTest, ASlowRailTakesLessAndHoldsNobodyUp) {
 TEST(PeerTest, ABrokenRailNamesRailDeviceAndPeer) {
   PeerPair pair = MakePeers(2);
   pair.links_a[1]->broken = absl::UnavailableError("port went down");
-  const absl::Status status = pair.a->Poll().status();
+  const absl::Status status = pair.a->Poll(kNow).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("rail 1 (rxe1 port 1, verbs)"), HasSubstr("rank 1 (pod b)"),
                     HasSubstr("port went down")));
-  EXPECT_TRUE(pair.a->rail_up(0));
-  EXPECT_FALSE(pair.a->rail_up(1));
+  EXPECT_TRUE(pair.a->rail_health(0).up);
+  EXPECT_FALSE(pair.a->rail_health(1).up);
 }
 
 struct Hostile {
@@ -318,12 +321,12 @@ TEST_P(HostileFrameTest, IsAnErrorAndWritesNothing) {
   const std::string zeros(16, '\0');
   ASSERT_TRUE(*pair.links_a[0]->TrySend({0, 0}, Bytes(std::string(8, 'f'))));
   ASSERT_TRUE(*pair.links_a[0]->TrySend({1, 16}, Bytes(zeros)));
-  ASSERT_TRUE(pair.b->Poll().ok());
+  ASSERT_TRUE(pair.b->Poll(kNow).ok());
   const std::string before = guarded;
 
   const std::string payload(GetParam().size, '\x41');
   ASSERT_TRUE(*pair.links_a[0]->TrySend(GetParam().header, Bytes(payload)));
-  const absl::Status status = pair.b->Poll().status();
+  const absl::Status status = pair.b->Poll(kNow).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr(GetParam().why), HasSubstr("rail 0 (rxe0"), HasSubstr("rank 0")));
@@ -345,11 +348,11 @@ TEST(PeerTest, AFrameThatComesTooEarlyWaits) {
   PeerPair pair = MakePeers(1);
   const std::string data = "early";
   pair.a->PostSend(Bytes(data));
-  ASSERT_TRUE(pair.a->Poll().ok());
-  ASSERT_FALSE(*pair.b->Poll());
+  ASSERT_TRUE(pair.a->Poll(kNow).ok());
+  ASSERT_FALSE(*pair.b->Poll(kNow));
   std::string into(5, '\0');
   pair.b->PostReceive(Into(into));
-  ASSERT_TRUE(*pair.b->Poll());
+  ASSERT_TRUE(*pair.b->Poll(kNow));
   EXPECT_EQ(into, "early");
 }
 
@@ -415,6 +418,281 @@ TEST(MeshTest, TotalsAddUpOverPeers) {
   EXPECT_EQ(totals[1].transmit_bytes, 2000U);
   EXPECT_FALSE(totals[1].up);
   EXPECT_EQ(totals[1].name.device, "rxe1");
+}
+
+// ---- Rails that are lost ----
+
+PeerPair MakeRecoveringPeers(size_t rails) {
+  PeerPair pair;
+  std::vector<Rail> rails_a;
+  std::vector<Rail> rails_b;
+  for (size_t i = 0; i < rails; ++i) {
+    auto [a, b] = FakePair();
+    a->recovering = b->recovering = true;
+    pair.links_a.push_back(a.get());
+    pair.links_b.push_back(b.get());
+    const RailName name{static_cast<int>(i), absl::StrCat("eth", i), 0, "tcp"};
+    rails_a.push_back({name, std::move(a)});
+    rails_b.push_back({name, std::move(b)});
+  }
+  const Logger quiet(LogLevel::kError, "");
+  pair.a = std::make_unique<Peer>("rank 1 (pod b)", std::move(rails_a), quiet);
+  pair.b = std::make_unique<Peer>("rank 0 (pod a)", std::move(rails_b), quiet);
+  return pair;
+}
+
+// One side of an exchange in which messages are sent and received in their order, at most `ahead`
+// of them posted and not done, as the collectives do. Received values are added to known ones, so
+// that what arrives twice shows. A sender's memory is overwritten as soon as it may be.
+struct Exchange {
+  Peer* peer = nullptr;
+  std::vector<std::vector<float>> sent;
+  std::vector<std::vector<float>> got;
+  std::vector<std::vector<float>> own;
+  size_t sends_posted = 0;
+  size_t sends_done = 0;
+  size_t receives_posted = 0;
+  size_t receives_done = 0;
+
+  void Step(size_t ahead, bool may_post_receives) {
+    while (sends_done < sends_posted && peer->SendDone(sends_done)) {
+      std::fill(sent[sends_done].begin(), sent[sends_done].end(), -1e9F);
+      ++sends_done;
+    }
+    while (receives_done < receives_posted && peer->ReceiveDone(receives_done)) ++receives_done;
+    while (sends_posted < sent.size() && sends_posted - sends_done < ahead) {
+      const std::vector<float>& values = sent[sends_posted++];
+      peer->PostSend({reinterpret_cast<const std::byte*>(values.data()), 4 * values.size()});
+    }
+    while (may_post_receives && receives_posted < got.size() &&
+           receives_posted - receives_done < ahead) {
+      ReceiveBuffer buffer;
+      buffer.data = reinterpret_cast<std::byte*>(got[receives_posted].data());
+      buffer.size = 4 * got[receives_posted].size();
+      buffer.operand = reinterpret_cast<const std::byte*>(own[receives_posted].data());
+      buffer.reduction = &kSum;
+      peer->PostReceive(buffer);
+      ++receives_posted;
+    }
+  }
+  bool Done() const {
+    return sends_done == sent.size() && receives_done == got.size() && peer->Acknowledged();
+  }
+};
+
+// Cables are cut and plugged in again at random, sides notice it late and at different times, and
+// acknowledgements are lost: every sum must still be right, and everything must end.
+TEST(FailoverTest, RandomLossesAndReturnsChangeNoResult) {
+  for (uint32_t seed = 0; seed < 150; ++seed) {
+    std::mt19937 random(seed);
+    const size_t rails = 1 + random() % 4;
+    PeerPair pair = MakeRecoveringPeers(rails);
+    for (auto* links : {&pair.links_a, &pair.links_b}) {
+      for (FakeLink* link : *links) {
+        link->has_room = [&random] { return random() % 3 != 0; };
+        link->delivers = [&random] { return random() % 2 != 0; };
+        link->hears = [&random] { return random() % 4 == 0; };
+        link->notices = [&random] { return random() % 16 == 0; };
+      }
+    }
+    Exchange sides[2];
+    sides[0].peer = pair.a.get();
+    sides[1].peer = pair.b.get();
+    const size_t messages = 1 + random() % 80;
+    std::vector<std::vector<float>> expected[2];
+    for (int side = 0; side < 2; ++side) {
+      for (size_t m = 0; m < messages; ++m) {
+        // Up to 4096 values are copied.
+        const size_t count = 1 + random() % (random() % 2 == 0 ? 50 : 30000);
+        std::vector<float> values(count);
+        std::vector<float> own(count);
+        std::vector<float> sum(count);
+        for (size_t i = 0; i < count; ++i) {
+          values[i] = static_cast<float>(random() % 1000);
+          own[i] = static_cast<float>(random() % 1000);
+          sum[i] = values[i] + own[i];
+        }
+        sides[side].sent.push_back(values);
+        sides[1 - side].own.push_back(own);
+        sides[1 - side].got.emplace_back(count);
+        expected[1 - side].push_back(std::move(sum));
+      }
+    }
+    const uint32_t calm = 50 + random() % 400;  // steps between misfortunes
+    const size_t ahead = 1 + random() % 16;
+    int step = 0;
+    absl::Time now = kNow;
+    while (!sides[0].Done() || !sides[1].Done()) {
+      ASSERT_LT(++step, 2000000) << "seed " << seed << ": " << pair.a->DescribeProgress() << "\n"
+                                 << pair.b->DescribeProgress();
+      if (random() % calm == 0) {
+        FakeLink* const link = pair.links_a[random() % rails];
+        if (link->cable().plugged) {
+          link->cable().Cut();
+        } else {
+          link->cable().plugged = true;
+        }
+      }
+      // A cable without which nothing goes on comes back some day.
+      if (random() % (4 * calm) == 0) pair.links_a[random() % rails]->cable().plugged = true;
+      for (Exchange& side : sides) {
+        side.Step(ahead, random() % 8 == 0);
+        now += absl::Microseconds(random() % 50);
+        const absl::StatusOr<bool> polled = side.peer->Poll(now);
+        ASSERT_TRUE(polled.ok()) << "seed " << seed << ": " << polled.status();
+      }
+    }
+    for (int side = 0; side < 2; ++side) {
+      for (size_t m = 0; m < messages; ++m) {
+        ASSERT_EQ(sides[side].got[m], expected[side][m]) << "seed " << seed << ", message " << m;
+      }
+    }
+  }
+}
+
+// The last rail carries everything, and rails that come back carry something again.
+TEST(FailoverTest, OneOfFourRailsIsEnough) {
+  PeerPair pair = MakeRecoveringPeers(4);
+  const auto transfer = [&] {
+    const std::string data(1 << 20, 'x');
+    std::string into(data.size(), '\0');
+    const uint64_t ticket = pair.b->PostReceive(Into(into));
+    const uint64_t send = pair.a->PostSend(Bytes(data));
+    for (int i = 0; i < 10000 && !(pair.b->ReceiveDone(ticket) && pair.a->SendDone(send)); ++i) {
+      ASSERT_TRUE(pair.a->Poll(kNow).ok());
+      ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    }
+    EXPECT_TRUE(into == data);
+    EXPECT_TRUE(pair.a->SendDone(send));
+  };
+  transfer();
+  for (const size_t i : {0, 1, 3}) pair.links_a[i]->cable().Cut();
+  const uint64_t before = pair.links_a[2]->stats().transmit_bytes;
+  transfer();
+  EXPECT_EQ(pair.links_a[2]->stats().transmit_bytes - before, 1U << 20);
+  for (const size_t i : {0, 1, 3}) {
+    EXPECT_FALSE(pair.a->rail_health(i).up);
+    EXPECT_EQ(pair.a->rail_health(i).failovers, 1U);
+    pair.links_a[i]->cable().plugged = true;
+  }
+  const uint64_t lost = pair.links_a[1]->stats().transmit_bytes;
+  transfer();
+  transfer();
+  EXPECT_GT(pair.links_a[1]->stats().transmit_bytes, lost);
+  EXPECT_TRUE(pair.a->rail_health(1).up);
+  EXPECT_EQ(pair.a->rail_health(1).returns, 1U);
+  EXPECT_EQ(pair.a->rail_health(2).failovers, 0U);
+}
+
+// A large transfer's memory is the caller's again only when the peer has it all.
+TEST(FailoverTest, LargeTransfersAreDoneWhenAcknowledgedAndSmallOnesBefore) {
+  PeerPair pair = MakeRecoveringPeers(1);
+  pair.links_a[0]->hears = [] { return false; };
+  const std::string small(100, 's');
+  const std::string large(100000, 'l');
+  std::string into_small(small.size(), '\0');
+  std::string into_large(large.size(), '\0');
+  pair.b->PostReceive(Into(into_small));
+  pair.b->PostReceive(Into(into_large));
+  const uint64_t first = pair.a->PostSend(Bytes(small));
+  const uint64_t second = pair.a->PostSend(Bytes(large));
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_TRUE(pair.b->ReceiveDone(1));
+  EXPECT_TRUE(pair.a->SendDone(first));
+  EXPECT_FALSE(pair.a->SendDone(second));
+  EXPECT_FALSE(pair.a->Acknowledged());
+  pair.links_a[0]->hears = [] { return true; };
+  ASSERT_TRUE(*pair.a->Poll(kNow));
+  EXPECT_TRUE(pair.a->SendDone(second));
+  EXPECT_TRUE(pair.a->Acknowledged());
+}
+
+// A lost small message must get past later ones that its receiver has not asked for yet.
+TEST(FailoverTest, ARepeatOvertakesWhatNobodyHasAskedForYet) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  pair.links_a[1]->has_room = [] { return false; };
+  pair.links_b[0]->delivers = [] { return false; };
+  const std::string lost = "lost";
+  pair.a->PostSend(Bytes(lost));
+  ASSERT_TRUE(pair.a->Poll(kNow).ok());
+  ASSERT_TRUE(pair.a->SendDone(0));
+  // It stands in rail 0; what comes after it takes rail 1.
+  pair.links_a[0]->has_room = [] { return false; };
+  pair.links_a[1]->has_room = [] { return true; };
+  const std::string later(4 << 20, 'l');
+  pair.a->PostSend(Bytes(later));
+  ASSERT_TRUE(pair.a->Poll(kNow).ok());
+  EXPECT_GT(pair.links_a[1]->stats().transmit_bytes, 100000U);
+  EXPECT_LE(pair.links_a[1]->stats().transmit_bytes, Stash::kBytes) << "as far as B can put aside";
+  pair.links_a[0]->cable().Cut();
+  std::string into(lost.size(), '\0');
+  pair.b->PostReceive(Into(into));
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_EQ(into, lost);
+  std::string into_later(later.size(), '\0');
+  pair.b->PostReceive(Into(into_later));
+  for (int i = 0; i < 1000 && !pair.b->Idle(); ++i) {
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_TRUE(into_later == later);
+}
+
+TEST(FailoverTest, NonsenseIsNotRepeated) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  pair.links_a[1]->broken = absl::InternalError("the stream holds something that is not a frame");
+  EXPECT_EQ(pair.a->Poll(kNow).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(FailoverTest, WithoutAnyRailAMeshWaitsUntilItsPatienceEndsAndSaysWhy) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  const std::vector<FakeLink*> links = pair.links_a;
+  const std::unique_ptr<Mesh> mesh = [&] {
+    std::map<int, std::unique_ptr<Peer>> peers;
+    peers[1] = std::move(pair.a);
+    return *Mesh::Create(std::move(peers), {});
+  }();
+  const std::string data(100000, 'x');
+  mesh->PostSend(1, Bytes(data));
+  for (FakeLink* link : links) link->cable().Cut();
+  mesh->Begin(absl::Milliseconds(50));
+  absl::Status status;
+  while (status.ok()) status = mesh->Progress();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("rank 1 (pod b)"), HasSubstr("rail 0 (eth0, tcp)"),
+                    HasSubstr("is lost (the cable was cut)")));
+  const std::vector<RailTotals> totals = mesh->Totals();
+  EXPECT_FALSE(totals[1].up);
+  EXPECT_EQ(totals[1].failovers, 1U);
+  mesh->Settle(absl::Now() + absl::Milliseconds(20));  // ends, although nothing can arrive
+}
+
+TEST(StashTest, KeepsWhatFitsOnceAndHandsItOut) {
+  Stash stash;
+  const std::string text(1000, 't');
+  EXPECT_TRUE(stash.Put({7, 0}, Bytes(text)));
+  EXPECT_TRUE(stash.Put({8, 0}, Bytes(std::string("eight"))));
+  EXPECT_TRUE(stash.Put({7, 1000, true}, Bytes(std::string("more"))));
+  EXPECT_TRUE(stash.Put({7, 0, true}, Bytes(text))) << "is there already";
+  EXPECT_FALSE(stash.Put({9, 0}, Bytes(std::string(Stash::kBytes, 'x'))));
+  std::string out;
+  const auto append = [&](const transport::FrameHeader&, absl::Span<const std::byte> payload) {
+    out.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+  };
+  stash.Take(7, append);
+  EXPECT_EQ(out, text + "more");
+  stash.Take(7, append);
+  stash.Take(8, append);
+  EXPECT_EQ(out, text + "moreeight");
+  for (size_t i = 0; i < Stash::kFrames; ++i) ASSERT_TRUE(stash.Put({i, 0}, Bytes(text)));
+  EXPECT_FALSE(stash.Put({999, 0}, Bytes(text)));
 }
 
 // ---- Trials of fresh links ----

@@ -28,6 +28,12 @@ bool RangeSet::Add(uint64_t begin, uint64_t end) {
   return true;
 }
 
+bool RangeSet::Contains(uint64_t begin, uint64_t end) const {
+  return std::any_of(ranges_.begin(), ranges_.end(), [begin, end](const auto& range) {
+    return range.first <= begin && end <= range.second;
+  });
+}
+
 void RangeSet::Clear() {
   ranges_.clear();
   total_ = 0;

@@ -15,6 +15,9 @@ class RangeSet {
   // Adds [begin, end). Returns false, and changes nothing, if any of it is there already.
   bool Add(uint64_t begin, uint64_t end);
 
+  // Whether all of [begin, end) is in the set.
+  bool Contains(uint64_t begin, uint64_t end) const;
+
   // Bytes in the set.
   uint64_t total() const { return total_; }
 

@@ -8,26 +8,27 @@
 
 namespace railhead::shm {
 
-absl::Status Group::AllGather(const std::byte* send, std::byte* receive, size_t bytes,
+absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const Parts& parts,
                               const Patience& patience) {
   const size_t chunk = LargestChunk();
-  const size_t chunks = (bytes + chunk - 1) / chunk;
-  const reduce::Stores stores = StoresFor(ranks_ * bytes);
-  for (size_t step = 0; bytes > 0 && step < chunks + 1; ++step) {
+  const size_t chunks = (parts.largest() + chunk - 1) / chunk;
+  const reduce::Stores stores = StoresFor(ranks_ * parts.largest());
+  const Range mine = parts[rank_];
+  for (size_t step = 0; chunks > 0 && step < chunks + 1; ++step) {
     if (step < chunks) {
       const int64_t number = Number(step);
       if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
       const size_t offset = step * chunk;
-      const size_t size = std::min(chunk, bytes - offset);
-      reduce::Copy(send + offset, Cell(rank_, number), size, reduce::Stores::kNormal);
+      const size_t size = SliceOf(mine.size, offset, chunk);
+      if (size > 0) reduce::Copy(send + offset, Cell(rank_, number), size, reduce::Stores::kNormal);
       lanes_.Advance(&Lane::filled, number);
-      reduce::Copy(send + offset, receive + rank_ * bytes + offset, size, stores);
+      if (size > 0) reduce::Copy(send + offset, receive + mine.begin + offset, size, stores);
       Count((ranks_ - 1) * size, 0);
     }
     if (step > 0) {
       const int64_t number = Number(step - 1);
       const size_t offset = (step - 1) * chunk;
-      const size_t size = std::min(chunk, bytes - offset);
+      size_t taken = 0;
       // Everybody begins with somebody else.
       for (size_t i = 1; i < ranks_; ++i) {
         const size_t rank = (rank_ + i) % ranks_;
@@ -35,10 +36,15 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, size_t 
             !filled.ok()) {
           return filled;
         }
-        reduce::Copy(Cell(rank, number), receive + rank * bytes + offset, size, stores);
+        const Range part = parts[rank];
+        const size_t size = SliceOf(part.size, offset, chunk);
+        if (size > 0) {
+          reduce::Copy(Cell(rank, number), receive + part.begin + offset, size, stores);
+        }
+        taken += size;
       }
       lanes_.Advance(&Lane::reduced, number);
-      Count(0, (ranks_ - 1) * size);
+      Count(0, taken);
     }
   }
   done_ += static_cast<int64_t>(chunks);

@@ -28,6 +28,7 @@
 #ifndef RAILHEAD_RUNTIME_SHM_GROUP_H_
 #define RAILHEAD_RUNTIME_SHM_GROUP_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +36,8 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/base/parts.h"
+#include "runtime/collectives/call.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/lanes.h"
 
@@ -50,17 +53,21 @@ class Group {
   // outlives this. `crowded`, the same on all ranks: there are more ranks than cores.
   Group(std::byte* memory, int rank, int ranks, bool crowded);
 
+  // What the next collective is called with. Ranks that then contradict each other get Internal.
+  void Expect(collectives::Call call) { lanes_.Expect(Number(0), call); }
+
   // The collectives of the C API, which says what they do. All ranks call the same ones in the same
   // order, with the same reduction, count (of values), bytes and root. Buffers are in place as the
   // C API has it, or do not overlap. After an error the group is of no more use, and neither are
   // the contents of `receive`.
   absl::Status AllReduce(const reduce::Reduction& reduction, const std::byte* send,
                          std::byte* receive, size_t count, const Patience& patience);
-  // `bytes` and `count` are those of one rank's part.
-  absl::Status AllGather(const std::byte* send, std::byte* receive, size_t bytes,
+  // `parts` of bytes.
+  absl::Status AllGather(const std::byte* send, std::byte* receive, const Parts& parts,
                          const Patience& patience);
+  // `parts` of values.
   absl::Status ReduceScatter(const reduce::Reduction& reduction, const std::byte* send,
-                             std::byte* receive, size_t count, const Patience& patience);
+                             std::byte* receive, const Parts& parts, const Patience& patience);
   // `send` is used by the root only.
   absl::Status Broadcast(const std::byte* send, std::byte* receive, size_t bytes, int root,
                          const Patience& patience);
@@ -80,13 +87,17 @@ class Group {
  private:
   static constexpr size_t kLine = 64;
   // A chunk is filled while the one before is reduced and the one before that drained.
-  static constexpr size_t kDepth = 3;
+  static constexpr size_t kDepth = kMostAhead;
 
   // A range of bytes of a chunk.
   struct Part {
     size_t begin = 0;
     size_t end = 0;
   };
+  // How much of `whole` a slice holds that begins at `offset`.
+  static size_t SliceOf(size_t whole, size_t offset, size_t slice) {
+    return offset < whole ? std::min(slice, whole - offset) : 0;
+  }
   // One all-reduce or reduce.
   struct Work {
     const reduce::Reduction& reduction;

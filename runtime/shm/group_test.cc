@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/segment.h"
+#include "runtime/shm/world_for_test.h"
 #include "runtime/testing/ranks.h"
 
 namespace railhead::shm {
@@ -24,24 +25,6 @@ namespace {
 
 using railhead::testing::RunRanks;
 using ::testing::HasSubstr;
-
-constexpr Patience kPatience = {absl::Microseconds(20), absl::Seconds(60), nullptr};
-
-// Ranks as threads, which share a segment as processes do.
-class World {
- public:
-  World(int ranks, bool crowded) : segment_(*Segment::Create(Group::Bytes(ranks))) {
-    for (int rank = 0; rank < ranks; ++rank) {
-      groups_.push_back(std::make_unique<Group>(segment_.data(), rank, ranks, crowded));
-    }
-  }
-  Group& at(int rank) { return *groups_[static_cast<size_t>(rank)]; }
-  int ranks() const { return static_cast<int>(groups_.size()); }
-
- private:
-  Segment segment_;
-  std::vector<std::unique_ptr<Group>> groups_;
-};
 
 using Bytes = std::vector<std::byte>;
 

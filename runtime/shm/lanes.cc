@@ -1,53 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/shm/lanes.h"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <climits>
-#include <ctime>
-#include <thread>
-
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/shm/futex.h"
 
 namespace railhead::shm {
 namespace {
 
 // How many looks between two looks at the clock.
 constexpr int kLooksAtOnce = 64;
-// A sleeper wakes now and then by itself, to see whether the job has ended.
-constexpr absl::Duration kLongestSleep = absl::Milliseconds(20);
-
-void Pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
 
 // The count that ends in these 32 bits, of those around `near`.
 int64_t Extend(uint32_t word, int64_t near) {
   return near + static_cast<int32_t>(word - static_cast<uint32_t>(near));
 }
 
-// Sleeps while the word is `value`, across processes.
-void FutexWait(const std::atomic<uint32_t>& word, uint32_t value, absl::Duration limit) {
-  const timespec timeout = absl::ToTimespec(limit);
-  syscall(SYS_futex, &word, FUTEX_WAIT, value, &timeout, nullptr, 0);
-}
-
-void FutexWakeAll(const std::atomic<uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
-
 }  // namespace
-
-static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
-static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
 Lanes::Lanes(absl::Span<Lane> lanes, int rank)
     : lanes_(lanes),
@@ -81,8 +50,27 @@ absl::Status Lanes::AwaitAll(Progress progress, int64_t chunks, const Patience& 
 
 absl::Status Lanes::Await(size_t rank, Progress progress, int64_t chunks,
                           const Patience& patience) {
-  if (Seen(rank, progress, chunks)) return absl::OkStatus();
-  return WaitFor(rank, progress, chunks, patience);
+  if (!Seen(rank, progress, chunks)) {
+    if (absl::Status come = WaitFor(rank, progress, chunks, patience); !come.ok()) return come;
+  }
+  return progress == &Lane::filled && chunks == first_chunk_ ? Compare(rank) : absl::OkStatus();
+}
+
+void Lanes::Expect(int64_t first_chunk, collectives::Call call) {
+  first_chunk_ = first_chunk;
+  call_ = call;
+  // Seen by whoever sees that the chunk is filled.
+  lanes_[rank_].calls[static_cast<size_t>(first_chunk % (kMostAhead + 1))].store(
+      call.word(), std::memory_order_relaxed);
+}
+
+absl::Status Lanes::Compare(size_t rank) const {
+  const collectives::Call theirs(
+      lanes_[rank].calls[static_cast<size_t>(first_chunk_ % (kMostAhead + 1))].load(
+          std::memory_order_relaxed));
+  if (theirs == call_) return absl::OkStatus();
+  return absl::InternalError(
+      collectives::Contradiction(absl::StrCat("rank ", rank), theirs, call_));
 }
 
 absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunks,

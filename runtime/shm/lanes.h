@@ -9,6 +9,7 @@
 #ifndef RAILHEAD_RUNTIME_SHM_LANES_H_
 #define RAILHEAD_RUNTIME_SHM_LANES_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +17,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "runtime/collectives/call.h"
+#include "runtime/shm/patience.h"
 
 namespace railhead::shm {
+
+// How many chunks a rank can be ahead of another, and so how many calls.
+inline constexpr int64_t kMostAhead = 3;
 
 // In shared memory; all zero at first. Two lanes share no cache line, nor the pair of lines that a
 // CPU fetches at once.
@@ -28,26 +33,25 @@ struct alignas(128) Lane {
   std::atomic<uint32_t> filled{0};    // chunks for which this rank has done what others wait for
   std::atomic<uint32_t> reduced{0};   // chunks of which this rank reads no cell any more
   std::atomic<uint32_t> sleepers{0};  // ranks that sleep on one of them
+  // What this rank has called (collectives/call.h), by the number of the call's first chunk. In the
+  // same line as the counters, so looking costs nothing.
+  std::array<std::atomic<uint64_t>, kMostAhead + 1> calls{};
 };
 static_assert(sizeof(Lane) == 128);
 
 // What a lane counts.
 using Progress = std::atomic<uint32_t> Lane::*;
 
-// How to wait.
-struct Patience {
-  // How long to look before sleeping. Nothing where ranks outnumber cores: what is waited for needs
-  // the core.
-  absl::Duration look;
-  absl::Duration limit;                          // then DeadlineExceeded
-  const std::atomic<bool>* cancelled = nullptr;  // when it becomes true: Cancelled
-};
-
 // One rank's view of all lanes. Used by one thread at a time.
 class Lanes {
  public:
   // `lanes` by rank; they outlive this.
   Lanes(absl::Span<Lane> lanes, int rank);
+
+  // Says what this rank is about to call, whose first chunk has this number. Whoever waits for that
+  // chunk to be filled compares it with what the others have called, and gets Internal if they
+  // contradict each other.
+  void Expect(int64_t first_chunk, collectives::Call call);
 
   // Says that this rank has done so many chunks, and wakes who waits for it. What it wrote before
   // is seen by whoever sees the count.
@@ -61,6 +65,7 @@ class Lanes {
  private:
   absl::Status WaitFor(size_t rank, Progress progress, int64_t chunks, const Patience& patience);
   bool Seen(size_t rank, Progress progress, int64_t chunks);
+  absl::Status Compare(size_t rank) const;
   absl::Status Late(Progress progress, int64_t chunks, absl::Duration waited) const;
 
   const absl::Span<Lane> lanes_;
@@ -68,6 +73,8 @@ class Lanes {
   // What was seen last, by rank: mostly enough, without a look at another core's cache line.
   std::vector<int64_t> seen_filled_;
   std::vector<int64_t> seen_reduced_;
+  int64_t first_chunk_ = 0;
+  collectives::Call call_;
 };
 
 }  // namespace railhead::shm

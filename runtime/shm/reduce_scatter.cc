@@ -10,40 +10,46 @@
 namespace railhead::shm {
 
 absl::Status Group::ReduceScatter(const reduce::Reduction& reduction, const std::byte* send,
-                                  std::byte* receive, size_t count, const Patience& patience) {
+                                  std::byte* receive, const Parts& parts,
+                                  const Patience& patience) {
   const size_t element = reduce::SizeOf(reduction.type);
-  const size_t bytes = count * element;
+  const size_t largest = parts.largest() * element;
   const size_t slice = std::max(kLine, LargestChunk() / ranks_ / kLine * kLine);
-  const size_t chunks = (bytes + slice - 1) / slice;
-  const reduce::Stores stores = StoresFor(bytes);
-  for (size_t step = 0; bytes > 0 && step < chunks + 1; ++step) {
+  const size_t chunks = (largest + slice - 1) / slice;
+  const reduce::Stores stores = StoresFor(largest);
+  for (size_t step = 0; chunks > 0 && step < chunks + 1; ++step) {
     if (step < chunks) {
       const int64_t number = Number(step);
       if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
       const size_t offset = step * slice;
-      const size_t size = std::min(slice, bytes - offset);
       std::byte* cell = Cell(rank_, number);
+      size_t given = 0;
       for (size_t rank = 0; rank < ranks_; ++rank) {
         // What this rank reduces itself it reads where it is.
         if (rank == rank_) continue;
-        reduce::Copy(send + rank * bytes + offset, cell + rank * slice, size,
+        const Range part = parts[rank];
+        const size_t size = SliceOf(part.size * element, offset, slice);
+        if (size == 0) continue;
+        reduce::Copy(send + part.begin * element + offset, cell + rank * slice, size,
                      reduce::Stores::kNormal);
+        given += size;
       }
       lanes_.Advance(&Lane::filled, number);
-      Count((ranks_ - 1) * size, 0);
+      Count(given, 0);
     }
     if (step > 0) {
       const int64_t number = Number(step - 1);
       const size_t offset = (step - 1) * slice;
-      const size_t size = std::min(slice, bytes - offset);
       if (absl::Status filled = lanes_.AwaitAll(&Lane::filled, number, patience); !filled.ok()) {
         return filled;
       }
-      for (size_t rank = 0; rank < ranks_; ++rank) {
-        inputs_[rank] =
-            rank == rank_ ? send + rank_ * bytes + offset : Cell(rank, number) + rank_ * slice;
+      const Range mine = parts[rank_];
+      const size_t size = SliceOf(mine.size * element, offset, slice);
+      for (size_t rank = 0; size > 0 && rank < ranks_; ++rank) {
+        inputs_[rank] = rank == rank_ ? send + mine.begin * element + offset
+                                      : Cell(rank, number) + rank_ * slice;
       }
-      reduce::Reduce(reduction, inputs_, receive + offset, size / element, stores);
+      if (size > 0) reduce::Reduce(reduction, inputs_, receive + offset, size / element, stores);
       lanes_.Advance(&Lane::reduced, number);
       Count(0, (ranks_ - 1) * size);
     }

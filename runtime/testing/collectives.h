@@ -14,24 +14,21 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/collectives/collective.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/testing/arithmetic.h"
 
 namespace railhead::testing {
 
-enum class Collective { kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce, kBarrier };
+using collectives::Collective;
+using collectives::HasRoot;
+using collectives::Reduces;
 
-inline constexpr std::array<Collective, 6> kCollectives = {
+// Those that a Trial plays.
+inline constexpr std::array<Collective, 9> kCollectives = {
     Collective::kAllReduce, Collective::kAllGather, Collective::kReduceScatter,
-    Collective::kBroadcast, Collective::kReduce,    Collective::kBarrier};
-
-inline bool HasRoot(Collective collective) {
-  return collective == Collective::kBroadcast || collective == Collective::kReduce;
-}
-inline bool Reduces(Collective collective) {
-  return collective == Collective::kAllReduce || collective == Collective::kReduceScatter ||
-         collective == Collective::kReduce;
-}
+    Collective::kBroadcast, Collective::kReduce,    Collective::kBarrier,
+    Collective::kAllToAll,  Collective::kGather,    Collective::kScatter};
 
 // As a caller of the C API would pass it.
 struct CollectiveCase {
@@ -44,10 +41,8 @@ struct CollectiveCase {
 };
 
 inline std::string ToString(const CollectiveCase& c) {
-  constexpr std::array<const char*, 6> kNames = {"all-reduce", "all-gather", "reduce-scatter",
-                                                 "broadcast",  "reduce",     "barrier"};
-  return absl::StrCat(kNames[static_cast<size_t>(c.collective)], " of ", c.count, ", type ", c.type,
-                      ", operator ", c.op, ", root ", c.root, c.in_place ? ", in place" : "");
+  return absl::StrCat(Name(c.collective), " of ", c.count, ", type ", c.type, ", operator ", c.op,
+                      ", root ", c.root, c.in_place ? ", in place" : "");
 }
 
 class Trial {
@@ -59,31 +54,30 @@ class Trial {
         seed_(seed) {
     part_ = c.count * reduce::SizeOf(c.type);
     const size_t all = ranks_ * part_;
-    send_size_ = c.collective == Collective::kReduceScatter ? all : part_;
-    receive_size_ = c.collective == Collective::kAllGather ? all : part_;
+    send_size_ = SendsParts() ? all : part_;
+    receive_size_ = ReceivesParts() ? all : part_;
     receive_.assign(receive_size_ + kGuard, kUntouched);
     send_ = Input(rank_);
     if (c.in_place) {
       // One buffer, in the place of the larger one.
-      if (c.collective != Collective::kReduceScatter) {
-        std::memcpy(receive_.data() + OwnPlace(), send_.data(), send_.size());
+      if (!InSend() && (c.collective != Collective::kGather || IsRoot())) {
+        std::copy(send_.begin(), send_.end(), receive_.data() + OwnPlace());
       }
     }
   }
 
   const std::byte* send() const {
-    if (case_.in_place && case_.collective != Collective::kReduceScatter) {
-      return receive_.data() + OwnPlace();
-    }
-    if (case_.collective == Collective::kBroadcast && !IsRoot()) return nullptr;
-    return send_.data();
+    const bool only_root =
+        case_.collective == Collective::kBroadcast || case_.collective == Collective::kScatter;
+    if (only_root && !IsRoot()) return nullptr;
+    if (case_.collective == Collective::kGather && !IsRoot()) return send_.data();
+    return case_.in_place && !InSend() ? receive_.data() + OwnPlace() : send_.data();
   }
   std::byte* receive() {
-    if (case_.in_place && case_.collective == Collective::kReduceScatter) {
-      return send_.data() + rank_ * part_;
-    }
+    if (case_.collective == Collective::kGather && !IsRoot()) return nullptr;
     if (case_.collective == Collective::kReduce && !case_.in_place && !IsRoot()) return nullptr;
-    return receive_.data();
+    if (case_.collective == Collective::kScatter && !IsRoot()) return receive_.data();
+    return case_.in_place && InSend() ? send_.data() + rank_ * part_ : receive_.data();
   }
 
   // What is not as it must be; "" if all is.
@@ -92,7 +86,7 @@ class Trial {
     std::vector<std::byte> send = Input(rank_);
     const auto place = [&](const std::vector<std::byte>& bytes, size_t from, size_t size,
                            size_t to) {
-      std::memcpy(receive.data() + to, bytes.data() + from, size);
+      std::copy_n(bytes.data() + from, size, receive.data() + to);
     };
     switch (case_.collective) {
       case Collective::kAllReduce:
@@ -104,7 +98,7 @@ class Trial {
       case Collective::kReduceScatter: {
         const std::vector<std::byte> reduced = Reduced();
         if (case_.in_place) {
-          std::memcpy(send.data() + rank_ * part_, reduced.data() + rank_ * part_, part_);
+          std::copy_n(reduced.data() + rank_ * part_, part_, send.data() + rank_ * part_);
         } else {
           place(reduced, rank_ * part_, part_, 0);
         }
@@ -123,6 +117,23 @@ class Trial {
       case Collective::kBarrier:
         if (case_.in_place) place(send, 0, part_, 0);
         break;
+      case Collective::kAllToAll:
+        for (size_t rank = 0; rank < ranks_; ++rank) {
+          place(Input(rank), rank_ * part_, part_, rank * part_);
+        }
+        break;
+      case Collective::kGather:
+        for (size_t rank = 0; IsRoot() && rank < ranks_; ++rank) {
+          place(Input(rank), 0, part_, rank * part_);
+        }
+        break;
+      case Collective::kSendReceive:
+        return "no trial of sends and receives";
+      case Collective::kScatter:
+        if (!case_.in_place || !IsRoot()) {
+          place(Input(static_cast<size_t>(case_.root)), rank_ * part_, part_, 0);
+        }
+        break;
     }
     if (receive != receive_) return absl::StrCat(ToString(case_), ": wrong result");
     if (send != send_) return absl::StrCat(ToString(case_), ": wrong send buffer afterwards");
@@ -134,8 +145,18 @@ class Trial {
   static constexpr std::byte kUntouched{0xab};
 
   bool IsRoot() const { return rank_ == static_cast<size_t>(case_.root); }
-  // Where in the larger buffer of an all-gather this rank's part is.
-  size_t OwnPlace() const { return case_.collective == Collective::kAllGather ? rank_ * part_ : 0; }
+  bool SendsParts() const {
+    return case_.collective == Collective::kReduceScatter ||
+           case_.collective == Collective::kAllToAll || case_.collective == Collective::kScatter;
+  }
+  bool ReceivesParts() const {
+    return case_.collective == Collective::kAllGather ||
+           case_.collective == Collective::kAllToAll || case_.collective == Collective::kGather;
+  }
+  // Whether in place the send buffer is the larger one.
+  bool InSend() const { return SendsParts() && !ReceivesParts(); }
+  // Where in a larger receive buffer this rank's part is.
+  size_t OwnPlace() const { return ReceivesParts() && !SendsParts() ? rank_ * part_ : 0; }
 
   static uint64_t Mix(uint64_t value) {
     value *= 0x9e3779b97f4a7c15U;

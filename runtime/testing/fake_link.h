@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_RUNTIME_TESTING_FAKE_LINK_H_
 #define RAILHEAD_RUNTIME_TESTING_FAKE_LINK_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -21,64 +22,113 @@ struct FakeFrame {
   std::vector<std::byte> payload;
 };
 
-// One direction of the wire. Both sides live in one thread.
-struct FakeWire {
-  std::deque<FakeFrame> frames;
+// What two links share. Both sides live in one thread.
+struct FakeCable {
+  struct Way {
+    std::deque<FakeFrame> frames;
+    uint64_t taken = 0;  // by the other side
+  };
+  std::array<Way, 2> ways;  // away from side 0 and from side 1
+  uint64_t connection = 0;  // counts them; a link with an older one is lost
+  bool plugged = true;      // whether a lost link finds a new connection
+
+  // Everything under way is lost, acknowledgements too.
+  void Cut() {
+    ways = {};
+    ++connection;
+    plugged = false;
+  }
 };
 
 class FakeLink final : public transport::Link {
  public:
-  FakeLink(std::shared_ptr<FakeWire> out, std::shared_ptr<FakeWire> in)
-      : out_(std::move(out)), in_(std::move(in)) {}
+  FakeLink(std::shared_ptr<FakeCable> cable, size_t side) : cable_(std::move(cable)), side_(side) {}
 
   // What a test may change at any time.
   size_t payload_limit = size_t{256} << 10;
   std::function<bool()> has_room = [] { return true; };  // asked by TrySend
   std::function<bool()> delivers = [] { return true; };  // asked before each frame that arrives
+  std::function<bool()> hears = [] { return true; };     // asked whether acknowledgements arrive
+  std::function<bool()> notices = [] { return true; };   // asked whether a cut shows
   absl::Status broken;                                   // returned by everything if not OK
   int descriptor = -1;
+  bool recovering = false;
+
+  FakeCable& cable() { return *cable_; }
 
   size_t max_payload() const override { return payload_limit; }
 
   absl::StatusOr<bool> TrySend(const transport::FrameHeader& header,
                                absl::Span<const std::byte> payload) override {
     if (!broken.ok()) return broken;
+    if (Lost() && notices()) return absl::UnavailableError("the cable was cut");
     if (!has_room()) return false;
-    out_->frames.push_back({header, {payload.begin(), payload.end()}});
+    if (!Lost()) out().frames.push_back({header, {payload.begin(), payload.end()}});
+    ++sent_;
     stats_.transmit_bytes += payload.size();
     return true;
   }
 
   absl::StatusOr<bool> Poll(transport::FrameSink sink) override {
     if (!broken.ok()) return broken;
+    if (Lost()) {
+      if (notices()) return absl::UnavailableError("the cable was cut");
+      return false;
+    }
     bool moved = false;
-    while (!in_->frames.empty() && delivers()) {
-      const FakeFrame& frame = in_->frames.front();
+    FakeCable::Way& in = cable_->ways[1 - side_];
+    while (!in.frames.empty() && delivers()) {
+      const FakeFrame& frame = in.frames.front();
       if (!sink(frame.header, frame.payload)) break;
       stats_.receive_bytes += frame.payload.size();
-      in_->frames.pop_front();
+      in.frames.pop_front();
+      ++in.taken;
       moved = true;
     }
+    if (hears()) acknowledged_ = out().taken;
     return moved;
   }
 
+  bool recovers() const override { return recovering; }
+  uint64_t unacknowledged() const override { return recovering ? sent_ - acknowledged_ : 0; }
+  absl::StatusOr<bool> Reconnect(absl::Time /*now*/) override {
+    if (!cable_->plugged) return absl::UnavailableError("the cable is not plugged in");
+    if (!Lost()) {
+      // Only this side had lost it; the other one sees that.
+      cable_->ways = {};
+      ++cable_->connection;
+    }
+    connection_ = cable_->connection;
+    sent_ = acknowledged_ = 0;
+    return true;
+  }
+
   bool Flushed() const override { return true; }
+  uint64_t backlog() const override {
+    uint64_t bytes = 0;
+    for (const FakeFrame& frame : cable_->ways[side_].frames) bytes += frame.payload.size();
+    return bytes;
+  }
   int event_fd() const override { return descriptor; }
   absl::Status Arm() override { return broken; }
   const transport::LinkStats& stats() const override { return stats_; }
 
  private:
-  std::shared_ptr<FakeWire> out_;
-  std::shared_ptr<FakeWire> in_;
+  bool Lost() const { return connection_ != cable_->connection; }
+  FakeCable::Way& out() { return cable_->ways[side_]; }
+
+  std::shared_ptr<FakeCable> cable_;
+  size_t side_;
+  uint64_t connection_ = 0;
+  uint64_t sent_ = 0;
+  uint64_t acknowledged_ = 0;
   transport::LinkStats stats_;
 };
 
 // Two links that lead to each other.
 inline std::pair<std::unique_ptr<FakeLink>, std::unique_ptr<FakeLink>> FakePair() {
-  auto forward = std::make_shared<FakeWire>();
-  auto backward = std::make_shared<FakeWire>();
-  return {std::make_unique<FakeLink>(forward, backward),
-          std::make_unique<FakeLink>(backward, forward)};
+  auto cable = std::make_shared<FakeCable>();
+  return {std::make_unique<FakeLink>(cable, 0), std::make_unique<FakeLink>(cable, 1)};
 }
 
 }  // namespace railhead::testing

@@ -9,7 +9,8 @@
 //
 // Life of a link: Transport::Open makes an Endpoint (memory registered, queue pair or listening
 // socket created). The bootstrap carries Endpoint::Address to the peer. Endpoint::Connect, called
-// on both sides with the other's address, turns the endpoint into a Link.
+// on both sides with the other's address, turns the endpoint into a Link. A link that recovers may
+// lose its connection and get another one, and stays the same object all the while.
 //
 // Threads: a Link is used by one thread at a time; Stats may be read by any thread at any time.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_LINK_H_
@@ -35,6 +36,12 @@ namespace railhead::transport {
 struct FrameHeader {
   uint64_t transfer = 0;
   uint64_t offset = 0;
+  // The payload may have arrived before, over a link that was lost.
+  bool repeated = false;
+  // The sender keeps its memory until the frame is acknowledged: do not keep it waiting.
+  bool awaited = false;
+  // What the message belongs to; links only carry it (collectives/call.h).
+  uint64_t call = 0;
 };
 
 // Counters of one link since it was connected. Written by the link's thread alone.
@@ -42,6 +49,7 @@ struct LinkStats {
   std::atomic<uint64_t> transmit_bytes{0};  // payload handed to the wire
   std::atomic<uint64_t> receive_bytes{0};   // payload taken by the sink
   std::atomic<uint64_t> retransmits{0};     // known retransmissions of this link, where it can tell
+  std::atomic<uint64_t> strangers{0};       // connections that were turned away
 };
 
 // Takes one arrived frame. `payload` is valid only during the call. Returns false for "not yet":
@@ -57,19 +65,40 @@ class Link {
   virtual size_t max_payload() const = 0;
 
   // Hands one frame to the link, which copies the payload (or has sent it) before it returns.
-  // Returns false when the link has no room now: poll and try again. An error is final for the
-  // link.
+  // Returns false when the link has no room now: poll and try again. An error ends the connection,
+  // as one of Poll does.
   virtual absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                        absl::Span<const std::byte> payload) = 0;
 
   // Moves the link on without blocking: finishes sends, returns credits, offers arrived frames to
-  // `sink`. Returns whether anything moved. An error is final for the link and names the peer's
-  // address, the device and the cause.
+  // `sink`. Returns whether anything moved. An error ends the connection and names the peer's
+  // address, the device and the cause; it is Unavailable when the network or the peer has ended it.
   virtual absl::StatusOr<bool> Poll(FrameSink sink) = 0;
 
-  // True when everything that TrySend took has left this rank's responsibility (acknowledged by the
-  // peer's NIC, or accepted by the kernel's socket).
+  // Whether the link counts what the peer has taken, and can come back after it was lost. One that
+  // cannot must not lose anything that TrySend took: its error is the end of the job.
+  virtual bool recovers() const { return false; }
+  // Of a link that recovers: frames that TrySend took and that the peer's sink is not known to have
+  // taken. Frames are taken in their order.
+  virtual uint64_t unacknowledged() const { return 0; }
+  // Of a link that recovers, after an error: works at a new connection without blocking. True: the
+  // link is as if just connected, with nothing under way. False: not yet. An error says why not,
+  // and is not final. Without calls nothing is tried.
+  virtual absl::StatusOr<bool> Reconnect(absl::Time /*now*/) {
+    return absl::UnimplementedError("this transport does not reconnect");
+  }
+
+  // True when nothing depends on further polling: everything that TrySend took is acknowledged by
+  // the peer's NIC or accepted by the kernel's socket, and so are the acknowledgements that the
+  // peer waits for. True of a link that is lost.
   virtual bool Flushed() const = 0;
+
+  // Bytes that TrySend took and that are not known to have reached the peer's machine.
+  virtual uint64_t backlog() const = 0;
+
+  // How much the link should keep of what it cannot send at once: what one rail holds cannot go
+  // over another. A link whose memory for sending is small anyway need not listen.
+  virtual void SetHold(size_t /*bytes*/) {}
 
   // File descriptor that becomes readable when Poll may have something to do, or -1 when the link
   // must be polled. Arm() is called once before each wait on it; after Arm, Poll once more before

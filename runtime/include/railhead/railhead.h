@@ -3,8 +3,9 @@
  * Railhead: collectives over all RDMA rails of a pod, over TCP where there is no RDMA.
  *
  * The interface has the shape of NCCL's, so that porting is renaming (nccl -> rh); result codes,
- * data types and operators have NCCL's numbers. Differences: buffers are in host memory, calls
- * block until they are done, and `stream` must be NULL.
+ * data types and operators have NCCL's numbers. Differences: buffers are in host memory; with
+ * `stream` NULL a call blocks until it is done, and with a stream of rhStreamCreate it returns at
+ * once; a process has one rank of a communicator.
  *
  * A first program:
  *
@@ -31,7 +32,8 @@
  *
  * Threads. One communicator is used by one thread at a time (a second call at the same time returns
  * rhInvalidUsage), except rhCommAbort and the query functions, which any thread may call. Different
- * communicators are independent. After fork() only the parent may go on using a communicator.
+ * communicators are independent. A stream counts as the thread of the calls that are made on it.
+ * After fork() only the parent may go on using a communicator.
  */
 #ifndef RAILHEAD_RAILHEAD_H_
 #define RAILHEAD_RAILHEAD_H_
@@ -106,8 +108,14 @@ typedef enum RH_INT_ENUM {
 /* A group of ranks, and this process's place in it. */
 typedef struct rhComm* rhComm_t;
 
-/* Kept for the shape of the call; must be NULL. */
-typedef void* rhStream_t;
+/* A row of calls that are done in the background, one after the other. */
+typedef struct rhStream* rhStream_t;
+
+/* What has to be done before a caller goes on. */
+typedef struct rhRequest* rhRequest_t;
+
+/* Reserved: must be NULL. */
+typedef struct rhConfig rhConfig_t;
 
 /* Names a group that is about to form: where its ranks meet, and a random key that keeps others
  * out. Plain bytes, to be carried to all ranks by any means. */
@@ -131,7 +139,9 @@ RH_EXPORT const char* rhGetLastError(rhComm_t comm);
 
 /* Makes an id for a new group. Call it once, in the process that will be rank 0 (it opens the
  * socket at which the ranks will meet), and give the id to all ranks. The address in it is that of
- * RAILHEAD_SOCKET_IFNAME, or of the first interface that is not loopback. */
+ * the first of RAILHEAD_SOCKET_IFNAME, or of the first interface that is not loopback. Who has it
+ * can join the group (unless there is a RAILHEAD_SECRET_FILE too): send it where only the ranks
+ * read it. */
 RH_EXPORT rhResult_t rhGetUniqueId(rhUniqueId* id);
 
 /* Joins the group `id` of `nranks` ranks as `rank` (0 to nranks-1, each once). Blocks until all
@@ -151,15 +161,39 @@ RH_EXPORT rhResult_t rhCommDestroy(rhComm_t comm);
  */
 RH_EXPORT rhResult_t rhCommAbort(rhComm_t comm);
 
+/* A communicator of those ranks of `comm` that give the same `color` (not negative), in the order
+ * of their `key`s, and of their old ranks where keys are equal. Called by all ranks of `comm`; who
+ * gives RH_SPLIT_NOCOLOR gets NULL. Blocks, and leaves `comm` as it is. */
+#define RH_SPLIT_NOCOLOR (-1)
+RH_EXPORT rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm,
+                                 rhConfig_t* config);
+
+/* A communicator of the ranks of `comm` without `exclude_count` of them, in their old order. Called
+ * by all that are left, with the same list; `comm` may have failed before, and that is what this is
+ * for: training goes on without a lost rank. Abort or destroy `comm` afterwards. */
+RH_EXPORT rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_count,
+                                  rhComm_t* newcomm, rhConfig_t* config);
+
+/* A communicator of the ranks of `comm` and new ones, `nranks` in all. Ranks of `comm` keep their
+ * numbers and pass rank -1; new ones pass `comm` NULL, and a number from the old count up. All pass
+ * the same `id`, which the process of rank 0 has made. Abort or destroy `comm` afterwards. */
+RH_EXPORT rhResult_t rhCommGrow(rhComm_t comm, int nranks, rhUniqueId id, int rank,
+                                rhComm_t* newcomm, rhConfig_t* config);
+
+/* Any thread, without waiting: writes rhSuccess, rhInProgress while calls on a stream are not
+ * finished, or why the communicator has failed, be it on another rank. */
+RH_EXPORT rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error);
+
 /* Number of ranks, and this process's rank. */
 RH_EXPORT rhResult_t rhCommCount(rhComm_t comm, int* count);
 RH_EXPORT rhResult_t rhCommUserRank(rhComm_t comm, int* rank);
 
 /* Collectives. All ranks call the same ones in the same order, with the same counts, type, operator
- * and root. Counts are in elements; a count of 0 does nothing, with whatever buffers. Buffers are
- * aligned for their type and stay the caller's; they do not overlap, or are in place: sendbuf is
- * recvbuf or, where one of them has a part for each rank, the smaller one is this rank's part of
- * the larger one. A send buffer that is not in place is not written to.
+ * and root (only rhSend and rhRecv concern two ranks alone). Counts are in elements; a count of 0
+ * does nothing, with whatever buffers. Buffers are aligned for their type and stay the caller's;
+ * they do not overlap, or are in place: sendbuf is recvbuf or, where one of them has a part for
+ * each rank, the smaller one is this rank's part of the larger one. A send buffer that is not in
+ * place is not written to.
  *
  * Arithmetic. Integers wrap; an integer average is cut towards zero. 16- and 8-bit floats are added
  * in fp32 and rounded once in shared memory, and at every rank on the way over rails. The same
@@ -201,7 +235,88 @@ RH_EXPORT rhResult_t rhReduce(const void* sendbuf, void* recvbuf, size_t count,
                               rhStream_t stream);
 
 /* Returns when all ranks have called it. (NCCL has none.) */
-RH_EXPORT rhResult_t rhBarrier(rhComm_t comm);
+RH_EXPORT rhResult_t rhBarrier(rhComm_t comm, rhStream_t stream);
+
+/* rhAllGather of parts that differ: recvbuf[displs[r] + i] is sendbuf[i] of rank r, for i below
+ * recvcounts[r]. Counts and displacements are in elements, the same on all ranks, one for each
+ * rank; `displs` NULL: parts follow each other. sendbuf holds recvcounts[rank] elements. In place:
+ * sendbuf is recvbuf + displs[rank]. */
+RH_EXPORT rhResult_t rhAllGatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
+                                  const size_t* displs, rhDataType_t datatype, rhComm_t comm,
+                                  rhStream_t stream);
+
+/* rhReduceScatter of parts that differ, and that follow each other: rank r gets recvcounts[r]
+ * elements. In place: recvbuf is this rank's part of sendbuf. */
+RH_EXPORT rhResult_t rhReduceScatterv(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
+                                      rhDataType_t datatype, rhRedOp_t op, rhComm_t comm,
+                                      rhStream_t stream);
+
+/* On return, recvbuf[r * count + i] is sendbuf[rank * count + i] of rank r. Both hold `count`
+ * elements for each rank. In place takes as much memory again. */
+RH_EXPORT rhResult_t rhAlltoAll(const void* sendbuf, void* recvbuf, size_t count,
+                                rhDataType_t datatype, rhComm_t comm, rhStream_t stream);
+
+/* rhAlltoAll of parts that differ: sendcounts[r] elements from sendbuf + sdispls[r] go to rank r;
+ * recvcounts[r] from rank r come to recvbuf + rdispls[r]. What one rank sends to another must be
+ * what the other expects of it. Displacements may be NULL, as above. Not in place. */
+RH_EXPORT rhResult_t rhAlltoAllv(const void* sendbuf, const size_t* sendcounts,
+                                 const size_t* sdispls, void* recvbuf, const size_t* recvcounts,
+                                 const size_t* rdispls, rhDataType_t datatype, rhComm_t comm,
+                                 rhStream_t stream);
+
+/* On return on rank `root`, recvbuf[r * sendcount + i] is sendbuf[i] of rank r. recvbuf is used on
+ * the root alone, and may be NULL elsewhere. In place on the root: sendbuf is
+ * recvbuf + root * sendcount. */
+RH_EXPORT rhResult_t rhGather(const void* sendbuf, void* recvbuf, size_t sendcount,
+                              rhDataType_t datatype, int root, rhComm_t comm, rhStream_t stream);
+
+/* On return, recvbuf[i] is sendbuf[rank * recvcount + i] of rank `root`. sendbuf is used on the
+ * root alone, and may be NULL elsewhere. In place on the root: recvbuf is sendbuf + root *
+ * recvcount. */
+RH_EXPORT rhResult_t rhScatter(const void* sendbuf, void* recvbuf, size_t recvcount,
+                               rhDataType_t datatype, int root, rhComm_t comm, rhStream_t stream);
+
+/* Sends `count` elements to rank `peer`, which receives as many with rhRecv; the n-th send of one
+ * rank to another meets the n-th receive there. A send returns when sendbuf may be used again,
+ * which may be before the peer has called rhRecv, and may not. Sends and receives that need each
+ * other must be in one group. */
+RH_EXPORT rhResult_t rhSend(const void* sendbuf, size_t count, rhDataType_t datatype, int peer,
+                            rhComm_t comm, rhStream_t stream);
+RH_EXPORT rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, int peer,
+                            rhComm_t comm, rhStream_t stream);
+
+/* Between the two, calls of this thread only take notes; arguments are checked at once. The last
+ * rhGroupEnd of nested groups then does everything: first the collectives in their order, then for
+ * each communicator all sends and receives at the same time. It returns the first failure. */
+RH_EXPORT rhResult_t rhGroupStart(void);
+RH_EXPORT rhResult_t rhGroupEnd(void);
+
+/* Makes an operator for rhAllReduce, rhReduceScatter(v) and rhReduce of `comm` and `datatype`: the
+ * sum of what each rank's values are when multiplied by that rank's *scalar (one element of
+ * `datatype`, read now). Products are rounded to the type before they are added. `residence` is
+ * kept for the shape of the call. */
+typedef enum RH_INT_ENUM { rhScalarDevice = 0, rhScalarHostImmediate = 1 } rhScalarResidence_t;
+RH_EXPORT rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t datatype,
+                                            rhScalarResidence_t residence, rhComm_t comm);
+RH_EXPORT rhResult_t rhRedOpDestroy(rhRedOp_t op, rhComm_t comm);
+
+/* Streams. A collective or transfer with a stream returns rhSuccess at once if its arguments are
+ * right, and is done by the stream's thread after all earlier ones of the stream. Its buffers must
+ * stay as they are until then. While calls of a communicator are on a stream, other calls of this
+ * communicator must be on the same stream; they return rhInvalidUsage else. */
+RH_EXPORT rhResult_t rhStreamCreate(rhStream_t* stream);
+/* Waits until all calls are done; returns the stream's first failure. NULL is allowed. */
+RH_EXPORT rhResult_t rhStreamSynchronize(rhStream_t stream);
+/* The same, and frees the stream. */
+RH_EXPORT rhResult_t rhStreamDestroy(rhStream_t stream);
+
+/* A request is done when all calls are done that are on the stream now. Test and wait return
+ * rhSuccess, or the stream's first failure up to then; rhRequestTest writes whether it is done, and
+ * does not wait. A request must be freed, before or after its stream. */
+RH_EXPORT rhResult_t rhStreamRequest(rhStream_t stream, rhRequest_t* request);
+RH_EXPORT rhResult_t rhRequestTest(rhRequest_t request, int* done);
+RH_EXPORT rhResult_t rhRequestWait(rhRequest_t request);
+RH_EXPORT rhResult_t rhRequestFree(rhRequest_t request);
 
 /* What a communicator came to run on. Set `struct_size` to sizeof(rhCommInfo_t) before the call. */
 typedef struct {
@@ -213,6 +328,12 @@ typedef struct {
   uint64_t rejected_connections; /* strangers that the rendezvous turned away (rank 0) */
 } rhCommInfo_t;
 RH_EXPORT rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info);
+
+/* Writes why which algorithm would do a collective ("all_reduce", "all_to_all", ... as in metrics)
+ * of so many bytes (of the larger of a rank's two buffers), with what the others would take: a few
+ * lines for people, cut at `text_size`. All ranks choose alike. */
+RH_EXPORT rhResult_t rhCommExplain(rhComm_t comm, const char* collective, size_t bytes, char* text,
+                                   size_t text_size);
 
 /* One rail and what has crossed it. Set `struct_size` to sizeof(rhRailInfo_t) before the call. */
 typedef struct {

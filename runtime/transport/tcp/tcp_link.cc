@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/tcp/tcp_link.h"
 
+#include <linux/sockios.h>
+#include <linux/tcp.h>  // knows more of tcp_info than the C library
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -11,69 +13,197 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::transport {
 namespace {
 
-constexpr uint32_t kMagic = 0x46484c52;  // "RLHF"
+constexpr uint32_t kMagic = 0x33484c52;  // "RLH3"
 
 // What precedes each payload on the wire, in little-endian order.
 struct WireHeader {
-  uint32_t magic;
-  uint32_t size;
-  uint64_t transfer;
-  uint64_t offset;
+  uint32_t magic = kMagic;
+  uint32_t size = 0;
+  uint64_t transfer = 0;
+  uint64_t offset = 0;
+  uint32_t taken = 0;  // how many frames of this connection the sender has taken, modulo 2^32
+  uint32_t flags = 0;
+  uint64_t call = 0;
 };
 constexpr size_t kHeaderSize = sizeof(WireHeader);
-static_assert(kHeaderSize == 24 && std::endian::native == std::endian::little);
+static_assert(kHeaderSize == 40 && std::endian::native == std::endian::little);
+
+constexpr uint32_t kRepeated = 1;  // as in FrameHeader
+constexpr uint32_t kAwaited = 2;
+constexpr uint32_t kNoFrame = 4;  // only an acknowledgement
+constexpr uint32_t kKnownFlags = kRepeated | kAwaited | kNoFrame;
 
 constexpr size_t kMaxPayload = size_t{256} << 10;
 // Two whole frames, so that the kernel's buffer is emptied while the rails are busy with one.
 constexpr size_t kInputSize = 2 * (kMaxPayload + kHeaderSize);
 // One Poll takes at most this much, so that one rail cannot keep the others waiting.
 constexpr size_t kMostPerPoll = size_t{1} << 20;
-// What the kernel may hold unsent. More would only hide from the rails how fast the wire is.
-constexpr int kUnsentLimit = 256 << 10;
+// What the kernel may hold unsent at first. More would only hide from the rails how fast the wire
+// is.
+constexpr int kFirstHold = 256 << 10;
+
+// So much is taken before the peer is told unasked: an acknowledgement costs as much as a frame.
+constexpr size_t kMostBytesNotTold = size_t{64} << 10;
+constexpr uint64_t kMostFramesNotTold = 16;
+
+// Less than any data that matters, more than the acknowledgements that are under way at once.
+constexpr uint64_t kFewAcknowledgements = 32 * kHeaderSize;
+
+// How often the kernel is asked about the connection, and the door about visitors.
+constexpr absl::Duration kLookPause = absl::Milliseconds(10);
+
+void SetOption(int socket, int level, int option, int value) {
+  // These options improve a connection; a kernel without one of them is no reason to give up.
+  ::setsockopt(socket, level, option, &value, sizeof value);
+}
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Link>> TcpLink::Create(net::Fd socket, std::string name) {
+absl::StatusOr<std::unique_ptr<Link>> TcpLink::Create(net::Fd socket, std::string name,
+                                                      std::unique_ptr<Door> door) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentLimit, sizeof kUnsentLimit);
-  return std::unique_ptr<Link>(new TcpLink(std::move(socket), std::move(epoll), std::move(name)));
+  if (door != nullptr) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, door->event_fd(), &event) != 0) {
+      return net::ErrnoError("epoll_ctl", errno);
+    }
+  }
+  return std::unique_ptr<Link>(
+      new TcpLink(std::move(socket), std::move(epoll), std::move(name), std::move(door)));
 }
 
-TcpLink::TcpLink(net::Fd socket, net::Fd epoll, std::string name)
+TcpLink::TcpLink(net::Fd socket, net::Fd epoll, std::string name, std::unique_ptr<Door> door)
     : socket_(std::move(socket)),
       epoll_(std::move(epoll)),
       name_(std::move(name)),
-      in_(kInputSize) {
-  out_.reserve(kMaxPayload + kHeaderSize);
+      hold_(kFirstHold),
+      door_(std::move(door)),
+      // Memory that a link does not use costs nothing: there may be hundreds of links.
+      in_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
+  out_.reserve(kMaxPayload + 2 * kHeaderSize);
+  Tune();
+}
+
+// For a new connection.
+void TcpLink::Tune() {
+  SetOption(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, hold_);
+  // A connection that carries nothing must show, too, that it does not work any more.
+  SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1);
+  SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPINTVL, 1);
+  SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
 size_t TcpLink::max_payload() const { return kMaxPayload; }
 
-absl::Status TcpLink::Error(absl::string_view what) const {
-  return absl::UnavailableError(absl::StrCat("TCP ", name_, ": ", what));
+uint64_t TcpLink::backlog() const {
+  int unacknowledged = 0;
+  if (socket_.valid()) ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged);
+  const uint64_t bytes = static_cast<uint64_t>(unacknowledged) + out_.size() - out_begin_;
+  // Acknowledgements are no load: a rail that carries nothing else is idle, not slow.
+  return bytes <= kFewAcknowledgements ? 0 : bytes;
+}
+
+void TcpLink::SetHold(size_t bytes) {
+  // Measurements tremble; a system call for each tremor would cost more than it brings.
+  const int wanted = static_cast<int>(bytes);
+  if (std::abs(wanted - hold_) * 4 < hold_) return;
+  hold_ = wanted;
+  SetOption(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, wanted);
+}
+
+absl::Status TcpLink::Lose(absl::string_view why, absl::StatusCode code) {
+  error_ = absl::Status(code, absl::StrCat("TCP ", name_, ": ", why));
+  // A reset, where one gets through, tells the peer at once; and what still waits in the kernel
+  // would only take the network's time.
+  const linger now = {1, 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
+  socket_.Reset();
+  watched_ = 0;
+  past_retransmits_ = stats_.retransmits.load(std::memory_order_relaxed);
+  return error_;
+}
+
+absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
+  if (door_ == nullptr) return error_;
+  if (socket_.valid()) return true;
+  absl::StatusOr<net::Fd> socket = std::exchange(next_socket_, net::Fd());
+  if (!socket->valid()) socket = door_->Advance(now);
+  stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
+  if (!socket.ok()) return socket.status();
+  if (!socket->valid()) return false;
+  socket_ = *std::move(socket);
+  Tune();
+  error_ = absl::OkStatus();
+  pulse_ = Pulse();
+  in_begin_ = in_end_ = 0;
+  end_of_stream_ = false;
+  out_.clear();
+  out_begin_ = 0;
+  refused_ = false;
+  sent_ = acknowledged_ = taken_ = told_ = 0;
+  bytes_not_told_ = 0;
+  awaited_ = false;
+  return true;
+}
+
+absl::Status TcpLink::LookRound(absl::Time now) {
+  next_look_ = now + kLookPause;
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0) {
+    stats_.retransmits.store(past_retransmits_ + info.tcpi_total_retrans,
+                             std::memory_order_relaxed);
+    const absl::Duration silence = absl::Milliseconds(info.tcpi_last_ack_recv);
+    // Without a route nothing gets as far as being in flight; an open window tells that from a peer
+    // that does not read.
+    const bool stuck = info.tcpi_notsent_bytes > 0 && info.tcpi_snd_wnd > 2 * info.tcpi_snd_mss;
+    if (pulse_.Stopped({info.tcpi_unacked > 0 || stuck, info.tcpi_retransmits, silence,
+                        absl::Microseconds(info.tcpi_rtt)},
+                       now)) {
+      return Lose(absl::StrCat("what was sent has not been acknowledged for ",
+                               absl::FormatDuration(silence)));
+    }
+  }
+  if (door_ == nullptr || door_->dials()) return absl::OkStatus();
+  absl::StatusOr<net::Fd> visitor = door_->Advance(now);
+  stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
+  // The door may fail without harm to the connection that there is.
+  if (!visitor.ok() || !visitor->valid()) return absl::OkStatus();
+  next_socket_ = *std::move(visitor);
+  return Lose("the peer has lost it and has connected anew");
 }
 
 absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
                                       absl::Span<const std::byte> payload) {
+  if (!error_.ok()) return error_;
   if (payload.size() > kMaxPayload) {
     return absl::InternalError(absl::StrCat("a frame of ", payload.size(), " bytes is too long"));
   }
   if (absl::Status flushed = Flush(); !flushed.ok()) return flushed;
-  if (!Flushed()) {
+  if (!Drained()) {
     refused_ = true;
     return false;
   }
-  WireHeader wire{kMagic, static_cast<uint32_t>(payload.size()), header.transfer, header.offset};
+  WireHeader wire;
+  wire.size = static_cast<uint32_t>(payload.size());
+  wire.transfer = header.transfer;
+  wire.offset = header.offset;
+  wire.taken = static_cast<uint32_t>(taken_);
+  wire.call = header.call;
+  wire.flags = (header.repeated ? kRepeated : 0) | (header.awaited ? kAwaited : 0);
   // sendmsg does not write through the pointers; its interface only cannot say so.
   std::array<iovec, 2> parts = {
       {{&wire, sizeof wire}, {const_cast<std::byte*>(payload.data()), payload.size()}}};
@@ -82,7 +212,7 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
   message.msg_iovlen = parts.size();
   ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
   if (sent < 0) {
-    if (errno != EAGAIN && errno != EINTR) return Error(net::ErrnoError("send", errno).message());
+    if (errno != EAGAIN && errno != EINTR) return Lose(net::ErrnoError("send", errno).message());
     refused_ = true;
     return false;
   }
@@ -96,12 +226,35 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
   }
   const size_t payload_taken = taken > kHeaderSize ? taken - kHeaderSize : 0;
   out_.insert(out_.end(), payload.begin() + static_cast<ptrdiff_t>(payload_taken), payload.end());
+  ++sent_;
+  told_ = taken_;
+  bytes_not_told_ = 0;
+  awaited_ = false;
   stats_.transmit_bytes.fetch_add(payload.size(), std::memory_order_relaxed);
   return true;
 }
 
+// Tells the peer how many frames were taken, in a header of its own.
+absl::Status TcpLink::Acknowledge() {
+  if (Drained()) {
+    out_.clear();
+    out_begin_ = 0;
+  } else if (out_.capacity() - out_.size() < kHeaderSize) {
+    return absl::OkStatus();  // full of those before; there will be another look
+  }
+  WireHeader wire;
+  wire.taken = static_cast<uint32_t>(taken_);
+  wire.flags = kNoFrame;
+  const auto* bytes = reinterpret_cast<const std::byte*>(&wire);
+  out_.insert(out_.end(), bytes, bytes + kHeaderSize);
+  told_ = taken_;
+  bytes_not_told_ = 0;
+  awaited_ = false;
+  return Flush();
+}
+
 absl::Status TcpLink::Flush() {
-  while (!Flushed()) {
+  while (!Drained()) {
     const ssize_t sent =
         ::send(socket_.get(), out_.data() + out_begin_, out_.size() - out_begin_, MSG_NOSIGNAL);
     if (sent >= 0) {
@@ -109,17 +262,36 @@ absl::Status TcpLink::Flush() {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
-      return Error(net::ErrnoError("send", errno).message());
+      return Lose(net::ErrnoError("send", errno).message());
     }
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> TcpLink::Poll(FrameSink sink) {
+  if (!error_.ok()) return error_;
   refused_ = false;
+  const uint64_t acknowledged = acknowledged_;
+  const uint64_t told = told_;
   const size_t waiting = out_.size() - out_begin_;
   if (absl::Status flushed = Flush(); !flushed.ok()) return flushed;
-  bool moved = waiting != out_.size() - out_begin_;
+  const bool flushed = waiting != out_.size() - out_begin_;
+  const absl::StatusOr<bool> advanced = Advance(sink);
+  if (!advanced.ok()) return advanced.status();
+  // While frames come in, one acknowledgement for many; when no more come, at once.
+  if (bytes_not_told_ >= kMostBytesNotTold || taken_ - told_ >= kMostFramesNotTold ||
+      (awaited_ && !*advanced)) {
+    if (absl::Status sent = Acknowledge(); !sent.ok()) return sent;
+  }
+  if (const absl::Time now = absl::Now(); now >= next_look_) {
+    if (absl::Status alive = LookRound(now); !alive.ok()) return alive;
+  }
+  return flushed || *advanced || acknowledged != acknowledged_ || told != told_;
+}
+
+// Takes what has arrived. Returns whether a frame, or a part of one, was among it.
+absl::StatusOr<bool> TcpLink::Advance(FrameSink sink) {
+  bool moved = false;
   size_t taken = 0;
   while (taken < kMostPerPoll) {
     const size_t before = in_end_ - in_begin_;
@@ -133,15 +305,15 @@ absl::StatusOr<bool> TcpLink::Poll(FrameSink sink) {
   }
   // Whole frames that came before the end have been offered; what is refused now may still be
   // wanted, so the end is an error only once nothing is left.
-  if (end_of_stream_ && in_begin_ == in_end_) return Error("the peer closed the connection");
+  if (end_of_stream_ && in_begin_ == in_end_) return Lose("the peer closed the connection");
   return moved;
 }
 
 absl::StatusOr<bool> TcpLink::Receive() {
   MakeRoom();
-  if (end_of_stream_ || in_end_ == in_.size()) return false;
+  if (end_of_stream_ || in_end_ == kInputSize) return false;
   while (true) {
-    const ssize_t got = ::recv(socket_.get(), in_.data() + in_end_, in_.size() - in_end_, 0);
+    const ssize_t got = ::recv(socket_.get(), in_.get() + in_end_, kInputSize - in_end_, 0);
     if (got > 0) {
       in_end_ += static_cast<size_t>(got);
       return true;
@@ -151,7 +323,7 @@ absl::StatusOr<bool> TcpLink::Receive() {
       return false;
     }
     if (errno == EAGAIN) return false;
-    if (errno != EINTR) return Error(net::ErrnoError("receive", errno).message());
+    if (errno != EINTR) return Lose(net::ErrnoError("receive", errno).message());
   }
 }
 
@@ -161,8 +333,8 @@ void TcpLink::MakeRoom() {
     return;
   }
   // Moving bytes costs, so it waits until a frame that starts here could not be completed in place.
-  if (in_.size() - in_begin_ >= kMaxPayload + kHeaderSize) return;
-  std::memmove(in_.data(), in_.data() + in_begin_, in_end_ - in_begin_);
+  if (kInputSize - in_begin_ >= kMaxPayload + kHeaderSize) return;
+  std::memmove(in_.get(), in_.get() + in_begin_, in_end_ - in_begin_);
   in_end_ -= in_begin_;
   in_begin_ = 0;
 }
@@ -171,51 +343,69 @@ absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
   bool moved = false;
   while (in_end_ - in_begin_ >= kHeaderSize) {
     WireHeader wire;
-    std::memcpy(&wire, in_.data() + in_begin_, sizeof wire);
-    if (wire.magic != kMagic || wire.size > kMaxPayload) {
-      return Error("the stream holds something that is not a frame");
+    std::memcpy(&wire, in_.get() + in_begin_, sizeof wire);
+    if (wire.magic != kMagic || wire.size > kMaxPayload || (wire.flags & ~kKnownFlags) != 0 ||
+        ((wire.flags & kNoFrame) != 0 && wire.size != 0)) {
+      return Lose("the stream holds something that is not a frame", absl::StatusCode::kInternal);
     }
     const size_t size = wire.size;
     if (in_end_ - in_begin_ < kHeaderSize + size) {
-      if (end_of_stream_) return Error("the peer closed the connection within a frame");
+      if (end_of_stream_) return Lose("the peer closed the connection within a frame");
       break;
     }
-    if (!sink({wire.transfer, wire.offset},
-              absl::MakeConstSpan(in_.data() + in_begin_ + kHeaderSize, size))) {
+    // A frame that is offered again says the same again.
+    if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
+    if ((wire.flags & kNoFrame) != 0) {
+      in_begin_ += kHeaderSize;
+      continue;
+    }
+    if (!sink({wire.transfer, wire.offset, (wire.flags & kRepeated) != 0,
+               (wire.flags & kAwaited) != 0, wire.call},
+              absl::MakeConstSpan(in_.get() + in_begin_ + kHeaderSize, size))) {
       break;
     }
     in_begin_ += kHeaderSize + size;
     stats_.receive_bytes.fetch_add(size, std::memory_order_relaxed);
+    ++taken_;
+    bytes_not_told_ += size;
+    awaited_ = awaited_ || (wire.flags & kAwaited) != 0;
     moved = true;
   }
   if (end_of_stream_ && in_end_ > in_begin_ && in_end_ - in_begin_ < kHeaderSize) {
-    return Error("the peer closed the connection within a frame");
+    return Lose("the peer closed the connection within a frame");
   }
   return moved;
 }
 
+absl::Status TcpLink::TakeCount(uint32_t taken) {
+  // The peer tells 32 bits of its count, and far fewer frames are under way.
+  const uint32_t news = taken - static_cast<uint32_t>(acknowledged_);
+  if (news > sent_ - acknowledged_) {
+    return Lose("the peer acknowledges what was not sent", absl::StatusCode::kInternal);
+  }
+  acknowledged_ += news;
+  return absl::OkStatus();
+}
+
 absl::Status TcpLink::Arm() {
+  if (!error_.ok()) return absl::OkStatus();  // the door is watched anyway
+  // Who sleeps may sleep long, and the peer's memory with it.
+  if (taken_ != told_) {
+    if (absl::Status told = Acknowledge(); !told.ok()) return told;
+  }
   uint32_t wanted = 0;
-  if (!end_of_stream_ && in_end_ < in_.size()) wanted |= EPOLLIN;
-  if (refused_ || !Flushed()) wanted |= EPOLLOUT;
-  if (wanted != watched_) {
-    epoll_event event{};
-    event.events = wanted;
-    // Without any wish the socket leaves the set: its hang-up would be reported all the same, and
-    // turn the wait into a busy loop.
-    const int operation = wanted == 0     ? EPOLL_CTL_DEL
-                          : watched_ == 0 ? EPOLL_CTL_ADD
-                                          : EPOLL_CTL_MOD;
-    if (::epoll_ctl(epoll_.get(), operation, socket_.get(), &event) != 0) {
-      return Error(net::ErrnoError("epoll_ctl", errno).message());
-    }
-    watched_ = wanted;
+  if (!end_of_stream_ && in_end_ < kInputSize) wanted |= EPOLLIN;
+  if (refused_ || !Drained()) wanted |= EPOLLOUT;
+  if (wanted == watched_) return absl::OkStatus();
+  epoll_event event{};
+  event.events = wanted;
+  // Without any wish the socket leaves the set: its hang-up would be reported all the same, and
+  // turn the wait into a busy loop.
+  const int operation = wanted == 0 ? EPOLL_CTL_DEL : watched_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+  if (::epoll_ctl(epoll_.get(), operation, socket_.get(), &event) != 0) {
+    return Lose(net::ErrnoError("epoll_ctl", errno).message(), absl::StatusCode::kInternal);
   }
-  tcp_info info{};
-  socklen_t length = sizeof info;
-  if (::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0) {
-    stats_.retransmits.store(info.tcpi_total_retrans, std::memory_order_relaxed);
-  }
+  watched_ = wanted;
   return absl::OkStatus();
 }
 

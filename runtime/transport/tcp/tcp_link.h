@@ -10,51 +10,95 @@
 
 #include "runtime/net/fd.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/tcp/door.h"
+#include "runtime/transport/tcp/pulse.h"
 
 namespace railhead::transport {
 
-// Frames on a connected socket. Each is 24 bytes of header (magic, payload size, transfer, offset;
-// little-endian) and the payload.
+// Frames on a connected socket. Each is a header (tcp_link.cc) and the payload. Every header also
+// says how many frames its sender has taken, and one without a frame says nothing else: such a one
+// goes out when the peer waits for it, after many frames, and before this side sleeps.
+//
+// A connection is lost when the peer or the network ends it, when nothing that was sent is
+// acknowledged by the peer's kernel (pulse.h), or when the peer, who has noticed first, comes anew.
 class TcpLink final : public Link {
  public:
-  // `socket` is connected and non-blocking; `name` says in errors which connection this is.
-  static absl::StatusOr<std::unique_ptr<Link>> Create(net::Fd socket, std::string name);
+  // `socket` is connected and non-blocking; `name` says in errors which connection this is. New
+  // connections come through `door`; without one the link does not recover.
+  static absl::StatusOr<std::unique_ptr<Link>> Create(net::Fd socket, std::string name,
+                                                      std::unique_ptr<Door> door = nullptr);
+
+  // Ends the connection as if the network had. For tests.
+  void Cut() { Lose("cut").IgnoreError(); }
 
   size_t max_payload() const override;
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
   absl::StatusOr<bool> Poll(FrameSink sink) override;
-  bool Flushed() const override { return out_begin_ == out_.size(); }
+  bool recovers() const override { return door_ != nullptr; }
+  uint64_t unacknowledged() const override { return sent_ - acknowledged_; }
+  absl::StatusOr<bool> Reconnect(absl::Time now) override;
+  bool Flushed() const override { return !socket_.valid() || (Drained() && !awaited_); }
+  uint64_t backlog() const override;
+  void SetHold(size_t bytes) override;
   int event_fd() const override { return epoll_.get(); }
   absl::Status Arm() override;
   const LinkStats& stats() const override { return stats_; }
 
  private:
-  TcpLink(net::Fd socket, net::Fd epoll, std::string name);
+  TcpLink(net::Fd socket, net::Fd epoll, std::string name, std::unique_ptr<Door> door);
 
-  absl::Status Error(absl::string_view what) const;
+  // Ends the connection; its error from now on.
+  absl::Status Lose(absl::string_view why, absl::StatusCode code = absl::StatusCode::kUnavailable);
+  void Tune();
+  absl::Status LookRound(absl::Time now);
+  absl::StatusOr<bool> Advance(FrameSink sink);
+
+  bool Drained() const { return out_begin_ == out_.size(); }
   absl::Status Flush();
+  absl::Status Acknowledge();
   absl::StatusOr<bool> Receive();
   absl::StatusOr<bool> Offer(FrameSink sink);
+  absl::Status TakeCount(uint32_t taken);
   void MakeRoom();
 
   net::Fd socket_;
-  // Stands for the socket in other people's waits, with exactly the events that matter now.
+  // Stands for the socket and the door in other people's waits, with exactly the events that matter
+  // now.
   net::Fd epoll_;
   uint32_t watched_ = 0;
   std::string name_;
   LinkStats stats_;
+  int hold_;  // what the kernel may hold unsent
+
+  // While there is no connection: why not.
+  absl::Status error_;
+  std::unique_ptr<Door> door_;
+  net::Fd next_socket_;            // came through the door before this side had lost the old one
+  uint64_t past_retransmits_ = 0;  // of connections before this one
+  Pulse pulse_;
+  absl::Time next_look_ = absl::InfinitePast();
 
   // Arrived bytes [in_begin_, in_end_) of in_.
-  std::vector<std::byte> in_;
+  const std::unique_ptr<std::byte[]> in_;
   size_t in_begin_ = 0;
   size_t in_end_ = 0;
   bool end_of_stream_ = false;
 
-  // The rest of a frame of which the kernel took only the beginning: [out_begin_, out_.size()).
+  // The rest of a frame of which the kernel took only the beginning, and acknowledgements behind
+  // it: [out_begin_, out_.size()).
   std::vector<std::byte> out_;
   size_t out_begin_ = 0;
   bool refused_ = false;  // a TrySend found no room since the last Poll
+
+  // Frames of this connection: sent by this side, those of them that the peer has taken, taken by
+  // this side, and those of them that the peer has been told of.
+  uint64_t sent_ = 0;
+  uint64_t acknowledged_ = 0;
+  uint64_t taken_ = 0;
+  uint64_t told_ = 0;
+  size_t bytes_not_told_ = 0;
+  bool awaited_ = false;  // the peer waits to be told
 };
 
 }  // namespace railhead::transport

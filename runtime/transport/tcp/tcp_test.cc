@@ -15,6 +15,8 @@
 #include "absl/time/clock.h"
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
+#include "runtime/transport/tcp/door.h"
+#include "runtime/transport/tcp/pulse.h"
 #include "runtime/transport/tcp/tcp_link.h"
 
 namespace railhead::transport {
@@ -183,9 +185,10 @@ TEST(TcpTest, FramesBeforeTheEndAreDeliveredAndThenTheEndIsAnError) {
 }
 
 TEST(TcpTest, NonsenseOnTheStreamIsAnError) {
-  for (const std::string& bytes : {std::string("GET / HTTP/1.1\r\nHost: railhead\r\n\r\n"),
-                                   // A frame of 4 GiB.
-                                   std::string("RLHF\xff\xff\xff\xff") + std::string(16, '\0')}) {
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.1\r\nHost: railhead.example.org\r\n\r\n"),
+        // A frame of 4 GiB.
+        std::string("RLH3\xff\xff\xff\xff") + std::string(32, '\0')}) {
     const HalfPair pair = HalfConnected();
     ASSERT_TRUE(net::SendAll(pair.raw.get(), bytes, In(20)).ok());
     EXPECT_THAT(std::string(ErrorOf(*pair.link).message()), HasSubstr("not a frame"));
@@ -194,7 +197,7 @@ TEST(TcpTest, NonsenseOnTheStreamIsAnError) {
 
 TEST(TcpTest, AnEndWithinAFrameIsAnError) {
   HalfPair pair = HalfConnected();
-  ASSERT_TRUE(net::SendAll(pair.raw.get(), std::string("RLHF\x04\0\0\0", 8), In(20)).ok());
+  ASSERT_TRUE(net::SendAll(pair.raw.get(), std::string("RLH3\x04\0\0\0", 8), In(20)).ok());
   pair.raw.Reset();
   EXPECT_THAT(std::string(ErrorOf(*pair.link).message()), HasSubstr("within a frame"));
 }
@@ -241,6 +244,224 @@ TEST(TcpTest, APeerThatDoesNotComeIsNamedAtTheDeadline) {
     EXPECT_EQ(link.status().code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_THAT(std::string(link.status().message()), HasSubstr("rank 1 (pod x)"));
   }
+}
+
+// ---- Loss and return ----
+
+// Moves both links, until what is waited for has come.
+template <class Done>
+void PumpUntil(Link& a, Link& b, Done done) {
+  const absl::Time deadline = In(20);
+  while (!done()) {
+    ASSERT_LT(absl::Now(), deadline);
+    for (Link* link : {&a, &b}) {
+      if (!Drop(*link).ok()) link->Reconnect(absl::Now()).IgnoreError();
+    }
+  }
+}
+
+TEST(TcpTest, WhatThePeerHasTakenIsAcknowledged) {
+  const Pair pair = Connected();
+  EXPECT_TRUE(pair.a->recovers());
+  for (const bool awaited : {true, false}) {
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_TRUE(*pair.a->TrySend({0, 0, false, awaited}, Bytes("data")));
+    }
+    EXPECT_EQ(pair.a->unacknowledged(), 3U);
+    // What is refused is not acknowledged.
+    int offered = 0;
+    const absl::Time deadline = In(20);
+    while (offered < 3 && absl::Now() < deadline) {
+      ASSERT_TRUE(pair.b
+                      ->Poll([&](const FrameHeader& header, absl::Span<const std::byte>) {
+                        EXPECT_EQ(header.awaited, awaited);
+                        return ++offered < 3;
+                      })
+                      .ok());
+    }
+    ASSERT_TRUE(pair.b->Arm().ok());
+    PumpUntil(*pair.a, *pair.a, [&] { return pair.a->unacknowledged() == 1; });
+    // The last one is taken now. Whoever sleeps owes no acknowledgement.
+    PumpUntil(*pair.b, *pair.b, [&] { return pair.b->stats().receive_bytes % 12 == 0; });
+    if (!awaited) {
+      ASSERT_TRUE(pair.b->Arm().ok());
+    }
+    PumpUntil(*pair.a, *pair.b, [&] { return pair.a->unacknowledged() == 0; });
+    EXPECT_TRUE(pair.b->Flushed());
+  }
+}
+
+TEST(TcpTest, AnAcknowledgementOfWhatWasNotSentIsAnError) {
+  const HalfPair pair = HalfConnected();
+  std::string bytes("RLH3", 4);
+  bytes += std::string(20, '\0') + std::string("\1\0\0\0\4\0\0\0", 8) + std::string(8, '\0');
+  ASSERT_TRUE(net::SendAll(pair.raw.get(), bytes, In(20)).ok());
+  const absl::Status error = ErrorOf(*pair.link);
+  EXPECT_EQ(error.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(error.message()), HasSubstr("what was not sent"));
+}
+
+// Whichever side loses the connection first, both come to a new one.
+TEST(TcpTest, ALostLinkReconnects) {
+  for (const bool first : {true, false}) {
+    const Pair pair = Connected();
+    Link& loses = first ? *pair.a : *pair.b;
+    Link& learns = first ? *pair.b : *pair.a;
+    for (int round = 0; round < 5; ++round) {
+      ASSERT_TRUE(*pair.a->TrySend({1, 2}, Bytes("never read")));
+      static_cast<TcpLink&>(loses).Cut();
+      EXPECT_FALSE(loses.TrySend({0, 0}, Bytes("x")).ok());
+      EXPECT_TRUE(loses.Flushed());
+      EXPECT_EQ(ErrorOf(learns).code(), absl::StatusCode::kUnavailable);
+      bool back[2] = {false, false};
+      const absl::Time deadline = In(20);
+      while (!back[0] || !back[1]) {
+        ASSERT_LT(absl::Now(), deadline);
+        for (const int side : {0, 1}) {
+          const absl::StatusOr<bool> returned = (side == 0 ? loses : learns).Reconnect(absl::Now());
+          ASSERT_TRUE(returned.ok()) << returned.status();
+          back[side] = *returned;
+        }
+      }
+      for (Link* link : {&loses, &learns}) {
+        EXPECT_EQ(link->unacknowledged(), 0U);
+        ASSERT_TRUE(*link->TrySend({3, 4, true, true}, Bytes("through")));
+      }
+      PumpUntil(loses, learns,
+                [&] { return loses.unacknowledged() == 0 && learns.unacknowledged() == 0; });
+    }
+  }
+}
+
+// A side that has not noticed is told by the new connection.
+TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
+  std::unique_ptr<Door> a = *Door::Open(Loopback(), "rank 1");
+  std::unique_ptr<Door> b = *Door::Open(Loopback(), "rank 0");
+  ASSERT_TRUE(a->SetPeer(b->Address()).ok());
+  ASSERT_TRUE(b->SetPeer(a->Address()).ok());
+  Door& dials = a->dials() ? *a : *b;
+  std::unique_ptr<Door>& waits = a->dials() ? b : a;
+  const auto meet = [&](auto dialed, auto awaited) {
+    const absl::Time deadline = In(20);
+    // Both move at each look.
+    for (bool one = false, other = false; !one || !other;) {
+      ASSERT_LT(absl::Now(), deadline);
+      one = dialed();
+      other = awaited();
+    }
+  };
+  net::Fd first;
+  net::Fd of_link;
+  meet([&] { return first.valid() || (first = *dials.Advance(absl::Now())).valid(); },
+       [&] { return of_link.valid() || (of_link = *waits->Advance(absl::Now())).valid(); });
+  std::unique_ptr<Link> link = *TcpLink::Create(std::move(of_link), "test", std::move(waits));
+  net::Fd second;
+  absl::Status told;
+  meet([&] { return second.valid() || (second = *dials.Advance(absl::Now())).valid(); },
+       [&] {
+         if (told.ok()) told = Drop(*link).status();
+         return !told.ok();
+       });
+  EXPECT_THAT(std::string(told.message()), HasSubstr("connected anew"));
+  EXPECT_TRUE(*link->Reconnect(absl::Now()));
+  ASSERT_TRUE(*link->TrySend({0, 0}, Bytes("x")));
+  EXPECT_TRUE(net::WaitReadable(second.get(), In(20)).ok());
+}
+
+TEST(TcpTest, StrangersAreCountedAlsoLater) {
+  std::unique_ptr<Door> a = *Door::Open(Loopback(), "rank 1");
+  std::unique_ptr<Door> b = *Door::Open(Loopback(), "rank 0");
+  ASSERT_TRUE(a->SetPeer(b->Address()).ok());
+  ASSERT_TRUE(b->SetPeer(a->Address()).ok());
+  Door& waits = a->dials() ? *b : *a;
+  const std::string address = waits.Address();
+  const net::Fd stranger = DialStranger(static_cast<unsigned char>(address[8]) |
+                                        static_cast<unsigned char>(address[9]) << 8);
+  ASSERT_TRUE(net::SendAll(stranger.get(), "GET / HTTP/1.1\r\n", In(20)).ok());
+  const absl::Time deadline = In(20);
+  while (waits.strangers() == 0 && absl::Now() < deadline) {
+    EXPECT_FALSE(waits.Advance(absl::Now())->valid());
+  }
+  EXPECT_EQ(waits.strangers(), 1U);
+  EXPECT_TRUE(railhead::testing::IsClosedByPeer(stranger));
+}
+
+// A peer that computes does not read. Its window closes, which must not look like a dead network.
+TEST(TcpTest, APeerThatDoesNotReadForLongIsNotDead) {
+  const Pair pair = Connected();
+  const std::string payload(pair.a->max_payload(), 'x');
+  const absl::Time end = absl::Now() + absl::Seconds(3);
+  uint64_t frames = 0;
+  while (absl::Now() < end) {
+    const absl::StatusOr<bool> taken = pair.a->TrySend({0, frames}, Bytes(payload));
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    if (*taken) ++frames;
+    const absl::StatusOr<bool> polled = Drop(*pair.a);
+    ASSERT_TRUE(polled.ok()) << polled.status();
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  uint64_t arrived = 0;
+  const absl::Time deadline = In(20);
+  while (arrived < frames && absl::Now() < deadline) {
+    ASSERT_TRUE(Drop(*pair.a).ok());
+    ASSERT_TRUE(pair.b
+                    ->Poll([&](const FrameHeader& header, absl::Span<const std::byte>) {
+                      EXPECT_EQ(header.offset, arrived++);
+                      return true;
+                    })
+                    .ok());
+  }
+  EXPECT_EQ(arrived, frames);
+}
+
+// ---- The pulse ----
+
+class PulseTest : public ::testing::Test {
+ protected:
+  static constexpr absl::Duration kRoundTrip = absl::Milliseconds(5);
+  // Looks every 10 ms for so long at a connection that was silent for `silent` before.
+  bool StopsWithin(absl::Duration time, bool in_flight, absl::Duration silent,
+                   absl::Duration round_trip = kRoundTrip) {
+    for (absl::Duration t; t < time; t += absl::Milliseconds(10)) {
+      const uint32_t retransmits = t > absl::Milliseconds(200) ? 1 : 0;
+      if (pulse_.Stopped({in_flight, retransmits, silent + t, round_trip}, now_ + t)) return true;
+    }
+    now_ += time;
+    return false;
+  }
+  Pulse pulse_;
+  absl::Time now_ = absl::UnixEpoch();
+};
+
+TEST_F(PulseTest, SilenceAfterSendingIsTheEnd) {
+  EXPECT_FALSE(StopsWithin(absl::Milliseconds(290), true, absl::ZeroDuration()));
+}
+TEST_F(PulseTest, LongerSilenceIsTheEnd) {
+  EXPECT_TRUE(StopsWithin(absl::Milliseconds(330), true, absl::ZeroDuration()));
+}
+TEST_F(PulseTest, ARestBeforeItDoesNotCount) {
+  EXPECT_FALSE(StopsWithin(absl::Seconds(60), false, absl::ZeroDuration()));
+  EXPECT_FALSE(StopsWithin(absl::Milliseconds(290), true, absl::Seconds(60)));
+}
+TEST_F(PulseTest, AcknowledgementsKeepItAlive) {
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_FALSE(StopsWithin(absl::Milliseconds(250), true, absl::ZeroDuration()));
+  }
+}
+TEST_F(PulseTest, AClosedWindowIsNoSilence) {
+  EXPECT_FALSE(StopsWithin(absl::Seconds(60), false, absl::ZeroDuration()));
+}
+TEST_F(PulseTest, WhoHasNotLookedForLongBelievesTheKernel) {
+  EXPECT_FALSE(pulse_.Stopped({true, 0, absl::ZeroDuration(), kRoundTrip}, now_));
+  now_ += absl::Seconds(3);
+  EXPECT_TRUE(pulse_.Stopped({true, 3, absl::Seconds(3), kRoundTrip}, now_));
+}
+TEST_F(PulseTest, OverALongRoundTripOnlyARetransmissionTells) {
+  EXPECT_FALSE(pulse_.Stopped({true, 0, absl::Milliseconds(1), absl::Milliseconds(400)}, now_));
+  now_ += absl::Milliseconds(390);
+  EXPECT_FALSE(pulse_.Stopped({true, 0, absl::Milliseconds(391), absl::Milliseconds(400)}, now_));
+  now_ += absl::Milliseconds(400);
+  EXPECT_TRUE(pulse_.Stopped({true, 1, absl::Milliseconds(791), absl::Milliseconds(400)}, now_));
 }
 
 TEST(TcpTest, BadAddressesAreRefused) {

@@ -19,7 +19,7 @@ namespace railhead::transport::verbs {
 static_assert(std::endian::native == std::endian::little,
               "slot headers are little-endian and are copied to the wire as they are");
 
-// Little-endian, 32 bytes.
+// Little-endian, 40 bytes.
 struct SlotHeader {
   uint64_t transfer = 0;
   uint64_t offset = 0;
@@ -27,8 +27,9 @@ struct SlotHeader {
   uint32_t sequence = 0;  // the frame's number, as in the immediate value
   uint32_t consumed = 0;  // frames of the other direction that the sender has consumed so far
   uint32_t reserved = 0;  // zero
+  uint64_t call = 0;      // as in FrameHeader
 };
-static_assert(sizeof(SlotHeader) == 32);
+static_assert(sizeof(SlotHeader) == 40);
 
 inline constexpr size_t kPayloadOffset = 64;
 inline constexpr size_t kHeaderOffset = kPayloadOffset - sizeof(SlotHeader);

@@ -134,6 +134,7 @@ absl::StatusOr<bool> VerbsLink::TrySend(const FrameHeader& header,
       .size = static_cast<uint32_t>(payload.size()),
       .sequence = static_cast<uint32_t>(number) & kCounterMask,
       .consumed = static_cast<uint32_t>(receive_credits_.TakeReport()) & kCounterMask,
+      .call = header.call,
   };
   std::memcpy(start, &slot_header, sizeof(slot_header));
   if (!payload.empty()) std::memcpy(start + sizeof(slot_header), payload.data(), payload.size());
@@ -353,9 +354,8 @@ absl::StatusOr<bool> VerbsLink::Deliver(FrameSink sink) {
     const uint64_t number = receive_credits_.consumed();
     const SlotHeader& header = arrived_headers_[number % arrived_headers_.size()];
     const std::byte* const payload = parts_.receive_ring.Slot(number) + kPayloadOffset;
-    if (!sink(FrameHeader{header.transfer, header.offset}, absl::MakeSpan(payload, header.size))) {
-      break;
-    }
+    const FrameHeader frame = {header.transfer, header.offset, false, false, header.call};
+    if (!sink(frame, absl::MakeSpan(payload, header.size))) break;
     stats_.receive_bytes.fetch_add(header.size, std::memory_order_relaxed);
     receive_credits_.Consume();
     moved = true;

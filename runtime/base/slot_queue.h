@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_RUNTIME_RAILS_SLOT_QUEUE_H_
-#define RAILHEAD_RUNTIME_RAILS_SLOT_QUEUE_H_
+#ifndef RAILHEAD_RUNTIME_BASE_SLOT_QUEUE_H_
+#define RAILHEAD_RUNTIME_BASE_SLOT_QUEUE_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
-namespace railhead::rails {
+namespace railhead {
 
 // A queue whose entries are numbered from 0 in the order in which they were pushed, and whose
 // places are used again with all they own: once it has grown to its working size it allocates no
@@ -43,6 +43,6 @@ class SlotQueue {
   uint64_t end_ = 0;
 };
 
-}  // namespace railhead::rails
+}  // namespace railhead
 
-#endif  // RAILHEAD_RUNTIME_RAILS_SLOT_QUEUE_H_
+#endif  // RAILHEAD_RUNTIME_BASE_SLOT_QUEUE_H_

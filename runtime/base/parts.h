@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_BASE_PARTS_H_
+#define RAILHEAD_RUNTIME_BASE_PARTS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+
+#include "absl/types/span.h"
+
+namespace railhead {
+
+// A range of values, or of bytes.
+struct Range {
+  size_t begin = 0;
+  size_t size = 0;
+};
+
+// Which values of a buffer belong to which rank.
+class Parts {
+ public:
+  // Parts that follow each other and are equal, but that the first `count % ranks` of them have one
+  // value more.
+  Parts(size_t ranks, size_t count)
+      : ranks_(ranks), count_(count), largest_((count + ranks - 1) / ranks) {}
+
+  // Part r has `unit` times sizes[r] values, from `unit` times begins[r] on. The lists outlive
+  // this.
+  Parts(absl::Span<const size_t> sizes, absl::Span<const size_t> begins, size_t unit)
+      : ranks_(sizes.size()),
+        sizes_(sizes),
+        begins_(begins),
+        unit_(unit),
+        largest_(unit * *std::max_element(sizes.begin(), sizes.end())) {}
+
+  size_t ranks() const { return ranks_; }
+  // Whether all are of one size and follow each other, by how they were made.
+  bool equal() const { return sizes_.empty() && count_ % ranks_ == 0; }
+  // Values in all parts.
+  size_t total() const {
+    if (sizes_.empty()) return count_;
+    return unit_ * std::accumulate(sizes_.begin(), sizes_.end(), size_t{0});
+  }
+  // Values in the largest part.
+  size_t largest() const { return largest_; }
+
+  Range operator[](size_t rank) const {
+    if (!sizes_.empty()) return {unit_ * begins_[rank], unit_ * sizes_[rank]};
+    const size_t base = count_ / ranks_;
+    const size_t longer = count_ % ranks_;
+    return {rank * base + std::min(rank, longer), base + (rank < longer ? 1 : 0)};
+  }
+
+ private:
+  size_t ranks_;
+  size_t count_ = 0;
+  absl::Span<const size_t> sizes_;
+  absl::Span<const size_t> begins_;
+  size_t unit_ = 1;
+  size_t largest_;
+};
+
+}  // namespace railhead
+
+#endif  // RAILHEAD_RUNTIME_BASE_PARTS_H_

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a rank gets to another one: dials, and shakes hands as the guest.
+#ifndef RAILHEAD_RUNTIME_BOOTSTRAP_CALL_H_
+#define RAILHEAD_RUNTIME_BOOTSTRAP_CALL_H_
+
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/bootstrap/frame.h"
+#include "runtime/bootstrap/handshake.h"
+#include "runtime/bootstrap/hello.h"
+#include "runtime/bootstrap/secret.h"
+#include "runtime/net/fd.h"
+
+namespace railhead::bootstrap {
+
+// The longest time to wait for one answer to a dial.
+inline constexpr absl::Duration kOneDial = absl::Seconds(5);
+
+// Waits until a connection is readable; may do something else meanwhile, and may end the wait with
+// an error.
+using Waiter = absl::FunctionRef<absl::Status(int fd, absl::Time deadline)>;
+
+// A connection whose both sides believe each other, or why there is none.
+struct Call {
+  absl::Status status;
+  bool final = false;  // it is of no use to try again
+  net::Fd fd;
+  FrameReader reader{kHelloLimit};
+  std::string host_name;
+};
+
+// `hello` needs no nonce.
+Call ShakeHands(net::Fd fd, Hello hello, const Secret& secret, absl::Time deadline, Waiter wait);
+
+// The next frame of a call that stands.
+absl::StatusOr<Frame> ReadFrame(Call& call, absl::Time deadline, Waiter wait);
+
+}  // namespace railhead::bootstrap
+
+#endif  // RAILHEAD_RUNTIME_BOOTSTRAP_CALL_H_

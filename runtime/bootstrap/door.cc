@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bootstrap/door.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/net/socket.h"
+
+namespace railhead::bootstrap {
+namespace {
+
+// How long a connection may stay without a whole handshake. A rank sends its part in the same
+// breath as it connects.
+constexpr absl::Duration kPatience = absl::Seconds(10);
+// How many may stand at the door at once besides the ranks; beyond it the oldest goes.
+constexpr size_t kMostStrangers = 64;
+// How many rejections are worth a line each, and how many ranks' reasons are kept.
+constexpr uint64_t kMostLines = 8;
+constexpr size_t kMostReasons = 16;
+// How long to leave the door alone when the system cannot open it.
+constexpr absl::Duration kBreath = absl::Milliseconds(200);
+
+}  // namespace
+
+void Door::Prepare(std::vector<pollfd>& entries, absl::Time& deadline) const {
+  entries.push_back({listener_.get(), POLLIN, 0});
+  for (const Visitor& visitor : visitors_) {
+    entries.push_back({visitor.fd.get(), POLLIN, 0});
+    deadline = std::min(deadline, visitor.patience);
+  }
+}
+
+std::vector<Door::Guest> Door::Serve(const pollfd* entries) {
+  std::vector<Guest> guests;
+  const absl::Time now = absl::Now();
+  size_t index = 1;
+  for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++index) {
+    bool gone = entries[index].revents != 0 && ServeOne(*visitor, guests);
+    if (!gone && now >= visitor->patience) {
+      Reject(*visitor, "it did not introduce itself in time");
+      gone = true;
+    }
+    visitor = gone ? visitors_.erase(visitor) : std::next(visitor);
+  }
+  if (entries[0].revents != 0) TakeVisitors();
+  return guests;
+}
+
+void Door::TakeVisitors() {
+  while (true) {
+    absl::StatusOr<net::Fd> fd = net::Accept(listener_.get());
+    if (!fd.ok()) {
+      // Out of descriptors or memory, perhaps not for long.
+      log_.Warn(absl::StrCat("the rendezvous cannot take a connection: ", fd.status().message()));
+      absl::SleepFor(kBreath);
+      return;
+    }
+    if (!fd->valid()) return;
+    if (visitors_.size() >= kMostStrangers + expected_) {
+      Reject(visitors_.front(), "too many stood at the door");
+      visitors_.pop_front();
+    }
+    absl::StatusOr<std::string> nonce = RandomBytes(kNonceSize);
+    if (!nonce.ok()) {
+      log_.Warn(absl::StrCat("the rendezvous cannot draw a nonce: ", nonce.status().message()));
+      continue;
+    }
+    std::string from = net::RemoteText(fd->get());
+    visitors_.push_back({std::move(*fd), FrameReader(kHelloLimit),
+                         HostHandshake(self_, secret_, *std::move(nonce)), absl::Now() + kPatience,
+                         std::move(from)});
+  }
+}
+
+bool Door::ServeOne(Visitor& visitor, std::vector<Guest>& guests) {
+  const absl::StatusOr<bool> open =
+      net::ReceiveSome(visitor.fd.get(), kHelloLimit, visitor.reader.buffer());
+  while (true) {
+    const absl::StatusOr<std::optional<Frame>> frame = visitor.reader.Next();
+    if (!frame.ok()) {
+      Reject(visitor, frame.status().message());
+      return true;
+    }
+    if (!frame->has_value()) {
+      if (open.ok() && *open) return false;
+      Reject(visitor, "it left before it was let in");
+      return true;
+    }
+    HostHandshake::Step step = visitor.handshake.Receive(**frame);
+    const Hello& hello = visitor.handshake.hello();
+    if (visitor.handshake.proven()) {
+      if (const std::optional<Refusal> refusal = objection_(hello); refusal.has_value()) {
+        step.refusal = refusal->text;
+        step.reply += EncodeFrame(FrameKind::kRefuse, EncodeRefusal(*refusal));
+      }
+    }
+    // The answer fits into an empty socket buffer; who does not read it learns nothing.
+    net::SendAll(visitor.fd.get(), step.reply, absl::Now()).IgnoreError();
+    if (!step.refusal.empty()) {
+      const bool has_reason = !step.reply.empty();
+      if (has_reason && turned_away_.size() < kMostReasons) {
+        turned_away_[hello.rank] = step.refusal;
+      }
+      Reject(visitor, step.refusal);
+      return true;
+    }
+    if (visitor.handshake.proven()) {
+      guests.push_back(
+          {hello, std::move(visitor.fd), std::move(visitor.reader), std::move(visitor.from)});
+      return true;
+    }
+  }
+}
+
+void Door::Reject(const Visitor& visitor, absl::string_view why) {
+  ++rejected_;
+  last_rejection_ = absl::StrCat("from ", visitor.from, ": ", why);
+  if (rejected_ <= kMostLines) {
+    log_.Warn(absl::StrCat("the rendezvous turned away a connection ", last_rejection_));
+  }
+}
+
+}  // namespace railhead::bootstrap

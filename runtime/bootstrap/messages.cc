@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bootstrap/messages.h"
+
+#include "runtime/base/wire.h"
+#include "runtime/bootstrap/secret.h"
+#include "runtime/bootstrap/tree.h"
+
+namespace railhead::bootstrap {
+namespace {
+
+// Longer texts of errors are cut on their way.
+constexpr size_t kFailureLimit = 4096;
+
+}  // namespace
+
+std::string EncodePlace(const std::optional<net::SocketAddress>& place) {
+  if (!place.has_value()) return "";
+  WireWriter writer;
+  writer.U16(place->port);
+  writer.Raw(place->address.Bytes());
+  return writer.Take();
+}
+
+absl::StatusOr<std::optional<net::SocketAddress>> ParsePlace(absl::string_view bytes) {
+  if (bytes.empty()) return std::nullopt;
+  WireReader reader(bytes);
+  const uint16_t port = reader.U16();
+  if (!reader.ok() || port == 0) return absl::InvalidArgumentError("a malformed port");
+  const absl::StatusOr<net::IpAddress> address =
+      net::IpAddress::FromBytes(bytes.substr(sizeof port));
+  if (!address.ok()) return address.status();
+  return net::SocketAddress{*address, port};
+}
+
+std::string EncodeWelcome(const Welcome& welcome) {
+  WireWriter writer;
+  writer.Raw(welcome.session);
+  writer.String(EncodePlace(welcome.parent));
+  writer.String(EncodePlace(welcome.guardian));
+  return writer.Take();
+}
+
+absl::StatusOr<Welcome> ParseWelcome(absl::string_view payload) {
+  WireReader reader(payload);
+  Welcome welcome;
+  welcome.session = std::string(reader.Raw(kNonceSize));
+  const absl::StatusOr<std::optional<net::SocketAddress>> parent =
+      ParsePlace(reader.String(kPlaceLimit));
+  const absl::StatusOr<std::optional<net::SocketAddress>> guardian =
+      ParsePlace(reader.String(kPlaceLimit));
+  if (!reader.Complete() || !parent.ok() || !guardian.ok()) {
+    return absl::InternalError("rank 0 sent a malformed welcome");
+  }
+  welcome.parent = *parent;
+  welcome.guardian = *guardian;
+  return welcome;
+}
+
+std::string EncodeParts(const Parts& parts) {
+  WireWriter writer;
+  writer.U32(parts.round);
+  writer.U32(static_cast<uint32_t>(parts.parts.size()));
+  for (const std::string& part : parts.parts) writer.String(part);
+  return writer.Take();
+}
+
+absl::StatusOr<Parts> ParseParts(absl::string_view payload, size_t count) {
+  WireReader reader(payload);
+  Parts parts;
+  parts.round = reader.U32();
+  // Every part has its length at least: a wrong count makes nobody reserve memory.
+  if (reader.U32() != count || count > payload.size() / sizeof(uint32_t)) {
+    return absl::InternalError("parts of another number of ranks");
+  }
+  parts.parts.resize(count);
+  for (std::string& part : parts.parts) part = reader.String(kPartLimit);
+  if (!reader.Complete()) return absl::InternalError("malformed parts");
+  return parts;
+}
+
+std::string EncodeMissing(const Missing& missing) {
+  WireWriter writer;
+  writer.U32(static_cast<uint32_t>(missing.rank));
+  writer.U32(static_cast<uint32_t>(missing.children.size()));
+  for (const int child : missing.children) writer.U32(static_cast<uint32_t>(child));
+  return writer.Take();
+}
+
+absl::StatusOr<Missing> ParseMissing(absl::string_view payload, int world_size) {
+  WireReader reader(payload);
+  const uint32_t rank = reader.U32();
+  const uint32_t count = reader.U32();
+  const auto world = static_cast<uint32_t>(world_size);
+  if (!reader.ok() || rank >= world || count > static_cast<uint32_t>(kArity)) {
+    return absl::InternalError("a malformed list of missing ranks");
+  }
+  Missing missing{static_cast<int>(rank), {}};
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t child = reader.U32();
+    if (child >= world) return absl::InternalError("a malformed list of missing ranks");
+    missing.children.push_back(static_cast<int>(child));
+  }
+  if (!reader.Complete()) return absl::InternalError("a malformed list of missing ranks");
+  return missing;
+}
+
+std::string EncodeFailure(const absl::Status& status) {
+  WireWriter writer;
+  writer.U32(static_cast<uint32_t>(status.code()));
+  writer.String(status.message().substr(0, kFailureLimit));
+  return writer.Take();
+}
+
+absl::Status ParseFailure(absl::string_view payload) {
+  WireReader reader(payload);
+  const auto code = static_cast<absl::StatusCode>(reader.U32());
+  const std::string text = reader.String(kFailureLimit);
+  if (!reader.Complete() || code == absl::StatusCode::kOk ||
+      code > absl::StatusCode::kUnauthenticated) {
+    return absl::InternalError("a malformed notice of failure");
+  }
+  return absl::Status(code, text);
+}
+
+}  // namespace railhead::bootstrap

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What ranks that believe each other say, as bytes.
+#ifndef RAILHEAD_RUNTIME_BOOTSTRAP_MESSAGES_H_
+#define RAILHEAD_RUNTIME_BOOTSTRAP_MESSAGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/net/socket.h"
+
+namespace railhead::bootstrap {
+
+// What one rank may give to an exchange.
+inline constexpr size_t kPartLimit = size_t{1} << 20;
+// What everybody's parts may be together.
+inline constexpr size_t kAllLimit = size_t{1} << 30;
+
+// kWelcome: all ranks have come. Where the parent or the guardian is rank 0, that connection is
+// there already.
+struct Welcome {
+  std::string session;  // kNonceSize random bytes, the same for all ranks of this meeting
+  std::optional<net::SocketAddress> parent;
+  std::optional<net::SocketAddress> guardian;
+};
+std::string EncodeWelcome(const Welcome& welcome);
+absl::StatusOr<Welcome> ParseWelcome(absl::string_view payload);
+
+// An address in a message; "" is none.
+std::string EncodePlace(const std::optional<net::SocketAddress>& place);
+absl::StatusOr<std::optional<net::SocketAddress>> ParsePlace(absl::string_view bytes);
+inline constexpr size_t kPlaceLimit = 18;
+
+// kGather and kAll: parts of the exchange of this number.
+struct Parts {
+  uint32_t round = 0;
+  std::vector<std::string> parts;
+};
+std::string EncodeParts(const Parts& parts);
+absl::StatusOr<Parts> ParseParts(absl::string_view payload, size_t count);
+
+// kMissing: `rank` is there, and waits for these of its children.
+struct Missing {
+  int rank = 0;
+  std::vector<int> children;
+};
+std::string EncodeMissing(const Missing& missing);
+absl::StatusOr<Missing> ParseMissing(absl::string_view payload, int world_size);
+
+// kFail: why the job has failed.
+std::string EncodeFailure(const absl::Status& status);
+absl::Status ParseFailure(absl::string_view payload);
+
+}  // namespace railhead::bootstrap
+
+#endif  // RAILHEAD_RUNTIME_BOOTSTRAP_MESSAGES_H_

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bootstrap/node.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/bootstrap/handshake.h"
+#include "runtime/bootstrap/tree.h"
+
+namespace railhead::bootstrap {
+namespace {
+
+bool Has(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+}  // namespace
+
+Node::Node(int rank, int world_size) : rank_(rank), world_size_(world_size) {
+  for (const int child : Children(rank, world_size)) {
+    children_.push_back({child, Subtree(child, world_size), std::nullopt});
+  }
+}
+
+std::string Node::Describe(int rank) const {
+  const auto name = names_.find(rank);
+  return DescribeRank(rank, name == names_.end() ? "" : name->second);
+}
+
+void Node::Detach(int rank) {
+  up_.erase(std::remove(up_.begin(), up_.end(), rank), up_.end());
+  down_.erase(std::remove(down_.begin(), down_.end(), rank), down_.end());
+}
+
+Node::Child* Node::FindChild(int rank) {
+  const auto child = std::find_if(children_.begin(), children_.end(),
+                                  [rank](const Child& c) { return c.rank == rank; });
+  return child == children_.end() ? nullptr : &*child;
+}
+
+void Node::Send(int to, FrameKind kind, std::string payload) {
+  outgoing_.push_back({to, kind, std::make_shared<const std::string>(std::move(payload))});
+}
+
+void Node::SendAll(const std::vector<int>& to, FrameKind kind, std::string payload) {
+  const auto shared = std::make_shared<const std::string>(std::move(payload));
+  for (const int rank : to) outgoing_.push_back({rank, kind, shared});
+}
+
+// ---- Exchange ----
+
+void Node::Give(absl::StatusOr<std::string> mine) {
+  if (!mine.ok()) {
+    Report(mine.status());
+    return;
+  }
+  mine_ = *std::move(mine);
+  GatherIfComplete();
+}
+
+void Node::GatherIfComplete() {
+  if (!mine_.has_value() || !LackingChildren().empty() || !verdict_.ok()) return;
+  // In the order of Subtree(rank_).
+  Parts parts{round_ + 1, {*std::exchange(mine_, std::nullopt)}};
+  size_t bytes = 0;
+  for (Child& child : children_) {
+    for (std::string& part : *child.parts) parts.parts.push_back(std::move(part));
+    child.parts.reset();
+  }
+  for (const std::string& part : parts.parts) bytes += part.size() + sizeof(uint32_t);
+  if (bytes > kAllLimit) {
+    Report(absl::ResourceExhaustedError(absl::StrCat(
+        Describe(rank_), " has ", bytes, " bytes of an exchange that takes ", kAllLimit)));
+    return;
+  }
+  if (rank_ != 0) {
+    passed_on_ = true;
+    Send(*Parent(rank_), FrameKind::kGather, EncodeParts(parts));
+    return;
+  }
+  std::vector<std::string> by_rank(parts.parts.size());
+  const std::vector<int> order = Subtree(0, world_size_);
+  for (size_t i = 0; i < order.size(); ++i) {
+    by_rank[static_cast<size_t>(order[i])] = std::move(parts.parts[i]);
+  }
+  ++round_;
+  accused_.clear();
+  present_.clear();
+  SendAll(Children(0, world_size_), FrameKind::kAll, EncodeParts({round_, by_rank}));
+  result_ = std::move(by_rank);
+}
+
+std::vector<int> Node::LackingChildren() const {
+  std::vector<int> lacking;
+  for (const Child& child : children_) {
+    if (!child.parts.has_value()) lacking.push_back(child.rank);
+  }
+  return lacking;
+}
+
+void Node::ReceiveGather(int from, const std::string& payload) {
+  Child* child = FindChild(from);
+  if (child == nullptr || child->parts.has_value()) {
+    Nonsense(from, "parts that nobody waits for");
+    return;
+  }
+  absl::StatusOr<Parts> parts = ParseParts(payload, child->subtree.size());
+  if (!parts.ok() || parts->round != round_ + 1) {
+    Nonsense(from, parts.ok() ? "parts of another exchange" : parts.status().message());
+    return;
+  }
+  child->parts = std::move(parts->parts);
+  GatherIfComplete();
+}
+
+void Node::ReceiveAll(int from, std::string payload) {
+  if (Parent(rank_) != from) {
+    Nonsense(from, "everybody's parts");
+    return;
+  }
+  absl::StatusOr<Parts> all = ParseParts(payload, static_cast<size_t>(world_size_));
+  if (!all.ok() || all->round != round_ + 1 || !passed_on_) {
+    Nonsense(from, all.ok() ? "parts of another exchange" : all.status().message());
+    return;
+  }
+  passed_on_ = false;
+  ++round_;
+  SendAll(Children(rank_, world_size_), FrameKind::kAll, std::move(payload));
+  result_ = std::move(all->parts);
+}
+
+void Node::AskWhoIsMissing() {
+  const std::vector<int> lacking = LackingChildren();
+  accused_.insert(lacking.begin(), lacking.end());
+  SendAll(lacking, FrameKind::kAsk, "");
+}
+
+void Node::ReceiveAsk(int from) {
+  if (!Has(up_, from)) {
+    Nonsense(from, "a question that is not its to ask");
+    return;
+  }
+  // Who has passed its parts on has nothing to answer: they are on their way.
+  if (!mine_.has_value()) return;
+  const std::vector<int> lacking = LackingChildren();
+  Send(from, FrameKind::kMissing, EncodeMissing({rank_, lacking}));
+  SendAll(lacking, FrameKind::kAsk, "");
+}
+
+void Node::ReceiveMissing(int from, const std::string& payload) {
+  const absl::StatusOr<Missing> missing = ParseMissing(payload, world_size_);
+  if (!missing.ok() || !Has(down_, from)) {
+    Nonsense(from, "a malformed list of missing ranks");
+    return;
+  }
+  if (rank_ != 0) {
+    Send(*Parent(rank_), FrameKind::kMissing, payload);
+    return;
+  }
+  present_.insert(missing->rank);
+  accused_.insert(missing->children.begin(), missing->children.end());
+}
+
+void Node::JudgeMissing() {
+  std::vector<std::string> missing;
+  for (const int rank : accused_) {
+    if (present_.count(rank) == 0) missing.push_back(Describe(rank));
+  }
+  Judge(absl::DeadlineExceededError(
+      missing.empty()
+          ? "the ranks were too slow in telling each other about themselves while the job was "
+            "set up"
+          : absl::StrCat(absl::StrJoin(missing, ", "),
+                         " did not answer in time while the job was set up")));
+}
+
+// ---- Verdict ----
+
+void Node::Report(const absl::Status& failure) {
+  if (!verdict_.ok() || !reported_.ok()) return;
+  if (up_.empty()) {
+    Judge(failure);
+    return;
+  }
+  reported_ = failure;
+  // To parent and guardian: one of them may be dead or stand still.
+  SendAll(up_, FrameKind::kFail, EncodeFailure(failure));
+}
+
+void Node::Judge(const absl::Status& verdict) {
+  if (!verdict_.ok()) return;
+  verdict_ = verdict;
+  // To the grandchildren too: a child may be dead or stand still.
+  SendAll(down_, FrameKind::kFail, EncodeFailure(verdict));
+}
+
+void Node::StopWaiting(const absl::Status& reason) { Judge(reported_.ok() ? reason : reported_); }
+
+void Node::Nonsense(int from, absl::string_view what) {
+  Report(absl::InternalError(absl::StrCat(Describe(from), " sent nonsense: ", what)));
+}
+
+void Node::Lost(int neighbour) {
+  Detach(neighbour);
+  if (verdict_.ok() && said_bye_.count(neighbour) == 0) {
+    // Of whatever kind the end was, all who notice it say the same.
+    const absl::Status gone = absl::UnavailableError(
+        absl::StrCat(Describe(neighbour), " is gone: its connection was closed"));
+    // Without anybody above, not what may have been reported before: all who have lost the same
+    // judge alike.
+    if (up_.empty()) {
+      Judge(gone);
+    } else {
+      Report(gone);
+    }
+  }
+  // It may not have passed on that all below this rank have said goodbye.
+  if (neighbour == Parent(rank_)) said_done_ = false;
+  SayDone();
+}
+
+// ---- Goodbye ----
+
+void Node::Goodbye() {
+  if (leaving_) return;
+  leaving_ = true;
+  SendAll(up_, FrameKind::kBye, "");
+  SendAll(down_, FrameKind::kBye, "");
+  SayDone();
+}
+
+bool Node::AllBelowSaidGoodbye() const {
+  const auto done = [this](int rank) { return said_done_below_.count(rank) > 0; };
+  return std::all_of(children_.begin(), children_.end(), [&](const Child& child) {
+    if (done(child.rank)) return true;
+    // It has left before its children, and they are this rank's now.
+    if (said_bye_.count(child.rank) == 0 || Has(down_, child.rank)) return false;
+    const std::vector<int> orphans = Children(child.rank, world_size_);
+    return std::all_of(orphans.begin(), orphans.end(), done);
+  });
+}
+
+void Node::SayDone() {
+  if (!leaving_ || said_done_ || everybody_left_ || !AllBelowSaidGoodbye()) return;
+  said_done_ = true;
+  if (rank_ == 0) {
+    everybody_left_ = true;
+    SendAll(down_, FrameKind::kDone, "");
+    return;
+  }
+  for (const std::optional<int>& above : {Parent(rank_), Guardian(rank_)}) {
+    if (!above.has_value() || !Has(up_, *above)) continue;
+    Send(*above, FrameKind::kDone, "");
+    return;
+  }
+}
+
+void Node::ReceiveDone(int from) {
+  if (!Has(up_, from)) {
+    said_done_below_.insert(from);
+    SayDone();
+    return;
+  }
+  if (everybody_left_) return;
+  everybody_left_ = true;
+  SendAll(down_, FrameKind::kDone, "");
+}
+
+void Node::Receive(int from, FrameKind kind, std::string payload) {
+  switch (kind) {
+    case FrameKind::kGather:
+      ReceiveGather(from, payload);
+      break;
+    case FrameKind::kAll:
+      ReceiveAll(from, std::move(payload));
+      break;
+    case FrameKind::kAsk:
+      ReceiveAsk(from);
+      break;
+    case FrameKind::kMissing:
+      ReceiveMissing(from, payload);
+      break;
+    case FrameKind::kFail:
+      if (Has(up_, from)) {
+        Judge(ParseFailure(payload));
+      } else {
+        Report(ParseFailure(payload));
+      }
+      break;
+    case FrameKind::kBye:
+      said_bye_.insert(from);
+      break;
+    case FrameKind::kDone:
+      ReceiveDone(from);
+      break;
+    default:
+      Nonsense(from, "an unexpected kind of frame");
+  }
+}
+
+}  // namespace railhead::bootstrap

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whatever a neighbour in the tree sends, whenever: a rank goes on, or says what is wrong and tells
+// the others; and it never has two verdicts.
+//
+// The input: a byte for the rank, then for each event a byte that says what happens and with which
+// neighbour, a byte for the kind of frame, one for the size of the payload, and the payload.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "runtime/bootstrap/messages.h"
+#include "runtime/bootstrap/node.h"
+#include "runtime/bootstrap/tree.h"
+
+namespace railhead::bootstrap {
+namespace {
+
+constexpr int kWorld = 30;
+
+void Require(bool condition) {
+  if (!condition) std::abort();
+}
+
+// Takes bytes from the front of the input; zeros behind its end.
+class Input {
+ public:
+  explicit Input(absl::string_view bytes) : rest_(bytes) {}
+  bool empty() const { return rest_.empty(); }
+  uint8_t Byte() {
+    if (rest_.empty()) return 0;
+    const auto byte = static_cast<uint8_t>(rest_.front());
+    rest_.remove_prefix(1);
+    return byte;
+  }
+  std::string Text(size_t size) {
+    std::string text(rest_.substr(0, size));
+    rest_.remove_prefix(text.size());
+    return text;
+  }
+
+ private:
+  absl::string_view rest_;
+};
+
+void RunNode(absl::string_view bytes) {
+  Input input(bytes);
+  const int rank = input.Byte() % kWorld;
+  Node node(rank, kWorld);
+  std::vector<int> neighbours;
+  for (const std::optional<int> above : {Parent(rank), Guardian(rank)}) {
+    if (!above.has_value()) continue;
+    node.AttachUp(*above);
+    neighbours.push_back(*above);
+  }
+  for (const std::vector<int>& below : {Children(rank, kWorld), Grandchildren(rank, kWorld)}) {
+    for (const int other : below) {
+      node.AttachDown(other);
+      neighbours.push_back(other);
+    }
+  }
+  const size_t most = 3 * neighbours.size() + 3;
+  absl::Status verdict;
+  while (!input.empty()) {
+    const uint8_t what = input.Byte();
+    const int from = neighbours[what % neighbours.size()];
+    switch (what / 32) {
+      case 0:
+        node.Give(std::string("mine"));
+        break;
+      case 1:
+        node.Report(absl::InternalError("this rank failed"));
+        break;
+      case 2:
+        node.Goodbye();
+        break;
+      case 3:
+        node.Lost(from);
+        break;
+      default: {
+        const auto kind = static_cast<FrameKind>(1 + input.Byte() % 13);
+        node.Receive(from, kind, input.Text(input.Byte()));
+      }
+    }
+    const std::vector<Node::Outgoing> outgoing = node.TakeOutgoing();
+    Require(outgoing.size() <= most);
+    for (const Node::Outgoing& message : outgoing) {
+      Require(message.to >= 0 && message.to < kWorld && message.to != rank);
+      Require(message.payload != nullptr);
+    }
+    if (const auto result = node.TakeResult(); result.has_value()) {
+      Require(result->size() == static_cast<size_t>(kWorld));
+    }
+    Require(verdict.ok() || verdict == node.verdict());
+    verdict = node.verdict();
+  }
+}
+
+void RunParsers(absl::string_view bytes) {
+  if (const absl::StatusOr<Welcome> welcome = ParseWelcome(bytes); welcome.ok()) {
+    Require(ParseWelcome(EncodeWelcome(*welcome)).ok());
+  }
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{3}, size_t{1} << 30U}) {
+    if (const absl::StatusOr<Parts> parts = ParseParts(bytes, count); parts.ok()) {
+      Require(EncodeParts(*parts) == bytes);
+    }
+  }
+  if (const absl::StatusOr<Missing> missing = ParseMissing(bytes, kWorld); missing.ok()) {
+    Require(EncodeMissing(*missing) == bytes);
+  }
+  Require(!ParseFailure(bytes).ok());
+}
+
+}  // namespace
+}  // namespace railhead::bootstrap
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
+  railhead::bootstrap::RunNode(bytes);
+  railhead::bootstrap::RunParsers(bytes);
+  return 0;
+}

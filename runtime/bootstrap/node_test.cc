@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tree's conversation among up to 4,096 simulated ranks: the real nodes, connections that keep
+// their order as TCP does, and otherwise any order of delivery.
+#include "runtime/bootstrap/node.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/bootstrap/tree.h"
+
+namespace railhead::bootstrap {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Simulation {
+ public:
+  Simulation(int world, uint32_t seed) : random_(seed), sent_(static_cast<size_t>(world)) {
+    for (int rank = 0; rank < world; ++rank) {
+      nodes_.push_back(std::make_unique<Node>(rank, world));
+      Node& node = *nodes_.back();
+      for (const std::optional<int> above : {Parent(rank), Guardian(rank)}) {
+        if (above.has_value()) node.AttachUp(*above);
+      }
+      for (const int child : Children(rank, world)) node.AttachDown(child);
+      for (const int grandchild : Grandchildren(rank, world)) node.AttachDown(grandchild);
+    }
+  }
+
+  int world() const { return static_cast<int>(nodes_.size()); }
+  bool Lives(int rank) const { return nodes_[Index(rank)] != nullptr; }
+  const Node& At(int rank) const { return *nodes_[Index(rank)]; }
+
+  // Messages that the rank has sent and received since the last call.
+  size_t TakeCount(int rank) { return std::exchange(sent_[Index(rank)], 0); }
+
+  // Something happens at a rank, and what it has to say goes on its way.
+  void Do(int rank, const std::function<void(Node&)>& what) {
+    if (!Lives(rank)) return;
+    what(*nodes_[Index(rank)]);
+    for (Node::Outgoing& message : nodes_[Index(rank)]->TakeOutgoing()) {
+      ++sent_[Index(rank)];
+      Push(rank, {message.to, message.kind, std::move(message.payload)});
+    }
+  }
+
+  // The rank ends; what it has sent still arrives, and then the end of its connections.
+  void Kill(int rank) {
+    if (!Lives(rank)) return;
+    nodes_[Index(rank)].reset();
+    std::vector<int> neighbours = Children(rank, world());
+    const std::vector<int> grandchildren = Grandchildren(rank, world());
+    neighbours.insert(neighbours.end(), grandchildren.begin(), grandchildren.end());
+    for (const std::optional<int> above : {Parent(rank), Guardian(rank)}) {
+      if (above.has_value()) neighbours.push_back(*above);
+    }
+    for (const int neighbour : neighbours) Push(rank, {neighbour, std::nullopt, nullptr});
+  }
+
+  // The rank takes nothing in any more, but its connections stay.
+  void Stop(int rank) { stopped_ = rank; }
+
+  // Delivers one message of a connection drawn at random; false when all is quiet.
+  bool Deliver() {
+    while (!ready_.empty()) {
+      const size_t drawn = random_() % ready_.size();
+      std::swap(ready_[drawn], ready_.back());
+      const std::pair<int, int> way = ready_.back();
+      std::deque<Message>& queue = ways_[way];
+      if (queue.empty() || way.second == stopped_) {
+        ready_.pop_back();
+        continue;
+      }
+      const Message message = std::move(queue.front());
+      queue.pop_front();
+      if (!Lives(way.second)) continue;
+      ++sent_[Index(way.second)];
+      Do(way.second, [&](Node& node) {
+        if (message.kind.has_value()) {
+          node.Receive(way.first, *message.kind, *message.payload);
+        } else {
+          node.Lost(way.first);
+        }
+      });
+      if (after_delivery) after_delivery(way.second);
+      return true;
+    }
+    return false;
+  }
+
+  // Called with the rank after each delivery.
+  std::function<void(int rank)> after_delivery;
+
+  // Takes a result, so that 4,096 ranks need not hold 4,096 parts each.
+  std::optional<std::vector<std::string>> TakeResult(int rank) {
+    return Lives(rank) ? nodes_[Index(rank)]->TakeResult() : std::nullopt;
+  }
+
+ private:
+  struct Message {
+    int to = 0;
+    std::optional<FrameKind> kind;  // without: the end of the connection
+    std::shared_ptr<const std::string> payload;
+  };
+
+  static size_t Index(int rank) { return static_cast<size_t>(rank); }
+
+  void Push(int from, Message message) {
+    const std::pair<int, int> way = {from, message.to};
+    std::deque<Message>& queue = ways_[way];
+    queue.push_back(std::move(message));
+    ready_.push_back(way);  // as often as the way has messages
+  }
+
+  std::mt19937 random_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<size_t> sent_;
+  std::map<std::pair<int, int>, std::deque<Message>> ways_;
+  std::vector<std::pair<int, int>> ready_;
+  int stopped_ = -1;
+};
+
+std::string PartOf(int rank, int round) {
+  return absl::StrCat(rank, ".", round, std::string(static_cast<size_t>(rank % 3), 'x'));
+}
+
+// Lets every rank give its part, in random order among the deliveries, and checks what all get.
+void Exchange(Simulation& simulation, int round, std::mt19937& random) {
+  const int world = simulation.world();
+  std::vector<int> order(static_cast<size_t>(world));
+  for (int rank = 0; rank < world; ++rank) order[static_cast<size_t>(rank)] = rank;
+  std::shuffle(order.begin(), order.end(), random);
+  int through = 0;
+  const auto check = [&](int rank) {
+    const std::optional<std::vector<std::string>> all = simulation.TakeResult(rank);
+    if (!all.has_value()) return;
+    ++through;
+    ASSERT_EQ(all->size(), static_cast<size_t>(world));
+    bool right = true;
+    for (int r = 0; r < world; ++r) {
+      right = right && (*all)[static_cast<size_t>(r)] == PartOf(r, round);
+    }
+    ASSERT_TRUE(right) << "rank " << rank;
+  };
+  simulation.after_delivery = check;
+  for (const int rank : order) {
+    simulation.Do(rank, [&](Node& node) { node.Give(PartOf(rank, round)); });
+    check(rank);
+    if (random() % 2 == 0) simulation.Deliver();
+  }
+  while (simulation.Deliver()) {
+  }
+  simulation.after_delivery = nullptr;
+  EXPECT_EQ(through, world);
+}
+
+class NodeSizeTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(NodeSizeTest, EverybodyGetsWhatEverybodyGaveForFewMessages) {
+  const int world = GetParam();
+  std::mt19937 random(7);
+  Simulation simulation(world, 11);
+  for (int round = 0; round < (world > 1000 ? 1 : 3); ++round) {
+    Exchange(simulation, round, random);
+    size_t most = 0;
+    for (int rank = 0; rank < world; ++rank) most = std::max(most, simulation.TakeCount(rank));
+    // One to and one from the parent and each child, however many ranks there are.
+    EXPECT_LE(most, 2U * (kArity + 1));
+    EXPECT_LE(static_cast<double>(most), 5.0 * std::max(1.0, std::log2(world)));
+  }
+}
+
+TEST_P(NodeSizeTest, GoodbyesTakeFewMessages) {
+  const int world = GetParam();
+  std::mt19937 random(7);
+  Simulation simulation(world, 11);
+  std::vector<int> order(static_cast<size_t>(world));
+  for (int rank = 0; rank < world; ++rank) order[static_cast<size_t>(rank)] = rank;
+  std::shuffle(order.begin(), order.end(), random);
+  for (const int rank : order) {
+    for (int other = 0; other < world; other += world / 7 + 1) {
+      EXPECT_FALSE(simulation.At(other).everybody_left());
+    }
+    simulation.Do(rank, [](Node& node) { node.Goodbye(); });
+    if (random() % 2 == 0) simulation.Deliver();
+  }
+  while (simulation.Deliver()) {
+  }
+  for (int rank = 0; rank < world; ++rank) {
+    EXPECT_TRUE(simulation.At(rank).everybody_left());
+    EXPECT_TRUE(simulation.At(rank).verdict().ok());
+    // With each of at most 4 + 16 + 2 neighbours: its goodbye, and that everybody has said so.
+    EXPECT_LE(simulation.TakeCount(rank), 4U * (kArity + kArity * kArity + 2));
+  }
+}
+
+TEST_P(NodeSizeTest, OneVerdictOfManyFailures) {
+  const int world = GetParam();
+  std::mt19937 random(3);
+  Simulation simulation(world, 5);
+  for (int i = 0; i < 20; ++i) {
+    const int rank = static_cast<int>(random() % static_cast<uint32_t>(world));
+    simulation.Do(rank, [&](Node& node) {
+      node.Report(absl::InternalError(absl::StrCat("rank ", rank, " failed")));
+    });
+    for (int k = 0; k < i; ++k) simulation.Deliver();
+  }
+  while (simulation.Deliver()) {
+  }
+  EXPECT_FALSE(simulation.At(0).verdict().ok());
+  for (int rank = 0; rank < world; ++rank) {
+    EXPECT_EQ(simulation.At(rank).verdict(), simulation.At(0).verdict());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, NodeSizeTest,
+                         ::testing::Values(1, 2, 3, 5, 6, 21, 22, 64, 100, 256, 1000, 4096));
+
+TEST(NodeDeathTest, WhoeverDiesWheneverAllOthersSayTheSame) {
+  std::mt19937 random(13);
+  for (int trial = 0; trial < 400; ++trial) {
+    const int world = 2 + static_cast<int>(random() % 120);
+    const int victim = static_cast<int>(random() % static_cast<uint32_t>(world));
+    Simulation simulation(world, random());
+    // In the middle of an exchange, of which it may have given its part or not.
+    const int moment = static_cast<int>(random() % static_cast<uint32_t>(2 * world + 2));
+    for (int rank = 0; rank < world; ++rank) {
+      if (rank == moment) simulation.Kill(victim);
+      simulation.Do(rank, [&](Node& node) { node.Give(PartOf(rank, 0)); });
+      if (random() % 2 == 0) simulation.Deliver();
+    }
+    for (int rank = world; rank < moment; ++rank) simulation.Deliver();
+    simulation.Kill(victim);
+    while (simulation.Deliver()) {
+    }
+    const std::string expected =
+        absl::StrCat("rank ", victim, " is gone: its connection was closed");
+    for (int rank = 0; rank < world; ++rank) {
+      if (rank == victim) continue;
+      ASSERT_EQ(std::string(simulation.At(rank).verdict().message()), expected)
+          << "rank " << rank << " of " << world << ", trial " << trial;
+    }
+  }
+}
+
+TEST(NodeDeathTest, ADeathAndWhatItCausesHaveOneVerdict) {
+  std::mt19937 random(17);
+  for (int trial = 0; trial < 200; ++trial) {
+    const int world = 3 + static_cast<int>(random() % 120);
+    // Not rank 0: without it nobody can say who was first.
+    const int victim = 1 + static_cast<int>(random() % static_cast<uint32_t>(world - 1));
+    Simulation simulation(world, random());
+    simulation.Kill(victim);
+    for (int i = 0; i < 10; ++i) {
+      const int rank = static_cast<int>(random() % static_cast<uint32_t>(world));
+      simulation.Do(rank, [&](Node& node) {
+        node.Report(absl::UnavailableError(absl::StrCat("rank ", rank, " lost a rail")));
+      });
+      if (random() % 2 == 0) simulation.Deliver();
+    }
+    while (simulation.Deliver()) {
+    }
+    for (int rank = 0; rank < world; ++rank) {
+      if (rank == victim) continue;
+      ASSERT_FALSE(simulation.At(rank).verdict().ok());
+      ASSERT_EQ(simulation.At(rank).verdict(), simulation.At(0).verdict())
+          << "rank " << rank << " of " << world << ", trial " << trial;
+    }
+  }
+}
+
+TEST(NodeDeathTest, SeveralDeathsLeaveNobodyWithoutAVerdict) {
+  std::mt19937 random(19);
+  for (int trial = 0; trial < 200; ++trial) {
+    const int world = 2 + static_cast<int>(random() % 200);
+    Simulation simulation(world, random());
+    for (int i = 0; i < 6; ++i) {
+      simulation.Kill(static_cast<int>(random() % static_cast<uint32_t>(world)));
+      if (random() % 2 == 0) simulation.Deliver();
+    }
+    while (simulation.Deliver()) {
+    }
+    for (int rank = 0; rank < world; ++rank) {
+      if (!simulation.Lives(rank)) continue;
+      ASSERT_THAT(std::string(simulation.At(rank).verdict().message()), HasSubstr("is gone"))
+          << "rank " << rank << " of " << world << ", trial " << trial;
+    }
+  }
+}
+
+TEST(NodeDeathTest, WhoLeavesEarlyHasNotDiedAndTheOthersStillPart) {
+  std::mt19937 random(23);
+  for (int trial = 0; trial < 200; ++trial) {
+    const int world = 2 + static_cast<int>(random() % 100);
+    const int first = static_cast<int>(random() % static_cast<uint32_t>(world));
+    Simulation simulation(world, random());
+    simulation.Do(first, [](Node& node) { node.Goodbye(); });
+    if (random() % 2 == 0) simulation.Deliver();
+    simulation.Kill(first);
+    for (int rank = 0; rank < world; ++rank) {
+      simulation.Do(rank, [](Node& node) { node.Goodbye(); });
+      if (random() % 2 == 0) simulation.Deliver();
+    }
+    while (simulation.Deliver()) {
+    }
+    for (int rank = 0; rank < world; ++rank) {
+      if (rank == first) continue;
+      ASSERT_TRUE(simulation.At(rank).verdict().ok()) << simulation.At(rank).verdict();
+      // Without the root there is nobody to tell all; their goodbyes end at the deadline.
+      ASSERT_TRUE(first == 0 || simulation.At(rank).everybody_left()) << trial;
+    }
+  }
+}
+
+TEST(NodeAskTest, WhoStandsStillIsNamedWhereverItIs) {
+  for (const int world : {2, 6, 22, 60}) {
+    for (int victim = 1; victim < world; ++victim) {
+      Simulation simulation(world, static_cast<uint32_t>(victim));
+      simulation.Stop(victim);
+      for (int rank = 0; rank < world; ++rank) {
+        if (rank == victim) continue;
+        simulation.Do(rank, [&](Node& node) { node.Give(PartOf(rank, 0)); });
+      }
+      while (simulation.Deliver()) {
+      }
+      simulation.Do(0, [](Node& node) { node.AskWhoIsMissing(); });
+      while (simulation.Deliver()) {
+      }
+      simulation.Do(0, [](Node& node) { node.JudgeMissing(); });
+      while (simulation.Deliver()) {
+      }
+      for (int rank = 0; rank < world; ++rank) {
+        if (rank == victim) continue;
+        EXPECT_EQ(std::string(simulation.At(rank).verdict().message()),
+                  absl::StrCat("rank ", victim, " did not answer in time while the job was set up"))
+            << "rank " << rank << " of " << world;
+      }
+    }
+  }
+}
+
+TEST(NodeDeathTest, AFailureIsToldAroundARankThatStandsStill) {
+  constexpr int kWorld = 100;
+  for (int still = 1; still < kWorld; ++still) {
+    for (int culprit = 1; culprit < kWorld; culprit += 7) {
+      if (culprit == still) continue;
+      Simulation simulation(kWorld, static_cast<uint32_t>(still));
+      simulation.Stop(still);
+      const absl::Status failure = absl::InternalError(absl::StrCat("rank ", culprit, " failed"));
+      simulation.Do(culprit, [&](Node& node) { node.Report(failure); });
+      while (simulation.Deliver()) {
+      }
+      for (int rank = 0; rank < kWorld; ++rank) {
+        ASSERT_TRUE(rank == still || simulation.At(rank).verdict() == failure) << rank;
+      }
+    }
+  }
+}
+
+TEST(NodeNonsenseTest, WhatIsOutOfTurnEndsTheJobWithTheSendersName) {
+  const std::string parts = EncodeParts({1, {"a"}});
+  const std::vector<std::pair<FrameKind, std::string>> nonsense = {
+      {FrameKind::kGather, ""},
+      {FrameKind::kGather, EncodeParts({2, {"a"}})},
+      {FrameKind::kGather, EncodeParts({1, {"a", "b"}})},
+      {FrameKind::kAll, parts},
+      {FrameKind::kAsk, ""},
+      {FrameKind::kMissing, "x"},
+      {FrameKind::kHello, ""},
+  };
+  for (const auto& [kind, payload] : nonsense) {
+    Simulation simulation(3, 1);
+    simulation.Do(
+        0, [&, kind = kind, payload = payload](Node& node) { node.Receive(2, kind, payload); });
+    EXPECT_THAT(std::string(simulation.At(0).verdict().message()),
+                HasSubstr("rank 2 sent nonsense"));
+  }
+  Simulation simulation(3, 1);
+  simulation.Do(0, [&](Node& node) { node.Receive(2, FrameKind::kFail, "x"); });
+  EXPECT_THAT(std::string(simulation.At(0).verdict().message()), HasSubstr("malformed"));
+}
+
+TEST(NodeWaitTest, WhoGetsNoVerdictJudgesByWhatItReported) {
+  Simulation simulation(3, 1);
+  simulation.Stop(0);
+  simulation.Do(2, [](Node& node) { node.Report(absl::InternalError("rail 1 is down")); });
+  while (simulation.Deliver()) {
+  }
+  EXPECT_TRUE(simulation.At(2).verdict().ok());
+  simulation.Do(2, [](Node& node) { node.StopWaiting(absl::InternalError("in vain")); });
+  EXPECT_EQ(simulation.At(2).verdict(), absl::InternalError("rail 1 is down"));
+}
+
+TEST(MessagesTest, TheyTravelAndBrokenOnesAreRefused) {
+  const net::SocketAddress place{*net::IpAddress::Parse("10.1.2.3"), 4711};
+  const Welcome welcome{std::string(32, 's'), place, std::nullopt};
+  const absl::StatusOr<Welcome> parsed = ParseWelcome(EncodeWelcome(welcome));
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->session, welcome.session);
+  EXPECT_EQ(parsed->parent->address, place.address);
+  EXPECT_EQ(parsed->parent->port, place.port);
+  EXPECT_FALSE(parsed->guardian.has_value());
+
+  const std::string parts = EncodeParts({3, {"a", "", "bc"}});
+  EXPECT_EQ(ParseParts(parts, 3)->parts, (std::vector<std::string>{"a", "", "bc"}));
+  EXPECT_FALSE(ParseParts(parts, 2).ok());
+  EXPECT_FALSE(ParseParts(EncodeParts({3, {}}), size_t{1} << 40).ok());
+
+  const std::string missing = EncodeMissing({7, {29, 30}});
+  EXPECT_EQ(ParseMissing(missing, 64)->children, (std::vector<int>{29, 30}));
+  EXPECT_FALSE(ParseMissing(missing, 30).ok());
+
+  const absl::Status failure = absl::NotFoundError("rank 1: nothing there");
+  EXPECT_EQ(ParseFailure(EncodeFailure(failure)), failure);
+  EXPECT_FALSE(ParseFailure(EncodeFailure(absl::OkStatus())).ok());
+
+  for (const std::string& bytes : {EncodeWelcome(welcome), parts, missing}) {
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      const absl::string_view cut = absl::string_view(bytes).substr(0, size);
+      EXPECT_FALSE(ParseWelcome(cut).ok());
+      EXPECT_FALSE(ParseParts(cut, 3).ok());
+      EXPECT_FALSE(ParseMissing(cut, 64).ok());
+    }
+    EXPECT_FALSE(ParseWelcome(bytes + "x").ok());
+    EXPECT_FALSE(ParseParts(bytes + "x", 3).ok());
+    EXPECT_FALSE(ParseMissing(bytes + "x", 64).ok());
+  }
+}
+
+}  // namespace
+}  // namespace railhead::bootstrap

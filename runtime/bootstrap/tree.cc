@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/bootstrap/tree.h"
+
+namespace railhead::bootstrap {
+
+std::optional<int> Parent(int rank) {
+  if (rank == 0) return std::nullopt;
+  return (rank - 1) / kArity;
+}
+
+std::optional<int> Guardian(int rank) {
+  const std::optional<int> parent = Parent(rank);
+  return parent.has_value() ? Parent(*parent) : std::nullopt;
+}
+
+std::vector<int> Children(int rank, int world_size) {
+  std::vector<int> children;
+  for (int i = 1; i <= kArity; ++i) {
+    // Compared before it is multiplied: the largest rank has no children.
+    if (rank > (world_size - 1 - i) / kArity || world_size - 1 < i) break;
+    children.push_back(kArity * rank + i);
+  }
+  return children;
+}
+
+std::vector<int> Grandchildren(int rank, int world_size) {
+  std::vector<int> grandchildren;
+  for (const int child : Children(rank, world_size)) {
+    for (const int grandchild : Children(child, world_size)) grandchildren.push_back(grandchild);
+  }
+  return grandchildren;
+}
+
+std::vector<int> Subtree(int rank, int world_size) {
+  std::vector<int> subtree = {rank};
+  for (const int child : Children(rank, world_size)) {
+    const std::vector<int> below = Subtree(child, world_size);
+    subtree.insert(subtree.end(), below.begin(), below.end());
+  }
+  return subtree;
+}
+
+}  // namespace railhead::bootstrap

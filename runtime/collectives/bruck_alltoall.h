@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All-to-all of small blocks in log2(n) steps (J. Bruck et al., "Efficient algorithms for
+// all-to-all communications in multiport message-passing systems", 1997): a block that has to go d
+// ranks further takes the steps of d's binary digits, together with all others that take them.
+// Every block travels up to log2(n) times; what is saved is messages.
+#ifndef RAILHEAD_RUNTIME_COLLECTIVES_BRUCK_ALLTOALL_H_
+#define RAILHEAD_RUNTIME_COLLECTIVES_BRUCK_ALLTOALL_H_
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "runtime/collectives/messenger.h"
+
+namespace railhead::collectives {
+
+// Block r (of `bytes`) of `send` goes to rank r, where it becomes this rank's block. The buffers do
+// not overlap. On an error the contents of `receive` are undefined.
+absl::Status BruckAllToAll(Messenger& messenger, int rank, int world_size, const std::byte* send,
+                           std::byte* receive, size_t bytes);
+
+}  // namespace railhead::collectives
+
+#endif  // RAILHEAD_RUNTIME_COLLECTIVES_BRUCK_ALLTOALL_H_

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/collectives/recursive_doubling.h"
+
+#include <bit>
+#include <vector>
+
+#include "runtime/collectives/guest.h"
+#include "runtime/collectives/reducing.h"
+#include "runtime/collectives/schedule.h"
+
+namespace railhead::collectives {
+namespace {
+
+// Of a rank that takes part in the exchanges: `core` ranks do, a power of two, and each of the
+// others is a guest of the rank that is `core` less.
+class Host final : public Schedule {
+ public:
+  Host(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
+       std::byte* receive, size_t count)
+      : rank_(rank),
+        core_(CoreRanks(world_size)),
+        steps_(static_cast<size_t>(std::countr_zero(static_cast<unsigned>(core_)))),
+        guests_(rank + core_ < world_size ? 1 : 0),
+        bytes_(count * reduce::SizeOf(reduction.type)),
+        whole_(reduction),
+        partial_(Partial(reduction)),
+        send_(send),
+        receive_(receive),
+        memory_(2 * bytes_) {}
+
+  // A guest's input comes before the exchanges, and its result leaves after them.
+  size_t sends() const override { return steps_ + guests_; }
+  size_t receives() const override { return guests_ + steps_; }
+
+  Outgoing Send(size_t n) const override {
+    const size_t received = n + guests_;
+    Outgoing outgoing = To(n == steps_ ? rank_ + core_ : rank_ ^ (1 << n), After(received), bytes_);
+    if (received > 0) outgoing.needs = received - 1;
+    return outgoing;
+  }
+
+  Incoming Receive(size_t n) const override {
+    Incoming incoming = From(n < guests_ ? rank_ + core_ : rank_ ^ (1 << (n - guests_)),
+                             n + 1 == receives() ? Result() : Place(n), bytes_);
+    incoming.buffer.operand = After(n);
+    incoming.buffer.reduction = n + 1 == receives() ? &whole_ : &partial_;
+    if (n > 0) incoming.needs = n - 1;
+    // What stood in this place was sent in the exchange before.
+    if (n > guests_) incoming.after = n - guests_ - 1;
+    return incoming;
+  }
+
+  // Where the result is. The input may leave as late as the result arrives.
+  std::byte* Result() const { return receives() == 1 && send_ == receive_ ? Place(0) : receive_; }
+
+ private:
+  std::byte* Place(size_t n) const { return memory_.data() + n % 2 * bytes_; }
+  // What this rank has after so many messages.
+  const std::byte* After(size_t received) const {
+    if (received == 0) return send_;
+    return received == receives() ? Result() : Place(received - 1);
+  }
+
+  const int rank_;
+  const int core_;
+  const size_t steps_;
+  const size_t guests_;
+  const size_t bytes_;
+  const reduce::Reduction whole_;
+  const reduce::Reduction partial_;
+  const std::byte* const send_;
+  std::byte* const receive_;
+  mutable std::vector<std::byte> memory_;
+};
+
+}  // namespace
+
+absl::Status RecursiveDoublingAllReduce(Messenger& messenger, int rank, int world_size,
+                                        const reduce::Reduction& reduction, const std::byte* send,
+                                        std::byte* receive, size_t count) {
+  if (ReducedAlone(world_size, reduction, send, receive, count)) return absl::OkStatus();
+  const size_t bytes = count * reduce::SizeOf(reduction.type);
+  const int core = CoreRanks(world_size);
+  if (rank >= core) return Run(messenger, Guest(rank - core, send, receive, bytes));
+  const Host host(rank, world_size, reduction, send, receive, count);
+  if (absl::Status status = Run(messenger, host); !status.ok()) return status;
+  if (host.Result() != receive) {
+    reduce::Copy(host.Result(), receive, bytes, reduce::Stores::kNormal);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace railhead::collectives

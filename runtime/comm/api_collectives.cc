@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The C API's collectives: checks arguments, and hands the call on.
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "railhead/railhead.h"
+#include "runtime/base/parts.h"
+#include "runtime/comm/arguments.h"
+#include "runtime/comm/calls.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/handle.h"
+#include "runtime/reduce/reduce.h"
+#include "runtime/reduce/scalar.h"
+
+// NOLINTBEGIN(readability-identifier-naming): these names are the C API.
+
+namespace {
+
+using railhead::Parts;
+using railhead::collectives::Transfer;
+using railhead::comm::Communicator;
+using railhead::comm::Guard;
+using railhead::comm::ListedParts;
+using railhead::comm::NullArgument;
+using railhead::comm::Report;
+using railhead::comm::Submit;
+using railhead::comm::ThreadGroup;
+using railhead::comm::WrongBuffers;
+using railhead::comm::WrongOperator;
+using railhead::comm::WrongPair;
+using railhead::comm::WrongPart;
+using railhead::comm::WrongRoot;
+using railhead::comm::WrongType;
+using railhead::reduce::Scalar;
+using railhead::reduce::SizeOf;
+
+// Operators that users make are numbered from here on.
+constexpr int kFirstOwnOperator = 1024;
+
+// The first of several texts that says something.
+std::string FirstOf(std::initializer_list<std::string> texts) {
+  const auto* found = std::find_if(texts.begin(), texts.end(),
+                                   [](const std::string& text) { return !text.empty(); });
+  return found == texts.end() ? "" : *found;
+}
+
+// A collective: `prepare` writes what is wrong with the arguments, and returns what does it.
+template <class Prepare>
+rhResult_t Collective(const char* call, rhComm_t comm, rhStream_t stream, Prepare prepare) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, call, "comm");
+    std::string wrong;
+    const auto body = prepare(wrong);
+    if (!wrong.empty()) return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong));
+    return Submit(call, comm, stream, body);
+  });
+}
+
+const std::byte* Bytes(const void* buffer) { return static_cast<const std::byte*>(buffer); }
+std::byte* Bytes(void* buffer) { return static_cast<std::byte*>(buffer); }
+
+size_t Rank(rhComm_t comm) { return static_cast<size_t>(comm->communicator->rank()); }
+size_t Ranks(rhComm_t comm) { return static_cast<size_t>(comm->communicator->world_size()); }
+bool IsRoot(rhComm_t comm, int root) { return comm->communicator->rank() == root; }
+std::string WrongRoot(rhComm_t comm, int root) {
+  return WrongRoot(root, comm->communicator->world_size(), "root");
+}
+
+// What an operator of the API is to the communicator, and what this rank's values are multiplied by
+// before.
+struct Operator {
+  rhRedOp_t op = rhSum;
+  std::optional<Scalar> factor;
+  std::string wrong;
+};
+
+Operator OperatorOf(rhComm_t comm, rhDataType_t type, rhRedOp_t op) {
+  if (op < kFirstOwnOperator) return {op, std::nullopt, WrongOperator(type, op)};
+  const std::lock_guard<std::mutex> lock(comm->state);
+  const auto index = static_cast<size_t>(op - kFirstOwnOperator);
+  if (index >= comm->operators.size() || !comm->operators[index].has_value()) {
+    return {rhSum, std::nullopt, absl::StrCat("op ", op, " does not exist in this communicator")};
+  }
+  const rhComm::Operator& own = *comm->operators[index];
+  if (own.type != type) {
+    return {rhSum, std::nullopt,
+            absl::StrCat("op ", op, " was made for datatype ", own.type, ", not ", type)};
+  }
+  return {rhSum, own.factor, ""};
+}
+
+// `count` values times the factor.
+void Multiply(rhDataType_t type, const Scalar& factor, const std::byte* from, std::byte* to,
+              size_t count) {
+  railhead::reduce::Reduce({type, rhSum, 1, absl::MakeConstSpan(&factor, 1)}, {from}, to, count,
+                           railhead::reduce::Stores::kNormal);
+}
+
+// What a collective reads instead of `send`, where an operator multiplies and there is no other
+// place for the products.
+class Multiplied {
+ public:
+  Multiplied(const std::optional<Scalar>& factor, rhDataType_t type, const std::byte* send,
+             size_t count)
+      : data_(send) {
+    if (!factor.has_value() || count == 0) return;
+    products_ = std::make_unique_for_overwrite<std::byte[]>(count * SizeOf(type));
+    Multiply(type, *factor, send, products_.get(), count);
+    data_ = products_.get();
+  }
+  const std::byte* data() const { return data_; }
+
+ private:
+  std::unique_ptr<std::byte[]> products_;
+  const std::byte* data_;
+};
+
+rhResult_t AddTransfer(const char* call, Transfer::Direction direction, const void* buffer,
+                       size_t count, rhDataType_t datatype, int peer, rhComm_t comm,
+                       rhStream_t stream) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, call, "comm");
+    const bool sends = direction == Transfer::Direction::kSend;
+    const std::string wrong =
+        FirstOf({WrongType(datatype), WrongRoot(peer, comm->communicator->world_size(), "peer"),
+                 WrongBuffers({.send = buffer,
+                               .receive = buffer,
+                               .count = count,
+                               .send_parts = sends ? size_t{1} : 0,
+                               .receive_parts = sends ? 0 : size_t{1}},
+                              SizeOf(datatype))});
+    if (!wrong.empty()) return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong));
+    // What is sent is not written to.
+    const Transfer transfer = {direction, peer, Bytes(const_cast<void*>(buffer)),
+                               count * SizeOf(datatype)};
+    if (ThreadGroup().depth > 0) {
+      ThreadGroup().transfers.push_back({call, comm, stream, transfer});
+      return rhSuccess;
+    }
+    return Submit(call, comm, stream, [transfer](Communicator& communicator) {
+      return communicator.Transfer({transfer});
+    });
+  });
+}
+
+}  // namespace
+
+rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
+                       rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
+  return Collective("rhAllReduce", comm, stream, [&](std::string& wrong) {
+    const Operator use = OperatorOf(comm, datatype, op);
+    wrong = FirstOf(
+        {WrongType(datatype), use.wrong,
+         WrongBuffers({.send = sendbuf, .receive = recvbuf, .count = count}, SizeOf(datatype))});
+    return [=](Communicator& communicator) {
+      const std::byte* send = Bytes(sendbuf);
+      if (use.factor.has_value()) {
+        Multiply(datatype, *use.factor, send, Bytes(recvbuf), count);
+        send = Bytes(recvbuf);
+      }
+      return communicator.AllReduce(datatype, use.op, send, Bytes(recvbuf), count);
+    };
+  });
+}
+
+rhResult_t rhAllGather(const void* sendbuf, void* recvbuf, size_t sendcount, rhDataType_t datatype,
+                       rhComm_t comm, rhStream_t stream) {
+  return Collective("rhAllGather", comm, stream, [&](std::string& wrong) {
+    const Parts parts(Ranks(comm), Ranks(comm) * sendcount * SizeOf(datatype));
+    wrong = FirstOf({WrongType(datatype), WrongBuffers({.send = sendbuf,
+                                                        .receive = recvbuf,
+                                                        .count_name = "sendcount",
+                                                        .count = sendcount,
+                                                        .receive_parts = Ranks(comm),
+                                                        .in_place_part = Rank(comm)},
+                                                       SizeOf(datatype))});
+    return [=](Communicator& communicator) {
+      return communicator.AllGather(Bytes(sendbuf), Bytes(recvbuf), parts);
+    };
+  });
+}
+
+rhResult_t rhAllGatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
+                        const size_t* displs, rhDataType_t datatype, rhComm_t comm,
+                        rhStream_t stream) {
+  return Collective("rhAllGatherv", comm, stream, [&](std::string& wrong) {
+    const ListedParts listed("recvcounts", recvcounts, "displs", displs, Ranks(comm),
+                             SizeOf(datatype));
+    wrong = FirstOf({WrongType(datatype), listed.wrong(), listed.Overlap(),
+                     WrongPart({"recvbuf", recvbuf}, listed, {"sendbuf", sendbuf}, Rank(comm),
+                               SizeOf(datatype))});
+    return [=](Communicator& communicator) {
+      return communicator.AllGather(Bytes(sendbuf), Bytes(recvbuf), listed.InBytes());
+    };
+  });
+}
+
+rhResult_t rhReduceScatter(const void* sendbuf, void* recvbuf, size_t recvcount,
+                           rhDataType_t datatype, rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
+  return Collective("rhReduceScatter", comm, stream, [&](std::string& wrong) {
+    const Operator use = OperatorOf(comm, datatype, op);
+    const Parts parts(Ranks(comm), Ranks(comm) * recvcount);
+    wrong = FirstOf({WrongType(datatype), use.wrong,
+                     WrongBuffers({.send = sendbuf,
+                                   .receive = recvbuf,
+                                   .count_name = "recvcount",
+                                   .count = recvcount,
+                                   .send_parts = Ranks(comm),
+                                   .in_place_part = Rank(comm)},
+                                  SizeOf(datatype))});
+    return [=](Communicator& communicator) {
+      const Multiplied send(use.factor, datatype, Bytes(sendbuf), parts.total());
+      return communicator.ReduceScatter(datatype, use.op, send.data(), Bytes(recvbuf), parts);
+    };
+  });
+}
+
+rhResult_t rhReduceScatterv(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
+                            rhDataType_t datatype, rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
+  return Collective("rhReduceScatterv", comm, stream, [&](std::string& wrong) {
+    const Operator use = OperatorOf(comm, datatype, op);
+    const ListedParts listed("recvcounts", recvcounts, "", nullptr, Ranks(comm), SizeOf(datatype));
+    wrong = FirstOf({WrongType(datatype), use.wrong, listed.wrong(),
+                     WrongPart({"sendbuf", sendbuf}, listed, {"recvbuf", recvbuf}, Rank(comm),
+                               SizeOf(datatype))});
+    return [=](Communicator& communicator) {
+      const Multiplied send(use.factor, datatype, Bytes(sendbuf), listed.InValues().total());
+      return communicator.ReduceScatter(datatype, use.op, send.data(), Bytes(recvbuf),
+                                        listed.InValues());
+    };
+  });
+}
+
+rhResult_t rhBroadcast(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
+                       int root, rhComm_t comm, rhStream_t stream) {
+  return Collective("rhBroadcast", comm, stream, [&](std::string& wrong) {
+    wrong = FirstOf({WrongType(datatype), WrongRoot(comm, root),
+                     WrongBuffers({.send = sendbuf,
+                                   .receive = recvbuf,
+                                   .count = count,
+                                   .send_parts = IsRoot(comm, root) ? size_t{1} : 0},
+                                  SizeOf(datatype))});
+    return [=](Communicator& communicator) {
+      return communicator.Broadcast(Bytes(sendbuf), Bytes(recvbuf), count * SizeOf(datatype), root);
+    };
+  });
+}
+
+rhResult_t rhReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
+                    rhRedOp_t op, int root, rhComm_t comm, rhStream_t stream) {
+  return Collective("rhReduce", comm, stream, [&](std::string& wrong) {
+    const Operator use = OperatorOf(comm, datatype, op);
+    wrong = FirstOf({WrongType(datatype), use.wrong, WrongRoot(comm, root),
+                     WrongBuffers({.send = sendbuf,
+                                   .receive = recvbuf,
+                                   .count = count,
+                                   .receive_parts = IsRoot(comm, root) ? size_t{1} : 0},
+                                  SizeOf(datatype))});
+    return [=](Communicator& communicator) {
+      const Multiplied send(use.factor, datatype, Bytes(sendbuf), count);
+      return communicator.Reduce(datatype, use.op, send.data(), Bytes(recvbuf), count, root);
+    };
+  });
+}
+
+rhResult_t rhAlltoAll(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
+                      rhComm_t comm, rhStream_t stream) {
+  return Collective("rhAlltoAll", comm, stream, [&](std::string& wrong) {
+    const Parts parts(Ranks(comm), Ranks(comm) * count * SizeOf(datatype));
+    wrong = FirstOf({WrongType(datatype), WrongBuffers({.send = sendbuf,
+                                                        .receive = recvbuf,
+                                                        .count = count,
+                                                        .send_parts = Ranks(comm),
+                                                        .receive_parts = Ranks(comm)},
+                                                       SizeOf(datatype))});
+    return [=](Communicator& communicator) {
+      if (sendbuf != recvbuf) {
+        return communicator.AllToAll(Bytes(sendbuf), parts, Bytes(recvbuf), parts);
+      }
+      const std::vector<std::byte> copy(Bytes(sendbuf), Bytes(sendbuf) + parts.total());
+      return communicator.AllToAll(copy.data(), parts, Bytes(recvbuf), parts);
+    };
+  });
+}
+
+rhResult_t rhAlltoAllv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls,
+                       void* recvbuf, const size_t* recvcounts, const size_t* rdispls,
+                       rhDataType_t datatype, rhComm_t comm, rhStream_t stream) {
+  return Collective("rhAlltoAllv", comm, stream, [&](std::string& wrong) {
+    const size_t element = SizeOf(datatype);
+    const ListedParts sends("sendcounts", sendcounts, "sdispls", sdispls, Ranks(comm), element);
+    const ListedParts receives("recvcounts", recvcounts, "rdispls", rdispls, Ranks(comm), element);
+    wrong =
+        FirstOf({WrongType(datatype), sends.wrong(), receives.wrong(), receives.Overlap(),
+                 WrongPair({"sendbuf", sendbuf}, sends, {"recvbuf", recvbuf}, receives, element)});
+    if (wrong.empty() && sends.InBytes()[Rank(comm)].size != receives.InBytes()[Rank(comm)].size) {
+      wrong = "sendcounts and recvcounts differ in what this rank gives itself";
+    }
+    return [=](Communicator& communicator) {
+      return communicator.AllToAll(Bytes(sendbuf), sends.InBytes(), Bytes(recvbuf),
+                                   receives.InBytes());
+    };
+  });
+}
+
+rhResult_t rhGather(const void* sendbuf, void* recvbuf, size_t sendcount, rhDataType_t datatype,
+                    int root, rhComm_t comm, rhStream_t stream) {
+  return Collective("rhGather", comm, stream, [&](std::string& wrong) {
+    wrong = FirstOf({WrongType(datatype), WrongRoot(comm, root),
+                     WrongBuffers({.send = sendbuf,
+                                   .receive = recvbuf,
+                                   .count_name = "sendcount",
+                                   .count = sendcount,
+                                   .receive_parts = IsRoot(comm, root) ? Ranks(comm) : 0,
+                                   .in_place_part = Rank(comm)},
+                                  SizeOf(datatype))});
+    return [=](Communicator& communicator) {
+      return communicator.Gather(Bytes(sendbuf), Bytes(recvbuf), sendcount * SizeOf(datatype),
+                                 root);
+    };
+  });
+}
+
+rhResult_t rhScatter(const void* sendbuf, void* recvbuf, size_t recvcount, rhDataType_t datatype,
+                     int root, rhComm_t comm, rhStream_t stream) {
+  return Collective("rhScatter", comm, stream, [&](std::string& wrong) {
+    wrong = FirstOf({WrongType(datatype), WrongRoot(comm, root),
+                     WrongBuffers({.send = sendbuf,
+                                   .receive = recvbuf,
+                                   .count_name = "recvcount",
+                                   .count = recvcount,
+                                   .send_parts = IsRoot(comm, root) ? Ranks(comm) : 0,
+                                   .in_place_part = Rank(comm)},
+                                  SizeOf(datatype))});
+    return [=](Communicator& communicator) {
+      return communicator.Scatter(Bytes(sendbuf), Bytes(recvbuf), recvcount * SizeOf(datatype),
+                                  root);
+    };
+  });
+}
+
+rhResult_t rhBarrier(rhComm_t comm, rhStream_t stream) {
+  return Collective("rhBarrier", comm, stream, [](std::string& /*wrong*/) {
+    return [](Communicator& communicator) { return communicator.Barrier(); };
+  });
+}
+
+rhResult_t rhSend(const void* sendbuf, size_t count, rhDataType_t datatype, int peer, rhComm_t comm,
+                  rhStream_t stream) {
+  return AddTransfer("rhSend", Transfer::Direction::kSend, sendbuf, count, datatype, peer, comm,
+                     stream);
+}
+
+rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, int peer, rhComm_t comm,
+                  rhStream_t stream) {
+  return AddTransfer("rhRecv", Transfer::Direction::kReceive, recvbuf, count, datatype, peer, comm,
+                     stream);
+}
+
+rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t datatype,
+                                  rhScalarResidence_t /*residence*/, rhComm_t comm) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, "rhRedOpCreatePreMulSum", "comm");
+    if (op == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "op");
+    if (scalar == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "scalar");
+    const std::string wrong = WrongType(datatype);
+    if (!wrong.empty()) {
+      return Report(comm, rhInvalidArgument, absl::StrCat("rhRedOpCreatePreMulSum: ", wrong));
+    }
+    const std::lock_guard<std::mutex> lock(comm->state);
+    comm->operators.push_back(
+        rhComm::Operator{datatype, railhead::reduce::ReadScalar(datatype, scalar)});
+    *op = static_cast<rhRedOp_t>(kFirstOwnOperator + comm->operators.size() - 1);
+    return rhSuccess;
+  });
+}
+
+rhResult_t rhRedOpDestroy(rhRedOp_t op, rhComm_t comm) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, "rhRedOpDestroy", "comm");
+    {
+      const std::lock_guard<std::mutex> lock(comm->state);
+      const auto index = static_cast<size_t>(op - kFirstOwnOperator);
+      if (op >= kFirstOwnOperator && index < comm->operators.size() &&
+          comm->operators[index].has_value()) {
+        comm->operators[index].reset();
+        return rhSuccess;
+      }
+    }
+    return Report(comm, rhInvalidArgument,
+                  absl::StrCat("rhRedOpDestroy: op ", static_cast<int>(op),
+                               " is not one of rhRedOpCreatePreMulSum"));
+  });
+}
+
+// NOLINTEND(readability-identifier-naming)

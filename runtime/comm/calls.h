@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a call whose arguments are right gets done: now, by a stream, or when its group ends.
+#ifndef RAILHEAD_RUNTIME_COMM_CALLS_H_
+#define RAILHEAD_RUNTIME_COMM_CALLS_H_
+
+#include <functional>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "runtime/collectives/point_to_point.h"
+#include "runtime/comm/handle.h"
+
+namespace railhead::comm {
+
+using Body = std::function<absl::Status(Communicator&)>;
+
+// What a thread has noted since rhGroupStart.
+struct Group {
+  struct Call {
+    const char* name;
+    rhComm_t comm;
+    rhStream_t stream;
+    Body body;
+  };
+  struct Transfer {
+    const char* name;
+    rhComm_t comm;
+    rhStream_t stream;
+    collectives::Transfer transfer;
+  };
+  int depth = 0;
+  std::vector<Call> calls;
+  std::vector<Transfer> transfers;
+};
+Group& ThreadGroup();
+
+// Does a call that blocks.
+rhResult_t RunNow(const char* name, rhComm_t comm,
+                  absl::FunctionRef<absl::Status(Communicator&)> body);
+// Leaves it to the stream.
+rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body);
+
+// Any of the three. `body` is copied only if it is done later.
+template <class AnyBody>
+rhResult_t Submit(const char* name, rhComm_t comm, rhStream_t stream, const AnyBody& body) {
+  Group& group = ThreadGroup();
+  if (group.depth > 0) {
+    group.calls.push_back({name, comm, stream, body});
+    return rhSuccess;
+  }
+  return stream == nullptr ? RunNow(name, comm, body) : RunOnStream(name, comm, stream, body);
+}
+
+}  // namespace railhead::comm
+
+#endif  // RAILHEAD_RUNTIME_COMM_CALLS_H_

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sends and receives, groups of calls, and calls on streams.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "railhead/railhead.h"
+#include "runtime/testing/forked_ranks.h"
+
+namespace railhead {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::RunForks;
+
+std::vector<std::string> Right(int ranks) {
+  return std::vector<std::string>(static_cast<size_t>(ranks), "right");
+}
+
+std::vector<int> Numbers(size_t count, int first) {
+  std::vector<int> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
+
+class CallsTest : public ::testing::TestWithParam<std::string> {};
+
+// Large enough that a send cannot end before its receive begins.
+constexpr size_t kLarge = 700001;
+
+TEST_P(CallsTest, OneSendsAndTheOtherReceives) {
+  EXPECT_EQ(RunForks(3, GetParam(),
+                     [](rhComm_t comm, int rank) -> std::string {
+                       for (const size_t count : {size_t{0}, size_t{1}, kLarge}) {
+                         std::vector<int> data = Numbers(count, rank == 0 ? 17 : 0);
+                         rhResult_t result = rhSuccess;
+                         if (rank == 0)
+                           result = rhSend(data.data(), count, rhInt32, 2, comm, nullptr);
+                         if (rank == 2)
+                           result = rhRecv(data.data(), count, rhInt32, 0, comm, nullptr);
+                         if (result != rhSuccess) return rhGetLastError(comm);
+                         if (rank == 2 && data != Numbers(count, 17)) return "wrong data";
+                       }
+                       return "right";
+                     }),
+            Right(3));
+}
+
+// Everybody with everybody, also with itself, several messages each way, in orders of their own.
+TEST_P(CallsTest, AGroupGoesOnAtTheSameTime) {
+  constexpr int kRanks = 4;
+  constexpr int kMessages = 3;
+  const auto size = [](int from, int to, int n) {
+    return static_cast<size_t>((from * 7 + to * 3 + n * 50021) % 60000);
+  };
+  const auto first = [](int from, int to, int n) { return from * 100000 + to * 1000 + n; };
+  const auto body = [&](rhComm_t comm, int rank) -> std::string {
+    for (unsigned round = 0; round < 10; ++round) {
+      std::vector<int> peers = Numbers(kRanks, 0);
+      std::shuffle(peers.begin(), peers.end(),
+                   std::mt19937(round * kRanks + static_cast<unsigned>(rank)));
+      std::vector<std::vector<int>> out;
+      std::vector<std::vector<int>> in;
+      for (const int peer : peers) {
+        for (int n = 0; n < kMessages; ++n) {
+          out.push_back(Numbers(size(rank, peer, n), first(rank, peer, n)));
+          in.emplace_back(size(peer, rank, n));
+        }
+      }
+      rhGroupStart();
+      size_t at = 0;
+      for (const int peer : peers) {
+        for (int n = 0; n < kMessages; ++n, ++at) {
+          rhSend(out[at].data(), out[at].size(), rhInt32, peer, comm, nullptr);
+          rhRecv(in[at].data(), in[at].size(), rhInt32, peer, comm, nullptr);
+        }
+      }
+      if (rhGroupEnd() != rhSuccess) return rhGetLastError(comm);
+      at = 0;
+      for (const int peer : peers) {
+        for (int n = 0; n < kMessages; ++n, ++at) {
+          if (in[at] != Numbers(size(peer, rank, n), first(peer, rank, n))) return "wrong data";
+        }
+      }
+    }
+    return "right";
+  };
+  EXPECT_EQ(RunForks(kRanks, GetParam(), body), Right(kRanks));
+}
+
+TEST_P(CallsTest, CollectivesOfAGroupAreDoneInTheirOrder) {
+  EXPECT_EQ(RunForks(2, GetParam(),
+                     [](rhComm_t comm, int rank) -> std::string {
+                       int sum = 0;
+                       int twice = 0;
+                       const int one = 1;
+                       rhGroupStart();
+                       rhGroupStart();
+                       rhAllReduce(&one, &sum, 1, rhInt32, rhSum, comm, nullptr);
+                       rhGroupEnd();
+                       rhAllReduce(&sum, &twice, 1, rhInt32, rhSum, comm, nullptr);
+                       int other = -1;
+                       rhSend(&rank, 1, rhInt32, 1 - rank, comm, nullptr);
+                       rhRecv(&other, 1, rhInt32, 1 - rank, comm, nullptr);
+                       if (sum != 0 || other != -1) return "done before the group's end";
+                       if (rhGroupEnd() != rhSuccess) return rhGetLastError(comm);
+                       return sum == 2 && twice == 4 && other == 1 - rank ? "right" : "wrong";
+                     }),
+            Right(2));
+}
+
+TEST_P(CallsTest, WrongOnesAreRefused) {
+  EXPECT_EQ(RunForks(2, GetParam(),
+                     [](rhComm_t comm, int rank) -> std::string {
+                       int value = 0;
+                       std::string errors;
+                       const auto refused = [&](rhResult_t result, rhResult_t expected,
+                                                const std::string& text, rhComm_t of) {
+                         if (result != expected || rhGetLastError(of) != text) {
+                           absl::StrAppend(&errors, "not '", text, "' but '", rhGetLastError(of),
+                                           "'; ");
+                         }
+                       };
+                       refused(rhSend(&value, 1, rhInt32, 2, comm, nullptr), rhInvalidArgument,
+                               "rhSend: peer 2 does not exist; ranks go from 0 to 1", comm);
+                       refused(rhRecv(nullptr, 1, rhInt32, 0, comm, nullptr), rhInvalidArgument,
+                               "rhRecv: recvbuf is NULL", comm);
+                       refused(rhGroupEnd(), rhInvalidUsage,
+                               "rhGroupEnd: there was no rhGroupStart before it", nullptr);
+                       // In a group as well, and the rest of it is done.
+                       int sum = 0;
+                       const int one = 1;
+                       rhGroupStart();
+                       refused(rhSend(&value, 1, rhInt32, -1, comm, nullptr), rhInvalidArgument,
+                               "rhSend: peer -1 does not exist; ranks go from 0 to 1", comm);
+                       rhAllReduce(&one, &sum, 1, rhInt32, rhSum, comm, nullptr);
+                       if (rhGroupEnd() != rhSuccess || sum != 2) errors += "the rest was not done";
+                       return errors.empty() ? "right" : absl::StrCat("rank ", rank, ": ", errors);
+                     }),
+            Right(2));
+}
+
+TEST_P(CallsTest, LengthsThatDifferAreAnErrorOnBothSides) {
+  const auto outputs = RunForks(2, GetParam(), [](rhComm_t comm, int rank) -> std::string {
+    std::vector<int> data(kLarge);
+    if (rank == 0) {
+      rhSend(data.data(), kLarge, rhInt32, 1, comm, nullptr);
+      // A send may end before the other side has looked at it.
+      rhBarrier(comm, nullptr);
+    } else {
+      rhRecv(data.data(), kLarge - 1, rhInt32, 0, comm, nullptr);
+    }
+    return rhGetLastError(comm);
+  });
+  for (const std::string& output : outputs) {
+    EXPECT_THAT(output, HasSubstr("do all ranks pass the same count?"));
+  }
+}
+
+TEST_P(CallsTest, AStreamDoesCallsInTheBackground) {
+  EXPECT_EQ(RunForks(3, GetParam(),
+                     [](rhComm_t comm, int rank) -> std::string {
+                       rhStream_t stream = nullptr;
+                       rhStreamCreate(&stream);
+                       constexpr int kCalls = 50;
+                       std::vector<std::vector<int>> data;
+                       for (int i = 0; i < kCalls; ++i) data.push_back(Numbers(10007, rank + i));
+                       std::vector<rhRequest_t> requests;
+                       for (std::vector<int>& numbers : data) {
+                         if (rhAllReduce(numbers.data(), numbers.data(), numbers.size(), rhInt32,
+                                         rhMax, comm, stream) != rhSuccess) {
+                           return rhGetLastError(comm);
+                         }
+                         rhStreamRequest(stream, &requests.emplace_back());
+                       }
+                       for (int i = 0; i < kCalls; ++i) {
+                         const auto n = static_cast<size_t>(i);
+                         int done = 0;
+                         while (i % 2 == 0 && done == 0) {
+                           if (rhRequestTest(requests[n], &done) != rhSuccess) return "test failed";
+                         }
+                         if (rhRequestWait(requests[n]) != rhSuccess) return rhGetLastError(comm);
+                         rhRequestFree(requests[n]);
+                         if (data[n] != Numbers(10007, 2 + i)) return "wrong data";
+                       }
+                       rhResult_t state = rhSystemError;
+                       rhCommGetAsyncError(comm, &state);
+                       if (state != rhSuccess) return "async error";
+                       if (rhStreamDestroy(stream) != rhSuccess) return "destroy failed";
+                       // And without a stream again.
+                       return rhBarrier(comm, nullptr) == rhSuccess ? "right"
+                                                                    : rhGetLastError(comm);
+                     }),
+            Right(3));
+}
+
+TEST_P(CallsTest, ACommunicatorIsOnOneStream) {
+  EXPECT_EQ(RunForks(2, GetParam(),
+                     [](rhComm_t comm, int rank) -> std::string {
+                       rhStream_t one = nullptr;
+                       rhStream_t other = nullptr;
+                       rhStreamCreate(&one);
+                       rhStreamCreate(&other);
+                       std::string errors;
+                       int value = 0;
+                       int go = 0;
+                       if (rank == 0) {
+                         // Waits until rank 1 comes, after this.
+                         rhRecv(&value, 1, rhInt32, 1, comm, one);
+                         if (rhBarrier(comm, nullptr) != rhInvalidUsage)
+                           errors += "without a stream; ";
+                         if (rhBarrier(comm, other) != rhInvalidUsage) errors += "another stream; ";
+                         if (rhCommDestroy(comm) != rhInvalidUsage) errors += "destroyed; ";
+                         rhResult_t state = rhSuccess;
+                         rhCommGetAsyncError(comm, &state);
+                         if (state != rhInProgress) errors += "not in progress; ";
+                       }
+                       // Over the streams of both, so that rank 1 comes after the checks of rank 0.
+                       rhSend(&rank, 1, rhInt32, 1 - rank, comm, one);
+                       if (rank == 1) {
+                         rhRecv(&go, 1, rhInt32, 0, comm, one);
+                       }
+                       if (rhStreamSynchronize(one) != rhSuccess) errors += rhGetLastError(comm);
+                       rhStreamDestroy(one);
+                       rhStreamDestroy(other);
+                       return errors.empty() ? "right" : errors;
+                     }),
+            Right(2));
+}
+
+TEST_P(CallsTest, AbortEndsWhatIsOnAStream) {
+  EXPECT_EQ(RunForks(2, GetParam(),
+                     [](rhComm_t& comm, int rank) -> std::string {
+                       rhStream_t stream = nullptr;
+                       rhStreamCreate(&stream);
+                       int value = 0;
+                       if (rank == 0) {
+                         for (int i = 0; i < 3; ++i) rhRecv(&value, 1, rhInt32, 1, comm, stream);
+                         rhCommAbort(comm);
+                         comm = nullptr;
+                         return rhStreamDestroy(stream) == rhRemoteError ? "gone" : "no error";
+                       }
+                       rhRecv(&value, 1, rhInt32, 0, comm, stream);
+                       if (rhStreamDestroy(stream) != rhRemoteError) return "no error";
+                       rhResult_t state = rhSuccess;
+                       rhCommGetAsyncError(comm, &state);
+                       return state == rhRemoteError ? "right" : "no async error";
+                     })
+                .back(),
+            "right");
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, CallsTest, ::testing::Values("tcp", "shm"));
+
+}  // namespace
+}  // namespace railhead

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the files of the C API share: the handles, and how a Status becomes a result and a text.
+#ifndef RAILHEAD_RUNTIME_COMM_HANDLE_H_
+#define RAILHEAD_RUNTIME_COMM_HANDLE_H_
+
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "railhead/railhead.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/stream.h"
+#include "runtime/reduce/reduce.h"
+
+// NOLINTBEGIN(readability-identifier-naming): these names are the C API.
+
+struct rhStream {
+  std::shared_ptr<railhead::comm::Stream> stream;
+};
+
+struct rhRequest {
+  std::shared_ptr<railhead::comm::Stream> stream;
+  uint64_t moment;
+};
+
+struct rhComm {
+  // An operator that its user has made.
+  struct Operator {
+    rhDataType_t type;
+    railhead::reduce::Scalar factor;
+  };
+
+  std::unique_ptr<railhead::comm::Communicator> communicator;
+  std::mutex in_use;  // held while a call runs
+
+  std::mutex state;  // guards what follows
+  std::condition_variable left_stream;
+  rhStream_t stream = nullptr;  // where calls are
+  int on_stream = 0;            // how many
+  std::string last_error;
+  std::vector<std::optional<Operator>> operators;
+};
+
+// NOLINTEND(readability-identifier-naming)
+
+namespace railhead::comm {
+
+rhResult_t ResultOf(const absl::Status& status);
+
+// Leaves the text where rhGetLastError finds it.
+rhResult_t Report(rhComm_t comm, rhResult_t result, std::string text);
+rhResult_t Report(rhComm_t comm, const absl::Status& status);
+rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument);
+
+// Runs the body of a call; what it throws (no memory, no thread) becomes a result.
+template <class Body>
+rhResult_t Guard(rhComm_t comm, Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return Report(comm, rhSystemError, "out of memory");
+  } catch (const std::exception& exception) {
+    return Report(comm, rhSystemError, exception.what());
+  }
+}
+
+}  // namespace railhead::comm
+
+#endif  // RAILHEAD_RUNTIME_COMM_HANDLE_H_

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_COMM_MEASURE_H_
+#define RAILHEAD_RUNTIME_COMM_MEASURE_H_
+
+#include "absl/status/statusor.h"
+#include "runtime/collectives/messenger.h"
+#include "runtime/tuner/tuner.h"
+
+namespace railhead::comm {
+
+// What the rails do while all ranks, two by two, send to each other: that of the slowest pair, so
+// that all ranks get the same. Called by all ranks, of which there are several; takes a few
+// milliseconds, or as long as a few dozen messages take.
+absl::StatusOr<tuner::Network> MeasureNetwork(collectives::Messenger& messenger, int rank,
+                                              int world_size);
+
+}  // namespace railhead::comm
+
+#endif  // RAILHEAD_RUNTIME_COMM_MEASURE_H_

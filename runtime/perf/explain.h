@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_PERF_EXPLAIN_H_
+#define RAILHEAD_RUNTIME_PERF_EXPLAIN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "railhead/railhead.h"
+
+namespace railhead::perf {
+
+// Which algorithm would do this collective (by railhead-perf's name) of each of these sizes, and
+// why: the library's own words. The same on all ranks.
+absl::StatusOr<std::string> Explain(rhComm_t comm, absl::string_view collective,
+                                    absl::Span<const uint64_t> sizes);
+
+}  // namespace railhead::perf
+
+#endif  // RAILHEAD_RUNTIME_PERF_EXPLAIN_H_

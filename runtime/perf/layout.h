@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which values a rank passes to a collective, and where each of those comes from that it gets.
+#ifndef RAILHEAD_RUNTIME_PERF_LAYOUT_H_
+#define RAILHEAD_RUNTIME_PERF_LAYOUT_H_
+
+#include <cstddef>
+#include <vector>
+
+namespace railhead::perf {
+
+// What is in a buffer: nothing, one part, or a part for each rank.
+enum class Shape { kNothing, kOne, kPerRank };
+
+// Whose send buffer a part that is received comes from: all ranks' (reduced), the root's, that of
+// the rank before, or, of parts for each rank, that rank's.
+enum class Source { kReduced, kRoot, kPrevious, kEach };
+
+struct Movement {
+  Shape send = Shape::kNothing;
+  Shape receive = Shape::kNothing;
+  Source source = Source::kEach;
+  bool to_root_only = false;
+  bool uneven = false;  // the parts of ranks differ
+
+  bool divides() const { return send == Shape::kPerRank || receive == Shape::kPerRank; }
+};
+
+// A part for each rank, one after the other, in values.
+struct Parts {
+  std::vector<size_t> counts;
+  std::vector<size_t> begins;
+  size_t total() const { return begins.back() + counts.back(); }
+};
+
+// The parts that `owner` has for, or gets from, each rank; `count` values each if even. If uneven,
+// each even rank gives the next one half of its values, and in all-to-all, where both sides have
+// parts, an odd owner's parts are the other way round: what ranks have for each other fits, and
+// totals stay.
+Parts PartsOf(const Movement& movement, int ranks, int owner, size_t count);
+
+// Values in the buffers of a rank, with `parts` its parts.
+size_t Values(Shape shape, const Movement& movement, const Parts& parts, int rank, size_t count);
+
+// Where, in values, the smaller buffer is in the larger one when a collective is done in place.
+size_t InPlaceOffset(const Movement& movement, const Parts& parts, int rank);
+
+inline constexpr int kAllRanks = -1;
+
+// `count` values that are received at `to`: what is at `from` in the send buffer of `source`, or,
+// if that is kAllRanks, the reduction over all ranks of what is there.
+struct Piece {
+  int source = 0;
+  size_t from = 0;
+  size_t to = 0;
+  size_t count = 0;
+};
+
+// What `rank` has received when the collective is done.
+std::vector<Piece> Received(const Movement& movement, int ranks, int rank, int root, size_t count);
+
+}  // namespace railhead::perf
+
+#endif  // RAILHEAD_RUNTIME_PERF_LAYOUT_H_

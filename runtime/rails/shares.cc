@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/rails/shares.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace railhead::rails {
+namespace {
+
+// Of all rails before any has been measured: so fast that only the counted bytes matter.
+constexpr double kUnmeasuredRate = 1e9;
+// How long the past counts, and how much of it makes a measurement.
+constexpr double kFadeSeconds = 0.03;
+constexpr double kLeastSeconds = 0.001;
+// Longer silence before a delivery was not the rail's slowness.
+constexpr absl::Duration kLongestQuiet = absl::Milliseconds(50);
+// No rail is taken for slower than this part of the fastest; and one that gets nothing because it
+// seems slow is taken for twice as fast after so long, or a bad moment would be its last.
+constexpr double kSlowest = 1.0 / 128;
+constexpr double kSecondChanceSeconds = 0.1;
+// Longer than between two looks of one who works.
+constexpr absl::Duration kLongestLook = absl::Milliseconds(20);
+
+// What a rail gets at once, and what it may hold unsent: as much as bridges the time until this
+// process looks at it again.
+constexpr double kPieceSeconds = 0.001;
+constexpr double kHoldSeconds = 0.003;
+constexpr size_t kLeastBytes = size_t{16} << 10;
+constexpr size_t kMostBytes = size_t{256} << 10;
+constexpr size_t kStep = size_t{4} << 10;  // pieces are whole pages, and so whole values
+// While the rates are unknown a slow rail must not swallow much.
+constexpr size_t kUnmeasuredBytes = size_t{128} << 10;
+
+// Rails that would be done at the same time, give or take this, are as good as each other.
+constexpr double kTolerance = 50e-6;
+// How far a rail can fall behind its share and still be asked first until it has caught up. Beyond
+// that its past is forgotten: a rail that was busy for long is not flooded afterwards.
+constexpr double kMemory = 4 << 20;
+
+size_t Bounded(double bytes) {
+  const auto whole = static_cast<size_t>(std::min(bytes, static_cast<double>(kMostBytes)));
+  return std::max(whole / kStep * kStep, kLeastBytes);
+}
+
+}  // namespace
+
+bool Shares::Rail::measured() const { return seconds >= kLeastSeconds && bytes > 0; }
+
+void Shares::Give(size_t rail, size_t bytes) {
+  Rail& taker = rails_[rail];
+  taker.given_since += bytes;
+  const double rate = Rate(rail);
+  taker.virtual_time += static_cast<double>(bytes) / rate;
+  const double forgotten = taker.virtual_time - kMemory / rate;
+  for (Rail& other : rails_) other.virtual_time = std::max(other.virtual_time, forgotten);
+}
+
+void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog) {
+  Rail& of = rails_[rail];
+  const uint64_t before = of.backlog + of.given_since;
+  const bool was_busy = of.backlog > 0;
+  const absl::Time since = of.observed;
+  of.backlog = backlog;
+  of.given_since = 0;
+  of.observed = now;
+  if (!was_busy || before < backlog) {
+    of.quiet = absl::ZeroDuration();
+    const bool passed_over = before == 0 && std::any_of(rails_.begin(), rails_.end(), [](auto& r) {
+                               return r.backlog + r.given_since > 0;
+                             });
+    if (passed_over && of.measured()) Encourage(of, std::min(now - since, kLongestLook));
+    return;
+  }
+  const auto delivered = static_cast<double>(before - backlog);
+  of.quiet += now - since;
+  if (delivered == 0) {
+    // While nothing arrives on any rail the peer may not be reading, which says nothing about
+    // rails.
+    if (last_delivery_ <= now - of.quiet) return;
+  } else {
+    last_delivery_ = now;
+    if (of.quiet > kLongestQuiet) of.quiet = now - since;
+  }
+  const double elapsed = absl::ToDoubleSeconds(std::exchange(of.quiet, absl::ZeroDuration()));
+  if (elapsed <= 0) return;
+  // A rail that ran dry may have done so long ago: it is at least so fast.
+  if (backlog == 0 && (of.measured() ? delivered / elapsed < of.rate()
+                                     : delivered < static_cast<double>(kUnmeasuredBytes))) {
+    return;
+  }
+  const double kept = std::exp(-elapsed / kFadeSeconds);
+  of.bytes = of.bytes * kept + delivered;
+  of.seconds = of.seconds * kept + elapsed;
+}
+
+double Shares::Fastest() const {
+  double fastest = 0;
+  for (const Rail& rail : rails_) {
+    if (rail.measured()) fastest = std::max(fastest, rail.rate());
+  }
+  return fastest;
+}
+
+void Shares::Encourage(Rail& rail, absl::Duration passed_over) const {
+  const double fastest = Fastest();
+  const double rate = std::max(rail.rate(), fastest * kSlowest) *
+                      std::exp2(absl::ToDoubleSeconds(passed_over) / kSecondChanceSeconds);
+  // A guess, that the next measurement outweighs.
+  rail.seconds = kLeastSeconds;
+  rail.bytes = std::min(rate, fastest) * kLeastSeconds;
+}
+
+void Shares::SetUp(size_t rail, bool up) {
+  const double virtual_time = rails_[rail].virtual_time;
+  rails_[rail] = Rail();
+  rails_[rail].up = up;
+  rails_[rail].virtual_time = virtual_time;
+}
+
+double Shares::Rate(size_t rail) const {
+  double sum = 0;
+  int measured = 0;
+  for (const Rail& other : rails_) {
+    if (!other.measured()) continue;
+    sum += other.rate();
+    ++measured;
+  }
+  if (measured == 0) return kUnmeasuredRate;
+  const Rail& of = rails_[rail];
+  return std::max(of.measured() ? of.rate() : sum / measured, Fastest() * kSlowest);
+}
+
+size_t Shares::Piece(size_t rail) const {
+  return rails_[rail].measured() ? Bounded(Rate(rail) * kPieceSeconds) : kUnmeasuredBytes;
+}
+
+size_t Shares::Hold(size_t rail) const {
+  return rails_[rail].measured() ? Bounded(Rate(rail) * kHoldSeconds) : kUnmeasuredBytes;
+}
+
+double Shares::Finish(size_t rail, double bytes) const {
+  const Rail& of = rails_[rail];
+  return (static_cast<double>(of.backlog + of.given_since) + bytes) / Rate(rail);
+}
+
+double Shares::FluidFinish(uint64_t bytes) const {
+  // All rails are done together, except those that have so much already that they are done later
+  // and so get nothing. Leaving them out lowers the level, which may show more of them.
+  double level = HUGE_VAL;
+  while (true) {
+    double work = static_cast<double>(bytes);
+    double rate = 0;
+    for (size_t i = 0; i < rails_.size(); ++i) {
+      if (!rails_[i].up || Finish(i, 0) >= level) continue;
+      work += Finish(i, 0) * Rate(i);
+      rate += Rate(i);
+    }
+    if (rate == 0) return level;
+    const double lower = work / rate;
+    if (lower >= level) return level;
+    level = lower;
+  }
+}
+
+std::optional<size_t> Shares::Pick(size_t chunk, bool divisible, uint64_t waiting) const {
+  if (rails_.size() == 1) {
+    return rails_[0].up && !rails_[0].full ? std::optional<size_t>(0) : std::nullopt;
+  }
+  const auto finish = [&](size_t rail) {
+    return Finish(rail, static_cast<double>(divisible ? std::min(chunk, Piece(rail)) : chunk));
+  };
+  double limit = HUGE_VAL;
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (rails_[i].up) limit = std::min(limit, finish(i));
+  }
+  limit = std::max(limit, FluidFinish(waiting)) + kTolerance;
+  std::optional<size_t> best;
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (!rails_[i].up || rails_[i].full || finish(i) > limit) continue;
+    if (!best.has_value() || rails_[i].virtual_time < rails_[*best].virtual_time) best = i;
+  }
+  return best;
+}
+
+}  // namespace railhead::rails

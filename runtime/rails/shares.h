@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which of several rails gets the next chunk. Rails that have room pull, so each carries what it
+// can; but what a rail has been given it keeps, and a slow one that took a chunk at the end of a
+// transfer would be waited for. So every rail's goodput is measured, a rail may hold only what it
+// sends within a few milliseconds, and it gets a chunk only if it will be done with it before all
+// rails together could be done with everything (the fluid optimum), or before any other rail could
+// be done with this chunk. Else the chunk is better off waiting.
+//
+// Knows no clock and no link: it is told what happens.
+#ifndef RAILHEAD_RUNTIME_RAILS_SHARES_H_
+#define RAILHEAD_RUNTIME_RAILS_SHARES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace railhead::rails {
+
+class Shares {
+ public:
+  explicit Shares(size_t rails) : rails_(rails) {}
+
+  // The rail has taken `bytes`.
+  void Give(size_t rail, size_t bytes);
+  // `backlog` bytes of what the rail has taken have not reached the peer yet.
+  void Observe(size_t rail, absl::Time now, uint64_t backlog);
+  // The rail has no room, until it is said to have some again.
+  void SetFull(size_t rail, bool full) { rails_[rail].full = full; }
+  // A rail that is not up gets nothing. What it held is no longer its business, and how fast it was
+  // says little about how fast it comes back.
+  void SetUp(size_t rail, bool up);
+
+  // The rail that takes the next chunk; nothing when that must wait. `chunk` bytes are the next in
+  // line, of `waiting` in all. If `divisible`, the rail is given at most its piece of them.
+  std::optional<size_t> Pick(size_t chunk, bool divisible, uint64_t waiting) const;
+
+  // The most that the rail should be given at once, and that it should hold unsent.
+  size_t Piece(size_t rail) const;
+  size_t Hold(size_t rail) const;
+
+  // Measured bytes per second; that of a rail not yet measured is guessed from the others.
+  double Rate(size_t rail) const;
+
+ private:
+  struct Rail {
+    bool up = true;
+    bool full = false;
+    uint64_t backlog = 0;  // at the last observation, and what was given since
+    uint64_t given_since = 0;
+    absl::Time observed;
+    absl::Duration quiet;  // since the last delivery, and not counted as busy yet
+    // What was delivered in how much busy time, the past fading.
+    double bytes = 0;
+    double seconds = 0;
+    // How long its share of all chunks so far takes it.
+    double virtual_time = 0;
+
+    bool measured() const;
+    double rate() const { return bytes / seconds; }
+  };
+
+  double Fastest() const;
+  // A rail that is passed over is taken for faster and faster, until it is tried again.
+  void Encourage(Rail& rail, absl::Duration passed_over) const;
+
+  // Seconds after which the rail would be done with `bytes` more.
+  double Finish(size_t rail, double bytes) const;
+  // The same for all rails together.
+  double FluidFinish(uint64_t bytes) const;
+
+  std::vector<Rail> rails_;
+  absl::Time last_delivery_ = absl::InfinitePast();
+};
+
+}  // namespace railhead::rails
+
+#endif  // RAILHEAD_RUNTIME_RAILS_SHARES_H_

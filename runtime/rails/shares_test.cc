@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/rails/shares.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+
+namespace railhead::rails {
+namespace {
+
+constexpr absl::Duration kStep = absl::Microseconds(50);
+const double kStepSeconds = absl::ToDoubleSeconds(kStep);
+
+// A rail that sends `rate` bytes a second, has `pipe` seconds of them on their way, and takes a
+// chunk whenever it holds less unsent than it may.
+struct SimulatedRail {
+  double rate = 0;
+  double pipe = 0;
+  double backlog = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(std::vector<SimulatedRail> rails, uint32_t seed)
+      : rails_(std::move(rails)), shares_(rails_.size()), random_(seed) {}
+
+  // Moves `bytes`; returns how long that took, and how long it would have taken a fluid.
+  struct Times {
+    double real = 0;
+    double fluid = 0;
+  };
+  Times Transfer(double bytes, double changes_per_second) {
+    Times times;
+    double left = bytes;
+    double fluid_left = bytes;
+    const absl::Time start = now_;
+    while (left > 0 || Busy()) {
+      Look(left);
+      double capacity = 0;
+      for (SimulatedRail& rail : rails_) {
+        rail.backlog = std::max(0.0, rail.backlog - rail.rate * kStepSeconds);
+        capacity += rail.rate * kStepSeconds;
+      }
+      if (fluid_left > 0) times.fluid += kStepSeconds * std::min(1.0, fluid_left / capacity);
+      fluid_left -= capacity;
+      now_ += kStep;
+      if (Chance() < changes_per_second * kStepSeconds) {
+        SimulatedRail& rail = rails_[random_() % rails_.size()];
+        rail.rate = std::clamp(rail.rate * (0.5 + 1.5 * Chance()), 2e6, 200e6);
+      }
+    }
+    times.real = absl::ToDoubleSeconds(now_ - start);
+    return times;
+  }
+
+  void SetRate(size_t rail, double rate) { rails_[rail].rate = rate; }
+  const Shares& shares() const { return shares_; }
+
+ private:
+  bool Busy() const {
+    return std::any_of(rails_.begin(), rails_.end(),
+                       [](const SimulatedRail& rail) { return rail.backlog > 0; });
+  }
+  double Chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+
+  void Look(double& left) {
+    for (size_t i = 0; i < rails_.size(); ++i) {
+      shares_.Observe(i, now_, static_cast<uint64_t>(rails_[i].backlog));
+      shares_.SetFull(i, false);
+    }
+    while (left > 0) {
+      const auto chunk = static_cast<size_t>(std::min(left, 262144.0));
+      const std::optional<size_t> rail = shares_.Pick(chunk, true, static_cast<uint64_t>(left));
+      if (!rail.has_value()) return;
+      SimulatedRail& taker = rails_[*rail];
+      if (taker.backlog - taker.rate * taker.pipe >= static_cast<double>(shares_.Hold(*rail))) {
+        shares_.SetFull(*rail, true);
+        continue;
+      }
+      const size_t piece = std::min(chunk, shares_.Piece(*rail));
+      shares_.Give(*rail, piece);
+      taker.backlog += static_cast<double>(piece);
+      left -= static_cast<double>(piece);
+    }
+  }
+
+  std::vector<SimulatedRail> rails_;
+  Shares shares_;
+  std::mt19937 random_;
+  absl::Time now_ = absl::UnixEpoch();
+};
+
+TEST(SharesTest, RailsOfAnyRatesFinishTogether) {
+  for (const std::vector<double>& rates : {std::vector<double>{50e6, 50e6},
+                                           {50e6, 12.5e6},
+                                           {50e6, 25e6, 5e6},
+                                           {125e6, 1e6},
+                                           {10e6, 10e6, 10e6, 10e6},
+                                           {1e9, 250e6}}) {
+    for (const double pipe : {0.0, 0.0005, 0.005}) {
+      std::vector<SimulatedRail> rails;
+      for (const double rate : rates) rails.push_back({rate, pipe, 0});
+      Simulation simulation(rails, 1);
+      simulation.Transfer(8 << 20, 0);  // measures
+      const Simulation::Times times = simulation.Transfer(8 << 20, 0);
+      // What is on its way has to arrive, too.
+      EXPECT_LT(times.real, times.fluid * 1.03 + 0.001)
+          << absl::StrJoin(rates, ":") << ", pipe " << pipe;
+      for (size_t i = 0; i < rates.size(); ++i) {
+        EXPECT_NEAR(simulation.shares().Rate(i) / rates[i], 1, 0.2) << i;
+      }
+    }
+  }
+}
+
+TEST(SharesTest, RandomRatesThatChangeAtRandomStayNearTheOptimum) {
+  std::mt19937 random(3);
+  for (uint32_t round = 0; round < 200; ++round) {
+    std::vector<SimulatedRail> rails(2 + random() % 4);
+    for (SimulatedRail& rail : rails) {
+      rail.rate = 2e6 * static_cast<double>(1 + random() % 100);
+      rail.pipe = 1e-6 * static_cast<double>(random() % 3000);
+    }
+    Simulation simulation(rails, round);
+    simulation.Transfer(4 << 20, 0);
+    const Simulation::Times times = simulation.Transfer(64 << 20, 10);
+    EXPECT_LT(times.real, times.fluid * 1.05 + 0.01) << "round " << round;
+  }
+}
+
+TEST(SharesTest, TheLastChunkWaitsForTheFastRail) {
+  Shares shares(2);
+  absl::Time now = absl::UnixEpoch();
+  // Rail 0 does 100 MB/s, rail 1 does 1 MB/s.
+  for (int i = 0; i < 100; ++i) {
+    for (const size_t rail : {0, 1}) {
+      shares.Give(rail, rail == 0 ? 100000 : 1000);
+      shares.Observe(rail, now, 10000);
+    }
+    for (const size_t rail : {0, 1}) shares.Give(rail, 0);
+    now += absl::Milliseconds(1);
+  }
+  shares.Observe(0, now, 100000);
+  shares.Observe(1, now, 0);
+  shares.SetFull(0, true);
+  EXPECT_EQ(shares.Pick(100000, true, 100000), std::nullopt);
+  shares.SetFull(0, false);
+  EXPECT_EQ(shares.Pick(100000, true, 100000), 0U);
+  // With much more to do even the slow one helps.
+  shares.SetFull(0, true);
+  EXPECT_EQ(shares.Pick(100000, true, 100 << 20), 1U);
+}
+
+TEST(SharesTest, ARailThatIsDownGetsNothing) {
+  Shares shares(2);
+  shares.SetUp(0, false);
+  EXPECT_EQ(shares.Pick(8, true, 8), 1U);
+  shares.SetUp(1, false);
+  EXPECT_EQ(shares.Pick(8, true, 8), std::nullopt);
+  shares.SetUp(0, true);
+  EXPECT_EQ(shares.Pick(8, true, 8), 0U);
+}
+
+// A rail that stood still for a while is given something again, though what is sent is short.
+TEST(SharesTest, ABadMomentIsForgotten) {
+  Simulation simulation({{50e6, 0, 0}, {50e6, 0, 0}}, 1);
+  simulation.Transfer(8 << 20, 0);
+  simulation.SetRate(1, 1000);
+  simulation.Transfer(32 << 20, 0);
+  EXPECT_LT(simulation.shares().Rate(1), 1e6);
+  simulation.SetRate(1, 50e6);
+  double taken = 0;
+  for (int i = 0; i < 100; ++i) taken = simulation.Transfer(512 << 10, 0).real;
+  EXPECT_LT(taken, 0.0052 * 1.3);
+}
+
+TEST(SharesTest, APeerThatStopsReadingDoesNotMakeTheRailsSlow) {
+  Shares shares(2);
+  absl::Time now = absl::UnixEpoch();
+  const auto run = [&](int steps, size_t bytes) {
+    for (int i = 0; i < steps; ++i) {
+      now += absl::Milliseconds(1);
+      for (const size_t rail : {0, 1}) {
+        shares.Give(rail, bytes);
+        shares.Observe(rail, now, 200000);
+      }
+    }
+  };
+  shares.Give(0, 200000);
+  shares.Give(1, 200000);
+  run(100, 50000);
+  const double before = shares.Rate(0);
+  run(3000, 0);
+  EXPECT_NEAR(shares.Rate(0) / before, 1, 0.1);
+  run(5, 50000);
+  EXPECT_NEAR(shares.Rate(0) / before, 1, 0.2);
+}
+
+}  // namespace
+}  // namespace railhead::rails

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/shm/mailbox.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/reduce/reduce.h"
+#include "runtime/shm/futex.h"
+
+namespace railhead::shm {
+namespace {
+
+constexpr size_t kPage = 4096;
+// What all slots together may take, as long as each holds at least and at most so much.
+constexpr size_t kAllSlots = size_t{8} << 20U;
+constexpr size_t kLeastSlot = size_t{1} << 10U;
+constexpr size_t kLargestSlot = size_t{64} << 10U;
+// Messages of this size go past the caches on their way out.
+constexpr size_t kStream = size_t{4} << 20U;
+// How many looks between two looks at the clock.
+constexpr int kLooksAtOnce = 16;
+
+size_t RoundUp(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
+
+reduce::Stores StoresFor(size_t bytes) {
+  return bytes >= kStream ? reduce::Stores::kStreaming : reduce::Stores::kNormal;
+}
+
+}  // namespace
+
+size_t Mailbox::SlotBytes(size_t ranks) {
+  return std::clamp(std::bit_floor(kAllSlots / (ranks * ranks * kSlots)), kLeastSlot, kLargestSlot);
+}
+
+size_t Mailbox::BoxBytes(size_t ranks) {
+  return sizeof(Box) + kSlots * (sizeof(SlotHeader) + SlotBytes(ranks));
+}
+
+size_t Mailbox::Bytes(int ranks) {
+  const auto count = static_cast<size_t>(ranks);
+  return RoundUp(count * sizeof(Bell) + count * count * BoxBytes(count), kPage);
+}
+
+Mailbox::Mailbox(std::byte* memory, int rank, int ranks)
+    : memory_(memory),
+      rank_(static_cast<size_t>(rank)),
+      ranks_(static_cast<size_t>(ranks)),
+      slot_bytes_(SlotBytes(ranks_)),
+      peers_(ranks_),
+      last_moved_(absl::InfinitePast()) {}
+
+// Memory of zeros is a bell, a box or a header at its beginning.
+Mailbox::Bell& Mailbox::BellOf(size_t rank) const {
+  return *std::launder(reinterpret_cast<Bell*>(memory_ + rank * sizeof(Bell)));
+}
+
+Mailbox::Box& Mailbox::BoxBetween(size_t from, size_t to) const {
+  std::byte* const boxes = memory_ + ranks_ * sizeof(Bell);
+  return *std::launder(reinterpret_cast<Box*>(boxes + (from * ranks_ + to) * BoxBytes(ranks_)));
+}
+
+Mailbox::SlotHeader& Mailbox::Slot(Box& box, uint32_t number) const {
+  std::byte* const slots = reinterpret_cast<std::byte*>(&box) + sizeof(Box);
+  return *std::launder(
+      reinterpret_cast<SlotHeader*>(slots + number % kSlots * (sizeof(SlotHeader) + slot_bytes_)));
+}
+
+void Mailbox::Begin(const Patience& patience) {
+  patience_ = patience;
+  last_moved_ = absl::Now();
+}
+
+Mailbox::Ticket Mailbox::PostSend(int peer, absl::Span<const std::byte> data) {
+  SlotQueue<Outgoing>& sends = peers_[static_cast<size_t>(peer)].sends;
+  const uint64_t number = sends.Push();
+  sends[number] = {data, call_, 0};
+  return number;
+}
+
+Mailbox::Ticket Mailbox::PostReceive(int peer, const collectives::ReceiveBuffer& buffer) {
+  SlotQueue<Incoming>& receives = peers_[static_cast<size_t>(peer)].receives;
+  const uint64_t number = receives.Push();
+  receives[number] = {buffer, call_, 0};
+  return number;
+}
+
+bool Mailbox::SendDone(int peer, Ticket ticket) const {
+  return ticket < peers_[static_cast<size_t>(peer)].sends.begin();
+}
+
+bool Mailbox::ReceiveDone(int peer, Ticket ticket) const {
+  return ticket < peers_[static_cast<size_t>(peer)].receives.begin();
+}
+
+absl::Status Mailbox::Progress() {
+  bool moved = false;
+  const absl::Time start = absl::Now();
+  absl::Time now = start;
+  do {
+    for (int look = 0; look < kLooksAtOnce; ++look) {
+      absl::Status polled = Poll(moved);
+      if (moved) last_moved_ = now;
+      if (moved || !polled.ok()) return polled;
+      Pause();
+    }
+    now = absl::Now();
+  } while (now - start < patience_.look);
+
+  Bell& bell = BellOf(rank_);
+  while (true) {
+    const uint32_t rings = bell.rings.load(std::memory_order_acquire);
+    // In one order with a peer's news and its look at this: one of the two sees the other.
+    bell.sleeping.store(1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    absl::Status polled = Poll(moved);
+    now = absl::Now();
+    if (polled.ok() && !moved) {
+      if (patience_.cancelled != nullptr && patience_.cancelled->load(std::memory_order_acquire)) {
+        polled = absl::CancelledError("the job has failed");
+      } else if (now - last_moved_ >= patience_.limit) {
+        polled = Late();
+      } else {
+        FutexWait(bell.rings, rings, kLongestSleep);
+        continue;
+      }
+    }
+    bell.sleeping.store(0, std::memory_order_relaxed);
+    last_moved_ = now;
+    return polled;
+  }
+}
+
+absl::Status Mailbox::Poll(bool& moved) {
+  for (size_t peer = 0; peer < ranks_; ++peer) {
+    if (!peers_[peer].sends.empty()) moved = Fill(peer) || moved;
+    if (peers_[peer].receives.empty()) continue;
+    if (absl::Status status = Empty(peer, moved); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+bool Mailbox::Fill(size_t peer) {
+  SlotQueue<Outgoing>& sends = peers_[peer].sends;
+  Box& box = BoxBetween(rank_, peer);
+  uint32_t filled = box.filled.load(std::memory_order_relaxed);
+  uint64_t given = 0;
+  while (!sends.empty() && filled - box.emptied.load(std::memory_order_acquire) < kSlots) {
+    Outgoing& out = sends[sends.begin()];
+    SlotHeader& slot = Slot(box, filled);
+    const size_t size = std::min(slot_bytes_, out.data.size() - out.sent);
+    slot = {out.data.size(), size, out.call.word()};
+    reduce::Copy(out.data.data() + out.sent, reinterpret_cast<std::byte*>(&slot + 1), size,
+                 reduce::Stores::kNormal);
+    box.filled.store(++filled, std::memory_order_release);
+    Ring(peer);
+    given += size;
+    out.sent += size;
+    if (out.sent == out.data.size()) sends.Pop();
+  }
+  // This thread alone writes it.
+  given_.store(given_.load(std::memory_order_relaxed) + given, std::memory_order_relaxed);
+  return given > 0;
+}
+
+absl::Status Mailbox::Empty(size_t peer, bool& moved) {
+  SlotQueue<Incoming>& receives = peers_[peer].receives;
+  Box& box = BoxBetween(peer, rank_);
+  uint32_t emptied = box.emptied.load(std::memory_order_relaxed);
+  uint64_t taken = 0;
+  while (!receives.empty() && emptied != box.filled.load(std::memory_order_acquire)) {
+    Incoming& in = receives[receives.begin()];
+    const SlotHeader& slot = Slot(box, emptied);
+    const collectives::ReceiveBuffer& buffer = in.buffer;
+    if (const collectives::Call theirs(slot.call); theirs != in.call) {
+      return absl::InternalError(
+          collectives::Contradiction(absl::StrCat("rank ", peer), theirs, in.call));
+    }
+    if (slot.message != buffer.size || slot.size > buffer.size - in.received) {
+      return absl::InternalError(absl::StrCat("a message of ", slot.message, " bytes from rank ",
+                                              peer, " was refused: it has ", buffer.size,
+                                              " bytes here; do all ranks pass the same count?"));
+    }
+    const auto* const from = reinterpret_cast<const std::byte*>(&slot + 1);
+    std::byte* const to = buffer.data + in.received;
+    if (buffer.reduction == nullptr) {
+      reduce::Copy(from, to, slot.size, StoresFor(buffer.size));
+    } else {
+      reduce::Reduce(*buffer.reduction, {buffer.operand + in.received, from}, to,
+                     slot.size / reduce::SizeOf(buffer.reduction->type), reduce::Stores::kNormal);
+    }
+    in.received += slot.size;
+    taken += slot.size;
+    box.emptied.store(++emptied, std::memory_order_release);
+    Ring(peer);
+    if (in.received == buffer.size) receives.Pop();
+    moved = true;
+  }
+  taken_.store(taken_.load(std::memory_order_relaxed) + taken, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+void Mailbox::Ring(size_t peer) const {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  Bell& bell = BellOf(peer);
+  if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
+  bell.rings.fetch_add(1, std::memory_order_release);
+  FutexWakeAll(bell.rings);
+}
+
+absl::Status Mailbox::Late() const {
+  std::string late;
+  for (size_t rank = 0; rank < ranks_; ++rank) {
+    const Peer& peer = peers_[rank];
+    if (!peer.sends.empty()) {
+      const Outgoing& out = peer.sends[peer.sends.begin()];
+      absl::StrAppend(&late, late.empty() ? "" : "; ", "rank ", rank, " has taken ", out.sent,
+                      " of ", out.data.size(), " bytes of message ", peer.sends.begin());
+    }
+    if (!peer.receives.empty()) {
+      const Incoming& in = peer.receives[peer.receives.begin()];
+      absl::StrAppend(&late, late.empty() ? "" : "; ", "rank ", rank, " has given ", in.received,
+                      " of ", in.buffer.size, " bytes of message ", peer.receives.begin());
+    }
+  }
+  return absl::DeadlineExceededError(absl::StrCat("nothing has moved for ",
+                                                  absl::FormatDuration(patience_.limit),
+                                                  " in shared memory: ", late));
+}
+
+}  // namespace railhead::shm

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages between ranks that share memory, for collectives whose ranks each get something else
+// (group.h is for what all have in common).
+//
+// There is a box for each ordered pair of ranks: a few slots that the sender fills and the receiver
+// empties, in order; a message goes through them in pieces. Sender and receiver count slots, each
+// in a word of its own, so nothing is ever locked. A rank that has nothing to do looks for a while
+// and then sleeps on its bell, which whoever fills or empties a slot of its boxes rings.
+#ifndef RAILHEAD_RUNTIME_SHM_MAILBOX_H_
+#define RAILHEAD_RUNTIME_SHM_MAILBOX_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "runtime/base/slot_queue.h"
+#include "runtime/collectives/call.h"
+#include "runtime/collectives/messenger.h"
+#include "runtime/shm/patience.h"
+
+namespace railhead::shm {
+
+// One rank's place. Used by one thread at a time, except where said.
+class Mailbox final : public collectives::Messenger {
+ public:
+  // How much memory the boxes of so many ranks need. It is zero before the first rank begins.
+  static size_t Bytes(int ranks);
+
+  // `memory` is the same memory for all ranks (at whatever address), aligned to a page, and
+  // outlives this.
+  Mailbox(std::byte* memory, int rank, int ranks);
+
+  // From here on Progress fails as `patience` says; its limit begins anew with everything that
+  // moves.
+  void Begin(const Patience& patience);
+
+  void Expect(collectives::Call call) override { call_ = call; }
+  Ticket PostSend(int peer, absl::Span<const std::byte> data) override;
+  Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
+  bool SendDone(int peer, Ticket ticket) const override;
+  bool ReceiveDone(int peer, Ticket ticket) const override;
+  // Besides DeadlineExceeded and Cancelled: Internal, when a message has another length than was
+  // expected.
+  absl::Status Progress() override;
+
+  // Bytes sent and received. Any thread.
+  uint64_t given_bytes() const { return given_.load(std::memory_order_relaxed); }
+  uint64_t taken_bytes() const { return taken_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr uint32_t kSlots = 4;
+  static constexpr size_t kLine = 64;
+
+  // In shared memory; all zero at first.
+  struct alignas(128) Bell {
+    std::atomic<uint32_t> rings{0};     // the word that its owner sleeps on
+    std::atomic<uint32_t> sleeping{0};  // whether it does, or is about to
+  };
+  struct Box {
+    alignas(kLine) std::atomic<uint32_t> filled{0};   // slots, ever; by the sender
+    alignas(kLine) std::atomic<uint32_t> emptied{0};  // by the receiver
+  };
+  // Precedes a slot's bytes.
+  struct alignas(kLine) SlotHeader {
+    uint64_t message = 0;  // bytes of the whole message
+    uint64_t size = 0;     // bytes in this slot
+    uint64_t call = 0;     // what the message belongs to
+  };
+
+  struct Outgoing {
+    absl::Span<const std::byte> data;
+    collectives::Call call;
+    size_t sent = 0;
+  };
+  struct Incoming {
+    collectives::ReceiveBuffer buffer;
+    collectives::Call call;
+    size_t received = 0;
+  };
+  struct Peer {
+    SlotQueue<Outgoing> sends;
+    SlotQueue<Incoming> receives;
+  };
+
+  static size_t SlotBytes(size_t ranks);
+  static size_t BoxBytes(size_t ranks);
+  Bell& BellOf(size_t rank) const;
+  Box& BoxBetween(size_t from, size_t to) const;
+  SlotHeader& Slot(Box& box, uint32_t number) const;
+
+  absl::Status Poll(bool& moved);
+  bool Fill(size_t peer);
+  absl::Status Empty(size_t peer, bool& moved);
+  void Ring(size_t peer) const;
+  absl::Status Late() const;
+
+  std::byte* const memory_;
+  const size_t rank_;
+  const size_t ranks_;
+  const size_t slot_bytes_;
+  std::vector<Peer> peers_;
+  Patience patience_;
+  collectives::Call call_;
+  absl::Time last_moved_;
+  std::atomic<uint64_t> given_{0};
+  std::atomic<uint64_t> taken_{0};
+};
+
+}  // namespace railhead::shm
+
+#endif  // RAILHEAD_RUNTIME_SHM_MAILBOX_H_

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_SHM_WORLD_FOR_TEST_H_
+#define RAILHEAD_RUNTIME_SHM_WORLD_FOR_TEST_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "runtime/shm/group.h"
+#include "runtime/shm/mailbox.h"
+#include "runtime/shm/patience.h"
+#include "runtime/shm/segment.h"
+
+namespace railhead::shm {
+
+inline constexpr Patience kPatience = {absl::Microseconds(20), absl::Seconds(60), nullptr};
+
+// Ranks as threads, which share a segment as processes do.
+class World {
+ public:
+  World(int ranks, bool crowded)
+      : segment_(*Segment::Create(Group::Bytes(ranks) + Mailbox::Bytes(ranks))) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      groups_.push_back(std::make_unique<Group>(segment_.data(), rank, ranks, crowded));
+      mailboxes_.push_back(
+          std::make_unique<Mailbox>(segment_.data() + Group::Bytes(ranks), rank, ranks));
+    }
+  }
+  Group& at(int rank) { return *groups_[static_cast<size_t>(rank)]; }
+  Mailbox& mailbox(int rank) { return *mailboxes_[static_cast<size_t>(rank)]; }
+  int ranks() const { return static_cast<int>(groups_.size()); }
+
+ private:
+  Segment segment_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;
+};
+
+}  // namespace railhead::shm
+
+#endif  // RAILHEAD_RUNTIME_SHM_WORLD_FOR_TEST_H_

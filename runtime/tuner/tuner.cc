@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tuner/tuner.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "runtime/collectives/timetable.h"
+
+namespace railhead::tuner {
+namespace {
+
+using collectives::Algorithm;
+using collectives::Collective;
+
+// The terms of the formulas, for n ranks and S bytes.
+struct Terms {
+  Terms(size_t bytes, int ranks, const Network& network)
+      : n(ranks),
+        log(std::bit_width(static_cast<unsigned>(ranks) - 1)),
+        odd(std::has_single_bit(static_cast<unsigned>(ranks)) ? 0 : 1),
+        a(network.alpha),
+        whole(static_cast<double>(bytes) * network.beta),
+        work(static_cast<double>(bytes) * network.gamma),
+        segments(std::max(1.0, static_cast<double>(collectives::Train(bytes).size()))) {}
+
+  double n;
+  double log;       // steps of a tree or an exchange
+  double odd;       // 1 where some ranks are guests of others
+  double a;         // alpha
+  double whole;     // to send all bytes
+  double work;      // to reduce all bytes
+  double segments;  // of what travels in a row through all ranks
+};
+
+using Formula = double (*)(const Terms& t);
+
+struct Way {
+  Collective collective;
+  Algorithm algorithm;
+  bool needs_all_connected;
+  Formula seconds;
+};
+
+constexpr Way kWays[] = {
+    // Reduced while it goes round once, spread while it goes round again.
+    {Collective::kAllReduce, Algorithm::kRing, false,
+     [](const Terms& t) { return 2 * (t.n - 1) * t.a + (t.n - 1) / t.n * (2 * t.whole + t.work); }},
+    {Collective::kAllReduce, Algorithm::kRecursiveDoubling, false,
+     [](const Terms& t) { return (t.log + t.odd) * (t.a + t.whole + t.work); }},
+    {Collective::kAllReduce, Algorithm::kHalvingDoubling, false,
+     [](const Terms& t) {
+       return 2 * (t.log - t.odd) * t.a + (t.n - 1) / t.n * (2 * t.whole + t.work) +
+              t.odd * (2 * t.a + 2 * t.whole + t.work);
+     }},
+    // Each half goes up and down a tree; a rank inside one of them receives twice and sends twice.
+    {Collective::kAllReduce, Algorithm::kDoubleTree, false,
+     [](const Terms& t) {
+       return (2 * t.log + t.segments) * (t.a + (1.5 * t.whole + t.work) / t.segments) +
+              0.5 * t.whole;
+     }},
+    {Collective::kAllReduce, Algorithm::kDirect, true,
+     [](const Terms& t) { return t.a + (t.n - 1) * (0.2 * t.a + t.whole + t.work); }},
+
+    {Collective::kBroadcast, Algorithm::kRing, false,
+     [](const Terms& t) { return (t.n - 2 + t.segments) * (t.a + t.whole / t.segments); }},
+    {Collective::kBroadcast, Algorithm::kBinomial, false,
+     [](const Terms& t) { return t.log * (t.a + t.whole); }},
+
+    {Collective::kReduce, Algorithm::kRing, false,
+     [](const Terms& t) {
+       return (t.n - 2 + t.segments) * (t.a + (t.whole + t.work) / t.segments);
+     }},
+    {Collective::kReduce, Algorithm::kBinomial, false,
+     [](const Terms& t) { return t.log * (t.a + t.whole + t.work); }},
+
+    {Collective::kBarrier, Algorithm::kRing, false,
+     [](const Terms& t) { return 2 * (t.n - 1) * t.a; }},
+    {Collective::kBarrier, Algorithm::kRecursiveDoubling, false,
+     [](const Terms& t) { return (t.log + t.odd) * t.a; }},
+
+    {Collective::kAllGather, Algorithm::kRing, false,
+     [](const Terms& t) { return (t.n - 1) * t.a + (t.n - 1) / t.n * t.whole; }},
+    {Collective::kReduceScatter, Algorithm::kRing, false,
+     [](const Terms& t) { return (t.n - 1) * t.a + (t.n - 1) / t.n * (t.whole + t.work); }},
+
+    // Messages of different steps do not wait for each other.
+    {Collective::kAllToAll, Algorithm::kPairwise, true,
+     [](const Terms& t) { return t.a + (t.n - 1) * 0.2 * t.a + (t.n - 1) / t.n * t.whole; }},
+    {Collective::kAllToAll, Algorithm::kBruck, false,
+     [](const Terms& t) { return t.log * (t.a + t.whole / 2); }},
+
+    {Collective::kGather, Algorithm::kDirect, true,
+     [](const Terms& t) { return t.a + (t.n - 1) * (0.2 * t.a + t.whole / t.n); }},
+    {Collective::kGather, Algorithm::kBinomial, false,
+     [](const Terms& t) { return t.log * t.a + 1.5 * (t.n - 1) / t.n * t.whole; }},
+    {Collective::kScatter, Algorithm::kDirect, true,
+     [](const Terms& t) { return t.a + (t.n - 1) * (0.2 * t.a + t.whole / t.n); }},
+    {Collective::kScatter, Algorithm::kBinomial, false,
+     [](const Terms& t) { return t.log * t.a + 1.5 * (t.n - 1) / t.n * t.whole; }},
+};
+
+bool IsPossible(const Way& way, Collective collective, const Network& network) {
+  return way.collective == collective && (network.all_connected || !way.needs_all_connected);
+}
+
+std::vector<std::string> AlgorithmsFor(Collective collective) {
+  std::vector<std::string> names;
+  for (const Way& way : kWays) {
+    if (way.collective == collective) names.emplace_back(Name(way.algorithm));
+  }
+  return names;
+}
+
+// The number of the name in the list.
+template <class List>
+std::optional<size_t> Find(const List& names, absl::string_view name) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (name == names[i]) return i;
+  }
+  return std::nullopt;
+}
+
+std::optional<size_t> ParseBytes(absl::string_view text) {
+  size_t unit = 1;
+  if (!text.empty()) {
+    const size_t index = absl::string_view("KMG").find(absl::ascii_toupper(text.back()));
+    if (index != absl::string_view::npos) {
+      unit <<= 10U * (index + 1);
+      text.remove_suffix(1);
+    }
+  }
+  uint64_t count = 0;
+  if (!absl::SimpleAtoi(text, &count) || count > SIZE_MAX / unit) return std::nullopt;
+  return count * unit;
+}
+
+absl::StatusOr<Pin> ParsePin(absl::string_view entry) {
+  const auto wrong = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", entry, "': ", why,
+                     "; an entry is COLLECTIVE=ALGORITHM or COLLECTIVE<=SIZE=ALGORITHM"));
+  };
+  const size_t equals = entry.rfind('=');
+  if (equals == absl::string_view::npos || equals == 0 || entry[equals - 1] == '<') {
+    return wrong("it names no algorithm");
+  }
+  absl::string_view what = absl::StripAsciiWhitespace(entry.substr(0, equals));
+  const absl::string_view how = absl::StripAsciiWhitespace(entry.substr(equals + 1));
+  Pin pin{Collective::kAllReduce, SIZE_MAX, Algorithm::kRing};
+  if (const size_t limit = what.find("<="); limit != absl::string_view::npos) {
+    const std::optional<size_t> bytes = ParseBytes(what.substr(limit + 2));
+    if (!bytes.has_value()) return wrong("the size is not a number of bytes (K, M and G allowed)");
+    pin.most_bytes = *bytes;
+    what = what.substr(0, limit);
+  }
+  const std::optional<size_t> collective = Find(collectives::kCollectiveNames, what);
+  if (!collective.has_value() || AlgorithmsFor(static_cast<Collective>(*collective)).empty()) {
+    return wrong("there is no such collective");
+  }
+  pin.collective = static_cast<Collective>(*collective);
+  const std::vector<std::string> allowed = AlgorithmsFor(pin.collective);
+  if (!Find(allowed, how).has_value()) {
+    return wrong(absl::StrCat("its algorithms are ", absl::StrJoin(allowed, ", ")));
+  }
+  pin.algorithm = static_cast<Algorithm>(*Find(collectives::kAlgorithmNames, how));
+  return pin;
+}
+
+}  // namespace
+
+std::vector<Estimate> Estimates(Collective collective, size_t bytes, int ranks,
+                                const Network& network) {
+  const Terms terms(bytes, ranks, network);
+  std::vector<Estimate> estimates;
+  for (const Way& way : kWays) {
+    if (!IsPossible(way, collective, network)) continue;
+    estimates.push_back({way.algorithm, way.seconds(terms)});
+  }
+  std::stable_sort(estimates.begin(), estimates.end(),
+                   [](const Estimate& a, const Estimate& b) { return a.seconds < b.seconds; });
+  return estimates;
+}
+
+absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text) {
+  std::vector<Pin> pins;
+  for (const absl::string_view entry : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    absl::StatusOr<Pin> pin = ParsePin(absl::StripAsciiWhitespace(entry));
+    if (!pin.ok()) return pin.status();
+    pins.push_back(*pin);
+  }
+  return pins;
+}
+
+const Pin* Tuner::Pinned(Collective collective, size_t bytes) const {
+  for (const Pin& pin : pins_) {
+    if (pin.collective != collective || bytes > pin.most_bytes) continue;
+    for (const Way& way : kWays) {
+      if (IsPossible(way, collective, network_) && way.algorithm == pin.algorithm) return &pin;
+    }
+  }
+  return nullptr;
+}
+
+Algorithm Tuner::Choose(Collective collective, size_t bytes) const {
+  if (const Pin* pin = Pinned(collective, bytes); pin != nullptr) return pin->algorithm;
+  // As Estimates, without memory of its own.
+  const Terms terms(bytes, ranks_, network_);
+  const Way* best = nullptr;
+  double least = 0;
+  for (const Way& way : kWays) {
+    if (!IsPossible(way, collective, network_)) continue;
+    const double seconds = way.seconds(terms);
+    if (best != nullptr && seconds >= least) continue;
+    best = &way;
+    least = seconds;
+  }
+  return best->algorithm;
+}
+
+std::string Tuner::Explain(Collective collective, size_t bytes) const {
+  const Pin* pin = Pinned(collective, bytes);
+  const std::vector<Estimate> estimates = Estimates(collective, bytes, ranks_, network_);
+  const Algorithm chosen = Choose(collective, bytes);
+  std::string text = absl::StrFormat(
+      "%s of %d bytes among %d ranks: %s, %s\n"
+      "  model: a message takes %.1f us and %.3f ns for each byte (%.2f GB/s), reducing %.3f ns\n",
+      Name(collective), bytes, ranks_, Name(chosen),
+      pin != nullptr ? "laid down by RAILHEAD_ALGO" : "the fastest by the model",
+      network_.alpha * 1e6, network_.beta * 1e9, 1e-9 / network_.beta, network_.gamma * 1e9);
+  for (const Estimate& estimate : estimates) {
+    absl::StrAppend(
+        &text, absl::StrFormat("  %c %-20s %12.1f us\n", estimate.algorithm == chosen ? '*' : ' ',
+                               Name(estimate.algorithm), estimate.seconds * 1e6));
+  }
+  return text;
+}
+
+}  // namespace railhead::tuner

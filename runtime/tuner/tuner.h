@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which algorithm does a collective. Pure: all ranks that pass the same get the same.
+//
+// The model is Hockney's (R. W. Hockney, "The communication challenge for MPP", 1994): a message of
+// b bytes takes alpha + beta b seconds, and to reduce b bytes takes gamma b. Each algorithm's time
+// follows from how many messages wait for each other, and how many bytes a rank sends and reduces.
+#ifndef RAILHEAD_RUNTIME_TUNER_TUNER_H_
+#define RAILHEAD_RUNTIME_TUNER_TUNER_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "runtime/collectives/collective.h"
+
+namespace railhead::tuner {
+
+// What a rank's rails do together, while all ranks send.
+struct Network {
+  double alpha = 20e-6;       // seconds
+  double beta = 1 / 1e9;      // seconds per byte, one way
+  double gamma = 1 / 8e9;     // seconds per byte
+  bool all_connected = true;  // whether any rank can send to any other
+};
+
+struct Estimate {
+  collectives::Algorithm algorithm;
+  double seconds;
+};
+
+// All algorithms that can do it, the fastest first. `bytes` as in metrics: of the larger of a
+// rank's two buffers.
+std::vector<Estimate> Estimates(collectives::Collective collective, size_t bytes, int ranks,
+                                const Network& network);
+
+// What a user has laid down: the first entry that fits is followed.
+struct Pin {
+  collectives::Collective collective;
+  size_t most_bytes;  // SIZE_MAX: any
+  collectives::Algorithm algorithm;
+};
+
+// "all_reduce<=64K=recursive_doubling,all_reduce=ring": sizes in bytes, or with K, M or G.
+// InvalidArgument says what is wrong with which entry, and what is allowed.
+absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text);
+
+class Tuner {
+ public:
+  Tuner(int ranks, const Network& network, std::vector<Pin> pins)
+      : ranks_(ranks), network_(network), pins_(std::move(pins)) {}
+
+  collectives::Algorithm Choose(collectives::Collective collective, size_t bytes) const;
+
+  // The choice and its reasons, for people: one line for each algorithm.
+  std::string Explain(collectives::Collective collective, size_t bytes) const;
+
+ private:
+  const Pin* Pinned(collectives::Collective collective, size_t bytes) const;
+
+  int ranks_;
+  Network network_;
+  std::vector<Pin> pins_;
+};
+
+}  // namespace railhead::tuner
+
+#endif  // RAILHEAD_RUNTIME_TUNER_TUNER_H_

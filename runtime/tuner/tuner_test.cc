@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tuner/tuner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace railhead::tuner {
+namespace {
+
+using collectives::Algorithm;
+using collectives::Collective;
+using collectives::kCollectiveNames;
+using ::testing::HasSubstr;
+
+// Every collective has an answer, however the ranks are connected.
+TEST(TunerTest, ThereIsAlwaysAnAlgorithm) {
+  for (size_t c = 0; c < kCollectiveNames.size(); ++c) {
+    const auto collective = static_cast<Collective>(c);
+    if (collective == Collective::kSendReceive) continue;
+    for (const bool all_connected : {true, false}) {
+      Network network;
+      network.all_connected = all_connected;
+      for (const int ranks : {1, 2, 3, 5, 8, 64, 65, 4096}) {
+        const Tuner tuner(ranks, network, {});
+        for (size_t bytes = 0; bytes < size_t{1} << 34; bytes = 2 * bytes + 1) {
+          const auto estimates = Estimates(collective, bytes, ranks, network);
+          ASSERT_FALSE(estimates.empty());
+          EXPECT_EQ(tuner.Choose(collective, bytes), estimates.front().algorithm);
+          for (const Estimate& e : estimates) EXPECT_GE(e.seconds, 0) << Name(e.algorithm);
+        }
+      }
+    }
+  }
+}
+
+// With all-reduce of 64 ranks: few steps for small messages, few bytes for large ones.
+TEST(TunerTest, SmallMessagesSaveStepsAndLargeOnesBytes) {
+  const Tuner tuner(64, {}, {});
+  EXPECT_EQ(tuner.Choose(Collective::kAllReduce, 8), Algorithm::kRecursiveDoubling);
+  EXPECT_EQ(tuner.Choose(Collective::kAllReduce, size_t{1} << 20), Algorithm::kHalvingDoubling);
+  EXPECT_EQ(tuner.Choose(Collective::kAllToAll, 64 * 8), Algorithm::kBruck);
+  EXPECT_EQ(tuner.Choose(Collective::kAllToAll, size_t{1} << 28), Algorithm::kPairwise);
+  EXPECT_EQ(tuner.Choose(Collective::kBroadcast, 8), Algorithm::kBinomial);
+  EXPECT_EQ(tuner.Choose(Collective::kBroadcast, size_t{1} << 28), Algorithm::kRing);
+}
+
+// Known values of the model: two ranks, 1 MB at 1 GB/s, nothing else costs.
+TEST(TunerTest, TheModelCountsBytes) {
+  const Network network = {0, 1e-9, 0, true};
+  for (const Estimate& e : Estimates(Collective::kAllReduce, 1000000, 2, network)) {
+    if (e.algorithm == Algorithm::kRing || e.algorithm == Algorithm::kHalvingDoubling ||
+        e.algorithm == Algorithm::kRecursiveDoubling || e.algorithm == Algorithm::kDirect) {
+      EXPECT_NEAR(e.seconds, 1e-3, 1e-9) << Name(e.algorithm);
+    }
+  }
+}
+
+TEST(PinsTest, TheFirstThatFitsIsFollowed) {
+  const auto pins = ParsePins("all_reduce<=64K=double_tree, all_reduce=ring,all_to_all=bruck");
+  ASSERT_TRUE(pins.ok()) << pins.status();
+  ASSERT_EQ(pins->size(), 3U);
+  const Tuner tuner(8, {}, *pins);
+  EXPECT_EQ(tuner.Choose(Collective::kAllReduce, 65536), Algorithm::kDoubleTree);
+  EXPECT_EQ(tuner.Choose(Collective::kAllReduce, 65537), Algorithm::kRing);
+  EXPECT_EQ(tuner.Choose(Collective::kAllToAll, 1 << 30), Algorithm::kBruck);
+  EXPECT_THAT(tuner.Explain(Collective::kAllReduce, 1), HasSubstr("laid down by RAILHEAD_ALGO"));
+  EXPECT_THAT(tuner.Explain(Collective::kBroadcast, 1), HasSubstr("the fastest by the model"));
+  EXPECT_TRUE(ParsePins("")->empty());
+}
+
+TEST(PinsTest, WhatCannotBeDoneIsNotFollowed) {
+  Network network;
+  network.all_connected = false;
+  const Tuner tuner(100, network, *ParsePins("all_to_all=pairwise"));
+  EXPECT_EQ(tuner.Choose(Collective::kAllToAll, 1 << 30), Algorithm::kBruck);
+}
+
+TEST(PinsTest, WrongOnesAreNamed) {
+  const auto error = [](const char* text) {
+    return std::string(ParsePins(text).status().message());
+  };
+  EXPECT_THAT(error("all_reduce"), HasSubstr("'all_reduce': it names no algorithm"));
+  EXPECT_THAT(error("all_reduce<=8"), HasSubstr("it names no algorithm"));
+  EXPECT_THAT(error("allreduce=ring"), HasSubstr("there is no such collective"));
+  EXPECT_THAT(error("send_receive=direct"), HasSubstr("there is no such collective"));
+  EXPECT_THAT(
+      error("all_reduce=bruck"),
+      HasSubstr("its algorithms are ring, recursive_doubling, halving_doubling, double_tree, "
+                "direct"));
+  EXPECT_THAT(error("all_reduce<=8T=ring"), HasSubstr("the size is not a number"));
+  EXPECT_THAT(error("all_reduce<=99999999999999G=ring"), HasSubstr("the size is not a number"));
+  EXPECT_THAT(error("all_reduce=ring,=ring"), HasSubstr("'=ring': it names no algorithm"));
+}
+
+}  // namespace
+}  // namespace railhead::tuner

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the measurements mean: shares, goals and tables."""
+
+import statistics
+
+EQUAL_GOAL = 0.95    # of what plain streams carry on the same rails
+UNEQUAL_GOAL = 0.93  # of the sum of the rails, as plain streams carry it
+STALL_GOAL = 0.5     # seconds
+RETURN_GOAL = 2.0
+
+
+def goal_of(rates):
+    return EQUAL_GOAL if len(set(rates)) == 1 else UNEQUAL_GOAL
+
+
+def reached(good):
+    return "reached" if good else "**missed**"
+
+
+def bandwidth_table(results):
+    """results: {rates: {name: [bytes per second, one for each pass]}}; "raw" is among the names."""
+    lines = ["| rails, Mbit/s | bytes | plain streams, MB/s | Railhead, MB/s | of plain | goal | | "
+             "Open MPI, MB/s | of plain |", "|---|---|---|---|---|---|---|---|---|"]
+    for rates, by_name in results.items():
+        raw = statistics.median(by_name["raw"])
+        goal = goal_of(rates)
+        for size in sorted({key[1] for key in by_name if key != "raw"}):
+            ours = statistics.median(by_name["railhead", size])
+            peer = statistics.median(by_name["openmpi", size])
+            lines.append(
+                f"| {' + '.join(f'{rate:g}' for rate in rates)} | {size >> 20} MiB | {raw / 1e6:.1f} "
+                f"| {ours / 1e6:.1f} | {ours / raw:.1%} | {goal:.0%} | {reached(ours >= goal * raw)} "
+                f"| {peer / 1e6:.1f} | {peer / raw:.1%} |")
+    return "\n".join(lines)
+
+
+def failure_table(events):
+    """events: [{"trouble", "stall", "back"}], in seconds."""
+    lines = ["| what happens | times | stall, median | longest | used again, median | longest | |",
+             "|---|---|---|---|---|---|---|"]
+    for trouble in sorted({event["trouble"] for event in events}):
+        of = [event for event in events if event["trouble"] == trouble]
+        stalls = [event["stall"] for event in of]
+        back = [event["back"] for event in of]
+        good = max(stalls) < STALL_GOAL and max(back) < RETURN_GOAL
+        lines.append(f"| {trouble} | {len(of)} | {statistics.median(stalls):.2f} s "
+                     f"| {max(stalls):.2f} s | {statistics.median(back):.2f} s | {max(back):.2f} s "
+                     f"| {reached(good)} |")
+    return "\n".join(lines)
+
+
+def usual(operations, before):
+    """How long an all-reduce takes while nothing is wrong."""
+    return statistics.median(o.end - o.begin for o in operations if o.end < before)
+
+
+def stall(operations, fault, until):
+    """By how much the slowest all-reduce between `fault` and `until` exceeds the usual one."""
+    hit = [o.end - o.begin for o in operations if o.end > fault and o.begin < until]
+    return max(0.0, max(hit) - usual(operations, fault))
+
+
+def used_again(operations, rail, repaired, enough):
+    """Seconds from the repair until the rail has sent `enough` bytes more."""
+    before = max(o.sent[rail] for o in operations if o.end <= repaired)
+    for operation in operations:
+        if operation.end > repaired and operation.sent[rail] >= before + enough:
+            return operation.end - repaired
+    return float("inf")

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job of two ranks, one on each node of a Network, that all-reduces and checks."""
+
+import dataclasses
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "testbed"))
+
+from railbed.console import Failure  # noqa: E402
+from railbed.process import end, run  # noqa: E402
+
+RELEASE = ROOT / "build" / "release" / "runtime"
+NODES = ("a", "b")
+
+
+def build(out):
+    """Compiles the probe; the library must be built."""
+    out.mkdir(parents=True, exist_ok=True)
+    run(["cc", "-O2", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror",
+         f"-I{ROOT / 'runtime' / 'include'}", pathlib.Path(__file__).parent / "probe.c",
+         "-o", out / "probe", f"-L{RELEASE}", f"-Wl,-rpath,{RELEASE}", "-lrailhead"])
+
+
+def environment(network, rank, timeout):
+    return os.environ | {
+        "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": network.address("a"),
+        "RAILHEAD_TRANSPORT": "tcp", "RAILHEAD_SOCKET_IFNAME": ",".join(network.interfaces()),
+        "RAILHEAD_TIMEOUT_SECONDS": str(timeout), "RAILHEAD_METRICS_PORT": "9402",
+        "RAILHEAD_RAILS_FILE": "/nonexistent/rails.json"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Operation:
+    begin: float  # time.monotonic()
+    end: float
+    sent: tuple   # bytes, of each rail, so far
+
+
+class Job:
+    """Its probes run from __init__ until finish()."""
+
+    def __init__(self, network, out, name, seconds, size, timeout=30):
+        self._network = network
+        self._seconds = seconds
+        self._outputs = [out / f"{name}-{node}.txt" for node in NODES]
+        self.logs = [out / f"{name}-{node}.log" for node in NODES]
+        self._children = []
+        for rank, node in enumerate(NODES):
+            with open(self._outputs[rank], "w", encoding="utf-8") as stdout, \
+                    open(self.logs[rank], "w", encoding="utf-8") as stderr:
+                self._children.append(subprocess.Popen(
+                    network.inside(node, out / "probe", seconds, size),
+                    env=environment(network, rank, timeout), stdin=subprocess.DEVNULL,
+                    stdout=stdout, stderr=stderr, start_new_session=True))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for child in self._children:
+            os.killpg(child.pid, signal.SIGCONT) if child.poll() is None else None
+            end(child.pid)
+
+    def operations(self, rank=0):
+        """What has been done so far."""
+        done = []
+        for line in self._outputs[rank].read_text("utf-8").splitlines(keepends=True):
+            if line.endswith("\n"):
+                begin, finished, *sent = line.split()
+                done.append(Operation(float(begin), float(finished), tuple(map(int, sent))))
+        return done
+
+    def wait_for_operations(self, count, seconds=30):
+        """Waits until so many more are done."""
+        want = len(self.operations()) + count
+        deadline = time.monotonic() + seconds
+        while len(self.operations()) < want:
+            self.check_alive()
+            if time.monotonic() > deadline:
+                raise Failure(f"not {count} all-reduces in {seconds} s", log=self.logs[0])
+            time.sleep(0.02)
+
+    def check_alive(self):
+        for child, log in zip(self._children, self.logs):
+            if child.poll() not in (None, 0):
+                raise Failure(f"a rank has failed: {log.read_text('utf-8').strip()}", log=log)
+
+    def signal(self, rank, number):
+        os.killpg(self._children[rank].pid, number)
+
+    def metric(self, name, rail, rank=0):
+        """The value that this rank's page gives for a rail."""
+        fetch = (f"import urllib.request; print(urllib.request.urlopen("
+                 f"'http://127.0.0.1:9402/metrics', timeout=5).read().decode())")
+        page = run(self._network.inside(NODES[rank], sys.executable, "-c", fetch)).stdout
+        for line in page.splitlines():
+            if line.startswith(f"{name}{{") and f'rail="{rail}"' in line:
+                return float(line.rsplit(" ", 1)[1])
+        raise Failure(f"no {name} of rail {rail} on rank {rank}'s metrics page")
+
+    def finish(self, seconds=60):
+        """Waits for a good end of both ranks."""
+        deadline = time.monotonic() + self._seconds + seconds
+        for child in self._children:
+            try:
+                child.wait(max(0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                raise Failure("the job does not end", log=self.logs[0]) from None
+        self.check_alive()
+        return self.operations()
+
+    def fail(self, seconds=60):
+        """Waits for both ranks to fail, and returns what they say."""
+        for child in self._children:
+            if child.wait(seconds) == 0:
+                raise Failure("a rank ended well where it should have failed", log=self.logs[0])
+        return [log.read_text("utf-8") for log in self.logs]

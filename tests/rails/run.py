@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""TCP rails that fail while a job uses them, between two network namespaces.
+
+usage: run.py [SCENE]...     without a scene: all of them
+
+Every sum of every all-reduce is checked by the job itself. Nothing here is about time: how long
+things take is measured by tests/bench/rails.
+"""
+
+import pathlib
+import re
+import signal
+import sys
+import time
+
+from job import Job, build
+from network import Network
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "testbed"))
+
+from railbed.console import Console, Failure  # noqa: E402
+
+OUT = ROOT / "out" / "rails"
+SIZE = 2 << 20
+RATES = (200, 200)
+# Longer than any scene: it is ended by the scene.
+LONG = 25
+
+
+def expect(condition, what, job):
+    if not condition:
+        raise Failure(what, log=job.logs[0])
+
+
+def wait_until(condition, what, job, seconds=20):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        job.check_alive()
+        expect(time.monotonic() < deadline, f"{what}: not within {seconds} s", job)
+        time.sleep(0.1)
+
+
+def used_again(job, rail):
+    """Waits until the rail has carried data that it had not when this began."""
+    before = job.operations()[-1].sent[rail]
+    wait_until(lambda: job.operations()[-1].sent[rail] > before + SIZE // 8,
+               f"rail {rail} carries data again", job)
+
+
+def one_rail(trouble):
+    def scene():
+        with Network(RATES) as network, Job(network, OUT, trouble, 6, SIZE) as job:
+            job.wait_for_operations(5)
+            repair = getattr(network, trouble)(0)
+            wait_until(lambda: job.metric("railhead_rail_state", 0) == 0, "rail 0 is lost", job)
+            job.wait_for_operations(3)
+            expect(job.metric("railhead_rail_failovers_total", 0) >= 1, "no failover counted", job)
+            expect(job.metric("railhead_rail_failovers_total", 1) == 0, "rail 1 failed, too", job)
+            repair()
+            wait_until(lambda: job.metric("railhead_rail_state", 0) == 1, "rail 0 is back", job)
+            used_again(job, 0)
+            job.finish()
+            log = job.logs[0].read_text("utf-8")
+            expect(re.search(r"rail 0 \(rail0, tcp\) to rank 1.*: lost \(.+\); its \d+ bytes go over "
+                             r"the other rails", log), f"the log does not say what happened: {log}",
+                   job)
+            expect("rail 0 (rail0, tcp) to rank 1: is back" in log, "the return is not logged", job)
+    return scene
+
+
+def all_but_one():
+    """Three of four rails go, one after the other, and come back."""
+    with Network((100,) * 4) as network, Job(network, OUT, "all-but-one", 8, SIZE) as job:
+        repairs = []
+        for rail, trouble in ((0, "swallow"), (2, "unplug"), (3, "reset")):
+            job.wait_for_operations(2)
+            repairs.append(getattr(network, trouble)(rail))
+        for rail in (0, 2, 3):
+            wait_until(lambda rail=rail: job.metric("railhead_rail_state", rail) == 0,
+                       f"rail {rail} is lost", job)
+        job.wait_for_operations(2)
+        for repair in repairs:
+            repair()
+        for rail in (0, 2, 3):
+            wait_until(lambda rail=rail: job.metric("railhead_rail_state", rail) == 1,
+                       f"rail {rail} is back", job)
+        job.finish()
+
+
+def all_for_a_while():
+    """All rails are gone for two seconds; the job waits and goes on."""
+    with Network(RATES) as network, Job(network, OUT, "all-for-a-while", 6, SIZE) as job:
+        job.wait_for_operations(5)
+        repairs = [network.swallow(rail) for rail in range(len(RATES))]
+        time.sleep(2)
+        for repair in repairs:
+            repair()
+        job.wait_for_operations(5)
+        job.finish()
+
+
+def all_for_good():
+    """All rails are gone for good: an error on all ranks, when the patience has ended."""
+    with Network(RATES) as network, Job(network, OUT, "all-for-good", LONG, SIZE, timeout=3) as job:
+        job.wait_for_operations(5)
+        for rail in range(len(RATES)):
+            network.swallow(rail)
+        for text in job.fail():
+            for part in ("nothing has moved for 3s", "all_reduce", "rail 0 (rail0, tcp)",
+                         "rail 1 (rail1, tcp)", "is lost (TCP 10.77."):
+                expect(part in text, f"the error does not say '{part}': {text}", job)
+
+
+def busy_peer():
+    """A rank stands still for three seconds while the other sends: that is no dead network."""
+    with Network(RATES) as network, Job(network, OUT, "busy-peer", 8, 16 << 20) as job:
+        job.wait_for_operations(2)
+        job.signal(1, signal.SIGSTOP)
+        time.sleep(3)
+        job.signal(1, signal.SIGCONT)
+        job.finish()
+        for log in job.logs:
+            expect("lost" not in log.read_text("utf-8"), "a rail was taken for dead", job)
+
+
+def uneven():
+    """A rank that lists fewer rails fails the job by name."""
+    with Network(RATES) as network:
+        interfaces = network.interfaces
+        calls = iter((["rail0", "rail1"], ["rail0"]))
+        network.interfaces = lambda: next(calls)
+        with Job(network, OUT, "uneven", LONG, SIZE) as job:
+            network.interfaces = interfaces
+            for text in job.fail():
+                expect("rank 1 has 1 TCP rail where the others have 2" in text,
+                       f"the error does not name the culprit: {text}", job)
+
+
+SCENES = {
+    "swallow": one_rail("swallow"),
+    "unplug": one_rail("unplug"),
+    "reset": one_rail("reset"),
+    "all-but-one": all_but_one,
+    "all-for-a-while": all_for_a_while,
+    "all-for-good": all_for_good,
+    "busy-peer": busy_peer,
+    "uneven": uneven,
+}
+
+
+def main():
+    names = sys.argv[1:] or list(SCENES)
+    unknown = [name for name in names if name not in SCENES]
+    if unknown:
+        print(f"unknown scene {unknown[0]}; there are: {', '.join(SCENES)}", file=sys.stderr)
+        return 2
+    console = Console()
+    failed = 0
+    try:
+        build(OUT)
+        for name in names:
+            console.line(f"{name}: {SCENES[name].__doc__ or 'rail 0 fails and comes back'}")
+            try:
+                SCENES[name]()
+            except Failure as failure:
+                failed += 1
+                console.line(f"FAILED: {failure}" + (f" (log: {failure.log})" if failure.log else ""))
+    except Failure as failure:
+        console.line(f"error: {failure}")
+        return 1
+    console.line(f"{len(names) - failed} of {len(names)} scenes passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
