@@ -57,6 +57,12 @@ AllReduceFunction AllReduceBy(Algorithm algorithm) {
   }
 }
 
+// The others send messages there as well.
+bool HasTextForSharedMemory(Collective collective) {
+  return collective != Collective::kAllToAll && collective != Collective::kGather &&
+         collective != Collective::kScatter && collective != Collective::kSendReceive;
+}
+
 // In shared memory messages are copied twice, at about these costs.
 tuner::Network SharedMemory() {
   tuner::Network network;
@@ -405,8 +411,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(const UniqueId&
 
 Communicator::Work Communicator::Choose(const collectives::Call::Arguments& arguments,
                                         size_t bytes) const {
-  return {arguments.collective, tuner_->Choose(arguments.collective, bytes), bytes,
-          collectives::Call(arguments)};
+  const Algorithm algorithm = group_ != nullptr && HasTextForSharedMemory(arguments.collective)
+                                  ? Algorithm::kSharedMemory
+                                  : tuner_->Choose(arguments.collective, bytes);
+  return {arguments.collective, algorithm, bytes, collectives::Call(arguments)};
 }
 
 absl::Status Communicator::NotConnected() const {
@@ -426,9 +434,7 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
   }
   const auto kind = static_cast<Collective>(name - collectives::kCollectiveNames.begin());
   if (kind == Collective::kSendReceive) return std::string("send_receive: there is one way\n");
-  const bool messages =
-      kind == Collective::kAllToAll || kind == Collective::kGather || kind == Collective::kScatter;
-  if (group_ != nullptr && !messages) {
+  if (group_ != nullptr && HasTextForSharedMemory(kind)) {
     return absl::StrCat(collective, ": all ranks share memory\n");
   }
   return tuner_->Explain(kind, bytes);
@@ -436,7 +442,7 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
 
 absl::Status Communicator::Run(const Work& work, Shared shared, Messages messages) {
   if (group_ == nullptr) return Run(work, messages);
-  return Measured({work.collective, Algorithm::kSharedMemory, work.bytes, work.call}, [&] {
+  return Measured(work, [&] {
     group_->Expect(work.call);
     return shared(*group_, SharedPatience());
   });
@@ -471,7 +477,7 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
 }
 
 shm::Patience Communicator::SharedPatience() const {
-  return {group_->Look(), setup_.settings.timeout, &watch_->failed()};
+  return {group_->Look(), setup_.settings.timeout, &watch_->failed(), fabric_.decision.crowded};
 }
 
 absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause) {
