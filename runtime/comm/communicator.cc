@@ -158,13 +158,13 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   comm->tuner_.emplace(comm->world_size_, network, *std::move(pins));
 
   if (settings.metrics_port != 0) {
-    absl::StatusOr<std::unique_ptr<metrics::Server>> server =
-        metrics::Serve(settings.metrics_port, [raw = comm.get()] { return raw->Read(); });
+    const absl::StatusOr<std::shared_ptr<metrics::Board>> board =
+        metrics::Board::At(settings.metrics_port);
     // Metrics are for people who look at the job; the job does not need them.
-    if (server.ok()) {
-      comm->server_ = *std::move(server);
+    if (board.ok()) {
+      comm->notice_ = (*board)->Pin([raw = comm.get()] { return raw->Read(); });
     } else {
-      log.Warn(server.status().message());
+      log.Warn(board.status().message());
     }
   }
   log.Info(absl::StrCat(
@@ -176,7 +176,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
 }
 
 Communicator::~Communicator() {
-  server_.reset();
+  notice_.reset();
   // Leaving together: a link that closes while the other side still reads could lose its last
   // bytes.
   if (watch_ != nullptr && mesh_ != nullptr && failure_.ok()) {
@@ -370,9 +370,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int
         absl::StrCat(self_, ": rank ", first, " could not open a socket for its group"));
   }
   const auto self = std::find(members.begin(), members.end(), std::pair(key, rank_));
-  // The page of this process shows this communicator.
   SetupOptions setup = setup_;
-  setup.settings.metrics_port = 0;
+  setup.rank_in_metrics = setup.rank_in_metrics.value_or(rank_);
   return Meet(*meeting, std::move(listener), static_cast<int>(self - members.begin()),
               static_cast<int>(members.size()), std::move(setup));
 }
@@ -390,8 +389,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   }
   std::optional<net::Fd> listener;
   if (members.front() == rank_) listener = std::exchange(fabric_.door, std::nullopt);
-  // The new one takes this one's page over.
-  server_.reset();
+  // The new one counts from nothing, under its own rank.
+  notice_.reset();
   const auto self = std::find(members.begin(), members.end(), rank_);
   return Meet(*meeting, std::move(listener), static_cast<int>(self - members.begin()),
               static_cast<int>(members.size()), setup_);
@@ -512,7 +511,7 @@ std::vector<rails::RailTotals> Communicator::Rails() const {
 metrics::Snapshot Communicator::Read() const {
   metrics::Snapshot snapshot;
   snapshot.job = setup_.settings.job;
-  snapshot.rank = rank_;
+  snapshot.rank = setup_.rank_in_metrics.value_or(rank_);
   snapshot.degraded_reason = degraded_reason();
   snapshot.rejected_connections = rejected_;
   snapshot.rails = Rails();
