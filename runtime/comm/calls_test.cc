@@ -241,6 +241,9 @@ TEST_P(CallsTest, AbortEndsWhatIsOnAStream) {
                        rhStream_t stream = nullptr;
                        rhStreamCreate(&stream);
                        int value = 0;
+                       // Before an abort both must have got through the start.
+                       if (rank == 0) rhRecv(&value, 1, rhInt32, 1, comm, nullptr);
+                       if (rank == 1) rhSend(&value, 1, rhInt32, 0, comm, nullptr);
                        if (rank == 0) {
                          for (int i = 0; i < 3; ++i) rhRecv(&value, 1, rhInt32, 1, comm, stream);
                          rhCommAbort(comm);
