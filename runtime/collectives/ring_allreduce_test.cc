@@ -36,8 +36,8 @@ std::vector<std::unique_ptr<rails::Mesh>> TcpWorld(int world, int rails) {
     std::vector<rails::Rail> rails_a;
     std::vector<rails::Rail> rails_b;
     for (int rail = 0; rail < rails; ++rail) {
-      const auto end_a = *transport::OpenTcpEndpoint(loopback, "b");
-      const auto end_b = *transport::OpenTcpEndpoint(loopback, "a");
+      const auto end_a = *transport::OpenTcpEndpoint(*transport::Hall::Open(loopback, 1), "b");
+      const auto end_b = *transport::OpenTcpEndpoint(*transport::Hall::Open(loopback, 1), "a");
       std::unique_ptr<transport::Link> link_b;
       std::thread other([&] { link_b = *end_b->Connect(end_a->Address(), deadline); });
       rails_a.push_back({{rail, "lo", 0, "tcp"}, *end_a->Connect(end_b->Address(), deadline)});

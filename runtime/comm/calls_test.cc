@@ -241,6 +241,9 @@ TEST_P(CallsTest, AbortEndsWhatIsOnAStream) {
                        rhStream_t stream = nullptr;
                        rhStreamCreate(&stream);
                        int value = 0;
+                       // Before an abort both must have got through the start.
+                       if (rank == 0) rhRecv(&value, 1, rhInt32, 1, comm, nullptr);
+                       if (rank == 1) rhSend(&value, 1, rhInt32, 0, comm, nullptr);
                        if (rank == 0) {
                          for (int i = 0; i < 3; ++i) rhRecv(&value, 1, rhInt32, 1, comm, stream);
                          rhCommAbort(comm);
@@ -255,6 +258,41 @@ TEST_P(CallsTest, AbortEndsWhatIsOnAStream) {
                      })
                 .back(),
             "right");
+}
+
+// In a large world most ranks are not connected with each other until they have something to say.
+TEST(LargeWorldTest, AnyTwoRanksSendToEachOther) {
+  constexpr int kRanks = 66;
+  const auto body = [](rhComm_t comm, int rank) -> std::string {
+    // Around circles, everybody sending before it receives.
+    for (const int distance : {3, 29, 33}) {
+      const int from = (rank + kRanks - distance) % kRanks;
+      int got = -1;
+      if (rhSend(&rank, 1, rhInt32, (rank + distance) % kRanks, comm, nullptr) != rhSuccess ||
+          rhRecv(&got, 1, rhInt32, from, comm, nullptr) != rhSuccess) {
+        return rhGetLastError(comm);
+      }
+      if (got != from) return "wrong data";
+    }
+    // Parts that differ: rank a sends a + b values to rank b.
+    std::vector<size_t> counts(kRanks);
+    std::iota(counts.begin(), counts.end(), rank);
+    std::vector<size_t> places(kRanks);
+    std::exclusive_scan(counts.begin(), counts.end(), places.begin(), size_t{0});
+    const size_t all = places.back() + counts.back();
+    const std::vector<int> mine(all, rank);
+    std::vector<int> theirs(all, -1);
+    if (rhAlltoAllv(mine.data(), counts.data(), places.data(), theirs.data(), counts.data(),
+                    places.data(), rhInt32, comm, nullptr) != rhSuccess) {
+      return rhGetLastError(comm);
+    }
+    std::vector<int> expected;
+    for (int other = 0; other < kRanks; ++other) {
+      expected.insert(expected.end(), counts[static_cast<size_t>(other)], other);
+    }
+    return theirs == expected ? "right" : "wrong parts";
+  };
+  EXPECT_EQ(RunForks(kRanks, "tcp", body), Right(kRanks));
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, CallsTest, ::testing::Values("tcp", "shm"));

@@ -136,7 +136,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   if (!watch.ok()) return watch.status();
   comm->watch_ = *std::move(watch);
   absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh = rails::Mesh::Create(
-      std::move(comm->fabric_.peers), {&comm->watch_->failed(), comm->watch_->event_fd()});
+      std::move(comm->fabric_.peers), {&comm->watch_->failed(), comm->watch_->event_fd()},
+      std::move(comm->fabric_.reach));
   if (!mesh.ok()) return mesh.status();
   comm->mesh_ = *std::move(mesh);
   if (comm->fabric_.segment.has_value()) {
@@ -282,7 +283,9 @@ absl::Status Communicator::AllToAll(const std::byte* send, const Parts& send_par
   const size_t bytes = std::max(send_parts.total(), receive_parts.total());
   Work work = Choose({.collective = Collective::kAllToAll, .count = equal ? bytes : 0}, bytes);
   if (!equal) {
-    if (group_ == nullptr && world_size_ > kAllConnected) return NotConnected();
+    if (group_ == nullptr && world_size_ > kAllConnected && !mesh_->reaches_all()) {
+      return NotConnected();
+    }
     work.algorithm = Algorithm::kPairwise;
   }
   return Run(work, [&](Messenger& messenger) {
@@ -319,7 +322,7 @@ absl::Status Communicator::Scatter(const std::byte* send, std::byte* receive, si
 
 absl::Status Communicator::Transfer(absl::Span<const collectives::Transfer> transfers) {
   const auto far = std::find_if(transfers.begin(), transfers.end(), [this](const auto& transfer) {
-    return group_ == nullptr && transfer.peer != rank_ &&
+    return group_ == nullptr && transfer.peer != rank_ && !mesh_->reaches_all() &&
            !Connected(rank_, transfer.peer, world_size_);
   });
   if (far != transfers.end()) return NotConnected();
@@ -418,7 +421,7 @@ Communicator::Work Communicator::Choose(const collectives::Call::Arguments& argu
 
 absl::Status Communicator::NotConnected() const {
   return absl::UnimplementedError(absl::StrCat(
-      self_, ": among more than ", kAllConnected,
+      self_, ": over RDMA, among more than ", kAllConnected,
       " ranks only those whose distance is a power of two send to each other directly"));
 }
 

@@ -2,6 +2,7 @@
 #include "runtime/comm/neighbours.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace railhead::comm {
 
@@ -14,14 +15,26 @@ bool Connected(int rank, int other, int world_size) {
                      [](int distance) { return (distance & (distance - 1)) == 0; });
 }
 
+namespace {
+
+std::vector<int> InOrder(int rank, std::vector<int> neighbours) {
+  std::sort(neighbours.begin(), neighbours.end(),
+            [rank](int a, int b) { return (rank ^ a) < (rank ^ b); });
+  return neighbours;
+}
+
+}  // namespace
+
 std::vector<int> Neighbours(int rank, int world_size) {
   std::vector<int> neighbours;
   for (int other = 0; other < world_size; ++other) {
     if (Connected(rank, other, world_size)) neighbours.push_back(other);
   }
-  std::sort(neighbours.begin(), neighbours.end(),
-            [rank](int a, int b) { return (rank ^ a) < (rank ^ b); });
-  return neighbours;
+  return InOrder(rank, std::move(neighbours));
+}
+
+std::vector<int> RingNeighbours(int rank, int world_size) {
+  return InOrder(rank, {(rank + 1) % world_size, (rank + world_size - 1) % world_size});
 }
 
 }  // namespace railhead::comm

@@ -58,16 +58,16 @@ int AvailableCores() {
   return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
-// What goes round once the decision is known: the report as it is now, and an address for each
+// What goes round once the decision is known: what is new in the report, and an address for each
 // neighbour and rail.
 struct Offer {
-  RankReport report;
+  std::string news;
   std::vector<std::vector<std::string>> addresses;  // [neighbour][rail]
 };
 
 std::string Encode(const Offer& offer) {
   WireWriter writer;
-  writer.String(comm::Encode(offer.report));
+  writer.String(offer.news);
   writer.U32(static_cast<uint32_t>(offer.addresses.size()));
   for (const std::vector<std::string>& rails : offer.addresses) {
     writer.U32(static_cast<uint32_t>(rails.size()));
@@ -78,9 +78,7 @@ std::string Encode(const Offer& offer) {
 
 absl::StatusOr<Offer> ParseOffer(absl::string_view bytes) {
   WireReader reader(bytes);
-  absl::StatusOr<RankReport> report = ParseReport(reader.String(bytes.size()));
-  if (!report.ok()) return report.status();
-  Offer offer{*std::move(report), {}};
+  Offer offer{reader.String(bytes.size()), {}};
   const uint32_t neighbours = reader.U32();
   for (uint32_t i = 0; i < neighbours && reader.ok(); ++i) {
     std::vector<std::string>& rails = offer.addresses.emplace_back();
@@ -96,10 +94,7 @@ absl::StatusOr<Offer> ParseOffer(absl::string_view bytes) {
 class Setup {
  public:
   Setup(bootstrap::Bootstrap& bootstrap, const SetupOptions& options)
-      : bootstrap_(bootstrap),
-        options_(options),
-        self_(bootstrap.Describe(bootstrap.rank())),
-        neighbours_(Neighbours(bootstrap.rank(), bootstrap.world_size())) {}
+      : bootstrap_(bootstrap), options_(options), self_(bootstrap.Describe(bootstrap.rank())) {}
 
   absl::StatusOr<Fabric> Run();
 
@@ -122,19 +117,26 @@ class Setup {
   void OpenDevices();
   void OpenDoor();
   // One round with shared memory. Nothing, when it does not work out and all have to decide again.
-  absl::StatusOr<std::optional<shm::Segment>> ShareMemory(std::vector<RankReport>& reports);
+  absl::StatusOr<std::optional<shm::Segment>> ShareMemory();
   absl::StatusOr<std::vector<net::IpAddress>> TcpAddresses() const;
   std::vector<Chosen> Choose(const Decision& decision,
                              const std::vector<net::IpAddress>& tcp) const;
+  rails::Reach ReachOverTcp(const std::vector<Chosen>& rails) const;
+  absl::Status OpenHalls(const std::vector<Chosen>& rails);
   absl::Status OpenEndpoints(const std::vector<Chosen>& rails, Endpoints& endpoints);
-  absl::StatusOr<std::vector<RankReport>> ExchangeReports(const absl::Status& problem,
-                                                          absl::Time deadline);
-  absl::StatusOr<std::vector<Offer>> ExchangeOffers(const absl::Status& problem,
-                                                    const Addresses& addresses);
-  static Addresses AddressesOf(const Endpoints& endpoints);
+  // What this rank's report has that the others do not know: nothing, or all of it.
+  std::string News();
+  // Takes what the ranks have told. Returns whether a report is another than before.
+  absl::StatusOr<bool> Hear(const std::vector<std::string>& news);
+  // Both return whether the reports have changed.
+  absl::StatusOr<bool> ExchangeReports(const absl::Status& problem, absl::Time deadline);
+  absl::StatusOr<bool> ExchangeOffers(const absl::Status& problem, const Addresses& addresses);
+  Addresses AddressesOf(const Endpoints& endpoints) const;
+  // Where a rank is, for this one; nothing when its offer does not say.
+  std::optional<std::string> AddressOf(int rank, size_t rail) const;
   Patience PatienceWith(const std::vector<Chosen>& rails) const;
-  absl::Status Connect(const std::vector<Chosen>& rails, const std::vector<Offer>& offers,
-                       const Patience& patience, Endpoints& endpoints, Links& links);
+  absl::Status Connect(const std::vector<Chosen>& rails, const Patience& patience,
+                       Endpoints& endpoints, Links& links);
   absl::Status Prove(const std::vector<Chosen>& rails, absl::Time deadline, const Links& links);
   // A rail failed: an RDMA rail is marked in the report, and all will decide again; without TCP
   // there is nothing left to decide.
@@ -153,7 +155,11 @@ class Setup {
   static std::vector<std::string> Doors(const std::vector<RankReport>& reports);
 
   RankReport report_;
+  std::string told_;                 // the report as the others know it
+  std::vector<RankReport> reports_;  // of all ranks, as all know them
+  std::vector<Offer> offers_;        // of all ranks
   std::optional<net::Fd> door_;
+  std::vector<std::shared_ptr<transport::Hall>> halls_;  // by rail, over TCP
   std::map<int, fabric::PodRail> pod_rails_;
   std::map<int, std::unique_ptr<RdmaRail>> devices_;
 };
@@ -168,52 +174,45 @@ absl::StatusOr<Fabric> Setup::Run() {
   if (!problem.ok()) {
     problem = absl::Status(problem.code(), absl::StrCat(self_, ": ", problem.message()));
   }
-  absl::StatusOr<std::vector<RankReport>> reports = ExchangeReports(problem, Deadline());
+  absl::StatusOr<bool> changed = ExchangeReports(problem, Deadline());
   // Every round but the last takes at least one rail out of the choice, so this ends.
   while (true) {
-    if (!reports.ok()) return reports.status();
-    absl::StatusOr<Decision> decision = Decide(*reports);
+    if (!changed.ok()) return changed.status();
+    absl::StatusOr<Decision> decision = Decide(reports_);
     if (!decision.ok()) return decision.status();
     if (decision->shm) {
-      absl::StatusOr<std::optional<shm::Segment>> segment = ShareMemory(*reports);
+      absl::StatusOr<std::optional<shm::Segment>> segment = ShareMemory();
       if (!segment.ok()) return segment.status();
       if (!segment->has_value()) continue;
       Fabric fabric;
       fabric.decision = *std::move(decision);
-      fabric.doors = Doors(*reports);
+      fabric.doors = Doors(reports_);
       fabric.door = std::move(door_);
       fabric.rails.push_back({0, "memory", 0, "shm"});
       fabric.segment = *std::move(segment);
       return fabric;
     }
     const std::vector<Chosen> rails = Choose(*decision, *tcp);
-
+    const int world = bootstrap_.world_size();
+    // Over TCP the others connect when they have something for each other.
+    neighbours_ = decision->verbs || world <= kAllConnected
+                      ? Neighbours(bootstrap_.rank(), world)
+                      : RingNeighbours(bootstrap_.rank(), world);
     Endpoints endpoints;
-    const absl::Status opened = OpenEndpoints(rails, endpoints);
-    const absl::StatusOr<std::vector<Offer>> offers =
-        ExchangeOffers(opened, AddressesOf(endpoints));
-    if (!offers.ok()) return offers.status();
-    std::vector<RankReport> now;
-    for (const Offer& offer : *offers) now.push_back(offer.report);
-    if (now != *reports) {
-      reports = std::move(now);
-      continue;
-    }
+    absl::Status opened = OpenHalls(rails);
+    if (opened.ok()) opened = OpenEndpoints(rails, endpoints);
+    changed = ExchangeOffers(opened, AddressesOf(endpoints));
+    if (!changed.ok() || *changed) continue;
 
     Links links;
     const Patience patience = PatienceWith(rails);
-    const absl::Status connected = Connect(rails, *offers, patience, endpoints, links);
-    absl::StatusOr<std::vector<RankReport>> after =
-        ExchangeReports(connected, Deadline(patience.connect + patience.prove));
-    if (!after.ok()) return after.status();
-    if (*after != *reports) {
-      reports = std::move(after);
-      continue;
-    }
+    const absl::Status connected = Connect(rails, patience, endpoints, links);
+    changed = ExchangeReports(connected, Deadline(patience.connect + patience.prove));
+    if (!changed.ok() || *changed) continue;
 
     Fabric fabric;
     fabric.decision = *std::move(decision);
-    fabric.doors = Doors(*reports);
+    fabric.doors = Doors(reports_);
     fabric.door = std::move(door_);
     for (const Chosen& rail : rails) fabric.rails.push_back(rail.name);
     for (size_t i = 0; i < neighbours_.size(); ++i) {
@@ -225,12 +224,13 @@ absl::StatusOr<Fabric> Setup::Run() {
           std::make_unique<rails::Peer>(bootstrap_.Describe(neighbours_[i]), std::move(peer_rails),
                                         Logger(options_.settings.log_level, self_));
     }
+    fabric.reach = ReachOverTcp(rails);
     for (auto& [rail, device] : devices_) fabric.devices.push_back(std::move(device));
     return fabric;
   }
 }
 
-absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(std::vector<RankReport>& reports) {
+absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
   const bool gives = bootstrap_.rank() == 0;
   const size_t bytes =
       shm::Group::Bytes(bootstrap_.world_size()) + shm::Mailbox::Bytes(bootstrap_.world_size());
@@ -245,10 +245,10 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(std::vector<RankR
     report_.shm_trouble = std::string(opened.message());
     if (opened.ok()) addresses = {{giver->address()}};
   }
-  const absl::StatusOr<std::vector<Offer>> offers = ExchangeOffers(absl::OkStatus(), addresses);
-  if (!offers.ok()) return offers.status();
-  const Offer& first = offers->front();
-  if (first.report.shm_trouble.empty()) {
+  absl::StatusOr<bool> changed = ExchangeOffers(absl::OkStatus(), addresses);
+  if (!changed.ok()) return changed.status();
+  const Offer& first = offers_.front();
+  if (reports_.front().shm_trouble.empty()) {
     const absl::Duration patience = std::min(options_.settings.timeout, kLongestRdmaConnect);
     const absl::Time deadline = absl::Now() + patience;
     absl::Status shared;
@@ -261,12 +261,10 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(std::vector<RankR
     }
     report_.shm_trouble = std::string(shared.message());
   }
-  absl::StatusOr<std::vector<RankReport>> after =
-      ExchangeReports(absl::OkStatus(), Deadline(kLongestRdmaConnect));
-  if (!after.ok()) return after.status();
-  const bool all = *after == reports;
-  reports = *std::move(after);
-  if (!all) return std::nullopt;
+  const bool failed = *changed;
+  changed = ExchangeReports(absl::OkStatus(), Deadline(kLongestRdmaConnect));
+  if (!changed.ok()) return changed.status();
+  if (failed || *changed) return std::nullopt;
   return *std::move(segment);
 }
 
@@ -375,16 +373,29 @@ absl::Status Setup::Blame(const Chosen& rail, absl::string_view what, const absl
   return absl::OkStatus();
 }
 
+absl::Status Setup::OpenHalls(const std::vector<Chosen>& rails) {
+  halls_.clear();
+  for (const Chosen& rail : rails) {
+    if (rail.device != nullptr) continue;
+    absl::StatusOr<std::shared_ptr<transport::Hall>> hall =
+        transport::Hall::Open(rail.address, static_cast<size_t>(bootstrap_.world_size()));
+    if (!hall.ok()) return Blame(rail, "it cannot be listened on", hall.status());
+    halls_.push_back(*std::move(hall));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Setup::OpenEndpoints(const std::vector<Chosen>& rails, Endpoints& endpoints) {
   for (const int neighbour : neighbours_) {
     const std::string peer = bootstrap_.Describe(neighbour);
     std::vector<std::unique_ptr<Endpoint>>& row = endpoints.emplace_back();
-    for (const Chosen& rail : rails) {
+    for (size_t k = 0; k < rails.size(); ++k) {
       absl::StatusOr<std::unique_ptr<Endpoint>> endpoint =
-          rail.device != nullptr ? rail.device->Open(peer)
-                                 : transport::OpenTcpEndpoint(rail.address, peer);
+          halls_.empty() ? rails[k].device->Open(peer)
+                         : transport::OpenTcpEndpoint(halls_[k], peer);
       if (!endpoint.ok()) {
-        absl::Status fatal = Blame(rail, absl::StrCat("no endpoint for ", peer), endpoint.status());
+        absl::Status fatal =
+            Blame(rails[k], absl::StrCat("no endpoint for ", peer), endpoint.status());
         if (!fatal.ok()) return fatal;
       }
       row.push_back(endpoint.ok() ? *std::move(endpoint) : nullptr);
@@ -393,24 +404,41 @@ absl::Status Setup::OpenEndpoints(const std::vector<Chosen>& rails, Endpoints& e
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<RankReport>> Setup::ExchangeReports(const absl::Status& problem,
-                                                               absl::Time deadline) {
-  absl::StatusOr<std::string> mine = comm::Encode(report_);
+std::string Setup::News() {
+  std::string report = comm::Encode(report_);
+  if (report == told_) return "";
+  told_ = report;
+  return report;
+}
+
+absl::StatusOr<bool> Setup::Hear(const std::vector<std::string>& news) {
+  reports_.resize(news.size());
+  bool changed = false;
+  for (size_t rank = 0; rank < news.size(); ++rank) {
+    if (news[rank].empty()) continue;
+    absl::StatusOr<RankReport> report = ParseReport(news[rank]);
+    if (!report.ok()) return report.status();
+    reports_[rank] = *std::move(report);
+    changed = true;
+  }
+  return changed;
+}
+
+absl::StatusOr<bool> Setup::ExchangeReports(const absl::Status& problem, absl::Time deadline) {
+  absl::StatusOr<std::string> mine = News();
   if (!problem.ok()) mine = problem;
   const absl::StatusOr<std::vector<std::string>> all =
       bootstrap_.Exchange(std::move(mine), deadline);
   if (!all.ok()) return all.status();
-  std::vector<RankReport> reports;
-  for (const std::string& bytes : *all) {
-    absl::StatusOr<RankReport> report = ParseReport(bytes);
-    if (!report.ok()) return report.status();
-    reports.push_back(*std::move(report));
-  }
-  return reports;
+  return Hear(*all);
 }
 
-Setup::Addresses Setup::AddressesOf(const Endpoints& endpoints) {
+Setup::Addresses Setup::AddressesOf(const Endpoints& endpoints) const {
   Addresses addresses;
+  // Of halls, one row for all: all come to the same place.
+  if (!halls_.empty()) addresses.emplace_back();
+  for (const auto& hall : halls_) addresses.back().push_back(hall->Address());
+  if (!halls_.empty()) return addresses;
   for (const auto& row : endpoints) {
     std::vector<std::string>& texts = addresses.emplace_back();
     for (const auto& endpoint : row) {
@@ -420,20 +448,90 @@ Setup::Addresses Setup::AddressesOf(const Endpoints& endpoints) {
   return addresses;
 }
 
-absl::StatusOr<std::vector<Offer>> Setup::ExchangeOffers(const absl::Status& problem,
-                                                         const Addresses& addresses) {
-  absl::StatusOr<std::string> bytes = Encode({report_, addresses});
+std::optional<std::string> Setup::AddressOf(int rank, size_t rail) const {
+  size_t place = 0;
+  if (halls_.empty()) {
+    // My place in its offer is my place among its neighbours.
+    const std::vector<int> theirs = Neighbours(rank, bootstrap_.world_size());
+    place = static_cast<size_t>(std::find(theirs.begin(), theirs.end(), bootstrap_.rank()) -
+                                theirs.begin());
+  }
+  const Addresses& addresses = offers_[static_cast<size_t>(rank)].addresses;
+  if (place >= addresses.size() || rail >= addresses[place].size()) return std::nullopt;
+  return addresses[place][rail];
+}
+
+rails::Reach Setup::ReachOverTcp(const std::vector<Chosen>& rails) const {
+  if (halls_.empty()) return {};
+  struct Others {
+    std::vector<rails::RailName> rails;
+    std::vector<std::shared_ptr<transport::Hall>> halls;
+    std::vector<std::string> names;                     // by rank
+    std::vector<std::vector<std::string>> addresses;    // [rank][rail]
+    std::vector<std::map<std::string, int>> rank_with;  // by rail and token
+    Logger log;
+  };
+  const auto others = std::make_shared<Others>();
+  others->halls = halls_;
+  others->log = Logger(options_.settings.log_level, self_);
+  others->rank_with.resize(rails.size());
+  others->addresses.resize(offers_.size());
+  for (const Chosen& rail : rails) others->rails.push_back(rail.name);
+  for (int rank = 0; rank < bootstrap_.world_size(); ++rank) {
+    others->names.push_back(bootstrap_.Describe(rank));
+    for (size_t k = 0; k < rails.size(); ++k) {
+      const std::string address = AddressOf(rank, k).value_or("");
+      const absl::StatusOr<transport::Hall::Place> place = transport::Hall::ParsePlace(address);
+      if (place.ok()) others->rank_with[k][place->token] = rank;
+      others->addresses[static_cast<size_t>(rank)].push_back(address);
+    }
+  }
+  rails::Reach reach;
+  reach.doorbells.assign(halls_.begin(), halls_.end());
+  reach.open = [others](int rank) -> absl::StatusOr<std::unique_ptr<rails::Peer>> {
+    const auto index = static_cast<size_t>(rank);
+    std::vector<rails::Rail> peer_rails;
+    for (size_t k = 0; k < others->rails.size(); ++k) {
+      absl::StatusOr<std::unique_ptr<Link>> link = transport::OpenTcpLink(
+          others->halls[k], others->addresses[index][k], others->names[index]);
+      if (!link.ok()) {
+        return absl::Status(
+            link.status().code(),
+            absl::StrCat("no connection to ", others->names[index], ": ", link.status().message()));
+      }
+      peer_rails.push_back({others->rails[k], *std::move(link)});
+    }
+    return std::make_unique<rails::Peer>(others->names[index], std::move(peer_rails), others->log);
+  };
+  reach.callers = [others] {
+    std::vector<int> ranks;
+    for (size_t k = 0; k < others->halls.size(); ++k) {
+      for (const std::string& token : others->halls[k]->Tokens()) {
+        const auto found = others->rank_with[k].find(token);
+        if (found != others->rank_with[k].end()) ranks.push_back(found->second);
+      }
+    }
+    return ranks;
+  };
+  return reach;
+}
+
+absl::StatusOr<bool> Setup::ExchangeOffers(const absl::Status& problem,
+                                           const Addresses& addresses) {
+  absl::StatusOr<std::string> bytes = Encode({News(), addresses});
   if (!problem.ok()) bytes = problem;
   const absl::StatusOr<std::vector<std::string>> all =
       bootstrap_.Exchange(std::move(bytes), Deadline());
   if (!all.ok()) return all.status();
-  std::vector<Offer> offers;
+  offers_.clear();
+  std::vector<std::string> news;
   for (const std::string& part : *all) {
     absl::StatusOr<Offer> offer = ParseOffer(part);
     if (!offer.ok()) return offer.status();
-    offers.push_back(*std::move(offer));
+    news.push_back(std::exchange(offer->news, ""));
+    offers_.push_back(*std::move(offer));
   }
-  return offers;
+  return Hear(news);
 }
 
 Setup::Patience Setup::PatienceWith(const std::vector<Chosen>& rails) const {
@@ -443,8 +541,8 @@ Setup::Patience Setup::PatienceWith(const std::vector<Chosen>& rails) const {
   return {connect, std::min(connect, kProof)};
 }
 
-absl::Status Setup::Connect(const std::vector<Chosen>& rails, const std::vector<Offer>& offers,
-                            const Patience& patience, Endpoints& endpoints, Links& links) {
+absl::Status Setup::Connect(const std::vector<Chosen>& rails, const Patience& patience,
+                            Endpoints& endpoints, Links& links) {
   const absl::Time deadline = absl::Now() + patience.connect;
   std::vector<std::vector<absl::Status>> results(neighbours_.size());
   links.resize(neighbours_.size());
@@ -454,17 +552,12 @@ absl::Status Setup::Connect(const std::vector<Chosen>& rails, const std::vector<
   }
   const auto connect_rail = [&](size_t k) {
     for (size_t i = 0; i < neighbours_.size(); ++i) {
-      // My place in the neighbour's offer is my place among its neighbours.
-      const std::vector<int> theirs = Neighbours(neighbours_[i], bootstrap_.world_size());
-      const auto place = static_cast<size_t>(
-          std::find(theirs.begin(), theirs.end(), bootstrap_.rank()) - theirs.begin());
-      const Offer& offer = offers[static_cast<size_t>(neighbours_[i])];
-      if (place >= offer.addresses.size() || k >= offer.addresses[place].size()) {
+      const std::optional<std::string> address = AddressOf(neighbours_[i], k);
+      if (!address.has_value()) {
         results[i][k] = absl::InternalError("its address is missing");
         continue;
       }
-      absl::StatusOr<std::unique_ptr<Link>> link =
-          endpoints[i][k]->Connect(offer.addresses[place][k], deadline);
+      absl::StatusOr<std::unique_ptr<Link>> link = endpoints[i][k]->Connect(*address, deadline);
       results[i][k] = link.status();
       if (link.ok()) links[i][k] = *std::move(link);
     }

@@ -20,6 +20,7 @@
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/config/env.h"
 #include "runtime/net/fd.h"
+#include "runtime/rails/mesh.h"
 #include "runtime/rails/peer.h"
 #include "runtime/shm/segment.h"
 
@@ -42,6 +43,7 @@ struct Fabric {
   std::vector<rails::RailName> rails;
   std::vector<std::unique_ptr<RdmaRail>> devices;     // outlive the peers
   std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; none with shared memory
+  rails::Reach reach;                                 // all others, over TCP
   // Where each rank can be met again, for a group without those that were lost: an encoded
   // UniqueId, and this rank's socket.
   std::vector<std::string> doors;

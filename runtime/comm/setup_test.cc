@@ -78,7 +78,8 @@ class TestRail final : public RdmaRail {
   explicit TestRail(Luck luck) : luck_(std::move(luck)) {}
   absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(absl::string_view peer) override {
     if (!luck_.endpoint.ok()) return luck_.endpoint;
-    auto inner = transport::OpenTcpEndpoint(*net::IpAddress::Parse("127.0.0.1"), peer);
+    auto inner = transport::OpenTcpEndpoint(
+        *transport::Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 1), peer);
     return std::make_unique<TestEndpoint>(*std::move(inner), luck_);
   }
 
@@ -316,10 +317,17 @@ TEST_F(SetUpTest, AnUnknownInterfaceAmongSeveralIsNamed) {
 
 TEST(NeighboursTest, EveryEdgeIsKnownToBothSidesAndNobodyWaitsInACircle) {
   EXPECT_TRUE(Neighbours(0, 1).empty());
+  std::vector<std::pair<int, std::vector<std::vector<int>>>> cases;
   for (const int world : {2, 3, 4, 5, 7, 8, 31, 63, 64, 65, 100, 257}) {
+    std::vector<std::vector<int>> all;
+    std::vector<std::vector<int>> ring;
+    for (int rank = 0; rank < world; ++rank) all.push_back(Neighbours(rank, world));
+    for (int rank = 0; rank < world; ++rank) ring.push_back(RingNeighbours(rank, world));
+    cases.emplace_back(world, std::move(all));
+    if (world > 2) cases.emplace_back(world, std::move(ring));
+  }
+  for (auto& [world, left] : cases) {
     // Connect as the ranks would: an edge is made when it is next on both sides.
-    std::vector<std::vector<int>> left;
-    for (int rank = 0; rank < world; ++rank) left.push_back(Neighbours(rank, world));
     int rounds = 0;
     bool moved = true;
     while (moved) {

@@ -26,36 +26,61 @@ constexpr int kLongestSleepMs = 1000;
 // stirring.
 constexpr int kRestlessSleepMs = 20;
 
+// Wakes the waits on `epoll` when `fd` is readable; then `doorbell`, if it is one, must be
+// answered.
+absl::Status AddTo(const net::Fd& epoll, int fd, transport::Doorbell* doorbell) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = doorbell;
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
+  return net::ErrnoError("epoll_ctl", errno);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr<Peer>> peers,
-                                                   Alarm alarm) {
+                                                   Alarm alarm, Reach reach) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  std::vector<int> fds;
-  if (alarm.event_fd >= 0) fds.push_back(alarm.event_fd);
-  bool must_poll = false;
-  for (const auto& [rank, peer] : peers) {
-    for (size_t i = 0; i < peer->rail_count(); ++i) {
-      const int fd = peer->link(i).event_fd();
-      must_poll = must_poll || fd < 0;
-      if (fd >= 0) fds.push_back(fd);
-    }
+  std::unique_ptr<Mesh> mesh(new Mesh(std::move(peers), alarm, std::move(reach), std::move(epoll)));
+  absl::Status watched;
+  if (alarm.event_fd >= 0) watched.Update(AddTo(mesh->epoll_, alarm.event_fd, nullptr));
+  for (const auto& doorbell : mesh->reach_.doorbells) {
+    watched.Update(AddTo(mesh->epoll_, doorbell->event_fd(), doorbell.get()));
   }
-  for (const int fd : fds) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
-      return net::ErrnoError("epoll_ctl", errno);
-    }
-  }
-  std::unique_ptr<Mesh> mesh(new Mesh(std::move(peers), alarm, std::move(epoll)));
-  mesh->must_poll_ = must_poll;
+  for (const auto& [rank, peer] : mesh->peers_) watched.Update(mesh->Watch(*peer));
+  if (!watched.ok()) return watched;
   return mesh;
 }
 
-Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, net::Fd epoll)
-    : peers_(std::move(peers)), alarm_(alarm), epoll_(std::move(epoll)) {}
+Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll)
+    : peers_(std::move(peers)), alarm_(alarm), reach_(std::move(reach)), epoll_(std::move(epoll)) {}
+
+absl::Status Mesh::Watch(Peer& peer) {
+  for (size_t i = 0; i < peer.rail_count(); ++i) {
+    const int fd = peer.link(i).event_fd();
+    must_poll_ = must_poll_ || fd < 0;
+    if (fd < 0) continue;
+    if (absl::Status added = AddTo(epoll_, fd, nullptr); !added.ok()) return added;
+  }
+  return absl::OkStatus();
+}
+
+Peer* Mesh::To(int rank) {
+  const auto found = peers_.find(rank);
+  if (found != peers_.end()) return found->second.get();
+  absl::StatusOr<std::unique_ptr<Peer>> opened =
+      reach_.open != nullptr
+          ? reach_.open(rank)
+          : absl::UnimplementedError(absl::StrCat("rank ", rank, " is not connected"));
+  absl::Status made = opened.status();
+  if (made.ok()) made = Watch(**opened);
+  broken_.Update(made);
+  if (!made.ok()) return nullptr;
+  (*opened)->Expect(call_);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return (peers_[rank] = *std::move(opened)).get();
+}
 
 void Mesh::Begin(absl::Duration patience) {
   patience_ = patience;
@@ -71,23 +96,28 @@ absl::Status Mesh::Finish() {
 }
 
 void Mesh::Expect(collectives::Call call) {
+  call_ = call;
   for (const auto& [rank, peer] : peers_) peer->Expect(call);
 }
 
 Mesh::Ticket Mesh::PostSend(int peer, absl::Span<const std::byte> data) {
-  return peers_.find(peer)->second->PostSend(data);
+  Peer* const to = To(peer);
+  return to != nullptr ? to->PostSend(data) : 0;
 }
 
 Mesh::Ticket Mesh::PostReceive(int peer, const collectives::ReceiveBuffer& buffer) {
-  return peers_.find(peer)->second->PostReceive(buffer);
+  Peer* const from = To(peer);
+  return from != nullptr ? from->PostReceive(buffer) : 0;
 }
 
 bool Mesh::SendDone(int peer, Ticket ticket) const {
-  return peers_.find(peer)->second->SendDone(ticket);
+  const auto to = peers_.find(peer);
+  return to != peers_.end() && to->second->SendDone(ticket);
 }
 
 bool Mesh::ReceiveDone(int peer, Ticket ticket) const {
-  return peers_.find(peer)->second->ReceiveDone(ticket);
+  const auto from = peers_.find(peer);
+  return from != peers_.end() && from->second->ReceiveDone(ticket);
 }
 
 bool Mesh::Flushed() const {
@@ -140,10 +170,21 @@ absl::Status Mesh::Sleep() {
                                      : kLongestSleepMs;
     const int timeout = std::min(net::PollTimeout(last_progress_ + patience_), longest);
     std::array<epoll_event, 16> events;
-    if (::epoll_wait(epoll_.get(), events.data(), events.size(), timeout) < 0 && errno != EINTR) {
-      return net::ErrnoError("epoll_wait", errno);
+    const int stirred = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
+    if (stirred < 0 && errno != EINTR) return net::ErrnoError("epoll_wait", errno);
+    for (int i = 0; i < stirred; ++i) {
+      void* const doorbell = events[static_cast<size_t>(i)].data.ptr;
+      if (doorbell != nullptr) static_cast<transport::Doorbell*>(doorbell)->Answer(absl::Now());
     }
+    LetCallersIn();
   }
+}
+
+// Who has something for this rank is let in before this rank asks for it, or ranks that send around
+// a circle before they receive would wait for each other.
+void Mesh::LetCallersIn() {
+  if (reach_.callers == nullptr) return;
+  for (const int rank : reach_.callers()) To(rank);
 }
 
 uint64_t Mesh::ProgressOfAll() const {
@@ -172,6 +213,7 @@ absl::StatusOr<bool> Mesh::PollAll(absl::Time now) {
   if (alarm_.raised != nullptr && alarm_.raised->load(std::memory_order_acquire)) {
     return absl::CancelledError("the job has failed");
   }
+  if (!broken_.ok()) return broken_;
   bool any = false;
   for (const auto& [rank, peer] : peers_) {
     const absl::StatusOr<bool> moved = peer->Poll(now);
@@ -191,13 +233,14 @@ absl::Status Mesh::ArmAll() {
 std::vector<RailTotals> Mesh::Totals() const {
   std::vector<RailTotals> totals;
   std::vector<double> rates;
+  const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [rank, peer] : peers_) {
     totals.resize(peer->rail_count());
     for (size_t i = 0; i < peer->rail_count(); ++i) {
       const transport::LinkStats& stats = peer->rail_stats(i);
       totals[i].name = peer->rail_name(i);
       const RailHealth& health = peer->rail_health(i);
-      totals[i].up = totals[i].up && health.up.load(std::memory_order_relaxed);
+      totals[i].up = totals[i].up && !health.lost.load(std::memory_order_relaxed);
       totals[i].failovers += health.failovers.load(std::memory_order_relaxed);
       totals[i].returns += health.returns.load(std::memory_order_relaxed);
       rates.resize(totals.size());

@@ -7,8 +7,10 @@
 #define RAILHEAD_RUNTIME_RAILS_MESH_H_
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -40,12 +42,24 @@ struct RailTotals {
   double weight = 1;       // its measured goodput, that of the fastest rail being 1
 };
 
+// How a mesh gets at ranks that it has no peer for yet.
+struct Reach {
+  // Makes the peer, not connected yet; without it there are no others.
+  std::function<absl::StatusOr<std::unique_ptr<Peer>>(int rank)> open;
+  // Where others come before this rank has a peer for them, and which of them stand there.
+  std::vector<std::shared_ptr<transport::Doorbell>> doorbells;
+  std::function<std::vector<int>()> callers;
+};
+
 // Used by one thread at a time, except where said.
 class Mesh final : public collectives::Messenger {
  public:
   // `peers` by rank, all with the same rails in the same order. The alarm outlives the mesh.
   static absl::StatusOr<std::unique_ptr<Mesh>> Create(std::map<int, std::unique_ptr<Peer>> peers,
-                                                      Alarm alarm);
+                                                      Alarm alarm, Reach reach = {});
+
+  // Whether it has a peer for every rank, or can make one.
+  bool reaches_all() const { return reach_.open != nullptr; }
 
   // From here on Progress fails with DeadlineExceeded when nothing has moved for `patience`.
   void Begin(absl::Duration patience);
@@ -68,19 +82,28 @@ class Mesh final : public collectives::Messenger {
   std::vector<RailTotals> Totals() const;
 
  private:
-  Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, net::Fd epoll);
+  Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll);
 
+  // The peer of this rank, made now if need be; null when that fails, which ends the mesh.
+  Peer* To(int rank);
+  absl::Status Watch(Peer& peer);
   absl::StatusOr<bool> PollAll(absl::Time now);
   absl::Status ArmAll();
   bool Flushed() const;
   bool Restless() const;
   absl::Status Sleep();
+  void LetCallersIn();
   uint64_t ProgressOfAll() const;
   // Fails when there has been no progress for too long.
   absl::Status CheckPatience(absl::Time now);
 
+  // Of other threads, those that read hold the mutex, as does this one when it adds a peer.
   std::map<int, std::unique_ptr<Peer>> peers_;
+  mutable std::mutex mutex_;
   Alarm alarm_;
+  Reach reach_;
+  absl::Status broken_;  // a peer could not be made
+  collectives::Call call_;
   net::Fd epoll_;
   bool must_poll_ = false;  // some link has no descriptor to wait on
   absl::Duration patience_ = absl::InfiniteDuration();

@@ -39,6 +39,11 @@ Peer::Peer(std::string name, std::vector<Rail> rails, Logger log)
     max_payload_ = std::min(max_payload_, rail.link->max_payload());
     recovers_ = recovers_ && rail.link->recovers();
   }
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (rails_[i].link->connected()) continue;
+    states_[i].health.up.store(false, std::memory_order_relaxed);
+    shares_.SetUp(i, false);
+  }
 }
 
 uint64_t Peer::PostSend(absl::Span<const std::byte> data) {
@@ -237,6 +242,7 @@ void Peer::Retire() {
 absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   RailState& state = states_[index];
   state.health.up.store(false, std::memory_order_relaxed);
+  state.health.lost.store(true, std::memory_order_relaxed);
   // Only what the network does to us passes; nonsense from the peer would come again.
   if (!recovers_ || !absl::IsUnavailable(status)) return LinkError(index, status);
   state.health.failovers.fetch_add(1, std::memory_order_relaxed);
@@ -267,10 +273,12 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
   // Why it does not work now is no news: that it does not work was said when it was lost.
   if (!back.ok() || !*back) return;
   RailState& state = states_[index];
-  state.health.returns.fetch_add(1, std::memory_order_relaxed);
   state.health.up.store(true, std::memory_order_relaxed);
   shares_.SetUp(index, true);
   moved_ = true;
+  // The first connection is no return.
+  if (!state.health.lost.exchange(false, std::memory_order_relaxed)) return;
+  state.health.returns.fetch_add(1, std::memory_order_relaxed);
   log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_, ": is back"));
 }
 
@@ -354,7 +362,9 @@ std::string Peer::DescribeProgress() const {
                     stats.transmit_bytes.load(std::memory_order_relaxed), ", received ",
                     stats.receive_bytes.load(std::memory_order_relaxed), " bytes");
     if (!states_[i].health.up.load(std::memory_order_relaxed)) {
-      absl::StrAppend(&text, " and is lost (", states_[i].lost, ")");
+      absl::StrAppend(&text, !states_[i].health.lost.load(std::memory_order_relaxed)
+                                 ? " and is not connected yet"
+                                 : absl::StrCat(" and is lost (", states_[i].lost, ")"));
     }
   }
   return text;

@@ -70,6 +70,7 @@ struct Rail {
 // What has become of a rail. Written by the peer's thread alone.
 struct RailHealth {
   std::atomic<bool> up{true};
+  std::atomic<bool> lost{false};       // it is not up, and was
   std::atomic<uint64_t> failovers{0};  // how often it was lost
   std::atomic<uint64_t> returns{0};    // how often it came back
   std::atomic<double> rate{0};         // measured bytes per second

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/rails/prove.h"
 
+#include <poll.h>
+
+#include <algorithm>
+
 #include "absl/time/clock.h"
+#include "runtime/net/socket.h"
 
 namespace railhead::rails {
 namespace {
 
-// Between two looks at links on which nothing moves. The trial happens once, at start.
-constexpr absl::Duration kPause = absl::Microseconds(100);
+// Between two looks at links on which nothing moves: of which one cannot wake us, and else.
+constexpr absl::Duration kShortPause = absl::Milliseconds(1);
+constexpr absl::Duration kLongPause = absl::Milliseconds(20);
 
 struct State {
   bool sent = false;
@@ -47,10 +53,37 @@ bool Advance(LinkTrial& trial, State& state) {
   return moved || *polled || state.over;
 }
 
+// Gets the links ready to wake us.
+void ArmAll(std::vector<LinkTrial>& trials, std::vector<State>& states) {
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (states[i].over) continue;
+    trials[i].result = trials[i].link->Arm();
+    states[i].over = !trials[i].result.ok();
+  }
+}
+
+// Waits until a link stirs. Many ranks may share a core while they start, so nobody spins.
+void Wait(const std::vector<LinkTrial>& trials, const std::vector<State>& states,
+          absl::Time deadline) {
+  std::vector<pollfd> entries;
+  absl::Duration pause = kLongPause;
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (states[i].over) continue;
+    const int fd = trials[i].link->event_fd();
+    if (fd >= 0) {
+      entries.push_back({fd, POLLIN, 0});
+    } else {
+      pause = kShortPause;
+    }
+  }
+  ::poll(entries.data(), entries.size(), net::PollTimeout(std::min(deadline, absl::Now() + pause)));
+}
+
 }  // namespace
 
 void ProveLinks(std::vector<LinkTrial>& trials, absl::Time deadline) {
   std::vector<State> states(trials.size());
+  bool armed = false;
   while (true) {
     bool all_over = true;
     bool moved = false;
@@ -60,9 +93,11 @@ void ProveLinks(std::vector<LinkTrial>& trials, absl::Time deadline) {
       all_over = all_over && states[i].over;
     }
     if (all_over) return;
-    if (moved) continue;
-    if (absl::Now() >= deadline) break;
-    absl::SleepFor(kPause);
+    if (!moved && absl::Now() >= deadline) break;
+    // What came before the links were armed is looked for once more.
+    if (armed && !moved) Wait(trials, states, deadline);
+    if (!armed && !moved) ArmAll(trials, states);
+    armed = !armed && !moved;
   }
   for (size_t i = 0; i < trials.size(); ++i) {
     if (states[i].over) continue;

@@ -674,6 +674,34 @@ TEST(FailoverTest, WithoutAnyRailAMeshWaitsUntilItsPatienceEndsAndSaysWhy) {
   mesh->Settle(absl::Now() + absl::Milliseconds(20));  // ends, although nothing can arrive
 }
 
+TEST(ReachTest, AMeshMakesAPeerWhenItHasSomethingForIt) {
+  PeerPair pair = MakeRecoveringPeers(1);
+  Reach reach;
+  reach.open = [&](int rank) -> absl::StatusOr<std::unique_ptr<Peer>> {
+    if (rank == 1) return std::move(pair.a);
+    return absl::UnavailableError(absl::StrCat("no connection to rank ", rank));
+  };
+  const std::unique_ptr<Mesh> mesh = *Mesh::Create({}, {}, std::move(reach));
+  EXPECT_TRUE(mesh->reaches_all());
+  mesh->Begin(absl::Seconds(20));
+  const std::string data = "data";
+  std::string into(data.size(), '\0');
+  pair.b->PostReceive(Into(into));
+  const Mesh::Ticket ticket = mesh->PostSend(1, Bytes(data));
+  while (!pair.b->ReceiveDone(0) || !mesh->SendDone(1, ticket)) {
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    if (!mesh->SendDone(1, ticket)) {
+      ASSERT_TRUE(mesh->Progress().ok());
+    }
+  }
+  EXPECT_EQ(into, data);
+  EXPECT_EQ(mesh->Totals().size(), 1U);
+
+  const Mesh::Ticket never = mesh->PostSend(2, Bytes(data));
+  EXPECT_FALSE(mesh->SendDone(2, never));
+  EXPECT_EQ(mesh->Progress().message(), "no connection to rank 2");
+}
+
 TEST(StashTest, KeepsWhatFitsOnceAndHandsItOut) {
   Stash stash;
   const std::string text(1000, 't');

@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // foreach_target must come first.
 #include "hwy/highway.h"
+#include "runtime/reduce/cpu.h"
 #include "runtime/reduce/float_operators-inl.h"
 #include "runtime/reduce/kernels.h"
 #include "runtime/reduce/loop-inl.h"
@@ -38,9 +39,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace railhead::reduce {
 
-HWY_EXPORT(ReduceFloats);
-
-void ReduceFloats(const Call& call) { HWY_DYNAMIC_DISPATCH(ReduceFloats)(call); }
+void ReduceFloats(const Call& call) { RAILHEAD_PICK(ReduceFloats)(call); }
 
 }  // namespace railhead::reduce
 #endif

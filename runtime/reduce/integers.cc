@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // foreach_target must come first.
 #include "hwy/highway.h"
+#include "runtime/reduce/cpu.h"
 #include "runtime/reduce/kernels.h"
 #include "runtime/reduce/loop-inl.h"
 
@@ -151,11 +152,9 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace railhead::reduce {
 
-HWY_EXPORT(ReduceIntegers);
-
 int64_t CompiledTargets() { return HWY_TARGETS; }
 
-void ReduceIntegers(const Call& call) { HWY_DYNAMIC_DISPATCH(ReduceIntegers)(call); }
+void ReduceIntegers(const Call& call) { RAILHEAD_PICK(ReduceIntegers)(call); }
 
 }  // namespace railhead::reduce
 #endif

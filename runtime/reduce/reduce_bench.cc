@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "hwy/aligned_allocator.h"
 #include "hwy/targets.h"
+#include "runtime/reduce/cpu.h"
 #include "runtime/reduce/kernels.h"
 #include "runtime/reduce/plain_loops.h"
 #include "runtime/reduce/reduce.h"
@@ -107,7 +108,7 @@ int Run() {
   }
   std::byte* const out = memory.back().get() + kMostInputs * 17 * 64;
   inputs.pop_back();
-  const int64_t targets = CompiledTargets() & hwy::SupportedTargets();
+  const int64_t targets = CompiledTargets() & SupportedTargets();
   std::printf("GB/s of bytes read and written by one thread with Highway's %s code: best of 15.\n",
               hwy::TargetName(targets & -targets));
   Table(inputs, out, size_t{16} << 10, "16 KiB");

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "hwy/targets.h"
+#include "runtime/reduce/cpu.h"
 #include "runtime/reduce/kernels.h"
 #include "runtime/testing/arithmetic.h"
 
@@ -37,16 +38,14 @@ bool IsFloat(rhDataType_t type) { return !CanReduce(type, rhBand); }
 // Runs `what` with the code of every kind of CPU that this machine can run.
 template <class What>
 void OnEveryTarget(What what) {
-  for (int64_t targets = CompiledTargets() & hwy::SupportedTargets(); targets != 0;
+  for (int64_t targets = CompiledTargets() & SupportedTargets(); targets != 0;
        targets &= targets - 1) {
     const int64_t target = targets & -targets;
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    LimitTargetsForTest(target);
     const ::testing::ScopedTrace trace(__FILE__, __LINE__, hwy::TargetName(target));
     what();
   }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().DeInit();
+  LimitTargetsForTest(0);
 }
 
 Buffer Pack(rhDataType_t type, const Words& words) {

@@ -6,6 +6,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 // foreach_target must come first.
 #include "hwy/highway.h"
+#include "runtime/reduce/cpu.h"
 #include "runtime/reduce/float_operators-inl.h"
 #include "runtime/reduce/kernels.h"
 #include "runtime/reduce/small_formats-inl.h"
@@ -32,9 +33,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace railhead::reduce {
 
-HWY_EXPORT(ReduceSmallFloats);
-
-void ReduceSmallFloats(const Call& call) { HWY_DYNAMIC_DISPATCH(ReduceSmallFloats)(call); }
+void ReduceSmallFloats(const Call& call) { RAILHEAD_PICK(ReduceSmallFloats)(call); }
 
 }  // namespace railhead::reduce
 #endif

@@ -81,6 +81,8 @@ class Link {
   // Of a link that recovers: frames that TrySend took and that the peer's sink is not known to have
   // taken. Frames are taken in their order.
   virtual uint64_t unacknowledged() const { return 0; }
+  // Whether the link has been connected yet. One that has not behaves like one that was lost.
+  virtual bool connected() const { return true; }
   // Of a link that recovers, after an error: works at a new connection without blocking. True: the
   // link is as if just connected, with nothing under way. False: not yet. An error says why not,
   // and is not final. Without calls nothing is tried.
@@ -107,6 +109,16 @@ class Link {
   virtual absl::Status Arm() = 0;
 
   virtual const LinkStats& stats() const = 0;
+};
+
+// Where peers may come, too, whose links are not there yet.
+class Doorbell {
+ public:
+  virtual ~Doorbell() = default;
+
+  // Readable when somebody has come; then somebody must answer.
+  virtual int event_fd() const = 0;
+  virtual void Answer(absl::Time now) = 0;
 };
 
 class Endpoint {

@@ -3,7 +3,6 @@
 #define RAILHEAD_RUNTIME_TRANSPORT_TCP_DOOR_H_
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <string>
 
@@ -13,25 +12,28 @@
 #include "absl/time/time.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
+#include "runtime/transport/tcp/hall.h"
 
 namespace railhead::transport {
 
 // Where one peer's connections come from: the first one, and others after a connection was lost.
-// Both sides listen at first and each proves that it knows the other's random token; then the side
-// with the smaller token dials, and the other waits for it. Strangers are turned away and counted.
-// Nothing here blocks.
+// Both sides have a hall, and each proves that it knows the other's random token; the side with the
+// smaller token dials, and the other waits in its hall. Nothing here blocks.
 class Door {
  public:
-  // Listens on `local`; `peer` is what errors call the other side.
-  static absl::StatusOr<std::unique_ptr<Door>> Open(const net::IpAddress& local,
+  // `peer` is what errors call the other side.
+  static absl::StatusOr<std::unique_ptr<Door>> Open(std::shared_ptr<Hall> hall,
                                                     absl::string_view peer);
 
   // What the peer's SetPeer needs; untrusted there.
-  std::string Address() const;
+  std::string Address() const { return hall_->Address(); }
   absl::Status SetPeer(absl::string_view address);
 
   // Whether this side dials, once the peer is set. Who does not may be called at any time.
-  bool dials() const { return own_.token < remote_.token; }
+  bool dials() const { return hall_->own().token < remote_.token; }
+
+  // Whether the peer stands in the hall.
+  bool called() const { return !dials() && hall_->Has(remote_.token); }
 
   // Works at a connection. Returns one that both sides have greeted on, or an invalid descriptor:
   // not yet. An error is that of one attempt; the next call that comes a little later makes
@@ -39,37 +41,28 @@ class Door {
   absl::StatusOr<net::Fd> Advance(absl::Time now);
 
   // Readable when Advance may have something to do. Attempts end and begin with time, too.
-  int event_fd() const { return epoll_.get(); }
+  int event_fd() const { return dials() ? epoll_.get() : hall_->event_fd(); }
 
-  uint64_t strangers() const { return strangers_; }
+  // Strangers in the hall that no other door has counted.
+  uint64_t strangers() {
+    strangers_ += hall_->TakeStrangers();
+    return strangers_;
+  }
   // "10.0.0.1:4000 - 10.0.0.2:4000".
   std::string Name() const;
 
  private:
-  struct Place {
-    net::IpAddress ip;
-    uint16_t port = 0;
-    std::string token;
-  };
-  struct Visitor {
-    net::Fd fd;
-    std::string greeting;
-    absl::Time patience;
-  };
-
-  Door(net::Fd listener, net::Fd epoll, Place own, std::string peer);
+  Door(std::shared_ptr<Hall> hall, net::Fd epoll, std::string peer);
 
   absl::StatusOr<net::Fd> Dial(absl::Time now);
   absl::StatusOr<net::Fd> Greet();
   absl::StatusOr<net::Fd> Await(absl::Time now);
-  absl::Status Admit(absl::Time now);
-  bool Hear(Visitor& visitor, absl::Time now);
-  absl::Status Watch(const net::Fd& fd, uint32_t events);
+  std::string Mine() const;  // this side's greeting
+  absl::Status Watch(int operation, uint32_t events);
 
-  net::Fd listener_;
-  net::Fd epoll_;
-  Place own_;
-  Place remote_;
+  std::shared_ptr<Hall> hall_;
+  net::Fd epoll_;  // for what is dialed
+  Hall::Place remote_;
   std::string peer_;
   uint64_t strangers_ = 0;
 
@@ -79,8 +72,6 @@ class Door {
   std::string answer_;
   absl::Time give_up_;
   absl::Time next_attempt_ = absl::InfinitePast();
-
-  std::list<Visitor> visitors_;
 };
 
 }  // namespace railhead::transport

@@ -52,11 +52,21 @@ class TcpEndpoint final : public Endpoint {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Endpoint>> OpenTcpEndpoint(const net::IpAddress& local,
+absl::StatusOr<std::unique_ptr<Endpoint>> OpenTcpEndpoint(std::shared_ptr<Hall> hall,
                                                           absl::string_view peer) {
-  absl::StatusOr<std::unique_ptr<Door>> door = Door::Open(local, peer);
+  absl::StatusOr<std::unique_ptr<Door>> door = Door::Open(std::move(hall), peer);
   if (!door.ok()) return door.status();
   return std::make_unique<TcpEndpoint>(*std::move(door), std::string(peer));
+}
+
+absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall,
+                                                  absl::string_view peer_address,
+                                                  absl::string_view peer) {
+  absl::StatusOr<std::unique_ptr<Door>> door = Door::Open(std::move(hall), peer);
+  if (!door.ok()) return door.status();
+  if (absl::Status set = (*door)->SetPeer(peer_address); !set.ok()) return set;
+  const std::string name = (*door)->Name();
+  return TcpLink::Create(net::Fd(), name, *std::move(door));
 }
 
 }  // namespace railhead::transport

@@ -8,16 +8,22 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "runtime/net/address.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/tcp/hall.h"
 
 namespace railhead::transport {
 
-// Listens on `local`, an address of the interface that this rail shall use, for one peer; `peer`
-// names it in errors. Strangers who connect are turned away: both sides prove that they know the
-// random token in the other's address.
-absl::StatusOr<std::unique_ptr<Endpoint>> OpenTcpEndpoint(const net::IpAddress& local,
+// For one peer that comes to this hall, or has one; `peer` names it in errors. Strangers who
+// connect are turned away: both sides prove that they know the random token in the other's address.
+// The address is the same for all peers.
+absl::StatusOr<std::unique_ptr<Endpoint>> OpenTcpEndpoint(std::shared_ptr<Hall> hall,
                                                           absl::string_view peer);
+
+// A link to the peer with this address that is not connected yet, and connects as one that was lost
+// does. The peer must do the same, sooner or later.
+absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall,
+                                                  absl::string_view peer_address,
+                                                  absl::string_view peer);
 
 }  // namespace railhead::transport
 

@@ -74,7 +74,8 @@ absl::StatusOr<std::unique_ptr<Link>> TcpLink::Create(net::Fd socket, std::strin
                                                       std::unique_ptr<Door> door) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  if (door != nullptr) {
+  // Whoever waits in the hall for a connection is woken by the hall.
+  if (door != nullptr && door->dials()) {
     epoll_event event{};
     event.events = EPOLLIN;
     if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, door->event_fd(), &event) != 0) {
@@ -94,7 +95,11 @@ TcpLink::TcpLink(net::Fd socket, net::Fd epoll, std::string name, std::unique_pt
       // Memory that a link does not use costs nothing: there may be hundreds of links.
       in_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
   out_.reserve(kMaxPayload + 2 * kHeaderSize);
-  Tune();
+  if (socket_.valid()) {
+    Tune();
+  } else {
+    error_ = absl::UnavailableError(absl::StrCat("TCP ", name_, ": not connected yet"));
+  }
 }
 
 // For a new connection.
@@ -177,9 +182,10 @@ absl::Status TcpLink::LookRound(absl::Time now) {
                                absl::FormatDuration(silence)));
     }
   }
-  if (door_ == nullptr || door_->dials()) return absl::OkStatus();
-  absl::StatusOr<net::Fd> visitor = door_->Advance(now);
+  if (door_ == nullptr) return absl::OkStatus();
   stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
+  if (door_->dials()) return absl::OkStatus();
+  absl::StatusOr<net::Fd> visitor = door_->Advance(now);
   // The door may fail without harm to the connection that there is.
   if (!visitor.ok() || !visitor->valid()) return absl::OkStatus();
   next_socket_ = *std::move(visitor);
@@ -283,7 +289,8 @@ absl::StatusOr<bool> TcpLink::Poll(FrameSink sink) {
       (awaited_ && !*advanced)) {
     if (absl::Status sent = Acknowledge(); !sent.ok()) return sent;
   }
-  if (const absl::Time now = absl::Now(); now >= next_look_) {
+  if (const absl::Time now = absl::Now();
+      now >= next_look_ || (door_ != nullptr && door_->called())) {
     if (absl::Status alive = LookRound(now); !alive.ok()) return alive;
   }
   return flushed || *advanced || acknowledged != acknowledged_ || told != told_;

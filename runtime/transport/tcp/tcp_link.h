@@ -23,8 +23,9 @@ namespace railhead::transport {
 // acknowledged by the peer's kernel (pulse.h), or when the peer, who has noticed first, comes anew.
 class TcpLink final : public Link {
  public:
-  // `socket` is connected and non-blocking; `name` says in errors which connection this is. New
-  // connections come through `door`; without one the link does not recover.
+  // `socket` is connected and non-blocking, or invalid: then the first connection, too, comes
+  // through `door`, as later ones do. Without a door the link does not recover. `name` says in
+  // errors which connection this is.
   static absl::StatusOr<std::unique_ptr<Link>> Create(net::Fd socket, std::string name,
                                                       std::unique_ptr<Door> door = nullptr);
 
@@ -36,6 +37,7 @@ class TcpLink final : public Link {
                                absl::Span<const std::byte> payload) override;
   absl::StatusOr<bool> Poll(FrameSink sink) override;
   bool recovers() const override { return door_ != nullptr; }
+  bool connected() const override { return socket_.valid(); }
   uint64_t unacknowledged() const override { return sent_ - acknowledged_; }
   absl::StatusOr<bool> Reconnect(absl::Time now) override;
   bool Flushed() const override { return !socket_.valid() || (Drained() && !awaited_); }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
@@ -32,6 +33,8 @@ const net::IpAddress& Loopback() {
   return loopback;
 }
 
+std::shared_ptr<Hall> AHall() { return *Hall::Open(Loopback(), 1); }
+
 absl::Span<const std::byte> Bytes(absl::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
@@ -42,8 +45,8 @@ struct Pair {
 };
 
 Pair Connected() {
-  std::unique_ptr<Endpoint> a = *OpenTcpEndpoint(Loopback(), "rank 1");
-  std::unique_ptr<Endpoint> b = *OpenTcpEndpoint(Loopback(), "rank 0");
+  std::unique_ptr<Endpoint> a = *OpenTcpEndpoint(AHall(), "rank 1");
+  std::unique_ptr<Endpoint> b = *OpenTcpEndpoint(AHall(), "rank 0");
   Pair pair;
   std::thread other([&] { pair.b = *b->Connect(a->Address(), In(20)); });
   pair.a = *a->Connect(b->Address(), In(20));
@@ -204,8 +207,8 @@ TEST(TcpTest, AnEndWithinAFrameIsAnError) {
 
 TEST(TcpTest, StrangersAtTheListeningSideAreTurnedAway) {
   // Both sides listen; one of the two is the one that waits. Strangers call at both.
-  std::unique_ptr<Endpoint> a = *OpenTcpEndpoint(Loopback(), "rank 1");
-  std::unique_ptr<Endpoint> b = *OpenTcpEndpoint(Loopback(), "rank 0");
+  std::unique_ptr<Endpoint> a = *OpenTcpEndpoint(AHall(), "rank 1");
+  std::unique_ptr<Endpoint> b = *OpenTcpEndpoint(AHall(), "rank 0");
   const auto port_of = [](const Endpoint& endpoint) {
     const std::string address = endpoint.Address();  // length, 4 bytes of IP, port
     return static_cast<unsigned char>(address[8]) | static_cast<unsigned char>(address[9]) << 8;
@@ -238,8 +241,8 @@ TEST(TcpTest, StrangersAtTheListeningSideAreTurnedAway) {
 TEST(TcpTest, APeerThatDoesNotComeIsNamedAtTheDeadline) {
   // Of the two, one dials a listener that never answers and the other waits in vain.
   for (int i = 0; i < 4; ++i) {
-    std::unique_ptr<Endpoint> a = *OpenTcpEndpoint(Loopback(), "rank 1 (pod x)");
-    std::unique_ptr<Endpoint> b = *OpenTcpEndpoint(Loopback(), "rank 0");
+    std::unique_ptr<Endpoint> a = *OpenTcpEndpoint(AHall(), "rank 1 (pod x)");
+    std::unique_ptr<Endpoint> b = *OpenTcpEndpoint(AHall(), "rank 0");
     const absl::StatusOr<std::unique_ptr<Link>> link = a->Connect(b->Address(), In(0.1));
     EXPECT_EQ(link.status().code(), absl::StatusCode::kDeadlineExceeded);
     EXPECT_THAT(std::string(link.status().message()), HasSubstr("rank 1 (pod x)"));
@@ -333,10 +336,55 @@ TEST(TcpTest, ALostLinkReconnects) {
   }
 }
 
+// Links that begin without a connection, at halls that several peers share.
+TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
+  constexpr size_t kRanks = 4;
+  std::vector<std::shared_ptr<Hall>> halls;
+  for (size_t rank = 0; rank < kRanks; ++rank) halls.push_back(AHall());
+  std::vector<std::unique_ptr<Link>> links;  // first of those who come first, then the others
+  for (const bool first : {true, false}) {
+    for (size_t a = 0; a < kRanks; ++a) {
+      for (size_t b = 0; b < kRanks; ++b) {
+        const bool dials = halls[a]->own().token < halls[b]->own().token;
+        if (a == b || dials != first) continue;
+        links.push_back(*OpenTcpLink(halls[a], halls[b]->Address(), absl::StrCat("rank ", b)));
+        EXPECT_FALSE(links.back()->connected());
+        EXPECT_EQ(Drop(*links.back()).status().code(), absl::StatusCode::kUnavailable);
+      }
+    }
+    if (!first) break;
+    // Who is not expected yet stands in the hall, and can be asked for.
+    const absl::Time deadline = In(20);
+    size_t standing = 0;
+    while (standing < links.size() && absl::Now() < deadline) {
+      standing = 0;
+      for (const std::unique_ptr<Link>& link : links) {
+        link->Reconnect(absl::Now()).IgnoreError();
+        EXPECT_FALSE(link->connected());
+      }
+      for (const std::shared_ptr<Hall>& hall : halls) {
+        hall->Answer(absl::Now());
+        standing += hall->Tokens().size();
+      }
+    }
+    EXPECT_EQ(standing, links.size());
+  }
+  const absl::Time deadline = In(20);
+  size_t connected = 0;
+  while (connected < links.size() && absl::Now() < deadline) {
+    connected = 0;
+    for (const std::unique_ptr<Link>& link : links) {
+      if (!link->connected()) link->Reconnect(absl::Now()).IgnoreError();
+      connected += link->connected() ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(connected, kRanks * (kRanks - 1));
+}
+
 // A side that has not noticed is told by the new connection.
 TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
-  std::unique_ptr<Door> a = *Door::Open(Loopback(), "rank 1");
-  std::unique_ptr<Door> b = *Door::Open(Loopback(), "rank 0");
+  std::unique_ptr<Door> a = *Door::Open(AHall(), "rank 1");
+  std::unique_ptr<Door> b = *Door::Open(AHall(), "rank 0");
   ASSERT_TRUE(a->SetPeer(b->Address()).ok());
   ASSERT_TRUE(b->SetPeer(a->Address()).ok());
   Door& dials = a->dials() ? *a : *b;
@@ -369,8 +417,8 @@ TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
 }
 
 TEST(TcpTest, StrangersAreCountedAlsoLater) {
-  std::unique_ptr<Door> a = *Door::Open(Loopback(), "rank 1");
-  std::unique_ptr<Door> b = *Door::Open(Loopback(), "rank 0");
+  std::unique_ptr<Door> a = *Door::Open(AHall(), "rank 1");
+  std::unique_ptr<Door> b = *Door::Open(AHall(), "rank 0");
   ASSERT_TRUE(a->SetPeer(b->Address()).ok());
   ASSERT_TRUE(b->SetPeer(a->Address()).ok());
   Door& waits = a->dials() ? *b : *a;
@@ -465,8 +513,8 @@ TEST_F(PulseTest, OverALongRoundTripOnlyARetransmissionTells) {
 }
 
 TEST(TcpTest, BadAddressesAreRefused) {
-  std::unique_ptr<Endpoint> endpoint = *OpenTcpEndpoint(Loopback(), "rank 1");
-  const std::string good = (*OpenTcpEndpoint(Loopback(), "rank 0"))->Address();
+  std::unique_ptr<Endpoint> endpoint = *OpenTcpEndpoint(AHall(), "rank 1");
+  const std::string good = (*OpenTcpEndpoint(AHall(), "rank 0"))->Address();
   EXPECT_FALSE(endpoint->Connect("", In(1)).ok());
   EXPECT_FALSE(endpoint->Connect(good.substr(0, good.size() - 1), In(1)).ok());
   EXPECT_FALSE(endpoint->Connect(good + "x", In(1)).ok());
