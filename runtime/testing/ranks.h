@@ -4,6 +4,9 @@
 #ifndef RAILHEAD_RUNTIME_TESTING_RANKS_H_
 #define RAILHEAD_RUNTIME_TESTING_RANKS_H_
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,10 +20,20 @@
 
 namespace railhead::testing {
 
-// A port on which nothing listens at the moment.
+// A port on which nothing listens. The kernel gives it to nobody who asks for any port, since those
+// are all above 32768 (net.ipv4.ip_local_port_range), and tests that run beside this one begin
+// elsewhere: it is still free when somebody listens there in a while.
 inline int FreePort() {
-  const net::Fd listener = *net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
-  return net::LocalAddress(listener.get())->port;
+  constexpr int kFirst = 12000;
+  constexpr int kCount = 20000;
+  constexpr int kPortsOfAProcess = 64;
+  static std::atomic<int> next{::getpid() * kPortsOfAProcess % kCount};
+  while (true) {
+    const int port = kFirst + next.fetch_add(1) % kCount;
+    if (net::Listen(*net::IpAddress::Parse("127.0.0.1"), static_cast<uint16_t>(port)).ok()) {
+      return port;
+    }
+  }
 }
 
 // Runs body(rank) for every rank, each in a thread of its own, and returns what they returned.
