@@ -188,6 +188,24 @@ absl::Status Mesh::ArmAll() {
   return absl::OkStatus();
 }
 
+std::vector<Flow> Mesh::Flows() const {
+  std::vector<Flow> flows;
+  for (const auto& [rank, peer] : peers_) {
+    for (size_t i = 0; i < peer->rail_count(); ++i) {
+      flows.push_back({rank, i, peer->rail_traffic(i)});
+    }
+  }
+  return flows;
+}
+
+Traffic Mesh::Moved() const {
+  Traffic moved;
+  for (const auto& [rank, peer] : peers_) {
+    for (size_t i = 0; i < peer->rail_count(); ++i) moved += peer->rail_traffic(i);
+  }
+  return moved;
+}
+
 std::vector<RailTotals> Mesh::Totals() const {
   std::vector<RailTotals> totals;
   std::vector<double> rates;
