@@ -159,8 +159,12 @@ absl::Status Mesh::CheckPatience(absl::Time now) {
   }
   if (now - last_progress_ < patience_) return absl::OkStatus();
   std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(patience_), " (");
+  // Of many peers only those with which something is still to be done.
+  const bool all_idle = std::all_of(peers_.begin(), peers_.end(),
+                                    [](const auto& entry) { return entry.second->Idle(); });
   bool first = true;
   for (const auto& [rank, peer] : peers_) {
+    if (peer->Idle() && !all_idle) continue;
     absl::StrAppend(&text, first ? "" : "; ", peer->DescribeProgress());
     first = false;
   }
