@@ -32,6 +32,11 @@ enum class FrameKind : uint32_t {
   kFail = 11,     // both ways: the job has failed; the text says who and why
   kBye = 12,      // to neighbours: I need nobody any more
   kDone = 13,     // up: nobody below me needs anybody; down: nobody at all does
+  // In the tree, when a rank stands still (inquiry.h).
+  kCall = 14,       // up: please ask all where they are
+  kQuestion = 15,   // down: where are you?
+  kTestimony = 16,  // up: there
+  kReport = 17,     // down: what comes of it
 };
 
 struct Frame {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/bootstrap/messages.h"
 
+#include <utility>
+
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/secret.h"
 #include "runtime/bootstrap/tree.h"
@@ -102,6 +104,90 @@ absl::StatusOr<Missing> ParseMissing(absl::string_view payload, int world_size) 
   }
   if (!reader.Complete()) return absl::InternalError("a malformed list of missing ranks");
   return missing;
+}
+
+namespace {
+
+void Write(WireWriter& writer, const Question& question) {
+  writer.U32(static_cast<uint32_t>(question.asker));
+  writer.U32(question.number);
+}
+
+std::optional<Question> ReadQuestion(WireReader& reader, int world_size) {
+  const uint32_t asker = reader.U32();
+  const uint32_t number = reader.U32();
+  if (!reader.ok() || asker >= static_cast<uint32_t>(world_size) || number == 0) {
+    return std::nullopt;
+  }
+  return Question{static_cast<int>(asker), number};
+}
+
+}  // namespace
+
+std::string EncodeQuestion(const Question& question) {
+  WireWriter writer;
+  Write(writer, question);
+  return writer.Take();
+}
+
+absl::StatusOr<Question> ParseQuestion(absl::string_view payload, int world_size) {
+  WireReader reader(payload);
+  const std::optional<Question> question = ReadQuestion(reader, world_size);
+  if (!question.has_value() || !reader.Complete()) {
+    return absl::InternalError("a malformed question");
+  }
+  return *question;
+}
+
+std::string EncodeTestimony(const Testimony& testimony) {
+  WireWriter writer;
+  Write(writer, testimony.question);
+  writer.U32(static_cast<uint32_t>(testimony.answers.size()));
+  for (const auto& [rank, text] : testimony.answers) {
+    writer.U32(static_cast<uint32_t>(rank));
+    writer.String(absl::string_view(text).substr(0, kAnswerLimit));
+  }
+  return writer.Take();
+}
+
+absl::StatusOr<Testimony> ParseTestimony(absl::string_view payload, int world_size) {
+  const absl::Status malformed = absl::InternalError("a malformed testimony");
+  WireReader reader(payload);
+  const std::optional<Question> question = ReadQuestion(reader, world_size);
+  const uint32_t count = reader.U32();
+  if (!question.has_value() || !reader.ok() || count > static_cast<uint32_t>(world_size)) {
+    return malformed;
+  }
+  Testimony testimony{*question, {}};
+  int64_t previous = -1;
+  for (uint32_t i = 0; i < count; ++i) {
+    const int64_t rank = reader.U32();
+    std::string text = reader.String(kAnswerLimit);
+    // In their order, so none comes twice.
+    if (!reader.ok() || rank <= previous || rank >= world_size) return malformed;
+    testimony.answers.emplace_hint(testimony.answers.end(), static_cast<int>(rank),
+                                   std::move(text));
+    previous = rank;
+  }
+  if (!reader.Complete()) return malformed;
+  return testimony;
+}
+
+std::string EncodeInquiryReport(const InquiryReport& report) {
+  WireWriter writer;
+  Write(writer, report.question);
+  writer.String(absl::string_view(report.text).substr(0, kReportLimit));
+  return writer.Take();
+}
+
+absl::StatusOr<InquiryReport> ParseInquiryReport(absl::string_view payload, int world_size) {
+  WireReader reader(payload);
+  const std::optional<Question> question = ReadQuestion(reader, world_size);
+  std::string text = reader.String(kReportLimit);
+  if (!question.has_value() || !reader.Complete()) {
+    return absl::InternalError("a malformed report");
+  }
+  return InquiryReport{*question, std::move(text)};
 }
 
 std::string EncodeFailure(const absl::Status& status) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,6 +53,34 @@ struct Missing {
 };
 std::string EncodeMissing(const Missing& missing);
 absl::StatusOr<Missing> ParseMissing(absl::string_view payload, int world_size);
+
+// kQuestion: where is everybody below this rank? Each rank numbers its questions from 1.
+struct Question {
+  int asker = 0;
+  uint32_t number = 0;
+
+  bool operator==(const Question&) const = default;
+};
+std::string EncodeQuestion(const Question& question);
+absl::StatusOr<Question> ParseQuestion(absl::string_view payload, int world_size);
+
+// kTestimony: what ranks say to that, by rank.
+inline constexpr size_t kAnswerLimit = 512;
+struct Testimony {
+  Question question;
+  std::map<int, std::string> answers;
+};
+std::string EncodeTestimony(const Testimony& testimony);
+absl::StatusOr<Testimony> ParseTestimony(absl::string_view payload, int world_size);
+
+// kReport: what the asker makes of it.
+inline constexpr size_t kReportLimit = 2048;
+struct InquiryReport {
+  Question question;
+  std::string text;
+};
+std::string EncodeInquiryReport(const InquiryReport& report);
+absl::StatusOr<InquiryReport> ParseInquiryReport(absl::string_view payload, int world_size);
 
 // kFail: why the job has failed.
 std::string EncodeFailure(const absl::Status& status);

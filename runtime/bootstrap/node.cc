@@ -17,7 +17,8 @@ bool Has(const std::vector<int>& ranks, int rank) {
 
 }  // namespace
 
-Node::Node(int rank, int world_size) : rank_(rank), world_size_(world_size) {
+Node::Node(int rank, int world_size)
+    : rank_(rank), world_size_(world_size), inquiry_(rank, world_size) {
   for (const int child : Children(rank, world_size)) {
     children_.push_back({child, Subtree(child, world_size), std::nullopt});
   }
@@ -46,6 +47,13 @@ void Node::Send(int to, FrameKind kind, std::string payload) {
 void Node::SendAll(const std::vector<int>& to, FrameKind kind, std::string payload) {
   const auto shared = std::make_shared<const std::string>(std::move(payload));
   for (const int rank : to) outgoing_.push_back({rank, kind, shared});
+}
+
+std::vector<Node::Outgoing> Node::TakeOutgoing() {
+  for (Inquiry::Message& message : inquiry_.TakeOutgoing()) {
+    SendAll(message.up ? up_ : down_, message.kind, std::move(message.payload));
+  }
+  return std::exchange(outgoing_, {});
 }
 
 // ---- Exchange ----
@@ -293,6 +301,14 @@ void Node::Receive(int from, FrameKind kind, std::string payload) {
       break;
     case FrameKind::kDone:
       ReceiveDone(from);
+      break;
+    case FrameKind::kCall:
+    case FrameKind::kQuestion:
+    case FrameKind::kTestimony:
+    case FrameKind::kReport:
+      if (const absl::Status status = inquiry_.Receive(from, kind, payload); !status.ok()) {
+        Nonsense(from, status.message());
+      }
       break;
     default:
       Nonsense(from, "an unexpected kind of frame");

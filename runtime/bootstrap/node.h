@@ -13,6 +13,8 @@
 // Goodbye: a rank that needs nobody any more tells its neighbours, who will not take its end for
 // a death. When all below it have done so it says that upwards, and the root tells all.
 //
+// Inquiry: see inquiry.h.
+//
 // Pure: messages in, messages out; no socket and no clock. Connections are known by the rank at
 // their other end. Not thread-safe. Movable.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_NODE_H_
@@ -30,6 +32,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/bootstrap/frame.h"
+#include "runtime/bootstrap/inquiry.h"
 #include "runtime/bootstrap/messages.h"
 
 namespace railhead::bootstrap {
@@ -66,7 +69,7 @@ class Node {
   void StopWaiting(const absl::Status& reason);
 
   // What comes of it.
-  std::vector<Outgoing> TakeOutgoing() { return std::exchange(outgoing_, {}); }
+  std::vector<Outgoing> TakeOutgoing();
   // Everybody's parts by rank, once the exchange is through.
   std::optional<std::vector<std::string>> TakeResult() { return std::exchange(result_, {}); }
   // Why the job has failed; OK while it has not.
@@ -74,6 +77,8 @@ class Node {
   // What this rank has reported, and wants a verdict for.
   const absl::Status& reported() const { return reported_; }
   bool everybody_left() const { return everybody_left_; }
+  // What it has to say goes with TakeOutgoing.
+  Inquiry& inquiry() { return inquiry_; }
 
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
@@ -118,6 +123,8 @@ class Node {
   std::optional<std::vector<std::string>> result_;
   std::set<int> accused_;
   std::set<int> present_;
+
+  Inquiry inquiry_;
 
   absl::Status reported_;
   absl::Status verdict_;

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "runtime/bootstrap/inquiry.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/node.h"
 #include "runtime/bootstrap/tree.h"
@@ -47,6 +48,31 @@ class Input {
  private:
   absl::string_view rest_;
 };
+
+void Inquire(Inquiry& inquiry, uint8_t what) {
+  switch (what % 6) {
+    case 0:
+      inquiry.Call();
+      break;
+    case 1:
+      inquiry.Ask();
+      break;
+    case 2:
+      inquiry.Testify("here");
+      break;
+    case 3:
+      inquiry.Hurry();
+      break;
+    case 4:
+      inquiry.Reopen();
+      break;
+    default:
+      inquiry.Tell("all is well");
+  }
+  if (const auto answers = inquiry.TakeAnswers(); answers.has_value()) {
+    Require(answers->size() == static_cast<size_t>(kWorld));
+  }
+}
 
 void RunNode(absl::string_view bytes) {
   Input input(bytes);
@@ -82,8 +108,11 @@ void RunNode(absl::string_view bytes) {
       case 3:
         node.Lost(from);
         break;
+      case 4:
+        Inquire(node.inquiry(), input.Byte());
+        break;
       default: {
-        const auto kind = static_cast<FrameKind>(1 + input.Byte() % 13);
+        const auto kind = static_cast<FrameKind>(1 + input.Byte() % 17);
         node.Receive(from, kind, input.Text(input.Byte()));
       }
     }
@@ -112,6 +141,15 @@ void RunParsers(absl::string_view bytes) {
   }
   if (const absl::StatusOr<Missing> missing = ParseMissing(bytes, kWorld); missing.ok()) {
     Require(EncodeMissing(*missing) == bytes);
+  }
+  if (const absl::StatusOr<Question> question = ParseQuestion(bytes, kWorld); question.ok()) {
+    Require(EncodeQuestion(*question) == bytes);
+  }
+  if (const absl::StatusOr<Testimony> testimony = ParseTestimony(bytes, kWorld); testimony.ok()) {
+    Require(EncodeTestimony(*testimony) == bytes);
+  }
+  if (const absl::StatusOr<InquiryReport> report = ParseInquiryReport(bytes, kWorld); report.ok()) {
+    Require(EncodeInquiryReport(*report) == bytes);
   }
   Require(!ParseFailure(bytes).ok());
 }

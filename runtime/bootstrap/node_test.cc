@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,7 +74,7 @@ class Simulation {
   }
 
   // The rank takes nothing in any more, but its connections stay.
-  void Stop(int rank) { stopped_ = rank; }
+  void Stop(int rank) { stopped_.insert(rank); }
 
   // Delivers one message of a connection drawn at random; false when all is quiet.
   bool Deliver() {
@@ -82,7 +83,7 @@ class Simulation {
       std::swap(ready_[drawn], ready_.back());
       const std::pair<int, int> way = ready_.back();
       std::deque<Message>& queue = ways_[way];
-      if (queue.empty() || way.second == stopped_) {
+      if (queue.empty() || stopped_.count(way.second) > 0) {
         ready_.pop_back();
         continue;
       }
@@ -132,7 +133,7 @@ class Simulation {
   std::vector<size_t> sent_;
   std::map<std::pair<int, int>, std::deque<Message>> ways_;
   std::vector<std::pair<int, int>> ready_;
-  int stopped_ = -1;
+  std::set<int> stopped_;
 };
 
 std::string PartOf(int rank, int round) {
@@ -372,6 +373,175 @@ TEST(NodeDeathTest, AFailureIsToldAroundARankThatStandsStill) {
   }
 }
 
+// ---- Inquiries ----
+
+std::string PlaceOf(int rank) { return absl::StrCat("number ", 7 * rank); }
+
+// Lets ranks answer as they are asked until all is quiet, and takes the reports that they hear.
+void Answer(Simulation& simulation, std::map<int, std::string>* heard = nullptr) {
+  simulation.after_delivery = [&](int rank) {
+    simulation.Do(rank, [&](Node& node) {
+      if (node.inquiry().asked()) node.inquiry().Testify(PlaceOf(rank));
+      const std::optional<std::string> report = node.inquiry().TakeReport();
+      if (report.has_value() && heard != nullptr) (*heard)[rank] = *report;
+    });
+  };
+  while (simulation.Deliver()) {
+  }
+  simulation.after_delivery = nullptr;
+}
+
+// Time passes: whoever still waits for answers gives up, those furthest down first.
+void Hurry(Simulation& simulation) {
+  for (int rank = simulation.world() - 1; rank >= 0; --rank) {
+    simulation.Do(rank, [](Node& node) { node.inquiry().Hurry(); });
+    Answer(simulation);
+  }
+}
+
+// The rank asks, and testifies itself.
+void Ask(Simulation& simulation, int rank) {
+  simulation.Do(rank, [&](Node& node) {
+    node.inquiry().Ask();
+    node.inquiry().Testify(PlaceOf(rank));
+  });
+}
+
+std::vector<Inquiry::Answer> TakeAnswers(Simulation& simulation, int rank) {
+  std::vector<Inquiry::Answer> answers;
+  simulation.Do(rank, [&](Node& node) {
+    answers = node.inquiry().TakeAnswers().value_or(std::vector<Inquiry::Answer>());
+  });
+  return answers;
+}
+
+using How = Inquiry::Answer::How;
+
+TEST_P(NodeSizeTest, AnInquiryFindsAllForFewMessagesWhoeverCalls) {
+  const int world = GetParam();
+  std::mt19937 random(7);
+  Simulation simulation(world, 11);
+  std::vector<int> order(static_cast<size_t>(world));
+  for (int rank = 0; rank < world; ++rank) order[static_cast<size_t>(rank)] = rank;
+  std::shuffle(order.begin(), order.end(), random);
+  for (const int rank : order) {
+    simulation.Do(rank, [](Node& node) { node.inquiry().Call(); });
+    if (random() % 2 == 0) simulation.Deliver();
+  }
+  Answer(simulation);
+  simulation.Do(0, [](Node& node) { EXPECT_TRUE(node.inquiry().called()); });
+  Ask(simulation, 0);
+  Answer(simulation);
+  const std::vector<Inquiry::Answer> answers = TakeAnswers(simulation, 0);
+  ASSERT_EQ(answers.size(), static_cast<size_t>(world));
+  for (int rank = 0; rank < world; ++rank) {
+    ASSERT_EQ(answers[static_cast<size_t>(rank)].how, How::kGiven) << rank;
+    ASSERT_EQ(answers[static_cast<size_t>(rank)].text, PlaceOf(rank));
+  }
+  std::map<int, std::string> heard;
+  simulation.Do(0, [&](Node& node) {
+    node.inquiry().Tell("all are there");
+    heard[0] = node.inquiry().TakeReport().value_or("");
+  });
+  Answer(simulation, &heard);
+  ASSERT_EQ(heard.size(), static_cast<size_t>(world));
+  for (const auto& [rank, report] : heard) ASSERT_EQ(report, "all are there") << rank;
+  // Calls after the report are for nothing.
+  for (const int rank : order) {
+    simulation.Do(rank, [](Node& node) { node.inquiry().Call(); });
+  }
+  Answer(simulation);
+  simulation.Do(0, [](Node& node) { EXPECT_FALSE(node.inquiry().called()); });
+  for (int rank = 0; rank < world; ++rank) {
+    // With each of at most 4 + 16 + 2 neighbours: a call, a question, an answer, a report.
+    EXPECT_LE(simulation.TakeCount(rank), 4U * (kArity + kArity * kArity + 2));
+  }
+}
+
+TEST(NodeInquiryTest, WhoIsStoppedIsFoundWhereverItIsAndHidesNobody) {
+  for (const int world : {2, 6, 22, 60}) {
+    for (int victim = 1; victim < world; ++victim) {
+      Simulation simulation(world, static_cast<uint32_t>(victim));
+      simulation.Stop(victim);
+      Ask(simulation, 0);
+      Answer(simulation);
+      Hurry(simulation);
+      const std::vector<Inquiry::Answer> answers = TakeAnswers(simulation, 0);
+      ASSERT_EQ(answers.size(), static_cast<size_t>(world));
+      for (int rank = 0; rank < world; ++rank) {
+        ASSERT_EQ(answers[static_cast<size_t>(rank)].how,
+                  rank == victim ? How::kSilent : How::kGiven)
+            << "rank " << rank << " of " << world << ", " << victim << " is stopped";
+      }
+      std::map<int, std::string> heard;
+      simulation.Do(0, [&](Node& node) { node.inquiry().Tell("one is stopped"); });
+      Answer(simulation, &heard);
+      EXPECT_EQ(heard.size() + 2, static_cast<size_t>(world));  // without rank 0 and the victim
+    }
+  }
+}
+
+TEST(NodeInquiryTest, WhoIsBehindTwoThatAreStoppedIsNotAskedAndAsksItself) {
+  constexpr int kWorld = 100;  // 22 to 25 are below 5, which is below 1
+  Simulation simulation(kWorld, 1);
+  simulation.Stop(1);
+  simulation.Stop(5);
+  simulation.Do(22, [](Node& node) {
+    node.inquiry().Call();
+    EXPECT_TRUE(node.inquiry().called());
+  });
+  Answer(simulation);
+  Ask(simulation, 0);
+  Answer(simulation);
+  Hurry(simulation);
+  std::vector<Inquiry::Answer> answers = TakeAnswers(simulation, 0);
+  ASSERT_EQ(answers.size(), static_cast<size_t>(kWorld));
+  for (int rank = 0; rank < kWorld; ++rank) {
+    const bool cut_off = IsAbove(5, rank);
+    EXPECT_EQ(answers[static_cast<size_t>(rank)].how, rank == 1 || rank == 5 ? How::kSilent
+                                                      : cut_off              ? How::kNotAsked
+                                                                             : How::kGiven)
+        << rank;
+  }
+
+  Ask(simulation, 22);
+  Answer(simulation);
+  answers = TakeAnswers(simulation, 22);
+  ASSERT_EQ(answers.size(), static_cast<size_t>(kWorld));
+  for (int rank = 0; rank < kWorld; ++rank) {
+    EXPECT_EQ(answers[static_cast<size_t>(rank)].how, rank == 1 || rank == 5 ? How::kSilent
+                                                      : rank == 22 || IsAbove(22, rank)
+                                                          ? How::kGiven
+                                                          : How::kNotAsked)
+        << rank;
+  }
+}
+
+TEST(NodeInquiryTest, NonsenseEndsTheJob) {
+  const std::vector<std::pair<FrameKind, std::string>> nonsense = {
+      {FrameKind::kCall, "x"},
+      {FrameKind::kQuestion, EncodeQuestion({0, 1})},  // upwards
+      {FrameKind::kReport, EncodeInquiryReport({{0, 1}, "x"})},
+      {FrameKind::kTestimony, ""},
+      {FrameKind::kTestimony, EncodeTestimony({{0, 1}, {{1, "another's"}}})},
+  };
+  for (const auto& [kind, payload] : nonsense) {
+    Simulation simulation(3, 1);
+    simulation.Do(
+        0, [&, kind = kind, payload = payload](Node& node) { node.Receive(2, kind, payload); });
+    EXPECT_THAT(std::string(simulation.At(0).verdict().message()),
+                HasSubstr("rank 2 sent nonsense"));
+  }
+  Simulation simulation(8, 1);
+  simulation.Do(1, [](Node& node) {
+    node.Receive(0, FrameKind::kQuestion, EncodeQuestion({2, 1}));
+  });
+  while (simulation.Deliver()) {
+  }
+  EXPECT_THAT(std::string(simulation.At(1).verdict().message()),
+              HasSubstr("rank 0 sent nonsense: another rank's question"));
+}
+
 TEST(NodeNonsenseTest, WhatIsOutOfTurnEndsTheJobWithTheSendersName) {
   const std::string parts = EncodeParts({1, {"a"}});
   const std::vector<std::pair<FrameKind, std::string>> nonsense = {
@@ -424,6 +594,25 @@ TEST(MessagesTest, TheyTravelAndBrokenOnesAreRefused) {
   const std::string missing = EncodeMissing({7, {29, 30}});
   EXPECT_EQ(ParseMissing(missing, 64)->children, (std::vector<int>{29, 30}));
   EXPECT_FALSE(ParseMissing(missing, 30).ok());
+
+  const std::string question = EncodeQuestion({3, 9});
+  EXPECT_EQ(*ParseQuestion(question, 4), (Question{3, 9}));
+  EXPECT_FALSE(ParseQuestion(question, 3).ok());
+  EXPECT_FALSE(ParseQuestion(EncodeQuestion({3, 0}), 4).ok());
+  const std::string testimony = EncodeTestimony({{3, 9}, {{13, "a"}, {14, ""}}});
+  EXPECT_EQ(ParseTestimony(testimony, 15)->answers,
+            (std::map<int, std::string>{{13, "a"}, {14, ""}}));
+  EXPECT_FALSE(ParseTestimony(testimony, 14).ok());
+  const std::string report = EncodeInquiryReport({{3, 9}, "rank 1 is stopped"});
+  EXPECT_EQ(ParseInquiryReport(report, 4)->text, "rank 1 is stopped");
+  const auto refuses_others = [](const std::string& bytes, const auto& parse) {
+    for (size_t size = 0; size <= bytes.size() + 1; ++size) {
+      EXPECT_EQ(parse((bytes + "x").substr(0, size), 64).ok(), size == bytes.size()) << size;
+    }
+  };
+  refuses_others(question, ParseQuestion);
+  refuses_others(testimony, ParseTestimony);
+  refuses_others(report, ParseInquiryReport);
 
   const absl::Status failure = absl::NotFoundError("rank 1: nothing there");
   EXPECT_EQ(ParseFailure(EncodeFailure(failure)), failure);

@@ -40,4 +40,23 @@ std::vector<int> Subtree(int rank, int world_size) {
   return subtree;
 }
 
+bool IsAbove(int one, int other) {
+  // Numbers grow on the way down.
+  std::optional<int> above = Parent(other);
+  while (above.has_value() && *above > one) above = Parent(*above);
+  return above == one;
+}
+
+int Depth(int rank) {
+  int depth = 0;
+  for (std::optional<int> above = Parent(rank); above.has_value(); above = Parent(*above)) ++depth;
+  return depth;
+}
+
+int Height(int rank, int world_size) {
+  // The first child's part of the tree is the deepest.
+  const std::vector<int> children = Children(rank, world_size);
+  return children.empty() ? 0 : 1 + Height(children.front(), world_size);
+}
+
 }  // namespace railhead::bootstrap

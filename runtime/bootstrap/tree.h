@@ -28,6 +28,12 @@ std::vector<int> Grandchildren(int rank, int world_size);
 // The rank and all below it: each before its children, these in their order.
 std::vector<int> Subtree(int rank, int world_size);
 
+// Whether the one is on the other's way to the root.
+bool IsAbove(int one, int other);
+// How many steps it is from a rank to the root, and to the furthest rank below it.
+int Depth(int rank);
+int Height(int rank, int world_size);
+
 }  // namespace railhead::bootstrap
 
 #endif  // RAILHEAD_RUNTIME_BOOTSTRAP_TREE_H_

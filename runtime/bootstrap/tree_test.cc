@@ -48,6 +48,24 @@ TEST(TreeTest, ParentsAndChildrenAgreeInEveryWorld) {
   }
 }
 
+TEST(TreeTest, WhoIsAboveWhomAndHowFar) {
+  for (const int world : {1, 2, 5, 6, 21, 22, 100}) {
+    int deepest = 0;
+    for (int rank = 0; rank < world; ++rank) {
+      deepest = std::max(deepest, Depth(rank));
+      const std::vector<int> below = Subtree(rank, world);
+      for (int other = 0; other < world; ++other) {
+        const bool contained = std::find(below.begin(), below.end(), other) != below.end();
+        ASSERT_EQ(IsAbove(rank, other), contained && other != rank) << rank << " " << other;
+        if (contained) {
+          ASSERT_LE(Depth(other), Depth(rank) + Height(rank, world));
+        }
+      }
+    }
+    EXPECT_EQ(Height(0, world), deepest);
+  }
+}
+
 TEST(TreeTest, LargeNumbersDoNotOverflow) {
   constexpr int kLargest = std::numeric_limits<int>::max();
   EXPECT_THAT(Children(kLargest - 1, kLargest), IsEmpty());

@@ -8,10 +8,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "runtime/bootstrap/tree.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::bootstrap {
@@ -64,6 +67,22 @@ absl::Status Watch::Announce(const absl::Status& failure) {
   return verdict_.ok() ? failure : verdict_;
 }
 
+void Watch::Attend(Witness* witness) {
+  {
+    const std::lock_guard<std::mutex> lock(witness_mutex_);
+    witness_ = witness;
+  }
+  Wake();
+}
+
+void Watch::Ask() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    asking_ = true;
+  }
+  Wake();
+}
+
 void Watch::Goodbye(absl::Time deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   leaving_ = true;
@@ -89,14 +108,16 @@ void Watch::Run() {
     if (!waiting) patience = absl::InfiniteFuture();
     if (waiting && patience == absl::InfiniteFuture()) patience = absl::Now() + kVerdictPatience;
     if (absl::Now() >= patience) node_.StopWaiting(node_.reported());
+    const absl::Time again = Inquire(absl::Now());
     // First the others: once this rank knows, its process may end at any moment, and the others
     // would take that for the cause.
     links_.Flush(node_, absl::Now() + kSendPatience);
     Publish();
     if (stopping) return;
     std::vector<pollfd> others = {{wake_.get(), POLLIN, 0}};
-    // Mostly without a deadline: this thread waits for news, and its owner wakes it to end it.
-    links_.Turn(node_, others, patience);
+    // Without a witness there is mostly no deadline: this thread waits for news, and its owner
+    // wakes it to end it.
+    links_.Turn(node_, others, std::min(patience, again));
     if (others[0].revents != 0) {
       uint64_t count = 0;
       [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
@@ -107,17 +128,71 @@ void Watch::Run() {
 void Watch::TakeWishes() {
   absl::Status failure;
   bool leaving = false;
+  bool asking = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     failure = failure_;
     leaving = leaving_;
+    asking = std::exchange(asking_, false);
   }
   if (!failure.ok()) node_.Report(failure);
+  if (asking) node_.inquiry().Call();
   if (leaving) node_.Goodbye();
+}
+
+void Watch::Hear(absl::Time now) {
+  const std::optional<std::string> report = node_.inquiry().TakeReport();
+  if (!report.has_value()) return;
+  told_ = now;
+  called_ = absl::InfiniteFuture();
+  // The others should know as soon as this rank does.
+  links_.Flush(node_, now + kSendPatience);
+  witness_->Hear(*report, now);
+}
+
+absl::Time Watch::Inquire(absl::Time now) {
+  const std::lock_guard<std::mutex> lock(witness_mutex_);
+  if (witness_ == nullptr || !node_.verdict().ok()) return absl::InfiniteFuture();
+  const Witness::Pace pace = witness_->pace();
+  Inquiry& inquiry = node_.inquiry();
+  Hear(now);
+  if (now >= told_ + pace.fresh) inquiry.Reopen();
+  if (now >= next_look_) {
+    next_look_ = now + pace.look;
+    if (witness_->Look(now)) inquiry.Call();
+  }
+  if (!inquiry.called()) called_ = absl::InfiniteFuture();
+  if (inquiry.called() && called_ == absl::InfiniteFuture()) called_ = now;
+  // The root is never asked. The others wait until those above them must have answered, or have
+  // asked in their turn.
+  const int depth = Depth(node_.rank());
+  const absl::Duration above =
+      pace.answer * (depth == 0 ? 0 : depth + 1 + Height(0, node_.world_size()));
+  if (now >= called_ + above) inquiry.Ask();
+
+  if (inquiry.asked()) {
+    gather_until_ = now + pace.answer * Height(node_.rank(), node_.world_size());
+    inquiry.Testify(witness_->Testify(now));
+  }
+  if (now >= gather_until_) inquiry.Hurry();
+  if (!inquiry.gathering()) gather_until_ = absl::InfiniteFuture();
+  if (const auto answers = inquiry.TakeAnswers(); answers.has_value()) {
+    std::vector<Witness::Said> said;
+    for (const Inquiry::Answer& answer : *answers) {
+      said.push_back({node_.Describe(static_cast<int>(said.size())), answer});
+    }
+    inquiry.Tell(witness_->Conclude(said));
+  }
+  Hear(now);
+  return std::min({next_look_, gather_until_, called_ + above});
 }
 
 void Watch::Publish() {
   const bool failed = !node_.verdict().ok();
+  if (failed && !failed_) {
+    const std::lock_guard<std::mutex> lock(witness_mutex_);
+    if (witness_ != nullptr) witness_->Failed(node_.verdict());
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (verdict_.ok() == !failed && everybody_left_ == node_.everybody_left()) return;

@@ -3,6 +3,9 @@
 // Keeps an eye on the job once it runs. A thread of its own holds the tree's connections: when a
 // rank dies or announces that it cannot go on, its neighbours in the tree tell rank 0, and that
 // tells everybody; the first such news is the job's verdict, the same on all ranks (node.h).
+//
+// While nobody has died, a witness may look after this rank from time to time; where it stands
+// still, everybody is asked what they are doing (inquiry.h).
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
 
@@ -18,6 +21,7 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/links.h"
 #include "runtime/bootstrap/node.h"
+#include "runtime/bootstrap/witness.h"
 #include "runtime/net/fd.h"
 
 namespace railhead::bootstrap {
@@ -47,6 +51,13 @@ class Watch {
   // very text, or an earlier one of another rank (which is then probably its cause). Returns it.
   absl::Status Announce(const absl::Status& failure);
 
+  // From now on this one is asked; null: none. Not from two threads at once. When it returns, the
+  // one before is not asked any more.
+  void Attend(Witness* witness);
+
+  // Asks what everybody is doing, unless that is known from a moment ago; the witness will hear.
+  void Ask();
+
   // Says that this rank needs nobody any more, and waits until all have said so, the job has
   // failed, or the deadline has passed.
   void Goodbye(absl::Time deadline);
@@ -55,6 +66,10 @@ class Watch {
   Watch(Node node, Links links, net::Fd event, net::Fd wake);
 
   void Run();
+  // Does what the time has come for in an inquiry. Returns when that is to be done again.
+  absl::Time Inquire(absl::Time now);
+  // Tells the witness what has been reported.
+  void Hear(absl::Time now);
   // Hands what the owner has asked for to the node.
   void TakeWishes();
   // Makes known on this rank what has come of it.
@@ -67,6 +82,13 @@ class Watch {
   // The thread's own.
   Node node_;
   Links links_;
+  absl::Time next_look_ = absl::InfinitePast();
+  absl::Time called_ = absl::InfiniteFuture();  // for a report
+  absl::Time gather_until_ = absl::InfiniteFuture();
+  absl::Time told_ = absl::InfinitePast();  // a report
+
+  std::mutex witness_mutex_;  // held while it is asked
+  Witness* witness_ = nullptr;
 
   std::atomic<bool> failed_{false};
   std::atomic<bool> stop_{false};
@@ -75,6 +97,7 @@ class Watch {
   std::condition_variable changed_;
   absl::Status failure_;  // what this rank announces
   bool leaving_ = false;  // whether it says goodbye
+  bool asking_ = false;   // whether it asks what everybody is doing
   absl::Status verdict_;
   bool everybody_left_ = false;
 

@@ -5,12 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <barrier>
+#include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/bootstrap/tree.h"
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
 
@@ -115,6 +119,112 @@ TEST_P(WatchTest, ManyFailuresHaveOneVerdict) {
     return watch->Announce(absl::InternalError(absl::StrCat("rank ", rank, " failed")));
   });
   for (const absl::Status& verdict : verdicts) EXPECT_EQ(verdict, verdicts[0]);
+}
+
+// Says who it is, and joins what the others say.
+class Clerk final : public Witness {
+ public:
+  explicit Clerk(int rank) : rank_(rank) {}
+
+  Pace pace() const override {
+    return {absl::Milliseconds(50), absl::Milliseconds(200), absl::Seconds(100)};
+  }
+  bool Look(absl::Time /*now*/) override { return false; }
+  std::string Testify(absl::Time /*now*/) override { return absl::StrCat("here is ", rank_); }
+  std::string Conclude(const std::vector<Said>& ranks) override {
+    std::string text;
+    for (const Said& said : ranks) {
+      absl::StrAppend(&text, said.name, ": ",
+                      said.answer.how == Inquiry::Answer::How::kGiven ? said.answer.text : "-",
+                      "; ");
+    }
+    return text;
+  }
+  void Hear(const std::string& report, absl::Time /*now*/) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    heard_ = report;
+    changed_.notify_all();
+  }
+  void Failed(const absl::Status& verdict) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    verdict_ = verdict;
+  }
+
+  std::string Await() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(20), [this] { return !heard_.empty(); });
+    return heard_;
+  }
+  absl::Status verdict() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return verdict_;
+  }
+
+ private:
+  const int rank_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string heard_;
+  absl::Status verdict_;
+};
+
+TEST_P(WatchTest, WhoAsksHearsWhatEverybodySaysAndSoDoesEverybody) {
+  const int world = GetParam();
+  for (const int asking : {0, world - 1}) {
+    // One says nothing, be it the root.
+    for (const int silent : {-1, 0, world / 2}) {
+      if (silent == asking) continue;
+      World started(world);
+      std::barrier<> heard(world);
+      const std::vector<std::string> reports = RunRanks(world, [&](int rank) {
+        Clerk clerk(rank);
+        const std::unique_ptr<Watch> watch = started.Start(rank);
+        if (rank != silent) watch->Attend(&clerk);
+        if (rank == asking) watch->Ask();
+        // Where the root is silent, the others of its children hear nothing.
+        std::string report = rank == asking || (silent != 0 && rank != silent) ? clerk.Await() : "";
+        heard.arrive_and_wait();
+        watch->Attend(nullptr);
+        return report;
+      });
+      std::string expected;
+      for (int rank = 0; rank < world; ++rank) {
+        const bool asked = silent != 0 || rank == asking;
+        absl::StrAppend(&expected, "rank ", rank, " (pod p", rank,
+                        "): ", rank == silent || !asked ? "-" : absl::StrCat("here is ", rank),
+                        "; ");
+      }
+      // Where all above are silent a rank asks those below itself, and there are none below.
+      const bool alone = silent == 0 && world <= kArity + 1;
+      if (silent != 0 || alone) {
+        EXPECT_EQ(reports[static_cast<size_t>(asking)], expected);
+      }
+      for (int rank = 0; silent != 0 && rank < world; ++rank) {
+        EXPECT_EQ(reports[static_cast<size_t>(rank)], rank == silent ? "" : expected);
+      }
+    }
+  }
+}
+
+TEST_P(WatchTest, TheWitnessLearnsTheVerdictBeforeAnybodyOnItsRank) {
+  const int world = GetParam();
+  World started(world);
+  std::barrier<> attended(world);
+  const absl::Status failure = absl::InternalError("rank 0: rail 1 is down");
+  RunRanks(world, [&](int rank) {
+    Clerk clerk(rank);
+    const std::unique_ptr<Watch> watch = started.Start(rank);
+    watch->Attend(&clerk);
+    attended.arrive_and_wait();
+    if (rank == 0) {
+      EXPECT_EQ(watch->Announce(failure), failure);
+    } else {
+      EXPECT_TRUE(net::WaitReadable(watch->event_fd(), In(20)).ok());
+    }
+    EXPECT_EQ(clerk.verdict(), failure);
+    watch->Attend(nullptr);
+    return true;
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, WatchTest, ::testing::Values(2, 3, 5, 24));

@@ -24,6 +24,7 @@
 #include "runtime/collectives/ring_reduce_scatter.h"
 #include "runtime/comm/measure.h"
 #include "runtime/comm/neighbours.h"
+#include "runtime/recorder/flight_file.h"
 
 namespace railhead::comm {
 
@@ -38,6 +39,9 @@ namespace {
 constexpr absl::Duration kLongestGoodbye = absl::Seconds(10);
 // Longer than a message needs over the last of several rails, the others having just died.
 constexpr absl::Duration kLongestSettling = absl::Seconds(2);
+
+// How much of an error is told to all, so that there is room for the report.
+constexpr size_t kCauseBesideReport = 1200;
 
 using AllReduceFunction = absl::Status (*)(Messenger& messenger, int rank, int world_size,
                                            const reduce::Reduction& reduction,
@@ -105,6 +109,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   join.port = rendezvous.master_port;
   join.listener = std::move(options.listener);
   join.job = options.key.empty() ? settings.job : bootstrap::GroupName(options.key);
+  const std::string group = join.job;
   join.secret = bootstrap::Secret(*secret, options.key);
   join.name = place;
   join.deadline = absl::Now() + settings.timeout;
@@ -148,6 +153,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
         comm->world_size_);
   }
 
+  comm->lookout_ = comm->MakeLookout(group, log);
+  // Who is alone waits for nobody.
+  if (comm->world_size_ > 1) comm->watch_->Attend(comm->lookout_.get());
+
   tuner::Network network = SharedMemory();
   if (comm->group_ == nullptr && comm->world_size_ > 1) {
     comm->mesh_->Begin(settings.timeout);
@@ -184,6 +193,7 @@ Communicator::~Communicator() {
     mesh_->Settle(absl::Now() + std::min(setup_.settings.timeout, kLongestSettling));
     watch_->Goodbye(absl::Now() + std::min(setup_.settings.timeout, kLongestGoodbye));
   }
+  if (watch_ != nullptr) watch_->Attend(nullptr);
   mesh_.reset();
 }
 
@@ -466,15 +476,22 @@ absl::Status Communicator::Run(const Work& work, Messages messages) {
 
 absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::Status()> run) {
   if (!failure_.ok()) return failure_;
-  const uint64_t number = collectives_++;
   const absl::Time start = absl::Now();
+  const uint64_t number =
+      recorder_.Begin(work.collective, work.algorithm, work.call, work.bytes, start, Moved());
   if (absl::Status status = run(); !status.ok()) {
+    // Who hindered it is still to be seen now: nobody has been told to stop.
+    const std::string report =
+        absl::IsDeadlineExceeded(status) ? lookout_->Ask(*watch_) : std::string();
+    recorder_.End(recorder::State::kFailed, absl::Now(), Moved());
     failure_ =
         Fail(absl::StrCat(Name(work.collective), " number ", number, " (", work.bytes, " bytes)"),
-             status);
+             status, report);
     return failure_;
   }
-  stats_.Record(work.collective, work.algorithm, work.bytes, absl::Now() - start);
+  const absl::Time end = absl::Now();
+  recorder_.End(recorder::State::kDone, end, Moved());
+  stats_.Record(work.collective, work.algorithm, work.bytes, end - start);
   return absl::OkStatus();
 }
 
@@ -482,17 +499,58 @@ shm::Patience Communicator::SharedPatience() const {
   return {group_->Look(), setup_.settings.timeout, &watch_->failed(), fabric_.decision.crowded};
 }
 
-absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause) {
+absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause,
+                                absl::string_view report) {
   const std::string where = absl::StrCat(self_, ": ", what);
   if (absl::IsCancelled(cause)) {
     const absl::Status verdict = watch_->verdict();
     return absl::Status(verdict.code(), absl::StrCat(where, " was stopped: ", verdict.message()));
   }
   absl::Status own(cause.code(), absl::StrCat(where, ": ", cause.message()));
-  const absl::Status verdict = watch_->Announce(own);
-  if (verdict.message() == own.message()) return own;
+  absl::Status announced = own;
+  if (!report.empty()) {
+    announced = absl::Status(
+        cause.code(), absl::StrCat(where, ": ", cause.message().substr(0, kCauseBesideReport),
+                                   "; where the ranks are: ", report));
+  }
+  const absl::Status verdict = watch_->Announce(announced);
+  if (verdict.message() == announced.message()) return announced;
   return absl::Status(verdict.code(),
                       absl::StrCat(verdict.message(), "; noticed as: ", own.message()));
+}
+
+std::vector<Flow> Communicator::Flows() const {
+  if (group_ == nullptr) return mesh_->Flows();
+  return {{-1, 0, Moved()}};
+}
+
+Traffic Communicator::Moved() const {
+  if (group_ == nullptr) return mesh_->Moved();
+  return {group_->given_bytes() + mailbox_->given_bytes(),
+          group_->taken_bytes() + mailbox_->taken_bytes()};
+}
+
+std::unique_ptr<Lookout> Communicator::MakeLookout(const std::string& group,
+                                                   const Logger& log) const {
+  const config::Settings& settings = setup_.settings;
+  Lookout::Options options;
+  options.timeout = settings.timeout;
+  options.about.job = settings.job;
+  options.about.rank = rank_;
+  options.about.world_size = world_size_;
+  options.about.pod = settings.pod;
+  options.about.node = settings.node;
+  options.about.transport = transport_;
+  for (const rails::RailName& name : fabric_.rails) {
+    options.about.rails.push_back(rails::ToString(name));
+  }
+  if (!settings.flight_recorder.empty()) {
+    options.path = absl::StrCat(settings.flight_recorder, "/", recorder::FileName(group, rank_));
+  }
+  options.recorder = &recorder_;
+  options.flows = [this] { return Flows(); };
+  options.log = log;
+  return std::make_unique<Lookout>(std::move(options));
 }
 
 void Communicator::Abort(const std::string& reason) {
@@ -501,8 +559,8 @@ void Communicator::Abort(const std::string& reason) {
 
 std::vector<rails::RailTotals> Communicator::Rails() const {
   if (group_ != nullptr) {
-    return {{fabric_.rails.front(), true, group_->given_bytes() + mailbox_->given_bytes(),
-             group_->taken_bytes() + mailbox_->taken_bytes()}};
+    const Traffic moved = Moved();
+    return {{fabric_.rails.front(), true, moved.sent, moved.received}};
   }
   std::vector<rails::RailTotals> totals = mesh_->Totals();
   if (totals.empty()) {

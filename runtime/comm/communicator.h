@@ -20,11 +20,13 @@
 #include "absl/types/span.h"
 #include "runtime/base/log.h"
 #include "runtime/base/parts.h"
+#include "runtime/base/traffic.h"
 #include "runtime/bootstrap/watch.h"
 #include "runtime/collectives/call.h"
 #include "runtime/collectives/collective.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/collectives/point_to_point.h"
+#include "runtime/comm/lookout.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/setup.h"
 #include "runtime/comm/unique_id.h"
@@ -35,6 +37,7 @@
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
 #include "runtime/rails/mesh.h"
+#include "runtime/recorder/flight_recorder.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/group.h"
 #include "runtime/shm/mailbox.h"
@@ -133,7 +136,13 @@ class Communicator {
   absl::Status Measured(const Work& work, absl::FunctionRef<absl::Status()> run);
   shm::Patience SharedPatience() const;
   // Makes the job's verdict of a failure of this rank.
-  absl::Status Fail(absl::string_view what, const absl::Status& cause);
+  // `report`: where the ranks are; "" if nobody asked.
+  absl::Status Fail(absl::string_view what, const absl::Status& cause,
+                    absl::string_view report = "");
+  // Any thread: what has gone between this rank and others, in all.
+  std::vector<Flow> Flows() const;
+  Traffic Moved() const;
+  std::unique_ptr<Lookout> MakeLookout(const std::string& group, const Logger& log) const;
   metrics::Snapshot Read() const;
 
   // A new one of some of these ranks, which meet at the first one's.
@@ -149,9 +158,9 @@ class Communicator {
   std::string self_;  // "rank 2 (pod a on node b)"
   std::string transport_;
   uint64_t rejected_ = 0;
-  uint64_t collectives_ = 0;
   absl::Status failure_;
   metrics::CollectiveStats stats_;
+  recorder::FlightRecorder recorder_;
 
   // In the order in which they need each other.
   Fabric fabric_;
@@ -159,6 +168,7 @@ class Communicator {
   std::unique_ptr<rails::Mesh> mesh_;
   std::unique_ptr<shm::Group> group_;      // with shared memory, in place of the mesh
   std::unique_ptr<shm::Mailbox> mailbox_;  // with the group
+  std::unique_ptr<Lookout> lookout_;
   std::optional<tuner::Tuner> tuner_;
   std::unique_ptr<metrics::Board::Notice> notice_;
 };

@@ -170,6 +170,13 @@ constexpr auto kTable = std::to_array<Variable>({
      [](const std::string& text, Target& to) {
        return ParseName(text, kLongestPath, to.settings.algorithms);
      }},
+    {Group::kSettings, "RAILHEAD_FLIGHT_RECORDER", "none: no file is written",
+     "Directory in which every rank leaves a file when the job fails: the error, who was where, "
+     "and "
+     "the last 256 operations (runtime/README.md).",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestPath, to.settings.flight_recorder);
+     }},
     {Group::kSettings, "RAILHEAD_LOG", "warn",
      "What the library says on standard error: error, warn, info or debug.",
      [](const std::string& text, Target& to) -> std::string {

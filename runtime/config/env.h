@@ -41,7 +41,8 @@ struct Settings {
   std::vector<std::string> more_socket_ifnames;  // of TCP rails 1, 2, ...
   int metrics_port = 9402;                       // 0: no metrics server
   absl::Duration timeout = absl::Seconds(60);
-  std::string algorithms;  // "": the model decides
+  std::string algorithms;       // "": the model decides
+  std::string flight_recorder;  // a directory; "": the flight recorder leaves no file
   LogLevel log_level = LogLevel::kWarn;
 };
 

@@ -200,8 +200,12 @@ absl::Status Mesh::CheckPatience(absl::Time now) {
   }
   if (now - last_progress_ < patience_) return absl::OkStatus();
   std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(patience_), " (");
+  // Of many peers only those with which something is still to be done.
+  const bool all_idle = std::all_of(peers_.begin(), peers_.end(),
+                                    [](const auto& entry) { return entry.second->Idle(); });
   bool first = true;
   for (const auto& [rank, peer] : peers_) {
+    if (peer->Idle() && !all_idle) continue;
     absl::StrAppend(&text, first ? "" : "; ", peer->DescribeProgress());
     first = false;
   }
@@ -228,6 +232,24 @@ absl::Status Mesh::ArmAll() {
     if (absl::Status armed = peer->Arm(); !armed.ok()) return armed;
   }
   return absl::OkStatus();
+}
+
+std::vector<Flow> Mesh::Flows() const {
+  std::vector<Flow> flows;
+  for (const auto& [rank, peer] : peers_) {
+    for (size_t i = 0; i < peer->rail_count(); ++i) {
+      flows.push_back({rank, i, peer->rail_traffic(i)});
+    }
+  }
+  return flows;
+}
+
+Traffic Mesh::Moved() const {
+  Traffic moved;
+  for (const auto& [rank, peer] : peers_) {
+    for (size_t i = 0; i < peer->rail_count(); ++i) moved += peer->rail_traffic(i);
+  }
+  return moved;
 }
 
 std::vector<RailTotals> Mesh::Totals() const {

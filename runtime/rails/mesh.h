@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/base/traffic.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/net/fd.h"
 #include "runtime/rails/peer.h"
@@ -80,6 +81,8 @@ class Mesh final : public collectives::Messenger {
 
   // Any thread.
   std::vector<RailTotals> Totals() const;
+  std::vector<Flow> Flows() const;
+  Traffic Moved() const;
 
  private:
   Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll);

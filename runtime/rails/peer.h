@@ -42,6 +42,7 @@
 #include "absl/types/span.h"
 #include "runtime/base/log.h"
 #include "runtime/base/slot_queue.h"
+#include "runtime/base/traffic.h"
 #include "runtime/collectives/call.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/rails/range_set.h"
@@ -116,6 +117,11 @@ class Peer {
   size_t rail_count() const { return rails_.size(); }
   const RailName& rail_name(size_t index) const { return rails_[index].name; }
   const transport::LinkStats& rail_stats(size_t index) const { return rails_[index].link->stats(); }
+  Traffic rail_traffic(size_t index) const {
+    const transport::LinkStats& stats = rail_stats(index);
+    return {stats.transmit_bytes.load(std::memory_order_relaxed),
+            stats.receive_bytes.load(std::memory_order_relaxed)};
+  }
   const RailHealth& rail_health(size_t index) const { return states_[index].health; }
 
   transport::Link& link(size_t index) { return *rails_[index].link; }

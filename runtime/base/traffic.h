@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_BASE_TRAFFIC_H_
+#define RAILHEAD_RUNTIME_BASE_TRAFFIC_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace railhead {
+
+// Bytes of this rank, both ways.
+struct Traffic {
+  uint64_t sent = 0;
+  uint64_t received = 0;
+
+  bool operator==(const Traffic&) const = default;
+  Traffic& operator+=(const Traffic& other) {
+    sent += other.sent;
+    received += other.received;
+    return *this;
+  }
+  Traffic operator-(const Traffic& before) const {
+    return {sent - before.sent, received - before.received};
+  }
+};
+
+// What has gone between this rank and another one over one rail.
+struct Flow {
+  int peer = -1;    // -1: all of them, in shared memory
+  size_t rail = 0;  // its place among the rails
+  Traffic moved;
+};
+
+}  // namespace railhead
+
+#endif  // RAILHEAD_RUNTIME_BASE_TRAFFIC_H_

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/lookout.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/bootstrap/tree.h"
+#include "runtime/recorder/report.h"
+
+namespace railhead::comm {
+namespace {
+
+static_assert(recorder::kPositionLimit <= bootstrap::kAnswerLimit);
+static_assert(recorder::kReportLimit <= bootstrap::kReportLimit);
+
+// Long before the operation fails, and not for every moment in which ranks wait for each other.
+absl::Duration PatienceFor(absl::Duration timeout) {
+  return std::min(std::max(timeout / 6, absl::Seconds(1)), timeout / 2);
+}
+
+bootstrap::Witness::Pace PaceFor(absl::Duration patience) {
+  return {std::min(patience / 4, absl::Seconds(1)), std::min(patience / 4, absl::Milliseconds(500)),
+          patience / 2};
+}
+
+}  // namespace
+
+Lookout::Lookout(Options options)
+    : options_(std::move(options)),
+      patience_(PatienceFor(options_.timeout)),
+      pace_(PaceFor(patience_)),
+      stillness_(patience_, options_.about.rails) {}
+
+bool Lookout::Look(absl::Time now) {
+  return stillness_.Look(now, options_.recorder->Last(), options_.flows());
+}
+
+std::string Lookout::Testify(absl::Time now) {
+  return recorder::Encode(stillness_.At(now, options_.recorder->Last(),
+                                        options_.recorder->collectives(), options_.flows()));
+}
+
+std::string Lookout::Conclude(const std::vector<Said>& ranks) {
+  using How = bootstrap::Inquiry::Answer::How;
+  std::vector<recorder::Seen> seen;
+  for (const Said& said : ranks) {
+    recorder::Seen& one = seen.emplace_back();
+    one.name = said.name;
+    if (said.answer.how == How::kNotAsked) continue;
+    absl::StatusOr<recorder::Position> position = recorder::ParsePosition(said.answer.text);
+    one.how = said.answer.how == How::kGiven && position.ok() ? recorder::Seen::How::kAnswered
+                                                              : recorder::Seen::How::kSilent;
+    if (position.ok()) one.position = *std::move(position);
+  }
+  return recorder::Report(seen);
+}
+
+void Lookout::Hear(const std::string& report, absl::Time now) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    report_ = report;
+    heard_ = now;
+  }
+  changed_.notify_all();
+  options_.log.Warn(absl::StrCat("the job stands still: ", report));
+}
+
+std::string Lookout::Ask(bootstrap::Watch& watch) {
+  // Up and down the tree, where ranks that do not answer are waited for at every step.
+  const int height = bootstrap::Height(0, options_.about.world_size);
+  const absl::Duration longest = pace_.answer * (2 * height + 3);
+  std::unique_lock<std::mutex> lock(mutex_);
+  const absl::Time now = absl::Now();
+  if (now - heard_ < pace_.fresh) return report_;
+  lock.unlock();
+  watch.Ask();
+  lock.lock();
+  changed_.wait_for(lock, absl::ToChronoMilliseconds(longest),
+                    [&] { return heard_ >= now || failed_; });
+  return absl::Now() - heard_ < options_.timeout ? report_ : "";
+}
+
+void Lookout::Failed(const absl::Status& verdict) {
+  recorder::Flight flight = options_.about;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    failed_ = true;
+    flight.report = report_;
+  }
+  changed_.notify_all();
+  if (options_.path.empty()) return;
+  flight.time = absl::Now();
+  flight.error = std::string(verdict.message());
+  flight.flows = options_.flows();
+  flight.operations = options_.recorder->Read();
+  const absl::Status written = recorder::WriteFile(options_.path, recorder::ToJson(flight));
+  options_.log.Warn(written.ok() ? absl::StrCat("the last operations are in ", options_.path)
+                                 : absl::StrCat("RAILHEAD_FLIGHT_RECORDER: ", written.message()));
+}
+
+}  // namespace railhead::comm

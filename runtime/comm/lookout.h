@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks after a communicator from the watch's thread: notices when an operation stands still, says
+// on every rank who is where, and leaves the flight recorder's file behind when the job fails.
+#ifndef RAILHEAD_RUNTIME_COMM_LOOKOUT_H_
+#define RAILHEAD_RUNTIME_COMM_LOOKOUT_H_
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/base/log.h"
+#include "runtime/base/traffic.h"
+#include "runtime/bootstrap/watch.h"
+#include "runtime/bootstrap/witness.h"
+#include "runtime/recorder/flight_file.h"
+#include "runtime/recorder/flight_recorder.h"
+#include "runtime/recorder/position.h"
+
+namespace railhead::comm {
+
+class Lookout final : public bootstrap::Witness {
+ public:
+  struct Options {
+    absl::Duration timeout;  // after which an operation that stands still fails
+    recorder::Flight about;  // this rank, without what it has done
+    std::string path;        // of the file; "": there is none
+    const recorder::FlightRecorder* recorder = nullptr;  // outlives this
+    std::function<std::vector<Flow>()> flows;            // any thread
+    Logger log;
+  };
+  explicit Lookout(Options options);
+
+  // What everybody is doing, asked anew unless that is known from a moment ago. "" when nobody
+  // says. Not for the watch's thread.
+  std::string Ask(bootstrap::Watch& watch);
+
+  Pace pace() const override { return pace_; }
+  bool Look(absl::Time now) override;
+  std::string Testify(absl::Time now) override;
+  std::string Conclude(const std::vector<Said>& ranks) override;
+  void Hear(const std::string& report, absl::Time now) override;
+  void Failed(const absl::Status& verdict) override;
+
+ private:
+  const Options options_;
+  const absl::Duration patience_;
+  const Pace pace_;
+  recorder::Stillness stillness_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::string report_;
+  absl::Time heard_ = absl::InfinitePast();
+  bool failed_ = false;
+};
+
+}  // namespace railhead::comm
+
+#endif  // RAILHEAD_RUNTIME_COMM_LOOKOUT_H_

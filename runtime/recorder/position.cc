@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/recorder/position.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "runtime/base/wire.h"
+
+namespace railhead::recorder {
+namespace {
+
+constexpr size_t kRailLimit = 96;
+
+// The longest time that is told.
+constexpr absl::Duration kLongest = absl::Hours(24 * 365);
+
+uint64_t Microseconds(absl::Duration duration) {
+  return static_cast<uint64_t>(
+      absl::ToInt64Microseconds(std::clamp(duration, absl::ZeroDuration(), kLongest)));
+}
+
+// Reads what has only one way to be written, and notes what has not.
+class StrictReader {
+ public:
+  explicit StrictReader(absl::string_view bytes) : reader_(bytes) {}
+
+  WireReader& plain() { return reader_; }
+  bool Complete() const { return strict_ && reader_.Complete(); }
+
+  template <class Enum>
+  Enum OneOf(size_t count) {
+    const size_t value = reader_.U8();
+    strict_ = strict_ && value < count;
+    return static_cast<Enum>(strict_ ? value : 0);
+  }
+  bool Bool() { return OneOf<int>(2) == 1; }
+  absl::Duration Duration() {
+    const uint64_t value = reader_.U64();
+    strict_ = strict_ && value <= Microseconds(kLongest);
+    return absl::Microseconds(strict_ ? static_cast<int64_t>(value) : 0);
+  }
+
+ private:
+  WireReader reader_;
+  bool strict_ = true;
+};
+
+Traffic Sum(const std::vector<Flow>& flows) {
+  Traffic sum;
+  for (const Flow& flow : flows) sum += flow.moved;
+  return sum;
+}
+
+}  // namespace
+
+std::string Encode(const Position& position) {
+  WireWriter writer;
+  writer.U64(position.collectives);
+  writer.U8(position.last.has_value() ? 1 : 0);
+  if (!position.last.has_value()) return writer.Take();
+  const Doing& last = *position.last;
+  writer.U64(last.number);
+  writer.U8(static_cast<uint8_t>(last.collective));
+  writer.U8(static_cast<uint8_t>(last.algorithm));
+  writer.U64(last.call.word());
+  writer.U64(last.bytes);
+  writer.U8(static_cast<uint8_t>(last.state));
+  writer.U64(last.moved.sent);
+  writer.U64(last.moved.received);
+  writer.U64(Microseconds(last.age));
+  writer.U64(Microseconds(last.still));
+  writer.U8(last.way.has_value() ? 1 : 0);
+  if (!last.way.has_value()) return writer.Take();
+  writer.U8(last.way->received ? 1 : 0);
+  writer.U32(static_cast<uint32_t>(last.way->peer));
+  writer.String(last.way->rail.substr(0, kRailLimit));
+  return writer.Take();
+}
+
+absl::StatusOr<Position> ParsePosition(absl::string_view bytes) {
+  StrictReader strict(bytes);
+  WireReader& reader = strict.plain();
+  Position position;
+  position.collectives = reader.U64();
+  if (strict.Bool()) {
+    Doing& last = position.last.emplace();
+    last.number = reader.U64();
+    last.collective = strict.OneOf<collectives::Collective>(collectives::kCollectiveNames.size());
+    last.algorithm = strict.OneOf<collectives::Algorithm>(collectives::kAlgorithmNames.size());
+    last.call = collectives::Call(reader.U64());
+    last.bytes = reader.U64();
+    last.state = strict.OneOf<State>(kStateNames.size());
+    last.moved.sent = reader.U64();
+    last.moved.received = reader.U64();
+    last.age = strict.Duration();
+    last.still = strict.Duration();
+    if (strict.Bool()) {
+      Way& way = last.way.emplace();
+      way.received = strict.Bool();
+      way.peer = static_cast<int>(reader.U32());
+      way.rail = reader.String(kRailLimit);
+    }
+  }
+  if (!strict.Complete()) return absl::InternalError("a rank's position is malformed");
+  return position;
+}
+
+bool Stillness::Look(absl::Time now, const std::optional<Operation>& last,
+                     const std::vector<Flow>& flows) {
+  // A process that was stopped itself has seen nothing meanwhile, and blames nobody for it.
+  const bool asleep = now - looked_ > patience_;
+  looked_ = now;
+  std::optional<Way> moved;
+  for (size_t i = 0; i < flows.size() && flows.size() == flows_.size(); ++i) {
+    const Traffic news = flows[i].moved - flows_[i].moved;
+    if (news == Traffic{} || (moved.has_value() && news.received == 0)) continue;
+    moved = {news.received > 0, flows[i].peer,
+             flows[i].rail < rails_.size() ? rails_[flows[i].rail] : ""};
+  }
+  flows_ = flows;
+  if (!last.has_value() || last->state != State::kRunning) {
+    sequence_ = 0;
+    return false;
+  }
+  const bool first = last->sequence != sequence_;
+  const bool news = first ? Sum(flows) != last->moved : moved.has_value();
+  if (first) {
+    sequence_ = last->sequence;
+    since_ = last->start;
+    way_.reset();
+  }
+  if (news) way_ = moved;
+  if (news || asleep) since_ = now;
+  if (news || first || asleep) next_ = patience_;
+  if (now - since_ < next_) return false;
+  next_ *= 2;
+  return true;
+}
+
+Position Stillness::At(absl::Time now, const std::optional<Operation>& last, uint64_t collectives,
+                       const std::vector<Flow>& flows) const {
+  Position position;
+  position.collectives = collectives;
+  if (!last.has_value()) return position;
+  const bool runs = last->state == State::kRunning;
+  // The two were not read in one moment.
+  if (last->collective != collectives::Collective::kSendReceive) {
+    position.collectives = last->number + 1;
+  }
+  Doing& said = position.last.emplace();
+  said.number = last->number;
+  said.collective = last->collective;
+  said.algorithm = last->algorithm;
+  said.call = last->call;
+  said.bytes = last->bytes;
+  said.state = last->state;
+  said.moved = runs ? Sum(flows) - last->moved : last->moved;
+  said.age = now - (runs ? last->start : last->end);
+  if (!runs) return position;
+  const bool known = last->sequence == sequence_;
+  said.still = now - (known ? since_ : last->start);
+  if (known) said.way = way_;
+  return position;
+}
+
+}  // namespace railhead::recorder
