@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "runtime/base/wire.h"
+#include "runtime/comm/hierarchy.h"
 #include "runtime/comm/neighbours.h"
 #include "runtime/comm/unique_id.h"
 #include "runtime/net/address.h"
@@ -122,7 +123,8 @@ class Setup {
   void OpenDevices();
   void OpenDoor();
   // One round with shared memory. Nothing, when it does not work out and all have to decide again.
-  absl::StatusOr<std::optional<shm::Segment>> ShareMemory(std::vector<RankReport>& reports);
+  absl::StatusOr<std::optional<shm::Segment>> ShareMemory(const Decision& decision,
+                                                          std::vector<RankReport>& reports);
   absl::StatusOr<std::vector<net::IpAddress>> TcpAddresses() const;
   std::vector<Chosen> Choose(const Decision& decision,
                              const std::vector<net::IpAddress>& tcp) const;
@@ -169,21 +171,27 @@ absl::StatusOr<Fabric> Setup::Run() {
     problem = absl::Status(problem.code(), absl::StrCat(self_, ": ", problem.message()));
   }
   absl::StatusOr<std::vector<RankReport>> reports = ExchangeReports(problem, Deadline());
-  // Every round but the last takes at least one rail out of the choice, so this ends.
+  std::optional<shm::Segment> segment;
+  // Every round but the last takes at least one rail, or shared memory, out of the choice, so this
+  // ends.
   while (true) {
     if (!reports.ok()) return reports.status();
     absl::StatusOr<Decision> decision = Decide(*reports);
     if (!decision.ok()) return decision.status();
+    // What was shared before a rail turned out not to work stays.
+    if (!decision->places.empty() && !segment.has_value()) {
+      absl::StatusOr<std::optional<shm::Segment>> shared = ShareMemory(*decision, *reports);
+      if (!shared.ok()) return shared.status();
+      if (!shared->has_value()) continue;
+      segment = *std::move(shared);
+    }
     if (decision->shm) {
-      absl::StatusOr<std::optional<shm::Segment>> segment = ShareMemory(*reports);
-      if (!segment.ok()) return segment.status();
-      if (!segment->has_value()) continue;
       Fabric fabric;
       fabric.decision = *std::move(decision);
       fabric.doors = Doors(*reports);
       fabric.door = std::move(door_);
       fabric.rails.push_back({0, "memory", 0, "shm"});
-      fabric.segment = *std::move(segment);
+      fabric.segment = std::move(segment);
       return fabric;
     }
     const std::vector<Chosen> rails = Choose(*decision, *tcp);
@@ -226,14 +234,21 @@ absl::StatusOr<Fabric> Setup::Run() {
                                         Logger(options_.settings.log_level, self_));
     }
     for (auto& [rail, device] : devices_) fabric.devices.push_back(std::move(device));
+    fabric.segment = std::move(segment);
     return fabric;
   }
 }
 
-absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(std::vector<RankReport>& reports) {
-  const bool gives = bootstrap_.rank() == 0;
-  const size_t bytes =
-      shm::Group::Bytes(bootstrap_.world_size()) + shm::Mailbox::Bytes(bootstrap_.world_size());
+absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(const Decision& decision,
+                                                               std::vector<RankReport>& reports) {
+  const std::vector<int>& members = *std::find_if(
+      decision.places.begin(), decision.places.end(), [this](const std::vector<int>& place) {
+        return std::binary_search(place.begin(), place.end(), bootstrap_.rank());
+      });
+  const bool gives = bootstrap_.rank() == members.front();
+  const int sharers = static_cast<int>(members.size());
+  const size_t bytes = decision.shm ? shm::Group::Bytes(sharers) + shm::Mailbox::Bytes(sharers)
+                                    : Hierarchy::Bytes(sharers);
   absl::StatusOr<shm::Giver> giver = absl::UnknownError("");
   absl::StatusOr<shm::Segment> segment = absl::UnknownError("");
   Addresses addresses;
@@ -247,13 +262,13 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(std::vector<RankR
   }
   const absl::StatusOr<std::vector<Offer>> offers = ExchangeOffers(absl::OkStatus(), addresses);
   if (!offers.ok()) return offers.status();
-  const Offer& first = offers->front();
+  const Offer& first = (*offers)[static_cast<size_t>(members.front())];
   if (first.report.shm_trouble.empty()) {
     const absl::Duration patience = std::min(options_.settings.timeout, kLongestRdmaConnect);
     const absl::Time deadline = absl::Now() + patience;
     absl::Status shared;
     if (gives) {
-      shared = giver->Give(*segment, bootstrap_.world_size() - 1, deadline);
+      shared = giver->Give(*segment, sharers - 1, deadline);
     } else {
       const bool has = !first.addresses.empty() && !first.addresses.front().empty();
       segment = shm::Take(has ? first.addresses.front().front() : "", bytes, deadline);
