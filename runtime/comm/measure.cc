@@ -100,6 +100,13 @@ absl::StatusOr<Cost> MeasureMemory(Hierarchy& hierarchy) {
 
 absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, int rank, int world_size,
                                               Hierarchy* hierarchy) {
+  // Before the rails, whose last messages somebody has to look after.
+  Cost memory;
+  if (hierarchy != nullptr) {
+    const absl::StatusOr<Cost> measured = MeasureMemory(*hierarchy);
+    if (!measured.ok()) return measured.status();
+    memory = *measured;
+  }
   Cost rails;
   // The last of an odd number has no partner.
   const int beside = (rank ^ 1) < world_size ? rank ^ 1 : rank;
@@ -111,12 +118,6 @@ absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, int rank, in
     const absl::StatusOr<double> large = partner.Exchange();
     if (!large.ok()) return large.status();
     rails = CostOf(*small / 2, *large);
-  }
-  Cost memory;
-  if (hierarchy != nullptr) {
-    const absl::StatusOr<Cost> measured = MeasureMemory(*hierarchy);
-    if (!measured.ok()) return measured.status();
-    memory = *measured;
   }
   const std::array<double, 4> mine = {rails.alpha, rails.beta, memory.alpha, memory.beta};
   std::array<double, 4> slowest{};
