@@ -20,6 +20,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/net/fd.h"
+#include "runtime/net/socket.h"
 #include "runtime/shm/share.h"
 #include "runtime/testing/collectives.h"
 #include "runtime/testing/processes.h"
@@ -32,7 +34,6 @@ using ::testing::AllOf;
 using testing::Collective;
 using testing::CollectiveCase;
 using ::testing::Each;
-using testing::FreePort;
 using testing::HasRoot;
 using ::testing::HasSubstr;
 using testing::Process;
@@ -47,6 +48,12 @@ constexpr const char* kPinned =
     "all_reduce=hierarchical,reduce_scatter=hierarchical,all_gather=hierarchical,"
     "broadcast=hierarchical,barrier=hierarchical";
 
+// Where ranks meet: a port that nobody else can get.
+struct Meeting {
+  net::Fd listener = *net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
+  int port = net::LocalAddress(listener.get())->port;
+};
+
 struct World {
   int places = 2;
   int local_ranks = 2;
@@ -57,9 +64,10 @@ struct World {
   int ranks() const { return places * local_ranks; }
   int PlaceOf(int rank) const { return interleaved ? rank % places : rank / local_ranks; }
 
-  absl::StatusOr<std::unique_ptr<Communicator>> Join(int rank, int port) const {
+  absl::StatusOr<std::unique_ptr<Communicator>> Join(int rank, Meeting& meeting) const {
     CommunicatorOptions options;
-    options.rendezvous = {rank, ranks(), "127.0.0.1", port};
+    options.rendezvous = {rank, ranks(), "127.0.0.1", meeting.port};
+    if (rank == 0) options.listener = std::move(meeting.listener);
     options.setup.settings.pod = absl::StrCat("p", rank);
     options.setup.settings.rails_file = "/nonexistent/rails.json";
     options.setup.settings.metrics_port = 0;
@@ -73,9 +81,9 @@ struct World {
   // What `body` returns on each rank, which are threads.
   std::vector<std::string> Run(
       const std::function<std::string(Communicator& comm, int rank)>& body) const {
-    const int port = FreePort();
+    Meeting meeting;
     return RunRanks(ranks(), [&](int rank) -> std::string {
-      absl::StatusOr<std::unique_ptr<Communicator>> comm = Join(rank, port);
+      absl::StatusOr<std::unique_ptr<Communicator>> comm = Join(rank, meeting);
       if (!comm.ok()) return std::string(comm.status().message());
       return body(**comm, rank);
     });
@@ -336,11 +344,11 @@ TEST(HierarchyTest, AKilledRankIsNamedByAllOthers) {
     for (const int victim : {0, 1, 3}) {
       World world;
       world.timeout = absl::Seconds(20);
-      const int port = FreePort();
+      Meeting meeting;
       std::vector<Process> processes;
       for (int rank = 0; rank < world.ranks(); ++rank) {
         processes.push_back(Process::Fork({}, [&]() -> std::string {
-          auto comm = world.Join(rank, port);
+          auto comm = world.Join(rank, meeting);
           if (!comm.ok()) return std::string(comm.status().message());
           const CollectiveCase c = {collective, rhInt32, rhSum, 50000, 1, false};
           Trial trial(c, rank, world.ranks(), 1);
