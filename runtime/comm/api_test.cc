@@ -648,13 +648,23 @@ TEST(ProcessesTest, MetricsAreServedAndATakenPortDoesNotStopTheJob) {
     environment["RAILHEAD_METRICS_PORT"] = port;
     environment["RAILHEAD_ALGO"] = "all_reduce=ring";
   }
-  const std::vector<std::string> outputs = RunForks(environments, [&port](int rank) {
+  const std::vector<std::string> outputs = RunForks(environments, [&port](int rank) -> std::string {
     rhComm_t comm = nullptr;
     std::string error = Join(&comm);
     if (!error.empty()) return error;
     std::vector<float> values(1000);
     for (int i = 0; i < 7; ++i) absl::StrAppend(&error, Reduce(comm, values));
     if (!error.empty()) return error;
+    // A communicator of this one is counted with it, under the same rank, also when it is gone.
+    rhComm_t reversed = nullptr;
+    if (rhCommSplit(comm, 0, -rank, &reversed, nullptr) != rhSuccess) return rhGetLastError(comm);
+    for (int i = 0; i < 5; ++i) {
+      if (rhBroadcast(values.data(), values.data(), 1, rhFloat32, 0, reversed, nullptr) !=
+          rhSuccess) {
+        return rhGetLastError(reversed);
+      }
+    }
+    rhCommDestroy(reversed);
     // Whichever rank got the port serves it; rank 0 looks while the other waits for it.
     const std::string page =
         rank == 0 ? testing::HttpGet(std::stoi(port), "/metrics") : std::string("fine");
@@ -668,6 +678,10 @@ TEST(ProcessesTest, MetricsAreServedAndATakenPortDoesNotStopTheJob) {
                     // The other rank may still be finishing its seventh.
                     ::testing::ContainsRegex("algorithm=\"ring\",size_class=\"<=4KiB\"} [67]"),
                     HasSubstr("railhead_degraded{job=\"scraped\""),
+                    ::testing::ContainsRegex(
+                        "railhead_collective_operations_total.*collective=\"broadcast\",.*} 5"),
+                    // One rank alone.
+                    ::testing::Not(AllOf(HasSubstr("rank=\"0\""), HasSubstr("rank=\"1\""))),
                     HasSubstr("rail=\"0\",device=\"lo\",port=\"0\",transport=\"tcp\"} 1")));
 }
 

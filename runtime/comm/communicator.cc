@@ -59,6 +59,12 @@ BroadcastFunction BroadcastBy(Algorithm algorithm) {
                                        : collectives::BinomialBroadcast;
 }
 
+// The others send messages there as well.
+bool HasTextForSharedMemory(Collective collective) {
+  return collective != Collective::kAllToAll && collective != Collective::kGather &&
+         collective != Collective::kScatter && collective != Collective::kSendReceive;
+}
+
 // In shared memory messages are copied twice, at about these costs.
 tuner::Network SharedMemory() {
   tuner::Network network;
@@ -162,13 +168,13 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   comm->tuner_.emplace(comm->world_size_, network, *std::move(pins));
 
   if (settings.metrics_port != 0) {
-    absl::StatusOr<std::unique_ptr<metrics::Server>> server =
-        metrics::Serve(settings.metrics_port, [raw = comm.get()] { return raw->Read(); });
+    const absl::StatusOr<std::shared_ptr<metrics::Board>> board =
+        metrics::Board::At(settings.metrics_port);
     // Metrics are for people who look at the job; the job does not need them.
-    if (server.ok()) {
-      comm->server_ = *std::move(server);
+    if (board.ok()) {
+      comm->notice_ = (*board)->Pin([raw = comm.get()] { return raw->Read(); });
     } else {
-      log.Warn(server.status().message());
+      log.Warn(board.status().message());
     }
   }
   log.Info(absl::StrCat(
@@ -180,7 +186,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
 }
 
 Communicator::~Communicator() {
-  server_.reset();
+  notice_.reset();
   // Leaving together: a link that closes while the other side still reads could lose its last
   // bytes.
   if (watch_ != nullptr && mesh_ != nullptr && failure_.ok()) {
@@ -393,9 +399,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int
         absl::StrCat(self_, ": rank ", first, " could not open a socket for its group"));
   }
   const auto self = std::find(members.begin(), members.end(), std::pair(key, rank_));
-  // The page of this process shows this communicator.
   SetupOptions setup = setup_;
-  setup.settings.metrics_port = 0;
+  setup.rank_in_metrics = setup.rank_in_metrics.value_or(rank_);
   return Meet(*meeting, std::move(listener), static_cast<int>(self - members.begin()),
               static_cast<int>(members.size()), std::move(setup));
 }
@@ -413,8 +418,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   }
   std::optional<net::Fd> listener;
   if (members.front() == rank_) listener = std::exchange(fabric_.door, std::nullopt);
-  // The new one takes this one's page over.
-  server_.reset();
+  // The new one counts from nothing, under its own rank.
+  notice_.reset();
   const auto self = std::find(members.begin(), members.end(), rank_);
   return Meet(*meeting, std::move(listener), static_cast<int>(self - members.begin()),
               static_cast<int>(members.size()), setup_);
@@ -434,8 +439,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(const UniqueId&
 
 Communicator::Work Communicator::Choose(const collectives::Call::Arguments& arguments,
                                         size_t bytes) const {
-  return {arguments.collective, tuner_->Choose(arguments.collective, bytes), bytes,
-          collectives::Call(arguments)};
+  const Algorithm algorithm = group_ != nullptr && HasTextForSharedMemory(arguments.collective)
+                                  ? Algorithm::kSharedMemory
+                                  : tuner_->Choose(arguments.collective, bytes);
+  return {arguments.collective, algorithm, bytes, collectives::Call(arguments)};
 }
 
 Algorithm Communicator::AmongPlaces(const Work& work) const {
@@ -459,9 +466,7 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
   }
   const auto kind = static_cast<Collective>(name - collectives::kCollectiveNames.begin());
   if (kind == Collective::kSendReceive) return std::string("send_receive: there is one way\n");
-  const bool messages =
-      kind == Collective::kAllToAll || kind == Collective::kGather || kind == Collective::kScatter;
-  if (group_ != nullptr && !messages) {
+  if (group_ != nullptr && HasTextForSharedMemory(kind)) {
     return absl::StrCat(collective, ": all ranks share memory\n");
   }
   return tuner_->Explain(kind, bytes);
@@ -475,7 +480,7 @@ absl::Status Communicator::Run(const Work& work, Shared shared, InPlaces in_plac
 
 absl::Status Communicator::Run(const Work& work, Shared shared, Messages messages) {
   if (group_ == nullptr) return Run(work, messages);
-  return Measured({work.collective, Algorithm::kSharedMemory, work.bytes, work.call}, [&] {
+  return Measured(work, [&] {
     group_->Expect(work.call);
     return shared(*group_, SharedPatience());
   });
@@ -518,7 +523,7 @@ absl::Status Communicator::Begin(const Work& work) {
 }
 
 shm::Patience Communicator::SharedPatience() const {
-  return {group_->Look(), setup_.settings.timeout, &watch_->failed()};
+  return {group_->Look(), setup_.settings.timeout, &watch_->failed(), fabric_.decision.crowded};
 }
 
 absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause) {
@@ -553,7 +558,7 @@ std::vector<rails::RailTotals> Communicator::Rails() const {
 metrics::Snapshot Communicator::Read() const {
   metrics::Snapshot snapshot;
   snapshot.job = setup_.settings.job;
-  snapshot.rank = rank_;
+  snapshot.rank = setup_.rank_in_metrics.value_or(rank_);
   snapshot.degraded_reason = degraded_reason();
   snapshot.rejected_connections = rejected_;
   snapshot.rails = Rails();

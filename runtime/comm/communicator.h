@@ -30,8 +30,9 @@
 #include "runtime/comm/setup.h"
 #include "runtime/comm/unique_id.h"
 #include "runtime/config/env.h"
+#include "runtime/metrics/board.h"
 #include "runtime/metrics/collective_stats.h"
-#include "runtime/metrics/page.h"
+#include "runtime/metrics/snapshot.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
 #include "runtime/rails/mesh.h"
@@ -104,7 +105,7 @@ class Communicator {
   // Any thread. The rails in use, also those that carry nothing because there is only one rank.
   std::vector<rails::RailTotals> Rails() const;
   // The port of the metrics page; 0 when there is none.
-  int metrics_port() const { return server_ != nullptr ? server_->port() : 0; }
+  int metrics_port() const { return notice_ != nullptr ? notice_->port() : 0; }
 
  private:
   Communicator() = default;
@@ -167,7 +168,7 @@ class Communicator {
   std::unique_ptr<shm::Mailbox> mailbox_;  // with the group
   std::unique_ptr<Hierarchy> hierarchy_;   // with a mesh of places that share memory
   std::optional<tuner::Tuner> tuner_;
-  std::unique_ptr<metrics::Server> server_;
+  std::unique_ptr<metrics::Board::Notice> notice_;
 };
 
 }  // namespace railhead::comm

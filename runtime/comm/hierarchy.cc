@@ -38,6 +38,7 @@ Hierarchy::Hierarchy(Options options, rails::Mesh& mesh)
         return ranks;
       }()) {
   patience_.look = group_.Look();
+  patience_.crowded = options.crowded;
 }
 
 Hierarchy::Position Hierarchy::PositionOf(int rank) const {

@@ -56,7 +56,8 @@ class Hierarchy {
     int rank = 0;
     bool crowded = false;
     std::byte* memory = nullptr;  // of this rank's place
-    shm::Patience patience;       // but for its `look`; over rails too
+    // How long to wait, in memory and over rails; how to is seen from the rest.
+    shm::Patience patience;
   };
   // How much memory a place of so many ranks needs. It is zero before the first of them begins.
   static size_t Bytes(int local_ranks) {

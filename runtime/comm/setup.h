@@ -32,6 +32,8 @@ struct SetupOptions {
   std::string root = "/";  // where the rails file is looked for
   OpenRdmaRail open_rdma_rail;
   std::string place;  // see RankReport
+  // Under which rank metrics count it, which a family has in common; none: this communicator's.
+  std::optional<int> rank_in_metrics;
 };
 
 // What a communicator runs on.

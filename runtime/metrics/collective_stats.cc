@@ -20,11 +20,13 @@ void CollectiveStats::Record(collectives::Collective collective, collectives::Al
       static_cast<size_t>(std::lower_bound(kDurationBounds.begin(), kDurationBounds.end(),
                                            absl::ToDoubleSeconds(duration)) -
                           kDurationBounds.begin());
-  counters.operations.fetch_add(1, std::memory_order_relaxed);
-  counters.bytes.fetch_add(bytes, std::memory_order_relaxed);
-  counters.nanoseconds.fetch_add(static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration)),
-                                 std::memory_order_relaxed);
-  counters.buckets[bucket].fetch_add(1, std::memory_order_relaxed);
+  const auto add = [](std::atomic<uint64_t>& counter, uint64_t value) {
+    counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  };
+  add(counters.operations, 1);
+  add(counters.bytes, bytes);
+  add(counters.nanoseconds, static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration)));
+  add(counters.buckets[bucket], 1);
 }
 
 namespace {

@@ -39,6 +39,7 @@ struct KindCounts {
 
 class CollectiveStats {
  public:
+  // One thread at a time.
   void Record(collectives::Collective collective, collectives::Algorithm algorithm, uint64_t bytes,
               absl::Duration duration);
 

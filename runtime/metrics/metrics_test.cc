@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include <memory>
 #include <mutex>
 #include <sstream>
 #include <string>
@@ -10,9 +11,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/metrics/board.h"
 #include "runtime/metrics/collective_stats.h"
 #include "runtime/metrics/page.h"
+#include "runtime/metrics/snapshot.h"
 #include "runtime/testing/http.h"
+#include "runtime/testing/ranks.h"
 
 namespace railhead::metrics {
 namespace {
@@ -46,7 +50,7 @@ Snapshot Example() {
 
 std::string Text(const Snapshot& snapshot) {
   std::ostringstream out;
-  prometheus::TextSerializer().Serialize(out, ToFamilies(snapshot));
+  prometheus::TextSerializer().Serialize(out, ToFamilies({snapshot}));
   return out.str();
 }
 
@@ -133,7 +137,7 @@ TEST(ServerTest, ServesWhatIsReadAtEachScrape) {
   std::mutex mutex;
   const auto server = Serve(0, [&] {
     const std::lock_guard<std::mutex> lock(mutex);
-    return snapshot;
+    return std::vector<Snapshot>{snapshot};
   });
   ASSERT_TRUE(server.ok()) << server.status();
   EXPECT_THAT(railhead::testing::HttpGet((*server)->port(), "/metrics"), HasSubstr("} 1000\n"));
@@ -145,11 +149,80 @@ TEST(ServerTest, ServesWhatIsReadAtEachScrape) {
 }
 
 TEST(ServerTest, ATakenPortIsAnErrorThatNamesIt) {
-  const auto first = Serve(0, [] { return Example(); });
+  const auto none = [] { return std::vector<Snapshot>(); };
+  const auto first = Serve(0, none);
   ASSERT_TRUE(first.ok());
   const int port = (*first)->port();
-  EXPECT_THAT(std::string(Serve(port, [] { return Example(); }).status().message()),
+  EXPECT_THAT(std::string(Serve(port, none).status().message()),
               HasSubstr(absl::StrCat("RAILHEAD_METRICS_PORT ", port)));
+}
+
+TEST(SnapshotTest, CountersAddUpAndStatesAreTheWorse) {
+  CollectiveStats stats;
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, absl::Microseconds(70));
+  Snapshot sum = Example();
+  sum.collectives = stats.Read();
+  Snapshot other = Example();
+  other.rails[0].up = false;
+  other.rails[0].weight = 0.125;
+  other.rails[1].name = {0, "memory", 0, "shm"};
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, 16, absl::Microseconds(70));
+  stats.Record(Collective::kBarrier, Algorithm::kRing, 0, absl::Microseconds(70));
+  other.collectives = stats.Read();
+  other.degraded_reason = "one rail less";
+  Add(other, sum);
+
+  EXPECT_EQ(sum.rejected_connections, 4U);
+  EXPECT_EQ(sum.degraded_reason, "one rail less");
+  ASSERT_EQ(sum.rails.size(), 3U);
+  EXPECT_EQ(sum.rails[0].transmit_bytes, 2000U);
+  EXPECT_EQ(sum.rails[0].receive_bytes, 1800U);
+  EXPECT_EQ(sum.rails[0].retransmits, 10U);
+  EXPECT_EQ(sum.rails[0].failovers, 8U);
+  EXPECT_EQ(sum.rails[0].returns, 6U);
+  EXPECT_EQ(sum.rails[0].strangers, 4U);
+  EXPECT_EQ(sum.rails[0].weight, 0.125);
+  EXPECT_FALSE(sum.rails[0].up);
+  EXPECT_EQ(sum.rails[1].transmit_bytes, 1000U);
+  EXPECT_EQ(sum.rails[2].name.device, "memory");
+  ASSERT_EQ(sum.collectives.size(), 2U);
+  EXPECT_EQ(sum.collectives[0].classes[0].operations, 3U);
+  EXPECT_EQ(sum.collectives[0].classes[0].bytes, 32U);
+  EXPECT_NEAR(sum.collectives[0].classes[0].seconds, 210e-6, 1e-9);
+
+  other.degraded_reason = "another";
+  Add(other, sum);
+  EXPECT_EQ(sum.degraded_reason, "one rail less; another");
+  Add(other, sum);
+  EXPECT_EQ(sum.rails[0].transmit_bytes, 4000U);
+}
+
+TEST(BoardTest, OnePageHasAllOfAProcessAndKeepsWhatIsGone) {
+  const auto pin = [](Board& board, int rank) {
+    return board.Pin([rank] {
+      Snapshot snapshot = Example();
+      snapshot.rank = rank;
+      return snapshot;
+    });
+  };
+  const auto board = Board::At(railhead::testing::FreePort());
+  ASSERT_TRUE(board.ok()) << board.status();
+  const std::unique_ptr<Board::Notice> first = pin(**board, 3);
+  const int port = first->port();
+  EXPECT_EQ(*Board::At(port), *board);
+  const auto page = [&] { return railhead::testing::HttpGet(port, "/metrics"); };
+  const auto sent = [](int rank, int bytes) {
+    return absl::StrCat("railhead_rail_transmit_bytes_total{job=\"train\",rank=\"", rank,
+                        "\",rail=\"0\",device=\"rxe0\",port=\"1\",transport=\"verbs\"} ", bytes,
+                        "\n");
+  };
+  EXPECT_THAT(page(), HasSubstr(sent(3, 1000)));
+  {
+    const std::unique_ptr<Board::Notice> family = pin(**board, 3);
+    const std::unique_ptr<Board::Notice> other = pin(**board, 0);
+    EXPECT_THAT(page(), ::testing::AllOf(HasSubstr(sent(3, 2000)), HasSubstr(sent(0, 1000))));
+  }
+  EXPECT_THAT(page(), ::testing::AllOf(HasSubstr(sent(3, 2000)), HasSubstr(sent(0, 1000))));
 }
 
 TEST(SizeClassTest, TheBoundsAreInclusive) {
@@ -162,16 +235,21 @@ TEST(SizeClassTest, TheBoundsAreInclusive) {
   EXPECT_EQ(SizeClass(4194305), 3U);
 }
 
-TEST(CollectiveStatsTest, NothingIsLostBetweenThreads) {
+TEST(CollectiveStatsTest, WhoReadsMeanwhileSeesNothingGoBack) {
   CollectiveStats stats;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&stats] {
-      for (int i = 0; i < 10000; ++i)
-        stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, absl::Microseconds(i % 200));
-    });
+  std::thread recorder([&stats] {
+    for (int i = 0; i < 40000; ++i) {
+      stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, absl::Microseconds(i % 200));
+    }
+  });
+  uint64_t seen = 0;
+  while (seen < 40000) {
+    const std::vector<KindCounts> kinds = stats.Read();
+    if (kinds.empty()) continue;
+    EXPECT_GE(kinds[0].classes[0].operations, seen);
+    seen = kinds[0].classes[0].operations;
   }
-  for (std::thread& thread : threads) thread.join();
+  recorder.join();
   const CollectiveCounts counts = stats.Read().at(0).classes[0];
   EXPECT_EQ(counts.operations, 40000U);
   EXPECT_EQ(counts.bytes, 320000U);

@@ -21,28 +21,33 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-// The page under construction: every series begins with the labels of the rank.
+using Ranks = std::vector<Snapshot>;
+
+// The page under construction: every series begins with the labels of its rank.
 class Builder {
  public:
-  explicit Builder(Labels common) : common_(std::move(common)) {}
-
   void Family(std::string name, std::string help, MetricType type) {
     families_.push_back({std::move(name), std::move(help), type, {}});
   }
-  void Counter(const Labels& labels, double value) { Add(labels).counter.value = value; }
-  void Gauge(const Labels& labels, double value) { Add(labels).gauge.value = value; }
-  ClientMetric::Histogram& Histogram(const Labels& labels) { return Add(labels).histogram; }
+  void Counter(const Snapshot& rank, const Labels& labels, double value) {
+    Add(rank, labels).counter.value = value;
+  }
+  void Gauge(const Snapshot& rank, const Labels& labels, double value) {
+    Add(rank, labels).gauge.value = value;
+  }
+  ClientMetric::Histogram& Histogram(const Snapshot& rank, const Labels& labels) {
+    return Add(rank, labels).histogram;
+  }
   std::vector<MetricFamily> Take() { return std::move(families_); }
 
  private:
-  ClientMetric& Add(const Labels& labels) {
+  ClientMetric& Add(const Snapshot& rank, const Labels& labels) {
     ClientMetric& metric = families_.back().metric.emplace_back();
-    metric.label = common_;
+    metric.label = {{"job", rank.job}, {"rank", absl::StrCat(rank.rank)}};
     metric.label.insert(metric.label.end(), labels.begin(), labels.end());
     return metric;
   }
 
-  Labels common_;
   std::vector<MetricFamily> families_;
 };
 
@@ -53,7 +58,7 @@ Labels RailLabels(const rails::RailName& name) {
           {"transport", name.transport}};
 }
 
-void AddRails(const Snapshot& snapshot, Builder& builder) {
+void AddRails(const Ranks& ranks, Builder& builder) {
   struct Entry {
     const char* name;
     const char* help;
@@ -87,12 +92,14 @@ void AddRails(const Snapshot& snapshot, Builder& builder) {
   }};
   for (const Entry& entry : kEntries) {
     builder.Family(entry.name, entry.help, entry.type);
-    for (const rails::RailTotals& rail : snapshot.rails) {
-      const double value = entry.value(rail);
-      if (entry.type == MetricType::Counter) {
-        builder.Counter(RailLabels(rail.name), value);
-      } else {
-        builder.Gauge(RailLabels(rail.name), value);
+    for (const Snapshot& rank : ranks) {
+      for (const rails::RailTotals& rail : rank.rails) {
+        const double value = entry.value(rail);
+        if (entry.type == MetricType::Counter) {
+          builder.Counter(rank, RailLabels(rail.name), value);
+        } else {
+          builder.Gauge(rank, RailLabels(rail.name), value);
+        }
       }
     }
   }
@@ -110,47 +117,49 @@ void FillHistogram(const CollectiveCounts& counts, ClientMetric::Histogram& hist
   histogram.sample_count = cumulative;
 }
 
-void AddCollectives(const Snapshot& snapshot, Builder& builder) {
+void AddCollectives(const Ranks& ranks, Builder& builder) {
   const auto each = [&](auto add) {
-    for (const KindCounts& kind : snapshot.collectives) {
-      for (size_t i = 0; i < kind.classes.size(); ++i) {
-        const Labels labels = {{"collective", Name(kind.collective)},
-                               {"algorithm", Name(kind.algorithm)},
-                               {"size_class", kSizeClasses[i]}};
-        add(labels, kind.classes[i]);
+    for (const Snapshot& rank : ranks) {
+      for (const KindCounts& kind : rank.collectives) {
+        for (size_t i = 0; i < kind.classes.size(); ++i) {
+          const Labels labels = {{"collective", Name(kind.collective)},
+                                 {"algorithm", Name(kind.algorithm)},
+                                 {"size_class", kSizeClasses[i]}};
+          add(rank, labels, kind.classes[i]);
+        }
       }
     }
   };
   builder.Family("railhead_collective_operations_total", "Finished collectives.",
                  MetricType::Counter);
-  each([&](const Labels& labels, const CollectiveCounts& counts) {
-    builder.Counter(labels, static_cast<double>(counts.operations));
+  each([&](const Snapshot& rank, const Labels& labels, const CollectiveCounts& counts) {
+    builder.Counter(rank, labels, static_cast<double>(counts.operations));
   });
   builder.Family("railhead_collective_bytes_total",
                  "Bytes of data of finished collectives: of the larger of a rank's two buffers.",
                  MetricType::Counter);
-  each([&](const Labels& labels, const CollectiveCounts& counts) {
-    builder.Counter(labels, static_cast<double>(counts.bytes));
+  each([&](const Snapshot& rank, const Labels& labels, const CollectiveCounts& counts) {
+    builder.Counter(rank, labels, static_cast<double>(counts.bytes));
   });
   builder.Family("railhead_collective_duration_seconds", "How long collectives took on this rank.",
                  MetricType::Histogram);
-  each([&](const Labels& labels, const CollectiveCounts& counts) {
-    FillHistogram(counts, builder.Histogram(labels));
+  each([&](const Snapshot& rank, const Labels& labels, const CollectiveCounts& counts) {
+    FillHistogram(counts, builder.Histogram(rank, labels));
   });
 }
 
 class Page final : public prometheus::Collectable {
  public:
-  explicit Page(std::function<Snapshot()> read) : read_(std::move(read)) {}
+  explicit Page(std::function<Ranks()> read) : read_(std::move(read)) {}
   std::vector<MetricFamily> Collect() const override { return ToFamilies(read_()); }
 
  private:
-  std::function<Snapshot()> read_;
+  std::function<Ranks()> read_;
 };
 
 class ExposerServer final : public Server {
  public:
-  ExposerServer(const std::string& address, std::function<Snapshot()> read)
+  ExposerServer(const std::string& address, std::function<Ranks()> read)
       : page_(std::make_shared<Page>(std::move(read))), exposer_(address) {
     exposer_.RegisterCollectable(page_);
   }
@@ -166,23 +175,27 @@ class ExposerServer final : public Server {
 
 }  // namespace
 
-std::vector<MetricFamily> ToFamilies(const Snapshot& snapshot) {
-  Builder builder({{"job", snapshot.job}, {"rank", absl::StrCat(snapshot.rank)}});
-  AddRails(snapshot, builder);
-  AddCollectives(snapshot, builder);
+std::vector<MetricFamily> ToFamilies(const Ranks& ranks) {
+  Builder builder;
+  AddRails(ranks, builder);
+  AddCollectives(ranks, builder);
   builder.Family(
       "railhead_degraded",
       "1 while the job runs with less than it asked for; the reason says what and where.",
       MetricType::Gauge);
-  builder.Gauge({{"reason", snapshot.degraded_reason}},
-                snapshot.degraded_reason.empty() ? 0.0 : 1.0);
+  for (const Snapshot& rank : ranks) {
+    builder.Gauge(rank, {{"reason", rank.degraded_reason}},
+                  rank.degraded_reason.empty() ? 0.0 : 1.0);
+  }
   builder.Family("railhead_bootstrap_rejected_connections_total",
                  "Connections that rank 0's rendezvous turned away.", MetricType::Counter);
-  builder.Counter({}, static_cast<double>(snapshot.rejected_connections));
+  for (const Snapshot& rank : ranks) {
+    builder.Counter(rank, {}, static_cast<double>(rank.rejected_connections));
+  }
   return builder.Take();
 }
 
-absl::StatusOr<std::unique_ptr<Server>> Serve(int port, const std::function<Snapshot()>& read) {
+absl::StatusOr<std::unique_ptr<Server>> Serve(int port, const std::function<Ranks()>& read) {
   // "+" listens on IPv6 and IPv4; a kernel without IPv6 needs the plain form.
   std::string error;
   for (const char* prefix : {"+", ""}) {

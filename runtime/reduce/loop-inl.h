@@ -55,10 +55,12 @@ RAILHEAD_STEP void LoadStep(const std::byte* from, typename Format::Vector (&to)
 
 template <class Format>
 RAILHEAD_STEP void StoreStep(const typename Format::Vector (&from)[kAtOnce], std::byte* to,
-                             bool streaming) {
+                             bool streaming, std::byte* keep) {
   auto* bytes = reinterpret_cast<uint8_t*>(to);
+  auto* kept = reinterpret_cast<uint8_t*>(keep);
   for (size_t i = 0; i < kStepVectors<Format>; ++i) {
     const ByteVector packed = Format::Pack(from + i * Format::kParts);
+    if (keep != nullptr) hn::StoreU(packed, ByteTag(), kept + i * kVectorBytes);
     if (streaming) {
       hn::Stream(packed, ByteTag(), bytes + i * kVectorBytes);
     } else {
@@ -78,10 +80,11 @@ HWY_NOINLINE void LoadPart(const std::byte* from, size_t bytes,
 
 template <class Format>
 HWY_NOINLINE void StorePart(const typename Format::Vector (&from)[kAtOnce], std::byte* to,
-                            size_t bytes) {
+                            size_t bytes, std::byte* keep) {
   alignas(kVectorBytes) std::byte buffer[kStepBytes<Format>];
-  StoreStep<Format>(from, buffer, false);
+  StoreStep<Format>(from, buffer, false, nullptr);
   std::memcpy(to, buffer, bytes);
+  if (keep != nullptr) std::memcpy(keep, buffer, bytes);
 }
 
 // `kInputs` is the number of inputs, or 0: what the call says. `bytes` matters to parts only.
@@ -106,10 +109,11 @@ HWY_INLINE void Step(const Call& call, const Operator& op, size_t at, size_t byt
     for (size_t i = 0; i < kAtOnce; ++i) result[i] = op.Join(result[i], next[i]);
   }
   for (auto& value : result) value = op.Finish(value);
+  std::byte* const keep = call.keep != nullptr ? call.keep + at : nullptr;
   if constexpr (kIsPart) {
-    StorePart<Format>(result, call.out + at, bytes);
+    StorePart<Format>(result, call.out + at, bytes, keep);
   } else {
-    StoreStep<Format>(result, call.out + at, streaming);
+    StoreStep<Format>(result, call.out + at, streaming, keep);
   }
 }
 

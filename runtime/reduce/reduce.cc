@@ -57,10 +57,12 @@ void AverageIntegers(const Call& call) {
     part.op = rhSum;
     part.skip = at;
     part.out = block.data();
+    part.keep = nullptr;
     part.bytes = std::min(call.bytes - at, block.size());
     part.streaming = false;
     ReduceIntegers(part);
     Divide(call.type, block.data(), part.bytes, call.divisor);
+    if (call.keep != nullptr) Copy(block.data(), call.keep + at, part.bytes, Stores::kNormal);
     Copy(block.data(), call.out + at, part.bytes,
          call.streaming ? Stores::kStreaming : Stores::kNormal);
   }
@@ -97,11 +99,14 @@ bool CanReduce(rhDataType_t type, rhRedOp_t op) {
 }
 
 void Reduce(const Reduction& reduction, absl::Span<const std::byte* const> inputs, std::byte* out,
-            size_t count, Stores stores) {
+            size_t count, Stores stores, std::byte* keep) {
   const bool divides = reduction.op == rhAvg && reduction.divisor != 1;
   const bool multiplies = !reduction.scalars.empty();
   const size_t bytes = count * SizeOf(reduction.type);
-  if (inputs.size() == 1 && !divides && !multiplies) return Copy(inputs[0], out, bytes, stores);
+  if (inputs.size() == 1 && !divides && !multiplies) {
+    if (keep != nullptr) Copy(inputs[0], keep, bytes, Stores::kNormal);
+    return Copy(inputs[0], out, bytes, stores);
+  }
   Call call{};
   call.type = reduction.type;
   call.op = reduction.op == rhAvg && !divides ? rhSum : reduction.op;
@@ -110,6 +115,7 @@ void Reduce(const Reduction& reduction, absl::Span<const std::byte* const> input
   call.inputs = inputs.data();
   call.input_count = inputs.size();
   call.out = out;
+  call.keep = keep;
   call.bytes = bytes;
   call.streaming = stores == Stores::kStreaming;
   if (!IsFloat(call.type)) return call.op == rhAvg ? AverageIntegers(call) : ReduceIntegers(call);

@@ -56,9 +56,10 @@ bool CanReduce(rhDataType_t type, rhRedOp_t op);
 
 // Writes `count` elements to `out`. There must be an input, and CanReduce. No pointer needs to be
 // aligned (but streaming needs `out` aligned to its elements, and else stores normally). `out` may
-// equal inputs; otherwise it overlaps with none.
+// equal inputs; otherwise it overlaps with none. Where `keep` is not null it gets the same, with
+// normal stores; it overlaps with nothing.
 void Reduce(const Reduction& reduction, absl::Span<const std::byte* const> inputs, std::byte* out,
-            size_t count, Stores stores);
+            size_t count, Stores stores, std::byte* keep = nullptr);
 
 // Copies between ranges that are the same or do not overlap.
 void Copy(const std::byte* in, std::byte* out, size_t bytes, Stores stores);

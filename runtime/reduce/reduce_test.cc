@@ -140,7 +140,16 @@ void Check(const Reduction& reduction, const std::vector<Buffer>& inputs, const 
   const size_t before = static_cast<size_t>(pointers[place] - memory[place].data());
   std::byte* const out = memory[place].data() + before;
   pointers.pop_back();
-  Reduce(reduction, pointers, out, count, layout.stores);
+  // Half of the layouts keep a copy as well, at an address of its own alignment.
+  const bool keeps = in_place == (layout.stores == Stores::kNormal);
+  Buffer kept(count * size + 2 * kMargin, kUntouched);
+  std::byte* const keep = kept.data() + kMargin + size;
+  Reduce(reduction, pointers, out, count, layout.stores, keeps ? keep : nullptr);
+  if (keeps) {
+    ASSERT_TRUE(Same(reduction.type, keep, out, count)) << "what was kept";
+    std::fill_n(keep, count * size, kUntouched);
+  }
+  ASSERT_EQ(kept, Buffer(kept.size(), kUntouched));
   ASSERT_TRUE(Same(reduction.type, out, expected.data(), count))
       << "count " << count << ", shift " << layout.shift << ", in place " << layout.in_place
       << (layout.stores == Stores::kStreaming ? ", streaming" : "");

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/shm/group.h"
+#include "runtime/shm/stores.h"
 
 namespace railhead::shm {
 
@@ -12,7 +13,7 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const P
                               const Patience& patience) {
   const size_t chunk = LargestChunk();
   const size_t chunks = (parts.largest() + chunk - 1) / chunk;
-  const reduce::Stores stores = StoresFor(ranks_ * parts.largest());
+  const reduce::Stores stores = StoresFor(ranks_ * (ranks_ + 1) * parts.largest());
   const Range mine = parts[rank_];
   for (size_t step = 0; chunks > 0 && step < chunks + 1; ++step) {
     if (step < chunks) {

@@ -9,12 +9,17 @@
 #include <algorithm>
 
 #include "runtime/shm/group.h"
+#include "runtime/shm/stores.h"
 
 namespace railhead::shm {
 namespace {
 
 // Less is reduced by everybody: reducing all of it takes less time than telling once more.
 constexpr size_t kAtOnce = size_t{8} << 10U;
+
+// Of larger chunks the result is written for the others and for this rank in one go. Smaller ones
+// are still in the first caches for a second one, and the others wait less for the first.
+constexpr size_t kTogether = size_t{256} << 10U;
 
 size_t RoundUp(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -44,16 +49,24 @@ absl::Status Group::ReduceFor(size_t readers, const reduce::Reduction& reduction
                      element,
                      bytes,
                      std::min(LargestChunk(), RoundUp((bytes + 1) / 2, kLine)),
-                     StoresFor(bytes),
+                     StoresFor((ranks_ + readers) * bytes),
                      patience};
   return bytes <= kAtOnce ? AtOnce(work) : InChunks(work);
 }
 
 absl::Status Group::AtOnce(const Work& work) {
   const int64_t number = Number(0);
-  // Whoever still read this cell has gone on since.
-  if (absl::Status free = AwaitCell(number, work.patience); !free.ok()) return free;
-  reduce::Copy(work.send, Cell(rank_, number), work.bytes, reduce::Stores::kNormal);
+  const bool inlined = work.bytes <= Lanes::kInlined;
+  const auto input = [&](size_t rank) {
+    return inlined ? lanes_.Inlined(rank, number) : Cell(rank, number);
+  };
+  // Whoever still read this place has gone on since.
+  if (absl::Status free = inlined ? lanes_.AwaitAll(&Lane::reduced, number - 2, work.patience)
+                                  : AwaitCell(number, work.patience);
+      !free.ok()) {
+    return free;
+  }
+  reduce::Copy(work.send, input(rank_), work.bytes, reduce::Stores::kNormal);
   lanes_.Advance(&Lane::filled, number);
   size_t taken = 0;
   if (work.receive != nullptr) {
@@ -61,12 +74,12 @@ absl::Status Group::AtOnce(const Work& work) {
       return filled;
     }
     for (size_t rank = 0; rank < ranks_; ++rank) {
-      inputs_[rank] = rank == rank_ ? work.send : Cell(rank, number);
+      inputs_[rank] = rank == rank_ ? work.send : input(rank);
     }
     reduce::Reduce(work.reduction, inputs_, work.receive, work.bytes / work.element, work.stores);
     taken = (ranks_ - 1) * work.bytes;
   }
-  lanes_.Advance(&Lane::reduced, number);
+  lanes_.AdvanceLater(number);
   done_ = number;
   Count(OtherReaders(work) * work.bytes, taken);
   return absl::OkStatus();
@@ -131,9 +144,16 @@ absl::Status Group::ReducePart(const Work& work, size_t index) {
     inputs_[rank] = rank == rank_ ? work.send + offset : Cell(rank, number) + mine.begin;
   }
   std::byte* result = Result(number) + mine.begin;
-  reduce::Reduce(work.reduction, inputs_, result, size / work.element, reduce::Stores::kNormal);
-  lanes_.Advance(&Lane::reduced, number);
-  if (work.receive != nullptr) reduce::Copy(result, work.receive + offset, size, work.stores);
+  const bool wanted = work.receive != nullptr;
+  if (wanted && work.chunk > kTogether) {
+    reduce::Reduce(work.reduction, inputs_, work.receive + offset, size / work.element, work.stores,
+                   result);
+    lanes_.Advance(&Lane::reduced, number);
+  } else {
+    reduce::Reduce(work.reduction, inputs_, result, size / work.element, reduce::Stores::kNormal);
+    lanes_.Advance(&Lane::reduced, number);
+    if (wanted) reduce::Copy(result, work.receive + offset, size, work.stores);
+  }
   Count(OtherReaders(work) * size, (ranks_ - 1) * size);
   return absl::OkStatus();
 }

@@ -124,9 +124,7 @@ class Group {
   // The part of a chunk that this rank reduces.
   Part Mine(size_t chunk_bytes) const;
 
-  // How large a chunk is at most, and the stores for an output of so many bytes.
-  size_t LargestChunk() const;
-  static reduce::Stores StoresFor(size_t bytes);
+  static size_t LargestChunk();
 
   void Count(size_t given, size_t taken);
   int64_t Number(size_t index) const { return done_ + static_cast<int64_t>(index) + 1; }

@@ -57,19 +57,18 @@ void Run(int ranks, rhDataType_t type) {
   std::fflush(stdout);
   InProcesses(ranks, [&](int rank) {
     Group group(segment.data(), rank, ranks, crowded);
-    const Patience patience = {group.Look(), absl::Seconds(60), nullptr};
-    std::vector<std::byte> send(largest);
-    std::vector<std::byte> receive(largest);
-    std::memset(send.data(), 0x11, largest);
-    std::memset(receive.data(), 0, largest);
+    const Patience patience = {group.Look(), absl::Seconds(60), nullptr, crowded};
+    std::byte* const send = static_cast<std::byte*>(std::aligned_alloc(4096, largest));
+    std::byte* const receive = static_cast<std::byte*>(std::aligned_alloc(4096, largest));
+    std::memset(send, 0x11, largest);
+    std::memset(receive, 0, largest);
     const reduce::Reduction sum = {type, rhSum, 1, {}};
     const auto once = [&](size_t bytes) {
-      if (!group.AllReduce(sum, send.data(), receive.data(), bytes / reduce::SizeOf(type), patience)
-               .ok()) {
+      if (!group.AllReduce(sum, send, receive, bytes / reduce::SizeOf(type), patience).ok()) {
         std::abort();
       }
     };
-    for (size_t bytes = 8; bytes <= largest; bytes *= bytes >= (1U << 20U) ? 2 : 4) {
+    for (size_t bytes = 8; bytes <= largest; bytes *= 2) {
       const int repeat = static_cast<int>(std::clamp<size_t>((size_t{1} << 28U) / bytes, 10, 2000));
       for (int i = 0; i < std::max(3, repeat / 10); ++i) once(bytes);
       double best = 1e9;
@@ -91,7 +90,7 @@ void Run(int ranks, rhDataType_t type) {
     for (int round = 0; round < 8; ++round) {
       once(8);
       const Clock::time_point begin = Clock::now();
-      reduce::Copy(send.data(), receive.data(), largest, reduce::Stores::kStreaming);
+      reduce::Copy(send, receive, largest, reduce::Stores::kStreaming);
       once(8);
       best = std::min(best, Seconds(Clock::now() - begin));
     }

@@ -8,9 +8,6 @@
 namespace railhead::shm {
 namespace {
 
-// How many looks between two looks at the clock.
-constexpr int kLooksAtOnce = 64;
-
 // The count that ends in these 32 bits, of those around `near`.
 int64_t Extend(uint32_t word, int64_t near) {
   return near + static_cast<int32_t>(word - static_cast<uint32_t>(near));
@@ -27,9 +24,16 @@ Lanes::Lanes(absl::Span<Lane> lanes, int rank)
 void Lanes::Advance(Progress progress, int64_t chunks) {
   Lane& lane = lanes_[rank_];
   std::atomic<uint32_t>& word = lane.*progress;
+  const bool owed = owed_ > 0;
+  if (owed) {
+    lane.reduced.store(static_cast<uint32_t>(owed_), std::memory_order_release);
+    owed_ = 0;
+  }
   // In one order with a sleeper's announcement and its last look: one of the two sees the other.
   word.store(static_cast<uint32_t>(chunks), std::memory_order_seq_cst);
-  if (lane.sleepers.load(std::memory_order_seq_cst) > 0) FutexWakeAll(word);
+  if (lane.sleepers.load(std::memory_order_seq_cst) == 0) return;
+  FutexWakeAll(word);
+  if (owed) FutexWakeAll(lane.reduced);
 }
 
 bool Lanes::Seen(size_t rank, Progress progress, int64_t chunks) {
@@ -78,9 +82,9 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunks,
   const absl::Time start = absl::Now();
   Lane& lane = lanes_[rank];
   for (absl::Duration waited; waited < patience.look; waited = absl::Now() - start) {
-    for (int look = 0; look < kLooksAtOnce; ++look) {
+    for (int look = 0; look < patience.LooksAtOnce(); ++look) {
       if (Seen(rank, progress, chunks)) return absl::OkStatus();
-      Pause();
+      patience.BetweenLooks();
     }
   }
   const std::atomic<uint32_t>& word = lane.*progress;

@@ -33,6 +33,9 @@ struct alignas(128) Lane {
   std::atomic<uint32_t> filled{0};    // chunks for which this rank has done what others wait for
   std::atomic<uint32_t> reduced{0};   // chunks of which this rank reads no cell any more
   std::atomic<uint32_t> sleepers{0};  // ranks that sleep on one of them
+  // What fits goes with the counters, in their line, instead of through a cell. By the number of
+  // its chunk, odd or even.
+  std::array<uint64_t, 2> inlined{};
   // What this rank has called (collectives/call.h), by the number of the call's first chunk. In the
   // same line as the counters, so looking costs nothing.
   std::array<std::atomic<uint64_t>, kMostAhead + 1> calls{};
@@ -57,6 +60,17 @@ class Lanes {
   // is seen by whoever sees the count.
   void Advance(Progress progress, int64_t chunks);
 
+  // Says with the next Advance of `filled` that this rank has reduced so many: not to take the line
+  // away twice from those that look at it. Who waits for it does until this rank's next collective.
+  void AdvanceLater(int64_t reduced) { owed_ = reduced; }
+
+  // Where a rank's input of at most so many bytes is for a chunk: this rank writes its own when all
+  // have reduced the chunk two before, and then fills.
+  static constexpr size_t kInlined = sizeof(uint64_t);
+  std::byte* Inlined(size_t rank, int64_t chunk) const {
+    return reinterpret_cast<std::byte*>(&lanes_[rank].inlined[static_cast<size_t>(chunk % 2)]);
+  }
+
   // Waits until all ranks have done so many, or one has. The error says which have not, and how far
   // they are.
   absl::Status AwaitAll(Progress progress, int64_t chunks, const Patience& patience);
@@ -73,6 +87,7 @@ class Lanes {
   // What was seen last, by rank: mostly enough, without a look at another core's cache line.
   std::vector<int64_t> seen_filled_;
   std::vector<int64_t> seen_reduced_;
+  int64_t owed_ = 0;  // chunks reduced that are not told of; 0: all are
   int64_t first_chunk_ = 0;
   collectives::Call call_;
 };

@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/futex.h"
+#include "runtime/shm/stores.h"
 
 namespace railhead::shm {
 namespace {
@@ -18,16 +19,8 @@ constexpr size_t kPage = 4096;
 constexpr size_t kAllSlots = size_t{8} << 20U;
 constexpr size_t kLeastSlot = size_t{1} << 10U;
 constexpr size_t kLargestSlot = size_t{64} << 10U;
-// Messages of this size go past the caches on their way out.
-constexpr size_t kStream = size_t{4} << 20U;
-// How many looks between two looks at the clock.
-constexpr int kLooksAtOnce = 16;
 
 size_t RoundUp(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
-
-reduce::Stores StoresFor(size_t bytes) {
-  return bytes >= kStream ? reduce::Stores::kStreaming : reduce::Stores::kNormal;
-}
 
 }  // namespace
 
@@ -100,11 +93,11 @@ absl::Status Mailbox::Progress() {
   const absl::Time start = absl::Now();
   absl::Time now = start;
   do {
-    for (int look = 0; look < kLooksAtOnce; ++look) {
+    for (int look = 0; look < patience_.LooksAtOnce(); ++look) {
       absl::Status polled = Poll(moved);
       if (moved) last_moved_ = now;
       if (moved || !polled.ok()) return polled;
-      Pause();
+      patience_.BetweenLooks();
     }
     now = absl::Now();
   } while (now - start < patience_.look);
@@ -186,7 +179,7 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
     const auto* const from = reinterpret_cast<const std::byte*>(&slot + 1);
     std::byte* const to = buffer.data + in.received;
     if (buffer.reduction == nullptr) {
-      reduce::Copy(from, to, slot.size, StoresFor(buffer.size));
+      reduce::Copy(from, to, slot.size, StoresFor(2 * ranks_ * buffer.size));
     } else {
       reduce::Reduce(*buffer.reduction, {buffer.operand + in.received, from}, to,
                      slot.size / reduce::SizeOf(buffer.reduction->type), reduce::Stores::kNormal);

@@ -2,19 +2,33 @@
 #ifndef RAILHEAD_RUNTIME_SHM_PATIENCE_H_
 #define RAILHEAD_RUNTIME_SHM_PATIENCE_H_
 
+#include <sched.h>
+
 #include <atomic>
 
 #include "absl/time/time.h"
+#include "runtime/shm/futex.h"
 
 namespace railhead::shm {
 
 // How to wait.
 struct Patience {
-  // How long to look before sleeping. Nothing where ranks outnumber cores: what is waited for needs
-  // the core.
-  absl::Duration look;
+  absl::Duration look;                           // before sleeping
   absl::Duration limit;                          // then DeadlineExceeded
   const std::atomic<bool>* cancelled = nullptr;  // when it becomes true: Cancelled
+  // There are more ranks than cores: who is waited for may need this one, so it is offered between
+  // looks. That takes a sixth of the time of sleeping and waking.
+  bool crowded = false;
+
+  // How many looks to take between two at the clock; an offered core may be away for long.
+  int LooksAtOnce() const { return crowded ? 1 : 16; }
+  void BetweenLooks() const {
+    if (crowded) {
+      sched_yield();
+    } else {
+      Pause();
+    }
+  }
 };
 
 }  // namespace railhead::shm

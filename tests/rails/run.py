@@ -70,6 +70,20 @@ def one_rail(trouble):
     return scene
 
 
+def no_trouble():
+    """Two rails together carry what the algorithm sends, and no more."""
+    with Network(RATES) as network, Job(network, OUT, "no-trouble", 2, SIZE) as job:
+        operations = job.finish()
+        expect(len(operations) > 5, "hardly anything was done", job)
+        first, last = operations[0], operations[-1]
+        carried = [after - before for before, after in zip(first.sent, last.sent)]
+        # An all-reduce of two ranks, whatever the algorithm, sends each value once each way.
+        wanted = (len(operations) - 1) * SIZE
+        expect(abs(sum(carried) - wanted) <= wanted / 1000,
+               f"the rails have carried {carried} bytes, which together should be {wanted}", job)
+        expect(min(carried) > wanted / 4, f"one of two equal rails has idled: {carried}", job)
+
+
 def all_but_one():
     """Three of four rails go, one after the other, and come back."""
     with Network((100,) * 4) as network, Job(network, OUT, "all-but-one", 8, SIZE) as job:
@@ -139,6 +153,7 @@ def uneven():
 
 
 SCENES = {
+    "no-trouble": no_trouble,
     "swallow": one_rail("swallow"),
     "unplug": one_rail("unplug"),
     "reset": one_rail("reset"),

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/metrics/board.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace railhead::metrics {
+namespace {
+
+void AddTo(std::vector<Snapshot>& sums, Snapshot snapshot) {
+  const auto same = std::find_if(sums.begin(), sums.end(), [&](const Snapshot& sum) {
+    return sum.job == snapshot.job && sum.rank == snapshot.rank;
+  });
+  if (same == sums.end()) {
+    sums.push_back(std::move(snapshot));
+  } else {
+    Add(snapshot, *same);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Board>> Board::At(int port) {
+  static std::mutex mutex;
+  static std::map<int, std::weak_ptr<Board>> boards;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (port != 0) {
+    if (std::shared_ptr<Board> board = boards[port].lock()) return board;
+  }
+  std::shared_ptr<Board> board(new Board());
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      Serve(port, [raw = board.get()] { return raw->Sums(); });
+  if (!server.ok()) return server.status();
+  board->server_ = *std::move(server);
+  if (port != 0) boards[port] = board;
+  return board;
+}
+
+std::unique_ptr<Board::Notice> Board::Pin(Read read) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  reads_.push_back(std::move(read));
+  return std::unique_ptr<Notice>(new Notice(shared_from_this(), std::prev(reads_.end())));
+}
+
+Board::Notice::~Notice() {
+  const std::lock_guard<std::mutex> lock(board_->mutex_);
+  Snapshot last = (*place_)();
+  last.degraded_reason.clear();
+  for (rails::RailTotals& rail : last.rails) rail.up = true;
+  AddTo(board_->gone_, std::move(last));
+  board_->reads_.erase(place_);
+}
+
+std::vector<Snapshot> Board::Sums() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<Snapshot> sums = gone_;
+  for (const Read& read : reads_) AddTo(sums, read());
+  return sums;
+}
+
+}  // namespace railhead::metrics

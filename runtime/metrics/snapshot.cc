@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/metrics/snapshot.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::metrics {
+namespace {
+
+void Add(const rails::RailTotals& other, rails::RailTotals& sum) {
+  sum.up = sum.up && other.up;
+  sum.transmit_bytes += other.transmit_bytes;
+  sum.receive_bytes += other.receive_bytes;
+  sum.retransmits += other.retransmits;
+  sum.failovers += other.failovers;
+  sum.returns += other.returns;
+  sum.strangers += other.strangers;
+  sum.weight = std::min(sum.weight, other.weight);
+}
+
+void Add(const KindCounts& other, KindCounts& sum) {
+  for (size_t i = 0; i < sum.classes.size(); ++i) {
+    const CollectiveCounts& from = other.classes[i];
+    CollectiveCounts& to = sum.classes[i];
+    to.operations += from.operations;
+    to.bytes += from.bytes;
+    to.seconds += from.seconds;
+    for (size_t b = 0; b < to.buckets.size(); ++b) to.buckets[b] += from.buckets[b];
+  }
+}
+
+// Adds each to the one that is like it, or behind them all.
+template <class T, class Alike>
+void AddAll(const std::vector<T>& others, std::vector<T>& sums, Alike alike) {
+  for (const T& other : others) {
+    const auto same =
+        std::find_if(sums.begin(), sums.end(), [&](const T& sum) { return alike(sum, other); });
+    if (same == sums.end()) {
+      sums.push_back(other);
+    } else {
+      Add(other, *same);
+    }
+  }
+}
+
+}  // namespace
+
+void Add(const Snapshot& other, Snapshot& sum) {
+  if (sum.degraded_reason.empty()) {
+    sum.degraded_reason = other.degraded_reason;
+  } else if (!other.degraded_reason.empty() && other.degraded_reason != sum.degraded_reason) {
+    absl::StrAppend(&sum.degraded_reason, "; ", other.degraded_reason);
+  }
+  sum.rejected_connections += other.rejected_connections;
+  AddAll(other.rails, sum.rails, [](const rails::RailTotals& a, const rails::RailTotals& b) {
+    return rails::ToString(a.name) == rails::ToString(b.name);
+  });
+  AddAll(other.collectives, sum.collectives, [](const KindCounts& a, const KindCounts& b) {
+    return a.collective == b.collective && a.algorithm == b.algorithm;
+  });
+}
+
+}  // namespace railhead::metrics

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_METRICS_SNAPSHOT_H_
+#define RAILHEAD_RUNTIME_METRICS_SNAPSHOT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/metrics/collective_stats.h"
+#include "runtime/rails/mesh.h"
+
+namespace railhead::metrics {
+
+// Everything that the page shows of one rank.
+struct Snapshot {
+  std::string job;
+  int rank = 0;
+  std::string degraded_reason;  // "" when the job runs as it was meant to
+  uint64_t rejected_connections = 0;
+  std::vector<rails::RailTotals> rails;
+  std::vector<KindCounts> collectives;  // those that have happened
+};
+
+// Adds what another communicator of the same rank has counted. A rail that both have works when it
+// works for both, and has the lesser weight.
+void Add(const Snapshot& other, Snapshot& sum);
+
+}  // namespace railhead::metrics
+
+#endif  // RAILHEAD_RUNTIME_METRICS_SNAPSHOT_H_
