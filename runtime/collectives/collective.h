@@ -46,12 +46,13 @@ enum class Algorithm {
   kBinomial,
   kPairwise,
   kBruck,
-  kDirect
+  kDirect,
+  kHierarchical  // comm/hierarchy.h
 };
-inline constexpr std::array<const char*, 9> kAlgorithmNames = {
-    "shared_memory",    "ring",        "recursive_doubling",
-    "halving_doubling", "double_tree", "binomial",
-    "pairwise",         "bruck",       "direct"};
+inline constexpr std::array<const char*, 10> kAlgorithmNames = {
+    "shared_memory", "ring",        "recursive_doubling", "halving_doubling",
+    "double_tree",   "binomial",    "pairwise",           "bruck",
+    "direct",        "hierarchical"};
 inline const char* Name(Algorithm algorithm) {
   return kAlgorithmNames[static_cast<size_t>(algorithm)];
 }

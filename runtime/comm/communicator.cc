@@ -43,9 +43,6 @@ constexpr absl::Duration kLongestSettling = absl::Seconds(2);
 // How much of an error is told to all, so that there is room for the report.
 constexpr size_t kCauseBesideReport = 1200;
 
-using AllReduceFunction = absl::Status (*)(Messenger& messenger, int rank, int world_size,
-                                           const reduce::Reduction& reduction,
-                                           const std::byte* send, std::byte* receive, size_t count);
 AllReduceFunction AllReduceBy(Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::kRecursiveDoubling:
@@ -59,6 +56,11 @@ AllReduceFunction AllReduceBy(Algorithm algorithm) {
     default:
       return collectives::RingAllReduce;
   }
+}
+
+BroadcastFunction BroadcastBy(Algorithm algorithm) {
+  return algorithm == Algorithm::kRing ? collectives::RingBroadcast
+                                       : collectives::BinomialBroadcast;
 }
 
 // The others send messages there as well.
@@ -145,7 +147,15 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
       std::move(comm->fabric_.reach));
   if (!mesh.ok()) return mesh.status();
   comm->mesh_ = *std::move(mesh);
-  if (comm->fabric_.segment.has_value()) {
+  if (comm->fabric_.segment.has_value() && !comm->fabric_.decision.shm) {
+    Hierarchy::Options places;
+    places.places = comm->fabric_.decision.places;
+    places.rank = comm->rank_;
+    places.crowded = comm->fabric_.decision.crowded;
+    places.memory = comm->fabric_.segment->data();
+    places.patience = {absl::ZeroDuration(), settings.timeout, &comm->watch_->failed()};
+    comm->hierarchy_ = std::make_unique<Hierarchy>(std::move(places), *comm->mesh_);
+  } else if (comm->fabric_.segment.has_value()) {
     comm->group_ = std::make_unique<shm::Group>(comm->fabric_.segment->data(), comm->rank_,
                                                 comm->world_size_, comm->fabric_.decision.crowded);
     comm->mailbox_ = std::make_unique<shm::Mailbox>(
@@ -161,7 +171,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   if (comm->group_ == nullptr && comm->world_size_ > 1) {
     comm->mesh_->Begin(settings.timeout);
     absl::StatusOr<tuner::Network> measured =
-        MeasureNetwork(*comm->mesh_, comm->rank_, comm->world_size_);
+        MeasureNetwork(*comm->mesh_, comm->rank_, comm->world_size_, comm->hierarchy_.get());
     if (!measured.ok()) return comm->Fail("measuring the network", measured.status());
     network = *measured;
   }
@@ -207,6 +217,10 @@ absl::Status Communicator::AllReduce(rhDataType_t type, rhRedOp_t op, const std:
       [&](shm::Group& group, const shm::Patience& patience) {
         return group.AllReduce(reduction, send, receive, count, patience);
       },
+      [&](Hierarchy& hierarchy) {
+        return hierarchy.AllReduce(work.call, AllReduceBy(AmongPlaces(work)), reduction, send,
+                                   receive, count);
+      },
       [&](Messenger& messenger) {
         return AllReduceBy(work.algorithm)(messenger, rank_, world_size_, reduction, send, receive,
                                            count);
@@ -215,11 +229,14 @@ absl::Status Communicator::AllReduce(rhDataType_t type, rhRedOp_t op, const std:
 
 absl::Status Communicator::AllGather(const std::byte* send, std::byte* receive,
                                      const Parts& parts) {
+  const Work work =
+      Choose({.collective = Collective::kAllGather, .count = parts.total()}, parts.total());
   return Run(
-      Choose({.collective = Collective::kAllGather, .count = parts.total()}, parts.total()),
+      work,
       [&](shm::Group& group, const shm::Patience& patience) {
         return group.AllGather(send, receive, parts, patience);
       },
+      [&](Hierarchy& hierarchy) { return hierarchy.AllGather(work.call, send, receive, parts); },
       [&](Messenger& messenger) {
         return collectives::RingAllGather(messenger, rank_, world_size_, send, receive, parts);
       });
@@ -228,11 +245,15 @@ absl::Status Communicator::AllGather(const std::byte* send, std::byte* receive,
 absl::Status Communicator::ReduceScatter(rhDataType_t type, rhRedOp_t op, const std::byte* send,
                                          std::byte* receive, const Parts& parts) {
   const reduce::Reduction reduction = {type, op, world_size_, {}};
+  const Work work = Choose({Collective::kReduceScatter, type, op, 0, parts.total()},
+                           parts.total() * reduce::SizeOf(type));
   return Run(
-      Choose({Collective::kReduceScatter, type, op, 0, parts.total()},
-             parts.total() * reduce::SizeOf(type)),
+      work,
       [&](shm::Group& group, const shm::Patience& patience) {
         return group.ReduceScatter(reduction, send, receive, parts, patience);
+      },
+      [&](Hierarchy& hierarchy) {
+        return hierarchy.ReduceScatter(work.call, reduction, send, receive, parts);
       },
       [&](Messenger& messenger) {
         return collectives::RingReduceScatter(messenger, rank_, world_size_, reduction, send,
@@ -249,10 +270,13 @@ absl::Status Communicator::Broadcast(const std::byte* send, std::byte* receive, 
       [&](shm::Group& group, const shm::Patience& patience) {
         return group.Broadcast(send, receive, bytes, root, patience);
       },
+      [&](Hierarchy& hierarchy) {
+        return hierarchy.Broadcast(work.call, BroadcastBy(AmongPlaces(work)), send, receive, bytes,
+                                   root);
+      },
       [&](Messenger& messenger) {
-        const auto broadcast = work.algorithm == Algorithm::kRing ? collectives::RingBroadcast
-                                                                  : collectives::BinomialBroadcast;
-        return broadcast(messenger, rank_, world_size_, root, send, receive, bytes);
+        return BroadcastBy(work.algorithm)(messenger, rank_, world_size_, root, send, receive,
+                                           bytes);
       });
 }
 
@@ -275,14 +299,19 @@ absl::Status Communicator::Reduce(rhDataType_t type, rhRedOp_t op, const std::by
 
 absl::Status Communicator::Barrier() {
   const Work work = Choose({.collective = Collective::kBarrier}, 0);
+  // Over rails an all-reduce: nobody has the result of all before all have come.
+  std::byte token{1};
+  const reduce::Reduction reduction = {rhUint8, rhMax, 1, {}};
   return Run(
       work,
       [](shm::Group& group, const shm::Patience& patience) { return group.Barrier(patience); },
+      [&](Hierarchy& hierarchy) {
+        return hierarchy.AllReduce(work.call, AllReduceBy(AmongPlaces(work)), reduction, &token,
+                                   &token, 1);
+      },
       [&](Messenger& messenger) {
-        // Nobody has the result of all before all have come.
-        std::byte token{1};
-        return AllReduceBy(work.algorithm)(messenger, rank_, world_size_, {rhUint8, rhMax, 1, {}},
-                                           &token, &token, 1);
+        return AllReduceBy(work.algorithm)(messenger, rank_, world_size_, reduction, &token, &token,
+                                           1);
       });
 }
 
@@ -429,6 +458,10 @@ Communicator::Work Communicator::Choose(const collectives::Call::Arguments& argu
   return {arguments.collective, algorithm, bytes, collectives::Call(arguments)};
 }
 
+Algorithm Communicator::AmongPlaces(const Work& work) const {
+  return tuner_->ChooseAmongPlaces(work.collective, work.bytes);
+}
+
 absl::Status Communicator::NotConnected() const {
   return absl::UnimplementedError(absl::StrCat(
       self_, ": over RDMA, among more than ", kAllConnected,
@@ -450,6 +483,12 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
     return absl::StrCat(collective, ": all ranks share memory\n");
   }
   return tuner_->Explain(kind, bytes);
+}
+
+absl::Status Communicator::Run(const Work& work, Shared shared, InPlaces in_places,
+                               Messages messages) {
+  if (work.algorithm != Algorithm::kHierarchical) return Run(work, shared, messages);
+  return Measured(work, [&] { return in_places(*hierarchy_); });
 }
 
 absl::Status Communicator::Run(const Work& work, Shared shared, Messages messages) {
@@ -479,7 +518,9 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
   const absl::Time start = absl::Now();
   const uint64_t number =
       recorder_.Begin(work.collective, work.algorithm, work.call, work.bytes, start, Moved());
-  if (absl::Status status = run(); !status.ok()) {
+  absl::Status status = Begin(work);
+  if (status.ok()) status = run();
+  if (!status.ok()) {
     // Who hindered it is still to be seen now: nobody has been told to stop.
     const std::string report =
         absl::IsDeadlineExceeded(status) ? lookout_->Ask(*watch_) : std::string();
@@ -493,6 +534,12 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
   recorder_.End(recorder::State::kDone, end, Moved());
   stats_.Record(work.collective, work.algorithm, work.bytes, end - start);
   return absl::OkStatus();
+}
+
+absl::Status Communicator::Begin(const Work& work) {
+  // Sends and receives are not called by all.
+  if (hierarchy_ == nullptr || work.collective == Collective::kSendReceive) return absl::OkStatus();
+  return hierarchy_->Begin(work.call);
 }
 
 shm::Patience Communicator::SharedPatience() const {

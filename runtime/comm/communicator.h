@@ -26,6 +26,7 @@
 #include "runtime/collectives/collective.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/collectives/point_to_point.h"
+#include "runtime/comm/hierarchy.h"
 #include "runtime/comm/lookout.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/setup.h"
@@ -122,18 +123,24 @@ class Communicator {
   };
   using Shared = absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)>;
   using Messages = absl::FunctionRef<absl::Status(collectives::Messenger& messenger)>;
+  using InPlaces = absl::FunctionRef<absl::Status(Hierarchy& hierarchy)>;
 
   // With the algorithm that does it over messages.
   Work Choose(const collectives::Call::Arguments& arguments, size_t bytes) const;
+  // If it is hierarchical: what ranks of different places do.
+  collectives::Algorithm AmongPlaces(const Work& work) const;
   // The error where ranks would have to send to each other that are not connected.
   absl::Status NotConnected() const;
 
-  // Does it: the former has a text of its own for shared memory, the latter sends messages there
-  // as well.
+  // Does it: with a text of its own for shared memory, and one for places that have it, or with
+  // messages there as well.
+  absl::Status Run(const Work& work, Shared shared, InPlaces in_places, Messages messages);
   absl::Status Run(const Work& work, Shared shared, Messages messages);
   absl::Status Run(const Work& work, Messages messages);
   // Numbers it, measures it and gives its errors their context.
   absl::Status Measured(const Work& work, absl::FunctionRef<absl::Status()> run);
+  // Fails if another rank is known to call something else.
+  absl::Status Begin(const Work& work);
   shm::Patience SharedPatience() const;
   // Makes the job's verdict of a failure of this rank.
   // `report`: where the ranks are; "" if nobody asked.
@@ -169,6 +176,7 @@ class Communicator {
   std::unique_ptr<shm::Group> group_;      // with shared memory, in place of the mesh
   std::unique_ptr<shm::Mailbox> mailbox_;  // with the group
   std::unique_ptr<Lookout> lookout_;
+  std::unique_ptr<Hierarchy> hierarchy_;  // with a mesh of places that share memory
   std::optional<tuner::Tuner> tuner_;
   std::unique_ptr<metrics::Board::Notice> notice_;
 };

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/wire.h"
+#include "runtime/comm/neighbours.h"
 #include "runtime/comm/unique_id.h"
 
 namespace railhead::comm {
@@ -107,6 +109,49 @@ std::string WhyNotShared(absl::Span<const RankReport> reports) {
   return "";
 }
 
+// Whether the ranks that have the same number in their places are connected as a world of as many
+// ranks would be.
+bool ColumnsConnected(const std::vector<std::vector<int>>& places, int world_size) {
+  for (size_t place = 0; place < places.size(); ++place) {
+    for (size_t distance = 1; distance < places.size(); distance *= 2) {
+      const std::vector<int>& other = places[(place + distance) % places.size()];
+      for (size_t i = 0; i < other.size(); ++i) {
+        if (!Connected(places[place][i], other[i], world_size)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// The places of ranks that are not all in one; see Decision.
+std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports) {
+  std::vector<std::vector<int>> places;
+  std::map<std::string, size_t> numbers;
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    const RankReport& report = reports[rank];
+    if (report.place.empty() || !report.shm_trouble.empty() ||
+        report.choice != config::TransportChoice::kAuto) {
+      return {};
+    }
+    const auto [number, fresh] = numbers.try_emplace(report.place, places.size());
+    if (fresh) places.emplace_back();
+    places[number->second].push_back(static_cast<int>(rank));
+  }
+  const size_t size = places.front().size();
+  const bool even = std::all_of(places.begin(), places.end(),
+                                [size](const auto& place) { return place.size() == size; });
+  if (!even || size < 2 || places.size() < 2) return {};
+  if (!ColumnsConnected(places, static_cast<int>(reports.size()))) return {};
+  return places;
+}
+
+bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector<int>>& places) {
+  if (places.empty()) return false;
+  return std::any_of(reports.begin(), reports.end(), [&places](const RankReport& report) {
+    return static_cast<size_t>(report.cores) < places.front().size();
+  });
+}
+
 // Every rank must have as many TCP rails as most ranks do.
 absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
   std::map<int, int> ranks;  // by their number of rails
@@ -142,10 +187,9 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   const std::string why_not_shared = WhyNotShared(reports);
   if (why_not_shared.empty() && reports.size() > 1) {
     decision.shm = true;
-    const auto fewest = std::min_element(
-        reports.begin(), reports.end(),
-        [](const RankReport& a, const RankReport& b) { return a.cores < b.cores; });
-    decision.crowded = static_cast<size_t>(fewest->cores) < reports.size();
+    std::vector<int>& all = decision.places.emplace_back(reports.size());
+    std::iota(all.begin(), all.end(), 0);
+    decision.crowded = Crowded(reports, decision.places);
     return decision;
   }
   const auto wants_shm = std::find_if(reports.begin(), reports.end(), [](const RankReport& r) {
@@ -156,6 +200,8 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
         absl::StrCat("shared memory was chosen (RAILHEAD_TRANSPORT=shm on ", wants_shm->name,
                      ") but cannot be used: ", why_not_shared));
   }
+  decision.places = SeveralPlaces(reports);
+  decision.crowded = Crowded(reports, decision.places);
 
   std::set<int> common;
   std::set<int> known;

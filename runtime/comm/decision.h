@@ -5,7 +5,8 @@
 //
 // Ranks that can all share memory do, when none of them requires or chose anything else. Where one
 // of them chose shared memory (RAILHEAD_TRANSPORT=shm) and they cannot, the job fails on all ranks.
-// Otherwise:
+// Otherwise rails connect them, and those of one place share memory besides, if there are several
+// in each place, as many as in any other, and nobody chose a transport:
 //
 //   somebody requires RDMA | a rail works on every rank | decision
 //   -----------------------+----------------------------+-----------------------------------------
@@ -62,8 +63,11 @@ struct RankReport {
 };
 
 struct Decision {
-  bool shm = false;
-  bool crowded = false;  // more ranks than cores, if shm
+  bool shm = false;  // and nothing else
+  // The ranks that share memory, place by place and in ascending order. All of them, if shm; else
+  // several places with as many ranks each, at least two, or none.
+  std::vector<std::vector<int>> places;
+  bool crowded = false;  // some place has more ranks than cores
   bool verbs = false;
   std::vector<int> rails;       // the rails in use, ascending, if verbs
   std::string degraded_reason;  // "" when the job got what it wanted

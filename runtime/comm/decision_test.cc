@@ -54,6 +54,55 @@ TEST(DecisionTest, RanksInOnePlaceShareMemory) {
   EXPECT_FALSE(Decide({Local(0, "a")})->shm) << "alone";
 }
 
+using Places = std::vector<std::vector<int>>;
+
+TEST(DecisionTest, RanksOfOnePlaceAmongSeveralShareMemoryBesides) {
+  std::vector<RankReport> reports = {Local(0, "a"), Local(1, "b"), Local(2, "a"), Local(3, "b", 1)};
+  absl::StatusOr<Decision> decision = Decide(reports);
+  ASSERT_TRUE(decision.ok());
+  EXPECT_FALSE(decision->shm);
+  EXPECT_EQ(decision->places, (Places{{0, 2}, {1, 3}}));
+  EXPECT_TRUE(decision->crowded) << "rank 3 and another have one core";
+  EXPECT_EQ(Decide({Local(0, "a"), Local(1, "a")})->places, (Places{{0, 1}}));
+
+  for (RankReport& report : reports) {
+    report.rails = {{0, "rxe0", ""}};
+    report.require_rdma = true;
+  }
+  decision = Decide(reports);
+  ASSERT_TRUE(decision.ok());
+  EXPECT_TRUE(decision->verbs);
+  EXPECT_EQ(decision->places.size(), 2U) << "rails are what is required between places";
+
+  reports[3].shm_trouble = "out of memory";
+  EXPECT_TRUE(Decide(reports)->places.empty());
+  reports[3].shm_trouble = "";
+  reports[3].choice = TransportChoice::kVerbs;
+  EXPECT_TRUE(Decide(reports)->places.empty()) << "nothing but that was chosen";
+}
+
+TEST(DecisionTest, PlacesThatDifferOrHaveOneRankShareNothing) {
+  EXPECT_TRUE(Decide({Local(0, "a"), Local(1, "b")})->places.empty());
+  EXPECT_TRUE(Decide({Local(0, "a"), Local(1, "a"), Local(2, "b")})->places.empty());
+  EXPECT_TRUE(Decide({Local(0, ""), Local(1, ""), Local(2, "a"), Local(3, "a")})->places.empty());
+}
+
+// In large worlds not all are connected.
+TEST(DecisionTest, PlacesNeedConnectionsBetweenTheirRanks) {
+  const auto places = [](int count, int local_ranks) {
+    std::vector<RankReport> reports;
+    for (int rank = 0; rank < count * local_ranks; ++rank) {
+      reports.push_back(Local(rank, absl::StrCat("place ", rank / local_ranks)));
+    }
+    return Decide(reports)->places.size();
+  };
+  EXPECT_EQ(places(32, 2), 32U);
+  EXPECT_EQ(places(21, 3), 21U);
+  EXPECT_EQ(places(64, 8), 64U);
+  EXPECT_EQ(places(100, 4), 100U);
+  EXPECT_EQ(places(50, 3), 0U) << "ranks 0 and 3 are not connected";
+}
+
 TEST(DecisionTest, ARankWithOtherTcpRailsThanMostIsNamed) {
   std::vector<RankReport> reports = {Rank(0, {}), Rank(1, {}), Rank(2, {})};
   reports[0].tcp_rails = 1;

@@ -24,66 +24,103 @@ constexpr size_t kLarge = size_t{64} << 10U;
 constexpr int kSmallRounds = 15;
 constexpr int kLargeRounds = 3;
 
+// The median time of some rounds.
+template <class Round>
+absl::StatusOr<double> Median(int rounds, Round round) {
+  std::vector<double> seconds;
+  for (int i = 0; i < rounds; ++i) {
+    const absl::Time start = absl::Now();
+    if (absl::Status done = round(); !done.ok()) return done;
+    seconds.push_back(absl::ToDoubleSeconds(absl::Now() - start));
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+// What something takes: seconds, and seconds for each byte.
+struct Cost {
+  double alpha = 0;
+  double beta = 0;
+};
+Cost CostOf(double small, double large) { return {small, std::max(large - small, 0.0) / kLarge}; }
+
 // Messages between this rank and its partner.
 class Partner {
  public:
-  Partner(Messenger& messenger, int rank)
-      : messenger_(messenger), rank_(rank), out_(kLarge), in_(kLarge) {}
+  Partner(Messenger& messenger, int rank, int partner)
+      : messenger_(messenger), rank_(rank), partner_(partner), out_(kLarge), in_(kLarge) {}
 
-  // The median time of a small message: there and back, halved.
-  absl::StatusOr<double> Latency() {
-    return Median(kSmallRounds, 0.5, [this] {
-      const Transfer send = {Transfer::Direction::kSend, rank_ ^ 1, out_.data(), kSmall};
-      const Transfer receive = {Transfer::Direction::kReceive, rank_ ^ 1, in_.data(), kSmall};
-      const bool begins = rank_ % 2 == 0;
+  // A small message there and back.
+  absl::StatusOr<double> ThereAndBack() {
+    return Median(kSmallRounds, [this] {
+      const Transfer send = {Transfer::Direction::kSend, partner_, out_.data(), kSmall};
+      const Transfer receive = {Transfer::Direction::kReceive, partner_, in_.data(), kSmall};
+      const bool begins = rank_ < partner_;
       absl::Status done = collectives::RunTransfers(messenger_, rank_, {begins ? send : receive});
       if (!done.ok()) return done;
       return collectives::RunTransfers(messenger_, rank_, {begins ? receive : send});
     });
   }
 
-  // The median time of a large one, while another comes.
+  // A large one, while another comes.
   absl::StatusOr<double> Exchange() {
-    return Median(kLargeRounds, 1, [this] {
-      const Transfer send = {Transfer::Direction::kSend, rank_ ^ 1, out_.data(), kLarge};
-      const Transfer receive = {Transfer::Direction::kReceive, rank_ ^ 1, in_.data(), kLarge};
+    return Median(kLargeRounds, [this] {
+      const Transfer send = {Transfer::Direction::kSend, partner_, out_.data(), kLarge};
+      const Transfer receive = {Transfer::Direction::kReceive, partner_, in_.data(), kLarge};
       return collectives::RunTransfers(messenger_, rank_, {send, receive});
     });
   }
 
  private:
-  template <class Round>
-  static absl::StatusOr<double> Median(int rounds, double factor, Round round) {
-    std::vector<double> seconds;
-    for (int i = 0; i < rounds; ++i) {
-      const absl::Time start = absl::Now();
-      if (absl::Status done = round(); !done.ok()) return done;
-      seconds.push_back(factor * absl::ToDoubleSeconds(absl::Now() - start));
-    }
-    std::sort(seconds.begin(), seconds.end());
-    return seconds[seconds.size() / 2];
-  }
-
   Messenger& messenger_;
   int rank_;
+  int partner_;
   std::vector<std::byte> out_;
   std::vector<std::byte> in_;
 };
 
+// The part of an all-reduce that is done in memory.
+absl::StatusOr<Cost> MeasureMemory(Hierarchy& hierarchy) {
+  const AllReduceFunction nothing = [](Messenger&, int, int, const reduce::Reduction&,
+                                       const std::byte*, std::byte*,
+                                       size_t) { return absl::OkStatus(); };
+  std::vector<std::byte> buffer(kLarge);
+  const auto all_reduce = [&](size_t bytes) {
+    return hierarchy.AllReduce(collectives::Call(), nothing, {rhUint8, rhMax, 1, {}}, buffer.data(),
+                               buffer.data(), bytes);
+  };
+  const absl::StatusOr<double> small = Median(kSmallRounds, [&] { return all_reduce(kSmall); });
+  if (!small.ok()) return small.status();
+  const absl::StatusOr<double> large = Median(kLargeRounds, [&] { return all_reduce(kLarge); });
+  if (!large.ok()) return large.status();
+  return CostOf(*small, *large);
+}
+
 }  // namespace
 
-absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, int rank, int world_size) {
-  std::array<double, 2> mine{};
+absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, int rank, int world_size,
+                                              Hierarchy* hierarchy) {
+  // Before the rails, whose last messages somebody has to look after.
+  Cost memory;
+  if (hierarchy != nullptr) {
+    const absl::StatusOr<Cost> measured = MeasureMemory(*hierarchy);
+    if (!measured.ok()) return measured.status();
+    memory = *measured;
+  }
+  Cost rails;
   // The last of an odd number has no partner.
-  if ((rank ^ 1) < world_size) {
-    Partner partner(messenger, rank);
-    const absl::StatusOr<double> small = partner.Latency();
+  const int beside = (rank ^ 1) < world_size ? rank ^ 1 : rank;
+  const int with = hierarchy != nullptr ? hierarchy->Partner() : beside;
+  if (with != rank) {
+    Partner partner(messenger, rank, with);
+    const absl::StatusOr<double> small = partner.ThereAndBack();
     if (!small.ok()) return small.status();
     const absl::StatusOr<double> large = partner.Exchange();
     if (!large.ok()) return large.status();
-    mine = {*small, std::max(*large - *small, 0.0) / kLarge};
+    rails = CostOf(*small / 2, *large);
   }
-  std::array<double, 2> slowest{};
+  const std::array<double, 4> mine = {rails.alpha, rails.beta, memory.alpha, memory.beta};
+  std::array<double, 4> slowest{};
   absl::Status agreed = collectives::RecursiveDoublingAllReduce(
       messenger, rank, world_size, {rhFloat64, rhMax, 1, {}},
       reinterpret_cast<const std::byte*>(mine.data()), reinterpret_cast<std::byte*>(slowest.data()),
@@ -92,6 +129,9 @@ absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, int rank, in
   tuner::Network network;
   network.alpha = slowest[0];
   network.beta = slowest[1];
+  if (hierarchy != nullptr) network.local_ranks = hierarchy->local_ranks();
+  network.local_alpha = slowest[2];
+  network.local_beta = slowest[3];
   network.all_connected = world_size <= kAllConnected;
   return network;
 }

@@ -4,15 +4,17 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/collectives/messenger.h"
+#include "runtime/comm/hierarchy.h"
 #include "runtime/tuner/tuner.h"
 
 namespace railhead::comm {
 
 // What the rails do while all ranks, two by two, send to each other: that of the slowest pair, so
 // that all ranks get the same. Called by all ranks, of which there are several; takes a few
-// milliseconds, or as long as a few dozen messages take.
+// milliseconds, or as long as a few dozen messages take. With a hierarchy (else null) pairs are of
+// different places, and their memories are measured too.
 absl::StatusOr<tuner::Network> MeasureNetwork(collectives::Messenger& messenger, int rank,
-                                              int world_size);
+                                              int world_size, Hierarchy* hierarchy);
 
 }  // namespace railhead::comm
 

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "runtime/base/wire.h"
+#include "runtime/comm/hierarchy.h"
 #include "runtime/comm/neighbours.h"
 #include "runtime/comm/unique_id.h"
 #include "runtime/net/address.h"
@@ -117,7 +118,7 @@ class Setup {
   void OpenDevices();
   void OpenDoor();
   // One round with shared memory. Nothing, when it does not work out and all have to decide again.
-  absl::StatusOr<std::optional<shm::Segment>> ShareMemory();
+  absl::StatusOr<std::optional<shm::Segment>> ShareMemory(const Decision& decision);
   absl::StatusOr<std::vector<net::IpAddress>> TcpAddresses() const;
   std::vector<Chosen> Choose(const Decision& decision,
                              const std::vector<net::IpAddress>& tcp) const;
@@ -175,21 +176,27 @@ absl::StatusOr<Fabric> Setup::Run() {
     problem = absl::Status(problem.code(), absl::StrCat(self_, ": ", problem.message()));
   }
   absl::StatusOr<bool> changed = ExchangeReports(problem, Deadline());
-  // Every round but the last takes at least one rail out of the choice, so this ends.
+  std::optional<shm::Segment> segment;
+  // Every round but the last takes at least one rail, or shared memory, out of the choice, so this
+  // ends.
   while (true) {
     if (!changed.ok()) return changed.status();
     absl::StatusOr<Decision> decision = Decide(reports_);
     if (!decision.ok()) return decision.status();
+    // What was shared before a rail turned out not to work stays.
+    if (!decision->places.empty() && !segment.has_value()) {
+      absl::StatusOr<std::optional<shm::Segment>> shared = ShareMemory(*decision);
+      if (!shared.ok()) return shared.status();
+      if (!shared->has_value()) continue;
+      segment = *std::move(shared);
+    }
     if (decision->shm) {
-      absl::StatusOr<std::optional<shm::Segment>> segment = ShareMemory();
-      if (!segment.ok()) return segment.status();
-      if (!segment->has_value()) continue;
       Fabric fabric;
       fabric.decision = *std::move(decision);
       fabric.doors = Doors(reports_);
       fabric.door = std::move(door_);
       fabric.rails.push_back({0, "memory", 0, "shm"});
-      fabric.segment = *std::move(segment);
+      fabric.segment = std::move(segment);
       return fabric;
     }
     const std::vector<Chosen> rails = Choose(*decision, *tcp);
@@ -226,14 +233,20 @@ absl::StatusOr<Fabric> Setup::Run() {
     }
     fabric.reach = ReachOverTcp(rails);
     for (auto& [rail, device] : devices_) fabric.devices.push_back(std::move(device));
+    fabric.segment = std::move(segment);
     return fabric;
   }
 }
 
-absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
-  const bool gives = bootstrap_.rank() == 0;
-  const size_t bytes =
-      shm::Group::Bytes(bootstrap_.world_size()) + shm::Mailbox::Bytes(bootstrap_.world_size());
+absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(const Decision& decision) {
+  const std::vector<int>& members = *std::find_if(
+      decision.places.begin(), decision.places.end(), [this](const std::vector<int>& place) {
+        return std::binary_search(place.begin(), place.end(), bootstrap_.rank());
+      });
+  const bool gives = bootstrap_.rank() == members.front();
+  const int sharers = static_cast<int>(members.size());
+  const size_t bytes = decision.shm ? shm::Group::Bytes(sharers) + shm::Mailbox::Bytes(sharers)
+                                    : Hierarchy::Bytes(sharers);
   absl::StatusOr<shm::Giver> giver = absl::UnknownError("");
   absl::StatusOr<shm::Segment> segment = absl::UnknownError("");
   Addresses addresses;
@@ -247,16 +260,17 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
   }
   absl::StatusOr<bool> changed = ExchangeOffers(absl::OkStatus(), addresses);
   if (!changed.ok()) return changed.status();
-  const Offer& first = offers_.front();
-  if (reports_.front().shm_trouble.empty()) {
+  const auto first = static_cast<size_t>(members.front());
+  const std::vector<std::vector<std::string>>& given = offers_[first].addresses;
+  if (reports_[first].shm_trouble.empty()) {
     const absl::Duration patience = std::min(options_.settings.timeout, kLongestRdmaConnect);
     const absl::Time deadline = absl::Now() + patience;
     absl::Status shared;
     if (gives) {
-      shared = giver->Give(*segment, bootstrap_.world_size() - 1, deadline);
+      shared = giver->Give(*segment, sharers - 1, deadline);
     } else {
-      const bool has = !first.addresses.empty() && !first.addresses.front().empty();
-      segment = shm::Take(has ? first.addresses.front().front() : "", bytes, deadline);
+      const bool has = !given.empty() && !given.front().empty();
+      segment = shm::Take(has ? given.front().front() : "", bytes, deadline);
       shared = segment.status();
     }
     report_.shm_trouble = std::string(shared.message());

@@ -48,7 +48,9 @@ struct Fabric {
   // UniqueId, and this rank's socket.
   std::vector<std::string> doors;
   std::optional<net::Fd> door;
-  std::optional<shm::Segment> segment;  // with shared memory: of a group, then of its mailbox
+  // With shared memory, of this rank's place: without rails a group's and then its mailbox's, and
+  // with them a hierarchy's.
+  std::optional<shm::Segment> segment;
 };
 
 // Must be called by all ranks; on an error all ranks return its text.

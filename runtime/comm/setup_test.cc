@@ -92,6 +92,7 @@ class SetUpTest : public ::testing::Test {
   // By rank and rail.
   std::map<int, std::map<int, Luck>> luck;
   std::map<int, config::Settings> settings;
+  std::map<int, std::string> places;
   std::map<int, std::vector<int>>
       rails;  // what a rank's rails file lists; without an entry, no file
 
@@ -116,6 +117,8 @@ class SetUpTest : public ::testing::Test {
     const auto own = settings.find(rank);
     if (own != settings.end()) options.settings = own->second;
     options.root = Root(rank);
+    const auto place = places.find(rank);
+    if (place != places.end()) options.place = place->second;
     options.open_rdma_rail =
         [this, rank](const fabric::PodRail& rail) -> absl::StatusOr<std::unique_ptr<RdmaRail>> {
       const Luck its = LuckOf(rank, rail.rail);
@@ -259,6 +262,25 @@ INSTANTIATE_TEST_SUITE_P(
         Mishap{"connection", {{}, {}, absl::UnavailableError("no route"), false}, "no route"},
         Mishap{"mute", {{}, {}, {}, true}, "no way to rank"}),
     [](const auto& mishap) { return std::string(mishap.param.name); });
+
+// Also when all have to decide again, since a rail turns out not to work.
+TEST_F(SetUpTest, EachPlaceGetsItsMemory) {
+  places = {{0, "a"}, {1, "b"}, {2, "a"}, {3, "b"}};
+  for (int rank = 0; rank < 4; ++rank) rails[rank] = {0, 1};
+  for (int rank = 0; rank < 4; ++rank) settings[rank].timeout = absl::Seconds(2);
+  luck[2][0].connect = absl::UnavailableError("no route");
+  std::vector<absl::StatusOr<Fabric>> fabrics = Run(4);
+  for (size_t rank = 0; rank < fabrics.size(); ++rank) {
+    ASSERT_TRUE(fabrics[rank].ok()) << fabrics[rank].status();
+    EXPECT_EQ(fabrics[rank]->decision.rails, std::vector<int>{1});
+    EXPECT_EQ(fabrics[rank]->peers.size(), 3U);
+    ASSERT_TRUE(fabrics[rank]->segment.has_value());
+    if (rank < 2) *fabrics[rank]->segment->data() = static_cast<std::byte>(rank + 1);
+  }
+  for (size_t rank = 0; rank < fabrics.size(); ++rank) {
+    EXPECT_EQ(*fabrics[rank]->segment->data(), static_cast<std::byte>(rank % 2 + 1));
+  }
+}
 
 TEST_F(SetUpTest, AWrongSettingFailsEverybodyByName) {
   rails = {{0, {0}}, {1, {0}}};

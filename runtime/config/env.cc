@@ -127,8 +127,8 @@ constexpr auto kTable = std::to_array<Variable>({
      }},
     {Group::kSettings, "RAILHEAD_TRANSPORT", "auto",
      "auto: shared memory when all ranks are in one pod, else RDMA where every rank has it, else "
-     "TCP. verbs: RDMA, and TCP counts as degraded even without a rails file. tcp: nothing but "
-     "TCP. shm: shared memory, or fail.",
+     "TCP, with shared memory inside pods of as many ranks each. verbs: RDMA, and TCP counts as "
+     "degraded even without a rails file. tcp: nothing but TCP. shm: shared memory, or fail.",
      [](const std::string& text, Target& to) -> std::string {
        for (const TransportChoice choice : {TransportChoice::kAuto, TransportChoice::kVerbs,
                                             TransportChoice::kTcp, TransportChoice::kShm}) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "runtime/collectives/leaders.h"
 #include "runtime/collectives/timetable.h"
 
 namespace railhead::tuner {
@@ -48,7 +49,7 @@ struct Way {
   Collective collective;
   Algorithm algorithm;
   bool needs_all_connected;
-  Formula seconds;
+  Formula seconds;  // null: what is done in memory, and the fastest other way among the places
 };
 
 constexpr Way kWays[] = {
@@ -107,10 +108,61 @@ constexpr Way kWays[] = {
      [](const Terms& t) { return t.a + (t.n - 1) * (0.2 * t.a + t.whole / t.n); }},
     {Collective::kScatter, Algorithm::kBinomial, false,
      [](const Terms& t) { return t.log * t.a + 1.5 * (t.n - 1) / t.n * t.whole; }},
+
+    {Collective::kAllReduce, Algorithm::kHierarchical, false, nullptr},
+    {Collective::kBroadcast, Algorithm::kHierarchical, false, nullptr},
+    {Collective::kBarrier, Algorithm::kHierarchical, false, nullptr},
+    {Collective::kAllGather, Algorithm::kHierarchical, false, nullptr},
+    {Collective::kReduceScatter, Algorithm::kHierarchical, false, nullptr},
 };
 
 bool IsPossible(const Way& way, Collective collective, const Network& network) {
-  return way.collective == collective && (network.all_connected || !way.needs_all_connected);
+  return way.collective == collective && (network.all_connected || !way.needs_all_connected) &&
+         (network.local_ranks > 1 || way.seconds != nullptr);
+}
+
+bool HasParts(Collective collective) {
+  return collective == Collective::kAllGather || collective == Collective::kReduceScatter;
+}
+
+// What ranks with the same number in their places do with each other.
+struct Column {
+  size_t bytes;
+  int ranks;
+  Network network;
+};
+Column ColumnOf(Collective collective, size_t bytes, int ranks, const Network& network) {
+  const auto local_ranks = static_cast<size_t>(network.local_ranks);
+  const size_t leaders =
+      HasParts(collective) ? local_ranks : collectives::Leaders(bytes, local_ranks);
+  Column column = {(bytes + leaders - 1) / leaders, ranks / network.local_ranks, network};
+  column.network.local_ranks = 1;
+  return column;
+}
+
+double Seconds(const Way& way, size_t bytes, int ranks, const Network& network);
+
+// Without memory of its own, unlike Estimates.
+Estimate Fastest(Collective collective, size_t bytes, int ranks, const Network& network) {
+  const Way* best = nullptr;
+  double least = 0;
+  for (const Way& way : kWays) {
+    if (!IsPossible(way, collective, network)) continue;
+    const double seconds = Seconds(way, bytes, ranks, network);
+    if (best != nullptr && seconds >= least) continue;
+    best = &way;
+    least = seconds;
+  }
+  return {best->algorithm, least};
+}
+
+double Seconds(const Way& way, size_t bytes, int ranks, const Network& network) {
+  if (way.seconds != nullptr) return way.seconds(Terms(bytes, ranks, network));
+  const Column column = ColumnOf(way.collective, bytes, ranks, network);
+  // Parts of ranks go through memory place by place.
+  return (HasParts(way.collective) ? column.ranks : 1) * network.local_alpha +
+         static_cast<double>(bytes) * network.local_beta +
+         Fastest(way.collective, column.bytes, column.ranks, column.network).seconds;
 }
 
 std::vector<std::string> AlgorithmsFor(Collective collective) {
@@ -180,11 +232,10 @@ absl::StatusOr<Pin> ParsePin(absl::string_view entry) {
 
 std::vector<Estimate> Estimates(Collective collective, size_t bytes, int ranks,
                                 const Network& network) {
-  const Terms terms(bytes, ranks, network);
   std::vector<Estimate> estimates;
   for (const Way& way : kWays) {
     if (!IsPossible(way, collective, network)) continue;
-    estimates.push_back({way.algorithm, way.seconds(terms)});
+    estimates.push_back({way.algorithm, Seconds(way, bytes, ranks, network)});
   }
   std::stable_sort(estimates.begin(), estimates.end(),
                    [](const Estimate& a, const Estimate& b) { return a.seconds < b.seconds; });
@@ -201,34 +252,30 @@ absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text) {
   return pins;
 }
 
-const Pin* Tuner::Pinned(Collective collective, size_t bytes) const {
+const Pin* Tuner::Pinned(Collective collective, size_t bytes, const Network& network) const {
   for (const Pin& pin : pins_) {
     if (pin.collective != collective || bytes > pin.most_bytes) continue;
     for (const Way& way : kWays) {
-      if (IsPossible(way, collective, network_) && way.algorithm == pin.algorithm) return &pin;
+      if (IsPossible(way, collective, network) && way.algorithm == pin.algorithm) return &pin;
     }
   }
   return nullptr;
 }
 
 Algorithm Tuner::Choose(Collective collective, size_t bytes) const {
-  if (const Pin* pin = Pinned(collective, bytes); pin != nullptr) return pin->algorithm;
-  // As Estimates, without memory of its own.
-  const Terms terms(bytes, ranks_, network_);
-  const Way* best = nullptr;
-  double least = 0;
-  for (const Way& way : kWays) {
-    if (!IsPossible(way, collective, network_)) continue;
-    const double seconds = way.seconds(terms);
-    if (best != nullptr && seconds >= least) continue;
-    best = &way;
-    least = seconds;
-  }
-  return best->algorithm;
+  const Pin* pin = Pinned(collective, bytes, network_);
+  return pin != nullptr ? pin->algorithm : Fastest(collective, bytes, ranks_, network_).algorithm;
+}
+
+Algorithm Tuner::ChooseAmongPlaces(Collective collective, size_t bytes) const {
+  const Column column = ColumnOf(collective, bytes, ranks_, network_);
+  const Pin* pin = Pinned(collective, bytes, column.network);
+  if (pin != nullptr) return pin->algorithm;
+  return Fastest(collective, column.bytes, column.ranks, column.network).algorithm;
 }
 
 std::string Tuner::Explain(Collective collective, size_t bytes) const {
-  const Pin* pin = Pinned(collective, bytes);
+  const Pin* pin = Pinned(collective, bytes, network_);
   const std::vector<Estimate> estimates = Estimates(collective, bytes, ranks_, network_);
   const Algorithm chosen = Choose(collective, bytes);
   std::string text = absl::StrFormat(
@@ -237,6 +284,14 @@ std::string Tuner::Explain(Collective collective, size_t bytes) const {
       Name(collective), bytes, ranks_, Name(chosen),
       pin != nullptr ? "laid down by RAILHEAD_ALGO" : "the fastest by the model",
       network_.alpha * 1e6, network_.beta * 1e9, 1e-9 / network_.beta, network_.gamma * 1e9);
+  if (network_.local_ranks > 1) {
+    absl::StrAppendFormat(
+        &text,
+        "  %d ranks share memory in each place: hierarchical takes %.1f us there and %.3f ns for "
+        "each byte, and %s among %d places\n",
+        network_.local_ranks, network_.local_alpha * 1e6, network_.local_beta * 1e9,
+        Name(ChooseAmongPlaces(collective, bytes)), ranks_ / network_.local_ranks);
+  }
   for (const Estimate& estimate : estimates) {
     absl::StrAppend(
         &text, absl::StrFormat("  %c %-20s %12.1f us\n", estimate.algorithm == chosen ? '*' : ' ',

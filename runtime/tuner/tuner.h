@@ -24,6 +24,11 @@ struct Network {
   double beta = 1 / 1e9;      // seconds per byte, one way
   double gamma = 1 / 8e9;     // seconds per byte
   bool all_connected = true;  // whether any rank can send to any other
+  // Where ranks live in several places, and share memory inside each (comm/hierarchy.h): how many a
+  // place has, and what of an all-reduce is done in memory takes.
+  int local_ranks = 1;
+  double local_alpha = 10e-6;   // seconds
+  double local_beta = 1 / 4e9;  // seconds per byte
 };
 
 struct Estimate {
@@ -53,12 +58,14 @@ class Tuner {
       : ranks_(ranks), network_(network), pins_(std::move(pins)) {}
 
   collectives::Algorithm Choose(collectives::Collective collective, size_t bytes) const;
+  // If that is hierarchical: how ranks of different places do their part.
+  collectives::Algorithm ChooseAmongPlaces(collectives::Collective collective, size_t bytes) const;
 
   // The choice and its reasons, for people: one line for each algorithm.
   std::string Explain(collectives::Collective collective, size_t bytes) const;
 
  private:
-  const Pin* Pinned(collectives::Collective collective, size_t bytes) const;
+  const Pin* Pinned(collectives::Collective collective, size_t bytes, const Network& network) const;
 
   int ranks_;
   Network network_;

@@ -57,6 +57,51 @@ TEST(TunerTest, TheModelCountsBytes) {
   }
 }
 
+// Four places of eight ranks with a rail each, whose memory takes as long as that for a byte.
+Network Places() {
+  Network network = {20e-6, 1e-10, 0, false};
+  network.local_ranks = 8;
+  network.local_alpha = 2e-6;
+  network.local_beta = 1e-10;
+  return network;
+}
+
+TEST(PlacesTest, TheModelCountsWhatIsDoneInMemoryAndTheFastestWayAmongPlaces) {
+  const auto seconds = [](Collective collective, size_t bytes) {
+    for (const Estimate& e : Estimates(collective, bytes, 32, Places())) {
+      if (e.algorithm == Algorithm::kHierarchical) return e.seconds;
+    }
+    return 0.0;
+  };
+  // 8 bytes: in memory, and two exchanges of one leader.
+  EXPECT_NEAR(seconds(Collective::kAllReduce, 8), 2e-6 + 2 * 20e-6, 1e-8);
+  EXPECT_NEAR(seconds(Collective::kBarrier, 0), 2e-6 + 2 * 20e-6, 1e-8);
+  // 800 MB: in memory, and around a ring of four a part of 100 MB.
+  EXPECT_NEAR(seconds(Collective::kAllReduce, 800000000), 80e-3 + 1.5 * 10e-3, 1e-3);
+  EXPECT_NEAR(seconds(Collective::kAllGather, 800000000), 80e-3 + 0.75 * 10e-3, 1e-3);
+}
+
+TEST(PlacesTest, AreUsedWhereTheyAreFaster) {
+  const Tuner tuner(32, Places(), {});
+  EXPECT_EQ(tuner.Choose(Collective::kAllReduce, 8), Algorithm::kHierarchical);
+  EXPECT_EQ(tuner.ChooseAmongPlaces(Collective::kAllReduce, 8), Algorithm::kRecursiveDoubling);
+  EXPECT_EQ(tuner.Choose(Collective::kAllReduce, 1 << 28), Algorithm::kHierarchical);
+  Network slow = Places();
+  slow.local_alpha = 1;
+  EXPECT_EQ(Tuner(32, slow, {}).Choose(Collective::kAllReduce, 8), Algorithm::kRecursiveDoubling);
+  EXPECT_THAT(tuner.Explain(Collective::kAllReduce, 8),
+              HasSubstr("8 ranks share memory in each place: hierarchical takes 2.0 us there and "
+                        "0.100 ns for each byte, and recursive_doubling among 4 places"));
+}
+
+TEST(PlacesTest, APinOfAnotherAlgorithmIsForTheRanksOfDifferentPlaces) {
+  const Tuner tuner(32, Places(), *ParsePins("all_reduce=hierarchical,all_reduce=double_tree"));
+  EXPECT_EQ(tuner.Choose(Collective::kAllReduce, 1 << 20), Algorithm::kHierarchical);
+  EXPECT_EQ(tuner.ChooseAmongPlaces(Collective::kAllReduce, 1 << 20), Algorithm::kDoubleTree);
+  const Tuner nowhere(32, {}, *ParsePins("all_reduce=hierarchical,all_reduce=double_tree"));
+  EXPECT_EQ(nowhere.Choose(Collective::kAllReduce, 1 << 20), Algorithm::kDoubleTree);
+}
+
 TEST(PinsTest, TheFirstThatFitsIsFollowed) {
   const auto pins = ParsePins("all_reduce<=64K=double_tree, all_reduce=ring,all_to_all=bruck");
   ASSERT_TRUE(pins.ok()) << pins.status();

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ranks in several places, which the tests choose, on this machine: what one place shares is
+// memory, and between places there is TCP.
+#include "runtime/comm/hierarchy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/net/fd.h"
+#include "runtime/net/socket.h"
+#include "runtime/shm/share.h"
+#include "runtime/testing/collectives.h"
+#include "runtime/testing/processes.h"
+#include "runtime/testing/ranks.h"
+
+namespace railhead::comm {
+namespace {
+
+using ::testing::AllOf;
+using testing::Collective;
+using testing::CollectiveCase;
+using ::testing::Each;
+using testing::HasRoot;
+using ::testing::HasSubstr;
+using testing::Process;
+using testing::Reduces;
+using testing::RunRanks;
+using testing::Trial;
+
+constexpr std::array<Collective, 5> kInPlaces = {Collective::kAllReduce, Collective::kReduceScatter,
+                                                 Collective::kAllGather, Collective::kBroadcast,
+                                                 Collective::kBarrier};
+constexpr const char* kPinned =
+    "all_reduce=hierarchical,reduce_scatter=hierarchical,all_gather=hierarchical,"
+    "broadcast=hierarchical,barrier=hierarchical";
+
+// Where ranks meet: a port that nobody else can get.
+struct Meeting {
+  net::Fd listener = *net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
+  int port = net::LocalAddress(listener.get())->port;
+};
+
+struct World {
+  int places = 2;
+  int local_ranks = 2;
+  bool interleaved = false;  // ranks 0, 1, ... are in places 0, 1, ... instead of one after another
+  std::string algorithms = kPinned;
+  absl::Duration timeout = absl::Seconds(60);
+
+  int ranks() const { return places * local_ranks; }
+  int PlaceOf(int rank) const { return interleaved ? rank % places : rank / local_ranks; }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Join(int rank, Meeting& meeting) const {
+    CommunicatorOptions options;
+    options.rendezvous = {rank, ranks(), "127.0.0.1", meeting.port};
+    if (rank == 0) options.listener = std::move(meeting.listener);
+    options.setup.settings.pod = absl::StrCat("p", rank);
+    options.setup.settings.rails_file = "/nonexistent/rails.json";
+    options.setup.settings.metrics_port = 0;
+    options.setup.settings.timeout = timeout;
+    options.setup.settings.log_level = LogLevel::kError;
+    options.setup.settings.algorithms = algorithms;
+    options.setup.place = absl::StrCat(shm::PlaceOfProcess(), " ", PlaceOf(rank));
+    return Communicator::Create(std::move(options));
+  }
+
+  // What `body` returns on each rank, which are threads.
+  std::vector<std::string> Run(
+      const std::function<std::string(Communicator& comm, int rank)>& body) const {
+    Meeting meeting;
+    return RunRanks(ranks(), [&](int rank) -> std::string {
+      absl::StatusOr<std::unique_ptr<Communicator>> comm = Join(rank, meeting);
+      if (!comm.ok()) return std::string(comm.status().message());
+      return body(**comm, rank);
+    });
+  }
+  std::vector<std::string> All(const std::string& text) const {
+    return std::vector<std::string>(static_cast<size_t>(ranks()), text);
+  }
+};
+
+absl::Status Do(Communicator& comm, const CollectiveCase& c, Trial& trial) {
+  const auto ranks = static_cast<size_t>(comm.world_size());
+  const size_t bytes = c.count * reduce::SizeOf(c.type);
+  switch (c.collective) {
+    case Collective::kAllReduce:
+      return comm.AllReduce(c.type, c.op, trial.send(), trial.receive(), c.count);
+    case Collective::kReduceScatter:
+      return comm.ReduceScatter(c.type, c.op, trial.send(), trial.receive(),
+                                Parts(ranks, ranks * c.count));
+    case Collective::kAllGather:
+      return comm.AllGather(trial.send(), trial.receive(), Parts(ranks, ranks * bytes));
+    case Collective::kBroadcast:
+      return comm.Broadcast(trial.send(), trial.receive(), bytes, c.root);
+    case Collective::kBarrier:
+      return comm.Barrier();
+    default:
+      return absl::InternalError("not hierarchical");
+  }
+}
+
+void RunCases(const World& world, const std::vector<CollectiveCase>& cases) {
+  EXPECT_EQ(world.Run([&](Communicator& comm, int rank) -> std::string {
+    for (size_t i = 0; i < cases.size(); ++i) {
+      Trial trial(cases[i], rank, world.ranks(), i);
+      if (absl::Status done = Do(comm, cases[i], trial); !done.ok()) {
+        return absl::StrCat(ToString(cases[i]), ": ", done.message());
+      }
+      std::string error = trial.Check();
+      if (!error.empty()) return absl::StrCat("case ", i, ": ", error);
+    }
+    return "right";
+  }),
+            world.All("right"))
+      << world.places << " places of " << world.local_ranks;
+}
+
+std::vector<World> Worlds() {
+  std::vector<World> worlds;
+  for (const auto& [places, local_ranks] : {std::pair(2, 2), {2, 3}, {3, 2}, {2, 4}}) {
+    for (const bool interleaved : {false, true}) {
+      World world;
+      world.places = places;
+      world.local_ranks = local_ranks;
+      world.interleaved = interleaved;
+      worlds.push_back(world);
+    }
+  }
+  return worlds;
+}
+
+// In bytes: fewer than there are ranks, and around where one more rank becomes a leader.
+TEST(HierarchyTest, EverySizeInAndOutOfPlaceFromEveryRoot) {
+  for (const World& world : Worlds()) {
+    std::vector<CollectiveCase> cases;
+    for (const size_t count : {0, 1, 2, 5, 63, 8191, 8192, 16383, 16384, 24577, 40000, 131073}) {
+      for (const Collective collective : kInPlaces) {
+        for (int root = 0; root < (HasRoot(collective) ? world.ranks() : 1); ++root) {
+          cases.push_back({collective, rhUint8, rhSum, count, root, false});
+          cases.push_back({collective, rhUint8, rhSum, count, root, true});
+        }
+      }
+    }
+    RunCases(world, cases);
+  }
+}
+
+TEST(HierarchyTest, EveryTypeAndOperator) {
+  std::vector<CollectiveCase> cases;
+  for (int type = rhInt8; type <= rhUint16; ++type) {
+    for (int op = rhSum; op <= rhBxor; ++op) {
+      const auto t = static_cast<rhDataType_t>(type);
+      const auto o = static_cast<rhRedOp_t>(op);
+      for (const Collective collective : kInPlaces) {
+        if (Reduces(collective) ? !reduce::CanReduce(t, o) : op != rhSum) continue;
+        cases.push_back({collective, t, o, 1, 3, true});
+        cases.push_back({collective, t, o, 20003, 2, false});
+      }
+    }
+  }
+  RunCases({}, cases);
+}
+
+// Around a piece of four mebibytes for each rank of a place.
+TEST(HierarchyTest, LargeOnes) {
+  std::vector<CollectiveCase> cases;
+  for (const Collective collective : {Collective::kAllReduce, Collective::kBroadcast}) {
+    for (const size_t count : {(1 << 20) - 1, 1 << 20, (1 << 20) + 1, (1 << 21) + 3}) {
+      cases.push_back({collective, rhInt64, rhMax, count, 3, count % 2 == 0});
+    }
+  }
+  RunCases({}, cases);
+}
+
+TEST(HierarchyTest, EveryAlgorithmBetweenPlaces) {
+  for (const int places : {2, 3}) {
+    for (const char* algorithm :
+         {"ring", "recursive_doubling", "halving_doubling", "double_tree", "direct"}) {
+      World world;
+      world.places = places;
+      world.algorithms = absl::StrCat("all_reduce=hierarchical,all_reduce=", algorithm);
+      std::vector<CollectiveCase> cases;
+      for (const size_t count : {1, 4097, 70000}) {
+        cases.push_back({Collective::kAllReduce, rhFloat32, rhAvg, count, 0, false});
+        cases.push_back({Collective::kAllReduce, rhBfloat16, rhSum, count, 0, true});
+      }
+      RunCases(world, cases);
+      const auto texts =
+          world.Run([](Communicator& comm, int) { return *comm.Explain("all_reduce", 1 << 20); });
+      EXPECT_THAT(texts, Each(AllOf(HasSubstr("hierarchical, laid down by RAILHEAD_ALGO"),
+                                    HasSubstr(absl::StrCat("and ", algorithm, " among ")))));
+    }
+  }
+}
+
+// Also with collectives of other kinds in between.
+TEST(HierarchyTest, AnySuccession) {
+  for (World world : Worlds()) {
+    std::mt19937 random(static_cast<unsigned>(world.ranks()));
+    world.algorithms = "all_reduce<=64K=hierarchical,broadcast<=1K=binomial,broadcast=hierarchical";
+    std::vector<CollectiveCase> cases;
+    for (int i = 0; i < 200; ++i) {
+      const size_t largest = size_t{1} << (random() % 18);
+      cases.push_back({kInPlaces[random() % kInPlaces.size()],
+                       random() % 2 == 0 ? rhInt32 : rhFloat16, rhAvg, random() % largest,
+                       static_cast<int>(random() % static_cast<unsigned>(world.ranks())),
+                       random() % 2 == 0});
+    }
+    RunCases(world, cases);
+  }
+}
+
+TEST(HierarchyTest, PartsThatDiffer) {
+  for (const World& world : Worlds()) {
+    const auto ranks = static_cast<size_t>(world.ranks());
+    std::vector<size_t> sizes;
+    std::vector<size_t> begins;
+    size_t total = 0;
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      begins.push_back(total + 5);
+      sizes.push_back(rank == 1 ? 140001 : 3 * rank);
+      total = begins.back() + sizes.back();
+    }
+    const auto value = [](size_t of, size_t i) { return static_cast<int>(of * 1000003 + i); };
+    EXPECT_EQ(world.Run([&](Communicator& comm, int rank) -> std::string {
+      const auto self = static_cast<size_t>(rank);
+      std::vector<int> expected(total, -1);
+      for (size_t r = 0; r < ranks; ++r) {
+        for (size_t i = 0; i < sizes[r]; ++i) expected[begins[r] + i] = value(r, i);
+      }
+      std::vector<int> all(total, -1);
+      int* const own = all.data() + begins[self];
+      for (size_t i = 0; i < sizes[self]; ++i) own[i] = value(self, i);
+      absl::Status done = comm.AllGather(reinterpret_cast<std::byte*>(own),
+                                         reinterpret_cast<std::byte*>(all.data()),
+                                         Parts(sizes, begins, sizeof(int)));
+      if (!done.ok()) return std::string(done.message());
+      if (all != expected) return "wrong all-gather";
+      std::vector<int> sum(sizes[self]);
+      done = comm.ReduceScatter(rhInt32, rhSum, reinterpret_cast<std::byte*>(all.data()),
+                                reinterpret_cast<std::byte*>(sum.data()), Parts(sizes, begins, 1));
+      if (!done.ok()) return std::string(done.message());
+      for (size_t i = 0; i < sum.size(); ++i) {
+        if (sum[i] != static_cast<int>(ranks) * value(self, i)) return "wrong reduce-scatter";
+      }
+      return all == expected ? "right" : "the input was written to";
+    }),
+              world.All("right"));
+  }
+}
+
+// Values whose sums depend on their order.
+TEST(HierarchyTest, AllRanksGetTheSameBits) {
+  for (const World& world : Worlds()) {
+    for (const auto type : {rhFloat32, rhFloat16, rhBfloat16, rhFloat8e5m2}) {
+      const std::vector<std::string> results =
+          world.Run([&](Communicator& comm, int rank) -> std::string {
+            std::mt19937 random(static_cast<unsigned>(rank));
+            std::vector<unsigned> words(20001);
+            std::generate(words.begin(), words.end(), std::ref(random));
+            auto* const data = reinterpret_cast<std::byte*>(words.data());
+            const size_t bytes = words.size() * sizeof(words[0]);
+            absl::Status done =
+                comm.AllReduce(type, rhSum, data, data, bytes / reduce::SizeOf(type));
+            if (!done.ok()) return std::string(done.message());
+            return {reinterpret_cast<const char*>(data), bytes};
+          });
+      for (const std::string& result : results) {
+        // Not the bits, which nobody can read.
+        EXPECT_TRUE(result == results[0]) << result.substr(0, result.size() < 2000 ? 2000 : 0);
+      }
+    }
+  }
+}
+
+// The bytes that leave a rank: of a ring's, as many as there are ranks in a place send together.
+TEST(HierarchyTest, RailsCarryALocalRanksPartAlone) {
+  constexpr size_t kBytes = size_t{1} << 20U;
+  World world;
+  world.places = 2;
+  world.local_ranks = 4;
+  const auto sent = [](Communicator& comm) { return comm.Rails().front().transmit_bytes; };
+  EXPECT_EQ(world.Run([&](Communicator& comm, int) -> std::string {
+    std::vector<std::byte> values(kBytes);
+    const uint64_t before = sent(comm);
+    for (int i = 0; i < 10; ++i) {
+      absl::Status done = comm.AllReduce(rhUint8, rhSum, values.data(), values.data(), kBytes);
+      if (!done.ok()) return std::string(done.message());
+    }
+    const double share = static_cast<double>(sent(comm) - before) / 10 / kBytes;
+    // Headers and acknowledgements are a little more.
+    return share >= 0.25 && share < 0.27 ? "right" : absl::StrCat("sent ", share);
+  }),
+            world.All("right"));
+}
+
+// The model knows that few ranks' memory is faster than the loopback, and says so.
+TEST(HierarchyTest, IsAmongTheChoicesOfTheModel) {
+  World world;
+  world.algorithms = "";
+  const auto texts =
+      world.Run([](Communicator& comm, int) { return *comm.Explain("all_reduce", 1 << 20); });
+  EXPECT_THAT(texts, Each(AllOf(HasSubstr("2 ranks share memory in each place"),
+                                HasSubstr(" hierarchical  "))));
+  EXPECT_THAT(texts, Each(texts[0])) << "alike on all ranks";
+}
+
+TEST(HierarchyTest, ASplitCommunicatorHasPlacesToo) {
+  World world;
+  world.places = 3;
+  world.local_ranks = 2;
+  EXPECT_EQ(world.Run([&](Communicator& comm, int rank) -> std::string {
+    const bool all = rank < 4;
+    auto part = comm.Split(all ? 0 : 1, rank);
+    if (!part.ok()) return std::string(part.status().message());
+    int value = 1;
+    auto* const bytes = reinterpret_cast<std::byte*>(&value);
+    absl::Status done = (*part)->AllReduce(rhInt32, rhSum, bytes, bytes, 1);
+    if (!done.ok()) return std::string(done.message());
+    if (value != (all ? 4 : 2)) return "wrong sum";
+    const std::string text = *(*part)->Explain("all_reduce", 8);
+    const char* wanted = all ? ": hierarchical, laid down" : "all ranks share memory";
+    return text.find(wanted) != std::string::npos ? "right" : text;
+  }),
+            world.All("right"));
+}
+
+TEST(HierarchyTest, AKilledRankIsNamedByAllOthers) {
+  for (const Collective collective : kInPlaces) {
+    for (const int victim : {0, 1, 3}) {
+      World world;
+      world.timeout = absl::Seconds(20);
+      Meeting meeting;
+      std::vector<Process> processes;
+      for (int rank = 0; rank < world.ranks(); ++rank) {
+        processes.push_back(Process::Fork({}, [&]() -> std::string {
+          auto comm = world.Join(rank, meeting);
+          if (!comm.ok()) return std::string(comm.status().message());
+          const CollectiveCase c = {collective, rhInt32, rhSum, 50000, 1, false};
+          Trial trial(c, rank, world.ranks(), 1);
+          for (int i = 0; i < 1000000; ++i) {
+            if (rank == victim && i == 5) ::raise(SIGKILL);
+            if (absl::Status done = Do(**comm, c, trial); !done.ok()) {
+              return std::string(done.message());
+            }
+          }
+          return "nobody died";
+        }));
+      }
+      for (int rank = 0; rank < world.ranks(); ++rank) {
+        const std::string output =
+            processes[static_cast<size_t>(rank)].Wait(absl::Now() + absl::Seconds(40)).output;
+        if (rank == victim) continue;
+        EXPECT_THAT(output, AllOf(HasSubstr(absl::StrCat("rank ", victim, " (pod p", victim, ")")),
+                                  HasSubstr(absl::StrCat(Name(collective), " number "))));
+      }
+    }
+  }
+}
+
+// Also where what they call waits in memory on one rank, and for messages on the other.
+TEST(HierarchyTest, RanksThatContradictEachOtherAreNamed) {
+  const CollectiveCase all = {Collective::kAllReduce, rhInt32, rhSum, 1000, 0, false};
+  const std::vector<std::pair<CollectiveCase, std::string>> others = {
+      {{Collective::kAllReduce, rhInt32, rhSum, 1001, 0, false},
+       "all_reduce of 1001 values of type 2 with op 0"},
+      {{Collective::kAllReduce, rhInt32, rhSum, 100000, 0, false}, "all_reduce of 100000 values"},
+      {{Collective::kAllGather, rhInt32, rhSum, 1000, 0, false}, "all_gather of 16000 bytes"},
+      {{Collective::kBroadcast, rhInt32, rhSum, 1000, 2, false}, "broadcast of 4000 bytes, root 2"},
+      {{Collective::kBarrier, rhInt32, rhSum, 0, 0, false}, "barrier"}};
+  World world;
+  world.algorithms = "all_reduce<=64K=hierarchical,all_reduce=ring,broadcast=binomial";
+  for (const auto& [other, text] : others) {
+    for (int odd = 0; odd < world.ranks(); ++odd) {
+      const std::vector<std::string> outputs =
+          world.Run([&](Communicator& comm, int rank) -> std::string {
+            for (int i = 0; i < 1000; ++i) {
+              const CollectiveCase& c = rank == odd && i == 5 ? other : all;
+              Trial trial(c, rank, world.ranks(), 1);
+              absl::Status done = Do(comm, c, trial);
+              if (!done.ok()) return std::string(done.message());
+            }
+            return "nobody noticed";
+          });
+      EXPECT_THAT(outputs, Each(AllOf(HasSubstr("all ranks must call the same"), HasSubstr(text),
+                                      HasSubstr("all_reduce of 1000 values of type 2"))));
+    }
+  }
+}
+
+// Some wait for it in memory, and others over rails.
+TEST(HierarchyTest, ARankThatDoesNotComeEndsTheWaitOfAllOthers) {
+  World world;
+  world.timeout = absl::Seconds(1);
+  const std::vector<std::string> outputs =
+      world.Run([&](Communicator& comm, int rank) -> std::string {
+        std::vector<std::byte> values(100000);
+        if (rank == 3) {
+          while (comm.verdict().ok()) absl::SleepFor(absl::Milliseconds(1));
+          return std::string(comm.verdict().message());
+        }
+        return std::string(
+            comm.AllReduce(rhUint8, rhSum, values.data(), values.data(), values.size()).message());
+      });
+  EXPECT_THAT(outputs, Each(HasSubstr("nothing has moved for 1s")));
+}
+
+}  // namespace
+}  // namespace railhead::comm
