@@ -156,8 +156,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
     places.patience = {absl::ZeroDuration(), settings.timeout, &comm->watch_->failed()};
     comm->hierarchy_ = std::make_unique<Hierarchy>(std::move(places), *comm->mesh_);
   } else if (comm->fabric_.segment.has_value()) {
-    comm->group_ = std::make_unique<shm::Group>(comm->fabric_.segment->data(), comm->rank_,
-                                                comm->world_size_, comm->fabric_.decision.crowded);
+    comm->group_ =
+        std::make_unique<shm::Group>(comm->fabric_.segment->data(), comm->rank_, comm->world_size_);
     comm->mailbox_ = std::make_unique<shm::Mailbox>(
         comm->fabric_.segment->data() + shm::Group::Bytes(comm->world_size_), comm->rank_,
         comm->world_size_);

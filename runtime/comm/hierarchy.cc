@@ -27,7 +27,7 @@ constexpr size_t kPiece = size_t{4} << 20U;
 Hierarchy::Hierarchy(Options options, rails::Mesh& mesh)
     : places_(std::move(options.places)),
       self_(PositionOf(options.rank)),
-      group_(options.memory, static_cast<int>(self_.column), local_ranks(), options.crowded),
+      group_(options.memory, static_cast<int>(self_.column), local_ranks()),
       board_(options.memory + shm::Group::Bytes(local_ranks()), static_cast<int>(self_.column),
              here()),
       patience_(options.patience),

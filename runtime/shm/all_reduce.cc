@@ -8,6 +8,7 @@
 // Reduce is the same, with one rank alone that wants the result.
 #include <algorithm>
 
+#include "runtime/base/round_up.h"
 #include "runtime/shm/group.h"
 #include "runtime/shm/stores.h"
 
@@ -20,8 +21,6 @@ constexpr size_t kAtOnce = size_t{8} << 10U;
 // Of larger chunks the result is written for the others and for this rank in one go. Smaller ones
 // are still in the first caches for a second one, and the others wait less for the first.
 constexpr size_t kTogether = size_t{256} << 10U;
-
-size_t RoundUp(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
 

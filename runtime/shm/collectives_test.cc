@@ -85,7 +85,7 @@ void RunCases(World& world, const std::vector<CollectiveCase>& cases, bool naps 
     for (size_t i = 0; i < cases.size(); ++i) {
       Trial trial(cases[i], rank, world.ranks(), i);
       if (naps && random() % 16 == 0) absl::SleepFor(absl::Microseconds(random() % 500));
-      const absl::Status status = Do(world, rank, cases[i], trial, kPatience);
+      const absl::Status status = Do(world, rank, cases[i], trial, world.patience());
       if (!status.ok()) return std::string(status.message());
       std::string error = trial.Check();
       if (!error.empty()) return absl::StrCat("case ", i, ": ", error);
@@ -185,7 +185,7 @@ TEST(BarrierTest, NobodyPassesABarrierBeforeAllHaveCome) {
   RunRanks(4, [&](int rank) {
     for (int round = 1; round <= kRounds; ++round) {
       rounds[static_cast<size_t>(rank)] = round;
-      EXPECT_TRUE(world.at(rank).Barrier(kPatience).ok());
+      EXPECT_TRUE(world.at(rank).Barrier(world.patience()).ok());
       for (const std::atomic<int>& other : rounds) EXPECT_GE(other, round);
     }
     return true;

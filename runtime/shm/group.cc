@@ -4,6 +4,7 @@
 #include <new>
 
 #include "absl/time/time.h"
+#include "runtime/base/round_up.h"
 
 namespace railhead::shm {
 namespace {
@@ -14,7 +15,7 @@ constexpr size_t kPage = 4096;
 // twice as fast as out of the other core's own.
 constexpr size_t kLargestChunk = size_t{512} << 10U;
 
-size_t LaneBytes(size_t ranks) { return (ranks * sizeof(Lane) + kPage - 1) / kPage * kPage; }
+size_t LaneBytes(size_t ranks) { return RoundUp(ranks * sizeof(Lane), kPage); }
 
 }  // namespace
 
@@ -23,11 +24,10 @@ size_t Group::Bytes(int ranks) {
   return LaneBytes(count) + (count + 1) * kDepth * kLargestChunk;
 }
 
-Group::Group(std::byte* memory, int rank, int ranks, bool crowded)
+Group::Group(std::byte* memory, int rank, int ranks)
     : memory_(memory),
       rank_(static_cast<size_t>(rank)),
       ranks_(static_cast<size_t>(ranks)),
-      crowded_(crowded),
       // A lane of zeros is a lane at its beginning.
       lanes_(absl::MakeSpan(std::launder(reinterpret_cast<Lane*>(memory)), ranks_), rank),
       inputs_(ranks_) {}
@@ -38,8 +38,6 @@ std::byte* Group::Cell(size_t rank, int64_t number) const {
 }
 
 std::byte* Group::Result(int64_t number) const { return Cell(ranks_, number); }
-
-absl::Duration Group::Look() const { return absl::Microseconds(crowded_ ? 50 : 20); }
 
 size_t Group::LargestChunk() { return kLargestChunk; }
 

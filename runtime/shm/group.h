@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "runtime/base/parts.h"
 #include "runtime/collectives/call.h"
@@ -50,8 +51,8 @@ class Group {
   static size_t Bytes(int ranks);
 
   // `memory` is the same memory for all ranks (at whatever address), aligned to a page, and
-  // outlives this. `crowded`, the same on all ranks: there are more ranks than cores.
-  Group(std::byte* memory, int rank, int ranks, bool crowded);
+  // outlives this.
+  Group(std::byte* memory, int rank, int ranks);
 
   // What the next collective is called with. Ranks that then contradict each other get Internal.
   void Expect(collectives::Call call) { lanes_.Expect(Number(0), call); }
@@ -82,7 +83,7 @@ class Group {
   uint64_t taken_bytes() const { return taken_.load(std::memory_order_relaxed); }
 
   // How long it pays to look before sleeping.
-  absl::Duration Look() const;
+  static absl::Duration Look() { return absl::Microseconds(50); }
 
  private:
   static constexpr size_t kLine = 64;
@@ -138,7 +139,6 @@ class Group {
   std::byte* const memory_;
   const size_t rank_;
   const size_t ranks_;
-  const bool crowded_;
   Lanes lanes_;
   int64_t done_ = 0;  // chunks of earlier collectives
   std::vector<const std::byte*> inputs_;

@@ -56,7 +56,7 @@ void Run(int ranks, rhDataType_t type) {
               "time us", "algbw GB/s", "busbw GB/s");
   std::fflush(stdout);
   InProcesses(ranks, [&](int rank) {
-    Group group(segment.data(), rank, ranks, crowded);
+    Group group(segment.data(), rank, ranks);
     const Patience patience = {group.Look(), absl::Seconds(60), nullptr, crowded};
     std::byte* const send = static_cast<std::byte*>(std::aligned_alloc(4096, largest));
     std::byte* const receive = static_cast<std::byte*>(std::aligned_alloc(4096, largest));

@@ -68,8 +68,8 @@ void RunCases(World& world, const std::vector<Case>& cases) {
       const Bytes& input = inputs[i][static_cast<size_t>(rank)];
       Bytes output = c.in_place ? input : Bytes(input.size());
       const std::byte* send = c.in_place ? output.data() : input.data();
-      const absl::Status status = world.at(rank).AllReduce({c.type, c.op, world.ranks(), {}}, send,
-                                                           output.data(), c.count, kPatience);
+      const absl::Status status = world.at(rank).AllReduce(
+          {c.type, c.op, world.ranks(), {}}, send, output.data(), c.count, world.patience());
       if (!status.ok()) return std::string(status.message());
       if (output != expected[i]) {
         return absl::StrCat("case ", i, ": type ", c.type, ", operator ", c.op, ", ", c.count,
@@ -134,7 +134,8 @@ INSTANTIATE_TEST_SUITE_P(Ranks, GroupTest,
 
 TEST(GroupErrors, NothingIsDoneForNothing) {
   World world(2, false);
-  EXPECT_TRUE(world.at(0).AllReduce({}, nullptr, nullptr, 0, kPatience).ok()) << "without rank 1";
+  EXPECT_TRUE(world.at(0).AllReduce({}, nullptr, nullptr, 0, world.patience()).ok())
+      << "without rank 1";
 }
 
 TEST(GroupErrors, WhoDoesNotComeIsNamed) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/round_up.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/futex.h"
 #include "runtime/shm/stores.h"
@@ -19,8 +20,6 @@ constexpr size_t kPage = 4096;
 constexpr size_t kAllSlots = size_t{8} << 20U;
 constexpr size_t kLeastSlot = size_t{1} << 10U;
 constexpr size_t kLargestSlot = size_t{64} << 10U;
-
-size_t RoundUp(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
 

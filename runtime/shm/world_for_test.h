@@ -13,24 +13,25 @@
 
 namespace railhead::shm {
 
-inline constexpr Patience kPatience = {absl::Microseconds(20), absl::Seconds(60), nullptr};
-
 // Ranks as threads, which share a segment as processes do.
 class World {
  public:
   World(int ranks, bool crowded)
-      : segment_(*Segment::Create(Group::Bytes(ranks) + Mailbox::Bytes(ranks))) {
+      : patience_{Group::Look(), absl::Seconds(60), nullptr, crowded},
+        segment_(*Segment::Create(Group::Bytes(ranks) + Mailbox::Bytes(ranks))) {
     for (int rank = 0; rank < ranks; ++rank) {
-      groups_.push_back(std::make_unique<Group>(segment_.data(), rank, ranks, crowded));
+      groups_.push_back(std::make_unique<Group>(segment_.data(), rank, ranks));
       mailboxes_.push_back(
           std::make_unique<Mailbox>(segment_.data() + Group::Bytes(ranks), rank, ranks));
     }
   }
   Group& at(int rank) { return *groups_[static_cast<size_t>(rank)]; }
   Mailbox& mailbox(int rank) { return *mailboxes_[static_cast<size_t>(rank)]; }
+  const Patience& patience() const { return patience_; }
   int ranks() const { return static_cast<int>(groups_.size()); }
 
  private:
+  Patience patience_;
   Segment segment_;
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::unique_ptr<Mailbox>> mailboxes_;
