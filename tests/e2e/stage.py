@@ -211,7 +211,7 @@ class Stage:
         """Until the Job is over; returns its condition, 'Complete' or 'Failed'."""
         def over():
             self.cluster.check()
-            self.console.note(self._watch(job))
+            self.console.note(self.watch(job))
             for condition in self.cluster.get("job", job)["status"].get("conditions", []):
                 if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
                     return condition["type"]
@@ -220,8 +220,8 @@ class Stage:
         # Every look costs CPU that the emulated nodes need: not too often.
         return wait_for(f"job {job} is over", over, seconds, interval=4)
 
-    def _watch(self, job):
-        """Keeps an eye on a job; returns one line on how far it is."""
+    def watch(self, job):
+        """Has Prometheus scrape a job's running pods; returns one line on how far the job is."""
         pods = self.pods(job)
         self.scrape_pods(pods)
         phases = ", ".join(sorted(pod["status"]["phase"] for pod in pods))
