@@ -41,6 +41,14 @@ class Parts {
     if (sizes_.empty()) return count_;
     return unit_ * std::accumulate(sizes_.begin(), sizes_.end(), size_t{0});
   }
+  // One past the last value of all parts.
+  size_t end() const {
+    size_t end = 0;
+    for (size_t rank = 0; rank < ranks_; ++rank) {
+      end = std::max(end, (*this)[rank].begin + (*this)[rank].size);
+    }
+    return end;
+  }
   // Values in the largest part.
   size_t largest() const { return largest_; }
 

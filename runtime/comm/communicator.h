@@ -91,6 +91,13 @@ class Communicator {
   // One of all ranks but these, also after a failure. Called by all that are left.
   absl::StatusOr<std::unique_ptr<Communicator>> Shrink(const std::set<int>& excluded);
 
+  // Makes a window (shm/window.h) of a piece of memory of each rank, and returns its number there.
+  // Called by all ranks, as is closing it; InvalidArgument on all if one of the pieces is not
+  // memory of rhMemAlloc, and the communicator is as good as before. Without shared memory it
+  // changes nothing.
+  absl::StatusOr<size_t> OpenWindow(std::byte* memory, size_t bytes);
+  void CloseWindow(size_t window);
+
   // Any thread: ends the communicator on all ranks. A running collective returns with `reason`.
   void Abort(const std::string& reason);
 
@@ -142,6 +149,8 @@ class Communicator {
   // Fails if another rank is known to call something else.
   absl::Status Begin(const Work& work);
   shm::Patience SharedPatience() const;
+  // Of the ranks that share memory with this one, and null where there are none.
+  shm::Group* SharedMemoryHere();
   // Makes the job's verdict of a failure of this rank.
   // `report`: where the ranks are; "" if nobody asked.
   absl::Status Fail(absl::string_view what, const absl::Status& cause,

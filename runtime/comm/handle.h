@@ -25,6 +25,10 @@ struct rhStream {
   std::shared_ptr<railhead::comm::Stream> stream;
 };
 
+struct rhWindow {
+  size_t number;  // in its communicator
+};
+
 struct rhRequest {
   std::shared_ptr<railhead::comm::Stream> stream;
   uint64_t moment;
@@ -46,6 +50,7 @@ struct rhComm {
   int on_stream = 0;            // how many
   std::string last_error;
   std::vector<std::optional<Operator>> operators;
+  std::vector<std::unique_ptr<rhWindow>> windows;  // those that are open
 };
 
 // NOLINTEND(readability-identifier-naming)

@@ -83,6 +83,9 @@ class Hierarchy {
   absl::Status Broadcast(collectives::Call call, BroadcastFunction columns, const std::byte* send,
                          std::byte* receive, size_t bytes, int root);
 
+  // The memory of this rank's place, and the ranks that share it in their order there.
+  shm::Group& memory() { return group_; }
+  const std::vector<int>& here() const { return places_[self_.place]; }
   // How many ranks a place has.
   int local_ranks() const { return static_cast<int>(here().size()); }
   // The rank of this column in the place beside this one; where there is none, this rank.
@@ -107,7 +110,6 @@ class Hierarchy {
     size_t column = 0;
   };
 
-  const std::vector<int>& here() const { return places_[self_.place]; }
   Position PositionOf(int rank) const;
 
   absl::Status AllReducePiece(collectives::Call call, AllReduceFunction columns,

@@ -22,6 +22,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
+#include "runtime/shm/allocation.h"
 #include "runtime/shm/share.h"
 #include "runtime/testing/collectives.h"
 #include "runtime/testing/processes.h"
@@ -204,6 +205,36 @@ TEST(HierarchyTest, EveryAlgorithmBetweenPlaces) {
       EXPECT_THAT(texts, Each(AllOf(HasSubstr("hierarchical, laid down by RAILHEAD_ALGO"),
                                     HasSubstr(absl::StrCat("and ", algorithm, " among ")))));
     }
+  }
+}
+
+// What a place shares is worked on where it lies.
+TEST(HierarchyTest, MemoryThatRanksGiveEachOther) {
+  for (const World& world : Worlds()) {
+    EXPECT_EQ(world.Run([&](Communicator& comm, int rank) -> std::string {
+      constexpr size_t kMost = 300000;
+      std::byte* const memory = *shm::Allocate(2 * kMost * sizeof(uint32_t));
+      const absl::StatusOr<size_t> window = comm.OpenWindow(memory, 2 * kMost * sizeof(uint32_t));
+      if (!window.ok()) return std::string(window.status().message());
+      auto* const values = reinterpret_cast<uint32_t*>(memory);
+      for (const size_t count : {size_t{100}, size_t{5000}, kMost}) {
+        for (uint32_t* const result : {values + kMost, values}) {
+          const auto factor = static_cast<uint32_t>(rank + 1);
+          for (size_t i = 0; i < count; ++i) values[i] = static_cast<uint32_t>(i) * factor;
+          const absl::Status done =
+              comm.AllReduce(rhUint32, rhSum, memory, reinterpret_cast<std::byte*>(result), count);
+          if (!done.ok()) return std::string(done.message());
+          const auto factors = static_cast<uint32_t>(world.ranks() * (world.ranks() + 1) / 2);
+          for (size_t i = 0; i < count; ++i) {
+            if (result[i] != static_cast<uint32_t>(i) * factors)
+              return absl::StrCat("wrong at ", i);
+          }
+        }
+      }
+      comm.CloseWindow(*window);
+      return std::string(shm::Free(memory).message());
+    }),
+              world.All(""));
   }
 }
 

@@ -63,6 +63,7 @@ struct Arguments {
   int iterations = 20;
   int warmup = 5;
   bool check = false;
+  bool in_windows = false;
   std::string output = "table";
   std::string transport;
   bool explain = false;
@@ -88,8 +89,8 @@ absl::StatusOr<RunOptions> OptionsOf(const Collective& collective, const Argumen
   absl::StatusOr<std::vector<Kind>> kinds =
       Kinds(collective.reduces(), arguments.type, arguments.op);
   if (!kinds.ok()) return kinds.status();
-  return RunOptions{&collective,          *std::move(kinds), sizes,          arguments.root,
-                    arguments.iterations, arguments.warmup,  arguments.check};
+  return RunOptions{&collective,          *std::move(kinds), sizes,           arguments.root,
+                    arguments.iterations, arguments.warmup,  arguments.check, arguments.in_windows};
 }
 
 int ExplainAll(rhComm_t comm, const Collective& collective, const RunOptions& options) {
@@ -169,6 +170,9 @@ void AddDataOptions(const Collective& collective, CLI::App& command, Arguments& 
         ->capture_default_str();
   }
   command.add_flag("-c,--check", arguments.check, "Verify every value on every rank");
+  command.add_flag("-R,--register", arguments.in_windows,
+                   "Buffers of rhMemAlloc, in windows: ranks that share memory work on them where "
+                   "they lie");
 }
 
 CLI::App* AddCommand(const Collective& collective, CLI::App& app, Arguments& arguments) {

@@ -34,10 +34,46 @@ struct Buffers {
   std::byte* receive;
 };
 
+// A buffer: from anywhere, or in a window of the communicator's.
+class Memory {
+ public:
+  Memory(rhComm_t comm, bool in_window) : comm_(comm), in_window_(in_window) {}
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { rhMemFree(shared_); }
+
+  // Zeros. Called by all ranks, once.
+  absl::Status Get(size_t bytes) {
+    if (!in_window_) {
+      own_.resize(bytes);
+      return absl::OkStatus();
+    }
+    if (rhMemAlloc(&shared_, bytes) != rhSuccess) {
+      return absl::ResourceExhaustedError(rhGetLastError(nullptr));
+    }
+    rhWindow_t window = nullptr;
+    if (rhCommWindowRegister(comm_, shared_, bytes, &window, 0) != rhSuccess) {
+      return absl::UnavailableError(rhGetLastError(comm_));
+    }
+    return absl::OkStatus();
+  }
+  std::byte* data() { return in_window_ ? static_cast<std::byte*>(shared_) : own_.data(); }
+
+ private:
+  rhComm_t comm_;
+  bool in_window_;
+  std::vector<std::byte> own_;
+  void* shared_ = nullptr;
+};
+
 class Runner {
  public:
   Runner(rhComm_t comm, const RunOptions& options)
-      : comm_(comm), options_(options), collective_(*options.collective) {}
+      : comm_(comm),
+        options_(options),
+        collective_(*options.collective),
+        from_(comm, options.in_windows),
+        to_(comm, options.in_windows) {}
 
   absl::StatusOr<Report> Run(const OnRow& on_row);
 
@@ -69,8 +105,8 @@ class Runner {
   Report report_;
   int rank_ = 0;
   uint64_t round_ = 0;
-  std::vector<std::byte> from_;
-  std::vector<std::byte> to_;
+  Memory from_;
+  Memory to_;
   absl::Time last_word_ = absl::Now();
 };
 
@@ -126,8 +162,10 @@ absl::Status Runner::Prepare() {
       return known;
     }
   }
-  from_.resize(largest);
-  to_.resize(largest);
+  for (Memory* memory : {&from_, &to_}) {
+    absl::Status status = memory->Get(std::max<uint64_t>(largest, 1));
+    if (!status.ok()) return status;
+  }
   return absl::OkStatus();
 }
 
@@ -204,7 +242,7 @@ absl::StatusOr<Timing> Runner::Measure(const Work& work, bool in_place) {
   const Buffers buffers = BuffersOf(work, in_place);
   work.pattern.Fill(round_, buffers.send_count, buffers.send);
   // What is reduced in place again and again grows; zeros stay, and are the same work.
-  if (in_place && collective_.reduces()) std::fill_n(from_.begin(), work.bytes, std::byte{0});
+  if (in_place && collective_.reduces()) std::fill_n(from_.data(), work.bytes, std::byte{0});
   const absl::Time begin = absl::Now();
   for (int i = 0; i < options_.warmup; ++i) {
     if (absl::Status status = Once(work, buffers); !status.ok()) return status;

@@ -22,6 +22,7 @@ struct RunOptions {
   int iterations = 20;
   int warmup = 5;
   bool check = false;
+  bool in_windows = false;  // buffers are memory of rhMemAlloc
 };
 
 // Called on rank 0 when the report begins (no rows yet) and after each row.

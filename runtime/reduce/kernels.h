@@ -20,9 +20,9 @@ struct Call {
   size_t input_count;
   size_t skip;  // how many bytes of each input to pass over
   std::byte* out;
-  std::byte* keep;  // where the results are written as well, or null
   size_t bytes;
   bool streaming;  // to `out`
+  Copies copies;   // where the results are written as well
 };
 
 // The kinds of CPU for which there is code, as bits of Highway's.

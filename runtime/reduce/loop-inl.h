@@ -54,17 +54,19 @@ RAILHEAD_STEP void LoadStep(const std::byte* from, typename Format::Vector (&to)
 }
 
 template <class Format>
-RAILHEAD_STEP void StoreStep(const typename Format::Vector (&from)[kAtOnce], std::byte* to,
-                             bool streaming, std::byte* keep) {
+RAILHEAD_STEP void Pack(const typename Format::Vector (&from)[kAtOnce],
+                        ByteVector (&to)[kStepVectors<Format>]) {
+  for (size_t i = 0; i < kStepVectors<Format>; ++i) to[i] = Format::Pack(from + i * Format::kParts);
+}
+
+template <size_t kVectors>
+RAILHEAD_STEP void Store(const ByteVector (&from)[kVectors], std::byte* to, bool streaming) {
   auto* bytes = reinterpret_cast<uint8_t*>(to);
-  auto* kept = reinterpret_cast<uint8_t*>(keep);
-  for (size_t i = 0; i < kStepVectors<Format>; ++i) {
-    const ByteVector packed = Format::Pack(from + i * Format::kParts);
-    if (keep != nullptr) hn::StoreU(packed, ByteTag(), kept + i * kVectorBytes);
+  for (size_t i = 0; i < kVectors; ++i) {
     if (streaming) {
-      hn::Stream(packed, ByteTag(), bytes + i * kVectorBytes);
+      hn::Stream(from[i], ByteTag(), bytes + i * kVectorBytes);
     } else {
-      hn::StoreU(packed, ByteTag(), bytes + i * kVectorBytes);
+      hn::StoreU(from[i], ByteTag(), bytes + i * kVectorBytes);
     }
   }
 }
@@ -79,18 +81,26 @@ HWY_NOINLINE void LoadPart(const std::byte* from, size_t bytes,
 }
 
 template <class Format>
-HWY_NOINLINE void StorePart(const typename Format::Vector (&from)[kAtOnce], std::byte* to,
-                            size_t bytes, std::byte* keep) {
+HWY_NOINLINE void StorePart(const typename Format::Vector (&from)[kAtOnce], const Call& call,
+                            size_t at, size_t bytes) {
   alignas(kVectorBytes) std::byte buffer[kStepBytes<Format>];
-  StoreStep<Format>(from, buffer, false, nullptr);
-  std::memcpy(to, buffer, bytes);
-  if (keep != nullptr) std::memcpy(keep, buffer, bytes);
+  ByteVector packed[kStepVectors<Format>];
+  Pack<Format>(from, packed);
+  Store(packed, buffer, false);
+  std::memcpy(call.out + at, buffer, bytes);
+  for (std::byte* out : call.copies.outs) std::memcpy(out + at, buffer, bytes);
 }
+
+// Which outputs are written past the caches.
+struct Streaming {
+  bool out;
+  bool copies;
+};
 
 // `kInputs` is the number of inputs, or 0: what the call says. `bytes` matters to parts only.
 template <class Format, class Operator, size_t kInputs, bool kIsPart>
 HWY_INLINE void Step(const Call& call, const Operator& op, size_t at, size_t bytes,
-                     bool streaming) {
+                     Streaming streaming) {
   const auto load = [&](size_t input, typename Format::Vector(&to)[kAtOnce]) HWY_ATTR {
     const std::byte* from = call.inputs[input] + call.skip + at;
     if constexpr (kIsPart) {
@@ -109,11 +119,13 @@ HWY_INLINE void Step(const Call& call, const Operator& op, size_t at, size_t byt
     for (size_t i = 0; i < kAtOnce; ++i) result[i] = op.Join(result[i], next[i]);
   }
   for (auto& value : result) value = op.Finish(value);
-  std::byte* const keep = call.keep != nullptr ? call.keep + at : nullptr;
   if constexpr (kIsPart) {
-    StorePart<Format>(result, call.out + at, bytes, keep);
+    StorePart<Format>(result, call, at, bytes);
   } else {
-    StoreStep<Format>(result, call.out + at, streaming, keep);
+    ByteVector packed[kStepVectors<Format>];
+    Pack<Format>(result, packed);
+    Store(packed, call.out + at, streaming.out);
+    for (std::byte* out : call.copies.outs) Store(packed, out + at, streaming.copies);
   }
 }
 
@@ -134,7 +146,7 @@ HWY_INLINE void FetchAhead(const Call& call, size_t at, size_t bytes) {
 // Parts are rare: one code for any number of inputs.
 template <class Format, class Operator>
 HWY_NOINLINE void StepPart(const Call& call, const Operator& op, size_t at, size_t bytes) {
-  Step<Format, Operator, 0, true>(call, op, at, bytes, false);
+  Step<Format, Operator, 0, true>(call, op, at, bytes, {false, false});
 }
 
 template <class Format, class Operator, size_t kInputs>
@@ -147,13 +159,20 @@ HWY_NOINLINE void Run(const Call& call, const Operator& op) {
     at = std::min(kVectorBytes - misaligned, call.bytes);
     StepPart<Format, Operator>(call, op, 0, at);
   }
-  const bool streaming = call.streaming && can_align;
+  const auto like_out = [&](const std::byte* other) {
+    return (reinterpret_cast<uintptr_t>(other) - reinterpret_cast<uintptr_t>(call.out)) %
+               kVectorBytes ==
+           0;
+  };
+  Streaming streaming = {call.streaming && can_align,
+                         call.copies.stores == Stores::kStreaming && can_align};
+  for (const std::byte* other : call.copies.outs) streaming.copies &= like_out(other);
   for (; call.bytes - at >= kBytes; at += kBytes) {
     FetchAhead<kInputs>(call, at, kBytes);
     Step<Format, Operator, kInputs, false>(call, op, at, kBytes, streaming);
   }
   if (at < call.bytes) StepPart<Format, Operator>(call, op, at, call.bytes - at);
-  if (streaming) hwy::FlushStream();
+  if (streaming.out || streaming.copies) hwy::FlushStream();
 }
 
 // With code of its own for the numbers of inputs that matter most.

@@ -57,14 +57,16 @@ void AverageIntegers(const Call& call) {
     part.op = rhSum;
     part.skip = at;
     part.out = block.data();
-    part.keep = nullptr;
+    part.copies = {};
     part.bytes = std::min(call.bytes - at, block.size());
     part.streaming = false;
     ReduceIntegers(part);
     Divide(call.type, block.data(), part.bytes, call.divisor);
-    if (call.keep != nullptr) Copy(block.data(), call.keep + at, part.bytes, Stores::kNormal);
     Copy(block.data(), call.out + at, part.bytes,
          call.streaming ? Stores::kStreaming : Stores::kNormal);
+    for (std::byte* out : call.copies.outs) {
+      Copy(block.data(), out + at, part.bytes, call.copies.stores);
+    }
   }
 }
 
@@ -99,23 +101,22 @@ bool CanReduce(rhDataType_t type, rhRedOp_t op) {
 }
 
 void Reduce(const Reduction& reduction, absl::Span<const std::byte* const> inputs, std::byte* out,
-            size_t count, Stores stores, std::byte* keep) {
+            size_t count, Stores stores, const Copies& copies) {
   const bool divides = reduction.op == rhAvg && reduction.divisor != 1;
   const bool multiplies = !reduction.scalars.empty();
   const size_t bytes = count * SizeOf(reduction.type);
-  if (inputs.size() == 1 && !divides && !multiplies) {
-    if (keep != nullptr) Copy(inputs[0], keep, bytes, Stores::kNormal);
-    return Copy(inputs[0], out, bytes, stores);
-  }
+  const bool bits_alone = inputs.size() == 1 && !divides && !multiplies;
+  if (bits_alone && copies.outs.empty()) return Copy(inputs[0], out, bytes, stores);
   Call call{};
-  call.type = reduction.type;
+  call.type = bits_alone ? rhUint8 : reduction.type;
   call.op = reduction.op == rhAvg && !divides ? rhSum : reduction.op;
+  if (bits_alone) call.op = rhBor;
   call.divisor = reduction.divisor;
   call.scalars = multiplies ? reduction.scalars.data() : nullptr;
   call.inputs = inputs.data();
   call.input_count = inputs.size();
   call.out = out;
-  call.keep = keep;
+  call.copies = copies;
   call.bytes = bytes;
   call.streaming = stores == Stores::kStreaming;
   if (!IsFloat(call.type)) return call.op == rhAvg ? AverageIntegers(call) : ReduceIntegers(call);

@@ -54,12 +54,18 @@ size_t SizeOf(rhDataType_t type);
 // False for the bit operators on floats, and for types and operators that do not exist.
 bool CanReduce(rhDataType_t type, rhRedOp_t op);
 
-// Writes `count` elements to `out`. There must be an input, and CanReduce. No pointer needs to be
-// aligned (but streaming needs `out` aligned to its elements, and else stores normally). `out` may
-// equal inputs; otherwise it overlaps with none. Where `keep` is not null it gets the same, with
-// normal stores; it overlaps with nothing.
+// Further outputs that get the same as the first one, in the same pass.
+struct Copies {
+  absl::Span<std::byte* const> outs;
+  Stores stores = Stores::kNormal;
+};
+
+// Writes `count` elements to `out`, and to all `copies`. There must be an input, and CanReduce. No
+// pointer needs to be aligned (but streaming needs `out` aligned to its elements, and all others
+// like it, and else stores normally). Outputs may equal inputs; otherwise none overlaps with
+// another.
 void Reduce(const Reduction& reduction, absl::Span<const std::byte* const> inputs, std::byte* out,
-            size_t count, Stores stores, std::byte* keep = nullptr);
+            size_t count, Stores stores, const Copies& copies = {});
 
 // Copies between ranges that are the same or do not overlap.
 void Copy(const std::byte* in, std::byte* out, size_t bytes, Stores stores);

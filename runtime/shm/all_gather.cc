@@ -15,6 +15,13 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const P
   const size_t chunks = (parts.largest() + chunk - 1) / chunk;
   const reduce::Stores stores = StoresFor(ranks_ * (ranks_ + 1) * parts.largest());
   const Range mine = parts[rank_];
+  const absl::StatusOr<bool> met = Meet({send, mine.size}, {receive, parts.end()}, patience);
+  if (!met.ok()) return met.status();
+  if (*met) {
+    Directly(kBytes, {&inputs_[rank_], 1}, 0, mine.begin, mine.size, stores);
+    Count((ranks_ - 1) * mine.size, parts.total() - mine.size);
+    return Depart(patience);
+  }
   for (size_t step = 0; chunks > 0 && step < chunks + 1; ++step) {
     if (step < chunks) {
       const int64_t number = Number(step);

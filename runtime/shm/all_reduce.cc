@@ -50,6 +50,10 @@ absl::Status Group::ReduceFor(size_t readers, const reduce::Reduction& reduction
                      std::min(LargestChunk(), RoundUp((bytes + 1) / 2, kLine)),
                      StoresFor((ranks_ + readers) * bytes),
                      patience};
+  const absl::StatusOr<bool> met =
+      Meet({send, bytes}, {receive, receive != nullptr ? bytes : 0}, patience);
+  if (!met.ok()) return met.status();
+  if (*met) return ReduceDirectly(work);
   return bytes <= kAtOnce ? AtOnce(work) : InChunks(work);
 }
 
@@ -146,7 +150,7 @@ absl::Status Group::ReducePart(const Work& work, size_t index) {
   const bool wanted = work.receive != nullptr;
   if (wanted && work.chunk > kTogether) {
     reduce::Reduce(work.reduction, inputs_, work.receive + offset, size / work.element, work.stores,
-                   result);
+                   {{&result, 1}, reduce::Stores::kNormal});
     lanes_.Advance(&Lane::reduced, number);
   } else {
     reduce::Reduce(work.reduction, inputs_, result, size / work.element, reduce::Stores::kNormal);

@@ -95,9 +95,15 @@ void RunCases(World& world, const std::vector<CollectiveCase>& cases, bool naps 
   EXPECT_EQ(wrong, std::vector<std::string>(static_cast<size_t>(world.ranks())));
 }
 
-class CollectivesTest : public ::testing::TestWithParam<std::tuple<int, bool>> {
+enum class Setting { kRoomy, kCrowded, kWindows };
+
+class CollectivesTest : public ::testing::TestWithParam<std::tuple<int, Setting>> {
  protected:
-  World world_{std::get<0>(GetParam()), std::get<1>(GetParam())};
+  CollectivesTest() {
+    if (std::get<1>(GetParam()) == Setting::kWindows) world_.OpenWindows(true);
+  }
+
+  World world_{std::get<0>(GetParam()), std::get<1>(GetParam()) != Setting::kRoomy};
 };
 
 TEST_P(CollectivesTest, EveryTypeAndOperator) {
@@ -159,7 +165,25 @@ TEST_P(CollectivesTest, AnySuccession) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, CollectivesTest,
                          ::testing::Combine(::testing::Values(1, 2, 3, 4, 5, 8),
-                                            ::testing::Bool()));
+                                            ::testing::Values(Setting::kRoomy, Setting::kCrowded,
+                                                              Setting::kWindows)));
+
+// Windows that come and go, and one that not all ranks' buffers are in.
+TEST(WindowsTest, MayBeOpenedAndClosedBetweenCollectives) {
+  World world(3, true);
+  std::vector<CollectiveCase> cases;
+  for (const Collective collective : kCollectives) {
+    for (const bool in_place : {false, true}) {
+      cases.push_back({collective, rhFloat32, rhSum, 50001, 1, in_place});
+    }
+  }
+  for (int round = 0; round < 6; ++round) {
+    world.OpenWindows(round % 2 == 0);
+    RunCases(world, cases);
+    world.CloseWindows();
+    RunCases(world, cases);
+  }
+}
 
 TEST(CollectivesErrors, WhoDoesNotComeIsNamed) {
   for (const Collective collective : kCollectives) {

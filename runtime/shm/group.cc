@@ -30,7 +30,8 @@ Group::Group(std::byte* memory, int rank, int ranks)
       ranks_(static_cast<size_t>(ranks)),
       // A lane of zeros is a lane at its beginning.
       lanes_(absl::MakeSpan(std::launder(reinterpret_cast<Lane*>(memory)), ranks_), rank),
-      inputs_(ranks_) {}
+      inputs_(ranks_),
+      outputs_(ranks_) {}
 
 std::byte* Group::Cell(size_t rank, int64_t number) const {
   const size_t place = static_cast<size_t>(number) % kDepth;

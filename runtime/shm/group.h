@@ -25,6 +25,8 @@
 // - a rank writes into the result cell of chunk k when all have filled k.
 //
 // That holds for every succession of collectives, so there is no barrier between them.
+//
+// Buffers that all ranks can reach (window.h) need none of that: see direct.cc.
 #ifndef RAILHEAD_RUNTIME_SHM_GROUP_H_
 #define RAILHEAD_RUNTIME_SHM_GROUP_H_
 
@@ -35,12 +37,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "runtime/base/parts.h"
 #include "runtime/collectives/call.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/lanes.h"
+#include "runtime/shm/window.h"
 
 namespace railhead::shm {
 
@@ -77,6 +81,11 @@ class Group {
                       size_t count, int root, const Patience& patience);
   absl::Status Barrier(const Patience& patience);
 
+  // Between the same collectives on all ranks: from now on, buffers that all ranks have in windows
+  // are worked on where they lie. The window's number is the same on all ranks.
+  size_t Open(Window window);
+  void Close(size_t window);
+
   // Bytes that this rank has laid out for others, and that it has read of theirs: each part once
   // for each rank that reads it. Any thread.
   uint64_t given_bytes() const { return given_.load(std::memory_order_relaxed); }
@@ -89,6 +98,9 @@ class Group {
   static constexpr size_t kLine = 64;
   // A chunk is filled while the one before is reduced and the one before that drained.
   static constexpr size_t kDepth = kMostAhead;
+
+  // One input alone is copied.
+  static constexpr reduce::Reduction kBytes = {rhUint8, rhBor, 1, {}};
 
   // A range of bytes of a chunk.
   struct Part {
@@ -111,6 +123,18 @@ class Group {
     reduce::Stores stores;
     const Patience& patience;
   };
+
+  // direct.cc
+  // Ranks meet: on true, `inputs_` and `outputs_` are all ranks' buffers, and Depart() is to
+  // follow. Buffers that do not matter are empty; the larger one has the same size on all ranks.
+  absl::StatusOr<bool> Meet(absl::Span<const std::byte> send, absl::Span<std::byte> receive,
+                            const Patience& patience);
+  // Reduces `count` values of `from` into all of `outputs_`, offsets in bytes.
+  void Directly(const reduce::Reduction& reduction, absl::Span<const std::byte* const> from,
+                size_t from_offset, size_t to_offset, size_t count, reduce::Stores stores);
+  absl::Status ReduceDirectly(const Work& work);
+  // Waits until all have done their part.
+  absl::Status Depart(const Patience& patience);
 
   // all_reduce.cc
   absl::Status ReduceFor(size_t readers, const reduce::Reduction& reduction, const std::byte* send,
@@ -142,6 +166,11 @@ class Group {
   Lanes lanes_;
   int64_t done_ = 0;  // chunks of earlier collectives
   std::vector<const std::byte*> inputs_;
+  std::vector<Window> windows_;  // those that are closed are empty
+  std::vector<std::byte*> outputs_;
+  // What Directly() passes on.
+  std::vector<const std::byte*> addresses_;
+  std::vector<std::byte*> copies_;
   std::atomic<uint64_t> given_{0};
   std::atomic<uint64_t> taken_{0};
 };

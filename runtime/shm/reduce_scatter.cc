@@ -18,6 +18,15 @@ absl::Status Group::ReduceScatter(const reduce::Reduction& reduction, const std:
   const size_t slice = std::max(kLine, LargestChunk() / ranks_ / kLine * kLine);
   const size_t chunks = (largest + slice - 1) / slice;
   const reduce::Stores stores = StoresFor(ranks_ * (ranks_ + 1) * largest);
+  const absl::StatusOr<bool> met = Meet({send, parts.end() * element}, {}, patience);
+  if (!met.ok()) return met.status();
+  if (*met) {
+    const Range mine = parts[rank_];
+    outputs_[rank_] = receive;
+    Directly(reduction, inputs_, mine.begin * element, 0, mine.size, stores);
+    Count((parts.total() - mine.size) * element, (ranks_ - 1) * mine.size * element);
+    return Depart(patience);
+  }
   for (size_t step = 0; chunks > 0 && step < chunks + 1; ++step) {
     if (step < chunks) {
       const int64_t number = Number(step);

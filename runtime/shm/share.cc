@@ -27,7 +27,7 @@ namespace {
 
 // The address is the name of the socket, and the key that a taker has to show: 16 bytes each, in
 // hexadecimal digits.
-constexpr size_t kWord = 32;
+constexpr size_t kWord = Giver::kAddressSize / 2;
 // A stranger who connects and says nothing must not keep the others waiting.
 constexpr absl::Duration kIntroduction = absl::Seconds(1);
 
@@ -154,7 +154,7 @@ absl::Status Giver::Give(const Segment& segment, int takers, absl::Time deadline
 }
 
 absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time deadline) {
-  if (address.size() != 2 * kWord) {
+  if (address.size() != Giver::kAddressSize) {
     return absl::InvalidArgumentError("the address of the shared memory is malformed");
   }
   const net::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

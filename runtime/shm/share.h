@@ -6,6 +6,7 @@
 #ifndef RAILHEAD_RUNTIME_SHM_SHARE_H_
 #define RAILHEAD_RUNTIME_SHM_SHARE_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,6 +27,7 @@ class Giver {
  public:
   static absl::StatusOr<Giver> Open();
 
+  static constexpr size_t kAddressSize = 64;
   // To be carried to the takers; a secret.
   const std::string& address() const { return address_; }
 

@@ -25,6 +25,16 @@ class World {
           std::make_unique<Mailbox>(segment_.data() + Group::Bytes(ranks), rank, ranks));
     }
   }
+  // Ranks that are threads can reach all there is; or so they say of all but the last one's.
+  void OpenWindows(bool all) {
+    const absl::Span<std::byte> everything(reinterpret_cast<std::byte*>(1), PTRDIFF_MAX);
+    Window window{std::vector<absl::Span<std::byte>>(groups_.size(), everything), {}};
+    if (!all) window.memory.back() = everything.subspan(0, 1);
+    for (const auto& group : groups_) group->Open(window);
+  }
+  void CloseWindows() {
+    for (const auto& group : groups_) group->Close(0);
+  }
   Group& at(int rank) { return *groups_[static_cast<size_t>(rank)]; }
   Mailbox& mailbox(int rank) { return *mailboxes_[static_cast<size_t>(rank)]; }
   const Patience& patience() const { return patience_; }

@@ -114,6 +114,9 @@ typedef struct rhStream* rhStream_t;
 /* What has to be done before a caller goes on. */
 typedef struct rhRequest* rhRequest_t;
 
+/* A piece of memory of each rank of a communicator that they can reach. */
+typedef struct rhWindow* rhWindow_t;
+
 /* Reserved: must be NULL. */
 typedef struct rhConfig rhConfig_t;
 
@@ -187,6 +190,26 @@ RH_EXPORT rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error)
 /* Number of ranks, and this process's rank. */
 RH_EXPORT rhResult_t rhCommCount(rhComm_t comm, int* count);
 RH_EXPORT rhResult_t rhCommUserRank(rhComm_t comm, int* rank);
+
+/* Memory for buffers that need not be copied for other ranks. rhMemAlloc writes to *ptr where
+ * `size` bytes of zeros begin, aligned to a page; rhSystemError when `size` is more than half of
+ * what this process can still get. rhMemFree takes what rhMemAlloc wrote, or NULL; windows keep the
+ * memory until they are deregistered. Any thread; reasons are at rhGetLastError(NULL). */
+RH_EXPORT rhResult_t rhMemAlloc(void** ptr, size_t size);
+RH_EXPORT rhResult_t rhMemFree(void* ptr);
+
+/* Makes a window of `size` bytes at `buff` on each rank of `comm`, all from one call of rhMemAlloc
+ * each; ranks may differ in both. Called by all ranks, and blocks. From then on a collective of
+ * more than 4 KiB works on its buffers where they lie, in half the time and less, if those of all
+ * ranks are in windows; else it does what it always does. Only ranks of one pod can reach each
+ * other's memory; elsewhere windows change nothing. A rank of the communicator can write to what is
+ * in a window: give it nothing else. `win_flags` must be 0. On rhInvalidArgument, on all ranks, the
+ * communicator is as good as before. (NCCL's ncclCommWindowRegister.) */
+RH_EXPORT rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow_t* win,
+                                          int win_flags);
+
+/* Called by all ranks, between the same collectives. Destroying the communicator does it too. */
+RH_EXPORT rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win);
 
 /* Collectives. All ranks call the same ones in the same order, with the same counts, type, operator
  * and root (only rhSend and rhRecv concern two ranks alone). Counts are in elements; a count of 0

@@ -66,7 +66,7 @@ def mpich(ranks, arguments):
                 *arguments], seconds=RUN_SECONDS, log=OUT / "mpich.log").stdout
 
 
-def railhead(transport):
+def railhead(transport, **more):
     def start(ranks, arguments):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -74,7 +74,7 @@ def railhead(transport):
         return ranks_of_one_job(
             [OUT / "railhead", *arguments], ranks, f"railhead-{transport}",
             {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "RAILHEAD_METRICS_PORT": "0",
-             "RAILHEAD_TRANSPORT": transport, "RAILHEAD_SOCKET_IFNAME": "lo"})
+             "RAILHEAD_TRANSPORT": transport, "RAILHEAD_SOCKET_IFNAME": "lo"} | more)
     return start
 
 
@@ -101,6 +101,7 @@ def ranks_of_one_job(argv, ranks, name, env):
 HALVES = ("fp32", "fp16", "bf16")
 CANDIDATES = (
     Candidate("Railhead shm", railhead("shm"), HALVES),
+    Candidate("Railhead windows", railhead("shm", BENCH_WINDOWS="1"), HALVES),
     Candidate("Railhead TCP", railhead("tcp")),
     Candidate("Open MPI", open_mpi),
     Candidate("MPICH", mpich),

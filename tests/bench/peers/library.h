@@ -17,6 +17,9 @@ const char* LibraryName(void);
 int LibraryRank(void);
 int LibraryRanks(void);
 
+/* Memory for buffers, as the library likes it best; LibraryClose frees it. */
+void* LibraryMemory(size_t bytes);
+
 /* receive = the sum of all ranks' send, out of place. */
 void LibraryAllReduce(const void* send, void* receive, size_t count, enum Type type);
 

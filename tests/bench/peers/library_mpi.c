@@ -32,6 +32,12 @@ const char* LibraryName(void) { return name; }
 int LibraryRank(void) { return rank; }
 int LibraryRanks(void) { return ranks; }
 
+void* LibraryMemory(size_t bytes) {
+  void* memory = NULL;
+  MPI_Alloc_mem((MPI_Aint)bytes, MPI_INFO_NULL, &memory);
+  return memory;
+}
+
 void LibraryAllReduce(const void* send, void* receive, size_t count, enum Type type) {
   if (type != kFp32) {
     fprintf(stderr, "MPI has no 16-bit floats\n");

@@ -9,6 +9,7 @@ static rhComm_t comm;
 static char name[64];
 static int rank;
 static int ranks;
+static int windows; /* BENCH_WINDOWS is set: buffers are memory that ranks can reach */
 
 static void Check(rhResult_t result) {
   if (result == rhSuccess) return;
@@ -22,13 +23,14 @@ void LibraryOpen(int* argc, char*** argv) {
   int version = 0;
   rhCommInfo_t info;
   info.struct_size = sizeof info;
+  windows = getenv("BENCH_WINDOWS") != NULL;
   Check(rhCommInitFromEnv(&comm));
   Check(rhCommUserRank(comm, &rank));
   Check(rhCommCount(comm, &ranks));
   Check(rhCommGetInfo(comm, &info));
   Check(rhGetVersion(&version));
-  snprintf(name, sizeof name, "Railhead %d.%d.%d over %s", version / 10000, version / 100 % 100,
-           version % 100, info.transport);
+  snprintf(name, sizeof name, "Railhead %d.%d.%d over %s%s", version / 10000, version / 100 % 100,
+           version % 100, info.transport, windows ? ", buffers in windows" : "");
 }
 
 void LibraryClose(void) { Check(rhCommDestroy(comm)); }
@@ -36,6 +38,15 @@ void LibraryClose(void) { Check(rhCommDestroy(comm)); }
 const char* LibraryName(void) { return name; }
 int LibraryRank(void) { return rank; }
 int LibraryRanks(void) { return ranks; }
+
+void* LibraryMemory(size_t bytes) {
+  void* memory = NULL;
+  rhWindow_t window;
+  if (!windows) return aligned_alloc(4096, bytes);
+  Check(rhMemAlloc(&memory, bytes));
+  Check(rhCommWindowRegister(comm, memory, bytes, &window, 0));
+  return memory;
+}
 
 void LibraryAllReduce(const void* send, void* receive, size_t count, enum Type type) {
   static const rhDataType_t kTypes[] = {rhFloat32, rhFloat16, rhBfloat16};

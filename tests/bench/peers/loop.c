@@ -143,8 +143,8 @@ int main(int argc, char** argv) {
     if (bytes > largest) largest = bytes;
   }
   const size_t room = (largest + kPage) / kPage * kPage;
-  void* const send = aligned_alloc(kPage, room);
-  void* const receive = aligned_alloc(kPage, room);
+  void* const send = LibraryMemory(room);
+  void* const receive = LibraryMemory(room);
   if (send == NULL || receive == NULL) {
     fprintf(stderr, "no memory for two buffers of %zu bytes\n", room);
     return 1;
@@ -160,8 +160,6 @@ int main(int argc, char** argv) {
     }
   }
   fflush(stdout);
-  free(send);
-  free(receive);
   LibraryClose();
   return 0;
 }

@@ -36,7 +36,9 @@ Loopback and shared memory only.
 
 {noise}
 
-*Times as fast* is the best peer's time through that of Railhead over shared memory. *The limit* is
+*Times as fast* is the best peer's time through that of Railhead over shared memory, with buffers
+from anywhere, and with buffers from `rhMemAlloc` *in windows*, which ranks work on where they lie
+(MPI's are from `MPI_Alloc_mem`, as its standard advises). *The limit* is
 the time in which as many threads copy as much with non-temporal stores: each input read once,
 each output written once. Caches can beat it, and below 1 MiB it says nothing. gloo's all-reduce is
 in place: the copy that would put it out of place is not counted against it. MPI has no 16-bit

@@ -17,8 +17,8 @@ class TablesTest(unittest.TestCase):
     def test_ratio_is_to_the_best_peer(self):
         self.assertEqual(results(100.0, Open_MPI=700.0, gloo=900.0).ratio(2, "fp32", 64 * MI), 7.0)
 
-    def test_our_own_tcp_is_no_peer(self):
-        measured = results(100.0, Railhead_TCP=10.0, gloo=500.0)
+    def test_our_own_ways_are_no_peers(self):
+        measured = results(100.0, Railhead_TCP=10.0, Railhead_windows=20.0, gloo=500.0)
         self.assertEqual(measured.ratio(2, "fp32", 64 * MI), 5.0)
 
     def test_limit_counts_every_rank_reading_and_writing(self):
@@ -27,11 +27,21 @@ class TablesTest(unittest.TestCase):
 
     def test_goals_that_are_missed_are_said(self):
         table = "\n".join(tables.goal_table(results(100.0, gloo=500.0)))
-        self.assertIn("| 6.0 | 5.00 | **no** |", table)
+        self.assertIn("| 6.0 | 5.00 | - | **no** |", table)
 
     def test_goals_that_are_reached_are_said(self):
         table = "\n".join(tables.goal_table(results(100.0, gloo=600.0)))
-        self.assertIn("| 6.0 | 6.00 | yes |", table)
+        self.assertIn("| 6.0 | 6.00 | - | yes |", table)
+
+    def test_goals_that_only_windows_reach_are_said(self):
+        measured = results(200.0, Railhead_windows=100.0, gloo=600.0)
+        self.assertIn("| 6.0 | 3.00 | 6.00 | in windows |", "\n".join(tables.goal_table(measured)))
+
+    def test_16_bit_floats_are_compared_with_fp16_of_gloo(self):
+        cells = {(2, kind, 64 * MI, name): Cell(t, t) for kind, name, t in (
+            ("fp16", "gloo", 900.0), ("bf16", "gloo", 300.0), ("bf16", "Railhead shm", 100.0))}
+        measured = Results(cells, {2: [1e9]}, ["Railhead shm", "gloo"])
+        self.assertEqual(measured.against_fp16_of_gloo("bf16", 64 * MI), 9.0)
 
     def test_what_was_not_measured_is_no_goal(self):
         rows = tables.goals(results(100.0, gloo=1.0))

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory that ranks give each other, by ranks in processes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "railhead/railhead.h"
+#include "runtime/testing/forked_ranks.h"
+
+namespace railhead {
+namespace {
+
+using ::testing::Each;
+using ::testing::IsEmpty;
+using testing::RunForks;
+
+constexpr size_t kRoom = size_t{4} << 20U;  // bytes of a rank's memory
+
+// What rank `rank` gives at `i`, the same in all types.
+uint32_t Value(int rank, size_t i) {
+  return static_cast<uint32_t>(i * 2654435761U) + static_cast<uint32_t>(rank) * 40503U;
+}
+
+// Collectives of `count` values on memory from `send` and `receive` on, each room for all ranks'.
+std::string TryAll(rhComm_t comm, int rank, int ranks, uint32_t* send, uint32_t* receive,
+                   size_t count) {
+  const auto all = static_cast<size_t>(ranks);
+  const auto sum = [&](size_t i) {
+    uint32_t result = 0;
+    for (int r = 0; r < ranks; ++r) result += Value(r, i);
+    return result;
+  };
+  const auto give = [&](size_t values) {
+    for (size_t i = 0; i < values; ++i) send[i] = Value(rank, i);
+    std::fill_n(receive, count * all, 0xabababab);
+  };
+  const auto wrong = [&](const char* what, size_t i) {
+    return absl::StrCat(what, " of ", count, ": wrong at ", i, " (", rhGetLastError(comm), ")");
+  };
+  give(count);
+  rhAllReduce(send, receive, count, rhUint32, rhSum, comm, nullptr);
+  for (size_t i = 0; i < count; ++i) {
+    if (receive[i] != sum(i)) return wrong("all-reduce", i);
+  }
+  rhAllReduce(send, send, count, rhUint32, rhSum, comm, nullptr);
+  for (size_t i = 0; i < count; ++i) {
+    if (send[i] != sum(i)) return wrong("all-reduce in place", i);
+  }
+  give(count);
+  rhAllGather(send, receive, count, rhUint32, comm, nullptr);
+  for (size_t i = 0; i < count * all; ++i) {
+    if (receive[i] != Value(static_cast<int>(i / count), i % count)) return wrong("all-gather", i);
+  }
+  give(count * all);
+  rhReduceScatter(send, receive, count, rhUint32, rhSum, comm, nullptr);
+  for (size_t i = 0; i < count; ++i) {
+    if (receive[i] != sum(static_cast<size_t>(rank) * count + i)) return wrong("reduce-scatter", i);
+  }
+  for (int root = 0; root < ranks; ++root) {
+    give(count);
+    rhBroadcast(rank == root ? send : nullptr, receive, count, rhUint32, root, comm, nullptr);
+    for (size_t i = 0; i < count; ++i) {
+      if (receive[i] != Value(root, i)) return wrong("broadcast", i);
+    }
+    rhReduce(send, rank == root ? receive : nullptr, count, rhUint32, rhSum, root, comm, nullptr);
+    for (size_t i = 0; rank == root && i < count; ++i) {
+      if (receive[i] != sum(i)) return wrong("reduce", i);
+    }
+  }
+  return "";
+}
+
+class WindowTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(WindowTest, CollectivesAreRightInAndOutsideOfWindows) {
+  for (const int ranks : {1, 2, 3}) {
+    EXPECT_THAT(
+        RunForks(
+            ranks, GetParam(),
+            [&](rhComm_t comm, int rank) -> std::string {
+              void* memory = nullptr;
+              if (rhMemAlloc(&memory, kRoom) != rhSuccess) return rhGetLastError(nullptr);
+              auto* const values = static_cast<uint32_t*>(memory);
+              std::vector<uint32_t> elsewhere(kRoom / sizeof(uint32_t));
+              constexpr size_t kHalf = kRoom / sizeof(uint32_t) / 2;
+              // Pieces of different places and sizes, that come and go.
+              const auto own = static_cast<size_t>(rank);
+              for (int round = 0; round < 2; ++round) {
+                std::array<rhWindow_t, 2> windows = {};
+                for (rhWindow_t& window : windows) {
+                  const bool second = &window == &windows[1];
+                  if (rhCommWindowRegister(comm, values + (second ? kHalf : 0),
+                                           (kHalf - (second ? own : 0)) * sizeof(uint32_t), &window,
+                                           0) != rhSuccess) {
+                    return rhGetLastError(comm);
+                  }
+                }
+                for (const size_t count : {size_t{1}, size_t{1024}, size_t{1025}, size_t{70001}}) {
+                  // In one window; in two, unaligned; with the last rank's outside.
+                  std::string wrong = TryAll(comm, rank, ranks, values, values + kHalf / 2, count);
+                  if (wrong.empty()) {
+                    wrong =
+                        TryAll(comm, rank, ranks, values + own, values + kHalf + 3 * own, count);
+                  }
+                  if (wrong.empty()) {
+                    uint32_t* const receive = rank == ranks - 1 ? elsewhere.data() : values + kHalf;
+                    wrong = TryAll(comm, rank, ranks, values, receive, count);
+                  }
+                  if (!wrong.empty()) return wrong;
+                }
+                // Memory may go before its windows.
+                if (round == 1 && rhMemFree(memory) != rhSuccess) return rhGetLastError(nullptr);
+                for (rhWindow_t window : windows) {
+                  if (rhCommWindowDeregister(comm, window) != rhSuccess)
+                    return rhGetLastError(comm);
+                }
+              }
+              return TryAll(comm, rank, ranks, elsewhere.data(), elsewhere.data() + kHalf, 5000);
+            }),
+        Each(IsEmpty()));
+  }
+}
+
+TEST_P(WindowTest, MemoryOfAnotherKindIsRefusedOnAllRanks) {
+  const auto outputs = RunForks(3, GetParam(), [](rhComm_t comm, int rank) -> std::string {
+    void* memory = nullptr;
+    rhMemAlloc(&memory, 10000);
+    std::vector<char> other(10000);
+    rhWindow_t window = nullptr;
+    std::string said;
+    for (void* buffer : {rank == 1 ? other.data() : memory, memory}) {
+      const rhResult_t result = rhCommWindowRegister(comm, buffer, 10000, &window, 0);
+      absl::StrAppend(&said, result == rhSuccess ? "right" : rhGetLastError(comm), ". ");
+    }
+    // It is what it was.
+    int32_t one = 1;
+    rhAllReduce(&one, &one, 1, rhInt32, rhSum, comm, nullptr);
+    return absl::StrCat(said, one);
+  });
+  EXPECT_EQ(outputs[0],
+            "rhCommWindowRegister: rank 1 has no memory to give; it says why. right. 3");
+  EXPECT_EQ(outputs[1],
+            "rhCommWindowRegister: the memory is not all from one call of rhMemAlloc. right. 3");
+  EXPECT_EQ(outputs[2], outputs[0]);
+}
+
+TEST_P(WindowTest, WrongArgumentsAreNamed) {
+  EXPECT_THAT(RunForks(1, GetParam(),
+                       [](rhComm_t comm, int) -> std::string {
+                         void* memory = nullptr;
+                         rhMemAlloc(&memory, 100);
+                         rhWindow_t window = nullptr;
+                         std::string said;
+                         const auto say = [&](rhResult_t result, rhComm_t where) {
+                           absl::StrAppend(&said, result, " ", rhGetLastError(where), "\n");
+                         };
+                         say(rhMemAlloc(nullptr, 1), nullptr);
+                         say(rhMemAlloc(&memory, 0), nullptr);
+                         say(rhMemAlloc(&memory, std::numeric_limits<size_t>::max()), nullptr);
+                         say(rhMemFree(&said), nullptr);
+                         say(rhCommWindowRegister(comm, &said, 1, nullptr, 0), comm);
+                         say(rhCommWindowRegister(comm, &said, 1, &window, 1), comm);
+                         say(rhCommWindowDeregister(comm, nullptr), comm);
+                         return said;
+                       }),
+              Each(::testing::MatchesRegex("4 rhMemAlloc: ptr is NULL\n"
+                                           "4 rhMemAlloc: size is 0\n"
+                                           "2 rhMemAlloc: shared memory of [0-9]+ MiB is too much "
+                                           "for a process that can still get [0-9]+ MiB; raise the "
+                                           "pod's memory limit\n"
+                                           "4 rhMemFree: this is not where memory of rhMemAlloc "
+                                           "begins\n"
+                                           "4 rhCommWindowRegister: win is NULL\n"
+                                           "4 rhCommWindowRegister: win_flags must be 0\n"
+                                           "4 rhCommWindowDeregister: win is not a window of this "
+                                           "communicator, or not any more\n")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, WindowTest, ::testing::Values("shm", "tcp"));
+
+}  // namespace
+}  // namespace railhead
