@@ -109,6 +109,16 @@ std::string WhyNotShared(absl::Span<const RankReport> reports) {
   return "";
 }
 
+// Why ranks of one pod do without the memory that they could share; "" when they have it.
+std::string WhyMemoryFailed(absl::Span<const RankReport> reports) {
+  std::vector<std::string> reasons;
+  for (const RankReport& report : reports) {
+    if (report.shm_trouble.empty()) continue;
+    reasons.push_back(absl::StrCat(report.name, ": ", report.shm_trouble));
+  }
+  return reasons.empty() ? "" : absl::StrCat("no shared memory: ", JoinReasons(reasons));
+}
+
 // Whether the ranks that have the same number in their places are connected as a world of as many
 // ranks would be.
 bool ColumnsConnected(const std::vector<std::vector<int>>& places, int world_size) {
@@ -216,6 +226,10 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
     for (const RailReport& rail : reports[i].rails) known.insert(rail.rail);
   }
 
+  std::vector<std::string> losses;
+  if (std::string memory = WhyMemoryFailed(reports); !memory.empty()) {
+    losses.push_back(std::move(memory));
+  }
   if (!common.empty()) {
     decision.verbs = true;
     decision.rails.assign(common.begin(), common.end());
@@ -227,9 +241,10 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
       }
     }
     if (!reasons.empty()) {
-      decision.degraded_reason = absl::StrCat("RDMA on ", common.size(), " of ", known.size(),
-                                              " rails: ", JoinReasons(reasons));
+      losses.push_back(absl::StrCat("RDMA on ", common.size(), " of ", known.size(),
+                                    " rails: ", JoinReasons(reasons)));
     }
+    decision.degraded_reason = absl::StrJoin(losses, "; ");
     return decision;
   }
 
@@ -241,8 +256,9 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
                      ") but cannot be used: ", WhyNoCommonRail(reports)));
   }
   if (std::any_of(reports.begin(), reports.end(), Wants)) {
-    decision.degraded_reason = absl::StrCat("TCP instead of RDMA: ", WhyNoCommonRail(reports));
+    losses.push_back(absl::StrCat("TCP instead of RDMA: ", WhyNoCommonRail(reports)));
   }
+  decision.degraded_reason = absl::StrJoin(losses, "; ");
   if (absl::Status even = CheckTcpRails(reports); !even.ok()) return even;
   return decision;
 }

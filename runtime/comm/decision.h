@@ -18,7 +18,8 @@
 //   no                     | no, nobody wanted RDMA     | TCP
 //
 // A rank wants RDMA if it requires it, has RAILHEAD_TRANSPORT=verbs, or was given rails (a rails
-// file) and left the choice to us. On a rank with RAILHEAD_TRANSPORT=tcp no rail works.
+// file) and left the choice to us. On a rank with RAILHEAD_TRANSPORT=tcp no rail works. Ranks that
+// could have shared memory, and failed to, are degraded as well.
 //
 // TCP has its own rails, the interfaces that each rank names (RAILHEAD_SOCKET_IFNAME): rail i of
 // one rank leads to rail i of another, so a job over TCP fails on all ranks when some name fewer.

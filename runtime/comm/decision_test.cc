@@ -143,7 +143,9 @@ TEST(DecisionTest, SharedMemoryThatWasChosenAndFailsIsAnError) {
   EXPECT_THAT(std::string(Decide(reports).status().message()),
               HasSubstr("rank 1 (pod job-1): out of memory"));
   reports[0].choice = TransportChoice::kAuto;
-  EXPECT_TRUE(Decide(reports).ok()) << "then without it";
+  const absl::StatusOr<Decision> without = Decide(reports);
+  ASSERT_TRUE(without.ok()) << "then without it";
+  EXPECT_EQ(without->degraded_reason, "no shared memory: rank 1 (pod job-1): out of memory");
 }
 
 TEST(DecisionTest, ARailThatIsDownOnOneRankIsLeftOutAndNamed) {
