@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
-# usage: tools/bench.sh [node-agent|reduce|start|allreduce|rails]...     without a part: all of them
+# usage: tools/bench.sh [node-agent|reduce|start|metrics|allreduce|rails]...     without a part: all of them
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p docs
@@ -49,6 +49,19 @@ start() {
   build/release/runtime/railhead_start_bench
 }
 
+metrics() {
+  echo
+  cat <<'EOF'
+Rounds of a second, in turn: by a job without metrics, and by one whose ranks' pages are each
+scraped in the middle of it, from this machine. The difference is the median of the rounds' ratios.
+Where it is less than its spread, it says only that nothing large happens; what metrics cost is then
+what is counted directly: for an operation, two readings of the clock (which the flight recorder
+needs as well) and the counters; for a scrape, the time of a rank's process, all threads together.
+
+EOF
+  build/release/runtime/railhead_metrics_bench
+}
+
 allreduce() {
   echo
   /usr/bin/python3 tests/bench/peers/run.py
@@ -59,12 +72,13 @@ rails() {
   /usr/bin/python3 tests/bench/rails/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent reduce start allreduce rails
+[ $# -gt 0 ] || set -- node-agent reduce start metrics allreduce rails
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
     reduce) page "$part" "How fast reductions are" reduce ;;
     start) page "$part" "How long a job takes to start" start ;;
+    metrics) page "$part" "What metrics cost" metrics ;;
     allreduce)
       tools/install-needs.sh bench
       page "$part" "All-reduce beside Open MPI, MPICH and gloo" allreduce
@@ -74,7 +88,7 @@ for part in "$@"; do
       page "$part" "Several TCP rails, and rails that fail" rails
       ;;
     *)
-      echo "unknown part '$part': node-agent, reduce, start, allreduce or rails" >&2
+      echo "unknown part '$part': node-agent, reduce, start, metrics, allreduce or rails" >&2
       exit 2
       ;;
   esac

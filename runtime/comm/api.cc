@@ -241,10 +241,10 @@ rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_cou
     }
     const std::set<int> excluded(exclude_ranks, exclude_ranks + std::max(exclude_count, 0));
     for (const int rank : excluded) {
-      const std::string wrong =
+      const absl::Status wrong =
           railhead::comm::WrongRoot(rank, comm->communicator->world_size(), "exclude_ranks:");
-      if (!wrong.empty()) {
-        return Report(comm, rhInvalidArgument, absl::StrCat("rhCommShrink: ", wrong));
+      if (!wrong.ok()) {
+        return Report(comm, rhInvalidArgument, absl::StrCat("rhCommShrink: ", wrong.message()));
       }
     }
     if (excluded.count(comm->communicator->rank()) > 0) {

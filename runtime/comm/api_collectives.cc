@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -47,11 +46,15 @@ using railhead::reduce::SizeOf;
 // Operators that users make are numbered from here on.
 constexpr int kFirstOwnOperator = 1024;
 
-// The first of several texts that says something.
-std::string FirstOf(std::initializer_list<std::string> texts) {
-  const auto* found = std::find_if(texts.begin(), texts.end(),
-                                   [](const std::string& text) { return !text.empty(); });
-  return found == texts.end() ? "" : *found;
+// The first of several that is not OK.
+absl::Status FirstOf(std::initializer_list<absl::Status> checks) {
+  const auto* found =
+      std::find_if(checks.begin(), checks.end(), [](const auto& check) { return !check.ok(); });
+  return found == checks.end() ? absl::OkStatus() : *found;
+}
+
+rhResult_t ReportWrong(const char* call, rhComm_t comm, const absl::Status& wrong) {
+  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
 }
 
 // A collective: `prepare` writes what is wrong with the arguments, and returns what does it.
@@ -59,9 +62,9 @@ template <class Prepare>
 rhResult_t Collective(const char* call, rhComm_t comm, rhStream_t stream, Prepare prepare) {
   return Guard(comm, [&] {
     if (comm == nullptr) return NullArgument(nullptr, call, "comm");
-    std::string wrong;
+    absl::Status wrong;
     const auto body = prepare(wrong);
-    if (!wrong.empty()) return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong));
+    if (!wrong.ok()) return ReportWrong(call, comm, wrong);
     return Submit(call, comm, stream, body);
   });
 }
@@ -72,7 +75,7 @@ std::byte* Bytes(void* buffer) { return static_cast<std::byte*>(buffer); }
 size_t Rank(rhComm_t comm) { return static_cast<size_t>(comm->communicator->rank()); }
 size_t Ranks(rhComm_t comm) { return static_cast<size_t>(comm->communicator->world_size()); }
 bool IsRoot(rhComm_t comm, int root) { return comm->communicator->rank() == root; }
-std::string WrongRoot(rhComm_t comm, int root) {
+absl::Status WrongRoot(rhComm_t comm, int root) {
   return WrongRoot(root, comm->communicator->world_size(), "root");
 }
 
@@ -81,22 +84,27 @@ std::string WrongRoot(rhComm_t comm, int root) {
 struct Operator {
   rhRedOp_t op = rhSum;
   std::optional<Scalar> factor;
-  std::string wrong;
 };
 
-Operator OperatorOf(rhComm_t comm, rhDataType_t type, rhRedOp_t op) {
-  if (op < kFirstOwnOperator) return {op, std::nullopt, WrongOperator(type, op)};
+// Writes it to `use`, or says why there is none.
+absl::Status Find(rhComm_t comm, rhDataType_t type, rhRedOp_t op, Operator& use) {
+  if (op < kFirstOwnOperator) {
+    use.op = op;
+    return WrongOperator(type, op);
+  }
   const std::lock_guard<std::mutex> lock(comm->state);
   const auto index = static_cast<size_t>(op - kFirstOwnOperator);
   if (index >= comm->operators.size() || !comm->operators[index].has_value()) {
-    return {rhSum, std::nullopt, absl::StrCat("op ", op, " does not exist in this communicator")};
+    return absl::InvalidArgumentError(
+        absl::StrCat("op ", op, " does not exist in this communicator"));
   }
   const rhComm::Operator& own = *comm->operators[index];
   if (own.type != type) {
-    return {rhSum, std::nullopt,
-            absl::StrCat("op ", op, " was made for datatype ", own.type, ", not ", type)};
+    return absl::InvalidArgumentError(
+        absl::StrCat("op ", op, " was made for datatype ", own.type, ", not ", type));
   }
-  return {rhSum, own.factor, ""};
+  use.factor = own.factor;
+  return absl::OkStatus();
 }
 
 // `count` values times the factor.
@@ -131,7 +139,7 @@ rhResult_t AddTransfer(const char* call, Transfer::Direction direction, const vo
   return Guard(comm, [&] {
     if (comm == nullptr) return NullArgument(nullptr, call, "comm");
     const bool sends = direction == Transfer::Direction::kSend;
-    const std::string wrong =
+    const absl::Status wrong =
         FirstOf({WrongType(datatype), WrongRoot(peer, comm->communicator->world_size(), "peer"),
                  WrongBuffers({.send = buffer,
                                .receive = buffer,
@@ -139,7 +147,7 @@ rhResult_t AddTransfer(const char* call, Transfer::Direction direction, const vo
                                .send_parts = sends ? size_t{1} : 0,
                                .receive_parts = sends ? 0 : size_t{1}},
                               SizeOf(datatype))});
-    if (!wrong.empty()) return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong));
+    if (!wrong.ok()) return ReportWrong(call, comm, wrong);
     // What is sent is not written to.
     const Transfer transfer = {direction, peer, Bytes(const_cast<void*>(buffer)),
                                count * SizeOf(datatype)};
@@ -157,10 +165,10 @@ rhResult_t AddTransfer(const char* call, Transfer::Direction direction, const vo
 
 rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
                        rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
-  return Collective("rhAllReduce", comm, stream, [&](std::string& wrong) {
-    const Operator use = OperatorOf(comm, datatype, op);
+  return Collective("rhAllReduce", comm, stream, [&](absl::Status& wrong) {
+    Operator use;
     wrong = FirstOf(
-        {WrongType(datatype), use.wrong,
+        {WrongType(datatype), Find(comm, datatype, op, use),
          WrongBuffers({.send = sendbuf, .receive = recvbuf, .count = count}, SizeOf(datatype))});
     return [=](Communicator& communicator) {
       const std::byte* send = Bytes(sendbuf);
@@ -175,7 +183,7 @@ rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataT
 
 rhResult_t rhAllGather(const void* sendbuf, void* recvbuf, size_t sendcount, rhDataType_t datatype,
                        rhComm_t comm, rhStream_t stream) {
-  return Collective("rhAllGather", comm, stream, [&](std::string& wrong) {
+  return Collective("rhAllGather", comm, stream, [&](absl::Status& wrong) {
     const Parts parts(Ranks(comm), Ranks(comm) * sendcount * SizeOf(datatype));
     wrong = FirstOf({WrongType(datatype), WrongBuffers({.send = sendbuf,
                                                         .receive = recvbuf,
@@ -193,7 +201,7 @@ rhResult_t rhAllGather(const void* sendbuf, void* recvbuf, size_t sendcount, rhD
 rhResult_t rhAllGatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
                         const size_t* displs, rhDataType_t datatype, rhComm_t comm,
                         rhStream_t stream) {
-  return Collective("rhAllGatherv", comm, stream, [&](std::string& wrong) {
+  return Collective("rhAllGatherv", comm, stream, [&](absl::Status& wrong) {
     const ListedParts listed("recvcounts", recvcounts, "displs", displs, Ranks(comm),
                              SizeOf(datatype));
     wrong = FirstOf({WrongType(datatype), listed.wrong(), listed.Overlap(),
@@ -207,10 +215,10 @@ rhResult_t rhAllGatherv(const void* sendbuf, void* recvbuf, const size_t* recvco
 
 rhResult_t rhReduceScatter(const void* sendbuf, void* recvbuf, size_t recvcount,
                            rhDataType_t datatype, rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
-  return Collective("rhReduceScatter", comm, stream, [&](std::string& wrong) {
-    const Operator use = OperatorOf(comm, datatype, op);
+  return Collective("rhReduceScatter", comm, stream, [&](absl::Status& wrong) {
+    Operator use;
     const Parts parts(Ranks(comm), Ranks(comm) * recvcount);
-    wrong = FirstOf({WrongType(datatype), use.wrong,
+    wrong = FirstOf({WrongType(datatype), Find(comm, datatype, op, use),
                      WrongBuffers({.send = sendbuf,
                                    .receive = recvbuf,
                                    .count_name = "recvcount",
@@ -227,10 +235,10 @@ rhResult_t rhReduceScatter(const void* sendbuf, void* recvbuf, size_t recvcount,
 
 rhResult_t rhReduceScatterv(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
                             rhDataType_t datatype, rhRedOp_t op, rhComm_t comm, rhStream_t stream) {
-  return Collective("rhReduceScatterv", comm, stream, [&](std::string& wrong) {
-    const Operator use = OperatorOf(comm, datatype, op);
+  return Collective("rhReduceScatterv", comm, stream, [&](absl::Status& wrong) {
+    Operator use;
     const ListedParts listed("recvcounts", recvcounts, "", nullptr, Ranks(comm), SizeOf(datatype));
-    wrong = FirstOf({WrongType(datatype), use.wrong, listed.wrong(),
+    wrong = FirstOf({WrongType(datatype), Find(comm, datatype, op, use), listed.wrong(),
                      WrongPart({"sendbuf", sendbuf}, listed, {"recvbuf", recvbuf}, Rank(comm),
                                SizeOf(datatype))});
     return [=](Communicator& communicator) {
@@ -243,7 +251,7 @@ rhResult_t rhReduceScatterv(const void* sendbuf, void* recvbuf, const size_t* re
 
 rhResult_t rhBroadcast(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
                        int root, rhComm_t comm, rhStream_t stream) {
-  return Collective("rhBroadcast", comm, stream, [&](std::string& wrong) {
+  return Collective("rhBroadcast", comm, stream, [&](absl::Status& wrong) {
     wrong = FirstOf({WrongType(datatype), WrongRoot(comm, root),
                      WrongBuffers({.send = sendbuf,
                                    .receive = recvbuf,
@@ -258,9 +266,9 @@ rhResult_t rhBroadcast(const void* sendbuf, void* recvbuf, size_t count, rhDataT
 
 rhResult_t rhReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
                     rhRedOp_t op, int root, rhComm_t comm, rhStream_t stream) {
-  return Collective("rhReduce", comm, stream, [&](std::string& wrong) {
-    const Operator use = OperatorOf(comm, datatype, op);
-    wrong = FirstOf({WrongType(datatype), use.wrong, WrongRoot(comm, root),
+  return Collective("rhReduce", comm, stream, [&](absl::Status& wrong) {
+    Operator use;
+    wrong = FirstOf({WrongType(datatype), Find(comm, datatype, op, use), WrongRoot(comm, root),
                      WrongBuffers({.send = sendbuf,
                                    .receive = recvbuf,
                                    .count = count,
@@ -275,7 +283,7 @@ rhResult_t rhReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType
 
 rhResult_t rhAlltoAll(const void* sendbuf, void* recvbuf, size_t count, rhDataType_t datatype,
                       rhComm_t comm, rhStream_t stream) {
-  return Collective("rhAlltoAll", comm, stream, [&](std::string& wrong) {
+  return Collective("rhAlltoAll", comm, stream, [&](absl::Status& wrong) {
     const Parts parts(Ranks(comm), Ranks(comm) * count * SizeOf(datatype));
     wrong = FirstOf({WrongType(datatype), WrongBuffers({.send = sendbuf,
                                                         .receive = recvbuf,
@@ -296,15 +304,16 @@ rhResult_t rhAlltoAll(const void* sendbuf, void* recvbuf, size_t count, rhDataTy
 rhResult_t rhAlltoAllv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls,
                        void* recvbuf, const size_t* recvcounts, const size_t* rdispls,
                        rhDataType_t datatype, rhComm_t comm, rhStream_t stream) {
-  return Collective("rhAlltoAllv", comm, stream, [&](std::string& wrong) {
+  return Collective("rhAlltoAllv", comm, stream, [&](absl::Status& wrong) {
     const size_t element = SizeOf(datatype);
     const ListedParts sends("sendcounts", sendcounts, "sdispls", sdispls, Ranks(comm), element);
     const ListedParts receives("recvcounts", recvcounts, "rdispls", rdispls, Ranks(comm), element);
     wrong =
         FirstOf({WrongType(datatype), sends.wrong(), receives.wrong(), receives.Overlap(),
                  WrongPair({"sendbuf", sendbuf}, sends, {"recvbuf", recvbuf}, receives, element)});
-    if (wrong.empty() && sends.InBytes()[Rank(comm)].size != receives.InBytes()[Rank(comm)].size) {
-      wrong = "sendcounts and recvcounts differ in what this rank gives itself";
+    if (wrong.ok() && sends.InBytes()[Rank(comm)].size != receives.InBytes()[Rank(comm)].size) {
+      wrong = absl::InvalidArgumentError(
+          "sendcounts and recvcounts differ in what this rank gives itself");
     }
     return [=](Communicator& communicator) {
       return communicator.AllToAll(Bytes(sendbuf), sends.InBytes(), Bytes(recvbuf),
@@ -315,7 +324,7 @@ rhResult_t rhAlltoAllv(const void* sendbuf, const size_t* sendcounts, const size
 
 rhResult_t rhGather(const void* sendbuf, void* recvbuf, size_t sendcount, rhDataType_t datatype,
                     int root, rhComm_t comm, rhStream_t stream) {
-  return Collective("rhGather", comm, stream, [&](std::string& wrong) {
+  return Collective("rhGather", comm, stream, [&](absl::Status& wrong) {
     wrong = FirstOf({WrongType(datatype), WrongRoot(comm, root),
                      WrongBuffers({.send = sendbuf,
                                    .receive = recvbuf,
@@ -333,7 +342,7 @@ rhResult_t rhGather(const void* sendbuf, void* recvbuf, size_t sendcount, rhData
 
 rhResult_t rhScatter(const void* sendbuf, void* recvbuf, size_t recvcount, rhDataType_t datatype,
                      int root, rhComm_t comm, rhStream_t stream) {
-  return Collective("rhScatter", comm, stream, [&](std::string& wrong) {
+  return Collective("rhScatter", comm, stream, [&](absl::Status& wrong) {
     wrong = FirstOf({WrongType(datatype), WrongRoot(comm, root),
                      WrongBuffers({.send = sendbuf,
                                    .receive = recvbuf,
@@ -350,7 +359,7 @@ rhResult_t rhScatter(const void* sendbuf, void* recvbuf, size_t recvcount, rhDat
 }
 
 rhResult_t rhBarrier(rhComm_t comm, rhStream_t stream) {
-  return Collective("rhBarrier", comm, stream, [](std::string& /*wrong*/) {
+  return Collective("rhBarrier", comm, stream, [](absl::Status& /*wrong*/) {
     return [](Communicator& communicator) { return communicator.Barrier(); };
   });
 }
@@ -373,10 +382,8 @@ rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t data
     if (comm == nullptr) return NullArgument(nullptr, "rhRedOpCreatePreMulSum", "comm");
     if (op == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "op");
     if (scalar == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "scalar");
-    const std::string wrong = WrongType(datatype);
-    if (!wrong.empty()) {
-      return Report(comm, rhInvalidArgument, absl::StrCat("rhRedOpCreatePreMulSum: ", wrong));
-    }
+    const absl::Status wrong = WrongType(datatype);
+    if (!wrong.ok()) return ReportWrong("rhRedOpCreatePreMulSum", comm, wrong);
     const std::lock_guard<std::mutex> lock(comm->state);
     comm->operators.push_back(
         rhComm::Operator{datatype, railhead::reduce::ReadScalar(datatype, scalar)});

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What can be wrong with the arguments of a collective. Functions of values; each returns "" or
-// what is wrong, in the words of the C API.
+// What can be wrong with the arguments of a collective. Functions of values; each returns OK or
+// what is wrong, in the words of the C API. (A Status, because one that is OK costs nothing, and
+// these are asked before every call.)
 #ifndef RAILHEAD_RUNTIME_COMM_ARGUMENTS_H_
 #define RAILHEAD_RUNTIME_COMM_ARGUMENTS_H_
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "railhead/railhead.h"
 #include "runtime/base/parts.h"
 
@@ -27,13 +28,13 @@ struct Buffers {
   size_t in_place_part = 0;
 };
 
-std::string WrongType(rhDataType_t type);
+absl::Status WrongType(rhDataType_t type);
 // `type` is one that exists.
-std::string WrongOperator(rhDataType_t type, rhRedOp_t op);
+absl::Status WrongOperator(rhDataType_t type, rhRedOp_t op);
 // `name`: what the C API calls it.
-std::string WrongRoot(int root, int world_size, const char* name);
+absl::Status WrongRoot(int root, int world_size, const char* name);
 // `element`: bytes of a value; 0, as of a type that does not exist, says nothing of buffers.
-std::string WrongBuffers(const Buffers& buffers, size_t element);
+absl::Status WrongBuffers(const Buffers& buffers, size_t element);
 
 // A list of counts and one of displacements (null: parts follow each other), with an entry for each
 // rank, in values of `element` bytes.
@@ -43,9 +44,9 @@ class ListedParts {
               const size_t* displs, size_t ranks, size_t element);
 
   // What is wrong with the lists.
-  const std::string& wrong() const { return wrong_; }
+  const absl::Status& wrong() const { return wrong_; }
   // What is wrong where no two parts may share a value.
-  std::string Overlap() const;
+  absl::Status Overlap() const;
 
   // Bytes up to the end of the last part.
   size_t extent() const { return extent_ * element_; }
@@ -59,7 +60,7 @@ class ListedParts {
   std::vector<size_t> sizes_;
   std::vector<size_t> begins_;
   size_t extent_ = 0;  // in values
-  std::string wrong_;
+  absl::Status wrong_;
 };
 
 // A buffer and its name in the C API.
@@ -69,11 +70,11 @@ struct NamedBuffer {
 };
 
 // `plain` must be the part of `rank` in `parted`, or as large and elsewhere. `element`: as above.
-std::string WrongPart(const NamedBuffer& parted, const ListedParts& parts, const NamedBuffer& plain,
-                      size_t rank, size_t element);
+absl::Status WrongPart(const NamedBuffer& parted, const ListedParts& parts,
+                       const NamedBuffer& plain, size_t rank, size_t element);
 // Both are of parts, and must be apart.
-std::string WrongPair(const NamedBuffer& one, const ListedParts& parts_of_one,
-                      const NamedBuffer& other, const ListedParts& parts_of_other, size_t element);
+absl::Status WrongPair(const NamedBuffer& one, const ListedParts& parts_of_one,
+                       const NamedBuffer& other, const ListedParts& parts_of_other, size_t element);
 
 }  // namespace railhead::comm
 

@@ -19,14 +19,11 @@ rhResult_t RunNow(const char* name, rhComm_t comm,
     return Report(comm, rhInvalidUsage,
                   absl::StrCat(name, ": another thread is using this communicator"));
   }
-  {
-    const std::lock_guard<std::mutex> lock(comm->state);
-    if (comm->on_stream > 0) {
-      comm->last_error = absl::StrCat(name, ": ", comm->on_stream,
-                                      " calls of this communicator are still on a stream; use the "
-                                      "same stream, or wait for them first");
-      return rhInvalidUsage;
-    }
+  if (const int on_stream = comm->on_stream; on_stream > 0) {
+    return Report(comm, rhInvalidUsage,
+                  absl::StrCat(name, ": ", on_stream,
+                               " calls of this communicator are still on a stream; use the same "
+                               "stream, or wait for them first"));
   }
   return Report(comm, body(*comm->communicator));
 }
@@ -35,7 +32,7 @@ rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body 
   {
     const std::lock_guard<std::mutex> lock(comm->state);
     if (comm->on_stream > 0 && comm->stream != stream) {
-      comm->last_error = absl::StrCat(name, ": ", comm->on_stream,
+      comm->last_error = absl::StrCat(name, ": ", comm->on_stream.load(),
                                       " calls of this communicator are still on another stream; "
                                       "use that one, or wait for them first");
       return rhInvalidUsage;

@@ -515,7 +515,7 @@ absl::Status Communicator::Run(const Work& work, Messages messages) {
 
 absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::Status()> run) {
   if (!failure_.ok()) return failure_;
-  const absl::Time start = absl::Now();
+  const int64_t start = clock_.Now();
   const uint64_t number =
       recorder_.Begin(work.collective, work.algorithm, work.call, work.bytes, start, Moved());
   absl::Status status = Begin(work);
@@ -524,13 +524,13 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
     // Who hindered it is still to be seen now: nobody has been told to stop.
     const std::string report =
         absl::IsDeadlineExceeded(status) ? lookout_->Ask(*watch_) : std::string();
-    recorder_.End(recorder::State::kFailed, absl::Now(), Moved());
+    recorder_.End(recorder::State::kFailed, clock_.Now(), Moved());
     failure_ =
         Fail(absl::StrCat(Name(work.collective), " number ", number, " (", work.bytes, " bytes)"),
              status, report);
     return failure_;
   }
-  const absl::Time end = absl::Now();
+  const int64_t end = clock_.Now();
   recorder_.End(recorder::State::kDone, end, Moved());
   stats_.Record(work.collective, work.algorithm, work.bytes, end - start);
   return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/parts.h"
 #include "runtime/base/traffic.h"
@@ -175,6 +176,7 @@ class Communicator {
   std::string transport_;
   uint64_t rejected_ = 0;
   absl::Status failure_;
+  Clock clock_;
   metrics::CollectiveStats stats_;
   recorder::FlightRecorder recorder_;
 

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_RUNTIME_COMM_HANDLE_H_
 #define RAILHEAD_RUNTIME_COMM_HANDLE_H_
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -46,8 +47,8 @@ struct rhComm {
 
   std::mutex state;  // guards what follows
   std::condition_variable left_stream;
-  rhStream_t stream = nullptr;  // where calls are
-  int on_stream = 0;            // how many
+  rhStream_t stream = nullptr;     // where calls are
+  std::atomic<int> on_stream = 0;  // how many; every call asks, and takes no lock to see a 0
   std::string last_error;
   std::vector<std::optional<Operator>> operators;
   std::vector<std::unique_ptr<rhWindow>> windows;  // those that are open

@@ -4,6 +4,18 @@
 #include <algorithm>
 
 namespace railhead::metrics {
+namespace {
+
+// kDurationBounds in nanoseconds.
+constexpr auto kBounds = [] {
+  std::array<int64_t, kDurationBounds.size()> bounds{};
+  for (size_t b = 0; b < bounds.size(); ++b) {
+    bounds[b] = static_cast<int64_t>(kDurationBounds[b] * 1e9 + 0.5);
+  }
+  return bounds;
+}();
+
+}  // namespace
 
 size_t SizeClass(uint64_t bytes) {
   if (bytes <= uint64_t{4} << 10) return 0;
@@ -13,19 +25,20 @@ size_t SizeClass(uint64_t bytes) {
 }
 
 void CollectiveStats::Record(collectives::Collective collective, collectives::Algorithm algorithm,
-                             uint64_t bytes, absl::Duration duration) {
+                             uint64_t bytes, int64_t nanoseconds) {
+  // The time of day may be set back meanwhile.
+  const int64_t duration = std::max<int64_t>(nanoseconds, 0);
   Counters& counters =
       counters_[static_cast<size_t>(collective)][static_cast<size_t>(algorithm)][SizeClass(bytes)];
-  const auto bucket =
-      static_cast<size_t>(std::lower_bound(kDurationBounds.begin(), kDurationBounds.end(),
-                                           absl::ToDoubleSeconds(duration)) -
-                          kDurationBounds.begin());
+  // The shortest operations have the least time for this, and are found first.
+  size_t bucket = 0;
+  while (bucket < kBounds.size() && duration > kBounds[bucket]) ++bucket;
   const auto add = [](std::atomic<uint64_t>& counter, uint64_t value) {
     counter.store(counter.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   };
   add(counters.operations, 1);
   add(counters.bytes, bytes);
-  add(counters.nanoseconds, static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration)));
+  add(counters.nanoseconds, static_cast<uint64_t>(duration));
   add(counters.buckets[bucket], 1);
 }
 

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "runtime/collectives/collective.h"
 
 namespace railhead::metrics {
@@ -41,7 +40,7 @@ class CollectiveStats {
  public:
   // One thread at a time.
   void Record(collectives::Collective collective, collectives::Algorithm algorithm, uint64_t bytes,
-              absl::Duration duration);
+              int64_t nanoseconds);
 
   // Any thread. Those that have happened.
   std::vector<KindCounts> Read() const;

@@ -86,10 +86,10 @@ TEST(PageTest, DegradedIsZeroWithoutAReasonAndOneWithIt) {
 
 TEST(PageTest, CollectivesAreCountedByClassOfSize) {
   CollectiveStats stats;
-  stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, absl::Microseconds(70));
-  stats.Record(Collective::kAllReduce, Algorithm::kRing, 4096, absl::Microseconds(300));
-  stats.Record(Collective::kAllReduce, Algorithm::kRing, 4097, absl::Milliseconds(1));
-  stats.Record(Collective::kAllReduce, Algorithm::kRing, uint64_t{8} << 20, absl::Seconds(100));
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, 70'000);
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, 4096, 300'000);
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, 4097, 1'000'000);
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, uint64_t{8} << 20, 100'000'000'000);
   Snapshot snapshot = Example();
   snapshot.collectives = stats.Read();
   const std::string text = Text(snapshot);
@@ -120,8 +120,8 @@ TEST(PageTest, ACollectiveAppearsWhenItHasHappened) {
   Snapshot snapshot = Example();
   snapshot.collectives = stats.Read();
   EXPECT_THAT(Text(snapshot), Not(HasSubstr("collective=\"all_gather\"")));
-  stats.Record(Collective::kAllGather, Algorithm::kRing, 100, absl::Microseconds(10));
-  stats.Record(Collective::kBarrier, Algorithm::kRing, 0, absl::Microseconds(10));
+  stats.Record(Collective::kAllGather, Algorithm::kRing, 100, 10'000);
+  stats.Record(Collective::kBarrier, Algorithm::kRing, 0, 10'000);
   snapshot.collectives = stats.Read();
   const std::string text = Text(snapshot);
   const std::string rest = R"(,algorithm="ring",size_class="<=4KiB"} )";
@@ -159,15 +159,15 @@ TEST(ServerTest, ATakenPortIsAnErrorThatNamesIt) {
 
 TEST(SnapshotTest, CountersAddUpAndStatesAreTheWorse) {
   CollectiveStats stats;
-  stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, absl::Microseconds(70));
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, 70'000);
   Snapshot sum = Example();
   sum.collectives = stats.Read();
   Snapshot other = Example();
   other.rails[0].up = false;
   other.rails[0].weight = 0.125;
   other.rails[1].name = {0, "memory", 0, "shm"};
-  stats.Record(Collective::kAllReduce, Algorithm::kRing, 16, absl::Microseconds(70));
-  stats.Record(Collective::kBarrier, Algorithm::kRing, 0, absl::Microseconds(70));
+  stats.Record(Collective::kAllReduce, Algorithm::kRing, 16, 70'000);
+  stats.Record(Collective::kBarrier, Algorithm::kRing, 0, 70'000);
   other.collectives = stats.Read();
   other.degraded_reason = "one rail less";
   Add(other, sum);
@@ -239,7 +239,7 @@ TEST(CollectiveStatsTest, WhoReadsMeanwhileSeesNothingGoBack) {
   CollectiveStats stats;
   std::thread recorder([&stats] {
     for (int i = 0; i < 40000; ++i) {
-      stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, absl::Microseconds(i % 200));
+      stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, 1000 * (i % 200));
     }
   });
   uint64_t seen = 0;

@@ -24,7 +24,7 @@ uint64_t PhaseOf(State state) { return 1 + static_cast<uint64_t>(state); }
 // that the entry is being written, if it looks at the head once more.
 
 uint64_t FlightRecorder::Begin(Collective collective, Algorithm algorithm, collectives::Call call,
-                               uint64_t bytes, absl::Time now, const Traffic& moved) {
+                               uint64_t bytes, int64_t now, const Traffic& moved) {
   const uint64_t sequence = begun_.load(std::memory_order_relaxed) + 1;
   const uint64_t number = collective == Collective::kSendReceive
                               ? transfers_++
@@ -37,7 +37,7 @@ uint64_t FlightRecorder::Begin(Collective collective, Algorithm algorithm, colle
   entry.number.store(number, std::memory_order_release);
   entry.call.store(call.word(), std::memory_order_release);
   entry.bytes.store(bytes, std::memory_order_release);
-  entry.start.store(absl::ToUnixNanos(now), std::memory_order_release);
+  entry.start.store(now, std::memory_order_release);
   entry.sent.store(moved.sent, std::memory_order_release);
   entry.received.store(moved.received, std::memory_order_release);
   entry.head.store(head | PhaseOf(State::kRunning), std::memory_order_release);
@@ -48,14 +48,14 @@ uint64_t FlightRecorder::Begin(Collective collective, Algorithm algorithm, colle
   return number;
 }
 
-void FlightRecorder::End(State state, absl::Time now, const Traffic& moved) {
+void FlightRecorder::End(State state, int64_t now, const Traffic& moved) {
   Entry& entry = (*entries_)[begun_.load(std::memory_order_relaxed) % kKept];
   const uint64_t head = entry.head.load(std::memory_order_relaxed) & ~kByte;
   const Traffic before = {entry.sent.load(std::memory_order_relaxed),
                           entry.received.load(std::memory_order_relaxed)};
   const Traffic own = moved - before;
   entry.head.store(head | kWriting, std::memory_order_relaxed);
-  entry.end.store(absl::ToUnixNanos(now), std::memory_order_release);
+  entry.end.store(now, std::memory_order_release);
   entry.sent.store(own.sent, std::memory_order_release);
   entry.received.store(own.received, std::memory_order_release);
   entry.head.store(head | PhaseOf(state), std::memory_order_release);

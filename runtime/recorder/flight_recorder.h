@@ -44,11 +44,11 @@ class FlightRecorder {
  public:
   static constexpr size_t kKept = 256;
 
-  // By one thread at a time, in turn; `moved` counts over the life of the communicator. Begin
-  // returns the operation's number.
+  // By one thread at a time, in turn; `now` in nanoseconds since 1970, `moved` counts over the life
+  // of the communicator. Begin returns the operation's number.
   uint64_t Begin(collectives::Collective collective, collectives::Algorithm algorithm,
-                 collectives::Call call, uint64_t bytes, absl::Time now, const Traffic& moved);
-  void End(State state, absl::Time now, const Traffic& moved);
+                 collectives::Call call, uint64_t bytes, int64_t now, const Traffic& moved);
+  void End(State state, int64_t now, const Traffic& moved);
 
   // Any thread. The oldest first.
   std::vector<Operation> Read() const;

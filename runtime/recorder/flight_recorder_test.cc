@@ -23,7 +23,8 @@ using collectives::Call;
 using collectives::Collective;
 using ::testing::HasSubstr;
 
-absl::Time At(int64_t second) { return absl::FromUnixSeconds(1700000000 + second); }
+constexpr int64_t Nanoseconds(int64_t second) { return (1700000000 + second) * 1'000'000'000; }
+absl::Time At(int64_t second) { return absl::FromUnixNanos(Nanoseconds(second)); }
 
 TEST(FlightRecorderTest, NothingHasHappenedAtFirst) {
   const FlightRecorder recorder;
@@ -35,7 +36,8 @@ TEST(FlightRecorderTest, NothingHasHappenedAtFirst) {
 TEST(FlightRecorderTest, AnOperationRunsAndEnds) {
   FlightRecorder recorder;
   const Call call({.collective = Collective::kBroadcast, .root = 1, .count = 20});
-  EXPECT_EQ(recorder.Begin(Collective::kBroadcast, Algorithm::kBinomial, call, 20, At(1), {5, 7}),
+  EXPECT_EQ(recorder.Begin(Collective::kBroadcast, Algorithm::kBinomial, call, 20, Nanoseconds(1),
+                           {5, 7}),
             0U);
   Operation operation = *recorder.Last();
   EXPECT_EQ(operation.sequence, 1U);
@@ -44,7 +46,7 @@ TEST(FlightRecorderTest, AnOperationRunsAndEnds) {
   EXPECT_EQ(operation.moved, (Traffic{5, 7}));
   EXPECT_EQ(recorder.collectives(), 1U);
 
-  recorder.End(State::kFailed, At(3), {6, 27});
+  recorder.End(State::kFailed, Nanoseconds(3), {6, 27});
   operation = *recorder.Last();
   EXPECT_EQ(operation.number, 0U);
   EXPECT_EQ(operation.collective, Collective::kBroadcast);
@@ -66,9 +68,9 @@ TEST(FlightRecorderTest, TheLastOnesAreKeptInTheirOrderAndTransfersCountApart) {
     const bool transfer = i % 3 == 0;
     const uint64_t number =
         recorder.Begin(transfer ? Collective::kSendReceive : Collective::kBarrier, Algorithm::kRing,
-                       Call(), i, At(0), {});
+                       Call(), i, Nanoseconds(0), {});
     EXPECT_EQ(number, transfer ? transfers++ : collectives++);
-    recorder.End(State::kDone, At(0), {});
+    recorder.End(State::kDone, Nanoseconds(0), {});
   }
   EXPECT_EQ(recorder.collectives(), collectives);
   const std::vector<Operation> operations = recorder.Read();
@@ -85,9 +87,9 @@ TEST(FlightRecorderTest, WhoReadsMeanwhileSeesWholeOperations) {
   std::atomic<bool> done = false;
   std::thread writer([&] {
     for (uint64_t i = 0; i < 300000; ++i) {
-      recorder.Begin(Collective::kBarrier, Algorithm::kRing, Call(i), i, absl::FromUnixNanos(i),
-                     {i, 2 * i});
-      recorder.End(State::kDone, absl::FromUnixNanos(i + 1), {3 * i, 5 * i});
+      const auto now = static_cast<int64_t>(i);
+      recorder.Begin(Collective::kBarrier, Algorithm::kRing, Call(i), i, now, {i, 2 * i});
+      recorder.End(State::kDone, now + 1, {3 * i, 5 * i});
     }
     done = true;
   });

@@ -2,7 +2,6 @@
 #include "runtime/shm/lanes.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "runtime/shm/futex.h"
 
 namespace railhead::shm {
@@ -24,6 +23,11 @@ Lanes::Lanes(absl::Span<Lane> lanes, int rank)
 void Lanes::Advance(Progress progress, int64_t chunks) {
   Lane& lane = lanes_[rank_];
   std::atomic<uint32_t>& word = lane.*progress;
+  if (progress == &Lane::filled && !told_) {
+    lane.calls[static_cast<size_t>(first_chunk_ % (kMostAhead + 1))].store(
+        call_.word(), std::memory_order_relaxed);
+    told_ = true;
+  }
   const bool owed = owed_ > 0;
   if (owed) {
     lane.reduced.store(static_cast<uint32_t>(owed_), std::memory_order_release);
@@ -63,9 +67,7 @@ absl::Status Lanes::Await(size_t rank, Progress progress, int64_t chunks,
 void Lanes::Expect(int64_t first_chunk, collectives::Call call) {
   first_chunk_ = first_chunk;
   call_ = call;
-  // Seen by whoever sees that the chunk is filled.
-  lanes_[rank_].calls[static_cast<size_t>(first_chunk % (kMostAhead + 1))].store(
-      call.word(), std::memory_order_relaxed);
+  told_ = false;
 }
 
 absl::Status Lanes::Compare(size_t rank) const {
@@ -79,14 +81,21 @@ absl::Status Lanes::Compare(size_t rank) const {
 
 absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunks,
                             const Patience& patience) {
-  const absl::Time start = absl::Now();
-  Lane& lane = lanes_[rank];
-  for (absl::Duration waited; waited < patience.look; waited = absl::Now() - start) {
-    for (int look = 0; look < patience.LooksAtOnce(); ++look) {
-      if (Seen(rank, progress, chunks)) return absl::OkStatus();
+  const auto look = [&] {
+    for (int i = 0; i < patience.LooksAtOnce(); ++i) {
+      if (Seen(rank, progress, chunks)) return true;
       patience.BetweenLooks();
     }
+    return false;
+  };
+  // Most come while the time would be asked for.
+  if (look()) return absl::OkStatus();
+  const int64_t start = clock_.Now();
+  const int64_t looking = absl::ToInt64Nanoseconds(patience.look);
+  while (clock_.Now() - start < looking) {
+    if (look()) return absl::OkStatus();
   }
+  Lane& lane = lanes_[rank];
   const std::atomic<uint32_t>& word = lane.*progress;
   while (true) {
     lane.sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -97,7 +106,7 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunks,
     if (patience.cancelled != nullptr && patience.cancelled->load(std::memory_order_acquire)) {
       return absl::CancelledError("the job has failed");
     }
-    const absl::Duration waited = absl::Now() - start;
+    const absl::Duration waited = absl::Nanoseconds(clock_.Now() - start);
     if (waited >= patience.limit) return Late(progress, chunks, waited);
   }
 }

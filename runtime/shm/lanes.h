@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "runtime/base/clock.h"
 #include "runtime/collectives/call.h"
 #include "runtime/shm/patience.h"
 
@@ -51,9 +52,10 @@ class Lanes {
   // `lanes` by rank; they outlive this.
   Lanes(absl::Span<Lane> lanes, int rank);
 
-  // Says what this rank is about to call, whose first chunk has this number. Whoever waits for that
-  // chunk to be filled compares it with what the others have called, and gets Internal if they
-  // contradict each other.
+  // Says with the next Advance of `filled` what this rank calls; that call's first chunk has this
+  // number. Whoever waits for that chunk to be filled compares it with what the others have called,
+  // and gets Internal if they contradict each other. (Said at once, it would take the line away
+  // from those that look at it one time more.)
   void Expect(int64_t first_chunk, collectives::Call call);
 
   // Says that this rank has done so many chunks, and wakes who waits for it. What it wrote before
@@ -90,6 +92,8 @@ class Lanes {
   int64_t owed_ = 0;  // chunks reduced that are not told of; 0: all are
   int64_t first_chunk_ = 0;
   collectives::Call call_;
+  bool told_ = true;  // the others of this call
+  Clock clock_;
 };
 
 }  // namespace railhead::shm
