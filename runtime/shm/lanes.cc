@@ -92,8 +92,9 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunks,
   if (look()) return absl::OkStatus();
   const int64_t start = clock_.Now();
   const int64_t looking = absl::ToInt64Nanoseconds(patience.look);
-  while (clock_.Now() - start < looking) {
+  for (int64_t waited = 0; waited < looking; waited = clock_.Now() - start) {
     if (look()) return absl::OkStatus();
+    patience.AfterLooks(waited);
   }
   Lane& lane = lanes_[rank];
   const std::atomic<uint32_t>& word = lane.*progress;

@@ -99,6 +99,7 @@ absl::Status Mailbox::Progress() {
       patience_.BetweenLooks();
     }
     now = absl::Now();
+    patience_.AfterLooks(absl::ToInt64Nanoseconds(now - start));
   } while (now - start < patience_.look);
 
   Bell& bell = BellOf(rank_);

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdint>
 
 #include "absl/time/time.h"
 #include "runtime/shm/futex.h"
@@ -22,6 +23,12 @@ struct Patience {
 
   // How many looks to take between two at the clock; an offered core may be away for long.
   int LooksAtOnce() const { return crowded ? 1 : 16; }
+  // Who has not come in so many nanoseconds may have been put on this very core, where it cannot run
+  // while this rank looks; nor does the kernel part the two when one of them sleeps.
+  void AfterLooks(int64_t waited) const {
+    constexpr int64_t kOnAnotherCore = 500;
+    if (!crowded && waited > kOnAnotherCore) sched_yield();
+  }
   void BetweenLooks() const {
     if (crowded) {
       sched_yield();
