@@ -61,7 +61,7 @@ struct Arguments {
   std::string op = "sum";
   int root = 0;
   int iterations = 20;
-  int warmup = 30;
+  int warmup = 50;
   bool check = false;
   std::string output = "table";
   std::string transport;
@@ -179,7 +179,7 @@ CLI::App* AddCommand(const Collective& collective, CLI::App& app, Arguments& arg
   command
       ->add_option(
           "-w,--warmup_iters", arguments.warmup,
-          "Untimed operations before each size; the library needs up to 27 to learn the fastest "
+          "Untimed operations before each size; the library needs up to 48 to learn the fastest "
           "algorithm")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
@@ -188,7 +188,7 @@ CLI::App* AddCommand(const Collective& collective, CLI::App& app, Arguments& arg
   command->add_flag("--explain", arguments.explain,
                     "Say in place of the figures which algorithm is chosen for each size, and why: "
                     "what each was estimated to take, and those that were tried took. It takes up "
-                    "to 27 operations to try them");
+                    "to 48 operations to try them");
   command->add_option("-o,--output", arguments.output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();

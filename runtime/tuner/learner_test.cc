@@ -164,11 +164,11 @@ TEST(LearnerTest, HierarchicalWaysLeaveRoomForAnother) {
   Learner learner(tuner);
   Reality reality(tuner, 1.0, 1);
   std::map<std::string, int> tried;
-  for (int call = 0; call < 9; ++call) {
+  for (size_t call = 0; call < Lesson::kMostWays * Lesson::kTurn; ++call) {
     ++tried[Name(Call(learner, reality, Collective::kAllReduce, 8))];
   }
   EXPECT_EQ(tried.size(), 3U);
-  EXPECT_EQ(tried["recursive_doubling"], 3);
+  EXPECT_GT(tried["recursive_doubling"], 0);
 }
 
 TEST(LearnerTest, ExplainsEstimatesAndWhatWasMeasured) {
@@ -185,7 +185,7 @@ TEST(LearnerTest, ExplainsEstimatesAndWhatWasMeasured) {
                     HasSubstr("*+ hierarchical ("), Not(HasSubstr("measured"))));
   // The first is really slower.
   const auto estimates = tuner.Estimates(Collective::kAllReduce, kMiB);
-  for (int call = 0; call < 30; ++call) {
+  for (int call = 0; call < 60; ++call) {
     const Learner::Turn turn = learner.Next(Collective::kAllReduce, kMiB);
     if (turn.lesson->Record(turn.choice == estimates[0].choice ? 300e-6 : 222e-6)) {
       turn.lesson->Agree(turn.lesson->times());
@@ -203,7 +203,7 @@ TEST(LearnerTest, ExplainsEstimatesAndWhatWasMeasured) {
 TEST(LearnerTest, OtherSizesOfAClassAreScaledByTheModel) {
   const Tuner tuner(2, {0, 1e-9, 0, true}, {});
   Learner learner(tuner);
-  for (int call = 0; call < 30; ++call) {
+  for (int call = 0; call < 60; ++call) {
     const size_t bytes = call % 2 == 0 ? kMiB : kMiB * 3 / 4;
     const Learner::Turn turn = learner.Next(Collective::kAllReduce, bytes);
     if (turn.lesson->Record(turn.scale * static_cast<double>(bytes) * 1e-9)) {

@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace railhead::tuner {
 namespace {
 
-// So many times the fastest's time: not tried further.
-constexpr double kMuchSlower = 1.5;
 // Another way is used only if the one in use takes so many times its time: less may be chance, and
 // whoever sums floats notices each change in the last bits.
 constexpr double kWorthAChange = 1.1;
@@ -28,6 +27,7 @@ void Lesson::BeginTrial() {
   trying_ = true;
   turns_.resize(ways_);
   std::iota(turns_.begin(), turns_.end(), size_t{0});
+  std::swap(turns_[0], turns_[best_]);
   heard_.assign(ways_, {});
   round_ = 0;
   call_ = 0;
@@ -43,15 +43,19 @@ bool Lesson::Record(double seconds) {
 }
 
 void Lesson::Agree(const Times& agreed) {
-  double least = 0;
+  std::vector<size_t> left;
+  double best = 0;
   for (size_t turn = 0; turn < turns_.size(); ++turn) {
     const size_t way = turns_[turn];
-    const auto* const times = agreed.begin() + turn * kCounted;
-    heard_[way].insert(heard_[way].end(), times, times + kCounted);
+    const auto* const first = agreed.begin() + turn * kCounted;
+    const std::vector<double> times(first, first + kCounted);
+    heard_[way].insert(heard_[way].end(), times.begin(), times.end());
     seconds_[way] = LowerMedian(heard_[way]);
-    least = turn == 0 ? seconds_[way] : std::min(least, seconds_[way]);
+    const double now = LowerMedian(times);
+    if (way == best_) best = now;
+    if (way == best_ || now < best) left.push_back(way);
   }
-  std::erase_if(turns_, [&](size_t way) { return seconds_[way] > kMuchSlower * least; });
+  turns_ = std::move(left);
   call_ = 0;
   if (++round_ == kRounds || turns_.size() == 1) EndTrial();
 }

@@ -6,12 +6,14 @@
 //
 // A trial has a few rounds. In a round every way has its turn: a few calls in a row, of which the
 // first is not counted, for it may have to connect ranks, and meets caches as the way before left
-// them. After a round ranks agree on what the counted calls took, and ways that are much slower
-// than the fastest are out: so not many calls are done slowly, however wrong the expectation was.
+// them. After a round ranks agree on what the counted calls took, and ways that were no faster than
+// the one in use are out: so not many calls are done slowly, however wrong the expectation was. The
+// way in use is replaced by one that was faster in every round, which chance alone hardly does,
+// however noisy the machine.
 // What they agree on is the mean of the ranks: so what one of them gains by leaving early, and the
 // others lose because it comes late, does not count.
 //
-// The fastest is used from then on. Networks change, and the first calls of a job may be like no
+// Networks change, and the first calls of a job may be like no
 // later ones: so there is a trial again after many calls, ever later while it finds the same.
 #ifndef RAILHEAD_RUNTIME_TUNER_LESSON_H_
 #define RAILHEAD_RUNTIME_TUNER_LESSON_H_
@@ -26,8 +28,8 @@ namespace railhead::tuner {
 class Lesson {
  public:
   static constexpr size_t kMostWays = 3;
-  static constexpr size_t kRounds = 3;
-  static constexpr size_t kCounted = 2;  // calls of a turn
+  static constexpr size_t kRounds = 4;
+  static constexpr size_t kCounted = 3;  // calls of a turn
   static constexpr size_t kTurn = 1 + kCounted;
   static constexpr uint64_t kShortestRest = 1024;  // calls between trials
   static constexpr uint64_t kLongestRest = 16384;
@@ -66,7 +68,7 @@ class Lesson {
   uint64_t trials_ = 0;
 
   bool trying_ = false;
-  std::vector<size_t> turns_;               // the ways that are in the trial
+  std::vector<size_t> turns_;               // the ways that are in the trial, first the best
   std::vector<std::vector<double>> heard_;  // of each way, what ranks have agreed on in this trial
   size_t round_ = 0;
   size_t call_ = 0;  // of the round
