@@ -331,10 +331,10 @@ typedef struct {
 } rhCommInfo_t;
 RH_EXPORT rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info);
 
-/* Writes why which algorithm does a collective ("all_reduce", "all_to_all", ... as in metrics) of so
- * many bytes (of the larger of a rank's two buffers), with what each was estimated to take, and took
- * where calls have tried it: a few lines for people, cut at `text_size`. The same on all ranks that
- * have done the same calls. */
+/* Writes why which algorithm does a collective ("all_reduce", "all_to_all", ... as in metrics) of
+ * so many bytes (of the larger of a rank's two buffers), with what each was estimated to take, and
+ * took where calls have tried it: a few lines for people, cut at `text_size`. The same on all ranks
+ * that have done the same calls. */
 RH_EXPORT rhResult_t rhCommExplain(rhComm_t comm, const char* collective, size_t bytes, char* text,
                                    size_t text_size);
 
