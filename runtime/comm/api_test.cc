@@ -646,7 +646,7 @@ TEST(ProcessesTest, MetricsAreServedAndATakenPortDoesNotStopTheJob) {
   const std::string port = absl::StrCat(FreePort());
   for (Environment& environment : environments) {
     environment["RAILHEAD_METRICS_PORT"] = port;
-    environment["RAILHEAD_ALGO"] = "all_reduce=ring";
+    environment["RAILHEAD_ALGO"] = "all_reduce=ring,broadcast=binomial";
   }
   const std::vector<std::string> outputs = RunForks(environments, [&port](int rank) -> std::string {
     rhComm_t comm = nullptr;

@@ -142,6 +142,30 @@ TEST_P(CollectivesTest, AnySuccession) {
   }
 }
 
+// So often in a few classes of sizes that the fastest algorithms are learnt meanwhile. The larger
+// buffer's size is random, whoever has it.
+TEST_P(CollectivesTest, WhileAlgorithmsAreLearnt) {
+  for (const int ranks : {3, 4}) {
+    std::mt19937 random(static_cast<unsigned>(ranks));
+    std::vector<CollectiveCase> cases;
+    for (const Collective collective : kCollectives) {
+      const bool parts = collective != Collective::kAllReduce &&
+                         collective != Collective::kBroadcast && collective != Collective::kReduce;
+      for (const size_t largest : {64, 4096, 200000}) {
+        for (int i = 0; i < 40; ++i) {
+          const size_t bytes = largest - random() % (largest / 2);
+          cases.push_back({collective, rhInt32, rhSum,
+                           std::max<size_t>(1, bytes / 4 / static_cast<size_t>(parts ? ranks : 1)),
+                           static_cast<int>(random() % static_cast<unsigned>(ranks)),
+                           random() % 2 == 0});
+        }
+      }
+    }
+    std::shuffle(cases.begin(), cases.end(), random);
+    Run(ranks, cases);
+  }
+}
+
 // Parts of 0, 3, 6, ... values with a gap before each, and of rank 1 more than fits a cell.
 struct Uneven {
   explicit Uneven(int ranks) {

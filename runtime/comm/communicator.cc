@@ -175,7 +175,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
     if (!measured.ok()) return comm->Fail("measuring the network", measured.status());
     network = *measured;
   }
-  comm->tuner_.emplace(comm->world_size_, network, *std::move(pins));
+  comm->learner_.emplace(tuner::Tuner(comm->world_size_, network, *std::move(pins)));
 
   if (settings.metrics_port != 0) {
     const absl::StatusOr<std::shared_ptr<metrics::Board>> board =
@@ -218,8 +218,8 @@ absl::Status Communicator::AllReduce(rhDataType_t type, rhRedOp_t op, const std:
         return group.AllReduce(reduction, send, receive, count, patience);
       },
       [&](Hierarchy& hierarchy) {
-        return hierarchy.AllReduce(work.call, AllReduceBy(AmongPlaces(work)), reduction, send,
-                                   receive, count);
+        return hierarchy.AllReduce(work.call, AllReduceBy(work.turn.choice.among_places), reduction,
+                                   send, receive, count);
       },
       [&](Messenger& messenger) {
         return AllReduceBy(work.algorithm)(messenger, rank_, world_size_, reduction, send, receive,
@@ -271,8 +271,8 @@ absl::Status Communicator::Broadcast(const std::byte* send, std::byte* receive, 
         return group.Broadcast(send, receive, bytes, root, patience);
       },
       [&](Hierarchy& hierarchy) {
-        return hierarchy.Broadcast(work.call, BroadcastBy(AmongPlaces(work)), send, receive, bytes,
-                                   root);
+        return hierarchy.Broadcast(work.call, BroadcastBy(work.turn.choice.among_places), send,
+                                   receive, bytes, root);
       },
       [&](Messenger& messenger) {
         return BroadcastBy(work.algorithm)(messenger, rank_, world_size_, root, send, receive,
@@ -306,8 +306,8 @@ absl::Status Communicator::Barrier() {
       work,
       [](shm::Group& group, const shm::Patience& patience) { return group.Barrier(patience); },
       [&](Hierarchy& hierarchy) {
-        return hierarchy.AllReduce(work.call, AllReduceBy(AmongPlaces(work)), reduction, &token,
-                                   &token, 1);
+        return hierarchy.AllReduce(work.call, AllReduceBy(work.turn.choice.among_places), reduction,
+                                   &token, &token, 1);
       },
       [&](Messenger& messenger) {
         return AllReduceBy(work.algorithm)(messenger, rank_, world_size_, reduction, &token, &token,
@@ -320,13 +320,14 @@ absl::Status Communicator::AllToAll(const std::byte* send, const Parts& send_par
   // Where parts are listed, ranks need not agree on anything but on what each two exchange.
   const bool equal = send_parts.equal() && receive_parts.equal();
   const size_t bytes = std::max(send_parts.total(), receive_parts.total());
-  Work work = Choose({.collective = Collective::kAllToAll, .count = equal ? bytes : 0}, bytes);
-  if (!equal) {
-    if (group_ == nullptr && world_size_ > kAllConnected && !mesh_->reaches_all()) {
-      return NotConnected();
-    }
-    work.algorithm = Algorithm::kPairwise;
+  if (!equal && group_ == nullptr && world_size_ > kAllConnected && !mesh_->reaches_all()) {
+    return NotConnected();
   }
+  const collectives::Call::Arguments arguments = {.collective = Collective::kAllToAll,
+                                                  .count = equal ? bytes : 0};
+  const Work work = equal ? Choose(arguments, bytes)
+                          : Work{Collective::kAllToAll, Algorithm::kPairwise, bytes,
+                                 collectives::Call(arguments)};
   return Run(work, [&](Messenger& messenger) {
     if (work.algorithm == Algorithm::kPairwise) {
       return collectives::PairwiseAllToAll(messenger, rank_, send, send_parts, receive,
@@ -451,15 +452,13 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(const UniqueId&
 }
 
 Communicator::Work Communicator::Choose(const collectives::Call::Arguments& arguments,
-                                        size_t bytes) const {
-  const Algorithm algorithm = group_ != nullptr && HasTextForSharedMemory(arguments.collective)
-                                  ? Algorithm::kSharedMemory
-                                  : tuner_->Choose(arguments.collective, bytes);
-  return {arguments.collective, algorithm, bytes, collectives::Call(arguments)};
-}
-
-Algorithm Communicator::AmongPlaces(const Work& work) const {
-  return tuner_->ChooseAmongPlaces(work.collective, work.bytes);
+                                        size_t bytes) {
+  Work work = {arguments.collective, Algorithm::kSharedMemory, bytes, collectives::Call(arguments)};
+  if (group_ != nullptr && HasTextForSharedMemory(arguments.collective)) return work;
+  const std::lock_guard<std::mutex> lock(learning_);
+  work.turn = learner_->Next(arguments.collective, bytes);
+  work.algorithm = work.turn.choice.algorithm;
+  return work;
 }
 
 absl::Status Communicator::NotConnected() const {
@@ -482,7 +481,8 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
   if (group_ != nullptr && HasTextForSharedMemory(kind)) {
     return absl::StrCat(collective, ": all ranks share memory\n");
   }
-  return tuner_->Explain(kind, bytes);
+  const std::lock_guard<std::mutex> lock(learning_);
+  return learner_->Explain(kind, bytes);
 }
 
 absl::Status Communicator::Run(const Work& work, Shared shared, InPlaces in_places,
@@ -500,17 +500,19 @@ absl::Status Communicator::Run(const Work& work, Shared shared, Messages message
 }
 
 absl::Status Communicator::Run(const Work& work, Messages messages) {
-  return Measured(work, [&]() -> absl::Status {
-    if (mailbox_ != nullptr) {
-      mailbox_->Begin(SharedPatience());
-      mailbox_->Expect(work.call);
-      return messages(*mailbox_);
-    }
-    mesh_->Begin(setup_.settings.timeout);
-    mesh_->Expect(work.call);
-    absl::Status status = messages(*mesh_);
-    return status.ok() ? mesh_->Finish() : status;
-  });
+  return Measured(work, [&] { return Exchange(work, messages); });
+}
+
+absl::Status Communicator::Exchange(const Work& work, Messages messages) {
+  if (mailbox_ != nullptr) {
+    mailbox_->Begin(SharedPatience());
+    mailbox_->Expect(work.call);
+    return messages(*mailbox_);
+  }
+  mesh_->Begin(setup_.settings.timeout);
+  mesh_->Expect(work.call);
+  absl::Status status = messages(*mesh_);
+  return status.ok() ? mesh_->Finish() : status;
 }
 
 absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::Status()> run) {
@@ -520,6 +522,8 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
       recorder_.Begin(work.collective, work.algorithm, work.call, work.bytes, start, Moved());
   absl::Status status = Begin(work);
   if (status.ok()) status = run();
+  const int64_t end = clock_.Now();
+  if (status.ok()) status = Learn(work, static_cast<double>(end - start) * 1e-9);
   if (!status.ok()) {
     // Who hindered it is still to be seen now: nobody has been told to stop.
     const std::string report =
@@ -530,9 +534,30 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
              status, report);
     return failure_;
   }
-  const int64_t end = clock_.Now();
   recorder_.End(recorder::State::kDone, end, Moved());
   stats_.Record(work.collective, work.algorithm, work.bytes, end - start);
+  return absl::OkStatus();
+}
+
+absl::Status Communicator::Learn(const Work& work, double seconds) {
+  tuner::Lesson* const lesson = work.turn.lesson;
+  if (lesson == nullptr) return absl::OkStatus();
+  tuner::Lesson::Times mine;
+  {
+    const std::lock_guard<std::mutex> lock(learning_);
+    if (!lesson->Record(seconds * work.turn.scale)) return absl::OkStatus();
+    mine = lesson->times();
+  }
+  tuner::Lesson::Times all{};
+  absl::Status agreed = Exchange(work, [&](Messenger& messenger) {
+    return collectives::RecursiveDoublingAllReduce(
+        messenger, rank_, world_size_, {rhFloat64, rhAvg, world_size_, {}},
+        reinterpret_cast<const std::byte*>(mine.data()), reinterpret_cast<std::byte*>(all.data()),
+        mine.size());
+  });
+  if (!agreed.ok()) return agreed;
+  const std::lock_guard<std::mutex> lock(learning_);
+  lesson->Agree(all);
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -44,7 +45,7 @@
 #include "runtime/shm/group.h"
 #include "runtime/shm/mailbox.h"
 #include "runtime/shm/patience.h"
-#include "runtime/tuner/tuner.h"
+#include "runtime/tuner/learner.h"
 
 namespace railhead::comm {
 
@@ -105,7 +106,7 @@ class Communicator {
   // Any thread: why the job has failed; OK while it has not.
   absl::Status verdict() const { return watch_->verdict(); }
 
-  // Which algorithm does a collective (named as in metrics), and why; for people.
+  // Any thread: which algorithm does a collective (named as in metrics), and why; for people.
   absl::StatusOr<std::string> Explain(absl::string_view collective, size_t bytes) const;
 
   int rank() const { return rank_; }
@@ -128,15 +129,15 @@ class Communicator {
     collectives::Algorithm algorithm;
     size_t bytes;
     collectives::Call call;
+    tuner::Learner::Turn turn = {};  // of what the tuner was asked for
   };
   using Shared = absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)>;
   using Messages = absl::FunctionRef<absl::Status(collectives::Messenger& messenger)>;
   using InPlaces = absl::FunctionRef<absl::Status(Hierarchy& hierarchy)>;
 
-  // With the algorithm that does it over messages.
-  Work Choose(const collectives::Call::Arguments& arguments, size_t bytes) const;
-  // If it is hierarchical: what ranks of different places do.
-  collectives::Algorithm AmongPlaces(const Work& work) const;
+  // With the algorithm that does it over messages. Where all ranks have the same order of calls,
+  // since each may be chosen otherwise than the one before.
+  Work Choose(const collectives::Call::Arguments& arguments, size_t bytes);
   // The error where ranks would have to send to each other that are not connected.
   absl::Status NotConnected() const;
 
@@ -145,8 +146,11 @@ class Communicator {
   absl::Status Run(const Work& work, Shared shared, InPlaces in_places, Messages messages);
   absl::Status Run(const Work& work, Shared shared, Messages messages);
   absl::Status Run(const Work& work, Messages messages);
+  absl::Status Exchange(const Work& work, Messages messages);
   // Numbers it, measures it and gives its errors their context.
   absl::Status Measured(const Work& work, absl::FunctionRef<absl::Status()> run);
+  // It took so long: learns from it, together with all ranks where it is time for that.
+  absl::Status Learn(const Work& work, double seconds);
   // Fails if another rank is known to call something else.
   absl::Status Begin(const Work& work);
   shm::Patience SharedPatience() const;
@@ -188,7 +192,8 @@ class Communicator {
   std::unique_ptr<shm::Mailbox> mailbox_;  // with the group
   std::unique_ptr<Lookout> lookout_;
   std::unique_ptr<Hierarchy> hierarchy_;  // with a mesh of places that share memory
-  std::optional<tuner::Tuner> tuner_;
+  mutable std::mutex learning_;           // guards the learner and its lessons
+  std::optional<tuner::Learner> learner_;
   std::unique_ptr<metrics::Board::Notice> notice_;
 };
 

@@ -163,10 +163,13 @@ constexpr auto kTable = std::to_array<Variable>({
        if (wrong.empty()) to.settings.timeout = absl::Seconds(seconds);
        return wrong;
      }},
-    {Group::kSettings, "RAILHEAD_ALGO", "empty: the fastest by a model of the network",
+    {Group::kSettings, "RAILHEAD_ALGO",
+     "empty: the fastest, by a model of the network and by trying",
      "Which algorithm does a collective, for example "
      "all_reduce<=64K=recursive_doubling,all_reduce=ring; the first entry that fits is followed. "
-     "The same on all ranks. railhead-perf --explain shows what there is, and why it is chosen.",
+     "The same on all ranks. What it names is not tried otherwise, and gives the same bits from "
+     "call "
+     "to call. railhead-perf --explain shows what there is, and why it is chosen.",
      [](const std::string& text, Target& to) {
        return ParseName(text, kLongestPath, to.settings.algorithms);
      }},

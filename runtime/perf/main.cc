@@ -61,7 +61,7 @@ struct Arguments {
   std::string op = "sum";
   int root = 0;
   int iterations = 20;
-  int warmup = 5;
+  int warmup = 50;
   bool check = false;
   bool in_windows = false;
   std::string output = "table";
@@ -93,16 +93,13 @@ absl::StatusOr<RunOptions> OptionsOf(const Collective& collective, const Argumen
                     arguments.iterations, arguments.warmup,  arguments.check, arguments.in_windows};
 }
 
-int ExplainAll(rhComm_t comm, const Collective& collective, const RunOptions& options) {
+// What there is to say in place of a table.
+absl::StatusOr<std::string> ExplainAll(rhComm_t comm, const RunOptions& options) {
+  const Collective& collective = *options.collective;
   absl::StatusOr<std::vector<uint64_t>> sizes = std::vector<uint64_t>{0};
   if (collective.has_data()) sizes = Sizes(options.sizes, 1);
-  const absl::StatusOr<std::string> text = sizes.ok() ? Explain(comm, collective.name, *sizes)
-                                                      : absl::StatusOr<std::string>(sizes.status());
-  int rank = 0;
-  rhCommUserRank(comm, &rank);
-  if (rank == 0 && text.ok()) Print(*text);
-  rhCommDestroy(comm);
-  return text.ok() ? 0 : Complain(kFailed, text.status().message());
+  if (!sizes.ok()) return sizes.status();
+  return Explain(comm, collective.name, *sizes);
 }
 
 int Measure(const Collective& collective, const Arguments& arguments) {
@@ -115,8 +112,7 @@ int Measure(const Collective& collective, const Arguments& arguments) {
   if (const rhResult_t result = rhCommInitFromEnv(&comm); result != rhSuccess) {
     return Complain(result == rhInvalidArgument ? kBadUsage : kFailed, rhGetLastError(nullptr));
   }
-  if (arguments.explain) return ExplainAll(comm, collective, *options);
-  const bool table = arguments.output == "table";
+  const bool table = !arguments.explain && arguments.output == "table";
   const absl::StatusOr<Report> report = Run(comm, *options, [table](const Report& so_far) {
     if (!table) return;
     Print(so_far.rows.empty() ? TableHead(so_far) : TableRow(so_far, so_far.rows.back()));
@@ -131,10 +127,13 @@ int Measure(const Collective& collective, const Arguments& arguments) {
     rhCommAbort(comm);
     return kFailed;
   }
+  absl::StatusOr<std::string> last = table ? TableFoot(*report) : Json(*report);
+  if (arguments.explain) last = ExplainAll(comm, *options);
   int rank = 0;
   rhCommUserRank(comm, &rank);
-  if (rank == 0) Print(table ? TableFoot(*report) : Json(*report));
+  if (rank == 0 && last.ok()) Print(*last);
   rhCommDestroy(comm);
+  if (!last.ok()) return Complain(kFailed, last.status().message());
   return Verified(*report).value_or(true) ? 0 : kFailed;
 }
 
@@ -181,13 +180,19 @@ CLI::App* AddCommand(const Collective& collective, CLI::App& app, Arguments& arg
   command->add_option("-n,--iters", arguments.iterations, "Timed operations for each size")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  command->add_option("-w,--warmup_iters", arguments.warmup, "Untimed operations before each size")
+  command
+      ->add_option(
+          "-w,--warmup_iters", arguments.warmup,
+          "Untimed operations before each size; the library needs up to 48 to learn the fastest "
+          "algorithm")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   command->add_option("--transport", arguments.transport, "The same as RAILHEAD_TRANSPORT")
       ->check(CLI::IsMember({"auto", "verbs", "tcp", "shm"}));
   command->add_flag("--explain", arguments.explain,
-                    "Do not measure, but say for each size which algorithm is chosen, and why");
+                    "Say in place of the figures which algorithm is chosen for each size, and why: "
+                    "what each was estimated to take, and those that were tried took. It takes up "
+                    "to 48 operations to try them");
   command->add_option("-o,--output", arguments.output, "table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->capture_default_str();

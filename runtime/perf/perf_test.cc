@@ -28,6 +28,7 @@ using railhead::testing::RankEnvironment;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(SizesTest, TextsBecomeBytes) {
   EXPECT_EQ(*ParseSize("8"), 8U);
@@ -234,6 +235,25 @@ TEST(ProgramTest, TheTableEndsWithASummary) {
               AllOf(HasSubstr("busbw"), HasSubstr("# transport: tcp"),
                     HasSubstr("# degraded: TCP instead of RDMA"), HasSubstr("# rail 0: lo, tcp"),
                     HasSubstr("# verified: not checked")));
+}
+
+// With four ranks the model always expects two ways to take about as long for so few bytes.
+TEST(ProgramTest, ExplainsWhatWasEstimatedLearntAndLaidDown) {
+  const std::vector<std::string> few = {"all_reduce", "-b", "64", "-e", "64",
+                                        "-n",         "1",  "-w", "0",  "--explain"};
+  EXPECT_THAT(RunProgram(4, few)[0].output,
+              AllOf(HasSubstr("all_reduce of 64 bytes among 4 ranks: "),
+                    HasSubstr(", estimated: the fastest by the model, until "), HasSubstr("ring "),
+                    HasSubstr(" us estimated"), Not(HasSubstr(" measured"))));
+  const std::vector<std::string> many = {"all_reduce", "-b", "64", "-e", "64", "--explain"};
+  const std::vector<Outcome> outcomes = RunProgram(4, many);
+  EXPECT_THAT(
+      outcomes[0].output,
+      AllOf(HasSubstr(", learnt: the fastest in calls of up to 64 bytes"),
+            HasSubstr(" us estimated"), HasSubstr(" us measured"), Not(HasSubstr("busbw"))));
+  EXPECT_EQ(outcomes[1].output, "");
+  EXPECT_THAT(RunProgram(4, few, {{"RAILHEAD_ALGO", "all_reduce=ring"}})[0].output,
+              AllOf(HasSubstr(": ring, laid down by RAILHEAD_ALGO"), Not(HasSubstr(" measured"))));
 }
 
 TEST(ProgramTest, BadArgumentsTeachAndExitWithTwo) {

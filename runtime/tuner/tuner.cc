@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -11,7 +13,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/collectives/leaders.h"
@@ -49,7 +50,7 @@ struct Way {
   Collective collective;
   Algorithm algorithm;
   bool needs_all_connected;
-  Formula seconds;  // null: what is done in memory, and the fastest other way among the places
+  Formula seconds;  // null: what is done in memory, and another way among the places
 };
 
 constexpr Way kWays[] = {
@@ -140,29 +141,39 @@ Column ColumnOf(Collective collective, size_t bytes, int ranks, const Network& n
   return column;
 }
 
-double Seconds(const Way& way, size_t bytes, int ranks, const Network& network);
-
-// Without memory of its own, unlike Estimates.
-Estimate Fastest(Collective collective, size_t bytes, int ranks, const Network& network) {
-  const Way* best = nullptr;
-  double least = 0;
-  for (const Way& way : kWays) {
-    if (!IsPossible(way, collective, network)) continue;
-    const double seconds = Seconds(way, bytes, ranks, network);
-    if (best != nullptr && seconds >= least) continue;
-    best = &way;
-    least = seconds;
+double SecondsOf(Collective collective, const Choice& choice, size_t bytes, int ranks,
+                 const Network& network) {
+  if (choice.algorithm == Algorithm::kHierarchical) {
+    const Column column = ColumnOf(collective, bytes, ranks, network);
+    // Parts of ranks go through memory place by place.
+    return (HasParts(collective) ? column.ranks : 1) * network.local_alpha +
+           static_cast<double>(bytes) * network.local_beta +
+           SecondsOf(collective, {choice.among_places}, column.bytes, column.ranks, column.network);
   }
-  return {best->algorithm, least};
+  const Way* const way = std::find_if(std::begin(kWays), std::end(kWays), [&](const Way& any) {
+    return any.collective == collective && any.algorithm == choice.algorithm;
+  });
+  return way->seconds(Terms(bytes, ranks, network));
 }
 
-double Seconds(const Way& way, size_t bytes, int ranks, const Network& network) {
-  if (way.seconds != nullptr) return way.seconds(Terms(bytes, ranks, network));
-  const Column column = ColumnOf(way.collective, bytes, ranks, network);
-  // Parts of ranks go through memory place by place.
-  return (HasParts(way.collective) ? column.ranks : 1) * network.local_alpha +
-         static_cast<double>(bytes) * network.local_beta +
-         Fastest(way.collective, column.bytes, column.ranks, column.network).seconds;
+// Calls visit(choice, seconds) for each that is possible.
+template <class Visit>
+void ForEachChoice(Collective collective, size_t bytes, int ranks, const Network& network,
+                   Visit visit) {
+  const auto visit_one = [&](const Choice& choice) {
+    visit(choice, SecondsOf(collective, choice, bytes, ranks, network));
+  };
+  for (const Way& way : kWays) {
+    if (!IsPossible(way, collective, network)) continue;
+    if (way.algorithm != Algorithm::kHierarchical) {
+      visit_one({way.algorithm});
+      continue;
+    }
+    const Network column = ColumnOf(collective, bytes, ranks, network).network;
+    for (const Way& among : kWays) {
+      if (IsPossible(among, collective, column)) visit_one({way.algorithm, among.algorithm});
+    }
+  }
 }
 
 std::vector<std::string> AlgorithmsFor(Collective collective) {
@@ -230,13 +241,18 @@ absl::StatusOr<Pin> ParsePin(absl::string_view entry) {
 
 }  // namespace
 
+std::string Name(const Choice& choice) {
+  if (choice.algorithm != Algorithm::kHierarchical) return collectives::Name(choice.algorithm);
+  return absl::StrCat(collectives::Name(choice.algorithm), " (",
+                      collectives::Name(choice.among_places), ")");
+}
+
 std::vector<Estimate> Estimates(Collective collective, size_t bytes, int ranks,
                                 const Network& network) {
   std::vector<Estimate> estimates;
-  for (const Way& way : kWays) {
-    if (!IsPossible(way, collective, network)) continue;
-    estimates.push_back({way.algorithm, Seconds(way, bytes, ranks, network)});
-  }
+  ForEachChoice(collective, bytes, ranks, network, [&](const Choice& choice, double seconds) {
+    estimates.push_back({choice, seconds});
+  });
   std::stable_sort(estimates.begin(), estimates.end(),
                    [](const Estimate& a, const Estimate& b) { return a.seconds < b.seconds; });
   return estimates;
@@ -262,42 +278,27 @@ const Pin* Tuner::Pinned(Collective collective, size_t bytes, const Network& net
   return nullptr;
 }
 
-Algorithm Tuner::Choose(Collective collective, size_t bytes) const {
-  const Pin* pin = Pinned(collective, bytes, network_);
-  return pin != nullptr ? pin->algorithm : Fastest(collective, bytes, ranks_, network_).algorithm;
+Choice Tuner::Choose(Collective collective, size_t bytes) const {
+  const Pin* const pin = Pinned(collective, bytes, network_);
+  const Network places = ColumnOf(collective, bytes, ranks_, network_).network;
+  const Pin* const among_places = Pinned(collective, bytes, places);
+  Choice best;
+  double least = std::numeric_limits<double>::infinity();
+  ForEachChoice(collective, bytes, ranks_, network_, [&](const Choice& choice, double seconds) {
+    if (pin != nullptr && choice.algorithm != pin->algorithm) return;
+    if (choice.algorithm == Algorithm::kHierarchical && among_places != nullptr &&
+        choice.among_places != among_places->algorithm) {
+      return;
+    }
+    if (seconds >= least) return;
+    best = choice;
+    least = seconds;
+  });
+  return best;
 }
 
-Algorithm Tuner::ChooseAmongPlaces(Collective collective, size_t bytes) const {
-  const Column column = ColumnOf(collective, bytes, ranks_, network_);
-  const Pin* pin = Pinned(collective, bytes, column.network);
-  if (pin != nullptr) return pin->algorithm;
-  return Fastest(collective, column.bytes, column.ranks, column.network).algorithm;
-}
-
-std::string Tuner::Explain(Collective collective, size_t bytes) const {
-  const Pin* pin = Pinned(collective, bytes, network_);
-  const std::vector<Estimate> estimates = Estimates(collective, bytes, ranks_, network_);
-  const Algorithm chosen = Choose(collective, bytes);
-  std::string text = absl::StrFormat(
-      "%s of %d bytes among %d ranks: %s, %s\n"
-      "  model: a message takes %.1f us and %.3f ns for each byte (%.2f GB/s), reducing %.3f ns\n",
-      Name(collective), bytes, ranks_, Name(chosen),
-      pin != nullptr ? "laid down by RAILHEAD_ALGO" : "the fastest by the model",
-      network_.alpha * 1e6, network_.beta * 1e9, 1e-9 / network_.beta, network_.gamma * 1e9);
-  if (network_.local_ranks > 1) {
-    absl::StrAppendFormat(
-        &text,
-        "  %d ranks share memory in each place: hierarchical takes %.1f us there and %.3f ns for "
-        "each byte, and %s among %d places\n",
-        network_.local_ranks, network_.local_alpha * 1e6, network_.local_beta * 1e9,
-        Name(ChooseAmongPlaces(collective, bytes)), ranks_ / network_.local_ranks);
-  }
-  for (const Estimate& estimate : estimates) {
-    absl::StrAppend(
-        &text, absl::StrFormat("  %c %-20s %12.1f us\n", estimate.algorithm == chosen ? '*' : ' ',
-                               Name(estimate.algorithm), estimate.seconds * 1e6));
-  }
-  return text;
+double Tuner::Seconds(Collective collective, const Choice& choice, size_t bytes) const {
+  return SecondsOf(collective, choice, bytes, ranks_, network_);
 }
 
 }  // namespace railhead::tuner

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which algorithm does a collective. Pure: all ranks that pass the same get the same.
+// Which algorithm does a collective, by a model; learner.h finds out where it is wrong. Pure: all
+// ranks that pass the same get the same.
 //
 // The model is Hockney's (R. W. Hockney, "The communication challenge for MPP", 1994): a message of
 // b bytes takes alpha + beta b seconds, and to reduce b bytes takes gamma b. Each algorithm's time
@@ -31,13 +32,24 @@ struct Network {
   double local_beta = 1 / 4e9;  // seconds per byte
 };
 
+// How a collective is done.
+struct Choice {
+  collectives::Algorithm algorithm = collectives::Algorithm::kRing;
+  // If that is hierarchical: how ranks of different places do their part.
+  collectives::Algorithm among_places = collectives::Algorithm::kRing;
+
+  bool operator==(const Choice&) const = default;
+};
+// "ring", "hierarchical (ring)".
+std::string Name(const Choice& choice);
+
 struct Estimate {
-  collectives::Algorithm algorithm;
+  Choice choice;
   double seconds;
 };
 
-// All algorithms that can do it, the fastest first. `bytes` as in metrics: of the larger of a
-// rank's two buffers.
+// All that can do it, the fastest first. `bytes` as in metrics: of the larger of a rank's two
+// buffers.
 std::vector<Estimate> Estimates(collectives::Collective collective, size_t bytes, int ranks,
                                 const Network& network);
 
@@ -52,17 +64,27 @@ struct Pin {
 // InvalidArgument says what is wrong with which entry, and what is allowed.
 absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text);
 
+// The model's choice, where nothing is laid down.
 class Tuner {
  public:
   Tuner(int ranks, const Network& network, std::vector<Pin> pins)
       : ranks_(ranks), network_(network), pins_(std::move(pins)) {}
 
-  collectives::Algorithm Choose(collectives::Collective collective, size_t bytes) const;
-  // If that is hierarchical: how ranks of different places do their part.
-  collectives::Algorithm ChooseAmongPlaces(collectives::Collective collective, size_t bytes) const;
+  // Whether a user has laid something down about it that can be followed.
+  bool IsPinned(collectives::Collective collective, size_t bytes) const {
+    return Pinned(collective, bytes, network_) != nullptr;
+  }
+  // The fastest of what pins leave.
+  Choice Choose(collectives::Collective collective, size_t bytes) const;
 
-  // The choice and its reasons, for people: one line for each algorithm.
-  std::string Explain(collectives::Collective collective, size_t bytes) const;
+  // What all that can do it would take, the fastest first.
+  std::vector<Estimate> Estimates(collectives::Collective collective, size_t bytes) const {
+    return tuner::Estimates(collective, bytes, ranks_, network_);
+  }
+  double Seconds(collectives::Collective collective, const Choice& choice, size_t bytes) const;
+
+  int ranks() const { return ranks_; }
+  const Network& network() const { return network_; }
 
  private:
   const Pin* Pinned(collectives::Collective collective, size_t bytes, const Network& network) const;

@@ -45,7 +45,7 @@ def without_rdma_on_rank_1(documents):
 
 def with_sizes(documents, begin, end, *more):
     container_of(documents)["command"] = ["railhead-perf", "all_reduce", "-b", begin, "-e", end,
-                                          "-f", "4", "--check", *more]
+                                          "-f", "4", "-w", "5", "--check", *more]
     return documents
 
 

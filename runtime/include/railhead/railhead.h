@@ -220,7 +220,9 @@ RH_EXPORT rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win);
  *
  * Arithmetic. Integers wrap; an integer average is cut towards zero. 16- and 8-bit floats are added
  * in fp32 and rounded once in shared memory, and at every rank on the way over rails. The same
- * inputs give the same bits every time on the same ranks and transport.
+ * inputs give the same bits every time in shared memory, and over rails where RAILHEAD_ALGO lays
+ * the algorithm down. Otherwise the fastest is found by trying, and a later call may sum floats in
+ * another order (on all ranks alike).
  *
  * Results. rhInvalidArgument for an argument that is wrong (and nothing has happened: the
  * communicator is as good as before), rhInvalidUsage while another thread uses the communicator;
@@ -352,9 +354,10 @@ typedef struct {
 } rhCommInfo_t;
 RH_EXPORT rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info);
 
-/* Writes why which algorithm would do a collective ("all_reduce", "all_to_all", ... as in metrics)
- * of so many bytes (of the larger of a rank's two buffers), with what the others would take: a few
- * lines for people, cut at `text_size`. All ranks choose alike. */
+/* Writes why which algorithm does a collective ("all_reduce", "all_to_all", ... as in metrics) of
+ * so many bytes (of the larger of a rank's two buffers), with what each was estimated to take, and
+ * took where calls have tried it: a few lines for people, cut at `text_size`. The same on all ranks
+ * that have done the same calls. */
 RH_EXPORT rhResult_t rhCommExplain(rhComm_t comm, const char* collective, size_t bytes, char* text,
                                    size_t text_size);
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tuner/learner.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace railhead::tuner {
+namespace {
+
+using collectives::Algorithm;
+using collectives::Collective;
+
+// What the model expects to take so many times as long as the fastest is not tried.
+constexpr double kClose = 2;
+// Ways that differ only in what ranks of different places do are much alike: some of the others
+// shall be tried too.
+constexpr int kMostHierarchical = 2;
+
+// Where the model says that something takes no time.
+constexpr double kLeastSeconds = 1e-9;
+
+// Class 0 is of up to one byte, and each of up to twice as many as the last.
+size_t ClassOf(size_t bytes) {
+  return bytes <= 1 ? 0 : static_cast<size_t>(std::bit_width(bytes - 1));
+}
+
+}  // namespace
+
+Learner::Class Learner::MakeClass(Collective collective, size_t number) const {
+  Class made = {size_t{1} << number, {}, {}};
+  int hierarchical = 0;
+  for (const Estimate& way : tuner_.Estimates(collective, made.bytes)) {
+    if (made.ways.size() == Lesson::kMostWays) break;
+    if (!made.ways.empty() && way.seconds > kClose * made.ways.front().seconds) break;
+    if (way.choice.algorithm == Algorithm::kHierarchical && hierarchical++ == kMostHierarchical) {
+      continue;
+    }
+    made.ways.push_back(way);
+  }
+  if (made.ways.size() > 1) made.lesson.emplace(made.ways.size());
+  return made;
+}
+
+bool Learner::Learns(Collective collective, size_t bytes) const {
+  return tuner_.ranks() > 1 && (bytes > 0 || collective == Collective::kBarrier) &&
+         ClassOf(bytes) < kClasses && !tuner_.IsPinned(collective, bytes);
+}
+
+Learner::Turn Learner::Next(Collective collective, size_t bytes) {
+  if (!Learns(collective, bytes)) return {tuner_.Choose(collective, bytes)};
+  const size_t number = ClassOf(bytes);
+  std::unique_ptr<Class>& any = classes_[static_cast<size_t>(collective)][number];
+  if (any == nullptr) any = std::make_unique<Class>(MakeClass(collective, number));
+  if (!any->lesson.has_value()) return {any->ways.front().choice};
+  const Estimate& way = any->ways[any->lesson->way()];
+  Turn turn = {way.choice, &*any->lesson};
+  if (any->lesson->counts()) turn.scale = way.seconds / Seconds(collective, way.choice, bytes);
+  return turn;
+}
+
+// Of the model, never zero.
+double Learner::Seconds(Collective collective, const Choice& choice, size_t bytes) const {
+  return std::max(tuner_.Seconds(collective, choice, bytes), kLeastSeconds);
+}
+
+std::string Learner::Explain(Collective collective, size_t bytes) const {
+  const bool learns = Learns(collective, bytes);
+  Class known;
+  if (learns) {
+    const std::unique_ptr<Class>& any = classes_[static_cast<size_t>(collective)][ClassOf(bytes)];
+    known = any != nullptr ? *any : MakeClass(collective, ClassOf(bytes));
+  }
+  const Lesson* const lesson = known.lesson.has_value() ? &*known.lesson : nullptr;
+  Choice chosen = tuner_.Choose(collective, bytes);
+  if (!known.ways.empty()) chosen = known.ways[lesson != nullptr ? lesson->best() : 0].choice;
+
+  std::string text = absl::StrCat(Name(collective), " of ", bytes, " bytes among ", tuner_.ranks(),
+                                  " ranks: ", Name(chosen), ", ");
+  if (tuner_.IsPinned(collective, bytes)) {
+    text += "laid down by RAILHEAD_ALGO\n";
+  } else if (lesson == nullptr) {
+    text += "estimated: the fastest by the model\n";
+  } else if (lesson->trials() == 0) {
+    absl::StrAppend(&text, "estimated: the fastest by the model, until calls of up to ",
+                    known.bytes, " bytes have tried those marked +\n");
+  } else {
+    absl::StrAppend(&text, "learnt: the fastest in calls of up to ", known.bytes,
+                    " bytes that have tried those marked +\n");
+  }
+  absl::StrAppend(&text, DescribeNetwork());
+  for (const Estimate& estimate : tuner_.Estimates(collective, bytes)) {
+    const auto way = std::find_if(known.ways.begin(), known.ways.end(), [&](const Estimate& any) {
+      return any.choice == estimate.choice;
+    });
+    const bool tried = lesson != nullptr && way != known.ways.end();
+    const auto number = static_cast<size_t>(way - known.ways.begin());
+    absl::StrAppendFormat(&text, "  %c%c %-36s %12.1f us estimated",
+                          estimate.choice == chosen ? '*' : ' ', tried ? '+' : ' ',
+                          Name(estimate.choice), estimate.seconds * 1e6);
+    if (tried && lesson->seconds(number) > 0) {
+      const double scale = way->seconds / Seconds(collective, way->choice, bytes);
+      absl::StrAppendFormat(&text, " %12.1f us measured", lesson->seconds(number) / scale * 1e6);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string Learner::DescribeNetwork() const {
+  const Network& network = tuner_.network();
+  std::string text = absl::StrFormat(
+      "  model: a message takes %.1f us and %.3f ns for each byte (%.2f GB/s), reducing %.3f ns\n",
+      network.alpha * 1e6, network.beta * 1e9, 1e-9 / network.beta, network.gamma * 1e9);
+  if (network.local_ranks > 1) {
+    absl::StrAppendFormat(
+        &text,
+        "  %d ranks share memory in each place: hierarchical takes %.1f us there and %.3f ns for "
+        "each byte, and what the way in brackets takes among %d places\n",
+        network.local_ranks, network.local_alpha * 1e6, network.local_beta * 1e9,
+        tuner_.ranks() / network.local_ranks);
+  }
+  return text;
+}
+
+}  // namespace railhead::tuner

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tuner/learner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace railhead::tuner {
+namespace {
+
+using collectives::Algorithm;
+using collectives::Collective;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr size_t kMiB = size_t{1} << 20U;
+
+// Four places of eight ranks.
+Network Places() {
+  Network network = {20e-6, 1e-10, 0, false};
+  network.local_ranks = 8;
+  network.local_alpha = 2e-6;
+  network.local_beta = 1e-10;
+  return network;
+}
+
+// What ways really take: the model's estimates, each wrong by a factor of its own.
+class Reality {
+ public:
+  Reality(const Tuner& tuner, double wrong, unsigned seed)
+      : tuner_(tuner), wrong_(wrong), random_(seed) {}
+
+  double Seconds(Collective collective, const Choice& choice, size_t bytes) {
+    const auto [at, added] = factors_.try_emplace(Name(choice), 1);
+    if (added) {
+      at->second = std::pow(wrong_, std::uniform_real_distribution<double>(-0.5, 0.5)(random_));
+    }
+    return at->second * tuner_.Seconds(collective, choice, bytes);
+  }
+
+ private:
+  Tuner tuner_;
+  double wrong_;
+  std::mt19937 random_;
+  std::map<std::string, double> factors_;
+};
+
+// Does a call alone.
+Choice Call(Learner& learner, Reality& reality, Collective collective, size_t bytes) {
+  const Learner::Turn turn = learner.Next(collective, bytes);
+  if (turn.lesson != nullptr &&
+      turn.lesson->Record(turn.scale * reality.Seconds(collective, turn.choice, bytes))) {
+    turn.lesson->Agree(turn.lesson->times());
+  }
+  return turn.choice;
+}
+
+TEST(LearnerTest, RanksAlwaysChooseAlikeAndFindTheFastestAlthoughTheModelIsWrong) {
+  std::mt19937 random(3);
+  constexpr double kWrong = 2;
+  int changed = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    const int count = static_cast<int>(2 + random() % 7);
+    const Tuner tuner(count, {}, {});
+    Reality reality(tuner, kWrong, seed);
+    std::vector<Learner> ranks;
+    for (int rank = 0; rank < count; ++rank) ranks.emplace_back(tuner);
+    const size_t largest = size_t{1} << (3 + random() % 22);
+    const auto collective = random() % 2 == 0 ? Collective::kAllReduce : Collective::kBroadcast;
+    for (int call = 0; call < 60; ++call) {
+      const size_t bytes = largest / 2 + 1 + random() % (largest / 2);
+      std::vector<Learner::Turn> turns;
+      for (Learner& rank : ranks) turns.push_back(rank.Next(collective, bytes));
+      bool agree = false;
+      for (size_t rank = 0; rank < ranks.size(); ++rank) {
+        ASSERT_EQ(turns[rank].choice, turns[0].choice);
+        ASSERT_EQ(turns[rank].lesson == nullptr, turns[0].lesson == nullptr);
+        if (turns[rank].lesson == nullptr) continue;
+        const double seconds = reality.Seconds(collective, turns[rank].choice, bytes);
+        // Ranks come one after the other, and wait for the last of them.
+        const double waited =
+            0.2 * seconds * static_cast<double>((rank + static_cast<size_t>(call)) % ranks.size()) /
+            static_cast<double>(count);
+        agree = turns[rank].lesson->Record(turns[rank].scale * (seconds + waited));
+      }
+      if (!agree) continue;
+      Lesson::Times agreed{};
+      for (const Learner::Turn& turn : turns) {
+        for (size_t i = 0; i < agreed.size(); ++i) {
+          agreed[i] += turn.lesson->times()[i] / static_cast<double>(count);
+        }
+      }
+      for (const Learner::Turn& turn : turns) turn.lesson->Agree(agreed);
+    }
+    // The fastest of those that are tried; a little slower is as good.
+    const auto estimates = tuner.Estimates(collective, largest);
+    const Choice chosen = ranks[0].Next(collective, largest).choice;
+    double best = reality.Seconds(collective, estimates[0].choice, largest);
+    for (size_t i = 0; i < std::min(Lesson::kMostWays, estimates.size()); ++i) {
+      if (estimates[i].seconds > kWrong * estimates[0].seconds) break;
+      best = std::min(best, reality.Seconds(collective, estimates[i].choice, largest));
+    }
+    EXPECT_LE(reality.Seconds(collective, chosen, largest), 1.1 * best + 1e-12)
+        << Name(chosen) << " of " << largest << " bytes among " << count;
+    changed += chosen == estimates[0].choice ? 0 : 1;
+  }
+  EXPECT_GT(changed, 5);
+}
+
+TEST(LearnerTest, WhatTheModelExpectsToBeMuchSlowerIsNeverTried) {
+  const Tuner tuner(64, {}, {});
+  Learner learner(tuner);
+  Reality reality(tuner, 2, 1);
+  for (size_t bytes = 1; bytes <= size_t{1} << 30; bytes *= 2) {
+    const auto estimates = tuner.Estimates(Collective::kAllReduce, bytes);
+    for (int call = 0; call < 100; ++call) {
+      const Choice choice = Call(learner, reality, Collective::kAllReduce, bytes);
+      EXPECT_LE(tuner.Seconds(Collective::kAllReduce, choice, bytes), 2 * estimates[0].seconds);
+    }
+  }
+}
+
+TEST(LearnerTest, NothingIsLearntWhereThereIsNoChoice) {
+  const auto learns = [](Learner learner, Collective collective, size_t bytes) {
+    return learner.Next(collective, bytes).lesson != nullptr;
+  };
+  const Tuner tuner(8, {}, {});
+  EXPECT_TRUE(learns(Learner(tuner), Collective::kAllReduce, kMiB));
+  EXPECT_FALSE(learns(Learner(tuner), Collective::kAllReduce, 0)) << "nothing moves";
+  EXPECT_FALSE(learns(Learner(tuner), Collective::kAllGather, kMiB)) << "one way";
+  EXPECT_FALSE(learns(Learner(Tuner(1, {}, {})), Collective::kAllReduce, kMiB)) << "alone";
+}
+
+TEST(LearnerTest, PinsAreFollowedAndNotCounted) {
+  const Tuner tuner(8, {}, *ParsePins("all_reduce<=1000000=double_tree"));
+  Learner learner(tuner);
+  Reality reality(tuner, 2, 1);
+  for (int call = 0; call < 2000; ++call) {
+    ASSERT_EQ(Call(learner, reality, Collective::kAllReduce, 1000000).algorithm,
+              Algorithm::kDoubleTree);
+  }
+  EXPECT_THAT(
+      learner.Explain(Collective::kAllReduce, 1000000),
+      AllOf(HasSubstr("double_tree, laid down by RAILHEAD_ALGO"), Not(HasSubstr("measured"))));
+  // Of the same class, but not laid down.
+  EXPECT_THAT(learner.Explain(Collective::kAllReduce, 1000001),
+              AllOf(HasSubstr("estimated: "), Not(HasSubstr("measured"))));
+  EXPECT_NE(learner.Next(Collective::kAllReduce, 1000001).lesson, nullptr);
+}
+
+TEST(LearnerTest, HierarchicalWaysLeaveRoomForAnother) {
+  Network network = Places();
+  // As slow as if there were none.
+  network.local_alpha = 100e-6;
+  const Tuner tuner(32, network, {});
+  Learner learner(tuner);
+  Reality reality(tuner, 1.0, 1);
+  std::map<std::string, int> tried;
+  for (size_t call = 0; call < Lesson::kMostWays * Lesson::kTurn; ++call) {
+    ++tried[Name(Call(learner, reality, Collective::kAllReduce, 8))];
+  }
+  EXPECT_EQ(tried.size(), 3U);
+  EXPECT_GT(tried["recursive_doubling"], 0);
+}
+
+TEST(LearnerTest, ExplainsEstimatesAndWhatWasMeasured) {
+  const Tuner tuner(32, Places(), {});
+  Learner learner(tuner);
+  const std::string before = learner.Explain(Collective::kAllReduce, kMiB);
+  EXPECT_THAT(before,
+              AllOf(HasSubstr("all_reduce of 1048576 bytes among 32 ranks: hierarchical ("),
+                    HasSubstr("estimated: the fastest by the model, until calls of up to 1048576 "
+                              "bytes have tried those marked +"),
+                    HasSubstr("8 ranks share memory in each place: hierarchical takes 2.0 us there "
+                              "and 0.100 ns for each byte, and what the way in brackets takes "
+                              "among 4 places"),
+                    HasSubstr("*+ hierarchical ("), Not(HasSubstr("measured"))));
+  // The first is really slower.
+  const auto estimates = tuner.Estimates(Collective::kAllReduce, kMiB);
+  for (int call = 0; call < 60; ++call) {
+    const Learner::Turn turn = learner.Next(Collective::kAllReduce, kMiB);
+    if (turn.lesson->Record(turn.choice == estimates[0].choice ? 300e-6 : 222e-6)) {
+      turn.lesson->Agree(turn.lesson->times());
+    }
+  }
+  const std::string after = learner.Explain(Collective::kAllReduce, kMiB);
+  EXPECT_THAT(after, AllOf(HasSubstr("learnt: the fastest in calls of up to 1048576 bytes that "
+                                     "have tried those marked +"),
+                           HasSubstr("300.0 us measured"), HasSubstr("222.0 us measured"),
+                           HasSubstr(" + " + Name(estimates[0].choice)),
+                           HasSubstr("*+ " + Name(estimates[1].choice))));
+}
+
+// Half as many bytes took half as long, where only bytes cost: that is the same speed.
+TEST(LearnerTest, OtherSizesOfAClassAreScaledByTheModel) {
+  const Tuner tuner(2, {0, 1e-9, 0, true}, {});
+  Learner learner(tuner);
+  for (int call = 0; call < 60; ++call) {
+    const size_t bytes = call % 2 == 0 ? kMiB : kMiB * 3 / 4;
+    const Learner::Turn turn = learner.Next(Collective::kAllReduce, bytes);
+    if (turn.lesson->Record(turn.scale * static_cast<double>(bytes) * 1e-9)) {
+      turn.lesson->Agree(turn.lesson->times());
+    }
+  }
+  EXPECT_THAT(learner.Explain(Collective::kAllReduce, kMiB), HasSubstr("1048.6 us measured"));
+  EXPECT_THAT(learner.Explain(Collective::kAllReduce, 600000), HasSubstr("600.0 us measured"));
+}
+
+}  // namespace
+}  // namespace railhead::tuner
