@@ -307,10 +307,12 @@ std::vector<std::string> RunWorld(const World& world) {
   // Fake NICs are of one process.
   if (kSanitized || fake.has_value()) return RunRanks(world.ranks, body);
   std::vector<Process> processes;
+  processes.reserve(static_cast<size_t>(world.ranks));
   for (int rank = 0; rank < world.ranks; ++rank) {
     processes.push_back(Process::Fork({}, [&] { return body(rank); }));
   }
   std::vector<std::string> outputs;
+  outputs.reserve(processes.size());
   for (Process& process : processes) {
     outputs.push_back(process.Wait(absl::Now() + absl::Minutes(10)).output);
   }

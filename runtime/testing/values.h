@@ -12,13 +12,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "runtime/reduce/reduce.h"
@@ -51,7 +51,10 @@ struct Operation {
   Values values = Values::kExact;
   int ranks = 1;
 
-  auto operator<=>(const Operation&) const = default;
+  bool operator<(const Operation& other) const {
+    return std::tie(type, op, scaled, values, ranks) <
+           std::tie(other.type, other.op, other.scaled, other.values, other.ranks);
+  }
   // Whether the result depends on the order of ranks.
   bool depends_on_order() const {
     return IsFloat(type) && values == Values::kRounded && op != rhMin && op != rhMax;
