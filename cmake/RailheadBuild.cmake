@@ -67,13 +67,16 @@ function(railhead_program name)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${name})
 endfunction()
 
-# railhead_test(NAME SRCS a_test.cc ... [DEPS target ...]): a GoogleTest program; each TEST is one
-# ctest case with a deadline of its own.
+# railhead_test(NAME SRCS a_test.cc ... [DEPS target ...] [TIMEOUT seconds] [LABELS label]): a
+# GoogleTest program; each TEST is one ctest case with a deadline of its own.
 function(railhead_test name)
-  cmake_parse_arguments(arg "" "" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;LABELS" "SRCS;DEPS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
   add_executable(${name} ${arg_SRCS})
   target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS} GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
 endfunction()
 
 # railhead_fuzz_test(NAME SRCS a_fuzz.cc ... CORPUS folder [DEPS target ...]): a program that defines

@@ -8,8 +8,6 @@
 namespace railhead::collectives {
 namespace {
 
-constexpr size_t kLargestSegment = size_t{256} << 10U;
-
 class ReduceScatter final : public RingSchedule {
  public:
   ReduceScatter(int rank, int world_size, const reduce::Reduction& reduction, const std::byte* send,
@@ -23,7 +21,7 @@ class ReduceScatter final : public RingSchedule {
                     .first = static_cast<size_t>(PreviousRank(rank, world_size)),
                     .steps = static_cast<size_t>(world_size) - 1,
                     .element = element_,
-                    .largest_segment = kLargestSegment}),
+                    .largest_segment = kLargestReduceScatterSegment}),
         send_(send),
         receive_(receive),
         whole_(reduction),

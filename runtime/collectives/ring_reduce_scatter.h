@@ -18,6 +18,9 @@
 
 namespace railhead::collectives {
 
+// Longer parts go round in several rounds, of at most so many segments each (timetable.h).
+inline constexpr size_t kLargestReduceScatterSegment = size_t{256} << 10U;
+
 // `send` has a part (in values) for each rank; the reduction of all ranks' values for this one gets
 // into `receive`. For rhAvg the divisor is the world's size. `receive` is
 // this rank's part of `send` (in place) or does not overlap it. 16- and 8-bit floats are rounded

@@ -19,12 +19,14 @@
 #include "railhead/railhead.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/testing/arithmetic.h"
+#include "runtime/testing/call.h"
 #include "runtime/testing/forked_ranks.h"
 
 namespace railhead {
 namespace {
 
 using ::testing::AllOf;
+using testing::Call;
 using testing::Collective;
 using testing::CollectiveCase;
 using testing::HasRoot;
@@ -34,39 +36,10 @@ using testing::Reduces;
 using testing::RunForks;
 using testing::Trial;
 
-rhResult_t Call(rhComm_t comm, const CollectiveCase& c, const void* send, void* receive) {
-  switch (c.collective) {
-    case Collective::kAllReduce:
-      return rhAllReduce(send, receive, c.count, c.type, c.op, comm, nullptr);
-    case Collective::kAllGather:
-      return rhAllGather(send, receive, c.count, c.type, comm, nullptr);
-    case Collective::kReduceScatter:
-      return rhReduceScatter(send, receive, c.count, c.type, c.op, comm, nullptr);
-    case Collective::kBroadcast:
-      return rhBroadcast(send, receive, c.count, c.type, c.root, comm, nullptr);
-    case Collective::kReduce:
-      return rhReduce(send, receive, c.count, c.type, c.op, c.root, comm, nullptr);
-    case Collective::kBarrier:
-      return rhBarrier(comm, nullptr);
-    case Collective::kAllToAll:
-      return rhAlltoAll(send, receive, c.count, c.type, comm, nullptr);
-    case Collective::kGather:
-      return rhGather(send, receive, c.count, c.type, c.root, comm, nullptr);
-    case Collective::kScatter:
-      return rhScatter(send, receive, c.count, c.type, c.root, comm, nullptr);
-    case Collective::kSendReceive:
-      break;
-  }
-  return rhInternalError;
-}
-
 std::string RunCases(rhComm_t comm, int rank, int ranks, const std::vector<CollectiveCase>& cases) {
   for (size_t i = 0; i < cases.size(); ++i) {
     Trial trial(cases[i], rank, ranks, i);
-    if (Call(comm, cases[i], trial.send(), trial.receive()) != rhSuccess) {
-      return absl::StrCat(ToString(cases[i]), ": ", rhGetLastError(comm));
-    }
-    std::string error = trial.Check();
+    std::string error = testing::Play(comm, trial);
     if (!error.empty()) return absl::StrCat("case ", i, ": ", error);
   }
   return "";
@@ -334,7 +307,7 @@ TEST_P(CollectivesTest, AKilledRankIsNamedByAllOthers) {
             rhBarrier(comm, nullptr);
             for (int i = 0; i < 1000000; ++i) {
               if (rank == victim && i == 5) ::raise(SIGKILL);
-              if (Call(comm, c, trial.send(), trial.receive()) == rhSuccess) continue;
+              if (Call(comm, trial, c.op) == rhSuccess) continue;
               return rhGetLastError(comm);
             }
             return "nobody died";
@@ -376,7 +349,7 @@ TEST_P(CollectivesTest, RanksThatContradictEachOtherAreNamed) {
           // A rank that waits for nobody learns it a few calls later.
           for (int i = 0; i < 1000; ++i) {
             Trial trial(c, rank, 3, 1);
-            const rhResult_t result = Call(comm, c, trial.send(), trial.receive());
+            const rhResult_t result = Call(comm, trial, c.op);
             if (result != rhSuccess) return absl::StrCat(result, " ", rhGetLastError(comm));
           }
           return "nobody noticed";

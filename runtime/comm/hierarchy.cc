@@ -17,13 +17,6 @@ namespace railhead::comm {
 using collectives::Call;
 using collectives::Messenger;
 
-namespace {
-
-// What a rank leads of a piece: much longer than it takes to begin one.
-constexpr size_t kPiece = size_t{4} << 20U;
-
-}  // namespace
-
 Hierarchy::Hierarchy(Options options, rails::Mesh& mesh)
     : places_(std::move(options.places)),
       self_(PositionOf(options.rank)),

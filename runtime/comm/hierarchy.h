@@ -48,6 +48,9 @@ using BroadcastFunction = absl::Status (*)(collectives::Messenger& messenger, in
                                            int world_size, int root, const std::byte* send,
                                            std::byte* receive, size_t bytes);
 
+// What a rank leads of a piece, in bytes: much longer than it takes to begin one.
+inline constexpr size_t kPiece = size_t{4} << 20U;
+
 // One rank's place in it. Used by one thread at a time.
 class Hierarchy {
  public:

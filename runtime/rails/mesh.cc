@@ -236,6 +236,7 @@ absl::Status Mesh::ArmAll() {
 
 std::vector<Flow> Mesh::Flows() const {
   std::vector<Flow> flows;
+  const std::lock_guard<std::mutex> lock(mutex_);
   for (const auto& [rank, peer] : peers_) {
     for (size_t i = 0; i < peer->rail_count(); ++i) {
       flows.push_back({rank, i, peer->rail_traffic(i)});

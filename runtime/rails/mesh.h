@@ -82,6 +82,7 @@ class Mesh final : public collectives::Messenger {
   // Any thread.
   std::vector<RailTotals> Totals() const;
   std::vector<Flow> Flows() const;
+  // The mesh's own thread: twice for each collective, and without a lock.
   Traffic Moved() const;
 
  private:

@@ -17,9 +17,6 @@ namespace {
 // The other rank may be this many transfers ahead before it must be talking nonsense.
 constexpr uint64_t kFurthestAhead = uint64_t{1} << 24;
 
-// Up to this size a copy costs less than an acknowledgement.
-constexpr size_t kCopied = size_t{16} << 10;
-
 }  // namespace
 
 std::string ToString(const RailName& name) {

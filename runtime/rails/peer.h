@@ -52,6 +52,9 @@
 
 namespace railhead::rails {
 
+// Up to this size a copy of a message costs less than an acknowledgement.
+inline constexpr size_t kCopied = size_t{16} << 10;
+
 // What people call a rail.
 struct RailName {
   int rail = 0;

@@ -5,13 +5,14 @@
 #include <algorithm>
 
 #include "runtime/shm/group.h"
+#include "runtime/shm/limits.h"
 #include "runtime/shm/stores.h"
 
 namespace railhead::shm {
 
 absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const Parts& parts,
                               const Patience& patience) {
-  const size_t chunk = LargestChunk();
+  const size_t chunk = kLargestChunk;
   const size_t chunks = (parts.largest() + chunk - 1) / chunk;
   const reduce::Stores stores = StoresFor(ranks_ * (ranks_ + 1) * parts.largest());
   const Range mine = parts[rank_];

@@ -10,19 +10,10 @@
 
 #include "runtime/base/round_up.h"
 #include "runtime/shm/group.h"
+#include "runtime/shm/limits.h"
 #include "runtime/shm/stores.h"
 
 namespace railhead::shm {
-namespace {
-
-// Less is reduced by everybody: reducing all of it takes less time than telling once more.
-constexpr size_t kAtOnce = size_t{8} << 10U;
-
-// Of larger chunks the result is written for the others and for this rank in one go. Smaller ones
-// are still in the first caches for a second one, and the others wait less for the first.
-constexpr size_t kTogether = size_t{256} << 10U;
-
-}  // namespace
 
 absl::Status Group::AllReduce(const reduce::Reduction& reduction, const std::byte* send,
                               std::byte* receive, size_t count, const Patience& patience) {
@@ -47,7 +38,7 @@ absl::Status Group::ReduceFor(size_t readers, const reduce::Reduction& reduction
                      readers,
                      element,
                      bytes,
-                     std::min(LargestChunk(), RoundUp((bytes + 1) / 2, kLine)),
+                     std::min(kLargestChunk, RoundUp((bytes + 1) / 2, kLine)),
                      StoresFor((ranks_ + readers) * bytes),
                      patience};
   const absl::StatusOr<bool> met =

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/shm/group.h"
+#include "runtime/shm/limits.h"
 #include "runtime/shm/stores.h"
 
 namespace railhead::shm {
@@ -12,7 +13,7 @@ namespace railhead::shm {
 absl::Status Group::Broadcast(const std::byte* send, std::byte* receive, size_t bytes, int root,
                               const Patience& patience) {
   const auto from = static_cast<size_t>(root);
-  const size_t chunk = LargestChunk();
+  const size_t chunk = kLargestChunk;
   const size_t chunks = (bytes + chunk - 1) / chunk;
   const reduce::Stores stores = StoresFor((ranks_ + 1) * bytes);
   const absl::StatusOr<bool> met =

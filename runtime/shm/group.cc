@@ -5,15 +5,12 @@
 
 #include "absl/time/time.h"
 #include "runtime/base/round_up.h"
+#include "runtime/shm/limits.h"
 
 namespace railhead::shm {
 namespace {
 
 constexpr size_t kPage = 4096;
-// Large enough that a chunk's work is long compared with telling of it, and that what one core has
-// written is on its way to the cache that all share when another reads it: from there it comes
-// twice as fast as out of the other core's own.
-constexpr size_t kLargestChunk = size_t{512} << 10U;
 
 size_t LaneBytes(size_t ranks) { return RoundUp(ranks * sizeof(Lane), kPage); }
 
@@ -39,8 +36,6 @@ std::byte* Group::Cell(size_t rank, int64_t number) const {
 }
 
 std::byte* Group::Result(int64_t number) const { return Cell(ranks_, number); }
-
-size_t Group::LargestChunk() { return kLargestChunk; }
 
 void Group::Count(size_t given, size_t taken) {
   // This thread alone writes them.

@@ -95,7 +95,6 @@ class Group {
   static absl::Duration Look() { return absl::Microseconds(50); }
 
  private:
-  static constexpr size_t kLine = 64;
   // A chunk is filled while the one before is reduced and the one before that drained.
   static constexpr size_t kDepth = kMostAhead;
 
@@ -148,8 +147,6 @@ class Group {
   static size_t OtherReaders(const Work& work);
   // The part of a chunk that this rank reduces.
   Part Mine(size_t chunk_bytes) const;
-
-  static size_t LargestChunk();
 
   void Count(size_t given, size_t taken);
   int64_t Number(size_t index) const { return done_ + static_cast<int64_t>(index) + 1; }

@@ -52,8 +52,11 @@ class Mailbox final : public collectives::Messenger {
   uint64_t given_bytes() const { return given_.load(std::memory_order_relaxed); }
   uint64_t taken_bytes() const { return taken_.load(std::memory_order_relaxed); }
 
- private:
+  // A box has so many slots, of so many bytes each.
   static constexpr uint32_t kSlots = 4;
+  static size_t SlotBytes(size_t ranks);
+
+ private:
   static constexpr size_t kLine = 64;
 
   // In shared memory; all zero at first.
@@ -87,7 +90,6 @@ class Mailbox final : public collectives::Messenger {
     SlotQueue<Incoming> receives;
   };
 
-  static size_t SlotBytes(size_t ranks);
   static size_t BoxBytes(size_t ranks);
   Bell& BellOf(size_t rank) const;
   Box& BoxBetween(size_t from, size_t to) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "runtime/shm/group.h"
+#include "runtime/shm/limits.h"
 #include "runtime/shm/stores.h"
 
 namespace railhead::shm {
@@ -15,7 +16,7 @@ absl::Status Group::ReduceScatter(const reduce::Reduction& reduction, const std:
                                   const Patience& patience) {
   const size_t element = reduce::SizeOf(reduction.type);
   const size_t largest = parts.largest() * element;
-  const size_t slice = std::max(kLine, LargestChunk() / ranks_ / kLine * kLine);
+  const size_t slice = SliceBytes(ranks_);
   const size_t chunks = (largest + slice - 1) / slice;
   const reduce::Stores stores = StoresFor(ranks_ * (ranks_ + 1) * largest);
   const absl::StatusOr<bool> met = Meet({send, parts.end() * element}, {}, patience);

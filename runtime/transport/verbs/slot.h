@@ -31,6 +31,10 @@ struct SlotHeader {
 };
 static_assert(sizeof(SlotHeader) == 40);
 
+// What a slot of our rings holds at most. 64 KiB amortize the cost of a work request down to
+// nothing.
+inline constexpr uint32_t kSlotPayload = 64 * 1024;
+
 inline constexpr size_t kPayloadOffset = 64;
 inline constexpr size_t kHeaderOffset = kPayloadOffset - sizeof(SlotHeader);
 

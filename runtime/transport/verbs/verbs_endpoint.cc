@@ -17,6 +17,7 @@
 #include "runtime/transport/verbs/gid.h"
 #include "runtime/transport/verbs/queue_pair.h"
 #include "runtime/transport/verbs/ring.h"
+#include "runtime/transport/verbs/slot.h"
 #include "runtime/transport/verbs/verbs.h"
 #include "runtime/transport/verbs/verbs_link.h"
 
@@ -24,9 +25,7 @@ namespace railhead::transport {
 namespace verbs {
 namespace {
 
-// 64 KiB amortize the cost of a work request down to nothing; 16 of them are four times what may be
-// on the wire, so a sink may pause without stopping the sender.
-constexpr uint32_t kSlotPayload = 64 * 1024;
+// 16 slots are four times what may be on the wire, so a sink may pause without stopping the sender.
 // Where memory cannot be pinned, fewer slots are slower but far better than no RDMA.
 constexpr std::array<uint32_t, 3> kSlotCounts = {16, 8, 4};
 

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The collectives of the C API, as runtime/testing/conformance.h has them in a matrix: results are
+// compared with plain arithmetic, and between ranks to the bit.
+#include "runtime/testing/conformance.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "fabric/pod_rails.h"
+#include "runtime/comm/communicator.h"
+#include "runtime/comm/handle.h"
+#include "runtime/net/fd.h"
+#include "runtime/net/socket.h"
+#include "runtime/shm/share.h"
+#include "runtime/testing/call.h"
+#include "runtime/testing/processes.h"
+#include "runtime/testing/ranks.h"
+#include "runtime/transport/verbs/fake_verbs.h"
+#include "runtime/transport/verbs/verbs.h"
+
+namespace railhead::comm {
+namespace {
+
+using config::TransportChoice;
+using testing::Algorithm;
+using testing::Collective;
+using testing::CollectiveCase;
+using testing::Mix;
+using testing::PlannedCase;
+using testing::Planner;
+using testing::Process;
+using testing::RunRanks;
+using testing::Size;
+using testing::Transport;
+using testing::Trial;
+using testing::Way;
+using testing::World;
+
+// A sanitizer sees what one process does. Under one, ranks are threads, so that it sees what they
+// do to each other and what they leave behind; and there is less of what takes long there.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+constexpr size_t kMostBytes = size_t{8} << 20U;
+#elif defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+constexpr size_t kMostBytes = size_t{24} << 20U;
+#else
+constexpr bool kSanitized = false;
+constexpr size_t kMostBytes = SIZE_MAX;
+#endif
+
+constexpr const char* kRight = "right ";
+
+// Rails of fake NICs, two for each rank, and the clock by which they repeat what was lost.
+class FakeRails {
+ public:
+  explicit FakeRails(int ranks)
+      : fake_(std::make_shared<transport::verbs::FakeVerbs>(Nics(ranks))) {
+    folder_ = (std::filesystem::temp_directory_path() / "railhead-conformance-XXXXXX").string();
+    if (::mkdtemp(folder_.data()) == nullptr) ADD_FAILURE() << "no folder " << folder_;
+    for (int rank = 0; rank < ranks; ++rank) {
+      fabric::PodRails rails{"node", {}};
+      for (int rail = 0; rail < kRails; ++rail) {
+        fabric::PodRail& pod_rail = rails.rails.emplace_back();
+        pod_rail.rail = rail;
+        pod_rail.device = NicName(rank, rail);
+      }
+      std::ofstream(File(rank)) << fabric::ToJson(rails);
+    }
+    clock_ = std::thread([this] {
+      for (absl::Time last = absl::Now(); !ended_;) {
+        absl::SleepFor(absl::Milliseconds(1));
+        const absl::Time now = absl::Now();
+        fake_->AdvanceTime(now - std::exchange(last, now));
+      }
+    });
+  }
+  ~FakeRails() {
+    ended_ = true;
+    clock_.join();
+    std::filesystem::remove_all(folder_);
+    EXPECT_EQ(fake_->violations(), std::vector<std::string>());
+    EXPECT_EQ(fake_->open_objects(), 0U);
+  }
+  FakeRails(const FakeRails&) = delete;
+  FakeRails& operator=(const FakeRails&) = delete;
+
+  std::string File(int rank) const { return absl::StrCat(folder_, "/rails-", rank, ".json"); }
+  absl::StatusOr<std::unique_ptr<RdmaRail>> Open(const fabric::PodRail& rail) const {
+    absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device =
+        transport::OpenVerbsDevice(rail, fake_, [fake = fake_] { return fake->Now(); });
+    if (!device.ok()) return device.status();
+    return std::make_unique<Rail>(*std::move(device));
+  }
+
+ private:
+  static constexpr int kRails = 2;
+
+  class Rail final : public RdmaRail {
+   public:
+    explicit Rail(std::unique_ptr<transport::VerbsDevice> device) : device_(std::move(device)) {}
+    absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(absl::string_view peer) override {
+      return transport::OpenVerbsEndpoint(*device_, peer);
+    }
+
+   private:
+    std::unique_ptr<transport::VerbsDevice> device_;
+  };
+
+  static std::string NicName(int rank, int rail) { return absl::StrCat("fake", rank, "_", rail); }
+  static std::vector<transport::verbs::FakeDevice> Nics(int ranks) {
+    std::vector<transport::verbs::FakeDevice> nics;
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int rail = 0; rail < kRails; ++rail) {
+        transport::verbs::FakeDevice& nic = nics.emplace_back();
+        nic.name = NicName(rank, rail);
+        nic.gids = {transport::verbs::FakeGid(0, absl::StrCat("10.", rail, ".0.", rank + 1),
+                                              IBV_GID_TYPE_ROCE_V2)};
+      }
+    }
+    return nics;
+  }
+
+  std::string folder_;
+  std::shared_ptr<transport::verbs::FakeVerbs> fake_;
+  std::atomic<bool> ended_{false};
+  std::thread clock_;
+};
+
+// Where ranks meet: a port that nobody else can get.
+struct Meeting {
+  net::Fd listener = *net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
+  int port = net::LocalAddress(listener.get())->port;
+};
+
+absl::StatusOr<std::unique_ptr<Communicator>> Join(const World& world, int rank, Meeting& meeting,
+                                                   const FakeRails* fake) {
+  CommunicatorOptions options;
+  options.rendezvous = {rank, world.ranks, "127.0.0.1", meeting.port};
+  if (rank == 0) options.listener = std::move(meeting.listener);
+  config::Settings& settings = options.setup.settings;
+  settings.pod = absl::StrCat("p", rank);
+  settings.rails_file = "/nonexistent/rails.json";
+  settings.metrics_port = 0;
+  settings.timeout = absl::Seconds(100);
+  settings.log_level = LogLevel::kError;
+  settings.algorithms = world.pins;
+  const int place = world.interleaved ? rank % world.places : rank / (world.ranks / world.places);
+  options.setup.place = absl::StrCat(shm::PlaceOfProcess(), " ", place);
+  switch (world.transport) {
+    case Transport::kShm:
+      settings.transport = TransportChoice::kShm;
+      options.setup.place = "the same";
+      break;
+    case Transport::kTcpRails:
+      settings.more_socket_ifnames = {"lo"};
+      [[fallthrough]];
+    case Transport::kTcp:
+      settings.socket_ifname = "lo";
+      settings.transport = TransportChoice::kTcp;
+      break;
+    case Transport::kVerbs:
+      settings.transport = TransportChoice::kVerbs;
+      settings.rails_file = fake->File(rank);
+      options.setup.open_rdma_rail = [fake](const fabric::PodRail& rail) {
+        return fake->Open(rail);
+      };
+      break;
+    case Transport::kHierarchical:
+      break;
+  }
+  return Communicator::Create(std::move(options));
+}
+
+// Whether collectives are done as they were asked to be; "" if they are.
+std::string WrongWay(rhComm_t comm, const World& world) {
+  rhCommInfo_t info;
+  info.struct_size = sizeof info;
+  rhCommGetInfo(comm, &info);
+  const bool shm = world.transport == Transport::kShm;
+  const bool verbs = world.transport == Transport::kVerbs;
+  if (std::string(info.transport) != (shm ? "shm" : verbs ? "verbs" : "tcp")) {
+    return absl::StrCat("on ", info.transport, ": ", info.degraded_reason);
+  }
+  for (const Way& way : world.ways) {
+    if (way.collective == Collective::kSendReceive) continue;
+    std::array<char, 4096> text{};
+    rhCommExplain(comm, Name(way.collective), 1 << 20, text.data(), text.size());
+    const std::string explained = text.data();
+    std::string wanted = absl::StrCat(": ", Name(way.algorithm), ", laid down by RAILHEAD_ALGO");
+    if (way.algorithm == Algorithm::kSharedMemory) wanted = "all ranks share memory";
+    const bool places = way.algorithm == Algorithm::kHierarchical;
+    const std::string column = places ? absl::StrCat("and ", Name(way.column), " among") : "";
+    if (explained.find(wanted) == std::string::npos ||
+        explained.find(column) == std::string::npos) {
+      return absl::StrCat("expected ", wanted, " ", column, ", not ", explained);
+    }
+  }
+  return "";
+}
+
+// The sizes, in bytes as in metrics, at which the tuner changes its mind; the same on all ranks.
+std::vector<size_t> Switches(rhComm_t comm, Collective collective, size_t most) {
+  const auto choice = [&](size_t bytes) {
+    std::array<char, 4096> text{};
+    rhCommExplain(comm, Name(collective), bytes, text.data(), text.size());
+    const std::string first = text.data();  // "... among 4 ranks: ring, ..."
+    const size_t begin = first.find(": ") + 2;
+    return first.substr(begin, first.find(',') - begin);
+  };
+  std::vector<size_t> switches;
+  for (size_t low = 1; low < most; low *= 2) {
+    if (choice(low) == choice(2 * low)) continue;
+    size_t same = low;
+    size_t other = 2 * low;
+    while (other - same > 1) {
+      const size_t middle = (same + other) / 2;
+      (choice(middle) == choice(low) ? same : other) = middle;
+    }
+    switches.push_back(same);
+  }
+  return switches;
+}
+
+// Around these: what the tuner left to itself does.
+std::vector<CollectiveCase> AroundSwitches(rhComm_t comm, int ranks) {
+  std::vector<CollectiveCase> cases;
+  for (const Collective collective : testing::kAllCollectives) {
+    if (testing::PinnableAlgorithms(collective).size() < 2) continue;
+    const bool parts = testing::HasUneven(collective) || collective == Collective::kGather ||
+                       collective == Collective::kScatter;
+    for (const size_t bytes : Switches(comm, collective, size_t{1} << 20U)) {
+      const size_t count = bytes / (parts ? static_cast<size_t>(ranks) : 1);
+      for (const size_t more : {count, count + 1}) {
+        cases.push_back({collective, rhUint8, rhSum, more, ranks - 1, more % 2 == 0});
+      }
+    }
+  }
+  return cases;
+}
+
+// Does all calls of a world. Returns kRight and what ranks must have in common, or what is wrong.
+std::string PlayAll(rhComm_t comm, const World& world, int rank) {
+  std::string wrong = WrongWay(comm, world);
+  if (!wrong.empty()) return wrong;
+  std::mt19937 random(static_cast<unsigned>(rank));
+  uint64_t common = 0;
+  uint64_t number = 0;
+  const auto play = [&](const CollectiveCase& c) {
+    // Ranks stay behind now and then.
+    if (random() % 64 == 0) absl::SleepFor(absl::Microseconds(random() % 500));
+    Trial trial(c, rank, world.ranks, number++);
+    wrong = testing::Play(comm, trial);
+    if (c.collective == Collective::kAllReduce) {
+      common = Mix(common ^ std::hash<std::string>()(std::string(trial.result())));
+    }
+    return wrong.empty();
+  };
+  for (const PlannedCase& planned : world.cases) {
+    if (!play(planned.c)) return absl::StrCat("case ", number - 1, ": ", wrong);
+  }
+  if (world.ways.empty()) {
+    for (const CollectiveCase& c : AroundSwitches(comm, world.ranks)) {
+      if (!play(c)) return absl::StrCat("around a switch: ", wrong);
+    }
+  }
+  return absl::StrCat(kRight, common);
+}
+
+// What the ranks of a world return.
+std::vector<std::string> RunWorld(const World& world) {
+  // Once for all processes.
+  for (const PlannedCase& planned : world.cases) {
+    testing::ValueTable::Of(OperationOf(planned.c, world.ranks));
+  }
+  std::optional<FakeRails> fake;
+  if (world.transport == Transport::kVerbs) fake.emplace(world.ranks);
+  Meeting meeting;
+  const auto body = [&](int rank) -> std::string {
+    absl::StatusOr<std::unique_ptr<Communicator>> joined =
+        Join(world, rank, meeting, fake.has_value() ? &*fake : nullptr);
+    if (!joined.ok()) return std::string(joined.status().message());
+    auto comm = std::make_unique<rhComm>();
+    comm->communicator = *std::move(joined);
+    std::string text = PlayAll(comm.get(), world, rank);
+    // Nobody waits for a rank that has found something wrong.
+    (text.rfind(kRight, 0) == 0 ? rhCommDestroy : rhCommAbort)(comm.release());
+    return text;
+  };
+  // Fake NICs are of one process.
+  if (kSanitized || fake.has_value()) return RunRanks(world.ranks, body);
+  std::vector<Process> processes;
+  processes.reserve(static_cast<size_t>(world.ranks));
+  for (int rank = 0; rank < world.ranks; ++rank) {
+    processes.push_back(Process::Fork({}, [&] { return body(rank); }));
+  }
+  std::vector<std::string> outputs;
+  outputs.reserve(processes.size());
+  for (Process& process : processes) {
+    outputs.push_back(process.Wait(absl::Now() + absl::Minutes(10)).output);
+  }
+  return outputs;
+}
+
+class ConformanceTest : public ::testing::TestWithParam<std::tuple<Transport, int>> {};
+
+TEST_P(ConformanceTest, EveryCallIsRightOnAllRanks) {
+  const auto& [transport, ranks] = GetParam();
+  for (const World& world : Planner(transport, ranks, kMostBytes).Plan()) {
+    SCOPED_TRACE(ToString(world));
+    const std::vector<std::string> outputs = RunWorld(world);
+    EXPECT_EQ(outputs[0].substr(0, std::string(kRight).size()), kRight);
+    EXPECT_EQ(outputs, std::vector<std::string>(outputs.size(), outputs[0]));
+    if (HasFailure()) return;
+  }
+}
+
+std::vector<std::tuple<Transport, int>> Cells() {
+  std::vector<std::tuple<Transport, int>> cells;
+  for (size_t i = 0; i < testing::kTransportNames.size(); ++i) {
+    const auto transport = static_cast<Transport>(i);
+    for (const int ranks : testing::RankCounts(transport)) cells.emplace_back(transport, ranks);
+  }
+  return cells;
+}
+
+INSTANTIATE_TEST_SUITE_P(Matrix, ConformanceTest, ::testing::ValuesIn(Cells()),
+                         [](const auto& cell) {
+                           return absl::StrCat(Name(std::get<0>(cell.param)), "_",
+                                               std::get<1>(cell.param));
+                         });
+
+std::string Combination(Transport transport, Collective collective, const testing::Kind& kind) {
+  return absl::StrCat(Name(transport), " ", Name(collective), " type ", kind.type, " op ", kind.op,
+                      kind.scaled ? " scaled" : "");
+}
+
+// What the matrix must have: all pairs that can matter to each other, and some triples.
+std::set<std::string> Required() {
+  std::set<std::string> required;
+  for (const auto& [transport, ranks] : Cells()) {
+    const Planner planner(transport, ranks, kMostBytes);
+    for (const Collective collective : testing::kAllCollectives) {
+      const std::string what = absl::StrCat(Name(transport), " ", Name(collective));
+      const std::vector<Way> ways = planner.WaysOf(collective);
+      for (size_t variant = 0; variant < ways.size(); ++variant) {
+        const Way& way = ways[variant];
+        const std::string how = absl::StrCat(what, " ", Name(way.algorithm), " ", Name(way.column));
+        required.insert(absl::StrCat(how, " apart"));
+        if (testing::HasInPlace(collective, false)) required.insert(absl::StrCat(how, " in place"));
+        for (const Size& size : planner.SizesOf(way, variant)) {
+          required.insert(absl::StrCat(how, " of ", size.name, " among ", ranks));
+        }
+      }
+      if (collective == Collective::kBarrier) continue;
+      for (const testing::Kind& kind : testing::KindsOf(collective)) {
+        required.insert(Combination(transport, collective, kind));
+      }
+      if (testing::HasUneven(collective)) required.insert(absl::StrCat(what, "v"));
+    }
+  }
+  return required;
+}
+
+TEST(ConformancePlanTest, HasEveryPair) {
+  std::set<std::string> missing = Required();
+  EXPECT_GT(missing.size(), 3000U);
+  size_t cases = 0;
+  for (const auto& [transport, ranks] : Cells()) {
+    for (const World& world : Planner(transport, ranks, kMostBytes).Plan()) {
+      for (const PlannedCase& planned : world.cases) {
+        const CollectiveCase& c = planned.c;
+        const std::string what = absl::StrCat(Name(transport), " ", Name(c.collective));
+        const std::string how =
+            absl::StrCat(what, " ", Name(planned.way.algorithm), " ", Name(planned.way.column));
+        missing.erase(absl::StrCat(how, c.in_place ? " in place" : " apart"));
+        missing.erase(absl::StrCat(how, " of ", planned.size, " among ", ranks));
+        missing.erase(Combination(transport, c.collective, {c.type, c.op, c.scaled}));
+        if (c.uneven) missing.erase(absl::StrCat(what, "v"));
+        ++cases;
+      }
+    }
+  }
+  EXPECT_EQ(missing, std::set<std::string>());
+  RecordProperty("cases", static_cast<int>(cases));
+}
+
+}  // namespace
+}  // namespace railhead::comm
