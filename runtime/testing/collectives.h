@@ -135,8 +135,10 @@ class GuardedBuffer {
     return true;
   }
   bool Untouched(size_t begin, size_t end) const {
-    return std::all_of(bytes_.data() + begin, bytes_.data() + end,
-                       [](std::byte byte) { return byte == kUntouched; });
+    // Every byte is as the one before it: much faster than one by one, under a sanitizer.
+    const std::byte* const first = bytes_.data() + begin;
+    return begin == end ||
+           (*first == kUntouched && std::memcmp(first, first + 1, end - begin - 1) == 0);
   }
 
   size_t count_ = 0;
