@@ -47,7 +47,7 @@ class MuteLink final : public transport::Link {
   }
   absl::StatusOr<bool> Poll(transport::FrameSink) override { return false; }
   bool Flushed() const override { return true; }
-  uint64_t backlog() const override { return 0; }
+  Load load() const override { return {}; }
   int event_fd() const override { return -1; }
   absl::Status Arm() override { return absl::OkStatus(); }
   const transport::LinkStats& stats() const override { return stats_; }

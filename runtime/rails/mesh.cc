@@ -25,6 +25,8 @@ constexpr int kLongestSleepMs = 1000;
 // A rail that has something under way may die, and a dead one return, without any descriptor
 // stirring.
 constexpr int kRestlessSleepMs = 20;
+// What a rail holds becomes less without its descriptor stirring.
+constexpr int kHeldBackSleepMs = 2;
 
 // Wakes the waits on `epoll` when `fd` is readable; then `doorbell`, if it is one, must be
 // answered.
@@ -130,6 +132,11 @@ bool Mesh::Restless() const {
                      [](const auto& entry) { return entry.second->Restless(); });
 }
 
+bool Mesh::HeldBack() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const auto& entry) { return entry.second->HeldBack(); });
+}
+
 void Mesh::Settle(absl::Time deadline) {
   Begin(deadline - absl::Now());
   const auto acknowledged = [this] {
@@ -166,6 +173,7 @@ absl::Status Mesh::Sleep() {
     absl::Status patient = CheckPatience(absl::Now());
     if (*moved || !patient.ok()) return patient;
     const int longest = must_poll_   ? kPollingSleepMs
+                        : HeldBack() ? kHeldBackSleepMs
                         : Restless() ? kRestlessSleepMs
                                      : kLongestSleepMs;
     const int timeout = std::min(net::PollTimeout(last_progress_ + patience_), longest);

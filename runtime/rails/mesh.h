@@ -95,6 +95,7 @@ class Mesh final : public collectives::Messenger {
   absl::Status ArmAll();
   bool Flushed() const;
   bool Restless() const;
+  bool HeldBack() const;
   absl::Status Sleep();
   void LetCallersIn();
   uint64_t ProgressOfAll() const;

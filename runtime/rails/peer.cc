@@ -133,7 +133,9 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
   }
   shares_.SetFull(index, false);
   if (rails_.size() > 1) {
-    shares_.Observe(index, now, link.backlog());
+    const transport::Link::Load load = link.load();
+    shares_.SetRoundTrip(index, link.round_trip());
+    shares_.Observe(index, now, load.backlog, load.delivered);
     link.SetHold(shares_.Hold(index));
     state.health.rate.store(shares_.Rate(index), std::memory_order_relaxed);
   }
@@ -151,11 +153,15 @@ absl::Status Peer::Arm() {
 
 absl::Status Peer::Pull() {
   Chunk chunk;
+  held_back_ = false;
   while (NextChunk(&chunk)) {
     const bool repeat = !repeats_.empty();
     // A chunk keeps its size for life, so only a new one is cut to fit the rail.
     const std::optional<size_t> rail = shares_.Pick(chunk.size, !repeat, waiting_);
-    if (!rail.has_value()) break;
+    if (!rail.has_value()) {
+      held_back_ = shares_.HoldsBack();
+      break;
+    }
     if (!repeat && rails_.size() > 1) chunk.size = std::min(chunk.size, shares_.Piece(*rail));
     const Send& send = sends_[chunk.transfer];
     const absl::StatusOr<bool> accepted = rails_[*rail].link->TrySend(

@@ -103,6 +103,8 @@ class Peer {
   bool Flushed() const;
   // Whether time alone may give Poll something to do.
   bool Restless() const;
+  // Whether that may be soon: something waits, though a rail has room.
+  bool HeldBack() const { return held_back_; }
 
   // Moves everything that can move. Returns whether anything did. An error is final; it names the
   // rail and the peer.
@@ -202,6 +204,7 @@ class Peer {
   Stash stash_;
   bool may_repeat_ = false;  // chunks may come twice
   bool moved_ = false;       // since the last Poll
+  bool held_back_ = false;   // as of the last Poll
   uint64_t progress_ = 0;
   absl::Status receive_error_;
 };

@@ -15,6 +15,9 @@ constexpr double kFadeSeconds = 0.03;
 constexpr double kLeastSeconds = 0.001;
 // Longer silence before a delivery was not the rail's slowness.
 constexpr absl::Duration kLongestQuiet = absl::Milliseconds(50);
+// Deliveries show in lumps: acknowledgements wait behind what the peer sends, and come for 64 KiB
+// at once. Silence is no slowness before it has lasted longer than a lump.
+constexpr absl::Duration kLump = absl::Milliseconds(20);
 // No rail is taken for slower than this part of the fastest; and one that gets nothing because it
 // seems slow is taken for twice as fast after so long, or a bad moment would be its last.
 constexpr double kSlowest = 1.0 / 128;
@@ -26,6 +29,12 @@ constexpr absl::Duration kLongestLook = absl::Milliseconds(20);
 // process looks at it again.
 constexpr double kPieceSeconds = 0.001;
 constexpr double kHoldSeconds = 0.003;
+// What it may hold in all, sent or not, besides what the way there and back of an idle network
+// takes: enough for this process to be kept from looking, less than the queues of networks.
+constexpr double kQueueSeconds = 0.005;
+// How much of what it holds may have arrived without having shown: an acknowledgement waits behind
+// as much as the peer's rail holds.
+constexpr double kHiddenSeconds = kQueueSeconds;
 constexpr size_t kLeastBytes = size_t{16} << 10;
 constexpr size_t kMostBytes = size_t{256} << 10;
 constexpr size_t kStep = size_t{4} << 10;  // pieces are whole pages, and so whole values
@@ -56,28 +65,26 @@ void Shares::Give(size_t rail, size_t bytes) {
   for (Rail& other : rails_) other.virtual_time = std::max(other.virtual_time, forgotten);
 }
 
-void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog) {
+void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t delivered_in_all) {
   Rail& of = rails_[rail];
-  const uint64_t before = of.backlog + of.given_since;
-  const bool was_busy = of.backlog > 0;
-  const absl::Time since = of.observed;
-  of.backlog = backlog;
-  of.given_since = 0;
-  of.observed = now;
-  if (!was_busy || before < backlog) {
+  const bool was_given = std::exchange(of.given_since, 0) > 0;
+  const bool was_busy = std::exchange(of.backlog, backlog) > 0;
+  const absl::Time since = std::exchange(of.observed, now);
+  const auto delivered =
+      static_cast<double>(delivered_in_all - std::exchange(of.delivered, delivered_in_all));
+  if (!was_busy) {
     of.quiet = absl::ZeroDuration();
-    const bool passed_over = before == 0 && std::any_of(rails_.begin(), rails_.end(), [](auto& r) {
-                               return r.backlog + r.given_since > 0;
-                             });
+    const bool passed_over = !was_given && std::any_of(rails_.begin(), rails_.end(), [](auto& r) {
+      return r.backlog + r.given_since > 0;
+    });
     if (passed_over && of.measured()) Encourage(of, std::min(now - since, kLongestLook));
     return;
   }
-  const auto delivered = static_cast<double>(before - backlog);
   of.quiet += now - since;
   if (delivered == 0) {
     // While nothing arrives on any rail the peer may not be reading, which says nothing about
     // rails.
-    if (last_delivery_ <= now - of.quiet) return;
+    if (of.quiet < kLump || last_delivery_ <= now - of.quiet) return;
   } else {
     last_delivery_ = now;
     if (of.quiet > kLongestQuiet) of.quiet = now - since;
@@ -141,7 +148,11 @@ size_t Shares::Hold(size_t rail) const {
 
 double Shares::Finish(size_t rail, double bytes) const {
   const Rail& of = rails_[rail];
-  return (static_cast<double>(of.backlog + of.given_since) + bytes) / Rate(rail);
+  const double rate = Rate(rail);
+  // Some of the backlog is gone by now, and only has not shown yet.
+  const double left = static_cast<double>(of.backlog + of.given_since) / rate -
+                      std::min(absl::ToDoubleSeconds(of.quiet), kHiddenSeconds);
+  return std::max(left, 0.0) + bytes / rate;
 }
 
 double Shares::FluidFinish(uint64_t bytes) const {
@@ -163,6 +174,17 @@ double Shares::FluidFinish(uint64_t bytes) const {
   }
 }
 
+bool Shares::Sated(size_t rail) const {
+  const Rail& of = rails_[rail];
+  return of.measured() && of.backlog + of.given_since >= 2 * kLeastBytes &&
+         Finish(rail, 0) >= kQueueSeconds + 2 * absl::ToDoubleSeconds(of.round_trip);
+}
+
+bool Shares::HoldsBack() const {
+  return rails_.size() > 1 && std::any_of(rails_.begin(), rails_.end(),
+                                          [](const Rail& rail) { return rail.up && !rail.full; });
+}
+
 std::optional<size_t> Shares::Pick(size_t chunk, bool divisible, uint64_t waiting) const {
   if (rails_.size() == 1) {
     return rails_[0].up && !rails_[0].full ? std::optional<size_t>(0) : std::nullopt;
@@ -177,7 +199,7 @@ std::optional<size_t> Shares::Pick(size_t chunk, bool divisible, uint64_t waitin
   limit = std::max(limit, FluidFinish(waiting)) + kTolerance;
   std::optional<size_t> best;
   for (size_t i = 0; i < rails_.size(); ++i) {
-    if (!rails_[i].up || rails_[i].full || finish(i) > limit) continue;
+    if (!rails_[i].up || rails_[i].full || Sated(i) || finish(i) > limit) continue;
     if (!best.has_value() || rails_[i].virtual_time < rails_[*best].virtual_time) best = i;
   }
   return best;

@@ -7,6 +7,10 @@
 // rails together could be done with everything (the fluid optimum), or before any other rail could
 // be done with this chunk. Else the chunk is better off waiting.
 //
+// What a rail holds counts until it has arrived. A network takes much more than it carries at once,
+// and congestion control finds out only by filling its queues: what stands there is lost to the
+// other rails, and what does not fit is lost altogether, with the time of its repetition.
+//
 // Knows no clock and no link: it is told what happens.
 #ifndef RAILHEAD_RUNTIME_RAILS_SHARES_H_
 #define RAILHEAD_RUNTIME_RAILS_SHARES_H_
@@ -26,8 +30,13 @@ class Shares {
 
   // The rail has taken `bytes`.
   void Give(size_t rail, size_t bytes);
-  // `backlog` bytes of what the rail has taken have not reached the peer yet.
-  void Observe(size_t rail, absl::Time now, uint64_t backlog);
+  // `backlog` bytes of what the rail has taken have not reached the peer yet; `delivered` bytes
+  // have, these or others, since the rail was up.
+  void Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t delivered);
+  // How long a byte and its acknowledgement take on the rail while it is idle.
+  void SetRoundTrip(size_t rail, absl::Duration round_trip) {
+    rails_[rail].round_trip = round_trip;
+  }
   // The rail has no room, until it is said to have some again.
   void SetFull(size_t rail, bool full) { rails_[rail].full = full; }
   // A rail that is not up gets nothing. What it held is no longer its business, and how fast it was
@@ -37,6 +46,9 @@ class Shares {
   // The rail that takes the next chunk; nothing when that must wait. `chunk` bytes are the next in
   // line, of `waiting` in all. If `divisible`, the rail is given at most its piece of them.
   std::optional<size_t> Pick(size_t chunk, bool divisible, uint64_t waiting) const;
+
+  // Whether some rail has room and yet gets nothing for now: time alone may change that.
+  bool HoldsBack() const;
 
   // The most that the rail should be given at once, and that it should hold unsent.
   size_t Piece(size_t rail) const;
@@ -51,8 +63,10 @@ class Shares {
     bool full = false;
     uint64_t backlog = 0;  // at the last observation, and what was given since
     uint64_t given_since = 0;
+    uint64_t delivered = 0;  // at the last observation
     absl::Time observed;
-    absl::Duration quiet;  // since the last delivery, and not counted as busy yet
+    absl::Duration quiet;  // busy since the last delivery, and not counted yet
+    absl::Duration round_trip;
     // What was delivered in how much busy time, the past fading.
     double bytes = 0;
     double seconds = 0;
@@ -67,6 +81,8 @@ class Shares {
   // A rail that is passed over is taken for faster and faster, until it is tried again.
   void Encourage(Rail& rail, absl::Duration passed_over) const;
 
+  // Whether the rail has enough to be busy with until its next acknowledgements are there.
+  bool Sated(size_t rail) const;
   // Seconds after which the rail would be done with `bytes` more.
   double Finish(size_t rail, double bytes) const;
   // The same for all rails together.

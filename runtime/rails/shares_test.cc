@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
@@ -16,11 +18,14 @@ constexpr absl::Duration kStep = absl::Microseconds(50);
 const double kStepSeconds = absl::ToDoubleSeconds(kStep);
 
 // A rail that sends `rate` bytes a second, has `pipe` seconds of them on their way, and takes a
-// chunk whenever it holds less unsent than it may.
+// chunk whenever it holds less unsent than it may. What has arrived shows when it is `lump` bytes.
 struct SimulatedRail {
   double rate = 0;
   double pipe = 0;
+  double lump = 0;
   double backlog = 0;
+  double hidden = 0;
+  double delivered = 0;
 };
 
 class Simulation {
@@ -42,7 +47,12 @@ class Simulation {
       Look(left);
       double capacity = 0;
       for (SimulatedRail& rail : rails_) {
-        rail.backlog = std::max(0.0, rail.backlog - rail.rate * kStepSeconds);
+        const double arrived = std::min(rail.backlog, rail.rate * kStepSeconds);
+        rail.backlog -= arrived;
+        rail.hidden += arrived;
+        if (rail.hidden >= rail.lump || rail.backlog == 0) {
+          rail.delivered += std::exchange(rail.hidden, 0);
+        }
         capacity += rail.rate * kStepSeconds;
       }
       if (fluid_left > 0) times.fluid += kStepSeconds * std::min(1.0, fluid_left / capacity);
@@ -59,6 +69,8 @@ class Simulation {
 
   void SetRate(size_t rail, double rate) { rails_[rail].rate = rate; }
   const Shares& shares() const { return shares_; }
+  // The longest that a rail needed for what it held, in seconds, since the last call.
+  double LargestQueue() { return std::exchange(largest_queue_, 0); }
 
  private:
   bool Busy() const {
@@ -69,7 +81,12 @@ class Simulation {
 
   void Look(double& left) {
     for (size_t i = 0; i < rails_.size(); ++i) {
-      shares_.Observe(i, now_, static_cast<uint64_t>(rails_[i].backlog));
+      SimulatedRail& rail = rails_[i];
+      // Links send headers of their own, too.
+      if (rail.backlog > 0) rail.backlog += rail.rate * kStepSeconds / 1000;
+      shares_.Observe(i, now_, static_cast<uint64_t>(rail.backlog + rail.hidden),
+                      static_cast<uint64_t>(rail.delivered));
+      largest_queue_ = std::max(largest_queue_, rail.backlog / rail.rate);
       shares_.SetFull(i, false);
     }
     while (left > 0) {
@@ -92,6 +109,7 @@ class Simulation {
   Shares shares_;
   std::mt19937 random_;
   absl::Time now_ = absl::UnixEpoch();
+  double largest_queue_ = 0;
 };
 
 TEST(SharesTest, RailsOfAnyRatesFinishTogether) {
@@ -103,6 +121,7 @@ TEST(SharesTest, RailsOfAnyRatesFinishTogether) {
                                            {1e9, 250e6}}) {
     for (const double pipe : {0.0, 0.0005, 0.005}) {
       std::vector<SimulatedRail> rails;
+      rails.reserve(rates.size());
       for (const double rate : rates) rails.push_back({rate, pipe, 0});
       Simulation simulation(rails, 1);
       simulation.Transfer(8 << 20, 0);  // measures
@@ -115,6 +134,32 @@ TEST(SharesTest, RailsOfAnyRatesFinishTogether) {
       }
     }
   }
+}
+
+TEST(SharesTest, DeliveriesMayShowInLumps) {
+  for (const std::vector<double>& rates :
+       {std::vector<double>{50e6, 12.5e6}, {12.5e6, 12.5e6, 12.5e6, 12.5e6}, {31e6, 16e6, 6e6}}) {
+    std::vector<SimulatedRail> rails;
+    rails.reserve(rates.size());
+    for (const double rate : rates) rails.push_back({rate, 0.0005, 64 << 10});
+    Simulation simulation(rails, 1);
+    simulation.Transfer(8 << 20, 0);
+    const Simulation::Times times = simulation.Transfer(8 << 20, 0);
+    EXPECT_LT(times.real, times.fluid * 1.03 + 0.001) << absl::StrJoin(rates, ":");
+    for (size_t i = 0; i < rates.size(); ++i) {
+      EXPECT_NEAR(simulation.shares().Rate(i) / rates[i], 1, 0.2) << i;
+    }
+  }
+}
+
+// A network that takes everything loses what does not fit into its queues.
+TEST(SharesTest, ARailHoldsNoMoreThanKeepsItBusy) {
+  Simulation simulation({{50e6, 1, 64 << 10}, {12.5e6, 1, 64 << 10}}, 1);
+  simulation.Transfer(8 << 20, 0);  // measures
+  simulation.LargestQueue();
+  const Simulation::Times times = simulation.Transfer(32 << 20, 0);
+  EXPECT_LT(simulation.LargestQueue(), 0.015);
+  EXPECT_LT(times.real, times.fluid * 1.02 + 0.001);
 }
 
 TEST(SharesTest, RandomRatesThatChangeAtRandomStayNearTheOptimum) {
@@ -136,16 +181,16 @@ TEST(SharesTest, TheLastChunkWaitsForTheFastRail) {
   Shares shares(2);
   absl::Time now = absl::UnixEpoch();
   // Rail 0 does 100 MB/s, rail 1 does 1 MB/s.
-  for (int i = 0; i < 100; ++i) {
+  const std::array<uint64_t, 2> each = {100000, 1000};
+  for (uint64_t i = 1; i <= 100; ++i) {
     for (const size_t rail : {0, 1}) {
-      shares.Give(rail, rail == 0 ? 100000 : 1000);
-      shares.Observe(rail, now, 10000);
+      shares.Give(rail, each[rail]);
+      shares.Observe(rail, now, 10000, i * each[rail]);
     }
-    for (const size_t rail : {0, 1}) shares.Give(rail, 0);
     now += absl::Milliseconds(1);
   }
-  shares.Observe(0, now, 100000);
-  shares.Observe(1, now, 0);
+  shares.Observe(0, now, 100000, 101 * each[0]);
+  shares.Observe(1, now, 0, 100 * each[1] + 10000);
   shares.SetFull(0, true);
   EXPECT_EQ(shares.Pick(100000, true, 100000), std::nullopt);
   shares.SetFull(0, false);
@@ -181,12 +226,14 @@ TEST(SharesTest, ABadMomentIsForgotten) {
 TEST(SharesTest, APeerThatStopsReadingDoesNotMakeTheRailsSlow) {
   Shares shares(2);
   absl::Time now = absl::UnixEpoch();
+  uint64_t delivered = 0;
   const auto run = [&](int steps, size_t bytes) {
     for (int i = 0; i < steps; ++i) {
       now += absl::Milliseconds(1);
+      delivered += bytes;
       for (const size_t rail : {0, 1}) {
         shares.Give(rail, bytes);
-        shares.Observe(rail, now, 200000);
+        shares.Observe(rail, now, 200000, delivered);
       }
     }
   };

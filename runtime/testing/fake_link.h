@@ -104,10 +104,10 @@ class FakeLink final : public transport::Link {
   }
 
   bool Flushed() const override { return true; }
-  uint64_t backlog() const override {
+  Load load() const override {
     uint64_t bytes = 0;
     for (const FakeFrame& frame : cable_->ways[side_].frames) bytes += frame.payload.size();
-    return bytes;
+    return {bytes, stats_.transmit_bytes - bytes};
   }
   int event_fd() const override { return descriptor; }
   absl::Status Arm() override { return broken; }

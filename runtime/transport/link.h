@@ -95,8 +95,14 @@ class Link {
   // peer waits for. True of a link that is lost.
   virtual bool Flushed() const = 0;
 
-  // Bytes that TrySend took and that are not known to have reached the peer's machine.
-  virtual uint64_t backlog() const = 0;
+  // What the link has carried and is to carry, in bytes.
+  struct Load {
+    uint64_t backlog = 0;    // of what TrySend took: not known to have reached the peer's machine
+    uint64_t delivered = 0;  // known to have, since the link was connected, whatever it was
+  };
+  virtual Load load() const = 0;
+  // How long a byte and its acknowledgement take where nothing queues, as far as the link knows.
+  virtual absl::Duration round_trip() const { return absl::ZeroDuration(); }
 
   // How much the link should keep of what it cannot send at once: what one rail holds cannot go
   // over another. A link whose memory for sending is small anyway need not listen.

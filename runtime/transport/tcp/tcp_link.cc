@@ -113,12 +113,12 @@ void TcpLink::Tune() {
 
 size_t TcpLink::max_payload() const { return kMaxPayload; }
 
-uint64_t TcpLink::backlog() const {
+Link::Load TcpLink::load() const {
   int unacknowledged = 0;
   if (socket_.valid()) ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged);
   const uint64_t bytes = static_cast<uint64_t>(unacknowledged) + out_.size() - out_begin_;
   // Acknowledgements are no load: a rail that carries nothing else is idle, not slow.
-  return bytes <= kFewAcknowledgements ? 0 : bytes;
+  return {bytes <= kFewAcknowledgements ? 0 : bytes, put_ - bytes};
 }
 
 void TcpLink::SetHold(size_t bytes) {
@@ -161,6 +161,8 @@ absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
   sent_ = acknowledged_ = taken_ = told_ = 0;
   bytes_not_told_ = 0;
   awaited_ = false;
+  put_ = 0;
+  round_trip_ = absl::ZeroDuration();
   return true;
 }
 
@@ -171,6 +173,7 @@ absl::Status TcpLink::LookRound(absl::Time now) {
   if (::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0) {
     stats_.retransmits.store(past_retransmits_ + info.tcpi_total_retrans,
                              std::memory_order_relaxed);
+    round_trip_ = absl::Microseconds(info.tcpi_min_rtt);
     const absl::Duration silence = absl::Milliseconds(info.tcpi_last_ack_recv);
     // Without a route nothing gets as far as being in flight; an open window tells that from a peer
     // that does not read.
@@ -233,6 +236,7 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
   const size_t payload_taken = taken > kHeaderSize ? taken - kHeaderSize : 0;
   out_.insert(out_.end(), payload.begin() + static_cast<ptrdiff_t>(payload_taken), payload.end());
   ++sent_;
+  put_ += kHeaderSize + payload.size();
   told_ = taken_;
   bytes_not_told_ = 0;
   awaited_ = false;
@@ -253,6 +257,7 @@ absl::Status TcpLink::Acknowledge() {
   wire.flags = kNoFrame;
   const auto* bytes = reinterpret_cast<const std::byte*>(&wire);
   out_.insert(out_.end(), bytes, bytes + kHeaderSize);
+  put_ += kHeaderSize;
   told_ = taken_;
   bytes_not_told_ = 0;
   awaited_ = false;

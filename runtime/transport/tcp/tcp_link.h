@@ -41,7 +41,8 @@ class TcpLink final : public Link {
   uint64_t unacknowledged() const override { return sent_ - acknowledged_; }
   absl::StatusOr<bool> Reconnect(absl::Time now) override;
   bool Flushed() const override { return !socket_.valid() || (Drained() && !awaited_); }
-  uint64_t backlog() const override;
+  Load load() const override;
+  absl::Duration round_trip() const override { return round_trip_; }
   void SetHold(size_t bytes) override;
   int event_fd() const override { return epoll_.get(); }
   absl::Status Arm() override;
@@ -92,6 +93,8 @@ class TcpLink final : public Link {
   std::vector<std::byte> out_;
   size_t out_begin_ = 0;
   bool refused_ = false;  // a TrySend found no room since the last Poll
+  uint64_t put_ = 0;      // bytes of this connection that went through out_ or past it
+  absl::Duration round_trip_;
 
   // Frames of this connection: sent by this side, those of them that the peer has taken, taken by
   // this side, and those of them that the peer has been told of.

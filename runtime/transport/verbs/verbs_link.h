@@ -78,7 +78,10 @@ class VerbsLink final : public Link {
                                absl::Span<const std::byte> payload) override;
   absl::StatusOr<bool> Poll(FrameSink sink) override;
   bool Flushed() const override { return acknowledged_ == send_credits_.sent(); }
-  uint64_t backlog() const override { return bytes_in_flight_; }
+  Load load() const override {
+    return {bytes_in_flight_,
+            stats_.transmit_bytes.load(std::memory_order_relaxed) - bytes_in_flight_};
+  }
   int event_fd() const override { return parts_.pair->event_fd(); }
   absl::Status Arm() override;
   const LinkStats& stats() const override { return stats_; }
