@@ -135,8 +135,8 @@ absl::Status WrongPart(const NamedBuffer& parted, const ListedParts& parts,
   absl::Status wrong = WrongBuffer(parted, parts.extent(), element);
   if (wrong.ok()) wrong = WrongBuffer(plain, part.size, element);
   if (!wrong.ok() || !Share(parted.data, parts.extent(), plain.data, part.size)) return wrong;
-  if (static_cast<const std::byte*>(parted.data) + part.begin == plain.data)
-    return absl::OkStatus();
+  const bool in_place = static_cast<const std::byte*>(parted.data) + part.begin == plain.data;
+  if (in_place) return absl::OkStatus();
   return Wrong("sendbuf and recvbuf overlap; in place, ", plain.name, " is this rank's part of ",
                parted.name, ", and else they are apart");
 }

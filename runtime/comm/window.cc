@@ -159,6 +159,7 @@ absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes)
   if (hierarchy_ != nullptr) {
     const std::vector<int>& here = hierarchy_->here();
     std::vector<Offer> of_place;
+    of_place.reserve(here.size());
     for (const int rank : here) of_place.push_back(offers[static_cast<size_t>(rank)]);
     offers = std::move(of_place);
     self = static_cast<size_t>(std::find(here.begin(), here.end(), rank_) - here.begin());

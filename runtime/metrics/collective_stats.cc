@@ -10,7 +10,10 @@ namespace {
 constexpr auto kBounds = [] {
   std::array<int64_t, kDurationBounds.size()> bounds{};
   for (size_t b = 0; b < bounds.size(); ++b) {
-    bounds[b] = static_cast<int64_t>(kDurationBounds[b] * 1e9 + 0.5);
+    // The nearest one: bounds are decimal fractions, and not all are exact in binary.
+    const double nanoseconds = kDurationBounds[b] * 1e9;
+    const auto below = static_cast<int64_t>(nanoseconds);
+    bounds[b] = nanoseconds - static_cast<double>(below) < 0.5 ? below : below + 1;
   }
   return bounds;
 }();

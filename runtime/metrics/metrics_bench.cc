@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -39,11 +40,13 @@ constexpr double kGoal = 0.005;
   std::exit(1);
 }
 
-double Seconds(clockid_t clock) { return 1e-9 * SystemTime::Nanoseconds(clock); }
+double Seconds(clockid_t clock) {
+  return 1e-9 * static_cast<double>(SystemTime::Nanoseconds(clock));
+}
 
 double Quantile(std::vector<double> values, double part) {
   std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(part * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<size_t>(std::lround(part * static_cast<double>(values.size() - 1)))];
 }
 
 // Does what is asked for: so many all-reduces, or none. Answers how long one took, and how much
@@ -204,6 +207,7 @@ int Run() {
   std::fflush(stdout);  // or the ranks, which are forked, would print it again
   const std::array<const char*, 2> transports = {"shm", "tcp"};
   std::vector<Compared> compared;
+  compared.reserve(transports.size());
   for (const char* transport : transports) compared.push_back(Compare(transport));
 
   // Twice the clock and once the counters. (The flight recorder needs the times as well.)
