@@ -6,7 +6,7 @@
 #include "railhead/railhead.h"
 
 static rhComm_t comm;
-static char name[64];
+static char name[128];
 static int rank;
 static int ranks;
 static int windows; /* BENCH_WINDOWS is set: buffers are memory that ranks can reach */
