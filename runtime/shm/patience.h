@@ -23,8 +23,8 @@ struct Patience {
 
   // How many looks to take between two at the clock; an offered core may be away for long.
   int LooksAtOnce() const { return crowded ? 1 : 16; }
-  // Who has not come in so many nanoseconds may have been put on this very core, where it cannot run
-  // while this rank looks; nor does the kernel part the two when one of them sleeps.
+  // Who has not come in so many nanoseconds may have been put on this very core, where it cannot
+  // run while this rank looks; nor does the kernel part the two when one of them sleeps.
   void AfterLooks(int64_t waited) const {
     constexpr int64_t kOnAnotherCore = 500;
     if (!crowded && waited > kOnAnotherCore) sched_yield();
