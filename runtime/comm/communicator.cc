@@ -493,10 +493,8 @@ absl::Status Communicator::Run(const Work& work, Shared shared, InPlaces in_plac
 
 absl::Status Communicator::Run(const Work& work, Shared shared, Messages messages) {
   if (group_ == nullptr) return Run(work, messages);
-  return Measured(work, [&] {
-    group_->Expect(work.call);
-    return shared(*group_, SharedPatience());
-  });
+  group_->Expect(work.call, work.bytes);
+  return Measured(work, [&] { return shared(*group_, SharedPatience()); });
 }
 
 absl::Status Communicator::Run(const Work& work, Messages messages) {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kTextLimit = 4096;
 constexpr size_t kMostRails = 1024;
-constexpr uint32_t kMostCores = 1U << 20U;
+constexpr size_t kMostCores = 1U << 16U;
 // Rank-specific reasons are listed up to here; a thousand ranks without RDMA need one line, not a
 // thousand.
 constexpr size_t kMostReasons = 4;
@@ -156,9 +156,11 @@ std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports
 }
 
 bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector<int>>& places) {
-  if (places.empty()) return false;
-  return std::any_of(reports.begin(), reports.end(), [&places](const RankReport& report) {
-    return static_cast<size_t>(report.cores) < places.front().size();
+  return !std::all_of(places.begin(), places.end(), [&reports](const std::vector<int>& place) {
+    std::vector<Cores> cores;
+    cores.reserve(place.size());
+    for (const int rank : place) cores.push_back(reports[static_cast<size_t>(rank)].cores);
+    return OneForEach(cores);
   });
 }
 
@@ -278,7 +280,7 @@ std::string Encode(const RankReport& report) {
   }
   writer.String(report.place);
   writer.String(report.shm_trouble.substr(0, kTextLimit));
-  writer.U32(static_cast<uint32_t>(report.cores));
+  writer.String(report.cores);
   writer.String(report.door);
   writer.String(report.algorithms);
   writer.U32(static_cast<uint32_t>(report.tcp_rails));
@@ -308,7 +310,7 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   }
   report.place = reader.String(kTextLimit);
   report.shm_trouble = reader.String(kTextLimit);
-  report.cores = static_cast<int>(std::min<uint32_t>(reader.U32(), kMostCores));
+  report.cores = reader.String(kMostCores / 8);
   report.door = reader.String(kUniqueIdSize);
   report.algorithms = reader.String(bytes.size());
   report.tcp_rails = static_cast<int>(std::min<uint32_t>(reader.U32(), kMostRails));

@@ -32,6 +32,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/comm/cores.h"
 #include "runtime/config/env.h"
 
 namespace railhead::comm {
@@ -55,7 +56,7 @@ struct RankReport {
   std::vector<RailReport> rails;
   std::string place;        // ranks with the same one can share memory; "": not with anybody
   std::string shm_trouble;  // why it cannot, all the same; "" if it can
-  int cores = 1;            // that it may run on
+  Cores cores;              // that it may run on
   std::string algorithms;   // RAILHEAD_ALGO
   std::string door;         // where it can be met again: an encoded UniqueId, or ""
   int tcp_rails = 1;        // interfaces that it would use for TCP
@@ -68,7 +69,7 @@ struct Decision {
   // The ranks that share memory, place by place and in ascending order. All of them, if shm; else
   // several places with as many ranks each, at least two, or none.
   std::vector<std::vector<int>> places;
-  bool crowded = false;  // some place has more ranks than cores
+  bool crowded = false;  // in some place not every rank has a core of its own
   bool verbs = false;
   std::vector<int> rails;       // the rails in use, ascending, if verbs
   std::string degraded_reason;  // "" when the job got what it wanted

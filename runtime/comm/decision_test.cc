@@ -35,7 +35,7 @@ TEST(DecisionTest, AllRailsWorkEverywhere) {
 }
 
 // A rank without RDMA in a pod.
-RankReport Local(int rank, const std::string& place, int cores = 8) {
+RankReport Local(int rank, const std::string& place, const Cores& cores = "\xff") {
   RankReport report = Rank(rank, {});
   report.place = place;
   report.cores = cores;
@@ -48,7 +48,8 @@ TEST(DecisionTest, RanksInOnePlaceShareMemory) {
   EXPECT_TRUE(decision->shm);
   EXPECT_FALSE(decision->crowded);
   EXPECT_EQ(decision->degraded_reason, "");
-  EXPECT_TRUE(Decide({Local(0, "a"), Local(1, "a", 2), Local(2, "a")})->crowded);
+  EXPECT_FALSE(Decide({Local(0, "a"), Local(1, "a", "\1"), Local(2, "a", "\2")})->crowded);
+  EXPECT_TRUE(Decide({Local(0, "a"), Local(1, "a", "\2"), Local(2, "a", "\2")})->crowded);
   EXPECT_FALSE(Decide({Local(0, "a"), Local(1, "b")})->shm);
   EXPECT_FALSE(Decide({Local(0, ""), Local(1, "")})->shm);
   EXPECT_FALSE(Decide({Local(0, "a")})->shm) << "alone";
@@ -57,12 +58,13 @@ TEST(DecisionTest, RanksInOnePlaceShareMemory) {
 using Places = std::vector<std::vector<int>>;
 
 TEST(DecisionTest, RanksOfOnePlaceAmongSeveralShareMemoryBesides) {
-  std::vector<RankReport> reports = {Local(0, "a"), Local(1, "b"), Local(2, "a"), Local(3, "b", 1)};
+  std::vector<RankReport> reports = {Local(0, "a"), Local(1, "b", "\1"), Local(2, "a"),
+                                     Local(3, "b", "\1")};
   absl::StatusOr<Decision> decision = Decide(reports);
   ASSERT_TRUE(decision.ok());
   EXPECT_FALSE(decision->shm);
   EXPECT_EQ(decision->places, (Places{{0, 2}, {1, 3}}));
-  EXPECT_TRUE(decision->crowded) << "rank 3 and another have one core";
+  EXPECT_TRUE(decision->crowded) << "ranks 1 and 3 have one core";
   EXPECT_EQ(Decide({Local(0, "a"), Local(1, "a")})->places, (Places{{0, 1}}));
 
   for (RankReport& report : reports) {

@@ -53,10 +53,18 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
-// How many cores this process may run on.
-int AvailableCores() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+// The cores that this process may run on.
+Cores AvailableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof(set), &set);
+  Cores cores;
+  for (size_t core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &set)) continue;
+    cores.resize(core / 8 + 1);
+    cores.back() = static_cast<char>(static_cast<unsigned char>(cores.back()) | 1U << core % 8);
+  }
+  return cores;
 }
 
 // What goes round once the decision is known: what is new in the report, and an address for each

@@ -71,24 +71,61 @@ RAILHEAD_STEP void Store(const ByteVector (&from)[kVectors], std::byte* to, bool
   }
 }
 
-// A part of a step: what lies before the first aligned store, and the end.
-template <class Format>
-HWY_NOINLINE void LoadPart(const std::byte* from, size_t bytes,
-                           typename Format::Vector (&to)[kAtOnce]) {
-  alignas(kVectorBytes) std::byte buffer[kStepBytes<Format>] = {};
+// A part of a vector. Where masks are for single bytes nothing else is touched; elsewhere it goes
+// by a buffer, which takes several times as long.
+#undef RAILHEAD_BYTE_MASKS
+#if HWY_TARGET == HWY_AVX3
+#define RAILHEAD_BYTE_MASKS 1
+#else
+#define RAILHEAD_BYTE_MASKS 0
+#endif
+
+HWY_INLINE ByteVector LoadPart(const std::byte* from, size_t bytes) {
+#if RAILHEAD_BYTE_MASKS
+  const ByteTag tag;
+  return hn::MaskedLoad(hn::FirstN(tag, bytes), tag, reinterpret_cast<const uint8_t*>(from));
+#else
+  alignas(kVectorBytes) uint8_t buffer[kVectorBytes] = {};
   std::memcpy(buffer, from, bytes);
-  LoadStep<Format>(buffer, to);
+  return hn::Load(ByteTag(), buffer);
+#endif
 }
 
+HWY_INLINE void StorePart(ByteVector from, std::byte* to, size_t bytes) {
+#if RAILHEAD_BYTE_MASKS
+  const ByteTag tag;
+  hn::BlendedStore(from, hn::FirstN(tag, bytes), tag, reinterpret_cast<uint8_t*>(to));
+#else
+  alignas(kVectorBytes) uint8_t buffer[kVectorBytes];
+  hn::Store(from, ByteTag(), buffer);
+  std::memcpy(to, buffer, bytes);
+#endif
+}
+
+// How much of vector `i` a part of a step has.
+HWY_INLINE size_t BytesOf(size_t i, size_t bytes) {
+  const size_t begin = i * kVectorBytes;
+  return bytes > begin ? std::min(bytes - begin, kVectorBytes) : 0;
+}
+
+// A part of a step: what lies before the first aligned store, and the end.
 template <class Format>
-HWY_NOINLINE void StorePart(const typename Format::Vector (&from)[kAtOnce], const Call& call,
-                            size_t at, size_t bytes) {
-  alignas(kVectorBytes) std::byte buffer[kStepBytes<Format>];
-  ByteVector packed[kStepVectors<Format>];
-  Pack<Format>(from, packed);
-  Store(packed, buffer, false);
-  std::memcpy(call.out + at, buffer, bytes);
-  for (std::byte* out : call.copies.outs) std::memcpy(out + at, buffer, bytes);
+RAILHEAD_STEP void LoadPart(const std::byte* from, size_t bytes,
+                            typename Format::Vector (&to)[kAtOnce]) {
+  for (size_t i = 0; i < kStepVectors<Format>; ++i) {
+    const size_t part = BytesOf(i, bytes);
+    const ByteVector loaded =
+        part == 0 ? hn::Zero(ByteTag()) : LoadPart(from + i * kVectorBytes, part);
+    Format::Unpack(loaded, to + i * Format::kParts);
+  }
+}
+
+template <size_t kVectors>
+RAILHEAD_STEP void StorePart(const ByteVector (&from)[kVectors], std::byte* to, size_t bytes) {
+  for (size_t i = 0; i < kVectors; ++i) {
+    const size_t part = BytesOf(i, bytes);
+    if (part > 0) StorePart(from[i], to + i * kVectorBytes, part);
+  }
 }
 
 // Which outputs are written past the caches.
@@ -119,11 +156,12 @@ HWY_INLINE void Step(const Call& call, const Operator& op, size_t at, size_t byt
     for (size_t i = 0; i < kAtOnce; ++i) result[i] = op.Join(result[i], next[i]);
   }
   for (auto& value : result) value = op.Finish(value);
+  ByteVector packed[kStepVectors<Format>];
+  Pack<Format>(result, packed);
   if constexpr (kIsPart) {
-    StorePart<Format>(result, call, at, bytes);
+    StorePart(packed, call.out + at, bytes);
+    for (std::byte* out : call.copies.outs) StorePart(packed, out + at, bytes);
   } else {
-    ByteVector packed[kStepVectors<Format>];
-    Pack<Format>(result, packed);
     Store(packed, call.out + at, streaming.out);
     for (std::byte* out : call.copies.outs) Store(packed, out + at, streaming.copies);
   }

@@ -30,7 +30,7 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const P
       const size_t offset = step * chunk;
       const size_t size = SliceOf(mine.size, offset, chunk);
       if (size > 0) reduce::Copy(send + offset, Cell(rank_, number), size, reduce::Stores::kNormal);
-      lanes_.Advance(&Lane::filled, number);
+      lanes_.Advance(Progress::kFilled, number);
       if (size > 0) reduce::Copy(send + offset, receive + mine.begin + offset, size, stores);
       Count((ranks_ - 1) * size, 0);
     }
@@ -41,7 +41,7 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const P
       // Everybody begins with somebody else.
       for (size_t i = 1; i < ranks_; ++i) {
         const size_t rank = (rank_ + i) % ranks_;
-        if (absl::Status filled = lanes_.Await(rank, &Lane::filled, number, patience);
+        if (absl::Status filled = lanes_.Await(rank, Progress::kFilled, number, patience);
             !filled.ok()) {
           return filled;
         }
@@ -52,7 +52,7 @@ absl::Status Group::AllGather(const std::byte* send, std::byte* receive, const P
         }
         taken += size;
       }
-      lanes_.Advance(&Lane::reduced, number);
+      lanes_.Advance(Progress::kReduced, number);
       Count(0, taken);
     }
   }

@@ -54,17 +54,13 @@ absl::Status Group::AtOnce(const Work& work) {
   const auto input = [&](size_t rank) {
     return inlined ? lanes_.Inlined(rank, number) : Cell(rank, number);
   };
-  // Whoever still read this place has gone on since.
-  if (absl::Status free = inlined ? lanes_.AwaitAll(&Lane::reduced, number - 2, work.patience)
-                                  : AwaitCell(number, work.patience);
-      !free.ok()) {
-    return free;
-  }
+  if (absl::Status free = AwaitCell(number, work.patience); !free.ok()) return free;
   reduce::Copy(work.send, input(rank_), work.bytes, reduce::Stores::kNormal);
-  lanes_.Advance(&Lane::filled, number);
+  lanes_.Advance(Progress::kFilled, number);
   size_t taken = 0;
   if (work.receive != nullptr) {
-    if (absl::Status filled = lanes_.AwaitAll(&Lane::filled, number, work.patience); !filled.ok()) {
+    if (absl::Status filled = lanes_.AwaitAll(Progress::kFilled, number, work.patience);
+        !filled.ok()) {
       return filled;
     }
     for (size_t rank = 0; rank < ranks_; ++rank) {
@@ -73,7 +69,7 @@ absl::Status Group::AtOnce(const Work& work) {
     reduce::Reduce(work.reduction, inputs_, work.receive, work.bytes / work.element, work.stores);
     taken = (ranks_ - 1) * work.bytes;
   }
-  lanes_.AdvanceLater(number);
+  lanes_.ReducedLater(number);
   done_ = number;
   Count(OtherReaders(work) * work.bytes, taken);
   return absl::OkStatus();
@@ -120,7 +116,7 @@ absl::Status Group::Fill(const Work& work, size_t index) {
   std::byte* cell = Cell(rank_, number);
   reduce::Copy(from, cell, mine.begin, reduce::Stores::kNormal);
   reduce::Copy(from + mine.end, cell + mine.end, size - mine.end, reduce::Stores::kNormal);
-  lanes_.Advance(&Lane::filled, number);
+  lanes_.Advance(Progress::kFilled, number);
   Count(size - (mine.end - mine.begin), 0);
   return absl::OkStatus();
 }
@@ -128,7 +124,8 @@ absl::Status Group::Fill(const Work& work, size_t index) {
 absl::Status Group::ReducePart(const Work& work, size_t index) {
   const int64_t number = Number(index);
   // Who has filled this chunk has drained the one whose result cell this one takes.
-  if (absl::Status filled = lanes_.AwaitAll(&Lane::filled, number, work.patience); !filled.ok()) {
+  if (absl::Status filled = lanes_.AwaitAll(Progress::kFilled, number, work.patience);
+      !filled.ok()) {
     return filled;
   }
   const Part mine = Mine(ChunkSize(work, index));
@@ -142,10 +139,10 @@ absl::Status Group::ReducePart(const Work& work, size_t index) {
   if (wanted && work.chunk > kTogether) {
     reduce::Reduce(work.reduction, inputs_, work.receive + offset, size / work.element, work.stores,
                    {{&result, 1}, reduce::Stores::kNormal});
-    lanes_.Advance(&Lane::reduced, number);
+    lanes_.Advance(Progress::kReduced, number);
   } else {
     reduce::Reduce(work.reduction, inputs_, result, size / work.element, reduce::Stores::kNormal);
-    lanes_.Advance(&Lane::reduced, number);
+    lanes_.Advance(Progress::kReduced, number);
     if (wanted) reduce::Copy(result, work.receive + offset, size, work.stores);
   }
   Count(OtherReaders(work) * size, (ranks_ - 1) * size);
@@ -154,7 +151,7 @@ absl::Status Group::ReducePart(const Work& work, size_t index) {
 
 absl::Status Group::Drain(const Work& work, size_t index) {
   const int64_t number = Number(index);
-  if (absl::Status reduced = lanes_.AwaitAll(&Lane::reduced, number, work.patience);
+  if (absl::Status reduced = lanes_.AwaitAll(Progress::kReduced, number, work.patience);
       !reduced.ok()) {
     return reduced;
   }

@@ -7,11 +7,11 @@ namespace railhead::shm {
 
 absl::Status Group::Barrier(const Patience& patience) {
   const int64_t number = Number(0);
-  lanes_.Advance(&Lane::filled, number);
-  if (absl::Status filled = lanes_.AwaitAll(&Lane::filled, number, patience); !filled.ok()) {
+  lanes_.Advance(Progress::kFilled, number);
+  if (absl::Status filled = lanes_.AwaitAll(Progress::kFilled, number, patience); !filled.ok()) {
     return filled;
   }
-  lanes_.Advance(&Lane::reduced, number);
+  lanes_.Advance(Progress::kReduced, number);
   done_ = number;
   return absl::OkStatus();
 }

@@ -34,19 +34,20 @@ absl::Status Group::Broadcast(const std::byte* send, std::byte* receive, size_t 
     if (rank_ == from) {
       if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
       reduce::Copy(send + offset, cell, size, reduce::Stores::kNormal);
-      lanes_.Advance(&Lane::filled, number);
+      lanes_.Advance(Progress::kFilled, number);
       reduce::Copy(send + offset, receive + offset, size, stores);
       Count((ranks_ - 1) * size, 0);
     } else {
       // Nobody waits for what this rank fills, but whoever counts must not lose it from sight.
-      lanes_.Advance(&Lane::filled, number);
-      if (absl::Status filled = lanes_.Await(from, &Lane::filled, number, patience); !filled.ok()) {
+      lanes_.Advance(Progress::kFilled, number);
+      if (absl::Status filled = lanes_.Await(from, Progress::kFilled, number, patience);
+          !filled.ok()) {
         return filled;
       }
       reduce::Copy(cell, receive + offset, size, stores);
       Count(0, size);
     }
-    lanes_.Advance(&Lane::reduced, number);
+    lanes_.Advance(Progress::kReduced, number);
   }
   done_ += static_cast<int64_t>(chunks);
   return absl::OkStatus();

@@ -4,7 +4,7 @@
 // says that the inputs are there and where they are; then each does its part, from all inputs to
 // all outputs in one pass; and nobody leaves before all have done theirs.
 //
-// Meeting takes one chunk's number. A rank lays where its buffers are into its cell.
+// Meeting takes one chunk's number. Where a rank's buffers are goes along with its notice.
 #include <algorithm>
 #include <cstring>
 
@@ -29,6 +29,7 @@ struct Buffers {
   Place send;
   Place receive;
 };
+static_assert(sizeof(Buffers) <= Lanes::kInlined);
 
 Place Find(const std::vector<Window>& windows, size_t rank, absl::Span<const std::byte> buffer) {
   if (buffer.empty()) return {};
@@ -67,15 +68,15 @@ absl::StatusOr<bool> Group::Meet(absl::Span<const std::byte> send, absl::Span<st
   const int64_t number = Number(0);
   if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
   const Buffers mine = {Find(windows_, rank_, send), Find(windows_, rank_, receive)};
-  std::memcpy(Cell(rank_, number), &mine, sizeof(mine));
-  lanes_.Advance(&Lane::filled, number);
-  if (absl::Status filled = lanes_.AwaitAll(&Lane::filled, number, patience); !filled.ok()) {
+  std::memcpy(lanes_.Inlined(rank_, number), &mine, sizeof(mine));
+  lanes_.Advance(Progress::kFilled, number);
+  if (absl::Status filled = lanes_.AwaitAll(Progress::kFilled, number, patience); !filled.ok()) {
     return filled;
   }
   bool all = true;
   for (size_t rank = 0; rank < ranks_; ++rank) {
     Buffers theirs;
-    std::memcpy(&theirs, Cell(rank, number), sizeof(theirs));
+    std::memcpy(&theirs, lanes_.Inlined(rank, number), sizeof(theirs));
     const auto reach = [&](const Place& place) -> std::byte* {
       all = all && place.kind != Place::kNowhere;
       if (place.kind != Place::kInWindow) return nullptr;
@@ -86,7 +87,7 @@ absl::StatusOr<bool> Group::Meet(absl::Span<const std::byte> send, absl::Span<st
   }
   if (!all) {
     // Something else follows at once.
-    lanes_.AdvanceLater(number);
+    lanes_.ReducedLater(number);
     done_ = number;
   }
   return all;
@@ -94,9 +95,9 @@ absl::StatusOr<bool> Group::Meet(absl::Span<const std::byte> send, absl::Span<st
 
 absl::Status Group::Depart(const Patience& patience) {
   const int64_t number = Number(0);
-  lanes_.Advance(&Lane::reduced, number);
+  lanes_.Advance(Progress::kReduced, number);
   done_ = number;
-  return lanes_.AwaitAll(&Lane::reduced, number, patience);
+  return lanes_.AwaitAll(Progress::kReduced, number, patience);
 }
 
 void Group::Directly(const reduce::Reduction& reduction, absl::Span<const std::byte* const> from,

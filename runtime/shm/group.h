@@ -58,8 +58,9 @@ class Group {
   // outlives this.
   Group(std::byte* memory, int rank, int ranks);
 
-  // What the next collective is called with. Ranks that then contradict each other get Internal.
-  void Expect(collectives::Call call) { lanes_.Expect(Number(0), call); }
+  // What the next collective is called with, and with how many bytes, if it is known. Ranks that
+  // then contradict each other get Internal.
+  void Expect(collectives::Call call, size_t bytes = 0) { lanes_.Expect(Number(0), call, bytes); }
 
   // The collectives of the C API, which says what they do. All ranks call the same ones in the same
   // order, with the same reduction, count (of values), bytes and root. Buffers are in place as the
@@ -152,7 +153,7 @@ class Group {
   int64_t Number(size_t index) const { return done_ + static_cast<int64_t>(index) + 1; }
   // Waits until this rank may write its cell for a chunk.
   absl::Status AwaitCell(int64_t number, const Patience& patience) {
-    return lanes_.AwaitAll(&Lane::reduced, number - static_cast<int64_t>(kDepth), patience);
+    return lanes_.AwaitAll(Progress::kReduced, number - static_cast<int64_t>(kDepth), patience);
   }
   std::byte* Cell(size_t rank, int64_t number) const;
   std::byte* Result(int64_t number) const;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/shm/lanes.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/shm/futex.h"
+#include "runtime/shm/limits.h"
 
 namespace railhead::shm {
 namespace {
@@ -20,70 +24,80 @@ Lanes::Lanes(absl::Span<Lane> lanes, int rank)
       seen_filled_(lanes.size(), 0),
       seen_reduced_(lanes.size(), 0) {}
 
-void Lanes::Advance(Progress progress, int64_t chunks) {
+void Lanes::Advance(Progress progress, int64_t chunk) {
   Lane& lane = lanes_[rank_];
-  std::atomic<uint32_t>& word = lane.*progress;
-  if (progress == &Lane::filled && !told_) {
-    lane.calls[static_cast<size_t>(first_chunk_ % (kMostAhead + 1))].store(
-        call_.word(), std::memory_order_relaxed);
-    told_ = true;
+  const int64_t reduced = progress == Progress::kReduced ? chunk : std::max(reduced_, owed_);
+  const bool more_reduced = reduced > reduced_;
+  reduced_ = reduced;
+  // The last of these stores is in one order with a sleeper's announcement and its last look: one
+  // of the two sees the other.
+  if (more_reduced) {
+    lane.reduced.store(static_cast<uint32_t>(reduced), progress == Progress::kReduced
+                                                           ? std::memory_order_seq_cst
+                                                           : std::memory_order_release);
   }
-  const bool owed = owed_ > 0;
-  if (owed) {
-    lane.reduced.store(static_cast<uint32_t>(owed_), std::memory_order_release);
-    owed_ = 0;
+  Notice& notice = NoticeOf(rank_, chunk);
+  if (progress == Progress::kFilled) {
+    if (chunk == first_chunk_) notice.call.store(call_.word(), std::memory_order_relaxed);
+    notice.reduced.store(static_cast<uint32_t>(reduced), std::memory_order_relaxed);
+    notice.filled.store(static_cast<uint32_t>(chunk), std::memory_order_seq_cst);
   }
-  // In one order with a sleeper's announcement and its last look: one of the two sees the other.
-  word.store(static_cast<uint32_t>(chunks), std::memory_order_seq_cst);
   if (lane.sleepers.load(std::memory_order_seq_cst) == 0) return;
-  FutexWakeAll(word);
-  if (owed) FutexWakeAll(lane.reduced);
+  if (more_reduced) FutexWakeAll(lane.reduced);
+  if (progress == Progress::kFilled) FutexWakeAll(notice.filled);
 }
 
-bool Lanes::Seen(size_t rank, Progress progress, int64_t chunks) {
-  int64_t& seen = progress == &Lane::filled ? seen_filled_[rank] : seen_reduced_[rank];
-  if (seen >= chunks) return true;
-  seen = Extend((lanes_[rank].*progress).load(std::memory_order_acquire), chunks);
-  return seen >= chunks;
+bool Lanes::Seen(size_t rank, Progress progress, int64_t chunk) {
+  int64_t& filled = seen_filled_[rank];
+  int64_t& reduced = seen_reduced_[rank];
+  int64_t& seen = progress == Progress::kFilled ? filled : reduced;
+  if (seen >= chunk) return true;
+  seen = std::max(seen, Extend(Word(rank, progress, chunk).load(std::memory_order_acquire), chunk));
+  if (seen < chunk) return false;
+  if (progress == Progress::kFilled) {
+    const uint32_t word = NoticeOf(rank, chunk).reduced.load(std::memory_order_relaxed);
+    reduced = std::max(reduced, Extend(word, chunk));
+  }
+  return true;
 }
 
-absl::Status Lanes::AwaitAll(Progress progress, int64_t chunks, const Patience& patience) {
+absl::Status Lanes::AwaitAll(Progress progress, int64_t chunk, const Patience& patience) {
   for (size_t step = 1; step < lanes_.size(); ++step) {
     // Everybody begins with somebody else.
     const size_t rank = (rank_ + step) % lanes_.size();
-    if (absl::Status status = Await(rank, progress, chunks, patience); !status.ok()) return status;
+    if (absl::Status status = Await(rank, progress, chunk, patience); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
-absl::Status Lanes::Await(size_t rank, Progress progress, int64_t chunks,
-                          const Patience& patience) {
-  if (!Seen(rank, progress, chunks)) {
-    if (absl::Status come = WaitFor(rank, progress, chunks, patience); !come.ok()) return come;
+absl::Status Lanes::Await(size_t rank, Progress progress, int64_t chunk, const Patience& patience) {
+  if (!Seen(rank, progress, chunk)) {
+    if (absl::Status come = WaitFor(rank, progress, chunk, patience); !come.ok()) return come;
   }
-  return progress == &Lane::filled && chunks == first_chunk_ ? Compare(rank) : absl::OkStatus();
+  return progress == Progress::kFilled && chunk == first_chunk_ ? Compare(rank) : absl::OkStatus();
 }
 
-void Lanes::Expect(int64_t first_chunk, collectives::Call call) {
+void Lanes::Expect(int64_t first_chunk, collectives::Call call, size_t bytes) {
+  // Getting these lines is a third of the time of a small collective: it begins early.
+  const size_t used = offsetof(Notice, inlined) + (bytes <= kInlined ? bytes : 0);
+  const auto* notice = reinterpret_cast<const std::byte*>(&NoticeOf(rank_, first_chunk));
+  for (size_t at = 0; at < used; at += kLine) FetchToWrite(notice + at);
   first_chunk_ = first_chunk;
   call_ = call;
-  told_ = false;
 }
 
 absl::Status Lanes::Compare(size_t rank) const {
-  const collectives::Call theirs(
-      lanes_[rank].calls[static_cast<size_t>(first_chunk_ % (kMostAhead + 1))].load(
-          std::memory_order_relaxed));
+  const collectives::Call theirs(NoticeOf(rank, first_chunk_).call.load(std::memory_order_relaxed));
   if (theirs == call_) return absl::OkStatus();
   return absl::InternalError(
       collectives::Contradiction(absl::StrCat("rank ", rank), theirs, call_));
 }
 
-absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunks,
+absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunk,
                             const Patience& patience) {
   const auto look = [&] {
     for (int i = 0; i < patience.LooksAtOnce(); ++i) {
-      if (Seen(rank, progress, chunks)) return true;
+      if (Seen(rank, progress, chunk)) return true;
       patience.BetweenLooks();
     }
     return false;
@@ -97,27 +111,36 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunks,
     patience.AfterLooks(waited);
   }
   Lane& lane = lanes_[rank];
-  const std::atomic<uint32_t>& word = lane.*progress;
+  const std::atomic<uint32_t>& word = Word(rank, progress, chunk);
   while (true) {
     lane.sleepers.fetch_add(1, std::memory_order_seq_cst);
     const uint32_t value = word.load(std::memory_order_seq_cst);
-    if (Extend(value, chunks) < chunks) FutexWait(word, value, kLongestSleep);
+    if (Extend(value, chunk) < chunk) FutexWait(word, value, kLongestSleep);
     lane.sleepers.fetch_sub(1, std::memory_order_relaxed);
-    if (Seen(rank, progress, chunks)) return absl::OkStatus();
+    if (Seen(rank, progress, chunk)) return absl::OkStatus();
     if (patience.cancelled != nullptr && patience.cancelled->load(std::memory_order_acquire)) {
       return absl::CancelledError("the job has failed");
     }
     const absl::Duration waited = absl::Nanoseconds(clock_.Now() - start);
-    if (waited >= patience.limit) return Late(progress, chunks, waited);
+    if (waited >= patience.limit) return Late(progress, chunk, waited);
   }
 }
 
-absl::Status Lanes::Late(Progress progress, int64_t chunks, absl::Duration waited) const {
+int64_t Lanes::HowFar(size_t rank, Progress progress, int64_t near) const {
+  int64_t furthest = 0;
+  for (int64_t chunk = near; chunk < near + kMostAhead + 1; ++chunk) {
+    const uint32_t word = Word(rank, progress, chunk).load(std::memory_order_acquire);
+    furthest = std::max(furthest, Extend(word, near));
+  }
+  return furthest;
+}
+
+absl::Status Lanes::Late(Progress progress, int64_t chunk, absl::Duration waited) const {
   std::string late;
   for (size_t rank = 0; rank < lanes_.size(); ++rank) {
-    const int64_t count = Extend((lanes_[rank].*progress).load(std::memory_order_acquire), chunks);
-    if (rank == rank_ || count >= chunks) continue;
-    absl::StrAppend(&late, late.empty() ? "" : ", ", "rank ", rank, " (", chunks - count,
+    const int64_t count = HowFar(rank, progress, chunk);
+    if (rank == rank_ || count >= chunk) continue;
+    absl::StrAppend(&late, late.empty() ? "" : ", ", "rank ", rank, " (", chunk - count,
                     " chunks behind)");
   }
   return absl::DeadlineExceededError(absl::StrCat(

@@ -27,24 +27,30 @@ namespace railhead::shm {
 // How many chunks a rank can be ahead of another, and so how many calls.
 inline constexpr int64_t kMostAhead = 3;
 
+// What a rank says of one chunk: who waits for it to be filled gets all of it with one look. Each
+// of the last chunks has its own, so that a rank can write one while nobody looks at it.
+struct alignas(64) Notice {
+  std::atomic<uint32_t> filled{0};   // the chunk, when this rank has done what others wait for
+  std::atomic<uint32_t> reduced{0};  // what it had reduced by then
+  std::atomic<uint64_t> call{0};     // what it has called, if that begins with this chunk
+  // What fits goes along, instead of through a cell.
+  std::array<std::byte, 560> inlined{};
+  // CPUs fetch ahead of what is read: they are not to take the next notice from its writer.
+  std::array<std::byte, 576> gap{};
+};
+static_assert(sizeof(Notice) == 1152);
+
 // In shared memory; all zero at first. Two lanes share no cache line, nor the pair of lines that a
 // CPU fetches at once.
 struct alignas(128) Lane {
-  // Words that other processes sleep on (futex).
-  std::atomic<uint32_t> filled{0};    // chunks for which this rank has done what others wait for
-  std::atomic<uint32_t> reduced{0};   // chunks of which this rank reads no cell any more
-  std::atomic<uint32_t> sleepers{0};  // ranks that sleep on one of them
-  // What fits goes with the counters, in their line, instead of through a cell. By the number of
-  // its chunk, odd or even.
-  std::array<uint64_t, 2> inlined{};
-  // What this rank has called (collectives/call.h), by the number of the call's first chunk. In the
-  // same line as the counters, so looking costs nothing.
-  std::array<std::atomic<uint64_t>, kMostAhead + 1> calls{};
+  // Words that other processes sleep on (futex), besides those of the notices.
+  std::atomic<uint32_t> reduced{0};            // chunks of which this rank reads no cell any more
+  std::atomic<uint32_t> sleepers{0};           // ranks that sleep on a word of this lane
+  std::array<Notice, kMostAhead + 1> notices;  // by the number of the chunk
 };
-static_assert(sizeof(Lane) == 128);
 
-// What a lane counts.
-using Progress = std::atomic<uint32_t> Lane::*;
+// What a lane says of a chunk.
+enum class Progress : uint8_t { kFilled, kReduced };
 
 // One rank's view of all lanes. Used by one thread at a time.
 class Lanes {
@@ -52,47 +58,53 @@ class Lanes {
   // `lanes` by rank; they outlive this.
   Lanes(absl::Span<Lane> lanes, int rank);
 
-  // Says with the next Advance of `filled` what this rank calls; that call's first chunk has this
-  // number. Whoever waits for that chunk to be filled compares it with what the others have called,
-  // and gets Internal if they contradict each other. (Said at once, it would take the line away
-  // from those that look at it one time more.)
-  void Expect(int64_t first_chunk, collectives::Call call);
+  // Says when that chunk is filled what this rank calls; it is the call's first. Whoever waits for
+  // it to be filled compares it with what the others have called, and gets Internal if they
+  // contradict each other. `bytes` go along with the chunk, if they fit.
+  void Expect(int64_t first_chunk, collectives::Call call, size_t bytes);
 
-  // Says that this rank has done so many chunks, and wakes who waits for it. What it wrote before
-  // is seen by whoever sees the count.
-  void Advance(Progress progress, int64_t chunks);
+  // Says that this rank has filled, or reduced, this chunk and all before, and wakes who waits for
+  // it. What it wrote before is seen by whoever sees that. Chunks are filled one by one.
+  void Advance(Progress progress, int64_t chunk);
 
-  // Says with the next Advance of `filled` that this rank has reduced so many: not to take the line
-  // away twice from those that look at it. Who waits for it does until this rank's next collective.
-  void AdvanceLater(int64_t reduced) { owed_ = reduced; }
+  // Says along with the next chunk filled that this one is reduced: not to take a line away from
+  // those that look at it. Who waits for it does until this rank's next collective.
+  void ReducedLater(int64_t chunk) { owed_ = chunk; }
 
-  // Where a rank's input of at most so many bytes is for a chunk: this rank writes its own when all
-  // have reduced the chunk two before, and then fills.
-  static constexpr size_t kInlined = sizeof(uint64_t);
+  // What a rank says along with a chunk, at most so many bytes: this rank writes its own when it
+  // may write its cell (group.h), and then fills.
+  static constexpr size_t kInlined = sizeof(Notice::inlined);
   std::byte* Inlined(size_t rank, int64_t chunk) const {
-    return reinterpret_cast<std::byte*>(&lanes_[rank].inlined[static_cast<size_t>(chunk % 2)]);
+    return NoticeOf(rank, chunk).inlined.data();
   }
 
-  // Waits until all ranks have done so many, or one has. The error says which have not, and how far
-  // they are.
-  absl::Status AwaitAll(Progress progress, int64_t chunks, const Patience& patience);
-  absl::Status Await(size_t rank, Progress progress, int64_t chunks, const Patience& patience);
+  // Waits until all ranks, or one, have filled or reduced the chunk. The error says which have not,
+  // and how far they are.
+  absl::Status AwaitAll(Progress progress, int64_t chunk, const Patience& patience);
+  absl::Status Await(size_t rank, Progress progress, int64_t chunk, const Patience& patience);
 
  private:
-  absl::Status WaitFor(size_t rank, Progress progress, int64_t chunks, const Patience& patience);
-  bool Seen(size_t rank, Progress progress, int64_t chunks);
+  Notice& NoticeOf(size_t rank, int64_t chunk) const {
+    return lanes_[rank].notices[static_cast<size_t>(chunk) % (kMostAhead + 1)];
+  }
+  const std::atomic<uint32_t>& Word(size_t rank, Progress progress, int64_t chunk) const {
+    return progress == Progress::kFilled ? NoticeOf(rank, chunk).filled : lanes_[rank].reduced;
+  }
+  bool Seen(size_t rank, Progress progress, int64_t chunk);
+  absl::Status WaitFor(size_t rank, Progress progress, int64_t chunk, const Patience& patience);
   absl::Status Compare(size_t rank) const;
-  absl::Status Late(Progress progress, int64_t chunks, absl::Duration waited) const;
+  absl::Status Late(Progress progress, int64_t chunk, absl::Duration waited) const;
+  int64_t HowFar(size_t rank, Progress progress, int64_t near) const;
 
   const absl::Span<Lane> lanes_;
   const size_t rank_;
   // What was seen last, by rank: mostly enough, without a look at another core's cache line.
   std::vector<int64_t> seen_filled_;
   std::vector<int64_t> seen_reduced_;
-  int64_t owed_ = 0;  // chunks reduced that are not told of; 0: all are
+  int64_t reduced_ = 0;  // what is told of this rank's, and
+  int64_t owed_ = 0;     // what is to be told with the next chunk that is filled
   int64_t first_chunk_ = 0;
   collectives::Call call_;
-  bool told_ = true;  // the others of this call
   Clock clock_;
 };
 

@@ -45,13 +45,14 @@ absl::Status Group::ReduceScatter(const reduce::Reduction& reduction, const std:
                      reduce::Stores::kNormal);
         given += size;
       }
-      lanes_.Advance(&Lane::filled, number);
+      lanes_.Advance(Progress::kFilled, number);
       Count(given, 0);
     }
     if (step > 0) {
       const int64_t number = Number(step - 1);
       const size_t offset = (step - 1) * slice;
-      if (absl::Status filled = lanes_.AwaitAll(&Lane::filled, number, patience); !filled.ok()) {
+      if (absl::Status filled = lanes_.AwaitAll(Progress::kFilled, number, patience);
+          !filled.ok()) {
         return filled;
       }
       const Range mine = parts[rank_];
@@ -61,7 +62,7 @@ absl::Status Group::ReduceScatter(const reduce::Reduction& reduction, const std:
                                       : Cell(rank, number) + rank_ * slice;
       }
       if (size > 0) reduce::Reduce(reduction, inputs_, receive + offset, size / element, stores);
-      lanes_.Advance(&Lane::reduced, number);
+      lanes_.Advance(Progress::kReduced, number);
       Count(0, (ranks_ - 1) * size);
     }
   }
