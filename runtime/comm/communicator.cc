@@ -320,9 +320,6 @@ absl::Status Communicator::AllToAll(const std::byte* send, const Parts& send_par
   // Where parts are listed, ranks need not agree on anything but on what each two exchange.
   const bool equal = send_parts.equal() && receive_parts.equal();
   const size_t bytes = std::max(send_parts.total(), receive_parts.total());
-  if (!equal && group_ == nullptr && world_size_ > kAllConnected && !mesh_->reaches_all()) {
-    return NotConnected();
-  }
   const collectives::Call::Arguments arguments = {.collective = Collective::kAllToAll,
                                                   .count = equal ? bytes : 0};
   const Work work = equal ? Choose(arguments, bytes)
@@ -361,11 +358,6 @@ absl::Status Communicator::Scatter(const std::byte* send, std::byte* receive, si
 }
 
 absl::Status Communicator::Transfer(absl::Span<const collectives::Transfer> transfers) {
-  const auto far = std::find_if(transfers.begin(), transfers.end(), [this](const auto& transfer) {
-    return group_ == nullptr && transfer.peer != rank_ && !mesh_->reaches_all() &&
-           !Connected(rank_, transfer.peer, world_size_);
-  });
-  if (far != transfers.end()) return NotConnected();
   size_t bytes = 0;
   for (const collectives::Transfer& transfer : transfers) bytes += transfer.bytes;
   const collectives::Call call({.collective = Collective::kSendReceive});
@@ -459,12 +451,6 @@ Communicator::Work Communicator::Choose(const collectives::Call::Arguments& argu
   work.turn = learner_->Next(arguments.collective, bytes);
   work.algorithm = work.turn.choice.algorithm;
   return work;
-}
-
-absl::Status Communicator::NotConnected() const {
-  return absl::UnimplementedError(absl::StrCat(
-      self_, ": over RDMA, among more than ", kAllConnected,
-      " ranks only those whose distance is a power of two send to each other directly"));
 }
 
 absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,

@@ -138,8 +138,6 @@ class Communicator {
   // With the algorithm that does it over messages. Where all ranks have the same order of calls,
   // since each may be chosen otherwise than the one before.
   Work Choose(const collectives::Call::Arguments& arguments, size_t bytes);
-  // The error where ranks would have to send to each other that are not connected.
-  absl::Status NotConnected() const;
 
   // Does it: with a text of its own for shared memory, and one for places that have it, or with
   // messages there as well.

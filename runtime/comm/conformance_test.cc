@@ -107,22 +107,11 @@ class FakeRails {
     absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device =
         transport::OpenVerbsDevice(rail, fake_, [fake = fake_] { return fake->Now(); });
     if (!device.ok()) return device.status();
-    return std::make_unique<Rail>(*std::move(device));
+    return MakeVerbsRail(*std::move(device));
   }
 
  private:
   static constexpr int kRails = 2;
-
-  class Rail final : public RdmaRail {
-   public:
-    explicit Rail(std::unique_ptr<transport::VerbsDevice> device) : device_(std::move(device)) {}
-    absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(absl::string_view peer) override {
-      return transport::OpenVerbsEndpoint(*device_, peer);
-    }
-
-   private:
-    std::unique_ptr<transport::VerbsDevice> device_;
-  };
 
   static std::string NicName(int rank, int rail) { return absl::StrCat("fake", rank, "_", rail); }
   static std::vector<transport::verbs::FakeDevice> Nics(int ranks) {

@@ -8,7 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "fabric/pod_rails.h"
+#include "runtime/transport/door/hall.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/verbs/verbs.h"
 
 namespace railhead::comm {
 
@@ -16,8 +18,14 @@ namespace railhead::comm {
 class RdmaRail {
  public:
   virtual ~RdmaRail() = default;
-  // An endpoint for one peer; `peer` names it in errors.
-  virtual absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(absl::string_view peer) = 0;
+  // An endpoint for one peer; `peer` names it in errors. Later connections of its link come through
+  // the hall.
+  virtual absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(
+      std::shared_ptr<transport::Hall> hall, absl::string_view peer) = 0;
+  // A link whose first connection comes through the hall, too; the peer's has this address.
+  virtual absl::StatusOr<std::unique_ptr<transport::Link>> OpenLink(
+      std::shared_ptr<transport::Hall> hall, absl::string_view peer_hall,
+      absl::string_view peer) = 0;
 };
 
 // Opens the device of a rail, or says what is missing.
@@ -26,6 +34,8 @@ using OpenRdmaRail =
 
 // The real thing, over libibverbs.
 absl::StatusOr<std::unique_ptr<RdmaRail>> OpenVerbsRail(const fabric::PodRail& rail);
+// Of a device that is open.
+std::unique_ptr<RdmaRail> MakeVerbsRail(std::unique_ptr<transport::VerbsDevice> device);
 
 }  // namespace railhead::comm
 

@@ -67,34 +67,42 @@ Cores AvailableCores() {
   return cores;
 }
 
-// What goes round once the decision is known: what is new in the report, and an address for each
-// neighbour and rail.
+// What goes round once the decision is known: what is new in the report, and addresses.
 struct Offer {
   std::string news;
-  std::vector<std::vector<std::string>> addresses;  // [neighbour][rail]
+  std::vector<std::string> for_all;                // of this rank's halls, by rail
+  std::vector<std::vector<std::string>> for_each;  // of endpoints, [neighbour][rail]; RDMA only
 };
+
+void Write(WireWriter& writer, const std::vector<std::string>& texts) {
+  writer.U32(static_cast<uint32_t>(texts.size()));
+  for (const std::string& text : texts) writer.String(text);
+}
+
+std::vector<std::string> ReadTexts(WireReader& reader) {
+  std::vector<std::string> texts;
+  const uint32_t count = reader.U32();
+  for (uint32_t i = 0; i < count && reader.ok(); ++i) texts.push_back(reader.String(kAddressLimit));
+  return texts;
+}
 
 std::string Encode(const Offer& offer) {
   WireWriter writer;
   writer.String(offer.news);
-  writer.U32(static_cast<uint32_t>(offer.addresses.size()));
-  for (const std::vector<std::string>& rails : offer.addresses) {
-    writer.U32(static_cast<uint32_t>(rails.size()));
-    for (const std::string& address : rails) writer.String(address);
-  }
+  Write(writer, offer.for_all);
+  writer.U32(static_cast<uint32_t>(offer.for_each.size()));
+  for (const std::vector<std::string>& rails : offer.for_each) Write(writer, rails);
   return writer.Take();
 }
 
 absl::StatusOr<Offer> ParseOffer(absl::string_view bytes) {
   WireReader reader(bytes);
-  Offer offer{reader.String(bytes.size()), {}};
+  Offer offer;
+  offer.news = reader.String(bytes.size());
+  offer.for_all = ReadTexts(reader);
   const uint32_t neighbours = reader.U32();
   for (uint32_t i = 0; i < neighbours && reader.ok(); ++i) {
-    std::vector<std::string>& rails = offer.addresses.emplace_back();
-    const uint32_t count = reader.U32();
-    for (uint32_t k = 0; k < count && reader.ok(); ++k) {
-      rails.push_back(reader.String(kAddressLimit));
-    }
+    offer.for_each.push_back(ReadTexts(reader));
   }
   if (!reader.Complete()) return absl::InternalError("a rank's addresses are malformed");
   return offer;
@@ -112,14 +120,13 @@ class Setup {
   struct Chosen {
     rails::RailName name;
     RdmaRail* device = nullptr;  // null: TCP
-    net::IpAddress address;      // of TCP
+    net::IpAddress address;      // where its hall listens
   };
   // How long a rank tries to connect, and then to prove what it connected.
   struct Patience {
     absl::Duration connect;
     absl::Duration prove;
   };
-  using Addresses = std::vector<std::vector<std::string>>;                // [neighbour][rail]
   using Endpoints = std::vector<std::vector<std::unique_ptr<Endpoint>>>;  // [neighbour][rail]
   using Links = std::vector<std::vector<std::unique_ptr<Link>>>;
 
@@ -130,7 +137,7 @@ class Setup {
   absl::StatusOr<std::vector<net::IpAddress>> TcpAddresses() const;
   std::vector<Chosen> Choose(const Decision& decision,
                              const std::vector<net::IpAddress>& tcp) const;
-  rails::Reach ReachOverTcp(const std::vector<Chosen>& rails) const;
+  rails::Reach ReachOthers(const std::vector<Chosen>& rails) const;
   absl::Status OpenHalls(const std::vector<Chosen>& rails);
   absl::Status OpenEndpoints(const std::vector<Chosen>& rails, Endpoints& endpoints);
   // What this rank's report has that the others do not know: nothing, or all of it.
@@ -139,10 +146,12 @@ class Setup {
   absl::StatusOr<bool> Hear(const std::vector<std::string>& news);
   // Both return whether the reports have changed.
   absl::StatusOr<bool> ExchangeReports(const absl::Status& problem, absl::Time deadline);
-  absl::StatusOr<bool> ExchangeOffers(const absl::Status& problem, const Addresses& addresses);
-  Addresses AddressesOf(const Endpoints& endpoints) const;
-  // Where a rank is, for this one; nothing when its offer does not say.
-  std::optional<std::string> AddressOf(int rank, size_t rail) const;
+  absl::StatusOr<bool> ExchangeOffers(const absl::Status& problem, Offer offer);
+  Offer OfferOf(const std::vector<Chosen>& rails, const Endpoints& endpoints) const;
+  // Where a rank's hall is, and what this rank's endpoint connects to; nothing when its offer does
+  // not say.
+  std::optional<std::string> HallOf(int rank, size_t rail) const;
+  std::optional<std::string> AddressOf(const Chosen& chosen, int rank, size_t rail) const;
   Patience PatienceWith(const std::vector<Chosen>& rails) const;
   absl::Status Connect(const std::vector<Chosen>& rails, const Patience& patience,
                        Endpoints& endpoints, Links& links);
@@ -168,7 +177,7 @@ class Setup {
   std::vector<RankReport> reports_;  // of all ranks, as all know them
   std::vector<Offer> offers_;        // of all ranks
   std::optional<net::Fd> door_;
-  std::vector<std::shared_ptr<transport::Hall>> halls_;  // by rail, over TCP
+  std::vector<std::shared_ptr<transport::Hall>> halls_;  // by rail
   std::map<int, fabric::PodRail> pod_rails_;
   std::map<int, std::unique_ptr<RdmaRail>> devices_;
 };
@@ -216,7 +225,7 @@ absl::StatusOr<Fabric> Setup::Run() {
     Endpoints endpoints;
     absl::Status opened = OpenHalls(rails);
     if (opened.ok()) opened = OpenEndpoints(rails, endpoints);
-    changed = ExchangeOffers(opened, AddressesOf(endpoints));
+    changed = ExchangeOffers(opened, OfferOf(rails, endpoints));
     if (!changed.ok() || *changed) continue;
 
     Links links;
@@ -239,7 +248,7 @@ absl::StatusOr<Fabric> Setup::Run() {
           std::make_unique<rails::Peer>(bootstrap_.Describe(neighbours_[i]), std::move(peer_rails),
                                         Logger(options_.settings.log_level, self_));
     }
-    fabric.reach = ReachOverTcp(rails);
+    fabric.reach = ReachOthers(rails);
     for (auto& [rail, device] : devices_) fabric.devices.push_back(std::move(device));
     fabric.segment = std::move(segment);
     return fabric;
@@ -257,19 +266,19 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(const Decision& d
                                     : Hierarchy::Bytes(sharers);
   absl::StatusOr<shm::Giver> giver = absl::UnknownError("");
   absl::StatusOr<shm::Segment> segment = absl::UnknownError("");
-  Addresses addresses;
+  Offer offer;
   if (gives) {
     segment = shm::Segment::Create(bytes);
     giver = shm::Giver::Open();
     absl::Status opened = segment.status();
     opened.Update(giver.status());
     report_.shm_trouble = std::string(opened.message());
-    if (opened.ok()) addresses = {{giver->address()}};
+    if (opened.ok()) offer.for_all = {giver->address()};
   }
-  absl::StatusOr<bool> changed = ExchangeOffers(absl::OkStatus(), addresses);
+  absl::StatusOr<bool> changed = ExchangeOffers(absl::OkStatus(), std::move(offer));
   if (!changed.ok()) return changed.status();
   const auto first = static_cast<size_t>(members.front());
-  const std::vector<std::vector<std::string>>& given = offers_[first].addresses;
+  const std::vector<std::string>& given = offers_[first].for_all;
   if (reports_[first].shm_trouble.empty()) {
     const absl::Duration patience = std::min(options_.settings.timeout, kLongestRdmaConnect);
     const absl::Time deadline = absl::Now() + patience;
@@ -277,8 +286,7 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(const Decision& d
     if (gives) {
       shared = giver->Give(*segment, sharers - 1, deadline);
     } else {
-      const bool has = !given.empty() && !given.front().empty();
-      segment = shm::Take(has ? given.front().front() : "", bytes, deadline);
+      segment = shm::Take(given.empty() ? "" : given.front(), bytes, deadline);
       shared = segment.status();
     }
     report_.shm_trouble = std::string(shared.message());
@@ -371,8 +379,9 @@ std::vector<Setup::Chosen> Setup::Choose(const Decision& decision,
   std::vector<Chosen> rails;
   for (const int number : decision.rails) {
     const fabric::PodRail& rail = pod_rails_.find(number)->second;
-    rails.push_back(
-        {{number, rail.device, rail.port, "verbs"}, devices_.find(number)->second.get(), {}});
+    rails.push_back({{number, rail.device, rail.port, "verbs"},
+                     devices_.find(number)->second.get(),
+                     tcp.front()});
   }
   if (decision.verbs) return rails;
   for (const net::IpAddress& address : tcp) {
@@ -398,10 +407,13 @@ absl::Status Setup::Blame(const Chosen& rail, absl::string_view what, const absl
 absl::Status Setup::OpenHalls(const std::vector<Chosen>& rails) {
   halls_.clear();
   for (const Chosen& rail : rails) {
-    if (rail.device != nullptr) continue;
     absl::StatusOr<std::shared_ptr<transport::Hall>> hall =
         transport::Hall::Open(rail.address, static_cast<size_t>(bootstrap_.world_size()));
-    if (!hall.ok()) return Blame(rail, "it cannot be listened on", hall.status());
+    if (!hall.ok()) {
+      return absl::Status(hall.status().code(),
+                          absl::StrCat(self_, ": it cannot listen for ", rails::ToString(rail.name),
+                                       ": ", hall.status().message()));
+    }
     halls_.push_back(*std::move(hall));
   }
   return absl::OkStatus();
@@ -413,8 +425,8 @@ absl::Status Setup::OpenEndpoints(const std::vector<Chosen>& rails, Endpoints& e
     std::vector<std::unique_ptr<Endpoint>>& row = endpoints.emplace_back();
     for (size_t k = 0; k < rails.size(); ++k) {
       absl::StatusOr<std::unique_ptr<Endpoint>> endpoint =
-          halls_.empty() ? rails[k].device->Open(peer)
-                         : transport::OpenTcpEndpoint(halls_[k], peer);
+          rails[k].device != nullptr ? rails[k].device->Open(halls_[k], peer)
+                                     : transport::OpenTcpEndpoint(halls_[k], peer);
       if (!endpoint.ok()) {
         absl::Status fatal =
             Blame(rails[k], absl::StrCat("no endpoint for ", peer), endpoint.status());
@@ -455,38 +467,40 @@ absl::StatusOr<bool> Setup::ExchangeReports(const absl::Status& problem, absl::T
   return Hear(*all);
 }
 
-Setup::Addresses Setup::AddressesOf(const Endpoints& endpoints) const {
-  Addresses addresses;
-  // Of halls, one row for all: all come to the same place.
-  if (!halls_.empty()) addresses.emplace_back();
-  for (const auto& hall : halls_) addresses.back().push_back(hall->Address());
-  if (!halls_.empty()) return addresses;
+Offer Setup::OfferOf(const std::vector<Chosen>& rails, const Endpoints& endpoints) const {
+  Offer offer;
+  for (const auto& hall : halls_) offer.for_all.push_back(hall->Address());
+  // Over TCP all come to the same place.
+  if (rails.front().device == nullptr) return offer;
   for (const auto& row : endpoints) {
-    std::vector<std::string>& texts = addresses.emplace_back();
+    std::vector<std::string>& texts = offer.for_each.emplace_back();
     for (const auto& endpoint : row) {
       texts.push_back(endpoint != nullptr ? endpoint->Address() : "");
     }
   }
-  return addresses;
+  return offer;
 }
 
-std::optional<std::string> Setup::AddressOf(int rank, size_t rail) const {
-  size_t place = 0;
-  if (halls_.empty()) {
-    // My place in its offer is my place among its neighbours.
-    const std::vector<int> theirs = Neighbours(rank, bootstrap_.world_size());
-    place = static_cast<size_t>(std::find(theirs.begin(), theirs.end(), bootstrap_.rank()) -
-                                theirs.begin());
-  }
-  const Addresses& addresses = offers_[static_cast<size_t>(rank)].addresses;
-  if (place >= addresses.size() || rail >= addresses[place].size()) return std::nullopt;
-  return addresses[place][rail];
+std::optional<std::string> Setup::HallOf(int rank, size_t rail) const {
+  const std::vector<std::string>& halls = offers_[static_cast<size_t>(rank)].for_all;
+  if (rail >= halls.size()) return std::nullopt;
+  return halls[rail];
 }
 
-rails::Reach Setup::ReachOverTcp(const std::vector<Chosen>& rails) const {
-  if (halls_.empty()) return {};
+std::optional<std::string> Setup::AddressOf(const Chosen& chosen, int rank, size_t rail) const {
+  if (chosen.device == nullptr) return HallOf(rank, rail);
+  // My place in its offer is my place among its neighbours.
+  const std::vector<int> theirs = Neighbours(rank, bootstrap_.world_size());
+  const auto place = static_cast<size_t>(
+      std::find(theirs.begin(), theirs.end(), bootstrap_.rank()) - theirs.begin());
+  const auto& endpoints = offers_[static_cast<size_t>(rank)].for_each;
+  if (place >= endpoints.size() || rail >= endpoints[place].size()) return std::nullopt;
+  return endpoints[place][rail];
+}
+
+rails::Reach Setup::ReachOthers(const std::vector<Chosen>& rails) const {
   struct Others {
-    std::vector<rails::RailName> rails;
+    std::vector<Chosen> rails;
     std::vector<std::shared_ptr<transport::Hall>> halls;
     std::vector<std::string> names;                     // by rank
     std::vector<std::vector<std::string>> addresses;    // [rank][rail]
@@ -498,11 +512,11 @@ rails::Reach Setup::ReachOverTcp(const std::vector<Chosen>& rails) const {
   others->log = Logger(options_.settings.log_level, self_);
   others->rank_with.resize(rails.size());
   others->addresses.resize(offers_.size());
-  for (const Chosen& rail : rails) others->rails.push_back(rail.name);
+  others->rails = rails;
   for (int rank = 0; rank < bootstrap_.world_size(); ++rank) {
     others->names.push_back(bootstrap_.Describe(rank));
     for (size_t k = 0; k < rails.size(); ++k) {
-      const std::string address = AddressOf(rank, k).value_or("");
+      const std::string address = HallOf(rank, k).value_or("");
       const absl::StatusOr<transport::Hall::Place> place = transport::Hall::ParsePlace(address);
       if (place.ok()) others->rank_with[k][place->token] = rank;
       others->addresses[static_cast<size_t>(rank)].push_back(address);
@@ -514,14 +528,18 @@ rails::Reach Setup::ReachOverTcp(const std::vector<Chosen>& rails) const {
     const auto index = static_cast<size_t>(rank);
     std::vector<rails::Rail> peer_rails;
     for (size_t k = 0; k < others->rails.size(); ++k) {
-      absl::StatusOr<std::unique_ptr<Link>> link = transport::OpenTcpLink(
-          others->halls[k], others->addresses[index][k], others->names[index]);
+      const auto& hall = others->halls[k];
+      const std::string& address = others->addresses[index][k];
+      const std::string& peer = others->names[index];
+      absl::StatusOr<std::unique_ptr<Link>> link =
+          others->rails[k].device != nullptr
+              ? others->rails[k].device->OpenLink(hall, address, peer)
+              : transport::OpenTcpLink(hall, address, peer);
       if (!link.ok()) {
-        return absl::Status(
-            link.status().code(),
-            absl::StrCat("no connection to ", others->names[index], ": ", link.status().message()));
+        return absl::Status(link.status().code(),
+                            absl::StrCat("no connection to ", peer, ": ", link.status().message()));
       }
-      peer_rails.push_back({others->rails[k], *std::move(link)});
+      peer_rails.push_back({others->rails[k].name, *std::move(link)});
     }
     return std::make_unique<rails::Peer>(others->names[index], std::move(peer_rails), others->log);
   };
@@ -538,9 +556,9 @@ rails::Reach Setup::ReachOverTcp(const std::vector<Chosen>& rails) const {
   return reach;
 }
 
-absl::StatusOr<bool> Setup::ExchangeOffers(const absl::Status& problem,
-                                           const Addresses& addresses) {
-  absl::StatusOr<std::string> bytes = Encode({News(), addresses});
+absl::StatusOr<bool> Setup::ExchangeOffers(const absl::Status& problem, Offer mine) {
+  mine.news = News();
+  absl::StatusOr<std::string> bytes = Encode(mine);
   if (!problem.ok()) bytes = problem;
   const absl::StatusOr<std::vector<std::string>> all =
       bootstrap_.Exchange(std::move(bytes), Deadline());
@@ -574,7 +592,7 @@ absl::Status Setup::Connect(const std::vector<Chosen>& rails, const Patience& pa
   }
   const auto connect_rail = [&](size_t k) {
     for (size_t i = 0; i < neighbours_.size(); ++i) {
-      const std::optional<std::string> address = AddressOf(neighbours_[i], k);
+      const std::optional<std::string> address = AddressOf(rails[k], neighbours_[i], k);
       if (!address.has_value()) {
         results[i][k] = absl::InternalError("its address is missing");
         continue;

@@ -76,11 +76,16 @@ class TestEndpoint final : public transport::Endpoint {
 class TestRail final : public RdmaRail {
  public:
   explicit TestRail(Luck luck) : luck_(std::move(luck)) {}
-  absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(absl::string_view peer) override {
+  absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(std::shared_ptr<transport::Hall> hall,
+                                                            absl::string_view peer) override {
     if (!luck_.endpoint.ok()) return luck_.endpoint;
-    auto inner = transport::OpenTcpEndpoint(
-        *transport::Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 1), peer);
+    auto inner = transport::OpenTcpEndpoint(std::move(hall), peer);
     return std::make_unique<TestEndpoint>(*std::move(inner), luck_);
+  }
+  absl::StatusOr<std::unique_ptr<transport::Link>> OpenLink(std::shared_ptr<transport::Hall> hall,
+                                                            absl::string_view peer_hall,
+                                                            absl::string_view peer) override {
+    return transport::OpenTcpLink(std::move(hall), peer_hall, peer);
   }
 
  private:

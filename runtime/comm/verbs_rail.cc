@@ -12,8 +12,14 @@ class VerbsRail final : public RdmaRail {
  public:
   explicit VerbsRail(std::unique_ptr<transport::VerbsDevice> device) : device_(std::move(device)) {}
 
-  absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(absl::string_view peer) override {
-    return transport::OpenVerbsEndpoint(*device_, peer);
+  absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(std::shared_ptr<transport::Hall> hall,
+                                                            absl::string_view peer) override {
+    return transport::OpenVerbsEndpoint(*device_, std::move(hall), peer);
+  }
+  absl::StatusOr<std::unique_ptr<transport::Link>> OpenLink(std::shared_ptr<transport::Hall> hall,
+                                                            absl::string_view peer_hall,
+                                                            absl::string_view peer) override {
+    return transport::OpenVerbsLink(*device_, std::move(hall), peer_hall, peer);
   }
 
  private:
@@ -25,7 +31,11 @@ class VerbsRail final : public RdmaRail {
 absl::StatusOr<std::unique_ptr<RdmaRail>> OpenVerbsRail(const fabric::PodRail& rail) {
   absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device = transport::OpenVerbsDevice(rail);
   if (!device.ok()) return device.status();
-  return std::make_unique<VerbsRail>(*std::move(device));
+  return MakeVerbsRail(*std::move(device));
+}
+
+std::unique_ptr<RdmaRail> MakeVerbsRail(std::unique_ptr<transport::VerbsDevice> device) {
+  return std::make_unique<VerbsRail>(std::move(device));
 }
 
 }  // namespace railhead::comm

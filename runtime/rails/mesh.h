@@ -59,9 +59,6 @@ class Mesh final : public collectives::Messenger {
   static absl::StatusOr<std::unique_ptr<Mesh>> Create(std::map<int, std::unique_ptr<Peer>> peers,
                                                       Alarm alarm, Reach reach = {});
 
-  // Whether it has a peer for every rank, or can make one.
-  bool reaches_all() const { return reach_.open != nullptr; }
-
   // From here on Progress fails with DeadlineExceeded when nothing has moved for `patience`.
   void Begin(absl::Duration patience);
   // Waits until nothing depends on further polling, so that the caller may stay away for long.

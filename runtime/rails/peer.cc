@@ -17,6 +17,12 @@ namespace {
 // The other rank may be this many transfers ahead before it must be talking nonsense.
 constexpr uint64_t kFurthestAhead = uint64_t{1} << 24;
 
+// What the peer says of a rail may be this old: it does not count for one that has returned since.
+constexpr absl::Duration kOldNews = absl::Seconds(1);
+
+// Rails that have no bit are not told of.
+uint16_t BitOf(size_t rail) { return static_cast<uint16_t>(rail < 16 ? 1U << rail : 0); }
+
 }  // namespace
 
 std::string ToString(const RailName& name) {
@@ -106,9 +112,25 @@ absl::StatusOr<bool> Peer::Poll(absl::Time now) {
     if (!states_[i].health.up.load(std::memory_order_relaxed)) continue;
     if (absl::Status polled = PollRail(i, now); !polled.ok()) return polled;
   }
+  if (peers_lost_ != 0) {
+    if (absl::Status lost = LoseWithPeer(now); !lost.ok()) return lost;
+  }
   if (absl::Status pulled = Pull(); !pulled.ok()) return pulled;
   Retire();
   return std::exchange(moved_, false);
+}
+
+absl::Status Peer::LoseWithPeer(absl::Time now) {
+  const uint16_t theirs = std::exchange(peers_lost_, 0);
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    RailState& state = states_[i];
+    const bool up = state.health.up.load(std::memory_order_relaxed);
+    if ((theirs & BitOf(i)) == 0 || !up || now - state.back < kOldNews) continue;
+    constexpr absl::string_view kWhy = "the peer has lost it";
+    rails_[i].link->Drop(kWhy);
+    if (absl::Status fatal = Lose(i, absl::UnavailableError(kWhy)); !fatal.ok()) return fatal;
+  }
+  return absl::OkStatus();
 }
 
 void Peer::Progress() {
@@ -165,7 +187,7 @@ absl::Status Peer::Pull() {
     if (!repeat && rails_.size() > 1) chunk.size = std::min(chunk.size, shares_.Piece(*rail));
     const Send& send = sends_[chunk.transfer];
     const absl::StatusOr<bool> accepted = rails_[*rail].link->TrySend(
-        {chunk.transfer, chunk.offset, repeat, !send.copied, send.call.word()},
+        {chunk.transfer, chunk.offset, repeat, !send.copied, send.call.word(), lost_},
         send.data.subspan(chunk.offset, chunk.size));
     if (!accepted.ok()) {
       if (absl::Status fatal = Lose(*rail, accepted.status()); !fatal.ok()) return fatal;
@@ -249,6 +271,7 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   // Only what the network does to us passes; nonsense from the peer would come again.
   if (!recovers_ || !absl::IsUnavailable(status)) return LinkError(index, status);
   state.health.failovers.fetch_add(1, std::memory_order_relaxed);
+  lost_ |= BitOf(index);
   state.lost = std::string(status.message());
   moved_ = true;
   shares_.SetUp(index, false);
@@ -277,6 +300,8 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
   if (!back.ok() || !*back) return;
   RailState& state = states_[index];
   state.health.up.store(true, std::memory_order_relaxed);
+  state.back = now;
+  lost_ &= static_cast<uint16_t>(~BitOf(index));
   shares_.SetUp(index, true);
   moved_ = true;
   // The first connection is no return.
@@ -287,6 +312,7 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
 
 bool Peer::Take(const transport::FrameHeader& header, absl::Span<const std::byte> payload) {
   may_repeat_ = may_repeat_ || header.repeated;
+  peers_lost_ |= header.lost_rails;
   if (header.transfer >= receives_.end() && header.transfer - receives_.end() < kFurthestAhead) {
     // Nobody has asked for it yet. Without repeats it may stay with its link, since no frame of an
     // earlier transfer can be behind it: every rail gets the transfers in their order.

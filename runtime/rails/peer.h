@@ -20,6 +20,9 @@
 // receiver has the right ones. Smaller transfers are copied and done once the rails have taken
 // them, so that nobody waits for a small message to be acknowledged.
 //
+// Every frame says which rails its sender has lost. Who learns so of one that seems to work gives
+// it up too: else its next chunk on it would have to be missed first, after the peer's was.
+//
 // Who copies runs ahead: its next messages may reach a receiver that still waits for a lost one,
 // and stand in a link before the repeat of it. The receiver puts them aside (stash.h), and a sender
 // goes no further past an unacknowledged copy than the receiver can put aside. Transfers that were
@@ -163,6 +166,7 @@ class Peer {
     RailHealth health;
     SlotQueue<Chunk> underway;  // handed to the link, not acknowledged
     std::string lost;           // why it is not up
+    absl::Time back = absl::InfinitePast();
   };
 
   absl::Status PollRail(size_t index, absl::Time now);
@@ -180,6 +184,8 @@ class Peer {
   absl::Status Lose(size_t index, const absl::Status& status);
   void Progress();
   void TryToReturn(size_t index, absl::Time now);
+  // Gives up what the peer has said that it has lost.
+  absl::Status LoseWithPeer(absl::Time now);
 
   bool Take(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
   absl::Status Place(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
@@ -203,6 +209,8 @@ class Peer {
   SlotQueue<Receive> receives_;
   Stash stash_;
   bool may_repeat_ = false;  // chunks may come twice
+  uint16_t lost_ = 0;        // rails that this side has lost, as bits
+  uint16_t peers_lost_ = 0;  // and that the peer has, as of the last frames
   bool moved_ = false;       // since the last Poll
   bool held_back_ = false;   // as of the last Poll
   uint64_t progress_ = 0;

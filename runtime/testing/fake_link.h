@@ -91,8 +91,10 @@ class FakeLink final : public transport::Link {
 
   bool recovers() const override { return recovering; }
   uint64_t unacknowledged() const override { return recovering ? sent_ - acknowledged_ : 0; }
+  void Drop(absl::string_view /*why*/) override { dropped_ = true; }
   absl::StatusOr<bool> Reconnect(absl::Time /*now*/) override {
     if (!cable_->plugged) return absl::UnavailableError("the cable is not plugged in");
+    dropped_ = false;
     if (!Lost()) {
       // Only this side had lost it; the other one sees that.
       cable_->ways = {};
@@ -114,12 +116,13 @@ class FakeLink final : public transport::Link {
   const transport::LinkStats& stats() const override { return stats_; }
 
  private:
-  bool Lost() const { return connection_ != cable_->connection; }
+  bool Lost() const { return dropped_ || connection_ != cable_->connection; }
   FakeCable::Way& out() { return cable_->ways[side_]; }
 
   std::shared_ptr<FakeCable> cable_;
   size_t side_;
   uint64_t connection_ = 0;
+  bool dropped_ = false;
   uint64_t sent_ = 0;
   uint64_t acknowledged_ = 0;
   transport::LinkStats stats_;

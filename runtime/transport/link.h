@@ -42,6 +42,8 @@ struct FrameHeader {
   bool awaited = false;
   // What the message belongs to; links only carry it (collectives/call.h).
   uint64_t call = 0;
+  // Rails that the sender has lost, as bits; links only carry it.
+  uint16_t lost_rails = 0;
 };
 
 // Counters of one link since it was connected. Written by the link's thread alone.
@@ -81,6 +83,8 @@ class Link {
   // Of a link that recovers: frames that TrySend took and that the peer's sink is not known to have
   // taken. Frames are taken in their order.
   virtual uint64_t unacknowledged() const { return 0; }
+  // Of a link that recovers: ends the connection, as if Poll had found it lost.
+  virtual void Drop(absl::string_view /*why*/) {}
   // Whether the link has been connected yet. One that has not behaves like one that was lost.
   virtual bool connected() const { return true; }
   // Of a link that recovers, after an error: works at a new connection without blocking. True: the

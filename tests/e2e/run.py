@@ -230,6 +230,52 @@ def a_dead_link_is_told_and_recovers(stage):
     stage.wait_for_hcas(60)
 
 
+def a_lost_rail_is_survived(stage):
+    """A rail is taken from under a running job, again and again: the job goes on, and uses it again."""
+    stage.submit(with_sizes(stage.example("flapping"), "1M", "1M", "-n", "60"))
+    last = stage.cluster.rails - 1
+
+    def carried():
+        """Bytes that both ranks have sent over the rail, and how often they lost it."""
+        stage.watch("flapping")
+        series = f'{{job="flapping",rail="{last}"}}'
+        return tuple(sum(value for _, value in stage.query(f"{metric}{series}")) for metric in (
+            "railhead_rail_transmit_bytes_total", "railhead_rail_failovers_total"))
+
+    def lost_more_often(than):
+        return lambda: carried()[1] > than
+
+    def carries_more(than):
+        return lambda: carried()[0] > than
+
+    wait_for("the job runs over both rails", lambda: carried()[0] > 2e6, 180, interval=1)
+    for trouble, spoil in (
+            ("unplugged", lambda state: stage.cluster.network.set_wire(1, last, state)),
+            ("interface", lambda state: stage.cluster.on_node(2, f"ip link set eth{last + 1} {state}")),
+            ("unplugged", lambda state: stage.cluster.network.set_wire(2, last, state))):
+        begin, (_, lost) = time.monotonic(), carried()
+        spoil("down")
+        wait_for(f"rail {last} is lost", lost_more_often(lost), 30, interval=0.5)
+        told = time.monotonic() - begin
+        sent, _ = carried()
+        begin = time.monotonic()
+        spoil("up")
+        wait_for(f"rail {last} carries again", carries_more(sent + 1e5), 60, interval=0.5)
+        stage.console.line(f"    {trouble}: seen lost after {told:.1f} s, carries again "
+                           f"{time.monotonic() - begin:.1f} s after it was repaired")
+    expect(stage.wait_for_job("flapping") == "Complete", "the job did not survive")
+    pods = stage.pods("flapping")
+    expect(all(p["status"]["containerStatuses"][0]["restartCount"] == 0 for p in pods),
+           "a container was restarted")
+    parsed = parse_log(stage.logs(pods[0]))
+    expect(parsed.transport == "verbs", f"transport is {parsed.transport}")
+    expect(parsed.rows and all(row.wrong == 0 for row in parsed.rows), "wrong results")
+    for rank, pod in enumerate(pods):
+        text = stage.logs(pod)
+        expect(re.search(rf"rail {last} .*: lost", text) and re.search(rf"rail {last} .*: is back", text),
+               f"rank {rank} does not say that rail {last} was lost and is back")
+
+
 def nodes_say_what_they_have(stage):
     """Labels for selectors, an annotation for the operator, a condition for people."""
     for node in range(1, stage.cluster.nodes + 1):
@@ -359,9 +405,9 @@ def interrupted_demo_leaves_nothing(_stage):
 
 
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
-                  required_rdma_fails_fast, restarts_do_not_disturb, a_dead_link_is_told_and_recovers,
-                  aligned_sets, too_many_hcas_stay_pending, chart_refuses_unknown_values,
-                  upgrade_keeps_the_webhook, uninstall_leaves_nothing)
+                  required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
+                  a_dead_link_is_told_and_recovers, aligned_sets, too_many_hcas_stay_pending,
+                  chart_refuses_unknown_values, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (interrupted_demo_leaves_nothing,)
 
 

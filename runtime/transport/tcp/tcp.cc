@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/net/socket.h"
-#include "runtime/transport/tcp/door.h"
+#include "runtime/transport/door/door.h"
 #include "runtime/transport/tcp/tcp_link.h"
 
 namespace railhead::transport {

@@ -8,8 +8,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "runtime/transport/door/hall.h"
 #include "runtime/transport/link.h"
-#include "runtime/transport/tcp/hall.h"
 
 namespace railhead::transport {
 

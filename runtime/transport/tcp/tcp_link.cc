@@ -24,7 +24,7 @@
 namespace railhead::transport {
 namespace {
 
-constexpr uint32_t kMagic = 0x33484c52;  // "RLH3"
+constexpr uint32_t kMagic = 0x34484c52;  // "RLH4"
 
 // What precedes each payload on the wire, in little-endian order.
 struct WireHeader {
@@ -41,8 +41,10 @@ static_assert(kHeaderSize == 40 && std::endian::native == std::endian::little);
 
 constexpr uint32_t kRepeated = 1;  // as in FrameHeader
 constexpr uint32_t kAwaited = 2;
-constexpr uint32_t kNoFrame = 4;  // only an acknowledgement
-constexpr uint32_t kKnownFlags = kRepeated | kAwaited | kNoFrame;
+constexpr uint32_t kNoFrame = 4;     // only an acknowledgement
+constexpr int kLostRailsShift = 16;  // above them, FrameHeader::lost_rails
+constexpr uint32_t kKnownFlags =
+    kRepeated | kAwaited | kNoFrame | uint32_t{0xffff} << kLostRailsShift;
 
 constexpr size_t kMaxPayload = size_t{256} << 10;
 // Two whole frames, so that the kernel's buffer is emptied while the rails are busy with one.
@@ -212,7 +214,8 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
   wire.offset = header.offset;
   wire.taken = static_cast<uint32_t>(taken_);
   wire.call = header.call;
-  wire.flags = (header.repeated ? kRepeated : 0) | (header.awaited ? kAwaited : 0);
+  wire.flags = (header.repeated ? kRepeated : 0) | (header.awaited ? kAwaited : 0) |
+               uint32_t{header.lost_rails} << kLostRailsShift;
   // sendmsg does not write through the pointers; its interface only cannot say so.
   std::array<iovec, 2> parts = {
       {{&wire, sizeof wire}, {const_cast<std::byte*>(payload.data()), payload.size()}}};
@@ -372,7 +375,8 @@ absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
       continue;
     }
     if (!sink({wire.transfer, wire.offset, (wire.flags & kRepeated) != 0,
-               (wire.flags & kAwaited) != 0, wire.call},
+               (wire.flags & kAwaited) != 0, wire.call,
+               static_cast<uint16_t>(wire.flags >> kLostRailsShift)},
               absl::MakeConstSpan(in_.get() + in_begin_ + kHeaderSize, size))) {
       break;
     }

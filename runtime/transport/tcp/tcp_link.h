@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "runtime/net/fd.h"
+#include "runtime/transport/door/door.h"
 #include "runtime/transport/link.h"
-#include "runtime/transport/tcp/door.h"
 #include "runtime/transport/tcp/pulse.h"
 
 namespace railhead::transport {
@@ -29,9 +29,6 @@ class TcpLink final : public Link {
   static absl::StatusOr<std::unique_ptr<Link>> Create(net::Fd socket, std::string name,
                                                       std::unique_ptr<Door> door = nullptr);
 
-  // Ends the connection as if the network had. For tests.
-  void Cut() { Lose("cut").IgnoreError(); }
-
   size_t max_payload() const override;
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
@@ -39,6 +36,7 @@ class TcpLink final : public Link {
   bool recovers() const override { return door_ != nullptr; }
   bool connected() const override { return socket_.valid(); }
   uint64_t unacknowledged() const override { return sent_ - acknowledged_; }
+  void Drop(absl::string_view why) override { Lose(why).IgnoreError(); }
   absl::StatusOr<bool> Reconnect(absl::Time now) override;
   bool Flushed() const override { return !socket_.valid() || (Drained() && !awaited_); }
   Load load() const override;

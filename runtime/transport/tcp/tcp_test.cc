@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
-#include "runtime/transport/tcp/door.h"
+#include "runtime/transport/door/door.h"
 #include "runtime/transport/tcp/pulse.h"
 #include "runtime/transport/tcp/tcp_link.h"
 
@@ -191,7 +191,7 @@ TEST(TcpTest, NonsenseOnTheStreamIsAnError) {
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\nHost: railhead.example.org\r\n\r\n"),
         // A frame of 4 GiB.
-        std::string("RLH3\xff\xff\xff\xff") + std::string(32, '\0')}) {
+        std::string("RLH4\xff\xff\xff\xff") + std::string(32, '\0')}) {
     const HalfPair pair = HalfConnected();
     ASSERT_TRUE(net::SendAll(pair.raw.get(), bytes, In(20)).ok());
     EXPECT_THAT(std::string(ErrorOf(*pair.link).message()), HasSubstr("not a frame"));
@@ -200,7 +200,7 @@ TEST(TcpTest, NonsenseOnTheStreamIsAnError) {
 
 TEST(TcpTest, AnEndWithinAFrameIsAnError) {
   HalfPair pair = HalfConnected();
-  ASSERT_TRUE(net::SendAll(pair.raw.get(), std::string("RLH3\x04\0\0\0", 8), In(20)).ok());
+  ASSERT_TRUE(net::SendAll(pair.raw.get(), std::string("RLH4\x04\0\0\0", 8), In(20)).ok());
   pair.raw.Reset();
   EXPECT_THAT(std::string(ErrorOf(*pair.link).message()), HasSubstr("within a frame"));
 }
@@ -296,7 +296,7 @@ TEST(TcpTest, WhatThePeerHasTakenIsAcknowledged) {
 
 TEST(TcpTest, AnAcknowledgementOfWhatWasNotSentIsAnError) {
   const HalfPair pair = HalfConnected();
-  std::string bytes("RLH3", 4);
+  std::string bytes("RLH4", 4);
   bytes += std::string(20, '\0') + std::string("\1\0\0\0\4\0\0\0", 8) + std::string(8, '\0');
   ASSERT_TRUE(net::SendAll(pair.raw.get(), bytes, In(20)).ok());
   const absl::Status error = ErrorOf(*pair.link);
@@ -312,7 +312,7 @@ TEST(TcpTest, ALostLinkReconnects) {
     Link& learns = first ? *pair.b : *pair.a;
     for (int round = 0; round < 5; ++round) {
       ASSERT_TRUE(*pair.a->TrySend({1, 2}, Bytes("never read")));
-      static_cast<TcpLink&>(loses).Cut();
+      loses.Drop("cut");
       EXPECT_FALSE(loses.TrySend({0, 0}, Bytes("x")).ok());
       EXPECT_TRUE(loses.Flushed());
       EXPECT_EQ(ErrorOf(learns).code(), absl::StatusCode::kUnavailable);

@@ -28,6 +28,8 @@ class SendCredits {
   bool available() const { return sent_ - consumed_ < slots_; }
   // The number of the next frame.
   uint64_t sent() const { return sent_; }
+  // How many were sent and not reported as consumed.
+  uint64_t outstanding() const { return sent_ - consumed_; }
 
   // Uses one credit (available() must hold); returns the number of the frame to send.
   uint64_t Take() { return sent_++; }
@@ -63,6 +65,9 @@ class ReceiveCredits {
   uint64_t arrived() const { return arrived_; }
   uint64_t consumed() const { return consumed_; }
   bool pending() const { return consumed_ != arrived_; }
+
+  // Whether there is anything to report.
+  bool owed() const { return consumed_ != reported_; }
 
   // The oldest pending frame was taken; its slot is free.
   void Consume() { ++consumed_; }

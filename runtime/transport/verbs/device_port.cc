@@ -95,8 +95,10 @@ absl::StatusOr<std::shared_ptr<const DevicePort>> DevicePort::Open(
   }
   port->port_ = static_cast<uint8_t>(rail.port);
   if (absl::Status status = port->OpenContext(rail.device); !status.ok()) return status;
-  if (absl::Status status = port->ReadPort(rail); !status.ok()) return status;
-  if (absl::Status status = port->ReadGids(); !status.ok()) return status;
+  port->interface_ = rail.netdev;
+  absl::StatusOr<PortState> state = port->Read();
+  if (!state.ok()) return state.status();
+  port->state_ = *std::move(state);
 
   ibv_pd* const domain = port->api_->AllocPd(port->context());
   if (domain == nullptr) return VerbsError(port->name_, "allocate a protection domain", errno);
@@ -138,37 +140,40 @@ absl::Status DevicePort::OpenContext(absl::string_view device) {
   return absl::OkStatus();
 }
 
-absl::Status DevicePort::ReadPort(const fabric::PodRail& rail) {
-  if (const int error = api_->QueryPort(context(), port_, &attributes_); error != 0) {
+absl::StatusOr<PortState> DevicePort::Read() const {
+  PortState state;
+  ibv_port_attr& attributes = state.attributes;
+  if (const int error = api_->QueryPort(context(), port_, &attributes); error != 0) {
     return VerbsError(name_, "query the port", error);
   }
-  if (attributes_.link_layer == IBV_LINK_LAYER_UNSPECIFIED) {
-    attributes_.link_layer = IBV_LINK_LAYER_INFINIBAND;  // devices older than RoCE do not say
+  if (attributes.link_layer == IBV_LINK_LAYER_UNSPECIFIED) {
+    attributes.link_layer = IBV_LINK_LAYER_INFINIBAND;  // devices older than RoCE do not say
   }
-  if (attributes_.state != IBV_PORT_ACTIVE) {
+  if (attributes.state != IBV_PORT_ACTIVE) {
     return absl::UnavailableError(
-        absl::StrCat(name_, ": the port is ", StateName(attributes_.state),
-                     infiniband() ? "; check the cable and that a subnet manager runs"
-                                  : "; check the cable and that its network interface is up",
-                     rail.netdev.empty() ? "" : absl::StrCat(" (", rail.netdev, " on the node)")));
+        absl::StrCat(name_, ": the port is ", StateName(attributes.state),
+                     state.infiniband() ? "; check the cable and that a subnet manager runs"
+                                        : "; check the cable and that its network interface is up",
+                     interface_.empty() ? "" : absl::StrCat(" (", interface_, " on the node)")));
   }
-  return absl::OkStatus();
+  if (absl::Status status = ReadGids(state); !status.ok()) return status;
+  return state;
 }
 
-absl::Status DevicePort::ReadGids() {
+absl::Status DevicePort::ReadGids(PortState& state) const {
   ibv_device_attr device = {};
   if (const int error = api_->QueryDevice(context(), &device); error != 0) {
     return VerbsError(name_, "query the device", error);
   }
   // The table call returns entries of all ports. Other ports' tables have this port's length.
-  const size_t most = static_cast<size_t>(std::max(attributes_.gid_tbl_len, 1)) *
+  const size_t most = static_cast<size_t>(std::max(state.attributes.gid_tbl_len, 1)) *
                       std::max<size_t>(device.phys_port_cnt, 1);
   std::vector<ibv_gid_entry> table(most);
   const ssize_t found = api_->QueryGidTable(context(), absl::MakeSpan(table));
   if (found < 0) return VerbsError(name_, "read the GID table", static_cast<int>(-found));
   table.resize(static_cast<size_t>(found));
-  gids_ = UsableGids(table, port_, infiniband());
-  if (gids_.empty() && !infiniband()) {
+  state.gids = UsableGids(table, port_, state.infiniband());
+  if (state.gids.empty() && !state.infiniband()) {
     return absl::FailedPreconditionError(absl::StrCat(
         name_, ": none of the ", found,
         " entries of the GID table can be used; give the rail's network interface an IP address "

@@ -25,6 +25,14 @@ namespace railhead::transport::verbs {
 template <typename T>
 using Owned = std::unique_ptr<T, std::function<void(T*)>>;
 
+// A port as it was at some moment.
+struct PortState {
+  ibv_port_attr attributes = {};
+  std::vector<GidChoice> gids;
+
+  bool infiniband() const { return attributes.link_layer == IBV_LINK_LAYER_INFINIBAND; }
+};
+
 // Immutable once opened; any thread may use it.
 class DevicePort {
  public:
@@ -36,15 +44,16 @@ class DevicePort {
   ibv_context* context() const { return context_.get(); }
   ibv_pd* domain() const { return domain_.get(); }
   uint8_t port() const { return port_; }
-  bool infiniband() const { return attributes_.link_layer == IBV_LINK_LAYER_INFINIBAND; }
-  // As they were when the port was opened.
-  const ibv_port_attr& attributes() const { return attributes_; }
-  const std::vector<GidChoice>& gids() const { return gids_; }
+  // As it was when the port was opened.
+  const PortState& state() const { return state_; }
 
   // "rail 0, device mlx5_0 port 1", with which every error begins.
   const std::string& name() const { return name_; }
 
   absl::Time Now() const { return clock_(); }
+
+  // As it is now. Unavailable when it is not active, FailedPrecondition when it has no address.
+  absl::StatusOr<PortState> Read() const;
 
   // The port's state now, as a word ("ACTIVE").
   std::string StateNow() const;
@@ -52,8 +61,7 @@ class DevicePort {
  private:
   DevicePort() = default;
   absl::Status OpenContext(absl::string_view device);
-  absl::Status ReadPort(const fabric::PodRail& rail);
-  absl::Status ReadGids();
+  absl::Status ReadGids(PortState& state) const;
 
   std::shared_ptr<const VerbsApi> api_;
   std::function<absl::Time()> clock_;
@@ -61,8 +69,8 @@ class DevicePort {
   uint8_t port_ = 1;
   Owned<ibv_context> context_;
   Owned<ibv_pd> domain_;
-  ibv_port_attr attributes_ = {};
-  std::vector<GidChoice> gids_;
+  std::string interface_;  // on the node, for advice; "" if unknown
+  PortState state_;
 };
 
 // Bytes of a path MTU code.

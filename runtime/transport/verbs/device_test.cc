@@ -144,7 +144,7 @@ TEST_F(DeviceTest, WithoutMemlockTheErrorTellsTheLimitAndTheFix) {
   Make({none});
   absl::StatusOr<std::unique_ptr<VerbsDevice>> device = OpenFake(fake_, "fake0");
   ASSERT_TRUE(device.ok()) << device.status();
-  const absl::Status status = OpenVerbsEndpoint(**device, "rank 5").status();
+  const absl::Status status = OpenVerbsEndpoint(**device, nullptr, "rank 5").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("rank 5"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("rail 0, device fake0 port 1"));

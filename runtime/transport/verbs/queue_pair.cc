@@ -16,12 +16,13 @@ namespace {
 // Enough for a header and a small all-reduce; NICs that take less are asked for less.
 constexpr std::array<uint32_t, 4> kInlineSizes = {220, 124, 60, 0};
 
-// 4.096 us * 2^17 = 0.54 s without any acknowledgement before the NIC sends again. With the 256 KiB
-// that a link keeps under way, even a rail of 4 MB/s with 300 ms of other traffic queued in front
-// answers in time.
-constexpr uint8_t kTimeoutExponent = 17;
-// Six repetitions, so that a dead peer is known after about 4 s. Not seven: rdma_rxe takes the
-// largest value of this 3-bit field for "for ever", as the standard does for the next one.
+// 4.096 us * 2^15 = 0.13 s without any acknowledgement before the NIC sends again (NICs may take up
+// to four times as long). The rails keep a few milliseconds' worth under way, so a slow rail with
+// much other traffic queued in front still answers in time.
+constexpr uint8_t kTimeoutExponent = 15;
+// Six repetitions, so that a rail that does not work is known after about 1 s. Not seven: rdma_rxe
+// takes the largest value of this 3-bit field for "for ever", as the standard does for the next
+// one.
 constexpr uint8_t kRetries = 6;
 // "For ever": a peer that is slow to post receives is not an error. Credits keep this from
 // happening at all.

@@ -26,10 +26,16 @@ struct SlotHeader {
   uint32_t size = 0;      // of the payload, in bytes
   uint32_t sequence = 0;  // the frame's number, as in the immediate value
   uint32_t consumed = 0;  // frames of the other direction that the sender has consumed so far
-  uint32_t reserved = 0;  // zero
+  uint32_t flags = 0;     // kRepeated, kAwaited; lost rails
   uint64_t call = 0;      // as in FrameHeader
 };
 static_assert(sizeof(SlotHeader) == 40);
+
+// As in FrameHeader.
+inline constexpr uint32_t kRepeated = 1;
+inline constexpr uint32_t kAwaited = 2;
+inline constexpr int kLostRailsShift = 16;
+inline constexpr uint32_t kKnownFlags = kRepeated | kAwaited | uint32_t{0xffff} << kLostRailsShift;
 
 // What a slot of our rings holds at most. 64 KiB amortize the cost of a work request down to
 // nothing.

@@ -12,13 +12,14 @@
 namespace railhead::transport {
 
 std::string VerbsDevice::Describe() const {
-  const std::string gid = port_->gids().empty()
-                              ? ""
-                              : absl::StrCat(", ", verbs::GidKindName(port_->gids().front().kind),
-                                             " ", verbs::GidText(port_->gids().front().gid),
-                                             " (GID index ", port_->gids().front().index, ")");
-  return absl::StrCat(port_->name(), ": ", port_->infiniband() ? "InfiniBand" : "Ethernet",
-                      ", MTU ", verbs::MtuBytes(port_->attributes().active_mtu), gid);
+  const std::string gid =
+      port_->state().gids.empty()
+          ? ""
+          : absl::StrCat(", ", verbs::GidKindName(port_->state().gids.front().kind), " ",
+                         verbs::GidText(port_->state().gids.front().gid), " (GID index ",
+                         port_->state().gids.front().index, ")");
+  return absl::StrCat(port_->name(), ": ", port_->state().infiniband() ? "InfiniBand" : "Ethernet",
+                      ", MTU ", verbs::MtuBytes(port_->state().attributes.active_mtu), gid);
 }
 
 absl::Status VerbsLibraryStatus() { return verbs::LoadVerbsApi().status(); }

@@ -17,7 +17,7 @@
 // deadline, Poll returns DeadlineExceeded.
 //
 // A peer whose process or node dies is noticed by any link that is polled: a link that waits for a
-// second asks the peer's NIC for a sign of life. The error comes about 4 s later on most NICs
+// second asks the peer's NIC for a sign of life. The error comes about 1 s later on most NICs
 // (their retransmissions), so a caller that sleeps on event_fd should poll every second or so.
 //
 // After fork() only the parent may use what it has opened here.
@@ -34,6 +34,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "fabric/pod_rails.h"
+#include "runtime/transport/door/hall.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::transport {
@@ -74,12 +75,20 @@ absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
     std::function<absl::Time()> clock);
 
 // Registers the rings and creates the queue pair for one peer. `peer` is how error messages call it
-// ("rank 3 (pod train-3, node worker-1)").
+// ("rank 3 (pod train-3, node worker-1)"). With a hall, whose address is told to the peer along
+// with the rest, its link recovers.
 //
 // Errors: ResourceExhausted when not even the smallest rings can be pinned; the message then tells
 // RLIMIT_MEMLOCK and how to raise it.
 absl::StatusOr<std::unique_ptr<Endpoint>> OpenVerbsEndpoint(VerbsDevice& device,
+                                                            std::shared_ptr<Hall> hall,
                                                             absl::string_view peer);
+
+// A link to the peer whose hall has this address, not connected yet: it connects as one that was
+// lost does, and registers its memory then. The peer must do the same, sooner or later.
+absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device, std::shared_ptr<Hall> hall,
+                                                    absl::string_view peer_hall,
+                                                    absl::string_view peer);
 
 }  // namespace railhead::transport
 

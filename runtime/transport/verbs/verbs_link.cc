@@ -1,456 +1,239 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/verbs_link.h"
 
-#include <arpa/inet.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/wire.h"
+#include "runtime/net/socket.h"
 
 namespace railhead::transport::verbs {
 namespace {
 
-// Payload on the wire and not acknowledged, per link: four full frames. More would only wait in
-// switches, and be lost there where queues are short: this is what a 400 Gbit/s link sends in 5 us,
-// more than a round trip, and what a rail of 4 MB/s sends in 65 ms, well below the retransmission
-// timeout.
-constexpr uint64_t kMaxBytesInFlight = uint64_t{256} * 1024;
-
-// Frames from this size on ask for a completion each: its cost is nothing beside the copy, and the
-// slot is free again as early as possible. Of smaller ones every kSignalEvery-th does.
-constexpr uint32_t kAlwaysSignalBytes = 4096;
-constexpr uint32_t kSignalEvery = 4;
-
-// Reports and greetings that may be under way beside a ring full of frames.
-constexpr uint32_t kSpareRequests = 8;
-
-// How often a link on which nothing moves is looked after.
-constexpr absl::Duration kLookInterval = absl::Seconds(1);
-// A NIC reports a peer that does not answer by itself, after 4 s on most and 15 s on some. Some
-// forget to when their port goes down (rdma_rxe does, now and then).
-constexpr absl::Duration kPortDownPatience = absl::Seconds(5);
-constexpr absl::Duration kSilentNicPatience = absl::Seconds(20);
-
-constexpr char kActive[] = "ACTIVE";
-constexpr char kCheckPort[] = ": check its cable, switch port and network interface";
-
-// Ids of work requests: which queue, which generation, which number.
-constexpr uint64_t kReceiveBit = uint64_t{1} << 63;
-constexpr int kGenerationShift = 48;
-constexpr uint64_t kGenerationMask = 0x7fff;
-constexpr uint64_t kNumberMask = (uint64_t{1} << kGenerationShift) - 1;
-
-uint64_t RequestId(uint32_t generation, uint64_t number) {
-  return (generation & kGenerationMask) << kGenerationShift | (number & kNumberMask);
-}
-bool OfGeneration(uint64_t id, uint32_t generation) {
-  return (id >> kGenerationShift & kGenerationMask) == (generation & kGenerationMask);
-}
-
-const char* WhatToCheck(ibv_wc_status status) {
-  switch (status) {
-    case IBV_WC_RETRY_EXC_ERR:
-      return "the peer's NIC does not answer: check that the peer's process is alive, and that the "
-             "two nodes reach each other on this rail (link, addresses, routes, MTU; on RoCE also "
-             "PFC and ECN if packets are lost)";
-    case IBV_WC_RNR_RETRY_EXC_ERR:
-      return "the peer does not take what arrives: check whether its process hangs";
-    case IBV_WC_REM_ACCESS_ERR:
-    case IBV_WC_REM_INV_REQ_ERR:
-    case IBV_WC_REM_OP_ERR:
-      return "the peer's NIC refused the write: the peer has closed this link, or runs another "
-             "version of Railhead";
-    case IBV_WC_WR_FLUSH_ERR:
-      return "the queue pair was stopped: the peer broke the protocol, or the device was reset; "
-             "see "
-             "the kernel's log on this node";
-    default:
-      return "the NIC could not carry out the request; see the kernel's log on this node";
-  }
-}
+// How often the door is asked about visitors.
+constexpr absl::Duration kLookPause = absl::Milliseconds(10);
+// The peer may be slow to answer, since it answers when it polls.
+constexpr absl::Duration kExchangePatience = absl::Seconds(1);
+// A packet of the greeting may be lost and repeated after the queue pair's timeout.
+constexpr absl::Duration kGreetingPatience = absl::Seconds(2);
+// A knock that the peer has taken back may still stand at the door for a moment.
+constexpr absl::Duration kKnocksFade = absl::Milliseconds(200);
+constexpr size_t kLongestOffer = 1024;
 
 }  // namespace
 
-QueueDepths DepthsFor(uint32_t slots) {
-  // Sends: a ring of frames, and reports and greetings (they wait when there is no room).
-  // Receives: the peer's frames (one ring), its reports (each returns at least one of our frames,
-  // so at most another ring), and greetings. The peer never finds the receive queue empty.
-  return {.send = slots + kSpareRequests, .receive = 2 * slots + kSpareRequests};
-}
-
-absl::Status PostAllReceives(QueuePair& pair, uint32_t generation) {
-  return pair.PostReceives(pair.depths().receive, kReceiveBit | RequestId(generation, 0));
-}
-
-absl::StatusOr<std::unique_ptr<Link>> VerbsLink::Start(LinkParts parts, LinkPeer peer,
-                                                       absl::Time deadline) {
-  std::unique_ptr<VerbsLink> link(new VerbsLink(std::move(parts), std::move(peer), deadline));
-  if (absl::Status status = link->BringUp(); !status.ok()) return status;
+absl::StatusOr<std::unique_ptr<VerbsLink>> VerbsLink::Create(std::shared_ptr<const DevicePort> port,
+                                                             std::shared_ptr<Hall> hall,
+                                                             absl::string_view peer) {
+  absl::StatusOr<std::unique_ptr<Door>> door = nullptr;
+  if (hall != nullptr) door = Door::Open(std::move(hall), peer);
+  if (!door.ok()) return door.status();
+  net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
+  std::unique_ptr<VerbsLink> link(
+      new VerbsLink(std::move(port), *std::move(door), std::move(epoll), peer));
+  // Whoever waits in the hall for a connection is woken by the hall.
+  if (link->door_ != nullptr) {
+    if (absl::Status watched = link->Watch(link->door_->dialing_fd()); !watched.ok()) {
+      return watched;
+    }
+  }
   return link;
 }
 
-VerbsLink::VerbsLink(LinkParts parts, LinkPeer peer, absl::Time deadline)
-    : parts_(std::move(parts)),
-      peer_(std::move(peer)),
-      deadline_(deadline),
-      send_credits_(peer_.address.slots),
-      in_flight_(parts_.send_ring.slots()),
-      receive_credits_(parts_.receive_ring.slots()),
-      arrived_headers_(parts_.receive_ring.slots()) {}
+VerbsLink::VerbsLink(std::shared_ptr<const DevicePort> port, std::unique_ptr<Door> door,
+                     net::Fd epoll, absl::string_view peer)
+    : port_(std::move(port)),
+      peer_(peer),
+      door_(std::move(door)),
+      epoll_(std::move(epoll)),
+      error_(At(absl::UnavailableError("not connected yet"))) {}
 
-size_t VerbsLink::max_payload() const {
-  return std::min(parts_.send_ring.slot_payload(), peer_.address.slot_payload);
+// The queue pair goes before the memory that it uses.
+VerbsLink::~VerbsLink() {
+  channel_.reset();
+  offer_.reset();
 }
 
-absl::Status VerbsLink::Arm() {
-  if (!error_.ok()) return error_;
-  return Final(parts_.pair->Arm());
+absl::Status VerbsLink::At(const absl::Status& status) const {
+  return absl::Status(status.code(),
+                      absl::StrCat(port_->name(), ", peer ", peer_, ": ", status.message()));
+}
+
+absl::Status VerbsLink::Watch(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
+  return net::ErrnoError("epoll_ctl", errno);
+}
+
+absl::Status VerbsLink::Prepare() {
+  if (!rings_.has_value()) {
+    absl::StatusOr<Rings> rings = Rings::Create(*port_);
+    if (!rings.ok()) return rings.status();
+    rings_.emplace(*std::move(rings));
+  }
+  absl::StatusOr<Offer> offer = Offer::Make(port_, *rings_);
+  if (!offer.ok()) return offer.status();
+  offer_.emplace(*std::move(offer));
+  return absl::OkStatus();
+}
+
+std::string VerbsLink::Address() const {
+  WireWriter writer;
+  writer.String(offer_->Address());
+  writer.String(door_ != nullptr ? door_->Address() : "");
+  return writer.Take();
+}
+
+absl::Status VerbsLink::Connect(absl::string_view peer_address, absl::Time deadline) {
+  WireReader reader(peer_address);
+  const std::string offer = reader.String(kLongestOffer);
+  const std::string door = reader.String(kLongestOffer);
+  absl::Status usable = reader.Complete()
+                            ? absl::OkStatus()
+                            : absl::InvalidArgumentError("the peer's address is malformed");
+  if (usable.ok() && door_ != nullptr) usable = door_->SetPeer(door);
+  if (!usable.ok()) return At(usable);
+  if (absl::Status accepted = Accept(offer, deadline); !accepted.ok()) return accepted;
+  up_ = true;
+  error_ = absl::OkStatus();
+  return absl::OkStatus();
+}
+
+absl::Status VerbsLink::Accept(absl::string_view address, absl::Time deadline) {
+  Offer offer = *std::exchange(offer_, std::nullopt);
+  absl::StatusOr<std::unique_ptr<Channel>> channel =
+      std::move(offer).Accept(address, peer_, deadline, stats_);
+  if (!channel.ok()) return channel.status();
+  channel_ = *std::move(channel);
+  return Watch(channel_->event_fd());
 }
 
 absl::StatusOr<bool> VerbsLink::TrySend(const FrameHeader& header,
                                         absl::Span<const std::byte> payload) {
-  if (!error_.ok()) return error_;
-  if (payload.size() > max_payload()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(peer_.where, ": a frame of ", payload.size(),
-                     " bytes is larger than max_payload() = ", max_payload()));
-  }
-  const uint64_t unacknowledged = send_credits_.sent() - acknowledged_;
-  const auto bytes = static_cast<uint32_t>(sizeof(SlotHeader) + payload.size());
-  if (!greeted() || !send_credits_.available() || unacknowledged >= parts_.send_ring.slots() ||
-      !HasSendRoom() ||
-      (bytes_in_flight_ > 0 && bytes_in_flight_ + payload.size() > kMaxBytesInFlight)) {
-    return false;
-  }
-
-  const uint64_t number = send_credits_.Take();
-  std::byte* const start = parts_.send_ring.Slot(number) + kHeaderOffset;
-  const SlotHeader slot_header = {
-      .transfer = header.transfer,
-      .offset = header.offset,
-      .size = static_cast<uint32_t>(payload.size()),
-      .sequence = static_cast<uint32_t>(number) & kCounterMask,
-      .consumed = static_cast<uint32_t>(receive_credits_.TakeReport()) & kCounterMask,
-      .call = header.call,
-  };
-  std::memcpy(start, &slot_header, sizeof(slot_header));
-  if (!payload.empty()) std::memcpy(start + sizeof(slot_header), payload.data(), payload.size());
-
-  ibv_sge piece = {};
-  piece.addr = reinterpret_cast<uintptr_t>(start);
-  piece.length = bytes;
-  piece.lkey = parts_.send_ring.local_key();
-  ibv_send_wr request = {};
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  request.imm_data = htonl(PackImmediate(MessageKind::kFrame, number));
-  if (bytes <= parts_.pair->max_inline()) request.send_flags |= IBV_SEND_INLINE;
-  request.wr.rdma.remote_addr =
-      peer_.address.ring_address +
-      (number & (peer_.address.slots - 1)) * SlotStride(peer_.address.slot_payload) + kHeaderOffset;
-
-  const bool signaled =
-      bytes >= kAlwaysSignalBytes || !SignalOutstanding() || unsignaled_frames_ + 1 >= kSignalEvery;
-  unsignaled_frames_ = signaled ? 0 : unsignaled_frames_ + 1;
-  if (absl::Status status = Post(request, signaled); !status.ok()) return Final(status);
-  in_flight_[number % in_flight_.size()] = {posted_, payload.size()};
-  bytes_in_flight_ += payload.size();
-  stats_.transmit_bytes.fetch_add(payload.size(), std::memory_order_relaxed);
-  return true;
+  if (!up_) return error_;
+  absl::StatusOr<bool> sent = channel_->TrySend(header, payload);
+  if (!sent.ok()) return Lose(sent.status());
+  return sent;
 }
 
 absl::StatusOr<bool> VerbsLink::Poll(FrameSink sink) {
-  if (!error_.ok()) return error_;
-  absl::StatusOr<bool> moved = Advance(sink);
-  static_cast<void>(Final(moved.status()));
+  if (!up_) return error_;
+  absl::StatusOr<bool> moved = channel_->Poll(sink);
+  if (!moved.ok()) return Lose(moved.status());
+  if (door_ != nullptr) {
+    const absl::Time now = port_->Now();
+    if (now >= next_look_ || door_->called()) {
+      if (absl::Status looked = LookAtDoor(now); !looked.ok()) return looked;
+    }
+  }
   return moved;
 }
 
-absl::StatusOr<bool> VerbsLink::Advance(FrameSink sink) {
-  absl::StatusOr<bool> completed = TakeCompletions();
-  if (!completed.ok()) return completed;
-  if (!greeted()) {
-    if (absl::Status status = FinishGreeting(); !status.ok()) return status;
+absl::Status VerbsLink::LookAtDoor(absl::Time now) {
+  next_look_ = now + kLookPause;
+  stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
+  if (door_->dials()) {
+    if (!door_->Knocked(now)) return absl::OkStatus();
+  } else {
+    absl::StatusOr<net::Fd> visitor = door_->Advance(now);
+    // The door may fail without harm to the connection that there is.
+    if (!visitor.ok() || !visitor->valid()) return absl::OkStatus();
+    next_socket_ = *std::move(visitor);
   }
-  absl::StatusOr<bool> delivered = Deliver(sink);
-  if (!delivered.ok()) return delivered;
-  if (posted_ > completed_ && !SignalOutstanding()) {
-    if (absl::Status status = PostEmptyWrite(); !status.ok()) return status;
-  }
-  if (*completed || *delivered) {
-    next_look_ = absl::InfiniteFuture();
-    return true;
-  }
-  if (absl::Status status = LookAfterIdleLink(); !status.ok()) return status;
-  return false;
+  return Lose(At(absl::UnavailableError("the peer has lost the connection")));
 }
 
-absl::Status VerbsLink::BringUp() {
-  const uint32_t receive_psn = (peer_.address.psn + greetings_heard_) & 0xffffff;
-  if (absl::Status status = parts_.pair->Connect(peer_.path, receive_psn, parts_.psn);
-      !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(peer_.where, ": ", status.message()));
-  }
-  return PostMessage(MessageKind::kGreeting, 0);
+absl::Status VerbsLink::Lose(const absl::Status& status) {
+  if (door_ == nullptr || !absl::IsUnavailable(status)) return status;
+  if (up_) unacknowledged_ = channel_->unacknowledged();
+  channel_.reset();
+  up_ = false;
+  return error_ = status;
 }
 
-absl::Status VerbsLink::FinishGreeting() {
-  if (parts_.port->Now() < deadline_) return absl::OkStatus();
-  return absl::DeadlineExceededError(absl::StrCat(
-      peer_.where,
-      ": the peer did not answer on this rail in time; check that its process runs, "
-      "and that the two nodes reach each other on this rail (link, addresses, routes, MTU). "
-      "This side's port is ",
-      parts_.port->StateNow()));
-}
-
-absl::Status VerbsLink::RestartGreeting() {
-  greeting_failed_ = false;
-  if (absl::Status status = parts_.pair->Stop(); !status.ok()) return status;
-  // What had arrived before the queue pair stopped still counts: the peer saw it acknowledged.
-  std::array<ibv_wc, 16> completions;
-  for (;;) {
-    const absl::StatusOr<size_t> count = parts_.pair->Poll(absl::MakeSpan(completions));
-    if (!count.ok()) return count.status();
-    for (size_t i = 0; i < *count; ++i) {
-      const ibv_wc& completion = completions[i];
-      const bool received = (completion.wr_id & kReceiveBit) != 0;
-      if (!received || completion.status != IBV_WC_SUCCESS ||
-          !OfGeneration(completion.wr_id, generation_)) {
-        continue;
-      }
-      if (absl::Status status = OnReceived(completion); !status.ok()) return status;
-    }
-    if (*count < completions.size()) break;
-  }
-  if (receive_credits_.arrived() != kFirstFrame) {
-    return absl::UnavailableError(
-        absl::StrCat(peer_.where,
-                     ": the peer sends, but this side's packets do not reach it; check the rail's "
-                     "path in this direction (routes, MTU, filters)"));
-  }
-
-  ++generation_;
-  posted_ = completed_ = last_signaled_ = 0;
-  receives_to_post_ = 0;
-  if (absl::Status status = parts_.pair->Reset(); !status.ok()) return status;
-  if (absl::Status status = parts_.pair->Initialize(); !status.ok()) return status;
-  if (absl::Status status = PostAllReceives(*parts_.pair, generation_); !status.ok()) return status;
-  return BringUp();
-}
-
-absl::StatusOr<bool> VerbsLink::TakeCompletions() {
-  // Only what gets the caller's work on counts as movement: a sign of life from the peer's NIC does
-  // not, else a caller that waits for a peer in vain would never notice.
-  bool moved = false;
-  const bool had_heard = heard_peer_;
-  const bool had_room = HasSendRoom();
-  const bool had_greeted = greeted();
-  const uint64_t had_acknowledged = acknowledged_;
-  std::array<ibv_wc, 16> completions;
-  for (;;) {
-    const absl::StatusOr<size_t> count = parts_.pair->Poll(absl::MakeSpan(completions));
-    if (!count.ok()) return count.status();
-    for (size_t i = 0; i < *count; ++i) {
-      const ibv_wc& completion = completions[i];
-      if (!OfGeneration(completion.wr_id, generation_)) continue;
-      const bool received = (completion.wr_id & kReceiveBit) != 0;
-      if (completion.status != IBV_WC_SUCCESS) {
-        if (!greeting_acknowledged_ && completion.status == IBV_WC_RETRY_EXC_ERR) {
-          greeting_failed_ = true;
-        }
-        // After a failed greeting everything else is flushed, which says nothing new.
-        if (!greeting_failed_) return CompletionError(completion);
-        continue;
-      }
-      if (!received) {
-        OnSent(completion.wr_id & kNumberMask);
-        continue;
-      }
-      moved = true;
-      ++receives_to_post_;
-      if (absl::Status status = OnReceived(completion); !status.ok()) return status;
-    }
-    if (*count < completions.size()) break;
-  }
-  if (greeting_failed_) {
-    if (absl::Status status = RestartGreeting(); !status.ok()) return status;
-    return true;
-  }
-  if (receives_to_post_ > 0) {
-    const uint32_t count = std::exchange(receives_to_post_, 0);
-    if (absl::Status status =
-            parts_.pair->PostReceives(count, kReceiveBit | RequestId(generation_, 0));
-        !status.ok()) {
-      return status;
-    }
-  }
-  if (heard_peer_ && !had_heard && !greeting_acknowledged_) {
-    if (absl::Status status = PostMessage(MessageKind::kGreeting, 0); !status.ok()) return status;
-  }
-  return moved || acknowledged_ != had_acknowledged || greeted() != had_greeted ||
-         HasSendRoom() != had_room;
-}
-
-absl::Status VerbsLink::OnReceived(const ibv_wc& completion) {
-  if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM ||
-      (completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
-    return ProtocolError("a message that is not a write with immediate");
-  }
-  heard_peer_ = true;
-  const uint32_t immediate = ntohl(completion.imm_data);
-  const uint32_t counter = ImmediateCounter(immediate);
-  switch (ImmediateKind(immediate)) {
-    case static_cast<uint32_t>(MessageKind::kFrame):
-      return OnFrame(counter);
-    case static_cast<uint32_t>(MessageKind::kConsumed):
-      if (send_credits_.Report(counter)) return absl::OkStatus();
-      return ProtocolError("a report of more frames than were sent");
-    case static_cast<uint32_t>(MessageKind::kGreeting):
-      ++greetings_heard_;
-      return absl::OkStatus();
-    default:
-      return ProtocolError("a message of unknown kind");
-  }
-}
-
-absl::Status VerbsLink::OnFrame(uint32_t counter) {
-  const uint64_t number = receive_credits_.arrived();
-  if (!receive_credits_.Arrive(counter)) {
-    return ProtocolError("a frame out of sequence or without a credit");
-  }
-  SlotHeader& header = arrived_headers_[number % arrived_headers_.size()];
-  std::memcpy(&header, parts_.receive_ring.Slot(number) + kHeaderOffset, sizeof(header));
-  if (header.sequence != counter || header.reserved != 0) {
-    return ProtocolError("a frame whose slot holds something else");
-  }
-  if (header.size > parts_.receive_ring.slot_payload()) {
-    return ProtocolError(absl::StrCat("a frame of ", header.size, " bytes, more than a slot"));
-  }
-  if (!send_credits_.Report(header.consumed)) {
-    return ProtocolError("a report of more frames than were sent");
-  }
+absl::Status VerbsLink::Begin(net::Fd socket, absl::Time now) {
+  channel_.reset();
+  heard_.clear();
+  give_up_ = now + kExchangePatience;
+  if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
+  WireWriter writer;
+  writer.String(offer_->Address());
+  const std::string bytes = writer.Take();
+  // It fits into the empty buffer of a new connection.
+  const ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(bytes.size())) return net::ErrnoError("offer", errno);
+  if (absl::Status watched = Watch(socket.get()); !watched.ok()) return watched;
+  socket_ = std::move(socket);
   return absl::OkStatus();
 }
 
-void VerbsLink::OnSent(uint64_t request) {
-  greeting_acknowledged_ = true;  // it was the first request
-  completed_ = std::max(completed_, request);
-  while (acknowledged_ < send_credits_.sent()) {
-    const InFlight& oldest = in_flight_[acknowledged_ % in_flight_.size()];
-    if (oldest.request > completed_) break;
-    bytes_in_flight_ -= oldest.bytes;
-    ++acknowledged_;
+// Hears the peer's offer, and takes it.
+absl::Status VerbsLink::Exchange(absl::Time now) {
+  const absl::StatusOr<bool> open =
+      net::ReceiveSome(socket_.get(), kLongestOffer + 1 - heard_.size(), &heard_);
+  if (!open.ok()) return open.status();
+  WireReader reader(heard_);
+  const std::string address = reader.String(kLongestOffer);
+  if (reader.Complete()) {
+    socket_.Reset();
+    return Accept(address, port_->Now() + kGreetingPatience);
   }
-}
-
-absl::StatusOr<bool> VerbsLink::Deliver(FrameSink sink) {
-  bool moved = false;
-  while (receive_credits_.pending()) {
-    const uint64_t number = receive_credits_.consumed();
-    const SlotHeader& header = arrived_headers_[number % arrived_headers_.size()];
-    const std::byte* const payload = parts_.receive_ring.Slot(number) + kPayloadOffset;
-    const FrameHeader frame = {header.transfer, header.offset, false, false, header.call};
-    if (!sink(frame, absl::MakeSpan(payload, header.size))) break;
-    stats_.receive_bytes.fetch_add(header.size, std::memory_order_relaxed);
-    receive_credits_.Consume();
-    moved = true;
-    if (absl::Status status = ReportConsumed(); !status.ok()) return status;
+  if (heard_.size() > kLongestOffer) {
+    return absl::InternalError("the peer's offer is too long; run the same version of Railhead");
   }
-  // A report that was due may have found the send queue full, or may have become due since: frames
-  // that arrived after it filled the peer's window.
-  if (absl::Status status = ReportConsumed(); !status.ok()) return status;
-  return moved;
+  if (!*open) return absl::UnavailableError("the peer gave up");
+  if (now >= give_up_) return absl::DeadlineExceededError("the peer did not make its offer");
+  return absl::OkStatus();
 }
 
-absl::Status VerbsLink::ReportConsumed() {
-  if (!receive_credits_.ReportDue() || !HasSendRoom()) return absl::OkStatus();
-  return PostMessage(MessageKind::kConsumed, receive_credits_.TakeReport());
-}
-
-absl::Status VerbsLink::Post(ibv_send_wr& request, bool signaled) {
-  ++posted_;
-  request.wr_id = RequestId(generation_, posted_);
-  request.wr.rdma.rkey = peer_.address.ring_key;
-  if (signaled) {
-    request.send_flags |= IBV_SEND_SIGNALED;
-    last_signaled_ = posted_;
+absl::StatusOr<bool> VerbsLink::Reconnect(absl::Time now) {
+  if (up_) return true;
+  if (door_ == nullptr) return error_;
+  const bool idle = channel_ == nullptr && !socket_.valid();
+  absl::StatusOr<net::Fd> socket = std::exchange(next_socket_, net::Fd());
+  // Who dials knows of no newer one than its own.
+  if (!socket->valid() && (idle || !door_->dials())) socket = door_->Advance(now);
+  stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
+  absl::Status failure = socket.status();
+  if (failure.ok() && !idle && door_->dials() && door_->Knocked(now)) {
+    failure = absl::UnavailableError("the peer gave up");
   }
-  return parts_.pair->PostSend(request);
-}
-
-absl::Status VerbsLink::PostMessage(MessageKind kind, uint64_t counter) {
-  ibv_send_wr request = {};
-  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  request.imm_data = htonl(PackImmediate(kind, counter));
-  request.wr.rdma.remote_addr = peer_.address.ring_address;
-  return Post(request, /*signaled=*/true);
-}
-
-absl::Status VerbsLink::LookAfterIdleLink() {
-  if (!greeted()) return absl::OkStatus();
-  const absl::Time now = parts_.port->Now();
-  next_look_ = std::min(next_look_, now + kLookInterval);
-  if (now < next_look_) return absl::OkStatus();
-  next_look_ = now + kLookInterval;
-
-  if (completed_ != completed_at_look_ || !SignalOutstanding()) {
-    completed_at_look_ = completed_;
-    silent_since_ = now;
+  if (failure.ok() && socket->valid()) failure = Begin(*std::move(socket), now);
+  if (failure.ok() && idle && !socket_.valid() && !door_->dials()) door_->Knock(now);
+  if (failure.ok() && socket_.valid()) failure = Exchange(now);
+  bool greeted = false;
+  if (failure.ok() && channel_ != nullptr) {
+    const absl::StatusOr<bool> over = channel_->Greet();
+    failure = over.status();
+    greeted = over.ok() && *over;
   }
-  if (!SignalOutstanding()) return PostEmptyWrite();
-  const absl::Duration silence = now - silent_since_;
-  if (silence < kPortDownPatience) return absl::OkStatus();
-  const std::string port_state = parts_.port->StateNow();
-  if (port_state == kActive && silence < kSilentNicPatience) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat(peer_.where, ": the NIC has said nothing about what it should send for ",
-                   absl::FormatDuration(silence), "; this side's port is ", port_state,
-                   port_state == kActive ? ": see the kernel's log on this node" : kCheckPort));
-}
-
-absl::Status VerbsLink::PostEmptyWrite() {
-  ibv_send_wr request = {};
-  request.opcode = IBV_WR_RDMA_WRITE;
-  request.wr.rdma.remote_addr = peer_.address.ring_address;
-  return Post(request, /*signaled=*/true);
-}
-
-absl::Status VerbsLink::CompletionError(const ibv_wc& completion) const {
-  const std::string port_state = parts_.port->StateNow();
-  const bool port_down = port_state != kActive;
-  const std::string message = absl::StrCat(
-      peer_.where, ": ", (completion.wr_id & kReceiveBit) != 0 ? "receive" : "send",
-      " failed: ", parts_.port->api().WcStatusText(completion.status), " (status ",
-      static_cast<int>(completion.status), ", vendor error ", completion.vendor_err, "); ",
-      port_down ? absl::StrCat("this side's port is ", port_state, kCheckPort)
-                : WhatToCheck(completion.status));
-  if (port_down) return absl::UnavailableError(message);
-  switch (completion.status) {
-    case IBV_WC_RETRY_EXC_ERR:
-    case IBV_WC_RNR_RETRY_EXC_ERR:
-    case IBV_WC_WR_FLUSH_ERR:
-    case IBV_WC_REM_ACCESS_ERR:
-    case IBV_WC_REM_ABORT_ERR:
-    case IBV_WC_FATAL_ERR:
-      return absl::UnavailableError(message);
-    default:
-      return absl::InternalError(message);
+  if (!failure.ok()) {
+    channel_.reset();
+    offer_.reset();
+    socket_.Reset();
+    return At(failure);
   }
+  if (!greeted) return false;
+  up_ = true;
+  error_ = absl::OkStatus();
+  next_look_ = port_->Now() + kKnocksFade;
+  return true;
 }
 
-absl::Status VerbsLink::ProtocolError(absl::string_view what) const {
-  return absl::InternalError(absl::StrCat(peer_.where, ": the peer sent ", what,
-                                          "; run the same version of Railhead on all ranks"));
+void VerbsLink::SetHold(size_t bytes) {
+  if (up_) channel_->SetHold(bytes);
 }
 
-absl::Status VerbsLink::Final(absl::Status status) {
-  if (!status.ok()) error_ = status;
-  return status;
+absl::Status VerbsLink::Arm() {
+  if (channel_ == nullptr) return absl::OkStatus();  // the door is watched anyway
+  if (absl::Status armed = channel_->Arm(); !armed.ok()) return up_ ? Lose(armed) : armed;
+  return absl::OkStatus();
 }
 
 }  // namespace railhead::transport::verbs

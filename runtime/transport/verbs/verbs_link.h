@@ -1,160 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The link over one queue pair: greeting, frames, credits, completions.
+// A link over one rail to one peer, and its connections, one after the other.
 //
-// Greeting. Connect brings the queue pair up without waiting for the peer, so a side's first
-// message may find nobody: the peer's NIC drops it. Each side therefore sends a greeting first and
-// no frame before (a) the greeting is acknowledged and (b) the peer's own has arrived. Whoever is
-// up later is answered at once; its greeting makes the earlier side post a second one, whose packet
-// number shows the peer's NIC that one is missing, which brings the first one back without waiting
-// for a timeout. If the NIC gives up on the greeting (the peer is seconds late), the queue pair is
-// reset and the greeting starts again, until the deadline. Nothing is lost by that: only greetings
-// were sent, and how many of the peer's arrived is known, so the packet numbers of both sides still
-// agree.
+//             Endpoint::Connect, with offers that came through the bootstrap
+//                  |
+//                  v      an error, or the peer says that it has lost it
+//             +---------+ -----------------------------------> +------+
+//             |   up    |                                      | lost | <-- OpenVerbsLink
+//             +---------+ <------------+                       +------+
+//                                      | greeted                 |  ^
+//                                      |                         |  | no answer, an error,
+//             a socket through the     |                         |  | no port: from everywhere
+//             door, then both sides'   |                         v  |
+//             offers over it:   +------------+   accepted   +-----------+
+//                               |  greeting  | <----------- | exchanging|
+//                               +------------+              +-----------+
 //
-// Completions. Only some work requests ask for one; queue pairs complete in order, so a completion
-// stands for everything posted before it. Small frames that were posted without one and are not
-// followed by any are flushed out with an empty write.
+// Losing a connection destroys its queue pair, so from then on nothing arrives and no slot is
+// written. Everything that the peer's sink is not known to have taken is then the rails' to repeat;
+// what a slot holds that was not delivered is dropped, and the peer repeats it likewise. Each
+// connection begins with new queue pairs on both sides (offer.h), with counters at their beginning.
 //
-// Signs of life. A link that waits has nothing under way that a dead peer could fail to
-// acknowledge. After a second of waiting it posts an empty write, which the peer's NIC answers on
-// its own. If this side's NIC then says nothing at all, that is an error too: within seconds when
-// its port is down, later in any case.
+// The side that dials (door.h) may not notice that the other has lost the connection: its NIC gets
+// no answer only when it sends something. So the other one knocks at its door. A newer exchange
+// replaces the connection, the greeting and the exchange before it, on both sides: whoever begins
+// one has given up what was.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_LINK_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_LINK_H_
 
-#include <infiniband/verbs.h>
-
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "runtime/net/fd.h"
+#include "runtime/transport/door/door.h"
 #include "runtime/transport/link.h"
-#include "runtime/transport/verbs/address.h"
-#include "runtime/transport/verbs/credits.h"
+#include "runtime/transport/verbs/channel.h"
 #include "runtime/transport/verbs/device_port.h"
-#include "runtime/transport/verbs/queue_pair.h"
-#include "runtime/transport/verbs/ring.h"
-#include "runtime/transport/verbs/slot.h"
+#include "runtime/transport/verbs/offer.h"
 
 namespace railhead::transport::verbs {
 
-// What an endpoint prepares and its link takes over. Members are destroyed last to first: the queue
-// pair before the memory it uses, all of it before the device.
-struct LinkParts {
-  std::shared_ptr<const DevicePort> port;
-  Ring send_ring;
-  Ring receive_ring;
-  std::unique_ptr<QueuePair> pair;  // initialized; PostAllReceives has been called
-  uint32_t psn = 0;                 // of the first packet this side sends
-};
-
-// What a queue pair must hold for rings of `slots`: the frames, and with room to spare the messages
-// that carry none.
-QueueDepths DepthsFor(uint32_t slots);
-
-// Fills the receive queue of a queue pair that has just been initialized for the `generation`th
-// time (0 at first).
-absl::Status PostAllReceives(QueuePair& pair, uint32_t generation);
-
-struct LinkPeer {
-  std::string where;  // how errors begin: rail, device, port, peer and its address
-  VerbsAddress address;
-  PeerPath path;
-};
-
 class VerbsLink final : public Link {
  public:
-  static absl::StatusOr<std::unique_ptr<Link>> Start(LinkParts parts, LinkPeer peer,
-                                                     absl::Time deadline);
+  // Not connected. `peer` names it in errors. Without a hall it does not recover.
+  static absl::StatusOr<std::unique_ptr<VerbsLink>> Create(std::shared_ptr<const DevicePort> port,
+                                                           std::shared_ptr<Hall> hall,
+                                                           absl::string_view peer);
+  ~VerbsLink() override;
 
-  size_t max_payload() const override;
+  // Where the peer's hall is.
+  absl::Status SetPeer(absl::string_view hall) { return door_->SetPeer(hall); }
+
+  // The first connection, with offers that are exchanged otherwise: Prepare, tell the peer the
+  // address of the offer, Connect. The link then counts as connected, greeted or not.
+  absl::Status Prepare();
+  std::string Address() const;
+  absl::Status Connect(absl::string_view peer_address, absl::Time deadline);
+
+  size_t max_payload() const override { return kSlotPayload; }
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
   absl::StatusOr<bool> Poll(FrameSink sink) override;
-  bool Flushed() const override { return acknowledged_ == send_credits_.sent(); }
-  Load load() const override {
-    return {bytes_in_flight_,
-            stats_.transmit_bytes.load(std::memory_order_relaxed) - bytes_in_flight_};
+  bool recovers() const override { return door_ != nullptr; }
+  bool connected() const override { return up_; }
+  uint64_t unacknowledged() const override {
+    return up_ ? channel_->unacknowledged() : unacknowledged_;
   }
-  int event_fd() const override { return parts_.pair->event_fd(); }
+  void Drop(absl::string_view why) override { Lose(At(absl::UnavailableError(why))).IgnoreError(); }
+  absl::StatusOr<bool> Reconnect(absl::Time now) override;
+  bool Flushed() const override { return !up_ || channel_->Flushed(); }
+  Load load() const override { return up_ ? channel_->load() : Load(); }
+  void SetHold(size_t bytes) override;
+  int event_fd() const override { return epoll_.get(); }
   absl::Status Arm() override;
   const LinkStats& stats() const override { return stats_; }
 
  private:
-  VerbsLink(LinkParts parts, LinkPeer peer, absl::Time deadline);
+  VerbsLink(std::shared_ptr<const DevicePort> port, std::unique_ptr<Door> door, net::Fd epoll,
+            absl::string_view peer);
 
-  absl::Status BringUp();
-  absl::Status FinishGreeting();
-  absl::Status RestartGreeting();
-  bool greeted() const { return heard_peer_ && greeting_acknowledged_; }
+  // An error, with where it happened.
+  absl::Status At(const absl::Status& status) const;
+  // Ends the connection, if it can have another one; its error from now on.
+  absl::Status Lose(const absl::Status& status);
+  absl::Status LookAtDoor(absl::Time now);
+  absl::Status Begin(net::Fd socket, absl::Time now);
+  absl::Status Exchange(absl::Time now);
+  absl::Status Accept(absl::string_view address, absl::Time deadline);
+  absl::Status Watch(int fd);
 
-  absl::StatusOr<bool> Advance(FrameSink sink);
-  absl::StatusOr<bool> TakeCompletions();
-  absl::Status OnReceived(const ibv_wc& completion);
-  absl::Status OnFrame(uint32_t counter);
-  void OnSent(uint64_t request);
-  absl::StatusOr<bool> Deliver(FrameSink sink);
-  absl::Status ReportConsumed();
-
-  bool HasSendRoom() const { return posted_ - completed_ < parts_.pair->depths().send; }
-  bool SignalOutstanding() const { return last_signaled_ > completed_; }
-  absl::Status Post(ibv_send_wr& request, bool signaled);
-  absl::Status PostMessage(MessageKind kind, uint64_t counter);
-  // Writes nothing, tells the peer's process nothing, and completes when the peer's NIC has
-  // acknowledged it and everything before it.
-  absl::Status PostEmptyWrite();
-  absl::Status LookAfterIdleLink();
-
-  absl::Status CompletionError(const ibv_wc& completion) const;
-  absl::Status ProtocolError(absl::string_view what) const;
-  // An error that leaves this link is the link's last: later calls return it again.
-  absl::Status Final(absl::Status status);
-
-  LinkParts parts_;
-  LinkPeer peer_;
-  absl::Time deadline_;  // of the greeting
-  absl::Status error_;   // once set, final
+  const std::shared_ptr<const DevicePort> port_;
+  const std::string peer_;
+  const std::unique_ptr<Door> door_;
+  // Stands in other people's waits for whatever the link waits for now.
+  net::Fd epoll_;
   LinkStats stats_;
 
-  // Greeting. A generation is one life of the queue pair between resets; completions carry it.
-  uint32_t generation_ = 0;
-  bool heard_peer_ = false;
-  bool greeting_acknowledged_ = false;
-  uint32_t greetings_heard_ = 0;
-  bool greeting_failed_ = false;
+  std::optional<Rings> rings_;  // from the first offer on
+  std::optional<Offer> offer_;  // that the peer has not answered yet
+  std::unique_ptr<Channel> channel_;
+  bool up_ = false;
+  // While it is not up: why, and what was not acknowledged when it was lost.
+  absl::Status error_;
+  uint64_t unacknowledged_ = 0;
 
-  // Work requests of this generation, counted from 1.
-  uint64_t posted_ = 0;
-  uint64_t completed_ = 0;
-  uint64_t last_signaled_ = 0;
+  absl::Time next_look_ = absl::InfinitePast();  // at the door
+  net::Fd next_socket_;  // came through the door before this side had lost the connection
 
-  // Frames sent. Entry k of in_flight_ belongs to the frame in slot k of the send ring.
-  struct InFlight {
-    uint64_t request = 0;
-    uint64_t bytes = 0;  // of payload
-  };
-  SendCredits send_credits_;
-  std::vector<InFlight> in_flight_;
-  uint64_t acknowledged_ = kFirstFrame;  // the number of the oldest that is not
-  uint64_t bytes_in_flight_ = 0;
-  uint32_t unsignaled_frames_ = 0;
-
-  // Frames received. Headers are copied out of the slots on arrival: a slot is memory that the peer
-  // can write, and what was checked must be what is used.
-  ReceiveCredits receive_credits_;
-  std::vector<SlotHeader> arrived_headers_;
-  uint32_t receives_to_post_ = 0;
-
-  // While nothing moves: when to look after the link next, and since when the NIC is silent.
-  absl::Time next_look_ = absl::InfiniteFuture();
-  absl::Time silent_since_ = absl::InfinitePast();
-  uint64_t completed_at_look_ = 0;
+  // An exchange of offers.
+  net::Fd socket_;
+  std::string heard_;
+  absl::Time give_up_;
 };
 
 }  // namespace railhead::transport::verbs

@@ -43,6 +43,7 @@ inline absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenFake(const std::shared_p
 // One side: device, endpoint, link, and what a test usually wants to know.
 struct Side {
   std::unique_ptr<VerbsDevice> device;
+  std::shared_ptr<Hall> hall;  // none: the link does not recover
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<Link> link;
   std::vector<std::pair<FrameHeader, std::string>> received;
@@ -84,7 +85,8 @@ class VerbsPairTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<VerbsDevice>> opened = OpenFake(fake_, device);
     ASSERT_TRUE(opened.ok()) << opened.status();
     side.device = *std::move(opened);
-    absl::StatusOr<std::unique_ptr<Endpoint>> endpoint = OpenVerbsEndpoint(*side.device, peer);
+    absl::StatusOr<std::unique_ptr<Endpoint>> endpoint =
+        OpenVerbsEndpoint(*side.device, side.hall, peer);
     ASSERT_TRUE(endpoint.ok()) << endpoint.status();
     side.endpoint = *std::move(endpoint);
   }

@@ -103,18 +103,18 @@ class Cluster:
         self.kubeconfig = self.folder / "pki" / "admin.kubeconfig"
         self.server = f"https://{API}"
         self.pki = None  # made by up()
-        self._network = Network(NAMESPACE)
+        self.network = Network(NAMESPACE)
         self._processes = Processes(self.folder)
 
     # -- life ---------------------------------------------------------------------------------
 
     def up(self, console):
-        if self._network.exists():
+        if self.network.exists():
             raise Failure("a testbed is already up on this machine", advice="make demo-down")
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         with console.step(f"network: {self.rails} rails, shaped to {self.rate}"):
-            self._network.create(self.rate)
+            self.network.create(self.rate)
         with console.step(f"control plane and {self.nodes} nodes "
                           f"({'KVM' if self.kvm else 'emulated CPUs: no KVM here'})"):
             self.pki = Pki(self.folder / "pki")
@@ -127,7 +127,7 @@ class Cluster:
 
     def down(self):
         self._processes.stop()
-        self._network.delete()
+        self.network.delete()
 
     @contextlib.contextmanager
     def one_more_node(self, machine, files=()):
@@ -146,7 +146,7 @@ class Cluster:
     def _remove_node(self, i, machine):
         """Ends the machine, and makes the cluster forget it and all that ran on it."""
         self._processes.stop_one(f"qemu-{i}")
-        self._network.remove_node(i, machine.rails)
+        self.network.remove_node(i, machine.rails)
         self.kubectl("delete", "node", f"node-{i}", "--ignore-not-found")
         # Nobody is left there to say that they have ended.
         self.kubectl("delete", "pods", "--all-namespaces", "--field-selector",
@@ -154,17 +154,17 @@ class Cluster:
 
     def start(self, name, argv):
         """A daemon inside the testbed's network; ended with the testbed. Returns its log."""
-        return self._processes.start(name, self._network.inside(argv))
+        return self._processes.start(name, self.network.inside(argv))
 
     def run_inside(self, argv, **options):
-        return run(self._network.inside(argv), **options)
+        return run(self.network.inside(argv), **options)
 
     def check(self):
         self._processes.check()
 
     def _start_node(self, i, machine, files=()):
         name = f"node-{i}"
-        self._network.add_node(i, machine.rails)
+        self.network.add_node(i, machine.rails)
         disks = []
         for k, (path, options) in enumerate(((self.parts.node / "root.img", "snapshot=on"),
                                              (self.parts.images, "snapshot=on"),

@@ -54,6 +54,11 @@ class Network:
         for bridge in self.bridges(rails):
             self._ip(f"link delete {self.tap(node, bridge)}")
 
+    def set_wire(self, node, rail, state):
+        """Unplugs a node from a rail (`state` "down"), or plugs it in again ("up"). The node does not
+        see it: what it sends and what is sent to it vanishes."""
+        self._ip(f"link set {self.tap(node, f'r{rail}')} {state}")
+
     def _add_bridge(self, name):
         self._bridges.add(name)
         self._ip(f"link add br-{name} type bridge")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/transport/tcp/door.h"
+#include "runtime/transport/door/door.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -58,10 +58,8 @@ std::string Door::Name() const {
 
 absl::StatusOr<net::Fd> Door::Advance(absl::Time now) { return dials() ? Dial(now) : Await(now); }
 
-absl::StatusOr<net::Fd> Door::Dial(absl::Time now) {
-  absl::Status failure;
+absl::Status Door::Call(absl::Time now) {
   if (!dialed_.valid()) {
-    if (now < next_attempt_) return net::Fd();
     next_attempt_ = now + kBetweenAttempts;
     absl::StatusOr<net::Fd> dialed = net::StartDial(remote_.ip, remote_.port, hall_->own().ip);
     if (!dialed.ok()) return dialed.status();
@@ -69,16 +67,21 @@ absl::StatusOr<net::Fd> Door::Dial(absl::Time now) {
     greeted_ = false;
     answer_.clear();
     give_up_ = now + kConnectPatience;
-    failure = Watch(EPOLL_CTL_ADD, EPOLLOUT);
+    if (absl::Status watched = Watch(EPOLL_CTL_ADD, EPOLLOUT); !watched.ok()) return watched;
   }
   pollfd entry{dialed_.get(), POLLOUT, 0};
-  if (failure.ok() && !greeted_ && ::poll(&entry, 1, 0) > 0) {
-    greeted_ = true;
-    give_up_ = now + kAnswerPatience;
-    failure = net::FinishDial(dialed_.get(), remote_.ip, remote_.port);
-    if (failure.ok()) failure = SendGreeting(dialed_.get(), Mine());
-    if (failure.ok()) failure = Watch(EPOLL_CTL_MOD, EPOLLIN);
-  }
+  if (greeted_ || ::poll(&entry, 1, 0) <= 0) return absl::OkStatus();
+  greeted_ = true;
+  give_up_ = now + kAnswerPatience;
+  absl::Status called = net::FinishDial(dialed_.get(), remote_.ip, remote_.port);
+  if (called.ok()) called = SendGreeting(dialed_.get(), Mine());
+  if (called.ok()) called = Watch(EPOLL_CTL_MOD, EPOLLIN);
+  return called;
+}
+
+absl::StatusOr<net::Fd> Door::Dial(absl::Time now) {
+  if (!dialed_.valid() && now < next_attempt_) return net::Fd();
+  absl::Status failure = Call(now);
   if (failure.ok() && greeted_) {
     absl::StatusOr<net::Fd> connection = Greet();
     if (connection.ok() && connection->valid()) return connection;
@@ -92,6 +95,17 @@ absl::StatusOr<net::Fd> Door::Dial(absl::Time now) {
   if (failure.ok()) return net::Fd();
   dialed_.Reset();
   return absl::Status(failure.code(), absl::StrCat(peer_, ": ", failure.message()));
+}
+
+void Door::Knock(absl::Time now) {
+  if (!dialed_.valid() && now < next_attempt_) return;
+  // What stands at the door stays there until it is seen, or too old.
+  if (!Call(now).ok() || now >= give_up_) dialed_.Reset();
+}
+
+bool Door::Knocked(absl::Time now) {
+  hall_->Admit(now).IgnoreError();
+  return hall_->Take(remote_.token).valid();
 }
 
 absl::StatusOr<net::Fd> Door::Greet() {
@@ -118,6 +132,7 @@ absl::StatusOr<net::Fd> Door::Await(absl::Time now) {
   const absl::Status admitted = hall_->Admit(now);
   net::Fd found = hall_->Take(remote_.token);
   if (!found.valid()) return admitted.ok() ? absl::StatusOr<net::Fd>(net::Fd()) : admitted;
+  dialed_.Reset();  // a knock that has been heard
   if (absl::Status answered = SendGreeting(found.get(), Mine()); !answered.ok()) return answered;
   return found;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_DOOR_H_
-#define RAILHEAD_RUNTIME_TRANSPORT_TCP_DOOR_H_
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_DOOR_DOOR_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_DOOR_DOOR_H_
 
 #include <cstdint>
 #include <memory>
@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
-#include "runtime/transport/tcp/hall.h"
+#include "runtime/transport/door/hall.h"
 
 namespace railhead::transport {
 
@@ -35,6 +35,12 @@ class Door {
   // Whether the peer stands in the hall.
   bool called() const { return !dials() && hall_->Has(remote_.token); }
 
+  // For a side that does not dial: asks the one that does for another connection, where that one
+  // may not have noticed that the last was lost. To be called again and again.
+  void Knock(absl::Time now);
+  // For the side that dials: whether the other has knocked since the last call.
+  bool Knocked(absl::Time now);
+
   // Works at a connection. Returns one that both sides have greeted on, or an invalid descriptor:
   // not yet. An error is that of one attempt; the next call that comes a little later makes
   // another.
@@ -42,6 +48,8 @@ class Door {
 
   // Readable when Advance may have something to do. Attempts end and begin with time, too.
   int event_fd() const { return dials() ? epoll_.get() : hall_->event_fd(); }
+  // The part of it that is not the hall's, which others watch anyway.
+  int dialing_fd() const { return epoll_.get(); }
 
   // Strangers in the hall that no other door has counted.
   uint64_t strangers() {
@@ -54,6 +62,8 @@ class Door {
  private:
   Door(std::shared_ptr<Hall> hall, net::Fd epoll, std::string peer);
 
+  // Dials, and says who it is.
+  absl::Status Call(absl::Time now);
   absl::StatusOr<net::Fd> Dial(absl::Time now);
   absl::StatusOr<net::Fd> Greet();
   absl::StatusOr<net::Fd> Await(absl::Time now);
@@ -61,7 +71,7 @@ class Door {
   absl::Status Watch(int operation, uint32_t events);
 
   std::shared_ptr<Hall> hall_;
-  net::Fd epoll_;  // for what is dialed
+  net::Fd epoll_;  // for what is dialed, be it only to knock
   Hall::Place remote_;
   std::string peer_;
   uint64_t strangers_ = 0;
@@ -76,4 +86,4 @@ class Door {
 
 }  // namespace railhead::transport
 
-#endif  // RAILHEAD_RUNTIME_TRANSPORT_TCP_DOOR_H_
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_DOOR_DOOR_H_

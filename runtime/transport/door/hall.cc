@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/transport/tcp/hall.h"
+#include "runtime/transport/door/hall.h"
 
 #include <sys/epoll.h>
 #include <sys/random.h>

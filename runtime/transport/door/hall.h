@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_HALL_H_
-#define RAILHEAD_RUNTIME_TRANSPORT_TCP_HALL_H_
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_DOOR_HALL_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_DOOR_HALL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -81,4 +81,4 @@ size_t GreetingSize();
 
 }  // namespace railhead::transport
 
-#endif  // RAILHEAD_RUNTIME_TRANSPORT_TCP_HALL_H_
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_DOOR_HALL_H_

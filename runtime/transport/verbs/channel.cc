@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/channel.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+// Payload on the wire and not acknowledged, per link: four full frames. More would only wait in
+// switches, and be lost there where queues are short: this is what a 400 Gbit/s link sends in 5 us,
+// more than a round trip, and what a rail of 4 MB/s sends in 65 ms, well below the retransmission
+// timeout.
+constexpr uint64_t kMaxBytesInFlight = uint64_t{256} * 1024;
+
+// Frames from this size on ask for a completion each: its cost is nothing beside the copy, and the
+// slot is free again as early as possible. Of smaller ones every kSignalEvery-th does.
+constexpr uint32_t kAlwaysSignalBytes = 4096;
+constexpr uint32_t kSignalEvery = 4;
+
+// Reports and greetings that may be under way beside a ring full of frames.
+constexpr uint32_t kSpareRequests = 8;
+
+// How often a link on which nothing moves is looked after.
+constexpr absl::Duration kLookInterval = absl::Seconds(1);
+// A NIC reports a peer that does not answer by itself, after 1 s on most and 4 s on some. Some
+// forget to when their port goes down (rdma_rxe does, now and then).
+constexpr absl::Duration kPortDownPatience = absl::Seconds(5);
+constexpr absl::Duration kSilentNicPatience = absl::Seconds(20);
+
+constexpr char kActive[] = "ACTIVE";
+constexpr char kCheckPort[] = ": check its cable, switch port and network interface";
+
+// Ids of work requests: which queue, which generation, which number.
+constexpr uint64_t kReceiveBit = uint64_t{1} << 63;
+constexpr int kGenerationShift = 48;
+constexpr uint64_t kGenerationMask = 0x7fff;
+constexpr uint64_t kNumberMask = (uint64_t{1} << kGenerationShift) - 1;
+
+uint64_t RequestId(uint32_t generation, uint64_t number) {
+  return (generation & kGenerationMask) << kGenerationShift | (number & kNumberMask);
+}
+bool OfGeneration(uint64_t id, uint32_t generation) {
+  return (id >> kGenerationShift & kGenerationMask) == (generation & kGenerationMask);
+}
+
+const char* WhatToCheck(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_RETRY_EXC_ERR:
+      return "the peer's NIC does not answer: check that the peer's process is alive, and that the "
+             "two nodes reach each other on this rail (link, addresses, routes, MTU; on RoCE also "
+             "PFC and ECN if packets are lost)";
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return "the peer does not take what arrives: check whether its process hangs";
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return "the peer's NIC refused the write: the peer has closed this link, or runs another "
+             "version of Railhead";
+    case IBV_WC_WR_FLUSH_ERR:
+      return "the queue pair was stopped: the peer broke the protocol, or the device was reset; "
+             "see "
+             "the kernel's log on this node";
+    default:
+      return "the NIC could not carry out the request; see the kernel's log on this node";
+  }
+}
+
+}  // namespace
+
+QueueDepths DepthsFor(uint32_t slots) {
+  // Sends: a ring of frames, and reports and greetings (they wait when there is no room).
+  // Receives: the peer's frames (one ring), its reports (each returns at least one of our frames,
+  // so at most another ring), and greetings. The peer never finds the receive queue empty.
+  return {.send = slots + kSpareRequests, .receive = 2 * slots + kSpareRequests};
+}
+
+absl::Status PostAllReceives(QueuePair& pair, uint32_t generation) {
+  return pair.PostReceives(pair.depths().receive, kReceiveBit | RequestId(generation, 0));
+}
+
+absl::StatusOr<std::unique_ptr<Channel>> Channel::Start(ChannelParts parts, ChannelPeer peer,
+                                                        absl::Time deadline, LinkStats& stats) {
+  std::unique_ptr<Channel> channel(new Channel(std::move(parts), std::move(peer), deadline, stats));
+  if (absl::Status status = channel->BringUp(); !status.ok()) return status;
+  return channel;
+}
+
+Channel::Channel(ChannelParts parts, ChannelPeer peer, absl::Time deadline, LinkStats& stats)
+    : parts_(std::move(parts)),
+      peer_(std::move(peer)),
+      deadline_(deadline),
+      stats_(stats),
+      send_credits_(peer_.address.slots),
+      in_flight_(parts_.send_ring->slots()),
+      most_in_flight_(kMaxBytesInFlight),
+      receive_credits_(parts_.receive_ring->slots()),
+      arrived_headers_(parts_.receive_ring->slots()) {}
+
+size_t Channel::max_payload() const {
+  return std::min(parts_.send_ring->slot_payload(), peer_.address.slot_payload);
+}
+
+void Channel::SetHold(size_t bytes) {
+  most_in_flight_ = std::clamp<uint64_t>(bytes, max_payload(), kMaxBytesInFlight);
+}
+
+absl::Status Channel::Arm() {
+  if (!error_.ok()) return error_;
+  // Who sleeps may sleep long, and what the peer keeps until it is told with it.
+  if (absl::Status status = ReportConsumed(receive_credits_.owed()); !status.ok()) {
+    return Final(status);
+  }
+  return Final(parts_.pair->Arm());
+}
+
+absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
+                                      absl::Span<const std::byte> payload) {
+  if (!error_.ok()) return error_;
+  if (payload.size() > max_payload()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(peer_.where, ": a frame of ", payload.size(),
+                     " bytes is larger than max_payload() = ", max_payload()));
+  }
+  const uint64_t unacknowledged = send_credits_.sent() - acknowledged_;
+  const auto bytes = static_cast<uint32_t>(sizeof(SlotHeader) + payload.size());
+  if (!greeted() || !send_credits_.available() || unacknowledged >= parts_.send_ring->slots() ||
+      !HasSendRoom() ||
+      (bytes_in_flight_ > 0 && bytes_in_flight_ + payload.size() > most_in_flight_)) {
+    return false;
+  }
+
+  const uint64_t number = send_credits_.Take();
+  std::byte* const start = parts_.send_ring->Slot(number) + kHeaderOffset;
+  const SlotHeader slot_header = {
+      .transfer = header.transfer,
+      .offset = header.offset,
+      .size = static_cast<uint32_t>(payload.size()),
+      .sequence = static_cast<uint32_t>(number) & kCounterMask,
+      .consumed = static_cast<uint32_t>(receive_credits_.TakeReport()) & kCounterMask,
+      .flags = (header.repeated ? kRepeated : 0) | (header.awaited ? kAwaited : 0) |
+               uint32_t{header.lost_rails} << kLostRailsShift,
+      .call = header.call,
+  };
+  awaited_ = false;
+  std::memcpy(start, &slot_header, sizeof(slot_header));
+  if (!payload.empty()) std::memcpy(start + sizeof(slot_header), payload.data(), payload.size());
+
+  ibv_sge piece = {};
+  piece.addr = reinterpret_cast<uintptr_t>(start);
+  piece.length = bytes;
+  piece.lkey = parts_.send_ring->local_key();
+  ibv_send_wr request = {};
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = htonl(PackImmediate(MessageKind::kFrame, number));
+  if (bytes <= parts_.pair->max_inline()) request.send_flags |= IBV_SEND_INLINE;
+  request.wr.rdma.remote_addr =
+      peer_.address.ring_address +
+      (number & (peer_.address.slots - 1)) * SlotStride(peer_.address.slot_payload) + kHeaderOffset;
+
+  const bool signaled =
+      bytes >= kAlwaysSignalBytes || !SignalOutstanding() || unsignaled_frames_ + 1 >= kSignalEvery;
+  unsignaled_frames_ = signaled ? 0 : unsignaled_frames_ + 1;
+  if (absl::Status status = Post(request, signaled); !status.ok()) return Final(status);
+  in_flight_[number % in_flight_.size()] = {posted_, payload.size()};
+  bytes_in_flight_ += payload.size();
+  carried_ += payload.size();
+  stats_.transmit_bytes.fetch_add(payload.size(), std::memory_order_relaxed);
+  return true;
+}
+
+absl::StatusOr<bool> Channel::Poll(FrameSink sink) {
+  if (!error_.ok()) return error_;
+  absl::StatusOr<bool> moved = Advance(sink);
+  static_cast<void>(Final(moved.status()));
+  return moved;
+}
+
+absl::StatusOr<bool> Channel::Greet() {
+  if (!error_.ok()) return error_;
+  absl::Status status = TakeCompletions().status();
+  if (status.ok() && !greeted()) status = FinishGreeting();
+  if (!status.ok()) return Final(status);
+  return greeted();
+}
+
+absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
+  absl::StatusOr<bool> completed = TakeCompletions();
+  if (!completed.ok()) return completed;
+  if (!greeted()) {
+    if (absl::Status status = FinishGreeting(); !status.ok()) return status;
+  }
+  absl::StatusOr<bool> delivered = Deliver(sink);
+  if (!delivered.ok()) return delivered;
+  if (posted_ > completed_ && !SignalOutstanding()) {
+    if (absl::Status status = PostEmptyWrite(); !status.ok()) return status;
+  }
+  if (*completed || *delivered) {
+    next_look_ = absl::InfiniteFuture();
+    return true;
+  }
+  if (absl::Status status = LookAfterIdleLink(); !status.ok()) return status;
+  return false;
+}
+
+absl::Status Channel::BringUp() {
+  const uint32_t receive_psn = (peer_.address.psn + greetings_heard_) & 0xffffff;
+  if (absl::Status status = parts_.pair->Connect(peer_.path, receive_psn, parts_.psn);
+      !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat(peer_.where, ": ", status.message()));
+  }
+  return PostMessage(MessageKind::kGreeting, 0);
+}
+
+absl::Status Channel::FinishGreeting() {
+  if (parts_.port->Now() < deadline_) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat(
+      peer_.where,
+      ": the peer did not answer on this rail in time; check that its process runs, "
+      "and that the two nodes reach each other on this rail (link, addresses, routes, MTU). "
+      "This side's port is ",
+      parts_.port->StateNow()));
+}
+
+absl::Status Channel::RestartGreeting() {
+  greeting_failed_ = false;
+  if (absl::Status status = parts_.pair->Stop(); !status.ok()) return status;
+  // What had arrived before the queue pair stopped still counts: the peer saw it acknowledged.
+  std::array<ibv_wc, 16> completions;
+  for (;;) {
+    const absl::StatusOr<size_t> count = parts_.pair->Poll(absl::MakeSpan(completions));
+    if (!count.ok()) return count.status();
+    for (size_t i = 0; i < *count; ++i) {
+      const ibv_wc& completion = completions[i];
+      const bool received = (completion.wr_id & kReceiveBit) != 0;
+      if (!received || completion.status != IBV_WC_SUCCESS ||
+          !OfGeneration(completion.wr_id, generation_)) {
+        continue;
+      }
+      if (absl::Status status = OnReceived(completion); !status.ok()) return status;
+    }
+    if (*count < completions.size()) break;
+  }
+  if (receive_credits_.arrived() != kFirstFrame) {
+    return absl::UnavailableError(
+        absl::StrCat(peer_.where,
+                     ": the peer sends, but this side's packets do not reach it; check the rail's "
+                     "path in this direction (routes, MTU, filters)"));
+  }
+
+  ++generation_;
+  posted_ = completed_ = last_signaled_ = 0;
+  receives_to_post_ = 0;
+  if (absl::Status status = parts_.pair->Reset(); !status.ok()) return status;
+  if (absl::Status status = parts_.pair->Initialize(); !status.ok()) return status;
+  if (absl::Status status = PostAllReceives(*parts_.pair, generation_); !status.ok()) return status;
+  return BringUp();
+}
+
+absl::StatusOr<bool> Channel::TakeCompletions() {
+  // Only what gets the caller's work on counts as movement: a sign of life from the peer's NIC does
+  // not, else a caller that waits for a peer in vain would never notice.
+  bool moved = false;
+  const bool had_heard = heard_peer_;
+  const bool had_room = HasSendRoom();
+  const bool had_greeted = greeted();
+  const uint64_t had_acknowledged = acknowledged_;
+  std::array<ibv_wc, 16> completions;
+  for (;;) {
+    const absl::StatusOr<size_t> count = parts_.pair->Poll(absl::MakeSpan(completions));
+    if (!count.ok()) return count.status();
+    for (size_t i = 0; i < *count; ++i) {
+      const ibv_wc& completion = completions[i];
+      if (!OfGeneration(completion.wr_id, generation_)) continue;
+      const bool received = (completion.wr_id & kReceiveBit) != 0;
+      if (completion.status != IBV_WC_SUCCESS) {
+        if (!greeting_acknowledged_ && completion.status == IBV_WC_RETRY_EXC_ERR) {
+          greeting_failed_ = true;
+        }
+        // After a failed greeting everything else is flushed, which says nothing new.
+        if (!greeting_failed_) return CompletionError(completion);
+        continue;
+      }
+      if (!received) {
+        OnSent(completion.wr_id & kNumberMask);
+        continue;
+      }
+      moved = true;
+      ++receives_to_post_;
+      if (absl::Status status = OnReceived(completion); !status.ok()) return status;
+    }
+    if (*count < completions.size()) break;
+  }
+  if (greeting_failed_) {
+    if (absl::Status status = RestartGreeting(); !status.ok()) return status;
+    return true;
+  }
+  if (receives_to_post_ > 0) {
+    const uint32_t count = std::exchange(receives_to_post_, 0);
+    if (absl::Status status =
+            parts_.pair->PostReceives(count, kReceiveBit | RequestId(generation_, 0));
+        !status.ok()) {
+      return status;
+    }
+  }
+  if (heard_peer_ && !had_heard && !greeting_acknowledged_) {
+    if (absl::Status status = PostMessage(MessageKind::kGreeting, 0); !status.ok()) return status;
+  }
+  return moved || acknowledged_ != had_acknowledged || greeted() != had_greeted ||
+         HasSendRoom() != had_room;
+}
+
+absl::Status Channel::OnReceived(const ibv_wc& completion) {
+  if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM ||
+      (completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
+    return ProtocolError("a message that is not a write with immediate");
+  }
+  heard_peer_ = true;
+  const uint32_t immediate = ntohl(completion.imm_data);
+  const uint32_t counter = ImmediateCounter(immediate);
+  switch (ImmediateKind(immediate)) {
+    case static_cast<uint32_t>(MessageKind::kFrame):
+      return OnFrame(counter);
+    case static_cast<uint32_t>(MessageKind::kConsumed):
+      if (send_credits_.Report(counter)) return absl::OkStatus();
+      return ProtocolError("a report of more frames than were sent");
+    case static_cast<uint32_t>(MessageKind::kGreeting):
+      ++greetings_heard_;
+      return absl::OkStatus();
+    default:
+      return ProtocolError("a message of unknown kind");
+  }
+}
+
+absl::Status Channel::OnFrame(uint32_t counter) {
+  const uint64_t number = receive_credits_.arrived();
+  if (!receive_credits_.Arrive(counter)) {
+    return ProtocolError("a frame out of sequence or without a credit");
+  }
+  SlotHeader& header = arrived_headers_[number % arrived_headers_.size()];
+  std::memcpy(&header, parts_.receive_ring->Slot(number) + kHeaderOffset, sizeof(header));
+  if (header.sequence != counter || (header.flags & ~kKnownFlags) != 0) {
+    return ProtocolError("a frame whose slot holds something else");
+  }
+  if (header.size > parts_.receive_ring->slot_payload()) {
+    return ProtocolError(absl::StrCat("a frame of ", header.size, " bytes, more than a slot"));
+  }
+  if (!send_credits_.Report(header.consumed)) {
+    return ProtocolError("a report of more frames than were sent");
+  }
+  return absl::OkStatus();
+}
+
+void Channel::OnSent(uint64_t request) {
+  greeting_acknowledged_ = true;  // it was the first request
+  completed_ = std::max(completed_, request);
+  while (acknowledged_ < send_credits_.sent()) {
+    const InFlight& oldest = in_flight_[acknowledged_ % in_flight_.size()];
+    if (oldest.request > completed_) break;
+    bytes_in_flight_ -= oldest.bytes;
+    ++acknowledged_;
+  }
+}
+
+absl::StatusOr<bool> Channel::Deliver(FrameSink sink) {
+  bool moved = false;
+  while (receive_credits_.pending()) {
+    const uint64_t number = receive_credits_.consumed();
+    const SlotHeader& header = arrived_headers_[number % arrived_headers_.size()];
+    const std::byte* const payload = parts_.receive_ring->Slot(number) + kPayloadOffset;
+    const FrameHeader frame = {header.transfer,
+                               header.offset,
+                               (header.flags & kRepeated) != 0,
+                               (header.flags & kAwaited) != 0,
+                               header.call,
+                               static_cast<uint16_t>(header.flags >> kLostRailsShift)};
+    if (!sink(frame, absl::MakeSpan(payload, header.size))) break;
+    stats_.receive_bytes.fetch_add(header.size, std::memory_order_relaxed);
+    receive_credits_.Consume();
+    awaited_ = awaited_ || frame.awaited;
+    moved = true;
+    if (absl::Status status = ReportConsumed(receive_credits_.ReportDue()); !status.ok()) {
+      return status;
+    }
+  }
+  // A report that was due may have found the send queue full, or may have become due since: frames
+  // that arrived after it filled the peer's window. And who waits for one is told when there is
+  // nothing more to come at once.
+  const bool answers = awaited_ && !moved;
+  if (absl::Status status = ReportConsumed(receive_credits_.ReportDue() || answers); !status.ok()) {
+    return status;
+  }
+  return moved || (answers && !awaited_);
+}
+
+absl::Status Channel::ReportConsumed(bool due) {
+  if (!due || !HasSendRoom()) return absl::OkStatus();
+  awaited_ = false;
+  return PostMessage(MessageKind::kConsumed, receive_credits_.TakeReport());
+}
+
+absl::Status Channel::Post(ibv_send_wr& request, bool signaled) {
+  ++posted_;
+  request.wr_id = RequestId(generation_, posted_);
+  request.wr.rdma.rkey = peer_.address.ring_key;
+  if (signaled) {
+    request.send_flags |= IBV_SEND_SIGNALED;
+    last_signaled_ = posted_;
+  }
+  return parts_.pair->PostSend(request);
+}
+
+absl::Status Channel::PostMessage(MessageKind kind, uint64_t counter) {
+  ibv_send_wr request = {};
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = htonl(PackImmediate(kind, counter));
+  request.wr.rdma.remote_addr = peer_.address.ring_address;
+  return Post(request, /*signaled=*/true);
+}
+
+absl::Status Channel::LookAfterIdleLink() {
+  if (!greeted()) return absl::OkStatus();
+  const absl::Time now = parts_.port->Now();
+  next_look_ = std::min(next_look_, now + kLookInterval);
+  if (now < next_look_) return absl::OkStatus();
+  next_look_ = now + kLookInterval;
+
+  if (completed_ != completed_at_look_ || !SignalOutstanding()) {
+    completed_at_look_ = completed_;
+    silent_since_ = now;
+  }
+  if (!SignalOutstanding()) return PostEmptyWrite();
+  const absl::Duration silence = now - silent_since_;
+  if (silence < kPortDownPatience) return absl::OkStatus();
+  const std::string port_state = parts_.port->StateNow();
+  if (port_state == kActive && silence < kSilentNicPatience) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(peer_.where, ": the NIC has said nothing about what it should send for ",
+                   absl::FormatDuration(silence), "; this side's port is ", port_state,
+                   port_state == kActive ? ": see the kernel's log on this node" : kCheckPort));
+}
+
+absl::Status Channel::PostEmptyWrite() {
+  ibv_send_wr request = {};
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.wr.rdma.remote_addr = peer_.address.ring_address;
+  return Post(request, /*signaled=*/true);
+}
+
+absl::Status Channel::CompletionError(const ibv_wc& completion) const {
+  const std::string port_state = parts_.port->StateNow();
+  const bool port_down = port_state != kActive;
+  const std::string message = absl::StrCat(
+      peer_.where, ": ", (completion.wr_id & kReceiveBit) != 0 ? "receive" : "send",
+      " failed: ", parts_.port->api().WcStatusText(completion.status), " (status ",
+      static_cast<int>(completion.status), ", vendor error ", completion.vendor_err, "); ",
+      port_down ? absl::StrCat("this side's port is ", port_state, kCheckPort)
+                : WhatToCheck(completion.status));
+  if (port_down) return absl::UnavailableError(message);
+  switch (completion.status) {
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+    case IBV_WC_WR_FLUSH_ERR:
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_ABORT_ERR:
+    case IBV_WC_FATAL_ERR:
+      return absl::UnavailableError(message);
+    default:
+      return absl::InternalError(message);
+  }
+}
+
+absl::Status Channel::ProtocolError(absl::string_view what) const {
+  return absl::InternalError(absl::StrCat(peer_.where, ": the peer sent ", what,
+                                          "; run the same version of Railhead on all ranks"));
+}
+
+absl::Status Channel::Final(absl::Status status) {
+  if (!status.ok()) error_ = status;
+  return status;
+}
+
+}  // namespace railhead::transport::verbs

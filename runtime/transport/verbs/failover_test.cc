@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Links that are lost and come back, over fake NICs and real halls.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "runtime/rails/peer.h"
+#include "runtime/testing/exchange.h"
+#include "runtime/transport/verbs/verbs_pair_for_test.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::shared_ptr<Hall> OpenHall() { return *Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 2); }
+
+class RecoveringLinkTest : public VerbsPairTest {
+ protected:
+  void SetUp() override {
+    VerbsPairTest::SetUp();
+    a_.hall = OpenHall();
+    b_.hall = OpenHall();
+    ConnectBoth();
+  }
+
+  // Lets time pass, and both sides live through it: those that are lost work at a connection.
+  void Live(absl::Duration time) {
+    constexpr absl::Duration kStep = absl::Milliseconds(5);
+    for (absl::Duration passed; passed < time; passed += kStep) {
+      fake_->AdvanceTime(kStep);
+      for (Side* side : {&a_, &b_}) {
+        if (side->link->connected()) {
+          side->Poll().IgnoreError();
+        } else {
+          side->link->Reconnect(fake_->Now()).IgnoreError();
+        }
+      }
+    }
+  }
+  bool BothUp() const { return a_.link->connected() && b_.link->connected(); }
+
+  // Real sockets take real time, though not much.
+  void LiveUntilBothAreUp() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!BothUp() && absl::Now() < deadline) Live(absl::Milliseconds(5));
+    ASSERT_TRUE(BothUp());
+  }
+
+  void ExpectBothWaysWork() {
+    a_.received.clear();
+    b_.received.clear();
+    ASSERT_TRUE(*a_.Send(7, 0, "from a"));
+    ASSERT_TRUE(*b_.Send(8, 0, "from b"));
+    PollUntilQuiet();
+    ASSERT_EQ(a_.received.size(), 1U);
+    ASSERT_EQ(b_.received.size(), 1U);
+    EXPECT_EQ(a_.received.front().second, "from b");
+    EXPECT_EQ(b_.received.front().second, "from a");
+  }
+};
+
+TEST_F(RecoveringLinkTest, FramesCountUntilTheSinkHasTakenThem) {
+  EXPECT_TRUE(a_.link->recovers());
+  b_.accept = false;
+  FrameHeader header = {1, 0};
+  header.awaited = true;
+  const std::string text = "x";
+  const auto bytes = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), 1);
+  ASSERT_TRUE(*a_.link->TrySend(header, bytes));
+  PollUntilQuiet();
+  EXPECT_EQ(a_.link->unacknowledged(), 1U) << "the NIC has it, but nobody has taken it";
+  b_.accept = true;
+  PollUntilQuiet();
+  EXPECT_EQ(a_.link->unacknowledged(), 0U);
+  EXPECT_TRUE(b_.received.front().first.awaited);
+  EXPECT_FALSE(b_.received.front().first.repeated);
+}
+
+TEST_F(RecoveringLinkTest, APortThatWasDownComesBack) {
+  for (int round = 0; round < 3; ++round) {
+    fake_->SetPortState(round % 2 == 0 ? "fake0" : "fake1", IBV_PORT_DOWN);
+    ASSERT_TRUE(*a_.Send(1, 0, "lost"));
+    ASSERT_TRUE(*b_.Send(1, 0, "lost"));
+    Live(absl::Seconds(3));
+    EXPECT_FALSE(a_.link->connected());
+    EXPECT_FALSE(b_.link->connected());
+    EXPECT_TRUE(a_.link->Flushed());
+    EXPECT_GE(a_.link->unacknowledged(), 1U) << "until it has another connection";
+    EXPECT_EQ(a_.Poll().status().code(), absl::StatusCode::kUnavailable);
+    fake_->SetPortState("fake0", IBV_PORT_ACTIVE);
+    fake_->SetPortState("fake1", IBV_PORT_ACTIVE);
+    LiveUntilBothAreUp();
+    ExpectBothWaysWork();
+  }
+}
+
+// Be it the side that dials, or the one that must knock.
+TEST_F(RecoveringLinkTest, WhenOneSideLosesItTheOtherLearns) {
+  for (Side* loser : {&a_, &b_, &a_, &b_}) {
+    const absl::Time begin = fake_->Now();
+    loser->link->Drop("the test says so");
+    EXPECT_THAT(std::string(loser->Poll().status().message()), HasSubstr("the test says so"));
+    LiveUntilBothAreUp();
+    ExpectBothWaysWork();
+    EXPECT_LT(fake_->Now() - begin, absl::Seconds(20));
+    Live(absl::Seconds(2));
+    EXPECT_TRUE(BothUp()) << "and it stays";
+  }
+}
+
+// What was written into the slots of an earlier connection is not seen in the next one.
+TEST_F(RecoveringLinkTest, NothingOfTheOldConnectionArrivesInTheNew) {
+  b_.accept = false;
+  for (uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(*a_.Send(i, 0, std::string(5000, 'o')));
+  Live(absl::Milliseconds(10));
+  b_.link->Drop("with three frames undelivered");
+  b_.accept = true;
+  LiveUntilBothAreUp();
+  ExpectBothWaysWork();
+}
+
+// Time for which a schedule may run, on the fabric's clock.
+constexpr absl::Duration kLongest = absl::Seconds(3000);
+
+// Everything that a NIC and a network can do to two peers with several rails, at random: every
+// message must arrive once and right, whatever happens, and everything must end. RAILHEAD_SCHEDULES
+// says how many schedules; each is repeated by its number.
+TEST(VerbsFailoverTest, RandomFaultsChangeNoResult) {
+  int schedules = 60;
+  if (const char* wanted = std::getenv("RAILHEAD_SCHEDULES"); wanted != nullptr) {
+    ASSERT_TRUE(absl::SimpleAtoi(wanted, &schedules));
+  }
+  uint64_t failovers = 0;
+  uint64_t returns = 0;
+  for (int schedule = 0; schedule < schedules; ++schedule) {
+    std::mt19937 random(static_cast<uint32_t>(schedule));
+    const size_t rails = 1 + random() % 3;
+    std::vector<FakeDevice> devices;
+    for (size_t k = 0; k < rails; ++k) {
+      devices.push_back(RoceDevice(absl::StrCat("a", k), absl::StrCat("10.", k, ".0.1")));
+      devices.push_back(RoceDevice(absl::StrCat("b", k), absl::StrCat("10.", k, ".0.2")));
+    }
+    const auto fake = std::make_shared<FakeVerbs>(std::move(devices));
+    std::vector<std::unique_ptr<VerbsDevice>> opened;
+    std::vector<rails::Rail> rails_a;
+    std::vector<rails::Rail> rails_b;
+    for (size_t k = 0; k < rails; ++k) {
+      opened.push_back(*OpenFake(fake, absl::StrCat("a", k)));
+      auto a = *OpenVerbsEndpoint(*opened.back(), OpenHall(), "rank 1");
+      opened.push_back(*OpenFake(fake, absl::StrCat("b", k)));
+      auto b = *OpenVerbsEndpoint(*opened.back(), OpenHall(), "rank 0");
+      const rails::RailName name{static_cast<int>(k), "fake", 1, "verbs"};
+      const absl::Time deadline = fake->Now() + absl::Seconds(60);
+      rails_a.push_back({name, *a->Connect(b->Address(), deadline)});
+      rails_b.push_back({name, *b->Connect(a->Address(), deadline)});
+      // Before anything is wrong.
+      for (int i = 0; i < 8; ++i) {
+        const auto refuse = [](const FrameHeader&, absl::Span<const std::byte>) { return false; };
+        ASSERT_TRUE(rails_a.back().link->Poll(refuse).ok());
+        ASSERT_TRUE(rails_b.back().link->Poll(refuse).ok());
+      }
+    }
+    if (random() % 2 == 0) fake->MoveAtRandom(random());
+    const Logger quiet(LogLevel::kError, "");
+    rails::Peer a("rank 1", std::move(rails_a), quiet);
+    rails::Peer b("rank 0", std::move(rails_b), quiet);
+    railhead::testing::Exchange exchange(random, a, b, 20 + random() % 60);
+    const size_t ahead = 1 + random() % 8;
+    const uint32_t calm = 12 + random() % 60;  // steps between misfortunes
+    const absl::Time begin = fake->Now();
+    while (!exchange.Done()) {
+      ASSERT_LT(fake->Now() - begin, kLongest)
+          << "schedule " << schedule << ": " << a.DescribeProgress() << "\n"
+          << b.DescribeProgress();
+      const std::string device = absl::StrCat(random() % 2 == 0 ? "a" : "b", random() % rails);
+      if (random() % calm == 0) {
+        switch (random() % 6) {
+          case 0:
+          case 1:
+            fake->SetPortState(device, IBV_PORT_DOWN);
+            break;
+          case 2:
+            fake->FailNextSend(device,
+                               random() % 2 == 0 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_ACCESS_ERR);
+            break;
+          case 3:
+            fake->HoldCompletions(device, true);
+            break;
+          case 4:
+            (random() % 2 == 0 ? a : b).link(random() % rails).Drop("the test says so");
+            break;
+          default:
+            break;
+        }
+      }
+      // Whatever was harmed gets well again.
+      if (random() % (2 * calm) == 0) {
+        for (size_t k = 0; k < rails; ++k) {
+          for (const char* side : {"a", "b"}) {
+            fake->SetPortState(absl::StrCat(side, k), IBV_PORT_ACTIVE);
+            fake->HoldCompletions(absl::StrCat(side, k), false);
+          }
+        }
+      }
+      fake->AdvanceTime(random() % 64 == 0 ? absl::Milliseconds(100)
+                                           : absl::Microseconds(random() % 2000));
+      for (const size_t side : {0, 1}) {
+        exchange.Step(side, ahead, random() % 4 == 0);
+        rails::Peer& peer = side == 0 ? a : b;
+        const absl::StatusOr<bool> polled = peer.Poll(fake->Now());
+        ASSERT_TRUE(polled.ok()) << "schedule " << schedule << ": " << polled.status();
+        // As before a sleep.
+        const bool sleeps = !*polled && random() % 4 == 0;
+        ASSERT_TRUE(!sleeps || peer.Arm().ok());
+      }
+    }
+    ASSERT_EQ(exchange.Wrong(), 0U) << "schedule " << schedule;
+    ASSERT_EQ(fake->violations(), std::vector<std::string>()) << "schedule " << schedule;
+    for (size_t k = 0; k < rails; ++k) {
+      failovers += a.rail_health(k).failovers;
+      returns += a.rail_health(k).returns;
+    }
+  }
+  EXPECT_GT(failovers, static_cast<uint64_t>(schedules) / 4);
+  EXPECT_GT(returns, static_cast<uint64_t>(schedules) / 8);
+}
+
+}  // namespace
+}  // namespace railhead::transport::verbs

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/offer.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "runtime/transport/verbs/gid.h"
+#include "runtime/transport/verbs/slot.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+// 16 slots are four times what may be on the wire, so a sink may pause without stopping the sender.
+// Where memory cannot be pinned, fewer slots are slower but far better than no RDMA.
+constexpr std::array<uint32_t, 3> kSlotCounts = {16, 8, 4};
+
+constexpr uint8_t kHopLimit = 64;
+
+// Unpredictable, so that nobody who cannot see the rail's packets can forge the next one.
+absl::StatusOr<uint32_t> RandomPsn(const DevicePort& port) {
+  uint32_t value = 0;
+  ssize_t got = 0;
+  do {
+    got = getrandom(&value, sizeof(value), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got != sizeof(value)) return VerbsError(port.name(), "get random bytes", errno);
+  return value & 0xffffff;
+}
+
+std::string KindNames(absl::Span<const GidChoice> gids) {
+  if (gids.empty()) return "none";
+  return absl::StrJoin(gids, ", ", [](std::string* out, const GidChoice& choice) {
+    absl::StrAppend(out, GidKindName(choice.kind), " ", GidText(choice.gid));
+  });
+}
+
+std::string PeerAddressText(const VerbsAddress& address, const std::optional<GidPair>& gids) {
+  if (address.infiniband) return absl::StrCat("LID ", address.lid);
+  return gids.has_value() ? GidText(gids->peer.gid) : "unknown address";
+}
+
+absl::StatusOr<ibv_ah_attr> RouteTo(const DevicePort& port, const PortState& state,
+                                    const VerbsAddress& peer, const std::optional<GidPair>& gids) {
+  ibv_ah_attr route = {};
+  route.port_num = port.port();
+  bool global = true;
+  if (state.infiniband()) {
+    const bool flagged = (state.attributes.flags & IBV_QPF_GRH_REQUIRED) != 0 || peer.needs_grh;
+    // Subnets are told apart by the upper half of the GID.
+    const bool other_subnet =
+        gids.has_value() &&
+        !std::equal(gids->local.gid.begin(), gids->local.gid.begin() + 8, gids->peer.gid.begin());
+    global = flagged || other_subnet;
+    if (!global && peer.lid == 0) {
+      return absl::InvalidArgumentError("the peer's port has no LID; check its subnet manager");
+    }
+    route.dlid = peer.lid;
+  }
+  if (!global) return route;
+  if (!gids.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("no kind of GID in common: this side has ", KindNames(state.gids),
+                     ", the peer has ", KindNames(peer.gids),
+                     "; give both nodes' interfaces of this rail an address of the same family"));
+  }
+  route.is_global = 1;
+  std::memcpy(route.grh.dgid.raw, gids->peer.gid.data(), gids->peer.gid.size());
+  route.grh.sgid_index = static_cast<uint8_t>(gids->local.index);
+  route.grh.hop_limit = kHopLimit;
+  return route;
+}
+
+absl::StatusOr<Rings> CreateRings(const DevicePort& port, uint32_t slots) {
+  absl::StatusOr<Ring> send = Ring::Create(port, Ring::Use::kSend, slots, kSlotPayload);
+  if (!send.ok()) return send.status();
+  absl::StatusOr<Ring> receive = Ring::Create(port, Ring::Use::kReceive, slots, kSlotPayload);
+  if (!receive.ok()) return receive.status();
+  return Rings{*std::move(send), *std::move(receive)};
+}
+
+absl::Status At(absl::string_view where, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<Rings> Rings::Create(const DevicePort& port) {
+  absl::StatusOr<Rings> rings = absl::UnknownError("");
+  for (const uint32_t slots : kSlotCounts) {
+    rings = CreateRings(port, slots);
+    if (!absl::IsResourceExhausted(rings.status())) break;
+  }
+  return rings;
+}
+
+absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const Rings& rings) {
+  absl::StatusOr<PortState> state = port->Read();
+  if (!state.ok()) return state.status();
+  const uint32_t slots = rings.send.slots();
+  absl::StatusOr<std::unique_ptr<QueuePair>> pair = QueuePair::Create(*port, DepthsFor(slots));
+  if (!pair.ok()) return pair.status();
+  if (absl::Status status = (*pair)->Initialize(); !status.ok()) return status;
+  if (absl::Status status = PostAllReceives(**pair, 0); !status.ok()) return status;
+  const absl::StatusOr<uint32_t> psn = RandomPsn(*port);
+  if (!psn.ok()) return psn.status();
+  VerbsAddress own;
+  own.infiniband = state->infiniband();
+  own.needs_grh = (state->attributes.flags & IBV_QPF_GRH_REQUIRED) != 0;
+  own.mtu = state->attributes.active_mtu;
+  own.lid = own.infiniband ? state->attributes.lid : 0;
+  own.qp_number = (*pair)->number();
+  own.psn = *psn;
+  own.slots = slots;
+  own.slot_payload = rings.receive.slot_payload();
+  own.ring_address = rings.receive.address();
+  own.ring_key = rings.receive.remote_key();
+  own.gids = state->gids;
+  return Offer({std::move(port), &rings.send, &rings.receive, *std::move(pair), *psn},
+               *std::move(state), std::move(own));
+}
+
+absl::StatusOr<std::unique_ptr<Channel>> Offer::Accept(absl::string_view peer_address,
+                                                       absl::string_view peer, absl::Time deadline,
+                                                       LinkStats& stats) && {
+  const DevicePort& port = *parts_.port;
+  std::string where = absl::StrCat(port.name(), ", peer ", peer);
+  absl::StatusOr<VerbsAddress> theirs = ParseAddress(peer_address);
+  if (!theirs.ok()) return At(where, theirs.status());
+  if (theirs->infiniband != state_.infiniband()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        where, ": this side's port is ", state_.infiniband() ? "InfiniBand" : "Ethernet",
+        ", the peer's is not; check that the rails of the two nodes are numbered alike"));
+  }
+  const std::optional<GidPair> gids = CommonGids(state_.gids, theirs->gids);
+  absl::StrAppend(&where, " at ", PeerAddressText(*theirs, gids));
+  absl::StatusOr<ibv_ah_attr> route = RouteTo(port, state_, *theirs, gids);
+  if (!route.ok()) return At(where, route.status());
+
+  ChannelPeer channel_peer;
+  channel_peer.path.qp_number = theirs->qp_number;
+  channel_peer.path.mtu = std::min(theirs->mtu, state_.attributes.active_mtu);
+  channel_peer.path.route = *route;
+  channel_peer.where = std::move(where);
+  channel_peer.address = *std::move(theirs);
+  return Channel::Start(std::move(parts_), std::move(channel_peer), deadline, stats);
+}
+
+}  // namespace railhead::transport::verbs
