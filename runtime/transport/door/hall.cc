@@ -23,6 +23,8 @@ constexpr absl::string_view kGreeting = "RHT2";
 constexpr absl::Duration kVisitorsPatience = absl::Seconds(5);
 constexpr size_t kMostStrangers = 16;
 
+constexpr absl::Duration kLookPause = absl::Milliseconds(10);
+
 }  // namespace
 
 std::string Greeting(absl::string_view from_token, absl::string_view to_token) {
@@ -95,6 +97,12 @@ absl::Status Hall::Admit(absl::Time now) {
     visitor = visitors_.erase(visitor);
   }
   return absl::OkStatus();
+}
+
+void Hall::LookRound(absl::Time now) {
+  if (now < next_look_) return;
+  next_look_ = now + kLookPause;
+  Admit(now).IgnoreError();
 }
 
 // Takes what a visitor says. Returns whether it may stay.

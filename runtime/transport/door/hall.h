@@ -46,6 +46,8 @@ class Hall final : public Doorbell {
 
   // Lets in who has come, and hears what they say.
   absl::Status Admit(absl::Time now);
+  // The same for those who have nobody to wait for, and ask all the time: now and then.
+  void LookRound(absl::Time now);
   // The latest connection of the rank with this token, or an invalid descriptor: whoever dials
   // again has given up what it dialed before.
   net::Fd Take(absl::string_view token);
@@ -72,6 +74,7 @@ class Hall final : public Doorbell {
   Place own_;
   size_t most_;
   uint64_t strangers_ = 0;
+  absl::Time next_look_ = absl::InfinitePast();
   std::list<Visitor> visitors_;
 };
 
