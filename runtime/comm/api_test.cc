@@ -438,8 +438,9 @@ std::string ReduceEverything(rhComm_t comm, int rank, int world) {
 
 TEST(ProcessesTest, EveryTypeAndOperatorOverEveryTransport) {
   for (const std::string transport : {"tcp", "shm"}) {
-    const std::vector<std::string> outputs =
-        RunForks(Environments(3, {{"RAILHEAD_TRANSPORT", transport}}), [&](int rank) {
+    const std::vector<std::string> outputs = RunForks(
+        Environments(3, {{"RAILHEAD_TRANSPORT", transport}}),
+        [&](int rank) {
           rhComm_t comm = nullptr;
           std::string error = Join(&comm);
           if (!error.empty()) return error;
@@ -449,7 +450,8 @@ TEST(ProcessesTest, EveryTypeAndOperatorOverEveryTransport) {
           error = ReduceEverything(comm, rank, 3);
           rhCommDestroy(comm);
           return error.empty() ? std::string(info.transport) : error;
-        });
+        },
+        120);
     EXPECT_EQ(outputs, std::vector<std::string>(3, transport));
   }
 }
