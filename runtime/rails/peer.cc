@@ -120,6 +120,14 @@ absl::StatusOr<bool> Peer::Poll(absl::Time now) {
   return std::exchange(moved_, false);
 }
 
+uint16_t Peer::LostRails() const {
+  uint16_t lost = 0;
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (states_[i].health.lost.load(std::memory_order_relaxed)) lost |= BitOf(i);
+  }
+  return lost;
+}
+
 absl::Status Peer::LoseWithPeer(absl::Time now) {
   const uint16_t theirs = std::exchange(peers_lost_, 0);
   for (size_t i = 0; i < rails_.size(); ++i) {
@@ -187,7 +195,7 @@ absl::Status Peer::Pull() {
     if (!repeat && rails_.size() > 1) chunk.size = std::min(chunk.size, shares_.Piece(*rail));
     const Send& send = sends_[chunk.transfer];
     const absl::StatusOr<bool> accepted = rails_[*rail].link->TrySend(
-        {chunk.transfer, chunk.offset, repeat, !send.copied, send.call.word(), lost_},
+        {chunk.transfer, chunk.offset, repeat, !send.copied, send.call.word(), LostRails()},
         send.data.subspan(chunk.offset, chunk.size));
     if (!accepted.ok()) {
       if (absl::Status fatal = Lose(*rail, accepted.status()); !fatal.ok()) return fatal;
@@ -271,7 +279,6 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   // Only what the network does to us passes; nonsense from the peer would come again.
   if (!recovers_ || !absl::IsUnavailable(status)) return LinkError(index, status);
   state.health.failovers.fetch_add(1, std::memory_order_relaxed);
-  lost_ |= BitOf(index);
   state.lost = std::string(status.message());
   moved_ = true;
   shares_.SetUp(index, false);
@@ -301,7 +308,6 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
   RailState& state = states_[index];
   state.health.up.store(true, std::memory_order_relaxed);
   state.back = now;
-  lost_ &= static_cast<uint16_t>(~BitOf(index));
   shares_.SetUp(index, true);
   moved_ = true;
   // The first connection is no return.

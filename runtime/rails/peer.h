@@ -184,6 +184,8 @@ class Peer {
   absl::Status Lose(size_t index, const absl::Status& status);
   void Progress();
   void TryToReturn(size_t index, absl::Time now);
+  // Rails that this side has lost, as bits.
+  uint16_t LostRails() const;
   // Gives up what the peer has said that it has lost.
   absl::Status LoseWithPeer(absl::Time now);
 
@@ -209,8 +211,7 @@ class Peer {
   SlotQueue<Receive> receives_;
   Stash stash_;
   bool may_repeat_ = false;  // chunks may come twice
-  uint16_t lost_ = 0;        // rails that this side has lost, as bits
-  uint16_t peers_lost_ = 0;  // and that the peer has, as of the last frames
+  uint16_t peers_lost_ = 0;  // rails that the peer has lost, as bits, as of the last frames
   bool moved_ = false;       // since the last Poll
   bool held_back_ = false;   // as of the last Poll
   uint64_t progress_ = 0;

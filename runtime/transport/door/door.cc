@@ -56,7 +56,10 @@ std::string Door::Name() const {
                       net::HostPort(remote_.ip, remote_.port));
 }
 
-absl::StatusOr<net::Fd> Door::Advance(absl::Time now) { return dials() ? Dial(now) : Await(now); }
+absl::StatusOr<net::Fd> Door::Advance(absl::Time now) {
+  if (visitor_.valid()) return std::exchange(visitor_, net::Fd());
+  return dials() ? Dial(now) : Await(now);
+}
 
 absl::Status Door::Call(absl::Time now) {
   if (!dialed_.valid()) {
@@ -103,9 +106,15 @@ void Door::Knock(absl::Time now) {
   if (!Call(now).ok() || now >= give_up_) dialed_.Reset();
 }
 
-bool Door::Knocked(absl::Time now) {
-  hall_->LookRound(now);
-  return hall_->Take(remote_.token).valid();
+bool Door::PeerLeft(absl::Time now) {
+  if (dials()) {
+    hall_->LookRound(now);
+    return hall_->Has(remote_.token) && hall_->Take(remote_.token).valid();
+  }
+  // The door may fail without harm to the connection that there is.
+  absl::StatusOr<net::Fd> visitor = Await(now);
+  if (visitor.ok() && visitor->valid()) visitor_ = *std::move(visitor);
+  return visitor_.valid();
 }
 
 absl::StatusOr<net::Fd> Door::Greet() {

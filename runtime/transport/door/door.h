@@ -38,8 +38,9 @@ class Door {
   // For a side that does not dial: asks the one that does for another connection, where that one
   // may not have noticed that the last was lost. To be called again and again.
   void Knock(absl::Time now);
-  // For the side that dials: whether the other has knocked since the last call.
-  bool Knocked(absl::Time now);
+  // Whether the peer has given up the connection that there is: it has come anew, and Advance will
+  // return that connection; or it has knocked since the last call.
+  bool PeerLeft(absl::Time now);
 
   // Works at a connection. Returns one that both sides have greeted on, or an invalid descriptor:
   // not yet. An error is that of one attempt; the next call that comes a little later makes
@@ -75,6 +76,7 @@ class Door {
   Hall::Place remote_;
   std::string peer_;
   uint64_t strangers_ = 0;
+  net::Fd visitor_;  // came while there was a connection
 
   // One attempt to dial.
   net::Fd dialed_;

@@ -146,8 +146,7 @@ absl::Status TcpLink::Lose(absl::string_view why, absl::StatusCode code) {
 absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
   if (door_ == nullptr) return error_;
   if (socket_.valid()) return true;
-  absl::StatusOr<net::Fd> socket = std::exchange(next_socket_, net::Fd());
-  if (!socket->valid()) socket = door_->Advance(now);
+  absl::StatusOr<net::Fd> socket = door_->Advance(now);
   stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
   if (!socket.ok()) return socket.status();
   if (!socket->valid()) return false;
@@ -189,11 +188,7 @@ absl::Status TcpLink::LookRound(absl::Time now) {
   }
   if (door_ == nullptr) return absl::OkStatus();
   stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
-  if (door_->dials()) return absl::OkStatus();
-  absl::StatusOr<net::Fd> visitor = door_->Advance(now);
-  // The door may fail without harm to the connection that there is.
-  if (!visitor.ok() || !visitor->valid()) return absl::OkStatus();
-  next_socket_ = *std::move(visitor);
+  if (!door_->PeerLeft(now)) return absl::OkStatus();
   return Lose("the peer has lost it and has connected anew");
 }
 

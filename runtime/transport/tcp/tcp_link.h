@@ -75,7 +75,6 @@ class TcpLink final : public Link {
   // While there is no connection: why not.
   absl::Status error_;
   std::unique_ptr<Door> door_;
-  net::Fd next_socket_;            // came through the door before this side had lost the old one
   uint64_t past_retransmits_ = 0;  // of connections before this one
   Pulse pulse_;
   absl::Time next_look_ = absl::InfinitePast();

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -234,21 +233,13 @@ absl::Status Channel::RestartGreeting() {
   greeting_failed_ = false;
   if (absl::Status status = parts_.pair->Stop(); !status.ok()) return status;
   // What had arrived before the queue pair stopped still counts: the peer saw it acknowledged.
-  std::array<ibv_wc, 16> completions;
-  for (;;) {
-    const absl::StatusOr<size_t> count = parts_.pair->Poll(absl::MakeSpan(completions));
-    if (!count.ok()) return count.status();
-    for (size_t i = 0; i < *count; ++i) {
-      const ibv_wc& completion = completions[i];
-      const bool received = (completion.wr_id & kReceiveBit) != 0;
-      if (!received || completion.status != IBV_WC_SUCCESS ||
-          !OfGeneration(completion.wr_id, generation_)) {
-        continue;
-      }
-      if (absl::Status status = OnReceived(completion); !status.ok()) return status;
-    }
-    if (*count < completions.size()) break;
-  }
+  const absl::Status drained = parts_.pair->Drain([this](const ibv_wc& completion) {
+    const bool received = (completion.wr_id & kReceiveBit) != 0;
+    const bool counts = received && completion.status == IBV_WC_SUCCESS &&
+                        OfGeneration(completion.wr_id, generation_);
+    return counts ? OnReceived(completion) : absl::OkStatus();
+  });
+  if (!drained.ok()) return drained;
   if (receive_credits_.arrived() != kFirstFrame) {
     return absl::UnavailableError(
         absl::StrCat(peer_.where,
@@ -273,32 +264,24 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
   const bool had_room = HasSendRoom();
   const bool had_greeted = greeted();
   const uint64_t had_acknowledged = acknowledged_;
-  std::array<ibv_wc, 16> completions;
-  for (;;) {
-    const absl::StatusOr<size_t> count = parts_.pair->Poll(absl::MakeSpan(completions));
-    if (!count.ok()) return count.status();
-    for (size_t i = 0; i < *count; ++i) {
-      const ibv_wc& completion = completions[i];
-      if (!OfGeneration(completion.wr_id, generation_)) continue;
-      const bool received = (completion.wr_id & kReceiveBit) != 0;
-      if (completion.status != IBV_WC_SUCCESS) {
-        if (!greeting_acknowledged_ && completion.status == IBV_WC_RETRY_EXC_ERR) {
-          greeting_failed_ = true;
-        }
-        // After a failed greeting everything else is flushed, which says nothing new.
-        if (!greeting_failed_) return CompletionError(completion);
-        continue;
+  const absl::Status drained = parts_.pair->Drain([&](const ibv_wc& completion) {
+    if (!OfGeneration(completion.wr_id, generation_)) return absl::OkStatus();
+    if (completion.status != IBV_WC_SUCCESS) {
+      if (!greeting_acknowledged_ && completion.status == IBV_WC_RETRY_EXC_ERR) {
+        greeting_failed_ = true;
       }
-      if (!received) {
-        OnSent(completion.wr_id & kNumberMask);
-        continue;
-      }
-      moved = true;
-      ++receives_to_post_;
-      if (absl::Status status = OnReceived(completion); !status.ok()) return status;
+      // After a failed greeting everything else is flushed, which says nothing new.
+      return greeting_failed_ ? absl::OkStatus() : CompletionError(completion);
     }
-    if (*count < completions.size()) break;
-  }
+    if ((completion.wr_id & kReceiveBit) == 0) {
+      OnSent(completion.wr_id & kNumberMask);
+      return absl::OkStatus();
+    }
+    moved = true;
+    ++receives_to_post_;
+    return OnReceived(completion);
+  });
+  if (!drained.ok()) return drained;
   if (greeting_failed_) {
     if (absl::Status status = RestartGreeting(); !status.ok()) return status;
     return true;

@@ -170,15 +170,22 @@ absl::Status QueuePair::PostSend(ibv_send_wr& request) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> QueuePair::Poll(absl::Span<ibv_wc> completions) {
-  const int count =
-      ibv_poll_cq(completions_.get(), static_cast<int>(completions.size()), completions.data());
-  if (count < 0) {
-    return absl::InternalError(absl::StrCat(
-        port_.name(), ": cannot poll the completion queue (error ", count,
-        "); it has overflowed or the device has failed: see the kernel's log on the node"));
-  }
-  return static_cast<size_t>(count);
+absl::Status QueuePair::Drain(absl::FunctionRef<absl::Status(const ibv_wc& completion)> take) {
+  std::array<ibv_wc, 16> completions;
+  int count = 0;
+  do {
+    count =
+        ibv_poll_cq(completions_.get(), static_cast<int>(completions.size()), completions.data());
+    if (count < 0) {
+      return absl::InternalError(absl::StrCat(
+          port_.name(), ": cannot poll the completion queue (error ", count,
+          "); it has overflowed or the device has failed: see the kernel's log on the node"));
+    }
+    for (int i = 0; i < count; ++i) {
+      if (absl::Status taken = take(completions[static_cast<size_t>(i)]); !taken.ok()) return taken;
+    }
+  } while (static_cast<size_t>(count) == completions.size());
+  return absl::OkStatus();
 }
 
 absl::Status QueuePair::Arm() {

@@ -9,9 +9,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
+#include "absl/strings/string_view.h"
 #include "runtime/transport/verbs/device_port.h"
 
 namespace railhead::transport::verbs {
@@ -54,8 +55,8 @@ class QueuePair {
   absl::Status PostReceives(uint32_t count, uint64_t id);
   absl::Status PostSend(ibv_send_wr& request);
 
-  // How many completions were put into `completions`.
-  absl::StatusOr<size_t> Poll(absl::Span<ibv_wc> completions);
+  // Hands over all completions that are there, until one is refused.
+  absl::Status Drain(absl::FunctionRef<absl::Status(const ibv_wc& completion)> take);
 
   // Readable when a completion arrived after Arm. Arm also clears what made it readable before.
   int event_fd() const { return channel_->fd; }

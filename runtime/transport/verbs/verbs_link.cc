@@ -138,14 +138,7 @@ absl::StatusOr<bool> VerbsLink::Poll(FrameSink sink) {
 absl::Status VerbsLink::LookAtDoor(absl::Time now) {
   next_look_ = now + kLookPause;
   stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
-  if (door_->dials()) {
-    if (!door_->Knocked(now)) return absl::OkStatus();
-  } else {
-    absl::StatusOr<net::Fd> visitor = door_->Advance(now);
-    // The door may fail without harm to the connection that there is.
-    if (!visitor.ok() || !visitor->valid()) return absl::OkStatus();
-    next_socket_ = *std::move(visitor);
-  }
+  if (!door_->PeerLeft(now)) return absl::OkStatus();
   return Lose(At(absl::UnavailableError("the peer has lost the connection")));
 }
 
@@ -196,12 +189,12 @@ absl::StatusOr<bool> VerbsLink::Reconnect(absl::Time now) {
   if (up_) return true;
   if (door_ == nullptr) return error_;
   const bool idle = channel_ == nullptr && !socket_.valid();
-  absl::StatusOr<net::Fd> socket = std::exchange(next_socket_, net::Fd());
   // Who dials knows of no newer one than its own.
-  if (!socket->valid() && (idle || !door_->dials())) socket = door_->Advance(now);
+  absl::StatusOr<net::Fd> socket = net::Fd();
+  if (idle || !door_->dials()) socket = door_->Advance(now);
   stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
   absl::Status failure = socket.status();
-  if (failure.ok() && !idle && door_->dials() && door_->Knocked(now)) {
+  if (failure.ok() && !idle && door_->dials() && door_->PeerLeft(now)) {
     failure = absl::UnavailableError("the peer gave up");
   }
   if (failure.ok() && socket->valid()) failure = Begin(*std::move(socket), now);

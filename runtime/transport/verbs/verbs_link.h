@@ -112,7 +112,6 @@ class VerbsLink final : public Link {
   uint64_t unacknowledged_ = 0;
 
   absl::Time next_look_ = absl::InfinitePast();  // at the door
-  net::Fd next_socket_;  // came through the door before this side had lost the connection
 
   // An exchange of offers.
   net::Fd socket_;
