@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/tuner/places_for_test.h"
+
 namespace railhead::tuner {
 namespace {
 
@@ -22,15 +24,6 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr size_t kMiB = size_t{1} << 20U;
-
-// Four places of eight ranks.
-Network Places() {
-  Network network = {20e-6, 1e-10, 0, false};
-  network.local_ranks = 8;
-  network.local_alpha = 2e-6;
-  network.local_beta = 1e-10;
-  return network;
-}
 
 // What ways really take: the model's estimates, each wrong by a factor of its own.
 class Reality {

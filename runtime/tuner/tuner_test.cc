@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "runtime/tuner/places_for_test.h"
+
 namespace railhead::tuner {
 namespace {
 
@@ -58,15 +60,6 @@ TEST(TunerTest, TheModelCountsBytes) {
       EXPECT_NEAR(e.seconds, 1e-3, 1e-9) << Name(e.choice.algorithm);
     }
   }
-}
-
-// Four places of eight ranks with a rail each, whose memory takes as long as that for a byte.
-Network Places() {
-  Network network = {20e-6, 1e-10, 0, false};
-  network.local_ranks = 8;
-  network.local_alpha = 2e-6;
-  network.local_beta = 1e-10;
-  return network;
 }
 
 TEST(PlacesTest, TheModelCountsWhatIsDoneInMemoryAndTheFastestWayAmongPlaces) {

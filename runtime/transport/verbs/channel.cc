@@ -233,7 +233,7 @@ absl::Status Channel::RestartGreeting() {
   greeting_failed_ = false;
   if (absl::Status status = parts_.pair->Stop(); !status.ok()) return status;
   // What had arrived before the queue pair stopped still counts: the peer saw it acknowledged.
-  const absl::Status drained = parts_.pair->Drain([this](const ibv_wc& completion) {
+  absl::Status drained = parts_.pair->Drain([this](const ibv_wc& completion) {
     const bool received = (completion.wr_id & kReceiveBit) != 0;
     const bool counts = received && completion.status == IBV_WC_SUCCESS &&
                         OfGeneration(completion.wr_id, generation_);
@@ -264,7 +264,7 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
   const bool had_room = HasSendRoom();
   const bool had_greeted = greeted();
   const uint64_t had_acknowledged = acknowledged_;
-  const absl::Status drained = parts_.pair->Drain([&](const ibv_wc& completion) {
+  absl::Status drained = parts_.pair->Drain([&](const ibv_wc& completion) {
     if (!OfGeneration(completion.wr_id, generation_)) return absl::OkStatus();
     if (completion.status != IBV_WC_SUCCESS) {
       if (!greeting_acknowledged_ && completion.status == IBV_WC_RETRY_EXC_ERR) {
