@@ -414,7 +414,8 @@ def starts_again(node, name, container, hcas, device_nodes):
     if got != hcas or nodes != sorted(["/dev/infiniband/uverbs15", *device_nodes[1:]]):
         raise Failure(f"HCAs {hcas} with {device_nodes} were {got} with {nodes} after a restart",
                       OUT / "agent.log")
-    rename("uverbs15", old)
+    # Started again, so that the next pod is certain to get the old name.
+    node.restart_agent(meanwhile=lambda: rename("uverbs15", old))
 
 
 def tells_of_its_hca(node, name, rail):
