@@ -143,8 +143,8 @@ void Mesh::Settle(absl::Time deadline) {
     return std::all_of(peers_.begin(), peers_.end(),
                        [](const auto& entry) { return entry.second->Acknowledged(); });
   };
-  // Arming sends the acknowledgements for which others may wait just as this rank does.
-  if (!ArmAll().ok()) return;
+  // Others may wait for acknowledgements just as this rank does.
+  if (!OnAll(&Peer::Acknowledge).ok()) return;
   while (!acknowledged() && absl::Now() < deadline) {
     if (!Progress().ok()) return;
   }
@@ -165,17 +165,20 @@ absl::Status Mesh::Progress() {
 }
 
 absl::Status Mesh::Sleep() {
-  while (true) {
+  for (bool at_first = true;; at_first = false) {
+    // What was taken is mostly told by the answer that this rank is about to send, so not at once.
+    absl::Status armed = at_first ? absl::OkStatus() : OnAll(&Peer::Acknowledge);
     // Arming comes before the last look, so that nothing can arrive unnoticed between them.
-    if (absl::Status armed = ArmAll(); !armed.ok()) return armed;
+    armed.Update(OnAll(&Peer::Arm));
+    if (!armed.ok()) return armed;
     const absl::StatusOr<bool> moved = PollAll(absl::Now());
     if (!moved.ok()) return moved.status();
     absl::Status patient = CheckPatience(absl::Now());
     if (*moved || !patient.ok()) return patient;
-    const int longest = must_poll_   ? kPollingSleepMs
-                        : HeldBack() ? kHeldBackSleepMs
-                        : Restless() ? kRestlessSleepMs
-                                     : kLongestSleepMs;
+    const int longest = must_poll_               ? kPollingSleepMs
+                        : HeldBack()             ? kHeldBackSleepMs
+                        : at_first || Restless() ? kRestlessSleepMs
+                                                 : kLongestSleepMs;
     const int timeout = std::min(net::PollTimeout(last_progress_ + patience_), longest);
     std::array<epoll_event, 16> events;
     const int stirred = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
@@ -235,9 +238,9 @@ absl::StatusOr<bool> Mesh::PollAll(absl::Time now) {
   return any;
 }
 
-absl::Status Mesh::ArmAll() {
+absl::Status Mesh::OnAll(absl::Status (Peer::*does)()) {
   for (const auto& [rank, peer] : peers_) {
-    if (absl::Status armed = peer->Arm(); !armed.ok()) return armed;
+    if (absl::Status done = (*peer.*does)(); !done.ok()) return done;
   }
   return absl::OkStatus();
 }

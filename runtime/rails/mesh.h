@@ -89,7 +89,7 @@ class Mesh final : public collectives::Messenger {
   Peer* To(int rank);
   absl::Status Watch(Peer& peer);
   absl::StatusOr<bool> PollAll(absl::Time now);
-  absl::Status ArmAll();
+  absl::Status OnAll(absl::Status (Peer::*does)());
   bool Flushed() const;
   bool Restless() const;
   bool HeldBack() const;

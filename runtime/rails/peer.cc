@@ -172,11 +172,11 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
   return absl::OkStatus();
 }
 
-absl::Status Peer::Arm() {
+absl::Status Peer::OnAll(absl::Status (transport::Link::*does)()) {
   for (size_t i = 0; i < rails_.size(); ++i) {
-    const absl::Status armed = rails_[i].link->Arm();
-    if (armed.ok() || !states_[i].health.up.load(std::memory_order_relaxed)) continue;
-    if (absl::Status fatal = Lose(i, armed); !fatal.ok()) return fatal;
+    const absl::Status done = (rails_[i].link.get()->*does)();
+    if (done.ok() || !states_[i].health.up.load(std::memory_order_relaxed)) continue;
+    if (absl::Status fatal = Lose(i, done); !fatal.ok()) return fatal;
   }
   return absl::OkStatus();
 }

@@ -115,8 +115,10 @@ class Peer {
   // Grows as transfers come nearer to their end: whatever rails do that come and go and repeat
   // themselves is no progress.
   uint64_t progress() const { return progress_; }
+  // Tells the other side what it has not been told of what has arrived.
+  absl::Status Acknowledge() { return OnAll(&transport::Link::Acknowledge); }
   // Must come before a wait for the links' descriptors.
-  absl::Status Arm();
+  absl::Status Arm() { return OnAll(&transport::Link::Arm); }
 
   // What has been done of the oldest transfers, for the message of a stalled collective.
   std::string DescribeProgress() const;
@@ -179,6 +181,7 @@ class Peer {
   void Retire();
 
   // Adds which rail of which peer to an error of that link.
+  absl::Status OnAll(absl::Status (transport::Link::*does)());
   absl::Status LinkError(size_t index, const absl::Status& status) const;
   // Moves what the rail carried to the others, or returns the error that ends the job.
   absl::Status Lose(size_t index, const absl::Status& status);

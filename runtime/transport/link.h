@@ -112,6 +112,10 @@ class Link {
   // over another. A link whose memory for sending is small anyway need not listen.
   virtual void SetHold(size_t /*bytes*/) {}
 
+  // Tells the peer by itself of frames that were taken, of which frames in the other direction
+  // would tell it in passing. For who sleeps long, or goes.
+  virtual absl::Status Acknowledge() { return absl::OkStatus(); }
+
   // File descriptor that becomes readable when Poll may have something to do, or -1 when the link
   // must be polled. Arm() is called once before each wait on it; after Arm, Poll once more before
   // sleeping.

@@ -29,8 +29,9 @@ def expect(condition, what):
         raise Failure(what)
 
 
-def build(console, folder):
-    """Builds programs, images and disks (all cached); returns the cluster's Parts."""
+def build(console, folder, more_images=lambda: ()):
+    """Builds programs, images and disks (all cached); returns the cluster's Parts. `more_images` makes
+    some when the programs are there; it returns their paths."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / "build.log"
@@ -53,7 +54,7 @@ def build(console, folder):
         script("images/build.sh", "--pause", release, images, "local")
         disk = script("tests/testbed/build-images-disk.sh", kube,
                       *(images / f"{name}.tar" for name in ("device-plugin", "operator", "runtime",
-                                                            "pause")))
+                                                            "pause")), *more_images())
     return Parts(kube, node, disk, f"docker.io/railhead/pause:{_version()}")
 
 
@@ -75,9 +76,9 @@ class Stage:
 
     # -- life ---------------------------------------------------------------------------------
 
-    def up(self):
+    def up(self, more_images=lambda: ()):
         check_machine(self.cluster.folder)
-        self.cluster.parts = build(self.console, self.cluster.folder.parent / "build-logs")
+        self.cluster.parts = build(self.console, self.cluster.folder.parent / "build-logs", more_images)
         self.cluster.up(self.console)
         self._start_prometheus()
 

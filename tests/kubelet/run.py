@@ -9,7 +9,6 @@ and /dev are their own. Its pods are static ones; their only image waits for a s
 """
 
 import contextlib
-import hashlib
 import io
 import json
 import os
@@ -21,7 +20,6 @@ import ssl
 import stat
 import subprocess
 import sys
-import tarfile
 import time
 import urllib.error
 import urllib.request
@@ -30,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "testbed"))
 
 from railbed.console import Console, Failure, wait_for  # noqa: E402
+from railbed.image import layer_of, write_image  # noqa: E402
 from railbed.process import run  # noqa: E402
 
 OUT = ROOT / "out" / "kubelet"
@@ -74,28 +73,11 @@ evictionHard: {{memory.available: "1Mi", nodefs.available: "0%", imagefs.availab
 CTR = ["ctr", "-a", OUT / "containerd.sock", "-n", "k8s.io"]
 
 
-def tar_of(files):
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for name, content in files.items():
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(content), 0o755
-            tar.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
-
-
 def make_image():
     """An image of one program, which waits for a signal."""
     run(["gcc", "-static", "-O2", "-o", OUT / "pause", ROOT / "tests" / "testbed" / "pause" / "pause.c"])
-    layer = tar_of({"pause": (OUT / "pause").read_bytes()})
-    config = json.dumps({
-        "architecture": "amd64", "os": "linux", "config": {"Entrypoint": ["/pause"]},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]}})
-    manifest = json.dumps([{"Config": "config.json", "RepoTags": [IMAGE], "Layers": ["layer.tar"]}])
-    image = OUT / "image.tar"
-    image.write_bytes(tar_of({"config.json": config.encode(), "layer.tar": layer,
-                              "manifest.json": manifest.encode()}))
-    return image
+    return write_image(OUT / "image.tar", IMAGE, [layer_of({"pause": (OUT / "pause").read_bytes()})],
+                       ("/pause",))
 
 
 def private_folders():

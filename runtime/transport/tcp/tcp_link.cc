@@ -243,7 +243,7 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
 }
 
 // Tells the peer how many frames were taken, in a header of its own.
-absl::Status TcpLink::Acknowledge() {
+absl::Status TcpLink::SendAcknowledgement() {
   if (Drained()) {
     out_.clear();
     out_begin_ = 0;
@@ -290,7 +290,7 @@ absl::StatusOr<bool> TcpLink::Poll(FrameSink sink) {
   // While frames come in, one acknowledgement for many; when no more come, at once.
   if (bytes_not_told_ >= kMostBytesNotTold || taken_ - told_ >= kMostFramesNotTold ||
       (awaited_ && !*advanced)) {
-    if (absl::Status sent = Acknowledge(); !sent.ok()) return sent;
+    if (absl::Status sent = SendAcknowledgement(); !sent.ok()) return sent;
   }
   if (const absl::Time now = absl::Now();
       now >= next_look_ || (door_ != nullptr && door_->called())) {
@@ -398,12 +398,13 @@ absl::Status TcpLink::TakeCount(uint32_t taken) {
   return absl::OkStatus();
 }
 
+absl::Status TcpLink::Acknowledge() {
+  if (!error_.ok() || taken_ == told_) return absl::OkStatus();
+  return SendAcknowledgement();
+}
+
 absl::Status TcpLink::Arm() {
   if (!error_.ok()) return absl::OkStatus();  // the door is watched anyway
-  // Who sleeps may sleep long, and the peer's memory with it.
-  if (taken_ != told_) {
-    if (absl::Status told = Acknowledge(); !told.ok()) return told;
-  }
   uint32_t wanted = 0;
   if (!end_of_stream_ && in_end_ < kInputSize) wanted |= EPOLLIN;
   if (refused_ || !Drained()) wanted |= EPOLLOUT;

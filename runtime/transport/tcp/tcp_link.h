@@ -43,6 +43,7 @@ class TcpLink final : public Link {
   absl::Duration round_trip() const override { return round_trip_; }
   void SetHold(size_t bytes) override;
   int event_fd() const override { return epoll_.get(); }
+  absl::Status Acknowledge() override;
   absl::Status Arm() override;
   const LinkStats& stats() const override { return stats_; }
 
@@ -57,7 +58,7 @@ class TcpLink final : public Link {
 
   bool Drained() const { return out_begin_ == out_.size(); }
   absl::Status Flush();
-  absl::Status Acknowledge();
+  absl::Status SendAcknowledgement();
   absl::StatusOr<bool> Receive();
   absl::StatusOr<bool> Offer(FrameSink sink);
   absl::Status TakeCount(uint32_t taken);

@@ -282,12 +282,12 @@ TEST(TcpTest, WhatThePeerHasTakenIsAcknowledged) {
                       })
                       .ok());
     }
-    ASSERT_TRUE(pair.b->Arm().ok());
+    ASSERT_TRUE(pair.b->Acknowledge().ok());
     PumpUntil(*pair.a, *pair.a, [&] { return pair.a->unacknowledged() == 1; });
-    // The last one is taken now. Whoever sleeps owes no acknowledgement.
+    // The last one is taken now. Who sleeps long owes no acknowledgement.
     PumpUntil(*pair.b, *pair.b, [&] { return pair.b->stats().receive_bytes % 12 == 0; });
     if (!awaited) {
-      ASSERT_TRUE(pair.b->Arm().ok());
+      ASSERT_TRUE(pair.b->Acknowledge().ok());
     }
     PumpUntil(*pair.a, *pair.b, [&] { return pair.a->unacknowledged() == 0; });
     EXPECT_TRUE(pair.b->Flushed());

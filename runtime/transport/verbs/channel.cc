@@ -110,12 +110,13 @@ void Channel::SetHold(size_t bytes) {
   most_in_flight_ = std::clamp<uint64_t>(bytes, max_payload(), kMaxBytesInFlight);
 }
 
+absl::Status Channel::Acknowledge() {
+  if (!error_.ok()) return error_;
+  return Final(ReportConsumed(receive_credits_.owed()));
+}
+
 absl::Status Channel::Arm() {
   if (!error_.ok()) return error_;
-  // Who sleeps may sleep long, and what the peer keeps until it is told with it.
-  if (absl::Status status = ReportConsumed(receive_credits_.owed()); !status.ok()) {
-    return Final(status);
-  }
   return Final(parts_.pair->Arm());
 }
 

@@ -87,6 +87,7 @@ class Channel {
   // How many bytes of payload may be on the wire; at least one frame, at most kMaxBytesInFlight.
   void SetHold(size_t bytes);
   int event_fd() const { return parts_.pair->event_fd(); }
+  absl::Status Acknowledge();
   absl::Status Arm();
 
  private:

@@ -223,6 +223,12 @@ void VerbsLink::SetHold(size_t bytes) {
   if (up_) channel_->SetHold(bytes);
 }
 
+absl::Status VerbsLink::Acknowledge() {
+  if (!up_) return absl::OkStatus();
+  if (absl::Status told = channel_->Acknowledge(); !told.ok()) return Lose(told);
+  return absl::OkStatus();
+}
+
 absl::Status VerbsLink::Arm() {
   if (channel_ == nullptr) return absl::OkStatus();  // the door is watched anyway
   if (absl::Status armed = channel_->Arm(); !armed.ok()) return up_ ? Lose(armed) : armed;

@@ -79,6 +79,7 @@ class VerbsLink final : public Link {
   Load load() const override { return up_ ? channel_->load() : Load(); }
   void SetHold(size_t bytes) override;
   int event_fd() const override { return epoll_.get(); }
+  absl::Status Acknowledge() override;
   absl::Status Arm() override;
   const LinkStats& stats() const override { return stats_; }
 

@@ -20,6 +20,7 @@ sys.path[:0] = [str(ROOT / "tests" / "rails"), str(ROOT / "tests" / "bench" / "p
 
 import figures  # noqa: E402
 import job  # noqa: E402
+import stalls  # noqa: E402
 from neighbours import Neighbours  # noqa: E402
 from network import Network  # noqa: E402
 from railbed.console import Failure  # noqa: E402
@@ -162,8 +163,8 @@ def fail(failures):
             events.append({"trouble": trouble, "rail": rail, "fault": fault, "repaired": repaired})
         operations = running.finish()
     for event in events:
-        event["stall"] = figures.stall(operations, event["fault"], event["repaired"])
-        event["back"] = figures.used_again(operations, event["rail"], event["repaired"], 64 << 10)
+        event["stall"] = stalls.stall(operations, event["fault"], event["repaired"])
+        event["back"] = stalls.used_again(operations, event["rail"], event["repaired"], 64 << 10)
     return events, operations
 
 
@@ -185,7 +186,7 @@ def main():
         noise=f"Others took {others:.0%} of the cores meanwhile; all that is measured ran with "
               f"priority {PRIORITY}."))
     print(figures.bandwidth_table(results))
-    usual = figures.usual(operations, events[0]["fault"])
+    usual = stalls.usual(operations, events[0]["fault"])
     print(ABOUT_FAILURES.format(
         rails=len(FAILING_RAILS), rate=FAILING_RAILS[0], size=OPERATION >> 20,
         operations=len(operations), failures=failures, usual=usual * 1000,

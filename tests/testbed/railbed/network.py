@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The testbed's wires: one network namespace, a bridge for Kubernetes, and one per rail."""
 
+import re
+
 from .process import run
 
 MANAGEMENT = "mg"
@@ -42,17 +44,25 @@ class Network:
             self._ip(f"tuntap add {tap} mode tap")
             self._ip(f"link set {tap} mtu {MTU} master br-{bridge} up")
             if bridge != MANAGEMENT:
-                # RoCE has no congestion control of its own, and a lossless rail is what is being
-                # imitated: the queue holds what one QP of rdma_rxe sends before it waits for an
-                # acknowledgement (128 packets of 4 KiB), twice.
-                run(self.inside(["tc", "qdisc", "add", "dev", tap, "root", "tbf", "rate",
-                                 self._rate, "burst", "32kb", "limit", str(2 * 128 * MTU)]))
+                self._shape(tap, self._rate)
 
     def remove_node(self, node, rails):
         """Its bridges stay for the others."""
         self._ip(f"route delete 10.244.{node}.0/24")
         for bridge in self.bridges(rails):
             self._ip(f"link delete {self.tap(node, bridge)}")
+
+    def shape(self, rail, rate):
+        """Gives a rail another rate on all nodes."""
+        for tap in re.findall(rf"t\d+-r{rail}\b", run(self.inside(["ip", "-o", "link"])).stdout):
+            self._shape(tap, rate)
+
+    def _shape(self, tap, rate):
+        # RoCE has no congestion control of its own, and a lossless rail is what is being imitated: the
+        # queue holds what one QP of rdma_rxe sends before it waits for an acknowledgement (128 packets
+        # of 4 KiB), twice.
+        run(self.inside(["tc", "qdisc", "replace", "dev", tap, "root", "tbf", "rate", rate,
+                         "burst", "32kb", "limit", str(2 * 128 * MTU)]))
 
     def set_wire(self, node, rail, state):
         """Unplugs a node from a rail (`state` "down"), or plugs it in again ("up"). The node does not

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was measured, as Markdown: goals, shares and tables. Functions of values."""
+
+import statistics
+
+BANDWIDTH_GOAL = 0.92   # of ib_write_bw's sum over the rails
+LATENCY_GOAL = 2.5      # times ib_write_lat
+PEER_GOAL = 1.0         # times as fast as the peer, at least
+LARGE = 1 << 20         # from here on ahead of it
+# The NIC repeats 7 times, each time after 4.096 us * 2^15, and then gives up.
+QP_TIMEOUT = 7 * 4.096e-6 * 2**15
+STALL_GOAL = QP_TIMEOUT + 0.1
+RETURN_GOAL = 2.0
+ENOUGH = 64 << 10       # bytes that a rail must have sent to count as used again
+
+
+def reached(good):
+    return "reached" if good else "**missed**"
+
+
+def size_text(size):
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB" if size >= 1024 else f"{size} B"
+
+
+def equal_table(rates, latencies, times):
+    rate, latency = statistics.median(rates), statistics.median(latencies)
+    lines = [f"ib_write_bw gives {rate / 1e6:.2f} MB/s on all rails together, ib_write_lat {latency:.0f} us "
+             "for 8 bytes.", "",
+             "| bytes | Railhead, us | Open MPI + UCX, us | times as fast | | Railhead, of the rails' rate | "
+             "Open MPI + UCX | goal | |", "|---|---|---|---|---|---|---|---|---|"]
+    for size in sorted(times["railhead"]):
+        ours = statistics.median(times["railhead"][size])
+        peer = statistics.median(times["openmpi"][size])
+        ahead = peer / ours
+        share = size / (ours * 1e-6) / rate
+        goal, good = "", ""
+        if size == 8:
+            goal, good = f"{LATENCY_GOAL} x ib_write_lat", reached(ours <= LATENCY_GOAL * latency)
+            goal += f": {ours / latency:.2f}"
+        elif size >= 4 << 20:
+            goal, good = f"{BANDWIDTH_GOAL:.0%}", reached(share >= BANDWIDTH_GOAL)
+        lines.append(f"| {size_text(size)} | {ours:.0f} | {peer:.0f} | {ahead:.2f} | {reached(ahead >= PEER_GOAL)} "
+                     f"| {share:.1%} | {size / (peer * 1e-6) / rate:.1%} | {goal} | {good} |")
+    return "\n".join(lines)
+
+
+def unequal_table(rates, times):
+    rate = statistics.median(rates)
+    lines = ["| bytes | ib_write_bw, MB/s | Railhead, MB/s | of it | goal | |", "|---|---|---|---|---|---|"]
+    for size, took in sorted(times.items()):
+        ours = size / (statistics.median(took) * 1e-6)
+        lines.append(f"| {size_text(size)} | {rate / 1e6:.2f} | {ours / 1e6:.2f} | {ours / rate:.1%} "
+                     f"| {BANDWIDTH_GOAL:.0%} | {reached(ours >= BANDWIDTH_GOAL * rate)} |")
+    return "\n".join(lines)
+
+
+def failures_table(events):
+    """events: [{"stall", "back"}], in seconds."""
+    stalls, backs = ([event[key] for event in events] for key in ("stall", "back"))
+    return "\n".join([
+        "| | median | longest | goal | |", "|---|---|---|---|---|",
+        f"| stall | {statistics.median(stalls):.2f} s | {max(stalls):.2f} s | {STALL_GOAL:.2f} s "
+        f"| {reached(max(stalls) < STALL_GOAL)} |",
+        f"| used again | {statistics.median(backs):.2f} s | {max(backs):.2f} s | {RETURN_GOAL:.0f} s "
+        f"| {reached(max(backs) < RETURN_GOAL)} |"])

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The image of the pods that measure: Debian with Open MPI and UCX, and the loop for both libraries."""
+
+import hashlib
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("testbed", "bench/peers", "rails", "e2e")]
+
+import candidates  # noqa: E402
+import job  # noqa: E402
+from railbed.cluster import cache  # noqa: E402
+from railbed.image import layer_of, write_image  # noqa: E402
+from railbed.process import run  # noqa: E402
+
+NAME = "docker.io/railhead/bench:local"
+PACKAGES = ("openmpi-bin", "socat", "ibverbs-providers", "libibverbs1", "libabsl20220623", "libssl3",
+            "libprometheus-cpp-core1.0", "libprometheus-cpp-pull1.0")
+# What mpirun takes for ssh: the command goes to the shell that each pod offers at this port. That is for
+# a testbed in a network of its own.
+PORT = 2222
+AGENT = f"""#!/bin/sh
+host=$1
+shift
+echo "exec $*" | exec socat -t 86400 - "TCP:$host:{PORT}"
+"""
+SERVER = f"exec socat TCP-LISTEN:{PORT},fork,reuseaddr EXEC:/bin/sh"
+
+
+def make(folder):
+    """Builds the image in `folder`; returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    candidates.build()
+    job.build(folder)
+    library = next(candidates.RELEASE.glob("librailhead.so.?"))
+    programs = {"bench/openmpi": candidates.OUT / "openmpi", "bench/probe": folder / "probe",
+                "bench/railhead": candidates.OUT / "railhead", f"bench/{library.name}": library}
+    files = {path: source.read_bytes() for path, source in programs.items()}
+    files["bench/agent"] = AGENT.encode()
+    return write_image(folder / "bench.tar", NAME, [_debian(), layer_of(files)])
+
+
+def _debian():
+    """The root of Debian with PACKAGES, made once."""
+    key = hashlib.sha256(" ".join(PACKAGES).encode()).hexdigest()[:16]
+    root = cache() / f"bench-debian-{key}.tar"
+    if not root.exists():
+        part = root.with_suffix(".part")
+        run(["mmdebstrap", "--quiet", "--variant=minbase", "--format=tar", "--include=" + ",".join(PACKAGES),
+             "--aptopt=APT::Install-Recommends \"false\"", "--dpkgopt=path-exclude=/usr/share/doc/*",
+             "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+             "bookworm", part], seconds=1200)
+        part.rename(root)
+    return root

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two pods on two nodes with both rails, in which programs are run as a user would: kubectl exec."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+import image
+from job import Operation
+from railbed.console import Failure, wait_for
+from railbed.process import end
+
+RUN_SECONDS = 300
+# Where the library looks for itself; what mpirun needs without ssh, as root; and both rails for UCX,
+# for messages of every size.
+RAILHEAD = ("env", "LD_LIBRARY_PATH=/bench")
+OPEN_MPI = ("mpirun.openmpi", "--allow-run-as-root", "-np", "2", "--map-by", "node",
+            "--mca", "plm_rsh_agent", "/bench/agent", "--mca", "oob_tcp_if_include", "eth0",
+            "--mca", "pml", "ucx", "--mca", "osc", "^ucx", "--mca", "coll_hcoll_enable", "0",
+            "-x", "UCX_TLS=rc_verbs,self", "-x", "UCX_NET_DEVICES=rxe0:1,rxe1:1",
+            "-x", "UCX_IB_GID_INDEX=1", "-x", "UCX_MAX_EAGER_RAILS=2", "-x", "UCX_MAX_RNDV_RAILS=2")
+
+
+class Pods:
+    """The pods of the Job "bench", which wait."""
+
+    def __init__(self, stage, folder):
+        self._cluster = stage.cluster
+        self._folder = folder
+        documents = stage.example("bench")
+        job = next(d for d in documents if d["kind"] == "Job")["spec"]
+        # As long as it takes; and as root, as mpirun and UCX's registration of memory want it.
+        job["activeDeadlineSeconds"] = 7200
+        job["template"]["spec"]["securityContext"] = {}
+        container = job["template"]["spec"]["containers"][0]
+        container.update(image=image.NAME, command=["/bin/sh", "-c", image.SERVER])
+        container["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
+        container["resources"]["limits"]["memory"] = "1Gi"
+        stage.submit(documents)
+        pods = wait_for("the pods run", lambda: self._running(stage), 120)
+        self._names = [pod["metadata"]["name"] for pod in pods]
+        self._addresses = [pod["status"]["podIP"] for pod in pods]
+
+    @staticmethod
+    def _running(stage):
+        pods = stage.pods("bench")
+        return pods if len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods) else None
+
+    def start(self, rank, argv, stdout, log):
+        argv = ["kubectl", "--kubeconfig", self._cluster.kubeconfig, "exec", self._names[rank], "--",
+                *argv]
+        argv[0] = self._cluster.parts.kube / "kubectl"
+        return subprocess.Popen([str(a) for a in self._cluster.network.inside(argv)],
+                                stdin=subprocess.DEVNULL, stdout=stdout, stderr=log, text=True,
+                                start_new_session=True)
+
+    def loop_of_railhead(self, arguments, **env):
+        """What the loop prints on rank 0; it runs on both."""
+        words = [*RAILHEAD, *(f"{k}={v}" for k, v in env.items()), "/bench/railhead", *arguments]
+        return self._together([words, words], "railhead")
+
+    def loop_of_open_mpi(self, arguments):
+        return self._together([[*OPEN_MPI, "--host", ",".join(self._addresses), "/bench/openmpi",
+                                *arguments]], "openmpi")
+
+    def _together(self, commands, name):
+        """Runs a command on each rank; returns rank 0's rows."""
+        path = self._folder / f"{name}.log"
+        with open(path, "a", encoding="utf-8") as log:
+            children = [self.start(rank, words, log if rank else subprocess.PIPE, log)
+                        for rank, words in enumerate(commands)]
+            try:
+                text, _ = children[0].communicate(timeout=RUN_SECONDS)
+                codes = [child.wait(60) for child in children]
+            except subprocess.TimeoutExpired:
+                raise Failure(f"{name} does not end", log=path) from None
+            finally:
+                for child in children:
+                    end(child.pid)
+            log.write(text)
+        if any(codes):
+            raise Failure(f"{name} ended with {codes}", log=path)
+        rows = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        if any(row.get("wrong") for row in rows):
+            raise Failure(f"{name} sums wrongly", log=path)
+        return rows
+
+
+class Probes:
+    """tests/rails/probe.c on both ranks: an all-reduce after the other, with a line for each."""
+
+    def __init__(self, pods, folder, seconds, size):
+        words = [*RAILHEAD, "/bench/probe", str(seconds), str(size)]
+        self._seconds = seconds
+        self._log = folder / "probe.log"
+        self._lines = []  # (when it came here, its words)
+        with open(self._log, "w", encoding="utf-8") as log:
+            self._children = [pods.start(rank, words, log if rank else subprocess.PIPE, log)
+                              for rank in range(2)]
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self):
+        for line in self._children[0].stdout:
+            self._lines.append((time.monotonic(), line.split()))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for child in self._children:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGTERM)
+
+    def count(self):
+        return len(self._lines)
+
+    def check_alive(self):
+        if any(child.poll() not in (None, 0) for child in self._children):
+            raise Failure("a rank has failed", log=self._log)
+
+    def finish(self):
+        """Waits for a good end of both ranks; returns the Operations of rank 0. Their times are this
+        machine's: the line that came here fastest says how far the pod's clock is off."""
+        try:
+            for child in self._children:
+                child.wait(self._seconds + 60)
+        except subprocess.TimeoutExpired:
+            raise Failure("the job does not end", log=self._log) from None
+        self.check_alive()
+        self._reader.join()
+        offset = min(came - float(words[1]) for came, words in self._lines)
+        return [Operation(float(words[0]) + offset, float(words[1]) + offset, tuple(map(int, words[2:])))
+                for _, words in self._lines]
