@@ -97,7 +97,13 @@ CommunicatorOptions OptionsFromEnvironment() {
   CommunicatorOptions options;
   options.setup.problem =
       railhead::config::ReadSettings(railhead::config::ProcessEnvironment, options.setup.settings);
-  options.setup.open_rdma_rail = railhead::comm::OpenVerbsRail;
+  const railhead::config::Settings& settings = options.setup.settings;
+  const railhead::transport::VerbsSettings verbs = {static_cast<uint8_t>(settings.ib_traffic_class),
+                                                    static_cast<uint8_t>(settings.ib_service_level),
+                                                    static_cast<uint16_t>(settings.ib_pkey)};
+  options.setup.open_rdma_rail = [verbs](const railhead::fabric::PodRail& rail) {
+    return railhead::comm::OpenVerbsRail(rail, verbs);
+  };
   options.setup.place = railhead::shm::PlaceOfProcess();
   return options;
 }

@@ -105,7 +105,7 @@ class FakeRails {
   std::string File(int rank) const { return absl::StrCat(folder_, "/rails-", rank, ".json"); }
   absl::StatusOr<std::unique_ptr<RdmaRail>> Open(const fabric::PodRail& rail) const {
     absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device =
-        transport::OpenVerbsDevice(rail, fake_, [fake = fake_] { return fake->Now(); });
+        transport::OpenVerbsDevice(rail, {}, fake_, [fake = fake_] { return fake->Now(); });
     if (!device.ok()) return device.status();
     return MakeVerbsRail(*std::move(device));
   }

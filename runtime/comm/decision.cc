@@ -164,6 +164,20 @@ bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector
   });
 }
 
+// Every rank must have for `variable` what rank 0 has.
+template <typename T>
+absl::Status CheckAlike(absl::Span<const RankReport> reports, absl::string_view variable,
+                        T RankReport::*value) {
+  const RankReport& first = reports.front();
+  for (const RankReport& report : reports) {
+    if (report.*value == first.*value) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(report.name, " has ", variable, "='", report.*value, "', and ", first.name,
+                     " '", first.*value, "'; set it alike on all ranks"));
+  }
+  return absl::OkStatus();
+}
+
 // Every rank must have as many TCP rails as most ranks do.
 absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
   std::map<int, int> ranks;  // by their number of rails
@@ -188,13 +202,8 @@ absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
 }  // namespace
 
 absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
-  for (const RankReport& report : reports) {
-    const RankReport& first = reports.front();
-    if (report.algorithms == first.algorithms) continue;
-    return absl::FailedPreconditionError(
-        absl::StrCat(report.name, " has RAILHEAD_ALGO='", report.algorithms, "', and ", first.name,
-                     " '", first.algorithms, "'; set it alike on all ranks"));
-  }
+  absl::Status alike = CheckAlike(reports, "RAILHEAD_ALGO", &RankReport::algorithms);
+  if (!alike.ok()) return alike;
   Decision decision;
   const std::string why_not_shared = WhyNotShared(reports);
   if (why_not_shared.empty() && reports.size() > 1) {
@@ -233,6 +242,9 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
     losses.push_back(std::move(memory));
   }
   if (!common.empty()) {
+    alike = CheckAlike(reports, "RAILHEAD_IB_TC", &RankReport::ib_traffic_class);
+    alike.Update(CheckAlike(reports, "RAILHEAD_IB_SL", &RankReport::ib_service_level));
+    if (!alike.ok()) return alike;
     decision.verbs = true;
     decision.rails.assign(common.begin(), common.end());
     std::vector<std::string> reasons;
@@ -284,6 +296,8 @@ std::string Encode(const RankReport& report) {
   writer.String(report.door);
   writer.String(report.algorithms);
   writer.U32(static_cast<uint32_t>(report.tcp_rails));
+  writer.U8(static_cast<uint8_t>(report.ib_traffic_class));
+  writer.U8(static_cast<uint8_t>(report.ib_service_level));
   return writer.Take();
 }
 
@@ -314,6 +328,8 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   report.door = reader.String(kUniqueIdSize);
   report.algorithms = reader.String(bytes.size());
   report.tcp_rails = static_cast<int>(std::min<uint32_t>(reader.U32(), kMostRails));
+  report.ib_traffic_class = reader.U8();
+  report.ib_service_level = reader.U8();
   if (!reader.Complete()) return absl::InternalError("a rank's report is malformed");
   return report;
 }

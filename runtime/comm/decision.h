@@ -21,6 +21,12 @@
 // file) and left the choice to us. On a rank with RAILHEAD_TRANSPORT=tcp no rail works. Ranks that
 // could have shared memory, and failed to, are degraded as well.
 //
+// Traffic class and service level (RAILHEAD_IB_TC, RAILHEAD_IB_SL) say which queue of each switch a
+// packet waits in, and whether that queue loses packets. They belong to the job: with two values,
+// of which nobody knows the right one, a connection would be lossless in one direction and
+// congested in the other, and go slow without a reason that anybody sees. So a job over verbs whose
+// ranks differ in them fails on all ranks.
+//
 // TCP has its own rails, the interfaces that each rank names (RAILHEAD_SOCKET_IFNAME): rail i of
 // one rank leads to rail i of another, so a job over TCP fails on all ranks when some name fewer.
 #ifndef RAILHEAD_RUNTIME_COMM_DECISION_H_
@@ -60,6 +66,8 @@ struct RankReport {
   std::string algorithms;   // RAILHEAD_ALGO
   std::string door;         // where it can be met again: an encoded UniqueId, or ""
   int tcp_rails = 1;        // interfaces that it would use for TCP
+  int ib_traffic_class = 0;
+  int ib_service_level = 0;
 
   bool operator==(const RankReport&) const = default;
 };

@@ -300,6 +300,8 @@ TEST(DecisionTest, ReportsTravel) {
   report.choice = TransportChoice::kVerbs;
   report.require_rdma = true;
   report.trouble = "x";
+  report.ib_traffic_class = 106;
+  report.ib_service_level = 3;
   report.rails[1].trouble = "down";
   const std::string bytes = Encode(report);
   const absl::StatusOr<RankReport> parsed = ParseReport(bytes);
@@ -309,6 +311,26 @@ TEST(DecisionTest, ReportsTravel) {
     EXPECT_FALSE(ParseReport(absl::string_view(bytes).substr(0, size)).ok());
   }
   EXPECT_FALSE(ParseReport(bytes + "x").ok());
+}
+
+TEST(DecisionTest, RanksOfDifferentClassesOrLevelsDoNotStartOverVerbs) {
+  for (int RankReport::*const value :
+       {&RankReport::ib_traffic_class, &RankReport::ib_service_level}) {
+    std::vector<RankReport> reports = {Rank(0, {0}), Rank(1, {0}), Rank(2, {0})};
+    reports[1].*value = 5;
+    const absl::Status status = Decide(reports).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr(value == &RankReport::ib_traffic_class ? "RAILHEAD_IB_TC='5'"
+                                                                       : "RAILHEAD_IB_SL='5'"),
+                      HasSubstr("rank 1 (pod job-1)"), HasSubstr("rank 0 (pod job-0) '0'")));
+    for (RankReport& report : reports) report.*value = 5;
+    EXPECT_TRUE(Decide(reports)->verbs);
+    // Over TCP they mean nothing.
+    reports = {Rank(0, {}), Rank(1, {})};
+    reports[1].*value = 5;
+    EXPECT_TRUE(Decide(reports).ok());
+  }
 }
 
 TEST(DecisionTest, RanksThatWouldChooseDifferentlyDoNotStart) {

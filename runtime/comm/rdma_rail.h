@@ -33,7 +33,8 @@ using OpenRdmaRail =
     std::function<absl::StatusOr<std::unique_ptr<RdmaRail>>(const fabric::PodRail& rail)>;
 
 // The real thing, over libibverbs.
-absl::StatusOr<std::unique_ptr<RdmaRail>> OpenVerbsRail(const fabric::PodRail& rail);
+absl::StatusOr<std::unique_ptr<RdmaRail>> OpenVerbsRail(const fabric::PodRail& rail,
+                                                        const transport::VerbsSettings& settings);
 // Of a device that is open.
 std::unique_ptr<RdmaRail> MakeVerbsRail(std::unique_ptr<transport::VerbsDevice> device);
 

@@ -306,6 +306,8 @@ void Setup::OpenDevices() {
   report_.place = options_.place;
   report_.cores = AvailableCores();
   report_.algorithms = settings.algorithms;
+  report_.ib_traffic_class = settings.ib_traffic_class;
+  report_.ib_service_level = settings.ib_service_level;
   // Who chose TCP wants nothing of RDMA, not even its errors.
   if (settings.transport == config::TransportChoice::kTcp ||
       settings.transport == config::TransportChoice::kShm) {

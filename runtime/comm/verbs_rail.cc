@@ -28,8 +28,10 @@ class VerbsRail final : public RdmaRail {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RdmaRail>> OpenVerbsRail(const fabric::PodRail& rail) {
-  absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device = transport::OpenVerbsDevice(rail);
+absl::StatusOr<std::unique_ptr<RdmaRail>> OpenVerbsRail(const fabric::PodRail& rail,
+                                                        const transport::VerbsSettings& settings) {
+  absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device =
+      transport::OpenVerbsDevice(rail, settings);
   if (!device.ok()) return device.status();
   return MakeVerbsRail(*std::move(device));
 }

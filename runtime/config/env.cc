@@ -2,12 +2,14 @@
 #include "runtime/config/env.h"
 
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -66,6 +68,20 @@ std::string ParseInterfaces(const std::string& text, Settings& into) {
   if (names.size() > kMostTcpRails) return absl::StrCat("at most ", kMostTcpRails, " names");
   into.socket_ifname = names.front();
   into.more_socket_ifnames.assign(names.begin() + 1, names.end());
+  return "";
+}
+
+// Its highest bit says "full member", the others which partition; no partition is number 0.
+std::string ParsePkey(const std::string& text, int& into) {
+  constexpr uint32_t kPartition = 0x7fff;
+  constexpr uint32_t kLast = 0xffff;
+  uint32_t value = 0;
+  const bool number = absl::StartsWith(text, "0x") ? absl::SimpleHexAtoi(text, &value)
+                                                   : absl::SimpleAtoi(text, &value);
+  if (!number || value > kLast || (value & kPartition) == 0) {
+    return "a P_Key such as 0x8001, from 0x0001 to 0xffff";
+  }
+  into = static_cast<int>(value);
   return "";
 }
 
@@ -149,6 +165,25 @@ constexpr auto kTable = std::to_array<Variable>({
      "its own: transfers use all at once, as fast as each is. All ranks must list as many, in the "
      "same order.",
      [](const std::string& text, Target& to) { return ParseInterfaces(text, to.settings); }},
+    {Group::kSettings, "RAILHEAD_IB_TC", "0",
+     "Traffic class of packets on RDMA rails, 0 to 255: DSCP times 4 plus ECN bits, as the "
+     "fabric's "
+     "lossless class wants it. The same on all ranks.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 0, 255, to.settings.ib_traffic_class);
+     }},
+    {Group::kSettings, "RAILHEAD_IB_SL", "0",
+     "Service level of packets on RDMA rails: 0 to 15 on InfiniBand; on RoCE the VLAN's priority, "
+     "0 "
+     "to 7. The same on all ranks.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 0, 15, to.settings.ib_service_level);
+     }},
+    {Group::kSettings, "RAILHEAD_IB_PKEY",
+     "a partition that both ports are in, preferably as full members",
+     "P_Key of the InfiniBand partition that RDMA rails use, for example 0x8001. Full or limited "
+     "member does not matter here: the port's own table says which it is.",
+     [](const std::string& text, Target& to) { return ParsePkey(text, to.settings.ib_pkey); }},
     {Group::kSettings, "RAILHEAD_METRICS_PORT", "9402",
      "Port of the /metrics page for Prometheus; 0 serves none.",
      [](const std::string& text, Target& to) {

@@ -43,6 +43,9 @@ struct Settings {
   absl::Duration timeout = absl::Seconds(60);
   std::string algorithms;       // "": the model decides
   std::string flight_recorder;  // a directory; "": the flight recorder leaves no file
+  int ib_traffic_class = 0;
+  int ib_service_level = 0;
+  int ib_pkey = 0;  // 0: the ports agree on one
   LogLevel log_level = LogLevel::kWarn;
 };
 

@@ -37,6 +37,9 @@ TEST(EnvTest, DefaultsAreThoseOfTheContract) {
   EXPECT_EQ(settings->transport, TransportChoice::kAuto);
   EXPECT_FALSE(settings->require_rdma);
   EXPECT_EQ(settings->metrics_port, 9402);
+  EXPECT_EQ(settings->ib_traffic_class, 0);
+  EXPECT_EQ(settings->ib_service_level, 0);
+  EXPECT_EQ(settings->ib_pkey, 0);
   EXPECT_EQ(settings->timeout, absl::Seconds(60));
   EXPECT_EQ(settings->log_level, LogLevel::kWarn);
 }
@@ -54,6 +57,9 @@ TEST(EnvTest, EveryVariableIsRead) {
                          {"RAILHEAD_TRANSPORT", "verbs"},
                          {"RAILHEAD_REQUIRE_RDMA", "1"},
                          {"RAILHEAD_SOCKET_IFNAME", "eth7, eth8,eth9"},
+                         {"RAILHEAD_IB_TC", "106"},
+                         {"RAILHEAD_IB_SL", "3"},
+                         {"RAILHEAD_IB_PKEY", "0x8001"},
                          {"RAILHEAD_METRICS_PORT", "0"},
                          {"RAILHEAD_TIMEOUT_SECONDS", "7"},
                          {"RAILHEAD_LOG", "debug"}}};
@@ -74,6 +80,9 @@ TEST(EnvTest, EveryVariableIsRead) {
   EXPECT_TRUE(settings->require_rdma);
   EXPECT_EQ(settings->socket_ifname, "eth7");
   EXPECT_EQ(settings->more_socket_ifnames, (std::vector<std::string>{"eth8", "eth9"}));
+  EXPECT_EQ(settings->ib_traffic_class, 106);
+  EXPECT_EQ(settings->ib_service_level, 3);
+  EXPECT_EQ(settings->ib_pkey, 0x8001);
   EXPECT_EQ(settings->metrics_port, 0);
   EXPECT_EQ(settings->timeout, absl::Seconds(7));
   EXPECT_EQ(settings->log_level, LogLevel::kDebug);
@@ -106,6 +115,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"MASTER_PORT", "65536", "to 65535"},
                       Wrong{"RAILHEAD_TRANSPORT", "rdma", "auto, verbs, tcp or shm"},
                       Wrong{"RAILHEAD_REQUIRE_RDMA", "yes", "0 or 1"},
+                      Wrong{"RAILHEAD_IB_TC", "256", "from 0 to 255"},
+                      Wrong{"RAILHEAD_IB_SL", "16", "from 0 to 15"},
+                      Wrong{"RAILHEAD_IB_PKEY", "0x8000", "0x0001 to 0xffff"},
+                      Wrong{"RAILHEAD_IB_PKEY", "0x10001", "0x0001 to 0xffff"},
+                      Wrong{"RAILHEAD_IB_PKEY", "8001h", "0x0001 to 0xffff"},
                       Wrong{"RAILHEAD_METRICS_PORT", "http", "from 0 to 65535"},
                       Wrong{"RAILHEAD_TIMEOUT_SECONDS", "0", "from 1 to"},
                       Wrong{"RAILHEAD_JOB", "a\nb", "control characters"},
@@ -113,6 +127,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"RAILHEAD_SOCKET_IFNAME", "eth0,averyverylongname", "at most 15"},
                       Wrong{"RAILHEAD_SOCKET_IFNAME", "eth0,,eth1", "separated by commas"},
                       Wrong{"RAILHEAD_LOG", "trace", "error, warn, info or debug"}));
+
+TEST(EnvTest, APkeyMayBeHexadecimalOrDecimal) {
+  EXPECT_EQ(Read(Environment{{{"RAILHEAD_IB_PKEY", "0x7FFF"}}})->ib_pkey, 0x7fff);
+  EXPECT_EQ(Read(Environment{{{"RAILHEAD_IB_PKEY", "32769"}}})->ib_pkey, 0x8001);
+}
 
 TEST(EnvTest, MissingRankTeaches) {
   const Environment env{{{"WORLD_SIZE", "2"}}};
@@ -152,8 +171,9 @@ TEST(EnvTest, HelpNamesEveryVariable) {
   for (const char* name :
        {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RAILHEAD_JOB", "RAILHEAD_SECRET_FILE",
         "RAILHEAD_POD", "RAILHEAD_NODE", "RAILHEAD_RAILS_FILE", "RAILHEAD_TRANSPORT",
-        "RAILHEAD_REQUIRE_RDMA", "RAILHEAD_SOCKET_IFNAME", "RAILHEAD_METRICS_PORT",
-        "RAILHEAD_TIMEOUT_SECONDS", "RAILHEAD_FLIGHT_RECORDER", "RAILHEAD_LOG"}) {
+        "RAILHEAD_REQUIRE_RDMA", "RAILHEAD_SOCKET_IFNAME", "RAILHEAD_IB_TC", "RAILHEAD_IB_SL",
+        "RAILHEAD_IB_PKEY", "RAILHEAD_METRICS_PORT", "RAILHEAD_TIMEOUT_SECONDS",
+        "RAILHEAD_FLIGHT_RECORDER", "RAILHEAD_LOG"}) {
     EXPECT_THAT(help, HasSubstr(absl::StrCat(name, " (default: ")));
   }
 }

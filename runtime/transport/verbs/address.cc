@@ -4,22 +4,24 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/transport/verbs/pkey.h"
 #include "runtime/transport/verbs/slot.h"
 
 namespace railhead::transport::verbs {
 namespace {
 
 constexpr uint32_t kMagic = 0x56424852;  // "RHBV" in memory
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 constexpr uint8_t kFlagNeedsGrh = 1;
 constexpr uint32_t kMax24Bits = 0xffffff;
 // Queue pairs 0 and 1 are the subnet manager's and the connection manager's.
 constexpr uint32_t kFirstUserQueuePair = 2;
 
-// Little-endian; followed by `gid_count` records of GidRecord.
+// Little-endian; followed by `gid_count` records of GidRecord and `pkey_count` of uint16_t.
 struct __attribute__((packed)) Fixed {
   uint32_t magic;
   uint8_t version;
@@ -28,7 +30,7 @@ struct __attribute__((packed)) Fixed {
   uint8_t flags;
   uint16_t lid;
   uint8_t gid_count;
-  uint8_t reserved;
+  uint8_t pkey_count;
   uint32_t qp_number;
   uint32_t psn;
   uint32_t slots;
@@ -67,7 +69,7 @@ absl::Status CheckFixed(const Fixed& f) {
   if (f.mtu < IBV_MTU_256 || f.mtu > IBV_MTU_4096) return Bad("MTU code", f.mtu);
   if ((f.flags & ~kFlagNeedsGrh) != 0) return Bad("flags", f.flags);
   if (f.gid_count > kGidKinds) return Bad("number of GIDs", f.gid_count);
-  if (f.reserved != 0) return Bad("reserved byte", f.reserved);
+  if (f.pkey_count > kMostPkeys) return Bad("number of P_Keys", f.pkey_count);
   if (f.qp_number < kFirstUserQueuePair || f.qp_number > kMax24Bits) {
     return Bad("queue pair number", f.qp_number);
   }
@@ -98,6 +100,7 @@ std::string EncodeAddress(const VerbsAddress& address) {
   fixed.flags = address.needs_grh ? kFlagNeedsGrh : 0;
   fixed.lid = address.lid;
   fixed.gid_count = static_cast<uint8_t>(address.gids.size());
+  fixed.pkey_count = static_cast<uint8_t>(address.pkeys.size());
   fixed.qp_number = address.qp_number;
   fixed.psn = address.psn;
   fixed.slots = address.slots;
@@ -109,6 +112,9 @@ std::string EncodeAddress(const VerbsAddress& address) {
     bytes.push_back(static_cast<char>(choice.kind));
     bytes.append(reinterpret_cast<const char*>(choice.gid.data()), choice.gid.size());
   }
+  for (const uint16_t pkey : address.pkeys) {
+    bytes.append(reinterpret_cast<const char*>(&pkey), sizeof(pkey));
+  }
   return bytes;
 }
 
@@ -117,7 +123,8 @@ absl::StatusOr<VerbsAddress> ParseAddress(absl::string_view bytes) {
   if (bytes.size() < sizeof(fixed)) return Bad("length", bytes.size());
   std::memcpy(&fixed, bytes.data(), sizeof(fixed));
   if (absl::Status status = CheckFixed(fixed); !status.ok()) return status;
-  if (bytes.size() != sizeof(fixed) + fixed.gid_count * sizeof(GidRecord)) {
+  const size_t pkeys_at = sizeof(fixed) + fixed.gid_count * sizeof(GidRecord);
+  if (bytes.size() != pkeys_at + fixed.pkey_count * sizeof(uint16_t)) {
     return Bad("length", bytes.size());
   }
 
@@ -147,6 +154,14 @@ absl::StatusOr<VerbsAddress> ParseAddress(absl::string_view bytes) {
     }
     kinds_seen |= uint32_t{1} << record.kind;
     address.gids.push_back(GidChoice{kind, 0, record.gid});
+  }
+  std::set<int> partitions;
+  for (size_t i = 0; i < fixed.pkey_count; ++i) {
+    uint16_t pkey = 0;
+    std::memcpy(&pkey, bytes.data() + pkeys_at + i * sizeof(pkey), sizeof(pkey));
+    if (!NamesPartition(pkey)) return Bad("P_Key", pkey);
+    if (!partitions.insert(pkey & ~kFullMember).second) return Bad("repeated P_Key", pkey);
+    address.pkeys.push_back(pkey);
   }
   return address;
 }

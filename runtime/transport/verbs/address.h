@@ -34,6 +34,7 @@ struct VerbsAddress {
   uint64_t ring_address = 0;    // of its receive ring, in its address space
   uint32_t ring_key = 0;        // remote key of that ring
   std::vector<GidChoice> gids;  // at most one of each kind; their index does not travel
+  std::vector<uint16_t> pkeys;  // at most kMostPkeys, each of another partition, best first
 };
 
 std::string EncodeAddress(const VerbsAddress& address);

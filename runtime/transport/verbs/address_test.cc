@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "runtime/transport/verbs/pkey.h"
 #include "runtime/transport/verbs/slot.h"
 
 namespace railhead::transport::verbs {
@@ -23,6 +24,7 @@ VerbsAddress Sample() {
   address.gids = {
       {GidKind::kRoceV2Ipv4, 3, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 10, 0, 0, 1}},
       {GidKind::kRoceV2LinkLocal, 1, {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7}}};
+  address.pkeys = {0xffff, 0x0001};
   return address;
 }
 
@@ -48,6 +50,7 @@ TEST(Address, SurvivesTheTrip) {
   ASSERT_EQ(got->gids.size(), 2u);
   EXPECT_EQ(got->gids[0].gid, sent.gids[0].gid);
   EXPECT_EQ(got->gids[1].kind, GidKind::kRoceV2LinkLocal);
+  EXPECT_EQ(got->pkeys, sent.pkeys);
 }
 
 TEST(Address, InfinibandSurvivesTheTrip) {
@@ -78,7 +81,7 @@ TEST(Address, EveryFieldIsChecked) {
   };
   const std::vector<Case> cases = {
       {"not one", With(0, "HTTP")},
-      {"version", With(4, "\x02")},
+      {"version", With(4, "\x01")},
       {"link layer", With(5, std::string(1, '\0'))},
       {"link layer", With(5, "\x07")},
       {"MTU", With(6, std::string(1, '\0'))},
@@ -86,7 +89,8 @@ TEST(Address, EveryFieldIsChecked) {
       {"flags", With(7, "\x80")},
       {"number of GIDs", With(10, "\xff")},
       {"length", With(10, "\x01")},
-      {"reserved", With(11, "\x01")},
+      {"number of P_Keys", With(11, "\x21")},
+      {"length", With(11, "\x01")},
       {"queue pair", With(12, std::string("\x01\0\0\0", 4))},
       {"queue pair", With(12, std::string("\0\0\0\x01", 4))},
       {"PSN", With(16, std::string("\0\0\0\x01", 4))},
@@ -104,6 +108,9 @@ TEST(Address, EveryFieldIsChecked) {
       {"kind of a GID", With(40, "\x01")},  // InfiniBand, on Ethernet
       {"kind of a GID", With(40, "\x03")},  // IPv6, but the address is IPv4-mapped
       {"kind of a GID", With(41, std::string(16, '\0'))},
+      {"P_Key", With(74, std::string("\0\0", 2))},
+      {"P_Key", With(74, std::string("\0\x80", 2))},
+      {"repeated P_Key", With(74, std::string("\x01\x80", 2))},
   };
   for (const Case& c : cases) {
     const absl::Status status = ParseAddress(c.bytes).status();
@@ -134,6 +141,7 @@ TEST(Address, RandomDamage) {
     ASSERT_TRUE(got->slots >= kMinSlots && got->slots <= kMaxSlots);
     ASSERT_TRUE(got->slot_payload >= kMinSlotPayload && got->slot_payload <= kMaxSlotPayload);
     ASSERT_GE(got->ring_address + got->slots * SlotStride(got->slot_payload), got->ring_address);
+    ASSERT_LE(got->pkeys.size(), kMostPkeys);
     ASSERT_TRUE(got->qp_number >= 2 && got->qp_number <= 0xffffff);
     ASSERT_EQ(EncodeAddress(*got), bytes);
   }

@@ -14,6 +14,7 @@ namespace railhead::transport::verbs {
 namespace {
 
 constexpr int kMaxPorts = 255;
+constexpr int kLastVlanPriority = 7;
 
 absl::string_view StateName(ibv_port_state state) {
   switch (state) {
@@ -83,9 +84,10 @@ absl::Status VerbsError(absl::string_view name, absl::string_view what, int erro
 }
 
 absl::StatusOr<std::shared_ptr<const DevicePort>> DevicePort::Open(
-    const fabric::PodRail& rail, std::shared_ptr<const VerbsApi> api,
+    const fabric::PodRail& rail, const VerbsSettings& settings, std::shared_ptr<const VerbsApi> api,
     std::function<absl::Time()> clock) {
   std::shared_ptr<DevicePort> port(new DevicePort());
+  port->settings_ = settings;
   port->api_ = std::move(api);
   port->clock_ = std::move(clock);
   port->name_ = absl::StrCat("rail ", rail.rail, ", device ", rail.device, " port ", rail.port);
@@ -99,6 +101,13 @@ absl::StatusOr<std::shared_ptr<const DevicePort>> DevicePort::Open(
   absl::StatusOr<PortState> state = port->Read();
   if (!state.ok()) return state.status();
   port->state_ = *std::move(state);
+  if (!port->state_.infiniband() && settings.service_level > kLastVlanPriority) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(port->name_, ": service level ", settings.service_level,
+                     " is too high for RoCE, where it is the priority of a VLAN, 0 to ",
+                     kLastVlanPriority, "; set RAILHEAD_IB_SL accordingly"));
+  }
+  if (absl::Status status = port->ReadPkeys(); !status.ok()) return status;
 
   ibv_pd* const domain = port->api_->AllocPd(port->context());
   if (domain == nullptr) return VerbsError(port->name_, "allocate a protection domain", errno);
@@ -180,6 +189,28 @@ absl::Status DevicePort::ReadGids(PortState& state) const {
         "(where RDMA network namespaces are exclusive, the interface must be inside the pod)"));
   }
   return absl::OkStatus();
+}
+
+absl::Status DevicePort::ReadPkeys() {
+  // RoCE has one partition, whatever the table's length.
+  std::vector<uint16_t> table(1, kDefaultPkey);
+  if (state_.infiniband()) table.resize(state_.attributes.pkey_tbl_len);
+  for (size_t i = 0; i < table.size() && state_.infiniband(); ++i) {
+    const int error = api_->QueryPkey(context(), port_, static_cast<int>(i), table[i]);
+    if (error != 0) return VerbsError(name_, "read the P_Key table", error);
+  }
+  pkeys_ = UsablePkeys(table, settings_.pkey);
+  if (!pkeys_.empty()) return absl::OkStatus();
+  const std::vector<PkeyChoice> all = UsablePkeys(table, 0);
+  if (all.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name_,
+        ": its P_Key table is empty; have the subnet manager put the port into a partition"));
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      name_, ": the port is not in partition ", PkeyText(settings_.pkey),
+      " (RAILHEAD_IB_PKEY), but in ", PkeyText(WithoutIndices(all)),
+      "; set it to one of these, or have the subnet manager put the port into the partition"));
 }
 
 std::string DevicePort::StateNow() const {

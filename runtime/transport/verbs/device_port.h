@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An opened port of an RDMA device: context, protection domain, port attributes and usable GIDs.
+// An opened port of an RDMA device: context, protection domain, port attributes, usable GIDs and
+// partitions.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_DEVICE_PORT_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_DEVICE_PORT_H_
 
@@ -17,6 +18,8 @@
 #include "absl/time/time.h"
 #include "fabric/pod_rails.h"
 #include "runtime/transport/verbs/gid.h"
+#include "runtime/transport/verbs/pkey.h"
+#include "runtime/transport/verbs/settings.h"
 #include "runtime/transport/verbs/verbs_api.h"
 
 namespace railhead::transport::verbs {
@@ -37,6 +40,7 @@ struct PortState {
 class DevicePort {
  public:
   static absl::StatusOr<std::shared_ptr<const DevicePort>> Open(const fabric::PodRail& rail,
+                                                                const VerbsSettings& settings,
                                                                 std::shared_ptr<const VerbsApi> api,
                                                                 std::function<absl::Time()> clock);
 
@@ -46,6 +50,10 @@ class DevicePort {
   uint8_t port() const { return port_; }
   // As it was when the port was opened.
   const PortState& state() const { return state_; }
+  const VerbsSettings& settings() const { return settings_; }
+  // The partitions that it may use, best first; never none. As they were when it was opened: subnet
+  // managers leave a partition its index, and reading a large table for each connection takes long.
+  const std::vector<PkeyChoice>& pkeys() const { return pkeys_; }
 
   // "rail 0, device mlx5_0 port 1", with which every error begins.
   const std::string& name() const { return name_; }
@@ -62,6 +70,7 @@ class DevicePort {
   DevicePort() = default;
   absl::Status OpenContext(absl::string_view device);
   absl::Status ReadGids(PortState& state) const;
+  absl::Status ReadPkeys();
 
   std::shared_ptr<const VerbsApi> api_;
   std::function<absl::Time()> clock_;
@@ -71,6 +80,8 @@ class DevicePort {
   Owned<ibv_pd> domain_;
   std::string interface_;  // on the node, for advice; "" if unknown
   PortState state_;
+  VerbsSettings settings_;
+  std::vector<PkeyChoice> pkeys_;
 };
 
 // Bytes of a path MTU code.

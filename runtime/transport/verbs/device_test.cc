@@ -73,17 +73,80 @@ TEST_F(DeviceTest, IwarpIsSaidToBeMissing) {
             absl::StatusCode::kUnimplemented);
 }
 
+class PkeyDeviceTest : public DeviceTest {
+ protected:
+  // Opens an InfiniBand port with this table.
+  absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenWith(std::vector<uint16_t> table,
+                                                        uint16_t wanted) {
+    FakeDevice device;
+    device.infiniband = true;
+    device.lid = 1;
+    device.pkeys = std::move(table);
+    Make({device});
+    VerbsSettings settings;
+    settings.pkey = wanted;
+    return OpenFake(fake_, "fake0", settings);
+  }
+};
+
+TEST_F(PkeyDeviceTest, APortOffersItsPartitionsOrTheOneThatIsSet) {
+  absl::StatusOr<std::unique_ptr<VerbsDevice>> device = OpenWith({0x7fff, 0, 0x8001}, 0);
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_THAT(WithoutIndices((*device)->port()->pkeys()), testing::ElementsAre(0x8001, 0x7fff));
+  device = OpenWith({0x7fff, 0, 0x8001}, 0x0001);
+  ASSERT_TRUE(device.ok()) << device.status();
+  ASSERT_EQ((*device)->port()->pkeys().size(), 1u);
+  EXPECT_EQ((*device)->port()->pkeys()[0].index, 2);
+}
+
+TEST_F(PkeyDeviceTest, APartitionThatThePortIsNotInIsNamedWithThoseThatItIsIn) {
+  const absl::Status status = OpenWith({0xffff, 0x8001}, 0x8002).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr("rail 0, device fake0 port 1"), HasSubstr("0x8002"),
+                             HasSubstr("RAILHEAD_IB_PKEY"), HasSubstr("0xffff, 0x8001")));
+}
+
+TEST_F(PkeyDeviceTest, AnEmptyTableIsAnError) {
+  EXPECT_THAT(std::string(OpenWith({0, 0x8000}, 0).status().message()),
+              HasSubstr("P_Key table is empty"));
+}
+
+TEST_F(DeviceTest, OnRoceThereIsOnePartitionAndNoTableToRead) {
+  FakeDevice device = RoceDevice("fake0", "10.0.0.1");
+  device.pkeys.clear();  // reading an entry fails
+  Make({device});
+  VerbsSettings settings;
+  settings.pkey = 0x7fff;
+  EXPECT_TRUE(OpenFake(fake_, "fake0", settings).ok());
+  settings.pkey = 0x8001;
+  EXPECT_THAT(std::string(OpenFake(fake_, "fake0", settings).status().message()),
+              HasSubstr("not in partition 0x8001 (RAILHEAD_IB_PKEY), but in 0xffff"));
+}
+
+TEST_F(DeviceTest, OnRoceAServiceLevelIsAPriority) {
+  VerbsSettings settings;
+  settings.service_level = 7;
+  EXPECT_TRUE(OpenFake(fake_, "fake0", settings).ok());
+  settings.service_level = 8;
+  const absl::Status status = OpenFake(fake_, "fake0", settings).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr("device fake0"), HasSubstr("service level 8"),
+                             HasSubstr("RAILHEAD_IB_SL")));
+}
+
 TEST_F(DeviceTest, PortNumbersAreChecked) {
   for (const int port : {-1, 0, 256}) {
     fabric::PodRail rail = RailOf("fake0");
     rail.port = port;
-    EXPECT_EQ(OpenVerbsDevice(rail, fake_, [] { return absl::UnixEpoch(); }).status().code(),
+    EXPECT_EQ(OpenVerbsDevice(rail, {}, fake_, [] { return absl::UnixEpoch(); }).status().code(),
               absl::StatusCode::kInvalidArgument)
         << port;
   }
   fabric::PodRail rail = RailOf("fake0");
   rail.port = 9;  // in range, but the device has no such port
-  EXPECT_FALSE(OpenVerbsDevice(rail, fake_, [] { return absl::UnixEpoch(); }).ok());
+  EXPECT_FALSE(OpenVerbsDevice(rail, {}, fake_, [] { return absl::UnixEpoch(); }).ok());
 }
 
 TEST_F(DeviceTest, DescribesItself) {

@@ -209,6 +209,7 @@ struct FakeVerbs::Fabric {
     if (state != IBV_QPS_RTR && state != IBV_QPS_RTS) return nullptr;
     if (to.attributes.dest_qp_num != from.verbs.qp_num) return nullptr;
     if (to.nic->config.infiniband != from.nic->config.infiniband) return nullptr;
+    if (!SamePartition(from, to)) return nullptr;
     const ibv_ah_attr& route = from.attributes.ah_attr;
     if (route.is_global == 0) {
       return from.nic->config.infiniband && route.dlid == to.nic->config.lid ? &to : nullptr;
@@ -224,6 +225,12 @@ struct FakeVerbs::Fabric {
                  std::memcmp(entry.gid.raw, route.grh.dgid.raw, sizeof(entry.gid.raw)) == 0;
         });
     return there ? &to : nullptr;
+  }
+
+  static bool SamePartition(const Pair& from, const Pair& to) {
+    const uint16_t a = from.nic->config.pkeys[from.attributes.pkey_index];
+    const uint16_t b = to.nic->config.pkeys[to.attributes.pkey_index];
+    return (a & 0x7fff) != 0 && (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000) != 0;
   }
 
   // Whether `to` may be written at [address, address + size) with `key`.
@@ -518,6 +525,15 @@ std::vector<FakeRegion> FakeVerbs::regions(const std::string& device) const {
   return found;
 }
 
+std::vector<ibv_qp_attr> FakeVerbs::pairs(const std::string& device) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  std::vector<ibv_qp_attr> found;
+  for (const auto& [number, pair] : fabric_->pairs) {
+    if (pair->nic->config.name == device) found.push_back(pair->attributes);
+  }
+  return found;
+}
+
 size_t FakeVerbs::undelivered(const std::string& device) const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   size_t count = 0;
@@ -615,7 +631,17 @@ int FakeVerbs::QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attr
   attributes->max_mtu = IBV_MTU_4096;
   attributes->lid = config.lid;
   attributes->gid_tbl_len = 256;
+  attributes->pkey_tbl_len = static_cast<uint16_t>(config.pkeys.size());
   attributes->link_layer = config.infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+  return 0;
+}
+
+int FakeVerbs::QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  const std::vector<uint16_t>& pkeys = Fabric::Of(context).nic->config.pkeys;
+  const auto place = static_cast<size_t>(index);
+  if ((port != 1 && port != 2) || place >= pkeys.size()) return EINVAL;
+  pkey = pkeys[place];
   return 0;
 }
 
@@ -784,6 +810,12 @@ int FakeVerbs::ModifyQp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) const {
   }
   if ((mask & IBV_QP_ACCESS_FLAGS) != 0) {
     pair.attributes.qp_access_flags = attributes->qp_access_flags;
+  }
+  if ((mask & IBV_QP_PKEY_INDEX) != 0) {
+    if (attributes->pkey_index >= pair.nic->config.pkeys.size()) {
+      return fabric_->Refuse("a P_Key index beyond the port's table", EINVAL);
+    }
+    pair.attributes.pkey_index = attributes->pkey_index;
   }
   if ((mask & IBV_QP_AV) != 0) pair.attributes.ah_attr = attributes->ah_attr;
   if ((mask & IBV_QP_PATH_MTU) != 0) pair.attributes.path_mtu = attributes->path_mtu;

@@ -4,9 +4,9 @@
 //
 // It does what a NIC does as far as a link can tell: queue pair states, packet sequence numbers,
 // packets to a queue pair that is not ready are lost and repeated after a timeout or when a later
-// packet exposes the gap, protection (keys, bounds, access rights), receiver-not-ready, completions
-// in order and only where asked for, inline data taken at once and other data taken late, event
-// channels with a real file descriptor. And it breaks on request.
+// packet exposes the gap, partitions, protection (keys, bounds, access rights), receiver-not-ready,
+// completions in order and only where asked for, inline data taken at once and other data taken
+// late, event channels with a real file descriptor. And it breaks on request.
 //
 // Time stands still until AdvanceTime. Anything that a correct user of verbs would not do (post to
 // a full queue, overflow a completion queue, destroy what is in use, ...) is refused as a NIC would
@@ -40,6 +40,7 @@ struct FakeDevice {
   // errno of the next OpenDevice, 0 for none.
   int open_error = 0;
   std::vector<ibv_gid_entry> gids;
+  std::vector<uint16_t> pkeys = {0xffff};  // the port's table; 0: an empty entry
 };
 
 // An entry of a GID table: address as inet_pton takes it (IPv4 becomes IPv4-mapped).
@@ -80,6 +81,7 @@ class FakeVerbs final : public VerbsApi {
   // What happened ---------------------------------------------------------------------------------
   std::vector<std::string> violations() const;
   std::vector<FakeRegion> regions(const std::string& device) const;  // registered now
+  std::vector<ibv_qp_attr> pairs(const std::string& device) const;   // its queue pairs now
   size_t undelivered(const std::string& device) const;               // sends that have not arrived
   uint64_t receiver_not_ready() const;  // messages that found no receive
   uint64_t messages() const;            // delivered, of any kind
@@ -97,6 +99,7 @@ class FakeVerbs final : public VerbsApi {
   int CloseDevice(ibv_context* context) const override;
   int QueryDevice(ibv_context* context, ibv_device_attr* attributes) const override;
   int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) const override;
+  int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const override;
   ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const override;
   ibv_pd* AllocPd(ibv_context* context) const override;
   int DeallocPd(ibv_pd* domain) const override;

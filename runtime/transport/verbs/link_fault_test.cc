@@ -238,6 +238,65 @@ TEST_F(LinkFaultTest, TheSmallerMtuIsUsed) {
   EXPECT_EQ(b_.received.size(), 1u);
 }
 
+// Two InfiniBand ports with these P_Key tables.
+std::vector<FakeDevice> InfinibandPorts(std::vector<uint16_t> a, std::vector<uint16_t> b) {
+  std::vector<FakeDevice> devices(2);
+  for (uint16_t i = 0; i < 2; ++i) {
+    devices[i].name = absl::StrCat("fake", i);
+    devices[i].infiniband = true;
+    devices[i].lid = static_cast<uint16_t>(i + 1);
+    devices[i].pkeys = std::move(i == 0 ? a : b);
+  }
+  return devices;
+}
+
+TEST_F(LinkFaultTest, BothSidesUseThePartitionThatTheyHaveInCommon) {
+  // The fake loses what comes from another partition, or from one limited member to another.
+  Make(InfinibandPorts({0x7fff, 0, 0x8001}, {0x7fff, 0x8002, 0x0001}));
+  ConnectBoth();
+  ASSERT_TRUE(a_.Send(0, 0, "x").value());
+  PollUntilQuiet();
+  EXPECT_EQ(b_.received.size(), 1u);
+  EXPECT_EQ(fake_->pairs("fake0").at(0).pkey_index, 2);
+  EXPECT_EQ(fake_->pairs("fake1").at(0).pkey_index, 2);
+}
+
+TEST_F(LinkFaultTest, ThePartitionThatIsSetIsUsed) {
+  Make(InfinibandPorts({0xffff, 0x8001}, {0xffff, 0x8001}));
+  b_.settings.pkey = 0x8001;
+  ConnectBoth();
+  ASSERT_TRUE(a_.Send(0, 0, "x").value());
+  PollUntilQuiet();
+  EXPECT_EQ(b_.received.size(), 1u);
+  EXPECT_EQ(fake_->pairs("fake0").at(0).pkey_index, 1);
+}
+
+TEST_F(LinkFaultTest, NoPartitionInCommonNamesBothSides) {
+  Make(InfinibandPorts({0x7fff, 0x8001}, {0x7fff, 0x8002}));
+  OpenBoth();
+  const absl::Status error =
+      a_.endpoint->Connect(b_.endpoint->Address(), fake_->Now() + absl::Seconds(1)).status();
+  EXPECT_EQ(error.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(
+      std::string(error.message()),
+      testing::AllOf(HasSubstr("rail 0, device fake0 port 1"), HasSubstr("peer rank 1"),
+                     HasSubstr("this side has P_Keys 0x8001, 0x7fff"),
+                     HasSubstr("the peer has 0x8002, 0x7fff"), HasSubstr("RAILHEAD_IB_PKEY")));
+}
+
+TEST_F(LinkFaultTest, ClassAndLevelAreThoseThatAreSet) {
+  for (Side* side : {&a_, &b_}) {
+    side->settings.traffic_class = 106;
+    side->settings.service_level = 3;
+  }
+  ConnectBoth();
+  for (const char* device : {"fake0", "fake1"}) {
+    const ibv_ah_attr route = fake_->pairs(device).at(0).ah_attr;
+    EXPECT_EQ(route.grh.traffic_class, 106);
+    EXPECT_EQ(route.sl, 3);
+  }
+}
+
 TEST_F(LinkFaultTest, ANicWithoutInlineData) {
   FakeDevice plain = RoceDevice("fake0", "10.0.0.1");
   plain.max_inline = 0;

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/transport/verbs/gid.h"
+#include "runtime/transport/verbs/pkey.h"
 #include "runtime/transport/verbs/slot.h"
 
 namespace railhead::transport::verbs {
@@ -51,6 +52,7 @@ absl::StatusOr<ibv_ah_attr> RouteTo(const DevicePort& port, const PortState& sta
                                     const VerbsAddress& peer, const std::optional<GidPair>& gids) {
   ibv_ah_attr route = {};
   route.port_num = port.port();
+  route.sl = port.settings().service_level;
   bool global = true;
   if (state.infiniband()) {
     const bool flagged = (state.attributes.flags & IBV_QPF_GRH_REQUIRED) != 0 || peer.needs_grh;
@@ -75,7 +77,16 @@ absl::StatusOr<ibv_ah_attr> RouteTo(const DevicePort& port, const PortState& sta
   std::memcpy(route.grh.dgid.raw, gids->peer.gid.data(), gids->peer.gid.size());
   route.grh.sgid_index = static_cast<uint8_t>(gids->local.index);
   route.grh.hop_limit = kHopLimit;
+  route.grh.traffic_class = port.settings().traffic_class;
   return route;
+}
+
+absl::Status NoCommonPkey(const DevicePort& port, const VerbsAddress& peer) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no partition in common: this side has P_Keys ", PkeyText(WithoutIndices(port.pkeys())),
+      ", the peer has ", PkeyText(peer.pkeys),
+      "; have the subnet manager put both ports into one partition, at least one of them as a full "
+      "member (0x8000), and set RAILHEAD_IB_PKEY alike on all ranks"));
 }
 
 absl::StatusOr<Rings> CreateRings(const DevicePort& port, uint32_t slots) {
@@ -123,6 +134,7 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
   own.ring_address = rings.receive.address();
   own.ring_key = rings.receive.remote_key();
   own.gids = state->gids;
+  own.pkeys = WithoutIndices(port->pkeys());
   return Offer({std::move(port), &rings.send, &rings.receive, *std::move(pair), *psn},
                *std::move(state), std::move(own));
 }
@@ -144,9 +156,13 @@ absl::StatusOr<std::unique_ptr<Channel>> Offer::Accept(absl::string_view peer_ad
   absl::StatusOr<ibv_ah_attr> route = RouteTo(port, state_, *theirs, gids);
   if (!route.ok()) return At(where, route.status());
 
+  const std::optional<PkeyChoice> pkey = CommonPkey(port.pkeys(), theirs->pkeys);
+  if (!pkey.has_value()) return At(where, NoCommonPkey(port, *theirs));
+
   ChannelPeer channel_peer;
   channel_peer.path.qp_number = theirs->qp_number;
   channel_peer.path.mtu = std::min(theirs->mtu, state_.attributes.active_mtu);
+  channel_peer.path.pkey_index = pkey->index;
   channel_peer.path.route = *route;
   channel_peer.where = std::move(where);
   channel_peer.address = *std::move(theirs);

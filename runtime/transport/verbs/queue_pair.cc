@@ -94,7 +94,7 @@ absl::Status QueuePair::Modify(ibv_qp_attr& attributes, int mask, absl::string_v
 absl::Status QueuePair::Initialize() {
   ibv_qp_attr attributes = {};
   attributes.qp_state = IBV_QPS_INIT;
-  attributes.pkey_index = 0;
+  attributes.pkey_index = 0;  // until Connect knows the peer's
   attributes.port_num = port_.port();
   attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
   return Modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
@@ -105,6 +105,7 @@ absl::Status QueuePair::Connect(const PeerPath& path, uint32_t receive_psn, uint
   ibv_qp_attr receive = {};
   receive.qp_state = IBV_QPS_RTR;
   receive.path_mtu = path.mtu;
+  receive.pkey_index = path.pkey_index;
   receive.dest_qp_num = path.qp_number;
   receive.rq_psn = receive_psn;
   receive.max_dest_rd_atomic = 0;
@@ -112,8 +113,8 @@ absl::Status QueuePair::Connect(const PeerPath& path, uint32_t receive_psn, uint
   receive.ah_attr = path.route;
   if (absl::Status status =
           Modify(receive,
-                 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_PKEY_INDEX | IBV_QP_DEST_QPN |
+                     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
                  "make the queue pair ready to receive");
       !status.ok()) {
     return status;

@@ -21,6 +21,7 @@ namespace railhead::transport::verbs {
 struct PeerPath {
   uint32_t qp_number = 0;
   ibv_mtu mtu = IBV_MTU_1024;
+  uint16_t pkey_index = 0;  // in this side's table
   ibv_ah_attr route = {};
 };
 

@@ -25,22 +25,23 @@ std::string VerbsDevice::Describe() const {
 absl::Status VerbsLibraryStatus() { return verbs::LoadVerbsApi().status(); }
 
 absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
-    const fabric::PodRail& rail, std::shared_ptr<const verbs::VerbsApi> api,
-    std::function<absl::Time()> clock) {
+    const fabric::PodRail& rail, const VerbsSettings& settings,
+    std::shared_ptr<const verbs::VerbsApi> api, std::function<absl::Time()> clock) {
   absl::StatusOr<std::shared_ptr<const verbs::DevicePort>> port =
-      verbs::DevicePort::Open(rail, std::move(api), std::move(clock));
+      verbs::DevicePort::Open(rail, settings, std::move(api), std::move(clock));
   if (!port.ok()) return port.status();
   return std::make_unique<VerbsDevice>(*std::move(port));
 }
 
-absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(const fabric::PodRail& rail) {
+absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(const fabric::PodRail& rail,
+                                                             const VerbsSettings& settings) {
   absl::StatusOr<std::shared_ptr<const verbs::VerbsApi>> api = verbs::LoadVerbsApi();
   if (!api.ok()) {
     return absl::Status(
         api.status().code(),
         absl::StrCat("rail ", rail.rail, ", device ", rail.device, ": ", api.status().message()));
   }
-  return OpenVerbsDevice(rail, *std::move(api), [] { return absl::Now(); });
+  return OpenVerbsDevice(rail, settings, *std::move(api), [] { return absl::Now(); });
 }
 
 }  // namespace railhead::transport

@@ -36,6 +36,7 @@
 #include "fabric/pod_rails.h"
 #include "runtime/transport/door/hall.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/verbs/settings.h"
 
 namespace railhead::transport {
 
@@ -66,13 +67,15 @@ absl::Status VerbsLibraryStatus();
 //
 // Errors name rail, device and port, the cause and the fix: NotFound (no library; no such device in
 // this container), PermissionDenied, Unavailable (port not active), FailedPrecondition (no usable
-// GID; library too old), Unimplemented (iWARP).
-absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(const fabric::PodRail& rail);
+// GID; not in the partition; library too old), InvalidArgument (a setting that the port cannot
+// have), Unimplemented (iWARP).
+absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(const fabric::PodRail& rail,
+                                                             const VerbsSettings& settings);
 
 // The same over a given table of verbs instead of the installed library's, and a given clock.
 absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
-    const fabric::PodRail& rail, std::shared_ptr<const verbs::VerbsApi> api,
-    std::function<absl::Time()> clock);
+    const fabric::PodRail& rail, const VerbsSettings& settings,
+    std::shared_ptr<const verbs::VerbsApi> api, std::function<absl::Time()> clock);
 
 // Registers the rings and creates the queue pair for one peer. `peer` is how error messages call it
 // ("rank 3 (pod train-3, node worker-1)"). With a hall, whose address is told to the peer along

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/verbs_api.h"
 
+#include <arpa/inet.h>
 #include <dlfcn.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 
@@ -32,6 +34,7 @@ class LibraryVerbsApi final : public VerbsApi {
     Find(library, "ibv_close_device", kBaseVersion, close_device_);
     Find(library, "ibv_query_device", kBaseVersion, query_device_);
     Find(library, "ibv_query_port", kBaseVersion, query_port_);
+    Find(library, "ibv_query_pkey", kBaseVersion, query_pkey_);
     Find(library, "_ibv_query_gid_table", kGidTableVersion, query_gid_table_);
     Find(library, "ibv_alloc_pd", kBaseVersion, alloc_pd_);
     Find(library, "ibv_dealloc_pd", kBaseVersion, dealloc_pd_);
@@ -81,6 +84,14 @@ class LibraryVerbsApi final : public VerbsApi {
     }
     return query_port_(context, port, attributes);
   }
+  int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const override {
+    // It reads a file, and does not always say why it could not.
+    errno = EIO;
+    uint16_t big_endian = 0;
+    if (query_pkey_(context, port, index, &big_endian) != 0) return errno;
+    pkey = ntohs(big_endian);
+    return 0;
+  }
   ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const override {
     return query_gid_table_(context, entries.data(), entries.size(), 0, sizeof(ibv_gid_entry));
   }
@@ -129,6 +140,7 @@ class LibraryVerbsApi final : public VerbsApi {
   int (*query_device_)(ibv_context*, ibv_device_attr*) = nullptr;
   // The symbol takes the older, shorter struct, which is a prefix of ibv_port_attr.
   int (*query_port_)(ibv_context*, uint8_t, void*) = nullptr;
+  int (*query_pkey_)(ibv_context*, uint8_t, int, uint16_t*) = nullptr;
   ssize_t (*query_gid_table_)(ibv_context*, ibv_gid_entry*, size_t, uint32_t, size_t) = nullptr;
   ibv_pd* (*alloc_pd_)(ibv_context*) = nullptr;
   int (*dealloc_pd_)(ibv_pd*) = nullptr;

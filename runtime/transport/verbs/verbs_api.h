@@ -38,6 +38,8 @@ class VerbsApi {
   virtual int CloseDevice(ibv_context* context) const = 0;
   virtual int QueryDevice(ibv_context* context, ibv_device_attr* attributes) const = 0;
   virtual int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) const = 0;
+  // In the byte order of this machine.
+  virtual int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const = 0;
   // Fills `entries` with the valid entries of all ports; returns how many, or a negative errno
   // value.
   virtual ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const = 0;

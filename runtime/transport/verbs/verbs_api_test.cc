@@ -28,7 +28,7 @@ TEST(LoadVerbsApi, ADeviceThatCannotExistIsRefusedWithAReason) {
   fabric::PodRail rail;
   rail.rail = 3;
   rail.device = "no-such-device";
-  const absl::Status status = OpenVerbsDevice(rail).status();
+  const absl::Status status = OpenVerbsDevice(rail, {}).status();
   ASSERT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("rail 3, device no-such-device"));
 }

@@ -36,12 +36,14 @@ inline fabric::PodRail RailOf(const std::string& device, int rail = 0) {
 }
 
 inline absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenFake(const std::shared_ptr<FakeVerbs>& fake,
-                                                             const std::string& device) {
-  return OpenVerbsDevice(RailOf(device), fake, [raw = fake.get()] { return raw->Now(); });
+                                                             const std::string& device,
+                                                             const VerbsSettings& settings = {}) {
+  return OpenVerbsDevice(RailOf(device), settings, fake, [raw = fake.get()] { return raw->Now(); });
 }
 
 // One side: device, endpoint, link, and what a test usually wants to know.
 struct Side {
+  VerbsSettings settings;
   std::unique_ptr<VerbsDevice> device;
   std::shared_ptr<Hall> hall;  // none: the link does not recover
   std::unique_ptr<Endpoint> endpoint;
@@ -82,7 +84,7 @@ class VerbsPairTest : public ::testing::Test {
   }
 
   void OpenSide(Side& side, const std::string& device, const std::string& peer) {
-    absl::StatusOr<std::unique_ptr<VerbsDevice>> opened = OpenFake(fake_, device);
+    absl::StatusOr<std::unique_ptr<VerbsDevice>> opened = OpenFake(fake_, device, side.settings);
     ASSERT_TRUE(opened.ok()) << opened.status();
     side.device = *std::move(opened);
     absl::StatusOr<std::unique_ptr<Endpoint>> endpoint =
