@@ -135,7 +135,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   comm->fabric_ = *std::move(fabric);
   comm->transport_ = comm->fabric_.rails.front().transport;
   if (!comm->degraded_reason().empty()) {
-    log.Warn(absl::StrCat("degraded: ", comm->degraded_reason()));
+    const bool allowed = comm->fabric_.decision.fallback == config::Fallback::kAllow;
+    log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn,
+              absl::StrCat("degraded: ", comm->degraded_reason()));
   }
 
   absl::StatusOr<std::unique_ptr<bootstrap::Watch>> watch =

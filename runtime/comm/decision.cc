@@ -28,6 +28,17 @@ bool Wants(const RankReport& report) {
          (report.choice == config::TransportChoice::kAuto && report.has_rails_file);
 }
 
+config::Fallback PolicyOf(const RankReport& report) {
+  return report.require_rdma ? config::Fallback::kFail : report.fallback;
+}
+
+// The first of the ranks with the strictest policy.
+const RankReport& Strictest(absl::Span<const RankReport> reports) {
+  return *std::max_element(
+      reports.begin(), reports.end(),
+      [](const RankReport& a, const RankReport& b) { return PolicyOf(a) < PolicyOf(b); });
+}
+
 std::set<int> Usable(const RankReport& report) {
   std::set<int> rails;
   if (report.choice == config::TransportChoice::kTcp) return rails;
@@ -70,6 +81,21 @@ std::string JoinReasons(const std::vector<std::string>& reasons) {
       absl::StrJoin(reasons.begin(), reasons.begin() + static_cast<ptrdiff_t>(shown), "; ");
   if (shown < reasons.size()) absl::StrAppend(&text, "; and ", reasons.size() - shown, " more");
   return text;
+}
+
+// Why not all rails that some rank knows are common to all; "" when they are.
+std::string WhyNotAllRails(absl::Span<const RankReport> reports, const std::set<int>& common,
+                           const std::set<int>& known) {
+  std::vector<std::string> reasons;
+  for (const int rail : known) {
+    if (common.count(rail) > 0) continue;
+    for (const RankReport& report : reports) {
+      if (Usable(report).count(rail) == 0) reasons.push_back(WhyNot(report, rail));
+    }
+  }
+  if (reasons.empty()) return "";
+  return absl::StrCat("RDMA on ", common.size(), " of ", known.size(),
+                      " rails: ", JoinReasons(reasons));
 }
 
 // Why there is no rail that works everywhere.
@@ -204,7 +230,9 @@ absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
 absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   absl::Status alike = CheckAlike(reports, "RAILHEAD_ALGO", &RankReport::algorithms);
   if (!alike.ok()) return alike;
+  const RankReport& strictest = Strictest(reports);
   Decision decision;
+  decision.fallback = PolicyOf(strictest);
   const std::string why_not_shared = WhyNotShared(reports);
   if (why_not_shared.empty() && reports.size() > 1) {
     decision.shm = true;
@@ -237,42 +265,27 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
     for (const RailReport& rail : reports[i].rails) known.insert(rail.rail);
   }
 
-  std::vector<std::string> losses;
-  if (std::string memory = WhyMemoryFailed(reports); !memory.empty()) {
-    losses.push_back(std::move(memory));
-  }
+  std::string less;  // than was given
   if (!common.empty()) {
     alike = CheckAlike(reports, "RAILHEAD_IB_TC", &RankReport::ib_traffic_class);
     alike.Update(CheckAlike(reports, "RAILHEAD_IB_SL", &RankReport::ib_service_level));
     if (!alike.ok()) return alike;
     decision.verbs = true;
     decision.rails.assign(common.begin(), common.end());
-    std::vector<std::string> reasons;
-    for (const int rail : known) {
-      if (common.count(rail) > 0) continue;
-      for (const RankReport& report : reports) {
-        if (Usable(report).count(rail) == 0) reasons.push_back(WhyNot(report, rail));
-      }
-    }
-    if (!reasons.empty()) {
-      losses.push_back(absl::StrCat("RDMA on ", common.size(), " of ", known.size(),
-                                    " rails: ", JoinReasons(reasons)));
-    }
-    decision.degraded_reason = absl::StrJoin(losses, "; ");
-    return decision;
+    less = WhyNotAllRails(reports, common, known);
+  } else if (std::any_of(reports.begin(), reports.end(), Wants)) {
+    less = absl::StrCat("TCP instead of RDMA: ", WhyNoCommonRail(reports));
   }
-
-  const auto requires_rdma = std::find_if(reports.begin(), reports.end(),
-                                          [](const RankReport& r) { return r.require_rdma; });
-  if (requires_rdma != reports.end()) {
+  if (!less.empty() && decision.fallback == config::Fallback::kFail) {
     return absl::FailedPreconditionError(
-        absl::StrCat("RDMA is required (RAILHEAD_REQUIRE_RDMA=1 on ", requires_rdma->name,
-                     ") but cannot be used: ", WhyNoCommonRail(reports)));
+        absl::StrCat("RDMA is required (",
+                     strictest.require_rdma ? "RAILHEAD_REQUIRE_RDMA=1" : "RAILHEAD_FALLBACK=fail",
+                     " on ", strictest.name, ") but there would be ", less));
   }
-  if (std::any_of(reports.begin(), reports.end(), Wants)) {
-    losses.push_back(absl::StrCat("TCP instead of RDMA: ", WhyNoCommonRail(reports)));
-  }
-  decision.degraded_reason = absl::StrJoin(losses, "; ");
+  const std::string memory = WhyMemoryFailed(reports);
+  decision.degraded_reason =
+      absl::StrCat(memory, !memory.empty() && !less.empty() ? "; " : "", less);
+  if (decision.verbs) return decision;
   if (absl::Status even = CheckTcpRails(reports); !even.ok()) return even;
   return decision;
 }
@@ -282,6 +295,7 @@ std::string Encode(const RankReport& report) {
   writer.String(report.name);
   writer.U8(static_cast<uint8_t>(report.choice));
   writer.U8(report.require_rdma ? 1 : 0);
+  writer.U8(static_cast<uint8_t>(report.fallback));
   writer.U8(report.has_rails_file ? 1 : 0);
   writer.String(report.trouble.substr(0, kTextLimit));
   writer.U32(static_cast<uint32_t>(report.rails.size()));
@@ -307,14 +321,16 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   report.name = reader.String(kTextLimit);
   const uint8_t choice = reader.U8();
   report.require_rdma = reader.U8() != 0;
+  const uint8_t fallback = reader.U8();
   report.has_rails_file = reader.U8() != 0;
   report.trouble = reader.String(kTextLimit);
   const uint32_t rails = reader.U32();
   if (!reader.ok() || choice > static_cast<uint8_t>(config::TransportChoice::kShm) ||
-      rails > kMostRails) {
+      fallback > static_cast<uint8_t>(config::Fallback::kFail) || rails > kMostRails) {
     return absl::InternalError("a rank's report is malformed");
   }
   report.choice = static_cast<config::TransportChoice>(choice);
+  report.fallback = static_cast<config::Fallback>(fallback);
   for (uint32_t i = 0; i < rails && reader.ok(); ++i) {
     RailReport rail;
     rail.rail = static_cast<int>(reader.U32());

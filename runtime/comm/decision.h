@@ -8,18 +8,28 @@
 // Otherwise rails connect them, and those of one place share memory besides, if there are several
 // in each place, as many as in any other, and nobody chose a transport:
 //
-//   somebody requires RDMA | a rail works on every rank | decision
-//   -----------------------+----------------------------+-----------------------------------------
-//   any                    | yes                        | verbs, on the rails that work everywhere;
-//                          |                            | degraded if any rank has a rail that is
-//                          |                            | not among them
-//   yes                    | no                         | the job fails on all ranks
-//   no                     | no, somebody wanted RDMA   | TCP, degraded
-//   no                     | no, nobody wanted RDMA     | TCP
+//   a rail works on every rank | decision
+//   ---------------------------+-----------------------------------------------------------------
+//   yes                        | verbs, on the rails that work everywhere; less than was given if
+//                              | any rank has a rail that is not among them
+//   no, somebody wanted RDMA   | TCP between all ranks; less than was given
+//   no, nobody wanted RDMA     | TCP
 //
 // A rank wants RDMA if it requires it, has RAILHEAD_TRANSPORT=verbs, or was given rails (a rails
-// file) and left the choice to us. On a rank with RAILHEAD_TRANSPORT=tcp no rail works. Ranks that
-// could have shared memory, and failed to, are degraded as well.
+// file) and left the choice to us. On a rank with RAILHEAD_TRANSPORT=tcp no rail works.
+//
+// The strictest of all ranks' policies (RAILHEAD_FALLBACK) says what less than was given leads to.
+// A rank with RAILHEAD_REQUIRE_RDMA=1 has the policy fail:
+//
+//   policy | less RDMA than was given
+//   -------+-----------------------------------------------------------------------------------
+//   fail   | the job fails on all ranks, with the reason
+//   warn   | degraded: the reason is logged by every rank, in rhCommGetInfo and on the metrics page
+//   allow  | degraded, but not logged as a warning
+//
+// That is asked whenever a communicator starts. A rail that is lost later is the rails' affair
+// (rails/peer.h). Ranks that could have shared memory, and failed to, are degraded as well; this
+// ends no job.
 //
 // Traffic class and service level (RAILHEAD_IB_TC, RAILHEAD_IB_SL) say which queue of each switch a
 // packet waits in, and whether that queue loses packets. They belong to the job: with two values,
@@ -57,6 +67,7 @@ struct RankReport {
   std::string name;  // "rank 2 (pod a on node b)"
   config::TransportChoice choice = config::TransportChoice::kAuto;
   bool require_rdma = false;
+  config::Fallback fallback = config::Fallback::kWarn;
   bool has_rails_file = false;
   std::string trouble;  // why there are no rails to look at; "" if there are, or nobody asked
   std::vector<RailReport> rails;
@@ -81,6 +92,8 @@ struct Decision {
   bool verbs = false;
   std::vector<int> rails;       // the rails in use, ascending, if verbs
   std::string degraded_reason;  // "" when the job got what it wanted
+  // The job's; with kAllow nobody is to be warned of the reason.
+  config::Fallback fallback = config::Fallback::kWarn;
 
   bool operator==(const Decision&) const = default;
 };

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace railhead::comm {
 namespace {
 
+using config::Fallback;
 using config::TransportChoice;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -193,13 +195,67 @@ TEST(DecisionTest, RequiredRdmaFailsWithTheSameReason) {
   }
 }
 
-TEST(DecisionTest, RequiredRdmaIsSatisfiedByFewerRails) {
-  std::vector<RankReport> reports = {Rank(0, {0, 1}), Rank(1, {0})};
-  reports[0].require_rdma = true;
-  const absl::StatusOr<Decision> decision = Decide(reports);
-  ASSERT_TRUE(decision.ok());
-  EXPECT_TRUE(decision->verbs);
-  EXPECT_NE(decision->degraded_reason, "");
+// What a job of two ranks got, and what each policy makes of it.
+TEST(DecisionTest, ThePolicySaysWhatLessThanWasGivenLeadsTo) {
+  struct Case {
+    const char* what;
+    std::vector<int> given[2];
+    const char* trouble;  // of rail 1 on rank 1
+    bool less;
+    bool verbs;
+  };
+  const std::vector<Case> cases = {
+      {"all of it", {{0, 1}, {0, 1}}, "", false, true},
+      {"nothing to give", {{}, {}}, "", false, false},
+      {"one rail down", {{0, 1}, {0, 1}}, "port 1 is DOWN", true, true},
+      {"the only rail down", {{1}, {1}}, "port 1 is DOWN", true, false},
+      {"a rail that one rank was not given", {{0, 1}, {0}}, "", true, true},
+      {"one rank without RDMA", {{0, 1}, {}}, "", true, false},
+  };
+  for (const Case& c : cases) {
+    for (const Fallback policy : {Fallback::kAllow, Fallback::kWarn, Fallback::kFail}) {
+      std::vector<RankReport> reports = {Rank(0, c.given[0]), Rank(1, c.given[1])};
+      for (RailReport& rail : reports[1].rails) {
+        if (rail.rail == 1) rail.trouble = c.trouble;
+      }
+      for (RankReport& report : reports) report.fallback = policy;
+      const absl::StatusOr<Decision> decision = Decide(reports);
+      if (c.less && policy == Fallback::kFail) {
+        EXPECT_EQ(decision.status().code(), absl::StatusCode::kFailedPrecondition) << c.what;
+        EXPECT_THAT(std::string(decision.status().message()),
+                    AllOf(HasSubstr("RAILHEAD_FALLBACK=fail on rank 0 (pod job-0)"),
+                          HasSubstr("rank 1 (pod job-1): "), HasSubstr(c.trouble)));
+        continue;
+      }
+      ASSERT_TRUE(decision.ok()) << c.what << ": " << decision.status();
+      EXPECT_EQ(decision->verbs, c.verbs) << c.what;
+      EXPECT_EQ(decision->fallback, policy);
+      EXPECT_EQ(!decision->degraded_reason.empty(), c.less) << c.what;
+    }
+  }
+}
+
+TEST(DecisionTest, TheStrictestPolicyCounts) {
+  std::vector<RankReport> reports = {Rank(0, {0, 1}), Rank(1, {0}), Rank(2, {0, 1})};
+  reports[0].fallback = reports[1].fallback = Fallback::kAllow;
+  reports[2].fallback = Fallback::kWarn;
+  EXPECT_EQ(Decide(reports)->fallback, Fallback::kWarn);
+  reports[2].fallback = Fallback::kFail;
+  EXPECT_THAT(std::string(Decide(reports).status().message()),
+              HasSubstr("RAILHEAD_FALLBACK=fail on rank 2"));
+  reports[2].fallback = Fallback::kAllow;
+  EXPECT_EQ(Decide(reports)->fallback, Fallback::kAllow);
+  reports[2].require_rdma = true;
+  EXPECT_THAT(std::string(Decide(reports).status().message()),
+              HasSubstr("RAILHEAD_REQUIRE_RDMA=1 on rank 2"));
+}
+
+TEST(DecisionTest, NoPolicyEndsAJobThatLacksSharedMemory) {
+  std::vector<RankReport> reports = {Local(0, "a"), Local(1, "a")};
+  reports[0].fallback = Fallback::kFail;
+  EXPECT_TRUE(Decide(reports)->shm);
+  reports[1].shm_trouble = "out of memory";
+  EXPECT_THAT(Decide(reports)->degraded_reason, HasSubstr("out of memory"));
 }
 
 TEST(DecisionTest, NobodyWantedRdma) {
@@ -252,7 +308,7 @@ TEST(DecisionTest, ManyCulpritsGiveAShortText) {
 }
 
 // Whatever the reports: a verbs decision uses only rails that work on every rank, all of them, and
-// a job that requires RDMA never gets TCP.
+// a job that requires RDMA never gets less than all rails that any rank knows.
 TEST(DecisionTest, RandomReportsKeepThePromises) {
   std::mt19937 random(11);
   for (int round = 0; round < 3000; ++round) {
@@ -262,7 +318,8 @@ TEST(DecisionTest, RandomReportsKeepThePromises) {
       RankReport report = Rank(static_cast<int>(rank), {});
       report.choice = static_cast<TransportChoice>(random() % 3);
       report.require_rdma = random() % 4 == 0;
-      required = required || report.require_rdma;
+      report.fallback = static_cast<Fallback>(random() % 3);
+      required = required || report.require_rdma || report.fallback == Fallback::kFail;
       for (int rail = 0; rail < 4; ++rail) {
         if (random() % 3 != 0) {
           report.rails.push_back({rail, "d", random() % 3 == 0 ? "broken" : ""});
@@ -284,14 +341,24 @@ TEST(DecisionTest, RandomReportsKeepThePromises) {
       }
       if (everywhere) expected.push_back(rail);
     }
+    std::set<int> known;
+    bool wanted = false;
+    for (const RankReport& report : reports) {
+      wanted = wanted || report.require_rdma || report.choice == TransportChoice::kVerbs ||
+               (report.choice == TransportChoice::kAuto && report.has_rails_file);
+      if (report.choice == TransportChoice::kTcp) continue;
+      for (const RailReport& rail : report.rails) known.insert(rail.rail);
+    }
+    const bool less = expected.empty() ? wanted : expected.size() < known.size();
     const absl::StatusOr<Decision> decision = Decide(reports);
-    if (expected.empty() && required) {
+    if (required && less) {
       EXPECT_FALSE(decision.ok());
       continue;
     }
     ASSERT_TRUE(decision.ok());
     EXPECT_EQ(decision->verbs, !expected.empty());
     EXPECT_EQ(decision->rails, expected);
+    EXPECT_EQ(!decision->degraded_reason.empty(), less);
   }
 }
 
@@ -299,6 +366,7 @@ TEST(DecisionTest, ReportsTravel) {
   RankReport report = Rank(3, {0, 5});
   report.choice = TransportChoice::kVerbs;
   report.require_rdma = true;
+  report.fallback = Fallback::kFail;
   report.trouble = "x";
   report.ib_traffic_class = 106;
   report.ib_service_level = 3;

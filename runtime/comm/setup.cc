@@ -303,6 +303,7 @@ void Setup::OpenDevices() {
   report_.name = self_;
   report_.choice = settings.transport;
   report_.require_rdma = settings.require_rdma;
+  report_.fallback = settings.fallback;
   report_.place = options_.place;
   report_.cores = AvailableCores();
   report_.algorithms = settings.algorithms;

@@ -257,6 +257,22 @@ TEST_P(MishapTest, OfAllRailsFailsEverybodyWhereRdmaIsRequired) {
   }
 }
 
+// The strictest rank's policy counts, whenever it is found out that a rail does not work.
+TEST_P(MishapTest, OfOneRailFailsEverybodyWhereLessIsRefused) {
+  rails = {{0, {0, 1}}, {1, {0, 1}}, {2, {0, 1}}};
+  for (int rank = 0; rank < 3; ++rank) settings[rank].timeout = absl::Seconds(1);
+  settings[0].fallback = config::Fallback::kAllow;
+  settings[2].fallback = config::Fallback::kFail;
+  luck[1][0] = GetParam().luck;
+  const std::vector<absl::StatusOr<Fabric>> fabrics = Run(3);
+  for (const absl::StatusOr<Fabric>& fabric : fabrics) {
+    EXPECT_EQ(fabric.status(), fabrics[0].status());
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("RAILHEAD_FALLBACK=fail on rank 2"), HasSubstr("1 of 2 rails"),
+                      HasSubstr("rank 1 (pod p1): rail 0 (rxe0)"), HasSubstr(GetParam().text)));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, MishapTest,
     ::testing::Values(
@@ -284,6 +300,38 @@ TEST_F(SetUpTest, EachPlaceGetsItsMemory) {
   }
   for (size_t rank = 0; rank < fabrics.size(); ++rank) {
     EXPECT_EQ(*fabrics[rank]->segment->data(), static_cast<std::byte>(rank % 2 + 1));
+  }
+}
+
+TEST_F(SetUpTest, ARankWithoutDevicesFailsEverybodyWhereLessIsRefused) {
+  rails = {{0, {0, 1}}, {2, {0, 1}}};
+  settings[1].fallback = config::Fallback::kFail;
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    EXPECT_EQ(fabric.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("RAILHEAD_FALLBACK=fail on rank 1"), HasSubstr("rank 1 (pod p1): "),
+                      HasSubstr("rdma/hca")));
+  }
+}
+
+TEST_F(SetUpTest, LessThatIsAllowedIsStillTold) {
+  rails = {{0, {0, 1}}, {1, {0, 1}}};
+  for (int rank = 0; rank < 2; ++rank) settings[rank].fallback = config::Fallback::kAllow;
+  luck[1][0].open = absl::NotFoundError("no uverbs0");
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(fabric->decision.rails, std::vector<int>{1});
+    EXPECT_EQ(fabric->decision.fallback, config::Fallback::kAllow);
+    EXPECT_THAT(fabric->decision.degraded_reason, HasSubstr("no uverbs0"));
+  }
+}
+
+TEST_F(SetUpTest, RanksOfDifferentClassesFailTogether) {
+  rails = {{0, {0}}, {1, {0}}};
+  settings[1].ib_traffic_class = 106;
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 1 (pod p1) has RAILHEAD_IB_TC='106'"), HasSubstr("rank 0")));
   }
 }
 

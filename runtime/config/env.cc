@@ -21,6 +21,7 @@ namespace {
 struct Target {
   Rendezvous rendezvous;
   Settings settings;
+  bool chose_fallback = false;
 };
 
 constexpr size_t kLongestInterface = 15;  // of a name that Linux allows
@@ -156,9 +157,26 @@ constexpr auto kTable = std::to_array<Variable>({
        return "auto, verbs, tcp or shm";
      }},
     {Group::kSettings, "RAILHEAD_REQUIRE_RDMA", "0",
-     "1: fail on all ranks at start instead of falling back to TCP.",
+     "1: RAILHEAD_FALLBACK=fail, also where a rank was given no rails and where all are in one "
+     "pod.",
      [](const std::string& text, Target& to) {
        return ParseSwitch(text, to.settings.require_rdma);
+     }},
+    {Group::kSettings, "RAILHEAD_FALLBACK", "warn",
+     "What happens when a job would start with less RDMA than its ranks were given, on fewer rails "
+     "or over TCP. fail: it ends on all ranks, with the reason. warn: it runs, and every rank "
+     "warns "
+     "with the reason. allow: it runs without a warning; rhCommGetInfo and railhead_degraded tell. "
+     "Where ranks differ, the strictest counts.",
+     [](const std::string& text, Target& to) -> std::string {
+       for (const Fallback fallback : {Fallback::kAllow, Fallback::kWarn, Fallback::kFail}) {
+         if (text == FallbackName(fallback)) {
+           to.settings.fallback = fallback;
+           to.chose_fallback = true;
+           return "";
+         }
+       }
+       return "fail, warn or allow";
      }},
     {Group::kSettings, "RAILHEAD_SOCKET_IFNAME", "the interface that routes to the other ranks",
      "Network interfaces that TCP transfers use, for example eth0 or eth1,eth2. Each is a rail of "
@@ -284,6 +302,11 @@ absl::Status ReadSettings(Lookup lookup, Settings& settings) {
         absl::StrCat("RAILHEAD_TRANSPORT=", TransportChoiceName(settings.transport),
                      " and RAILHEAD_REQUIRE_RDMA=1 contradict each other: unset one")));
   }
+  if (settings.require_rdma && target.chose_fallback && settings.fallback != Fallback::kFail) {
+    read.Update(absl::InvalidArgumentError(
+        absl::StrCat("RAILHEAD_FALLBACK=", FallbackName(settings.fallback),
+                     " and RAILHEAD_REQUIRE_RDMA=1 contradict each other: unset one")));
+  }
   return read;
 }
 
@@ -312,6 +335,18 @@ absl::string_view TransportChoiceName(TransportChoice choice) {
       return "tcp";
     case TransportChoice::kShm:
       return "shm";
+  }
+  return "";
+}
+
+absl::string_view FallbackName(Fallback fallback) {
+  switch (fallback) {
+    case Fallback::kAllow:
+      return "allow";
+    case Fallback::kWarn:
+      return "warn";
+    case Fallback::kFail:
+      return "fail";
   }
   return "";
 }

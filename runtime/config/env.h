@@ -5,6 +5,7 @@
 #ifndef RAILHEAD_RUNTIME_CONFIG_ENV_H_
 #define RAILHEAD_RUNTIME_CONFIG_ENV_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@
 namespace railhead::config {
 
 enum class TransportChoice { kAuto, kVerbs, kTcp, kShm };
+
+// What happens when a job would start with less RDMA than its ranks were given; the stricter, the
+// larger (comm/decision.h).
+enum class Fallback : uint8_t { kAllow, kWarn, kFail };
 
 // Who this rank is and where it meets the others.
 struct Rendezvous {
@@ -36,7 +41,8 @@ struct Settings {
   std::string node;         // "" outside Kubernetes
   std::string rails_file = "/run/railhead/rails.json";
   TransportChoice transport = TransportChoice::kAuto;
-  bool require_rdma = false;
+  bool require_rdma = false;  // as if RDMA was given, and nothing less is accepted
+  Fallback fallback = Fallback::kWarn;
   std::string socket_ifname;  // of TCP rail 0; "": the interface that routes to the other ranks
   std::vector<std::string> more_socket_ifnames;  // of TCP rails 1, 2, ...
   int metrics_port = 9402;                       // 0: no metrics server
@@ -66,6 +72,8 @@ std::string EnvHelp();
 
 // "auto", "verbs", "tcp" or "shm".
 absl::string_view TransportChoiceName(TransportChoice choice);
+// "allow", "warn" or "fail".
+absl::string_view FallbackName(Fallback fallback);
 
 }  // namespace railhead::config
 

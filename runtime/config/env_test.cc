@@ -36,6 +36,7 @@ TEST(EnvTest, DefaultsAreThoseOfTheContract) {
   EXPECT_EQ(settings->rails_file, "/run/railhead/rails.json");
   EXPECT_EQ(settings->transport, TransportChoice::kAuto);
   EXPECT_FALSE(settings->require_rdma);
+  EXPECT_EQ(settings->fallback, Fallback::kWarn);
   EXPECT_EQ(settings->metrics_port, 9402);
   EXPECT_EQ(settings->ib_traffic_class, 0);
   EXPECT_EQ(settings->ib_service_level, 0);
@@ -56,6 +57,7 @@ TEST(EnvTest, EveryVariableIsRead) {
                          {"RAILHEAD_RAILS_FILE", "/x/rails.json"},
                          {"RAILHEAD_TRANSPORT", "verbs"},
                          {"RAILHEAD_REQUIRE_RDMA", "1"},
+                         {"RAILHEAD_FALLBACK", "fail"},
                          {"RAILHEAD_SOCKET_IFNAME", "eth7, eth8,eth9"},
                          {"RAILHEAD_IB_TC", "106"},
                          {"RAILHEAD_IB_SL", "3"},
@@ -78,6 +80,7 @@ TEST(EnvTest, EveryVariableIsRead) {
   EXPECT_EQ(settings->rails_file, "/x/rails.json");
   EXPECT_EQ(settings->transport, TransportChoice::kVerbs);
   EXPECT_TRUE(settings->require_rdma);
+  EXPECT_EQ(settings->fallback, Fallback::kFail);
   EXPECT_EQ(settings->socket_ifname, "eth7");
   EXPECT_EQ(settings->more_socket_ifnames, (std::vector<std::string>{"eth8", "eth9"}));
   EXPECT_EQ(settings->ib_traffic_class, 106);
@@ -120,6 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"RAILHEAD_IB_PKEY", "0x8000", "0x0001 to 0xffff"},
                       Wrong{"RAILHEAD_IB_PKEY", "0x10001", "0x0001 to 0xffff"},
                       Wrong{"RAILHEAD_IB_PKEY", "8001h", "0x0001 to 0xffff"},
+                      Wrong{"RAILHEAD_FALLBACK", "never", "fail, warn or allow"},
                       Wrong{"RAILHEAD_METRICS_PORT", "http", "from 0 to 65535"},
                       Wrong{"RAILHEAD_TIMEOUT_SECONDS", "0", "from 1 to"},
                       Wrong{"RAILHEAD_JOB", "a\nb", "control characters"},
@@ -157,6 +161,20 @@ TEST(EnvTest, ContradictionIsRefused) {
   EXPECT_THAT(std::string(Read(env).status().message()), HasSubstr("contradict"));
 }
 
+TEST(EnvTest, RequiredRdmaLeavesNoOtherFallback) {
+  EXPECT_TRUE(Read(Environment{{{"RAILHEAD_REQUIRE_RDMA", "1"}}}).ok());
+  for (const char* fallback : {"allow", "warn"}) {
+    Environment env{{{"RAILHEAD_FALLBACK", fallback}}};
+    EXPECT_EQ(FallbackName(Read(env)->fallback), fallback);
+    env.values["RAILHEAD_REQUIRE_RDMA"] = "1";
+    EXPECT_THAT(std::string(Read(env).status().message()),
+                ::testing::AllOf(HasSubstr(absl::StrCat("RAILHEAD_FALLBACK=", fallback)),
+                                 HasSubstr("RAILHEAD_REQUIRE_RDMA=1"), HasSubstr("contradict")));
+    env.values["RAILHEAD_REQUIRE_RDMA"] = "0";
+    EXPECT_TRUE(Read(env).ok());
+  }
+}
+
 TEST(EnvTest, OneWrongValueDoesNotHideTheOthers) {
   const Environment env{
       {{"RAILHEAD_JOB", "j"}, {"RAILHEAD_TRANSPORT", "x"}, {"RAILHEAD_TIMEOUT_SECONDS", "9"}}};
@@ -168,12 +186,26 @@ TEST(EnvTest, OneWrongValueDoesNotHideTheOthers) {
 
 TEST(EnvTest, HelpNamesEveryVariable) {
   const std::string help = EnvHelp();
-  for (const char* name :
-       {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RAILHEAD_JOB", "RAILHEAD_SECRET_FILE",
-        "RAILHEAD_POD", "RAILHEAD_NODE", "RAILHEAD_RAILS_FILE", "RAILHEAD_TRANSPORT",
-        "RAILHEAD_REQUIRE_RDMA", "RAILHEAD_SOCKET_IFNAME", "RAILHEAD_IB_TC", "RAILHEAD_IB_SL",
-        "RAILHEAD_IB_PKEY", "RAILHEAD_METRICS_PORT", "RAILHEAD_TIMEOUT_SECONDS",
-        "RAILHEAD_FLIGHT_RECORDER", "RAILHEAD_LOG"}) {
+  for (const char* name : {"RANK",
+                           "WORLD_SIZE",
+                           "MASTER_ADDR",
+                           "MASTER_PORT",
+                           "RAILHEAD_JOB",
+                           "RAILHEAD_SECRET_FILE",
+                           "RAILHEAD_POD",
+                           "RAILHEAD_NODE",
+                           "RAILHEAD_RAILS_FILE",
+                           "RAILHEAD_TRANSPORT",
+                           "RAILHEAD_REQUIRE_RDMA",
+                           "RAILHEAD_FALLBACK",
+                           "RAILHEAD_SOCKET_IFNAME",
+                           "RAILHEAD_IB_TC",
+                           "RAILHEAD_IB_SL",
+                           "RAILHEAD_IB_PKEY",
+                           "RAILHEAD_METRICS_PORT",
+                           "RAILHEAD_TIMEOUT_SECONDS",
+                           "RAILHEAD_FLIGHT_RECORDER",
+                           "RAILHEAD_LOG"}) {
     EXPECT_THAT(help, HasSubstr(absl::StrCat(name, " (default: ")));
   }
 }

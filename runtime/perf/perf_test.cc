@@ -396,5 +396,33 @@ TEST(ProgramTest, RequiredRdmaFailsOnAllRanks) {
   }
 }
 
+TEST(ProgramTest, AFallbackThatIsAllowedIsToldWithoutAWarning) {
+  const std::vector<std::string> few = {"all_reduce", "-b", "8", "-e", "8", "-n", "1", "-w", "0"};
+  for (const bool allowed : {false, true}) {
+    const std::vector<Outcome> outcomes =
+        RunProgram(2, few,
+                   {{"RAILHEAD_TRANSPORT", "verbs"},
+                    {"RAILHEAD_LOG", "warn"},
+                    {"RAILHEAD_FALLBACK", allowed ? "allow" : "warn"}});
+    EXPECT_THAT(outcomes[0].output, HasSubstr("# degraded: TCP instead of RDMA"));
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.exit_code, 0);
+      EXPECT_EQ(outcome.output.find(": degraded: TCP instead of RDMA") == std::string::npos,
+                allowed)
+          << outcome.output;
+    }
+  }
+}
+
+TEST(ProgramTest, AFallbackThatIsRefusedFailsOnAllRanks) {
+  const std::vector<Outcome> outcomes = RunProgram(
+      2, {"all_reduce"}, {{"RAILHEAD_FALLBACK", "fail"}, {"RAILHEAD_TRANSPORT", "verbs"}});
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.output, AllOf(HasSubstr("RAILHEAD_FALLBACK=fail on rank 0"),
+                                      HasSubstr("TCP instead of RDMA: rank 0")));
+  }
+}
+
 }  // namespace
 }  // namespace railhead::perf
