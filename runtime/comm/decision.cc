@@ -28,15 +28,11 @@ bool Wants(const RankReport& report) {
          (report.choice == config::TransportChoice::kAuto && report.has_rails_file);
 }
 
-config::Fallback PolicyOf(const RankReport& report) {
-  return report.require_rdma ? config::Fallback::kFail : report.fallback;
-}
-
 // The first of the ranks with the strictest policy.
 const RankReport& Strictest(absl::Span<const RankReport> reports) {
   return *std::max_element(
       reports.begin(), reports.end(),
-      [](const RankReport& a, const RankReport& b) { return PolicyOf(a) < PolicyOf(b); });
+      [](const RankReport& a, const RankReport& b) { return a.fallback < b.fallback; });
 }
 
 std::set<int> Usable(const RankReport& report) {
@@ -232,7 +228,7 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   if (!alike.ok()) return alike;
   const RankReport& strictest = Strictest(reports);
   Decision decision;
-  decision.fallback = PolicyOf(strictest);
+  decision.fallback = strictest.fallback;
   const std::string why_not_shared = WhyNotShared(reports);
   if (why_not_shared.empty() && reports.size() > 1) {
     decision.shm = true;
@@ -276,11 +272,17 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   } else if (std::any_of(reports.begin(), reports.end(), Wants)) {
     less = absl::StrCat("TCP instead of RDMA: ", WhyNoCommonRail(reports));
   }
-  if (!less.empty() && decision.fallback == config::Fallback::kFail) {
+  const auto requires_rdma = std::find_if(reports.begin(), reports.end(),
+                                          [](const RankReport& r) { return r.require_rdma; });
+  if (!decision.verbs && requires_rdma != reports.end()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("RDMA is required (",
-                     strictest.require_rdma ? "RAILHEAD_REQUIRE_RDMA=1" : "RAILHEAD_FALLBACK=fail",
-                     " on ", strictest.name, ") but there would be ", less));
+        absl::StrCat("RDMA is required (RAILHEAD_REQUIRE_RDMA=1 on ", requires_rdma->name,
+                     ") but there would be ", less));
+  }
+  if (!less.empty() && decision.fallback == config::Fallback::kFail) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "nothing less than the rails that were given will do (RAILHEAD_FALLBACK=fail on ",
+        strictest.name, ") but there would be ", less));
   }
   const std::string memory = WhyMemoryFailed(reports);
   decision.degraded_reason =

@@ -19,7 +19,7 @@
 // file) and left the choice to us. On a rank with RAILHEAD_TRANSPORT=tcp no rail works.
 //
 // The strictest of all ranks' policies (RAILHEAD_FALLBACK) says what less than was given leads to.
-// A rank with RAILHEAD_REQUIRE_RDMA=1 has the policy fail:
+// RAILHEAD_REQUIRE_RDMA=1 on any rank makes TCP in place of RDMA a failure under every policy:
 //
 //   policy | less RDMA than was given
 //   -------+-----------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ namespace {
 struct Target {
   Rendezvous rendezvous;
   Settings settings;
-  bool chose_fallback = false;
 };
 
 constexpr size_t kLongestInterface = 15;  // of a name that Linux allows
@@ -157,8 +156,9 @@ constexpr auto kTable = std::to_array<Variable>({
        return "auto, verbs, tcp or shm";
      }},
     {Group::kSettings, "RAILHEAD_REQUIRE_RDMA", "0",
-     "1: RAILHEAD_FALLBACK=fail, also where a rank was given no rails and where all are in one "
-     "pod.",
+     "1: fail on all ranks at start instead of falling back to TCP. Fewer rails than were given "
+     "are "
+     "enough, unless RAILHEAD_FALLBACK=fail says otherwise.",
      [](const std::string& text, Target& to) {
        return ParseSwitch(text, to.settings.require_rdma);
      }},
@@ -172,7 +172,6 @@ constexpr auto kTable = std::to_array<Variable>({
        for (const Fallback fallback : {Fallback::kAllow, Fallback::kWarn, Fallback::kFail}) {
          if (text == FallbackName(fallback)) {
            to.settings.fallback = fallback;
-           to.chose_fallback = true;
            return "";
          }
        }
@@ -300,11 +299,6 @@ absl::Status ReadSettings(Lookup lookup, Settings& settings) {
                                 settings.transport == TransportChoice::kShm)) {
     read.Update(absl::InvalidArgumentError(
         absl::StrCat("RAILHEAD_TRANSPORT=", TransportChoiceName(settings.transport),
-                     " and RAILHEAD_REQUIRE_RDMA=1 contradict each other: unset one")));
-  }
-  if (settings.require_rdma && target.chose_fallback && settings.fallback != Fallback::kFail) {
-    read.Update(absl::InvalidArgumentError(
-        absl::StrCat("RAILHEAD_FALLBACK=", FallbackName(settings.fallback),
                      " and RAILHEAD_REQUIRE_RDMA=1 contradict each other: unset one")));
   }
   return read;

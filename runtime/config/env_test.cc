@@ -161,20 +161,6 @@ TEST(EnvTest, ContradictionIsRefused) {
   EXPECT_THAT(std::string(Read(env).status().message()), HasSubstr("contradict"));
 }
 
-TEST(EnvTest, RequiredRdmaLeavesNoOtherFallback) {
-  EXPECT_TRUE(Read(Environment{{{"RAILHEAD_REQUIRE_RDMA", "1"}}}).ok());
-  for (const char* fallback : {"allow", "warn"}) {
-    Environment env{{{"RAILHEAD_FALLBACK", fallback}}};
-    EXPECT_EQ(FallbackName(Read(env)->fallback), fallback);
-    env.values["RAILHEAD_REQUIRE_RDMA"] = "1";
-    EXPECT_THAT(std::string(Read(env).status().message()),
-                ::testing::AllOf(HasSubstr(absl::StrCat("RAILHEAD_FALLBACK=", fallback)),
-                                 HasSubstr("RAILHEAD_REQUIRE_RDMA=1"), HasSubstr("contradict")));
-    env.values["RAILHEAD_REQUIRE_RDMA"] = "0";
-    EXPECT_TRUE(Read(env).ok());
-  }
-}
-
 TEST(EnvTest, OneWrongValueDoesNotHideTheOthers) {
   const Environment env{
       {{"RAILHEAD_JOB", "j"}, {"RAILHEAD_TRANSPORT", "x"}, {"RAILHEAD_TIMEOUT_SECONDS", "9"}}};
