@@ -24,61 +24,10 @@ namespace railhead::device_plugin {
 namespace {
 
 using fabric::HcaPort;
-using fabric::PortCounters;
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
-
-struct CounterFamily {
-  fabric::PortCounter counter;
-  const char* name;
-  const char* help;
-};
-
-constexpr CounterFamily kCounters[] = {
-    {&PortCounters::transmit_bytes, "railhead_port_transmit_bytes_total",
-     "Bytes of RDMA traffic that the port has sent. Its rate against "
-     "railhead_port_rate_bytes_per_second is how busy the rail is. For software RDMA (rxe, siw): "
-     "all bytes of the network interface."},
-    {&PortCounters::receive_bytes, "railhead_port_receive_bytes_total",
-     "Bytes of RDMA traffic that the port has received. For software RDMA (rxe, siw): all bytes of "
-     "the network interface."},
-    {&PortCounters::ecn_marked, "railhead_port_ecn_marked_total",
-     "RoCE packets received that a switch has marked because its queue was long (ECN). The first "
-     "sign of congestion."},
-    {&PortCounters::cnp_sent, "railhead_port_cnp_sent_total",
-     "Congestion notifications (CNP) that this port has sent as a receiver of marked packets: "
-     "traffic towards this port meets congestion."},
-    {&PortCounters::cnp_handled, "railhead_port_cnp_handled_total",
-     "Congestion notifications (CNP) that have made this port send more slowly: traffic from this "
-     "port meets congestion."},
-    {&PortCounters::out_of_sequence, "railhead_port_out_of_sequence_total",
-     "Packets received out of order. On a fabric without adaptive routing it means that packets "
-     "were lost and had to be sent again: look for a switch that drops, or for PFC that is off."},
-    {&PortCounters::transmit_discards, "railhead_port_transmit_discards_total",
-     "Packets that the port has dropped before sending them: the link is down or blocked for too "
-     "long."},
-    {&PortCounters::transmit_waits, "railhead_port_transmit_wait_ticks_total",
-     "Ticks of the adapter's clock during which the port had data but no credit to send it: the "
-     "switch or the other side does not keep up. The length of a tick is the adapter's own; "
-     "compare rails, not vendors."},
-    {&PortCounters::receive_errors, "railhead_port_receive_errors_total",
-     "Packets received broken. Growth means a bad cable, transceiver or port."},
-    {&PortCounters::receive_discards, "railhead_port_receive_discards_total",
-     "Packets received whole and dropped, for example because no buffer was free."},
-    {&PortCounters::symbol_errors, "railhead_port_symbol_errors_total",
-     "Symbol errors on the physical lanes. A few are normal; growth means a bad cable or "
-     "transceiver. Old adapters stop at 65535."},
-    {&PortCounters::link_recoveries, "railhead_port_link_error_recoveries_total",
-     "How often the link has lost and regained its training by itself: traffic pauses each time. "
-     "Old adapters stop at 255."},
-    {&PortCounters::link_downed, "railhead_port_link_downed_total",
-     "How often the link has gone down. Old adapters stop at 255."},
-    {&PortCounters::integrity_errors, "railhead_port_local_link_integrity_errors_total",
-     "How often physical errors of the link came thicker than its threshold allows. Old adapters "
-     "stop at 15."},
-};
 
 // Prometheus throws a whole page away for one label that is not UTF-8, and the name of a device may
 // be any bytes. Quotes, backslashes and ends of lines are the serializer's business.
@@ -115,8 +64,9 @@ class Page {
     EachPort([this](const Device& device, const HcaPort& port) {
       if (port.rate_gbps > 0) Add(PortLabels(device, &port), port.rate_gbps * 1e9 / 8);
     });
-    for (const CounterFamily& family : kCounters) {
-      Family(family.name, MetricType::Counter, family.help);
+    for (const fabric::PortCounterName& family : fabric::PortCounterNames()) {
+      Family(absl::StrCat("railhead_port_", family.name, "_total"), MetricType::Counter,
+             family.help);
       EachPort([this, &family](const Device& device, const HcaPort& port) {
         const auto counters = metrics_.counters.find({device.id, port.port});
         if (counters == metrics_.counters.end()) return;
@@ -219,9 +169,9 @@ class Page {
     return labels;
   }
 
-  void Family(const char* name, MetricType type, const char* help) {
+  void Family(std::string name, MetricType type, const char* help) {
     if (!families_.empty() && families_.back().metric.empty()) families_.pop_back();
-    families_.push_back({name, help, type, {}});
+    families_.push_back({std::move(name), help, type, {}});
   }
 
   void Add(Labels labels, double value) {

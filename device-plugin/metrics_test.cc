@@ -80,6 +80,7 @@ TEST(Metrics, KnownText) {
   counters.link_recoveries = 10;
   counters.link_downed = 11;
   counters.integrity_errors = 12;
+  counters.retries = 13;
   metrics.holders = DeviceHolders{{kId, {{"team-a", "train-0"}}}};
   metrics.agent = {true, 2, 3, 0.25, true, HostFacts{fabric::GpuDirect{}, 8388608}};
   // "@" stands for the labels of the port.
@@ -92,6 +93,7 @@ TEST(Metrics, KnownText) {
       "railhead_port_cnp_sent_total@ 2\n"
       "railhead_port_cnp_handled_total@ 3\n"
       "railhead_port_out_of_sequence_total@ 4\n"
+      "railhead_port_retries_total@ 13\n"
       "railhead_port_transmit_discards_total@ 5\n"
       "railhead_port_transmit_wait_ticks_total@ 6\n"
       "railhead_port_receive_errors_total@ 7\n"

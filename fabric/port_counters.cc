@@ -61,6 +61,13 @@ constexpr Source kSources[] = {
     {&PortCounters::out_of_sequence, "hw_counters/responder_oos"},       // mana_ib
     {&PortCounters::out_of_sequence, "hw_counters/out_of_seq_request"},  // rdma_rxe
 
+    {&PortCounters::retries, "hw_counters/packet_seq_err", 1,     // mlx5: the receiver missed some,
+     "hw_counters/local_ack_timeout_err"},                        // or has not answered
+    {&PortCounters::retries, "hw_counters/seq_err_naks_rcvd", 1,  // bnxt_re
+     "hw_counters/to_retransmits"},
+    {&PortCounters::retries, "hw_counters/tx_rdma_ack_timeout"},  // ionic
+    {&PortCounters::retries, "hw_counters/completer_retry_err"},  // rdma_rxe
+
     {&PortCounters::transmit_discards, "counters/port_xmit_discards"},
     {&PortCounters::transmit_discards, "hw_counters/tx_roce_discards"},  // bnxt_re
 
@@ -77,6 +84,54 @@ constexpr Source kSources[] = {
     {&PortCounters::link_downed, "counters/link_downed"},
     {&PortCounters::link_downed, "hw_counters/link_downed"},  // rdma_rxe
     {&PortCounters::integrity_errors, "counters/local_link_integrity_errors"},
+};
+
+constexpr PortCounterName kNames[] = {
+    {&PortCounters::transmit_bytes, "transmit_bytes",
+     "Bytes of RDMA traffic that the port has sent. Its rate against "
+     "railhead_port_rate_bytes_per_second is how busy the rail is. For software RDMA (rxe, siw): "
+     "all bytes of the network interface."},
+    {&PortCounters::receive_bytes, "receive_bytes",
+     "Bytes of RDMA traffic that the port has received. For software RDMA (rxe, siw): all bytes of "
+     "the network interface."},
+    {&PortCounters::ecn_marked, "ecn_marked",
+     "RoCE packets received that a switch has marked because its queue was long (ECN). The first "
+     "sign of congestion."},
+    {&PortCounters::cnp_sent, "cnp_sent",
+     "Congestion notifications (CNP) that this port has sent as a receiver of marked packets: "
+     "traffic towards this port meets congestion."},
+    {&PortCounters::cnp_handled, "cnp_handled",
+     "Congestion notifications (CNP) that have made this port send more slowly: traffic from this "
+     "port meets congestion."},
+    {&PortCounters::out_of_sequence, "out_of_sequence",
+     "Packets received out of order. On a fabric without adaptive routing it means that packets "
+     "were lost and had to be sent again: look for a switch that drops, or for PFC that is off."},
+    {&PortCounters::retries, "retries",
+     "How often a sender of this port has begun again, since the receiver missed packets or did "
+     "not "
+     "answer: packets are lost on the way."},
+    {&PortCounters::transmit_discards, "transmit_discards",
+     "Packets that the port has dropped before sending them: the link is down or blocked for too "
+     "long."},
+    {&PortCounters::transmit_waits, "transmit_wait_ticks",
+     "Ticks of the adapter's clock during which the port had data but no credit to send it: the "
+     "switch or the other side does not keep up. The length of a tick is the adapter's own; "
+     "compare rails, not vendors."},
+    {&PortCounters::receive_errors, "receive_errors",
+     "Packets received broken. Growth means a bad cable, transceiver or port."},
+    {&PortCounters::receive_discards, "receive_discards",
+     "Packets received whole and dropped, for example because no buffer was free."},
+    {&PortCounters::symbol_errors, "symbol_errors",
+     "Symbol errors on the physical lanes. A few are normal; growth means a bad cable or "
+     "transceiver. Old adapters stop at 65535."},
+    {&PortCounters::link_recoveries, "link_error_recoveries",
+     "How often the link has lost and regained its training by itself: traffic pauses each time. "
+     "Old adapters stop at 255."},
+    {&PortCounters::link_downed, "link_downed",
+     "How often the link has gone down. Old adapters stop at 255."},
+    {&PortCounters::integrity_errors, "local_link_integrity_errors",
+     "How often physical errors of the link came thicker than its threshold allows. Old adapters "
+     "stop at 15."},
 };
 
 constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
@@ -131,6 +186,8 @@ Reading ReadFirst(const RootFiles& files, const std::string& folder, PortCounter
 }
 
 }  // namespace
+
+absl::Span<const PortCounterName> PortCounterNames() { return kNames; }
 
 std::optional<uint64_t> ReadPortCounter(const RootFiles& files, const std::string& hca, int port,
                                         PortCounter counter) {

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/types/span.h"
 #include "fabric/root_files.h"
 
 namespace railhead::fabric {
@@ -38,6 +39,7 @@ struct PortCounters {
   std::optional<uint64_t> cnp_handled;  // as a sender
 
   std::optional<uint64_t> out_of_sequence;    // packets received out of order: others were lost
+  std::optional<uint64_t> retries;            // as a sender: began again, since packets were lost
   std::optional<uint64_t> transmit_discards;  // packets dropped before they left
   std::optional<uint64_t> transmit_waits;     // ticks with data to send and no credit to send it
   std::optional<uint64_t> receive_errors;     // packets received broken
@@ -64,6 +66,17 @@ using PortCounter = std::optional<uint64_t> PortCounters::*;
 // traffic only: without bytes of the network interface.
 std::optional<uint64_t> ReadPortCounter(const RootFiles& files, const std::string& hca, int port,
                                         PortCounter counter);
+
+// How a counter is called on metrics pages and in messages, and what it means to people. A page
+// puts a prefix before the name, and "_total" behind it.
+struct PortCounterName {
+  PortCounter counter;
+  const char* name;
+  const char* help;
+};
+
+// All of them, those of bytes first.
+absl::Span<const PortCounterName> PortCounterNames();
 
 }  // namespace railhead::fabric
 

@@ -60,6 +60,8 @@ TEST_F(PortCountersTest, ReadsEveryCounterOfMlx5AndWordsAreBytes) {
   Set("mlx5_0", "hw_counters/np_cnp_sent", "11\n");
   Set("mlx5_0", "hw_counters/rp_cnp_handled", "12\n");
   Set("mlx5_0", "hw_counters/out_of_sequence", "13\n");
+  Set("mlx5_0", "hw_counters/packet_seq_err", "14\n");
+  Set("mlx5_0", "hw_counters/local_ack_timeout_err", "100\n");
   Set("mlx5_0", "hw_counters/lifespan", "10\n");
   PortCounters expected;
   expected.transmit_bytes = 4000;
@@ -75,6 +77,7 @@ TEST_F(PortCountersTest, ReadsEveryCounterOfMlx5AndWordsAreBytes) {
   expected.cnp_sent = 11;
   expected.cnp_handled = 12;
   expected.out_of_sequence = 13;
+  expected.retries = 114;
   EXPECT_EQ(Read("mlx5_0"), expected);
 }
 
@@ -123,6 +126,7 @@ TEST_F(PortCountersTest, ASoftwareDeviceCountsTheBytesOfItsInterface) {
   AddRxe();
   Set("rxe0", "hw_counters/sent_pkts", "17\n");
   Set("rxe0", "hw_counters/out_of_seq_request", "2\n");
+  Set("rxe0", "hw_counters/completer_retry_err", "3\n");
   Set("rxe0", "hw_counters/link_downed", "1\n");
   tree_.Write("/sys/class/net/eth1/statistics/tx_bytes", "123456\n");
   tree_.Write("/sys/class/net/eth1/statistics/rx_bytes", "654321\n");
@@ -130,6 +134,7 @@ TEST_F(PortCountersTest, ASoftwareDeviceCountsTheBytesOfItsInterface) {
   expected.transmit_bytes = 123456;
   expected.receive_bytes = 654321;
   expected.out_of_sequence = 2;
+  expected.retries = 3;
   expected.link_downed = 1;
   EXPECT_EQ(Read("rxe0"), expected);
 }
