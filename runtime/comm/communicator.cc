@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "fabric/port_counters.h"
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/collectives/binomial.h"
@@ -122,6 +123,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   comm->rank_ = rendezvous.rank;
   comm->world_size_ = rendezvous.world_size;
   comm->self_ = self;
+  if (auto files = fabric::RootFiles::Open(comm->setup_.root); files.ok()) comm->files_ = *files;
   comm->rejected_ = bootstrap->rejected_connections();
   comm->address_ = bootstrap->local_address().value_or(net::LikelyPublicAddress());
 
@@ -607,6 +609,10 @@ std::unique_ptr<Lookout> Communicator::MakeLookout(const std::string& group,
   }
   options.recorder = &recorder_;
   options.flows = [this] { return Flows(); };
+  // Of a family's communicators, which have the same ports, the first says it.
+  if (files_.has_value() && !setup_.rank_in_metrics.has_value()) {
+    options.ports = [this] { return Ports(); };
+  }
   options.log = log;
   return std::make_unique<Lookout>(std::move(options));
 }
@@ -627,6 +633,15 @@ std::vector<rails::RailTotals> Communicator::Rails() const {
   return totals;
 }
 
+std::vector<metrics::PortSnapshot> Communicator::Ports() const {
+  std::vector<metrics::PortSnapshot> ports;
+  for (const rails::RailName& name : fabric_.rails) {
+    if (!files_.has_value() || name.transport != "verbs") continue;
+    ports.push_back({name, fabric::ReadPortCounters(*files_, name.device, name.port)});
+  }
+  return ports;
+}
+
 metrics::Snapshot Communicator::Read() const {
   metrics::Snapshot snapshot;
   snapshot.job = setup_.settings.job;
@@ -634,6 +649,7 @@ metrics::Snapshot Communicator::Read() const {
   snapshot.degraded_reason = degraded_reason();
   snapshot.rejected_connections = rejected_;
   snapshot.rails = Rails();
+  snapshot.ports = Ports();
   snapshot.collectives = stats_.Read();
   return snapshot;
 }

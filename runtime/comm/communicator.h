@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "fabric/root_files.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/parts.h"
@@ -163,6 +164,8 @@ class Communicator {
   Traffic Moved() const;
   std::unique_ptr<Lookout> MakeLookout(const std::string& group, const Logger& log) const;
   metrics::Snapshot Read() const;
+  // Any thread: what the ports of RDMA rails have counted, from sysfs.
+  std::vector<metrics::PortSnapshot> Ports() const;
 
   // A new one of some of these ranks, which meet at the first one's.
   static absl::StatusOr<std::unique_ptr<Communicator>> Meet(const UniqueId& meeting,
@@ -171,7 +174,8 @@ class Communicator {
                                                             SetupOptions setup);
 
   SetupOptions setup_;
-  net::IpAddress address_;  // of this process, for others
+  std::optional<fabric::RootFiles> files_;  // nothing when they cannot be read
+  net::IpAddress address_;                  // of this process, for others
   int rank_ = 0;
   int world_size_ = 1;
   std::string self_;  // "rank 2 (pod a on node b)"

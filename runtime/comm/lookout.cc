@@ -34,6 +34,10 @@ Lookout::Lookout(Options options)
       stillness_(patience_, options_.about.rails) {}
 
 bool Lookout::Look(absl::Time now) {
+  if (options_.ports != nullptr && now >= next_ports_) {
+    next_ports_ = now + Congestion::kPace;
+    for (const std::string& text : congestion_.Look(now, options_.ports())) options_.log.Warn(text);
+  }
   return stillness_.Look(now, options_.recorder->Last(), options_.flows());
 }
 

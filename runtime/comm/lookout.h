@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Looks after a communicator from the watch's thread: notices when an operation stands still, says
-// on every rank who is where, and leaves the flight recorder's file behind when the job fails.
+// on every rank who is where, and leaves the flight recorder's file behind when the job fails. And
+// it says when the rails meet congestion.
 #ifndef RAILHEAD_RUNTIME_COMM_LOOKOUT_H_
 #define RAILHEAD_RUNTIME_COMM_LOOKOUT_H_
 
@@ -17,6 +18,8 @@
 #include "runtime/base/traffic.h"
 #include "runtime/bootstrap/watch.h"
 #include "runtime/bootstrap/witness.h"
+#include "runtime/comm/congestion.h"
+#include "runtime/metrics/snapshot.h"
 #include "runtime/recorder/flight_file.h"
 #include "runtime/recorder/flight_recorder.h"
 #include "runtime/recorder/position.h"
@@ -31,6 +34,8 @@ class Lookout final : public bootstrap::Witness {
     std::string path;        // of the file; "": there is none
     const recorder::FlightRecorder* recorder = nullptr;  // outlives this
     std::function<std::vector<Flow>()> flows;            // any thread
+    // What the rails' ports have counted, read now; any thread. Null: nobody looks at them.
+    std::function<std::vector<metrics::PortSnapshot>()> ports;
     Logger log;
   };
   explicit Lookout(Options options);
@@ -51,6 +56,8 @@ class Lookout final : public bootstrap::Witness {
   const absl::Duration patience_;
   const Pace pace_;
   recorder::Stillness stillness_;
+  Congestion congestion_;
+  absl::Time next_ports_ = absl::InfinitePast();
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

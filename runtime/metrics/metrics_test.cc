@@ -74,6 +74,27 @@ TEST(PageTest, RailsHaveTheirLabelsAndValues) {
       HasSubstr("railhead_bootstrap_rejected_connections_total{job=\"train\",rank=\"3\"} 2\n"));
 }
 
+TEST(PageTest, PortsOfRailsShowWhatTheyCountAndNothingElse) {
+  EXPECT_THAT(Text(Example()), Not(HasSubstr("railhead_rail_cnp_sent_total")));
+  Snapshot snapshot = Example();
+  fabric::PortCounters counters;
+  counters.transmit_bytes = 4096;
+  counters.cnp_sent = 17;
+  counters.out_of_sequence = 0;
+  counters.transmit_waits = 5;
+  snapshot.ports.push_back({snapshot.rails[1].name, counters});
+  const std::string text = Text(snapshot);
+  const std::string labels =
+      R"({job="train",rank="3",rail="1",device="rxe1",port="1",transport="verbs"} )";
+  EXPECT_THAT(text, HasSubstr("# TYPE railhead_rail_cnp_sent_total counter\n"));
+  EXPECT_THAT(text, HasSubstr("not this job's alone"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_cnp_sent_total" + labels + "17\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_out_of_sequence_total" + labels + "0\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_transmit_wait_ticks_total" + labels + "5\n"));
+  EXPECT_THAT(text, Not(HasSubstr("railhead_rail_retries_total"))) << "not known is not zero";
+  EXPECT_THAT(text, Not(HasSubstr("} 4096\n"))) << "the rails count their own bytes";
+}
+
 TEST(PageTest, DegradedIsZeroWithoutAReasonAndOneWithIt) {
   Snapshot snapshot = Example();
   EXPECT_THAT(Text(snapshot),
@@ -170,7 +191,17 @@ TEST(SnapshotTest, CountersAddUpAndStatesAreTheWorse) {
   stats.Record(Collective::kBarrier, Algorithm::kRing, 0, 70'000);
   other.collectives = stats.Read();
   other.degraded_reason = "one rail less";
+  sum.ports.resize(1);
+  sum.ports[0].name = sum.rails[0].name;
+  sum.ports[0].counters.retries = 5;
+  other.ports.resize(2);
+  other.ports[0].name = sum.rails[0].name;
+  other.ports[0].counters.retries = 7;
+  other.ports[1].name = sum.rails[1].name;
   Add(other, sum);
+
+  ASSERT_EQ(sum.ports.size(), 2U);
+  EXPECT_EQ(sum.ports[0].counters.retries, 7U) << "one port, read twice";
 
   EXPECT_EQ(sum.rejected_connections, 4U);
   EXPECT_EQ(sum.degraded_reason, "one rail less");

@@ -9,9 +9,11 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "fabric/port_counters.h"
 
 namespace railhead::metrics {
 namespace {
@@ -26,7 +28,9 @@ using Ranks = std::vector<Snapshot>;
 // The page under construction: every series begins with the labels of its rank.
 class Builder {
  public:
+  // One that gets no series is left out.
   void Family(std::string name, std::string help, MetricType type) {
+    if (!families_.empty() && families_.back().metric.empty()) families_.pop_back();
     families_.push_back({std::move(name), std::move(help), type, {}});
   }
   void Counter(const Snapshot& rank, const Labels& labels, double value) {
@@ -105,6 +109,28 @@ void AddRails(const Ranks& ranks, Builder& builder) {
   }
 }
 
+// What rails' ports count. Bytes are left out: the rails count their own.
+void AddPorts(const Ranks& ranks, Builder& builder) {
+  for (const fabric::PortCounterName& entry : fabric::PortCounterNames()) {
+    if (entry.counter == &fabric::PortCounters::transmit_bytes ||
+        entry.counter == &fabric::PortCounters::receive_bytes) {
+      continue;
+    }
+    builder.Family(absl::StrCat("railhead_rail_", entry.name, "_total"),
+                   absl::StrCat(entry.help,
+                                " Counted by the rail's port, for all that use it: not this job's "
+                                "alone."),
+                   MetricType::Counter);
+    for (const Snapshot& rank : ranks) {
+      for (const PortSnapshot& port : rank.ports) {
+        const std::optional<uint64_t> value = port.counters.*entry.counter;
+        if (!value.has_value()) continue;
+        builder.Counter(rank, RailLabels(port.name), static_cast<double>(*value));
+      }
+    }
+  }
+}
+
 void FillHistogram(const CollectiveCounts& counts, ClientMetric::Histogram& histogram) {
   histogram.sample_sum = counts.seconds;
   uint64_t cumulative = 0;
@@ -178,6 +204,7 @@ class ExposerServer final : public Server {
 std::vector<MetricFamily> ToFamilies(const Ranks& ranks) {
   Builder builder;
   AddRails(ranks, builder);
+  AddPorts(ranks, builder);
   AddCollectives(ranks, builder);
   builder.Family(
       "railhead_degraded",

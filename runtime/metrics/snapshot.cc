@@ -19,6 +19,9 @@ void Add(const rails::RailTotals& other, rails::RailTotals& sum) {
   sum.weight = std::min(sum.weight, other.weight);
 }
 
+// The other reading is the newer one.
+void Add(const PortSnapshot& other, PortSnapshot& sum) { sum.counters = other.counters; }
+
 void Add(const KindCounts& other, KindCounts& sum) {
   for (size_t i = 0; i < sum.classes.size(); ++i) {
     const CollectiveCounts& from = other.classes[i];
@@ -54,6 +57,9 @@ void Add(const Snapshot& other, Snapshot& sum) {
   }
   sum.rejected_connections += other.rejected_connections;
   AddAll(other.rails, sum.rails, [](const rails::RailTotals& a, const rails::RailTotals& b) {
+    return rails::ToString(a.name) == rails::ToString(b.name);
+  });
+  AddAll(other.ports, sum.ports, [](const PortSnapshot& a, const PortSnapshot& b) {
     return rails::ToString(a.name) == rails::ToString(b.name);
   });
   AddAll(other.collectives, sum.collectives, [](const KindCounts& a, const KindCounts& b) {

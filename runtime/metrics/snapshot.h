@@ -6,10 +6,17 @@
 #include <string>
 #include <vector>
 
+#include "fabric/port_counters.h"
 #include "runtime/metrics/collective_stats.h"
 #include "runtime/rails/mesh.h"
 
 namespace railhead::metrics {
+
+// What the port of an RDMA rail has counted: for all that use it, not for this job alone.
+struct PortSnapshot {
+  rails::RailName name;
+  fabric::PortCounters counters;
+};
 
 // Everything that the page shows of one rank.
 struct Snapshot {
@@ -18,11 +25,13 @@ struct Snapshot {
   std::string degraded_reason;  // "" when the job runs as it was meant to
   uint64_t rejected_connections = 0;
   std::vector<rails::RailTotals> rails;
+  std::vector<PortSnapshot> ports;
   std::vector<KindCounts> collectives;  // those that have happened
 };
 
 // Adds what another communicator of the same rank has counted. A rail that both have works when it
-// works for both, and has the lesser weight.
+// works for both, and has the lesser weight. A port that both have is the same one, so
+// its counts are not summed: those of `other`, which has been read later, stand.
 void Add(const Snapshot& other, Snapshot& sum);
 
 }  // namespace railhead::metrics
