@@ -53,6 +53,10 @@ std::string Advice(int error) {
     case EPERM:
       return "; check that the pod asks for rdma/hca and that /dev/infiniband/uverbs* is readable "
              "and writable for its user";
+    case ENOSYS:
+      return "; there is no RDMA here: load the kernel module ib_uverbs and the adapter's driver "
+             "on "
+             "the node, and check that /sys/class/infiniband_verbs is there in the container";
     case ENODEV:
     case EIO:
       return "; the device has gone or was reset: see the kernel's log on the node";
@@ -78,6 +82,8 @@ absl::Status VerbsError(absl::string_view name, absl::string_view what, int erro
     case ENODEV:
     case EIO:
       return absl::UnavailableError(message);
+    case ENOSYS:
+      return absl::NotFoundError(message);
     default:
       return absl::InternalError(message);
   }

@@ -41,6 +41,15 @@ TEST_F(DeviceTest, NoDeviceAtAll) {
   EXPECT_THAT(std::string(OpenFake(fake_, "fake0").status().message()), HasSubstr("it shows none"));
 }
 
+// What libibverbs says where the kernel has no RDMA, or the container does not show it.
+TEST_F(DeviceTest, NoRdmaInTheKernel) {
+  const absl::Status status =
+      VerbsError("rail 0, device fake0 port 1", "list RDMA devices", ENOSYS);
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rail 0, device fake0 port 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("load the kernel module ib_uverbs"));
+}
+
 TEST_F(DeviceTest, NoPermission) {
   const absl::Status status = OpenError([](FakeDevice& d) { d.open_error = EACCES; });
   EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
