@@ -37,6 +37,20 @@ std::string& ThreadError() {
 
 }  // namespace
 
+CommunicatorOptions OptionsFromEnvironment() {
+  CommunicatorOptions options;
+  options.setup.problem = config::ReadSettings(config::ProcessEnvironment, options.setup.settings);
+  const config::Settings& settings = options.setup.settings;
+  const transport::VerbsSettings verbs = {static_cast<uint8_t>(settings.ib_traffic_class),
+                                          static_cast<uint8_t>(settings.ib_service_level),
+                                          static_cast<uint16_t>(settings.ib_pkey)};
+  options.setup.open_rdma_rail = [verbs](const fabric::PodRail& rail) {
+    return OpenVerbsRail(rail, verbs);
+  };
+  options.setup.place = shm::PlaceOfProcess();
+  return options;
+}
+
 rhResult_t ResultOf(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
@@ -82,6 +96,7 @@ using railhead::comm::Communicator;
 using railhead::comm::CommunicatorOptions;
 using railhead::comm::Guard;
 using railhead::comm::NullArgument;
+using railhead::comm::OptionsFromEnvironment;
 using railhead::comm::Report;
 
 // Fills a fixed-size text, cutting what does not fit.
@@ -90,22 +105,6 @@ void CopyText(const std::string& from, char (&to)[N]) {
   const size_t size = std::min(from.size(), N - 1);
   std::memcpy(to, from.data(), size);
   std::memset(to + size, 0, N - size);
-}
-
-// The part of the options that comes from the environment, whoever names the group.
-CommunicatorOptions OptionsFromEnvironment() {
-  CommunicatorOptions options;
-  options.setup.problem =
-      railhead::config::ReadSettings(railhead::config::ProcessEnvironment, options.setup.settings);
-  const railhead::config::Settings& settings = options.setup.settings;
-  const railhead::transport::VerbsSettings verbs = {static_cast<uint8_t>(settings.ib_traffic_class),
-                                                    static_cast<uint8_t>(settings.ib_service_level),
-                                                    static_cast<uint16_t>(settings.ib_pkey)};
-  options.setup.open_rdma_rail = [verbs](const railhead::fabric::PodRail& rail) {
-    return railhead::comm::OpenVerbsRail(rail, verbs);
-  };
-  options.setup.place = railhead::shm::PlaceOfProcess();
-  return options;
 }
 
 rhComm_t Wrap(std::unique_ptr<Communicator> communicator) {

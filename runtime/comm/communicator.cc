@@ -78,48 +78,19 @@ tuner::Network SharedMemory() {
   return network;
 }
 
-// "pod a on node b", with what is known.
-std::string Place(const config::Settings& settings) {
-  std::vector<std::string> parts;
-  if (!settings.pod.empty()) parts.push_back(absl::StrCat("pod ", settings.pod));
-  if (!settings.node.empty()) {
-    parts.push_back(absl::StrCat(settings.pod.empty() ? "" : "on ", "node ", settings.node));
-  }
-  return absl::StrJoin(parts, " ");
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorOptions options) {
   std::unique_ptr<Communicator> comm(new Communicator());
-  comm->setup_ = std::move(options.setup);
-  const config::Settings& settings = comm->setup_.settings;
-  const config::Rendezvous& rendezvous = options.rendezvous;
-  const std::string place = Place(settings);
-  const std::string self = bootstrap::DescribeRank(rendezvous.rank, place);
-  const Logger log(settings.log_level, self);
-
-  const absl::StatusOr<std::string> secret = bootstrap::ReadSecretFile(settings.secret_file, log);
-  if (!secret.ok()) {
-    return absl::Status(secret.status().code(),
-                        absl::StrCat(self, ": ", secret.status().message()));
-  }
-
-  bootstrap::JoinOptions join;
-  join.rank = rendezvous.rank;
-  join.world_size = rendezvous.world_size;
-  join.host = rendezvous.master_addr;
-  join.port = rendezvous.master_port;
-  join.listener = std::move(options.listener);
-  join.job = options.key.empty() ? settings.job : bootstrap::GroupName(options.key);
-  const std::string group = join.job;
-  join.secret = bootstrap::Secret(*secret, options.key);
-  join.name = place;
-  join.deadline = absl::Now() + settings.timeout;
-  join.log = log;
-  absl::StatusOr<bootstrap::Bootstrap> bootstrap = bootstrap::Bootstrap::Join(std::move(join));
+  const config::Rendezvous rendezvous = options.rendezvous;
+  const std::string self = NameOfRank(options);
+  const std::string group = GroupOf(options);
+  const Logger log(options.setup.settings.log_level, self);
+  absl::StatusOr<bootstrap::Bootstrap> bootstrap = Join(options);
   if (!bootstrap.ok()) return bootstrap.status();
 
+  comm->setup_ = std::move(options.setup);
+  const config::Settings& settings = comm->setup_.settings;
   comm->rank_ = rendezvous.rank;
   comm->world_size_ = rendezvous.world_size;
   comm->self_ = self;
@@ -140,6 +111,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
     const bool allowed = comm->fabric_.decision.fallback == config::Fallback::kAllow;
     log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn,
               absl::StrCat("degraded: ", comm->degraded_reason()));
+  }
+
+  // Of a family's communicators, which have the same rails, the first says it.
+  if (!comm->setup_.rank_in_metrics.has_value()) {
+    for (const std::string& warning : comm->fabric_.warnings) log.Warn(warning);
   }
 
   absl::StatusOr<std::unique_ptr<bootstrap::Watch>> watch =

@@ -30,6 +30,7 @@
 #include "runtime/collectives/messenger.h"
 #include "runtime/collectives/point_to_point.h"
 #include "runtime/comm/hierarchy.h"
+#include "runtime/comm/joining.h"
 #include "runtime/comm/lookout.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/setup.h"
@@ -49,13 +50,6 @@
 #include "runtime/tuner/learner.h"
 
 namespace railhead::comm {
-
-struct CommunicatorOptions {
-  config::Rendezvous rendezvous;
-  std::optional<net::Fd> listener;  // rank 0: a socket that listens already
-  std::string key;  // of an id: ranks that do not know it are turned away; "": the name of the job
-  SetupOptions setup;
-};
 
 class Communicator {
  public:

@@ -305,6 +305,8 @@ std::string Encode(const RankReport& report) {
     writer.U32(static_cast<uint32_t>(rail.rail));
     writer.String(rail.device);
     writer.String(rail.trouble.substr(0, kTextLimit));
+    writer.String(rail.rate);
+    writer.U32(static_cast<uint32_t>(rail.mtu));
   }
   writer.String(report.place);
   writer.String(report.shm_trouble.substr(0, kTextLimit));
@@ -338,6 +340,8 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
     rail.rail = static_cast<int>(reader.U32());
     rail.device = reader.String(kTextLimit);
     rail.trouble = reader.String(kTextLimit);
+    rail.rate = reader.String(kTextLimit);
+    rail.mtu = static_cast<int>(reader.U32());
     report.rails.push_back(std::move(rail));
   }
   report.place = reader.String(kTextLimit);

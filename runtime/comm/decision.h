@@ -57,7 +57,9 @@ namespace railhead::comm {
 struct RailReport {
   int rail = 0;
   std::string device;
-  std::string trouble;  // why it cannot be used; "" if it can
+  std::string trouble;    // why it cannot be used; "" if it can
+  std::string rate = "";  // of its port, as sysfs words it; "" if unknown
+  int mtu = 0;            // in force, in bytes; 0 if unknown
 
   bool operator==(const RailReport&) const = default;
 };

@@ -380,6 +380,8 @@ TEST(DecisionTest, ReportsTravel) {
   report.ib_traffic_class = 106;
   report.ib_service_level = 3;
   report.rails[1].trouble = "down";
+  report.rails[0].rate = "400 Gb/sec (4X NDR)";
+  report.rails[0].mtu = 4096;
   const std::string bytes = Encode(report);
   const absl::StatusOr<RankReport> parsed = ParseReport(bytes);
   ASSERT_TRUE(parsed.ok());

@@ -58,6 +58,9 @@ struct rhComm {
 
 namespace railhead::comm {
 
+// The part of the options that comes from the environment, whoever names the group.
+CommunicatorOptions OptionsFromEnvironment();
+
 rhResult_t ResultOf(const absl::Status& status);
 
 // Leaves the text where rhGetLastError finds it.

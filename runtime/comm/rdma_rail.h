@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "fabric/pod_rails.h"
+#include "runtime/preflight/facts.h"
 #include "runtime/transport/door/hall.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/verbs/verbs.h"
@@ -18,6 +19,8 @@ namespace railhead::comm {
 class RdmaRail {
  public:
   virtual ~RdmaRail() = default;
+  // How the port is set up, as it was when it was opened.
+  virtual preflight::PortFacts Facts() const = 0;
   // An endpoint for one peer; `peer` names it in errors. Later connections of its link come through
   // the hall.
   virtual absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(

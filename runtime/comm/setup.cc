@@ -16,9 +16,11 @@
 #include "runtime/base/wire.h"
 #include "runtime/comm/hierarchy.h"
 #include "runtime/comm/neighbours.h"
+#include "runtime/comm/start_warnings.h"
 #include "runtime/comm/unique_id.h"
 #include "runtime/net/address.h"
 #include "runtime/net/socket.h"
+#include "runtime/preflight/local.h"
 #include "runtime/rails/prove.h"
 #include "runtime/shm/group.h"
 #include "runtime/shm/mailbox.h"
@@ -132,6 +134,8 @@ class Setup {
 
   void OpenDevices();
   void OpenDoor();
+  // What this rank knows of its rails when all is decided, and what to say of it.
+  void TakeStock(Fabric& fabric);
   // One round with shared memory. Nothing, when it does not work out and all have to decide again.
   absl::StatusOr<std::optional<shm::Segment>> ShareMemory(const Decision& decision);
   absl::StatusOr<std::vector<net::IpAddress>> TcpAddresses() const;
@@ -173,6 +177,7 @@ class Setup {
   static std::vector<std::string> Doors(const std::vector<RankReport>& reports);
 
   RankReport report_;
+  preflight::RankFacts facts_;
   std::string told_;                 // the report as the others know it
   std::vector<RankReport> reports_;  // of all ranks, as all know them
   std::vector<Offer> offers_;        // of all ranks
@@ -213,13 +218,14 @@ absl::StatusOr<Fabric> Setup::Run() {
       fabric.doors = Doors(reports_);
       fabric.door = std::move(door_);
       fabric.rails.push_back({0, "memory", 0, "shm"});
+      TakeStock(fabric);
       fabric.segment = std::move(segment);
       return fabric;
     }
     const std::vector<Chosen> rails = Choose(*decision, *tcp);
     const int world = bootstrap_.world_size();
     // Over TCP the others connect when they have something for each other.
-    neighbours_ = decision->verbs || world <= kAllConnected
+    neighbours_ = decision->verbs || world <= kAllConnected || options_.all_neighbours
                       ? Neighbours(bootstrap_.rank(), world)
                       : RingNeighbours(bootstrap_.rank(), world);
     Endpoints endpoints;
@@ -239,6 +245,7 @@ absl::StatusOr<Fabric> Setup::Run() {
     fabric.doors = Doors(reports_);
     fabric.door = std::move(door_);
     for (const Chosen& rail : rails) fabric.rails.push_back(rail.name);
+    TakeStock(fabric);
     for (size_t i = 0; i < neighbours_.size(); ++i) {
       std::vector<rails::Rail> peer_rails;
       for (size_t k = 0; k < rails.size(); ++k) {
@@ -334,10 +341,32 @@ void Setup::OpenDevices() {
   }
   for (const fabric::PodRail& rail : pod_rails->rails) {
     absl::StatusOr<std::unique_ptr<RdmaRail>> device = options_.open_rdma_rail(rail);
-    report_.rails.push_back({rail.rail, rail.device, std::string(device.status().message())});
+    preflight::RailFacts facts = preflight::ReadHca(options_.root, rail);
+    if (device.ok()) facts.port = (*device)->Facts();
+    report_.rails.push_back({rail.rail, rail.device, std::string(device.status().message()),
+                             facts.rate, device.ok() ? facts.port->mtu : 0});
+    facts_.rails.push_back(std::move(facts));
     pod_rails_[rail.rail] = rail;
     if (device.ok()) devices_[rail.rail] = *std::move(device);
   }
+}
+
+void Setup::TakeStock(Fabric& fabric) {
+  facts_.name = self_;
+  facts_.memlock = preflight::MemlockLimit(options_.root);
+  const uint64_t links = Neighbours(bootstrap_.rank(), bootstrap_.world_size()).size();
+  for (size_t i = 0; i < facts_.rails.size(); ++i) {
+    preflight::RailFacts& rail = facts_.rails[i];
+    rail.trouble = report_.rails[i].trouble;
+    if (!rail.port.has_value()) continue;
+    facts_.registers += links * rail.port->registers;
+    facts_.least_bytes += links * rail.port->least_bytes;
+  }
+  // Of rails that nobody uses there is nothing to say now.
+  if (fabric.decision.verbs) {
+    fabric.warnings = StartWarnings(bootstrap_.rank(), facts_, reports_);
+  }
+  fabric.facts = std::move(facts_);
 }
 
 void Setup::OpenDoor() {

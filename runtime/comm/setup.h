@@ -20,6 +20,7 @@
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/config/env.h"
 #include "runtime/net/fd.h"
+#include "runtime/preflight/facts.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/rails/peer.h"
 #include "runtime/shm/segment.h"
@@ -33,6 +34,9 @@ struct SetupOptions {
   std::string root = "/";  // where the rails file is looked for
   OpenRdmaRail open_rdma_rail;
   std::string place;  // see RankReport
+  // Whether this rank connects to all its neighbours before the job starts, also over TCP in a
+  // large world, where ranks else do that when they first have something for each other.
+  bool all_neighbours = false;
   // Under which rank metrics count it, which a family has in common; none: this communicator's.
   std::optional<int> rank_in_metrics;
 };
@@ -41,6 +45,8 @@ struct SetupOptions {
 struct Fabric {
   Decision decision;
   std::vector<rails::RailName> rails;
+  preflight::RankFacts facts;         // of this rank, about the RDMA rails that it was given
+  std::vector<std::string> warnings;  // about those in use, for the log
   std::vector<std::unique_ptr<RdmaRail>> devices;     // outlive the peers
   std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; none with shared memory
   rails::Reach reach;                                 // all others, over TCP

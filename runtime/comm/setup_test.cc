@@ -35,6 +35,7 @@ struct Luck {
   absl::Status endpoint;  // an endpoint of it
   absl::Status connect;   // a connection
   bool mute = false;      // connects, but nothing ever crosses it
+  preflight::PortFacts port = {};
 };
 
 // A link that looks fine and carries nothing.
@@ -76,6 +77,7 @@ class TestEndpoint final : public transport::Endpoint {
 class TestRail final : public RdmaRail {
  public:
   explicit TestRail(Luck luck) : luck_(std::move(luck)) {}
+  preflight::PortFacts Facts() const override { return luck_.port; }
   absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(std::shared_ptr<transport::Hall> hall,
                                                             absl::string_view peer) override {
     if (!luck_.endpoint.ok()) return luck_.endpoint;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "runtime/comm/rdma_rail.h"
+#include "runtime/transport/verbs/device_port.h"
+#include "runtime/transport/verbs/gid.h"
+#include "runtime/transport/verbs/offer.h"
 #include "runtime/transport/verbs/verbs.h"
 
 namespace railhead::comm {
@@ -11,6 +15,24 @@ namespace {
 class VerbsRail final : public RdmaRail {
  public:
   explicit VerbsRail(std::unique_ptr<transport::VerbsDevice> device) : device_(std::move(device)) {}
+
+  preflight::PortFacts Facts() const override {
+    using transport::verbs::GidKind;
+    const transport::verbs::PortState& state = device_->port()->state();
+    preflight::PortFacts facts;
+    facts.mtu = transport::verbs::MtuBytes(state.attributes.active_mtu);
+    facts.largest_mtu = transport::verbs::MtuBytes(state.attributes.max_mtu);
+    facts.registers = transport::verbs::Rings::MostBytes();
+    facts.least_bytes = transport::verbs::Rings::LeastBytes();
+    if (state.gids.empty()) return facts;
+    const transport::verbs::GidChoice& gid = state.gids.front();
+    facts.gid_kind = std::string(transport::verbs::GidKindName(gid.kind));
+    facts.gid_index = gid.index;
+    facts.gid_address = transport::verbs::GidText(gid.gid);
+    facts.roce_v1 = gid.kind == GidKind::kRoceV1Ipv4 || gid.kind == GidKind::kRoceV1Ipv6 ||
+                    gid.kind == GidKind::kRoceV1LinkLocal;
+    return facts;
+  }
 
   absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(std::shared_ptr<transport::Hall> hall,
                                                             absl::string_view peer) override {

@@ -376,6 +376,40 @@ typedef struct {
 /* `index` is from 0 to rails-1 of rhCommGetInfo. */
 RH_EXPORT rhResult_t rhCommRailInfo(rhComm_t comm, int index, rhRailInfo_t* info);
 
+/* What a pre-flight finds. */
+typedef enum RH_INT_ENUM {
+  rhFindingOk = 0,
+  rhFindingNote = 1, /* not looked at: it cannot be seen from here, or does not apply */
+  rhFindingWarn = 2, /* it works, but not as it should */
+  rhFindingFail = 3  /* a job would lose a rail by it, or not get what it was given */
+} rhVerdict_t;
+/* Later versions may add fields at the end. Texts are never NULL. */
+typedef struct {
+  rhVerdict_t verdict;
+  const char* check;     /* "port", "rate", "mtu", "gid", "ping", ...: one word */
+  int rail;              /* -1: not about a rail */
+  const char* device;    /* of the rail: HCA, or network interface for TCP; else "" */
+  const char* transport; /* of the rail: "verbs" or "tcp"; else "" */
+  const int* ranks;      /* which it is about, ascending */
+  int rank_count;
+  const char* where; /* rail and ranks for people, with pods and nodes */
+  const char* value; /* what was seen */
+  const char* fix;   /* what to do; "" if nothing is to be done */
+} rhFinding_t;
+/* The finding and what it points to are valid during the call. It must not throw. */
+typedef void (*rhFindingFunction_t)(const rhFinding_t* finding, void* context);
+
+/* Pre-flight: whether what a job would run on is as it should be. Called by all ranks that RANK,
+ * WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe, in place of or before rhCommInitFromEnv. They
+ * connect as a job does, except that ranks of one pod use rails too; look at every rail (port,
+ * rate, MTU, GID, device node, memory that may be pinned, flow control, counters); and ask each
+ * other over every rail, each pair by itself, up to 64 ranks all pairs, else those of each rank
+ * that are a power of two away. Then `each` is called in this thread, on all ranks with the same
+ * findings in the same order. Blocks; needs some milliseconds, and 3 s for a pair and rail that
+ * does not answer. An error means that the ranks could not meet or connect at all;
+ * rhGetLastError(NULL) has it. */
+RH_EXPORT rhResult_t rhPreflight(rhFindingFunction_t each, void* context);
+
 #ifdef __cplusplus
 }
 #endif

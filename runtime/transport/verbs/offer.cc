@@ -103,6 +103,10 @@ absl::Status At(absl::string_view where, const absl::Status& status) {
 
 }  // namespace
 
+uint64_t Rings::MostBytes() { return 2 * Ring::Bytes(kSlotCounts.front(), kSlotPayload); }
+
+uint64_t Rings::LeastBytes() { return 2 * Ring::Bytes(kSlotCounts.back(), kSlotPayload); }
+
 absl::StatusOr<Rings> Rings::Create(const DevicePort& port) {
   absl::StatusOr<Rings> rings = absl::UnknownError("");
   for (const uint32_t slots : kSlotCounts) {

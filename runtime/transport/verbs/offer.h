@@ -30,6 +30,10 @@ struct Rings {
 
   // As many slots as can be pinned. ResourceExhausted when not even few can.
   static absl::StatusOr<Rings> Create(const DevicePort& port);
+
+  // How many bytes that pins where there are enough, and where there are as few as can be.
+  static uint64_t MostBytes();
+  static uint64_t LeastBytes();
 };
 
 class Offer {

@@ -11,10 +11,14 @@
 
 namespace railhead::transport::verbs {
 
+size_t Ring::Bytes(uint32_t slots, uint32_t slot_payload) {
+  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return (slots * SlotStride(slot_payload) + page - 1) / page * page;
+}
+
 absl::StatusOr<Ring> Ring::Create(const DevicePort& port, Use use, uint32_t slots,
                                   uint32_t slot_payload) {
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t size = (slots * SlotStride(slot_payload) + page - 1) / page * page;
+  const size_t size = Bytes(slots, slot_payload);
   void* const memory =
       mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {

@@ -28,6 +28,9 @@ class Ring {
   static absl::StatusOr<Ring> Create(const DevicePort& port, Use use, uint32_t slots,
                                      uint32_t slot_payload);
 
+  // How many bytes of memory such a ring takes.
+  static size_t Bytes(uint32_t slots, uint32_t slot_payload);
+
   uint32_t slots() const { return slots_; }
   uint32_t slot_payload() const { return slot_payload_; }
   std::byte* Slot(uint64_t number) const {

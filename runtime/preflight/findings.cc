@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preflight/findings.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace railhead::preflight {
+namespace {
+
+// Of more ranks their number is told; scripts get them all.
+constexpr size_t kMostNames = 4;
+// Jumbo frames carry RDMA's MTUs of 2048 and 4096; others only 1024.
+constexpr int kSmallMtu = 1024;
+// So many of a rail's pairs, or ranks with several, have lines of their own.
+constexpr int kMostLines = 8;
+// A pair that takes so many times as long as the median is named.
+constexpr double kSlow = 3;
+
+constexpr const char* kVerbs = "verbs";
+
+constexpr const char* kFixRate =
+    "the slowest port sets the pace of all: reseat or replace its cable, and look at the speed "
+    "that "
+    "its switch port is set to";
+constexpr const char* kFixMtu =
+    "give the rail's interfaces and switch ports the same MTU on all nodes: the smallest one is "
+    "used";
+constexpr const char* kFixSmallMtu =
+    "raise the MTU of the interface and of its switch port (4200 bytes or more, commonly 9000)";
+constexpr const char* kFixRoceV1 =
+    "RoCE v1 crosses no router, and switches do not spread it over their links: give the rail's "
+    "interface an IP address, and let the adapter use RoCE v2";
+constexpr const char* kFixMemlock =
+    "set LimitMEMLOCK=infinity for the node's container runtime service (the capability IPC_LOCK "
+    "helps only processes that run as root)";
+constexpr const char* kFixDeviceNode =
+    "ask for rdma/hca in the pod, which gives it the device node, and run it as a user who may "
+    "read "
+    "and write it";
+constexpr const char* kFixPort =
+    "check the cable, the switch port, that the network interface is up, and on InfiniBand that a "
+    "subnet manager runs";
+constexpr const char* kFixRail = "repair it: until then no rank uses this rail";
+constexpr const char* kFixMissingRail =
+    "give all pods of the job as many rdma/hca, on nodes that have this rail";
+constexpr const char* kFixDegraded =
+    "repair what it names; RAILHEAD_TRANSPORT=tcp on all ranks if TCP is meant";
+constexpr const char* kFixNoEcn =
+    "switch ECN on for the priority of the rail's traffic, on the NIC and on every switch port";
+constexpr const char* kFixUnseenFlowControl =
+    "look on the node: `mlnx_qos -i INTERFACE` or `dcb pfc show dev INTERFACE`; RoCE needs PFC or "
+    "ECN for its priority there and on every switch port";
+constexpr const char* kFixCounters =
+    "something is lost, marked or broken with next to no load: look at the cable, at PFC and ECN "
+    "of "
+    "the traffic class, and at who else uses the port";
+constexpr const char* kFixNoAnswer =
+    "see that the rail's network leads from one node to the other: the same subnet or a route, the "
+    "same VLAN, and switch ports that are up";
+constexpr const char* kFixSlow =
+    "look for a busy core on that node, and for a long or faulty way: cable, switch port, cabling "
+    "to the wrong leaf";
+
+// Verdict, check, rail, value and fix.
+using Key = std::tuple<Verdict, std::string, std::string, std::string, std::string>;
+
+// The findings under construction; those that say the same of several ranks become one.
+class Findings {
+ public:
+  explicit Findings(absl::Span<const RankFacts> ranks) : ranks_(ranks) {}
+
+  void Add(Verdict verdict, absl::string_view check, const rails::RailName* rail,
+           const std::vector<int>& about, std::string value, std::string fix = "") {
+    Key key = {verdict, std::string(check), rail != nullptr ? rails::ToString(*rail) : "", value,
+               fix};
+    const auto [place, fresh] = places_.try_emplace(std::move(key), all_.size());
+    if (fresh) {
+      Finding& finding = all_.emplace_back();
+      finding.verdict = verdict;
+      finding.check = std::string(check);
+      if (rail != nullptr) finding.rail = *rail;
+      finding.value = std::move(value);
+      finding.fix = std::move(fix);
+    }
+    std::vector<int>& to = all_[place->second].ranks;
+    to.insert(to.end(), about.begin(), about.end());
+  }
+
+  std::vector<Finding> Take() {
+    for (Finding& finding : all_) finding.where = Where(finding);
+    return std::move(all_);
+  }
+
+  std::string Names(const std::vector<int>& about) const {
+    std::vector<std::string> names;
+    for (const int rank : about) {
+      if (names.size() == kMostNames) break;
+      names.push_back(ranks_[static_cast<size_t>(rank)].name);
+    }
+    std::string text = absl::StrJoin(names, ", ");
+    if (about.size() > names.size()) {
+      absl::StrAppend(&text, " and ", about.size() - names.size(), " more");
+    }
+    return text;
+  }
+
+ private:
+  std::string Where(const Finding& finding) const {
+    const bool all = ranks_.size() > 1 && finding.ranks.size() == ranks_.size();
+    std::string names = all ? absl::StrCat("all ", ranks_.size(), " ranks") : Names(finding.ranks);
+    return finding.rail.has_value() ? absl::StrCat(rails::ToString(*finding.rail), ": ", names)
+                                    : names;
+  }
+
+  absl::Span<const RankFacts> ranks_;
+  std::map<Key, size_t> places_;
+  std::vector<Finding> all_;
+};
+
+// One rail, as each rank that has it sees it.
+struct Seen {
+  int rank = 0;
+  const RailFacts* facts = nullptr;
+};
+
+// What most of them have, and of equally many what the first has. Nothing where nobody knows.
+template <class Value>
+std::optional<Value> Usual(absl::Span<const Seen> seen,
+                           absl::FunctionRef<std::optional<Value>(const RailFacts&)> of) {
+  std::map<Value, int> counts;
+  std::optional<Value> usual;
+  for (const Seen& one : seen) {
+    const std::optional<Value> value = of(*one.facts);
+    if (value.has_value()) ++counts[*value];
+  }
+  int most = 0;
+  for (const Seen& one : seen) {
+    const std::optional<Value> value = of(*one.facts);
+    if (!value.has_value() || counts[*value] <= most) continue;
+    most = counts[*value];
+    usual = value;
+  }
+  return usual;
+}
+
+std::optional<std::string> RateOf(const RailFacts& rail) {
+  return rail.rate.empty() ? std::nullopt : std::optional<std::string>(rail.rate);
+}
+std::optional<int> MtuOf(const RailFacts& rail) {
+  return rail.port.has_value() && rail.port->mtu > 0 ? std::optional<int>(rail.port->mtu)
+                                                     : std::nullopt;
+}
+
+std::string Bytes(uint64_t bytes) {
+  const uint64_t kib = bytes / 1024;
+  return kib >= 10240 ? absl::StrCat(kib / 1024, " MiB") : absl::StrCat(kib, " KiB");
+}
+
+void CheckPort(const Seen& seen, Findings& findings) {
+  const RailFacts& rail = *seen.facts;
+  const auto add = [&](Verdict verdict, std::string value, const char* fix = "") {
+    findings.Add(verdict, "port", &rail.name, {seen.rank}, std::move(value), fix);
+  };
+  if (!rail.trouble.empty()) add(Verdict::kFail, rail.trouble, kFixRail);
+  if (rail.state.empty()) {
+    if (rail.trouble.empty()) add(Verdict::kNote, "its state is not readable here");
+    return;
+  }
+  const std::string state =
+      rail.physical.empty() ? rail.state : absl::StrCat(rail.state, ", ", rail.physical);
+  if (rail.state == "ACTIVE" || rail.state == "up") {
+    add(Verdict::kOk, state);
+  } else if (rail.trouble.empty()) {
+    add(Verdict::kFail, state, kFixPort);
+  }
+}
+
+void CheckRate(const Seen& seen, const std::optional<std::string>& usual, Findings& findings) {
+  const RailFacts& rail = *seen.facts;
+  if (rail.rate.empty()) {
+    findings.Add(Verdict::kNote, "rate", &rail.name, {seen.rank}, "not readable here");
+  } else if (rail.rate == usual) {
+    findings.Add(Verdict::kOk, "rate", &rail.name, {seen.rank}, rail.rate);
+  } else {
+    findings.Add(Verdict::kWarn, "rate", &rail.name, {seen.rank},
+                 absl::StrCat(rail.rate, " where others have ", *usual), kFixRate);
+  }
+}
+
+void CheckMtu(const Seen& seen, const std::optional<int>& usual, Findings& findings) {
+  const RailFacts& rail = *seen.facts;
+  const std::optional<int> mtu = MtuOf(rail);
+  if (!mtu.has_value()) return;
+  if (mtu != usual) {
+    findings.Add(Verdict::kWarn, "mtu", &rail.name, {seen.rank},
+                 absl::StrCat(*mtu, " bytes where others have ", *usual), kFixMtu);
+  } else if (*mtu <= kSmallMtu && rail.port->largest_mtu > kSmallMtu &&
+             rail.name.transport == kVerbs) {
+    findings.Add(Verdict::kWarn, "mtu", &rail.name, {seen.rank},
+                 absl::StrCat(*mtu, " bytes where the port can have ", rail.port->largest_mtu),
+                 kFixSmallMtu);
+  } else {
+    findings.Add(Verdict::kOk, "mtu", &rail.name, {seen.rank}, absl::StrCat(*mtu, " bytes"));
+  }
+}
+
+// Addresses are all different, so they are told by the kind and the index that ranks have in
+// common.
+void CheckGids(absl::Span<const Seen> seen, Findings& findings) {
+  std::map<std::pair<std::string, uint32_t>, std::vector<Seen>> kinds;
+  for (const Seen& one : seen) {
+    if (!one.facts->port.has_value()) continue;
+    kinds[{one.facts->port->gid_kind, one.facts->port->gid_index}].push_back(one);
+  }
+  for (const auto& [kind, members] : kinds) {
+    const RailFacts& first = *members.front().facts;
+    if (kind.first.empty()) {
+      for (const Seen& one : members) {
+        findings.Add(Verdict::kNote, "gid", &one.facts->name, {one.rank},
+                     "none, and none is needed");
+      }
+      continue;
+    }
+    std::vector<std::string> addresses;
+    std::vector<int> about;
+    for (const Seen& one : members) {
+      about.push_back(one.rank);
+      if (addresses.size() < kMostNames) addresses.push_back(one.facts->port->gid_address);
+    }
+    const size_t more = members.size() - addresses.size();
+    const bool old = first.port->roce_v1;
+    findings.Add(
+        old ? Verdict::kWarn : Verdict::kOk, "gid", &first.name, about,
+        absl::StrCat(kind.first, " at index ", kind.second, ": ", absl::StrJoin(addresses, ", "),
+                     more > 0 ? absl::StrCat(" and ", more, " more") : ""),
+        old ? kFixRoceV1 : "");
+  }
+}
+
+void CheckDeviceNode(const Seen& seen, Findings& findings) {
+  const RailFacts& rail = *seen.facts;
+  if (!rail.device_node_trouble.empty()) {
+    findings.Add(Verdict::kFail, "device_node", &rail.name, {seen.rank}, rail.device_node_trouble,
+                 kFixDeviceNode);
+  } else if (rail.device_node.empty()) {
+    findings.Add(Verdict::kNote, "device_node", &rail.name, {seen.rank},
+                 "the rails file does not say which it is");
+  } else {
+    findings.Add(Verdict::kOk, "device_node", &rail.name, {seen.rank},
+                 absl::StrCat(rail.device_node, " can be read and written"));
+  }
+}
+
+void CheckFlowControl(const Seen& seen, Findings& findings) {
+  const RailFacts& rail = *seen.facts;
+  if (rail.link_layer == "InfiniBand") {
+    findings.Add(Verdict::kNote, "flow_control", &rail.name, {seen.rank},
+                 "InfiniBand has it in itself");
+  } else if (rail.ecn.empty()) {
+    findings.Add(Verdict::kNote, "flow_control", &rail.name, {seen.rank},
+                 "PFC and ECN are not readable here", kFixUnseenFlowControl);
+  } else if (rail.ecn == "off") {
+    findings.Add(Verdict::kWarn, "flow_control", &rail.name, {seen.rank},
+                 "ECN is off; PFC is not readable here", kFixNoEcn);
+  } else {
+    findings.Add(Verdict::kOk, "flow_control", &rail.name, {seen.rank},
+                 absl::StrCat("ECN is ", rail.ecn, "; PFC is not readable here"));
+  }
+}
+
+void CheckCounters(const Seen& seen, Findings& findings) {
+  const RailFacts& rail = *seen.facts;
+  if (!rail.counted) {
+    findings.Add(Verdict::kNote, "counters", &rail.name, {seen.rank}, "not readable here");
+    return;
+  }
+  if (rail.growth.empty()) {
+    findings.Add(Verdict::kOk, "counters", &rail.name, {seen.rank}, "nothing has grown meanwhile");
+    return;
+  }
+  findings.Add(Verdict::kWarn, "counters", &rail.name, {seen.rank},
+               absl::StrCat(absl::StrJoin(rail.growth, ", ",
+                                          [](std::string* out, const Growth& growth) {
+                                            absl::StrAppend(out, growth.counter, " by ", growth.by);
+                                          }),
+                            " meanwhile, counted by the port for all that use it"),
+               kFixCounters);
+}
+
+void CheckMemlock(int rank, const RankFacts& facts, Findings& findings) {
+  if (facts.registers == 0) return;
+  if (facts.memlock == kUnlimited) {
+    findings.Add(Verdict::kOk, "memlock", nullptr, {rank}, "unlimited");
+    return;
+  }
+  const std::string limit = absl::StrCat("RLIMIT_MEMLOCK is ", Bytes(facts.memlock));
+  if (facts.memlock >= facts.registers) {
+    findings.Add(Verdict::kOk, "memlock", nullptr, {rank},
+                 absl::StrCat(limit, ", enough for the ", Bytes(facts.registers), " needed"));
+  } else if (facts.memlock >= facts.least_bytes) {
+    findings.Add(Verdict::kWarn, "memlock", nullptr, {rank},
+                 absl::StrCat(limit, " where the rails would use ", Bytes(facts.registers),
+                              ": they make do with less, and are slower"),
+                 kFixMemlock);
+  } else {
+    findings.Add(Verdict::kFail, "memlock", nullptr, {rank},
+                 absl::StrCat(limit, " where the rails need ", Bytes(facts.least_bytes),
+                              " at least, and would use ", Bytes(facts.registers)),
+                 kFixMemlock);
+  }
+}
+
+// The rails by transport and number, RDMA's first.
+std::map<std::pair<bool, int>, std::vector<Seen>> Rails(absl::Span<const RankFacts> ranks) {
+  std::map<std::pair<bool, int>, std::vector<Seen>> rails;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const RailFacts& rail : ranks[rank].rails) {
+      rails[{rail.name.transport != kVerbs, rail.name.rail}].push_back(
+          {static_cast<int>(rank), &rail});
+    }
+  }
+  return rails;
+}
+
+void CheckRail(bool tcp, absl::Span<const Seen> seen, size_t world, Findings& findings) {
+  for (const Seen& one : seen) CheckPort(one, findings);
+  if (!tcp) {
+    std::vector<int> without;
+    auto next = seen.begin();
+    for (int rank = 0; rank < static_cast<int>(world); ++rank) {
+      if (next != seen.end() && next->rank == rank) {
+        ++next;
+      } else {
+        without.push_back(rank);
+      }
+    }
+    if (!without.empty()) {
+      findings.Add(Verdict::kFail, "port", &seen.front().facts->name, without,
+                   "it was not given this rail, and others were", kFixMissingRail);
+    }
+  }
+  const auto rate = Usual<std::string>(seen, RateOf);
+  for (const Seen& one : seen) CheckRate(one, rate, findings);
+  const auto mtu = Usual<int>(seen, MtuOf);
+  for (const Seen& one : seen) CheckMtu(one, mtu, findings);
+  if (tcp) return;
+  CheckGids(seen, findings);
+  for (const Seen& one : seen) CheckDeviceNode(one, findings);
+  for (const Seen& one : seen) CheckFlowControl(one, findings);
+  for (const Seen& one : seen) CheckCounters(one, findings);
+}
+
+// One pair's round trips over a rail.
+struct Pair {
+  int low = 0;
+  int high = 0;
+  const PingFacts* ping = nullptr;
+};
+
+std::string Time(double nanoseconds) { return absl::StrFormat("%.1f us", nanoseconds / 1000); }
+
+double Median(std::vector<uint32_t> times) {
+  if (times.empty()) return 0;
+  // Of two the better one, so that the other one shows.
+  const auto middle = times.begin() + static_cast<ptrdiff_t>((times.size() - 1) / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+// Adds a finding for each pair; where one rank is in several of them, one for that rank; and for
+// those that are too many for people, one for all.
+void Blame(std::vector<Pair> pairs, Verdict verdict, const rails::RailName& rail,
+           absl::FunctionRef<std::string(const Pair&)> what, const char* fix, Findings& findings) {
+  for (int line = 0; !pairs.empty(); ++line) {
+    if (line == kMostLines) {
+      std::set<int> about;
+      for (const Pair& pair : pairs) about.insert({pair.low, pair.high});
+      findings.Add(verdict, "ping", &rail, {about.begin(), about.end()},
+                   absl::StrCat(pairs.size(),
+                                " more pairs of these ranks, the first: ", what(pairs.front())),
+                   fix);
+      return;
+    }
+    std::map<int, int> counts;
+    for (const Pair& pair : pairs) {
+      ++counts[pair.low];
+      ++counts[pair.high];
+    }
+    const auto most =
+        std::max_element(counts.begin(), counts.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    const int culprit = most->first;
+    const bool alone = most->second == 1;
+    std::vector<int> others;
+    std::string example;
+    std::vector<Pair> rest;
+    for (const Pair& pair : pairs) {
+      if ((pair.low == culprit || pair.high == culprit) && (!alone || others.empty())) {
+        if (others.empty()) example = what(pair);
+        others.push_back(pair.low == culprit ? pair.high : pair.low);
+      } else {
+        rest.push_back(pair);
+      }
+    }
+    const std::string with = absl::StrCat(
+        "with ", findings.Names(others), ": ", example,
+        others.size() > 1 ? absl::StrCat(" with the first of these ", others.size()) : "");
+    findings.Add(verdict, "ping", &rail, {culprit}, with, fix);
+    pairs = std::move(rest);
+  }
+}
+
+void CheckPings(const Job& job, absl::Span<const RankFacts> ranks, Findings& findings) {
+  std::map<int, std::vector<Pair>> by_rail;
+  std::vector<uint32_t> times;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    for (const PingFacts& ping : ranks[rank].pings) {
+      if (ping.peer < 0 || static_cast<size_t>(ping.peer) >= ranks.size()) continue;
+      by_rail[ping.rail].push_back({static_cast<int>(rank), ping.peer, &ping});
+      if (ping.trouble.empty()) times.push_back(ping.nanoseconds);
+    }
+  }
+  // Over all rails, so that a slow rail shows as well as a slow pair.
+  const double usual = Median(times);
+  for (const auto& [number, pairs] : by_rail) {
+    rails::RailName rail = {number, "", 0, job.transport};
+    for (const RailFacts& facts : ranks.front().rails) {
+      if (facts.name.rail == number && facts.name.transport == job.transport) rail = facts.name;
+    }
+    std::vector<Pair> mute;
+    std::vector<Pair> slow;
+    std::vector<uint32_t> of_rail;
+    std::set<int> answered;
+    for (const Pair& pair : pairs) {
+      if (!pair.ping->trouble.empty()) {
+        mute.push_back(pair);
+        continue;
+      }
+      of_rail.push_back(pair.ping->nanoseconds);
+      answered.insert({pair.low, pair.high});
+      if (pair.ping->nanoseconds > kSlow * usual) slow.push_back(pair);
+    }
+    if (!of_rail.empty()) {
+      findings.Add(Verdict::kOk, "ping", &rail, {answered.begin(), answered.end()},
+                   absl::StrCat("there and back in ", Time(Median(of_rail)), " (the median of ",
+                                of_rail.size(), of_rail.size() == 1 ? " pair" : " pairs",
+                                "; the slowest takes ",
+                                Time(*std::max_element(of_rail.begin(), of_rail.end())), ")"));
+    }
+    Blame(
+        std::move(mute), Verdict::kFail, rail, [](const Pair& pair) { return pair.ping->trouble; },
+        kFixNoAnswer, findings);
+    Blame(
+        std::move(slow), Verdict::kWarn, rail,
+        [usual](const Pair& pair) {
+          return absl::StrFormat("there and back in %s, %.1f times the median of %s",
+                                 Time(pair.ping->nanoseconds), pair.ping->nanoseconds / usual,
+                                 Time(usual));
+        },
+        kFixSlow, findings);
+  }
+}
+
+void CheckTransport(const Job& job, absl::Span<const RankFacts> ranks, Findings& findings) {
+  std::vector<int> all;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) all.push_back(static_cast<int>(rank));
+  if (!job.degraded_reason.empty()) {
+    findings.Add(Verdict::kFail, "transport", nullptr, all, job.degraded_reason, kFixDegraded);
+  } else {
+    findings.Add(Verdict::kOk, "transport", nullptr, all, job.transport);
+  }
+  if (job.transport != kVerbs) {
+    findings.Add(Verdict::kNote, "transport", nullptr, all,
+                 "gid, device_node, flow_control, counters and memlock do not apply to rails of "
+                 "TCP");
+  }
+  if (ranks.size() < 2) {
+    findings.Add(Verdict::kNote, "ping", nullptr, all, "one rank has nobody to ask");
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> FindAll(const Job& job, absl::Span<const RankFacts> ranks) {
+  Findings findings(ranks);
+  CheckTransport(job, ranks, findings);
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    CheckMemlock(static_cast<int>(rank), ranks[rank], findings);
+  }
+  for (const auto& [key, seen] : Rails(ranks)) {
+    CheckRail(key.first, seen, ranks.size(), findings);
+  }
+  CheckPings(job, ranks, findings);
+  return findings.Take();
+}
+
+std::vector<std::string> WarningsOf(int rank, absl::Span<const RankFacts> ranks) {
+  Findings findings(ranks);
+  CheckMemlock(rank, ranks[static_cast<size_t>(rank)], findings);
+  for (const auto& [key, seen] : Rails(ranks)) {
+    const auto rate = Usual<std::string>(seen, RateOf);
+    const auto mtu = Usual<int>(seen, MtuOf);
+    for (const Seen& one : seen) {
+      if (one.rank != rank) continue;
+      CheckRate(one, rate, findings);
+      CheckMtu(one, mtu, findings);
+      CheckGids({&one, 1}, findings);
+      CheckFlowControl(one, findings);
+    }
+  }
+  std::vector<std::string> warnings;
+  for (const Finding& finding : findings.Take()) {
+    if (finding.verdict != Verdict::kWarn) continue;
+    const std::string rail =
+        finding.rail.has_value() ? absl::StrCat(rails::ToString(*finding.rail), ": ") : "";
+    warnings.push_back(absl::StrCat(rail, finding.check, ": ", finding.value, "; ", finding.fix));
+  }
+  return warnings;
+}
+
+}  // namespace railhead::preflight

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/preflight/findings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::preflight {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const Job kRdma = {"verbs", ""};
+
+// A rail of RoCE with which all is well.
+RailFacts GoodRail(int number, int rank) {
+  RailFacts rail;
+  rail.name = {number, absl::StrCat("mlx5_", number), 1, "verbs"};
+  rail.state = "ACTIVE";
+  rail.physical = "LinkUp";
+  rail.link_layer = "Ethernet";
+  rail.rate = "400 Gb/sec (4X NDR)";
+  rail.port.emplace();
+  rail.port->mtu = 4096;
+  rail.port->largest_mtu = 4096;
+  rail.port->gid_kind = "RoCE v2 over IPv4";
+  rail.port->gid_index = 3;
+  rail.port->gid_address = absl::StrCat("10.", number, ".0.", rank);
+  rail.device_node = absl::StrCat("/dev/infiniband/uverbs", number);
+  rail.ecn = "on for priorities 3";
+  rail.counted = true;
+  return rail;
+}
+
+// A world of so many ranks, two rails each, with which all is well, and every pair answers in 10
+// us.
+std::vector<RankFacts> GoodWorld(int world) {
+  std::vector<RankFacts> ranks;
+  for (int rank = 0; rank < world; ++rank) {
+    RankFacts& facts = ranks.emplace_back();
+    facts.name = absl::StrCat("rank ", rank, " (pod p", rank, " on node n", rank, ")");
+    facts.registers = 64 << 20;
+    facts.least_bytes = 16 << 20;
+    for (const int rail : {0, 1}) facts.rails.push_back(GoodRail(rail, rank));
+    for (int peer = rank + 1; peer < world; ++peer) {
+      for (const int rail : {0, 1}) facts.pings.push_back({peer, rail, 10000, ""});
+    }
+  }
+  return ranks;
+}
+
+std::string Line(const Finding& finding) {
+  const char* const verdicts[] = {"ok", "note", "warn", "fail"};
+  return absl::StrCat(verdicts[static_cast<int>(finding.verdict)], " ", finding.check, " | ",
+                      finding.where, " | ", finding.value, " | ", finding.fix);
+}
+
+// Those that are not ok.
+std::vector<std::string> Troubles(const Job& job, const std::vector<RankFacts>& ranks) {
+  std::vector<std::string> lines;
+  for (const Finding& finding : FindAll(job, ranks)) {
+    if (finding.verdict != Verdict::kOk) lines.push_back(Line(finding));
+  }
+  return lines;
+}
+
+TEST(FindingsTest, WhereAllIsWellThereIsALineForEachCheckOfARail) {
+  const std::string rail0 = "rail 0 (mlx5_0 port 1, verbs): all 4 ranks | ";
+  std::vector<std::string> lines;
+  for (const Finding& finding : FindAll(kRdma, GoodWorld(4))) {
+    if (!finding.rail.has_value() || finding.rail->rail == 0) lines.push_back(Line(finding));
+    EXPECT_THAT(finding.ranks, ElementsAre(0, 1, 2, 3));
+  }
+  EXPECT_THAT(
+      lines, ElementsAre(
+                 "ok transport | all 4 ranks | verbs | ", "ok memlock | all 4 ranks | unlimited | ",
+                 absl::StrCat("ok port | ", rail0, "ACTIVE, LinkUp | "),
+                 absl::StrCat("ok rate | ", rail0, "400 Gb/sec (4X NDR) | "),
+                 absl::StrCat("ok mtu | ", rail0, "4096 bytes | "),
+                 absl::StrCat("ok gid | ", rail0,
+                              "RoCE v2 over IPv4 at index 3: 10.0.0.0, 10.0.0.1, 10.0.0.2, "
+                              "10.0.0.3 | "),
+                 absl::StrCat("ok device_node | ", rail0,
+                              "/dev/infiniband/uverbs0 can be read and written | "),
+                 absl::StrCat("ok flow_control | ", rail0,
+                              "ECN is on for priorities 3; PFC is not readable here | "),
+                 absl::StrCat("ok counters | ", rail0, "nothing has grown meanwhile | "),
+                 absl::StrCat("ok ping | ", rail0,
+                              "there and back in 10.0 us (the median of 6 pairs; the slowest takes "
+                              "10.0 us) | ")));
+}
+
+// A large world that is well needs no more lines than a small one.
+TEST(FindingsTest, LinesDoNotGrowWithRanks) {
+  const std::vector<Finding> few = FindAll(kRdma, GoodWorld(3));
+  const std::vector<Finding> many = FindAll(kRdma, GoodWorld(100));
+  EXPECT_EQ(few.size(), many.size());
+  for (const Finding& finding : many) {
+    if (finding.check != "gid") continue;
+    EXPECT_THAT(finding.value, HasSubstr(" and 96 more"));
+  }
+}
+
+struct Case {
+  const char* name;
+  void (*spoil)(RankFacts& rank2);
+  std::vector<std::string> lines;  // all that are not ok
+  friend void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
+};
+
+class SpoiltTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(SpoiltTest, IsNamedWithRankValueAndFix) {
+  std::vector<RankFacts> ranks = GoodWorld(4);
+  GetParam().spoil(ranks[2]);
+  EXPECT_EQ(Troubles(kRdma, ranks), GetParam().lines);
+}
+
+constexpr const char* kRail1 = "rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p2 on node n2) | ";
+constexpr const char* kRank2 = "rank 2 (pod p2 on node n2) | ";
+
+INSTANTIATE_TEST_SUITE_P(
+    All, SpoiltTest,
+    ::testing::Values(
+        Case{"trouble",
+             [](RankFacts& rank) {
+               rank.rails[1].trouble = "the port is DOWN; check the cable";
+               rank.rails[1].state = "DOWN";
+               rank.rails[1].port.reset();
+             },
+             {absl::StrCat("fail port | ", kRail1,
+                           "the port is DOWN; check the cable | repair it: until then no rank uses "
+                           "this rail")}},
+        Case{"port_down",
+             [](RankFacts& rank) {
+               rank.rails[1].state = "INIT";
+               rank.rails[1].physical = "Polling";
+             },
+             {absl::StrCat("fail port | ", kRail1,
+                           "INIT, Polling | check the cable, the switch port, that the network "
+                           "interface is up, and on InfiniBand that a subnet manager runs")}},
+        Case{"no_such_rail",
+             [](RankFacts& rank) { rank.rails.resize(1); },
+             {absl::StrCat("fail port | ", kRail1,
+                           "it was not given this rail, and others were | give all pods of the job "
+                           "as many rdma/hca, on nodes that have this rail")}},
+        Case{
+            "rate",
+            [](RankFacts& rank) { rank.rails[1].rate = "100 Gb/sec (4X EDR)"; },
+            {absl::StrCat("warn rate | ", kRail1,
+                          "100 Gb/sec (4X EDR) where others have 400 Gb/sec (4X NDR) | the slowest "
+                          "port sets the pace of all: reseat or replace its cable, and look at the "
+                          "speed that its switch port is set to")}},
+        Case{"mtu",
+             [](RankFacts& rank) { rank.rails[1].port->mtu = 1024; },
+             {absl::StrCat("warn mtu | ", kRail1,
+                           "1024 bytes where others have 4096 | give the rail's interfaces and "
+                           "switch ports the same MTU on all nodes: the smallest one is used")}},
+        Case{
+            "roce_v1",
+            [](RankFacts& rank) {
+              rank.rails[1].port->gid_kind = "RoCE v1 over IPv4";
+              rank.rails[1].port->gid_index = 2;
+              rank.rails[1].port->roce_v1 = true;
+            },
+            {absl::StrCat("warn gid | ", kRail1,
+                          "RoCE v1 over IPv4 at index 2: 10.1.0.2 | RoCE v1 crosses no router, and "
+                          "switches do not spread it over their links: give the rail's interface "
+                          "an IP address, and let the adapter use RoCE v2")}},
+        Case{"device_node",
+             [](RankFacts& rank) {
+               rank.rails[1].device_node_trouble = "/dev/infiniband/uverbs1: Permission denied";
+             },
+             {absl::StrCat("fail device_node | ", kRail1,
+                           "/dev/infiniband/uverbs1: Permission denied | ask for rdma/hca in the "
+                           "pod, which gives it the device node, and run it as a user who may read "
+                           "and write it")}},
+        Case{"ecn_off",
+             [](RankFacts& rank) { rank.rails[1].ecn = "off"; },
+             {absl::StrCat("warn flow_control | ", kRail1,
+                           "ECN is off; PFC is not readable here | switch ECN on for the priority "
+                           "of the rail's traffic, on the NIC and on every switch port")}},
+        Case{"ecn_unseen",
+             [](RankFacts& rank) { rank.rails[1].ecn = ""; },
+             {absl::StrCat("note flow_control | ", kRail1,
+                           "PFC and ECN are not readable here | look on the node: `mlnx_qos -i "
+                           "INTERFACE` or `dcb pfc show dev INTERFACE`; RoCE needs PFC or ECN for "
+                           "its priority there and on every switch port")}},
+        Case{
+            "counters",
+            [](RankFacts& rank) {
+              rank.rails[1].growth = {{"retries", 3}, {"cnp_handled", 17}};
+            },
+            {absl::StrCat("warn counters | ", kRail1,
+                          "retries by 3, cnp_handled by 17 meanwhile, counted by the port for all "
+                          "that use it | something is lost, marked or broken with next to no load: "
+                          "look at the cable, at PFC and ECN of the traffic class, and at who else "
+                          "uses the port")}},
+        Case{"nothing_readable",
+             [](RankFacts& rank) {
+               rank.rails[1].state = rank.rails[1].rate = rank.rails[1].device_node = "";
+               rank.rails[1].counted = false;
+             },
+             {absl::StrCat("note port | ", kRail1, "its state is not readable here | "),
+              absl::StrCat("note rate | ", kRail1, "not readable here | "),
+              absl::StrCat("note device_node | ", kRail1,
+                           "the rails file does not say which it is | "),
+              absl::StrCat("note counters | ", kRail1, "not readable here | ")}},
+        Case{
+            "little_memlock",
+            [](RankFacts& rank) { rank.memlock = 32 << 20; },
+            {absl::StrCat("warn memlock | ", kRank2,
+                          "RLIMIT_MEMLOCK is 32 MiB where the rails would use 64 MiB: they make do "
+                          "with less, and are slower | set LimitMEMLOCK=infinity for the node's "
+                          "container runtime service (the capability IPC_LOCK helps only processes "
+                          "that run as root)")}},
+        Case{"no_memlock",
+             [](RankFacts& rank) { rank.memlock = 64 << 10; },
+             {absl::StrCat(
+                 "fail memlock | ", kRank2,
+                 "RLIMIT_MEMLOCK is 64 KiB where the rails need 16 MiB at least, and would "
+                 "use 64 MiB | set LimitMEMLOCK=infinity for the node's container runtime "
+                 "service (the capability IPC_LOCK helps only processes that run as "
+                 "root)")}},
+        Case{"enough_memlock", [](RankFacts& rank) { rank.memlock = 64 << 20; }, {}}),
+    [](const auto& of) { return std::string(of.param.name); });
+
+TEST(FindingsTest, ASmallMtuOnAllRanksIsToldOnceWhereThePortCouldHaveMore) {
+  std::vector<RankFacts> ranks = GoodWorld(2);
+  for (RankFacts& rank : ranks) rank.rails[0].port->mtu = 1024;
+  EXPECT_THAT(
+      Troubles(kRdma, ranks),
+      ElementsAre("warn mtu | rail 0 (mlx5_0 port 1, verbs): all 2 ranks | 1024 bytes where "
+                  "the port can have 4096 | raise the MTU of the interface and of its "
+                  "switch port (4200 bytes or more, commonly 9000)"));
+  for (RankFacts& rank : ranks) rank.rails[0].port->largest_mtu = 1024;
+  EXPECT_THAT(Troubles(kRdma, ranks), IsEmpty());
+}
+
+TEST(FindingsTest, OfTwoRatesTheFirstRanksIsRightWhereAsManyHaveEither) {
+  std::vector<RankFacts> ranks = GoodWorld(2);
+  ranks[1].rails[0].rate = "100 Gb/sec (4X EDR)";
+  EXPECT_THAT(Troubles(kRdma, ranks), ElementsAre(HasSubstr("rank 1 (pod p1 on node n1)")));
+}
+
+TEST(FindingsTest, RanksWithTheSameTroubleShareALine) {
+  std::vector<RankFacts> ranks = GoodWorld(8);
+  for (const size_t rank : {1U, 3U, 5U, 6U, 7U}) ranks[rank].rails[0].trouble = "no uverbs";
+  const std::vector<std::string> troubles = Troubles(kRdma, ranks);
+  EXPECT_THAT(troubles, ElementsAre(AllOf(HasSubstr("rank 1 (pod p1 on node n1), rank 3"),
+                                          HasSubstr(" and 1 more | no uverbs |"))));
+}
+
+// ---- Pings ----
+
+PingFacts& PingOf(std::vector<RankFacts>& ranks, int low, int high, int rail) {
+  std::vector<PingFacts>& pings = ranks[static_cast<size_t>(low)].pings;
+  return *std::find_if(pings.begin(), pings.end(), [&](const PingFacts& ping) {
+    return ping.peer == high && ping.rail == rail;
+  });
+}
+
+TEST(FindingsTest, APairThatDoesNotAnswerIsNamed) {
+  std::vector<RankFacts> ranks = GoodWorld(4);
+  PingOf(ranks, 1, 3, 1).trouble = "it does not answer";
+  EXPECT_THAT(
+      Troubles(kRdma, ranks),
+      ElementsAre(
+          "fail ping | rail 1 (mlx5_1 port 1, verbs): rank 1 (pod p1 on node n1) | with rank "
+          "3 (pod p3 on node n3): it does not answer | see that the rail's network leads "
+          "from one node to the other: the same subnet or a route, the same VLAN, and "
+          "switch ports that are up"));
+}
+
+TEST(FindingsTest, ARankThatIsSlowWithManyIsToBlameAndNotTheOthers) {
+  std::vector<RankFacts> ranks = GoodWorld(6);
+  for (const int other : {0, 1, 2, 3, 5}) {
+    PingOf(ranks, std::min(other, 4), std::max(other, 4), 0).nanoseconds = 50000;
+  }
+  PingOf(ranks, 0, 1, 0).nanoseconds = 30000;  // three times the median is not over it
+  EXPECT_THAT(
+      Troubles(kRdma, ranks),
+      ElementsAre(
+          "warn ping | rail 0 (mlx5_0 port 1, verbs): rank 4 (pod p4 on node n4) | with rank "
+          "0 (pod p0 on node n0), rank 1 (pod p1 on node n1), rank 2 (pod p2 on node n2), "
+          "rank 3 (pod p3 on node n3) and 1 more: there and back in 50.0 us, 5.0 times the "
+          "median of 10.0 us with the first of these 5 | look for a busy core on that node, "
+          "and for a long or faulty way: cable, switch port, cabling to the wrong leaf"));
+}
+
+TEST(FindingsTest, ManyPairsAreCounted) {
+  std::vector<RankFacts> ranks = GoodWorld(24);
+  for (int rank = 0; rank < 24; rank += 2) {
+    PingOf(ranks, rank, rank + 1, 0).trouble = "it does not answer";
+  }
+  const std::vector<std::string> troubles = Troubles(kRdma, ranks);
+  ASSERT_EQ(troubles.size(), 9U);
+  EXPECT_THAT(troubles[7], HasSubstr("rank 14 (pod p14 on node n14) | with rank 15"));
+  EXPECT_THAT(troubles[8],
+              AllOf(HasSubstr("fail ping | rail 0"), HasSubstr("rank 16 (pod p16 on node n16)"),
+                    HasSubstr(" and 4 more | 4 more pairs of these ranks, the first: it does not "
+                              "answer | see that")));
+}
+
+// Also where each rail has one pair only.
+TEST(FindingsTest, ASlowRailShowsBesideTheOther) {
+  std::vector<RankFacts> ranks = GoodWorld(2);
+  PingOf(ranks, 0, 1, 1).nanoseconds = 40000;
+  EXPECT_THAT(Troubles(kRdma, ranks), ElementsAre(AllOf(HasSubstr("warn ping | rail 1"),
+                                                        HasSubstr("4.0 times the median"))));
+}
+
+TEST(FindingsTest, WhereNobodyAnswersThereIsNoMedian) {
+  std::vector<RankFacts> ranks = GoodWorld(2);
+  for (const int rail : {0, 1}) PingOf(ranks, 0, 1, rail).trouble = "it does not answer";
+  int pings = 0;
+  for (const Finding& finding : FindAll(kRdma, ranks)) {
+    if (finding.check != "ping") continue;
+    EXPECT_EQ(finding.verdict, Verdict::kFail);
+    ++pings;
+  }
+  EXPECT_EQ(pings, 2);
+}
+
+// ---- Other transports ----
+
+TEST(FindingsTest, RailsOfTcpSayWhatDoesNotApply) {
+  std::vector<RankFacts> ranks(2);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    ranks[rank].name = absl::StrCat("rank ", rank);
+    RailFacts& rail = ranks[rank].rails.emplace_back();
+    rail.name = {0, "eth0", 0, "tcp"};
+    rail.state = "up";
+    rail.port.emplace();
+    rail.port->mtu = rank == 0 ? 1500 : 9000;
+  }
+  ranks[0].pings.push_back({1, 0, 20000, ""});
+  EXPECT_THAT(
+      Troubles({"tcp", ""}, ranks),
+      ElementsAre("note transport | all 2 ranks | gid, device_node, flow_control, counters and "
+                  "memlock do not apply to rails of TCP | ",
+                  "note rate | rail 0 (eth0, tcp): all 2 ranks | not readable here | ",
+                  HasSubstr("warn mtu | rail 0 (eth0, tcp): rank 1 | 9000 bytes where others have "
+                            "1500 | ")));
+}
+
+TEST(FindingsTest, LessThanWasWantedFails) {
+  EXPECT_THAT(
+      Troubles({"tcp", "TCP instead of RDMA: rank 1: no device"}, GoodWorld(1)),
+      ElementsAre("fail transport | rank 0 (pod p0 on node n0) | TCP instead of RDMA: rank "
+                  "1: no device | repair what it names; RAILHEAD_TRANSPORT=tcp on all ranks "
+                  "if TCP is meant",
+                  HasSubstr("note transport"),
+                  "note ping | rank 0 (pod p0 on node n0) | one rank has nobody to ask | "));
+}
+
+// ---- At start ----
+
+TEST(WarningsTest, ARankWarnsOfItselfAlone) {
+  std::vector<RankFacts> ranks = GoodWorld(3);
+  ranks[1].rails[0].rate = "100 Gb/sec (4X EDR)";
+  ranks[1].memlock = 32 << 20;
+  EXPECT_THAT(WarningsOf(0, ranks), IsEmpty());
+  EXPECT_THAT(
+      WarningsOf(1, ranks),
+      ElementsAre(AllOf(HasSubstr("memlock: RLIMIT_MEMLOCK is 32 MiB"),
+                        HasSubstr("; set LimitMEMLOCK=infinity")),
+                  AllOf(HasSubstr("rail 0 (mlx5_0 port 1, verbs): rate: 100 Gb/sec (4X EDR) where "
+                                  "others have 400"),
+                        HasSubstr("; the slowest port sets the pace"))));
+}
+
+// ---- The exchange ----
+
+TEST(FactsTest, TravelWhole) {
+  std::vector<RankFacts> ranks = GoodWorld(3);
+  ranks[0].rails[0].growth = {{"retries", 5}};
+  ranks[0].rails[1].port.reset();
+  ranks[0].rails[1].trouble = "down";
+  ranks[0].pings[0].trouble = "it does not answer";
+  for (const RankFacts& facts : ranks) {
+    const absl::StatusOr<RankFacts> parsed = ParseFacts(Encode(facts));
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(*parsed, facts);
+  }
+  const std::string bytes = Encode(ranks[0]);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(ParseFacts(absl::string_view(bytes).substr(0, size)).ok()) << size;
+  }
+  EXPECT_FALSE(ParseFacts(bytes + "x").ok());
+}
+
+}  // namespace
+}  // namespace railhead::preflight

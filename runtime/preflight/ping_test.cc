@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Round trips over TCP on the loopback, which every machine has.
+#include "runtime/preflight/ping.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "runtime/base/wire.h"
+#include "runtime/net/address.h"
+#include "runtime/transport/door/hall.h"
+#include "runtime/transport/tcp/tcp.h"
+
+namespace railhead::preflight {
+namespace {
+
+using ::testing::HasSubstr;
+using transport::Endpoint;
+using transport::Link;
+
+absl::Time In(double seconds) { return absl::Now() + absl::Seconds(seconds); }
+
+class PingTest : public ::testing::Test {
+ protected:
+  PingTest() {
+    const auto open = [](const char* peer) {
+      return *transport::OpenTcpEndpoint(
+          *transport::Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 1), peer);
+    };
+    const std::unique_ptr<Endpoint> a = open("rank 1");
+    const std::unique_ptr<Endpoint> b = open("rank 0");
+    std::thread other([&] { b_ = *b->Connect(a->Address(), In(20)); });
+    a_ = *a->Connect(b->Address(), In(20));
+    other.join();
+  }
+
+  std::unique_ptr<Link> a_;
+  std::unique_ptr<Link> b_;
+};
+
+TEST_F(PingTest, WhoBeginsGetsATimeAgainAndAgain) {
+  for (int i = 0; i < 3; ++i) {
+    absl::StatusOr<absl::Duration> answer = absl::UnknownError("");
+    std::thread other([&] { answer = Ping(*b_, false, In(20)); });
+    const absl::StatusOr<absl::Duration> time = Ping(*a_, true, In(20));
+    other.join();
+    ASSERT_TRUE(time.ok()) << time.status();
+    EXPECT_GT(*time, absl::ZeroDuration());
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(*answer, absl::ZeroDuration());
+  }
+}
+
+TEST_F(PingTest, SilenceEndsAtTheDeadlineOnBothSides) {
+  for (const bool begins : {true, false}) {
+    const absl::Status status = Ping(*a_, begins, In(0.05)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(status.message(), "it does not answer");
+  }
+}
+
+TEST_F(PingTest, AWrongAnswerIsNotTakenForTheRightOne) {
+  WireWriter writer;
+  writer.U64(77);
+  const std::string wrong = writer.Take();
+  ASSERT_TRUE(*b_->TrySend({}, {reinterpret_cast<const std::byte*>(wrong.data()), wrong.size()}));
+  const absl::Status status = Ping(*a_, true, In(20)).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("answered 77 in place of 0"));
+}
+
+TEST_F(PingTest, ALostLinkSaysWhy) {
+  b_.reset();
+  const absl::Status status = Ping(*a_, false, In(20)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+}
+
+}  // namespace
+}  // namespace railhead::preflight
