@@ -16,6 +16,7 @@
 #include "runtime/config/env.h"
 #include "runtime/perf/collectives.h"
 #include "runtime/perf/explain.h"
+#include "runtime/perf/preflight.h"
 #include "runtime/perf/report.h"
 #include "runtime/perf/runner.h"
 #include "runtime/perf/sizes.h"
@@ -39,7 +40,12 @@ constexpr const char* kAbout =
     "on all ranks, - where they were not checked; in place, - and N/A where there is no such call. "
     "GB/s are 10^9 bytes per second. `railhead-perf COLLECTIVE --help` says what size and busbw "
     "are.\n"
-    "Exit status: 0 well; 1 an operation failed or a value was wrong; 2 bad arguments.";
+    "Before that, --preflight says whether the ranks' rails are as they should be: a line for each "
+    "thing that was looked at, with its verdict (ok, warn, fail; note: not to be seen from here, "
+    "or "
+    "of no meaning), what was seen and what to do. Ranks also ask each other over every rail.\n"
+    "Exit status: 0 well; 1 an operation failed, a value was wrong, or a verdict is fail; 2 bad "
+    "arguments.";
 
 constexpr const char* kMovedCheck =
     "--check sends values of arbitrary bits, which follow from the sending rank, the place and\n"
@@ -137,6 +143,29 @@ int Measure(const Collective& collective, const Arguments& arguments) {
   return Verified(*report).value_or(true) ? 0 : kFailed;
 }
 
+// All ranks look at their rails together; rank 0 prints.
+int Preflight(const Arguments& arguments) {
+  if (!arguments.transport.empty()) {
+    ::setenv("RAILHEAD_TRANSPORT", arguments.transport.c_str(), 1);
+  }
+  std::vector<Finding> findings;
+  const rhResult_t result = rhPreflight(
+      [](const rhFinding_t* finding, void* to) {
+        static_cast<std::vector<Finding>*>(to)->push_back(Keep(*finding));
+      },
+      &findings);
+  if (result != rhSuccess) {
+    return Complain(result == rhInvalidArgument ? kBadUsage : kFailed, rhGetLastError(nullptr));
+  }
+  const absl::StatusOr<config::Rendezvous> self =
+      config::ReadRendezvous(config::ProcessEnvironment);
+  if (self.ok() && self->rank == 0) {
+    Print(arguments.output == "json" ? PreflightJson(self->world_size, findings)
+                                     : PreflightTable(self->world_size, findings));
+  }
+  return Worst(findings) == rhFindingFail ? kFailed : 0;
+}
+
 // The names of a table, and "all".
 template <class Table>
 std::vector<std::string> NamesOf(const Table& table) {
@@ -174,6 +203,17 @@ void AddDataOptions(const Collective& collective, CLI::App& command, Arguments& 
                    "they lie");
 }
 
+CLI::Option* AddOutputOption(CLI::App& app, Arguments& arguments) {
+  return app.add_option("-o,--output", arguments.output, "table or json")
+      ->check(CLI::IsMember({"table", "json"}))
+      ->capture_default_str();
+}
+
+CLI::Option* AddTransportOption(CLI::App& app, Arguments& arguments) {
+  return app.add_option("--transport", arguments.transport, "The same as RAILHEAD_TRANSPORT")
+      ->check(CLI::IsMember({"auto", "verbs", "tcp", "shm"}));
+}
+
 CLI::App* AddCommand(const Collective& collective, CLI::App& app, Arguments& arguments) {
   CLI::App* const command = app.add_subcommand(collective.name, collective.title);
   if (collective.has_data()) AddDataOptions(collective, *command, arguments);
@@ -187,15 +227,12 @@ CLI::App* AddCommand(const Collective& collective, CLI::App& app, Arguments& arg
           "algorithm")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
-  command->add_option("--transport", arguments.transport, "The same as RAILHEAD_TRANSPORT")
-      ->check(CLI::IsMember({"auto", "verbs", "tcp", "shm"}));
+  AddTransportOption(*command, arguments);
   command->add_flag("--explain", arguments.explain,
                     "Say in place of the figures which algorithm is chosen for each size, and why: "
                     "what each was estimated to take, and those that were tried took. It takes up "
                     "to 48 operations to try them");
-  command->add_option("-o,--output", arguments.output, "table or json")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->capture_default_str();
+  AddOutputOption(*command, arguments);
   std::string foot = collective.measure;
   if (collective.has_data()) {
     absl::StrAppend(&foot, "\n", collective.reduces() ? kReducedCheck : kMovedCheck);
@@ -212,6 +249,13 @@ int Main(int argc, char** argv) {
   app.add_flag("--help-env", help_env, "Print the environment variables that the runtime reads");
 
   Arguments arguments;
+  CLI::App* const preflight =
+      app.add_option_group("Pre-flight", "Whether the ranks' rails are as they should be");
+  bool wanted = false;
+  CLI::Option* const flag =
+      preflight->add_flag("--preflight", wanted, "Look at all ranks' rails, and measure nothing");
+  AddOutputOption(*preflight, arguments)->needs(flag);
+  AddTransportOption(*preflight, arguments)->needs(flag);
   std::vector<std::pair<const Collective*, CLI::App*>> commands;
   for (const Collective& collective : Collectives()) {
     commands.emplace_back(&collective, AddCommand(collective, app, arguments));
@@ -226,8 +270,13 @@ int Main(int argc, char** argv) {
     return 0;
   }
   for (const auto& [collective, command] : commands) {
-    if (command->parsed()) return Measure(*collective, arguments);
+    if (!command->parsed()) continue;
+    if (wanted) {
+      return Complain(kBadUsage, "--preflight measures nothing: give it without a collective");
+    }
+    return Measure(*collective, arguments);
   }
+  if (wanted) return Preflight(arguments);
   return Complain(kBadUsage, "which collective? Try: railhead-perf all_reduce --help");
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "runtime/perf/collectives.h"
+#include "runtime/perf/preflight.h"
 #include "runtime/perf/report.h"
 #include "runtime/perf/sizes.h"
 #include "runtime/testing/processes.h"
@@ -181,6 +183,55 @@ TEST(ReportTest, JsonHasEverything) {
   EXPECT_EQ(reduce["results"][0]["in_place"], nullptr);
 }
 
+// ---- Pre-flight ----
+
+std::vector<Finding> Findings() {
+  Finding rate;
+  rate.verdict = rhFindingWarn;
+  rate.check = "rate";
+  rate.rail = 1;
+  rate.device = "mlx5_1";
+  rate.transport = "verbs";
+  rate.ranks = {2};
+  rate.where = "rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p)";
+  rate.value = "100 Gb/sec where others have 400 Gb/sec";
+  rate.fix = "reseat the cable";
+  Finding transport;
+  transport.check = "transport";
+  transport.ranks = {0, 1, 2};
+  transport.where = "all 3 ranks";
+  transport.value = "verbs \xff";
+  return {transport, rate};
+}
+
+TEST(PreflightReportTest, ALineForEachFinding) {
+  EXPECT_EQ(PreflightTable(3, Findings()),
+            "# railhead-perf --preflight: 3 rank(s)\n"
+            "ok    transport    all 3 ranks: verbs \xff\n"
+            "warn  rate         rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p): 100 Gb/sec where "
+            "others have 400 Gb/sec. Fix: reseat the cable\n"
+            "# 1 ok, 0 noted, 1 to look at (warn), 0 to repair (fail)\n");
+}
+
+TEST(PreflightReportTest, JsonHasEverythingAndTheWorstVerdict) {
+  const auto json = nlohmann::json::parse(PreflightJson(3, Findings()));
+  EXPECT_EQ(json["ranks"], 3);
+  EXPECT_EQ(json["verdict"], "warn");
+  EXPECT_EQ(json["findings"][0]["rail"], nullptr);
+  EXPECT_EQ(json["findings"][0]["ranks"], std::vector<int>({0, 1, 2}));
+  const auto& rate = json["findings"][1];
+  EXPECT_EQ(rate["verdict"], "warn");
+  EXPECT_EQ(rate["check"], "rate");
+  EXPECT_EQ(rate["rail"], 1);
+  EXPECT_EQ(rate["device"], "mlx5_1");
+  EXPECT_EQ(rate["transport"], "verbs");
+  EXPECT_EQ(rate["ranks"], std::vector<int>({2}));
+  EXPECT_EQ(rate["where"], "rail 1 (mlx5_1 port 1, verbs): rank 2 (pod p)");
+  EXPECT_EQ(rate["value"], "100 Gb/sec where others have 400 Gb/sec");
+  EXPECT_EQ(rate["fix"], "reseat the cable");
+  EXPECT_EQ(nlohmann::json::parse(PreflightJson(1, {}))["verdict"], "ok");
+}
+
 // ---- The program ----
 
 std::vector<Outcome> RunProgram(int world, const std::vector<std::string>& arguments,
@@ -256,6 +307,41 @@ TEST(ProgramTest, ExplainsWhatWasEstimatedLearntAndLaidDown) {
               AllOf(HasSubstr(": ring, laid down by RAILHEAD_ALGO"), Not(HasSubstr(" measured"))));
 }
 
+// Also where ranks are in one pod, and would share memory in a job.
+TEST(ProgramTest, PreflightAsksOverTcpAndOnlyRankZeroPrints) {
+  const std::vector<Outcome> outcomes = RunProgram(
+      3, {"--preflight", "-o", "json"}, {{"RAILHEAD_POD", "one"}, {"RAILHEAD_TRANSPORT", "auto"}});
+  for (size_t rank = 0; rank < outcomes.size(); ++rank) {
+    EXPECT_EQ(outcomes[rank].exit_code, 0) << outcomes[rank].output;
+    if (rank > 0) {
+      EXPECT_EQ(outcomes[rank].output, "");
+    }
+  }
+  const auto json = nlohmann::json::parse(outcomes[0].output);
+  EXPECT_EQ(json["ranks"], 3);
+  std::map<std::string, nlohmann::json> first;
+  for (const auto& finding : json["findings"]) first.try_emplace(finding["check"], finding);
+  EXPECT_EQ(first["transport"]["value"], "tcp");
+  EXPECT_EQ(first["port"]["verdict"], "ok");
+  EXPECT_EQ(first["ping"]["verdict"], "ok");
+  EXPECT_EQ(first["ping"]["device"], "lo");
+  EXPECT_EQ(first["ping"]["ranks"], std::vector<int>({0, 1, 2}));
+  EXPECT_THAT(first["ping"]["value"].get<std::string>(), HasSubstr("the median of 3 pairs"));
+}
+
+TEST(ProgramTest, PreflightFailsOnAllRanksForRailsThatDoNotWork) {
+  const std::string path = absl::StrCat(::testing::TempDir(), "/preflight-rails.json");
+  std::ofstream(path) << R"({"apiVersion": "railhead.io/v1alpha1", "kind": "PodRails",
+      "node": "n", "rails": [{"rail": 5, "device": "nosuch0", "port": 1}]})";
+  const std::vector<Outcome> outcomes = RunProgram(
+      2, {"--preflight"}, {{"RAILHEAD_RAILS_FILE", path}, {"RAILHEAD_TRANSPORT", "auto"}});
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
+  EXPECT_THAT(outcomes[0].output,
+              AllOf(HasSubstr("fail  transport    all 2 ranks: TCP instead of RDMA"),
+                    HasSubstr("fail  port         rail 5 (nosuch0 port 1, verbs): all 2 ranks: "),
+                    HasSubstr(". Fix: repair it"), HasSubstr("2 to repair (fail)")));
+}
+
 TEST(ProgramTest, BadArgumentsTeachAndExitWithTwo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
       {{}, "which collective?"},
@@ -274,7 +360,9 @@ TEST(ProgramTest, BadArgumentsTeachAndExitWithTwo) {
       {{"broadcast", "--root", "-1"}, "--root"},
       {{"broadcast", "--root", "1"}, "root 1 does not exist; ranks go from 0 to 0"},
       {{"barrier", "--check"}, "--check"},
-      {{"all_reduce", "--transport", "rdma"}, "--transport"}};
+      {{"all_reduce", "--transport", "rdma"}, "--transport"},
+      {{"-o", "json"}, "--output requires --preflight"},
+      {{"--preflight", "all_reduce"}, "without a collective"}};
   for (const auto& [arguments, text] : wrong) {
     const Outcome outcome = RunProgram(1, arguments)[0];
     EXPECT_EQ(outcome.exit_code, 2) << outcome.output;
