@@ -25,18 +25,26 @@ class Pulse {
   // elsewhere before half a second is over.
   static constexpr absl::Duration kLongestSilence = absl::Milliseconds(300);
 
+  // How coarsely Linux knows when something came: a tick of its clock, at the longest.
+  static constexpr absl::Duration kTick = absl::Milliseconds(10);
+
   // Whether the connection is dead. To be asked again and again.
   bool Stopped(const Signs& signs, absl::Time now) {
+    // A second timeout says enough to one who has not looked for long.
+    if (signs.in_flight && signs.retransmits > 1 &&
+        signs.since_acknowledgement >= kLongestSilence) {
+      return true;
+    }
     // After a long rest the last acknowledgement is old without meaning anything: what counts is
-    // for how long something has been in flight since.
-    if (!signs.in_flight || now - signs.since_acknowledgement > waits_since_) {
+    // for how long something has been in flight since. One that came in the same tick is as good as
+    // a later one: who looks just after sending, is answered, and comes back to send much later
+    // must not take the rest for silence.
+    if (!signs.in_flight || now - signs.since_acknowledgement + kTick > waits_since_) {
       waits_since_ = signs.in_flight ? now : absl::InfiniteFuture();
       return false;
     }
     if (waits_since_ == absl::InfiniteFuture()) waits_since_ = now;
     if (signs.since_acknowledgement < kLongestSilence) return false;
-    // A second timeout says enough to one who has not looked for long.
-    if (signs.retransmits > 1) return true;
     return (signs.retransmits == 1 || 3 * signs.round_trip < kLongestSilence) &&
            now - waits_since_ >= kLongestSilence;
   }

@@ -504,6 +504,12 @@ TEST_F(PulseTest, WhoHasNotLookedForLongBelievesTheKernel) {
   now_ += absl::Seconds(3);
   EXPECT_TRUE(pulse_.Stopped({true, 3, absl::Seconds(3), kRoundTrip}, now_));
 }
+TEST_F(PulseTest, AnAnswerInTheTickOfTheLookIsOne) {
+  EXPECT_FALSE(pulse_.Stopped({true, 0, absl::ZeroDuration(), kRoundTrip}, now_));
+  // It is answered at once, nobody looks for a while, and something else has just been sent.
+  now_ += absl::Milliseconds(390);
+  EXPECT_FALSE(pulse_.Stopped({true, 0, absl::Milliseconds(392), kRoundTrip}, now_));
+}
 TEST_F(PulseTest, OverALongRoundTripOnlyARetransmissionTells) {
   EXPECT_FALSE(pulse_.Stopped({true, 0, absl::Milliseconds(1), absl::Milliseconds(400)}, now_));
   now_ += absl::Milliseconds(390);
