@@ -5,7 +5,9 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netpacket/packet.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -31,6 +33,29 @@ void ForEachAddress(
     if (address.ok()) visit(entry->ifa_name, entry->ifa_flags, *address);
   }
   freeifaddrs(list);
+}
+
+// A link-local address means nothing on another machine.
+bool MeansSomethingElsewhere(const IpAddress& address) {
+  return address.is_v4() || static_cast<uint8_t>(address.Bytes()[0]) != 0xfe;
+}
+
+// The names of the interfaces that have this Ethernet address.
+std::set<std::string> InterfacesOfMac(const MacAddress& mac) {
+  std::set<std::string> names;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return names;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_PACKET) continue;
+    sockaddr_ll hardware;
+    std::memcpy(&hardware, entry->ifa_addr, sizeof hardware);
+    if (hardware.sll_halen == mac.size() &&
+        std::equal(mac.begin(), mac.end(), std::begin(hardware.sll_addr))) {
+      names.insert(entry->ifa_name);
+    }
+  }
+  freeifaddrs(list);
+  return names;
 }
 
 }  // namespace
@@ -139,14 +164,25 @@ std::string InterfaceOfAddress(const IpAddress& address) {
   return result;
 }
 
+std::vector<IpAddress> AddressesOfMac(const MacAddress& mac) {
+  const std::set<std::string> names = InterfacesOfMac(mac);
+  std::vector<IpAddress> found;
+  ForEachAddress([&](absl::string_view name, unsigned /*flags*/, const IpAddress& address) {
+    if (names.contains(std::string(name)) && MeansSomethingElsewhere(address)) {
+      found.push_back(address);
+    }
+  });
+  std::stable_partition(found.begin(), found.end(),
+                        [](const IpAddress& address) { return address.is_v4(); });
+  return found;
+}
+
 IpAddress LikelyPublicAddress() {
   std::optional<IpAddress> v4;
   std::optional<IpAddress> v6;
   ForEachAddress([&](absl::string_view /*name*/, unsigned flags, const IpAddress& address) {
     if ((flags & IFF_LOOPBACK) != 0) return;
-    // A link-local address means nothing on another machine.
-    const std::string bytes = address.Bytes();
-    if (!address.is_v4() && static_cast<uint8_t>(bytes[0]) == 0xfe) return;
+    if (!MeansSomethingElsewhere(address)) return;
     std::optional<IpAddress>& slot = address.is_v4() ? v4 : v6;
     if (!slot.has_value()) slot = address;
   });

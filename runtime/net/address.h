@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -51,6 +52,14 @@ absl::StatusOr<IpAddress> AddressOfInterface(absl::string_view name);
 
 // The name of the interface that carries `address`; "" when none does.
 std::string InterfaceOfAddress(const IpAddress& address);
+
+// An Ethernet address.
+using MacAddress = std::array<uint8_t, 6>;
+
+// The addresses that other machines can use of the interfaces with this Ethernet address that are
+// up, IPv4 before IPv6; IPv6 link-local ones are none. Only this process's network namespace
+// counts.
+std::vector<IpAddress> AddressesOfMac(const MacAddress& mac);
 
 // An address by which other machines can probably reach this one: that of the first interface which
 // is up and not loopback, IPv4 before IPv6; 127.0.0.1 where there is none.

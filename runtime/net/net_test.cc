@@ -55,6 +55,14 @@ TEST(AddressTest, AnUnknownInterfaceListsTheOthers) {
   EXPECT_THAT(std::string(AddressOfInterface("nosuch0").status().message()), HasSubstr("lo"));
 }
 
+TEST(AddressTest, AddressesOfAnEthernetAddress) {
+  const std::vector<IpAddress> loopback = AddressesOfMac({0, 0, 0, 0, 0, 0});
+  EXPECT_THAT(loopback, testing::Contains(*IpAddress::Parse("127.0.0.1")));
+  EXPECT_TRUE(std::is_partitioned(loopback.begin(), loopback.end(),
+                                  [](const IpAddress& address) { return address.is_v4(); }));
+  EXPECT_TRUE(AddressesOfMac({2, 0xde, 0xad, 0xbe, 0xef, 1}).empty());
+}
+
 TEST(SocketTest, ListensOnBothFamiliesAndCarriesBytes) {
   const Fd listener = *Listen(std::nullopt, 0);
   const uint16_t port = LocalAddress(listener.get())->port;

@@ -17,11 +17,13 @@ namespace {
 constexpr uint32_t kMagic = 0x56424852;  // "RHBV" in memory
 constexpr uint8_t kVersion = 2;
 constexpr uint8_t kFlagNeedsGrh = 1;
+constexpr uint8_t kFlagIwarp = 2;
 constexpr uint32_t kMax24Bits = 0xffffff;
 // Queue pairs 0 and 1 are the subnet manager's and the connection manager's.
 constexpr uint32_t kFirstUserQueuePair = 2;
 
-// Little-endian; followed by `gid_count` records of GidRecord and `pkey_count` of uint16_t.
+// Little-endian; followed by `gid_count` records of GidRecord, `pkey_count` of uint16_t, and with
+// kFlagIwarp by IwarpRecord.
 struct __attribute__((packed)) Fixed {
   uint32_t magic;
   uint8_t version;
@@ -46,6 +48,14 @@ struct __attribute__((packed)) GidRecord {
 };
 static_assert(sizeof(GidRecord) == 17);
 
+struct __attribute__((packed)) IwarpRecord {
+  uint8_t ip_size;  // 4 or 16
+  uint8_t ip[16];   // network order; what is not used is 0
+  uint16_t port;
+  CmToken token;
+};
+static_assert(sizeof(IwarpRecord) == 35);
+
 absl::Status Bad(absl::string_view field, uint64_t value) {
   return absl::InvalidArgumentError(
       absl::StrCat("address of the peer's verbs endpoint: ", field, " is ", value));
@@ -67,10 +77,14 @@ absl::Status CheckFixed(const Fixed& f) {
     return Bad("link layer", f.link_layer);
   }
   if (f.mtu < IBV_MTU_256 || f.mtu > IBV_MTU_4096) return Bad("MTU code", f.mtu);
-  if ((f.flags & ~kFlagNeedsGrh) != 0) return Bad("flags", f.flags);
+  const bool iwarp = (f.flags & kFlagIwarp) != 0;
+  if ((f.flags & ~(kFlagNeedsGrh | kFlagIwarp)) != 0) return Bad("flags", f.flags);
+  if (iwarp && (infiniband || f.gid_count != 0 || f.pkey_count != 0 || f.flags != kFlagIwarp)) {
+    return Bad("flags", f.flags);
+  }
   if (f.gid_count > kGidKinds) return Bad("number of GIDs", f.gid_count);
   if (f.pkey_count > kMostPkeys) return Bad("number of P_Keys", f.pkey_count);
-  if (f.qp_number < kFirstUserQueuePair || f.qp_number > kMax24Bits) {
+  if (iwarp ? f.qp_number != 0 : f.qp_number < kFirstUserQueuePair || f.qp_number > kMax24Bits) {
     return Bad("queue pair number", f.qp_number);
   }
   if (f.psn > kMax24Bits) return Bad("PSN", f.psn);
@@ -89,6 +103,23 @@ absl::Status CheckFixed(const Fixed& f) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<CmAddress> ParseIwarp(absl::string_view bytes) {
+  IwarpRecord record;
+  std::memcpy(&record, bytes.data(), sizeof(record));
+  const absl::string_view ip(reinterpret_cast<const char*>(record.ip), sizeof(record.ip));
+  if (record.ip_size != 4 && record.ip_size != 16) return Bad("size of its IP", record.ip_size);
+  const absl::StatusOr<net::IpAddress> parsed =
+      net::IpAddress::FromBytes(ip.substr(0, record.ip_size));
+  if (!parsed.ok()) return parsed.status();
+  // Among others an IPv4 address in an IPv6 one.
+  if (parsed->Bytes().size() != record.ip_size ||
+      ip.substr(record.ip_size).find_first_not_of('\0') != absl::string_view::npos) {
+    return Bad("size of its IP", record.ip_size);
+  }
+  if (record.port == 0) return Bad("port", record.port);
+  return CmAddress{*parsed, record.port, record.token};
+}
+
 }  // namespace
 
 std::string EncodeAddress(const VerbsAddress& address) {
@@ -97,7 +128,8 @@ std::string EncodeAddress(const VerbsAddress& address) {
   fixed.version = kVersion;
   fixed.link_layer = address.infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
   fixed.mtu = static_cast<uint8_t>(address.mtu);
-  fixed.flags = address.needs_grh ? kFlagNeedsGrh : 0;
+  fixed.flags =
+      (address.needs_grh ? kFlagNeedsGrh : 0) | (address.iwarp.has_value() ? kFlagIwarp : 0);
   fixed.lid = address.lid;
   fixed.gid_count = static_cast<uint8_t>(address.gids.size());
   fixed.pkey_count = static_cast<uint8_t>(address.pkeys.size());
@@ -115,6 +147,15 @@ std::string EncodeAddress(const VerbsAddress& address) {
   for (const uint16_t pkey : address.pkeys) {
     bytes.append(reinterpret_cast<const char*>(&pkey), sizeof(pkey));
   }
+  if (address.iwarp.has_value()) {
+    const std::string ip = address.iwarp->ip.Bytes();
+    IwarpRecord record = {};
+    record.ip_size = static_cast<uint8_t>(ip.size());
+    std::memcpy(record.ip, ip.data(), ip.size());
+    record.port = address.iwarp->port;
+    record.token = address.iwarp->token;
+    bytes.append(reinterpret_cast<const char*>(&record), sizeof(record));
+  }
   return bytes;
 }
 
@@ -123,8 +164,10 @@ absl::StatusOr<VerbsAddress> ParseAddress(absl::string_view bytes) {
   if (bytes.size() < sizeof(fixed)) return Bad("length", bytes.size());
   std::memcpy(&fixed, bytes.data(), sizeof(fixed));
   if (absl::Status status = CheckFixed(fixed); !status.ok()) return status;
+  const bool iwarp = (fixed.flags & kFlagIwarp) != 0;
   const size_t pkeys_at = sizeof(fixed) + fixed.gid_count * sizeof(GidRecord);
-  if (bytes.size() != pkeys_at + fixed.pkey_count * sizeof(uint16_t)) {
+  const size_t iwarp_at = pkeys_at + fixed.pkey_count * sizeof(uint16_t);
+  if (bytes.size() != iwarp_at + (iwarp ? sizeof(IwarpRecord) : 0)) {
     return Bad("length", bytes.size());
   }
 
@@ -139,6 +182,12 @@ absl::StatusOr<VerbsAddress> ParseAddress(absl::string_view bytes) {
   address.slot_payload = fixed.slot_payload;
   address.ring_address = fixed.ring_address;
   address.ring_key = fixed.ring_key;
+
+  if (iwarp) {
+    absl::StatusOr<CmAddress> listens = ParseIwarp(bytes.substr(iwarp_at));
+    if (!listens.ok()) return listens.status();
+    address.iwarp = *listens;
+  }
 
   uint32_t kinds_seen = 0;
   for (size_t i = 0; i < fixed.gid_count; ++i) {

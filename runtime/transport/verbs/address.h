@@ -7,12 +7,15 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "runtime/net/address.h"
 #include "runtime/transport/verbs/gid.h"
 
 namespace railhead::transport::verbs {
@@ -21,6 +24,15 @@ inline constexpr uint32_t kMinSlots = 4;
 inline constexpr uint32_t kMaxSlots = 64;
 inline constexpr uint32_t kMinSlotPayload = 4096;
 inline constexpr uint32_t kMaxSlotPayload = 1 << 20;
+
+using CmToken = std::array<uint8_t, 16>;
+
+// Where a side listens for connections over iWARP.
+struct CmAddress {
+  net::IpAddress ip;
+  uint16_t port = 0;
+  CmToken token = {};  // random: what who connects must say
+};
 
 struct VerbsAddress {
   bool infiniband = false;  // link layer: InfiniBand, or Ethernet (RoCE)
@@ -35,6 +47,8 @@ struct VerbsAddress {
   uint32_t ring_key = 0;        // remote key of that ring
   std::vector<GidChoice> gids;  // at most one of each kind; their index does not travel
   std::vector<uint16_t> pkeys;  // at most kMostPkeys, each of another partition, best first
+  // Of iWARP, where there are no GIDs and P_Keys, and the queue pair's number is 0.
+  std::optional<CmAddress> iwarp;
 };
 
 std::string EncodeAddress(const VerbsAddress& address);

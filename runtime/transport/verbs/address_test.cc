@@ -66,6 +66,58 @@ TEST(Address, InfinibandSurvivesTheTrip) {
   EXPECT_EQ(got->lid, 0x4711);
 }
 
+VerbsAddress IwarpSample() {
+  VerbsAddress address = Sample();
+  address.gids.clear();
+  address.pkeys.clear();
+  address.qp_number = address.psn = 0;
+  address.iwarp = {*net::IpAddress::Parse("10.0.0.1"), 4711, {1, 2, 3}};
+  return address;
+}
+
+TEST(Address, IwarpSurvivesTheTrip) {
+  for (const char* ip : {"10.0.0.1", "2001:db8::7"}) {
+    VerbsAddress sent = IwarpSample();
+    sent.iwarp->ip = *net::IpAddress::Parse(ip);
+    const absl::StatusOr<VerbsAddress> got = ParseAddress(EncodeAddress(sent));
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_TRUE(got->iwarp.has_value());
+    EXPECT_EQ(got->iwarp->ip, sent.iwarp->ip);
+    EXPECT_EQ(got->iwarp->port, 4711);
+    EXPECT_EQ(got->iwarp->token, sent.iwarp->token);
+    EXPECT_EQ(got->ring_key, sent.ring_key);
+  }
+}
+
+TEST(Address, EveryFieldOfIwarpIsChecked) {
+  const std::string whole = EncodeAddress(IwarpSample());
+  for (size_t length = 0; length < whole.size(); ++length) {
+    EXPECT_FALSE(ParseAddress(whole.substr(0, length)).ok()) << length;
+  }
+  EXPECT_FALSE(ParseAddress(whole + "x").ok());
+  struct Case {
+    const char* field;
+    size_t offset;
+    std::string bytes;
+  };
+  for (const Case& c : {
+           Case{"flags", 7, "\x03"},            // needs a global route
+           Case{"flags", 5, "\x01"},            // InfiniBand
+           Case{"flags", 10, "\x01"},           // has a GID
+           Case{"queue pair", 12, "\x07"},      // has one
+           Case{"size of its IP", 40, "\x05"},  // neither 4 nor 16
+           Case{"size of its IP", 45, "\x01"},  // 4, and more behind
+           Case{"size of its IP", 40, std::string("\x10\0\0\0\0\0\0\0\0\0\0\xff\xff", 13)},
+           Case{"port", 57, std::string(2, '\0')},
+       }) {
+    std::string bytes = whole;
+    bytes.replace(c.offset, c.bytes.size(), c.bytes);
+    const absl::Status status = ParseAddress(bytes).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.field;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(c.field));
+  }
+}
+
 TEST(Address, EveryOtherLengthIsRefused) {
   const std::string whole = EncodeAddress(Sample());
   for (size_t length = 0; length < whole.size(); ++length) {
@@ -129,9 +181,8 @@ TEST(Address, AKindMayComeOnlyOnce) {
 // Whatever the bytes: no crash, and what is accepted is within its bounds.
 TEST(Address, RandomDamage) {
   std::mt19937 random(1);
-  const std::string good = EncodeAddress(Sample());
-  for (int round = 0; round < 20000; ++round) {
-    std::string bytes = good;
+  for (int round = 0; round < 40000; ++round) {
+    std::string bytes = EncodeAddress(round % 2 == 0 ? Sample() : IwarpSample());
     for (uint32_t i = random() % 4 + 1; i > 0; --i) {
       bytes[random() % bytes.size()] = static_cast<char>(random());
     }
@@ -142,7 +193,7 @@ TEST(Address, RandomDamage) {
     ASSERT_TRUE(got->slot_payload >= kMinSlotPayload && got->slot_payload <= kMaxSlotPayload);
     ASSERT_GE(got->ring_address + got->slots * SlotStride(got->slot_payload), got->ring_address);
     ASSERT_LE(got->pkeys.size(), kMostPkeys);
-    ASSERT_TRUE(got->qp_number >= 2 && got->qp_number <= 0xffffff);
+    ASSERT_TRUE(got->iwarp.has_value() || (got->qp_number >= 2 && got->qp_number <= 0xffffff));
     ASSERT_EQ(EncodeAddress(*got), bytes);
   }
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/channel.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -29,9 +27,9 @@ constexpr uint32_t kSpareRequests = 8;
 // How often a link on which nothing moves is looked after.
 constexpr absl::Duration kLookInterval = absl::Seconds(1);
 // A NIC reports a peer that does not answer by itself, after 1 s on most and 4 s on some. Some
-// forget to when their port goes down (rdma_rxe does, now and then).
+// forget to when their port goes down (rdma_rxe does, now and then), and those of iWARP are far
+// more patient (QueuePair::patience).
 constexpr absl::Duration kPortDownPatience = absl::Seconds(5);
-constexpr absl::Duration kSilentNicPatience = absl::Seconds(20);
 
 constexpr char kActive[] = "ACTIVE";
 constexpr char kCheckPort[] = ": check its cable, switch port and network interface";
@@ -117,6 +115,15 @@ absl::Status Channel::Acknowledge() {
 
 absl::Status Channel::Arm() {
   if (!error_.ok()) return error_;
+  // What its connection has to say would wake this side for ever.
+  if (greeted()) {
+    const absl::StatusOr<Connection::State> state = peer_.connection->Advance();
+    if (!state.ok()) return Final(state.status());
+    if (*state == Connection::State::kFailed) {
+      return Final(
+          absl::UnavailableError(absl::StrCat(peer_.where, ": ", peer_.connection->trouble())));
+    }
+  }
   return Final(parts_.pair->Arm());
 }
 
@@ -152,24 +159,18 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
   std::memcpy(start, &slot_header, sizeof(slot_header));
   if (!payload.empty()) std::memcpy(start + sizeof(slot_header), payload.data(), payload.size());
 
-  ibv_sge piece = {};
-  piece.addr = reinterpret_cast<uintptr_t>(start);
-  piece.length = bytes;
-  piece.lkey = parts_.send_ring->local_key();
-  ibv_send_wr request = {};
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  request.imm_data = htonl(PackImmediate(MessageKind::kFrame, number));
-  if (bytes <= parts_.pair->max_inline()) request.send_flags |= IBV_SEND_INLINE;
-  request.wr.rdma.remote_addr =
+  Message message;
+  message.value = PackImmediate(MessageKind::kFrame, number);
+  message.bytes = absl::MakeConstSpan(start, bytes);
+  message.local_key = parts_.send_ring->local_key();
+  message.remote_address =
       peer_.address.ring_address +
       (number & (peer_.address.slots - 1)) * SlotStride(peer_.address.slot_payload) + kHeaderOffset;
 
   const bool signaled =
       bytes >= kAlwaysSignalBytes || !SignalOutstanding() || unsignaled_frames_ + 1 >= kSignalEvery;
   unsignaled_frames_ = signaled ? 0 : unsignaled_frames_ + 1;
-  if (absl::Status status = Post(request, signaled); !status.ok()) return Final(status);
+  if (absl::Status status = Post(message, signaled); !status.ok()) return Final(status);
   in_flight_[number % in_flight_.size()] = {posted_, payload.size()};
   bytes_in_flight_ += payload.size();
   carried_ += payload.size();
@@ -186,13 +187,15 @@ absl::StatusOr<bool> Channel::Poll(FrameSink sink) {
 
 absl::StatusOr<bool> Channel::Greet() {
   if (!error_.ok()) return error_;
-  absl::Status status = TakeCompletions().status();
+  absl::Status status = WorkAtConnection();
+  if (status.ok()) status = TakeCompletions().status();
   if (status.ok() && !greeted()) status = FinishGreeting();
   if (!status.ok()) return Final(status);
   return greeted();
 }
 
 absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
+  if (absl::Status status = WorkAtConnection(); !status.ok()) return status;
   absl::StatusOr<bool> completed = TakeCompletions();
   if (!completed.ok()) return completed;
   if (!greeted()) {
@@ -201,7 +204,7 @@ absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
   absl::StatusOr<bool> delivered = Deliver(sink);
   if (!delivered.ok()) return delivered;
   if (posted_ > completed_ && !SignalOutstanding()) {
-    if (absl::Status status = PostEmptyWrite(); !status.ok()) return status;
+    if (absl::Status status = PostProbe(); !status.ok()) return status;
   }
   if (*completed || *delivered) {
     next_look_ = absl::InfiniteFuture();
@@ -212,11 +215,23 @@ absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
 }
 
 absl::Status Channel::BringUp() {
-  const uint32_t receive_psn = (peer_.address.psn + greetings_heard_) & 0xffffff;
-  if (absl::Status status = parts_.pair->Connect(peer_.path, receive_psn, parts_.psn);
-      !status.ok()) {
+  connected_ = false;
+  if (absl::Status status = peer_.connection->Begin(parts_.pair, greetings_heard_); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(peer_.where, ": ", status.message()));
   }
+  return WorkAtConnection();
+}
+
+absl::Status Channel::WorkAtConnection() {
+  if (connected_) return absl::OkStatus();
+  const absl::StatusOr<Connection::State> state = peer_.connection->Advance();
+  if (!state.ok()) {
+    return absl::Status(state.status().code(),
+                        absl::StrCat(peer_.where, ": ", state.status().message()));
+  }
+  greeting_failed_ = *state == Connection::State::kFailed;
+  connected_ = *state == Connection::State::kUp;
+  if (!connected_ || !(peer_.connection->speaks_first() || heard_peer_)) return absl::OkStatus();
   return PostMessage(MessageKind::kGreeting, 0);
 }
 
@@ -227,7 +242,10 @@ absl::Status Channel::FinishGreeting() {
       ": the peer did not answer on this rail in time; check that its process runs, "
       "and that the two nodes reach each other on this rail (link, addresses, routes, MTU). "
       "This side's port is ",
-      parts_.port->StateNow()));
+      parts_.port->StateNow(),
+      peer_.connection->trouble().empty()
+          ? ""
+          : absl::StrCat("; the last attempt to connect: ", peer_.connection->trouble())));
 }
 
 absl::Status Channel::RestartGreeting() {
@@ -249,6 +267,7 @@ absl::Status Channel::RestartGreeting() {
   }
 
   ++generation_;
+  heard_peer_ = heard_peer_ && !peer_.connection->begins_anew();
   posted_ = completed_ = last_signaled_ = 0;
   receives_to_post_ = 0;
   if (absl::Status status = parts_.pair->Reset(); !status.ok()) return status;
@@ -268,7 +287,7 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
   absl::Status drained = parts_.pair->Drain([&](const ibv_wc& completion) {
     if (!OfGeneration(completion.wr_id, generation_)) return absl::OkStatus();
     if (completion.status != IBV_WC_SUCCESS) {
-      if (!greeting_acknowledged_ && completion.status == IBV_WC_RETRY_EXC_ERR) {
+      if (!greeting_acknowledged_ && peer_.connection->MayFailWith(completion.status)) {
         greeting_failed_ = true;
       }
       // After a failed greeting everything else is flushed, which says nothing new.
@@ -295,22 +314,20 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
       return status;
     }
   }
-  if (heard_peer_ && !had_heard && !greeting_acknowledged_) {
+  if (connected_ && heard_peer_ && !had_heard && !greeting_acknowledged_) {
     if (absl::Status status = PostMessage(MessageKind::kGreeting, 0); !status.ok()) return status;
   }
+  if (greeted() && !had_greeted) peer_.connection->Settle();
   return moved || acknowledged_ != had_acknowledged || greeted() != had_greeted ||
          HasSendRoom() != had_room;
 }
 
 absl::Status Channel::OnReceived(const ibv_wc& completion) {
-  if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM ||
-      (completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
-    return ProtocolError("a message that is not a write with immediate");
-  }
+  const absl::StatusOr<uint32_t> value = parts_.pair->Take(completion);
+  if (!value.ok()) return ProtocolError(value.status().message());
   heard_peer_ = true;
-  const uint32_t immediate = ntohl(completion.imm_data);
-  const uint32_t counter = ImmediateCounter(immediate);
-  switch (ImmediateKind(immediate)) {
+  const uint32_t counter = ImmediateCounter(*value);
+  switch (ImmediateKind(*value)) {
     case static_cast<uint32_t>(MessageKind::kFrame):
       return OnFrame(counter);
     case static_cast<uint32_t>(MessageKind::kConsumed):
@@ -391,23 +408,22 @@ absl::Status Channel::ReportConsumed(bool due) {
   return PostMessage(MessageKind::kConsumed, receive_credits_.TakeReport());
 }
 
-absl::Status Channel::Post(ibv_send_wr& request, bool signaled) {
+uint64_t Channel::NextRequest(bool signaled) {
   ++posted_;
-  request.wr_id = RequestId(generation_, posted_);
-  request.wr.rdma.rkey = peer_.address.ring_key;
-  if (signaled) {
-    request.send_flags |= IBV_SEND_SIGNALED;
-    last_signaled_ = posted_;
-  }
-  return parts_.pair->PostSend(request);
+  if (signaled) last_signaled_ = posted_;
+  return RequestId(generation_, posted_);
+}
+
+absl::Status Channel::Post(Message message, bool signaled) {
+  message.remote_key = peer_.address.ring_key;
+  return parts_.pair->Send(message, NextRequest(signaled), signaled);
 }
 
 absl::Status Channel::PostMessage(MessageKind kind, uint64_t counter) {
-  ibv_send_wr request = {};
-  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  request.imm_data = htonl(PackImmediate(kind, counter));
-  request.wr.rdma.remote_addr = peer_.address.ring_address;
-  return Post(request, /*signaled=*/true);
+  Message message;
+  message.value = PackImmediate(kind, counter);
+  message.remote_address = peer_.address.ring_address;
+  return Post(message, /*signaled=*/true);
 }
 
 absl::Status Channel::LookAfterIdleLink() {
@@ -421,22 +437,20 @@ absl::Status Channel::LookAfterIdleLink() {
     completed_at_look_ = completed_;
     silent_since_ = now;
   }
-  if (!SignalOutstanding()) return PostEmptyWrite();
+  if (!SignalOutstanding()) return PostProbe();
   const absl::Duration silence = now - silent_since_;
-  if (silence < kPortDownPatience) return absl::OkStatus();
+  if (silence < std::min(kPortDownPatience, parts_.pair->patience())) return absl::OkStatus();
   const std::string port_state = parts_.port->StateNow();
-  if (port_state == kActive && silence < kSilentNicPatience) return absl::OkStatus();
+  if (port_state == kActive && silence < parts_.pair->patience()) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat(peer_.where, ": the NIC has said nothing about what it should send for ",
                    absl::FormatDuration(silence), "; this side's port is ", port_state,
                    port_state == kActive ? ": see the kernel's log on this node" : kCheckPort));
 }
 
-absl::Status Channel::PostEmptyWrite() {
-  ibv_send_wr request = {};
-  request.opcode = IBV_WR_RDMA_WRITE;
-  request.wr.rdma.remote_addr = peer_.address.ring_address;
-  return Post(request, /*signaled=*/true);
+absl::Status Channel::PostProbe() {
+  return parts_.pair->Probe(NextRequest(/*signaled=*/true), peer_.address.ring_address,
+                            peer_.address.ring_key);
 }
 
 absl::Status Channel::CompletionError(const ibv_wc& completion) const {

@@ -2,23 +2,26 @@
 //
 // One life of a link: what goes over one queue pair, from its greeting to its first error.
 //
-// Greeting. Connect brings the queue pair up without waiting for the peer, so a side's first
-// message may find nobody: the peer's NIC drops it. Each side therefore sends a greeting first and
-// no frame before (a) the greeting is acknowledged and (b) the peer's own has arrived. Whoever is
+// Greeting. Over InfiniBand and RoCE the queue pair comes up without waiting for the peer, so a
+// side's first message may find nobody: the peer's NIC drops it. Each side therefore sends a
+// greeting first and no frame before (a) the greeting is acknowledged and (b) the peer's own has
+// arrived. Whoever is
 // up later is answered at once; its greeting makes the earlier side post a second one, whose packet
 // number shows the peer's NIC that one is missing, which brings the first one back without waiting
 // for a timeout. If the NIC gives up on the greeting (the peer is seconds late), the queue pair is
 // reset and the greeting starts again, until the deadline. Nothing is lost by that: only greetings
 // were sent, and how many of the peer's arrived is known, so the packet numbers of both sides still
-// agree.
+// agree. Over iWARP the connection itself may fail and is begun again in the same way; one side
+// greets when it is up, and the other when it has heard that.
 //
 // Completions. Only some work requests ask for one; queue pairs complete in order, so a completion
 // stands for everything posted before it. Small frames that were posted without one and are not
-// followed by any are flushed out with an empty write.
+// followed by any are flushed out with a probe (queue_pair.h). That the peer's NIC has something
+// frees memory and counts as carried; only what the peer's process says that it has taken is done.
 //
 // Signs of life. A link that waits has nothing under way that a dead peer could fail to
-// acknowledge. After a second of waiting it posts an empty write, which the peer's NIC answers on
-// its own. If this side's NIC then says nothing at all, that is an error too: within seconds when
+// acknowledge. After a second of waiting it posts a probe, which the peer's NIC answers on its own.
+// If this side's NIC then says nothing at all, that is an error too: within seconds when
 // its port is down, later in any case.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CHANNEL_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CHANNEL_H_
@@ -36,6 +39,7 @@
 #include "absl/types/span.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/verbs/address.h"
+#include "runtime/transport/verbs/connection.h"
 #include "runtime/transport/verbs/credits.h"
 #include "runtime/transport/verbs/device_port.h"
 #include "runtime/transport/verbs/queue_pair.h"
@@ -49,8 +53,9 @@ struct ChannelParts {
   std::shared_ptr<const DevicePort> port;
   const Ring* send_ring = nullptr;
   const Ring* receive_ring = nullptr;
-  std::unique_ptr<QueuePair> pair;  // initialized; PostAllReceives has been called
-  uint32_t psn = 0;                 // of the first packet this side sends
+  // Initialized; PostAllReceives has been called. Who still works at its connection when the
+  // channel goes, keeps it until then.
+  std::shared_ptr<QueuePair> pair;
 };
 
 // What a queue pair must hold for rings of `slots`: the frames, and with room to spare the messages
@@ -64,7 +69,7 @@ absl::Status PostAllReceives(QueuePair& pair, uint32_t generation);
 struct ChannelPeer {
   std::string where;  // how errors begin: rail, device, port, peer and its address
   VerbsAddress address;
-  PeerPath path;
+  std::unique_ptr<Connection> connection;
 };
 
 // Used by one thread at a time; its functions are those of Link.
@@ -87,6 +92,8 @@ class Channel {
   // How many bytes of payload may be on the wire; at least one frame, at most kMaxBytesInFlight.
   void SetHold(size_t bytes);
   int event_fd() const { return parts_.pair->event_fd(); }
+  // The same of its connection, or -1.
+  int connection_fd() const { return peer_.connection->event_fd(); }
   absl::Status Acknowledge();
   absl::Status Arm();
 
@@ -94,6 +101,7 @@ class Channel {
   Channel(ChannelParts parts, ChannelPeer peer, absl::Time deadline, LinkStats& stats);
 
   absl::Status BringUp();
+  absl::Status WorkAtConnection();
   absl::Status FinishGreeting();
   absl::Status RestartGreeting();
   bool greeted() const { return heard_peer_ && greeting_acknowledged_; }
@@ -108,11 +116,10 @@ class Channel {
 
   bool HasSendRoom() const { return posted_ - completed_ < parts_.pair->depths().send; }
   bool SignalOutstanding() const { return last_signaled_ > completed_; }
-  absl::Status Post(ibv_send_wr& request, bool signaled);
+  uint64_t NextRequest(bool signaled);
+  absl::Status Post(Message message, bool signaled);
   absl::Status PostMessage(MessageKind kind, uint64_t counter);
-  // Writes nothing, tells the peer's process nothing, and completes when the peer's NIC has
-  // acknowledged it and everything before it.
-  absl::Status PostEmptyWrite();
+  absl::Status PostProbe();
   absl::Status LookAfterIdleLink();
 
   absl::Status CompletionError(const ibv_wc& completion) const;
@@ -128,6 +135,7 @@ class Channel {
 
   // Greeting. A generation is one life of the queue pair between resets; completions carry it.
   uint32_t generation_ = 0;
+  bool connected_ = false;
   bool heard_peer_ = false;
   bool greeting_acknowledged_ = false;
   uint32_t greetings_heard_ = 0;

@@ -3,6 +3,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -15,6 +16,9 @@ namespace {
 
 constexpr int kMaxPorts = 255;
 constexpr int kLastVlanPriority = 7;
+
+// A queue pair asks for about as many as it has frames under way (iwarp_pair.h).
+constexpr int kMostReads = 16;
 
 absl::string_view StateName(ibv_port_state state) {
   switch (state) {
@@ -144,14 +148,24 @@ absl::Status DevicePort::OpenContext(absl::string_view device) {
         "driver (ibverbs-providers)"));
   }
   if (found->transport_type == IBV_TRANSPORT_IWARP) {
-    return absl::UnimplementedError(
-        absl::StrCat(name_, ": it is an iWARP device, which this version does not drive"));
+    absl::StatusOr<std::shared_ptr<const CmApi>> cm = api_->ConnectionManager();
+    if (!cm.ok()) {
+      return absl::Status(cm.status().code(), absl::StrCat(name_, ": ", cm.status().message()));
+    }
+    cm_ = *std::move(cm);
   }
   errno = 0;
   ibv_context* const context = api_->OpenDevice(found);
   if (context == nullptr) return VerbsError(name_, "open the device", errno);
   context_ = Owned<ibv_context>(
       context, [table = api_.get()](ibv_context* c) { static_cast<void>(table->CloseDevice(c)); });
+  if (!iwarp()) return absl::OkStatus();
+  ibv_device_attr attributes = {};
+  if (const int error = api_->QueryDevice(context, &attributes); error != 0) {
+    return VerbsError(name_, "query the device", error);
+  }
+  reads_ = static_cast<uint8_t>(std::clamp(
+      std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom), 1, kMostReads));
   return absl::OkStatus();
 }
 
@@ -171,11 +185,11 @@ absl::StatusOr<PortState> DevicePort::Read() const {
                                         : "; check the cable and that its network interface is up",
                      interface_.empty() ? "" : absl::StrCat(" (", interface_, " on the node)")));
   }
-  if (absl::Status status = ReadGids(state); !status.ok()) return status;
+  if (absl::Status status = ReadAddresses(state); !status.ok()) return status;
   return state;
 }
 
-absl::Status DevicePort::ReadGids(PortState& state) const {
+absl::Status DevicePort::ReadAddresses(PortState& state) const {
   ibv_device_attr device = {};
   if (const int error = api_->QueryDevice(context(), &device); error != 0) {
     return VerbsError(name_, "query the device", error);
@@ -187,10 +201,14 @@ absl::Status DevicePort::ReadGids(PortState& state) const {
   const ssize_t found = api_->QueryGidTable(context(), absl::MakeSpan(table));
   if (found < 0) return VerbsError(name_, "read the GID table", static_cast<int>(-found));
   table.resize(static_cast<size_t>(found));
+  return iwarp() ? UseIpAddresses(table, state) : UseGids(table, state);
+}
+
+absl::Status DevicePort::UseGids(absl::Span<const ibv_gid_entry> table, PortState& state) const {
   state.gids = UsableGids(table, port_, state.infiniband());
   if (state.gids.empty() && !state.infiniband()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        name_, ": none of the ", found,
+        name_, ": none of the ", table.size(),
         " entries of the GID table can be used; give the rail's network interface an IP address "
         "(where RDMA network namespaces are exclusive, the interface must be inside the pod)"));
   }
@@ -217,6 +235,24 @@ absl::Status DevicePort::ReadPkeys() {
       name_, ": the port is not in partition ", PkeyText(settings_.pkey),
       " (RAILHEAD_IB_PKEY), but in ", PkeyText(WithoutIndices(all)),
       "; set it to one of these, or have the subnet manager put the port into the partition"));
+}
+
+// The GID of an iWARP port is its interface's Ethernet address, and zeros. The connection manager
+// takes only addresses of this process's network namespace.
+absl::Status DevicePort::UseIpAddresses(absl::Span<const ibv_gid_entry> table,
+                                        PortState& state) const {
+  for (const ibv_gid_entry& entry : table) {
+    if (entry.port_num != port_) continue;
+    net::MacAddress mac;
+    std::copy_n(entry.gid.raw, mac.size(), mac.begin());
+    state.addresses = cm_->AddressesOfMac(mac);
+    if (!state.addresses.empty()) return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      name_, ": no interface of this pod belongs to this iWARP device and has an IP address",
+      interface_.empty() ? "" : absl::StrCat(" (on the node it is ", interface_, ")"),
+      "; iWARP connects through the pod's own network: run the pod with hostNetwork: true, or have "
+      "the interface moved into it"));
 }
 
 std::string DevicePort::StateNow() const {

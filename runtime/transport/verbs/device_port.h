@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "fabric/pod_rails.h"
+#include "runtime/net/address.h"
 #include "runtime/transport/verbs/gid.h"
 #include "runtime/transport/verbs/pkey.h"
 #include "runtime/transport/verbs/settings.h"
@@ -31,7 +32,8 @@ using Owned = std::unique_ptr<T, std::function<void(T*)>>;
 // A port as it was at some moment.
 struct PortState {
   ibv_port_attr attributes = {};
-  std::vector<GidChoice> gids;
+  std::vector<GidChoice> gids;            // not of iWARP
+  std::vector<net::IpAddress> addresses;  // of iWARP only, best first
 
   bool infiniband() const { return attributes.link_layer == IBV_LINK_LAYER_INFINIBAND; }
 };
@@ -45,6 +47,11 @@ class DevicePort {
                                                                 std::function<absl::Time()> clock);
 
   const VerbsApi& api() const { return *api_; }
+  // The connection manager by which its queue pairs are connected; null unless it is iWARP.
+  const CmApi* cm() const { return cm_.get(); }
+  bool iwarp() const { return cm_ != nullptr; }
+  // How many reads of iWARP a queue pair may have under way, and may be asked for.
+  uint8_t reads() const { return reads_; }
   ibv_context* context() const { return context_.get(); }
   ibv_pd* domain() const { return domain_.get(); }
   uint8_t port() const { return port_; }
@@ -69,10 +76,14 @@ class DevicePort {
  private:
   DevicePort() = default;
   absl::Status OpenContext(absl::string_view device);
-  absl::Status ReadGids(PortState& state) const;
+  absl::Status ReadAddresses(PortState& state) const;
+  absl::Status UseGids(absl::Span<const ibv_gid_entry> table, PortState& state) const;
+  absl::Status UseIpAddresses(absl::Span<const ibv_gid_entry> table, PortState& state) const;
   absl::Status ReadPkeys();
 
   std::shared_ptr<const VerbsApi> api_;
+  std::shared_ptr<const CmApi> cm_;
+  uint8_t reads_ = 0;
   std::function<absl::Time()> clock_;
   std::string name_;
   uint8_t port_ = 1;

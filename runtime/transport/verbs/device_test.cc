@@ -77,11 +77,6 @@ TEST_F(DeviceTest, NoUsableGid) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("IP address"));
 }
 
-TEST_F(DeviceTest, IwarpIsSaidToBeMissing) {
-  EXPECT_EQ(OpenError([](FakeDevice& d) { d.transport = IBV_TRANSPORT_IWARP; }).code(),
-            absl::StatusCode::kUnimplemented);
-}
-
 class PkeyDeviceTest : public DeviceTest {
  protected:
   // Opens an InfiniBand port with this table.

@@ -48,6 +48,13 @@ ibv_gid_entry FakeGid(uint32_t index, const std::string& address, uint32_t type,
   return entry;
 }
 
+ibv_gid_entry FakeMacGid(const net::MacAddress& mac) {
+  ibv_gid_entry entry = {};
+  entry.port_num = 1;
+  std::copy(mac.begin(), mac.end(), entry.gid.raw);
+  return entry;
+}
+
 struct FakeVerbs::Fabric {
   struct Nic;
   struct Pair;
@@ -78,6 +85,11 @@ struct FakeVerbs::Fabric {
     ibv_sge piece = {};
     std::vector<std::byte> inline_data;
     uint32_t psn = 0;
+    bool completed = false;  // of iWARP: handed to TCP
+  };
+  struct Receive {
+    uint64_t id = 0;
+    ibv_sge piece = {};  // of iWARP
   };
   struct Pair {
     ibv_qp verbs = {};
@@ -85,7 +97,8 @@ struct FakeVerbs::Fabric {
     ibv_qp_cap cap = {};
     ibv_qp_attr attributes = {};
     std::deque<Send> sends;
-    std::deque<uint64_t> receives;
+    std::deque<Receive> receives;
+    bool may_speak = true;      // of iWARP: called, or has heard who called
     uint32_t next_psn = 0;      // of the next send posted
     uint32_t expected_psn = 0;  // of the next message to arrive
     size_t entries_used = 0;    // of the send queue; freed when completions are polled
@@ -120,7 +133,7 @@ struct FakeVerbs::Fabric {
   std::vector<std::string> violations;
   uint64_t receiver_not_ready = 0;
   uint64_t messages = 0;
-  uint64_t empty_writes = 0;
+  uint64_t probes = 0;
   uint64_t inline_sends = 0;
   uint64_t signaled_sends = 0;
   uint64_t sends = 0;
@@ -172,6 +185,7 @@ struct FakeVerbs::Fabric {
   }
 
   void Complete(Pair& pair, const Send& send, ibv_wc_status status) {
+    if (send.completed) return;
     if (status == IBV_WC_SUCCESS && (send.request.send_flags & IBV_SEND_SIGNALED) == 0) return;
     ibv_wc completion = {};
     completion.wr_id = send.request.wr_id;
@@ -186,15 +200,73 @@ struct FakeVerbs::Fabric {
     pair.attributes.qp_state = IBV_QPS_ERR;
     for (const Send& send : pair.sends) Complete(pair, send, IBV_WC_WR_FLUSH_ERR);
     pair.sends.clear();
-    for (const uint64_t id : pair.receives) {
+    for (const Receive& receive : pair.receives) {
       ibv_wc completion = {};
-      completion.wr_id = id;
+      completion.wr_id = receive.id;
       completion.status = IBV_WC_WR_FLUSH_ERR;
       completion.qp_num = pair.verbs.qp_num;
       Queue& queue = Of(pair.verbs.recv_cq);
       queue.late.emplace_back(completion, pair.verbs.qp_num);
     }
     pair.receives.clear();
+    if (IsIwarp(pair)) BreakPeer(pair);
+  }
+
+  // iWARP
+  // ------------------------------------------------------------------------------------------
+  static bool IsIwarp(const Pair& pair) {
+    return pair.nic->config.transport == IBV_TRANSPORT_IWARP;
+  }
+
+  static bool Reaches(const Nic& from, const Nic& to) {
+    return from.config.state == IBV_PORT_ACTIVE && to.config.state == IBV_PORT_ACTIVE;
+  }
+
+  // The end of TCP's connection, where the other side can learn of it.
+  void BreakPeer(const Pair& pair) {
+    const auto found = pairs.find(pair.attributes.dest_qp_num);
+    if (found == pairs.end() || !Reaches(*pair.nic, *found->second->nic)) return;
+    if (found->second->attributes.qp_state == IBV_QPS_RTS) Fail(*found->second);
+  }
+
+  // As MoveHead.
+  bool MoveIwarpHead(Pair& pair) {
+    const auto found = pairs.find(pair.attributes.dest_qp_num);
+    if (found != pairs.end() && !Reaches(*pair.nic, *found->second->nic)) return false;
+    if (found == pairs.end() || found->second->attributes.qp_state != IBV_QPS_RTS) {
+      if (pair.nic->config.state != IBV_PORT_ACTIVE) return false;
+      Fail(pair);
+      return true;
+    }
+    if (pair.nic->fail_next.has_value()) {
+      FailHead(pair, *std::exchange(pair.nic->fail_next, std::nullopt));
+      return true;
+    }
+    const bool done = Execute(pair, *found->second, pair.sends.front());
+    if (pair.attributes.qp_state == IBV_QPS_ERR) return true;
+    if (!done) {
+      // There is no "receiver not ready" over TCP.
+      Fail(pair);
+      return true;
+    }
+    found->second->may_speak = true;
+    Complete(pair, pair.sends.front(), IBV_WC_SUCCESS);
+    pair.sends.pop_front();
+    return true;
+  }
+
+  // Puts what a send brings into the receiver's memory. False when that is too small or not its
+  // own.
+  bool Fill(const Receive& receive, const std::byte* data, uint64_t size) {
+    const auto found = regions.find(receive.piece.lkey);
+    if (found == regions.end() || receive.piece.length < size) return false;
+    const auto start = reinterpret_cast<uint64_t>(found->second->verbs.addr);
+    if ((found->second->access & IBV_ACCESS_LOCAL_WRITE) == 0 || receive.piece.addr < start ||
+        receive.piece.addr + size > start + found->second->verbs.length) {
+      return false;
+    }
+    std::memcpy(Pointer(receive.piece.addr), data, size);
+    return true;
   }
 
   // The wire -------------------------------------------------------------------------------------
@@ -255,6 +327,7 @@ struct FakeVerbs::Fabric {
 
   // Moves the head of `pair`'s send queue. False when it must wait.
   bool MoveHead(Pair& pair) {
+    if (IsIwarp(pair)) return MoveIwarpHead(pair);
     Send& send = pair.sends.front();
     if (pair.waiting && now < pair.repeat_at) return false;
     Pair* const to = Reach(pair);
@@ -290,7 +363,8 @@ struct FakeVerbs::Fabric {
   // Carries out a send at the receiver. False when that has no receive posted.
   bool Execute(Pair& from, Pair& to, Send& send) {
     const bool immediate = send.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-    if (immediate && to.receives.empty()) {
+    const bool is_send = send.request.opcode == IBV_WR_SEND;
+    if ((immediate || is_send) && to.receives.empty()) {
       ++receiver_not_ready;
       return false;
     }
@@ -310,12 +384,17 @@ struct FakeVerbs::Fabric {
       }
       data = Pointer(send.piece.addr);
     }
-    if (!MayWrite(to, send.request.wr.rdma.rkey, send.request.wr.rdma.remote_addr, size)) {
-      Fail(to);
+    const bool allowed =
+        send.request.opcode == IBV_WR_RDMA_READ
+            ? size == 0 && (to.attributes.qp_access_flags & IBV_ACCESS_REMOTE_READ) != 0
+        : is_send ? Fill(to.receives.front(), data, size)
+                  : MayWrite(to, send.request.wr.rdma.rkey, send.request.wr.rdma.remote_addr, size);
+    if (!allowed) {
       FailHead(from, IBV_WC_REM_ACCESS_ERR);
+      Fail(to);
       return true;
     }
-    if (size > 0) {
+    if (size > 0 && !is_send) {
       auto* const target = Pointer(send.request.wr.rdma.remote_addr);
       std::memcpy(target, data, size);
       if (from.nic->corrupt_next.has_value() && from.nic->corrupt_next->first < size) {
@@ -324,19 +403,23 @@ struct FakeVerbs::Fabric {
       }
     }
     ++messages;
-    if (size == 0 && !immediate) ++empty_writes;
+    if (size == 0 && !immediate) ++probes;
     to.expected_psn = (to.expected_psn + PacketsOf(size, from.attributes.path_mtu)) & kPsnMask;
-    if (!immediate) return true;
+    if (!immediate && !is_send) return true;
     ibv_wc completion = {};
-    completion.wr_id = to.receives.front();
-    to.receives.pop_front();
+    completion.wr_id = to.receives.front().id;
     completion.status = IBV_WC_SUCCESS;
-    completion.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-    completion.wc_flags = IBV_WC_WITH_IMM;
+    completion.opcode = immediate ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+    completion.wc_flags = immediate ? IBV_WC_WITH_IMM : 0;
     completion.imm_data = send.request.imm_data;
     if (from.nic->immediate_next.has_value()) {
       completion.imm_data = htonl(*std::exchange(from.nic->immediate_next, std::nullopt));
+      if (is_send) {
+        std::memcpy(Pointer(to.receives.front().piece.addr), &completion.imm_data,
+                    sizeof(completion.imm_data));
+      }
     }
+    to.receives.pop_front();
     completion.byte_len = static_cast<uint32_t>(size);
     completion.qp_num = to.verbs.qp_num;
     Show(Of(to.verbs.recv_cq), completion);
@@ -374,6 +457,13 @@ struct FakeVerbs::Fabric {
       return Refuse("a send to a full send queue", ENOMEM);
     }
     if (request.num_sge > 1) return Refuse("a send with more pieces than agreed", EINVAL);
+    const bool iwarp = IsIwarp(pair);
+    if (iwarp && request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+      return Refuse("a write with immediate over iWARP", EINVAL);
+    }
+    if (iwarp && !pair.may_speak) {
+      return Refuse("the side that was called has spoken first", EINVAL);
+    }
     Send send;
     send.request = request;
     send.request.next = nullptr;
@@ -400,6 +490,10 @@ struct FakeVerbs::Fabric {
     pair.next_psn = (pair.next_psn + PacketsOf(size, pair.attributes.path_mtu)) & kPsnMask;
     // A receiver that is there now notices the gap before this packet and asks for the first again.
     if (Reach(pair) != nullptr) pair.waiting = false;
+    if (iwarp && request.opcode != IBV_WR_RDMA_READ) {
+      Complete(pair, send, IBV_WC_SUCCESS);
+      send.completed = true;
+    }
     pair.sends.push_back(std::move(send));
     return 0;
   }
@@ -416,7 +510,8 @@ struct FakeVerbs::Fabric {
       if (pair.receives.size() >= pair.cap.max_recv_wr) {
         return fabric.Refuse("a receive posted to a full receive queue", ENOMEM);
       }
-      pair.receives.push_back(request->wr_id);
+      pair.receives.push_back(
+          {request->wr_id, request->num_sge == 1 ? *request->sg_list : ibv_sge{}});
     }
     return 0;
   }
@@ -464,6 +559,7 @@ FakeVerbs::FakeVerbs(std::vector<FakeDevice> devices) : fabric_(std::make_unique
     std::strncpy(nic->verbs.name, nic->config.name.c_str(), sizeof(nic->verbs.name) - 1);
     fabric_->nics.push_back(std::move(nic));
   }
+  cm_ = std::make_shared<FakeCm>(*this);
 }
 
 FakeVerbs::~FakeVerbs() = default;
@@ -551,9 +647,9 @@ uint64_t FakeVerbs::messages() const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   return fabric_->messages;
 }
-uint64_t FakeVerbs::empty_writes() const {
+uint64_t FakeVerbs::probes() const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
-  return fabric_->empty_writes;
+  return fabric_->probes;
 }
 uint64_t FakeVerbs::inline_sends() const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
@@ -571,7 +667,75 @@ uint64_t FakeVerbs::sends() const {
 size_t FakeVerbs::open_objects() const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   return fabric_->contexts.size() + fabric_->domains.size() + fabric_->regions.size() +
-         fabric_->channels.size() + fabric_->queues.size() + fabric_->pairs.size();
+         fabric_->channels.size() + fabric_->queues.size() + fabric_->pairs.size() +
+         cm_->open_objects();
+}
+
+std::optional<std::string> FakeVerbs::DeviceOf(const net::IpAddress& ip) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  for (const std::unique_ptr<Fabric::Nic>& nic : fabric_->nics) {
+    for (const net::IpAddress& address : nic->config.addresses) {
+      if (address == ip) return nic->config.name;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<net::IpAddress> FakeVerbs::AddressesOf(const net::MacAddress& mac) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  for (const std::unique_ptr<Fabric::Nic>& nic : fabric_->nics) {
+    for (const ibv_gid_entry& entry : nic->config.gids) {
+      if (std::equal(mac.begin(), mac.end(), entry.gid.raw)) return nic->config.addresses;
+    }
+  }
+  return {};
+}
+
+bool FakeVerbs::Reaches(const std::string& device, const std::string& other) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return Fabric::Reaches(fabric_->NicNamed(device), fabric_->NicNamed(other));
+}
+
+bool FakeVerbs::JoinPairs(uint32_t caller, uint32_t called) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  for (const uint32_t number : {caller, called}) {
+    const auto found = fabric_->pairs.find(number);
+    if (found == fabric_->pairs.end() || found->second->attributes.qp_state != IBV_QPS_INIT) {
+      return false;
+    }
+  }
+  for (const uint32_t number : {caller, called}) {
+    Fabric::Pair& pair = *fabric_->pairs.at(number);
+    pair.attributes.qp_state = IBV_QPS_RTS;
+    pair.attributes.dest_qp_num = number == caller ? called : caller;
+    pair.attributes.path_mtu = IBV_MTU_1024;
+    pair.may_speak = number == caller;
+  }
+  return true;
+}
+
+bool FakeVerbs::PairIsBroken(uint32_t pair) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  const auto found = fabric_->pairs.find(pair);
+  return found == fabric_->pairs.end() || found->second->attributes.qp_state != IBV_QPS_RTS;
+}
+
+void FakeVerbs::BreakPair(uint32_t pair) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  const auto found = fabric_->pairs.find(pair);
+  if (found != fabric_->pairs.end() && found->second->attributes.qp_state == IBV_QPS_RTS) {
+    fabric_->Fail(*found->second);
+  }
+}
+
+bool FakeVerbs::Chance() {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->Chance();
+}
+
+void FakeVerbs::AddViolation(const std::string& what) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  fabric_->violations.push_back(what);
 }
 
 ibv_device** FakeVerbs::GetDeviceList(int* count) const {
@@ -618,6 +782,7 @@ int FakeVerbs::CloseDevice(ibv_context* context) const {
 int FakeVerbs::QueryDevice(ibv_context*, ibv_device_attr* attributes) const {
   *attributes = {};
   attributes->phys_port_cnt = 2;
+  attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 16;
   return 0;
 }
 
@@ -805,6 +970,9 @@ int FakeVerbs::ModifyQp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) const {
   const bool forward = (from == IBV_QPS_RESET && to == IBV_QPS_INIT) ||
                        (from == IBV_QPS_INIT && to == IBV_QPS_RTR) ||
                        (from == IBV_QPS_RTR && to == IBV_QPS_RTS);
+  if (Fabric::IsIwarp(pair) && to != IBV_QPS_INIT && to != IBV_QPS_ERR) {
+    return fabric_->Refuse("a transition that is the connection manager's over iWARP", EINVAL);
+  }
   if (!forward && to != IBV_QPS_ERR && to != IBV_QPS_RESET) {
     return fabric_->Refuse("a transition that queue pairs do not make", EINVAL);
   }
@@ -846,6 +1014,8 @@ int FakeVerbs::ModifyQp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) const {
 
 int FakeVerbs::DestroyQp(ibv_qp* pair) const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
+  Fabric::Pair& doomed = Fabric::Of(pair);
+  if (Fabric::IsIwarp(doomed)) fabric_->BreakPeer(doomed);
   fabric_->pairs.erase(pair->qp_num);
   return 0;
 }

@@ -8,6 +8,11 @@
 // completions in order and only where asked for, inline data taken at once and other data taken
 // late, event channels with a real file descriptor. And it breaks on request.
 //
+// NICs that are iWARP take a write or a send for done as soon as it is posted, and read its data
+// when it arrives, as TCP does that repeats from the user's memory; only a read says that the
+// peer's NIC has got so far. A network that is interrupted costs them time and no error; the end of
+// one side is an error of the other, once it can learn of it. They are connected by fake_cm.h.
+//
 // Time stands still until AdvanceTime. Anything that a correct user of verbs would not do (post to
 // a full queue, overflow a completion queue, destroy what is in use, ...) is refused as a NIC would
 // and also recorded in violations().
@@ -18,11 +23,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "runtime/net/address.h"
+#include "runtime/transport/verbs/fake_cm.h"
 #include "runtime/transport/verbs/verbs_api.h"
 
 namespace railhead::transport::verbs {
@@ -41,10 +49,15 @@ struct FakeDevice {
   int open_error = 0;
   std::vector<ibv_gid_entry> gids;
   std::vector<uint16_t> pkeys = {0xffff};  // the port's table; 0: an empty entry
+  // Of iWARP: of its interface, in this process's network namespace.
+  std::vector<net::IpAddress> addresses;
 };
 
 // An entry of a GID table: address as inet_pton takes it (IPv4 becomes IPv4-mapped).
 ibv_gid_entry FakeGid(uint32_t index, const std::string& address, uint32_t type, uint32_t port = 1);
+
+// The only entry of the GID table of an iWARP port.
+ibv_gid_entry FakeMacGid(const net::MacAddress& mac);
 
 // A registered region, as the test sees it.
 struct FakeRegion {
@@ -85,11 +98,23 @@ class FakeVerbs final : public VerbsApi {
   size_t undelivered(const std::string& device) const;               // sends that have not arrived
   uint64_t receiver_not_ready() const;  // messages that found no receive
   uint64_t messages() const;            // delivered, of any kind
-  uint64_t empty_writes() const;        // delivered writes of nothing, without immediate
+  uint64_t probes() const;              // delivered writes (iWARP: reads) of nothing
   uint64_t inline_sends() const;
   uint64_t signaled_sends() const;
   uint64_t sends() const;
   size_t open_objects() const;  // contexts, domains, regions, channels, queues, pairs
+
+  // For the connection manager of iWARP ----------------------------------------------------------
+  FakeCm& cm() const { return *cm_; }
+  std::optional<std::string> DeviceOf(const net::IpAddress& ip) const;
+  std::vector<net::IpAddress> AddressesOf(const net::MacAddress& mac) const;
+  bool Reaches(const std::string& device, const std::string& other) const;
+  // Connects the pair that called with the one that was called.
+  bool JoinPairs(uint32_t caller, uint32_t called);
+  bool PairIsBroken(uint32_t pair) const;
+  void BreakPair(uint32_t pair);
+  bool Chance();
+  void AddViolation(const std::string& what);
 
   // VerbsApi ------------------------------------------------------------------------------------
   ibv_device** GetDeviceList(int* count) const override;
@@ -115,10 +140,12 @@ class FakeVerbs final : public VerbsApi {
   int ModifyQp(ibv_qp* pair, ibv_qp_attr* attributes, int mask) const override;
   int DestroyQp(ibv_qp* pair) const override;
   const char* WcStatusText(ibv_wc_status status) const override;
+  absl::StatusOr<std::shared_ptr<const CmApi>> ConnectionManager() const override { return cm_; }
 
  private:
   struct Fabric;  // all state, under one lock
   std::unique_ptr<Fabric> fabric_;
+  std::shared_ptr<FakeCm> cm_;
 };
 
 }  // namespace railhead::transport::verbs

@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class LinkFaultTest : public VerbsPairTest {
+class LinkFaultTest : public EveryNetworkTest {
  protected:
   // Polls `side` over `time` of the fabric's clock in small steps; the first error, or OK.
   absl::Status PollFor(Side& side, absl::Duration time) {
@@ -46,28 +46,36 @@ class LinkFaultTest : public VerbsPairTest {
   }
 };
 
+INSTANTIATE_TEST_SUITE_P(Networks, LinkFaultTest, testing::Values(Network::kRoce, Network::kIwarp),
+                         NetworkName);
+
+// What only happens over RoCE and InfiniBand.
+class PathFaultTest : public LinkFaultTest {};
+
+INSTANTIATE_TEST_SUITE_P(Networks, PathFaultTest, testing::Values(Network::kRoce), NetworkName);
+
 // Greeting
 // -----------------------------------------------------------------------------------------
 
-TEST_F(LinkFaultTest, NoFrameBeforeThePeerHasAnswered) {
+TEST_P(LinkFaultTest, NoFrameBeforeThePeerHasAnswered) {
   OpenBoth();
   ConnectSide(a_, b_);
   EXPECT_FALSE(a_.Send(0, 0, "too early").value());
   ASSERT_TRUE(a_.Poll().ok());
   EXPECT_FALSE(a_.Send(0, 0, "too early").value());
   ConnectSide(b_, a_);
-  PollUntilQuiet();
+  Greet();
   EXPECT_TRUE(a_.Send(0, 0, "now").value());
 }
 
 // Whoever is late wakes the other at once, without waiting for the NIC's timeout: the clock stands
 // still here.
-TEST_F(LinkFaultTest, ALatePeerDoesNotCostATimeout) {
+TEST_P(LinkFaultTest, ALatePeerDoesNotCostATimeout) {
   OpenBoth();
   ConnectSide(a_, b_);
   ASSERT_TRUE(PollFor(a_, absl::Milliseconds(200)).ok());
   ConnectSide(b_, a_);
-  PollUntilQuiet();
+  Greet();
   ASSERT_TRUE(a_.Send(0, 0, "hello").value());
   ASSERT_TRUE(b_.Send(0, 0, "hello").value());
   PollUntilQuiet();
@@ -76,7 +84,7 @@ TEST_F(LinkFaultTest, ALatePeerDoesNotCostATimeout) {
 }
 
 // The NIC gives up on the greeting several times before the peer is there.
-TEST_F(LinkFaultTest, AVeryLatePeerIsStillFound) {
+TEST_P(LinkFaultTest, AVeryLatePeerIsStillFound) {
   for (const int seconds : {4, 9, 31}) {
     SetUp();
     OpenBoth();
@@ -84,6 +92,7 @@ TEST_F(LinkFaultTest, AVeryLatePeerIsStillFound) {
     const absl::Status waiting = PollFor(a_, absl::Seconds(seconds));
     ASSERT_TRUE(waiting.ok()) << waiting;
     ConnectSide(b_, a_);
+    AwaitConnection();
     for (int i = 0; i < 100; ++i) {
       ASSERT_TRUE(PollFor(a_, absl::Milliseconds(50)).ok());
       ASSERT_TRUE(PollFor(b_, absl::Milliseconds(50)).ok());
@@ -99,7 +108,7 @@ TEST_F(LinkFaultTest, AVeryLatePeerIsStillFound) {
 
 // The same while completions turn up late: those of a queue pair's earlier lives must not be taken
 // for news.
-TEST_F(LinkFaultTest, CompletionsOfAnEarlierLifeMeanNothing) {
+TEST_P(LinkFaultTest, CompletionsOfAnEarlierLifeMeanNothing) {
   for (uint32_t seed = 0; seed < 30; ++seed) {
     SetUp();
     OpenBoth();
@@ -121,7 +130,7 @@ TEST_F(LinkFaultTest, CompletionsOfAnEarlierLifeMeanNothing) {
 
 // The later side's greeting arrives, but the earlier side does not look before its own NIC has
 // given up. Its queue pair starts again behind what it had received.
-TEST_F(LinkFaultTest, AGreetingThatArrivedBeforeTheNicGaveUpStillCounts) {
+TEST_P(PathFaultTest, AGreetingThatArrivedBeforeTheNicGaveUpStillCounts) {
   OpenBoth();
   ConnectSide(a_, b_);
   ConnectSide(b_, a_);
@@ -139,7 +148,7 @@ TEST_F(LinkFaultTest, AGreetingThatArrivedBeforeTheNicGaveUpStillCounts) {
   EXPECT_EQ(b_.received.size(), 1u);
 }
 
-TEST_F(LinkFaultTest, APeerThatNeverComesIsReportedAtTheDeadline) {
+TEST_P(LinkFaultTest, APeerThatNeverComesIsReportedAtTheDeadline) {
   OpenBoth();
   ConnectSide(a_, b_, absl::Seconds(10));
   EXPECT_TRUE(PollFor(a_, absl::Seconds(10)).ok());
@@ -153,7 +162,7 @@ TEST_F(LinkFaultTest, APeerThatNeverComesIsReportedAtTheDeadline) {
 // Connect
 // ------------------------------------------------------------------------------------------
 
-TEST_F(LinkFaultTest, ConnectRefusesWhatIsNoAddress) {
+TEST_P(LinkFaultTest, ConnectRefusesWhatIsNoAddress) {
   for (const std::string& bytes :
        {std::string(), std::string("tcp:10.0.0.1:7000"), std::string(400, '\xff')}) {
     OpenSide(a_, "fake0", "rank 1");
@@ -163,13 +172,13 @@ TEST_F(LinkFaultTest, ConnectRefusesWhatIsNoAddress) {
   }
 }
 
-TEST_F(LinkFaultTest, ConnectOnlyOnce) {
+TEST_P(LinkFaultTest, ConnectOnlyOnce) {
   ConnectBoth();
   EXPECT_EQ(a_.endpoint->Connect(b_.endpoint->Address(), absl::InfiniteFuture()).status().code(),
             absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(LinkFaultTest, NoGidInCommon) {
+TEST_P(PathFaultTest, NoGidInCommon) {
   FakeDevice six = RoceDevice("fake1", "2001:db8::2");
   six.gids = {FakeGid(0, "2001:db8::2", IBV_GID_TYPE_ROCE_V2)};
   FakeDevice four = RoceDevice("fake0", "10.0.0.1");
@@ -183,7 +192,7 @@ TEST_F(LinkFaultTest, NoGidInCommon) {
   EXPECT_THAT(std::string(error.message()), HasSubstr("RoCE v2 over IPv6 2001:db8::2"));
 }
 
-TEST_F(LinkFaultTest, LinkLayersDiffer) {
+TEST_P(PathFaultTest, LinkLayersDiffer) {
   FakeDevice infiniband = RoceDevice("fake1", "10.0.0.2");
   infiniband.infiniband = true;
   infiniband.lid = 5;
@@ -195,7 +204,7 @@ TEST_F(LinkFaultTest, LinkLayersDiffer) {
 }
 
 // The sparse tables of two pods: only the GIDs at these indices work, and the fake drops the rest.
-TEST_F(LinkFaultTest, SparseGidTables) {
+TEST_P(PathFaultTest, SparseGidTables) {
   FakeDevice a = RoceDevice("fake0", "10.0.0.1");
   a.gids = {
       FakeGid(6, "fe80::a", IBV_GID_TYPE_ROCE_V1), FakeGid(7, "fe80::a", IBV_GID_TYPE_ROCE_V2),
@@ -209,7 +218,7 @@ TEST_F(LinkFaultTest, SparseGidTables) {
   EXPECT_EQ(b_.received.size(), 1u);
 }
 
-TEST_F(LinkFaultTest, InfinibandInOneSubnetAndAcrossSubnets) {
+TEST_P(PathFaultTest, InfinibandInOneSubnetAndAcrossSubnets) {
   for (const char* other_subnet : {"fe80::22", "fec0:0:0:7::22"}) {
     FakeDevice a = RoceDevice("fake0", "10.0.0.1");
     a.infiniband = true;
@@ -228,7 +237,7 @@ TEST_F(LinkFaultTest, InfinibandInOneSubnetAndAcrossSubnets) {
   }
 }
 
-TEST_F(LinkFaultTest, TheSmallerMtuIsUsed) {
+TEST_P(PathFaultTest, TheSmallerMtuIsUsed) {
   FakeDevice small = RoceDevice("fake1", "10.0.0.2");
   small.mtu = IBV_MTU_1024;
   Make({RoceDevice("fake0", "10.0.0.1"), small});
@@ -250,7 +259,7 @@ std::vector<FakeDevice> InfinibandPorts(std::vector<uint16_t> a, std::vector<uin
   return devices;
 }
 
-TEST_F(LinkFaultTest, BothSidesUseThePartitionThatTheyHaveInCommon) {
+TEST_P(PathFaultTest, BothSidesUseThePartitionThatTheyHaveInCommon) {
   // The fake loses what comes from another partition, or from one limited member to another.
   Make(InfinibandPorts({0x7fff, 0, 0x8001}, {0x7fff, 0x8002, 0x0001}));
   ConnectBoth();
@@ -261,7 +270,7 @@ TEST_F(LinkFaultTest, BothSidesUseThePartitionThatTheyHaveInCommon) {
   EXPECT_EQ(fake_->pairs("fake1").at(0).pkey_index, 2);
 }
 
-TEST_F(LinkFaultTest, ThePartitionThatIsSetIsUsed) {
+TEST_P(PathFaultTest, ThePartitionThatIsSetIsUsed) {
   Make(InfinibandPorts({0xffff, 0x8001}, {0xffff, 0x8001}));
   b_.settings.pkey = 0x8001;
   ConnectBoth();
@@ -271,7 +280,7 @@ TEST_F(LinkFaultTest, ThePartitionThatIsSetIsUsed) {
   EXPECT_EQ(fake_->pairs("fake0").at(0).pkey_index, 1);
 }
 
-TEST_F(LinkFaultTest, NoPartitionInCommonNamesBothSides) {
+TEST_P(PathFaultTest, NoPartitionInCommonNamesBothSides) {
   Make(InfinibandPorts({0x7fff, 0x8001}, {0x7fff, 0x8002}));
   OpenBoth();
   const absl::Status error =
@@ -284,7 +293,7 @@ TEST_F(LinkFaultTest, NoPartitionInCommonNamesBothSides) {
                      HasSubstr("the peer has 0x8002, 0x7fff"), HasSubstr("RAILHEAD_IB_PKEY")));
 }
 
-TEST_F(LinkFaultTest, ClassAndLevelAreThoseThatAreSet) {
+TEST_P(PathFaultTest, ClassAndLevelAreThoseThatAreSet) {
   for (Side* side : {&a_, &b_}) {
     side->settings.traffic_class = 106;
     side->settings.service_level = 3;
@@ -297,10 +306,12 @@ TEST_F(LinkFaultTest, ClassAndLevelAreThoseThatAreSet) {
   }
 }
 
-TEST_F(LinkFaultTest, ANicWithoutInlineData) {
-  FakeDevice plain = RoceDevice("fake0", "10.0.0.1");
+TEST_P(LinkFaultTest, ANicWithoutInlineData) {
+  FakeDevice plain = Device("fake0", "10.0.0.1");
   plain.max_inline = 0;
-  Make({plain, RoceDevice("fake1", "10.0.0.2")});
+  FakeDevice other = Device("fake1", "10.0.0.2");
+  other.max_inline = 0;
+  Make({plain, other});
   ConnectBoth();
   ASSERT_TRUE(a_.Send(0, 0, "small").value());
   PollUntilQuiet();
@@ -311,7 +322,7 @@ TEST_F(LinkFaultTest, ANicWithoutInlineData) {
 // Failures
 // -----------------------------------------------------------------------------------------
 
-TEST_F(LinkFaultTest, ACompletionErrorIsFinalAndSaysWhereAndWhat) {
+TEST_P(PathFaultTest, ACompletionErrorIsFinalAndSaysWhereAndWhat) {
   ConnectBoth();
   fake_->FailNextSend("fake0", IBV_WC_REM_ACCESS_ERR);
   ASSERT_TRUE(a_.Send(0, 0, "x").value());
@@ -323,7 +334,7 @@ TEST_F(LinkFaultTest, ACompletionErrorIsFinalAndSaysWhereAndWhat) {
   ExpectFinalError(a_, error);
 }
 
-TEST_F(LinkFaultTest, APeerThatDiesWithFramesUnderWay) {
+TEST_P(PathFaultTest, APeerThatDiesWithFramesUnderWay) {
   ConnectBoth();
   b_ = Side();
   ASSERT_TRUE(a_.Send(0, 0, "anybody there?").value());
@@ -333,7 +344,7 @@ TEST_F(LinkFaultTest, APeerThatDiesWithFramesUnderWay) {
   EXPECT_THAT(std::string(error.message()), HasSubstr("the peer's process is alive"));
 }
 
-TEST_F(LinkFaultTest, APeerThatDiesWhileThisSideOnlyWaits) {
+TEST_P(LinkFaultTest, APeerThatDiesWhileThisSideOnlyWaits) {
   ConnectBoth();
   EXPECT_TRUE(PollFor(a_, absl::Seconds(30)).ok());
   b_ = Side();
@@ -342,21 +353,21 @@ TEST_F(LinkFaultTest, APeerThatDiesWhileThisSideOnlyWaits) {
 
 // A peer whose process hangs is alive for its NIC. The signs of life must not look like progress,
 // or nobody would ever notice.
-TEST_F(LinkFaultTest, SignsOfLifeAreNotMovement) {
+TEST_P(LinkFaultTest, SignsOfLifeAreNotMovement) {
   ConnectBoth();
-  const uint64_t before = fake_->empty_writes();
+  const uint64_t before = fake_->probes();
   for (int i = 0; i < 100; ++i) {
     const absl::StatusOr<bool> moved = a_.Poll();
     ASSERT_TRUE(moved.ok()) << moved.status();
     EXPECT_FALSE(*moved);
     fake_->AdvanceTime(absl::Milliseconds(100));
   }
-  const uint64_t probes = fake_->empty_writes() - before;
+  const uint64_t probes = fake_->probes() - before;
   EXPECT_GE(probes, 5u);
   EXPECT_LE(probes, 12u);
 }
 
-TEST_F(LinkFaultTest, ThePortGoesDown) {
+TEST_P(LinkFaultTest, ThePortGoesDown) {
   ConnectBoth();
   fake_->SetPortState("fake0", IBV_PORT_DOWN);
   ASSERT_TRUE(a_.Send(0, 0, "x").value());
@@ -366,7 +377,7 @@ TEST_F(LinkFaultTest, ThePortGoesDown) {
 }
 
 // NICs that forget to say that they have given up.
-TEST_F(LinkFaultTest, ASilentNicIsReported) {
+TEST_P(PathFaultTest, ASilentNicIsReported) {
   ConnectBoth();
   fake_->HoldCompletions("fake0", true);
   ASSERT_TRUE(a_.Send(0, 0, "x").value());
@@ -377,7 +388,7 @@ TEST_F(LinkFaultTest, ASilentNicIsReported) {
   ExpectFinalError(a_, error);
 }
 
-TEST_F(LinkFaultTest, ASilentNicWhosePortIsDownIsReportedSooner) {
+TEST_P(PathFaultTest, ASilentNicWhosePortIsDownIsReportedSooner) {
   ConnectBoth();
   fake_->HoldCompletions("fake0", true);
   fake_->SetPortState("fake0", IBV_PORT_DOWN);
@@ -387,7 +398,7 @@ TEST_F(LinkFaultTest, ASilentNicWhosePortIsDownIsReportedSooner) {
   EXPECT_THAT(std::string(error.message()), HasSubstr("port is DOWN: check its cable"));
 }
 
-TEST_F(LinkFaultTest, AShortOutageIsSurvived) {
+TEST_P(LinkFaultTest, AShortOutageIsSurvived) {
   ConnectBoth();
   fake_->SetPortState("fake1", IBV_PORT_DOWN);
   ASSERT_TRUE(a_.Send(0, 0, "patience").value());
@@ -404,25 +415,25 @@ TEST_F(LinkFaultTest, AShortOutageIsSurvived) {
 // ------------------------------------------------------------------------------------ Offsets are
 // those of SlotHeader, which starts the message.
 
-TEST_F(LinkFaultTest, AFrameThatClaimsMoreThanASlot) {
+TEST_P(LinkFaultTest, AFrameThatClaimsMoreThanASlot) {
   const absl::Status error = ErrorAfter([&] { fake_->CorruptNextSend("fake0", 19, 0x40); });
   EXPECT_THAT(std::string(error.message()), HasSubstr("more than a slot"));
 }
 
-TEST_F(LinkFaultTest, AFrameWithAnotherNumberInItsSlot) {
+TEST_P(LinkFaultTest, AFrameWithAnotherNumberInItsSlot) {
   EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", 20, 0x11); }).ok());
 }
 
-TEST_F(LinkFaultTest, AFrameThatReportsWhatWasNeverSent) {
+TEST_P(LinkFaultTest, AFrameThatReportsWhatWasNeverSent) {
   const absl::Status error = ErrorAfter([&] { fake_->CorruptNextSend("fake0", 24, 0xff); });
   EXPECT_THAT(std::string(error.message()), HasSubstr("more frames than were sent"));
 }
 
-TEST_F(LinkFaultTest, AFrameWithReservedBits) {
+TEST_P(LinkFaultTest, AFrameWithReservedBits) {
   EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", 28, 4); }).ok());
 }
 
-TEST_F(LinkFaultTest, ImmediateValuesThatMakeNoSense) {
+TEST_P(LinkFaultTest, ImmediateValuesThatMakeNoSense) {
   for (const uint32_t immediate :
        {PackImmediate(MessageKind::kFrame, kFirstFrame + 1),  // out of sequence
         PackImmediate(MessageKind::kFrame, 0),
@@ -437,7 +448,7 @@ TEST_F(LinkFaultTest, ImmediateValuesThatMakeNoSense) {
 }
 
 // A peer that knows the key of the ring still cannot write beside it.
-TEST_F(LinkFaultTest, WritesBesideTheRingAreRefused) {
+TEST_P(LinkFaultTest, WritesBesideTheRingAreRefused) {
   OpenBoth();
   const std::string both = b_.endpoint->Address();
   WireReader reader(both);
@@ -451,7 +462,7 @@ TEST_F(LinkFaultTest, WritesBesideTheRingAreRefused) {
   ASSERT_TRUE(link.ok()) << link.status();
   a_.link = *std::move(link);
   ConnectSide(b_, a_);
-  PollUntilQuiet();
+  Greet();
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(a_.Send(0, i, std::string(65536, 'x')).value());
   EXPECT_EQ(a_.Poll().status().code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(b_.Poll().ok());

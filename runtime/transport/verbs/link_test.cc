@@ -18,7 +18,10 @@
 namespace railhead::transport::verbs {
 namespace {
 
-class LinkTest : public VerbsPairTest {};
+class LinkTest : public EveryNetworkTest {};
+
+INSTANTIATE_TEST_SUITE_P(Networks, LinkTest, testing::Values(Network::kRoce, Network::kIwarp),
+                         NetworkName);
 
 std::string RandomBytes(std::mt19937& random, size_t size) {
   std::string bytes(size, '\0');
@@ -29,7 +32,7 @@ std::string RandomBytes(std::mt19937& random, size_t size) {
   return bytes;
 }
 
-TEST_F(LinkTest, AFrameArrivesAsItWasSent) {
+TEST_P(LinkTest, AFrameArrivesAsItWasSent) {
   ConnectBoth();
   ASSERT_TRUE(a_.Send(7, 4096, "forward").value());
   ASSERT_TRUE(b_.Send(uint64_t{1} << 40, uint64_t{1} << 50, "back").value());
@@ -47,7 +50,7 @@ TEST_F(LinkTest, AFrameArrivesAsItWasSent) {
   EXPECT_EQ(a_.link->stats().receive_bytes, 4u);
 }
 
-TEST_F(LinkTest, SizesFromNothingToTheLargest) {
+TEST_P(LinkTest, SizesFromNothingToTheLargest) {
   ConnectBoth();
   const size_t most = a_.link->max_payload();
   EXPECT_EQ(most, 65536u);
@@ -64,7 +67,7 @@ TEST_F(LinkTest, SizesFromNothingToTheLargest) {
   EXPECT_GT(fake_->inline_sends(), 0u);
 }
 
-TEST_F(LinkTest, ATooLargeFrameIsRefusedAndHarmsNothing) {
+TEST_P(LinkTest, ATooLargeFrameIsRefusedAndHarmsNothing) {
   ConnectBoth();
   EXPECT_EQ(a_.Send(0, 0, std::string(a_.link->max_payload() + 1, 'x')).status().code(),
             absl::StatusCode::kInvalidArgument);
@@ -73,7 +76,7 @@ TEST_F(LinkTest, ATooLargeFrameIsRefusedAndHarmsNothing) {
   EXPECT_EQ(b_.received.size(), 1u);
 }
 
-TEST_F(LinkTest, ASinkThatIsNotReadyGetsTheSameFrameAgainAndInOrder) {
+TEST_P(LinkTest, ASinkThatIsNotReadyGetsTheSameFrameAgainAndInOrder) {
   ConnectBoth();
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(a_.Send(0, i, std::to_string(i)).value());
   b_.accept = false;
@@ -85,7 +88,7 @@ TEST_F(LinkTest, ASinkThatIsNotReadyGetsTheSameFrameAgainAndInOrder) {
   for (uint64_t i = 0; i < 5; ++i) EXPECT_EQ(b_.received[i].first.offset, i);
 }
 
-TEST_F(LinkTest, TheSinkReadsWhereTheNicWrote) {
+TEST_P(LinkTest, TheSinkReadsWhereTheNicWrote) {
   ConnectBoth();
   ASSERT_TRUE(a_.Send(0, 0, "in place").value());
   ASSERT_TRUE(a_.Poll().ok());
@@ -105,7 +108,7 @@ TEST_F(LinkTest, TheSinkReadsWhereTheNicWrote) {
 }
 
 // Both sides send until they can no more, with nobody taking anything; then both go on.
-TEST_F(LinkTest, BothSidesOutOfCreditsAtOnce) {
+TEST_P(LinkTest, BothSidesOutOfCreditsAtOnce) {
   ConnectBoth();
   a_.accept = b_.accept = false;
   uint64_t a_sent = 0;
@@ -134,7 +137,7 @@ TEST_F(LinkTest, BothSidesOutOfCreditsAtOnce) {
 
 // The worst case of thresholds: both windows are used up, and each side takes just one frame and
 // then waits for the other to send one more.
-TEST_F(LinkTest, OneConsumedFrameIsEnoughToGoOnWhenTheWindowIsUsedUp) {
+TEST_P(LinkTest, OneConsumedFrameIsEnoughToGoOnWhenTheWindowIsUsedUp) {
   ConnectBoth();
   a_.accept = b_.accept = false;
   uint64_t a_sent = 0;
@@ -156,7 +159,7 @@ TEST_F(LinkTest, OneConsumedFrameIsEnoughToGoOnWhenTheWindowIsUsedUp) {
   }
 }
 
-TEST_F(LinkTest, NoMoreThanAQuarterOfAMebibyteOnTheWire) {
+TEST_P(LinkTest, NoMoreThanAQuarterOfAMebibyteOnTheWire) {
   ConnectBoth();
   fake_->HoldCompletions("fake0", true);
   const std::string large(a_.link->max_payload(), 'x');
@@ -176,10 +179,10 @@ TEST_F(LinkTest, NoMoreThanAQuarterOfAMebibyteOnTheWire) {
 // Memory of the send ring must not change before the NIC has read it (the fake reads late), and
 // nothing counts as flushed before it has arrived. The sender's ring is the smaller one here, so
 // that credits alone would not protect it.
-TEST_F(LinkTest, SlotsAreNotReusedBeforeTheyAreAcknowledged) {
-  FakeDevice tight = RoceDevice("fake0", "10.0.0.1");
+TEST_P(LinkTest, SlotsAreNotReusedBeforeTheyAreAcknowledged) {
+  FakeDevice tight = Device("fake0", "10.0.0.1");
   tight.memlock = uint64_t{800} * 1024;
-  Make({tight, RoceDevice("fake1", "10.0.0.2")});
+  Make({tight, Device("fake1", "10.0.0.2")});
   ConnectBoth();
   fake_->MoveAtRandom(11);
   std::mt19937 random(12);
@@ -203,7 +206,7 @@ TEST_F(LinkTest, SlotsAreNotReusedBeforeTheyAreAcknowledged) {
   for (size_t i = 0; i < sent.size(); ++i) ASSERT_EQ(b_.received[i].second, sent[i]) << i;
 }
 
-TEST_F(LinkTest, SmallFramesDoNotAllAskForACompletionAndAreFlushedNevertheless) {
+TEST_P(LinkTest, SmallFramesDoNotAllAskForACompletionAndAreFlushedNevertheless) {
   ConnectBoth();
   const uint64_t before = fake_->signaled_sends();
   for (int i = 0; i < 15; ++i) ASSERT_TRUE(a_.Send(0, i, "small").value());
@@ -215,7 +218,7 @@ TEST_F(LinkTest, SmallFramesDoNotAllAskForACompletionAndAreFlushedNevertheless) 
 }
 
 // Random sizes, random refusals, random progress of the fabric, both ways at once.
-TEST_F(LinkTest, RandomTraffic) {
+TEST_P(LinkTest, RandomTraffic) {
   for (uint32_t seed = 1; seed <= 30; ++seed) {
     SetUp();
     ConnectBoth();
@@ -270,7 +273,7 @@ TEST_F(LinkTest, RandomTraffic) {
 
 // Two threads that sleep on the descriptor whenever there is nothing to do: nothing is lost between
 // Arm, the last look and the sleep. A missed wake-up shows as a wait that ends by its deadline.
-TEST_F(LinkTest, WaitingOnTheDescriptor) {
+TEST_P(LinkTest, WaitingOnTheDescriptor) {
   ConnectBoth();
   constexpr int kFrames = 3000;
   std::atomic<bool> slept_too_long = false;
@@ -307,7 +310,7 @@ TEST_F(LinkTest, WaitingOnTheDescriptor) {
   EXPECT_FALSE(slept_too_long);
 }
 
-TEST_F(LinkTest, TheDescriptorIsQuietWhenThereIsNothing) {
+TEST_P(LinkTest, TheDescriptorIsQuietWhenThereIsNothing) {
   ConnectBoth();
   ASSERT_TRUE(b_.link->Arm().ok());
   PollUntilQuiet();

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/offer.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/transport/verbs/cm_acceptor.h"
+#include "runtime/transport/verbs/cm_dialer.h"
 #include "runtime/transport/verbs/gid.h"
 #include "runtime/transport/verbs/pkey.h"
+#include "runtime/transport/verbs/random.h"
 #include "runtime/transport/verbs/slot.h"
 
 namespace railhead::transport::verbs {
@@ -24,17 +24,6 @@ namespace {
 constexpr std::array<uint32_t, 3> kSlotCounts = {16, 8, 4};
 
 constexpr uint8_t kHopLimit = 64;
-
-// Unpredictable, so that nobody who cannot see the rail's packets can forge the next one.
-absl::StatusOr<uint32_t> RandomPsn(const DevicePort& port) {
-  uint32_t value = 0;
-  ssize_t got = 0;
-  do {
-    got = getrandom(&value, sizeof(value), 0);
-  } while (got < 0 && errno == EINTR);
-  if (got != sizeof(value)) return VerbsError(port.name(), "get random bytes", errno);
-  return value & 0xffffff;
-}
 
 std::string KindNames(absl::Span<const GidChoice> gids) {
   if (gids.empty()) return "none";
@@ -124,52 +113,96 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
   if (!pair.ok()) return pair.status();
   if (absl::Status status = (*pair)->Initialize(); !status.ok()) return status;
   if (absl::Status status = PostAllReceives(**pair, 0); !status.ok()) return status;
-  const absl::StatusOr<uint32_t> psn = RandomPsn(*port);
-  if (!psn.ok()) return psn.status();
   VerbsAddress own;
   own.infiniband = state->infiniband();
   own.needs_grh = (state->attributes.flags & IBV_QPF_GRH_REQUIRED) != 0;
   own.mtu = state->attributes.active_mtu;
   own.lid = own.infiniband ? state->attributes.lid : 0;
-  own.qp_number = (*pair)->number();
-  own.psn = *psn;
   own.slots = slots;
   own.slot_payload = rings.receive.slot_payload();
   own.ring_address = rings.receive.address();
   own.ring_key = rings.receive.remote_key();
-  own.gids = state->gids;
-  own.pkeys = WithoutIndices(port->pkeys());
-  return Offer({std::move(port), &rings.send, &rings.receive, *std::move(pair), *psn},
-               *std::move(state), std::move(own));
+  std::optional<CmListener> listener;
+  if (port->iwarp()) {
+    absl::StatusOr<CmListener> listens = CmListener::Open(port, state->addresses.front());
+    if (!listens.ok()) return listens.status();
+    own.iwarp = listens->address;
+    listener = *std::move(listens);
+  } else {
+    // Unpredictable, so that nobody who cannot see the rail's packets can forge the next one.
+    const absl::StatusOr<uint32_t> psn = RandomBytes<uint32_t>(port->name());
+    if (!psn.ok()) return psn.status();
+    own.psn = *psn & 0xffffff;
+    own.qp_number = (*pair)->number();
+    own.gids = state->gids;
+    own.pkeys = WithoutIndices(port->pkeys());
+  }
+  return Offer({std::move(port), &rings.send, &rings.receive, *std::move(pair)}, *std::move(state),
+               std::move(listener), std::move(own));
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> Offer::ConnectionTo(const VerbsAddress& theirs,
+                                                                LinkStats& stats,
+                                                                std::string& where) {
+  const auto kind = [](const VerbsAddress& address) {
+    return address.iwarp.has_value() ? "iWARP" : address.infiniband ? "InfiniBand" : "Ethernet";
+  };
+  if (theirs.infiniband != own_.infiniband || theirs.iwarp.has_value() != own_.iwarp.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this side's port is ", kind(own_), ", the peer's is ", kind(theirs),
+                     "; check that the rails of the two nodes are numbered alike"));
+  }
+  if (theirs.iwarp.has_value()) {
+    absl::StrAppend(&where, " at ", theirs.iwarp->ip.ToString());
+    return IwarpTo(*theirs.iwarp, stats);
+  }
+  const std::optional<GidPair> gids = CommonGids(state_.gids, theirs.gids);
+  absl::StrAppend(&where, " at ", PeerAddressText(theirs, gids));
+  absl::StatusOr<ibv_ah_attr> route = RouteTo(*parts_.port, state_, theirs, gids);
+  if (!route.ok()) return route.status();
+  const std::optional<PkeyChoice> pkey = CommonPkey(parts_.port->pkeys(), theirs.pkeys);
+  if (!pkey.has_value()) return NoCommonPkey(*parts_.port, theirs);
+  PeerPath path;
+  path.qp_number = theirs.qp_number;
+  path.mtu = std::min(theirs.mtu, state_.attributes.active_mtu);
+  path.pkey_index = pkey->index;
+  path.route = *route;
+  return std::make_unique<PathConnection>(path, own_.psn, theirs.psn);
+}
+
+// Both sides listen; the smaller token dials.
+absl::StatusOr<std::unique_ptr<Connection>> Offer::IwarpTo(const CmAddress& theirs,
+                                                           LinkStats& stats) {
+  if (listener_->address.token > theirs.token) {
+    return std::make_unique<CmAcceptor>(*std::move(listener_), stats);
+  }
+  const auto from = std::find_if(
+      state_.addresses.begin(), state_.addresses.end(),
+      [&](const net::IpAddress& address) { return address.is_v4() == theirs.ip.is_v4(); });
+  if (from == state_.addresses.end()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this side has no ", theirs.ip.is_v4() ? "IPv4" : "IPv6",
+                     " address, and the peer listens at ", theirs.ip.ToString(),
+                     "; give both nodes' interfaces of this rail an address of the same family"));
+  }
+  std::shared_ptr<CmEvents> events = listener_->events;
+  listener_.reset();
+  return std::make_unique<CmDialer>(std::move(events), *from, theirs);
 }
 
 absl::StatusOr<std::unique_ptr<Channel>> Offer::Accept(absl::string_view peer_address,
                                                        absl::string_view peer, absl::Time deadline,
                                                        LinkStats& stats) && {
-  const DevicePort& port = *parts_.port;
-  std::string where = absl::StrCat(port.name(), ", peer ", peer);
+  std::string where = absl::StrCat(parts_.port->name(), ", peer ", peer);
   absl::StatusOr<VerbsAddress> theirs = ParseAddress(peer_address);
   if (!theirs.ok()) return At(where, theirs.status());
-  if (theirs->infiniband != state_.infiniband()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        where, ": this side's port is ", state_.infiniband() ? "InfiniBand" : "Ethernet",
-        ", the peer's is not; check that the rails of the two nodes are numbered alike"));
-  }
-  const std::optional<GidPair> gids = CommonGids(state_.gids, theirs->gids);
-  absl::StrAppend(&where, " at ", PeerAddressText(*theirs, gids));
-  absl::StatusOr<ibv_ah_attr> route = RouteTo(port, state_, *theirs, gids);
-  if (!route.ok()) return At(where, route.status());
-
-  const std::optional<PkeyChoice> pkey = CommonPkey(port.pkeys(), theirs->pkeys);
-  if (!pkey.has_value()) return At(where, NoCommonPkey(port, *theirs));
+  absl::StatusOr<std::unique_ptr<Connection>> connection = ConnectionTo(*theirs, stats, where);
+  if (!connection.ok()) return At(where, connection.status());
 
   ChannelPeer channel_peer;
-  channel_peer.path.qp_number = theirs->qp_number;
-  channel_peer.path.mtu = std::min(theirs->mtu, state_.attributes.active_mtu);
-  channel_peer.path.pkey_index = pkey->index;
-  channel_peer.path.route = *route;
   channel_peer.where = std::move(where);
   channel_peer.address = *std::move(theirs);
+  channel_peer.connection = *std::move(connection);
   return Channel::Start(std::move(parts_), std::move(channel_peer), deadline, stats);
 }
 

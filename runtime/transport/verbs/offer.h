@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one side prepares for a connection: a queue pair that nobody has used, and what the peer
-// must know of it. Every connection of a link begins with two new offers, which the two sides
-// exchange: what an earlier connection still has under way finds no queue pair, so it can neither
-// land in a slot that is used again nor be counted.
+// What one side prepares for a connection: a queue pair that nobody has used, over iWARP a port
+// where it listens, and what the peer must know of them. Every connection of a link begins with two
+// new offers, which the two sides exchange: what an earlier connection still has under way finds no
+// queue pair, so it can neither land in a slot that is used again nor be counted.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_OFFER_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_OFFER_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,7 @@
 #include "runtime/transport/link.h"
 #include "runtime/transport/verbs/address.h"
 #include "runtime/transport/verbs/channel.h"
+#include "runtime/transport/verbs/cm_listener.h"
 #include "runtime/transport/verbs/device_port.h"
 #include "runtime/transport/verbs/queue_pair.h"
 #include "runtime/transport/verbs/ring.h"
@@ -52,11 +54,20 @@ class Offer {
                                                   LinkStats& stats) &&;
 
  private:
-  Offer(ChannelParts parts, PortState state, VerbsAddress own)
-      : parts_(std::move(parts)), state_(std::move(state)), own_(std::move(own)) {}
+  Offer(ChannelParts parts, PortState state, std::optional<CmListener> listener, VerbsAddress own)
+      : parts_(std::move(parts)),
+        state_(std::move(state)),
+        listener_(std::move(listener)),
+        own_(std::move(own)) {}
+
+  // How to connect to `theirs`, which it describes at the end of `where`.
+  absl::StatusOr<std::unique_ptr<Connection>> ConnectionTo(const VerbsAddress& theirs,
+                                                           LinkStats& stats, std::string& where);
+  absl::StatusOr<std::unique_ptr<Connection>> IwarpTo(const CmAddress& theirs, LinkStats& stats);
 
   ChannelParts parts_;
   PortState state_;
+  std::optional<CmListener> listener_;  // of iWARP
   VerbsAddress own_;
 };
 

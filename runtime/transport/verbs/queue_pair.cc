@@ -9,6 +9,8 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/transport/verbs/immediate_pair.h"
+#include "runtime/transport/verbs/iwarp_pair.h"
 
 namespace railhead::transport::verbs {
 namespace {
@@ -33,15 +35,12 @@ constexpr uint8_t kReceiverNotReadyTimer = 12;  // 0.64 ms
 
 absl::StatusOr<std::unique_ptr<QueuePair>> QueuePair::Create(const DevicePort& port,
                                                              QueueDepths depths) {
-  std::unique_ptr<QueuePair> pair(new QueuePair(port));
-  if (absl::Status status = pair->CreateObjects(depths); !status.ok()) return status;
-  return pair;
+  if (port.iwarp()) return IwarpPair::Create(port, depths);
+  return ImmediatePair::Create(port, depths);
 }
 
-absl::Status QueuePair::CreateObjects(QueueDepths depths) {
+absl::Status QueuePair::CreateCompletions() {
   const VerbsApi* const api = &port_.api();
-  depths_ = depths;
-
   errno = 0;
   ibv_comp_channel* const channel = api->CreateCompChannel(port_.context());
   if (channel == nullptr) return VerbsError(port_.name(), "create a completion channel", errno);
@@ -53,7 +52,7 @@ absl::Status QueuePair::CreateObjects(QueueDepths depths) {
   }
 
   // Twice the work requests: after Reset, completions of forgotten ones may still be in the queue.
-  const uint32_t entries = 2 * (depths.send + depths.receive);
+  const uint32_t entries = 2 * (requests_per_send_ * depths_.send + depths_.receive);
   errno = 0;
   ibv_cq* const queue = api->CreateCq(port_.context(), static_cast<int>(entries), channel);
   if (queue == nullptr) {
@@ -61,14 +60,19 @@ absl::Status QueuePair::CreateObjects(QueueDepths depths) {
                       absl::StrCat("create a completion queue of ", entries, " entries"), errno);
   }
   completions_ = Owned<ibv_cq>(queue, [api](ibv_cq* q) { static_cast<void>(api->DestroyCq(q)); });
+  return absl::OkStatus();
+}
 
+absl::Status QueuePair::CreatePair() {
+  const VerbsApi* const api = &port_.api();
+  const uint32_t sends = requests_per_send_ * depths_.send;
   for (const uint32_t inline_size : kInlineSizes) {
     ibv_qp_init_attr attributes = {};
-    attributes.send_cq = queue;
-    attributes.recv_cq = queue;
+    attributes.send_cq = completions_.get();
+    attributes.recv_cq = completions_.get();
     attributes.qp_type = IBV_QPT_RC;
-    attributes.cap.max_send_wr = depths.send;
-    attributes.cap.max_recv_wr = depths.receive;
+    attributes.cap.max_send_wr = sends;
+    attributes.cap.max_recv_wr = depths_.receive;
     attributes.cap.max_send_sge = 1;
     attributes.cap.max_recv_sge = 1;
     attributes.cap.max_inline_data = inline_size;
@@ -79,10 +83,10 @@ absl::Status QueuePair::CreateObjects(QueueDepths depths) {
     max_inline_ = inline_size;
     return absl::OkStatus();
   }
-  return VerbsError(port_.name(),
-                    absl::StrCat("create a queue pair of ", depths.send, " sends and ",
-                                 depths.receive, " receives"),
-                    errno);
+  return VerbsError(
+      port_.name(),
+      absl::StrCat("create a queue pair of ", sends, " sends and ", depths_.receive, " receives"),
+      errno);
 }
 
 absl::Status QueuePair::Modify(ibv_qp_attr& attributes, int mask, absl::string_view what) {
@@ -96,7 +100,7 @@ absl::Status QueuePair::Initialize() {
   attributes.qp_state = IBV_QPS_INIT;
   attributes.pkey_index = 0;  // until Connect knows the peer's
   attributes.port_num = port_.port();
-  attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  attributes.qp_access_flags = static_cast<unsigned>(access_);
   return Modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
                 "initialize the queue pair");
 }
@@ -139,33 +143,17 @@ absl::Status QueuePair::Stop() {
   return Modify(attributes, IBV_QP_STATE, "stop the queue pair");
 }
 
-absl::Status QueuePair::Reset() {
-  ibv_qp_attr attributes = {};
-  attributes.qp_state = IBV_QPS_RESET;
-  return Modify(attributes, IBV_QP_STATE, "reset the queue pair");
-}
-
-absl::Status QueuePair::PostReceives(uint32_t count, uint64_t id) {
-  std::array<ibv_recv_wr, 32> requests;
-  while (count > 0) {
-    const uint32_t batch = std::min<uint32_t>(count, requests.size());
-    for (uint32_t i = 0; i < batch; ++i) {
-      requests[i] = {};
-      requests[i].wr_id = id;
-      requests[i].next = i + 1 < batch ? &requests[i + 1] : nullptr;
-    }
-    ibv_recv_wr* refused = nullptr;
-    if (const int error = ibv_post_recv(pair_.get(), requests.data(), &refused); error != 0) {
-      return VerbsError(port_.name(), "post a receive", std::abs(error));
-    }
-    count -= batch;
+absl::Status QueuePair::PostReceiveList(ibv_recv_wr& first) {
+  ibv_recv_wr* refused = nullptr;
+  if (const int error = ibv_post_recv(pair_.get(), &first, &refused); error != 0) {
+    return VerbsError(port_.name(), "post a receive", std::abs(error));
   }
   return absl::OkStatus();
 }
 
-absl::Status QueuePair::PostSend(ibv_send_wr& request) {
+absl::Status QueuePair::PostSends(ibv_send_wr& first) {
   ibv_send_wr* refused = nullptr;
-  if (const int error = ibv_post_send(pair_.get(), &request, &refused); error != 0) {
+  if (const int error = ibv_post_send(pair_.get(), &first, &refused); error != 0) {
     return VerbsError(port_.name(), "post a send", std::abs(error));
   }
   return absl::OkStatus();

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One reliable connected queue pair with its completion queue and event channel.
+// One reliable connected queue pair with its completion queue and event channel, and how a message
+// is announced over it: each tells the peer's process a value, once the bytes that it may bring are
+// where they belong (immediate_pair.h, iwarp_pair.h).
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_QUEUE_PAIR_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_QUEUE_PAIR_H_
 
 #include <infiniband/verbs.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -13,6 +16,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "runtime/transport/verbs/device_port.h"
 
 namespace railhead::transport::verbs {
@@ -30,31 +35,52 @@ struct QueueDepths {
   uint32_t receive = 0;
 };
 
-// Life: RESET -> Initialize -> (post receives) -> Connect -> send and receive; Reset from anywhere.
-// Used by one thread at a time. `port` must outlive it.
+struct Message {
+  uint32_t value = 0;  // what the peer's process is told
+  // For the peer's memory, from registered memory of this side.
+  absl::Span<const std::byte> bytes;
+  uint32_t local_key = 0;
+  uint64_t remote_address = 0;
+  uint32_t remote_key = 0;
+};
+
+// Life: RESET -> Initialize -> (post receives) -> connected (connection.h) -> send and receive;
+// Reset from anywhere. Used by one thread at a time. `port` must outlive it.
 class QueuePair {
  public:
+  // Of the kind that the port's network needs, for so many messages.
   static absl::StatusOr<std::unique_ptr<QueuePair>> Create(const DevicePort& port,
                                                            QueueDepths depths);
+  virtual ~QueuePair() = default;
+  QueuePair(const QueuePair&) = delete;
+  QueuePair& operator=(const QueuePair&) = delete;
 
   uint32_t number() const { return pair_->qp_num; }
+  // In messages.
   QueueDepths depths() const { return depths_; }
-  // Bytes that a send may carry inside its work request.
-  uint32_t max_inline() const { return max_inline_; }
 
   absl::Status Initialize();
+  // Over InfiniBand and RoCE: without waiting for the peer.
   absl::Status Connect(const PeerPath& path, uint32_t receive_psn, uint32_t send_psn);
 
   // Stops the queue pair for good: from the return on, nothing more arrives or leaves.
   absl::Status Stop();
   // After Stop. Work requests that have not completed are forgotten; completions of theirs may
   // still turn up.
-  absl::Status Reset();
+  virtual absl::Status Reset() = 0;
 
-  // Posts `count` receives without buffers (a write with immediate needs a receive to be announced
-  // by, and no memory); each completes with `id`.
-  absl::Status PostReceives(uint32_t count, uint64_t id);
-  absl::Status PostSend(ibv_send_wr& request);
+  // Posts `count` receives, of a message each; each completes with `id`.
+  virtual absl::Status PostReceives(uint32_t count, uint64_t id) = 0;
+  // Its completion, where one is asked for (`signaled`), says that the peer's NIC has the message
+  // and everything before it.
+  virtual absl::Status Send(const Message& message, uint64_t id, bool signaled) = 0;
+  // Tells the peer's process nothing, but completes as a signaled message does.
+  virtual absl::Status Probe(uint64_t id, uint64_t remote_address, uint32_t remote_key) = 0;
+  // The value of the message that completed a receive, each once and in their order.
+  // InvalidArgument when it is no message.
+  virtual absl::StatusOr<uint32_t> Take(const ibv_wc& completion) = 0;
+  // For how long the NIC may say nothing while it waits for the peer's, and the port is well.
+  virtual absl::Duration patience() const = 0;
 
   // Hands over all completions that are there, until one is refused.
   absl::Status Drain(absl::FunctionRef<absl::Status(const ibv_wc& completion)> take);
@@ -63,16 +89,30 @@ class QueuePair {
   int event_fd() const { return channel_->fd; }
   absl::Status Arm();
 
- private:
-  explicit QueuePair(const DevicePort& port) : port_(port) {}
-  absl::Status CreateObjects(QueueDepths depths);
-  absl::Status Modify(ibv_qp_attr& attributes, int mask, absl::string_view what);
+ protected:
+  // `access` as of ibv_access_flags. A message takes up to `requests_per_send` work requests.
+  QueuePair(const DevicePort& port, QueueDepths depths, int access, uint32_t requests_per_send)
+      : port_(port), depths_(depths), access_(access), requests_per_send_(requests_per_send) {}
 
+  const DevicePort& port() const { return port_; }
+  // Bytes that a send may carry inside its work request.
+  uint32_t max_inline() const { return max_inline_; }
+
+  absl::Status CreateCompletions();
+  absl::Status CreatePair();
+  void DestroyPair() { pair_.reset(); }
+  absl::Status Modify(ibv_qp_attr& attributes, int mask, absl::string_view what);
+  absl::Status PostSends(ibv_send_wr& first);
+  absl::Status PostReceiveList(ibv_recv_wr& first);
+
+ private:
   const DevicePort& port_;
+  const QueueDepths depths_;
+  const int access_;
+  const uint32_t requests_per_send_;
   Owned<ibv_comp_channel> channel_;
   Owned<ibv_cq> completions_;
   Owned<ibv_qp> pair_;
-  QueueDepths depths_;
   uint32_t max_inline_ = 0;
 };
 

@@ -18,6 +18,9 @@ std::string VerbsDevice::Describe() const {
           : absl::StrCat(", ", verbs::GidKindName(port_->state().gids.front().kind), " ",
                          verbs::GidText(port_->state().gids.front().gid), " (GID index ",
                          port_->state().gids.front().index, ")");
+  if (port_->iwarp()) {
+    return absl::StrCat(port_->name(), ": iWARP, ", port_->state().addresses.front().ToString());
+  }
   return absl::StrCat(port_->name(), ": ", port_->state().infiniband() ? "InfiniBand" : "Ethernet",
                       ", MTU ", verbs::MtuBytes(port_->state().attributes.active_mtu), gid);
 }

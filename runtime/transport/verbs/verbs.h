@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The verbs transport: links over InfiniBand and RoCE.
+// The verbs transport: links over InfiniBand, RoCE and iWARP.
 //
 // One reliable connected queue pair per peer and rail. Each side registers a ring of slots that its
-// peer writes frames into (RDMA write with immediate); a frame needs a credit, and credits come
+// peer writes frames into, announcing each; a frame needs a credit, and credits come
 // back with frames of the other direction or, when there are none, in a message of their own. The
 // receiver's sink reads the payload where the NIC put it.
 //
@@ -67,8 +67,8 @@ absl::Status VerbsLibraryStatus();
 //
 // Errors name rail, device and port, the cause and the fix: NotFound (no library; no such device in
 // this container), PermissionDenied, Unavailable (port not active), FailedPrecondition (no usable
-// GID; not in the partition; library too old), InvalidArgument (a setting that the port cannot
-// have), Unimplemented (iWARP).
+// GID or, of iWARP, no IP address in this network namespace; not in the partition; library too
+// old), InvalidArgument (a setting that the port cannot have).
 absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(const fabric::PodRail& rail,
                                                              const VerbsSettings& settings);
 

@@ -123,6 +123,9 @@ class LibraryVerbsApi final : public VerbsApi {
   }
   int DestroyQp(ibv_qp* pair) const override { return destroy_qp_(pair); }
   const char* WcStatusText(ibv_wc_status status) const override { return wc_status_str_(status); }
+  absl::StatusOr<std::shared_ptr<const CmApi>> ConnectionManager() const override {
+    return LoadCmApi();
+  }
 
  private:
   template <typename Function>

@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/transport/verbs/cm_api.h"
 
 namespace railhead::transport::verbs {
 
@@ -62,6 +63,9 @@ class VerbsApi {
   virtual int DestroyQp(ibv_qp* pair) const = 0;
 
   virtual const char* WcStatusText(ibv_wc_status status) const = 0;
+
+  // The connection manager, which devices that are iWARP need; LoadCmApi's errors.
+  virtual absl::StatusOr<std::shared_ptr<const CmApi>> ConnectionManager() const = 0;
 };
 
 // Opens libibverbs.so.1 and resolves the table. The library stays loaded for the life of the

@@ -111,6 +111,9 @@ absl::Status VerbsLink::Accept(absl::string_view address, absl::Time deadline) {
       std::move(offer).Accept(address, peer_, deadline, stats_);
   if (!channel.ok()) return channel.status();
   channel_ = *std::move(channel);
+  if (channel_->connection_fd() >= 0) {
+    if (absl::Status watched = Watch(channel_->connection_fd()); !watched.ok()) return watched;
+  }
   return Watch(channel_->event_fd());
 }
 
@@ -137,9 +140,15 @@ absl::StatusOr<bool> VerbsLink::Poll(FrameSink sink) {
 
 absl::Status VerbsLink::LookAtDoor(absl::Time now) {
   next_look_ = now + kLookPause;
-  stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
+  CountStrangers();
   if (!door_->PeerLeft(now)) return absl::OkStatus();
   return Lose(At(absl::UnavailableError("the peer has lost the connection")));
+}
+
+// Those at the door; a channel counts its own.
+void VerbsLink::CountStrangers() {
+  const uint64_t all = door_->strangers();
+  stats_.strangers.fetch_add(all - std::exchange(door_strangers_, all), std::memory_order_relaxed);
 }
 
 absl::Status VerbsLink::Lose(const absl::Status& status) {
@@ -192,7 +201,7 @@ absl::StatusOr<bool> VerbsLink::Reconnect(absl::Time now) {
   // Who dials knows of no newer one than its own.
   absl::StatusOr<net::Fd> socket = net::Fd();
   if (idle || !door_->dials()) socket = door_->Advance(now);
-  stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
+  CountStrangers();
   absl::Status failure = socket.status();
   if (failure.ok() && !idle && door_->dials() && door_->PeerLeft(now)) {
     failure = absl::UnavailableError("the peer gave up");

@@ -92,6 +92,7 @@ class VerbsLink final : public Link {
   // Ends the connection, if it can have another one; its error from now on.
   absl::Status Lose(const absl::Status& status);
   absl::Status LookAtDoor(absl::Time now);
+  void CountStrangers();
   absl::Status Begin(net::Fd socket, absl::Time now);
   absl::Status Exchange(absl::Time now);
   absl::Status Accept(absl::string_view address, absl::Time deadline);
@@ -113,6 +114,7 @@ class VerbsLink final : public Link {
   uint64_t unacknowledged_ = 0;
 
   absl::Time next_look_ = absl::InfinitePast();  // at the door
+  uint64_t door_strangers_ = 0;                  // that have been counted
 
   // An exchange of offers.
   net::Fd socket_;

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "runtime/transport/verbs/fake_verbs.h"
 #include "runtime/transport/verbs/verbs.h"
@@ -25,6 +27,29 @@ inline FakeDevice RoceDevice(const std::string& name, const std::string& address
   device.gids = {FakeGid(0, "fe80::" + name.substr(name.size() - 1) + "1", IBV_GID_TYPE_ROCE_V2),
                  FakeGid(1, address, IBV_GID_TYPE_ROCE_V2)};
   return device;
+}
+
+inline FakeDevice IwarpDevice(const std::string& name, const std::string& address) {
+  FakeDevice device;
+  device.name = name;
+  device.transport = IBV_TRANSPORT_IWARP;
+  device.addresses = {*net::IpAddress::Parse(address)};
+  net::MacAddress mac = {2, 0};
+  const std::string bytes = device.addresses.front().Bytes();
+  std::copy_n(bytes.end() - 4, 4, mac.begin() + 2);
+  device.gids = {FakeMacGid(mac)};
+  return device;
+}
+
+// What tests of links run over.
+enum class Network { kRoce, kIwarp };
+
+inline FakeDevice DeviceOn(Network network, const std::string& name, const std::string& address) {
+  return network == Network::kRoce ? RoceDevice(name, address) : IwarpDevice(name, address);
+}
+
+inline std::string NetworkName(const ::testing::TestParamInfo<Network>& network) {
+  return network.param == Network::kRoce ? "Roce" : "Iwarp";
 }
 
 inline fabric::PodRail RailOf(const std::string& device, int rail = 0) {
@@ -69,12 +94,19 @@ struct Side {
 
 class VerbsPairTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    Make({RoceDevice("fake0", "10.0.0.1"), RoceDevice("fake1", "10.0.0.2")});
+  virtual Network network() const { return Network::kRoce; }
+  FakeDevice Device(const std::string& name, const std::string& address) const {
+    return DeviceOn(network(), name, address);
   }
+
+  void SetUp() override { Make({Device("fake0", "10.0.0.1"), Device("fake1", "10.0.0.2")}); }
 
   void TearDown() override {
     for (Side* side : {&a_, &b_}) *side = Side();
+    // Who helped to connect, and was not waited for, may still be at work.
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (fake_->open_objects() > 0 && absl::Now() < deadline)
+      absl::SleepFor(absl::Milliseconds(1));
     EXPECT_EQ(fake_->violations(), std::vector<std::string>());
     EXPECT_EQ(fake_->open_objects(), 0u);
   }
@@ -109,7 +141,23 @@ class VerbsPairTest : public ::testing::Test {
     OpenBoth();
     ConnectSide(a_, b_);
     ConnectSide(b_, a_);
+    Greet();
+  }
+
+  // After both have begun to connect.
+  void Greet() {
+    AwaitConnection();
     PollUntilQuiet();
+  }
+
+  // Over iWARP helpers dial, who take real time.
+  void AwaitConnection() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (network() == Network::kIwarp && fake_->cm().connections() == 0 &&
+           absl::Now() < deadline) {
+      ASSERT_TRUE(a_.Poll().ok());
+      ASSERT_TRUE(b_.Poll().ok());
+    }
   }
 
   // Polls both until neither moves.
@@ -126,6 +174,12 @@ class VerbsPairTest : public ::testing::Test {
   std::shared_ptr<FakeVerbs> fake_;
   Side a_;
   Side b_;
+};
+
+// The same over each network.
+class EveryNetworkTest : public VerbsPairTest, public ::testing::WithParamInterface<Network> {
+ protected:
+  Network network() const override { return GetParam(); }
 };
 
 }  // namespace railhead::transport::verbs

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/cm_dialer.h"
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+// Between attempts.
+constexpr absl::Duration kPause = absl::Milliseconds(100);
+// The offers have crossed another network a moment ago, so addresses are resolved quickly or not
+// at all.
+constexpr int kResolveMilliseconds = 1000;
+// Nearly always the call is over within a round trip. The first look at it waits that long, so that
+// connecting takes no extra turn.
+constexpr std::chrono::milliseconds kUsualCall(1);
+
+}  // namespace
+
+// What the thread that dials leaves for the dialer, who may have gone away.
+struct CmDialer::Call {
+  std::mutex mutex;
+  std::condition_variable returned;
+  std::optional<int> error;  // 0, or errno, once it is over
+
+  // On that thread. It owns nothing any more when it says that it is over.
+  void Make(std::shared_ptr<CmHandshake> handshake, const CmToken& token) {
+    const DevicePort& port = *handshake->events->port();
+    rdma_conn_param parameters =
+        CmParameters(port, handshake->pair->number(),
+                     absl::string_view(reinterpret_cast<const char*>(token.data()), token.size()));
+    const int result = port.cm()->Connect(handshake->id.get(), &parameters) == 0 ? 0 : errno;
+    handshake.reset();
+    const std::lock_guard<std::mutex> lock(mutex);
+    error = result;
+    returned.notify_all();
+  }
+
+  // How it ended, if it does within that time.
+  std::optional<int> Result(std::chrono::milliseconds patience) {
+    std::unique_lock<std::mutex> lock(mutex);
+    returned.wait_for(lock, patience, [this] { return error.has_value(); });
+    return error;
+  }
+};
+
+CmDialer::CmDialer(std::shared_ptr<CmEvents> events, const net::IpAddress& from,
+                   const CmAddress& peer)
+    : events_(std::move(events)), from_(from), peer_(peer) {}
+
+CmDialer::~CmDialer() { GiveUp(); }
+
+void CmDialer::GiveUp() {
+  if (stage_ == Stage::kDialing) EndAside(std::move(handshake_));
+  handshake_.reset();
+  call_.reset();
+  established_ = false;
+  pair_.reset();
+  stage_ = Stage::kResting;
+}
+
+CmDialer::State CmDialer::Fail(absl::string_view why) {
+  trouble_ = std::string(why);
+  next_ = events_->port()->Now() + kPause;
+  return State::kFailed;
+}
+
+absl::Status CmDialer::Begin(std::shared_ptr<QueuePair> pair, uint32_t /*heard*/) {
+  GiveUp();
+  pair_ = std::move(pair);
+  return absl::OkStatus();
+}
+
+absl::Status CmDialer::Dial() {
+  absl::StatusOr<CmId> id = events_->NewId();
+  if (!id.ok()) return id.status();
+  handshake_ = std::make_shared<CmHandshake>();
+  handshake_->events = events_;
+  handshake_->pair = pair_;
+  handshake_->id = *std::move(id);
+  sockaddr_storage from = {};
+  sockaddr_storage to = {};
+  from_.ToSockaddr(0, &from);
+  peer_.ip.ToSockaddr(peer_.port, &to);
+  if (events_->port()->cm()->ResolveAddr(handshake_->id.get(), reinterpret_cast<sockaddr*>(&from),
+                                         reinterpret_cast<sockaddr*>(&to),
+                                         kResolveMilliseconds) != 0) {
+    return events_->Error("resolve the peer's address", errno);
+  }
+  stage_ = Stage::kAddress;
+  return absl::OkStatus();
+}
+
+// An error is that of this attempt.
+absl::Status CmDialer::On(const CmEvent& event) {
+  if (stage_ == Stage::kAddress && event.type == RDMA_CM_EVENT_ADDR_RESOLVED) {
+    if (events_->port()->cm()->ResolveRoute(handshake_->id.get(), kResolveMilliseconds) != 0) {
+      return events_->Error("resolve the route to the peer", errno);
+    }
+    stage_ = Stage::kRoute;
+    return absl::OkStatus();
+  }
+  if (stage_ == Stage::kRoute && event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
+    stage_ = Stage::kDialing;
+    call_ = std::make_shared<Call>();
+    std::thread([call = call_, handshake = handshake_, token = peer_.token]() mutable {
+      call->Make(std::move(handshake), token);
+    }).detach();
+    return absl::OkStatus();
+  }
+  if (stage_ == Stage::kDialing && event.type == RDMA_CM_EVENT_ESTABLISHED) {
+    established_ = true;
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat(CmEventName(event.type),
+                   event.status < 0 ? absl::StrCat(" (", std::strerror(-event.status), ")") : ""));
+}
+
+absl::StatusOr<Connection::State> CmDialer::Advance() {
+  if (stage_ == Stage::kResting) {
+    if (events_->port()->Now() < next_) return State::kUnderway;
+    if (const absl::Status dialed = Dial(); !dialed.ok()) return Fail(dialed.message());
+  }
+  bool news = false;
+  while (std::optional<CmEvent> event = events_->Next()) {
+    // Those of earlier attempts mean nothing.
+    if (handshake_ == nullptr || event->id != handshake_->id.get()) continue;
+    news = true;
+    if (const absl::Status status = On(*event); !status.ok()) return Fail(status.message());
+  }
+  if (stage_ == Stage::kDialing) {
+    const std::optional<int> error =
+        call_->Result(news ? kUsualCall : std::chrono::milliseconds::zero());
+    if (error.has_value() && *error != 0) {
+      return Fail(absl::StrCat("cannot connect to ", net::HostPort(peer_.ip, peer_.port), ": ",
+                               std::strerror(*error)));
+    }
+    if (error.has_value() && established_) stage_ = Stage::kUp;
+  }
+  return stage_ == Stage::kUp ? State::kUp : State::kUnderway;
+}
+
+}  // namespace railhead::transport::verbs

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/immediate_pair.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <array>
+
+namespace railhead::transport::verbs {
+
+absl::StatusOr<std::unique_ptr<QueuePair>> ImmediatePair::Create(const DevicePort& port,
+                                                                 QueueDepths depths) {
+  std::unique_ptr<ImmediatePair> pair(new ImmediatePair(port, depths));
+  if (absl::Status status = pair->CreateCompletions(); !status.ok()) return status;
+  if (absl::Status status = pair->CreatePair(); !status.ok()) return status;
+  return pair;
+}
+
+absl::Status ImmediatePair::Reset() {
+  ibv_qp_attr attributes = {};
+  attributes.qp_state = IBV_QPS_RESET;
+  return Modify(attributes, IBV_QP_STATE, "reset the queue pair");
+}
+
+absl::Status ImmediatePair::PostReceives(uint32_t count, uint64_t id) {
+  std::array<ibv_recv_wr, 32> requests;
+  while (count > 0) {
+    const uint32_t batch = std::min<uint32_t>(count, requests.size());
+    for (uint32_t i = 0; i < batch; ++i) {
+      requests[i] = {};
+      requests[i].wr_id = id;
+      requests[i].next = i + 1 < batch ? &requests[i + 1] : nullptr;
+    }
+    if (absl::Status status = PostReceiveList(requests.front()); !status.ok()) return status;
+    count -= batch;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ImmediatePair::Send(const Message& message, uint64_t id, bool signaled) {
+  ibv_sge piece = {};
+  piece.addr = reinterpret_cast<uintptr_t>(message.bytes.data());
+  piece.length = static_cast<uint32_t>(message.bytes.size());
+  piece.lkey = message.local_key;
+  ibv_send_wr request = {};
+  request.wr_id = id;
+  request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  request.imm_data = htonl(message.value);
+  request.wr.rdma.remote_addr = message.remote_address;
+  request.wr.rdma.rkey = message.remote_key;
+  if (signaled) request.send_flags |= IBV_SEND_SIGNALED;
+  if (!message.bytes.empty()) {
+    request.sg_list = &piece;
+    request.num_sge = 1;
+    if (message.bytes.size() <= max_inline()) request.send_flags |= IBV_SEND_INLINE;
+  }
+  return PostSends(request);
+}
+
+absl::Status ImmediatePair::Probe(uint64_t id, uint64_t remote_address, uint32_t remote_key) {
+  ibv_send_wr request = {};
+  request.wr_id = id;
+  request.opcode = IBV_WR_RDMA_WRITE;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.wr.rdma.remote_addr = remote_address;
+  request.wr.rdma.rkey = remote_key;
+  return PostSends(request);
+}
+
+absl::StatusOr<uint32_t> ImmediatePair::Take(const ibv_wc& completion) {
+  if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM ||
+      (completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
+    return absl::InvalidArgumentError("a message that is not a write with immediate");
+  }
+  return ntohl(completion.imm_data);
+}
+
+}  // namespace railhead::transport::verbs

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A queue pair of InfiniBand or RoCE: a message is a write with immediate, which needs a receive to
+// be announced by, and no memory of it. The NIC acknowledges writes, and gives up by itself when
+// nothing answers.
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_IMMEDIATE_PAIR_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_VERBS_IMMEDIATE_PAIR_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "runtime/transport/verbs/queue_pair.h"
+
+namespace railhead::transport::verbs {
+
+class ImmediatePair final : public QueuePair {
+ public:
+  static absl::StatusOr<std::unique_ptr<QueuePair>> Create(const DevicePort& port,
+                                                           QueueDepths depths);
+
+  absl::Status Reset() override;
+  absl::Status PostReceives(uint32_t count, uint64_t id) override;
+  absl::Status Send(const Message& message, uint64_t id, bool signaled) override;
+  // An empty write.
+  absl::Status Probe(uint64_t id, uint64_t remote_address, uint32_t remote_key) override;
+  absl::StatusOr<uint32_t> Take(const ibv_wc& completion) override;
+  absl::Duration patience() const override { return absl::Seconds(20); }
+
+ private:
+  ImmediatePair(const DevicePort& port, QueueDepths depths)
+      : QueuePair(port, depths, IBV_ACCESS_REMOTE_WRITE, /*requests_per_send=*/1) {}
+};
+
+}  // namespace railhead::transport::verbs
+
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_VERBS_IMMEDIATE_PAIR_H_

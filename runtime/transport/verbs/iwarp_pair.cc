@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/verbs/iwarp_pair.h"
+
+#include <arpa/inet.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+// Write, send and read.
+constexpr uint32_t kRequestsPerMessage = 3;
+
+}  // namespace
+
+IwarpPair::IwarpPair(const DevicePort& port, QueueDepths depths)
+    : QueuePair(port, depths, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+                kRequestsPerMessage),
+      values_((depths.send + depths.receive) * kValueSize) {}
+
+// The queue pair goes before the memory that it uses.
+IwarpPair::~IwarpPair() { DestroyPair(); }
+
+absl::StatusOr<std::unique_ptr<QueuePair>> IwarpPair::Create(const DevicePort& port,
+                                                             QueueDepths depths) {
+  std::unique_ptr<IwarpPair> pair(new IwarpPair(port, depths));
+  errno = 0;
+  ibv_mr* const region = port.api().RegMr(port.domain(), pair->values_.data(), pair->values_.size(),
+                                          IBV_ACCESS_LOCAL_WRITE);
+  if (region == nullptr) {
+    return VerbsError(port.name(),
+                      absl::StrCat("pin and register ", pair->values_.size(), " bytes of memory"),
+                      errno);
+  }
+  pair->region_ = Owned<ibv_mr>(
+      region, [api = &port.api()](ibv_mr* mr) { static_cast<void>(api->DeregMr(mr)); });
+  if (absl::Status status = pair->CreateCompletions(); !status.ok()) return status;
+  if (absl::Status status = pair->CreatePair(); !status.ok()) return status;
+  return pair;
+}
+
+absl::Status IwarpPair::Reset() {
+  DestroyPair();
+  sent_ = posted_ = taken_ = 0;
+  return CreatePair();
+}
+
+ibv_sge IwarpPair::Piece(std::byte* value, uint32_t size) const {
+  ibv_sge piece = {};
+  piece.addr = reinterpret_cast<uintptr_t>(value);
+  piece.length = size;
+  piece.lkey = region_->lkey;
+  return piece;
+}
+
+absl::Status IwarpPair::PostReceives(uint32_t count, uint64_t id) {
+  for (; count > 0; --count) {
+    ibv_sge piece = Piece(Received(posted_++), kValueSize);
+    ibv_recv_wr request = {};
+    request.wr_id = id;
+    request.sg_list = &piece;
+    request.num_sge = 1;
+    if (absl::Status status = PostReceiveList(request); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status IwarpPair::Send(const Message& message, uint64_t id, bool signaled) {
+  std::byte* const value = Sent(sent_++);
+  const uint32_t network_order = htonl(message.value);
+  std::memcpy(value, &network_order, kValueSize);
+
+  ibv_sge bytes = {};
+  bytes.addr = reinterpret_cast<uintptr_t>(message.bytes.data());
+  bytes.length = static_cast<uint32_t>(message.bytes.size());
+  bytes.lkey = message.local_key;
+  ibv_send_wr write = {};
+  write.wr_id = id;
+  write.sg_list = &bytes;
+  write.num_sge = 1;
+  write.opcode = IBV_WR_RDMA_WRITE;
+  if (message.bytes.size() <= max_inline()) write.send_flags = IBV_SEND_INLINE;
+  write.wr.rdma.remote_addr = message.remote_address;
+  write.wr.rdma.rkey = message.remote_key;
+
+  ibv_sge word = Piece(value, kValueSize);
+  ibv_send_wr send = {};
+  send.wr_id = id;
+  send.sg_list = &word;
+  send.num_sge = 1;
+  send.opcode = IBV_WR_SEND;
+  send.send_flags = IBV_SEND_SOLICITED;
+  if (kValueSize <= max_inline()) send.send_flags |= IBV_SEND_INLINE;
+  write.next = &send;
+  if (absl::Status status = PostSends(message.bytes.empty() ? send : write); !status.ok()) {
+    return status;
+  }
+  return signaled ? Probe(id, message.remote_address, message.remote_key) : absl::OkStatus();
+}
+
+absl::Status IwarpPair::Probe(uint64_t id, uint64_t remote_address, uint32_t remote_key) {
+  // Some drivers look at the piece although it is empty.
+  ibv_sge nothing = Piece(values_.data(), 0);
+  ibv_send_wr read = {};
+  read.wr_id = id;
+  read.sg_list = &nothing;
+  read.num_sge = 1;
+  read.opcode = IBV_WR_RDMA_READ;
+  read.send_flags = IBV_SEND_SIGNALED;
+  read.wr.rdma.remote_addr = remote_address;
+  read.wr.rdma.rkey = remote_key;
+  return PostSends(read);
+}
+
+absl::StatusOr<uint32_t> IwarpPair::Take(const ibv_wc& completion) {
+  const uint64_t number = taken_++;
+  if (completion.opcode != IBV_WC_RECV || completion.byte_len != kValueSize) {
+    return absl::InvalidArgumentError("a message that is not a send of a value");
+  }
+  uint32_t network_order = 0;
+  std::memcpy(&network_order, Received(number), kValueSize);
+  return ntohl(network_order);
+}
+
+}  // namespace railhead::transport::verbs

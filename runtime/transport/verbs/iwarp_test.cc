@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What only happens over iWARP: the connection manager, strangers at its port, a TCP that is
+// patient.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/transport/verbs/verbs_pair_for_test.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+using testing::HasSubstr;
+
+class IwarpTest : public VerbsPairTest {
+ protected:
+  Network network() const override { return Network::kIwarp; }
+
+  // Polls both over `time` of the fabric's clock; the first error of a_.
+  absl::Status LiveFor(absl::Duration time) {
+    for (absl::Duration passed; passed < time; passed += absl::Milliseconds(50)) {
+      fake_->AdvanceTime(absl::Milliseconds(50));
+      if (const absl::StatusOr<bool> moved = a_.Poll(); !moved.ok()) return moved.status();
+      b_.Poll().IgnoreError();
+    }
+    return absl::OkStatus();
+  }
+  void ExpectBothWaysWork() {
+    ASSERT_TRUE(a_.Send(0, 0, "forth").value());
+    ASSERT_TRUE(b_.Send(0, 0, "back").value());
+    PollUntilQuiet();
+    EXPECT_EQ(a_.received.size(), 1u);
+    EXPECT_EQ(b_.received.size(), 1u);
+  }
+};
+
+TEST_F(IwarpTest, DescribesItself) {
+  EXPECT_EQ((*OpenFake(fake_, "fake0"))->Describe(),
+            "rail 0, device fake0 port 1: iWARP, 10.0.0.1");
+}
+
+TEST_F(IwarpTest, ADeviceWhoseInterfaceIsElsewhereIsRefusedWithTheFix) {
+  FakeDevice device = Device("fake0", "10.0.0.1");
+  device.addresses.clear();
+  Make({device});
+  const absl::Status status = OpenFake(fake_, "fake0").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rail 0, device fake0 port 1"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("hostNetwork: true"));
+}
+
+TEST_F(IwarpTest, Ipv6) {
+  Make({Device("fake0", "2001:db8::1"), Device("fake1", "2001:db8::2")});
+  ConnectBoth();
+  ExpectBothWaysWork();
+}
+
+TEST_F(IwarpTest, NoFamilyInCommon) {
+  Make({Device("fake0", "10.0.0.1"), Device("fake1", "2001:db8::2")});
+  OpenBoth();
+  const absl::Time deadline = fake_->Now() + absl::Seconds(60);
+  // Whoever has to dial.
+  absl::Status error = a_.endpoint->Connect(b_.endpoint->Address(), deadline).status();
+  if (error.ok()) error = b_.endpoint->Connect(a_.endpoint->Address(), deadline).status();
+  EXPECT_EQ(error.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(error.message()), HasSubstr("of the same family"));
+}
+
+TEST_F(IwarpTest, APeerWithAnotherNetworkIsRefused) {
+  Make({Device("fake0", "10.0.0.1"), RoceDevice("fake1", "10.0.0.2")});
+  OpenBoth();
+  for (auto [from, to] : {std::pair(&a_, &b_), std::pair(&b_, &a_)}) {
+    const absl::Status error =
+        from->endpoint->Connect(to->endpoint->Address(), absl::InfiniteFuture()).status();
+    EXPECT_EQ(error.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(error.message()), HasSubstr("iWARP"));
+    EXPECT_THAT(std::string(error.message()), HasSubstr("Ethernet"));
+  }
+}
+
+// Both sides listen until they know who dials: a stranger may call at either, before and after.
+TEST_F(IwarpTest, StrangersAreRefusedAndCounted) {
+  OpenBoth();
+  for (const std::string& data : {std::string(), std::string(16, 'x'), std::string(200, '\0')}) {
+    fake_->cm().CallAsStranger("fake0", data);
+    fake_->cm().CallAsStranger("fake1", data);
+  }
+  ConnectSide(a_, b_);
+  ConnectSide(b_, a_);
+  Greet();
+  ExpectBothWaysWork();
+  EXPECT_EQ(fake_->cm().connections(), 1u);
+  // Those at the side that dials found nobody any more.
+  EXPECT_EQ(fake_->cm().strangers_refused(), 3u);
+  EXPECT_EQ(a_.link->stats().strangers + b_.link->stats().strangers, 3u);
+  // Nobody listens after the greeting.
+  fake_->cm().CallAsStranger("fake0", "late");
+  fake_->cm().CallAsStranger("fake1", "late");
+  PollUntilQuiet();
+  EXPECT_EQ(fake_->cm().strangers_refused(), 3u);
+  EXPECT_EQ(fake_->cm().connections(), 1u);
+}
+
+// The NIC has no error for a peer that cannot be reached: TCP repeats for a quarter of an hour.
+TEST_F(IwarpTest, ANodeThatVanishesIsNoticed) {
+  for (const bool with_frames_under_way : {false, true}) {
+    SetUp();
+    ConnectBoth();
+    fake_->SetPortState("fake1", IBV_PORT_DOWN);
+    if (with_frames_under_way) {
+      ASSERT_TRUE(a_.Send(0, 0, "anybody there?").value());
+    }
+    EXPECT_TRUE(LiveFor(absl::Seconds(2)).ok());
+    EXPECT_FALSE(with_frames_under_way && a_.link->Flushed());
+    const absl::Status error = LiveFor(absl::Seconds(6));
+    EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable) << error;
+    TearDown();
+  }
+}
+
+TEST_F(IwarpTest, APeerThatEndsIsNoticedAtOnce) {
+  ConnectBoth();
+  b_ = Side();
+  const absl::Status error = a_.Poll().status();
+  EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable) << error;
+}
+
+// Also by one that only waits, and is woken for nothing else afterwards.
+TEST_F(IwarpTest, WhoSleepsIsToldToo) {
+  ConnectBoth();
+  b_ = Side();
+  EXPECT_EQ(a_.link->Arm().code(), absl::StatusCode::kUnavailable);
+}
+
+// A driver that waits in the call that dials until TCP gives up stops neither the link nor its end.
+TEST_F(IwarpTest, ADriverThatWaitsInItsCall) {
+  fake_->cm().HoldConnects(true);
+  OpenBoth();
+  ConnectSide(a_, b_, absl::Seconds(30));
+  ConnectSide(b_, a_, absl::Seconds(30));
+  EXPECT_TRUE(LiveFor(absl::Seconds(29)).ok());
+  EXPECT_FALSE(a_.Send(0, 0, "too early").value());
+  EXPECT_EQ(LiveFor(absl::Seconds(2)).code(), absl::StatusCode::kDeadlineExceeded);
+  a_ = Side();
+  b_ = Side();
+  fake_->cm().HoldConnects(false);
+}
+
+// The call ends in an error, and the next one succeeds.
+TEST_F(IwarpTest, DialsAgain) {
+  fake_->cm().HoldConnects(true);
+  OpenBoth();
+  ConnectSide(a_, b_);
+  ConnectSide(b_, a_);
+  ASSERT_TRUE(LiveFor(absl::Seconds(5)).ok());
+  fake_->cm().HoldConnects(false);
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (fake_->cm().connections() == 0 && absl::Now() < deadline) {
+    ASSERT_TRUE(LiveFor(absl::Milliseconds(50)).ok());
+  }
+  PollUntilQuiet();
+  ExpectBothWaysWork();
+}
+
+TEST_F(IwarpTest, TheDeadlineTellsTheLastTrouble) {
+  OpenBoth();
+  fake_->SetPortState("fake1", IBV_PORT_DOWN);
+  ConnectSide(a_, b_, absl::Seconds(3));
+  ConnectSide(b_, a_, absl::Seconds(3));
+  std::string errors;
+  while (fake_->Now() < absl::UnixEpoch() + absl::Seconds(4)) {
+    for (Side* side : {&a_, &b_}) {
+      if (const absl::Status status = side->Poll().status(); !status.ok()) {
+        EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+        errors = absl::StrCat(side == &a_ ? "" : errors, status.message(), "\n");
+      }
+    }
+    // Who dials has real time to do so.
+    absl::SleepFor(absl::Milliseconds(1));
+    fake_->AdvanceTime(absl::Milliseconds(50));
+  }
+  EXPECT_THAT(errors, HasSubstr("cannot connect to 10.0.0."));
+}
+
+// Nothing of the memory can be read, although the sign of life is a read.
+TEST_F(IwarpTest, MemoryHasNoMoreRightsThanItNeeds) {
+  ConnectBoth();
+  for (const FakeRegion& region : fake_->regions("fake0")) {
+    EXPECT_EQ(region.access & ~(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE), 0);
+  }
+}
+
+}  // namespace
+}  // namespace railhead::transport::verbs
