@@ -20,7 +20,7 @@ RAILHEAD = ("env", "LD_LIBRARY_PATH=/bench")
 OPEN_MPI = ("mpirun.openmpi", "--allow-run-as-root", "-np", "2", "--map-by", "node",
             "--mca", "plm_rsh_agent", "/bench/agent", "--mca", "oob_tcp_if_include", "eth0",
             "--mca", "pml", "ucx", "--mca", "osc", "^ucx", "--mca", "coll_hcoll_enable", "0",
-            "-x", "UCX_TLS=rc_verbs,self", "-x", "UCX_NET_DEVICES=rxe0:1,rxe1:1",
+            "-x", "UCX_TLS=rc_verbs,ud_verbs:aux,self", "-x", "UCX_NET_DEVICES=rxe0:1",
             "-x", "UCX_IB_GID_INDEX=1", "-x", "UCX_MAX_EAGER_RAILS=2", "-x", "UCX_MAX_RNDV_RAILS=2")
 
 
