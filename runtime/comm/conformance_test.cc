@@ -6,14 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -29,7 +26,7 @@
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
 #include "runtime/shm/share.h"
-#include "runtime/testing/call.h"
+#include "runtime/testing/play.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
 #include "runtime/transport/verbs/fake_verbs.h"
@@ -42,14 +39,13 @@ using config::TransportChoice;
 using testing::Algorithm;
 using testing::Collective;
 using testing::CollectiveCase;
-using testing::Mix;
+using testing::kRight;
 using testing::PlannedCase;
 using testing::Planner;
 using testing::Process;
 using testing::RunRanks;
 using testing::Size;
 using testing::Transport;
-using testing::Trial;
 using testing::Way;
 using testing::World;
 
@@ -65,8 +61,6 @@ constexpr size_t kMostBytes = size_t{24} << 20U;
 constexpr bool kSanitized = false;
 constexpr size_t kMostBytes = SIZE_MAX;
 #endif
-
-constexpr const char* kRight = "right ";
 
 // Rails of fake NICs, two for each rank, and the clock by which they repeat what was lost.
 class FakeRails {
@@ -178,101 +172,6 @@ absl::StatusOr<std::unique_ptr<Communicator>> Join(const World& world, int rank,
   return Communicator::Create(std::move(options));
 }
 
-// Whether collectives are done as they were asked to be; "" if they are.
-std::string WrongWay(rhComm_t comm, const World& world) {
-  rhCommInfo_t info;
-  info.struct_size = sizeof info;
-  rhCommGetInfo(comm, &info);
-  const bool shm = world.transport == Transport::kShm;
-  const bool verbs = world.transport == Transport::kVerbs;
-  if (std::string(info.transport) != (shm ? "shm" : verbs ? "verbs" : "tcp")) {
-    return absl::StrCat("on ", info.transport, ": ", info.degraded_reason);
-  }
-  for (const Way& way : world.ways) {
-    if (way.collective == Collective::kSendReceive) continue;
-    std::array<char, 4096> text{};
-    rhCommExplain(comm, Name(way.collective), 1 << 20, text.data(), text.size());
-    const std::string explained = text.data();
-    std::string wanted = absl::StrCat(": ", Name(way.algorithm), ", laid down by RAILHEAD_ALGO");
-    if (way.algorithm == Algorithm::kSharedMemory) wanted = "all ranks share memory";
-    if (way.algorithm == Algorithm::kHierarchical) {
-      wanted = absl::StrCat(": hierarchical (", Name(way.column), "), laid down by RAILHEAD_ALGO");
-    }
-    if (explained.find(wanted) == std::string::npos) {
-      return absl::StrCat("expected ", wanted, ", not ", explained);
-    }
-  }
-  return "";
-}
-
-// The sizes, in bytes as in metrics, at which the tuner changes its mind; the same on all ranks.
-std::vector<size_t> Switches(rhComm_t comm, Collective collective, size_t most) {
-  const auto choice = [&](size_t bytes) {
-    std::array<char, 4096> text{};
-    rhCommExplain(comm, Name(collective), bytes, text.data(), text.size());
-    const std::string first = text.data();  // "... among 4 ranks: ring, ..."
-    const size_t begin = first.find(": ") + 2;
-    return first.substr(begin, first.find(',') - begin);
-  };
-  std::vector<size_t> switches;
-  for (size_t low = 1; low < most; low *= 2) {
-    if (choice(low) == choice(2 * low)) continue;
-    size_t same = low;
-    size_t other = 2 * low;
-    while (other - same > 1) {
-      const size_t middle = (same + other) / 2;
-      (choice(middle) == choice(low) ? same : other) = middle;
-    }
-    switches.push_back(same);
-  }
-  return switches;
-}
-
-// Around these: what the tuner left to itself does.
-std::vector<CollectiveCase> AroundSwitches(rhComm_t comm, int ranks) {
-  std::vector<CollectiveCase> cases;
-  for (const Collective collective : testing::kAllCollectives) {
-    if (testing::PinnableAlgorithms(collective).size() < 2) continue;
-    const bool parts = testing::HasUneven(collective) || collective == Collective::kGather ||
-                       collective == Collective::kScatter;
-    for (const size_t bytes : Switches(comm, collective, size_t{1} << 20U)) {
-      const size_t count = bytes / (parts ? static_cast<size_t>(ranks) : 1);
-      for (const size_t more : {count, count + 1}) {
-        cases.push_back({collective, rhUint8, rhSum, more, ranks - 1, more % 2 == 0});
-      }
-    }
-  }
-  return cases;
-}
-
-// Does all calls of a world. Returns kRight and what ranks must have in common, or what is wrong.
-std::string PlayAll(rhComm_t comm, const World& world, int rank) {
-  std::string wrong = WrongWay(comm, world);
-  if (!wrong.empty()) return wrong;
-  std::mt19937 random(static_cast<unsigned>(rank));
-  uint64_t common = 0;
-  uint64_t number = 0;
-  const auto play = [&](const CollectiveCase& c) {
-    // Ranks stay behind now and then.
-    if (random() % 64 == 0) absl::SleepFor(absl::Microseconds(random() % 500));
-    Trial trial(c, rank, world.ranks, number++);
-    wrong = testing::Play(comm, trial);
-    if (c.collective == Collective::kAllReduce) {
-      common = Mix(common ^ std::hash<std::string>()(std::string(trial.result())));
-    }
-    return wrong.empty();
-  };
-  for (const PlannedCase& planned : world.cases) {
-    if (!play(planned.c)) return absl::StrCat("case ", number - 1, ": ", wrong);
-  }
-  if (world.ways.empty()) {
-    for (const CollectiveCase& c : AroundSwitches(comm, world.ranks)) {
-      if (!play(c)) return absl::StrCat("around a switch: ", wrong);
-    }
-  }
-  return absl::StrCat(kRight, common);
-}
-
 // What the ranks of a world return.
 std::vector<std::string> RunWorld(const World& world) {
   // Once for all processes.
@@ -288,7 +187,7 @@ std::vector<std::string> RunWorld(const World& world) {
     if (!joined.ok()) return std::string(joined.status().message());
     auto comm = std::make_unique<rhComm>();
     comm->communicator = *std::move(joined);
-    std::string text = PlayAll(comm.get(), world, rank);
+    std::string text = testing::PlayAll(comm.get(), world, rank);
     // Nobody waits for a rank that has found something wrong.
     (text.rfind(kRight, 0) == 0 ? rhCommDestroy : rhCommAbort)(comm.release());
     return text;
