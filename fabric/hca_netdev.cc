@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -29,6 +30,36 @@ std::string NetdevOfFunction(const RootFiles& files, const std::string& folder, 
   return names.empty() ? "" : names.front();
 }
 
+constexpr size_t kMacDigits = 12;
+
+// The digits of an Ethernet address or of a GID, without what stands between them.
+std::string HexDigits(absl::string_view text) {
+  std::string digits;
+  for (const char c : text) {
+    if (absl::ascii_isxdigit(static_cast<unsigned char>(c)))
+      digits.push_back(absl::ascii_tolower(c));
+  }
+  return digits;
+}
+
+// Of an iWARP device, whose first GID is the interface's Ethernet address and zeros.
+std::string NetdevOfIwarp(const RootFiles& files, const std::string& hca) {
+  if (!absl::StartsWith(files.ReadAttribute(Folder(hca) + "/node_type").value_or(""), "4:")) {
+    return "";
+  }
+  const std::string mac =
+      HexDigits(files.ReadAttribute(Folder(hca) + "/ports/1/gids/0").value_or(""))
+          .substr(0, kMacDigits);
+  if (mac.find_first_not_of('0') == std::string::npos) return "";
+  for (const std::string& name :
+       files.List("/sys/class/net").value_or(std::vector<std::string>())) {
+    const std::string address =
+        files.ReadAttribute(absl::StrCat("/sys/class/net/", name, "/address")).value_or("");
+    if (IsSaneName(name) && HexDigits(address) == mac) return name;
+  }
+  return "";
+}
+
 }  // namespace
 
 bool IsSaneName(absl::string_view name) {
@@ -39,7 +70,7 @@ bool IsSaneName(absl::string_view name) {
 
 std::string ParentNetdev(const RootFiles& files, const std::string& hca) {
   std::string parent = files.ReadAttribute(Folder(hca) + "/parent").value_or("");
-  return IsSaneName(parent) ? parent : "";
+  return IsSaneName(parent) ? parent : NetdevOfIwarp(files, hca);
 }
 
 std::string NetdevOfPort(const RootFiles& files, const std::string& hca, int port) {

@@ -15,7 +15,8 @@ namespace railhead::fabric {
 // 63 of them. Names come from a tree that may be hostile, and become parts of paths.
 bool IsSaneName(absl::string_view name);
 
-// The interface that a software device (rxe) says it runs on; "" for any other device.
+// The interface that a software device (rxe, siw) runs on, or one that is iWARP; "" for any other
+// device. One that is iWARP does not name it, but has its Ethernet address as GID.
 std::string ParentNetdev(const RootFiles& files, const std::string& hca);
 
 // The interface of one port; "" when it has none. Ports count from 1.

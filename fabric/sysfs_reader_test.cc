@@ -80,6 +80,28 @@ TEST_F(SysfsReaderTest, ReadsAPairOfRxeDevices) {
   EXPECT_EQ(inventory.hcas[1].rail, 1);
 }
 
+// siw names its interface nowhere: its GID is the interface's Ethernet address.
+TEST_F(SysfsReaderTest, ReadsAnIwarpDevice) {
+  testing::FakeHca siw = Rxe(0);
+  siw.name = "siw0";
+  tree_.AddRxe(Rxe(1));
+  tree_.AddRxe(siw);
+  const std::string folder = "/sys/devices/virtual/infiniband/siw0";
+  tree_.Write(folder + "/parent", "");
+  tree_.Write(folder + "/node_type", "4: RNIC\n");
+  tree_.Write(folder + "/ports/1/gids/0", "5254:0000:0101:0000:0000:0000:0000:0000\n");
+  tree_.Write("/sys/class/net/eth1/address", "52:54:00:00:01:01\n");
+  tree_.Write("/sys/class/net/eth2/address", "52:54:00:00:02:01\n");
+  const NodeInventory inventory = Read();
+  ASSERT_EQ(inventory.hcas.size(), 2u);
+  EXPECT_EQ(inventory.hcas[0].name, "siw0");
+  EXPECT_EQ(inventory.hcas[0].netdev, "eth1");
+  EXPECT_EQ(inventory.hcas[0].pci_address, "0000:00:03.0");
+  EXPECT_TRUE(inventory.hcas[0].usable) << inventory.hcas[0].reason;
+  tree_.Write("/sys/class/net/eth1/address", "52:54:00:00:09:01\n");
+  EXPECT_EQ(Read().hcas[1].netdev, "");
+}
+
 TEST_F(SysfsReaderTest, ReadsAPciDevice) {
   tree_.AddHca(Mlx(0));
   const NodeInventory inventory = Read();

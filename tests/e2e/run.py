@@ -276,6 +276,42 @@ def a_lost_rail_is_survived(stage):
                f"rank {rank} does not say that rail {last} was lost and is back")
 
 
+def iwarp_rails(stage):
+    """The same rails as iWARP (siw): found, given to pods, and an all-reduce over verbs."""
+    def offers(kind):
+        facts = [json.loads(stage.told_of(node)["annotations"].get("railhead.io/node-facts", "{}"))
+                 for node in range(1, stage.cluster.nodes + 1)]
+        return all([(rail["device"], rail["usable"]) for rail in node.get("rails", [])] ==
+                   [(f"{kind}{rail}", True) for rail in range(stage.cluster.rails)]
+                   for node in facts)
+
+    with stage.cluster.rails_as("siw"):
+        wait_for("the nodes say that their rails are iWARP", lambda: offers("siw"), 60)
+        stage.wait_for_hcas(60)
+        documents = with_sizes(stage.example("iwarp"), "8", "1M", "-n", "3")
+        # iWARP's connection manager takes only addresses of the pod's own network.
+        job_of(documents)["spec"]["template"]["spec"].update(
+            hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
+        stage.submit(documents)
+        outcome = stage.wait_for_job("iwarp")
+        logs = [stage.logs(pod) for pod in stage.pods("iwarp")]
+        expect(outcome == "Complete", f"the job did not complete: {logs[0].strip()[-600:]}")
+        parsed = parse_log(logs[0])
+        expect(parsed.transport == "verbs", f"transport is {parsed.transport}")
+        expect(parsed.degraded == "no", f"degraded: {parsed.degraded}")
+        expect(parsed.verified == "yes" and all(row.wrong == 0 for row in parsed.rows),
+               "wrong results")
+        expect(sorted(device for device, _, _ in parsed.rails.values()) ==
+               [f"siw{rail}" for rail in range(stage.cluster.rails)], f"rails: {parsed.rails}")
+        expect(all(sent > 0 and received > 0 for _, sent, received in parsed.rails.values()),
+               f"a rail carried nothing: {parsed.rails}")
+        last = parsed.rows[-1]
+        stage.console.line(f"    {last.size} bytes: {last.busbw / 1e6:.2f} MB/s over "
+                           f"{len(parsed.rails)} rails; 8 bytes: {parsed.rows[0].time_us:.0f} us")
+    wait_for("the nodes say that their rails are RoCE again", lambda: offers("rxe"), 60)
+    stage.wait_for_hcas(60)
+
+
 def nodes_say_what_they_have(stage):
     """Labels for selectors, an annotation for the operator, a condition for people."""
     for node in range(1, stage.cluster.nodes + 1):
@@ -406,7 +442,7 @@ def interrupted_demo_leaves_nothing(_stage):
 
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
-                  a_dead_link_is_told_and_recovers, aligned_sets, too_many_hcas_stay_pending,
+                  iwarp_rails, a_dead_link_is_told_and_recovers, aligned_sets, too_many_hcas_stay_pending,
                   chart_refuses_unknown_values, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (interrupted_demo_leaves_nothing,)
 

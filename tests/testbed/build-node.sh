@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds what an RDMA worker node boots from: kernel, initrd and a root disk with Debian, rdma_rxe,
+# Builds what an RDMA worker node boots from: kernel, initrd and a root disk with Debian, rdma_rxe, siw,
 # perftest, containerd and kubelet. Prints the folder: vmlinuz, initrd.gz, root.img.
 # About a minute with nothing cached, nothing to do after that.
 # usage: tests/testbed/build-node.sh KUBE_BIN_DIR
@@ -14,8 +14,8 @@ here=$(dirname "$(realpath "$0")")
 bin=$(realpath "$1")
 packages=busybox-static,ca-certificates,conntrack,containernetworking-plugins,ibverbs-providers
 packages+=,iproute2,iputils-ping,kmod,linux-image-amd64,nftables,perftest,procps,rdma-core,runc
-inputs=$(printf '%s' "$packages $DEBIAN $bin" | cat - "$here/build-node.sh" "$here/node/init" |
-  sha256sum | cut -c1-16)
+inputs=$(printf '%s' "$packages $DEBIAN $bin" |
+  cat - "$here/build-node.sh" "$here/build-siw.sh" "$here"/node/* | sha256sum | cut -c1-16)
 out=$RAILHEAD_CACHE/node-$inputs
 if [ -e "$out/complete" ]; then
   echo "$out"
@@ -47,12 +47,17 @@ rm -rf "root/lib/modules/$kernel/kernel/drivers/net/"{ethernet,wireless,usb,can}
   "root/lib/modules/$kernel/kernel/sound" root/boot/initrd* root/var/cache/apt/*
 cp root/boot/vmlinuz-"$kernel" "$out/vmlinuz"
 rm -rf root/boot/*
+# shellcheck disable=SC2016  # dpkg-query expands it
+version=$(dpkg-query --admindir=root/var/lib/dpkg -W -f '${Version}' "linux-image-$kernel")
+siw=$("$here/build-siw.sh" "$kernel" "$version")
+install -D -m 644 "$siw" "root/lib/modules/$kernel/extra/siw.ko"
 depmod -b root "$kernel"
 
 mkdir -p root/opt/cni root/etc/containerd root/etc/cni/net.d root/etc/kubernetes root/var/lib/containerd
 cp "$bin"/{kubelet,kube-proxy,containerd,ctr,containerd-shim-runc-v2} root/usr/local/bin/
 ln -sfn /usr/lib/cni root/opt/cni/bin
 install -m 755 "$here/node/init" root/sbin/node-init
+install -m 755 "$here/node/rails" root/sbin/node-rails
 
 # The initrd only finds the root disk.
 mkdir -p ird/{bin,mods,proc,sys,dev,mnt}

@@ -143,6 +143,18 @@ class Cluster:
             self.nodes -= 1
             self._remove_node(i, machine)
 
+    @contextlib.contextmanager
+    def rails_as(self, kind):
+        """Inside the `with` the rails of all nodes are devices of another kind ("siw": iWARP)."""
+        nodes = range(1, self.nodes + 1)
+        try:
+            for i in nodes:
+                self.on_node(i, f"node-rails {kind}")
+            yield
+        finally:
+            for i in nodes:
+                self.on_node(i, "node-rails rxe")
+
     def _remove_node(self, i, machine):
         """Ends the machine, and makes the cluster forget it and all that ran on it."""
         self._processes.stop_one(f"qemu-{i}")

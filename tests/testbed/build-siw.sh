@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds siw, iWARP in software, for a Debian kernel, which comes without it: from the source and the
+# headers that Debian has of the same version. Prints the module's path, in the cache.
+# usage: tests/testbed/build-siw.sh KERNEL VERSION     such as 6.1.0-56-amd64 6.1.192-2
+set -euo pipefail
+here=$(dirname "$(realpath "$0")")
+# shellcheck source=tools/common.sh
+. "$here/../../tools/common.sh"
+
+kernel=$1
+version=$2
+series=${kernel%%-*}   # 6.1.0
+series=${series%.*}    # 6.1
+key=$(printf '%s' "$kernel $version" | cat - "$here/build-siw.sh" | sha256sum | cut -c1-16)
+out=$RAILHEAD_CACHE/siw-$key.ko
+if [ -e "$out" ]; then
+  echo "$out"
+  exit 0
+fi
+work=$(mktemp -d -p "$RAILHEAD_CACHE")
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+say "building siw for Debian's kernel $kernel ($version)" >&2
+log=$RAILHEAD_CACHE/logs/siw.log
+mkdir -p "$RAILHEAD_CACHE/logs"
+common=linux-headers-${kernel%-*}-common   # linux-headers-6.1.0-56-common
+apt-get -o APT::Sandbox::User=root download "linux-source-$series=$version" \
+  "linux-headers-$kernel=$version" "$common=$version" "linux-kbuild-$series=$version" > "$log" 2>&1 ||
+  { tail -n 5 "$log" >&2; die "Debian's packages of kernel $version could not be fetched (log: $log)"; }
+mkdir headers
+for package in linux-headers-* linux-kbuild-*; do dpkg-deb -x "$package" headers; done
+mkdir source
+dpkg-deb --fsys-tarfile linux-source-*.deb | tar -xO "./usr/src/linux-source-$series.tar.xz" |
+  tar -xJ -C source "linux-source-$series/drivers/infiniband/sw/siw" \
+    "linux-source-$series/include/uapi/rdma/siw-abi.h"
+# The packages name each other by absolute paths.
+build=$work/headers/usr/src/linux-headers-$kernel
+sed -i "s|/usr/src/|$work/headers/usr/src/|; s|/usr/lib/|$work/headers/usr/lib/|" "$build/Makefile"
+for link in "$build/scripts" "$build/tools" "$work/headers/usr/src/$common/scripts" \
+  "$work/headers/usr/src/$common/tools"; do
+  [ -L "$link" ] && ln -sfn "$work/headers/usr/lib/linux-kbuild-$series/$(basename "$link")" "$link"
+done
+siw=$work/source/linux-source-$series/drivers/infiniband/sw/siw
+make -C "$build" M="$siw" CONFIG_RDMA_SIW=m \
+  KCFLAGS="-I$work/source/linux-source-$series/include/uapi" modules >> "$log" 2>&1 ||
+  { tail -n 15 "$log" >&2; die "siw did not compile (whole log: $log)"; }
+strip -g "$siw/siw.ko"
+mv "$siw/siw.ko" "$out"
+echo "$out"
