@@ -15,6 +15,7 @@ import time
 import traceback
 
 from aligned_sets import aligned_sets
+from conformance import conformance
 from main_job import measure, parse_log, report
 from stage import NAMESPACE, ROOT, Stage, expect
 from railbed.console import Console, Failure, wait_for
@@ -312,6 +313,11 @@ def iwarp_rails(stage):
     stage.wait_for_hcas(60)
 
 
+def every_collective_is_right(stage):
+    """The conformance matrix over RoCE (rxe), between two pods."""
+    conformance(stage, "conforming")
+
+
 def nodes_say_what_they_have(stage):
     """Labels for selectors, an annotation for the operator, a condition for people."""
     for node in range(1, stage.cluster.nodes + 1):
@@ -442,6 +448,7 @@ def interrupted_demo_leaves_nothing(_stage):
 
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
+                  every_collective_is_right,
                   iwarp_rails, a_dead_link_is_told_and_recovers, aligned_sets, too_many_hcas_stay_pending,
                   chart_refuses_unknown_values, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (interrupted_demo_leaves_nothing,)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every collective, type, operator, algorithm and boundary over real rails, between two pods."""
+
+import base64
+import re
+
+from stage import ROOT, expect
+from railbed.console import wait_for
+from railbed.process import run
+
+PROGRAM = ROOT / "build" / "release" / "runtime" / "railhead_conformance_job"
+# Of a call, all ranks' buffers together: a link's window and what the boundaries are then.
+MOST_BYTES = 1 << 20
+# The matrix is many calls, not many bytes: emulated CPUs are the limit here, not the rails.
+RATE = "100mbit"
+
+
+def conformance(stage, name, **pod_spec):
+    """Plays the matrix as a job of the example's shape."""
+    documents = stage.example(name)
+    spec = next(d for d in documents if d["kind"] == "Job")["spec"]["template"]["spec"]
+    spec.update(pod_spec, volumes=[{"name": "work", "emptyDir": {}}])
+    container = spec["containers"][0]
+    container["volumeMounts"] = [{"name": "work", "mountPath": "/work"}]
+    container["command"] = ["/bin/sh", "-c", "until [ -e /work/go ]; do sleep 1; done; "
+                            f"exec /work/job {MOST_BYTES}"]
+    stage.submit(documents)
+    pods = wait_for("the pods run", lambda: _running(stage.pods(name)), 120)
+    stripped = stage.cluster.folder / "conformance-job"
+    run(["strip", "-o", stripped, PROGRAM])
+    program = base64.b64encode(stripped.read_bytes()).decode()
+    for pod in pods:
+        stage.cluster.kubectl("exec", "-i", pod["metadata"]["name"], "--", "/bin/sh", "-c",
+                              "base64 -d > /work/job && chmod +x /work/job && touch /work/go",
+                              stdin=program)
+    for rail in range(stage.cluster.rails):
+        stage.cluster.network.shape(rail, RATE)
+    try:
+        outcome = stage.wait_for_job(name, 900)
+    finally:
+        for rail in range(stage.cluster.rails):
+            stage.cluster.network.shape(rail, stage.cluster.rate)
+    logs = [stage.logs(pod) for pod in stage.pods(name)]
+    expect(outcome == "Complete", f"the matrix is not right: {logs[0].strip()[-400:]}")
+    worlds = [re.findall(r"^(\d+) calls, (.*): right (\d+)$", log, re.M) for log in logs]
+    expect(len(worlds[0]) > 1 and worlds[0] == worlds[1], f"ranks differ: {worlds}")
+    calls = sum(int(count) for count, *_ in worlds[0])
+    stage.console.line(f"    {calls} calls in {len(worlds[0])} worlds: right on both ranks")
+
+
+def _running(pods):
+    return pods if len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods) else None
