@@ -255,18 +255,26 @@ struct FakeVerbs::Fabric {
     return true;
   }
 
-  // Puts what a send brings into the receiver's memory. False when that is too small or not its
-  // own.
-  bool Fill(const Receive& receive, const std::byte* data, uint64_t size) {
-    const auto found = regions.find(receive.piece.lkey);
-    if (found == regions.end() || receive.piece.length < size) return false;
+  // Puts what arrives into memory of the receiver. False when that is too small or not its own.
+  bool Fill(const ibv_sge& piece, int access, const std::byte* data, uint64_t size) {
+    const auto found = regions.find(piece.lkey);
+    if (found == regions.end() || piece.length < size) return false;
     const auto start = reinterpret_cast<uint64_t>(found->second->verbs.addr);
-    if ((found->second->access & IBV_ACCESS_LOCAL_WRITE) == 0 || receive.piece.addr < start ||
-        receive.piece.addr + size > start + found->second->verbs.length) {
+    if ((found->second->access & access) != access || piece.addr < start ||
+        piece.addr + size > start + found->second->verbs.length) {
       return false;
     }
-    std::memcpy(Pointer(receive.piece.addr), data, size);
+    std::memcpy(Pointer(piece.addr), data, size);
     return true;
+  }
+
+  // A read. Over iWARP its answer is a write, of memory that must allow it.
+  bool Read(const Pair& from, const Pair& to, const Send& send) {
+    const uint64_t address = send.request.wr.rdma.remote_addr;
+    return send.piece.length > 0 && IsIwarp(from) &&
+           May(IBV_ACCESS_REMOTE_READ, to, send.request.wr.rdma.rkey, address, send.piece.length) &&
+           Fill(send.piece, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, Pointer(address),
+                send.piece.length);
   }
 
   // The wire -------------------------------------------------------------------------------------
@@ -307,15 +315,17 @@ struct FakeVerbs::Fabric {
 
   // Whether `to` may be written at [address, address + size) with `key`.
   bool MayWrite(const Pair& to, uint32_t key, uint64_t address, uint64_t size) {
-    if (size == 0) return true;
-    if ((to.attributes.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) == 0) return false;
+    return size == 0 || May(IBV_ACCESS_REMOTE_WRITE, to, key, address, size);
+  }
+
+  bool May(int what, const Pair& to, uint32_t key, uint64_t address, uint64_t size) {
+    if ((to.attributes.qp_access_flags & static_cast<unsigned>(what)) == 0) return false;
     const auto found = regions.find(key);
     if (found == regions.end()) return false;
     const Region& region = *found->second;
     const auto start = reinterpret_cast<uint64_t>(region.verbs.addr);
-    return (region.access & IBV_ACCESS_REMOTE_WRITE) != 0 && region.verbs.pd == to.verbs.pd &&
-           address >= start && size <= region.verbs.length &&
-           address - start <= region.verbs.length - size;
+    return (region.access & what) != 0 && region.verbs.pd == to.verbs.pd && address >= start &&
+           size <= region.verbs.length && address - start <= region.verbs.length - size;
   }
 
   void FailHead(Pair& pair, ibv_wc_status status) {
@@ -384,17 +394,18 @@ struct FakeVerbs::Fabric {
       }
       data = Pointer(send.piece.addr);
     }
+    const bool is_read = send.request.opcode == IBV_WR_RDMA_READ;
+    const ibv_send_wr& request = send.request;
     const bool allowed =
-        send.request.opcode == IBV_WR_RDMA_READ
-            ? size == 0 && (to.attributes.qp_access_flags & IBV_ACCESS_REMOTE_READ) != 0
-        : is_send ? Fill(to.receives.front(), data, size)
-                  : MayWrite(to, send.request.wr.rdma.rkey, send.request.wr.rdma.remote_addr, size);
+        is_read   ? Read(from, to, send)
+        : is_send ? Fill(to.receives.front().piece, IBV_ACCESS_LOCAL_WRITE, data, size)
+                  : MayWrite(to, request.wr.rdma.rkey, request.wr.rdma.remote_addr, size);
     if (!allowed) {
       FailHead(from, IBV_WC_REM_ACCESS_ERR);
       Fail(to);
       return true;
     }
-    if (size > 0 && !is_send) {
+    if (size > 0 && !is_send && !is_read) {
       auto* const target = Pointer(send.request.wr.rdma.remote_addr);
       std::memcpy(target, data, size);
       if (from.nic->corrupt_next.has_value() && from.nic->corrupt_next->first < size) {
@@ -403,7 +414,7 @@ struct FakeVerbs::Fabric {
       }
     }
     ++messages;
-    if (size == 0 && !immediate) ++probes;
+    if (is_read || (size == 0 && !immediate && !is_send)) ++probes;
     to.expected_psn = (to.expected_psn + PacketsOf(size, from.attributes.path_mtu)) & kPsnMask;
     if (!immediate && !is_send) return true;
     ibv_wc completion = {};

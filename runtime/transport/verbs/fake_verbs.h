@@ -98,7 +98,7 @@ class FakeVerbs final : public VerbsApi {
   size_t undelivered(const std::string& device) const;               // sends that have not arrived
   uint64_t receiver_not_ready() const;  // messages that found no receive
   uint64_t messages() const;            // delivered, of any kind
-  uint64_t probes() const;              // delivered writes (iWARP: reads) of nothing
+  uint64_t probes() const;              // delivered writes of nothing; of iWARP: reads
   uint64_t inline_sends() const;
   uint64_t signaled_sends() const;
   uint64_t sends() const;

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,12 +15,33 @@ namespace {
 // Write, send and read.
 constexpr uint32_t kRequestsPerMessage = 3;
 
+absl::StatusOr<Owned<ibv_mr>> Register(const DevicePort& port, std::vector<std::byte>& memory,
+                                       int access) {
+  errno = 0;
+  ibv_mr* const region = port.api().RegMr(port.domain(), memory.data(), memory.size(), access);
+  if (region == nullptr) {
+    return VerbsError(port.name(),
+                      absl::StrCat("pin and register ", memory.size(), " bytes of memory"), errno);
+  }
+  return Owned<ibv_mr>(region,
+                       [api = &port.api()](ibv_mr* mr) { static_cast<void>(api->DeregMr(mr)); });
+}
+
+ibv_sge Piece(const std::byte* start, uint32_t size, const ibv_mr& region) {
+  ibv_sge piece = {};
+  piece.addr = reinterpret_cast<uintptr_t>(start);
+  piece.length = size;
+  piece.lkey = region.lkey;
+  return piece;
+}
+
 }  // namespace
 
 IwarpPair::IwarpPair(const DevicePort& port, QueueDepths depths)
     : QueuePair(port, depths, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
                 kRequestsPerMessage),
-      values_((depths.send + depths.receive) * kValueSize) {}
+      values_((depths.send + depths.receive) * kValueSize),
+      sink_(kValueSize) {}
 
 // The queue pair goes before the memory that it uses.
 IwarpPair::~IwarpPair() { DestroyPair(); }
@@ -27,16 +49,12 @@ IwarpPair::~IwarpPair() { DestroyPair(); }
 absl::StatusOr<std::unique_ptr<QueuePair>> IwarpPair::Create(const DevicePort& port,
                                                              QueueDepths depths) {
   std::unique_ptr<IwarpPair> pair(new IwarpPair(port, depths));
-  errno = 0;
-  ibv_mr* const region = port.api().RegMr(port.domain(), pair->values_.data(), pair->values_.size(),
-                                          IBV_ACCESS_LOCAL_WRITE);
-  if (region == nullptr) {
-    return VerbsError(port.name(),
-                      absl::StrCat("pin and register ", pair->values_.size(), " bytes of memory"),
-                      errno);
-  }
-  pair->region_ = Owned<ibv_mr>(
-      region, [api = &port.api()](ibv_mr* mr) { static_cast<void>(api->DeregMr(mr)); });
+  absl::StatusOr<Owned<ibv_mr>> region = Register(port, pair->values_, IBV_ACCESS_LOCAL_WRITE);
+  if (!region.ok()) return region.status();
+  pair->region_ = *std::move(region);
+  region = Register(port, pair->sink_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  if (!region.ok()) return region.status();
+  pair->sink_region_ = *std::move(region);
   if (absl::Status status = pair->CreateCompletions(); !status.ok()) return status;
   if (absl::Status status = pair->CreatePair(); !status.ok()) return status;
   return pair;
@@ -48,17 +66,9 @@ absl::Status IwarpPair::Reset() {
   return CreatePair();
 }
 
-ibv_sge IwarpPair::Piece(std::byte* value, uint32_t size) const {
-  ibv_sge piece = {};
-  piece.addr = reinterpret_cast<uintptr_t>(value);
-  piece.length = size;
-  piece.lkey = region_->lkey;
-  return piece;
-}
-
 absl::Status IwarpPair::PostReceives(uint32_t count, uint64_t id) {
   for (; count > 0; --count) {
-    ibv_sge piece = Piece(Received(posted_++), kValueSize);
+    ibv_sge piece = Piece(Received(posted_++), kValueSize, *region_);
     ibv_recv_wr request = {};
     request.wr_id = id;
     request.sg_list = &piece;
@@ -86,7 +96,7 @@ absl::Status IwarpPair::Send(const Message& message, uint64_t id, bool signaled)
   write.wr.rdma.remote_addr = message.remote_address;
   write.wr.rdma.rkey = message.remote_key;
 
-  ibv_sge word = Piece(value, kValueSize);
+  ibv_sge word = Piece(value, kValueSize, *region_);
   ibv_send_wr send = {};
   send.wr_id = id;
   send.sg_list = &word;
@@ -102,11 +112,10 @@ absl::Status IwarpPair::Send(const Message& message, uint64_t id, bool signaled)
 }
 
 absl::Status IwarpPair::Probe(uint64_t id, uint64_t remote_address, uint32_t remote_key) {
-  // Some drivers look at the piece although it is empty.
-  ibv_sge nothing = Piece(values_.data(), 0);
+  ibv_sge sink = Piece(sink_.data(), kValueSize, *sink_region_);
   ibv_send_wr read = {};
   read.wr_id = id;
-  read.sg_list = &nothing;
+  read.sg_list = &sink;
   read.num_sge = 1;
   read.opcode = IBV_WR_RDMA_READ;
   read.send_flags = IBV_SEND_SIGNALED;

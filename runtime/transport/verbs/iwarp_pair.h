@@ -5,11 +5,12 @@
 // when the bytes are in place (RFC 5041, section 5.3: delivery is in order).
 //
 // A write or a send is complete when TCP has it, which says nothing of the peer. What is asked for
-// as a completion here is therefore that of a read of nothing: the peer's NIC answers it, behind
-// everything that was sent before (RFC 5040, section 5.5), and without its process. So a completion
-// means what it means over InfiniBand: memory may be used again that TCP may still have had to
-// repeat, and a peer that is gone is noticed. TCP would be patient with it for a quarter of an
-// hour. Nothing can be read in that way: no memory is registered for it.
+// as a completion here is therefore that of a read of a few bytes: the peer's NIC answers it,
+// behind everything that was sent before (RFC 5040, section 5.5), and without its process. So a
+// completion means what it means over InfiniBand: memory may be used again that TCP may still have
+// had to repeat, and a peer that is gone is noticed. TCP would be patient with it for a quarter of
+// an hour. What is read is the beginning of the peer's ring, where only this side writes; its value
+// means nothing. (A read of nothing would do, but siw now and then answers one with something.)
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_IWARP_PAIR_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_IWARP_PAIR_H_
 
@@ -33,7 +34,7 @@ class IwarpPair final : public QueuePair {
   absl::Status Reset() override;
   absl::Status PostReceives(uint32_t count, uint64_t id) override;
   absl::Status Send(const Message& message, uint64_t id, bool signaled) override;
-  // A read of nothing.
+  // A read.
   absl::Status Probe(uint64_t id, uint64_t remote_address, uint32_t remote_key) override;
   absl::StatusOr<uint32_t> Take(const ibv_wc& completion) override;
   // TCP repeats a lost packet after a fifth of a second, then after twice as long, and again; and a
@@ -47,11 +48,12 @@ class IwarpPair final : public QueuePair {
   std::byte* Received(uint64_t number) {
     return values_.data() + (depths().send + number % depths().receive) * kValueSize;
   }
-  ibv_sge Piece(std::byte* value, uint32_t size) const;
-
   static constexpr size_t kValueSize = sizeof(uint32_t);
   std::vector<std::byte> values_;
   Owned<ibv_mr> region_;
+  // Where reads go: by the rules of iWARP, memory that the peer may write.
+  std::vector<std::byte> sink_;
+  Owned<ibv_mr> sink_region_;
   uint64_t sent_ = 0;
   // Receives complete in the order in which they were posted.
   uint64_t posted_ = 0;

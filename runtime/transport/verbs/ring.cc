@@ -27,7 +27,10 @@ absl::StatusOr<Ring> Ring::Create(const DevicePort& port, Use use, uint32_t slot
   Owned<std::byte> base(static_cast<std::byte*>(memory),
                         [size](std::byte* address) { munmap(address, size); });
 
-  const int access = use == Use::kReceive ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
+  int access = 0;
+  if (use == Use::kReceive) access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  // The peer reads what it has written itself, as a sign of life (iwarp_pair.h).
+  if (use == Use::kReceive && port.iwarp()) access |= IBV_ACCESS_REMOTE_READ;
   errno = 0;
   ibv_mr* const region = port.api().RegMr(port.domain(), memory, size, access);
   if (region == nullptr) {
