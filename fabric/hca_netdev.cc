@@ -36,8 +36,8 @@ constexpr size_t kMacDigits = 12;
 std::string HexDigits(absl::string_view text) {
   std::string digits;
   for (const char c : text) {
-    if (absl::ascii_isxdigit(static_cast<unsigned char>(c)))
-      digits.push_back(absl::ascii_tolower(c));
+    const auto byte = static_cast<unsigned char>(c);
+    if (absl::ascii_isxdigit(byte)) digits.push_back(absl::ascii_tolower(byte));
   }
   return digits;
 }

@@ -164,6 +164,14 @@ std::string InterfaceOfAddress(const IpAddress& address) {
   return result;
 }
 
+std::vector<IpAddress> OwnAddresses() {
+  std::vector<IpAddress> found;
+  ForEachAddress([&](absl::string_view /*name*/, unsigned /*flags*/, const IpAddress& address) {
+    if (MeansSomethingElsewhere(address)) found.push_back(address);
+  });
+  return found;
+}
+
 std::vector<IpAddress> AddressesOfMac(const MacAddress& mac) {
   const std::set<std::string> names = InterfacesOfMac(mac);
   std::vector<IpAddress> found;

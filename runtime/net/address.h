@@ -61,6 +61,9 @@ using MacAddress = std::array<uint8_t, 6>;
 // counts.
 std::vector<IpAddress> AddressesOfMac(const MacAddress& mac);
 
+// All addresses of this network namespace that mean something elsewhere, of interfaces that are up.
+std::vector<IpAddress> OwnAddresses();
+
 // An address by which other machines can probably reach this one: that of the first interface which
 // is up and not loopback, IPv4 before IPv6; 127.0.0.1 where there is none.
 IpAddress LikelyPublicAddress();

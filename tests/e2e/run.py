@@ -316,12 +316,86 @@ def iwarp_rails(stage):
         last = parsed.rows[-1]
         stage.console.line(f"    {last.size} bytes: {last.busbw / 1e6:.2f} MB/s over "
                            f"{len(parsed.rails)} rails; 8 bytes: {parsed.rows[0].time_us:.0f} us")
+        conformance(stage, "conforming-iwarp", hostNetwork=True,
+                    dnsPolicy="ClusterFirstWithHostNet")
     agents_find("rxe")
 
 
 def every_collective_is_right(stage):
     """The conformance matrix over RoCE (rxe), between two pods."""
     conformance(stage, "conforming")
+
+
+def preflight_tells_what_is_wrong(stage):
+    """railhead-perf --preflight in the pods: first all is well, then a rail leads nowhere."""
+    def preflight(name):
+        documents = stage.example(name)
+        container_of(documents)["command"] = ["railhead-perf", "--preflight", "-o", "json"]
+        stage.submit(documents)
+        outcome = stage.wait_for_job(name)
+        report = json.loads(re.search(r"^\{.*^\}", stage.logs(stage.pods(name)[0]), re.M | re.S)[0])
+        return outcome, report
+
+    outcome, report = preflight("well")
+    expect(outcome == "Complete" and report["ranks"] == 2, f"{outcome}: {report}")
+    failed = [f for f in report["findings"] if f["verdict"] == "fail"]
+    pings = {f["rail"] for f in report["findings"] if f["check"] == "ping" and f["verdict"] == "ok"}
+    gids = {f["value"] for f in report["findings"] if f["check"] == "gid"}
+    expect(not failed and pings == set(range(stage.cluster.rails)), f"{report}")
+    stage.console.line(f"    well: {len(report['findings'])} findings; GIDs: {'; '.join(sorted(gids))}")
+
+    last = stage.cluster.rails - 1
+    stage.cluster.network.set_wire(2, last, "down")
+    try:
+        outcome, report = preflight("unplugged")
+    finally:
+        stage.cluster.network.set_wire(2, last, "up")
+    failed = [f for f in report["findings"] if f["verdict"] == "fail"]
+    expect(outcome == "Failed" and failed and all(f["rail"] == last and f["fix"] for f in failed),
+           f"{outcome}: {failed}")
+    stage.console.line(f"    unplugged: {failed[0]['where']}: {failed[0]['value']}. "
+                       f"Fix: {failed[0]['fix']}")
+
+
+def a_pod_takes_its_own_gid(stage):
+    """Pods with macvlan interfaces of their own on the rails: the ports' tables have the nodes' GIDs
+    first, holes, and theirs further back. Each takes its own."""
+    documents = with_sizes(stage.example("own-gid"), "8", "64K", "-n", "2")
+    container = container_of(documents)
+    container["command"] = ["/bin/sh", "-c", "until [ -e /work/go ]; do sleep 1; done; exec \"$@\"", "sh",
+                            *container["command"]]
+    container["volumeMounts"] = [{"name": "work", "mountPath": "/work"}]
+    job_of(documents)["spec"]["template"]["spec"]["volumes"] = [{"name": "work", "emptyDir": {}}]
+    with_env(documents, RAILHEAD_LOG="info")
+    stage.submit(documents)
+    pods = wait_for("the pods run", lambda: (p := stage.pods("own-gid")) and len(p) == 2 and all(
+        pod["status"]["phase"] == "Running" for pod in p) and p, 120)
+    rails = range(stage.cluster.rails)
+    addresses = {}
+    for number, pod in enumerate(pods):
+        node = int(pod["spec"]["nodeName"].split("-")[1])
+        # What a CNI plugin would do; the first two addresses leave holes in the table.
+        shell = "pid=$(pgrep -f 'until .*/work/go' | head -n 1); "
+        for rail in rails:
+            addresses[number, rail] = f"10.10.{rail}.{100 + node}"
+            shell += (f"for hole in 3 4; do ip addr add 10.9{rail}.$hole.{node}/24 dev eth{rail + 1}; done; "
+                      f"ip link add own{rail} link eth{rail + 1} type macvlan mode bridge; "
+                      f"ip link set own{rail} netns $pid; "
+                      f"nsenter -t $pid -n ip addr add {addresses[number, rail]}/24 dev own{rail}; "
+                      f"nsenter -t $pid -n ip link set own{rail} up; "
+                      f"for hole in 3 4; do ip addr del 10.9{rail}.$hole.{node}/24 dev eth{rail + 1}; done; ")
+        stage.cluster.on_node(node, shell)
+    for pod in pods:
+        stage.cluster.kubectl("exec", pod["metadata"]["name"], "--", "touch", "/work/go")
+    outcome = stage.wait_for_job("own-gid")
+    for number, pod in enumerate(stage.pods("own-gid")):
+        log = stage.logs(pod)
+        expect(outcome == "Complete", f"the job did not complete: {log.strip()[-600:]}")
+        for rail in rails:
+            told = re.search(rf"rail {rail}, device .*?: .*? (\S+) \(GID index (\d+)\)", log)
+            expect(told and told[1] == addresses[number, rail] and int(told[2]) > 3,
+                   f"rank {number} rail {rail}: {told and told[0]}, not {addresses[number, rail]}")
+    stage.console.line(f"    {told[0]}")
 
 
 def nodes_say_what_they_have(stage):
@@ -454,8 +528,9 @@ def interrupted_demo_leaves_nothing(_stage):
 
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
-                  every_collective_is_right,
-                  iwarp_rails, a_dead_link_is_told_and_recovers, aligned_sets, too_many_hcas_stay_pending,
+                  every_collective_is_right, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
+                  iwarp_rails, a_dead_link_is_told_and_recovers, aligned_sets,
+                  too_many_hcas_stay_pending,
                   chart_refuses_unknown_values, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (interrupted_demo_leaves_nothing,)
 

@@ -205,7 +205,7 @@ absl::Status DevicePort::ReadAddresses(PortState& state) const {
 }
 
 absl::Status DevicePort::UseGids(absl::Span<const ibv_gid_entry> table, PortState& state) const {
-  state.gids = UsableGids(table, port_, state.infiniband());
+  state.gids = UsableGids(table, port_, state.infiniband(), api_->OwnAddresses());
   if (state.gids.empty() && !state.infiniband()) {
     return absl::FailedPreconditionError(absl::StrCat(
         name_, ": none of the ", table.size(),

@@ -79,6 +79,11 @@ class FakeVerbs final : public VerbsApi {
   // some of the calls that could bring it. Seeded, so a run can be repeated.
   void MoveAtRandom(uint32_t seed);
 
+  // Of the network namespace of all that run here. To be set before devices are opened.
+  void SetOwnAddresses(std::vector<net::IpAddress> addresses) {
+    own_addresses_ = std::move(addresses);
+  }
+
   // Faults ---------------------------------------------------------------------------------------
   void SetPortState(const std::string& device, ibv_port_state state);
   // The device's next message that would be delivered fails with this status instead.
@@ -124,6 +129,7 @@ class FakeVerbs final : public VerbsApi {
   int CloseDevice(ibv_context* context) const override;
   int QueryDevice(ibv_context* context, ibv_device_attr* attributes) const override;
   int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) const override;
+  std::vector<net::IpAddress> OwnAddresses() const override { return own_addresses_; }
   int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const override;
   ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const override;
   ibv_pd* AllocPd(ibv_context* context) const override;
@@ -146,6 +152,7 @@ class FakeVerbs final : public VerbsApi {
   struct Fabric;  // all state, under one lock
   std::unique_ptr<Fabric> fabric_;
   std::shared_ptr<FakeCm> cm_;
+  std::vector<net::IpAddress> own_addresses_;
 };
 
 }  // namespace railhead::transport::verbs

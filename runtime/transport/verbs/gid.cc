@@ -14,8 +14,17 @@ constexpr uint32_t kMaxGidIndex = 255;
 
 enum class Family { kNone, kIpv4, kIpv6, kLinkLocal };
 
+constexpr std::array<uint8_t, 12> kIpv4Mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+
+Gid GidOf(const net::IpAddress& address) {
+  Gid gid = {};
+  const std::string bytes = address.Bytes();
+  if (address.is_v4()) std::copy(kIpv4Mapped.begin(), kIpv4Mapped.end(), gid.begin());
+  std::copy(bytes.rbegin(), bytes.rend(), gid.rbegin());
+  return gid;
+}
+
 Family FamilyOf(const Gid& gid) {
-  constexpr std::array<uint8_t, 12> kIpv4Mapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   if (std::equal(kIpv4Mapped.begin(), kIpv4Mapped.end(), gid.begin())) {
     const bool any = std::any_of(gid.begin() + 12, gid.end(), [](uint8_t b) { return b != 0; });
     return any ? Family::kIpv4 : Family::kNone;
@@ -97,18 +106,27 @@ bool GidFitsKind(const Gid& gid, GidKind kind) {
 }
 
 std::vector<GidChoice> UsableGids(absl::Span<const ibv_gid_entry> table, uint32_t port,
-                                  bool infiniband) {
-  std::array<std::optional<GidChoice>, kGidKinds + 1> best;
+                                  bool infiniband, absl::Span<const net::IpAddress> own) {
+  std::vector<GidChoice> usable;
   for (const ibv_gid_entry& entry : table) {
     if (entry.port_num != port || entry.gid_index > kMaxGidIndex) continue;
     Gid gid;
     std::memcpy(gid.data(), entry.gid.raw, gid.size());
     const std::optional<GidKind> kind = KindOf(gid, entry.gid_type, infiniband);
-    if (!kind.has_value()) continue;
-    std::optional<GidChoice>& slot = best[static_cast<size_t>(*kind)];
-    if (!slot.has_value() || entry.gid_index < slot->index) {
-      slot = GidChoice{*kind, entry.gid_index, gid};
-    }
+    if (kind.has_value()) usable.push_back({*kind, entry.gid_index, gid});
+  }
+  const auto is_own = [own](const GidChoice& choice) {
+    return std::any_of(own.begin(), own.end(), [&choice](const net::IpAddress& address) {
+      return GidOf(address) == choice.gid;
+    });
+  };
+  if (!infiniband && std::any_of(usable.begin(), usable.end(), is_own)) {
+    std::erase_if(usable, [&](const GidChoice& choice) { return !is_own(choice); });
+  }
+  std::array<std::optional<GidChoice>, kGidKinds + 1> best;
+  for (const GidChoice& choice : usable) {
+    std::optional<GidChoice>& slot = best[static_cast<size_t>(choice.kind)];
+    if (!slot.has_value() || choice.index < slot->index) slot = choice;
   }
   std::vector<GidChoice> choices;
   for (const std::optional<GidChoice>& choice : best) {

@@ -5,7 +5,7 @@
 // look at their tables and agree on a kind that both have.
 //
 // Pure: no device, no system call. In a pod the netdev behind a GID may live in another network
-// namespace, so nothing here looks at interfaces.
+// namespace, so nothing here looks at interfaces, only at addresses.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_GID_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_GID_H_
 
@@ -19,6 +19,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "runtime/net/address.h"
 
 namespace railhead::transport::verbs {
 
@@ -57,8 +58,14 @@ bool GidFitsKind(const Gid& gid, GidKind kind);
 // The usable GIDs of `port` in a table as QueryGidTable returns it (sparse, any order): for each
 // kind the one with the lowest index, best kind first. `infiniband` is the port's link layer; kinds
 // of the other link layer are never returned.
+//
+// A RoCE port's table has entries for the addresses of every interface above it, whoever's network
+// namespace that is in: the node's, and those of other pods (macvlan, VLAN). `own` are the
+// addresses of this namespace. If it has routable ones in the table, only these count: with
+// another's, packets would leave under a name that is not this pod's. If it has none, the node
+// shares its own.
 std::vector<GidChoice> UsableGids(absl::Span<const ibv_gid_entry> table, uint32_t port,
-                                  bool infiniband);
+                                  bool infiniband, absl::Span<const net::IpAddress> own);
 
 struct GidPair {
   GidChoice local;

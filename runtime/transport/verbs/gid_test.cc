@@ -25,8 +25,11 @@ std::vector<std::string> Texts(const std::vector<GidChoice>& choices) {
   return texts;
 }
 
-std::vector<std::string> UsableRoce(const std::vector<ibv_gid_entry>& table, uint32_t port = 1) {
-  return Texts(UsableGids(table, port, /*infiniband=*/false));
+std::vector<std::string> UsableRoce(const std::vector<ibv_gid_entry>& table, uint32_t port = 1,
+                                    const std::vector<std::string>& own = {}) {
+  std::vector<net::IpAddress> addresses;
+  for (const std::string& text : own) addresses.push_back(*net::IpAddress::Parse(text));
+  return Texts(UsableGids(table, port, /*infiniband=*/false, addresses));
 }
 
 TEST(UsableGids, TheUsualTableOfANicWithOneAddress) {
@@ -42,6 +45,22 @@ TEST(UsableGids, SparseTableOfAMacvlanPod) {
                           FakeGid(8, "10.1.2.3", kV1), FakeGid(9, "10.1.2.3", kV2)})
                   .front(),
               "RoCE v2 over IPv4=10.1.2.3@9");
+}
+
+// The node's own GIDs come first, and another pod's; indices in between are empty.
+TEST(UsableGids, APodTakesItsOwnAndNobodyElses) {
+  const std::vector<ibv_gid_entry> table = {
+      FakeGid(0, "fe80::1", kV1),   FakeGid(1, "fe80::1", kV2),   FakeGid(2, "10.0.0.1", kV1),
+      FakeGid(3, "10.0.0.1", kV2),  FakeGid(8, "10.0.0.7", kV1),  FakeGid(9, "10.0.0.7", kV2),
+      FakeGid(14, "10.0.0.8", kV1), FakeGid(15, "10.0.0.8", kV2), FakeGid(17, "2001:db8::8", kV2)};
+  EXPECT_THAT(UsableRoce(table, 1, {"127.0.0.1", "10.244.3.5", "10.0.0.8"}),
+              testing::ElementsAre("RoCE v2 over IPv4=10.0.0.8@15", "RoCE v1 (IPv4)=10.0.0.8@14"));
+  EXPECT_THAT(UsableRoce(table, 1, {"2001:db8::8"}),
+              testing::ElementsAre("RoCE v2 over IPv6=2001:db8::8@17"));
+  // It has no interface on this port: the node shares its own.
+  EXPECT_EQ(UsableRoce(table, 1, {"10.244.3.5"}).front(), "RoCE v2 over IPv4=10.0.0.1@3");
+  // It is the node.
+  EXPECT_EQ(UsableRoce(table, 1, {"10.0.0.1"}).front(), "RoCE v2 over IPv4=10.0.0.1@3");
 }
 
 TEST(UsableGids, OrderOfTheTableDoesNotMatter) {
@@ -77,14 +96,15 @@ TEST(UsableGids, AnIndexThatAnAddressVectorCannotNameIsSkipped) {
 
 TEST(UsableGids, LinkLayersAreNotMixed) {
   EXPECT_THAT(UsableRoce({FakeGid(0, "fe80::1", kIb)}), testing::IsEmpty());
-  EXPECT_THAT(UsableGids({FakeGid(0, "10.0.0.1", kV2)}, 1, true), testing::IsEmpty());
-  EXPECT_THAT(Texts(UsableGids({FakeGid(0, "fe80::f452:1403:1:2", kIb)}, 1, true)),
+  EXPECT_THAT(UsableGids({FakeGid(0, "10.0.0.1", kV2)}, 1, true, {}), testing::IsEmpty());
+  EXPECT_THAT(Texts(UsableGids({FakeGid(0, "fe80::f452:1403:1:2", kIb)}, 1, true, {})),
               testing::ElementsAre("InfiniBand=fe80::f452:1403:1:2@0"));
 }
 
 TEST(CommonGids, BothSidesAgreeOnTheBestSharedKind) {
-  const auto node = UsableGids({FakeGid(0, "fe80::1", kV2), FakeGid(3, "10.0.0.1", kV2)}, 1, false);
-  const auto pod = UsableGids({FakeGid(5, "fe80::2", kV2)}, 1, false);
+  const auto node =
+      UsableGids({FakeGid(0, "fe80::1", kV2), FakeGid(3, "10.0.0.1", kV2)}, 1, false, {});
+  const auto pod = UsableGids({FakeGid(5, "fe80::2", kV2)}, 1, false, {});
   const std::optional<GidPair> there = CommonGids(node, pod);
   const std::optional<GidPair> back = CommonGids(pod, node);
   ASSERT_TRUE(there.has_value() && back.has_value());
@@ -95,8 +115,8 @@ TEST(CommonGids, BothSidesAgreeOnTheBestSharedKind) {
 }
 
 TEST(CommonGids, NothingInCommon) {
-  const auto four = UsableGids({FakeGid(0, "10.0.0.1", kV2)}, 1, false);
-  const auto six = UsableGids({FakeGid(0, "2001:db8::1", kV2)}, 1, false);
+  const auto four = UsableGids({FakeGid(0, "10.0.0.1", kV2)}, 1, false, {});
+  const auto six = UsableGids({FakeGid(0, "2001:db8::1", kV2)}, 1, false, {});
   EXPECT_FALSE(CommonGids(four, six).has_value());
   EXPECT_FALSE(CommonGids(four, {}).has_value());
 }

@@ -84,6 +84,7 @@ class LibraryVerbsApi final : public VerbsApi {
     }
     return query_port_(context, port, attributes);
   }
+  std::vector<net::IpAddress> OwnAddresses() const override { return net::OwnAddresses(); }
   int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const override {
     // It reads a file, and does not always say why it could not.
     errno = EIO;

@@ -21,6 +21,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/net/address.h"
 #include "runtime/transport/verbs/cm_api.h"
 
 namespace railhead::transport::verbs {
@@ -40,6 +41,8 @@ class VerbsApi {
   virtual int QueryDevice(ibv_context* context, ibv_device_attr* attributes) const = 0;
   virtual int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) const = 0;
   // In the byte order of this machine.
+  // What net::OwnAddresses says: whose GIDs are this network namespace's.
+  virtual std::vector<net::IpAddress> OwnAddresses() const = 0;
   virtual int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const = 0;
   // Fills `entries` with the valid entries of all ports; returns how many, or a negative errno
   // value.
