@@ -232,10 +232,15 @@ absl::Status Channel::WorkAtConnection() {
   greeting_failed_ = *state == Connection::State::kFailed;
   connected_ = *state == Connection::State::kUp;
   if (!connected_ || !(peer_.connection->speaks_first() || heard_peer_)) return absl::OkStatus();
+  remind_at_ = parts_.port->Now() + peer_.connection->reminder();
   return PostMessage(MessageKind::kGreeting, 0);
 }
 
 absl::Status Channel::FinishGreeting() {
+  if (connected_ && parts_.port->Now() >= remind_at_ && HasSendRoom()) {
+    remind_at_ = parts_.port->Now() + peer_.connection->reminder();
+    if (absl::Status status = PostProbe(); !status.ok()) return status;
+  }
   if (parts_.port->Now() < deadline_) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat(
       peer_.where,

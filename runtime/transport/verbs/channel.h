@@ -136,6 +136,7 @@ class Channel {
   // Greeting. A generation is one life of the queue pair between resets; completions carry it.
   uint32_t generation_ = 0;
   bool connected_ = false;
+  absl::Time remind_at_ = absl::InfiniteFuture();
   bool heard_peer_ = false;
   bool greeting_acknowledged_ = false;
   uint32_t greetings_heard_ = 0;

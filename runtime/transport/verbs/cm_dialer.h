@@ -34,6 +34,8 @@ class CmDialer final : public Connection {
   bool speaks_first() const override { return true; }
   bool begins_anew() const override { return true; }
   bool MayFailWith(ibv_wc_status /*status*/) const override { return true; }
+  // siw may overlook what comes while it accepts, until more comes.
+  absl::Duration reminder() const override { return absl::Milliseconds(200); }
   int event_fd() const override { return events_->fd(); }
   std::string trouble() const override { return trouble_; }
 

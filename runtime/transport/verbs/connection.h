@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "runtime/transport/verbs/queue_pair.h"
 
 namespace railhead::transport::verbs {
@@ -40,6 +41,8 @@ class Connection {
   // Whether a request that ended so, before the peer was known to listen, is no error: the
   // connection has failed this time.
   virtual bool MayFailWith(ibv_wc_status status) const = 0;
+  // How long after its greeting a side that hears nothing sends something more, and again.
+  virtual absl::Duration reminder() const { return absl::InfiniteDuration(); }
   // Both sides have heard each other.
   virtual void Settle() {}
 

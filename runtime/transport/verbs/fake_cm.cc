@@ -73,6 +73,7 @@ struct FakeCm::Manager {
   std::vector<std::unique_ptr<Channel>> channels;
   std::vector<std::unique_ptr<Id>> ids;
   uint16_t next_port = kFirstPort;
+  bool overlook = false;
   uint64_t refused = 0;
   uint64_t connections = 0;
 
@@ -201,6 +202,11 @@ void FakeCm::CallAsStranger(const std::string& device, const std::string& data) 
       manager_->Call(id, nullptr, data);
     }
   }
+}
+
+void FakeCm::OverlookFirstMessages() {
+  const std::lock_guard<std::mutex> lock(manager_->lock);
+  manager_->overlook = true;
 }
 
 uint64_t FakeCm::strangers_refused() const {
@@ -362,7 +368,8 @@ int FakeCm::Accept(rdma_cm_id* id, rdma_conn_param* parameters) const {
       !manager_->verbs.Reaches(of.device, caller->device)) {
     return Fails(ECONNRESET);
   }
-  if (!manager_->verbs.JoinPairs(caller->pair, parameters->qp_num)) return Fails(EINVAL);
+  if (!manager_->verbs.JoinPairs(caller->pair, parameters->qp_num, manager_->overlook))
+    return Fails(EINVAL);
   of.pair = parameters->qp_num;
   ++manager_->connections;
   for (Manager::Id* end : {&of, caller}) {

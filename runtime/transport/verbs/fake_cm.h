@@ -32,6 +32,9 @@ class FakeCm final : public CmApi {
   void HoldConnects(bool hold);
   // A connection request from a stranger to whatever listens on a device, with this private data.
   void CallAsStranger(const std::string& device, const std::string& data);
+  // The side that is called overlooks what comes first, until more comes later, as siw does where
+  // the first message overtakes the end of its accepting.
+  void OverlookFirstMessages();
   uint64_t strangers_refused() const;
   uint64_t connections() const;  // that came to be
   size_t open_objects() const;   // channels and ids

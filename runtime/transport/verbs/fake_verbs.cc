@@ -98,7 +98,9 @@ struct FakeVerbs::Fabric {
     ibv_qp_attr attributes = {};
     std::deque<Send> sends;
     std::deque<Receive> receives;
-    bool may_speak = true;      // of iWARP: called, or has heard who called
+    bool may_speak = true;    // of iWARP: called, or has heard who called
+    bool overlooked = false;  // of iWARP: what it has sent so far
+    absl::Time first_sent = absl::InfiniteFuture();
     uint32_t next_psn = 0;      // of the next send posted
     uint32_t expected_psn = 0;  // of the next message to arrive
     size_t entries_used = 0;    // of the send queue; freed when completions are polled
@@ -242,6 +244,7 @@ struct FakeVerbs::Fabric {
       FailHead(pair, *std::exchange(pair.nic->fail_next, std::nullopt));
       return true;
     }
+    if (pair.overlooked) return false;
     const bool done = Execute(pair, *found->second, pair.sends.front());
     if (pair.attributes.qp_state == IBV_QPS_ERR) return true;
     if (!done) {
@@ -501,6 +504,8 @@ struct FakeVerbs::Fabric {
     pair.next_psn = (pair.next_psn + PacketsOf(size, pair.attributes.path_mtu)) & kPsnMask;
     // A receiver that is there now notices the gap before this packet and asks for the first again.
     if (Reach(pair) != nullptr) pair.waiting = false;
+    if (pair.overlooked && now > pair.first_sent) pair.overlooked = false;
+    pair.first_sent = std::min(pair.first_sent, now);
     if (iwarp && request.opcode != IBV_WR_RDMA_READ) {
       Complete(pair, send, IBV_WC_SUCCESS);
       send.completed = true;
@@ -707,7 +712,7 @@ bool FakeVerbs::Reaches(const std::string& device, const std::string& other) con
   return Fabric::Reaches(fabric_->NicNamed(device), fabric_->NicNamed(other));
 }
 
-bool FakeVerbs::JoinPairs(uint32_t caller, uint32_t called) {
+bool FakeVerbs::JoinPairs(uint32_t caller, uint32_t called, bool overlook) {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   for (const uint32_t number : {caller, called}) {
     const auto found = fabric_->pairs.find(number);
@@ -721,6 +726,7 @@ bool FakeVerbs::JoinPairs(uint32_t caller, uint32_t called) {
     pair.attributes.dest_qp_num = number == caller ? called : caller;
     pair.attributes.path_mtu = IBV_MTU_1024;
     pair.may_speak = number == caller;
+    pair.overlooked = number == caller && (overlook || (fabric_->random && fabric_->Chance()));
   }
   return true;
 }

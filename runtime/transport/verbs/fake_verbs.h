@@ -114,8 +114,9 @@ class FakeVerbs final : public VerbsApi {
   std::optional<std::string> DeviceOf(const net::IpAddress& ip) const;
   std::vector<net::IpAddress> AddressesOf(const net::MacAddress& mac) const;
   bool Reaches(const std::string& device, const std::string& other) const;
-  // Connects the pair that called with the one that was called.
-  bool JoinPairs(uint32_t caller, uint32_t called);
+  // Connects the pair that called with the one that was called, which may overlook what comes
+  // first.
+  bool JoinPairs(uint32_t caller, uint32_t called, bool overlook);
   bool PairIsBroken(uint32_t pair) const;
   void BreakPair(uint32_t pair);
   bool Chance();

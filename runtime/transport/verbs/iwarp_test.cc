@@ -163,6 +163,15 @@ TEST_F(IwarpTest, DialsAgain) {
   ExpectBothWaysWork();
 }
 
+TEST_F(IwarpTest, AGreetingThatWasOverlookedIsFollowedByMore) {
+  fake_->cm().OverlookFirstMessages();
+  ConnectBoth();
+  EXPECT_FALSE(a_.Send(0, 0, "too early").value());
+  ASSERT_TRUE(LiveFor(absl::Seconds(1)).ok());
+  PollUntilQuiet();
+  ExpectBothWaysWork();
+}
+
 TEST_F(IwarpTest, TheDeadlineTellsTheLastTrouble) {
   OpenBoth();
   fake_->SetPortState("fake1", IBV_PORT_DOWN);
