@@ -19,6 +19,8 @@ namespace railhead::comm {
 class RdmaRail {
  public:
   virtual ~RdmaRail() = default;
+  // One line for logs: rail, device, port, link layer, MTU and address.
+  virtual std::string Describe() const = 0;
   // How the port is set up, as it was when it was opened.
   virtual preflight::PortFacts Facts() const = 0;
   // An endpoint for one peer; `peer` names it in errors. Later connections of its link come through

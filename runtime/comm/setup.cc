@@ -339,6 +339,7 @@ void Setup::OpenDevices() {
     report_.trouble = absl::StrCat(settings.rails_file, ": ", pod_rails.status().message());
     return;
   }
+  const Logger log(options_.settings.log_level, self_);
   for (const fabric::PodRail& rail : pod_rails->rails) {
     absl::StatusOr<std::unique_ptr<RdmaRail>> device = options_.open_rdma_rail(rail);
     preflight::RailFacts facts = preflight::ReadHca(options_.root, rail);
@@ -347,7 +348,9 @@ void Setup::OpenDevices() {
                              facts.rate, device.ok() ? facts.port->mtu : 0});
     facts_.rails.push_back(std::move(facts));
     pod_rails_[rail.rail] = rail;
-    if (device.ok()) devices_[rail.rail] = *std::move(device);
+    if (!device.ok()) continue;
+    log.Info((*device)->Describe());
+    devices_[rail.rail] = *std::move(device);
   }
 }
 

@@ -77,6 +77,7 @@ class TestEndpoint final : public transport::Endpoint {
 class TestRail final : public RdmaRail {
  public:
   explicit TestRail(Luck luck) : luck_(std::move(luck)) {}
+  std::string Describe() const override { return "made up"; }
   preflight::PortFacts Facts() const override { return luck_.port; }
   absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(std::shared_ptr<transport::Hall> hall,
                                                             absl::string_view peer) override {

@@ -16,6 +16,8 @@ class VerbsRail final : public RdmaRail {
  public:
   explicit VerbsRail(std::unique_ptr<transport::VerbsDevice> device) : device_(std::move(device)) {}
 
+  std::string Describe() const override { return device_->Describe(); }
+
   preflight::PortFacts Facts() const override {
     using transport::verbs::GidKind;
     const transport::verbs::PortState& state = device_->port()->state();

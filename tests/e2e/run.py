@@ -330,14 +330,17 @@ def preflight_tells_what_is_wrong(stage):
     """railhead-perf --preflight in the pods: first all is well, then a rail leads nowhere."""
     def preflight(name):
         documents = stage.example(name)
-        container_of(documents)["command"] = ["railhead-perf", "--preflight", "-o", "json"]
+        # Of a job that fails Kubernetes deletes the pods that still run, and their logs with them.
+        container_of(documents)["command"] = [
+            "/bin/sh", "-c", "railhead-perf --preflight -o json; echo exit code $?"]
         stage.submit(documents)
-        outcome = stage.wait_for_job(name)
-        report = json.loads(re.search(r"^\{.*^\}", stage.logs(stage.pods(name)[0]), re.M | re.S)[0])
-        return outcome, report
+        expect(stage.wait_for_job(name) == "Complete", "the job did not complete")
+        logs = [stage.logs(pod) for pod in stage.pods(name)]
+        codes = {int(code) for log in logs for code in re.findall(r"^exit code (\d+)$", log, re.M)}
+        return codes, json.loads(re.search(r"^\{.*^\}", logs[0], re.M | re.S)[0])
 
-    outcome, report = preflight("well")
-    expect(outcome == "Complete" and report["ranks"] == 2, f"{outcome}: {report}")
+    codes, report = preflight("well")
+    expect(codes == {0} and report["ranks"] == 2, f"exit codes {codes}: {report}")
     failed = [f for f in report["findings"] if f["verdict"] == "fail"]
     pings = {f["rail"] for f in report["findings"] if f["check"] == "ping" and f["verdict"] == "ok"}
     gids = {f["value"] for f in report["findings"] if f["check"] == "gid"}
@@ -347,12 +350,12 @@ def preflight_tells_what_is_wrong(stage):
     last = stage.cluster.rails - 1
     stage.cluster.network.set_wire(2, last, "down")
     try:
-        outcome, report = preflight("unplugged")
+        codes, report = preflight("unplugged")
     finally:
         stage.cluster.network.set_wire(2, last, "up")
     failed = [f for f in report["findings"] if f["verdict"] == "fail"]
-    expect(outcome == "Failed" and failed and all(f["rail"] == last and f["fix"] for f in failed),
-           f"{outcome}: {failed}")
+    expect(codes == {1} and failed and all(f["rail"] == last and f["fix"] for f in failed),
+           f"exit codes {codes}: {failed}")
     stage.console.line(f"    unplugged: {failed[0]['where']}: {failed[0]['value']}. "
                        f"Fix: {failed[0]['fix']}")
 
