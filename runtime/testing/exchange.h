@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/rails/peer.h"
 #include "runtime/reduce/reduce.h"
@@ -42,6 +43,13 @@ class Exchange {
         sides_[1 - side].expected.push_back(std::move(sum));
       }
     }
+  }
+
+  size_t messages() const { return sides_[0].sent.size(); }
+  // What a side sends; it stays there.
+  absl::Span<const std::byte> Sent(size_t side, size_t message) const {
+    const std::vector<float>& values = sides_[side].sent[message];
+    return {reinterpret_cast<const std::byte*>(values.data()), 4 * values.size()};
   }
 
   // Takes note of what is done, and posts what may be.

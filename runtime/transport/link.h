@@ -38,7 +38,8 @@ struct FrameHeader {
   uint64_t offset = 0;
   // The payload may have arrived before, over a link that was lost.
   bool repeated = false;
-  // The sender keeps its memory until the frame is acknowledged: do not keep it waiting.
+  // The sender keeps its memory until the frame is acknowledged: do not keep it waiting. It keeps
+  // the values, too, until the peer is known to have them; those of a repeat may change at any time.
   bool awaited = false;
   // What the message belongs to; links only carry it (collectives/call.h).
   uint64_t call = 0;
@@ -66,7 +67,8 @@ class Link {
   // The largest payload of one frame, in bytes.
   virtual size_t max_payload() const = 0;
 
-  // Hands one frame to the link, which copies the payload (or has sent it) before it returns.
+  // Hands one frame to the link, which copies the payload (or has sent it) before it returns. Of an
+  // awaited frame it may read the payload until it is Flushed, or has lost its connection.
   // Returns false when the link has no room now: poll and try again. An error ends the connection,
   // as one of Poll does.
   virtual absl::StatusOr<bool> TrySend(const FrameHeader& header,

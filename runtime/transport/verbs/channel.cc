@@ -21,6 +21,10 @@ constexpr uint64_t kMaxBytesInFlight = uint64_t{256} * 1024;
 constexpr uint32_t kAlwaysSignalBytes = 4096;
 constexpr uint32_t kSignalEvery = 4;
 
+// Payloads from this size on may be sent from where they lie; a copy of fewer bytes costs less than
+// having the NIC fetch them.
+constexpr size_t kLeastGathered = kAlwaysSignalBytes;
+
 // Reports and greetings that may be under way beside a ring full of frames.
 constexpr uint32_t kSpareRequests = 8;
 
@@ -100,6 +104,12 @@ Channel::Channel(ChannelParts parts, ChannelPeer peer, absl::Time deadline, Link
       receive_credits_(parts_.receive_ring->slots()),
       arrived_headers_(parts_.receive_ring->slots()) {}
 
+// The queue pair goes before the memory that frames under way are in. Who connected it has it too.
+Channel::~Channel() {
+  peer_.connection.reset();
+  parts_.pair.reset();
+}
+
 size_t Channel::max_payload() const {
   return std::min(parts_.send_ring->slot_payload(), peer_.address.slot_payload);
 }
@@ -157,12 +167,21 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
   };
   awaited_ = false;
   std::memcpy(start, &slot_header, sizeof(slot_header));
-  if (!payload.empty()) std::memcpy(start + sizeof(slot_header), payload.data(), payload.size());
+  std::shared_ptr<const UserMemory::Region> region;
+  if (header.awaited && !header.repeated && payload.size() >= kLeastGathered) {
+    region = parts_.memory->Find(payload);
+  }
 
   Message message;
   message.value = PackImmediate(MessageKind::kFrame, number);
-  message.bytes = absl::MakeConstSpan(start, bytes);
-  message.local_key = parts_.send_ring->local_key();
+  message.first.local_key = parts_.send_ring->local_key();
+  if (region != nullptr) {
+    message.first.bytes = absl::MakeConstSpan(start, sizeof(slot_header));
+    message.second = {payload, region->local_key()};
+  } else {
+    if (!payload.empty()) std::memcpy(start + sizeof(slot_header), payload.data(), payload.size());
+    message.first.bytes = absl::MakeConstSpan(start, bytes);
+  }
   message.remote_address =
       peer_.address.ring_address +
       (number & (peer_.address.slots - 1)) * SlotStride(peer_.address.slot_payload) + kHeaderOffset;
@@ -171,7 +190,7 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
       bytes >= kAlwaysSignalBytes || !SignalOutstanding() || unsignaled_frames_ + 1 >= kSignalEvery;
   unsignaled_frames_ = signaled ? 0 : unsignaled_frames_ + 1;
   if (absl::Status status = Post(message, signaled); !status.ok()) return Final(status);
-  in_flight_[number % in_flight_.size()] = {posted_, payload.size()};
+  in_flight_[number % in_flight_.size()] = {posted_, payload.size(), std::move(region)};
   bytes_in_flight_ += payload.size();
   carried_ += payload.size();
   stats_.transmit_bytes.fetch_add(payload.size(), std::memory_order_relaxed);
@@ -369,9 +388,10 @@ void Channel::OnSent(uint64_t request) {
   greeting_acknowledged_ = true;  // it was the first request
   completed_ = std::max(completed_, request);
   while (acknowledged_ < send_credits_.sent()) {
-    const InFlight& oldest = in_flight_[acknowledged_ % in_flight_.size()];
+    InFlight& oldest = in_flight_[acknowledged_ % in_flight_.size()];
     if (oldest.request > completed_) break;
     bytes_in_flight_ -= oldest.bytes;
+    oldest.region.reset();
     ++acknowledged_;
   }
 }

@@ -19,6 +19,17 @@
 // followed by any are flushed out with a probe (queue_pair.h). That the peer's NIC has something
 // frees memory and counts as carried; only what the peer's process says that it has taken is done.
 //
+// Large payloads of memory that the user has made known (user_memory.h) are not copied: the NIC
+// gathers the header from the slot and the payload from where it lies, if the sender keeps it for
+// the acknowledgement anyway (`awaited`). It reads that memory until the work request has
+// completed, or the queue pair is gone; until then the frame holds the region. Its bytes may change
+// before, once the peer is known to have them (../../rails/peer.h): a message has arrived when all
+// its packets have, and what is sent once more after that, because an acknowledgement was lost, no
+// receiver looks into. InfiniBand and RoCE discard packets whose number they have passed, and TCP
+// discards bytes that it has. That holds for the first time that a chunk is sent. A repeat may be
+// overwritten before it has arrived, even while it is read. It is copied, so that it is the same
+// from its first byte to the checksum that iWARP adds: a wrong one would end the connection.
+//
 // Signs of life. A link that waits has nothing under way that a dead peer could fail to
 // acknowledge. After a second of waiting it posts a probe, which the peer's NIC answers on its own.
 // If this side's NIC then says nothing at all, that is an error too: within seconds when
@@ -45,14 +56,16 @@
 #include "runtime/transport/verbs/queue_pair.h"
 #include "runtime/transport/verbs/ring.h"
 #include "runtime/transport/verbs/slot.h"
+#include "runtime/transport/verbs/user_memory.h"
 
 namespace railhead::transport::verbs {
 
-// What a channel is made of. The rings outlive it.
+// What a channel is made of. The rings and the user's memory outlive it.
 struct ChannelParts {
   std::shared_ptr<const DevicePort> port;
   const Ring* send_ring = nullptr;
   const Ring* receive_ring = nullptr;
+  UserMemory* memory = nullptr;
   // Initialized; PostAllReceives has been called. Who still works at its connection when the
   // channel goes, keeps it until then.
   std::shared_ptr<QueuePair> pair;
@@ -78,6 +91,10 @@ class Channel {
   // Counts into `stats`, which outlive it.
   static absl::StatusOr<std::unique_ptr<Channel>> Start(ChannelParts parts, ChannelPeer peer,
                                                         absl::Time deadline, LinkStats& stats);
+  // From then on the NIC reads and writes nothing of it.
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
 
   size_t max_payload() const;
   absl::StatusOr<bool> TrySend(const FrameHeader& header, absl::Span<const std::byte> payload);
@@ -87,6 +104,7 @@ class Channel {
 
   // Frames that the peer's sink is not known to have taken.
   uint64_t unacknowledged() const { return send_credits_.outstanding(); }
+  // From then on the NIC needs no memory but the rings, until something is sent again.
   bool Flushed() const { return acknowledged_ == send_credits_.sent() && !awaited_; }
   Link::Load load() const { return {bytes_in_flight_, carried_ - bytes_in_flight_}; }
   // How many bytes of payload may be on the wire; at least one frame, at most kMaxBytesInFlight.
@@ -150,7 +168,8 @@ class Channel {
   // Frames sent. Entry k of in_flight_ belongs to the frame in slot k of the send ring.
   struct InFlight {
     uint64_t request = 0;
-    uint64_t bytes = 0;  // of payload
+    uint64_t bytes = 0;                                // of payload
+    std::shared_ptr<const UserMemory::Region> region;  // where it is the user's memory
   };
   SendCredits send_credits_;
   std::vector<InFlight> in_flight_;

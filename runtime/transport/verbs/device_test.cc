@@ -176,7 +176,9 @@ TEST_F(DeviceTest, MemoryIsBoundedAndHasNoMoreRightsThanItNeeds) {
   }
   EXPECT_LE(total, uint64_t{3} << 20);
   EXPECT_THAT(access,
-              testing::UnorderedElementsAre(0, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+              testing::UnorderedElementsAre(
+                  IBV_ACCESS_RELAXED_ORDERING,
+                  IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
 }
 
 TEST_F(DeviceTest, WithLittleMemlockTheRingsAreSmaller) {

@@ -79,10 +79,11 @@ struct FakeVerbs::Fabric {
   struct Region {
     ibv_mr verbs = {};
     int access = 0;
+    uint64_t bytes_sent = 0;
   };
   struct Send {
     ibv_send_wr request = {};
-    ibv_sge piece = {};
+    std::vector<ibv_sge> pieces;
     std::vector<std::byte> inline_data;
     uint32_t psn = 0;
     bool completed = false;  // of iWARP: handed to TCP
@@ -103,7 +104,9 @@ struct FakeVerbs::Fabric {
     absl::Time first_sent = absl::InfiniteFuture();
     uint32_t next_psn = 0;      // of the next send posted
     uint32_t expected_psn = 0;  // of the next message to arrive
-    size_t entries_used = 0;    // of the send queue; freed when completions are polled
+    // The entries of the send queue, by what they read: a NIC may read it again until it has an
+    // acknowledgement. Freed when completions are polled.
+    std::deque<std::vector<ibv_sge>> entries;
     std::deque<std::pair<uint64_t, size_t>> signaled;  // id, entries it frees
     size_t entries_since_signal = 0;
     bool waiting = false;  // the head was sent in vain, and is repeated at
@@ -137,6 +140,7 @@ struct FakeVerbs::Fabric {
   uint64_t messages = 0;
   uint64_t probes = 0;
   uint64_t inline_sends = 0;
+  uint64_t gathered_sends = 0;
   uint64_t signaled_sends = 0;
   uint64_t sends = 0;
 
@@ -273,11 +277,13 @@ struct FakeVerbs::Fabric {
 
   // A read. Over iWARP its answer is a write, of memory that must allow it.
   bool Read(const Pair& from, const Pair& to, const Send& send) {
+    if (send.pieces.size() != 1 || !IsIwarp(from)) return false;
     const uint64_t address = send.request.wr.rdma.remote_addr;
-    return send.piece.length > 0 && IsIwarp(from) &&
-           May(IBV_ACCESS_REMOTE_READ, to, send.request.wr.rdma.rkey, address, send.piece.length) &&
-           Fill(send.piece, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, Pointer(address),
-                send.piece.length);
+    const ibv_sge& sink = send.pieces.front();
+    return sink.length > 0 &&
+           May(IBV_ACCESS_REMOTE_READ, to, send.request.wr.rdma.rkey, address, sink.length) &&
+           Fill(sink, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, Pointer(address),
+                sink.length);
   }
 
   // The wire -------------------------------------------------------------------------------------
@@ -373,6 +379,31 @@ struct FakeVerbs::Fabric {
     return true;
   }
 
+  static uint64_t SizeOf(const std::vector<ibv_sge>& pieces) {
+    uint64_t size = 0;
+    for (const ibv_sge& piece : pieces) size += piece.length;
+    return size;
+  }
+
+  // Reads what a send brings, as it is now. Nothing when some of it must not be read.
+  std::optional<std::vector<std::byte>> Gather(const Pair& pair, const Send& send) {
+    if (send.request.opcode == IBV_WR_RDMA_READ) return std::vector<std::byte>();
+    if ((send.request.send_flags & IBV_SEND_INLINE) != 0) return send.inline_data;
+    std::vector<std::byte> data;
+    for (const ibv_sge& piece : send.pieces) {
+      const auto found = regions.find(piece.lkey);
+      if (found == regions.end() || found->second->verbs.pd != pair.verbs.pd) return std::nullopt;
+      Region& region = *found->second;
+      const auto start = reinterpret_cast<uint64_t>(region.verbs.addr);
+      if (piece.addr < start || piece.addr + piece.length > start + region.verbs.length) {
+        return std::nullopt;
+      }
+      region.bytes_sent += piece.length;
+      data.insert(data.end(), Pointer(piece.addr), Pointer(piece.addr) + piece.length);
+    }
+    return data;
+  }
+
   // Carries out a send at the receiver. False when that has no receive posted.
   bool Execute(Pair& from, Pair& to, Send& send) {
     const bool immediate = send.request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -381,22 +412,14 @@ struct FakeVerbs::Fabric {
       ++receiver_not_ready;
       return false;
     }
-    const bool has_data = send.request.num_sge > 0;
-    const uint64_t size = has_data ? send.piece.length : 0;
-    const std::byte* data = send.inline_data.data();
-    if (has_data && (send.request.send_flags & IBV_SEND_INLINE) == 0) {
-      const auto found = regions.find(send.piece.lkey);
-      const auto start = found == regions.end()
-                             ? uint64_t{0}
-                             : reinterpret_cast<uint64_t>(found->second->verbs.addr);
-      if (found == regions.end() || send.piece.addr < start ||
-          send.piece.addr + size > start + found->second->verbs.length) {
-        violations.push_back("a send from memory that is not registered");
-        FailHead(from, IBV_WC_LOC_PROT_ERR);
-        return true;
-      }
-      data = Pointer(send.piece.addr);
+    const std::optional<std::vector<std::byte>> gathered = Gather(from, send);
+    if (!gathered.has_value()) {
+      violations.emplace_back("a send from memory that is not registered");
+      FailHead(from, IBV_WC_LOC_PROT_ERR);
+      return true;
     }
+    const uint64_t size = gathered->size();
+    const std::byte* const data = gathered->data();
     const bool is_read = send.request.opcode == IBV_WR_RDMA_READ;
     const ibv_send_wr& request = send.request;
     const bool allowed =
@@ -467,10 +490,12 @@ struct FakeVerbs::Fabric {
     if (state != IBV_QPS_RTS && state != IBV_QPS_ERR) {
       return Refuse("a send to a queue pair that is not ready to send", EINVAL);
     }
-    if (pair.entries_used >= pair.cap.max_send_wr) {
+    if (pair.entries.size() >= pair.cap.max_send_wr) {
       return Refuse("a send to a full send queue", ENOMEM);
     }
-    if (request.num_sge > 1) return Refuse("a send with more pieces than agreed", EINVAL);
+    if (static_cast<uint32_t>(request.num_sge) > pair.cap.max_send_sge) {
+      return Refuse("a send with more pieces than agreed", EINVAL);
+    }
     const bool iwarp = IsIwarp(pair);
     if (iwarp && request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
       return Refuse("a write with immediate over iWARP", EINVAL);
@@ -481,16 +506,20 @@ struct FakeVerbs::Fabric {
     Send send;
     send.request = request;
     send.request.next = nullptr;
-    if (request.num_sge == 1) send.piece = request.sg_list[0];
-    const uint64_t size = request.num_sge == 1 ? send.piece.length : 0;
+    send.pieces.assign(request.sg_list, request.sg_list + request.num_sge);
+    const uint64_t size = SizeOf(send.pieces);
     if ((request.send_flags & IBV_SEND_INLINE) != 0) {
       if (size > pair.cap.max_inline_data) return Refuse("too much inline data", EINVAL);
-      const auto* const data = Pointer(send.piece.addr);
-      send.inline_data.assign(data, data + size);
+      for (const ibv_sge& piece : send.pieces) {
+        send.inline_data.insert(send.inline_data.end(), Pointer(piece.addr),
+                                Pointer(piece.addr) + piece.length);
+      }
       ++inline_sends;
     }
     ++sends;
-    ++pair.entries_used;
+    if (request.num_sge > 1) ++gathered_sends;
+    const bool read_later = (request.send_flags & IBV_SEND_INLINE) == 0;
+    pair.entries.push_back(read_later ? send.pieces : std::vector<ibv_sge>());
     ++pair.entries_since_signal;
     if ((request.send_flags & IBV_SEND_SIGNALED) != 0) {
       ++signaled_sends;
@@ -545,7 +574,8 @@ struct FakeVerbs::Fabric {
       if (found == fabric.pairs.end()) continue;
       Pair& pair = *found->second;
       if (!pair.signaled.empty() && pair.signaled.front().first == completions[count].wr_id) {
-        pair.entries_used -= pair.signaled.front().second;
+        const auto freed = static_cast<std::ptrdiff_t>(pair.signaled.front().second);
+        pair.entries.erase(pair.entries.begin(), pair.entries.begin() + freed);
         pair.signaled.pop_front();
       }
     }
@@ -631,8 +661,8 @@ std::vector<FakeRegion> FakeVerbs::regions(const std::string& device) const {
   std::vector<FakeRegion> found;
   for (const auto& [key, region] : fabric_->regions) {
     if (Fabric::Of(region->verbs.context).nic->config.name != device) continue;
-    found.push_back(
-        {reinterpret_cast<uint64_t>(region->verbs.addr), region->verbs.length, region->access});
+    found.push_back({reinterpret_cast<uint64_t>(region->verbs.addr), region->verbs.length,
+                     region->access, region->bytes_sent});
   }
   return found;
 }
@@ -670,6 +700,10 @@ uint64_t FakeVerbs::probes() const {
 uint64_t FakeVerbs::inline_sends() const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   return fabric_->inline_sends;
+}
+uint64_t FakeVerbs::gathered_sends() const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  return fabric_->gathered_sends;
 }
 uint64_t FakeVerbs::signaled_sends() const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
@@ -875,10 +909,12 @@ ibv_mr* FakeVerbs::RegMr(ibv_pd* domain, void* address, size_t length, int acces
 int FakeVerbs::DeregMr(ibv_mr* region) const {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   for (const auto& [number, pair] : fabric_->pairs) {
-    if (pair->verbs.pd == region->pd && pair->sends.size() + pair->receives.size() > 0 &&
-        std::any_of(pair->sends.begin(), pair->sends.end(),
-                    [&](const Fabric::Send& send) { return send.piece.lkey == region->lkey; })) {
-      return fabric_->Refuse("memory deregistered while a send uses it", EBUSY);
+    if (pair->attributes.qp_state != IBV_QPS_RTS) continue;
+    for (const std::vector<ibv_sge>& entry : pair->entries) {
+      if (std::any_of(entry.begin(), entry.end(),
+                      [&](const ibv_sge& piece) { return piece.lkey == region->lkey; })) {
+        return fabric_->Refuse("memory deregistered while a send may read it", EBUSY);
+      }
     }
   }
   Fabric::Of(region->context).nic->registered -= region->length;
@@ -1020,7 +1056,8 @@ int FakeVerbs::ModifyQp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) const {
     pair.sends.clear();
     pair.receives.clear();
     pair.signaled.clear();
-    pair.entries_used = pair.entries_since_signal = 0;
+    pair.entries.clear();
+    pair.entries_since_signal = 0;
     pair.waiting = false;
     pair.repeats = 0;
     pair.attributes.dest_qp_num = 0;

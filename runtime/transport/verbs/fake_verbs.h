@@ -64,6 +64,7 @@ struct FakeRegion {
   uint64_t address = 0;
   uint64_t length = 0;
   int access = 0;
+  uint64_t bytes_sent = 0;  // that the NIC has read from it when they left
 };
 
 // All member functions may be called from any thread.
@@ -105,6 +106,7 @@ class FakeVerbs final : public VerbsApi {
   uint64_t messages() const;            // delivered, of any kind
   uint64_t probes() const;              // delivered writes of nothing; of iWARP: reads
   uint64_t inline_sends() const;
+  uint64_t gathered_sends() const;  // of more than one piece of memory
   uint64_t signaled_sends() const;
   uint64_t sends() const;
   size_t open_objects() const;  // contexts, domains, regions, channels, queues, pairs

@@ -38,22 +38,17 @@ absl::Status ImmediatePair::PostReceives(uint32_t count, uint64_t id) {
 }
 
 absl::Status ImmediatePair::Send(const Message& message, uint64_t id, bool signaled) {
-  ibv_sge piece = {};
-  piece.addr = reinterpret_cast<uintptr_t>(message.bytes.data());
-  piece.length = static_cast<uint32_t>(message.bytes.size());
-  piece.lkey = message.local_key;
+  Write write = WriteOf(message);
   ibv_send_wr request = {};
   request.wr_id = id;
   request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   request.imm_data = htonl(message.value);
   request.wr.rdma.remote_addr = message.remote_address;
   request.wr.rdma.rkey = message.remote_key;
+  request.send_flags = write.flags;
   if (signaled) request.send_flags |= IBV_SEND_SIGNALED;
-  if (!message.bytes.empty()) {
-    request.sg_list = &piece;
-    request.num_sge = 1;
-    if (message.bytes.size() <= max_inline()) request.send_flags |= IBV_SEND_INLINE;
-  }
+  request.sg_list = write.pieces.data();
+  request.num_sge = write.count;
   return PostSends(request);
 }
 

@@ -83,16 +83,13 @@ absl::Status IwarpPair::Send(const Message& message, uint64_t id, bool signaled)
   const uint32_t network_order = htonl(message.value);
   std::memcpy(value, &network_order, kValueSize);
 
-  ibv_sge bytes = {};
-  bytes.addr = reinterpret_cast<uintptr_t>(message.bytes.data());
-  bytes.length = static_cast<uint32_t>(message.bytes.size());
-  bytes.lkey = message.local_key;
+  Write bytes = WriteOf(message);
   ibv_send_wr write = {};
   write.wr_id = id;
-  write.sg_list = &bytes;
-  write.num_sge = 1;
+  write.sg_list = bytes.pieces.data();
+  write.num_sge = bytes.count;
   write.opcode = IBV_WR_RDMA_WRITE;
-  if (message.bytes.size() <= max_inline()) write.send_flags = IBV_SEND_INLINE;
+  write.send_flags = bytes.flags;
   write.wr.rdma.remote_addr = message.remote_address;
   write.wr.rdma.rkey = message.remote_key;
 
@@ -105,7 +102,7 @@ absl::Status IwarpPair::Send(const Message& message, uint64_t id, bool signaled)
   send.send_flags = IBV_SEND_SOLICITED;
   if (kValueSize <= max_inline()) send.send_flags |= IBV_SEND_INLINE;
   write.next = &send;
-  if (absl::Status status = PostSends(message.bytes.empty() ? send : write); !status.ok()) {
+  if (absl::Status status = PostSends(bytes.count == 0 ? send : write); !status.ok()) {
     return status;
   }
   return signaled ? Probe(id, message.remote_address, message.remote_key) : absl::OkStatus();

@@ -105,7 +105,8 @@ absl::StatusOr<Rings> Rings::Create(const DevicePort& port) {
   return rings;
 }
 
-absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const Rings& rings) {
+absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const Rings& rings,
+                                  UserMemory& memory) {
   absl::StatusOr<PortState> state = port->Read();
   if (!state.ok()) return state.status();
   const uint32_t slots = rings.send.slots();
@@ -137,8 +138,8 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
     own.gids = state->gids;
     own.pkeys = WithoutIndices(port->pkeys());
   }
-  return Offer({std::move(port), &rings.send, &rings.receive, *std::move(pair)}, *std::move(state),
-               std::move(listener), std::move(own));
+  return Offer({std::move(port), &rings.send, &rings.receive, &memory, *std::move(pair)},
+               *std::move(state), std::move(listener), std::move(own));
 }
 
 absl::StatusOr<std::unique_ptr<Connection>> Offer::ConnectionTo(const VerbsAddress& theirs,

@@ -22,6 +22,7 @@
 #include "runtime/transport/verbs/device_port.h"
 #include "runtime/transport/verbs/queue_pair.h"
 #include "runtime/transport/verbs/ring.h"
+#include "runtime/transport/verbs/user_memory.h"
 
 namespace railhead::transport::verbs {
 
@@ -40,9 +41,10 @@ struct Rings {
 
 class Offer {
  public:
-  // With the port as it is now: its GIDs may have changed since the last time. `rings` outlive it
-  // and its channel.
-  static absl::StatusOr<Offer> Make(std::shared_ptr<const DevicePort> port, const Rings& rings);
+  // With the port as it is now: its GIDs may have changed since the last time. `rings` and `memory`
+  // outlive it and its channel.
+  static absl::StatusOr<Offer> Make(std::shared_ptr<const DevicePort> port, const Rings& rings,
+                                    UserMemory& memory);
 
   // What the peer's Accept needs; untrusted there.
   std::string Address() const { return EncodeAddress(own_); }

@@ -73,7 +73,7 @@ absl::Status QueuePair::CreatePair() {
     attributes.qp_type = IBV_QPT_RC;
     attributes.cap.max_send_wr = sends;
     attributes.cap.max_recv_wr = depths_.receive;
-    attributes.cap.max_send_sge = 1;
+    attributes.cap.max_send_sge = 2;
     attributes.cap.max_recv_sge = 1;
     attributes.cap.max_inline_data = inline_size;
     errno = 0;
@@ -149,6 +149,21 @@ absl::Status QueuePair::PostReceiveList(ibv_recv_wr& first) {
     return VerbsError(port_.name(), "post a receive", std::abs(error));
   }
   return absl::OkStatus();
+}
+
+QueuePair::Write QueuePair::WriteOf(const Message& message) const {
+  Write write = {};
+  size_t size = 0;
+  for (const LocalBytes* piece : {&message.first, &message.second}) {
+    if (piece->bytes.empty()) break;
+    ibv_sge& entry = write.pieces[static_cast<size_t>(write.count++)];
+    entry.addr = reinterpret_cast<uintptr_t>(piece->bytes.data());
+    entry.length = static_cast<uint32_t>(piece->bytes.size());
+    entry.lkey = piece->local_key;
+    size += piece->bytes.size();
+  }
+  if (write.count > 0 && size <= max_inline_) write.flags = IBV_SEND_INLINE;
+  return write;
 }
 
 absl::Status QueuePair::PostSends(ibv_send_wr& first) {

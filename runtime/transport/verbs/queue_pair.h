@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,11 +36,17 @@ struct QueueDepths {
   uint32_t receive = 0;
 };
 
-struct Message {
-  uint32_t value = 0;  // what the peer's process is told
-  // For the peer's memory, from registered memory of this side.
+// Bytes in registered memory of this side.
+struct LocalBytes {
   absl::Span<const std::byte> bytes;
   uint32_t local_key = 0;
+};
+
+struct Message {
+  uint32_t value = 0;  // what the peer's process is told
+  // For the peer's memory, one behind the other. Where there is a second, there is a first.
+  LocalBytes first;
+  LocalBytes second;
   uint64_t remote_address = 0;
   uint32_t remote_key = 0;
 };
@@ -95,13 +102,20 @@ class QueuePair {
       : port_(port), depths_(depths), access_(access), requests_per_send_(requests_per_send) {}
 
   const DevicePort& port() const { return port_; }
-  // Bytes that a send may carry inside its work request.
+  // Bytes that a send may carry inside its work request; anything else is read later.
   uint32_t max_inline() const { return max_inline_; }
 
   absl::Status CreateCompletions();
   absl::Status CreatePair();
   void DestroyPair() { pair_.reset(); }
   absl::Status Modify(ibv_qp_attr& attributes, int mask, absl::string_view what);
+  // What a message brings, as the list of a work request that writes it; its flags go there too.
+  struct Write {
+    std::array<ibv_sge, 2> pieces;
+    int count = 0;
+    unsigned flags = 0;  // inline, where it fits
+  };
+  Write WriteOf(const Message& message) const;
   absl::Status PostSends(ibv_send_wr& first);
   absl::Status PostReceiveList(ibv_recv_wr& first);
 

@@ -27,8 +27,8 @@ absl::StatusOr<Ring> Ring::Create(const DevicePort& port, Use use, uint32_t slot
   Owned<std::byte> base(static_cast<std::byte*>(memory),
                         [size](std::byte* address) { munmap(address, size); });
 
-  int access = 0;
-  if (use == Use::kReceive) access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+  int access = IBV_ACCESS_RELAXED_ORDERING;
+  if (use == Use::kReceive) access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   // The peer reads what it has written itself, as a sign of life (iwarp_pair.h).
   if (use == Use::kReceive && port.iwarp()) access |= IBV_ACCESS_REMOTE_READ;
   errno = 0;

@@ -7,9 +7,13 @@
 #include "absl/time/clock.h"
 #include "runtime/transport/verbs/device_port.h"
 #include "runtime/transport/verbs/gid.h"
+#include "runtime/transport/verbs/user_memory.h"
 #include "runtime/transport/verbs/verbs_api.h"
 
 namespace railhead::transport {
+
+VerbsDevice::VerbsDevice(std::shared_ptr<const verbs::DevicePort> port)
+    : port_(std::move(port)), memory_(verbs::UserMemory::Of(port_)) {}
 
 std::string VerbsDevice::Describe() const {
   const std::string gid =

@@ -8,8 +8,9 @@
 // receiver's sink reads the payload where the NIC put it.
 //
 // Per peer and rail this pins about 2 MiB (send ring and receive ring, 16 slots of 64 KiB each), or
-// as little as 0.5 MiB where RLIMIT_MEMLOCK allows no more. At most 256 KiB are on the wire at
-// once, so that a slow or congested rail never queues longer than the NIC's retransmission timeout.
+// as little as 0.5 MiB where RLIMIT_MEMLOCK allows no more, and besides, once per rail, what the
+// user has made known and sends from (user_memory.h). At most 256 KiB are on the wire at once, so
+// that a slow or congested rail never queues longer than the NIC's retransmission timeout.
 //
 // Connect does not wait for the peer: it brings the queue pair up, sends a greeting, and returns.
 // Ranks may therefore connect their peers in any order, one after the other. The link takes frames
@@ -27,7 +28,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -42,6 +42,7 @@ namespace railhead::transport {
 
 namespace verbs {
 class DevicePort;
+class UserMemory;
 class VerbsApi;
 }  // namespace verbs
 
@@ -49,15 +50,18 @@ class VerbsApi;
 // the endpoints and links that were opened on it. Any thread may open endpoints on it.
 class VerbsDevice {
  public:
-  explicit VerbsDevice(std::shared_ptr<const verbs::DevicePort> port) : port_(std::move(port)) {}
+  explicit VerbsDevice(std::shared_ptr<const verbs::DevicePort> port);
 
   const std::shared_ptr<const verbs::DevicePort>& port() const { return port_; }
+  // From which its links send without copying.
+  const std::shared_ptr<verbs::UserMemory>& memory() const { return memory_; }
 
   // One line for logs: rail, device, port, link layer, MTU and the preferred GID.
   std::string Describe() const;
 
  private:
   std::shared_ptr<const verbs::DevicePort> port_;
+  std::shared_ptr<verbs::UserMemory> memory_;
 };
 
 // Whether libibverbs can be used in this process: OK, or the reason and what to install.

@@ -20,6 +20,7 @@ constexpr char kLibrary[] = "libibverbs.so.1";
 // 2006 on some C libraries.
 constexpr char kBaseVersion[] = "IBVERBS_1.1";
 constexpr char kChannelVersion[] = "IBVERBS_1.0";
+constexpr char kRegistrationVersion[] = "IBVERBS_1.8";
 constexpr char kGidTableVersion[] = "IBVERBS_1.11";
 
 class LibraryVerbsApi final : public VerbsApi {
@@ -38,7 +39,7 @@ class LibraryVerbsApi final : public VerbsApi {
     Find(library, "_ibv_query_gid_table", kGidTableVersion, query_gid_table_);
     Find(library, "ibv_alloc_pd", kBaseVersion, alloc_pd_);
     Find(library, "ibv_dealloc_pd", kBaseVersion, dealloc_pd_);
-    Find(library, "ibv_reg_mr", kBaseVersion, reg_mr_);
+    Find(library, "ibv_reg_mr_iova2", kRegistrationVersion, reg_mr_);
     Find(library, "ibv_dereg_mr", kBaseVersion, dereg_mr_);
     Find(library, "ibv_create_comp_channel", kChannelVersion, create_comp_channel_);
     Find(library, "ibv_destroy_comp_channel", kChannelVersion, destroy_comp_channel_);
@@ -99,7 +100,9 @@ class LibraryVerbsApi final : public VerbsApi {
   ibv_pd* AllocPd(ibv_context* context) const override { return alloc_pd_(context); }
   int DeallocPd(ibv_pd* domain) const override { return dealloc_pd_(domain); }
   ibv_mr* RegMr(ibv_pd* domain, void* address, size_t length, int access) const override {
-    return reg_mr_(domain, address, length, access);
+    // What the header's ibv_reg_mr calls for flags that may be left out.
+    return reg_mr_(domain, address, length, reinterpret_cast<uintptr_t>(address),
+                   static_cast<unsigned>(access));
   }
   int DeregMr(ibv_mr* region) const override { return dereg_mr_(region); }
   ibv_comp_channel* CreateCompChannel(ibv_context* context) const override {
@@ -148,7 +151,7 @@ class LibraryVerbsApi final : public VerbsApi {
   ssize_t (*query_gid_table_)(ibv_context*, ibv_gid_entry*, size_t, uint32_t, size_t) = nullptr;
   ibv_pd* (*alloc_pd_)(ibv_context*) = nullptr;
   int (*dealloc_pd_)(ibv_pd*) = nullptr;
-  ibv_mr* (*reg_mr_)(ibv_pd*, void*, size_t, int) = nullptr;
+  ibv_mr* (*reg_mr_)(ibv_pd*, void*, size_t, uint64_t, unsigned) = nullptr;
   int (*dereg_mr_)(ibv_mr*) = nullptr;
   ibv_comp_channel* (*create_comp_channel_)(ibv_context*) = nullptr;
   int (*destroy_comp_channel_)(ibv_comp_channel*) = nullptr;

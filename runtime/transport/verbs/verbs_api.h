@@ -50,6 +50,14 @@ class VerbsApi {
 
   virtual ibv_pd* AllocPd(ibv_context* context) const = 0;
   virtual int DeallocPd(ibv_pd* domain) const = 0;
+  // With IBV_ACCESS_RELAXED_ORDERING, too, which has no effect where kernel or device do not know
+  // it.
+  //
+  // It allows the NIC's reads and writes to overtake each other on their way to the memory, which
+  // some machines need for full speed. It takes nothing away that this transport relies on: a
+  // completion never comes before the data that it announces, that of earlier messages included,
+  // and a slot is read only after its message's completion. Nor is a slot written twice without a
+  // completion between: its next frame needs a credit, which is given when it has been read.
   virtual ibv_mr* RegMr(ibv_pd* domain, void* address, size_t length, int access) const = 0;
   virtual int DeregMr(ibv_mr* region) const = 0;
 

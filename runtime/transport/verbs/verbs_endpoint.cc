@@ -42,7 +42,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> OpenVerbsEndpoint(VerbsDevice& device,
                                                             std::shared_ptr<Hall> hall,
                                                             absl::string_view peer) {
   absl::StatusOr<std::unique_ptr<verbs::VerbsLink>> link =
-      verbs::VerbsLink::Create(device.port(), std::move(hall), peer);
+      verbs::VerbsLink::Create(device.port(), device.memory(), std::move(hall), peer);
   if (!link.ok()) return link.status();
   if (absl::Status prepared = (*link)->Prepare(); !prepared.ok()) {
     return absl::Status(prepared.code(), absl::StrCat("peer ", peer, ": ", prepared.message()));
@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device, std::sh
                                                     absl::string_view peer_address,
                                                     absl::string_view peer) {
   absl::StatusOr<std::unique_ptr<verbs::VerbsLink>> link =
-      verbs::VerbsLink::Create(device.port(), std::move(hall), peer);
+      verbs::VerbsLink::Create(device.port(), device.memory(), std::move(hall), peer);
   if (!link.ok()) return link.status();
   if (absl::Status set = (*link)->SetPeer(peer_address); !set.ok()) return set;
   return *std::move(link);

@@ -27,6 +27,7 @@ constexpr size_t kLongestOffer = 1024;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<VerbsLink>> VerbsLink::Create(std::shared_ptr<const DevicePort> port,
+                                                             std::shared_ptr<UserMemory> memory,
                                                              std::shared_ptr<Hall> hall,
                                                              absl::string_view peer) {
   absl::StatusOr<std::unique_ptr<Door>> door = nullptr;
@@ -35,7 +36,7 @@ absl::StatusOr<std::unique_ptr<VerbsLink>> VerbsLink::Create(std::shared_ptr<con
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
   std::unique_ptr<VerbsLink> link(
-      new VerbsLink(std::move(port), *std::move(door), std::move(epoll), peer));
+      new VerbsLink(std::move(port), std::move(memory), *std::move(door), std::move(epoll), peer));
   // Whoever waits in the hall for a connection is woken by the hall.
   if (link->door_ != nullptr) {
     if (absl::Status watched = link->Watch(link->door_->dialing_fd()); !watched.ok()) {
@@ -45,9 +46,10 @@ absl::StatusOr<std::unique_ptr<VerbsLink>> VerbsLink::Create(std::shared_ptr<con
   return link;
 }
 
-VerbsLink::VerbsLink(std::shared_ptr<const DevicePort> port, std::unique_ptr<Door> door,
-                     net::Fd epoll, absl::string_view peer)
+VerbsLink::VerbsLink(std::shared_ptr<const DevicePort> port, std::shared_ptr<UserMemory> memory,
+                     std::unique_ptr<Door> door, net::Fd epoll, absl::string_view peer)
     : port_(std::move(port)),
+      memory_(std::move(memory)),
       peer_(peer),
       door_(std::move(door)),
       epoll_(std::move(epoll)),
@@ -72,12 +74,19 @@ absl::Status VerbsLink::Watch(int fd) {
 }
 
 absl::Status VerbsLink::Prepare() {
+  absl::Status made = MakeOffer();
+  if (!absl::IsResourceExhausted(made)) return made;
+  memory_->MakeRoom();
+  return MakeOffer();
+}
+
+absl::Status VerbsLink::MakeOffer() {
   if (!rings_.has_value()) {
     absl::StatusOr<Rings> rings = Rings::Create(*port_);
     if (!rings.ok()) return rings.status();
     rings_.emplace(*std::move(rings));
   }
-  absl::StatusOr<Offer> offer = Offer::Make(port_, *rings_);
+  absl::StatusOr<Offer> offer = Offer::Make(port_, *rings_, *memory_);
   if (!offer.ok()) return offer.status();
   offer_.emplace(*std::move(offer));
   return absl::OkStatus();

@@ -16,10 +16,11 @@
 //                               |  greeting  | <----------- | exchanging|
 //                               +------------+              +-----------+
 //
-// Losing a connection destroys its queue pair, so from then on nothing arrives and no slot is
-// written. Everything that the peer's sink is not known to have taken is then the rails' to repeat;
-// what a slot holds that was not delivered is dropped, and the peer repeats it likewise. Each
-// connection begins with new queue pairs on both sides (offer.h), with counters at their beginning.
+// Losing a connection destroys its queue pair, so from then on nothing arrives, no slot is
+// written, and nothing of the user's memory is read. Everything that the peer's sink is not known
+// to have taken is then the rails' to repeat; what a slot holds that was not delivered is dropped,
+// and the peer repeats it likewise. Each connection begins with new queue pairs on both sides
+// (offer.h), with counters at their beginning.
 //
 // The side that dials (door.h) may not notice that the other has lost the connection: its NIC gets
 // no answer only when it sends something. So the other one knocks at its door. A newer exchange
@@ -44,6 +45,7 @@
 #include "runtime/transport/verbs/channel.h"
 #include "runtime/transport/verbs/device_port.h"
 #include "runtime/transport/verbs/offer.h"
+#include "runtime/transport/verbs/user_memory.h"
 
 namespace railhead::transport::verbs {
 
@@ -51,6 +53,7 @@ class VerbsLink final : public Link {
  public:
   // Not connected. `peer` names it in errors. Without a hall it does not recover.
   static absl::StatusOr<std::unique_ptr<VerbsLink>> Create(std::shared_ptr<const DevicePort> port,
+                                                           std::shared_ptr<UserMemory> memory,
                                                            std::shared_ptr<Hall> hall,
                                                            absl::string_view peer);
   ~VerbsLink() override;
@@ -84,13 +87,15 @@ class VerbsLink final : public Link {
   const LinkStats& stats() const override { return stats_; }
 
  private:
-  VerbsLink(std::shared_ptr<const DevicePort> port, std::unique_ptr<Door> door, net::Fd epoll,
-            absl::string_view peer);
+  VerbsLink(std::shared_ptr<const DevicePort> port, std::shared_ptr<UserMemory> memory,
+            std::unique_ptr<Door> door, net::Fd epoll, absl::string_view peer);
 
   // An error, with where it happened.
   absl::Status At(const absl::Status& status) const;
   // Ends the connection, if it can have another one; its error from now on.
   absl::Status Lose(const absl::Status& status);
+  // Prepare, with what memory may be pinned now.
+  absl::Status MakeOffer();
   absl::Status LookAtDoor(absl::Time now);
   void CountStrangers();
   absl::Status Begin(net::Fd socket, absl::Time now);
@@ -99,6 +104,7 @@ class VerbsLink final : public Link {
   absl::Status Watch(int fd);
 
   const std::shared_ptr<const DevicePort> port_;
+  const std::shared_ptr<UserMemory> memory_;
   const std::string peer_;
   const std::unique_ptr<Door> door_;
   // Stands in other people's waits for whatever the link waits for now.
