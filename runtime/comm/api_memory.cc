@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The C API's memory: that which ranks can give each other, and windows of it.
+// The C API's memory: that which ranks can give each other, windows of it, and what is known to the
+// network.
 #include <algorithm>
 #include <memory>
 #include <mutex>
@@ -65,6 +66,10 @@ rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow
                             absl::StrCat("rhCommWindowRegister: ", opened.status().message()));
       }
       window->number = *opened;
+      // The pages are there for as long as anybody reads them, even if the user frees them before.
+      const auto* const memory = static_cast<const std::byte*>(buff);
+      window->registration.rails =
+          communicator.Register({memory, size}, railhead::shm::SegmentOf(memory, size));
       *win = window.get();
       comm->windows.push_back(std::move(window));
       return absl::OkStatus();
@@ -86,6 +91,45 @@ rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win) {
       comm->windows.erase(open);
       return absl::OkStatus();
     });
+  });
+}
+
+rhResult_t rhCommRegister(rhComm_t comm, void* buff, size_t size, void** handle) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, "rhCommRegister", "comm");
+    if (handle == nullptr) return NullArgument(comm, "rhCommRegister", "handle");
+    *handle = nullptr;
+    if (buff == nullptr) return NullArgument(comm, "rhCommRegister", "buff");
+    if (size == 0) return Report(comm, rhInvalidArgument, "rhCommRegister: size is 0");
+    const auto* const memory = static_cast<const std::byte*>(buff);
+    auto registration = std::make_unique<rhRegistration>();
+    registration->rails =
+        comm->communicator->Register({memory, size}, railhead::shm::SegmentOf(memory, size));
+    const std::lock_guard<std::mutex> lock(comm->state);
+    comm->registrations.push_back(std::move(registration));
+    *handle = comm->registrations.back().get();
+    return rhSuccess;
+  });
+}
+
+rhResult_t rhCommDeregister(rhComm_t comm, void* handle) {
+  return Guard(comm, [&] {
+    if (comm == nullptr) return NullArgument(nullptr, "rhCommDeregister", "comm");
+    std::unique_ptr<rhRegistration> gone;  // after the lock: that takes its time
+    {
+      const std::lock_guard<std::mutex> lock(comm->state);
+      auto& all = comm->registrations;
+      const auto found = std::find_if(
+          all.begin(), all.end(), [&](const auto& candidate) { return candidate.get() == handle; });
+      if (found != all.end()) {
+        gone = std::move(*found);
+        all.erase(found);
+      }
+    }
+    if (gone != nullptr) return rhSuccess;
+    return Report(comm, rhInvalidArgument,
+                  "rhCommDeregister: handle is not a registration of this communicator, or not any "
+                  "more");
   });
 }
 

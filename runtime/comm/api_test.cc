@@ -62,6 +62,35 @@ class ApiTest : public ::testing::Test {
   }
 };
 
+TEST_F(ApiTest, MemoryMayBeMadeKnownWhateverTheNetwork) {
+  WithGroup(2, [](rhComm_t comm, int rank) {
+    std::vector<float> values(100003, static_cast<float>(rank + 1));
+    void* first = nullptr;
+    void* second = nullptr;
+    EXPECT_EQ(rhCommRegister(comm, values.data(), 400012, &first), rhSuccess);
+    EXPECT_EQ(rhCommRegister(comm, values.data(), 400012, &second), rhSuccess);
+    EXPECT_NE(first, second);
+    EXPECT_EQ(
+        rhAllReduce(values.data(), values.data(), values.size(), rhFloat32, rhSum, comm, nullptr),
+        rhSuccess)
+        << rhGetLastError(comm);
+    EXPECT_EQ(values, std::vector<float>(values.size(), 3.0F));
+    EXPECT_EQ(rhCommDeregister(comm, first), rhSuccess);
+    EXPECT_EQ(rhCommDeregister(comm, first), rhInvalidArgument);
+    EXPECT_STREQ(rhGetLastError(comm),
+                 "rhCommDeregister: handle is not a registration of this communicator, or not any "
+                 "more");
+    EXPECT_EQ(rhCommRegister(nullptr, values.data(), 4, &first), rhInvalidArgument);
+    EXPECT_EQ(rhCommRegister(comm, values.data(), 4, nullptr), rhInvalidArgument);
+    EXPECT_STREQ(rhGetLastError(comm), "rhCommRegister: handle is NULL");
+    EXPECT_EQ(rhCommRegister(comm, nullptr, 4, &first), rhInvalidArgument);
+    EXPECT_STREQ(rhGetLastError(comm), "rhCommRegister: buff is NULL");
+    EXPECT_EQ(rhCommRegister(comm, values.data(), 0, &first), rhInvalidArgument);
+    EXPECT_STREQ(rhGetLastError(comm), "rhCommRegister: size is 0");
+    EXPECT_EQ(rhCommDestroy(comm), rhSuccess);
+  });
+}
+
 TEST_F(ApiTest, AGroupKnowsItselfAndReduces) {
   for (const int world : {1, 2, 3, 5}) {
     WithGroup(world, [world](rhComm_t comm, int rank) {

@@ -593,6 +593,16 @@ std::unique_ptr<Lookout> Communicator::MakeLookout(const std::string& group,
   return std::make_unique<Lookout>(std::move(options));
 }
 
+Communicator::Registration Communicator::Register(absl::Span<const std::byte> memory,
+                                                  const std::shared_ptr<const void>& owner) const {
+  const Logger log(setup_.settings.log_level, self_);
+  Registration registration;
+  for (const std::unique_ptr<RdmaRail>& device : fabric_.devices) {
+    registration.push_back(device->Know(memory, owner, log));
+  }
+  return registration;
+}
+
 void Communicator::Abort(const std::string& reason) {
   watch_->Announce(absl::AbortedError(absl::StrCat(self_, ": ", reason))).IgnoreError();
 }

@@ -95,6 +95,13 @@ class Communicator {
   absl::StatusOr<size_t> OpenWindow(std::byte* memory, size_t bytes);
   void CloseWindow(size_t window);
 
+  // Any thread: makes memory of this rank known to its RDMA rails, which then send large messages
+  // from where they lie. What a user has made known must be there until the result is gone; other
+  // memory, which has an owner, until that is gone.
+  using Registration = std::vector<std::shared_ptr<const void>>;  // by rail
+  Registration Register(absl::Span<const std::byte> memory,
+                        const std::shared_ptr<const void>& owner) const;
+
   // Any thread: ends the communicator on all ranks. A running collective returns with `reason`.
   void Abort(const std::string& reason);
 

@@ -26,8 +26,14 @@ struct rhStream {
   std::shared_ptr<railhead::comm::Stream> stream;
 };
 
+// What rhCommRegister gives, as a void*.
+struct rhRegistration {
+  railhead::comm::Communicator::Registration rails;
+};
+
 struct rhWindow {
   size_t number;  // in its communicator
+  rhRegistration registration;
 };
 
 struct rhRequest {
@@ -52,6 +58,7 @@ struct rhComm {
   std::string last_error;
   std::vector<std::optional<Operator>> operators;
   std::vector<std::unique_ptr<rhWindow>> windows;  // those that are open
+  std::vector<std::unique_ptr<rhRegistration>> registrations;
 };
 
 // NOLINTEND(readability-identifier-naming)

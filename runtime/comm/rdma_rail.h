@@ -2,12 +2,15 @@
 #ifndef RAILHEAD_RUNTIME_COMM_RDMA_RAIL_H_
 #define RAILHEAD_RUNTIME_COMM_RDMA_RAIL_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "fabric/pod_rails.h"
+#include "runtime/base/log.h"
 #include "runtime/preflight/facts.h"
 #include "runtime/transport/door/hall.h"
 #include "runtime/transport/link.h"
@@ -31,6 +34,11 @@ class RdmaRail {
   virtual absl::StatusOr<std::unique_ptr<transport::Link>> OpenLink(
       std::shared_ptr<transport::Hall> hall, absl::string_view peer_hall,
       absl::string_view peer) = 0;
+  // Any thread: makes memory of the user known, from which the device's links then send without
+  // copying, until the result is gone (transport/verbs/user_memory.h).
+  virtual std::shared_ptr<const void> Know(absl::Span<const std::byte> memory,
+                                           std::shared_ptr<const void> owner,
+                                           const Logger& log) = 0;
 };
 
 // Opens the device of a rail, or says what is missing.

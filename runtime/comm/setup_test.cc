@@ -90,6 +90,11 @@ class TestRail final : public RdmaRail {
                                                             absl::string_view peer) override {
     return transport::OpenTcpLink(std::move(hall), peer_hall, peer);
   }
+  std::shared_ptr<const void> Know(absl::Span<const std::byte> /*memory*/,
+                                   std::shared_ptr<const void> /*owner*/,
+                                   const Logger& /*log*/) override {
+    return nullptr;
+  }
 
  private:
   Luck luck_;

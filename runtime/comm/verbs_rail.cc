@@ -7,6 +7,7 @@
 #include "runtime/transport/verbs/device_port.h"
 #include "runtime/transport/verbs/gid.h"
 #include "runtime/transport/verbs/offer.h"
+#include "runtime/transport/verbs/user_memory.h"
 #include "runtime/transport/verbs/verbs.h"
 
 namespace railhead::comm {
@@ -44,6 +45,10 @@ class VerbsRail final : public RdmaRail {
                                                             absl::string_view peer_hall,
                                                             absl::string_view peer) override {
     return transport::OpenVerbsLink(*device_, std::move(hall), peer_hall, peer);
+  }
+  std::shared_ptr<const void> Know(absl::Span<const std::byte> memory,
+                                   std::shared_ptr<const void> owner, const Logger& log) override {
+    return device_->memory()->Know(memory, std::move(owner), log);
   }
 
  private:

@@ -193,8 +193,8 @@ RH_EXPORT rhResult_t rhCommUserRank(rhComm_t comm, int* rank);
 
 /* Memory for buffers that need not be copied for other ranks. rhMemAlloc writes to *ptr where
  * `size` bytes of zeros begin, aligned to a page; rhSystemError when `size` is more than half of
- * what this process can still get. rhMemFree takes what rhMemAlloc wrote, or NULL; windows keep the
- * memory until they are deregistered. Any thread; reasons are at rhGetLastError(NULL). */
+ * what this process can still get. rhMemFree takes what rhMemAlloc wrote, or NULL; windows and
+ * rhCommRegister keep the memory until they are done with it. Any thread; reasons are at rhGetLastError(NULL). */
 RH_EXPORT rhResult_t rhMemAlloc(void** ptr, size_t size);
 RH_EXPORT rhResult_t rhMemFree(void* ptr);
 
@@ -202,14 +202,28 @@ RH_EXPORT rhResult_t rhMemFree(void* ptr);
  * each; ranks may differ in both. Called by all ranks, and blocks. From then on a collective of
  * more than 4 KiB works on its buffers where they lie, in half the time and less, if those of all
  * ranks are in windows; else it does what it always does. Only ranks of one pod can reach each
- * other's memory; elsewhere windows change nothing. A rank of the communicator can write to what is
- * in a window: give it nothing else. `win_flags` must be 0. On rhInvalidArgument, on all ranks, the
- * communicator is as good as before. (NCCL's ncclCommWindowRegister.) */
+ * other's memory; elsewhere windows only do what rhCommRegister does. A rank of the communicator
+ * can write to what is in a window: give it nothing else. `win_flags` must be 0. On
+ * rhInvalidArgument, on all ranks, the communicator is as good as before. (NCCL's
+ * ncclCommWindowRegister.) */
 RH_EXPORT rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow_t* win,
                                           int win_flags);
 
 /* Called by all ranks, between the same collectives. Destroying the communicator does it too. */
 RH_EXPORT rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win);
+
+/* Makes `size` bytes at `buff` known to the network adapters that `comm` uses: over RDMA, messages
+ * of more than 16 KiB are then sent from there, and not copied first. Any memory of this process
+ * will do, and it may be made known several times. It must stay mapped until it is deregistered,
+ * else its old contents may be sent. It is pinned when it is first sent from; where that fails
+ * (RAILHEAD_LOG=info says so, and why), and over other networks, everything is done as without
+ * it. A window does the same for this rank. Concerns this rank alone; any thread, without waiting
+ * for calls. (NCCL's ncclCommRegister.) */
+RH_EXPORT rhResult_t rhCommRegister(rhComm_t comm, void* buff, size_t size, void** handle);
+
+/* Takes what rhCommRegister wrote to *handle. Not while a call that uses the memory is unfinished.
+ * Destroying the communicator does it too. */
+RH_EXPORT rhResult_t rhCommDeregister(rhComm_t comm, void* handle);
 
 /* Collectives. All ranks call the same ones in the same order, with the same counts, type, operator
  * and root (only rhSend and rhRecv concern two ranks alone). Counts are in elements; a count of 0

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// RDMA rails for ranks in a test's process.
+#ifndef RAILHEAD_RUNTIME_COMM_FAKE_RAILS_FOR_TEST_H_
+#define RAILHEAD_RUNTIME_COMM_FAKE_RAILS_FOR_TEST_H_
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "fabric/pod_rails.h"
+#include "runtime/comm/rdma_rail.h"
+#include "runtime/transport/verbs/fake_verbs.h"
+#include "runtime/transport/verbs/verbs.h"
+
+namespace railhead::comm {
+
+// Rails of fake NICs, two for each rank, and the clock by which they repeat what was lost. Ranks
+// are threads of this process.
+class FakeRails {
+ public:
+  explicit FakeRails(int ranks)
+      : fake_(std::make_shared<transport::verbs::FakeVerbs>(Nics(ranks))) {
+    folder_ = (std::filesystem::temp_directory_path() / "railhead-fake-rails-XXXXXX").string();
+    if (::mkdtemp(folder_.data()) == nullptr) ADD_FAILURE() << "no folder " << folder_;
+    for (int rank = 0; rank < ranks; ++rank) {
+      fabric::PodRails rails{"node", {}};
+      for (int rail = 0; rail < kRails; ++rail) {
+        fabric::PodRail& pod_rail = rails.rails.emplace_back();
+        pod_rail.rail = rail;
+        pod_rail.device = NicName(rank, rail);
+      }
+      std::ofstream(File(rank)) << fabric::ToJson(rails);
+    }
+    clock_ = std::thread([this] {
+      for (absl::Time last = absl::Now(); !ended_;) {
+        absl::SleepFor(absl::Milliseconds(1));
+        const absl::Time now = absl::Now();
+        fake_->AdvanceTime(now - std::exchange(last, now));
+      }
+    });
+  }
+  ~FakeRails() {
+    ended_ = true;
+    clock_.join();
+    std::filesystem::remove_all(folder_);
+    EXPECT_EQ(fake_->violations(), std::vector<std::string>());
+    EXPECT_EQ(fake_->open_objects(), 0U);
+  }
+  FakeRails(const FakeRails&) = delete;
+  FakeRails& operator=(const FakeRails&) = delete;
+
+  transport::verbs::FakeVerbs& verbs() const { return *fake_; }
+  // Of a rank, for RAILHEAD_RAILS_FILE.
+  std::string File(int rank) const { return absl::StrCat(folder_, "/rails-", rank, ".json"); }
+  absl::StatusOr<std::unique_ptr<RdmaRail>> Open(const fabric::PodRail& rail) const {
+    absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device =
+        transport::OpenVerbsDevice(rail, {}, fake_, [fake = fake_] { return fake->Now(); });
+    if (!device.ok()) return device.status();
+    return MakeVerbsRail(*std::move(device));
+  }
+
+ private:
+  static constexpr int kRails = 2;
+
+  static std::string NicName(int rank, int rail) { return absl::StrCat("fake", rank, "_", rail); }
+  static std::vector<transport::verbs::FakeDevice> Nics(int ranks) {
+    std::vector<transport::verbs::FakeDevice> nics;
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int rail = 0; rail < kRails; ++rail) {
+        transport::verbs::FakeDevice& nic = nics.emplace_back();
+        nic.name = NicName(rank, rail);
+        nic.gids = {transport::verbs::FakeGid(0, absl::StrCat("10.", rail, ".0.", rank + 1),
+                                              IBV_GID_TYPE_ROCE_V2)};
+      }
+    }
+    return nics;
+  }
+
+  std::string folder_;
+  std::shared_ptr<transport::verbs::FakeVerbs> fake_;
+  std::atomic<bool> ended_{false};
+  std::thread clock_;
+};
+
+}  // namespace railhead::comm
+
+#endif  // RAILHEAD_RUNTIME_COMM_FAKE_RAILS_FOR_TEST_H_
