@@ -194,10 +194,10 @@ absl::Status Peer::Pull() {
     }
     if (!repeat && rails_.size() > 1) chunk.size = std::min(chunk.size, shares_.Piece(*rail));
     const Send& send = sends_[chunk.transfer];
-    const absl::StatusOr<bool> accepted = rails_[*rail].link->TrySend(
-        {chunk.transfer, chunk.offset, repeat, recovers_ && !send.copied, send.call.word(),
-         LostRails()},
-        send.data.subspan(chunk.offset, chunk.size));
+    const absl::StatusOr<bool> accepted =
+        rails_[*rail].link->TrySend({chunk.transfer, chunk.offset, repeat,
+                                     recovers_ && !send.copied, send.call.word(), LostRails()},
+                                    send.data.subspan(chunk.offset, chunk.size));
     if (!accepted.ok()) {
       if (absl::Status fatal = Lose(*rail, accepted.status()); !fatal.ok()) return fatal;
       continue;

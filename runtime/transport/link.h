@@ -39,7 +39,8 @@ struct FrameHeader {
   // The payload may have arrived before, over a link that was lost.
   bool repeated = false;
   // The sender keeps its memory until the frame is acknowledged: do not keep it waiting. It keeps
-  // the values, too, until the peer is known to have them; those of a repeat may change at any time.
+  // the values, too, until the peer is known to have them; those of a repeat may change at any
+  // time.
   bool awaited = false;
   // What the message belongs to; links only carry it (collectives/call.h).
   uint64_t call = 0;

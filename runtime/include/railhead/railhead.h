@@ -194,7 +194,8 @@ RH_EXPORT rhResult_t rhCommUserRank(rhComm_t comm, int* rank);
 /* Memory for buffers that need not be copied for other ranks. rhMemAlloc writes to *ptr where
  * `size` bytes of zeros begin, aligned to a page; rhSystemError when `size` is more than half of
  * what this process can still get. rhMemFree takes what rhMemAlloc wrote, or NULL; windows and
- * rhCommRegister keep the memory until they are done with it. Any thread; reasons are at rhGetLastError(NULL). */
+ * rhCommRegister keep the memory until they are done with it. Any thread; reasons are at
+ * rhGetLastError(NULL). */
 RH_EXPORT rhResult_t rhMemAlloc(void** ptr, size_t size);
 RH_EXPORT rhResult_t rhMemFree(void* ptr);
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "runtime/rails/peer.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
 
 namespace railhead::transport::verbs {
@@ -210,6 +210,38 @@ TEST_P(UserMemoryTest, BytesMayChangeOnceThePeerHasThem) {
   PollUntilQuiet();
   ASSERT_THAT(b_.received, SizeIs(1));
   EXPECT_EQ(b_.received[0].second, text);
+}
+
+// Over links that do not recover nobody waits for acknowledgements, nor keeps memory for them.
+TEST_P(UserMemoryTest, WithoutAcknowledgementsAllIsCopied) {
+  ConnectBoth();
+  std::vector<std::byte> memory = Pattern(100000);
+  const std::vector<std::byte> sent = memory;
+  std::vector<std::byte> got(memory.size());
+  const auto known = Know(memory);
+  const auto peer_over = [](std::unique_ptr<Link> link) {
+    std::vector<rails::Rail> rails;
+    rails.push_back({{0, "fake", 1, "verbs"}, std::move(link)});
+    return rails::Peer("the other", std::move(rails));
+  };
+  rails::Peer a = peer_over(std::move(a_.link));
+  rails::Peer b = peer_over(std::move(b_.link));
+  collectives::ReceiveBuffer buffer;
+  buffer.data = got.data();
+  buffer.size = got.size();
+  const uint64_t receive = b.PostReceive(buffer);
+  fake_->SetPortState("fake1", IBV_PORT_DOWN);
+  const uint64_t send = a.PostSend(memory);
+  ASSERT_TRUE(a.Poll(fake_->Now()).ok());
+  ASSERT_TRUE(a.SendDone(send));
+  std::fill(memory.begin(), memory.end(), std::byte{0xee});
+  fake_->SetPortState("fake1", IBV_PORT_ACTIVE);
+  for (int i = 0; i < 20 && !b.ReceiveDone(receive); ++i) {
+    fake_->AdvanceTime(absl::Milliseconds(100));
+    ASSERT_TRUE(a.Poll(fake_->Now()).ok());
+    ASSERT_TRUE(b.Poll(fake_->Now()).ok());
+  }
+  EXPECT_EQ(got, sent);
 }
 
 TEST_P(UserMemoryTest, ALostConnectionReadsNothingMore) {
