@@ -368,8 +368,9 @@ int FakeCm::Accept(rdma_cm_id* id, rdma_conn_param* parameters) const {
       !manager_->verbs.Reaches(of.device, caller->device)) {
     return Fails(ECONNRESET);
   }
-  if (!manager_->verbs.JoinPairs(caller->pair, parameters->qp_num, manager_->overlook))
+  if (!manager_->verbs.JoinPairs(caller->pair, parameters->qp_num, manager_->overlook)) {
     return Fails(EINVAL);
+  }
   of.pair = parameters->qp_num;
   ++manager_->connections;
   for (Manager::Id* end : {&of, caller}) {
