@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,6 +27,38 @@
 #include "runtime/transport/verbs/verbs.h"
 
 namespace railhead::comm {
+
+// While it lives, the time of fake NICs is that of everybody else.
+class RunningClock {
+ public:
+  explicit RunningClock(std::shared_ptr<transport::verbs::FakeVerbs> fake)
+      : thread_([this, fake = std::move(fake)] {
+          for (absl::Time last = absl::Now(); !ended_;) {
+            absl::SleepFor(absl::Milliseconds(1));
+            const absl::Time now = absl::Now();
+            fake->AdvanceTime(now - std::exchange(last, now));
+          }
+        }) {}
+  ~RunningClock() {
+    ended_ = true;
+    thread_.join();
+  }
+  RunningClock(const RunningClock&) = delete;
+  RunningClock& operator=(const RunningClock&) = delete;
+
+ private:
+  std::atomic<bool> ended_{false};
+  std::thread thread_;  // begins last: it looks at the others
+};
+
+// The rail that a fake NIC is.
+inline absl::StatusOr<std::unique_ptr<RdmaRail>> OpenFakeRail(
+    const std::shared_ptr<transport::verbs::FakeVerbs>& fake, const fabric::PodRail& rail) {
+  absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device =
+      transport::OpenVerbsDevice(rail, {}, fake, [fake] { return fake->Now(); });
+  if (!device.ok()) return device.status();
+  return MakeVerbsRail(*std::move(device));
+}
 
 // Rails of fake NICs, two for each rank, and the clock by which they repeat what was lost. Ranks
 // are threads of this process.
@@ -44,17 +77,10 @@ class FakeRails {
       }
       std::ofstream(File(rank)) << fabric::ToJson(rails);
     }
-    clock_ = std::thread([this] {
-      for (absl::Time last = absl::Now(); !ended_;) {
-        absl::SleepFor(absl::Milliseconds(1));
-        const absl::Time now = absl::Now();
-        fake_->AdvanceTime(now - std::exchange(last, now));
-      }
-    });
+    clock_.emplace(fake_);
   }
   ~FakeRails() {
-    ended_ = true;
-    clock_.join();
+    clock_.reset();
     std::filesystem::remove_all(folder_);
     EXPECT_EQ(fake_->violations(), std::vector<std::string>());
     EXPECT_EQ(fake_->open_objects(), 0U);
@@ -66,10 +92,7 @@ class FakeRails {
   // Of a rank, for RAILHEAD_RAILS_FILE.
   std::string File(int rank) const { return absl::StrCat(folder_, "/rails-", rank, ".json"); }
   absl::StatusOr<std::unique_ptr<RdmaRail>> Open(const fabric::PodRail& rail) const {
-    absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device =
-        transport::OpenVerbsDevice(rail, {}, fake_, [fake = fake_] { return fake->Now(); });
-    if (!device.ok()) return device.status();
-    return MakeVerbsRail(*std::move(device));
+    return OpenFakeRail(fake_, rail);
   }
 
  private:
@@ -91,8 +114,7 @@ class FakeRails {
 
   std::string folder_;
   std::shared_ptr<transport::verbs::FakeVerbs> fake_;
-  std::atomic<bool> ended_{false};
-  std::thread clock_;
+  std::optional<RunningClock> clock_;
 };
 
 }  // namespace railhead::comm

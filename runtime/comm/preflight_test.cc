@@ -7,21 +7,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "fabric/pod_rails.h"
 #include "fabric/testing/sysfs_tree.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/fake_rails_for_test.h"
 #include "runtime/testing/http.h"
 #include "runtime/testing/ranks.h"
 #include "runtime/transport/verbs/fake_verbs.h"
@@ -93,14 +92,7 @@ auto OnAll(const Hosts& hosts, Body body) {
   }
   const auto fake = std::make_shared<FakeVerbs>(all);
   // Their time is that of the ranks.
-  std::atomic<bool> ended = false;
-  std::thread clock([&] {
-    for (absl::Time last = absl::Now(); !ended;) {
-      absl::SleepFor(absl::Milliseconds(1));
-      const absl::Time now = absl::Now();
-      fake->AdvanceTime(now - std::exchange(last, now));
-    }
-  });
+  std::optional<RunningClock> clock(std::in_place, fake);
   const int port = FreePort();
   auto results = RunRanks(kWorld, [&](int rank) {
     CommunicatorOptions options;
@@ -109,17 +101,12 @@ auto OnAll(const Hosts& hosts, Body body) {
     options.setup.settings.timeout = absl::Seconds(20);
     options.setup.settings.log_level = LogLevel::kError;
     options.setup.root = hosts.trees[rank].root();
-    options.setup.open_rdma_rail =
-        [&fake](const fabric::PodRail& rail) -> absl::StatusOr<std::unique_ptr<RdmaRail>> {
-      absl::StatusOr<std::unique_ptr<transport::VerbsDevice>> device =
-          transport::OpenVerbsDevice(rail, {}, fake, [fake] { return fake->Now(); });
-      if (!device.ok()) return device.status();
-      return MakeVerbsRail(*std::move(device));
+    options.setup.open_rdma_rail = [&fake](const fabric::PodRail& rail) {
+      return OpenFakeRail(fake, rail);
     };
     return body(std::move(options));
   });
-  ended = true;
-  clock.join();
+  clock.reset();
   EXPECT_THAT(fake->violations(), IsEmpty());
   EXPECT_EQ(fake->open_objects(), 0U) << "nothing stays";
   return results;

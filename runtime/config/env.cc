@@ -165,8 +165,8 @@ constexpr auto kTable = std::to_array<Variable>({
     {Group::kSettings, "RAILHEAD_FALLBACK", "warn",
      "What happens when a job would start with less RDMA than its ranks were given, on fewer rails "
      "or over TCP. fail: it ends on all ranks, with the reason. warn: it runs, and every rank "
-     "warns "
-     "with the reason. allow: it runs without a warning; rhCommGetInfo and railhead_degraded tell. "
+     "warns with the reason. allow: it runs without a warning; rhCommGetInfo and railhead_degraded "
+     "tell. "
      "Where ranks differ, the strictest counts.",
      [](const std::string& text, Target& to) -> std::string {
        for (const Fallback fallback : {Fallback::kAllow, Fallback::kWarn, Fallback::kFail}) {
@@ -227,8 +227,7 @@ constexpr auto kTable = std::to_array<Variable>({
      }},
     {Group::kSettings, "RAILHEAD_FLIGHT_RECORDER", "none: no file is written",
      "Directory in which every rank leaves a file when the job fails: the error, who was where, "
-     "and "
-     "the last 256 operations (runtime/README.md).",
+     "and the last 256 operations (runtime/README.md).",
      [](const std::string& text, Target& to) {
        return ParseName(text, kLongestPath, to.settings.flight_recorder);
      }},

@@ -5,11 +5,10 @@ import base64
 import re
 
 from stage import ROOT, expect
-from railbed.console import wait_for
 from railbed.process import run
 
 PROGRAM = ROOT / "build" / "release" / "runtime" / "railhead_conformance_job"
-# Of a call, all ranks' buffers together: a link's window and what the boundaries are then.
+# Of a call, all ranks' buffers together: several times what a link has under way.
 MOST_BYTES = 1 << 20
 # The matrix is many calls, not many bytes: emulated CPUs are the limit here, not the rails.
 RATE = "100mbit"
@@ -19,23 +18,18 @@ def conformance(stage, name, **pod_spec):
     """Plays the matrix as a job of the example's shape."""
     documents = stage.example(name)
     spec = next(d for d in documents if d["kind"] == "Job")["spec"]["template"]["spec"]
-    spec.update(pod_spec, volumes=[{"name": "work", "emptyDir": {}}])
-    container = spec["containers"][0]
-    container["volumeMounts"] = [{"name": "work", "mountPath": "/work"}]
-    container["command"] = ["/bin/sh", "-c", "until [ -e /work/go ]; do sleep 1; done; "
-                            f"exec /work/job {MOST_BYTES}"]
-    stage.submit(documents)
-    pods = wait_for("the pods run", lambda: _running(stage.pods(name)), 120)
+    spec.update(pod_spec)
+    spec["containers"][0]["command"] = ["/work/job", str(MOST_BYTES)]
+    pods = stage.submit_held(documents)
     stripped = stage.cluster.folder / "conformance-job"
     run(["strip", "-o", stripped, PROGRAM])
     program = base64.b64encode(stripped.read_bytes()).decode()
     for pod in pods:
-        stage.cluster.kubectl("exec", "-i", pod["metadata"]["name"], "--", "/bin/sh", "-c",
-                              "base64 -d > /work/job && chmod +x /work/job && touch /work/go",
-                              stdin=program)
+        stage.in_pod(pod, "base64 -d > /work/job && chmod +x /work/job", stdin=program)
     for rail in range(stage.cluster.rails):
         stage.cluster.network.shape(rail, RATE)
     try:
+        stage.release(pods)
         outcome = stage.wait_for_job(name, 900)
     finally:
         for rail in range(stage.cluster.rails):
@@ -46,7 +40,3 @@ def conformance(stage, name, **pod_spec):
     expect(len(worlds[0]) > 1 and worlds[0] == worlds[1], f"ranks differ: {worlds}")
     calls = sum(int(count) for count, *_ in worlds[0])
     stage.console.line(f"    {calls} calls in {len(worlds[0])} worlds: right on both ranks")
-
-
-def _running(pods):
-    return pods if len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods) else None

@@ -365,15 +365,8 @@ def a_pod_takes_its_own_gid(stage):
     """Pods with macvlan interfaces of their own on the rails: the ports' tables have the nodes' GIDs
     first, holes, and theirs further back. Each takes its own."""
     documents = with_sizes(stage.example("own-gid"), "8", "64K", "-n", "2")
-    container = container_of(documents)
-    container["command"] = ["/bin/sh", "-c", "until [ -e /work/go ]; do sleep 1; done; exec \"$@\"", "sh",
-                            *container["command"]]
-    container["volumeMounts"] = [{"name": "work", "mountPath": "/work"}]
-    job_of(documents)["spec"]["template"]["spec"]["volumes"] = [{"name": "work", "emptyDir": {}}]
     with_env(documents, RAILHEAD_LOG="info")
-    stage.submit(documents)
-    pods = wait_for("the pods run", lambda: (p := stage.pods("own-gid")) and len(p) == 2 and all(
-        pod["status"]["phase"] == "Running" for pod in p) and p, 120)
+    pods = stage.submit_held(documents)
     rails = range(stage.cluster.rails)
     addresses = {}
     for number, pod in enumerate(pods):
@@ -389,8 +382,7 @@ def a_pod_takes_its_own_gid(stage):
                       f"nsenter -t $pid -n ip link set own{rail} up; "
                       f"for hole in 3 4; do ip addr del 10.9{rail}.$hole.{node}/24 dev eth{rail + 1}; done; ")
         stage.cluster.on_node(node, shell)
-    for pod in pods:
-        stage.cluster.kubectl("exec", pod["metadata"]["name"], "--", "touch", "/work/go")
+    stage.release(pods)
     outcome = stage.wait_for_job("own-gid")
     for number, pod in enumerate(stage.pods("own-gid")):
         log = stage.logs(pod)

@@ -204,6 +204,35 @@ class Stage:
             text = re.sub(r"(name|app|subdomain): allreduce\b", rf"\1: {name}", text)
         return list(yaml.safe_load_all(text))
 
+    def wait_for_pods(self, job, seconds=120):
+        """Until the two pods of a Job run; returns them."""
+        def running():
+            pods = self.pods(job)
+            return pods if len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods) else None
+
+        return wait_for(f"the pods of {job} run", running, seconds)
+
+    def submit_held(self, documents):
+        """Creates a job whose command begins only when release() is called; returns its running pods.
+        They have a folder /work in which they can write."""
+        job = next(d for d in documents if d["kind"] == "Job")
+        spec = job["spec"]["template"]["spec"]
+        spec["volumes"] = [{"name": "work", "emptyDir": {}}]
+        container = spec["containers"][0]
+        container["volumeMounts"] = [{"name": "work", "mountPath": "/work"}]
+        container["command"] = ["/bin/sh", "-c", "until [ -e /work/go ]; do sleep 1; done; exec \"$@\"",
+                                "sh", *container["command"]]
+        self.submit(documents)
+        return self.wait_for_pods(job["metadata"]["name"])
+
+    def in_pod(self, pod, shell, stdin=None):
+        self.cluster.kubectl("exec", "-i", pod["metadata"]["name"], "--", "/bin/sh", "-c", shell,
+                             stdin=stdin)
+
+    def release(self, pods):
+        for pod in pods:
+            self.in_pod(pod, "touch /work/go")
+
     def pods(self, job):
         return sorted(self.cluster.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"],
                       key=lambda pod: pod["metadata"]["name"])

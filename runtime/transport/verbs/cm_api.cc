@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/cm_api.h"
 
-#include <dlfcn.h>
-
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/transport/verbs/shared_library.h"
 
 namespace railhead::transport::verbs {
 namespace {
@@ -17,24 +16,24 @@ constexpr char kVersion[] = "RDMACM_1.0";
 class LibraryCmApi final : public CmApi {
  public:
   // Resolves every function; names the first that the library lacks.
-  absl::Status Resolve(void* library) {
-    missing_.clear();
-    Find(library, "rdma_create_event_channel", create_event_channel_);
-    Find(library, "rdma_destroy_event_channel", destroy_event_channel_);
-    Find(library, "rdma_get_cm_event", get_event_);
-    Find(library, "rdma_ack_cm_event", ack_event_);
-    Find(library, "rdma_create_id", create_id_);
-    Find(library, "rdma_destroy_id", destroy_id_);
-    Find(library, "rdma_bind_addr", bind_addr_);
-    Find(library, "rdma_listen", listen_);
-    Find(library, "rdma_resolve_addr", resolve_addr_);
-    Find(library, "rdma_resolve_route", resolve_route_);
-    Find(library, "rdma_connect", connect_);
-    Find(library, "rdma_accept", accept_);
-    Find(library, "rdma_reject", reject_);
-    if (missing_.empty()) return absl::OkStatus();
-    return absl::FailedPreconditionError(absl::StrCat(
-        kLibrary, " has no function ", missing_, "; install rdma-core's librdmacm in the image"));
+  absl::Status Resolve(SharedLibrary& library) {
+    library.Find("rdma_create_event_channel", kVersion, create_event_channel_);
+    library.Find("rdma_destroy_event_channel", kVersion, destroy_event_channel_);
+    library.Find("rdma_get_cm_event", kVersion, get_event_);
+    library.Find("rdma_ack_cm_event", kVersion, ack_event_);
+    library.Find("rdma_create_id", kVersion, create_id_);
+    library.Find("rdma_destroy_id", kVersion, destroy_id_);
+    library.Find("rdma_bind_addr", kVersion, bind_addr_);
+    library.Find("rdma_listen", kVersion, listen_);
+    library.Find("rdma_resolve_addr", kVersion, resolve_addr_);
+    library.Find("rdma_resolve_route", kVersion, resolve_route_);
+    library.Find("rdma_connect", kVersion, connect_);
+    library.Find("rdma_accept", kVersion, accept_);
+    library.Find("rdma_reject", kVersion, reject_);
+    if (library.missing().empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat(kLibrary, " has no function ", library.missing(),
+                     "; install rdma-core's librdmacm in the image"));
   }
 
   rdma_event_channel* CreateEventChannel() const override { return create_event_channel_(); }
@@ -69,13 +68,6 @@ class LibraryCmApi final : public CmApi {
   }
 
  private:
-  template <typename Function>
-  void Find(void* library, const char* name, Function*& function) {
-    function = reinterpret_cast<Function*>(dlvsym(library, name, kVersion));
-    if (function == nullptr && missing_.empty()) missing_ = absl::StrCat(name, "@", kVersion);
-  }
-
-  std::string missing_;
   decltype(rdma_create_event_channel)* create_event_channel_ = nullptr;
   decltype(rdma_destroy_event_channel)* destroy_event_channel_ = nullptr;
   decltype(rdma_get_cm_event)* get_event_ = nullptr;
@@ -94,10 +86,10 @@ class LibraryCmApi final : public CmApi {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const CmApi>> LoadCmApi() {
-  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) {
+  SharedLibrary library(kLibrary);
+  if (!library.opened()) {
     return absl::NotFoundError(
-        absl::StrCat("cannot load ", kLibrary, ": ", dlerror(),
+        absl::StrCat("cannot load ", kLibrary, ": ", library.trouble(),
                      "; install it (Debian: librdmacm1, Red Hat: librdmacm) in the image to use "
                      "iWARP"));
   }

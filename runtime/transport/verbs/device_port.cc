@@ -59,8 +59,7 @@ std::string Advice(int error) {
              "and writable for its user";
     case ENOSYS:
       return "; there is no RDMA here: load the kernel module ib_uverbs and the adapter's driver "
-             "on "
-             "the node, and check that /sys/class/infiniband_verbs is there in the container";
+             "on the node, and check that /sys/class/infiniband_verbs is there in the container";
     case ENODEV:
     case EIO:
       return "; the device has gone or was reset: see the kernel's log on the node";
@@ -167,6 +166,16 @@ absl::Status DevicePort::OpenContext(absl::string_view device) {
   reads_ = static_cast<uint8_t>(std::clamp(
       std::min(attributes.max_qp_rd_atom, attributes.max_qp_init_rd_atom), 1, kMostReads));
   return absl::OkStatus();
+}
+
+absl::StatusOr<Owned<ibv_mr>> DevicePort::Register(void* memory, size_t size, int access) const {
+  errno = 0;
+  ibv_mr* const region = api_->RegMr(domain(), memory, size, access);
+  if (region == nullptr) {
+    return VerbsError(name_, absl::StrCat("pin and register ", size, " bytes of memory"), errno);
+  }
+  return Owned<ibv_mr>(region,
+                       [api = api_.get()](ibv_mr* mr) { static_cast<void>(api->DeregMr(mr)); });
 }
 
 absl::StatusOr<PortState> DevicePort::Read() const {

@@ -67,6 +67,10 @@ class DevicePort {
 
   absl::Time Now() const { return clock_(); }
 
+  // Pins memory and makes it known to the device, with IBV_ACCESS_ rights. Both last as long as the
+  // result, which must go before the memory and the port.
+  absl::StatusOr<Owned<ibv_mr>> Register(void* memory, size_t size, int access) const;
+
   // As it is now. Unavailable when it is not active, FailedPrecondition when it has no address.
   absl::StatusOr<PortState> Read() const;
 

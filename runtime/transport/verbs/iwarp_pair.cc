@@ -3,29 +3,14 @@
 
 #include <arpa/inet.h>
 
-#include <cerrno>
 #include <cstring>
 #include <utility>
-
-#include "absl/strings/str_cat.h"
 
 namespace railhead::transport::verbs {
 namespace {
 
 // Write, send and read.
 constexpr uint32_t kRequestsPerMessage = 3;
-
-absl::StatusOr<Owned<ibv_mr>> Register(const DevicePort& port, std::vector<std::byte>& memory,
-                                       int access) {
-  errno = 0;
-  ibv_mr* const region = port.api().RegMr(port.domain(), memory.data(), memory.size(), access);
-  if (region == nullptr) {
-    return VerbsError(port.name(),
-                      absl::StrCat("pin and register ", memory.size(), " bytes of memory"), errno);
-  }
-  return Owned<ibv_mr>(region,
-                       [api = &port.api()](ibv_mr* mr) { static_cast<void>(api->DeregMr(mr)); });
-}
 
 ibv_sge Piece(const std::byte* start, uint32_t size, const ibv_mr& region) {
   ibv_sge piece = {};
@@ -49,10 +34,12 @@ IwarpPair::~IwarpPair() { DestroyPair(); }
 absl::StatusOr<std::unique_ptr<QueuePair>> IwarpPair::Create(const DevicePort& port,
                                                              QueueDepths depths) {
   std::unique_ptr<IwarpPair> pair(new IwarpPair(port, depths));
-  absl::StatusOr<Owned<ibv_mr>> region = Register(port, pair->values_, IBV_ACCESS_LOCAL_WRITE);
+  absl::StatusOr<Owned<ibv_mr>> region =
+      port.Register(pair->values_.data(), pair->values_.size(), IBV_ACCESS_LOCAL_WRITE);
   if (!region.ok()) return region.status();
   pair->region_ = *std::move(region);
-  region = Register(port, pair->sink_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+  region = port.Register(pair->sink_.data(), pair->sink_.size(),
+                         IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   if (!region.ok()) return region.status();
   pair->sink_region_ = *std::move(region);
   if (absl::Status status = pair->CreateCompletions(); !status.ok()) return status;

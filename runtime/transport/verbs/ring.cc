@@ -31,16 +31,9 @@ absl::StatusOr<Ring> Ring::Create(const DevicePort& port, Use use, uint32_t slot
   if (use == Use::kReceive) access |= IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
   // The peer reads what it has written itself, as a sign of life (iwarp_pair.h).
   if (use == Use::kReceive && port.iwarp()) access |= IBV_ACCESS_REMOTE_READ;
-  errno = 0;
-  ibv_mr* const region = port.api().RegMr(port.domain(), memory, size, access);
-  if (region == nullptr) {
-    return VerbsError(port.name(), absl::StrCat("pin and register ", size / 1024, " KiB of memory"),
-                      errno);
-  }
-  return Ring(std::move(base),
-              Owned<ibv_mr>(
-                  region, [&api = port.api()](ibv_mr* mr) { static_cast<void>(api.DeregMr(mr)); }),
-              slots, slot_payload);
+  absl::StatusOr<Owned<ibv_mr>> region = port.Register(memory, size, access);
+  if (!region.ok()) return region.status();
+  return Ring(std::move(base), *std::move(region), slots, slot_payload);
 }
 
 Ring::Ring(Owned<std::byte> base, Owned<ibv_mr> region, uint32_t slots, uint32_t slot_payload)

@@ -2,7 +2,6 @@
 #include "runtime/transport/verbs/user_memory.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -64,20 +63,17 @@ void UserMemory::Register(Known& known) const {
   known.tried = true;
   // The NIC only reads it here. The table's functions take no pointers to constants.
   void* const address = const_cast<std::byte*>(known.memory.data());
-  errno = 0;
-  ibv_mr* const registered = port_->api().RegMr(port_->domain(), address, known.memory.size(),
-                                                IBV_ACCESS_RELAXED_ORDERING);
-  if (registered == nullptr) {
-    const absl::Status why = VerbsError(
-        port_->name(), absl::StrCat("pin and register ", known.memory.size(), " bytes"), errno);
-    known.log.Info(absl::StrCat(why.message(), ". What is sent from there is copied"));
+  absl::StatusOr<Owned<ibv_mr>> registered =
+      port_->Register(address, known.memory.size(), IBV_ACCESS_RELAXED_ORDERING);
+  if (!registered.ok()) {
+    known.log.Info(
+        absl::StrCat(registered.status().message(), ". What is sent from there is copied"));
     return;
   }
   auto region = std::make_shared<Region>();
   region->port_ = port_;
   region->owner_ = known.owner;
-  region->registered_ = Owned<ibv_mr>(
-      registered, [&api = port_->api()](ibv_mr* mr) { static_cast<void>(api.DeregMr(mr)); });
+  region->registered_ = *std::move(registered);
   known.region = std::move(region);
   known.log.Write(LogLevel::kDebug, absl::StrCat(port_->name(), ": registered ",
                                                  known.memory.size(), " bytes to send from"));

@@ -2,7 +2,6 @@
 #include "runtime/transport/verbs/verbs_api.h"
 
 #include <arpa/inet.h>
-#include <dlfcn.h>
 
 #include <cerrno>
 #include <cstring>
@@ -10,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/transport/verbs/shared_library.h"
 
 namespace railhead::transport::verbs {
 namespace {
@@ -26,35 +26,34 @@ constexpr char kGidTableVersion[] = "IBVERBS_1.11";
 class LibraryVerbsApi final : public VerbsApi {
  public:
   // Resolves every function; names the first that the library lacks.
-  absl::Status Resolve(void* library) {
-    missing_.clear();
-    Find(library, "ibv_get_device_list", kBaseVersion, get_device_list_);
-    Find(library, "ibv_free_device_list", kBaseVersion, free_device_list_);
-    Find(library, "ibv_get_device_name", kBaseVersion, get_device_name_);
-    Find(library, "ibv_open_device", kBaseVersion, open_device_);
-    Find(library, "ibv_close_device", kBaseVersion, close_device_);
-    Find(library, "ibv_query_device", kBaseVersion, query_device_);
-    Find(library, "ibv_query_port", kBaseVersion, query_port_);
-    Find(library, "ibv_query_pkey", kBaseVersion, query_pkey_);
-    Find(library, "_ibv_query_gid_table", kGidTableVersion, query_gid_table_);
-    Find(library, "ibv_alloc_pd", kBaseVersion, alloc_pd_);
-    Find(library, "ibv_dealloc_pd", kBaseVersion, dealloc_pd_);
-    Find(library, "ibv_reg_mr_iova2", kRegistrationVersion, reg_mr_);
-    Find(library, "ibv_dereg_mr", kBaseVersion, dereg_mr_);
-    Find(library, "ibv_create_comp_channel", kChannelVersion, create_comp_channel_);
-    Find(library, "ibv_destroy_comp_channel", kChannelVersion, destroy_comp_channel_);
-    Find(library, "ibv_create_cq", kBaseVersion, create_cq_);
-    Find(library, "ibv_destroy_cq", kBaseVersion, destroy_cq_);
-    Find(library, "ibv_get_cq_event", kBaseVersion, get_cq_event_);
-    Find(library, "ibv_ack_cq_events", kBaseVersion, ack_cq_events_);
-    Find(library, "ibv_create_qp", kBaseVersion, create_qp_);
-    Find(library, "ibv_modify_qp", kBaseVersion, modify_qp_);
-    Find(library, "ibv_destroy_qp", kBaseVersion, destroy_qp_);
-    Find(library, "ibv_wc_status_str", kBaseVersion, wc_status_str_);
-    Find(library, "ibv_fork_init", kBaseVersion, fork_init_);
-    if (missing_.empty()) return absl::OkStatus();
+  absl::Status Resolve(SharedLibrary& library) {
+    library.Find("ibv_get_device_list", kBaseVersion, get_device_list_);
+    library.Find("ibv_free_device_list", kBaseVersion, free_device_list_);
+    library.Find("ibv_get_device_name", kBaseVersion, get_device_name_);
+    library.Find("ibv_open_device", kBaseVersion, open_device_);
+    library.Find("ibv_close_device", kBaseVersion, close_device_);
+    library.Find("ibv_query_device", kBaseVersion, query_device_);
+    library.Find("ibv_query_port", kBaseVersion, query_port_);
+    library.Find("ibv_query_pkey", kBaseVersion, query_pkey_);
+    library.Find("_ibv_query_gid_table", kGidTableVersion, query_gid_table_);
+    library.Find("ibv_alloc_pd", kBaseVersion, alloc_pd_);
+    library.Find("ibv_dealloc_pd", kBaseVersion, dealloc_pd_);
+    library.Find("ibv_reg_mr_iova2", kRegistrationVersion, reg_mr_);
+    library.Find("ibv_dereg_mr", kBaseVersion, dereg_mr_);
+    library.Find("ibv_create_comp_channel", kChannelVersion, create_comp_channel_);
+    library.Find("ibv_destroy_comp_channel", kChannelVersion, destroy_comp_channel_);
+    library.Find("ibv_create_cq", kBaseVersion, create_cq_);
+    library.Find("ibv_destroy_cq", kBaseVersion, destroy_cq_);
+    library.Find("ibv_get_cq_event", kBaseVersion, get_cq_event_);
+    library.Find("ibv_ack_cq_events", kBaseVersion, ack_cq_events_);
+    library.Find("ibv_create_qp", kBaseVersion, create_qp_);
+    library.Find("ibv_modify_qp", kBaseVersion, modify_qp_);
+    library.Find("ibv_destroy_qp", kBaseVersion, destroy_qp_);
+    library.Find("ibv_wc_status_str", kBaseVersion, wc_status_str_);
+    library.Find("ibv_fork_init", kBaseVersion, fork_init_);
+    if (library.missing().empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        absl::StrCat(kLibrary, " has no function ", missing_,
+        absl::StrCat(kLibrary, " has no function ", library.missing(),
                      ": it is older than rdma-core 33; install a newer libibverbs in the image"));
   }
 
@@ -132,13 +131,6 @@ class LibraryVerbsApi final : public VerbsApi {
   }
 
  private:
-  template <typename Function>
-  void Find(void* library, const char* name, const char* version, Function*& function) {
-    function = reinterpret_cast<Function*>(dlvsym(library, name, version));
-    if (function == nullptr && missing_.empty()) missing_ = absl::StrCat(name, "@", version);
-  }
-
-  std::string missing_;
   ibv_device** (*get_device_list_)(int*) = nullptr;
   void (*free_device_list_)(ibv_device**) = nullptr;
   const char* (*get_device_name_)(ibv_device*) = nullptr;
@@ -169,10 +161,10 @@ class LibraryVerbsApi final : public VerbsApi {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const VerbsApi>> LoadVerbsApi() {
-  void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr) {
+  SharedLibrary library(kLibrary);
+  if (!library.opened()) {
     return absl::NotFoundError(
-        absl::StrCat("cannot load ", kLibrary, ": ", dlerror(),
+        absl::StrCat("cannot load ", kLibrary, ": ", library.trouble(),
                      "; install libibverbs and its drivers (Debian: ibverbs-providers, Red Hat: "
                      "libibverbs) in the image to use RDMA"));
   }

@@ -3,10 +3,11 @@
 
 import statistics
 
+from tables import size_text
+
 BANDWIDTH_GOAL = 0.92   # of ib_write_bw's sum over the rails
 LATENCY_GOAL = 2.5      # times ib_write_lat
 PEER_GOAL = 1.0         # times as fast as the peer, at least
-LARGE = 1 << 20         # from here on ahead of it
 # The NIC repeats 7 times, each time after 4.096 us * 2^15, and then gives up.
 QP_TIMEOUT = 7 * 4.096e-6 * 2**15
 STALL_GOAL = QP_TIMEOUT + 0.1
@@ -16,10 +17,6 @@ ENOUGH = 64 << 10       # bytes that a rail must have sent to count as used agai
 
 def reached(good):
     return "reached" if good else "**missed**"
-
-
-def size_text(size):
-    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB" if size >= 1024 else f"{size} B"
 
 
 def equal_table(rates, latencies, times):

@@ -2,15 +2,13 @@
 """Two pods on two nodes with both rails, in which programs are run as a user would: kubectl exec."""
 
 import json
-import os
-import signal
 import subprocess
 import threading
 import time
 
 import image
 from job import Operation
-from railbed.console import Failure, wait_for
+from railbed.console import Failure
 from railbed.process import end
 
 RUN_SECONDS = 300
@@ -20,7 +18,7 @@ RAILHEAD = ("env", "LD_LIBRARY_PATH=/bench")
 OPEN_MPI = ("mpirun.openmpi", "--allow-run-as-root", "-np", "2", "--map-by", "node",
             "--mca", "plm_rsh_agent", "/bench/agent", "--mca", "oob_tcp_if_include", "eth0",
             "--mca", "pml", "ucx", "--mca", "osc", "^ucx", "--mca", "coll_hcoll_enable", "0",
-            "-x", "UCX_TLS=rc_verbs,ud_verbs:aux,self", "-x", "UCX_NET_DEVICES=rxe0:1",
+            "-x", "UCX_TLS=rc_verbs,ud_verbs:aux,self", "-x", "UCX_NET_DEVICES=rxe0:1,rxe1:1",
             "-x", "UCX_IB_GID_INDEX=1", "-x", "UCX_MAX_EAGER_RAILS=2", "-x", "UCX_MAX_RNDV_RAILS=2")
 
 
@@ -40,26 +38,20 @@ class Pods:
         container["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
         container["resources"]["limits"]["memory"] = "1Gi"
         stage.submit(documents)
-        pods = wait_for("the pods run", lambda: self._running(stage), 120)
+        pods = stage.wait_for_pods("bench")
         self._names = [pod["metadata"]["name"] for pod in pods]
         self._addresses = [pod["status"]["podIP"] for pod in pods]
 
-    @staticmethod
-    def _running(stage):
-        pods = stage.pods("bench")
-        return pods if len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods) else None
-
     def start(self, rank, argv, stdout, log):
-        argv = ["kubectl", "--kubeconfig", self._cluster.kubeconfig, "exec", self._names[rank], "--",
-                *argv]
-        argv[0] = self._cluster.parts.kube / "kubectl"
+        argv = [self._cluster.parts.kube / "kubectl", "--kubeconfig", self._cluster.kubeconfig, "exec",
+                self._names[rank], "--", *argv]
         return subprocess.Popen([str(a) for a in self._cluster.network.inside(argv)],
                                 stdin=subprocess.DEVNULL, stdout=stdout, stderr=log, text=True,
                                 start_new_session=True)
 
-    def loop_of_railhead(self, arguments, **env):
+    def loop_of_railhead(self, arguments):
         """What the loop prints on rank 0; it runs on both."""
-        words = [*RAILHEAD, *(f"{k}={v}" for k, v in env.items()), "/bench/railhead", *arguments]
+        words = [*RAILHEAD, "/bench/railhead", *arguments]
         return self._together([words, words], "railhead")
 
     def loop_of_open_mpi(self, arguments):
@@ -112,8 +104,7 @@ class Probes:
 
     def __exit__(self, *_):
         for child in self._children:
-            if child.poll() is None:
-                os.killpg(child.pid, signal.SIGTERM)
+            end(child.pid)
 
     def count(self):
         return len(self._lines)

@@ -10,8 +10,8 @@ import re
 import sys
 import time
 
+import image  # first: it knows where the others are
 import figures
-import image
 import stalls
 from pods import Pods, Probes
 from railbed.console import Console, Failure
