@@ -37,7 +37,7 @@ def demo(console):
 
 
 def keep(console, stage):
-    inside = "ip netns exec railhead-testbed"
+    inside = f"ip netns exec {stage.cluster.network.name}"
     console.plain(f"""
 The cluster stays up (KEEP=1).
   kubeconfig:  {stage.cluster.kubeconfig}

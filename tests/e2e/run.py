@@ -4,6 +4,7 @@
 usage: run.py [SCENE...]     all scenes by default; KEEP=1 leaves the cluster up
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ from aligned_sets import aligned_sets
 from conformance import conformance
 from main_job import measure, parse_log, report
 from stage import NAMESPACE, ROOT, Stage, expect
+from railbed.cluster import Cluster
 from railbed.console import Console, Failure, wait_for
 
 FOLDER = ROOT / "out" / "e2e"
@@ -499,16 +501,20 @@ def uninstall_leaves_nothing(stage):
 
 def interrupted_demo_leaves_nothing(_stage):
     """Ctrl-C in the middle of the demo: no process, namespace or mount remains."""
-    def traces():
-        mounts = pathlib.Path("/proc/mounts").read_text("ascii")
-        processes = subprocess.run(["ps", "-eo", "args"], text=True, capture_output=True,
-                                   check=True).stdout.splitlines()
-        ours = [p for p in processes if re.search(r"qemu-system|kube-apiserver|out/demo|^etcd ", p)]
-        names = subprocess.run(["ip", "netns", "list"], text=True, capture_output=True,
-                               check=True).stdout
-        return mounts, sorted(ours), names
+    folder = str(ROOT / "out" / "demo")
+    cluster = Cluster(folder)
 
-    before = traces()
+    def processes():
+        """What runs in the demo's folder, or names it, as PID and words."""
+        found = {}
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it may end meanwhile
+                words = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if folder in words or str((process / "cwd").readlink()).startswith(folder):
+                    found[process.name] = words
+        return found
+
+    expect(not processes() and not cluster.network.exists(), "a demo runs here: make demo-down")
     demo = subprocess.Popen([sys.executable, ROOT / "tests" / "e2e" / "demo.py"], text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     seen = []
@@ -518,8 +524,10 @@ def interrupted_demo_leaves_nothing(_stage):
             demo.send_signal(signal.SIGINT)
     expect(demo.wait(60) == 1, "an interrupted demo does not exit with 1")
     expect(any("interrupted" in line for line in seen), f"it does not say so: {seen[-3:]}")
-    after = traces()
-    expect(after == before, f"left behind: {after}")
+    mounts = pathlib.Path("/proc/mounts").read_text("ascii")
+    expect(folder not in mounts, f"mounts are left behind: {mounts}")
+    expect(not processes(), f"processes are left behind: {processes()}")
+    expect(not cluster.network.exists(), f"left behind: network namespace {cluster.network.name}")
 
 
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
@@ -559,6 +567,7 @@ def main():
     on_cluster = [s for s in ON_THE_CLUSTER if not chosen or s.__name__ in chosen]
     stage = Stage(console, FOLDER)
     if on_cluster:
+        stage.down()  # what KEEP=1 or a killed run has left
         try:
             stage.up()
             # The namespace is the administrator's: helm does not remove what --create-namespace made.

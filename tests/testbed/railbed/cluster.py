@@ -2,6 +2,7 @@
 """A Kubernetes cluster: the control plane as processes here, the nodes as virtual machines."""
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -19,7 +20,6 @@ from .process import Processes, run
 
 API = f"{HOST}:6443"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-NAMESPACE = "railhead-testbed"
 
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -63,7 +63,7 @@ def check_machine(folder):
     if not pathlib.Path("/dev/net/tun").exists():
         raise Failure("/dev/net/tun is missing: no TAP device can be made",
                       advice="modprobe tun, or give the container that device")
-    probe = f"{NAMESPACE}-probe"
+    probe = f"railhead-probe-{os.getpid()}"
     made = run(["ip", "netns", "add", probe], check=False)
     if made.returncode != 0:
         raise Failure(f"no network namespace can be made here: {made.stderr.strip()}",
@@ -90,7 +90,8 @@ def cache():
 
 
 class Cluster:
-    """One cluster at a time on a machine: its network namespace has a fixed name."""
+    """One cluster at a time in a folder; those of other folders (another checkout, the demo beside the
+    end-to-end test) are apart from it: its network namespace is named by the folder."""
 
     def __init__(self, folder, parts=None, nodes=2, rails=2):
         self.folder = pathlib.Path(folder).resolve()
@@ -103,14 +104,15 @@ class Cluster:
         self.kubeconfig = self.folder / "pki" / "admin.kubeconfig"
         self.server = f"https://{API}"
         self.pki = None  # made by up()
-        self.network = Network(NAMESPACE)
+        name = hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]
+        self.network = Network(f"railhead-testbed-{name}")
         self._processes = Processes(self.folder)
 
     # -- life ---------------------------------------------------------------------------------
 
     def up(self, console):
         if self.network.exists():
-            raise Failure("a testbed is already up on this machine", advice="make demo-down")
+            raise Failure(f"a testbed is already up in {self.folder}", advice="make demo-down")
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         with console.step(f"network: {self.rails} rails, shaped to {self.rate}"):
