@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
-# usage: tools/bench.sh [node-agent|reduce|start|metrics|allreduce|rails]...     without a part: all of them
+# usage: tools/bench.sh [node-agent|reduce|start|metrics|allreduce|rails|verbs]...     without a part: all of them
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p docs
@@ -72,7 +72,12 @@ rails() {
   /usr/bin/python3 tests/bench/rails/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent reduce start metrics allreduce rails
+verbs() {
+  echo
+  /usr/bin/python3 tests/bench/verbs/run.py
+}
+
+[ $# -gt 0 ] || set -- node-agent reduce start metrics allreduce rails verbs
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
@@ -87,8 +92,12 @@ for part in "$@"; do
       tools/install-needs.sh bench rails
       page "$part" "Several TCP rails, and rails that fail" rails
       ;;
+    verbs)
+      tools/install-needs.sh bench rails testbed
+      page "$part" "RDMA rails beside perftest and Open MPI with UCX" verbs
+      ;;
     *)
-      echo "unknown part '$part': node-agent, reduce, start, metrics, allreduce or rails" >&2
+      echo "unknown part '$part': node-agent, reduce, start, metrics, allreduce, rails or verbs" >&2
       exit 2
       ;;
   esac

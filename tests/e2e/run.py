@@ -142,7 +142,7 @@ def _time(text):
 
 def restarts_do_not_disturb(stage):
     """Device plugin deleted, then the kubelet restarted, under a running job."""
-    stage.submit(with_sizes(stage.example("steady"), "2M", "2M", "-n", "25"))
+    stage.submit(with_sizes(stage.example("steady"), "2M", "2M", "-n", "18"))
 
     def running():
         pods = stage.pods("steady")
@@ -235,7 +235,7 @@ def a_dead_link_is_told_and_recovers(stage):
 
 def a_lost_rail_is_survived(stage):
     """A rail is taken from under a running job, again and again: the job goes on, and uses it again."""
-    stage.submit(with_sizes(stage.example("flapping"), "1M", "1M", "-n", "60"))
+    stage.submit(with_sizes(stage.example("flapping"), "1M", "1M", "-n", "40"))
     last = stage.cluster.rails - 1
 
     def carried():
