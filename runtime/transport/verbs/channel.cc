@@ -82,6 +82,11 @@ QueueDepths DepthsFor(uint32_t slots) {
   return {.send = slots + kSpareRequests, .receive = 2 * slots + kSpareRequests};
 }
 
+uint32_t CompletionsFor(const DevicePort& port, QueueDepths depths) {
+  // Twice: after a reset, completions of requests that are forgotten may still be in the queue.
+  return 2 * QueuePair::CompletionsOf(port, depths);
+}
+
 absl::Status PostAllReceives(QueuePair& pair, uint32_t generation) {
   return pair.PostReceives(pair.depths().receive, kReceiveBit | RequestId(generation, 0));
 }
@@ -134,7 +139,7 @@ absl::Status Channel::Arm() {
           absl::UnavailableError(absl::StrCat(peer_.where, ": ", peer_.connection->trouble())));
     }
   }
-  return Final(parts_.pair->Arm());
+  return Final(parts_.completions->Arm());
 }
 
 absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
@@ -276,7 +281,7 @@ absl::Status Channel::RestartGreeting() {
   greeting_failed_ = false;
   if (absl::Status status = parts_.pair->Stop(); !status.ok()) return status;
   // What had arrived before the queue pair stopped still counts: the peer saw it acknowledged.
-  absl::Status drained = parts_.pair->Drain([this](const ibv_wc& completion) {
+  absl::Status drained = parts_.completions->Drain([this](const ibv_wc& completion) {
     const bool received = (completion.wr_id & kReceiveBit) != 0;
     const bool counts = received && completion.status == IBV_WC_SUCCESS &&
                         OfGeneration(completion.wr_id, generation_);
@@ -308,7 +313,7 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
   const bool had_room = HasSendRoom();
   const bool had_greeted = greeted();
   const uint64_t had_acknowledged = acknowledged_;
-  absl::Status drained = parts_.pair->Drain([&](const ibv_wc& completion) {
+  absl::Status drained = parts_.completions->Drain([&](const ibv_wc& completion) {
     if (!OfGeneration(completion.wr_id, generation_)) return absl::OkStatus();
     if (completion.status != IBV_WC_SUCCESS) {
       if (!greeting_acknowledged_ && peer_.connection->MayFailWith(completion.status)) {

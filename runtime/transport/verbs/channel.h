@@ -50,6 +50,7 @@
 #include "absl/types/span.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/verbs/address.h"
+#include "runtime/transport/verbs/completion_queue.h"
 #include "runtime/transport/verbs/connection.h"
 #include "runtime/transport/verbs/credits.h"
 #include "runtime/transport/verbs/device_port.h"
@@ -66,6 +67,7 @@ struct ChannelParts {
   const Ring* send_ring = nullptr;
   const Ring* receive_ring = nullptr;
   UserMemory* memory = nullptr;
+  std::shared_ptr<CompletionQueue> completions;  // of the pair
   // Initialized; PostAllReceives has been called. Who still works at its connection when the
   // channel goes, keeps it until then.
   std::shared_ptr<QueuePair> pair;
@@ -74,6 +76,9 @@ struct ChannelParts {
 // What a queue pair must hold for rings of `slots`: the frames, and with room to spare the messages
 // that carry none.
 QueueDepths DepthsFor(uint32_t slots);
+
+// How many completions there may be at once.
+uint32_t CompletionsFor(const DevicePort& port, QueueDepths depths);
 
 // Fills the receive queue of a queue pair that has just been initialized for the `generation`th
 // time (0 at first).
@@ -109,7 +114,7 @@ class Channel {
   Link::Load load() const { return {bytes_in_flight_, carried_ - bytes_in_flight_}; }
   // How many bytes of payload may be on the wire; at least one frame, at most kMaxBytesInFlight.
   void SetHold(size_t bytes);
-  int event_fd() const { return parts_.pair->event_fd(); }
+  int event_fd() const { return parts_.completions->event_fd(); }
   // The same of its connection, or -1.
   int connection_fd() const { return peer_.connection->event_fd(); }
   absl::Status Acknowledge();

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace railhead::transport::verbs {
 
-absl::StatusOr<std::unique_ptr<QueuePair>> ImmediatePair::Create(const DevicePort& port,
-                                                                 QueueDepths depths) {
-  std::unique_ptr<ImmediatePair> pair(new ImmediatePair(port, depths));
-  if (absl::Status status = pair->CreateCompletions(); !status.ok()) return status;
+absl::StatusOr<std::unique_ptr<QueuePair>> ImmediatePair::Create(
+    const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths) {
+  std::unique_ptr<ImmediatePair> pair(new ImmediatePair(port, std::move(completions), depths));
   if (absl::Status status = pair->CreatePair(); !status.ok()) return status;
   return pair;
 }

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "runtime/transport/verbs/queue_pair.h"
@@ -16,8 +17,10 @@ namespace railhead::transport::verbs {
 
 class ImmediatePair final : public QueuePair {
  public:
-  static absl::StatusOr<std::unique_ptr<QueuePair>> Create(const DevicePort& port,
-                                                           QueueDepths depths);
+  static constexpr uint32_t kRequestsPerSend = 1;
+
+  static absl::StatusOr<std::unique_ptr<QueuePair>> Create(
+      const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths);
 
   absl::Status Reset() override;
   absl::Status PostReceives(uint32_t count, uint64_t id) override;
@@ -28,8 +31,10 @@ class ImmediatePair final : public QueuePair {
   absl::Duration patience() const override { return absl::Seconds(20); }
 
  private:
-  ImmediatePair(const DevicePort& port, QueueDepths depths)
-      : QueuePair(port, depths, IBV_ACCESS_REMOTE_WRITE, /*requests_per_send=*/1) {}
+  ImmediatePair(const DevicePort& port, std::shared_ptr<CompletionQueue> completions,
+                QueueDepths depths)
+      : QueuePair(port, std::move(completions), depths, IBV_ACCESS_REMOTE_WRITE, kRequestsPerSend) {
+  }
 };
 
 }  // namespace railhead::transport::verbs

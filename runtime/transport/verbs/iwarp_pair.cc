@@ -9,9 +9,6 @@
 namespace railhead::transport::verbs {
 namespace {
 
-// Write, send and read.
-constexpr uint32_t kRequestsPerMessage = 3;
-
 ibv_sge Piece(const std::byte* start, uint32_t size, const ibv_mr& region) {
   ibv_sge piece = {};
   piece.addr = reinterpret_cast<uintptr_t>(start);
@@ -22,18 +19,19 @@ ibv_sge Piece(const std::byte* start, uint32_t size, const ibv_mr& region) {
 
 }  // namespace
 
-IwarpPair::IwarpPair(const DevicePort& port, QueueDepths depths)
-    : QueuePair(port, depths, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
-                kRequestsPerMessage),
+IwarpPair::IwarpPair(const DevicePort& port, std::shared_ptr<CompletionQueue> completions,
+                     QueueDepths depths)
+    : QueuePair(port, std::move(completions), depths,
+                IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, kRequestsPerSend),
       values_((depths.send + depths.receive) * kValueSize),
       sink_(kValueSize) {}
 
 // The queue pair goes before the memory that it uses.
 IwarpPair::~IwarpPair() { DestroyPair(); }
 
-absl::StatusOr<std::unique_ptr<QueuePair>> IwarpPair::Create(const DevicePort& port,
-                                                             QueueDepths depths) {
-  std::unique_ptr<IwarpPair> pair(new IwarpPair(port, depths));
+absl::StatusOr<std::unique_ptr<QueuePair>> IwarpPair::Create(
+    const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths) {
+  std::unique_ptr<IwarpPair> pair(new IwarpPair(port, std::move(completions), depths));
   absl::StatusOr<Owned<ibv_mr>> region =
       port.Register(pair->values_.data(), pair->values_.size(), IBV_ACCESS_LOCAL_WRITE);
   if (!region.ok()) return region.status();
@@ -42,7 +40,6 @@ absl::StatusOr<std::unique_ptr<QueuePair>> IwarpPair::Create(const DevicePort& p
                          IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
   if (!region.ok()) return region.status();
   pair->sink_region_ = *std::move(region);
-  if (absl::Status status = pair->CreateCompletions(); !status.ok()) return status;
   if (absl::Status status = pair->CreatePair(); !status.ok()) return status;
   return pair;
 }

@@ -26,8 +26,10 @@ namespace railhead::transport::verbs {
 
 class IwarpPair final : public QueuePair {
  public:
-  static absl::StatusOr<std::unique_ptr<QueuePair>> Create(const DevicePort& port,
-                                                           QueueDepths depths);
+  static constexpr uint32_t kRequestsPerSend = 3;  // write, send and read
+
+  static absl::StatusOr<std::unique_ptr<QueuePair>> Create(
+      const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths);
   ~IwarpPair() override;
 
   // iWARP queue pairs do not come back from an error: another one takes its place.
@@ -42,7 +44,8 @@ class IwarpPair final : public QueuePair {
   absl::Duration patience() const override { return absl::Seconds(3); }
 
  private:
-  IwarpPair(const DevicePort& port, QueueDepths depths);
+  IwarpPair(const DevicePort& port, std::shared_ptr<CompletionQueue> completions,
+            QueueDepths depths);
   // The memory of values to be sent, in turn, and behind them of those received.
   std::byte* Sent(uint64_t number) { return values_.data() + number % depths().send * kValueSize; }
   std::byte* Received(uint64_t number) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "runtime/transport/verbs/cm_acceptor.h"
 #include "runtime/transport/verbs/cm_dialer.h"
+#include "runtime/transport/verbs/completion_queue.h"
 #include "runtime/transport/verbs/gid.h"
 #include "runtime/transport/verbs/pkey.h"
 #include "runtime/transport/verbs/random.h"
@@ -110,7 +111,11 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
   absl::StatusOr<PortState> state = port->Read();
   if (!state.ok()) return state.status();
   const uint32_t slots = rings.send.slots();
-  absl::StatusOr<std::unique_ptr<QueuePair>> pair = QueuePair::Create(*port, DepthsFor(slots));
+  const QueueDepths depths = DepthsFor(slots);
+  absl::StatusOr<std::shared_ptr<CompletionQueue>> completions =
+      CompletionQueue::Create(*port, CompletionsFor(*port, depths));
+  if (!completions.ok()) return completions.status();
+  absl::StatusOr<std::unique_ptr<QueuePair>> pair = QueuePair::Create(*port, *completions, depths);
   if (!pair.ok()) return pair.status();
   if (absl::Status status = (*pair)->Initialize(); !status.ok()) return status;
   if (absl::Status status = PostAllReceives(**pair, 0); !status.ok()) return status;
@@ -138,7 +143,8 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
     own.gids = state->gids;
     own.pkeys = WithoutIndices(port->pkeys());
   }
-  return Offer({std::move(port), &rings.send, &rings.receive, &memory, *std::move(pair)},
+  return Offer({std::move(port), &rings.send, &rings.receive, &memory, *std::move(completions),
+                *std::move(pair)},
                *std::move(state), std::move(listener), std::move(own));
 }
 

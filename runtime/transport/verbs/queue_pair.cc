@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/queue_pair.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/transport/verbs/immediate_pair.h"
@@ -33,34 +32,16 @@ constexpr uint8_t kReceiverNotReadyTimer = 12;  // 0.64 ms
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<QueuePair>> QueuePair::Create(const DevicePort& port,
-                                                             QueueDepths depths) {
-  if (port.iwarp()) return IwarpPair::Create(port, depths);
-  return ImmediatePair::Create(port, depths);
+uint32_t QueuePair::CompletionsOf(const DevicePort& port, QueueDepths depths) {
+  const uint32_t requests =
+      port.iwarp() ? IwarpPair::kRequestsPerSend : ImmediatePair::kRequestsPerSend;
+  return requests * depths.send + depths.receive;
 }
 
-absl::Status QueuePair::CreateCompletions() {
-  const VerbsApi* const api = &port_.api();
-  errno = 0;
-  ibv_comp_channel* const channel = api->CreateCompChannel(port_.context());
-  if (channel == nullptr) return VerbsError(port_.name(), "create a completion channel", errno);
-  channel_ = Owned<ibv_comp_channel>(
-      channel, [api](ibv_comp_channel* c) { static_cast<void>(api->DestroyCompChannel(c)); });
-  const int flags = fcntl(channel->fd, F_GETFL);
-  if (flags < 0 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    return VerbsError(port_.name(), "make the completion channel non-blocking", errno);
-  }
-
-  // Twice the work requests: after Reset, completions of forgotten ones may still be in the queue.
-  const uint32_t entries = 2 * (requests_per_send_ * depths_.send + depths_.receive);
-  errno = 0;
-  ibv_cq* const queue = api->CreateCq(port_.context(), static_cast<int>(entries), channel);
-  if (queue == nullptr) {
-    return VerbsError(port_.name(),
-                      absl::StrCat("create a completion queue of ", entries, " entries"), errno);
-  }
-  completions_ = Owned<ibv_cq>(queue, [api](ibv_cq* q) { static_cast<void>(api->DestroyCq(q)); });
-  return absl::OkStatus();
+absl::StatusOr<std::unique_ptr<QueuePair>> QueuePair::Create(
+    const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths) {
+  if (port.iwarp()) return IwarpPair::Create(port, std::move(completions), depths);
+  return ImmediatePair::Create(port, std::move(completions), depths);
 }
 
 absl::Status QueuePair::CreatePair() {
@@ -68,8 +49,8 @@ absl::Status QueuePair::CreatePair() {
   const uint32_t sends = requests_per_send_ * depths_.send;
   for (const uint32_t inline_size : kInlineSizes) {
     ibv_qp_init_attr attributes = {};
-    attributes.send_cq = completions_.get();
-    attributes.recv_cq = completions_.get();
+    attributes.send_cq = completions_->get();
+    attributes.recv_cq = completions_->get();
     attributes.qp_type = IBV_QPT_RC;
     attributes.cap.max_send_wr = sends;
     attributes.cap.max_recv_wr = depths_.receive;
@@ -170,40 +151,6 @@ absl::Status QueuePair::PostSends(ibv_send_wr& first) {
   ibv_send_wr* refused = nullptr;
   if (const int error = ibv_post_send(pair_.get(), &first, &refused); error != 0) {
     return VerbsError(port_.name(), "post a send", std::abs(error));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status QueuePair::Drain(absl::FunctionRef<absl::Status(const ibv_wc& completion)> take) {
-  std::array<ibv_wc, 16> completions;
-  int count = 0;
-  do {
-    count =
-        ibv_poll_cq(completions_.get(), static_cast<int>(completions.size()), completions.data());
-    if (count < 0) {
-      return absl::InternalError(absl::StrCat(
-          port_.name(), ": cannot poll the completion queue (error ", count,
-          "); it has overflowed or the device has failed: see the kernel's log on the node"));
-    }
-    for (int i = 0; i < count; ++i) {
-      if (absl::Status taken = take(completions[static_cast<size_t>(i)]); !taken.ok()) return taken;
-    }
-  } while (static_cast<size_t>(count) == completions.size());
-  return absl::OkStatus();
-}
-
-absl::Status QueuePair::Arm() {
-  unsigned events = 0;
-  ibv_cq* queue = nullptr;
-  void* cookie = nullptr;
-  while (port_.api().GetCqEvent(channel_.get(), &queue, &cookie) == 0) ++events;
-  const int drained = errno;
-  if (events > 0) port_.api().AckCqEvents(completions_.get(), events);
-  if (drained != EAGAIN && drained != EWOULDBLOCK && drained != EINTR) {
-    return VerbsError(port_.name(), "read completion events", drained);
-  }
-  if (const int error = ibv_req_notify_cq(completions_.get(), 0); error != 0) {
-    return VerbsError(port_.name(), "ask for completion events", error);
   }
   return absl::OkStatus();
 }

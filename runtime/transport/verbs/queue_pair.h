@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One reliable connected queue pair with its completion queue and event channel, and how a message
-// is announced over it: each tells the peer's process a value, once the bytes that it may bring are
-// where they belong (immediate_pair.h, iwarp_pair.h).
+// One reliable connected queue pair, and how a message is announced over it: each tells the peer's
+// process a value, once the bytes that it may bring are where they belong (immediate_pair.h,
+// iwarp_pair.h).
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_QUEUE_PAIR_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_QUEUE_PAIR_H_
 
@@ -12,13 +12,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "runtime/transport/verbs/completion_queue.h"
 #include "runtime/transport/verbs/device_port.h"
 
 namespace railhead::transport::verbs {
@@ -56,8 +57,10 @@ struct Message {
 class QueuePair {
  public:
   // Of the kind that the port's network needs, for so many messages.
-  static absl::StatusOr<std::unique_ptr<QueuePair>> Create(const DevicePort& port,
-                                                           QueueDepths depths);
+  static absl::StatusOr<std::unique_ptr<QueuePair>> Create(
+      const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths);
+  // How many completions such a queue pair has at most between two resets.
+  static uint32_t CompletionsOf(const DevicePort& port, QueueDepths depths);
   virtual ~QueuePair() = default;
   QueuePair(const QueuePair&) = delete;
   QueuePair& operator=(const QueuePair&) = delete;
@@ -89,23 +92,20 @@ class QueuePair {
   // For how long the NIC may say nothing while it waits for the peer's, and the port is well.
   virtual absl::Duration patience() const = 0;
 
-  // Hands over all completions that are there, until one is refused.
-  absl::Status Drain(absl::FunctionRef<absl::Status(const ibv_wc& completion)> take);
-
-  // Readable when a completion arrived after Arm. Arm also clears what made it readable before.
-  int event_fd() const { return channel_->fd; }
-  absl::Status Arm();
-
  protected:
   // `access` as of ibv_access_flags. A message takes up to `requests_per_send` work requests.
-  QueuePair(const DevicePort& port, QueueDepths depths, int access, uint32_t requests_per_send)
-      : port_(port), depths_(depths), access_(access), requests_per_send_(requests_per_send) {}
+  QueuePair(const DevicePort& port, std::shared_ptr<CompletionQueue> completions,
+            QueueDepths depths, int access, uint32_t requests_per_send)
+      : port_(port),
+        completions_(std::move(completions)),
+        depths_(depths),
+        access_(access),
+        requests_per_send_(requests_per_send) {}
 
   const DevicePort& port() const { return port_; }
   // Bytes that a send may carry inside its work request; anything else is read later.
   uint32_t max_inline() const { return max_inline_; }
 
-  absl::Status CreateCompletions();
   absl::Status CreatePair();
   void DestroyPair() { pair_.reset(); }
   absl::Status Modify(ibv_qp_attr& attributes, int mask, absl::string_view what);
@@ -121,11 +121,10 @@ class QueuePair {
 
  private:
   const DevicePort& port_;
+  const std::shared_ptr<CompletionQueue> completions_;
   const QueueDepths depths_;
   const int access_;
   const uint32_t requests_per_send_;
-  Owned<ibv_comp_channel> channel_;
-  Owned<ibv_cq> completions_;
   Owned<ibv_qp> pair_;
   uint32_t max_inline_ = 0;
 };
