@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/address.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/transport/verbs/pkey.h"
+#include "runtime/transport/verbs/settings.h"
 #include "runtime/transport/verbs/slot.h"
 
 namespace railhead::transport::verbs {
 namespace {
 
 constexpr uint32_t kMagic = 0x56424852;  // "RHBV" in memory
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kVersion = 3;
 constexpr uint8_t kFlagNeedsGrh = 1;
 constexpr uint8_t kFlagIwarp = 2;
 constexpr uint32_t kMax24Bits = 0xffffff;
 // Queue pairs 0 and 1 are the subnet manager's and the connection manager's.
 constexpr uint32_t kFirstUserQueuePair = 2;
 
-// Little-endian; followed by `gid_count` records of GidRecord, `pkey_count` of uint16_t, and with
-// kFlagIwarp by IwarpRecord.
+// Little-endian; followed by `gid_count` records of GidRecord, `pkey_count` of uint16_t, `qp_count`
+// numbers of queue pairs of uint32_t, and with kFlagIwarp by IwarpRecord.
 struct __attribute__((packed)) Fixed {
   uint32_t magic;
   uint8_t version;
@@ -33,7 +37,7 @@ struct __attribute__((packed)) Fixed {
   uint16_t lid;
   uint8_t gid_count;
   uint8_t pkey_count;
-  uint32_t qp_number;
+  uint32_t qp_count;
   uint32_t psn;
   uint32_t slots;
   uint32_t slot_payload;
@@ -84,8 +88,8 @@ absl::Status CheckFixed(const Fixed& f) {
   }
   if (f.gid_count > kGidKinds) return Bad("number of GIDs", f.gid_count);
   if (f.pkey_count > kMostPkeys) return Bad("number of P_Keys", f.pkey_count);
-  if (iwarp ? f.qp_number != 0 : f.qp_number < kFirstUserQueuePair || f.qp_number > kMax24Bits) {
-    return Bad("queue pair number", f.qp_number);
+  if (iwarp ? f.qp_count != 0 : f.qp_count == 0 || f.qp_count > kMostQpsPerRail) {
+    return Bad("number of queue pairs", f.qp_count);
   }
   if (f.psn > kMax24Bits) return Bad("PSN", f.psn);
   if (f.slots < kMinSlots || f.slots > kMaxSlots || !std::has_single_bit(f.slots)) {
@@ -101,6 +105,20 @@ absl::Status CheckFixed(const Fixed& f) {
     return Bad("ring address", f.ring_address);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint32_t>> ParseQpNumbers(absl::string_view bytes, size_t count) {
+  std::vector<uint32_t> numbers(count);
+  std::memcpy(numbers.data(), bytes.data(), count * sizeof(uint32_t));
+  for (auto number = numbers.begin(); number != numbers.end(); ++number) {
+    if (*number < kFirstUserQueuePair || *number > kMax24Bits) {
+      return Bad("queue pair number", *number);
+    }
+    if (std::find(numbers.begin(), number, *number) != number) {
+      return Bad("repeated queue pair number", *number);
+    }
+  }
+  return numbers;
 }
 
 absl::StatusOr<CmAddress> ParseIwarp(absl::string_view bytes) {
@@ -133,7 +151,7 @@ std::string EncodeAddress(const VerbsAddress& address) {
   fixed.lid = address.lid;
   fixed.gid_count = static_cast<uint8_t>(address.gids.size());
   fixed.pkey_count = static_cast<uint8_t>(address.pkeys.size());
-  fixed.qp_number = address.qp_number;
+  fixed.qp_count = static_cast<uint32_t>(address.qp_numbers.size());
   fixed.psn = address.psn;
   fixed.slots = address.slots;
   fixed.slot_payload = address.slot_payload;
@@ -146,6 +164,9 @@ std::string EncodeAddress(const VerbsAddress& address) {
   }
   for (const uint16_t pkey : address.pkeys) {
     bytes.append(reinterpret_cast<const char*>(&pkey), sizeof(pkey));
+  }
+  for (const uint32_t number : address.qp_numbers) {
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
   }
   if (address.iwarp.has_value()) {
     const std::string ip = address.iwarp->ip.Bytes();
@@ -166,7 +187,8 @@ absl::StatusOr<VerbsAddress> ParseAddress(absl::string_view bytes) {
   if (absl::Status status = CheckFixed(fixed); !status.ok()) return status;
   const bool iwarp = (fixed.flags & kFlagIwarp) != 0;
   const size_t pkeys_at = sizeof(fixed) + fixed.gid_count * sizeof(GidRecord);
-  const size_t iwarp_at = pkeys_at + fixed.pkey_count * sizeof(uint16_t);
+  const size_t qps_at = pkeys_at + fixed.pkey_count * sizeof(uint16_t);
+  const size_t iwarp_at = qps_at + fixed.qp_count * sizeof(uint32_t);
   if (bytes.size() != iwarp_at + (iwarp ? sizeof(IwarpRecord) : 0)) {
     return Bad("length", bytes.size());
   }
@@ -176,12 +198,16 @@ absl::StatusOr<VerbsAddress> ParseAddress(absl::string_view bytes) {
   address.needs_grh = (fixed.flags & kFlagNeedsGrh) != 0;
   address.mtu = static_cast<ibv_mtu>(fixed.mtu);
   address.lid = fixed.lid;
-  address.qp_number = fixed.qp_number;
   address.psn = fixed.psn;
   address.slots = fixed.slots;
   address.slot_payload = fixed.slot_payload;
   address.ring_address = fixed.ring_address;
   address.ring_key = fixed.ring_key;
+
+  absl::StatusOr<std::vector<uint32_t>> qp_numbers =
+      ParseQpNumbers(bytes.substr(qps_at), fixed.qp_count);
+  if (!qp_numbers.ok()) return qp_numbers.status();
+  address.qp_numbers = *std::move(qp_numbers);
 
   if (iwarp) {
     absl::StatusOr<CmAddress> listens = ParseIwarp(bytes.substr(iwarp_at));

@@ -38,16 +38,17 @@ struct VerbsAddress {
   bool infiniband = false;  // link layer: InfiniBand, or Ethernet (RoCE)
   bool needs_grh = false;   // InfiniBand: the port is reached only with a global route
   ibv_mtu mtu = IBV_MTU_1024;
-  uint16_t lid = 0;             // InfiniBand only
-  uint32_t qp_number = 0;       // 24 bits
-  uint32_t psn = 0;             // of the first packet it sends, 24 bits
+  uint16_t lid = 0;  // InfiniBand only
+  // 24 bits, 1 to kMostQpsPerRail of them, each another.
+  std::vector<uint32_t> qp_numbers;
+  uint32_t psn = 0;             // of the first packet that each of them sends, 24 bits
   uint32_t slots = 0;           // of its receive ring: a power of two
   uint32_t slot_payload = 0;    // bytes of payload that a slot takes, a multiple of 64
   uint64_t ring_address = 0;    // of its receive ring, in its address space
   uint32_t ring_key = 0;        // remote key of that ring
   std::vector<GidChoice> gids;  // at most one of each kind; their index does not travel
   std::vector<uint16_t> pkeys;  // at most kMostPkeys, each of another partition, best first
-  // Of iWARP, where there are no GIDs and P_Keys, and the queue pair's number is 0.
+  // Of iWARP, where there are no GIDs, P_Keys and numbers of queue pairs.
   std::optional<CmAddress> iwarp;
 };
 

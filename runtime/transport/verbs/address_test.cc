@@ -7,6 +7,7 @@
 #include <random>
 
 #include "runtime/transport/verbs/pkey.h"
+#include "runtime/transport/verbs/settings.h"
 #include "runtime/transport/verbs/slot.h"
 
 namespace railhead::transport::verbs {
@@ -15,7 +16,7 @@ namespace {
 VerbsAddress Sample() {
   VerbsAddress address;
   address.mtu = IBV_MTU_4096;
-  address.qp_number = 0x1234;
+  address.qp_numbers = {0x1234, 0x1235};
   address.psn = 0xabcdef;
   address.slots = 16;
   address.slot_payload = 65536;
@@ -41,7 +42,7 @@ TEST(Address, SurvivesTheTrip) {
   EXPECT_FALSE(got->infiniband);
   EXPECT_FALSE(got->needs_grh);
   EXPECT_EQ(got->mtu, sent.mtu);
-  EXPECT_EQ(got->qp_number, sent.qp_number);
+  EXPECT_EQ(got->qp_numbers, sent.qp_numbers);
   EXPECT_EQ(got->psn, sent.psn);
   EXPECT_EQ(got->slots, sent.slots);
   EXPECT_EQ(got->slot_payload, sent.slot_payload);
@@ -70,7 +71,8 @@ VerbsAddress IwarpSample() {
   VerbsAddress address = Sample();
   address.gids.clear();
   address.pkeys.clear();
-  address.qp_number = address.psn = 0;
+  address.qp_numbers.clear();
+  address.psn = 0;
   address.iwarp = {*net::IpAddress::Parse("10.0.0.1"), 4711, {1, 2, 3}};
   return address;
 }
@@ -104,7 +106,7 @@ TEST(Address, EveryFieldOfIwarpIsChecked) {
            Case{"flags", 7, "\x03"},            // needs a global route
            Case{"flags", 5, "\x01"},            // InfiniBand
            Case{"flags", 10, "\x01"},           // has a GID
-           Case{"queue pair", 12, "\x07"},      // has one
+           Case{"queue pairs", 12, "\x01"},     // has one
            Case{"size of its IP", 40, "\x05"},  // neither 4 nor 16
            Case{"size of its IP", 45, "\x01"},  // 4, and more behind
            Case{"size of its IP", 40, std::string("\x10\0\0\0\0\0\0\0\0\0\0\xff\xff", 13)},
@@ -143,8 +145,11 @@ TEST(Address, EveryFieldIsChecked) {
       {"length", With(10, "\x01")},
       {"number of P_Keys", With(11, "\x21")},
       {"length", With(11, "\x01")},
-      {"queue pair", With(12, std::string("\x01\0\0\0", 4))},
-      {"queue pair", With(12, std::string("\0\0\0\x01", 4))},
+      {"number of queue pairs", With(12, std::string(1, '\0'))},
+      {"number of queue pairs", With(12, "\x09")},
+      {"number of queue pairs", With(15, "\x01")},
+      {"length", With(12, "\x01")},
+      {"length", With(12, "\x08")},
       {"PSN", With(16, std::string("\0\0\0\x01", 4))},
       {"number of slots", With(20, std::string("\0\0\0\0", 4))},
       {"number of slots", With(20, std::string("\x0c\0\0\0", 4))},
@@ -163,12 +168,28 @@ TEST(Address, EveryFieldIsChecked) {
       {"P_Key", With(74, std::string("\0\0", 2))},
       {"P_Key", With(74, std::string("\0\x80", 2))},
       {"repeated P_Key", With(74, std::string("\x01\x80", 2))},
+      {"queue pair number", With(78, std::string("\x01\0\0\0", 4))},
+      {"queue pair number", With(78, std::string("\0\0\0\x01", 4))},
+      {"repeated queue pair number", With(82, "\x34")},
   };
   for (const Case& c : cases) {
     const absl::Status status = ParseAddress(c.bytes).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.field;
     EXPECT_THAT(std::string(status.message()), testing::HasSubstr(c.field));
   }
+}
+
+TEST(Address, AsManyQueuePairsAsThereMayBe) {
+  VerbsAddress address = Sample();
+  address.qp_numbers.clear();
+  for (uint32_t i = 0; i < kMostQpsPerRail; ++i) {
+    address.qp_numbers.push_back(0xffffff - i);
+    const absl::StatusOr<VerbsAddress> got = ParseAddress(EncodeAddress(address));
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ(got->qp_numbers, address.qp_numbers);
+  }
+  address.qp_numbers.push_back(2);
+  EXPECT_FALSE(ParseAddress(EncodeAddress(address)).ok());
 }
 
 TEST(Address, AKindMayComeOnlyOnce) {
@@ -193,7 +214,9 @@ TEST(Address, RandomDamage) {
     ASSERT_TRUE(got->slot_payload >= kMinSlotPayload && got->slot_payload <= kMaxSlotPayload);
     ASSERT_GE(got->ring_address + got->slots * SlotStride(got->slot_payload), got->ring_address);
     ASSERT_LE(got->pkeys.size(), kMostPkeys);
-    ASSERT_TRUE(got->iwarp.has_value() || (got->qp_number >= 2 && got->qp_number <= 0xffffff));
+    ASSERT_EQ(got->qp_numbers.empty(), got->iwarp.has_value());
+    ASSERT_LE(got->qp_numbers.size(), kMostQpsPerRail);
+    for (const uint32_t number : got->qp_numbers) ASSERT_TRUE(number >= 2 && number <= 0xffffff);
     ASSERT_EQ(EncodeAddress(*got), bytes);
   }
 }

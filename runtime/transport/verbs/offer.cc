@@ -139,7 +139,7 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
     const absl::StatusOr<uint32_t> psn = RandomBytes<uint32_t>(port->name());
     if (!psn.ok()) return psn.status();
     own.psn = *psn & 0xffffff;
-    own.qp_number = (*pair)->number();
+    own.qp_numbers = {(*pair)->number()};
     own.gids = state->gids;
     own.pkeys = WithoutIndices(port->pkeys());
   }
@@ -170,7 +170,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Offer::ConnectionTo(const VerbsAddre
   const std::optional<PkeyChoice> pkey = CommonPkey(parts_.port->pkeys(), theirs.pkeys);
   if (!pkey.has_value()) return NoCommonPkey(*parts_.port, theirs);
   PeerPath path;
-  path.qp_number = theirs.qp_number;
+  path.qp_number = theirs.qp_numbers.front();
   path.mtu = std::min(theirs.mtu, state_.attributes.active_mtu);
   path.pkey_index = pkey->index;
   path.route = *route;

@@ -6,6 +6,9 @@
 
 namespace railhead::transport {
 
+// Queue pairs that a connection may have.
+inline constexpr uint8_t kMostQpsPerRail = 8;
+
 // How a job's packets travel, as its user asks for it.
 struct VerbsSettings {
   // Of the IP header on RoCE and of the global route on InfiniBand: DSCP times 4, plus ECN bits.
