@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,11 +16,6 @@ namespace {
 // more than a round trip, and what a rail of 4 MB/s sends in 65 ms, well below the retransmission
 // timeout.
 constexpr uint64_t kMaxBytesInFlight = uint64_t{256} * 1024;
-
-// Frames from this size on ask for a completion each: its cost is nothing beside the copy, and the
-// slot is free again as early as possible. Of smaller ones every kSignalEvery-th does.
-constexpr uint32_t kAlwaysSignalBytes = 4096;
-constexpr uint32_t kSignalEvery = 4;
 
 // Payloads from this size on may be sent from where they lie; a copy of fewer bytes costs less than
 // having the NIC fetch them.
@@ -37,19 +33,6 @@ constexpr absl::Duration kPortDownPatience = absl::Seconds(5);
 
 constexpr char kActive[] = "ACTIVE";
 constexpr char kCheckPort[] = ": check its cable, switch port and network interface";
-
-// Ids of work requests: which queue, which generation, which number.
-constexpr uint64_t kReceiveBit = uint64_t{1} << 63;
-constexpr int kGenerationShift = 48;
-constexpr uint64_t kGenerationMask = 0x7fff;
-constexpr uint64_t kNumberMask = (uint64_t{1} << kGenerationShift) - 1;
-
-uint64_t RequestId(uint32_t generation, uint64_t number) {
-  return (generation & kGenerationMask) << kGenerationShift | (number & kNumberMask);
-}
-bool OfGeneration(uint64_t id, uint32_t generation) {
-  return (id >> kGenerationShift & kGenerationMask) == (generation & kGenerationMask);
-}
 
 const char* WhatToCheck(ibv_wc_status status) {
   switch (status) {
@@ -78,17 +61,15 @@ const char* WhatToCheck(ibv_wc_status status) {
 QueueDepths DepthsFor(uint32_t slots) {
   // Sends: a ring of frames, and reports and greetings (they wait when there is no room).
   // Receives: the peer's frames (one ring), its reports (each returns at least one of our frames,
-  // so at most another ring), and greetings. The peer never finds the receive queue empty.
+  // so at most another ring), and greetings. The peer never finds the receive queue empty. With
+  // several pairs each needs less, but only the peer's offer says how many they are.
   return {.send = slots + kSpareRequests, .receive = 2 * slots + kSpareRequests};
 }
 
-uint32_t CompletionsFor(const DevicePort& port, QueueDepths depths) {
-  // Twice: after a reset, completions of requests that are forgotten may still be in the queue.
-  return 2 * QueuePair::CompletionsOf(port, depths);
-}
-
-absl::Status PostAllReceives(QueuePair& pair, uint32_t generation) {
-  return pair.PostReceives(pair.depths().receive, kReceiveBit | RequestId(generation, 0));
+uint32_t CompletionsFor(const DevicePort& port, QueueDepths depths, size_t pairs) {
+  // Those of the first twice: after its reset, completions of requests that are forgotten may still
+  // be in the queue.
+  return static_cast<uint32_t>(pairs + 1) * QueuePair::CompletionsOf(port, depths);
 }
 
 absl::StatusOr<std::unique_ptr<Channel>> Channel::Start(ChannelParts parts, ChannelPeer peer,
@@ -103,16 +84,21 @@ Channel::Channel(ChannelParts parts, ChannelPeer peer, absl::Time deadline, Link
       peer_(std::move(peer)),
       deadline_(deadline),
       stats_(stats),
-      send_credits_(peer_.address.slots),
+      send_credits_(peer_.address.slots, parts_.pairs.size()),
       in_flight_(parts_.send_ring->slots()),
       most_in_flight_(kMaxBytesInFlight),
-      receive_credits_(parts_.receive_ring->slots()),
-      arrived_headers_(parts_.receive_ring->slots()) {}
+      receive_credits_(parts_.receive_ring->slots(), parts_.pairs.size()),
+      arrived_headers_(parts_.receive_ring->slots()) {
+  for (std::shared_ptr<QueuePair>& pair : std::exchange(parts_.pairs, {})) {
+    oldest_.push_back(kFirstFrame + lanes_.size());
+    lanes_.emplace_back(std::move(pair), lanes_.size());
+  }
+}
 
-// The queue pair goes before the memory that frames under way are in. Who connected it has it too.
+// The queue pairs go before the memory that frames under way are in. Who connected one has it too.
 Channel::~Channel() {
   peer_.connection.reset();
-  parts_.pair.reset();
+  lanes_.clear();
 }
 
 size_t Channel::max_payload() const {
@@ -150,10 +136,11 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
         absl::StrCat(peer_.where, ": a frame of ", payload.size(),
                      " bytes is larger than max_payload() = ", max_payload()));
   }
+  Lane& lane = lanes_[turn_];
   const uint64_t unacknowledged = send_credits_.sent() - acknowledged_;
   const auto bytes = static_cast<uint32_t>(sizeof(SlotHeader) + payload.size());
   if (!greeted() || !send_credits_.available() || unacknowledged >= parts_.send_ring->slots() ||
-      !HasSendRoom() ||
+      !lane.HasRoom() ||
       (bytes_in_flight_ > 0 && bytes_in_flight_ + payload.size() > most_in_flight_)) {
     return false;
   }
@@ -191,11 +178,10 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
       peer_.address.ring_address +
       (number & (peer_.address.slots - 1)) * SlotStride(peer_.address.slot_payload) + kHeaderOffset;
 
-  const bool signaled =
-      bytes >= kAlwaysSignalBytes || !SignalOutstanding() || unsignaled_frames_ + 1 >= kSignalEvery;
-  unsignaled_frames_ = signaled ? 0 : unsignaled_frames_ + 1;
-  if (absl::Status status = Post(message, signaled); !status.ok()) return Final(status);
-  in_flight_[number % in_flight_.size()] = {posted_, payload.size(), std::move(region)};
+  message.remote_key = peer_.address.ring_key;
+  if (absl::Status status = lane.SendFrame(message, bytes); !status.ok()) return Final(status);
+  turn_ = turn_ + 1 < lanes_.size() ? turn_ + 1 : 0;
+  in_flight_[number % in_flight_.size()] = {lane.posted(), payload.size(), std::move(region)};
   bytes_in_flight_ += payload.size();
   carried_ += payload.size();
   stats_.transmit_bytes.fetch_add(payload.size(), std::memory_order_relaxed);
@@ -227,8 +213,9 @@ absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
   }
   absl::StatusOr<bool> delivered = Deliver(sink);
   if (!delivered.ok()) return delivered;
-  if (posted_ > completed_ && !SignalOutstanding()) {
-    if (absl::Status status = PostProbe(); !status.ok()) return status;
+  for (Lane& lane : lanes_) {
+    if (!lane.Unsignaled()) continue;
+    if (absl::Status status = PostProbe(lane); !status.ok()) return status;
   }
   if (*completed || *delivered) {
     next_look_ = absl::InfiniteFuture();
@@ -240,7 +227,8 @@ absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
 
 absl::Status Channel::BringUp() {
   connected_ = false;
-  if (absl::Status status = peer_.connection->Begin(parts_.pair, greetings_heard_); !status.ok()) {
+  if (absl::Status status = peer_.connection->Begin(lanes_.front().pair(), greetings_heard_);
+      !status.ok()) {
     return absl::Status(status.code(), absl::StrCat(peer_.where, ": ", status.message()));
   }
   return WorkAtConnection();
@@ -261,9 +249,9 @@ absl::Status Channel::WorkAtConnection() {
 }
 
 absl::Status Channel::FinishGreeting() {
-  if (connected_ && parts_.port->Now() >= remind_at_ && HasSendRoom()) {
+  if (connected_ && parts_.port->Now() >= remind_at_ && lanes_.front().HasRoom()) {
     remind_at_ = parts_.port->Now() + peer_.connection->reminder();
-    if (absl::Status status = PostProbe(); !status.ok()) return status;
+    if (absl::Status status = PostProbe(lanes_.front()); !status.ok()) return status;
   }
   if (parts_.port->Now() < deadline_) return absl::OkStatus();
   return absl::DeadlineExceededError(absl::StrCat(
@@ -279,13 +267,13 @@ absl::Status Channel::FinishGreeting() {
 
 absl::Status Channel::RestartGreeting() {
   greeting_failed_ = false;
-  if (absl::Status status = parts_.pair->Stop(); !status.ok()) return status;
+  Lane& first = lanes_.front();
+  if (absl::Status status = first.pair()->Stop(); !status.ok()) return status;
   // What had arrived before the queue pair stopped still counts: the peer saw it acknowledged.
   absl::Status drained = parts_.completions->Drain([this](const ibv_wc& completion) {
-    const bool received = (completion.wr_id & kReceiveBit) != 0;
-    const bool counts = received && completion.status == IBV_WC_SUCCESS &&
-                        OfGeneration(completion.wr_id, generation_);
-    return counts ? OnReceived(completion) : absl::OkStatus();
+    const RequestId id = RequestId::Unpack(completion.wr_id);
+    const bool counts = id.receive && completion.status == IBV_WC_SUCCESS && IsOurs(id);
+    return counts ? OnReceived(id.lane, completion) : absl::OkStatus();
   });
   if (!drained.ok()) return drained;
   if (receive_credits_.arrived() != kFirstFrame) {
@@ -295,13 +283,8 @@ absl::Status Channel::RestartGreeting() {
                      "path in this direction (routes, MTU, filters)"));
   }
 
-  ++generation_;
   heard_peer_ = heard_peer_ && !peer_.connection->begins_anew();
-  posted_ = completed_ = last_signaled_ = 0;
-  receives_to_post_ = 0;
-  if (absl::Status status = parts_.pair->Reset(); !status.ok()) return status;
-  if (absl::Status status = parts_.pair->Initialize(); !status.ok()) return status;
-  if (absl::Status status = PostAllReceives(*parts_.pair, generation_); !status.ok()) return status;
+  if (absl::Status status = first.Restart(); !status.ok()) return status;
   return BringUp();
 }
 
@@ -310,37 +293,36 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
   // not, else a caller that waits for a peer in vain would never notice.
   bool moved = false;
   const bool had_heard = heard_peer_;
-  const bool had_room = HasSendRoom();
+  const bool had_room = lanes_[turn_].HasRoom();
   const bool had_greeted = greeted();
   const uint64_t had_acknowledged = acknowledged_;
   absl::Status drained = parts_.completions->Drain([&](const ibv_wc& completion) {
-    if (!OfGeneration(completion.wr_id, generation_)) return absl::OkStatus();
+    const RequestId id = RequestId::Unpack(completion.wr_id);
+    if (!IsOurs(id)) return absl::OkStatus();
     if (completion.status != IBV_WC_SUCCESS) {
-      if (!greeting_acknowledged_ && peer_.connection->MayFailWith(completion.status)) {
+      const bool first = id.lane == 0;
+      if (first && !greeting_acknowledged_ && peer_.connection->MayFailWith(completion.status)) {
         greeting_failed_ = true;
       }
       // After a failed greeting everything else is flushed, which says nothing new.
-      return greeting_failed_ ? absl::OkStatus() : CompletionError(completion);
+      return first && greeting_failed_ ? absl::OkStatus() : CompletionError(id, completion);
     }
-    if ((completion.wr_id & kReceiveBit) == 0) {
-      OnSent(completion.wr_id & kNumberMask);
+    if (!id.receive) {
+      OnSent(id);
       return absl::OkStatus();
     }
     moved = true;
-    ++receives_to_post_;
-    return OnReceived(completion);
+    lanes_[id.lane].OnReceived();
+    return OnReceived(id.lane, completion);
   });
   if (!drained.ok()) return drained;
   if (greeting_failed_) {
     if (absl::Status status = RestartGreeting(); !status.ok()) return status;
     return true;
   }
-  if (receives_to_post_ > 0) {
-    const uint32_t count = std::exchange(receives_to_post_, 0);
-    if (absl::Status status =
-            parts_.pair->PostReceives(count, kReceiveBit | RequestId(generation_, 0));
-        !status.ok()) {
-      return status;
+  if (moved) {
+    for (Lane& lane : lanes_) {
+      if (absl::Status status = lane.RepostReceives(); !status.ok()) return status;
     }
   }
   if (connected_ && heard_peer_ && !had_heard && !greeting_acknowledged_) {
@@ -348,19 +330,19 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
   }
   if (greeted() && !had_greeted) peer_.connection->Settle();
   return moved || acknowledged_ != had_acknowledged || greeted() != had_greeted ||
-         HasSendRoom() != had_room;
+         lanes_[turn_].HasRoom() != had_room;
 }
 
-absl::Status Channel::OnReceived(const ibv_wc& completion) {
-  const absl::StatusOr<uint32_t> value = parts_.pair->Take(completion);
+absl::Status Channel::OnReceived(size_t lane, const ibv_wc& completion) {
+  const absl::StatusOr<uint32_t> value = lanes_[lane].pair()->Take(completion);
   if (!value.ok()) return ProtocolError(value.status().message());
   heard_peer_ = true;
   const uint32_t counter = ImmediateCounter(*value);
   switch (ImmediateKind(*value)) {
     case static_cast<uint32_t>(MessageKind::kFrame):
-      return OnFrame(counter);
+      return OnFrame(lane, counter);
     case static_cast<uint32_t>(MessageKind::kConsumed):
-      if (send_credits_.Report(counter)) return absl::OkStatus();
+      if (send_credits_.Report(counter, lane)) return absl::OkStatus();
       return ProtocolError("a report of more frames than were sent");
     case static_cast<uint32_t>(MessageKind::kGreeting):
       ++greetings_heard_;
@@ -370,35 +352,35 @@ absl::Status Channel::OnReceived(const ibv_wc& completion) {
   }
 }
 
-absl::Status Channel::OnFrame(uint32_t counter) {
-  const uint64_t number = receive_credits_.arrived();
-  if (!receive_credits_.Arrive(counter)) {
-    return ProtocolError("a frame out of sequence or without a credit");
-  }
-  SlotHeader& header = arrived_headers_[number % arrived_headers_.size()];
-  std::memcpy(&header, parts_.receive_ring->Slot(number) + kHeaderOffset, sizeof(header));
+absl::Status Channel::OnFrame(size_t lane, uint32_t counter) {
+  const std::optional<uint64_t> number = receive_credits_.Arrive(counter, lane);
+  if (!number.has_value()) return ProtocolError("a frame out of sequence or without a credit");
+  SlotHeader& header = arrived_headers_[*number % arrived_headers_.size()];
+  std::memcpy(&header, parts_.receive_ring->Slot(*number) + kHeaderOffset, sizeof(header));
   if (header.sequence != counter || (header.flags & ~kKnownFlags) != 0) {
     return ProtocolError("a frame whose slot holds something else");
   }
   if (header.size > parts_.receive_ring->slot_payload()) {
     return ProtocolError(absl::StrCat("a frame of ", header.size, " bytes, more than a slot"));
   }
-  if (!send_credits_.Report(header.consumed)) {
+  if (!send_credits_.Report(header.consumed, lane)) {
     return ProtocolError("a report of more frames than were sent");
   }
   return absl::OkStatus();
 }
 
-void Channel::OnSent(uint64_t request) {
+void Channel::OnSent(const RequestId& id) {
   greeting_acknowledged_ = true;  // it was the first request
-  completed_ = std::max(completed_, request);
-  while (acknowledged_ < send_credits_.sent()) {
-    InFlight& oldest = in_flight_[acknowledged_ % in_flight_.size()];
-    if (oldest.request > completed_) break;
-    bytes_in_flight_ -= oldest.bytes;
-    oldest.region.reset();
-    ++acknowledged_;
+  Lane& lane = lanes_[id.lane];
+  lane.OnSent(id.number);
+  uint64_t& oldest = oldest_[id.lane];
+  for (; oldest < send_credits_.sent(); oldest += lanes_.size()) {
+    InFlight& frame = in_flight_[oldest % in_flight_.size()];
+    if (frame.request > lane.completed()) break;
+    bytes_in_flight_ -= frame.bytes;
+    frame.region.reset();
   }
+  acknowledged_ = *std::min_element(oldest_.begin(), oldest_.end());
 }
 
 absl::StatusOr<bool> Channel::Deliver(FrameSink sink) {
@@ -433,27 +415,17 @@ absl::StatusOr<bool> Channel::Deliver(FrameSink sink) {
 }
 
 absl::Status Channel::ReportConsumed(bool due) {
-  if (!due || !HasSendRoom()) return absl::OkStatus();
+  if (!due || !lanes_.front().HasRoom()) return absl::OkStatus();
   awaited_ = false;
   return PostMessage(MessageKind::kConsumed, receive_credits_.TakeReport());
-}
-
-uint64_t Channel::NextRequest(bool signaled) {
-  ++posted_;
-  if (signaled) last_signaled_ = posted_;
-  return RequestId(generation_, posted_);
-}
-
-absl::Status Channel::Post(Message message, bool signaled) {
-  message.remote_key = peer_.address.ring_key;
-  return parts_.pair->Send(message, NextRequest(signaled), signaled);
 }
 
 absl::Status Channel::PostMessage(MessageKind kind, uint64_t counter) {
   Message message;
   message.value = PackImmediate(kind, counter);
   message.remote_address = peer_.address.ring_address;
-  return Post(message, /*signaled=*/true);
+  message.remote_key = peer_.address.ring_key;
+  return lanes_.front().Send(message);
 }
 
 absl::Status Channel::LookAfterIdleLink() {
@@ -463,31 +435,34 @@ absl::Status Channel::LookAfterIdleLink() {
   if (now < next_look_) return absl::OkStatus();
   next_look_ = now + kLookInterval;
 
-  if (completed_ != completed_at_look_ || !SignalOutstanding()) {
-    completed_at_look_ = completed_;
-    silent_since_ = now;
+  for (Lane& lane : lanes_) {
+    const absl::Duration silence = lane.LookForSilence(now);
+    if (!lane.SignalOutstanding()) {
+      if (absl::Status status = PostProbe(lane); !status.ok()) return status;
+      continue;
+    }
+    const absl::Duration patience = lane.pair()->patience();
+    if (silence < std::min(kPortDownPatience, patience)) continue;
+    const std::string port_state = parts_.port->StateNow();
+    if (port_state == kActive && silence < patience) continue;
+    return absl::UnavailableError(
+        absl::StrCat(peer_.where, ": the NIC has said nothing about what it should send for ",
+                     absl::FormatDuration(silence), "; this side's port is ", port_state,
+                     port_state == kActive ? ": see the kernel's log on this node" : kCheckPort));
   }
-  if (!SignalOutstanding()) return PostProbe();
-  const absl::Duration silence = now - silent_since_;
-  if (silence < std::min(kPortDownPatience, parts_.pair->patience())) return absl::OkStatus();
-  const std::string port_state = parts_.port->StateNow();
-  if (port_state == kActive && silence < parts_.pair->patience()) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat(peer_.where, ": the NIC has said nothing about what it should send for ",
-                   absl::FormatDuration(silence), "; this side's port is ", port_state,
-                   port_state == kActive ? ": see the kernel's log on this node" : kCheckPort));
+  return absl::OkStatus();
 }
 
-absl::Status Channel::PostProbe() {
-  return parts_.pair->Probe(NextRequest(/*signaled=*/true), peer_.address.ring_address,
-                            peer_.address.ring_key);
+absl::Status Channel::PostProbe(Lane& lane) {
+  return lane.Probe(peer_.address.ring_address, peer_.address.ring_key);
 }
 
-absl::Status Channel::CompletionError(const ibv_wc& completion) const {
+absl::Status Channel::CompletionError(const RequestId& id, const ibv_wc& completion) const {
   const std::string port_state = parts_.port->StateNow();
   const bool port_down = port_state != kActive;
   const std::string message = absl::StrCat(
-      peer_.where, ": ", (completion.wr_id & kReceiveBit) != 0 ? "receive" : "send",
+      peer_.where, ": ", id.receive ? "receive" : "send",
+      lanes_.size() > 1 ? absl::StrCat(" on queue pair ", id.lane + 1, " of ", lanes_.size()) : "",
       " failed: ", parts_.port->api().WcStatusText(completion.status), " (status ",
       static_cast<int>(completion.status), ", vendor error ", completion.vendor_err, "); ",
       port_down ? absl::StrCat("this side's port is ", port_state, kCheckPort)

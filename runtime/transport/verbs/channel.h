@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One life of a link: what goes over one queue pair, from its greeting to its first error.
+// One life of a link: what goes over its queue pairs, from their greeting to their first error.
+//
+// Lanes. A channel has one queue pair or several (lane.h), on one completion queue. Frames take
+// turns among them (credits.h); what arrives early waits in its slot for the frames before it, so
+// the sink gets them in their order. All that is no frame goes over the first. An error of any is
+// the end of all.
 //
 // Greeting. Over InfiniBand and RoCE the queue pair comes up without waiting for the peer, so a
 // side's first message may find nobody: the peer's NIC drops it. Each side therefore sends a
@@ -11,13 +16,16 @@
 // for a timeout. If the NIC gives up on the greeting (the peer is seconds late), the queue pair is
 // reset and the greeting starts again, until the deadline. Nothing is lost by that: only greetings
 // were sent, and how many of the peer's arrived is known, so the packet numbers of both sides still
-// agree. Over iWARP the connection itself may fail and is begun again in the same way; one side
-// greets when it is up, and the other when it has heard that.
+// agree. The other lanes carry nothing so far, and need no greeting of their own: they are
+// connected before the first one greets, so whoever has heard that may use them. Over iWARP the
+// connection itself may fail and is begun again in the same way; one side greets when it is up, and
+// the other when it has heard that.
 //
 // Completions. Only some work requests ask for one; queue pairs complete in order, so a completion
-// stands for everything posted before it. Small frames that were posted without one and are not
-// followed by any are flushed out with a probe (queue_pair.h). That the peer's NIC has something
-// frees memory and counts as carried; only what the peer's process says that it has taken is done.
+// stands for everything posted before it on its lane. Small frames that were posted without one and
+// are not followed by any are flushed out with a probe (queue_pair.h). That the peer's NIC has
+// something frees memory and counts as carried; only what the peer's process says that it has taken
+// is done.
 //
 // Large payloads of memory that the user has made known (user_memory.h) are not copied: the NIC
 // gathers the header from the slot and the payload from where it lies, if the sender keeps it for
@@ -31,9 +39,9 @@
 // from its first byte to the checksum that iWARP adds: a wrong one would end the connection.
 //
 // Signs of life. A link that waits has nothing under way that a dead peer could fail to
-// acknowledge. After a second of waiting it posts a probe, which the peer's NIC answers on its own.
-// If this side's NIC then says nothing at all, that is an error too: within seconds when
-// its port is down, later in any case.
+// acknowledge. After a second of waiting it posts a probe on every lane, which the peer's NIC
+// answers on its own. If this side's NIC then says nothing at all, that is an error too: within
+// seconds when its port is down, later in any case.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CHANNEL_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CHANNEL_H_
 
@@ -54,6 +62,7 @@
 #include "runtime/transport/verbs/connection.h"
 #include "runtime/transport/verbs/credits.h"
 #include "runtime/transport/verbs/device_port.h"
+#include "runtime/transport/verbs/lane.h"
 #include "runtime/transport/verbs/queue_pair.h"
 #include "runtime/transport/verbs/ring.h"
 #include "runtime/transport/verbs/slot.h"
@@ -67,27 +76,23 @@ struct ChannelParts {
   const Ring* send_ring = nullptr;
   const Ring* receive_ring = nullptr;
   UserMemory* memory = nullptr;
-  std::shared_ptr<CompletionQueue> completions;  // of the pair
-  // Initialized; PostAllReceives has been called. Who still works at its connection when the
-  // channel goes, keeps it until then.
-  std::shared_ptr<QueuePair> pair;
+  std::shared_ptr<CompletionQueue> completions;  // of the pairs
+  // At least one, each initialized and with Lane::Prepare called. Who still works at the connection
+  // of the first when the channel goes, keeps it until then. The others are connected.
+  std::vector<std::shared_ptr<QueuePair>> pairs;
 };
 
-// What a queue pair must hold for rings of `slots`: the frames, and with room to spare the messages
-// that carry none.
+// What each queue pair must hold for rings of `slots`: the frames, and with room to spare the
+// messages that carry none.
 QueueDepths DepthsFor(uint32_t slots);
 
-// How many completions there may be at once.
-uint32_t CompletionsFor(const DevicePort& port, QueueDepths depths);
-
-// Fills the receive queue of a queue pair that has just been initialized for the `generation`th
-// time (0 at first).
-absl::Status PostAllReceives(QueuePair& pair, uint32_t generation);
+// How many completions of so many pairs there may be at once.
+uint32_t CompletionsFor(const DevicePort& port, QueueDepths depths, size_t pairs);
 
 struct ChannelPeer {
   std::string where;  // how errors begin: rail, device, port, peer and its address
   VerbsAddress address;
-  std::unique_ptr<Connection> connection;
+  std::unique_ptr<Connection> connection;  // of the first queue pair
 };
 
 // Used by one thread at a time; its functions are those of Link.
@@ -127,25 +132,25 @@ class Channel {
   absl::Status WorkAtConnection();
   absl::Status FinishGreeting();
   absl::Status RestartGreeting();
+  // Not of an earlier life of its queue pair, nor of one that found no other at the peer.
+  bool IsOurs(const RequestId& id) const {
+    return id.lane < lanes_.size() && lanes_[id.lane].IsOurs(id);
+  }
   bool greeted() const { return heard_peer_ && greeting_acknowledged_; }
 
   absl::StatusOr<bool> Advance(FrameSink sink);
   absl::StatusOr<bool> TakeCompletions();
-  absl::Status OnReceived(const ibv_wc& completion);
-  absl::Status OnFrame(uint32_t counter);
-  void OnSent(uint64_t request);
+  absl::Status OnReceived(size_t lane, const ibv_wc& completion);
+  absl::Status OnFrame(size_t lane, uint32_t counter);
+  void OnSent(const RequestId& id);
   absl::StatusOr<bool> Deliver(FrameSink sink);
   absl::Status ReportConsumed(bool due);
 
-  bool HasSendRoom() const { return posted_ - completed_ < parts_.pair->depths().send; }
-  bool SignalOutstanding() const { return last_signaled_ > completed_; }
-  uint64_t NextRequest(bool signaled);
-  absl::Status Post(Message message, bool signaled);
   absl::Status PostMessage(MessageKind kind, uint64_t counter);
-  absl::Status PostProbe();
+  absl::Status PostProbe(Lane& lane);
   absl::Status LookAfterIdleLink();
 
-  absl::Status CompletionError(const ibv_wc& completion) const;
+  absl::Status CompletionError(const RequestId& id, const ibv_wc& completion) const;
   absl::Status ProtocolError(absl::string_view what) const;
   // An error that leaves this channel is its last: later calls return it again.
   absl::Status Final(absl::Status status);
@@ -156,8 +161,10 @@ class Channel {
   absl::Status error_;   // once set, final
   LinkStats& stats_;
 
-  // Greeting. A generation is one life of the queue pair between resets; completions carry it.
-  uint32_t generation_ = 0;
+  std::vector<Lane> lanes_;
+  size_t turn_ = 0;  // the lane of the next frame
+
+  // Greeting, on the first lane.
   bool connected_ = false;
   absl::Time remind_at_ = absl::InfiniteFuture();
   bool heard_peer_ = false;
@@ -165,36 +172,29 @@ class Channel {
   uint32_t greetings_heard_ = 0;
   bool greeting_failed_ = false;
 
-  // Work requests of this generation, counted from 1.
-  uint64_t posted_ = 0;
-  uint64_t completed_ = 0;
-  uint64_t last_signaled_ = 0;
-
   // Frames sent. Entry k of in_flight_ belongs to the frame in slot k of the send ring.
   struct InFlight {
-    uint64_t request = 0;
+    uint64_t request = 0;                              // its number on its lane
     uint64_t bytes = 0;                                // of payload
     std::shared_ptr<const UserMemory::Region> region;  // where it is the user's memory
   };
   SendCredits send_credits_;
   std::vector<InFlight> in_flight_;
-  uint64_t acknowledged_ = kFirstFrame;  // the number of the oldest that is not
+  // The number of the oldest that is not acknowledged: on each lane, and of all.
+  std::vector<uint64_t> oldest_;
+  uint64_t acknowledged_ = kFirstFrame;
   uint64_t bytes_in_flight_ = 0;
   uint64_t most_in_flight_;
   uint64_t carried_ = 0;  // bytes of payload
-  uint32_t unsignaled_frames_ = 0;
 
   // Frames received. Headers are copied out of the slots on arrival: a slot is memory that the peer
   // can write, and what was checked must be what is used.
   ReceiveCredits receive_credits_;
   std::vector<SlotHeader> arrived_headers_;
-  uint32_t receives_to_post_ = 0;
   bool awaited_ = false;  // the peer waits to be told what was consumed
 
-  // While nothing moves: when to look after the link next, and since when the NIC is silent.
+  // While nothing moves: when to look after the link next.
   absl::Time next_look_ = absl::InfiniteFuture();
-  absl::Time silent_since_ = absl::InfinitePast();
-  uint64_t completed_at_look_ = 0;
 };
 
 }  // namespace railhead::transport::verbs

@@ -10,12 +10,21 @@
 // of the ring is owed, and also when anything is owed while the peer has used up its whole window
 // (then it cannot go on, and whatever our sink waits for may depend on it).
 //
+// Lanes. Frames take turns among the lanes of a connection: frame kFirstFrame + k travels on lane
+// k modulo their number. Each lane keeps its order, and any may be ahead of the others by as many
+// frames as there are credits. So the next frame of each lane is known, and all that the receiver
+// must remember of what came early is one number for each lane. Reports travel on any lane.
+//
 // Counters are cumulative, so a report makes every earlier one redundant. On the wire they are 30
 // bits wide (slot.h) and come from another machine: both classes refuse impossible values.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CREDITS_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CREDITS_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "runtime/transport/verbs/slot.h"
 
@@ -23,7 +32,7 @@ namespace railhead::transport::verbs {
 
 class SendCredits {
  public:
-  explicit SendCredits(uint32_t slots) : slots_(slots) {}
+  SendCredits(uint32_t slots, size_t lanes) : slots_(slots), reported_(lanes, kFirstFrame) {}
 
   bool available() const { return sent_ - consumed_ < slots_; }
   // The number of the next frame.
@@ -34,11 +43,16 @@ class SendCredits {
   // Uses one credit (available() must hold); returns the number of the frame to send.
   uint64_t Take() { return sent_++; }
 
-  // The peer reported `consumed` (30 bits). False when it cannot be: more than was sent.
-  [[nodiscard]] bool Report(uint32_t consumed) {
-    const uint64_t news = (consumed - consumed_) & kCounterMask;
-    if (news > sent_ - consumed_) return false;
-    consumed_ += news;
+  // The peer reported `consumed` (30 bits) on that lane. False when it cannot be: more than was
+  // sent, or less than was reported there before. On another lane there may have been more: a lane
+  // may be late, though not by half the counter.
+  [[nodiscard]] bool Report(uint32_t consumed, size_t lane) {
+    constexpr uint64_t kHalf = (uint64_t{kCounterMask} + 1) / 2;
+    // What is nearest to the count that is known.
+    const uint64_t count = consumed_ + ((consumed - consumed_ + kHalf) & kCounterMask) - kHalf;
+    if (count > sent_ || count < reported_[lane]) return false;
+    reported_[lane] = count;
+    consumed_ = std::max(consumed_, count);
     return true;
   }
 
@@ -46,22 +60,28 @@ class SendCredits {
   uint64_t slots_;
   uint64_t sent_ = kFirstFrame;
   uint64_t consumed_ = kFirstFrame;
+  std::vector<uint64_t> reported_;  // on each lane
 };
 
 class ReceiveCredits {
  public:
-  explicit ReceiveCredits(uint32_t slots) : slots_(slots) {}
-
-  // A frame with number `sequence` (30 bits) arrived. False when it is not the next one, or when
-  // the peer had no credit for it.
-  [[nodiscard]] bool Arrive(uint32_t sequence) {
-    if (sequence != (arrived_ & kCounterMask)) return false;
-    if (arrived_ - reported_ >= slots_) return false;
-    ++arrived_;
-    return true;
+  ReceiveCredits(uint32_t slots, size_t lanes) : slots_(slots) {
+    for (size_t lane = 0; lane < lanes; ++lane) next_.push_back(kFirstFrame + lane);
   }
 
-  // The numbers of the next frame to arrive and of the next to consume.
+  // A frame with number `sequence` (30 bits) arrived on that lane: its whole number. None when it
+  // is not the lane's next one, or when the peer had no credit for it.
+  [[nodiscard]] std::optional<uint64_t> Arrive(uint32_t sequence, size_t lane) {
+    const uint64_t number = next_[lane];
+    if (sequence != (number & kCounterMask)) return std::nullopt;
+    if (number - reported_ >= slots_) return std::nullopt;
+    next_[lane] = number + next_.size();
+    arrived_ = *std::min_element(next_.begin(), next_.end());
+    return number;
+  }
+
+  // The number of the first frame that has not arrived, and of the next to consume: they are
+  // consumed in their order.
   uint64_t arrived() const { return arrived_; }
   uint64_t consumed() const { return consumed_; }
   bool pending() const { return consumed_ != arrived_; }
@@ -83,6 +103,7 @@ class ReceiveCredits {
 
  private:
   uint64_t slots_;
+  std::vector<uint64_t> next_;  // to arrive on each lane
   uint64_t arrived_ = kFirstFrame;
   uint64_t consumed_ = kFirstFrame;
   uint64_t reported_ = kFirstFrame;

@@ -116,6 +116,12 @@ absl::StatusOr<std::shared_ptr<const DevicePort>> DevicePort::Open(
                      " is too high for RoCE, where it is the priority of a VLAN, 0 to ",
                      kLastVlanPriority, "; set RAILHEAD_IB_SL accordingly"));
   }
+  if (settings.qps_per_rail < 1 || settings.qps_per_rail > kMostQpsPerRail) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(port->name_, ": ", settings.qps_per_rail,
+                     " queue pairs for each connection; set RAILHEAD_IB_QPS_PER_RAIL from 1 to ",
+                     kMostQpsPerRail));
+  }
   if (absl::Status status = port->ReadPkeys(); !status.ok()) return status;
 
   ibv_pd* const domain = port->api_->AllocPd(port->context());

@@ -142,6 +142,19 @@ TEST_F(DeviceTest, OnRoceAServiceLevelIsAPriority) {
                              HasSubstr("RAILHEAD_IB_SL")));
 }
 
+TEST_F(DeviceTest, FromOneToEightQueuePairs) {
+  for (const uint8_t count : {0, 1, 8, 9}) {
+    VerbsSettings settings;
+    settings.qps_per_rail = count;
+    const absl::Status status = OpenFake(fake_, "fake0", settings).status();
+    EXPECT_EQ(status.ok(), count >= 1 && count <= 8) << int{count} << ": " << status;
+    if (status.ok()) continue;
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()),
+                testing::AllOf(HasSubstr("device fake0"), HasSubstr("RAILHEAD_IB_QPS_PER_RAIL")));
+  }
+}
+
 TEST_F(DeviceTest, PortNumbersAreChecked) {
   for (const int port : {-1, 0, 256}) {
     fabric::PodRail rail = RailOf("fake0");

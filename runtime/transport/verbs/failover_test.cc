@@ -69,8 +69,12 @@ class RecoveringLinkTest : public EveryNetworkTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Networks, RecoveringLinkTest,
-                         ::testing::Values(Network::kRoce, Network::kIwarp), NetworkName);
+INSTANTIATE_TEST_SUITE_P(Networks, RecoveringLinkTest, ::testing::ValuesIn(kEveryWay), WayName);
+
+// What only happens over RoCE and InfiniBand.
+class RecoveringPathTest : public RecoveringLinkTest {};
+
+INSTANTIATE_TEST_SUITE_P(Networks, RecoveringPathTest, ::testing::ValuesIn(kRoceWays), WayName);
 
 TEST_P(RecoveringLinkTest, FramesCountUntilTheSinkHasTakenThem) {
   EXPECT_TRUE(a_.link->recovers());
@@ -132,6 +136,40 @@ TEST_P(RecoveringLinkTest, NothingOfTheOldConnectionArrivesInTheNew) {
   ExpectBothWaysWork();
 }
 
+// A frame that one queue pair could not bring to the peer, while those of others arrived, is still
+// tried when the next connection writes into the same slots.
+TEST_P(RecoveringPathTest, WhatAQueuePairStillHasDoesNotLandInTheNextConnection) {
+  fake_->LosePath("fake0", qps() - 1U, true);
+  for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(*a_.Send(i, 0, std::string(5000, 'o')));
+  ASSERT_GT(fake_->undelivered("fake0"), 0U);
+  b_.link->Drop("with a part of the frames undelivered");
+  // The path works again before its sender has given up.
+  fake_->LosePath("fake0", qps() - 1U, false);
+  b_.received.clear();
+  LiveUntilBothAreUp();
+  EXPECT_THAT(b_.received, ::testing::IsEmpty());
+  b_.accept = false;
+  for (uint64_t i = 0; i < 8; ++i) ASSERT_TRUE(*a_.Send(i, 1, std::string(5000, 'n')));
+  Live(absl::Seconds(3));
+  b_.accept = true;
+  PollUntilQuiet();
+  ASSERT_EQ(b_.received.size(), 8U);
+  for (uint64_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(b_.received[i].first.transfer, i);
+    EXPECT_EQ(b_.received[i].second, std::string(5000, 'n'));
+  }
+}
+
+// One path of several that is lost is a lost connection; the next one has other queue pairs, and so
+// other paths.
+TEST_P(RecoveringPathTest, APathThatIsLostForGood) {
+  fake_->LosePath("fake0", qps() - 1U, true);
+  Live(absl::Seconds(5));  // it waits, and learns it by its probes
+  LiveUntilBothAreUp();
+  ExpectBothWaysWork();
+  EXPECT_EQ(fake_->pairs("fake0").size(), size_t{qps()});
+}
+
 // Time for which a schedule may run, on the fabric's clock.
 constexpr absl::Duration kLongest = absl::Seconds(3000);
 
@@ -142,8 +180,9 @@ INSTANTIATE_TEST_SUITE_P(Networks, VerbsFailoverTest,
 
 // Everything that a NIC and a network can do to two peers with several rails, at random: every
 // message must arrive once and right, whatever happens, and everything must end. Half of them are
-// sent from known memory, which may be forgotten at any moment. RAILHEAD_SCHEDULES says how many
-// schedules; each is repeated by its number.
+// sent from known memory, which may be forgotten at any moment. Each side of a rail has as many
+// queue pairs as it likes. RAILHEAD_SCHEDULES says how many schedules; each is repeated by its
+// number.
 TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
   int schedules = 60;
   if (const char* wanted = std::getenv("RAILHEAD_SCHEDULES"); wanted != nullptr) {
@@ -165,10 +204,15 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
       std::vector<std::unique_ptr<VerbsDevice>> opened;
       std::vector<rails::Rail> rails_a;
       std::vector<rails::Rail> rails_b;
+      const auto any_qps = [&random] {
+        VerbsSettings settings;
+        settings.qps_per_rail = static_cast<uint8_t>(1 + random() % kMostQpsPerRail);
+        return settings;
+      };
       for (size_t k = 0; k < rails; ++k) {
-        opened.push_back(*OpenFake(fake, absl::StrCat("a", k)));
+        opened.push_back(*OpenFake(fake, absl::StrCat("a", k), any_qps()));
         auto a = *OpenVerbsEndpoint(*opened.back(), OpenHall(), "rank 1");
-        opened.push_back(*OpenFake(fake, absl::StrCat("b", k)));
+        opened.push_back(*OpenFake(fake, absl::StrCat("b", k), any_qps()));
         auto b = *OpenVerbsEndpoint(*opened.back(), OpenHall(), "rank 0");
         const rails::RailName name{static_cast<int>(k), "fake", 1, "verbs"};
         const absl::Time deadline = fake->Now() + absl::Seconds(60);
@@ -225,6 +269,7 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
               (random() % 2 == 0 ? a : b).link(random() % rails).Drop("the test says so");
               break;
             default:
+              fake->LosePath(device, random() % kMostQpsPerRail, true);
               break;
           }
         }
@@ -235,6 +280,9 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
             for (const char* side : {"a", "b"}) {
               fake->SetPortState(absl::StrCat(side, k), IBV_PORT_ACTIVE);
               fake->HoldCompletions(absl::StrCat(side, k), false);
+              for (size_t pair = 0; pair < kMostQpsPerRail; ++pair) {
+                fake->LosePath(absl::StrCat(side, k), pair, false);
+              }
             }
           }
         }

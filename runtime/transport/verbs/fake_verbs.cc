@@ -109,6 +109,7 @@ struct FakeVerbs::Fabric {
     std::deque<std::vector<ibv_sge>> entries;
     std::deque<std::pair<uint64_t, size_t>> signaled;  // id, entries it frees
     size_t entries_since_signal = 0;
+    bool path_lost = false;
     bool waiting = false;  // the head was sent in vain, and is repeated at
     absl::Time repeat_at;
     int repeats = 0;
@@ -289,7 +290,7 @@ struct FakeVerbs::Fabric {
   // The wire -------------------------------------------------------------------------------------
   // The pair that packets of `from` reach, if it would take them.
   Pair* Reach(const Pair& from) {
-    if (from.nic->config.state != IBV_PORT_ACTIVE) return nullptr;
+    if (from.nic->config.state != IBV_PORT_ACTIVE || from.path_lost) return nullptr;
     const auto found = pairs.find(from.attributes.dest_qp_num);
     if (found == pairs.end()) return nullptr;
     Pair& to = *found->second;
@@ -634,6 +635,13 @@ void FakeVerbs::SetPortState(const std::string& device, ibv_port_state state) {
 void FakeVerbs::FailNextSend(const std::string& device, ibv_wc_status status) {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   fabric_->NicNamed(device).fail_next = status;
+}
+
+void FakeVerbs::LosePath(const std::string& device, size_t pair, bool lost) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  for (const auto& [number, one] : fabric_->pairs) {
+    if (one->nic->config.name == device && pair-- == 0) one->path_lost = lost;
+  }
 }
 
 void FakeVerbs::HoldCompletions(const std::string& device, bool hold_them) {

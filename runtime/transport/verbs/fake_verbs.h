@@ -89,6 +89,9 @@ class FakeVerbs final : public VerbsApi {
   void SetPortState(const std::string& device, ibv_port_state state);
   // The device's next message that would be delivered fails with this status instead.
   void FailNextSend(const std::string& device, ibv_wc_status status);
+  // The path that the network has chosen for one of the device's queue pairs, counted in the order
+  // in which those that it has now were made, loses all that is sent over it. Not of iWARP.
+  void LosePath(const std::string& device, size_t pair, bool lost);
   // Send completions of the device are held back until released.
   void HoldCompletions(const std::string& device, bool hold);
   // Overwrites bytes of a message that the device sends next with a write with immediate: payload

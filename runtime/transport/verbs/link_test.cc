@@ -20,8 +20,7 @@ namespace {
 
 class LinkTest : public EveryNetworkTest {};
 
-INSTANTIATE_TEST_SUITE_P(Networks, LinkTest, testing::Values(Network::kRoce, Network::kIwarp),
-                         NetworkName);
+INSTANTIATE_TEST_SUITE_P(Networks, LinkTest, testing::ValuesIn(kEveryWay), WayName);
 
 std::string RandomBytes(std::mt19937& random, size_t size) {
   std::string bytes(size, '\0');

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -13,6 +14,7 @@
 #include "runtime/transport/verbs/cm_dialer.h"
 #include "runtime/transport/verbs/completion_queue.h"
 #include "runtime/transport/verbs/gid.h"
+#include "runtime/transport/verbs/lane.h"
 #include "runtime/transport/verbs/pkey.h"
 #include "runtime/transport/verbs/random.h"
 #include "runtime/transport/verbs/slot.h"
@@ -111,14 +113,20 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
   absl::StatusOr<PortState> state = port->Read();
   if (!state.ok()) return state.status();
   const uint32_t slots = rings.send.slots();
+  const size_t count = port->iwarp() ? 1 : port->settings().qps_per_rail;
   const QueueDepths depths = DepthsFor(slots);
   absl::StatusOr<std::shared_ptr<CompletionQueue>> completions =
-      CompletionQueue::Create(*port, CompletionsFor(*port, depths));
+      CompletionQueue::Create(*port, CompletionsFor(*port, depths, count));
   if (!completions.ok()) return completions.status();
-  absl::StatusOr<std::unique_ptr<QueuePair>> pair = QueuePair::Create(*port, *completions, depths);
-  if (!pair.ok()) return pair.status();
-  if (absl::Status status = (*pair)->Initialize(); !status.ok()) return status;
-  if (absl::Status status = PostAllReceives(**pair, 0); !status.ok()) return status;
+  std::vector<std::shared_ptr<QueuePair>> pairs;
+  for (size_t i = 0; i < count; ++i) {
+    absl::StatusOr<std::unique_ptr<QueuePair>> pair =
+        QueuePair::Create(*port, *completions, depths);
+    if (!pair.ok()) return pair.status();
+    if (absl::Status status = (*pair)->Initialize(); !status.ok()) return status;
+    if (absl::Status status = Lane::Prepare(**pair, i); !status.ok()) return status;
+    pairs.push_back(*std::move(pair));
+  }
   VerbsAddress own;
   own.infiniband = state->infiniband();
   own.needs_grh = (state->attributes.flags & IBV_QPF_GRH_REQUIRED) != 0;
@@ -139,12 +147,12 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
     const absl::StatusOr<uint32_t> psn = RandomBytes<uint32_t>(port->name());
     if (!psn.ok()) return psn.status();
     own.psn = *psn & 0xffffff;
-    own.qp_numbers = {(*pair)->number()};
+    for (const std::shared_ptr<QueuePair>& pair : pairs) own.qp_numbers.push_back(pair->number());
     own.gids = state->gids;
     own.pkeys = WithoutIndices(port->pkeys());
   }
   return Offer({std::move(port), &rings.send, &rings.receive, &memory, *std::move(completions),
-                *std::move(pair)},
+                std::move(pairs)},
                *std::move(state), std::move(listener), std::move(own));
 }
 
@@ -170,10 +178,18 @@ absl::StatusOr<std::unique_ptr<Connection>> Offer::ConnectionTo(const VerbsAddre
   const std::optional<PkeyChoice> pkey = CommonPkey(parts_.port->pkeys(), theirs.pkeys);
   if (!pkey.has_value()) return NoCommonPkey(*parts_.port, theirs);
   PeerPath path;
-  path.qp_number = theirs.qp_numbers.front();
   path.mtu = std::min(theirs.mtu, state_.attributes.active_mtu);
   path.pkey_index = pkey->index;
   path.route = *route;
+  // Both sides use as many queue pairs as both have, and give up the others.
+  parts_.pairs.resize(std::min(parts_.pairs.size(), theirs.qp_numbers.size()));
+  for (size_t i = 1; i < parts_.pairs.size(); ++i) {
+    path.qp_number = theirs.qp_numbers[i];
+    if (absl::Status status = parts_.pairs[i]->Connect(path, theirs.psn, own_.psn); !status.ok()) {
+      return status;
+    }
+  }
+  path.qp_number = theirs.qp_numbers.front();
   return std::make_unique<PathConnection>(path, own_.psn, theirs.psn);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one side prepares for a connection: a queue pair that nobody has used, over iWARP a port
+// What one side prepares for a connection: queue pairs that nobody has used, over iWARP a port
 // where it listens, and what the peer must know of them. Every connection of a link begins with two
 // new offers, which the two sides exchange: what an earlier connection still has under way finds no
 // queue pair, so it can neither land in a slot that is used again nor be counted.

@@ -17,6 +17,9 @@ struct VerbsSettings {
   uint8_t service_level = 0;
   // The partition to use, with or without the bit of full members; 0: one that both ports are in.
   uint16_t pkey = 0;
+  // Queue pairs of each connection, 1 to kMostQpsPerRail; the two sides use the smaller number.
+  // iWARP has one.
+  uint8_t qps_per_rail = 1;
 };
 
 }  // namespace railhead::transport

@@ -76,8 +76,7 @@ class UserMemoryTest : public EveryNetworkTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Networks, UserMemoryTest,
-                         ::testing::Values(Network::kRoce, Network::kIwarp), NetworkName);
+INSTANTIATE_TEST_SUITE_P(Networks, UserMemoryTest, ::testing::ValuesIn(kEveryWay), WayName);
 
 TEST_P(UserMemoryTest, LargeAwaitedFramesAreReadFromWhereTheyLie) {
   ConnectBoth();

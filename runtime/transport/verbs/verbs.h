@@ -2,17 +2,17 @@
 //
 // The verbs transport: links over InfiniBand, RoCE and iWARP.
 //
-// One reliable connected queue pair per peer and rail. Each side registers a ring of slots that its
-// peer writes frames into, announcing each; a frame needs a credit, and credits come
-// back with frames of the other direction or, when there are none, in a message of their own. The
-// receiver's sink reads the payload where the NIC put it.
+// One reliable connected queue pair per peer and rail, or several (VerbsSettings::qps_per_rail).
+// Each side registers a ring of slots that its peer writes frames into, announcing each; a frame
+// needs a credit, and credits come back with frames of the other direction or, when there are none,
+// in a message of their own. The receiver's sink reads the payload where the NIC put it.
 //
 // Per peer and rail this pins about 2 MiB (send ring and receive ring, 16 slots of 64 KiB each), or
 // as little as 0.5 MiB where RLIMIT_MEMLOCK allows no more, and besides, once per rail, what the
 // user has made known and sends from (user_memory.h). At most 256 KiB are on the wire at once, so
 // that a slow or congested rail never queues longer than the NIC's retransmission timeout.
 //
-// Connect does not wait for the peer: it brings the queue pair up, sends a greeting, and returns.
+// Connect does not wait for the peer: it brings the queue pairs up, sends a greeting, and returns.
 // Ranks may therefore connect their peers in any order, one after the other. The link takes frames
 // (TrySend returns true) once the peer has answered; if that does not happen before Connect's
 // deadline, Poll returns DeadlineExceeded.
@@ -81,8 +81,8 @@ absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
     const fabric::PodRail& rail, const VerbsSettings& settings,
     std::shared_ptr<const verbs::VerbsApi> api, std::function<absl::Time()> clock);
 
-// Registers the rings and creates the queue pair for one peer. `peer` is how error messages call it
-// ("rank 3 (pod train-3, node worker-1)"). With a hall, whose address is told to the peer along
+// Registers the rings and creates the queue pairs for one peer. `peer` is how error messages name
+// it ("rank 3 (pod train-3, node worker-1)"). With a hall, whose address is told to the peer along
 // with the rest, its link recovers.
 //
 // Errors: ResourceExhausted when not even the smallest rings can be pinned; the message then tells

@@ -16,7 +16,7 @@
 //                               |  greeting  | <----------- | exchanging|
 //                               +------------+              +-----------+
 //
-// Losing a connection destroys its queue pair, so from then on nothing arrives, no slot is
+// Losing a connection destroys its queue pairs, so from then on nothing arrives, no slot is
 // written, and nothing of the user's memory is read. Everything that the peer's sink is not known
 // to have taken is then the rails' to repeat; what a slot holds that was not delivered is dropped,
 // and the peer repeats it likewise. Each connection begins with new queue pairs on both sides

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "runtime/transport/verbs/fake_verbs.h"
@@ -50,6 +52,21 @@ inline FakeDevice DeviceOn(Network network, const std::string& name, const std::
 
 inline std::string NetworkName(const ::testing::TestParamInfo<Network>& network) {
   return network.param == Network::kRoce ? "Roce" : "Iwarp";
+}
+
+// The same, with so many queue pairs for each connection.
+struct Way {
+  Network network = Network::kRoce;
+  uint8_t qps = 1;
+};
+inline constexpr std::array<Way, 4> kEveryWay = {
+    {{Network::kRoce, 1}, {Network::kRoce, 2}, {Network::kRoce, 4}, {Network::kIwarp, 1}}};
+inline constexpr std::array<Way, 3> kRoceWays = {
+    {{Network::kRoce, 1}, {Network::kRoce, 2}, {Network::kRoce, 4}}};
+
+inline std::string WayName(const ::testing::TestParamInfo<Way>& way) {
+  return absl::StrCat(way.param.network == Network::kRoce ? "Roce" : "Iwarp",
+                      way.param.qps == 1 ? "" : absl::StrCat("Qps", way.param.qps));
 }
 
 inline fabric::PodRail RailOf(const std::string& device, int rail = 0) {
@@ -95,11 +112,15 @@ struct Side {
 class VerbsPairTest : public ::testing::Test {
  protected:
   virtual Network network() const { return Network::kRoce; }
+  virtual uint8_t qps() const { return 1; }
   FakeDevice Device(const std::string& name, const std::string& address) const {
     return DeviceOn(network(), name, address);
   }
 
-  void SetUp() override { Make({Device("fake0", "10.0.0.1"), Device("fake1", "10.0.0.2")}); }
+  void SetUp() override {
+    Make({Device("fake0", "10.0.0.1"), Device("fake1", "10.0.0.2")});
+    a_.settings.qps_per_rail = b_.settings.qps_per_rail = qps();
+  }
 
   void TearDown() override {
     for (Side* side : {&a_, &b_}) *side = Side();
@@ -176,10 +197,11 @@ class VerbsPairTest : public ::testing::Test {
   Side b_;
 };
 
-// The same over each network.
-class EveryNetworkTest : public VerbsPairTest, public ::testing::WithParamInterface<Network> {
+// The same in each way.
+class EveryNetworkTest : public VerbsPairTest, public ::testing::WithParamInterface<Way> {
  protected:
-  Network network() const override { return GetParam(); }
+  Network network() const override { return GetParam().network; }
+  uint8_t qps() const override { return GetParam().qps; }
 };
 
 }  // namespace railhead::transport::verbs

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One of the queue pairs of a channel, and what is under way on it.
+//
+// A fabric whose switches spread flows over equal paths (ECMP) tells flows apart by addresses and
+// ports. All packets of a queue pair are one flow, and take one path, which others may have taken
+// too. Several queue pairs are several flows.
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_LANE_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_VERBS_LANE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/transport/verbs/queue_pair.h"
+#include "runtime/transport/verbs/settings.h"
+
+namespace railhead::transport::verbs {
+
+// Messages from this size on ask for a completion each: its cost is nothing beside the copy, and
+// the slot is free again as early as possible. Of smaller frames every fourth does.
+inline constexpr size_t kAlwaysSignalBytes = 4096;
+
+// What the id of a work request says.
+struct RequestId {
+  bool receive = false;
+  size_t lane = 0;
+  uint32_t generation = 0;  // which life of the queue pair it belongs to: from reset to reset
+  uint64_t number = 0;      // of sends, counted from 1 in each life
+
+  // From the highest bit: 1 for receives, 3 of lane, 12 of generation, 48 of number.
+  static constexpr int kReceiveShift = 63;
+  static constexpr int kLaneShift = 60;
+  static constexpr int kGenerationShift = 48;
+  static constexpr uint64_t kLaneMask = 0x7;
+  static constexpr uint32_t kGenerationMask = 0xfff;
+  static constexpr uint64_t kNumberMask = (uint64_t{1} << kGenerationShift) - 1;
+
+  uint64_t Pack() const {
+    return uint64_t{receive} << kReceiveShift | (lane & kLaneMask) << kLaneShift |
+           uint64_t{generation & kGenerationMask} << kGenerationShift | (number & kNumberMask);
+  }
+  static RequestId Unpack(uint64_t packed) {
+    return {.receive = packed >> kReceiveShift != 0,
+            .lane = packed >> kLaneShift & kLaneMask,
+            .generation = static_cast<uint32_t>(packed >> kGenerationShift) & kGenerationMask,
+            .number = packed & kNumberMask};
+  }
+};
+static_assert(kMostQpsPerRail <= RequestId::kLaneMask + 1);
+
+class Lane {
+ public:
+  // `pair` is initialized, and Prepare has been called. `index` is 0 for the first.
+  Lane(std::shared_ptr<QueuePair> pair, size_t index) : pair_(std::move(pair)), index_(index) {}
+
+  // Fills the receive queue of a queue pair that has just been initialized.
+  static absl::Status Prepare(QueuePair& pair, size_t index, uint32_t generation = 0);
+
+  const std::shared_ptr<QueuePair>& pair() const { return pair_; }
+
+  // Whether it is of this life of the queue pair.
+  bool IsOurs(const RequestId& id) const {
+    return id.generation == (generation_ & RequestId::kGenerationMask);
+  }
+
+  bool HasRoom() const { return posted_ - completed_ < pair_->depths().send; }
+  // Whether a completion is to come.
+  bool SignalOutstanding() const { return last_signaled_ > completed_; }
+  // Whether something is under way of which no completion will tell.
+  bool Unsignaled() const { return posted_ > completed_ && !SignalOutstanding(); }
+
+  // Each takes room. A frame asks for a completion where that is worth it.
+  absl::Status SendFrame(const Message& message, size_t bytes);
+  absl::Status Send(const Message& message);
+  absl::Status Probe(uint64_t remote_address, uint32_t remote_key);
+  // The number of the last one.
+  uint64_t posted() const { return posted_; }
+
+  // A send has completed, and with it all before it: up to this number.
+  void OnSent(uint64_t number);
+  uint64_t completed() const { return completed_; }
+
+  // A receive was used; the next RepostReceives posts another in its place.
+  void OnReceived() { ++receives_to_post_; }
+  absl::Status RepostReceives();
+
+  // After Stop of the queue pair: initializes it again, with all receives. What was under way is
+  // forgotten.
+  absl::Status Restart();
+
+  // For how long the NIC has said nothing of what it should send, when looked at now and then.
+  absl::Duration LookForSilence(absl::Time now);
+
+ private:
+  uint64_t NextId(bool signaled);
+
+  std::shared_ptr<QueuePair> pair_;
+  size_t index_;
+  uint32_t generation_ = 0;
+
+  // Sends of this life, counted from 1.
+  uint64_t posted_ = 0;
+  uint64_t completed_ = 0;
+  uint64_t last_signaled_ = 0;
+  uint32_t unsignaled_frames_ = 0;
+  uint32_t receives_to_post_ = 0;
+
+  absl::Time silent_since_ = absl::InfinitePast();
+  uint64_t completed_at_look_ = 0;
+};
+
+}  // namespace railhead::transport::verbs
+
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_VERBS_LANE_H_
