@@ -43,7 +43,8 @@ CommunicatorOptions OptionsFromEnvironment() {
   const config::Settings& settings = options.setup.settings;
   const transport::VerbsSettings verbs = {static_cast<uint8_t>(settings.ib_traffic_class),
                                           static_cast<uint8_t>(settings.ib_service_level),
-                                          static_cast<uint16_t>(settings.ib_pkey)};
+                                          static_cast<uint16_t>(settings.ib_pkey),
+                                          static_cast<uint8_t>(settings.ib_qps_per_rail)};
   options.setup.open_rdma_rail = [verbs](const fabric::PodRail& rail) {
     return OpenVerbsRail(rail, verbs);
   };

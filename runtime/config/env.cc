@@ -201,6 +201,14 @@ constexpr auto kTable = std::to_array<Variable>({
      "P_Key of the InfiniBand partition that RDMA rails use, for example 0x8001. Full or limited "
      "member does not matter here: the port's own table says which it is.",
      [](const std::string& text, Target& to) { return ParsePkey(text, to.settings.ib_pkey); }},
+    {Group::kSettings, "RAILHEAD_IB_QPS_PER_RAIL", "1",
+     "Queue pairs of each connection over an RDMA rail, 1 to 8. A fabric that spreads flows over "
+     "equal paths (ECMP) sends each queue pair over one of them: several use more paths, and "
+     "suffer "
+     "less where one is taken. Where two ranks differ, the smaller number counts. iWARP has one.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 1, 8, to.settings.ib_qps_per_rail);
+     }},
     {Group::kSettings, "RAILHEAD_METRICS_PORT", "9402",
      "Port of the /metrics page for Prometheus; 0 serves none.",
      [](const std::string& text, Target& to) {

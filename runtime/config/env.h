@@ -52,6 +52,7 @@ struct Settings {
   int ib_traffic_class = 0;
   int ib_service_level = 0;
   int ib_pkey = 0;  // 0: the ports agree on one
+  int ib_qps_per_rail = 1;
   LogLevel log_level = LogLevel::kWarn;
 };
 

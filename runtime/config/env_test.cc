@@ -41,6 +41,7 @@ TEST(EnvTest, DefaultsAreThoseOfTheContract) {
   EXPECT_EQ(settings->ib_traffic_class, 0);
   EXPECT_EQ(settings->ib_service_level, 0);
   EXPECT_EQ(settings->ib_pkey, 0);
+  EXPECT_EQ(settings->ib_qps_per_rail, 1);
   EXPECT_EQ(settings->timeout, absl::Seconds(60));
   EXPECT_EQ(settings->log_level, LogLevel::kWarn);
 }
@@ -62,6 +63,7 @@ TEST(EnvTest, EveryVariableIsRead) {
                          {"RAILHEAD_IB_TC", "106"},
                          {"RAILHEAD_IB_SL", "3"},
                          {"RAILHEAD_IB_PKEY", "0x8001"},
+                         {"RAILHEAD_IB_QPS_PER_RAIL", "4"},
                          {"RAILHEAD_METRICS_PORT", "0"},
                          {"RAILHEAD_TIMEOUT_SECONDS", "7"},
                          {"RAILHEAD_LOG", "debug"}}};
@@ -86,6 +88,7 @@ TEST(EnvTest, EveryVariableIsRead) {
   EXPECT_EQ(settings->ib_traffic_class, 106);
   EXPECT_EQ(settings->ib_service_level, 3);
   EXPECT_EQ(settings->ib_pkey, 0x8001);
+  EXPECT_EQ(settings->ib_qps_per_rail, 4);
   EXPECT_EQ(settings->metrics_port, 0);
   EXPECT_EQ(settings->timeout, absl::Seconds(7));
   EXPECT_EQ(settings->log_level, LogLevel::kDebug);
@@ -123,6 +126,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"RAILHEAD_IB_PKEY", "0x8000", "0x0001 to 0xffff"},
                       Wrong{"RAILHEAD_IB_PKEY", "0x10001", "0x0001 to 0xffff"},
                       Wrong{"RAILHEAD_IB_PKEY", "8001h", "0x0001 to 0xffff"},
+                      Wrong{"RAILHEAD_IB_QPS_PER_RAIL", "0", "from 1 to 8"},
+                      Wrong{"RAILHEAD_IB_QPS_PER_RAIL", "9", "from 1 to 8"},
                       Wrong{"RAILHEAD_FALLBACK", "never", "fail, warn or allow"},
                       Wrong{"RAILHEAD_METRICS_PORT", "http", "from 0 to 65535"},
                       Wrong{"RAILHEAD_TIMEOUT_SECONDS", "0", "from 1 to"},
@@ -188,6 +193,7 @@ TEST(EnvTest, HelpNamesEveryVariable) {
                            "RAILHEAD_IB_TC",
                            "RAILHEAD_IB_SL",
                            "RAILHEAD_IB_PKEY",
+                           "RAILHEAD_IB_QPS_PER_RAIL",
                            "RAILHEAD_METRICS_PORT",
                            "RAILHEAD_TIMEOUT_SECONDS",
                            "RAILHEAD_FLIGHT_RECORDER",
