@@ -203,8 +203,7 @@ constexpr auto kTable = std::to_array<Variable>({
      [](const std::string& text, Target& to) { return ParsePkey(text, to.settings.ib_pkey); }},
     {Group::kSettings, "RAILHEAD_IB_QPS_PER_RAIL", "1",
      "Queue pairs of each connection over an RDMA rail, 1 to 8. A fabric that spreads flows over "
-     "equal paths (ECMP) sends each queue pair over one of them: several use more paths, and "
-     "suffer "
+     "equal paths (ECMP) sends each queue pair over one: several use more paths, and suffer "
      "less where one is taken. Where two ranks differ, the smaller number counts. iWARP has one.",
      [](const std::string& text, Target& to) {
        return ParseInteger(text, 1, 8, to.settings.ib_qps_per_rail);
