@@ -108,15 +108,17 @@ absl::Status CheckFixed(const Fixed& f) {
 }
 
 absl::StatusOr<std::vector<uint32_t>> ParseQpNumbers(absl::string_view bytes, size_t count) {
-  std::vector<uint32_t> numbers(count);
-  std::memcpy(numbers.data(), bytes.data(), count * sizeof(uint32_t));
-  for (auto number = numbers.begin(); number != numbers.end(); ++number) {
-    if (*number < kFirstUserQueuePair || *number > kMax24Bits) {
-      return Bad("queue pair number", *number);
+  std::vector<uint32_t> numbers;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t number = 0;
+    std::memcpy(&number, bytes.data() + i * sizeof(number), sizeof(number));
+    if (number < kFirstUserQueuePair || number > kMax24Bits) {
+      return Bad("queue pair number", number);
     }
-    if (std::find(numbers.begin(), number, *number) != number) {
-      return Bad("repeated queue pair number", *number);
+    if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) {
+      return Bad("repeated queue pair number", number);
     }
+    numbers.push_back(number);
   }
   return numbers;
 }
