@@ -14,12 +14,15 @@ MOST_BYTES = 1 << 20
 RATE = "100mbit"
 
 
-def conformance(stage, name, **pod_spec):
-    """Plays the matrix as a job of the example's shape."""
+def conformance(stage, name, environment=None, **pod_spec):
+    """Plays the matrix as a job of the example's shape, with some more variables."""
     documents = stage.example(name)
     spec = next(d for d in documents if d["kind"] == "Job")["spec"]["template"]["spec"]
     spec.update(pod_spec)
-    spec["containers"][0]["command"] = ["/work/job", str(MOST_BYTES)]
+    container = spec["containers"][0]
+    container["command"] = ["/work/job", str(MOST_BYTES)]
+    container["env"] = container.get("env", []) + [
+        {"name": key, "value": value} for key, value in (environment or {}).items()]
     pods = stage.submit_held(documents)
     stripped = stage.cluster.folder / "conformance-job"
     run(["strip", "-o", stripped, PROGRAM])

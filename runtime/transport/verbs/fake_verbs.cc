@@ -723,10 +723,12 @@ uint64_t FakeVerbs::sends() const {
 }
 
 size_t FakeVerbs::open_objects() const {
+  // Asked first: it takes its own lock, and under that this one's.
+  const size_t of_connections = cm_->open_objects();
   const std::lock_guard<std::mutex> hold(fabric_->lock);
-  return fabric_->contexts.size() + fabric_->domains.size() + fabric_->regions.size() +
-         fabric_->channels.size() + fabric_->queues.size() + fabric_->pairs.size() +
-         cm_->open_objects();
+  return of_connections + fabric_->contexts.size() + fabric_->domains.size() +
+         fabric_->regions.size() + fabric_->channels.size() + fabric_->queues.size() +
+         fabric_->pairs.size();
 }
 
 std::optional<std::string> FakeVerbs::DeviceOf(const net::IpAddress& ip) const {
