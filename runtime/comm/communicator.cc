@@ -41,7 +41,7 @@ constexpr absl::Duration kLongestGoodbye = absl::Seconds(10);
 // Longer than a message needs over the last of several rails, the others having just died.
 constexpr absl::Duration kLongestSettling = absl::Seconds(2);
 // NICs that move the data themselves leave a rank's core to it; no longer than this, all the same.
-constexpr absl::Duration kLongestLook = absl::Milliseconds(2);
+constexpr absl::Duration kLongestLook = absl::Milliseconds(5);
 
 // How much of an error is told to all, so that there is room for the report.
 constexpr size_t kCauseBesideReport = 1200;
