@@ -34,8 +34,8 @@
 #include "fabric/inventory.h"
 #include "fabric/inventory_json.h"
 #include "fabric/sysfs_reader.h"
-#include "kube/client.h"
 #include "kube/in_cluster.h"
+#include "kube/rest_client.h"
 
 namespace railhead::device_plugin {
 namespace {

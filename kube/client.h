@@ -4,9 +4,8 @@
 #ifndef RAILHEAD_KUBE_CLIENT_H_
 #define RAILHEAD_KUBE_CLIENT_H_
 
-#include <cstddef>
 #include <functional>
-#include <memory>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
@@ -37,6 +36,17 @@ struct ApiRequest {
   std::string content_type;
   std::string body;
   std::string subject;  // for messages: what the call is about
+  // The call takes no longer; nor longer than the client itself allows.
+  absl::Duration timeout = absl::InfiniteDuration();
+};
+
+// An answer that is read while it is written: a watch.
+struct StreamRequest {
+  std::string path;        // begins with '/'; a query is part of it
+  std::string subject;     // for messages
+  absl::Duration timeout;  // of the whole
+  absl::Duration silence;  // the longest time without a byte
+  std::stop_token stop;    // ends it with Cancelled
 };
 
 // An API server. Implementations are thread-safe.
@@ -51,6 +61,11 @@ class Api {
   //   (5xx, no connection, a certificate that is not the cluster's): trying again later may help.
   // The message has the server's own reason, and never a token.
   virtual absl::StatusOr<Json> Call(const ApiRequest& request) = 0;
+  // Hands on the body of a 2xx answer as it comes, in pieces of any size, on the caller's thread.
+  // OK when the server has ended it; the error of `on_bytes`, which ends it too; DeadlineExceeded
+  // when it took too long or fell silent; else an error as of Call.
+  virtual absl::Status Stream(const StreamRequest& request,
+                              const std::function<absl::Status(absl::string_view)>& on_bytes) = 0;
 };
 
 enum class PatchType {
@@ -74,35 +89,13 @@ absl::StatusOr<Json> Create(Api& api, const ObjectRef& ref, const Json& object);
 absl::StatusOr<Json> Apply(Api& api, const ObjectRef& ref, absl::string_view manager,
                            const Json& object);
 
+// A part of a path, or a value of a query: all but letters, digits and "-._~" percent-encoded, so
+// that it can never become another path or a query.
+std::string Escape(absl::string_view part);
+
 // The error for an answer that is not 2xx. `body` is the API server's Status object, if it sent
 // one.
 absl::Status StatusFromAnswer(absl::string_view what, int http_status, absl::string_view body);
-
-struct ClientOptions {
-  std::string server;   // "https://host:port", IPv6 addresses in brackets; only https
-  std::string ca_file;  // PEM; what the server's certificate must be signed by
-  // Asked before every call, since tokens rotate. Returns the bearer token.
-  std::function<absl::StatusOr<std::string>()> token;
-  absl::Duration timeout = absl::Seconds(5);  // of one call, from connecting to the last byte
-  size_t max_answer_bytes = 16U << 20U;
-};
-
-// Api over libcurl. Connections are kept and reused between calls. The program must ignore SIGPIPE.
-class RestClient final : public Api {
- public:
-  explicit RestClient(ClientOptions options);
-  ~RestClient() override;
-
-  // A call refused with 401 is tried a second time when the token has changed meanwhile.
-  absl::StatusOr<Json> Call(const ApiRequest& request) override;
-
-  // Ends the calls in progress, and all later ones, with Cancelled.
-  void Cancel();
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
 
 }  // namespace railhead::kube
 

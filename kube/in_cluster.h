@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "kube/client.h"
+#include "kube/rest_client.h"
 
 namespace railhead::kube {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "kube/client.h"
 #include "kube/in_cluster.h"
+#include "kube/rest_client.h"
 #include "operator/config.h"
 #include "operator/offline.h"
 #include "operator/serve.h"

@@ -58,6 +58,11 @@ class FakeApi final : public Api {
     return it->second = changed;
   }
 
+  absl::Status Stream(const StreamRequest& request,
+                      const std::function<absl::Status(absl::string_view)>&) override {
+    return StatusFromAnswer(request.subject, 405, "");
+  }
+
   // The objects whose path is directly below `collection`.
   std::vector<Json> In(const std::string& collection) const {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/rest_client.h"
+
+#include <curl/curl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::kube {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kMaxHeaderBytes = 64U << 10U;
+constexpr size_t kMaxErrorBytes = 64U << 10U;  // of a stream's answer that is not 2xx
+constexpr size_t kMaxIdleConnections = 4;
+// A stream rests for minutes at a time: the kernel asks whether its other end is still there.
+constexpr int64_t kKeepAliveIdleSeconds = 20;
+constexpr int64_t kKeepAliveIntervalSeconds = 5;
+
+// What one transfer collects; libcurl hands it back to the callbacks below.
+struct Transfer {
+  CURL* curl = nullptr;
+  std::string body;
+  size_t header_bytes = 0;
+  size_t max_bytes = 0;
+  bool too_large = false;
+  const std::atomic<bool>* cancelled = nullptr;
+
+  // Of a stream.
+  const std::function<absl::Status(absl::string_view)>* on_bytes = nullptr;
+  const std::stop_token* stop = nullptr;
+  absl::Status refused;  // what on_bytes said
+  absl::Duration silence = absl::InfiniteDuration();
+  Clock::time_point heard = Clock::now();
+  bool silent = false;
+
+  int HttpStatus() const {
+    int64_t http_status = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &http_status);
+    return static_cast<int>(http_status);
+  }
+};
+
+bool IsSuccess(int http_status) { return http_status >= 200 && http_status <= 299; }
+
+size_t OnBody(char* data, size_t size, size_t count, void* user) {
+  auto* transfer = static_cast<Transfer*>(user);
+  const size_t bytes = size * count;
+  if (transfer->on_bytes != nullptr && IsSuccess(transfer->HttpStatus())) {
+    transfer->refused = (*transfer->on_bytes)(absl::string_view(data, bytes));
+    // Only now: the time that the receiver took is not the server's silence.
+    transfer->heard = Clock::now();
+    return transfer->refused.ok() ? bytes : 0;
+  }
+  if (bytes > transfer->max_bytes - transfer->body.size()) {
+    transfer->too_large = true;
+    return 0;
+  }
+  transfer->body.append(data, bytes);
+  return bytes;
+}
+
+size_t OnHeader(char* /*data*/, size_t size, size_t count, void* user) {
+  auto* transfer = static_cast<Transfer*>(user);
+  transfer->heard = Clock::now();
+  transfer->header_bytes += size * count;
+  if (transfer->header_bytes > kMaxHeaderBytes) {
+    transfer->too_large = true;
+    return 0;
+  }
+  return size * count;
+}
+
+// libcurl asks this at least once a second.
+int OnProgress(void* user, curl_off_t /*down_total*/, curl_off_t /*down*/, curl_off_t /*up_total*/,
+               curl_off_t /*up*/) {
+  auto* transfer = static_cast<Transfer*>(user);
+  if (transfer->cancelled->load()) return 1;
+  if (transfer->stop != nullptr && transfer->stop->stop_requested()) return 1;
+  if (absl::FromChrono(Clock::now() - transfer->heard) > transfer->silence) {
+    transfer->silent = true;
+    return 1;
+  }
+  return 0;
+}
+
+struct Answer {
+  int http_status = 0;
+  std::string body;
+};
+
+// A header list that frees itself. Appending to libcurl's list can fail only for want of memory.
+class Headers {
+ public:
+  ~Headers() { curl_slist_free_all(list_); }
+  Headers() = default;
+  Headers(const Headers&) = delete;
+  Headers& operator=(const Headers&) = delete;
+  void Add(const std::string& line) { list_ = curl_slist_append(list_, line.c_str()); }
+  curl_slist* get() const { return list_; }
+
+ private:
+  curl_slist* list_ = nullptr;
+};
+
+}  // namespace
+
+struct RestClient::State {
+  ClientOptions options;
+  std::atomic<bool> cancelled{false};
+  std::mutex mutex;  // guards idle
+  std::vector<CURL*> idle;
+
+  CURL* Take() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (!idle.empty()) {
+        CURL* handle = idle.back();
+        idle.pop_back();
+        return handle;
+      }
+    }
+    return curl_easy_init();
+  }
+
+  void Return(CURL* handle) {
+    // Forgets the options (and with them the token), keeps the connection.
+    curl_easy_reset(handle);
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (idle.size() < kMaxIdleConnections) {
+        idle.push_back(handle);
+        return;
+      }
+    }
+    curl_easy_cleanup(handle);
+  }
+
+  // `transfer` says what becomes of the body, `timeout` bounds the whole.
+  absl::StatusOr<Answer> Transact(const ApiRequest& request, const std::string& token,
+                                  absl::Duration timeout, Transfer transfer);
+
+  // Transact, and once more when the server refused the token and there is a new one.
+  absl::StatusOr<Answer> TransactWithToken(const ApiRequest& request, absl::Duration timeout,
+                                           const Transfer& transfer);
+};
+
+absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
+                                                   const std::string& token, absl::Duration timeout,
+                                                   Transfer transfer) {
+  CURL* curl = Take();
+  if (curl == nullptr) return absl::InternalError("cannot make a curl handle");
+  transfer.curl = curl;
+  transfer.cancelled = &cancelled;
+  transfer.heard = Clock::now();
+  Headers headers;
+  headers.Add("Accept: application/json");
+  headers.Add("Expect:");
+  headers.Add(absl::StrCat("Authorization: Bearer ", token));
+  if (!request.content_type.empty()) {
+    headers.Add(absl::StrCat("Content-Type: ", request.content_type));
+  }
+  const std::string url = absl::StrCat(options.server, request.path);
+  char error[CURL_ERROR_SIZE] = "";
+
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https");
+  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // the cluster is never behind the pod's proxy
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request.method.c_str());
+  if (!request.body.empty()) {
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(request.body.size()));
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request.body.c_str());
+  }
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, "railhead/" RAILHEAD_VERSION);
+  curl_easy_setopt(curl, CURLOPT_CAINFO, options.ca_file.c_str());
+  curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
+  curl_easy_setopt(curl, CURLOPT_CA_CACHE_TIMEOUT, 0L);  // the cluster's CA may be replaced
+  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+  curl_easy_setopt(curl, CURLOPT_SSLVERSION, static_cast<int64_t>(CURL_SSLVERSION_TLSv1_2));
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, absl::ToInt64Milliseconds(options.timeout));
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, absl::ToInt64Milliseconds(timeout));
+  curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, kKeepAliveIdleSeconds);
+  curl_easy_setopt(curl, CURLOPT_TCP_KEEPINTVL, kKeepAliveIntervalSeconds);
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, static_cast<char*>(error));
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, OnBody);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, OnHeader);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &transfer);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, OnProgress);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
+
+  const CURLcode result = curl_easy_perform(curl);
+  const int http_status = transfer.HttpStatus();
+  Return(curl);
+
+  const auto failed = [&](absl::StatusCode code, absl::string_view why) {
+    return absl::Status(code, absl::StrCat(request.subject, " at ", options.server, ": ", why));
+  };
+  if (cancelled.load()) return failed(absl::StatusCode::kCancelled, "the client is stopping");
+  if (!transfer.refused.ok()) return transfer.refused;
+  if (transfer.stop != nullptr && transfer.stop->stop_requested()) {
+    return failed(absl::StatusCode::kCancelled, "stopped");
+  }
+  if (transfer.too_large) {
+    return failed(absl::StatusCode::kResourceExhausted,
+                  absl::StrCat("the answer is larger than ", transfer.max_bytes, " bytes"));
+  }
+  if (transfer.silent) {
+    return failed(absl::StatusCode::kDeadlineExceeded,
+                  absl::StrCat("nothing was heard for ", absl::FormatDuration(transfer.silence)));
+  }
+  if (result == CURLE_OPERATION_TIMEDOUT) {
+    return failed(absl::StatusCode::kDeadlineExceeded,
+                  absl::StrCat("no complete answer within ", absl::FormatDuration(timeout)));
+  }
+  if (result != CURLE_OK) {
+    return failed(absl::StatusCode::kUnavailable,
+                  error[0] != '\0' ? static_cast<const char*>(error) : curl_easy_strerror(result));
+  }
+  return Answer{http_status, std::move(transfer.body)};
+}
+
+absl::StatusOr<Answer> RestClient::State::TransactWithToken(const ApiRequest& request,
+                                                            absl::Duration timeout,
+                                                            const Transfer& transfer) {
+  absl::StatusOr<std::string> token = options.token();
+  if (!token.ok()) return token.status();
+  absl::StatusOr<Answer> answer = Transact(request, *token, timeout, transfer);
+  if (answer.ok() && answer->http_status == 401) {
+    const absl::StatusOr<std::string> fresh = options.token();
+    if (fresh.ok() && *fresh != *token) answer = Transact(request, *fresh, timeout, transfer);
+  }
+  if (answer.ok() && !IsSuccess(answer->http_status)) {
+    return StatusFromAnswer(request.subject, answer->http_status, answer->body);
+  }
+  return answer;
+}
+
+RestClient::RestClient(ClientOptions options) : state_(std::make_unique<State>()) {
+  // Not thread-safe by itself in every build of libcurl, and needed once.
+  static const CURLcode kInitialized = curl_global_init(CURL_GLOBAL_DEFAULT);
+  static_cast<void>(kInitialized);
+  state_->options = std::move(options);
+}
+
+RestClient::~RestClient() {
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  for (CURL* handle : state_->idle) curl_easy_cleanup(handle);
+}
+
+void RestClient::Cancel() { state_->cancelled.store(true); }
+
+absl::StatusOr<Json> RestClient::Call(const ApiRequest& request) {
+  Transfer transfer;
+  transfer.max_bytes = state_->options.max_answer_bytes;
+  const absl::StatusOr<Answer> answer = state_->TransactWithToken(
+      request, std::min(request.timeout, state_->options.timeout), transfer);
+  if (!answer.ok()) return answer.status();
+  absl::StatusOr<Json> body = ParseJson(answer->body);
+  if (!body.ok()) {
+    return absl::UnavailableError(absl::StrCat(request.subject, " at ", state_->options.server,
+                                               ": the answer is ", body.status().message()));
+  }
+  return body;
+}
+
+absl::Status RestClient::Stream(const StreamRequest& request,
+                                const std::function<absl::Status(absl::string_view)>& on_bytes) {
+  Transfer transfer;
+  transfer.max_bytes = kMaxErrorBytes;
+  transfer.on_bytes = &on_bytes;
+  transfer.stop = &request.stop;
+  transfer.silence = request.silence;
+  return state_
+      ->TransactWithToken({"GET", request.path, "", "", request.subject}, request.timeout, transfer)
+      .status();
+}
+
+}  // namespace railhead::kube
