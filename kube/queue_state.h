@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What there is to do, by the name of what it is about. Pure: the time comes from outside.
+#ifndef RAILHEAD_KUBE_QUEUE_STATE_H_
+#define RAILHEAD_KUBE_QUEUE_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "absl/time/time.h"
+#include "kube/backoff.h"
+
+namespace railhead::kube {
+
+// An item waits at most once, however often it is added, and is never in two hands: one that is
+// added while it is being worked on is done again afterwards. Nothing is kept about an item that
+// neither waits nor is being worked on. Not thread-safe.
+class QueueState {
+ public:
+  QueueState(BackoffOptions backoff, Random random);
+
+  // Makes `item` due at `due`; one that waits already is done at the earlier of both times.
+  void Add(const std::string& item, absl::Time due);
+
+  // The item that has been due for longest at `now`; of several, the one that was added first. It
+  // is in the caller's hands until Finish or Retry.
+  std::optional<std::string> Take(absl::Time now);
+
+  // It is done, and its failures are forgotten.
+  void Finish(const std::string& item);
+  // It failed: it is due again after a pause that grows with every failure in a row, or earlier if
+  // it was or will be added. The pause.
+  absl::Duration Retry(const std::string& item, absl::Time now);
+
+  // When the next item is due; InfiniteFuture when none waits.
+  absl::Time NextDue() const;
+  size_t waiting() const { return order_.size(); }
+
+ private:
+  struct Entry {
+    bool at_work = false;
+    std::optional<absl::Time> due;  // at work: when it is due again
+    uint64_t serial = 0;            // of the call that first added it
+    int failures = 0;
+  };
+  using Position = std::tuple<absl::Time, uint64_t, std::string>;
+
+  const BackoffOptions backoff_;
+  const Random random_;
+  uint64_t serial_ = 0;
+  std::map<std::string, Entry> entries_;
+  std::set<Position> order_;  // of those that wait and are not at work
+};
+
+}  // namespace railhead::kube
+
+#endif  // RAILHEAD_KUBE_QUEUE_STATE_H_

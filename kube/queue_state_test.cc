@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/queue_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace railhead::kube {
+namespace {
+
+using ::testing::Optional;
+
+constexpr BackoffOptions kBackoff = {absl::Seconds(1), absl::Seconds(8)};
+
+absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
+QueueState MakeQueue() {
+  return QueueState(kBackoff, [] { return 0.999999999; });
+}
+
+TEST(QueueStateTest, OneItemIsDoneOnceHoweverOftenItWasAdded) {
+  QueueState queue = MakeQueue();
+  queue.Add("a", At(0));
+  queue.Add("b", At(0));
+  queue.Add("a", At(1));
+  EXPECT_EQ(queue.waiting(), 2U);
+  EXPECT_THAT(queue.Take(At(2)), Optional(std::string("a")));
+  EXPECT_THAT(queue.Take(At(2)), Optional(std::string("b")));
+  EXPECT_EQ(queue.Take(At(2)), std::nullopt);
+}
+
+TEST(QueueStateTest, WhatIsAddedWhileAtWorkIsDoneAgainAfterwards) {
+  QueueState queue = MakeQueue();
+  queue.Add("a", At(0));
+  queue.Take(At(0));
+  queue.Add("a", At(1));
+  queue.Add("a", At(2));
+  EXPECT_EQ(queue.Take(At(3)), std::nullopt);
+  EXPECT_EQ(queue.NextDue(), absl::InfiniteFuture());
+  queue.Finish("a");
+  EXPECT_THAT(queue.Take(At(3)), Optional(std::string("a")));
+  queue.Finish("a");
+  EXPECT_EQ(queue.Take(At(99)), std::nullopt);
+}
+
+TEST(QueueStateTest, TheEarlierOfTwoTimesCounts) {
+  QueueState queue = MakeQueue();
+  queue.Add("a", At(10));
+  queue.Add("a", At(5));
+  queue.Add("a", At(7));
+  EXPECT_EQ(queue.NextDue(), At(5));
+  EXPECT_EQ(queue.Take(At(4.9)), std::nullopt);
+  EXPECT_THAT(queue.Take(At(5)), Optional(std::string("a")));
+  queue.Finish("a");
+  EXPECT_EQ(queue.Take(At(99)), std::nullopt);
+}
+
+TEST(QueueStateTest, FailuresInARowMakeThePauseLonger) {
+  QueueState queue = MakeQueue();
+  absl::Time now = At(0);
+  queue.Add("a", now);
+  for (const int seconds : {1, 2, 4, 8, 8}) {
+    ASSERT_THAT(queue.Take(now), Optional(std::string("a")));
+    const absl::Duration pause = queue.Retry("a", now);
+    EXPECT_NEAR(absl::ToDoubleSeconds(pause), seconds, 1e-6);
+    EXPECT_EQ(queue.NextDue(), now + pause);
+    EXPECT_EQ(queue.Take(now + pause - absl::Nanoseconds(1)), std::nullopt);
+    now += pause;
+  }
+  ASSERT_TRUE(queue.Take(now));
+  queue.Finish("a");
+  queue.Add("a", now);
+  ASSERT_TRUE(queue.Take(now));
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.Retry("a", now)), 1, 1e-6);
+}
+
+TEST(QueueStateTest, NewsOfAFailedItemNeedNotWait) {
+  QueueState queue = MakeQueue();
+  queue.Add("a", At(0));
+  queue.Take(At(0));
+  queue.Add("a", At(0.1));
+  queue.Retry("a", At(0.2));
+  EXPECT_EQ(queue.NextDue(), At(0.1));
+  queue.Take(At(0.2));
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.Retry("a", At(0.2))), 2, 1e-6);
+  queue.Add("a", At(0.3));
+  EXPECT_EQ(queue.NextDue(), At(0.3));
+}
+
+TEST(QueueStateTest, FinishingWhatIsNotAtWorkDoesNothing) {
+  QueueState queue = MakeQueue();
+  queue.Finish("a");
+  EXPECT_EQ(queue.Retry("a", At(0)), absl::ZeroDuration());
+  queue.Add("a", At(1));
+  queue.Finish("a");
+  EXPECT_EQ(queue.Retry("a", At(0)), absl::ZeroDuration());
+  EXPECT_EQ(queue.NextDue(), At(1));
+}
+
+// Beside a model that keeps one line for each item and looks at all of them every time.
+TEST(QueueStateTest, DoesWhatAListWouldDo) {
+  struct Line {
+    bool at_work = false;
+    std::optional<absl::Time> due;
+    int added = 0;  // when it began to wait, as a count
+    int failures = 0;
+  };
+  std::mt19937 random(20261122);
+  QueueState queue(kBackoff, [] { return 0.0; });
+  std::map<std::string, Line> model;
+  absl::Time now = At(0);
+  int count = 0;
+  int taken = 0;
+  for (int step = 0; step < 200'000; ++step) {
+    const std::string item(1, static_cast<char>('a' + random() % 6));
+    Line& line = model[item];
+    const auto make_due = [&line, &count](absl::Time due) {
+      if (!line.due) line.added = ++count;
+      line.due = std::min(line.due.value_or(due), due);
+    };
+    switch (random() % 5) {
+      case 0: {
+        const absl::Time due = now + absl::Seconds(random() % 3);
+        queue.Add(item, due);
+        make_due(due);
+        break;
+      }
+      case 1: {
+        auto best = model.end();
+        for (auto it = model.begin(); it != model.end(); ++it) {
+          if (it->second.at_work || !it->second.due || *it->second.due > now) continue;
+          if (best == model.end() || *it->second.due < *best->second.due ||
+              (*it->second.due == *best->second.due && it->second.added < best->second.added)) {
+            best = it;
+          }
+        }
+        const std::optional<std::string> got = queue.Take(now);
+        ASSERT_EQ(got.has_value(), best != model.end()) << step;
+        if (!got) break;
+        ++taken;
+        ASSERT_EQ(*got, best->first) << step;
+        best->second.at_work = true;
+        best->second.due.reset();
+        break;
+      }
+      case 2:
+        queue.Finish(item);
+        if (line.at_work) line.at_work = false, line.failures = 0;
+        break;
+      case 3:
+        queue.Retry(item, now);
+        if (!line.at_work) break;
+        ++line.failures;
+        make_due(now + absl::Seconds(std::min(8, 1 << std::min(line.failures - 1, 10))) / 2);
+        line.at_work = false;
+        break;
+      default:
+        now += absl::Milliseconds(random() % 700);
+    }
+    absl::Time next = absl::InfiniteFuture();
+    for (const auto& [name, other] : model) {
+      if (!other.at_work && other.due) next = std::min(next, *other.due);
+    }
+    ASSERT_EQ(queue.NextDue(), next) << step;
+  }
+  EXPECT_GT(taken, 1000);
+}
+
+}  // namespace
+}  // namespace railhead::kube
