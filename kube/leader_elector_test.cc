@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/leader_elector.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "kube/monotonic.h"
+#include "kube/testing/fake_api.h"
+
+namespace railhead::kube {
+namespace {
+
+const ObjectRef kLease = {"coordination.k8s.io/v1", "leases", "railhead", "operator"};
+
+ElectionOptions Quick(const std::string& identity) {
+  ElectionOptions options;
+  options.identity = identity;
+  options.lease = absl::Seconds(2);
+  options.renew_deadline = absl::Milliseconds(600);
+  options.retry = absl::Milliseconds(50);
+  return options;
+}
+
+class Replica {
+ public:
+  Replica(const std::string& identity, Api* api)
+      : elector_(Quick(identity), kLease, api,
+                 {[this] { ++started; }, [this] { ++stopped; },
+                  [this](const absl::Status& status) { ++(status.ok() ? recovered : troubles); }}),
+        thread_([this](const std::stop_token& stop) { elector_.Run(stop); }) {}
+  bool Leads() const { return elector_.Leads(); }
+  void Stop() {
+    thread_.request_stop();
+    thread_.join();
+  }
+
+  std::atomic<int> started{0};
+  std::atomic<int> stopped{0};
+  std::atomic<int> troubles{0};
+  std::atomic<int> recovered{0};
+
+ private:
+  LeaderElector elector_;
+  std::jthread thread_;
+};
+
+template <typename Condition>
+bool Soon(Condition condition) {
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(60);
+  while (!condition()) {
+    if (MonotonicNow() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+TEST(LeaderElectorTest, OneLeadsAndTheOtherFollowsWhenItStops) {
+  testing::FakeApi api;
+  Replica a("a", &api);
+  ASSERT_TRUE(Soon([&a] { return a.Leads() && a.started == 1; }));
+  EXPECT_EQ(StringAt(api.At(kLease), {"spec", "holderIdentity"}), "a");
+  Replica b("b", &api);
+  const std::string before = StringAt(api.At(kLease), {"metadata", "resourceVersion"});
+  ASSERT_TRUE(Soon([&] {  // a few renewals long
+    return std::stoi(StringAt(api.At(kLease), {"metadata", "resourceVersion"})) >
+           std::stoi(before) + 5;
+  }));
+  EXPECT_FALSE(b.Leads());
+  a.Stop();
+  EXPECT_FALSE(a.Leads());
+  EXPECT_EQ(a.stopped, 1);
+  ASSERT_TRUE(Soon([&b] { return b.Leads(); }));
+  b.Stop();
+  EXPECT_EQ(StringAt(api.At(kLease), {"spec", "holderIdentity"}), "");
+}
+
+TEST(LeaderElectorTest, AnOutageEndsTheLeadAndIsTold) {
+  testing::FakeApi api;
+  Replica a("a", &api);
+  ASSERT_TRUE(Soon([&a] { return a.started == 1; }));
+  api.SetOutage(absl::UnavailableError("down"));
+  ASSERT_TRUE(Soon([&a] { return a.stopped == 1; }));
+  EXPECT_FALSE(a.Leads());
+  EXPECT_GT(a.troubles, 0);
+  EXPECT_EQ(a.recovered, 0);
+  api.SetOutage(absl::OkStatus());
+  ASSERT_TRUE(Soon([&a] { return a.started == 2 && a.Leads(); }));
+  EXPECT_EQ(a.recovered, 1);
+}
+
+}  // namespace
+}  // namespace railhead::kube
