@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/client.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace railhead::kube {
 namespace {
-
-constexpr int kPageSize = 250;
 
 absl::StatusCode CodeFor(int http_status, absl::string_view reason) {
   switch (http_status) {
@@ -88,26 +88,45 @@ absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const
        DumpJson(patch), absl::StrCat("patch ", ref.ToString())});
 }
 
+absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
+                                  const ListOptions& options) {
+  const std::string what = absl::StrCat("list ", collection.ToString());
+  absl::StatusOr<Json> answer =
+      api.Call({"GET",
+                absl::StrCat(collection.Path(), "?limit=", options.limit,
+                             options.go_on.empty() ? "" : "&continue=", Escape(options.go_on)),
+                "", "", what});
+  if (!answer.ok()) return answer.status();
+  const Json* items = Find(*answer, "items");
+  if (items == nullptr || !items->is_array()) {
+    return absl::DataLossError(absl::StrCat(what, ": the answer is no list"));
+  }
+  ListPage page;
+  page.resource_version = StringAt(*answer, {"metadata", "resourceVersion"});
+  page.go_on = StringAt(*answer, {"metadata", "continue"});
+  if (page.resource_version.empty()) {
+    return absl::DataLossError(absl::StrCat(what, ": no metadata.resourceVersion"));
+  }
+  for (const Json& item : *items) {
+    if (StringAt(item, {"metadata", "name"}).empty()) {
+      return absl::DataLossError(absl::StrCat(what, ": an object has no metadata.name"));
+    }
+  }
+  page.items = std::move((*answer)["items"]);
+  return page;
+}
+
 absl::Status ForEach(Api& api, const ObjectRef& collection,
                      const std::function<absl::Status(const Json&)>& visit) {
-  std::string next;
+  ListOptions options;
   do {
-    const absl::StatusOr<Json> page =
-        api.Call({"GET",
-                  absl::StrCat(collection.Path(), "?limit=", kPageSize,
-                               next.empty() ? "" : "&continue=", Escape(next)),
-                  "", "", absl::StrCat("list ", collection.ToString())});
+    const absl::StatusOr<ListPage> page = ListOnce(api, collection, options);
     if (!page.ok()) return page.status();
-    const Json* items = Find(*page, "items");
-    if (items == nullptr || !items->is_array()) {
-      return absl::UnavailableError(
-          absl::StrCat("list ", collection.ToString(), ": the answer is no list"));
-    }
-    for (const Json& item : *items) {
+    for (const Json& item : page->items) {
       if (absl::Status status = visit(item); !status.ok()) return status;
     }
-    next = StringAt(*page, {"metadata", "continue"});
-  } while (!next.empty());
+    options.go_on = page->go_on;
+  } while (!options.go_on.empty());
   return absl::OkStatus();
 }
 

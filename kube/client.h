@@ -78,7 +78,21 @@ absl::StatusOr<Json> Get(Api& api, const ObjectRef& ref);
 // otherwise.
 absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch);
 
-// Visits every object of a collection, in pages; ends at the first error.
+struct ListOptions {
+  int limit = 250;    // objects a page; the server may send fewer
+  std::string go_on;  // from the page before; empty for the first one
+};
+struct ListPage {
+  Json items;                    // an array of objects that have names
+  std::string resource_version;  // of the whole list; a watch from here on misses nothing
+  std::string go_on;             // empty after the last page
+};
+// One page of the latest state. All pages of a list are of one version, which the server keeps for
+// some minutes: OutOfRange when it did not, and the list must begin anew. DataLoss when the answer
+// is no list.
+absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
+                                  const ListOptions& options);
+// Visits every object of a collection, page by page; ends at the first error.
 absl::Status ForEach(Api& api, const ObjectRef& collection,
                      const std::function<absl::Status(const Json&)>& visit);
 // Makes `object`, to which the server may give its name. `ref` names the collection. AlreadyExists

@@ -2,6 +2,8 @@
 #ifndef RAILHEAD_KUBE_TESTING_FAKE_API_H_
 #define RAILHEAD_KUBE_TESTING_FAKE_API_H_
 
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -15,17 +17,38 @@
 namespace railhead::kube::testing {
 
 // An API server of a few objects, which gives every write a new resourceVersion and refuses writes
-// that were decided on an older one.
+// that were decided on an older one. Watches see all writes but applied ones.
 class FakeApi final : public Api {
  public:
   void Put(const ObjectRef& ref, Json object) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    object["metadata"]["resourceVersion"] = std::to_string(++version_);
-    objects_[ref.Path()] = std::move(object);
+    Store(ref.Path(), std::move(object));
   }
   void Remove(const ObjectRef& ref) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    objects_.erase(ref.Path());
+    const auto at = objects_.find(ref.Path());
+    if (at == objects_.end()) return;
+    at->second["metadata"]["resourceVersion"] = std::to_string(++version_);
+    Tell(at->first, "DELETED", at->second);
+    objects_.erase(at);
+  }
+  // Tells every watch how far it has come.
+  void Bookmark() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Tell("", "BOOKMARK", {{"metadata", {{"resourceVersion", std::to_string(version_)}}}});
+  }
+  // Ends the watches in progress.
+  void EndWatches() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++ended_;
+    changed_.notify_all();
+  }
+  // Forgets what was: lists that have begun, and what happened up to now.
+  void Compact() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    compacted_ = version_;
+    happened_.clear();
+    begun_.clear();
   }
   Json At(const ObjectRef& ref) const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -54,13 +77,40 @@ class FakeApi final : public Api {
     if (changed["metadata"]["resourceVersion"] != it->second["metadata"]["resourceVersion"]) {
       return StatusFromAnswer(request.subject, 409, R"({"reason": "Conflict"})");
     }
-    changed["metadata"]["resourceVersion"] = std::to_string(++version_);
-    return it->second = changed;
+    return Store(it->first, std::move(changed));
   }
 
   absl::Status Stream(const StreamRequest& request,
-                      const std::function<absl::Status(absl::string_view)>&) override {
-    return StatusFromAnswer(request.subject, 405, "");
+                      const std::function<absl::Status(absl::string_view)>& on_bytes) override {
+    const std::string collection = request.path.substr(0, request.path.find('?'));
+    const size_t from = request.path.find("resourceVersion=") + 16;
+    int at = std::stoi(request.path.substr(from));
+    size_t bookmarks = 0;
+    std::unique_lock<std::mutex> lock(mutex_);
+    calls_.push_back("WATCH " + request.path);
+    const int ended = ended_;
+    for (;;) {
+      if (request.stop.stop_requested()) return absl::CancelledError(request.subject);
+      if (!outage_.ok()) return outage_;
+      if (ended != ended_) return absl::OkStatus();
+      if (at < compacted_) return StatusFromAnswer(request.subject, 410, "");
+      std::vector<std::string> lines;
+      for (const Happening& happening : happened_) {
+        if (happening.version <= at) continue;
+        if (happening.path.rfind(collection + "/", 0) == 0) lines.push_back(happening.line);
+      }
+      at = version_;
+      if (bookmarks != bookmarks_.size()) lines.push_back(bookmarks_.back());
+      bookmarks = bookmarks_.size();
+      lock.unlock();
+      for (const std::string& line : lines) {
+        if (absl::Status taken = on_bytes(line); !taken.ok()) return taken;
+      }
+      lock.lock();
+      if (lines.empty()) {
+        changed_.wait_for(lock, request.stop, std::chrono::milliseconds(20), [] { return false; });
+      }
+    }
   }
 
   // The objects whose path is directly below `collection`.
@@ -95,15 +145,50 @@ class FakeApi final : public Api {
     return found;
   }
 
-  // One object a page, whatever the limit. The token to go on with holds a character that a query
-  // does not.
-  Json Page(const std::string& path) const {
-    const std::vector<Json> all = Below(path.substr(0, path.find('?')));
+  struct Happening {
+    int version;
+    std::string path;
+    std::string line;
+  };
+
+  void Tell(const std::string& path, const std::string& type, const Json& object) {
+    const std::string line = Json{{"type", type}, {"object", object}}.dump() + "\n";
+    if (path.empty()) {
+      bookmarks_.push_back(line);
+    } else {
+      happened_.push_back({version_, path, line});
+    }
+    changed_.notify_all();
+  }
+
+  const Json& Store(const std::string& path, Json object) {
+    object["metadata"]["resourceVersion"] = std::to_string(++version_);
+    Json& stored = objects_[path];
+    Tell(path, stored.is_null() ? "ADDED" : "MODIFIED", object);
+    return stored = std::move(object);
+  }
+
+  // One object a page, whatever the limit, all of the version of the first. The token to go on with
+  // holds a character that a query does not.
+  absl::StatusOr<Json> Page(const std::string& path) {
     const size_t token = path.find("&continue=%2F");
-    const size_t at = token == std::string::npos ? 0 : std::stoul(path.substr(token + 13));
-    Json page = {{"items", Json::array()}, {"metadata", Json::object()}};
+    size_t at = 0;
+    int version = version_;
+    if (token == std::string::npos) {
+      begun_[version] = Below(path.substr(0, path.find('?')));
+    } else {
+      version = std::stoi(path.substr(token + 13));
+      at = std::stoul(path.substr(path.find('.', token) + 1));
+    }
+    const auto begun = begun_.find(version);
+    if (begun == begun_.end()) return StatusFromAnswer("list", 410, "");
+    const std::vector<Json>& all = begun->second;
+    Json page = {{"items", Json::array()},
+                 {"metadata", {{"resourceVersion", std::to_string(version)}}}};
     if (at < all.size()) page["items"].push_back(all[at]);
-    if (at + 1 < all.size()) page["metadata"]["continue"] = "/" + std::to_string(at + 1);
+    if (at + 1 < all.size()) {
+      page["metadata"]["continue"] = "/" + std::to_string(version) + "." + std::to_string(at + 1);
+    }
     return page;
   }
 
@@ -113,8 +198,7 @@ class FakeApi final : public Api {
     if (objects_.count(path) > 0) {
       return StatusFromAnswer(request.subject, 409, R"({"reason": "AlreadyExists"})");
     }
-    object["metadata"]["resourceVersion"] = std::to_string(++version_);
-    return objects_[path] = std::move(object);
+    return Store(path, std::move(object));
   }
 
   // As if nobody else wrote to the members (of the first level) that are applied.
@@ -128,7 +212,13 @@ class FakeApi final : public Api {
   std::map<std::string, Json> objects_;
   std::vector<std::string> calls_;
   absl::Status outage_;
-  int version_ = 0;
+  int version_ = 1;
+  std::vector<Happening> happened_;
+  std::vector<std::string> bookmarks_;
+  std::map<int, std::vector<Json>> begun_;  // lists, by their version
+  int compacted_ = 0;
+  int ended_ = 0;
+  std::condition_variable_any changed_;
 };
 
 }  // namespace railhead::kube::testing

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_KUBE_CACHE_H_
+#define RAILHEAD_KUBE_CACHE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "kube/json.h"
+#include "kube/reflector.h"
+
+namespace railhead::kube {
+
+// "namespace/name", or the name alone of an object without a namespace.
+inline std::string KeyOf(const Json& object) {
+  const std::string space = StringAt(object, {"metadata", "namespace"});
+  return absl::StrCat(space, space.empty() ? "" : "/", StringAt(object, {"metadata", "name"}));
+}
+
+// The objects of a collection, each as the value T that is left of it: only T is stored, so that a
+// caller decides how much memory an object takes. Readers from any thread; written by a reflector.
+//
+// T can be compared: a change of the object that T does not show is none, so that heartbeats wake
+// nobody. Put metadata.uid into T where an object that was deleted and made again is another one.
+template <typename T>
+class Cache final : public ObjectSink {
+ public:
+  using Value = std::shared_ptr<const T>;
+  // What is left of an object; nothing when it is of no interest, as if it were not there.
+  using Strip = std::function<std::optional<T>(const Json& object)>;
+  // `before` is null for a new object, `after` for one that is gone. Called by the reflector's
+  // thread, in order, when readers see the change already; may read the cache.
+  using OnChange =
+      std::function<void(const std::string& key, const Value& before, const Value& after)>;
+
+  explicit Cache(Strip strip, OnChange on_change = nullptr)
+      : strip_(std::move(strip)), on_change_(std::move(on_change)) {}
+
+  // Null when there is none.
+  Value Get(absl::string_view key) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = entries_.find(key);
+    return at == entries_.end() ? nullptr : at->second.value;
+  }
+  // In the order of the keys, all of one generation, which it returns. `visit` must not use the
+  // cache.
+  uint64_t ForEach(
+      const std::function<void(const std::string& key, const Value& value)>& visit) const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [key, entry] : entries_) visit(key, entry.value);
+    return generation_;
+  }
+  size_t size() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return entries_.size();
+  }
+  // Grows with every change, and only then.
+  uint64_t generation() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return generation_;
+  }
+
+  void BeginList() override { ++list_; }
+  void Put(const Json& object) override {
+    std::optional<T> stripped = strip_(object);
+    Set(KeyOf(object), stripped ? std::make_shared<const T>(*std::move(stripped)) : nullptr);
+  }
+  void Remove(const Json& object) override { Set(KeyOf(object), nullptr); }
+  void EndList() override {
+    std::vector<std::string> gone;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (const auto& [key, entry] : entries_) {
+        if (entry.list != list_) gone.push_back(key);
+      }
+    }
+    for (const std::string& key : gone) Set(key, nullptr);
+  }
+
+ private:
+  struct Entry {
+    Value value;
+    uint64_t list = 0;  // the one that it was last put in
+  };
+
+  void Set(const std::string& key, Value after) {
+    Value before;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const auto at = entries_.find(key);
+      if (at != entries_.end()) {
+        at->second.list = list_;
+        before = at->second.value;
+      }
+      if (before == after || (before != nullptr && after != nullptr && *before == *after)) return;
+      ++generation_;
+      if (after == nullptr) {
+        entries_.erase(at);
+      } else {
+        entries_[key] = {after, list_};
+      }
+    }
+    if (on_change_) on_change_(key, before, after);
+  }
+
+  const Strip strip_;
+  const OnChange on_change_;
+  uint64_t list_ = 0;  // written and read by the reflector's thread alone
+
+  mutable std::mutex mutex_;  // guards all below
+  std::map<std::string, Entry, std::less<>> entries_;
+  uint64_t generation_ = 0;
+};
+
+}  // namespace railhead::kube
+
+#endif  // RAILHEAD_KUBE_CACHE_H_

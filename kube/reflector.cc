@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kube/reflector.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kube/watch.h"
+
+namespace railhead::kube {
+namespace {
+
+// Whether what ended a watch leaves the version we have good to go on from: who could not be
+// reached, was busy or did not let us in said nothing about it.
+bool MayGoOn(const absl::Status& end) {
+  switch (end.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kCancelled:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Reflector::Reflector(ReflectorOptions options, Api* api, ObjectSink* sink, Random random,
+                     std::function<absl::Time()> clock,
+                     std::function<void(const absl::Status&)> on_end)
+    : options_(std::move(options)),
+      api_(api),
+      sink_(sink),
+      random_(std::move(random)),
+      clock_(std::move(clock)),
+      on_end_(std::move(on_end)),
+      backoff_(options_.backoff, random_) {}
+
+void Reflector::Run(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any condition;
+  while (!stop.stop_requested()) {
+    const absl::Duration pause = Step(stop);
+    std::unique_lock<std::mutex> lock(mutex);
+    condition.wait_for(lock, stop, absl::ToChronoNanoseconds(pause), [] { return false; });
+  }
+}
+
+absl::Duration Reflector::Step(const std::stop_token& stop) {
+  const absl::Time begin = clock_();
+  if (version_.empty()) {
+    const absl::Status listed = List();
+    if (listed.ok()) {
+      synced_.store(true);
+      return absl::ZeroDuration();
+    }
+    on_end_(listed);
+  } else {
+    const absl::Status end = WatchOn(stop);
+    if (!MayGoOn(end)) version_.clear();
+    on_end_(end);
+  }
+  return backoff_.After(clock_() - begin);
+}
+
+absl::Status Reflector::List() {
+  sink_->BeginList();
+  ListOptions list;
+  list.limit = options_.page_size;
+  do {
+    const absl::StatusOr<ListPage> page = ListOnce(*api_, options_.collection, list);
+    if (!page.ok()) return page.status();
+    for (const Json& object : page->items) sink_->Put(object);
+    list.go_on = page->go_on;
+    version_ = list.go_on.empty() ? page->resource_version : "";
+  } while (!list.go_on.empty());
+  sink_->EndList();
+  return absl::OkStatus();
+}
+
+absl::Status Reflector::WatchOn(const std::stop_token& stop) {
+  WatchOptions watch;
+  watch.resource_version = version_;
+  watch.length = options_.shortest_watch * (1 + random_());
+  watch.silence = options_.silence;
+  watch.stop = stop;
+  return Watch(*api_, options_.collection, watch,
+               [this](const WatchEvent& event) { return Take(event); });
+}
+
+absl::Status Reflector::Take(const WatchEvent& event) {
+  if (event.type != WatchEventType::kBookmark) {
+    if (StringAt(event.object, {"metadata", "name"}).empty()) {
+      return absl::DataLossError(absl::StrCat("watch ", options_.collection.ToString(),
+                                              ": an object has no metadata.name"));
+    }
+    event.type == WatchEventType::kDeleted ? sink_->Remove(event.object) : sink_->Put(event.object);
+  }
+  version_ = event.resource_version;
+  return absl::OkStatus();
+}
+
+}  // namespace railhead::kube

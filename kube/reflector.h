@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_KUBE_REFLECTOR_H_
+#define RAILHEAD_KUBE_REFLECTOR_H_
+
+#include <atomic>
+#include <functional>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "kube/backoff.h"
+#include "kube/client.h"
+#include "kube/json.h"
+#include "kube/watch_decoder.h"
+
+namespace railhead::kube {
+
+// What keeps the objects of a collection; Cache does. Called by one thread.
+class ObjectSink {
+ public:
+  virtual ~ObjectSink() = default;
+  virtual void BeginList() = 0;
+  virtual void Put(const Json& object) = 0;
+  virtual void Remove(const Json& object) = 0;
+  // What was not put since BeginList is gone. A list that broke off has no end; another one begins.
+  virtual void EndList() = 0;
+};
+
+struct ReflectorOptions {
+  ObjectRef collection;
+  int page_size = 250;
+  absl::Duration shortest_watch = absl::Minutes(5);  // up to twice as long, by chance
+  absl::Duration silence = absl::Minutes(3);         // as of WatchOptions
+  BackoffOptions backoff = {};                       // between tries
+};
+
+// Keeps a sink equal to a collection of the API server, by a list and a watch from there on, for as
+// long as it runs.
+//
+// Lists are of the server's latest state (no resourceVersion, so that one never goes back in time),
+// in pages of one version each. A watch that ended is taken up where it was; there is a new list
+// only after an answer which says that this is no use (410 Gone, or what is no watch at all) and
+// after a silent watch, for the server may never send anything from a version that it lost.
+class Reflector {
+ public:
+  // `api` and `sink` must outlive the reflector. `random` and `clock` (monotonic) are used by Run's
+  // thread alone. `on_end` is told of every list that failed and every watch that ended, OK when
+  // the server ended it, for the log; it is called by Run's thread.
+  Reflector(ReflectorOptions options, Api* api, ObjectSink* sink, Random random,
+            std::function<absl::Time()> clock, std::function<void(const absl::Status&)> on_end);
+
+  // Returns after `stop`, within about a second.
+  void Run(const std::stop_token& stop);
+
+  // One list or one watch, whichever is due. The pause before the next one.
+  absl::Duration Step(const std::stop_token& stop);
+
+  // The sink has had the end of a list. Thread-safe.
+  bool Synced() const { return synced_.load(); }
+
+ private:
+  absl::Status List();
+  absl::Status WatchOn(const std::stop_token& stop);
+  absl::Status Take(const WatchEvent& event);
+
+  const ReflectorOptions options_;
+  Api* const api_;
+  ObjectSink* const sink_;
+  const Random random_;
+  const std::function<absl::Time()> clock_;
+  const std::function<void(const absl::Status&)> on_end_;
+  Backoff backoff_;
+  std::string version_;  // the sink is as of this one; empty when a list is due
+  std::atomic<bool> synced_{false};
+};
+
+}  // namespace railhead::kube
+
+#endif  // RAILHEAD_KUBE_REFLECTOR_H_
