@@ -91,6 +91,12 @@ int OnProgress(void* user, curl_off_t /*down_total*/, curl_off_t /*down*/, curl_
   return 0;
 }
 
+// `text` must live as long as the transfer.
+void SetBlob(CURL* curl, CURLoption option, const std::string& text) {
+  curl_blob blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_NOCOPY};
+  curl_easy_setopt(curl, option, &blob);
+}
+
 struct Answer {
   int http_status = 0;
   std::string body;
@@ -163,7 +169,7 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   Headers headers;
   headers.Add("Accept: application/json");
   headers.Add("Expect:");
-  headers.Add(absl::StrCat("Authorization: Bearer ", token));
+  if (!token.empty()) headers.Add(absl::StrCat("Authorization: Bearer ", token));
   if (!request.content_type.empty()) {
     headers.Add(absl::StrCat("Content-Type: ", request.content_type));
   }
@@ -183,8 +189,16 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   }
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "railhead/" RAILHEAD_VERSION);
-  curl_easy_setopt(curl, CURLOPT_CAINFO, options.ca_file.c_str());
+  if (options.ca_pem.empty()) {
+    curl_easy_setopt(curl, CURLOPT_CAINFO, options.ca_file.c_str());
+  } else {
+    SetBlob(curl, CURLOPT_CAINFO_BLOB, options.ca_pem);
+  }
   curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
+  if (!options.key_pem.empty()) {
+    SetBlob(curl, CURLOPT_SSLCERT_BLOB, options.certificate_pem);
+    SetBlob(curl, CURLOPT_SSLKEY_BLOB, options.key_pem);
+  }
   curl_easy_setopt(curl, CURLOPT_CA_CACHE_TIMEOUT, 0L);  // the cluster's CA may be replaced
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
@@ -238,11 +252,14 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
 absl::StatusOr<Answer> RestClient::State::TransactWithToken(const ApiRequest& request,
                                                             absl::Duration timeout,
                                                             const Transfer& transfer) {
-  absl::StatusOr<std::string> token = options.token();
+  const auto ask = [this]() -> absl::StatusOr<std::string> {
+    return options.token ? options.token() : std::string();
+  };
+  const absl::StatusOr<std::string> token = ask();
   if (!token.ok()) return token.status();
   absl::StatusOr<Answer> answer = Transact(request, *token, timeout, transfer);
   if (answer.ok() && answer->http_status == 401) {
-    const absl::StatusOr<std::string> fresh = options.token();
+    const absl::StatusOr<std::string> fresh = ask();
     if (fresh.ok() && *fresh != *token) answer = Transact(request, *fresh, timeout, transfer);
   }
   if (answer.ok() && !IsSuccess(answer->http_status)) {

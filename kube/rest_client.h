@@ -16,10 +16,16 @@
 namespace railhead::kube {
 
 struct ClientOptions {
-  std::string server;   // "https://host:port", IPv6 addresses in brackets; only https
-  std::string ca_file;  // PEM; what the server's certificate must be signed by
-  // Asked before every call, since tokens rotate. Returns the bearer token.
+  std::string server;  // "https://host:port", IPv6 addresses in brackets; only https
+  // What the server's certificate must be signed by, in PEM: here, or else in a file, which is read
+  // anew for every connection.
+  std::string ca_pem;
+  std::string ca_file;
+  // Asked before every call, since tokens rotate. Returns the bearer token. May be empty where
+  // there is a client certificate.
   std::function<absl::StatusOr<std::string>()> token;
+  std::string certificate_pem;  // the client's, with its key; or neither
+  std::string key_pem;
   // Of one call, from connecting to the last byte; of a stream, until the server is connected.
   absl::Duration timeout = absl::Seconds(5);
   size_t max_answer_bytes = 16U << 20U;  // of a call; a stream may go on

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers)
@@ -93,8 +94,26 @@ class ScriptedServer {
     const std::lock_guard<std::mutex> lock(mutex_);
     return requests_;
   }
+  // Those that came with the requests, in PEM; empty where there was none.
+  std::vector<std::string> client_certificates() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return client_certificates_;
+  }
 
  private:
+  static std::string PeerCertificate(const SSL* ssl) {
+    X509* certificate = SSL_get1_peer_certificate(ssl);
+    if (certificate == nullptr) return "";
+    BIO* memory = BIO_new(BIO_s_mem());
+    PEM_write_bio_X509(memory, certificate);
+    char* data = nullptr;
+    const auto size = BIO_get_mem_data(memory, &data);
+    std::string pem(data, static_cast<size_t>(size));
+    BIO_free(memory);
+    X509_free(certificate);
+    return pem;
+  }
+
   bool Readable(int fd) const {
     while (!stopping_) {
       pollfd entry{fd, POLLIN, 0};
@@ -110,6 +129,10 @@ class ScriptedServer {
       setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
       SSL* ssl = SSL_new(identity_.context().get());
       SSL_set_fd(ssl, fd);
+      // Asks for a certificate, and takes any: tests look at which one came.
+      const unsigned char name = 't';  // who asks for certificates must name its sessions
+      SSL_set_session_id_context(ssl, &name, 1);
+      SSL_set_verify(ssl, SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 1; });
       if (SSL_accept(ssl) == 1) Serve(ssl, fd);
       SSL_free(ssl);
       close(fd);
@@ -135,6 +158,7 @@ class ScriptedServer {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       requests_.push_back(request);
+      client_certificates_.push_back(PeerCertificate(ssl));
     }
     std::string answer = script_(request);
     const bool falls_silent = absl::EndsWith(answer, ThenSilence());
@@ -156,8 +180,9 @@ class ScriptedServer {
   int listener_ = -1;
   int port_ = 0;
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;  // guards requests_
+  std::mutex mutex_;  // guards both below
   std::vector<std::string> requests_;
+  std::vector<std::string> client_certificates_;
   std::thread thread_;
 };
 
@@ -334,6 +359,35 @@ TEST_F(ClientTest, ACallMayHaveLessTimeThanTheClientAllows) {
   ApiRequest request{"GET", "/x", "", "", "get x"};
   request.timeout = absl::Milliseconds(200);
   EXPECT_EQ(client.Call(request).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(ClientTest, AClientCertificateStandsForAToken) {
+  ScriptedServer server(leaf_, [](const std::string&) { return Http("200 OK", "{}"); });
+  const auto mine = SignServingCertificate(authority_, {"me"}, absl::Now(), absl::Hours(1));
+  ASSERT_TRUE(mine.ok());
+  ClientOptions options;
+  options.server = server.url();
+  options.ca_pem = authority_.certificate;
+  options.certificate_pem = mine->certificate;
+  options.key_pem = mine->key;
+  RestClient client(options);
+  EXPECT_TRUE(Get(client, kSecret).ok());
+  EXPECT_THAT(server.client_certificates(), ElementsAre(mine->certificate));
+  EXPECT_THAT(server.requests()[0], Not(HasSubstr("Authorization")));
+}
+
+TEST_F(ClientTest, AnAuthorityInMemoryIsTheOnlyOneBelieved) {
+  const auto stranger = MakeAuthority("cluster", absl::Now(), absl::Hours(1));
+  ASSERT_TRUE(stranger.ok());
+  ScriptedServer server(leaf_, [](const std::string&) { return Http("200 OK", "{}"); });
+  for (const std::string& authority : {stranger->certificate, std::string()}) {
+    ClientOptions options = Options(server.url());
+    options.ca_pem = authority;
+    options.ca_file = authority.empty() ? "" : ca_file_;
+    RestClient client(options);
+    EXPECT_EQ(Get(client, kSecret).status().code(), absl::StatusCode::kUnavailable);
+  }
+  EXPECT_THAT(server.requests(), SizeIs(0));
 }
 
 const ObjectRef kPods = {"v1", "pods", "team", ""};
