@@ -9,7 +9,7 @@ export CCACHE_DIR ?= $(RAILHEAD_CACHE)/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help demo demo-down build test unit rails fuzz sanitize bench chart node soak e2e lint format needs clean
+.PHONY: help demo demo-down build test unit rails fuzz sanitize bench chart kube node soak e2e lint format needs clean
 
 help:            ## this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -24,7 +24,7 @@ build: needs     ## the programs, in build/release
 	@cmake --preset release
 	@cmake --build --preset release
 
-test: lint unit rails fuzz chart node e2e  ## everything that must pass: what CI runs
+test: lint unit rails fuzz chart kube node e2e  ## everything that must pass: what CI runs
 
 lint: needs      ## formatting, clang-tidy, shellcheck, the chart
 	@tools/lint.sh
@@ -50,6 +50,9 @@ bench: build     ## the benchmarks; their tables go to docs/
 chart: needs     ## the chart: lint, refusals, rights, and a real API server
 	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/chart/run.sh
 	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/chart/apiserver.sh
+
+kube: build      ## the Kubernetes client core against a real API server that dies and forgets
+	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/kube/run.sh
 
 node: build      ## the node agent against a real kubelet on this machine
 	@$(PYTHON) tests/kubelet/run.py

@@ -93,7 +93,7 @@ class Files {
       }
       return decoded;
     }
-    const absl::StatusOr<std::string> name = section.Text(key);
+    absl::StatusOr<std::string> name = section.Text(key);
     if (!name.ok() || name->empty()) return name;
     absl::StatusOr<std::string> content = read_(PathOf(*name));
     if (!content.ok()) return Wrong(section.PathOf(key), content.status().message());

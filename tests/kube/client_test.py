@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kube/ against a real API server: what its probe's cache holds, and which probe leads."""
+
+import http.client
+import json
+import pathlib
+import random
+import shutil
+import signal
+import ssl
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.request
+
+from control_plane import ControlPlane
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROBE = ROOT / "build" / "release" / "kube" / "railhead_kube_probe"
+SPACE = "default"
+MAPS = f"/api/v1/namespaces/{SPACE}/configmaps"
+OBJECTS = 2000
+SETTLED = 60  # seconds for a cache to become what it should be; it takes about one
+TAKEOVER = 20  # seconds from a leader's death to the next one
+
+
+class Admin:
+    """Writes through one connection, which is faster than any kubectl."""
+
+    def __init__(self, plane):
+        self._plane = plane
+        self._connection = None
+
+    def call(self, method, path, body=None):
+        for attempt in (1, 2):  # the server may have been restarted since the last call
+            if self._connection is None:
+                context = ssl.create_default_context(cafile=str(self._plane.authority))
+                self._connection = http.client.HTTPSConnection(
+                    "127.0.0.1", self._plane.port, timeout=30, context=context
+                )
+            try:
+                self._connection.request(
+                    method,
+                    path,
+                    body=json.dumps(body) if body is not None else None,
+                    headers={
+                        "Authorization": f"Bearer {self._plane.token}",
+                        "Content-Type": "application/json",
+                    },
+                )
+                answer = self._connection.getresponse()
+                text = answer.read()
+                break
+            except (OSError, http.client.HTTPException):
+                self.close()
+                if attempt == 2:
+                    raise
+        if answer.status >= 300:
+            raise AssertionError(f"{method} {path}: {answer.status} {text[:300]}")
+        return json.loads(text)
+
+    def close(self):
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def create(self, name):
+        self.call("POST", MAPS, {"metadata": {"name": name}, "data": {"generation": "1"}})
+
+    def update(self, name):
+        self.call(
+            "PUT", f"{MAPS}/{name}", {"metadata": {"name": name}, "data": {"at": str(time.time())}}
+        )
+
+    def delete(self, name):
+        self.call("DELETE", f"{MAPS}/{name}")
+
+    def versions(self):
+        """{key: resourceVersion} of all there are, and the list's own version."""
+        listed = self.call("GET", MAPS)
+        return {
+            f"{SPACE}/{item['metadata']['name']}": item["metadata"]["resourceVersion"]
+            for item in listed["items"]
+        }, listed["metadata"]["resourceVersion"]
+
+
+class CacheProbe:
+    def __init__(self, plane, log):
+        self._log = log
+        with open(log, "w", encoding="utf-8") as errors:
+            self.process = subprocess.Popen(
+                [PROBE, "cache", plane.kubeconfig, "v1", "configmaps", SPACE],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+
+    def held(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def ends(self):
+        return self._log.read_text().splitlines()
+
+    def stop(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=20)
+        self.process.stdout.close()
+
+
+class Candidate:
+    def __init__(self, plane, folder, identity):
+        self.identity = identity
+        self._samples = folder / f"{identity}.leads"
+        with (
+            open(self._samples, "w", encoding="utf-8") as samples,
+            open(folder / f"{identity}.log", "w", encoding="utf-8") as errors,
+        ):
+            self.process = subprocess.Popen(
+                [PROBE, "elect", plane.kubeconfig, SPACE, "election", identity],
+                stdout=samples,
+                stderr=errors,
+            )
+
+    def led(self):
+        """The moments at which it led. A killed process may leave half a line."""
+        lines = self._samples.read_text().split("\n")[:-1]
+        return [float(line) for line in lines]
+
+    def end(self, how):
+        self.process.send_signal(how)
+        self.process.wait(timeout=20)
+
+
+class Client(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-kube-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.plane = ControlPlane(cls.folder)
+        cls.addClassCleanup(cls.plane.stop)
+        cls.plane.start()
+        cls.admin = Admin(cls.plane)
+        cls.addClassCleanup(cls.admin.close)
+
+    def wait(self, condition, what, seconds=SETTLED):
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                raise AssertionError(f"not within {seconds} s: {what}")
+            time.sleep(0.05)
+
+    def assert_holds_all(self, probe):
+        wanted, _ = self.admin.versions()
+        self.wait(
+            lambda: probe.held() == wanted,
+            f"a cache of {len(wanted)} objects; what ended its watches: {probe.ends()[-5:]}",
+        )
+        return wanted
+
+    def compact(self):
+        """Makes etcd forget all before now."""
+        _, version = self.admin.versions()
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        request = urllib.request.Request(
+            f"{self.plane.etcd}/v3/kv/compaction",
+            data=json.dumps({"revision": version, "physical": True}).encode(),
+        )
+        with opener.open(request, timeout=20) as answer:
+            self.assertEqual(answer.status, 200)
+
+    def restart(self):
+        self.plane.kill_apiserver()
+        self.plane.start_apiserver()
+        self.plane.wait_until_ready()
+
+    def test_a_cache_is_what_the_server_has_whatever_happens(self):
+        chance = random.Random(7)
+        names = [f"before-{i}" for i in range(150)]  # two pages for the first list
+        for name in names:
+            self.admin.create(name)
+        probe = CacheProbe(self.plane, self.folder / "cache.log")
+        self.addCleanup(probe.stop)
+        self.assert_holds_all(probe)
+
+        with self.subTest("writes while the watch runs"):
+            for i in range(OBJECTS):
+                name = f"map-{i}"
+                self.admin.create(name)
+                names.append(name)
+                if i % 3 == 0:
+                    self.admin.update(chance.choice(names))
+                if i % 4 == 0:
+                    self.admin.delete(names.pop(chance.randrange(len(names))))
+            self.assertGreater(len(self.assert_holds_all(probe)), OBJECTS // 2)
+            self.assertEqual(probe.ends(), [])  # one list and one watch did it
+
+        with self.subTest("the API server dies and comes back"):
+            self.plane.kill_apiserver()
+            self.wait(probe.ends, "the probe notices")
+            self.plane.start_apiserver()
+            self.plane.wait_until_ready()
+            for name in names[:20]:
+                self.admin.update(name)
+            self.assert_holds_all(probe)
+
+        with self.subTest("what the probe has not seen is forgotten"):
+            ended = len(probe.ends())
+            probe.process.send_signal(signal.SIGSTOP)
+            self.restart()  # or else its socket would still take in what happens
+            for name in names[:20]:
+                self.admin.delete(name)
+            for name in names[20:40]:
+                self.admin.update(name)
+            self.compact()
+            self.restart()  # the server forgets what it remembered besides etcd
+            probe.process.send_signal(signal.SIGCONT)
+            self.assert_holds_all(probe)
+            gone = [line for line in probe.ends()[ended:] if line.startswith("OUT_OF_RANGE")]
+            self.assertEqual(len(gone), 1, probe.ends()[ended:])
+            self.assertIn("410", gone[0])
+            self.admin.create("after")
+            self.assert_holds_all(probe)
+
+    def test_a_killed_leader_is_replaced_and_two_never_lead(self):
+        first = Candidate(self.plane, self.folder, "first")
+        self.addCleanup(first.process.kill)
+        self.wait(first.led, "the first one leads")
+        second = Candidate(self.plane, self.folder, "second")
+        self.addCleanup(second.process.kill)
+        time.sleep(3)  # long enough for it to have seen the lease, and to try
+        first.end(signal.SIGKILL)
+        self.wait(second.led, "the second one leads", 2 * TAKEOVER)
+        third = Candidate(self.plane, self.folder, "third")
+        self.addCleanup(third.process.kill)
+        time.sleep(3)
+        second.end(signal.SIGTERM)
+        self.wait(third.led, "the third one leads", 2 * TAKEOVER)
+        third.end(signal.SIGTERM)
+
+        terms = [candidate.led() for candidate in (first, second, third)]
+        for before, after in zip(terms, terms[1:]):
+            self.assertLess(before[-1], after[0])
+        self.assertLess(terms[1][0] - terms[0][-1], TAKEOVER)
+        # Released, not waited for: less than the lease.
+        self.assertLess(terms[2][0] - terms[1][-1], 10)
+        lease = self.plane.get("lease", "election")
+        self.assertEqual(lease["spec"]["holderIdentity"], "")
+        self.assertEqual(lease["spec"]["leaseTransitions"], 2)
+        print(
+            f"takeover after a kill {terms[1][0] - terms[0][-1]:.1f} s, "
+            f"after a release {terms[2][0] - terms[1][-1]:.1f} s"
+        )

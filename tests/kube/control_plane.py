@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real API server with etcd, both on the loopback address, for tests that need no node."""
+
+import base64
+import contextlib
+import json
+import random
+import socket
+import subprocess
+import time
+import urllib.request
+
+import yaml
+
+DEADLINE = 60  # seconds for a server to come up
+
+
+def free_port():
+    """Below those that the kernel gives to connections, one of which could take it before we do."""
+    for port in random.sample(range(20000, 32000), 100):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port between 20000 and 32000")
+
+
+def wait_until(ready, what, log=None):
+    end = time.monotonic() + DEADLINE
+    while not ready():
+        if time.monotonic() > end:
+            words = "\n".join(log.read_text().splitlines()[-5:]) if log else ""
+            raise AssertionError(f"{what} is not ready after {DEADLINE} s\n{words}")
+        time.sleep(0.1)
+
+
+def certificate(folder, name):
+    """A self-signed certificate for 127.0.0.1; returns the paths of certificate and key."""
+    paths = folder / f"{name}.crt", folder / f"{name}.key"
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={name}",
+            "-addext",
+            "subjectAltName=IP:127.0.0.1",
+            "-out",
+            paths[0],
+            "-keyout",
+            paths[1],
+        ],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+    return paths
+
+
+class ControlPlane:
+    """etcd and kube-apiserver with RBAC on free ports of 127.0.0.1, and a kubeconfig."""
+
+    def __init__(self, folder):
+        self._folder = folder
+        self._processes = {}
+        self._commands = {}
+        self.kubeconfig = folder / "kubeconfig"
+
+    def start(self):
+        etcd, peer, port = free_port(), free_port(), free_port()
+        self._run(
+            "etcd",
+            "--data-dir",
+            self._folder / "etcd",
+            "--unsafe-no-fsync",
+            "--listen-client-urls",
+            f"http://127.0.0.1:{etcd}",
+            "--advertise-client-urls",
+            f"http://127.0.0.1:{etcd}",
+            "--listen-peer-urls",
+            f"http://127.0.0.1:{peer}",
+            "--initial-advertise-peer-urls",
+            f"http://127.0.0.1:{peer}",
+            "--initial-cluster",
+            f"default=http://127.0.0.1:{peer}",
+        )
+        wait_until(
+            lambda: self._answers(f"http://127.0.0.1:{etcd}/health"), "etcd", self._log("etcd")
+        )
+        crt, key = certificate(self._folder, "apiserver")
+        token = base64.urlsafe_b64encode(self._folder.name.encode()).decode()
+        (self._folder / "tokens.csv").write_text(f"{token},admin,1,system:masters\n")
+        self.token, self.port, self.authority = token, port, crt
+        self.etcd = f"http://127.0.0.1:{etcd}"
+        self._run(
+            "kube-apiserver",
+            f"--etcd-servers=http://127.0.0.1:{etcd}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={port}",
+            f"--tls-cert-file={crt}",
+            f"--tls-private-key-file={key}",
+            f"--service-account-key-file={key}",
+            f"--service-account-signing-key-file={key}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            "--service-cluster-ip-range=10.96.0.0/16",
+            "--advertise-address=127.0.0.1",
+            f"--token-auth-file={self._folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            # Nobody makes the service accounts of new namespaces here.
+            "--disable-admission-plugins=ServiceAccount",
+            "--endpoint-reconciler-type=none",
+        )
+        self.kubeconfig.write_text(
+            yaml.safe_dump(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "test",
+                    "clusters": [
+                        {
+                            "name": "test",
+                            "cluster": {
+                                "server": f"https://127.0.0.1:{port}",
+                                "certificate-authority": str(crt),
+                            },
+                        }
+                    ],
+                    "users": [{"name": "admin", "user": {"token": token}}],
+                    "contexts": [{"name": "test", "context": {"cluster": "test", "user": "admin"}}],
+                }
+            )
+        )
+        self.wait_until_ready()
+
+    def wait_until_ready(self):
+        wait_until(
+            lambda: self.kubectl("get", "--raw", "/readyz", check=False).returncode == 0,
+            "kube-apiserver",
+            self._log("kube-apiserver"),
+        )
+
+    def kill_apiserver(self):
+        """At once: nobody at the other end of its connections is told."""
+        process = self._processes.pop("kube-apiserver")
+        process.kill()
+        process.wait()
+
+    def start_apiserver(self):
+        """The one that was killed, at the same port."""
+        self._run(*self._commands["kube-apiserver"])
+
+    def stop(self):
+        for program in reversed(list(self._processes)):
+            self._end(program)
+
+    def kubectl(self, *arguments, objects=None, check=True):
+        command = ["kubectl", "--kubeconfig", self.kubeconfig, *map(str, arguments)]
+        if objects is not None:
+            command += ["-f", "-"]
+            objects = yaml.safe_dump_all(objects)
+        done = subprocess.run(
+            command, input=objects, capture_output=True, text=True, timeout=60, check=False
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(f"kubectl {' '.join(map(str, arguments))}:\n{done.stderr}")
+        return done
+
+    def get(self, *arguments):
+        return json.loads(self.kubectl("get", *arguments, "-o", "json").stdout)
+
+    def _run(self, *command):
+        self._commands[command[0]] = command
+        with open(self._log(command[0]), "a", encoding="utf-8") as log:
+            self._processes[command[0]] = subprocess.Popen(
+                [*map(str, command)], stdout=log, stderr=log
+            )
+
+    def _end(self, program):
+        process = self._processes.pop(program, None)
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _log(self, program):
+        return self._folder / f"{program}.log"
+
+    @staticmethod
+    def _answers(url):
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with contextlib.suppress(OSError), opener.open(url, timeout=2) as answer:
+            return answer.status == 200
+        return False
