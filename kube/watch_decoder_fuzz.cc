@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "kube/election.h"
 #include "kube/json.h"
 #include "kube/watch_decoder.h"
 
@@ -40,6 +42,8 @@ Outcome Decode(absl::string_view text, Piece piece) {
     outcome.end = decoder.Feed(bytes, [&outcome](const WatchEvent& event) {
       Require(!event.resource_version.empty());
       Require(event.object.is_object());
+      const absl::StatusOr<LeaseView> lease = ReadLease(event.object);
+      Require(lease.ok() ? !lease->version.empty() : absl::IsDataLoss(lease.status()));
       outcome.events.push_back(absl::StrCat(static_cast<int>(event.type), event.resource_version,
                                             DumpJson(event.object)));
       return absl::OkStatus();

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
-# usage: tools/bench.sh [node-agent|reduce|start|metrics|allreduce|rails|verbs]...     without a part: all of them
+# usage: tools/bench.sh [node-agent|cache|reduce|start|metrics|allreduce|rails|verbs]...     without a part: all of them
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p docs
@@ -34,6 +34,12 @@ node_agent() {
   echo
   build/release/device-plugin/railhead_device_plugin_bench \
     build/release/device-plugin/railhead-device-plugin 2>/dev/null
+}
+
+cache() {
+  echo "Nodes and pods in one process, with a made-up API server in it: its memory is in the figures."
+  echo
+  build/release/kube/railhead_kube_cache_bench
 }
 
 reduce() {
@@ -77,10 +83,11 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent reduce start metrics allreduce rails verbs
+[ $# -gt 0 ] || set -- node-agent cache reduce start metrics allreduce rails verbs
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
+    cache) page "$part" "What caches of a large cluster cost" cache ;;
     reduce) page "$part" "How fast reductions are" reduce ;;
     start) page "$part" "How long a job takes to start" start ;;
     metrics) page "$part" "What metrics cost" metrics ;;
@@ -97,7 +104,7 @@ for part in "$@"; do
       page "$part" "RDMA rails beside perftest and Open MPI with UCX" verbs
       ;;
     *)
-      echo "unknown part '$part': node-agent, reduce, start, metrics, allreduce, rails or verbs" >&2
+      echo "unknown part '$part': node-agent, cache, reduce, start, metrics, allreduce, rails or verbs" >&2
       exit 2
       ;;
   esac
