@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A YAML text as a tree of values that know their line.
+#ifndef RAILHEAD_FABRIC_YAML_DOCUMENT_H_
+#define RAILHEAD_FABRIC_YAML_DOCUMENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace railhead::fabric {
+
+// Kept in few large pieces: a fabric of 16384 nodes has a quarter of a million values, and a
+// parser's usual tree of small objects would take more memory than all that is computed from it.
+class YamlDocument {
+ public:
+  enum class Type : uint8_t { kNull, kScalar, kList, kMap };
+
+ private:
+  struct Item {
+    Type type = Type::kNull;
+    bool quoted = false;
+    int32_t line = 1;
+    uint32_t first = 0;  // into text_ or children_
+    uint32_t count = 0;
+  };
+
+ public:
+  // A value of the document, valid as long as the document is. Cheap to copy.
+  class Value {
+   public:
+    Type type() const { return item().type; }
+    int line() const { return item().line; }       // counts from 1
+    bool quoted() const { return item().quoted; }  // a scalar that can be no number or boolean
+    size_t size() const { return type() == Type::kMap ? item().count / 2 : item().count; }
+    absl::string_view text() const;  // of a scalar
+    Value at(size_t i) const;        // of a list
+    Value key(size_t i) const;       // of a map, in the order of the text
+    Value value(size_t i) const;
+
+   private:
+    friend class YamlDocument;
+    Value(const YamlDocument* document, uint32_t index) : document_(document), index_(index) {}
+    const Item& item() const { return document_->items_[index_]; }
+    Value child(size_t i) const;
+
+    const YamlDocument* document_;
+    uint32_t index_;
+  };
+
+  // Reads one document; `source` is what the text is called in messages. InvalidArgument names the
+  // line of a text that is not YAML, has control characters, more than one document or a value that
+  // holds itself; and refuses more than kMaxText bytes. An alias (*) is not copied, so a reader
+  // that follows it must count what it visits.
+  static absl::StatusOr<YamlDocument> Parse(absl::string_view text, absl::string_view source);
+
+  Value root() const { return {this, root_}; }
+
+  static constexpr size_t kMaxText = size_t{16} << 20;
+
+ private:
+  friend class YamlTreeBuilder;
+  std::vector<Item> items_;
+  std::vector<uint32_t> children_;
+  std::string text_;
+  uint32_t root_ = 0;
+};
+
+}  // namespace railhead::fabric
+
+#endif  // RAILHEAD_FABRIC_YAML_DOCUMENT_H_

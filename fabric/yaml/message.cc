@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/yaml/message.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+
+namespace railhead::fabric {
+namespace {
+
+// How many characters must be changed, put in or left out (Levenshtein's distance).
+size_t EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> row(b.size() + 1);  // distances of a's first i characters to b's first j
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+absl::Status YamlError(absl::string_view source, int line, absl::string_view field,
+                       absl::string_view what) {
+  std::string place(source);
+  if (line > 0) absl::StrAppend(&place, ":", line);
+  return absl::InvalidArgumentError(
+      absl::StrCat(place, ": ", field.empty() ? "the document" : field, ": ", what));
+}
+
+std::string ShownText(absl::string_view text) {
+  constexpr size_t kLongest = 60;
+  return absl::StrCat(absl::CEscape(text.substr(0, kLongest)), text.size() > kLongest ? "..." : "");
+}
+
+std::string QuotedText(absl::string_view text) { return absl::StrCat("\"", ShownText(text), "\""); }
+
+std::string ListedTexts(const std::vector<std::string>& texts, absl::string_view last_separator) {
+  if (texts.empty()) return "none";
+  if (texts.size() == 1) return texts.back();
+  return absl::StrCat(absl::StrJoin(texts.begin(), texts.end() - 1, ", "), last_separator,
+                      texts.back());
+}
+
+std::string NearestText(absl::string_view text, const std::vector<std::string>& known) {
+  constexpr size_t kFarthest = 2;
+  std::string nearest;
+  size_t least = kFarthest + 1;
+  for (const std::string& name : known) {
+    if (text.size() > name.size() + kFarthest) continue;  // the distance is more than that
+    const size_t distance = EditDistance(text, name);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = name;
+  }
+  return nearest;
+}
+
+}  // namespace railhead::fabric

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/yaml/reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "fabric/yaml/document.h"
+#include "fabric/yaml/message.h"
+
+namespace railhead::fabric {
+namespace {
+
+using Type = YamlDocument::Type;
+
+// Aliases let a small text stand for an enormous one.
+constexpr int64_t kMaxVisited = 4'000'000;
+
+bool IsNumber(absl::string_view text) {
+  double number = 0;
+  return text.find_first_of("0123456789") != absl::string_view::npos &&
+         text.find_first_not_of("0123456789+-.eExoabcdfABCDF") == absl::string_view::npos &&
+         absl::SimpleAtod(text, &number);
+}
+
+bool IsBoolean(absl::string_view text) {
+  const std::string lower = absl::AsciiStrToLower(text.substr(0, 6));
+  return lower == "true" || lower == "false";
+}
+
+std::string FieldPath(absl::string_view path, absl::string_view name) {
+  return absl::StrCat(path, path.empty() ? "" : ".", name);
+}
+
+}  // namespace
+
+std::string ShownValue(YamlDocument::Value value) {
+  switch (value.type()) {
+    case Type::kList:
+      return "a list";
+    case Type::kMap:
+      return "a mapping";
+    case Type::kScalar:
+      return value.quoted() ? QuotedText(value.text()) : ShownText(value.text());
+    case Type::kNull:
+      break;
+  }
+  return "an empty value";
+}
+
+std::optional<YamlReader::Value> YamlReader::Fields::Find(absl::string_view name) const {
+  for (const auto& [key, value] : fields_) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+void YamlReader::Fail(Value value, absl::string_view path, absl::string_view what) {
+  if (status_.ok()) status_ = YamlError(source_, value.line(), path, what);
+}
+
+// Counts a value that is visited; false when there is no use in going on.
+bool YamlReader::Visit(Value value, absl::string_view path) {
+  if (++visited_ > kMaxVisited) {
+    Fail(value, path,
+         absl::StrCat("the document holds more than ", kMaxVisited,
+                      " values, counting what an alias (*) stands for each time; write less"));
+  }
+  return status_.ok();
+}
+
+YamlReader::Fields YamlReader::FreeMapping(Value value, const std::string& path) {
+  Fields fields;
+  if (value.type() != Type::kMap) {
+    Fail(value, path, absl::StrCat("must be a mapping, not ", ShownValue(value)));
+    return fields;
+  }
+  fields.fields_.reserve(value.size());
+  std::set<absl::string_view> seen;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const Value key = value.key(i);
+    if (!Visit(key, path)) break;
+    if (key.type() != Type::kScalar) {
+      Fail(key, path, absl::StrCat("has a field whose name is ", ShownValue(key)));
+      break;
+    }
+    const absl::string_view name = key.text();
+    if (!seen.insert(name).second) {
+      Fail(key, FieldPath(path, ShownText(name)), "appears a second time; keep one of the two");
+    } else if (value.value(i).type() == Type::kNull) {
+      // Said here because the place of an empty value is the next token, some lines further down.
+      Fail(key, FieldPath(path, ShownText(name)),
+           "has no value; give it one, or leave the field out");
+    }
+    fields.fields_.emplace_back(name, value.value(i));
+  }
+  return fields;
+}
+
+YamlReader::Fields YamlReader::Mapping(Value value, const std::string& path, const Names& known) {
+  Fields fields = FreeMapping(value, path);
+  if (!status_.ok()) return fields;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const absl::string_view name = value.key(i).text();
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string meant = NearestText(name, known);
+    Fail(value.key(i), FieldPath(path, ShownText(name)),
+         meant.empty() ? absl::StrCat("this field is not known; the fields here are ",
+                                      ListedTexts(known, " and "))
+                       : absl::StrCat("this field is not known; did you mean ", meant, "?"));
+  }
+  return fields;
+}
+
+std::optional<YamlReader::Value> YamlReader::Need(const Fields& fields, Value mapping,
+                                                  const std::string& path, absl::string_view name,
+                                                  absl::string_view hint) {
+  const std::optional<Value> found = fields.Find(name);
+  if (!found) Fail(mapping, FieldPath(path, name), absl::StrCat("is missing; ", hint));
+  return found;
+}
+
+void YamlReader::ForEach(Value value, const std::string& path,
+                         absl::FunctionRef<void(Value, const std::string&)> read) {
+  if (value.type() != Type::kList) {
+    Fail(value, path,
+         absl::StrCat("must be a list, not ", ShownValue(value),
+                      "; write each entry on a line of its own after a dash, or all in [ ]"));
+    return;
+  }
+  for (size_t i = 0; i < value.size(); ++i) {
+    const std::string item_path = absl::StrCat(path, "[", i, "]");
+    if (!Visit(value.at(i), item_path)) return;
+    read(value.at(i), item_path);
+  }
+}
+
+std::string YamlReader::Text(Value value, const std::string& path) {
+  std::string text = Name(value, path);
+  if (value.type() == Type::kScalar && !value.quoted() && (IsNumber(text) || IsBoolean(text))) {
+    Fail(value, path,
+         absl::StrCat("must be text, but without quotes ", ShownText(text), " is a ",
+                      IsBoolean(text) ? "boolean" : "number", "; write ", QuotedText(text)));
+  }
+  return text;
+}
+
+std::string YamlReader::Name(Value value, const std::string& path) {
+  if (value.type() != Type::kScalar) {
+    Fail(value, path, absl::StrCat("must be text, not ", ShownValue(value), "; put it in quotes"));
+    return "";
+  }
+  const absl::string_view text = value.text();
+  if (text.empty()) Fail(value, path, "must not be empty");
+  if (std::any_of(text.begin(), text.end(),
+                  [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); })) {
+    Fail(value, path,
+         absl::StrCat(QuotedText(text), " holds a control character; write it on one line"));
+  }
+  return std::string(text);
+}
+
+std::string YamlReader::OneOf(Value value, const std::string& path, const Names& known) {
+  std::string text = Name(value, path);
+  if (status_.ok() && std::find(known.begin(), known.end(), text) == known.end()) {
+    const std::string meant = NearestText(text, known);
+    Fail(value, path,
+         absl::StrCat(QuotedText(text), " is not known here; ",
+                      meant.empty() ? absl::StrCat("write ", ListedTexts(known, " or "))
+                                    : absl::StrCat("did you mean ", meant, "?")));
+  }
+  return text;
+}
+
+int YamlReader::Integer(Value value, const std::string& path, int low, int high,
+                        absl::string_view hint) {
+  const bool plain = value.type() == Type::kScalar && !value.quoted();
+  int number = 0;
+  if (plain) {
+    const absl::string_view text = value.text();
+    // No leading zeros: to some readers of YAML they make a number octal.
+    const bool decimal = text == "0" || (!text.empty() && text[0] >= '1' && text[0] <= '9');
+    if (decimal && absl::SimpleAtoi(text, &number) && number >= low && number <= high) {
+      return number;
+    }
+  }
+  Fail(value, path,
+       absl::StrCat("must be a whole number from ", low, " to ", high, ", not ", ShownValue(value),
+                    "; ", value.quoted() ? "write it without quotes" : hint));
+  return low;
+}
+
+double YamlReader::Positive(Value value, const std::string& path, absl::string_view hint) {
+  double number = 0;
+  if (value.type() == Type::kScalar && !value.quoted() && IsNumber(value.text()) &&
+      absl::SimpleAtod(value.text(), &number) && std::isfinite(number) && number > 0) {
+    return number;
+  }
+  Fail(value, path,
+       absl::StrCat("must be a number above zero, not ", ShownValue(value), "; ", hint));
+  return 1;
+}
+
+std::string YamlReader::Header(const Fields& fields, Value root, absl::string_view kind) {
+  constexpr absl::string_view kVersion = "railhead.io/v1alpha1";
+  const auto expect = [&](const char* name, absl::string_view expected) {
+    const std::optional<Value> field =
+        Need(fields, root, "", name, absl::StrCat("write ", name, ": ", expected));
+    if (field && Text(*field, name) != expected) {
+      Fail(*field, name, absl::StrCat("must be ", expected, ", not ", ShownValue(*field)));
+    }
+  };
+  expect("apiVersion", kVersion);
+  expect("kind", kind);
+  const std::optional<Value> metadata =
+      Need(fields, root, "", "metadata", "write metadata: {name: ...}");
+  if (!metadata) return "";
+  const Fields inner = Mapping(*metadata, "metadata", {"name"});
+  const std::optional<Value> name = Need(inner, *metadata, "metadata", "name", "give it a name");
+  return name ? Name(*name, "metadata.name") : "";
+}
+
+}  // namespace railhead::fabric
