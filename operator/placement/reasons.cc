@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/placement/reasons.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "fabric/model/fabric_model.h"
+#include "operator/placement/node_room.h"
+#include "operator/placement/request.h"
+#include "operator/placement/solver.h"
+
+namespace railhead::placement {
+namespace {
+
+using fabric::FabricModel;
+using fabric::FabricNode;
+
+// A message names no more nodes or causes than these.
+constexpr size_t kMostNames = 8;
+constexpr size_t kMostCauses = 16;
+
+std::string Counted(int64_t count, const char* noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+// The node as it would be with nothing on it and nothing wrong.
+FabricNode Freed(FabricNode node) {
+  node.used_gpus = 0;
+  node.used_hcas = 0;
+  node.dead_rails.clear();
+  node.unschedulable.clear();
+  return node;
+}
+
+// What must be done to a node for that: "n7 (drain: 6 of 8 GPUs in use)".
+std::string ToDo(const FabricNode& node, const PlacementRequest& request) {
+  std::vector<std::string> work;
+  if (!node.unschedulable.empty()) {
+    work.push_back(absl::StrCat("make schedulable: ", node.unschedulable));
+  }
+  if (request.gpus_per_pod > 0 && node.used_gpus > 0) {
+    work.push_back(absl::StrCat("drain: ", node.used_gpus, " of ", node.gpus, " GPUs in use"));
+  } else if (request.hcas_per_pod > 0 && node.used_hcas > 0) {
+    work.push_back(absl::StrCat("drain: ", node.used_hcas, " of ", node.hcas, " HCAs in use"));
+  }
+  if (request.hcas_per_pod > 0 && !node.dead_rails.empty()) {
+    work.push_back(absl::StrCat("mend rail ", absl::StrJoin(node.dead_rails, ", ")));
+  }
+  return absl::StrCat(node.name, " (", absl::StrJoin(work, "; "), ")");
+}
+
+// A part of the fabric that the whole gang must fit into: a domain of the required level, or all.
+struct Region {
+  std::string name;
+  int64_t room = 0;
+  std::vector<std::pair<int, size_t>> gains;  // pods that a node would take more if it were free
+};
+
+class Reasons {
+ public:
+  Reasons(const FabricModel& model, const PlacementRequest& request)
+      : model_(model), request_(request) {
+    std::vector<int> region_of_node(model.nodes.size(), 0);
+    if (request.require_level.empty()) {
+      regions_.push_back({absl::StrCat("fabric ", model.name), 0, {}});
+    } else {
+      const auto level = static_cast<size_t>(*fabric::LevelIndex(model, request.require_level));
+      region_of_node = fabric::DomainsOfNodes(model)[level];
+      for (const fabric::FabricDomain& domain : model.domains[level]) {
+        regions_.push_back({absl::StrCat(request.require_level, " ", domain.name), 0, {}});
+      }
+    }
+    for (size_t i = 0; i < model.nodes.size(); ++i) {
+      const FabricNode& node = model.nodes[i];
+      const NodeRoom room = RoomOnNode(node, request);
+      Region& region = regions_[static_cast<size_t>(region_of_node[i])];
+      region.room += room.pods;
+      if (room.pods > 0) ++usable_;
+      const int gain = RoomOnNode(Freed(node), request).pods - room.pods;
+      if (gain > 0) region.gains.emplace_back(gain, i);
+    }
+  }
+
+  absl::StatusOr<std::vector<Reason>> Find() {
+    reasons_ = Exclusions(model_, request_);
+    Room();
+    for (const auto find : {&Reasons::FreeNodes, &Reasons::FewerPods, &Reasons::WiderLevel}) {
+      const absl::Status status = (this->*find)();
+      if (!status.ok()) return status;
+    }
+    return std::move(reasons_);
+  }
+
+ private:
+  void Add(Reason::Kind kind, std::string what, int64_t nodes, std::string message) {
+    reasons_.push_back({kind, std::move(what), static_cast<int>(nodes), std::move(message)});
+  }
+
+  // The index of the region with most room.
+  size_t Roomiest() const {
+    size_t best = 0;
+    for (size_t i = 1; i < regions_.size(); ++i) {
+      if (regions_[i].room > regions_[best].room) best = i;
+    }
+    return best;
+  }
+
+  void Room() {
+    if (regions_.empty()) return;
+    const Region& best = regions_[Roomiest()];
+    Add(Reason::Kind::kRoom, best.name, usable_,
+        absl::StrCat(Counted(usable_, "node"), usable_ == 1 ? " takes" : " take", " pods; ",
+                     regions_.size() > 1 ? "the most room in one " + request_.require_level +
+                                               " is that of " + best.name
+                                         : best.name,
+                     regions_.size() > 1 ? ": " : " has room for ", best.room, " of ",
+                     Counted(request_.pods, "pod")));
+  }
+
+  static absl::StatusOr<bool> Fits(const FabricModel& model, const PlacementRequest& request) {
+    const absl::StatusOr<Placement> placement = Solve(model, request);
+    if (!placement.ok()) return placement.status();
+    return placement->placed;
+  }
+
+  // The fewest nodes of one region that, once free, give room enough: those that gain most.
+  absl::Status FreeNodes() {
+    std::optional<std::vector<size_t>> fewest;
+    const Region* in = nullptr;
+    for (Region& region : regions_) {
+      std::stable_sort(region.gains.begin(), region.gains.end(),
+                       [](const auto& a, const auto& b) { return a.first > b.first; });
+      std::vector<size_t> nodes;
+      int64_t missing = request_.pods - region.room;
+      for (size_t i = 0; i < region.gains.size() && missing > 0; ++i) {
+        missing -= region.gains[i].first;
+        nodes.push_back(region.gains[i].second);
+      }
+      if (missing > 0 || (fewest && fewest->size() <= nodes.size())) continue;
+      fewest = std::move(nodes);
+      in = &region;
+    }
+    if (!fewest) return absl::OkStatus();
+    FabricModel changed = model_;
+    std::vector<std::string> work;
+    for (const size_t i : *fewest) {
+      changed.nodes[i] = Freed(changed.nodes[i]);
+      if (work.size() < kMostNames) work.push_back(ToDo(model_.nodes[i], request_));
+    }
+    const absl::StatusOr<bool> fits = Fits(changed, request_);
+    if (!fits.ok()) return fits.status();
+    if (!*fits) return absl::InternalError("freeing nodes did not give the room that it promised");
+    if (work.size() < fewest->size()) {
+      work.push_back(absl::StrCat("and ", fewest->size() - work.size(), " more"));
+    }
+    Add(Reason::Kind::kChange, "nodes", static_cast<int64_t>(fewest->size()),
+        absl::StrCat("fits if ", Counted(static_cast<int64_t>(fewest->size()), "node"), " of ",
+                     in->name, fewest->size() == 1 ? " is" : " are",
+                     " free: ", absl::StrJoin(work, ", ")));
+    return absl::OkStatus();
+  }
+
+  absl::Status FewerPods() {
+    const int64_t most = regions_.empty() ? 0 : regions_[Roomiest()].room;
+    if (most < 1) return absl::OkStatus();
+    PlacementRequest smaller = request_;
+    smaller.pods = static_cast<int>(most);
+    smaller.parallelism.clear();  // whose product is that of the larger gang
+    const absl::StatusOr<bool> fits = Fits(model_, smaller);
+    if (!fits.ok()) return fits.status();
+    if (!*fits) return absl::InternalError("a gang of the size of the room did not fit");
+    Add(Reason::Kind::kChange, "pods", 0,
+        absl::StrCat("fits with ", Counted(most, "pod"), " instead of ", request_.pods));
+    return absl::OkStatus();
+  }
+
+  absl::Status WiderLevel() {
+    if (request_.require_level.empty()) return absl::OkStatus();
+    PlacementRequest wider = request_;
+    for (int level = *fabric::LevelIndex(model_, request_.require_level) - 1; level >= -1;
+         --level) {
+      wider.require_level = level < 0 ? "" : model_.levels[static_cast<size_t>(level)];
+      const absl::StatusOr<bool> fits = Fits(model_, wider);
+      if (!fits.ok()) return fits.status();
+      if (!*fits) continue;
+      Add(Reason::Kind::kChange, "requireLevel", 0,
+          absl::StrCat("fits ",
+                       level < 0 ? "without requireLevel"
+                                 : absl::StrCat("with requireLevel: ", wider.require_level),
+                       " instead of requireLevel: ", request_.require_level));
+      break;
+    }
+    return absl::OkStatus();
+  }
+
+  const FabricModel& model_;
+  const PlacementRequest& request_;
+  std::vector<Region> regions_;
+  int usable_ = 0;
+  std::vector<Reason> reasons_;
+};
+
+}  // namespace
+
+std::vector<Reason> Exclusions(const FabricModel& model, const PlacementRequest& request) {
+  std::map<std::string, int> nodes_of_cause;
+  for (const FabricNode& node : model.nodes) {
+    const NodeRoom room = RoomOnNode(node, request);
+    if (room.pods == 0) ++nodes_of_cause[Describe(room.obstacle, node)];
+  }
+  std::vector<std::pair<std::string, int>> causes(nodes_of_cause.begin(), nodes_of_cause.end());
+  std::stable_sort(causes.begin(), causes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  int others = 0;
+  for (size_t i = kMostCauses; i < causes.size(); ++i) others += causes[i].second;
+  if (causes.size() > kMostCauses) {
+    causes.resize(kMostCauses);
+    causes.emplace_back("other causes", others);
+  }
+  std::vector<Reason> reasons;
+  reasons.reserve(causes.size());
+  for (const auto& [cause, nodes] : causes) {
+    reasons.push_back(
+        {Reason::Kind::kExcluded, cause, nodes,
+         absl::StrCat(nodes, " of ", Counted(static_cast<int64_t>(model.nodes.size()), "node"),
+                      " excluded: ", cause)});
+  }
+  return reasons;
+}
+
+absl::StatusOr<std::vector<Reason>> WhyNotPlaced(const FabricModel& model,
+                                                 const PlacementRequest& request) {
+  const absl::StatusOr<Placement> placement = Solve(model, request);
+  if (!placement.ok()) return placement.status();
+  if (placement->placed) return std::vector<Reason>{};
+  return Reasons(model, request).Find();
+}
+
+}  // namespace railhead::placement

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a gang asks of a cluster.
+#ifndef RAILHEAD_OPERATOR_PLACEMENT_REQUEST_H_
+#define RAILHEAD_OPERATOR_PLACEMENT_REQUEST_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace railhead::placement {
+
+// Between which ranks data flows, which is what the score counts: between neighbours in a ring,
+// along a binary tree, or between all.
+enum class Pattern { kRing, kTree, kAllToAll };
+
+// A gang of equal pods: all of them are placed, or none.
+struct PlacementRequest {
+  std::string name;
+  int pods = 0;
+  int gpus_per_pod = 0;
+  int hcas_per_pod = 0;
+  std::string require_level;  // all pods in one domain of this level; empty: anywhere
+  std::string prefer_level;   // the same, if it can be done
+  // Sizes in GPUs, innermost first, such as {"tp", 8}; empty when none are given.
+  std::vector<std::pair<std::string, int>> parallelism;
+  Pattern pattern = Pattern::kRing;
+
+  bool operator==(const PlacementRequest&) const = default;
+};
+
+}  // namespace railhead::placement
+
+#endif  // RAILHEAD_OPERATOR_PLACEMENT_REQUEST_H_

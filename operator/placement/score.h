@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How good an answer is, counted from the answer alone: nothing here knows how it was found.
+#ifndef RAILHEAD_OPERATOR_PLACEMENT_SCORE_H_
+#define RAILHEAD_OPERATOR_PLACEMENT_SCORE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "fabric/model/fabric_model.h"
+#include "operator/placement/request.h"
+
+namespace railhead::placement {
+
+struct Score {
+  std::vector<int> domains;         // used, of each level, outermost first
+  std::vector<int> ring_crossings;  // neighbours in the ring of ranks in different domains
+  // Pairs of ranks between which the request's pattern sends, in different domains of each level.
+  std::vector<int64_t> pattern_crossings;
+  int rail_mismatches =
+      0;  // neighbours in the ring on different nodes that are given different rails
+
+  bool operator==(const Score&) const = default;
+};
+
+// `node_of_rank` are indices of the model's nodes.
+Score ScoreOf(const fabric::FabricModel& model, const PlacementRequest& request,
+              const std::vector<int>& node_of_rank);
+
+}  // namespace railhead::placement
+
+#endif  // RAILHEAD_OPERATOR_PLACEMENT_SCORE_H_

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/placement/solver.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "fabric/model/fabric_model.h"
+#include "operator/placement/leaf_choice.h"
+#include "operator/placement/node_room.h"
+#include "operator/placement/request.h"
+#include "operator/placement/score.h"
+
+namespace railhead::placement {
+namespace {
+
+using fabric::FabricDomain;
+using fabric::FabricModel;
+
+absl::Status CheckLevel(const FabricModel& model, const char* field, const std::string& level) {
+  if (level.empty() || fabric::LevelIndex(model, level)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("spec.", field, ": fabric ", model.name,
+                                                 " has no level \"", level, "\"; its levels are ",
+                                                 absl::StrJoin(model.levels, ", ")));
+}
+
+absl::Status Check(const FabricModel& model, const PlacementRequest& request) {
+  if (request.pods < 1) {
+    return absl::InvalidArgumentError("spec.pods: a gang has at least one pod");
+  }
+  if (request.gpus_per_pod < 0 || request.hcas_per_pod < 0 ||
+      request.gpus_per_pod + request.hcas_per_pod == 0) {
+    return absl::InvalidArgumentError(
+        "spec: pods that ask for neither GPUs nor HCAs fit anywhere; set gpusPerPod or hcasPerPod");
+  }
+  int64_t product = 1;
+  for (const auto& [name, size] : request.parallelism) {
+    if (size < 1 || __builtin_mul_overflow(product, int64_t{size}, &product)) product = -1;
+  }
+  const int64_t gpus = int64_t{request.pods} * request.gpus_per_pod;
+  if (!request.parallelism.empty() && product != gpus) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "spec.parallelism: the product of its sizes must be pods x gpusPerPod = ", gpus));
+  }
+  absl::Status status = CheckLevel(model, "requireLevel", request.require_level);
+  if (status.ok()) status = CheckLevel(model, "preferLevel", request.prefer_level);
+  return status;
+}
+
+// Leaves and the pods that go there are chosen for all nodes alike, or for some rails.
+class Solver {
+ public:
+  Solver(const FabricModel& model, const PlacementRequest& request)
+      : model_(model), request_(request) {
+    room_.reserve(model.nodes.size());
+    rails_.reserve(model.nodes.size());
+    for (const fabric::FabricNode& node : model.nodes) {
+      room_.push_back(RoomOnNode(node, request).pods);
+      rails_.push_back(RailsOnNode(node, request.hcas_per_pod));
+      if (room_.back() > 0) room_of_rails_[rails_.back()] += room_.back();
+    }
+    if (!request.require_level.empty()) {
+      single_levels_ = *fabric::LevelIndex(model, request.require_level) + 1;
+    }
+  }
+
+  // The node of each rank; nothing when there is no room.
+  absl::StatusOr<std::optional<std::vector<int>>> Solve() {
+    const std::vector<int> all = LeafRooms(std::nullopt);
+    const absl::StatusOr<Leaves> least = Choose(all, std::vector<int64_t>(all.size(), 0));
+    if (!least.ok()) return least.status();
+    if (!*least) return std::nullopt;
+    if (room_of_rails_.size() == 1) return Fill(**least, room_of_rails_.begin()->first);
+    return SolveRails(all, **least);
+  }
+
+ private:
+  using Leaves = std::optional<std::vector<int>>;
+
+  // How many pods each leaf takes, on nodes that give these rails or on all.
+  std::vector<int> LeafRooms(std::optional<uint64_t> rails) const {
+    std::vector<int> rooms;
+    for (const FabricDomain& leaf : model_.domains.back()) {
+      int64_t room = 0;
+      for (size_t node = First(leaf); node < End(leaf); ++node) {
+        if (!rails || rails_[node] == *rails) room += room_[node];
+      }
+      rooms.push_back(static_cast<int>(std::min<int64_t>(room, kMostRoom)));
+    }
+    return rooms;
+  }
+
+  absl::StatusOr<Leaves> Choose(const std::vector<int>& rooms, const std::vector<int64_t>& costs) {
+    std::vector<LeafOffer> offers(rooms.size());
+    for (size_t i = 0; i < rooms.size(); ++i) offers[i] = {rooms[i], costs[i]};
+    return ChooseLeaves(model_.domains, offers, request_.pods, single_levels_);
+  }
+
+  // Nodes differ in the rails that they give: first all pods on the same, without one domain more
+  // than `least` uses; if that cannot be, as many pods as possible.
+  absl::StatusOr<std::optional<std::vector<int>>> SolveRails(const std::vector<int>& all,
+                                                             const std::vector<int>& least) {
+    std::vector<std::pair<uint64_t, int64_t>> classes(room_of_rails_.begin(), room_of_rails_.end());
+    std::stable_sort(classes.begin(), classes.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    const std::vector<int> domains = DomainsUsed(least);
+    std::optional<std::pair<int64_t, std::vector<int>>> best;  // what it is worth, and the leaves
+    uint64_t best_rails = 0;
+    for (const auto& [rails, room] : classes) {
+      if (room < request_.pods) break;
+      const absl::StatusOr<Leaves> found =
+          Choose(LeafRooms(rails), std::vector<int64_t>(all.begin(), all.end()));
+      if (!found.ok()) return found.status();
+      if (!*found || DomainsUsed(**found) != domains) continue;
+      const int64_t left = Total(all, **found);
+      if (best && best->first <= left) continue;
+      best = {left, **found};
+      best_rails = rails;
+    }
+    if (best) return Fill(best->second, best_rails);
+    for (const auto& [rails, room] : classes) {
+      if (best && room <= -best->first) break;
+      const std::vector<int> alike = LeafRooms(rails);
+      std::vector<int64_t> costs;
+      costs.reserve(alike.size());
+      for (const int pods : alike) costs.push_back(-pods);
+      const absl::StatusOr<Leaves> found = Choose(all, costs);
+      if (!found.ok()) return found.status();
+      const int64_t off = -Total(alike, **found);
+      if (best && best->first <= off) continue;
+      best = {off, **found};
+      best_rails = rails;
+    }
+    return Fill(best->second, best_rails);
+  }
+
+  static int64_t Total(const std::vector<int>& rooms, const std::vector<int>& leaves) {
+    int64_t total = 0;
+    for (const int leaf : leaves) total += rooms[static_cast<size_t>(leaf)];
+    return total;
+  }
+
+  // How many domains of each level hold these leaves.
+  std::vector<int> DomainsUsed(const std::vector<int>& leaves) const {
+    std::vector<int> used(model_.levels.size());
+    std::set<int> domains(leaves.begin(), leaves.end());
+    for (size_t level = used.size(); level-- > 0;) {
+      used[level] = static_cast<int>(domains.size());
+      std::set<int> outer;
+      for (const int i : domains) {
+        outer.insert(model_.domains[level][static_cast<size_t>(i)].parent);
+      }
+      domains = std::move(outer);
+    }
+    return used;
+  }
+
+  // Puts the pods on these leaves: on nodes that give `rails`, and on others only when those do not
+  // suffice. What is left over is left in the last leaf, since no leaf is smaller than that.
+  absl::StatusOr<std::optional<std::vector<int>>> Fill(const std::vector<int>& leaves,
+                                                       uint64_t rails) const {
+    const std::vector<int> alike = LeafRooms(rails);
+    const std::vector<int> all = LeafRooms(std::nullopt);
+    int64_t others = std::max<int64_t>(0, request_.pods - Total(alike, leaves));
+    int64_t pods = request_.pods;
+    std::vector<int> node_of_rank;
+    for (const int leaf : leaves) {
+      const auto i = static_cast<size_t>(leaf);
+      const int64_t here = std::min<int64_t>(alike[i], pods);
+      const int64_t others_here = std::min<int64_t>(all[i] - alike[i], others);
+      for (const auto& [same, count] : {std::pair{true, here}, std::pair{false, others_here}}) {
+        const absl::Status status = FillLeaf(i, rails, same, static_cast<int>(count), node_of_rank);
+        if (!status.ok()) return status;
+      }
+      others -= others_here;
+      pods -= here + others_here;
+    }
+    return node_of_rank;
+  }
+
+  // Puts `pods` pods on the nodes of a leaf that give `rails`, or on its others.
+  absl::Status FillLeaf(size_t leaf, uint64_t rails, bool same, int pods,
+                        std::vector<int>& node_of_rank) const {
+    if (pods == 0) return absl::OkStatus();
+    // The nodes are to the leaf what leaves are to the fabric.
+    std::vector<size_t> nodes;
+    std::vector<LeafOffer> offers;
+    const FabricDomain& domain = model_.domains.back()[leaf];
+    for (size_t node = First(domain); node < End(domain); ++node) {
+      if (room_[node] == 0 || (rails_[node] == rails) != same) continue;
+      nodes.push_back(node);
+      offers.push_back({room_[node], 0});
+    }
+    const absl::StatusOr<Leaves> used =
+        ChooseLeaves({std::vector<FabricDomain>(nodes.size())}, offers, pods, 0);
+    if (!used.ok()) return used.status();
+    for (const int i : **used) {
+      const int here = std::min(pods, offers[static_cast<size_t>(i)].room);
+      node_of_rank.insert(node_of_rank.end(), static_cast<size_t>(here),
+                          static_cast<int>(nodes[static_cast<size_t>(i)]));
+      pods -= here;
+    }
+    return absl::OkStatus();
+  }
+
+  static size_t First(const FabricDomain& leaf) { return static_cast<size_t>(leaf.first); }
+  static size_t End(const FabricDomain& leaf) {
+    return static_cast<size_t>(leaf.first) + static_cast<size_t>(leaf.count);
+  }
+
+  // As many pods as any gang has.
+  static constexpr int64_t kMostRoom = 1 << 30;
+
+  const FabricModel& model_;
+  const PlacementRequest& request_;
+  int single_levels_ = 0;
+  std::vector<int> room_;        // of each node, in pods
+  std::vector<uint64_t> rails_;  // that each node gives a pod
+  std::map<uint64_t, int64_t> room_of_rails_;
+};
+
+}  // namespace
+
+absl::StatusOr<Placement> Solve(const FabricModel& model, const PlacementRequest& request) {
+  const absl::Status status = Check(model, request);
+  if (!status.ok()) return status;
+  absl::StatusOr<std::optional<std::vector<int>>> nodes = Solver(model, request).Solve();
+  if (!nodes.ok()) return nodes.status();
+  Placement placement;
+  if (!*nodes) return placement;
+  placement.placed = true;
+  placement.node_of_rank = **std::move(nodes);
+  placement.score = ScoreOf(model, request, placement.node_of_rank);
+  // Groups of ranks that want to be together have an order of their own, which is not looked at.
+  placement.optimal = request.parallelism.empty();
+  return placement;
+}
+
+}  // namespace railhead::placement

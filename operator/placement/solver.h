@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the pods of a gang go. Pure: no I/O, no clock, no state; the same question always has the
+// same answer.
+#ifndef RAILHEAD_OPERATOR_PLACEMENT_SOLVER_H_
+#define RAILHEAD_OPERATOR_PLACEMENT_SOLVER_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fabric/model/fabric_model.h"
+#include "operator/placement/request.h"
+#include "operator/placement/score.h"
+
+namespace railhead::placement {
+
+struct Placement {
+  bool placed = false;            // if not, all else is empty, and WhyNotPlaced says more
+  std::vector<int> node_of_rank;  // indices of the model's nodes
+  Score score;                    // of what is placed
+  bool optimal = false;           // proven to be first in the order below
+
+  bool operator==(const Placement&) const = default;
+};
+
+// The answer that is first by, in this order:
+//   1. fewest domains of the outermost level, then of each next level inwards;
+//   2. fewest pods off the rails that most of its pods are given (none, if that can be had with the
+//      same numbers of domains: then no two ring neighbours have different rails);
+//   3. the least room left in the leaves that it uses;
+//   4. the order of the file.
+// In a leaf that is not used up, as few nodes as possible, and of those the ones that fit tightest.
+// Ranks are contiguous in each domain, in the order of the file, but for nodes that are given other
+// rails than most, which come last in their leaf.
+//
+// InvalidArgument for a request without pods, or whose pods ask for nothing, or for a level that
+// the model does not have, or whose parallelism is not of the gang's size; ResourceExhausted as in
+// ChooseLeaves.
+absl::StatusOr<Placement> Solve(const fabric::FabricModel& model, const PlacementRequest& request);
+
+}  // namespace railhead::placement
+
+#endif  // RAILHEAD_OPERATOR_PLACEMENT_SOLVER_H_

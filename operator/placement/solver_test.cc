@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/placement/solver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "fabric/model/fabric_model.h"
+#include "fabric/model/model_json.h"
+#include "operator/placement/node_room.h"
+#include "operator/placement/testing/best_fit.h"
+#include "operator/placement/testing/random_fabric.h"
+
+namespace railhead::placement {
+namespace {
+
+using fabric::FabricModel;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Two levels, from how many free nodes each leaf has: {{spine 0's leaves}, {spine 1's}, ...}.
+FabricModel Tree(const std::vector<std::vector<int>>& free_nodes) {
+  FabricModel model;
+  model.name = "tree";
+  model.levels = {"spine", "leaf"};
+  model.rails = 8;
+  model.domains.resize(2);
+  for (const std::vector<int>& spine : free_nodes) {
+    const auto parent = static_cast<int>(model.domains[0].size());
+    model.domains[0].push_back({absl::StrCat("sp", parent), -1,
+                                static_cast<int>(model.domains[1].size()),
+                                static_cast<int>(spine.size())});
+    for (const int nodes : spine) {
+      model.domains[1].push_back({absl::StrCat("lf", model.domains[1].size()), parent,
+                                  static_cast<int>(model.nodes.size()), nodes});
+      for (int i = 0; i < nodes; ++i) {
+        model.nodes.push_back({absl::StrCat("n", model.nodes.size()), 8, 8, 0, 0, {}, ""});
+      }
+    }
+  }
+  return model;
+}
+
+PlacementRequest Gang(int pods, int gpus = 8, int hcas = 8) {
+  PlacementRequest request;
+  request.name = "job";
+  request.pods = pods;
+  request.gpus_per_pod = gpus;
+  request.hcas_per_pod = hcas;
+  return request;
+}
+
+Placement MustSolve(const FabricModel& model, const PlacementRequest& request) {
+  absl::StatusOr<Placement> placement = Solve(model, request);
+  EXPECT_TRUE(placement.ok()) << placement.status();
+  return placement.ok() ? *placement : Placement{};
+}
+
+std::vector<int> LeavesOf(const FabricModel& model, const std::vector<int>& node_of_rank) {
+  const std::vector<int> leaf_of_node = fabric::DomainsOfNodes(model).back();
+  std::set<int> leaves;
+  for (const int node : node_of_rank) leaves.insert(leaf_of_node[static_cast<size_t>(node)]);
+  return {leaves.begin(), leaves.end()};
+}
+
+std::vector<int> SolvedLeaves(const FabricModel& model, int pods) {
+  return LeavesOf(model, MustSolve(model, Gang(pods)).node_of_rank);
+}
+
+TEST(Solver, OneLeafThatFitsTightest) {
+  const FabricModel model = Tree({{6, 4}, {5, 4}});
+  EXPECT_THAT(SolvedLeaves(model, 5), ElementsAre(2));
+  EXPECT_THAT(SolvedLeaves(model, 4), ElementsAre(1));  // the first of two equal ones
+  EXPECT_THAT(SolvedLeaves(model, 6), ElementsAre(0));
+}
+
+TEST(Solver, FewestSpinesBeforeFewestLeaves) {
+  // Two leaves in two spines would do, but three leaves in one spine do as well.
+  EXPECT_THAT(SolvedLeaves(Tree({{8, 1}, {4, 4, 4}, {4, 0}}), 12), ElementsAre(2, 3, 4));
+}
+
+TEST(Solver, FewestLeavesThoughAnotherSpineIsTighter) {
+  // The usual greedy takes spine 1, which is the tightest, and four leaves there.
+  const FabricModel model = Tree({{8, 8, 8}, {4, 4, 4, 4}});
+  EXPECT_THAT(SolvedLeaves(model, 16), ElementsAre(0, 1));
+  EXPECT_EQ(LeavesOf(model, testing::BestFit(model, Gang(16))).size(), 4U);
+}
+
+TEST(Solver, TightestOfLeavesThatAreAsFew) {
+  // 5 + 4 leaves nothing, where the largest leaves 6 + 5 would leave two.
+  EXPECT_THAT(SolvedLeaves(Tree({{6, 5, 4, 2}}), 9), ElementsAre(1, 2));
+}
+
+TEST(Solver, RanksFollowTheFabric) {
+  const FabricModel model = Tree({{2, 2}, {3, 2}});
+  const Placement placement = MustSolve(model, Gang(9));
+  EXPECT_TRUE(placement.placed);
+  EXPECT_TRUE(placement.optimal);
+  EXPECT_THAT(placement.node_of_rank, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
+  EXPECT_THAT(placement.score.domains, ElementsAre(2, 4));
+  EXPECT_THAT(placement.score.ring_crossings, ElementsAre(2, 4));
+  EXPECT_EQ(placement.score.rail_mismatches, 0);
+}
+
+TEST(Solver, RequiredLevelIsOneDomain) {
+  const FabricModel model = Tree({{8, 8}, {4, 4}});
+  PlacementRequest request = Gang(17);
+  EXPECT_TRUE(MustSolve(model, request).placed);
+  request.require_level = "spine";
+  EXPECT_FALSE(MustSolve(model, request).placed);
+  request.pods = 16;
+  EXPECT_TRUE(MustSolve(model, request).placed);
+  request.require_level = "leaf";
+  EXPECT_FALSE(MustSolve(model, request).placed);
+  request.pods = 4;
+  EXPECT_THAT(LeavesOf(model, MustSolve(model, request).node_of_rank), ElementsAre(2));
+}
+
+TEST(Solver, PodsThatShareNodesTakeFewNodesThatFitTightest) {
+  FabricModel model = Tree({{3}});
+  model.nodes[0].used_gpus = 6;  // room for one pod of two GPUs
+  model.nodes[2].used_gpus = 2;  // room for three
+  EXPECT_THAT(MustSolve(model, Gang(3, 2, 0)).node_of_rank, ElementsAre(2, 2, 2));
+  EXPECT_THAT(MustSolve(model, Gang(1, 2, 0)).node_of_rank, ElementsAre(0));
+  EXPECT_THAT(MustSolve(model, Gang(4, 2, 0)).node_of_rank, ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(MustSolve(model, Gang(8, 2, 0)).node_of_rank, ElementsAre(0, 1, 1, 1, 1, 2, 2, 2));
+  EXPECT_FALSE(MustSolve(model, Gang(9, 2, 0)).placed);
+}
+
+TEST(Solver, DeadRails) {
+  FabricModel model = Tree({{3, 3}});
+  model.nodes[0].dead_rails = {3};
+  // A pod that needs the dead rail may not go there.
+  EXPECT_THAT(MustSolve(model, Gang(3)).node_of_rank, ElementsAre(3, 4, 5));
+  EXPECT_THAT(MustSolve(model, Gang(5)).node_of_rank, ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_FALSE(MustSolve(model, Gang(6)).placed);
+  // One that asks for fewer HCAs than are alive may, when avoiding it would cost a leaf.
+  model.nodes[3].dead_rails = {3};
+  const Placement mixed = MustSolve(model, Gang(3, 8, 4));
+  EXPECT_EQ(mixed.score.domains, (std::vector<int>{1, 1}));
+  EXPECT_EQ(mixed.node_of_rank, (std::vector<int>{1, 2, 0}));  // other rails come last
+  EXPECT_EQ(mixed.score.rail_mismatches, 2);
+  // Two pods fit on like nodes of one leaf.
+  EXPECT_EQ(MustSolve(model, Gang(2, 8, 4)).score.rail_mismatches, 0);
+  EXPECT_THAT(MustSolve(model, Gang(2, 8, 4)).node_of_rank, ElementsAre(1, 2));
+}
+
+TEST(Solver, LikeRailsBeforeATighterFit) {
+  FabricModel model = Tree({{2, 3}});
+  model.nodes[0].dead_rails = {0};
+  const Placement placement = MustSolve(model, Gang(2, 8, 4));
+  EXPECT_THAT(placement.node_of_rank, ElementsAre(2, 3));
+  EXPECT_EQ(placement.score.rail_mismatches, 0);
+}
+
+TEST(Solver, ARailThatNoPodIsGivenDoesNotMatter) {
+  FabricModel model = Tree({{2, 3}});
+  model.nodes[0].dead_rails = {7};  // pods of 4 HCAs are given rails 0 to 3
+  const Placement placement = MustSolve(model, Gang(2, 8, 4));
+  EXPECT_THAT(placement.node_of_rank, ElementsAre(0, 1));
+  EXPECT_EQ(placement.score.rail_mismatches, 0);
+}
+
+TEST(Solver, PatternsAreCounted) {
+  const FabricModel model = Tree({{2, 2}});
+  PlacementRequest request = Gang(4);
+  EXPECT_THAT(MustSolve(model, request).score.pattern_crossings, ElementsAre(0, 2));
+  request.pattern = Pattern::kTree;  // 0-1, 0-2, 1-3
+  EXPECT_THAT(MustSolve(model, request).score.pattern_crossings, ElementsAre(0, 2));
+  request.pattern = Pattern::kAllToAll;
+  EXPECT_THAT(MustSolve(model, request).score.pattern_crossings, ElementsAre(0, 4));
+}
+
+TEST(Solver, ImpossibleRequestsAreRefused) {
+  const FabricModel model = Tree({{2}});
+  PlacementRequest request = Gang(0);
+  EXPECT_THAT(Solve(model, request).status().message(), HasSubstr("spec.pods"));
+  request = Gang(1, 0, 0);
+  EXPECT_THAT(Solve(model, request).status().message(), HasSubstr("neither GPUs nor HCAs"));
+  request = Gang(1);
+  request.require_level = "rack";
+  EXPECT_THAT(Solve(model, request).status().message(), HasSubstr("its levels are spine, leaf"));
+  request = Gang(1);
+  request.prefer_level = "rack";
+  EXPECT_THAT(Solve(model, request).status().message(), HasSubstr("spec.preferLevel"));
+  request = Gang(2);
+  request.parallelism = {{"tp", 8}, {"dp", 3}};
+  EXPECT_THAT(Solve(model, request).status().message(), HasSubstr("= 16"));
+}
+
+TEST(Solver, AnEmptyFabricHasNoRoom) {
+  EXPECT_FALSE(MustSolve(Tree({}), Gang(1)).placed);
+  EXPECT_FALSE(MustSolve(Tree({{}, {0, 0}}), Gang(1)).placed);
+}
+
+// What the answer is to be first in, computed without any cleverness: all sets of leaves.
+struct Answer {
+  std::vector<int> domains;
+  int64_t off = 0;   // pods that are given other rails than most
+  int64_t left = 0;  // room left in the leaves
+  std::vector<int> leaves;
+
+  auto key() const { return std::tie(domains, off, left); }
+};
+
+std::vector<int> DomainsUsed(const FabricModel& model, const std::vector<int>& leaves) {
+  std::vector<int> used(model.levels.size());
+  std::set<int> domains(leaves.begin(), leaves.end());
+  for (size_t level = used.size(); level-- > 0;) {
+    used[level] = static_cast<int>(domains.size());
+    std::set<int> outer;
+    for (const int i : domains) outer.insert(model.domains[level][static_cast<size_t>(i)].parent);
+    domains = outer;
+  }
+  return used;
+}
+
+std::optional<Answer> BruteForce(const FabricModel& model, const PlacementRequest& request) {
+  const size_t count = model.domains.back().size();
+  std::vector<std::map<uint64_t, int>> rooms(count);  // of each leaf, for each set of rails
+  for (size_t leaf = 0; leaf < count; ++leaf) {
+    const fabric::FabricDomain& domain = model.domains.back()[leaf];
+    for (int i = domain.first; i < domain.first + domain.count; ++i) {
+      const fabric::FabricNode& node = model.nodes[static_cast<size_t>(i)];
+      const int pods = RoomOnNode(node, request).pods;
+      if (pods > 0) rooms[leaf][RailsOnNode(node, request.hcas_per_pod)] += pods;
+    }
+  }
+  std::optional<Answer> best;
+  for (unsigned set = 1; set < (1U << count); ++set) {
+    Answer answer;
+    std::map<uint64_t, int> room;
+    int total = 0;
+    for (size_t leaf = 0; leaf < count; ++leaf) {
+      if ((set >> leaf & 1U) == 0) continue;
+      answer.leaves.push_back(static_cast<int>(leaf));
+      for (const auto& [rails, pods] : rooms[leaf]) {
+        room[rails] += pods;
+        total += pods;
+      }
+    }
+    if (total < request.pods) continue;
+    answer.domains = DomainsUsed(model, answer.leaves);
+    if (!request.require_level.empty() &&
+        answer.domains[static_cast<size_t>(*fabric::LevelIndex(model, request.require_level))] >
+            1) {
+      continue;
+    }
+    int most = 0;
+    for (const auto& [rails, pods] : room) most = std::max(most, pods);
+    answer.off = std::max(0, request.pods - most);
+    answer.left = total - request.pods;
+    // Of equal ones, the one that has the first leaf in which they differ.
+    if (!best || answer.key() < best->key() ||
+        (answer.key() == best->key() &&
+         std::lexicographical_compare(answer.leaves.begin(), answer.leaves.end(),
+                                      best->leaves.begin(), best->leaves.end()))) {
+      best = answer;
+    }
+  }
+  return best;
+}
+
+// Every pod has a node with room for it, and ranks are contiguous in each domain and node.
+void ExpectValid(const FabricModel& model, const PlacementRequest& request,
+                 const Placement& placement) {
+  ASSERT_EQ(placement.node_of_rank.size(), static_cast<size_t>(request.pods));
+  std::map<int, int> pods;
+  for (const int node : placement.node_of_rank) ++pods[node];
+  for (const auto& [node, count] : pods) {
+    EXPECT_LE(count, RoomOnNode(model.nodes[static_cast<size_t>(node)], request).pods);
+  }
+  for (const std::vector<int>& domain_of_node : fabric::DomainsOfNodes(model)) {
+    int changes = 0;
+    std::set<int> domains;
+    for (size_t rank = 0; rank < placement.node_of_rank.size(); ++rank) {
+      const int domain = domain_of_node[static_cast<size_t>(placement.node_of_rank[rank])];
+      if (rank > 0 &&
+          domain != domain_of_node[static_cast<size_t>(placement.node_of_rank[rank - 1])]) {
+        ++changes;
+      }
+      domains.insert(domain);
+    }
+    EXPECT_EQ(changes, static_cast<int>(domains.size()) - 1);
+  }
+}
+
+Answer AnswerOf(const FabricModel& model, const PlacementRequest& request,
+                const std::vector<int>& node_of_rank) {
+  Answer answer;
+  answer.leaves = LeavesOf(model, node_of_rank);
+  answer.domains = DomainsUsed(model, answer.leaves);
+  std::map<uint64_t, int> given;
+  for (const int node : node_of_rank) {
+    ++given[RailsOnNode(model.nodes[static_cast<size_t>(node)], request.hcas_per_pod)];
+  }
+  int most = 0;
+  for (const auto& [rails, pods] : given) most = std::max(most, pods);
+  answer.off = request.pods - most;
+  answer.left = -request.pods;
+  for (const int leaf : answer.leaves) {
+    const fabric::FabricDomain& domain = model.domains.back()[static_cast<size_t>(leaf)];
+    for (int i = domain.first; i < domain.first + domain.count; ++i) {
+      answer.left += RoomOnNode(model.nodes[static_cast<size_t>(i)], request).pods;
+    }
+  }
+  return answer;
+}
+
+testing::Shape SmallShape(std::mt19937& random) {
+  testing::Shape shape;
+  switch (random() % 4) {
+    case 0:
+      shape.levels = {"leaf"};
+      shape.fanout = {1 + static_cast<int>(random() % 8)};
+      break;
+    case 1:
+      shape.levels = {"pod", "spine", "leaf"};
+      shape.fanout = {1 + static_cast<int>(random() % 2), 1 + static_cast<int>(random() % 3),
+                      1 + static_cast<int>(random() % 2)};
+      break;
+    default:
+      shape.fanout = {1 + static_cast<int>(random() % 4), 1 + static_cast<int>(random() % 3)};
+  }
+  shape.nodes_per_leaf = 1 + static_cast<int>(random() % 5);
+  shape.gpus = random() % 2 == 0 ? 4 : 8;
+  shape.occupancy = 0.1 * static_cast<double>(random() % 8);
+  shape.uneven = random() % 2 == 0;
+  shape.unschedulable = random() % 2 == 0 ? 0.1 : 0;
+  if (random() % 2 == 0) shape.partly_used = 0.6;
+  if (random() % 2 == 0) shape.dead_rails = 0.4;
+  return shape;
+}
+
+PlacementRequest SmallGang(const FabricModel& model, std::mt19937& random) {
+  const int gpus = model.rails;
+  const int per_pod[] = {gpus, gpus / 2, 1, gpus - 1};
+  PlacementRequest request =
+      Gang(1 + static_cast<int>(random() % 12), per_pod[random() % 4], per_pod[random() % 4]);
+  if (random() % 5 == 0) request.gpus_per_pod = 0;
+  if (random() % 5 == 0 && request.gpus_per_pod > 0) request.hcas_per_pod = 0;
+  if (random() % 3 == 0) request.require_level = model.levels[random() % model.levels.size()];
+  return request;
+}
+
+TEST(Solver, IsFirstAmongAllAnswers) {
+  std::mt19937 random(1);
+  int placed = 0;
+  int mixed = 0;
+  int refused = 0;
+  for (int round = 0; round < 6000; ++round) {
+    const FabricModel model = testing::RandomFabric(SmallShape(random), random);
+    const PlacementRequest request = SmallGang(model, random);
+    const absl::StatusOr<Placement> placement = Solve(model, request);
+    ASSERT_TRUE(placement.ok()) << placement.status();
+    const std::optional<Answer> expected = BruteForce(model, request);
+    const std::string context =
+        absl::StrCat("round ", round, ": ", request.pods, " pods of ", request.gpus_per_pod,
+                     " GPUs and ", request.hcas_per_pod, " HCAs, require ", request.require_level,
+                     "\n", round < 100 ? fabric::ToJson(model).dump() : "");
+    ASSERT_EQ(placement->placed, expected.has_value()) << context;
+    if (!placement->placed) {
+      ++refused;
+      continue;
+    }
+    ++placed;
+    ASSERT_NO_FATAL_FAILURE(ExpectValid(model, request, *placement)) << context;
+    const Answer answer = AnswerOf(model, request, placement->node_of_rank);
+    ASSERT_EQ(answer.domains, expected->domains) << context;
+    ASSERT_EQ(answer.domains, placement->score.domains) << context;
+    ASSERT_EQ(answer.off, expected->off) << context;
+    ASSERT_EQ(answer.left, expected->left) << context;
+    std::set<uint64_t> rails;
+    for (const fabric::FabricNode& node : model.nodes) {
+      if (RoomOnNode(node, request).pods > 0) {
+        rails.insert(RailsOnNode(node, request.hcas_per_pod));
+      }
+    }
+    // Among several sets of rails the order of the file comes after the choice of the rails.
+    if (rails.size() == 1) {
+      ASSERT_EQ(answer.leaves, expected->leaves) << context;
+    }
+    if (answer.off == 0) {
+      ASSERT_EQ(placement->score.rail_mismatches, 0) << context;
+    }
+    mixed += answer.off > 0 ? 1 : 0;
+    // The same question has the same answer.
+    ASSERT_EQ(*Solve(model, request), *placement);
+  }
+  EXPECT_GT(placed, 2000);
+  EXPECT_GT(refused, 500);
+  EXPECT_GT(mixed, 50);
+}
+
+TEST(Solver, IsNeverWorseThanBestFit) {
+  std::mt19937 random(2);
+  int compared = 0;
+  int better = 0;
+  for (int round = 0; round < 2000; ++round) {
+    testing::Shape shape;
+    shape.fanout = {2 + static_cast<int>(random() % 7), 2 + static_cast<int>(random() % 7)};
+    shape.occupancy = 0.1 * static_cast<double>(random() % 10);
+    shape.partly_used = random() % 2 == 0 ? 0.3 : 0;
+    const FabricModel model = testing::RandomFabric(shape, random);
+    const PlacementRequest request =
+        Gang(1 + static_cast<int>(random() % 100), random() % 2 == 0 ? 8 : 2, 2);
+    const Placement placement = MustSolve(model, request);
+    const std::vector<int> greedy = testing::BestFit(model, request);
+    ASSERT_EQ(placement.placed, !greedy.empty());
+    if (!placement.placed) continue;
+    ++compared;
+    const Answer ours = AnswerOf(model, request, placement.node_of_rank);
+    const Answer theirs = AnswerOf(model, request, greedy);
+    const Score score = ScoreOf(model, request, greedy);
+    ASSERT_LE(ours.domains, theirs.domains);
+    ASSERT_LE(ours.domains[0], theirs.domains[0]);
+    ASSERT_LE(ours.domains[1], theirs.domains[1]);
+    ASSERT_LE(placement.score.ring_crossings[0], score.ring_crossings[0]);
+    ASSERT_LE(placement.score.ring_crossings[1], score.ring_crossings[1]);
+    if (ours.domains == theirs.domains) {
+      ASSERT_LE(ours.left, theirs.left);
+    }
+    better += ours.domains < theirs.domains ? 1 : 0;
+  }
+  EXPECT_GT(compared, 1000);
+  EXPECT_GT(better, 100);
+}
+
+}  // namespace
+}  // namespace railhead::placement
