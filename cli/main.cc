@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// railhead: what a person asks about rails, jobs and where they go.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <iostream>
+#include <string>
+
+#include "cli/plan.h"
+
+namespace railhead::cli {
+namespace {
+
+constexpr char kAbout[] =
+    "railhead: RDMA rails of a cluster, and the jobs on them.\n"
+    "Works as a kubectl plugin too, under the name kubectl-railhead.";
+
+constexpr char kPlanAbout[] =
+    "Says on which nodes a gang of pods would run, or why it cannot, without asking a cluster.\n"
+    "\n"
+    "The answer is the best there is, by this order: fewest domains of the outermost level "
+    "(spines),\n"
+    "then of each next level inwards (leaves); then all pods on the same rails; then the least "
+    "room\n"
+    "left in the leaves used; then the order of the file. Ranks follow the fabric.";
+
+constexpr char kPlanFooter[] =
+    "A fabric (fabric.yaml):\n"
+    "  apiVersion: railhead.io/v1alpha1\n"
+    "  kind: FabricModel\n"
+    "  metadata: {name: small}\n"
+    "  spec:\n"
+    "    topology: rail-optimized   # fat-tree, rail-optimized or dragonfly\n"
+    "    levels: [spine, leaf]      # outermost first; domains nest once for each\n"
+    "    rails: 8                   # of a node\n"
+    "    domains:\n"
+    "    - name: sp00\n"
+    "      domains:\n"
+    "      - name: lf000\n"
+    "        nodes:\n"
+    "        - {name: n0, gpus: 8, hcas: 8}\n"
+    "        - {name: n1, gpus: 8, hcas: 8, usedGpus: 2, usedHcas: 2}\n"
+    "        - {name: n2, gpus: 8, hcas: 8, deadRails: [3], unschedulable: \"taint maintenance\"}\n"
+    "\n"
+    "A request (request.yaml):\n"
+    "  apiVersion: railhead.io/v1alpha1\n"
+    "  kind: PlacementRequest\n"
+    "  metadata: {name: job-a}\n"
+    "  spec: {pods: 2, gpusPerPod: 4, hcasPerPod: 4, requireLevel: leaf}\n"
+    "\n"
+    "Examples:\n"
+    "  railhead plan --fabric fabric.yaml --request request.yaml            a picture\n"
+    "  railhead plan --fabric fabric.yaml --request request.yaml -o json    for scripts\n"
+    "  railhead plan --fabric f.yaml --request r.yaml --save decision.json  to send to somebody\n"
+    "  railhead plan --replay decision.json --explain                       who asks again\n"
+    "\n"
+    "Exit status: 0 placed; 2 not placed; 1 bad input (the message names file, line and field), or "
+    "a\n"
+    "replay whose answer is not the one that was saved.";
+
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(kAbout, "railhead");
+  app.set_version_flag("--version", RAILHEAD_VERSION);
+  app.require_subcommand(1);
+  PlanOptions options;
+  std::string output = "text";
+  CLI::App* plan = app.add_subcommand("plan", kPlanAbout);
+  plan->footer(kPlanFooter);
+  CLI::Option* fabric =
+      plan->add_option("--fabric", options.fabric, "The cluster's fabric; - is standard input")
+          ->type_name("FILE");
+  CLI::Option* request =
+      plan->add_option("--request", options.request, "What the gang asks for")->type_name("FILE");
+  plan->add_option("-o,--output", output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  plan->add_flag("--explain", options.explain,
+                 "Also say how the answer came about: which nodes were left out, and why it takes "
+                 "as many domains as it does (in JSON: the field explanation)");
+  plan->add_option("--save", options.save,
+                   "Write question and answer to one file, with which it can be asked again")
+      ->type_name("FILE");
+  CLI::Option* replay = plan->add_option("--replay", options.replay,
+                                         "Ask the question of a file from --save again, and say "
+                                         "whether the answer is the same")
+                            ->type_name("FILE");
+  replay->excludes(fabric)->excludes(request);
+  try {
+    app.parse(argc, argv);
+    if (options.replay.empty() && (fabric->empty() || request->empty())) {
+      throw CLI::RequiredError("--fabric and --request, or --replay");
+    }
+  } catch (const CLI::ParseError& error) {
+    // CLI11 has a number for each kind of mistake; here all of them are bad input.
+    return app.exit(error) == 0 ? 0 : kBadInput;
+  }
+  options.json = output == "json";
+  return RunPlan(options, Seconds, std::cout, std::cerr);
+}
+
+}  // namespace
+}  // namespace railhead::cli
+
+int main(int argc, char** argv) { return railhead::cli::Main(argc, argv); }

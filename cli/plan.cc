@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan.h"
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/files.h"
+#include "cli/picture.h"
+#include "fabric/model/fabric_model.h"
+#include "fabric/model/model_reader.h"
+#include "fabric/yaml/document.h"
+#include "operator/placement/decision.h"
+#include "operator/placement/placement_json.h"
+#include "operator/placement/reasons.h"
+#include "operator/placement/request.h"
+#include "operator/placement/request_reader.h"
+#include "operator/placement/solver.h"
+
+namespace railhead::cli {
+namespace {
+
+using placement::Decision;
+using placement::Placement;
+using placement::Reason;
+
+// The fabric and the request, and with --replay what was decided.
+absl::StatusOr<Decision> Load(const PlanOptions& options) {
+  if (!options.replay.empty()) {
+    const absl::StatusOr<std::string> text =
+        ReadText(options.replay, fabric::YamlDocument::kMaxText);
+    if (!text.ok()) return text.status();
+    return placement::ParseDecision(*text, options.replay);
+  }
+  Decision decision;
+  const absl::StatusOr<std::string> fabric_text =
+      ReadText(options.fabric, fabric::YamlDocument::kMaxText);
+  if (!fabric_text.ok()) return fabric_text.status();
+  absl::StatusOr<fabric::FabricModel> model =
+      fabric::ParseFabricModel(*fabric_text, options.fabric);
+  if (!model.ok()) return model.status();
+  const absl::StatusOr<std::string> request_text =
+      ReadText(options.request, fabric::YamlDocument::kMaxText);
+  if (!request_text.ok()) return request_text.status();
+  absl::StatusOr<placement::PlacementRequest> request =
+      placement::ParsePlacementRequest(*request_text, options.request, model->levels);
+  if (!request.ok()) return request.status();
+  decision.fabric = *std::move(model);
+  decision.request = *std::move(request);
+  return decision;
+}
+
+std::vector<std::string> NodeNames(const fabric::FabricModel& model, const Placement& placement) {
+  std::vector<std::string> names;
+  names.reserve(placement.node_of_rank.size());
+  for (const int node : placement.node_of_rank) {
+    names.push_back(model.nodes[static_cast<size_t>(node)].name);
+  }
+  return names;
+}
+
+}  // namespace
+
+int RunPlan(const PlanOptions& options, const std::function<double()>& seconds, std::ostream& out,
+            std::ostream& err) {
+  const auto fail = [&err](const absl::Status& status) {
+    err << "railhead plan: " << status.message() << "\n";
+    return kBadInput;
+  };
+  absl::StatusOr<Decision> decision = Load(options);
+  if (!decision.ok()) return fail(decision.status());
+  const fabric::FabricModel& model = decision->fabric;
+  const double begin = seconds();
+  const absl::StatusOr<Placement> placement = placement::Solve(model, decision->request);
+  if (!placement.ok()) return fail(placement.status());
+  absl::StatusOr<std::vector<Reason>> reasons = std::vector<Reason>{};
+  if (!placement->placed) reasons = placement::WhyNotPlaced(model, decision->request);
+  if (!reasons.ok()) return fail(reasons.status());
+  const double took = seconds() - begin;
+
+  const std::vector<std::string> lines =
+      options.explain ? Explain(model, decision->request, *placement) : std::vector<std::string>{};
+  if (options.json) {
+    nlohmann::ordered_json answer =
+        placement::ToJson(model, decision->request, *placement, *reasons);
+    answer["solveSeconds"] = took;
+    if (options.explain) answer["explanation"] = lines;
+    out << answer.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+  } else {
+    out << Picture(model, decision->request, *placement, *reasons);
+    if (!lines.empty()) out << "\n";
+    for (const std::string& line : lines) out << line << "\n";
+  }
+  out.flush();
+  if (!out) return fail(absl::UnavailableError("cannot write the answer"));
+
+  const std::vector<std::string> nodes = NodeNames(model, *placement);
+  if (!options.replay.empty()) {
+    const std::string difference = placement::Difference(*decision, nodes);
+    if (!difference.empty()) {
+      return fail(absl::FailedPreconditionError(options.replay + ": the answer is not what was " +
+                                                "saved: " + difference));
+    }
+  }
+  if (!options.save.empty()) {
+    decision->nodes = nodes;
+    const absl::Status saved = WriteText(options.save, placement::ToJson(*decision));
+    if (!saved.ok()) return fail(saved);
+  }
+  return placement->placed ? kPlaced : kNotPlaced;
+}
+
+}  // namespace railhead::cli

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace railhead::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+constexpr char kFabric[] = R"(apiVersion: railhead.io/v1alpha1
+kind: FabricModel
+metadata: {name: small}
+spec:
+  topology: rail-optimized
+  levels: [spine, leaf]
+  rails: 8
+  domains:
+  - name: sp00
+    domains:
+    - name: lf000
+      nodes: [{name: a0, gpus: 8, hcas: 8}, {name: a1, gpus: 8, hcas: 8, usedGpus: 8}]
+    - name: lf001
+      nodes: [{name: b0, gpus: 8, hcas: 8}, {name: b1, gpus: 8, hcas: 8}]
+  - name: sp01
+    domains:
+    - name: lf002
+      nodes: [{name: c0, gpus: 8, hcas: 8, unschedulable: taint maintenance}]
+)";
+
+constexpr char kRequest[] = R"(apiVersion: railhead.io/v1alpha1
+kind: PlacementRequest
+metadata: {name: job-a}
+spec: {pods: 3, gpusPerPod: 8, hcasPerPod: 8, preferLevel: leaf}
+)";
+
+class Plan : public ::testing::Test {
+ protected:
+  Plan() {
+    std::string folder = ::testing::TempDir() + "/railhead-plan-XXXXXX";
+    folder_ = mkdtemp(folder.data());
+    options_.fabric = Write("fabric.yaml", kFabric);
+    options_.request = Write("request.yaml", kRequest);
+    options_.json = true;
+  }
+
+  ~Plan() override {
+    for (const char* name : {"fabric.yaml", "request.yaml", "decision.json"}) {
+      unlink(absl::StrCat(folder_, "/", name).c_str());
+    }
+    rmdir(folder_.c_str());
+  }
+
+  std::string Write(const std::string& name, const std::string& text) {
+    std::ofstream(absl::StrCat(folder_, "/", name)) << text;
+    return absl::StrCat(folder_, "/", name);
+  }
+
+  int Run() {
+    out_.str("");
+    err_.str("");
+    double now = 0;
+    return RunPlan(
+        options_, [&now] { return now += 0.25; }, out_, err_);
+  }
+
+  json Answer() { return json::parse(out_.str()); }
+
+  std::string folder_;
+  PlanOptions options_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+TEST_F(Plan, PrintsTheContractsJson) {
+  EXPECT_EQ(Run(), kPlaced) << err_.str();
+  EXPECT_EQ(Answer(), json::parse(R"({
+    "placed": true,
+    "assignment": [{"rank": 0, "node": "a0"}, {"rank": 1, "node": "b0"}, {"rank": 2, "node": "b1"}],
+    "score": {"domains": {"spine": 1, "leaf": 2}, "ringCrossings": {"spine": 0, "leaf": 2},
+              "patternCrossings": {"spine": 0, "leaf": 2}, "railMismatches": 0,
+              "preferLevelMet": false, "optimal": true},
+    "solveSeconds": 0.25, "reasons": []})"));
+}
+
+TEST_F(Plan, SaysWhyAGangHasNoPlace) {
+  Write("request.yaml", absl::StrReplaceAll(kRequest, {{"pods: 3", "pods: 5"}}));
+  EXPECT_EQ(Run(), kNotPlaced);
+  const json answer = Answer();
+  EXPECT_EQ(answer["placed"], false);
+  EXPECT_TRUE(answer["assignment"].empty());
+  EXPECT_EQ(answer["reasons"][0], json::parse(R"({"cause": "GPUs in use", "nodes": 1,
+    "message": "1 of 5 nodes excluded: GPUs in use"})"));
+  EXPECT_EQ(answer["reasons"][1]["cause"], "unschedulable: taint maintenance");
+  EXPECT_EQ(answer["reasons"][3]["change"], "nodes");
+  EXPECT_EQ(answer["reasons"][3]["nodes"], 2);
+  EXPECT_EQ(answer["reasons"][4]["message"], "fits with 3 pods instead of 5");
+  options_.json = false;
+  EXPECT_EQ(Run(), kNotPlaced);
+  EXPECT_THAT(out_.str(), HasSubstr("job-a: 5 pods of 8 GPUs and 8 HCAs: NOT PLACED"));
+  EXPECT_THAT(out_.str(), HasSubstr("  -> fits with 3 pods instead of 5\n"));
+}
+
+TEST_F(Plan, DrawsWhatIsUsed) {
+  options_.json = false;
+  EXPECT_EQ(Run(), kPlaced);
+  EXPECT_EQ(out_.str(),
+            "job-a: 3 pods of 8 GPUs and 8 HCAs: placed in 1 spine, 2 leaves of fabric small "
+            "(proven best)\n"
+            "ring neighbours in different domains: spine 0, leaf 2; on different rails: 0\n"
+            "\n"
+            "sp00  3 of 3 free places, ranks 0 to 2\n"
+            "  lf000  [#.]  1 of 1 free places, rank 0\n"
+            "  lf001  [##]  2 of 2 free places, ranks 1 to 2\n"
+            "(1 spine not used)\n"
+            "# a node of this job   + a node with room left   . a node without\n");
+}
+
+TEST_F(Plan, Explains) {
+  options_.explain = true;
+  EXPECT_EQ(Run(), kPlaced);
+  const std::string lines = Answer()["explanation"].dump();
+  EXPECT_THAT(lines, HasSubstr("1 of 5 nodes excluded: GPUs in use"));
+  EXPECT_THAT(lines, HasSubstr("one spine holds all pods"));
+  EXPECT_THAT(lines, HasSubstr("preferLevel leaf: not met"));
+}
+
+TEST_F(Plan, BadInputIsNamed) {
+  Write("request.yaml", absl::StrReplaceAll(kRequest, {{"leaf", "rack"}}));
+  EXPECT_EQ(Run(), kBadInput);
+  EXPECT_THAT(err_.str(), HasSubstr(options_.request + ":4: spec.preferLevel: \"rack\""));
+  EXPECT_EQ(out_.str(), "");
+  Write("fabric.yaml", absl::StrReplaceAll(kFabric, {{"b1", "b0"}}));
+  EXPECT_EQ(Run(), kBadInput);
+  EXPECT_THAT(err_.str(), HasSubstr(options_.fabric + ":14: spec.domains[0].domains[1].nodes[1]"));
+  options_.fabric = folder_ + "/none.yaml";
+  EXPECT_EQ(Run(), kBadInput);
+  EXPECT_THAT(err_.str(), HasSubstr("cannot open " + options_.fabric));
+  options_.fabric = folder_;
+  EXPECT_EQ(Run(), kBadInput);
+}
+
+TEST_F(Plan, WhatIsSavedCanBeAskedAgain) {
+  options_.save = folder_ + "/decision.json";
+  EXPECT_EQ(Run(), kPlaced);
+  const json first = Answer();
+  options_ = PlanOptions{};
+  options_.replay = folder_ + "/decision.json";
+  options_.json = true;
+  EXPECT_EQ(Run(), kPlaced) << err_.str();
+  EXPECT_EQ(Answer(), first);
+
+  std::ifstream file(options_.replay);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  Write("decision.json", absl::StrReplaceAll(text, {{R"("b0","b1"])", R"("b1","b0"])"}}));
+  EXPECT_EQ(Run(), kBadInput);
+  EXPECT_THAT(err_.str(), HasSubstr("rank 1 was on b1, and is on b0"));
+}
+
+TEST_F(Plan, AnAnswerThatCannotBeSavedIsAnError) {
+  options_.save = folder_ + "/none/decision.json";
+  EXPECT_EQ(Run(), kBadInput);
+  EXPECT_THAT(err_.str(), HasSubstr("cannot write"));
+}
+
+}  // namespace
+}  // namespace railhead::cli
