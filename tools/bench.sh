@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
-# usage: tools/bench.sh [node-agent|cache|reduce|start|metrics|allreduce|rails|verbs]...     without a part: all of them
+# usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
+#        node-agent cache placement reduce start metrics allreduce rails verbs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p docs
@@ -40,6 +41,20 @@ cache() {
   echo "Nodes and pods in one process, with a made-up API server in it: its memory is in the figures."
   echo
   build/release/kube/railhead_kube_cache_bench
+}
+
+placement() {
+  cat <<'EOT'
+
+Clusters of two levels (8 x 8, 16 x 16 and 32 x 32 leaves of 16 nodes with 8 GPUs and 8 HCAs), whose
+nodes are in use or free at random, more in some leaves than in others. Each row: means over 100
+clusters, **ours** / best fit (the tightest spine that holds the gang, in it the fullest leaves first,
+at last the tightest leaf). Ring edges are counted between neighbouring ranks. The column after it
+counts the spines that could still take such a gang afterwards. "Fewer domains" is the share of clusters
+where best fit uses more leaves or spines. Times are of one thread, with other work on the machine.
+
+EOT
+  build/release/operator/railhead_placement_bench
 }
 
 reduce() {
@@ -83,11 +98,12 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache reduce start metrics allreduce rails verbs
+[ $# -gt 0 ] || set -- node-agent cache placement reduce start metrics allreduce rails verbs
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
     cache) page "$part" "What caches of a large cluster cost" cache ;;
+    placement) page "$part" "Placement beside best fit" placement ;;
     reduce) page "$part" "How fast reductions are" reduce ;;
     start) page "$part" "How long a job takes to start" start ;;
     metrics) page "$part" "What metrics cost" metrics ;;
@@ -104,7 +120,7 @@ for part in "$@"; do
       page "$part" "RDMA rails beside perftest and Open MPI with UCX" verbs
       ;;
     *)
-      echo "unknown part '$part': node-agent, cache, reduce, start, metrics, allreduce, rails or verbs" >&2
+      echo "unknown part '$part': see the list at the head of $0" >&2
       exit 2
       ;;
   esac
