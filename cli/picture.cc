@@ -126,7 +126,7 @@ class Tree {
 };
 
 std::string Verdict(const Placement& placement) {
-  return placement.optimal ? "proven best" : "not proven best: parallelism groups are not weighed";
+  return placement.optimal ? "proven best" : "not proven best: other leaves may cut fewer groups";
 }
 
 // The most room that `count` domains of the outermost level have together.
@@ -196,6 +196,13 @@ std::vector<std::string> Explain(const FabricModel& model, const PlacementReques
   lines.push_back(placement.score.rail_mismatches == 0
                       ? "all ring neighbours are given the same rails"
                       : "no answer with so few domains gives all pods the same rails");
+  for (const placement::GroupCuts& group : placement.score.groups) {
+    for (size_t i = 0; i < group.cuts.size(); ++i) {
+      lines.push_back(absl::StrCat(group.name, " groups are cut ", group.cuts[i],
+                                   " times by borders of ", Plural(model.levels[i]),
+                                   "; no answer has fewer than ", group.at_least[i]));
+    }
+  }
   if (!request.prefer_level.empty()) {
     const auto preferred = static_cast<size_t>(*fabric::LevelIndex(model, request.prefer_level));
     lines.push_back(absl::StrCat("preferLevel ", request.prefer_level,

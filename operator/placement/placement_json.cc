@@ -43,6 +43,12 @@ Json ScoreJson(const fabric::FabricModel& model, const PlacementRequest& request
                {"ringCrossings", ByLevel(model, score.ring_crossings)},
                {"patternCrossings", ByLevel(model, score.pattern_crossings)},
                {"railMismatches", score.rail_mismatches}};
+  for (const GroupCuts& group : score.groups) {
+    Json& cuts = json["groupCuts"][group.name];
+    for (size_t level = 0; level < group.cuts.size(); ++level) {
+      cuts[model.levels[level]] = {{"cuts", group.cuts[level]}, {"atLeast", group.at_least[level]}};
+    }
+  }
   if (!request.prefer_level.empty()) {
     const auto level = static_cast<size_t>(*fabric::LevelIndex(model, request.prefer_level));
     json["preferLevelMet"] = score.domains[level] == 1;

@@ -21,6 +21,7 @@ nlohmann::ordered_json ToJson(const PlacementRequest& request);
 //    "assignment": [{"rank": 0, "node": "n00000"}],
 //    "score": {"domains": {"spine": 1, "leaf": 9}, "ringCrossings": {"spine": 0, "leaf": 9},
 //              "patternCrossings": {"spine": 0, "leaf": 9}, "railMismatches": 0,
+//              "groupCuts": {"tp": {"leaf": {"cuts": 1, "atLeast": 0}}},  # with parallelism
 //              "preferLevelMet": false,    # where the request has a preferLevel
 //              "optimal": true},           # null when not placed
 //    "reasons": [{"cause": "GPUs in use", "nodes": 3, "message": "..."},

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_OPERATOR_PLACEMENT_REQUEST_H_
 #define RAILHEAD_OPERATOR_PLACEMENT_REQUEST_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,11 @@ struct PlacementRequest {
 
   bool operator==(const PlacementRequest&) const = default;
 };
+
+// Groups of GPUs that want to be together, but for the outermost, which is the whole gang: with
+// {tp, 8}, {pp, 4}, {dp, 16} those of 8 GPUs, in which tp is, and of 32, in which pp is. A group is
+// contiguous in the order of ranks. One size for each entry of `parallelism` but the last.
+std::vector<int64_t> GroupSizes(const PlacementRequest& request);
 
 }  // namespace railhead::placement
 

@@ -5,12 +5,22 @@
 #define RAILHEAD_OPERATOR_PLACEMENT_SCORE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "fabric/model/fabric_model.h"
 #include "operator/placement/request.h"
 
 namespace railhead::placement {
+
+// How often borders between domains lie inside of the groups of one kind of parallelism.
+struct GroupCuts {
+  std::string name;               // the parallelism's, such as "tp"
+  std::vector<int64_t> cuts;      // by borders of each level
+  std::vector<int64_t> at_least;  // no answer has fewer, since a domain has only so much room
+
+  bool operator==(const GroupCuts&) const = default;
+};
 
 struct Score {
   std::vector<int> domains;         // used, of each level, outermost first
@@ -19,6 +29,7 @@ struct Score {
   std::vector<int64_t> pattern_crossings;
   int rail_mismatches =
       0;  // neighbours in the ring on different nodes that are given different rails
+  std::vector<GroupCuts> groups;  // of each parallelism but the outermost, whose group is the gang
 
   bool operator==(const Score&) const = default;
 };

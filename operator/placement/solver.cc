@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "fabric/model/fabric_model.h"
 #include "operator/placement/leaf_choice.h"
+#include "operator/placement/leaf_shares.h"
 #include "operator/placement/node_room.h"
 #include "operator/placement/request.h"
 #include "operator/placement/score.h"
@@ -167,26 +168,49 @@ class Solver {
   }
 
   // Puts the pods on these leaves: on nodes that give `rails`, and on others only when those do not
-  // suffice. What is left over is left in the last leaf, since no leaf is smaller than that.
+  // suffice.
   absl::StatusOr<std::optional<std::vector<int>>> Fill(const std::vector<int>& leaves,
                                                        uint64_t rails) const {
     const std::vector<int> alike = LeafRooms(rails);
     const std::vector<int> all = LeafRooms(std::nullopt);
-    int64_t others = std::max<int64_t>(0, request_.pods - Total(alike, leaves));
-    int64_t pods = request_.pods;
+    std::vector<ChosenLeaf> chosen;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      const int next = leaves[std::min(i + 1, leaves.size() - 1)];
+      chosen.push_back({alike[static_cast<size_t>(leaves[i])], Border(leaves[i], next)});
+    }
+    // Those that are not alike are needed only when all that are alike are taken.
+    int64_t others = request_.pods - Total(alike, leaves);
+    std::vector<int> shares;
+    if (others <= 0) {
+      shares = ShareOut(chosen, static_cast<int>(model_.levels.size()), request_.pods,
+                        request_.gpus_per_pod, GroupSizes(request_));
+    } else {
+      for (const ChosenLeaf& leaf : chosen) shares.push_back(leaf.room);
+    }
     std::vector<int> node_of_rank;
-    for (const int leaf : leaves) {
-      const auto i = static_cast<size_t>(leaf);
-      const int64_t here = std::min<int64_t>(alike[i], pods);
-      const int64_t others_here = std::min<int64_t>(all[i] - alike[i], others);
-      for (const auto& [same, count] : {std::pair{true, here}, std::pair{false, others_here}}) {
-        const absl::Status status = FillLeaf(i, rails, same, static_cast<int>(count), node_of_rank);
+    for (size_t n = 0; n < leaves.size(); ++n) {
+      const auto i = static_cast<size_t>(leaves[n]);
+      const int64_t here = std::clamp<int64_t>(others, 0, all[i] - alike[i]);
+      for (const auto& [same, count] :
+           {std::pair{true, shares[n]}, std::pair{false, static_cast<int>(here)}}) {
+        const absl::Status status = FillLeaf(i, rails, same, count, node_of_rank);
         if (!status.ok()) return status;
       }
-      others -= others_here;
-      pods -= here + others_here;
+      others -= here;
     }
     return node_of_rank;
+  }
+
+  // The outermost level of which two leaves are in different domains.
+  int Border(int a, int b) const {
+    auto level = static_cast<int>(model_.levels.size()) - 1;
+    int border = level;
+    for (; level >= 0 && a != b; --level) {
+      border = level;
+      a = model_.domains[static_cast<size_t>(level)][static_cast<size_t>(a)].parent;
+      b = model_.domains[static_cast<size_t>(level)][static_cast<size_t>(b)].parent;
+    }
+    return border;
   }
 
   // Puts `pods` pods on the nodes of a leaf that give `rails`, or on its others.
@@ -242,8 +266,11 @@ absl::StatusOr<Placement> Solve(const FabricModel& model, const PlacementRequest
   placement.placed = true;
   placement.node_of_rank = **std::move(nodes);
   placement.score = ScoreOf(model, request, placement.node_of_rank);
-  // Groups of ranks that want to be together have an order of their own, which is not looked at.
-  placement.optimal = request.parallelism.empty();
+  // For groups that want to be together only the leaves' shares are chosen, and not the leaves. It
+  // is as good as any other choice where it cuts no more groups than every choice must.
+  placement.optimal =
+      std::all_of(placement.score.groups.begin(), placement.score.groups.end(),
+                  [](const GroupCuts& group) { return group.cuts == group.at_least; });
   return placement;
 }
 

@@ -185,6 +185,25 @@ TEST(Solver, PatternsAreCounted) {
   EXPECT_THAT(MustSolve(model, request).score.pattern_crossings, ElementsAre(0, 4));
 }
 
+TEST(Solver, BordersFallBetweenParallelismGroups) {
+  PlacementRequest request = Gang(8);
+  request.parallelism = {{"tp", 8}, {"pp", 4}, {"dp", 2}};  // groups of 1 and of 4 pods
+  const FabricModel model = Tree({{5, 4}});
+  const Placement placement = MustSolve(model, request);
+  EXPECT_THAT(placement.node_of_rank, ElementsAre(0, 1, 2, 3, 5, 6, 7, 8));
+  EXPECT_TRUE(placement.optimal);
+  EXPECT_THAT(placement.score.groups,
+              ElementsAre(GroupCuts{"tp", {0, 0}, {0, 0}}, GroupCuts{"pp", {0, 0}, {0, 0}}));
+  // Nothing is left that could be left elsewhere, and for all that is known it is not the best.
+  const Placement cut = MustSolve(Tree({{5, 3}}), request);
+  EXPECT_THAT(cut.score.groups[1], (GroupCuts{"pp", {0, 1}, {0, 0}}));
+  EXPECT_FALSE(cut.optimal);
+  // No leaf holds a group, so every answer cuts all of them.
+  const Placement forced = MustSolve(Tree({{2, 2, 2, 2}}), request);
+  EXPECT_THAT(forced.score.groups[1], (GroupCuts{"pp", {0, 2}, {0, 2}}));
+  EXPECT_TRUE(forced.optimal);
+}
+
 TEST(Solver, ImpossibleRequestsAreRefused) {
   const FabricModel model = Tree({{2}});
   PlacementRequest request = Gang(0);
