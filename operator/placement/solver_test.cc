@@ -204,6 +204,16 @@ TEST(Solver, BordersFallBetweenParallelismGroups) {
   EXPECT_TRUE(forced.optimal);
 }
 
+TEST(Solver, ADragonflyIsTheTreeOfItsGroupsAndRouters) {
+  FabricModel model = Tree({{3, 3}, {6, 2}});
+  model.topology = fabric::FabricTopology::kDragonfly;
+  model.levels = {"group", "router"};
+  model.global_links = {{"sp0", "sp1", 200}};
+  EXPECT_THAT(LeavesOf(model, MustSolve(model, Gang(3)).node_of_rank), ElementsAre(0));
+  EXPECT_THAT(LeavesOf(model, MustSolve(model, Gang(7)).node_of_rank), ElementsAre(2, 3));
+  EXPECT_THAT(MustSolve(model, Gang(9)).score.domains, ElementsAre(2, 2));
+}
+
 TEST(Solver, ImpossibleRequestsAreRefused) {
   const FabricModel model = Tree({{2}});
   PlacementRequest request = Gang(0);
