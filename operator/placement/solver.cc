@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "fabric/model/fabric_model.h"
+#include "operator/placement/group_links.h"
 #include "operator/placement/leaf_choice.h"
 #include "operator/placement/leaf_shares.h"
 #include "operator/placement/node_room.h"
@@ -63,11 +65,19 @@ absl::Status Check(const FabricModel& model, const PlacementRequest& request) {
 class Solver {
  public:
   Solver(const FabricModel& model, const PlacementRequest& request)
+      : Solver(model, request, std::nullopt) {}
+
+  // On these domains of the outermost level alone.
+  Solver(const FabricModel& model, const PlacementRequest& request,
+         const std::optional<std::vector<int>>& only)
       : model_(model), request_(request) {
+    const std::vector<int> outermost = fabric::DomainsOfNodes(model)[0];
     room_.reserve(model.nodes.size());
     rails_.reserve(model.nodes.size());
     for (const fabric::FabricNode& node : model.nodes) {
-      room_.push_back(RoomOnNode(node, request).pods);
+      const bool may =
+          !only || std::binary_search(only->begin(), only->end(), outermost[room_.size()]);
+      room_.push_back(may ? RoomOnNode(node, request).pods : 0);
       rails_.push_back(RailsOnNode(node, request.hcas_per_pod));
       if (room_.back() > 0) room_of_rails_[rails_.back()] += room_.back();
     }
@@ -84,6 +94,30 @@ class Solver {
     if (!*least) return std::nullopt;
     if (room_of_rails_.size() == 1) return Fill(**least, room_of_rails_.begin()->first);
     return SolveRails(all, **least);
+  }
+
+  // What makes two answers equal but for the order of the file: domains, pods off the rails of
+  // most, room left in the leaves.
+  std::tuple<std::vector<int>, int64_t, int64_t> KeyOf(const std::vector<int>& node_of_rank) const {
+    const std::vector<int> leaf_of_node = fabric::DomainsOfNodes(model_).back();
+    std::set<int> leaves;
+    std::map<uint64_t, int64_t> given;
+    int64_t most = 0;
+    for (const int node : node_of_rank) {
+      leaves.insert(leaf_of_node[static_cast<size_t>(node)]);
+      most = std::max(most, ++given[rails_[static_cast<size_t>(node)]]);
+    }
+    const std::vector<int> used(leaves.begin(), leaves.end());
+    return {DomainsUsed(used), request_.pods - most, Total(LeafRooms(std::nullopt), used)};
+  }
+
+  std::vector<int64_t> RoomOfOutermost() const {
+    const std::vector<int> domain_of_node = fabric::DomainsOfNodes(model_)[0];
+    std::vector<int64_t> room(model_.domains[0].size());
+    for (size_t i = 0; i < room_.size(); ++i) {
+      room[static_cast<size_t>(domain_of_node[i])] += room_[i];
+    }
+    return room;
   }
 
  private:
@@ -254,15 +288,42 @@ class Solver {
   std::map<uint64_t, int64_t> room_of_rails_;
 };
 
+// A dragonfly's gang that spans groups: an answer that is equal otherwise, on groups that are
+// better linked.
+absl::StatusOr<std::vector<int>> OnBetterLinks(const FabricModel& model,
+                                               const PlacementRequest& request,
+                                               const Solver& solver, std::vector<int> nodes) {
+  const std::vector<int> group_of_node = fabric::DomainsOfNodes(model)[0];
+  std::set<int> groups;
+  for (const int node : nodes) groups.insert(group_of_node[static_cast<size_t>(node)]);
+  if (groups.size() < 2) return nodes;
+  const auto key = solver.KeyOf(nodes);
+  for (const std::vector<int>& set :
+       BetterLinkedGroups(model, request.pattern, solver.RoomOfOutermost(), request.pods,
+                          {groups.begin(), groups.end()})) {
+    absl::StatusOr<std::optional<std::vector<int>>> other = Solver(model, request, set).Solve();
+    if (!other.ok()) return other.status();
+    if (*other && solver.KeyOf(**other) == key) return **std::move(other);
+  }
+  return nodes;
+}
+
 }  // namespace
 
 absl::StatusOr<Placement> Solve(const FabricModel& model, const PlacementRequest& request) {
   const absl::Status status = Check(model, request);
   if (!status.ok()) return status;
-  absl::StatusOr<std::optional<std::vector<int>>> nodes = Solver(model, request).Solve();
+  Solver solver(model, request);
+  absl::StatusOr<std::optional<std::vector<int>>> nodes = solver.Solve();
   if (!nodes.ok()) return nodes.status();
   Placement placement;
   if (!*nodes) return placement;
+  if (!model.global_links.empty()) {
+    absl::StatusOr<std::vector<int>> linked =
+        OnBetterLinks(model, request, solver, **std::move(nodes));
+    if (!linked.ok()) return linked.status();
+    nodes = *std::move(linked);
+  }
   placement.placed = true;
   placement.node_of_rank = **std::move(nodes);
   placement.score = ScoreOf(model, request, placement.node_of_rank);

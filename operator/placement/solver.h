@@ -28,8 +28,10 @@ struct Placement {
 //   2. fewest pods off the rails that most of its pods are given (none, if that can be had with the
 //      same numbers of domains: then no two ring neighbours have different rails);
 //   3. the least room left in the leaves that it uses;
-//   4. the order of the file;
-//   5. of the ways to leave that room in the leaves, the fewest cuts of parallelism groups (see
+//   4. in a dragonfly with global links, where several groups are needed: groups that are better
+//      linked (see BetterLinkedGroups, which also says how many sets of groups it looks at);
+//   5. the order of the file;
+//   6. of the ways to leave that room in the leaves, the fewest cuts of parallelism groups (see
 //      ShareOut). Whether other leaves would cut fewer is not looked at, but bounded: `optimal` is
 //      true where the cuts are as few as any answer has, and Score says how few that is.
 // In a leaf that is not used up, as few nodes as possible, and of those the ones that fit tightest.

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_json.h"
+#include "operator/placement/group_links.h"
 #include "operator/placement/node_room.h"
 #include "operator/placement/testing/best_fit.h"
 #include "operator/placement/testing/random_fabric.h"
@@ -212,6 +213,44 @@ TEST(Solver, ADragonflyIsTheTreeOfItsGroupsAndRouters) {
   EXPECT_THAT(LeavesOf(model, MustSolve(model, Gang(3)).node_of_rank), ElementsAre(0));
   EXPECT_THAT(LeavesOf(model, MustSolve(model, Gang(7)).node_of_rank), ElementsAre(2, 3));
   EXPECT_THAT(MustSolve(model, Gang(9)).score.domains, ElementsAre(2, 2));
+}
+
+// Four groups of one router with two free nodes each.
+FabricModel Dragonfly(const std::vector<fabric::GlobalLink>& links) {
+  FabricModel model = Tree({{2}, {2}, {2}, {2}});
+  model.topology = fabric::FabricTopology::kDragonfly;
+  model.levels = {"group", "router"};
+  model.global_links = links;
+  return model;
+}
+
+TEST(Solver, GroupsThatAreLinkedBestAmongEqualOnes) {
+  const std::vector<fabric::GlobalLink> links = {{"sp0", "sp1", 100}, {"sp3", "sp1", 400}};
+  EXPECT_THAT(LeavesOf(Dragonfly({}), MustSolve(Dragonfly({}), Gang(4)).node_of_rank),
+              ElementsAre(0, 1));
+  FabricModel model = Dragonfly(links);
+  EXPECT_THAT(LeavesOf(model, MustSolve(model, Gang(4)).node_of_rank), ElementsAre(1, 3));
+  // A tighter fit comes first, and a link that is there before none.
+  model.nodes[5].unschedulable = "repair";  // group 2 has one node less
+  EXPECT_THAT(LeavesOf(model, MustSolve(model, Gang(3)).node_of_rank), ElementsAre(0, 2));
+  model = Dragonfly({{"sp2", "sp3", 1}});
+  EXPECT_THAT(LeavesOf(model, MustSolve(model, Gang(4)).node_of_rank), ElementsAre(2, 3));
+  // One group is enough: links do not matter.
+  EXPECT_THAT(LeavesOf(model, MustSolve(model, Gang(2)).node_of_rank), ElementsAre(0));
+}
+
+TEST(Solver, InARingOnlyNeighbouringGroupsNeedLinks) {
+  // Groups 0, 1, 2 form a line; 1, 2, 3 a triangle; and 0, 1, 2, 3 a ring without diagonals but
+  // one.
+  const FabricModel model = Dragonfly({{"sp0", "sp1", 9},
+                                       {"sp1", "sp2", 9},
+                                       {"sp2", "sp3", 9},
+                                       {"sp1", "sp3", 5},
+                                       {"sp0", "sp3", 9}});
+  const Placement three = MustSolve(model, Gang(6));
+  EXPECT_THAT(LeavesOf(model, three.node_of_rank), ElementsAre(0, 1, 3));
+  EXPECT_EQ(QualityOf(model, Pattern::kRing, {0, 1, 2, 3}), (LinkQuality{0, 9}));
+  EXPECT_EQ(QualityOf(model, Pattern::kAllToAll, {0, 1, 2, 3}), (LinkQuality{1, 5}));
 }
 
 TEST(Solver, ImpossibleRequestsAreRefused) {
@@ -433,6 +472,61 @@ TEST(Solver, IsFirstAmongAllAnswers) {
   EXPECT_GT(placed, 2000);
   EXPECT_GT(refused, 500);
   EXPECT_GT(mixed, 50);
+}
+
+// Among all sets of leaves that are equal otherwise, none is on better linked groups.
+TEST(Solver, LinksAreBestAmongAllAnswers) {
+  std::mt19937 random(7);
+  int several = 0;
+  for (int round = 0; round < 1500; ++round) {
+    testing::Shape shape;
+    shape.levels = {"group", "router"};
+    shape.fanout = {2 + static_cast<int>(random() % 4), 1 + static_cast<int>(random() % 2)};
+    shape.nodes_per_leaf = 1 + static_cast<int>(random() % 3);
+    shape.occupancy = 0.1 * static_cast<double>(random() % 4);
+    FabricModel model = testing::RandomFabric(shape, random);
+    model.topology = fabric::FabricTopology::kDragonfly;
+    const size_t groups = model.domains[0].size();
+    for (size_t a = 0; a < groups; ++a) {
+      for (size_t b = a + 1; b < groups; ++b) {
+        if (random() % 3 == 0) continue;
+        model.global_links.push_back({model.domains[0][a].name, model.domains[0][b].name,
+                                      100.0 * (1 + static_cast<double>(random() % 4))});
+      }
+    }
+    PlacementRequest request = Gang(1 + static_cast<int>(random() % 12));
+    request.pattern = random() % 2 == 0 ? Pattern::kRing : Pattern::kAllToAll;
+    const Placement placement = MustSolve(model, request);
+    const std::optional<Answer> first = BruteForce(model, request);
+    ASSERT_EQ(placement.placed, first.has_value());
+    if (!placement.placed) continue;
+    const Answer ours = AnswerOf(model, request, placement.node_of_rank);
+    ASSERT_EQ(ours.key(), first->key());
+    const auto quality_of = [&](const std::vector<int>& leaves) {
+      std::set<int> used;
+      for (const int leaf : leaves) {
+        used.insert(model.domains[1][static_cast<size_t>(leaf)].parent);
+      }
+      return QualityOf(model, request.pattern, {used.begin(), used.end()});
+    };
+    const LinkQuality quality = quality_of(ours.leaves);
+    if (ours.domains[0] > 1) ++several;
+    for (unsigned set = 1; set < (1U << model.domains[1].size()); ++set) {
+      std::vector<int> leaves;
+      int64_t left = -request.pods;
+      for (size_t leaf = 0; leaf < model.domains[1].size(); ++leaf) {
+        if ((set >> leaf & 1U) == 0) continue;
+        leaves.push_back(static_cast<int>(leaf));
+        const fabric::FabricDomain& domain = model.domains[1][leaf];
+        for (int i = domain.first; i < domain.first + domain.count; ++i) {
+          left += RoomOnNode(model.nodes[static_cast<size_t>(i)], request).pods;
+        }
+      }
+      if (left != ours.left || DomainsUsed(model, leaves) != ours.domains) continue;
+      ASSERT_FALSE(Better(quality_of(leaves), quality)) << round;
+    }
+  }
+  EXPECT_GT(several, 200);
 }
 
 TEST(Solver, IsNeverWorseThanBestFit) {
