@@ -40,8 +40,6 @@ namespace {
 constexpr absl::Duration kLongestGoodbye = absl::Seconds(10);
 // Longer than a message needs over the last of several rails, the others having just died.
 constexpr absl::Duration kLongestSettling = absl::Seconds(2);
-// NICs that move the data themselves leave a rank's core to it; no longer than this, all the same.
-constexpr absl::Duration kLongestLook = absl::Milliseconds(5);
 
 // How much of an error is told to all, so that there is room for the report.
 constexpr size_t kCauseBesideReport = 1200;
@@ -124,12 +122,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
       bootstrap::Watch::Start(*std::move(bootstrap));
   if (!watch.ok()) return watch.status();
   comm->watch_ = *std::move(watch);
-  // The data of TCP needs the cores that looking takes, and so do ranks that have none of their
-  // own.
-  const bool may_look = comm->transport_ == "verbs" && !comm->fabric_.decision.crowded;
   absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh = rails::Mesh::Create(
       std::move(comm->fabric_.peers), {&comm->watch_->failed(), comm->watch_->event_fd()},
-      std::move(comm->fabric_.reach), may_look ? kLongestLook : absl::ZeroDuration());
+      std::move(comm->fabric_.reach));
   if (!mesh.ok()) return mesh.status();
   comm->mesh_ = *std::move(mesh);
   if (comm->fabric_.segment.has_value() && !comm->fabric_.decision.shm) {

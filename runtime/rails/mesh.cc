@@ -16,6 +16,8 @@
 namespace railhead::rails {
 namespace {
 
+// As long as a wake-up from sleep costs: looking round longer cannot win more.
+constexpr absl::Duration kLookRound = absl::Microseconds(50);
 // How long to sleep between looks where a link cannot wake us.
 constexpr int kPollingSleepMs = 1;
 // A link notices a peer that has fallen silent only when it is polled.
@@ -39,12 +41,10 @@ absl::Status AddTo(const net::Fd& epoll, int fd, transport::Doorbell* doorbell) 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr<Peer>> peers,
-                                                   Alarm alarm, Reach reach,
-                                                   absl::Duration longest_look) {
+                                                   Alarm alarm, Reach reach) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  std::unique_ptr<Mesh> mesh(
-      new Mesh(std::move(peers), alarm, std::move(reach), std::move(epoll), longest_look));
+  std::unique_ptr<Mesh> mesh(new Mesh(std::move(peers), alarm, std::move(reach), std::move(epoll)));
   absl::Status watched;
   if (alarm.event_fd >= 0) watched.Update(AddTo(mesh->epoll_, alarm.event_fd, nullptr));
   for (const auto& doorbell : mesh->reach_.doorbells) {
@@ -55,13 +55,8 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr
   return mesh;
 }
 
-Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll,
-           absl::Duration longest_look)
-    : peers_(std::move(peers)),
-      alarm_(alarm),
-      reach_(std::move(reach)),
-      epoll_(std::move(epoll)),
-      look_(longest_look) {}
+Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll)
+    : peers_(std::move(peers)), alarm_(alarm), reach_(std::move(reach)), epoll_(std::move(epoll)) {}
 
 absl::Status Mesh::Watch(Peer& peer) {
   for (size_t i = 0; i < peer.rail_count(); ++i) {
@@ -162,16 +157,11 @@ absl::Status Mesh::Progress() {
     const absl::StatusOr<bool> moved = PollAll(now);
     if (!moved.ok()) return moved.status();
     now = absl::Now();
-    if (*moved) {
-      look_.Waited(now - start);
-      return CheckPatience(now);
-    }
+    if (*moved) return CheckPatience(now);
     // Where ranks share a core, what this one waits for may need it.
     std::this_thread::yield();
-  } while (now - start < look_.length());
-  absl::Status stirred = Sleep();
-  look_.Waited(absl::Now() - start);
-  return stirred;
+  } while (now - start < kLookRound);
+  return Sleep();
 }
 
 absl::Status Mesh::Sleep() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This rank's rails to all the ranks it talks with, and the waiting for them: first a look round
-// (look_round.h), then a sleep until a rail or the alarm stirs, so that ranks that share a core do
-// not burn it.
+// This rank's rails to all the ranks it talks with, and the waiting for them: first a short look
+// round, then a sleep until a rail or the alarm stirs, so that ranks that share a core do not burn
+// it.
 #ifndef RAILHEAD_RUNTIME_RAILS_MESH_H_
 #define RAILHEAD_RUNTIME_RAILS_MESH_H_
 
@@ -20,7 +20,6 @@
 #include "runtime/base/traffic.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/net/fd.h"
-#include "runtime/rails/look_round.h"
 #include "runtime/rails/peer.h"
 
 namespace railhead::rails {
@@ -57,10 +56,8 @@ struct Reach {
 class Mesh final : public collectives::Messenger {
  public:
   // `peers` by rank, all with the same rails in the same order. The alarm outlives the mesh.
-  // Waits that last no longer than `longest_look` need not sleep.
-  static absl::StatusOr<std::unique_ptr<Mesh>> Create(
-      std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach = {},
-      absl::Duration longest_look = absl::ZeroDuration());
+  static absl::StatusOr<std::unique_ptr<Mesh>> Create(std::map<int, std::unique_ptr<Peer>> peers,
+                                                      Alarm alarm, Reach reach = {});
 
   // From here on Progress fails with DeadlineExceeded when nothing has moved for `patience`.
   void Begin(absl::Duration patience);
@@ -86,8 +83,7 @@ class Mesh final : public collectives::Messenger {
   Traffic Moved() const;
 
  private:
-  Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll,
-       absl::Duration longest_look);
+  Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll);
 
   // The peer of this rank, made now if need be; null when that fails, which ends the mesh.
   Peer* To(int rank);
@@ -111,7 +107,6 @@ class Mesh final : public collectives::Messenger {
   absl::Status broken_;  // a peer could not be made
   collectives::Call call_;
   net::Fd epoll_;
-  LookRound look_;
   bool must_poll_ = false;  // some link has no descriptor to wait on
   absl::Duration patience_ = absl::InfiniteDuration();
   uint64_t progress_ = 0;  // that of all peers, when it last grew
