@@ -26,7 +26,9 @@ operator:
   runAsUser: 1234
   environment: {NCCL_IB_TC: "106", NCCL_DEBUG: null}
   rendezvousPort: 12345
-  webhook: {failurePolicy: Fail, timeoutSeconds: 3, excludedNamespaces: [monitoring]}
+  webhook: {failurePolicy: Fail, timeoutSeconds: 3, excludedNamespaces: [monitoring],
+            missedPods: Deny}
+profiles: {crd: false}
 metrics: {podMonitor: {enabled: true, interval: 5s, labels: {release: prometheus}}}
 dashboards: {namespace: grafana, annotations: {grafana_folder: Railhead}}
 openshift: {enabled: true}
@@ -55,6 +57,10 @@ REFUSED = {
     "a boolean for a group": ("openshift=true", "want object"),
     "memory that is no quantity": ("operator.resources.limits.memory=lots", "/limits/memory"),
     "a namespace that is none": ("operator.webhook.excludedNamespaces={A}", "excludedNamespaces/0"),
+    "a policy for missed pods that is none": (
+        "operator.webhook.missedPods=warn", "'Ignore', 'Warn', 'Deny'"),
+    "a profile that the chart has not": ("profiles.shipped={dgx}", "/profiles/shipped/0"),
+    "one profile twice": ("profiles.shipped={tcp-only,tcp-only}", "/profiles/shipped"),
     "a word for CDI": ("devicePlugin.cdi=on", "want boolean"),
     "an interval without a unit": (
         "metrics.podMonitor.interval=15",
@@ -417,6 +423,59 @@ class Webhook(unittest.TestCase):
             self.assertFalse(
                 service["spec"]["selector"].items() <= agent["metadata"]["labels"].items()
             )
+
+
+class Profiles(unittest.TestCase):
+    """The kind RailProfile, the shipped ones, and the policy that finds pods without any."""
+
+    SHIPPED = sorted(path.stem for path in (CHART / "profiles").iterdir())
+
+    def test_the_schema_names_what_the_chart_ships(self):
+        schema = json.loads((CHART / "values.schema.json").read_text())
+        names = schema["properties"]["profiles"]["properties"]["shipped"]["items"]["enum"]
+        self.assertEqual(sorted(names), self.SHIPPED)
+
+    def test_shipped_profiles_are_installed_by_name_and_only_then(self):
+        self.assertNotIn("RailProfile", {kind for kind, _ in render()})
+        values = f"profiles: {{shipped: [{', '.join(self.SHIPPED)}]}}"
+        objects = render(values, "--api-versions", "railhead.io/v1alpha1/RailProfile")
+        for name in self.SHIPPED:
+            profile = yaml.safe_load((CHART / "profiles" / f"{name}.yaml").read_text())
+            rendered = objects["RailProfile", name]
+            self.assertEqual(rendered["spec"], profile["spec"])
+            self.assertEqual(rendered["metadata"]["labels"]["app.kubernetes.io/name"], "railhead")
+
+    def test_without_the_kind_the_refusal_says_what_to_do(self):
+        done = helm("template", "railhead", CHART, "--set", "profiles.shipped={tcp-only}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("helm upgrade --reuse-values --set profiles.shipped={tcp-only}", done.stderr)
+
+    def test_another_release_may_bring_the_kind(self):
+        kind = ("CustomResourceDefinition", "railprofiles.railhead.io")
+        self.assertIn(kind, render())
+        self.assertNotIn(kind, render("profiles: {crd: false}"))
+
+    def test_missed_pods_are_those_that_the_webhook_would_have_seen(self):
+        name = f"{NAMESPACE}-railhead-operator"
+        for action, failure in (("Warn", "Ignore"), ("Deny", "Fail")):
+            objects = render(
+                f"operator: {{webhook: {{missedPods: {action}, excludedNamespaces: [monitoring]}}}}"
+            )
+            policy = objects["ValidatingAdmissionPolicy", f"{name}-missed"]["spec"]
+            pods = objects["MutatingWebhookConfiguration", name]["webhooks"][0]
+            self.assertEqual(
+                policy["matchConstraints"]["namespaceSelector"], pods["namespaceSelector"]
+            )
+            self.assertIn("monitoring", str(pods["namespaceSelector"]))
+            self.assertEqual(policy["matchConditions"], pods["matchConditions"])
+            # What only warns must not stop a pod when it breaks.
+            self.assertEqual(policy["failurePolicy"], failure)
+            binding = objects["ValidatingAdmissionPolicyBinding", f"{name}-missed"]["spec"]
+            self.assertEqual(binding["policyName"], f"{name}-missed")
+            self.assertEqual(binding["validationActions"], [action, "Audit"])
+        silent = render("operator: {webhook: {missedPods: Ignore}}")
+        self.assertNotIn(("ValidatingAdmissionPolicy", f"{name}-missed"), silent)
+        self.assertNotIn(("ValidatingAdmissionPolicyBinding", f"{name}-missed"), silent)
 
 
 class Metrics(unittest.TestCase):

@@ -43,3 +43,16 @@ helm.sh/hook: post-delete
 helm.sh/hook-weight: {{ . | quote }}
 helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
 {{- end -}}
+
+{{/* Which namespaces are the operator's business: all but the cluster's own, ours, and those that were excluded. */}}
+{{- define "railhead.namespaceSelector" -}}
+matchExpressions:
+- key: kubernetes.io/metadata.name
+  operator: NotIn
+  values: {{- concat (list "kube-system" .Release.Namespace) .Values.operator.webhook.excludedNamespaces | uniq | toYaml | nindent 2 }}
+{{- end -}}
+
+{{/* CEL: whether a pod spec asks for any RDMA resource. None of it, such as "0", is not to ask. Call with "object.spec". */}}
+{{- define "railhead.asksForRdma" -}}
+({{ . }}.containers + {{ . }}.?initContainers.orValue([])).exists(c, c.?resources.?limits.orValue({}).exists(name, name.startsWith('rdma/') && string(c.resources.limits[name]) != '0') || c.?resources.?requests.orValue({}).exists(name, name.startsWith('rdma/') && string(c.resources.requests[name]) != '0'))
+{{- end -}}
