@@ -7,23 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "kube/json.h"
 #include "kube/yaml.h"
-#include "operator/mutation.h"
 #include "operator/text_file.h"
+#include "operator/variable_name.h"
 
 namespace railhead::op {
 namespace {
 
 using kube::Json;
-
-bool IsVariableName(absl::string_view name) {
-  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
-  for (const char c : name) {
-    const bool allowed =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    if (!allowed) return false;
-  }
-  return true;
-}
 
 class Reader {
  public:
@@ -64,7 +54,7 @@ class Reader {
         return Error(field, "is not the name of an environment variable");
       }
       if (IsComputedVariable(name)) {
-        return Error(field, "cannot be set here: the operator decides it for every pod");
+        return Error(field, "cannot be set here: Railhead decides it for every pod");
       }
       if (entry.is_string()) {
         environment[name] = entry.get<std::string>();

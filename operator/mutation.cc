@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/mutation.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace railhead::op {
 namespace {
@@ -31,10 +31,6 @@ constexpr char kMetricsPort[] = "9402";
 
 // The API server refuses objects whose annotations, keys and values together, are larger.
 constexpr size_t kMaxAnnotationBytes = 256U << 10U;
-
-constexpr absl::string_view kComputed[] = {"RANK",          "WORLD_SIZE",           "MASTER_ADDR",
-                                           "MASTER_PORT",   "RAILHEAD_JOB",         "RAILHEAD_POD",
-                                           "RAILHEAD_NODE", "RAILHEAD_METRICS_PORT"};
 
 // "0", "0.0", "0Mi": a container that asks for none asks for nothing.
 bool IsZero(const Json& quantity) {
@@ -365,10 +361,6 @@ Mutation MutatePod(const Json& pod, const InjectionConfig& config) {
 Mutation StampJob(const Json& job) {
   absl::StatusOr<Mutation> mutation = TryStampJob(job);
   return mutation.ok() ? *std::move(mutation) : NotUnderstood("Job", mutation.status());
-}
-
-bool IsComputedVariable(absl::string_view name) {
-  return std::find(std::begin(kComputed), std::end(kComputed), name) != std::end(kComputed);
 }
 
 }  // namespace railhead::op

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "kube/json.h"
 #include "operator/config.h"
 
@@ -39,10 +38,6 @@ Mutation MutatePod(const kube::Json& pod, const InjectionConfig& config);
 // Writes the number of pods of an Indexed Job into its pod template, where MutatePod finds it as
 // WORLD_SIZE. Warns of Jobs whose ranks could not find each other.
 Mutation StampJob(const kube::Json& job);
-
-// Whether the operator decides this variable itself (RANK, ...; or RAILHEAD_METRICS_PORT, which it
-// tells Prometheus), so that a configuration must not give it a value.
-bool IsComputedVariable(absl::string_view name);
 
 }  // namespace railhead::op
 

@@ -331,11 +331,6 @@ TEST(StampJobTest, LeavesOtherJobsAlone) {
   }
 }
 
-TEST(IsComputedVariableTest, KnowsItsOwn) {
-  EXPECT_TRUE(IsComputedVariable("RANK"));
-  EXPECT_FALSE(IsComputedVariable("NCCL_DEBUG"));
-}
-
 // Makes objects of the right shape with wrong things in random places.
 class Damage {
  public:

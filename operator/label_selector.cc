@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/label_selector.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "operator/fields.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+
+bool Holds(const LabelSelector::Expression& expression, const Labels& candidate) {
+  const auto found = candidate.find(expression.key);
+  const bool there = found != candidate.end();
+  const bool listed = there && expression.values.count(found->second) > 0;
+  switch (expression.how) {
+    case LabelSelector::Operator::kIn:
+      return listed;
+    case LabelSelector::Operator::kNotIn:
+      return !listed;
+    case LabelSelector::Operator::kExists:
+      return there;
+    case LabelSelector::Operator::kDoesNotExist:
+      return !there;
+  }
+  return false;
+}
+
+absl::StatusOr<LabelSelector::Operator> ParseOperator(const Json* value, absl::string_view path) {
+  const std::string word = value != nullptr && value->is_string() ? value->get<std::string>() : "";
+  if (word == "In") return LabelSelector::Operator::kIn;
+  if (word == "NotIn") return LabelSelector::Operator::kNotIn;
+  if (word == "Exists") return LabelSelector::Operator::kExists;
+  if (word == "DoesNotExist") return LabelSelector::Operator::kDoesNotExist;
+  return FieldError(path, "must be In, NotIn, Exists or DoesNotExist");
+}
+
+absl::StatusOr<std::string> ParseKey(const Json* value, absl::string_view path) {
+  if (value == nullptr) return FieldError(path, "is missing");
+  absl::StatusOr<std::string> key = ReadString(*value, path);
+  if (key.ok() && key->empty()) return FieldError(path, "must not be empty");
+  return key;
+}
+
+absl::StatusOr<LabelSelector::Expression> ParseExpression(const Json& value,
+                                                          const std::string& path) {
+  if (absl::Status known = CheckMembers(value, path, {"key", "operator", "values"}); !known.ok()) {
+    return known;
+  }
+  LabelSelector::Expression expression;
+  absl::StatusOr<std::string> key = ParseKey(Member(value, "key"), path + ".key");
+  if (!key.ok()) return key.status();
+  expression.key = *std::move(key);
+  const absl::StatusOr<LabelSelector::Operator> how =
+      ParseOperator(Member(value, "operator"), path + ".operator");
+  if (!how.ok()) return how.status();
+  expression.how = *how;
+
+  const std::string values_path = path + ".values";
+  if (const Json* values = Member(value, "values"); values != nullptr) {
+    if (!values->is_array()) return FieldError(values_path, "must be a list");
+    for (size_t i = 0; i < values->size(); ++i) {
+      absl::StatusOr<std::string> entry =
+          ReadString((*values)[i], absl::StrCat(values_path, "[", i, "]"));
+      if (!entry.ok()) return entry.status();
+      expression.values.insert(*std::move(entry));
+    }
+  }
+  const bool wants_values = expression.how == LabelSelector::Operator::kIn ||
+                            expression.how == LabelSelector::Operator::kNotIn;
+  if (wants_values && expression.values.empty()) {
+    return FieldError(values_path, "must not be empty for In and NotIn");
+  }
+  if (!wants_values && !expression.values.empty()) {
+    return FieldError(values_path, "must be empty for Exists and DoesNotExist");
+  }
+  return expression;
+}
+
+}  // namespace
+
+bool LabelSelector::Matches(const Labels& candidate) const {
+  return std::all_of(labels.begin(), labels.end(),
+                     [&](const auto& label) {
+                       const auto found = candidate.find(label.first);
+                       return found != candidate.end() && found->second == label.second;
+                     }) &&
+         std::all_of(expressions.begin(), expressions.end(),
+                     [&](const Expression& expression) { return Holds(expression, candidate); });
+}
+
+absl::StatusOr<LabelSelector> ParseLabelSelector(const Json& value, absl::string_view path) {
+  if (absl::Status known = CheckMembers(value, path, {"matchLabels", "matchExpressions"});
+      !known.ok()) {
+    return known;
+  }
+  LabelSelector selector;
+  if (const Json* labels = Member(value, "matchLabels"); labels != nullptr) {
+    const std::string labels_path = JoinPath(path, "matchLabels");
+    if (!labels->is_object()) return FieldError(labels_path, "must be an object of labels");
+    for (const auto& [key, entry] : labels->items()) {
+      absl::StatusOr<std::string> text =
+          ReadString(entry, absl::StrCat(labels_path, "[", key, "]"));
+      if (!text.ok()) return text.status();
+      selector.labels[key] = *std::move(text);
+    }
+  }
+  if (const Json* expressions = Member(value, "matchExpressions"); expressions != nullptr) {
+    const std::string list_path = JoinPath(path, "matchExpressions");
+    if (!expressions->is_array()) return FieldError(list_path, "must be a list");
+    for (size_t i = 0; i < expressions->size(); ++i) {
+      absl::StatusOr<LabelSelector::Expression> expression =
+          ParseExpression((*expressions)[i], absl::StrCat(list_path, "[", i, "]"));
+      if (!expression.ok()) return expression.status();
+      selector.expressions.push_back(*std::move(expression));
+    }
+  }
+  return selector;
+}
+
+Labels LabelsOf(const Json& object) {
+  Labels labels;
+  const Json* found = kube::FindPath(object, {"metadata", "labels"});
+  if (found == nullptr || !found->is_object()) return labels;
+  for (const auto& [key, value] : found->items()) {
+    if (value.is_string()) labels[key] = value.get<std::string>();
+  }
+  return labels;
+}
+
+}  // namespace railhead::op

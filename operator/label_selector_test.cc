@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/label_selector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+using ::testing::StartsWith;
+
+LabelSelector Parse(const char* text) {
+  const absl::StatusOr<LabelSelector> selector = ParseLabelSelector(Json::parse(text), "s");
+  EXPECT_TRUE(selector.ok()) << selector.status();
+  return selector.ok() ? *selector : LabelSelector();
+}
+
+TEST(LabelSelectorTest, EmptyMatchesEverything) {
+  for (const char* text : {"{}", R"({"matchLabels": null, "matchExpressions": []})"}) {
+    EXPECT_TRUE(Parse(text).Matches({})) << text;
+    EXPECT_TRUE(Parse(text).Matches({{"a", "b"}})) << text;
+  }
+}
+
+// What Kubernetes says of each operator, for a label that is absent, of another value, and right.
+TEST(LabelSelectorTest, OperatorsMeanWhatTheApiSays) {
+  const struct {
+    const char* expression;
+    bool absent;
+    bool other;
+    bool right;
+  } kCases[] = {
+      {R"({"key": "k", "operator": "In", "values": ["v", "w"]})", false, false, true},
+      {R"({"key": "k", "operator": "NotIn", "values": ["v", "w"]})", true, true, false},
+      {R"({"key": "k", "operator": "Exists"})", false, true, true},
+      {R"({"key": "k", "operator": "DoesNotExist", "values": []})", true, false, false},
+  };
+  for (const auto& expected : kCases) {
+    const LabelSelector selector =
+        Parse((std::string(R"({"matchExpressions": [)") + expected.expression + "]}").c_str());
+    EXPECT_EQ(selector.Matches({{"else", "v"}}), expected.absent) << expected.expression;
+    EXPECT_EQ(selector.Matches({{"k", "x"}}), expected.other) << expected.expression;
+    EXPECT_EQ(selector.Matches({{"k", "v"}}), expected.right) << expected.expression;
+  }
+}
+
+TEST(LabelSelectorTest, AllOfItMustHold) {
+  const LabelSelector selector = Parse(R"({"matchLabels": {"a": "1", "b": "2"},
+    "matchExpressions": [{"key": "c", "operator": "Exists"},
+                         {"key": "d", "operator": "DoesNotExist"}]})");
+  const Labels right = {{"a", "1"}, {"b", "2"}, {"c", "3"}, {"e", "4"}};
+  EXPECT_TRUE(selector.Matches(right));
+  for (const char* key : {"a", "b", "c"}) {
+    Labels missing = right;
+    missing.erase(key);
+    EXPECT_FALSE(selector.Matches(missing)) << key;
+  }
+  Labels more = right;
+  more["d"] = "";
+  EXPECT_FALSE(selector.Matches(more));
+  more = right;
+  more["a"] = "2";
+  EXPECT_FALSE(selector.Matches(more));
+}
+
+TEST(LabelSelectorTest, RefusalsBeginWithTheField) {
+  const struct {
+    const char* text;
+    const char* path;
+  } kCases[] = {
+      {"[]", "s: must be an object"},
+      {R"({"matchLabel": {}})", "s.matchLabel: is not known"},
+      {R"({"matchLabels": ["a"]})", "s.matchLabels: must"},
+      {R"({"matchLabels": {"a": 1}})", "s.matchLabels[a]: must be a string"},
+      {R"({"matchExpressions": {}})", "s.matchExpressions: must be a list"},
+      {R"({"matchExpressions": [7]})", "s.matchExpressions[0]: must be an object"},
+      {R"({"matchExpressions": [{"operator": "Exists"}]})",
+       "s.matchExpressions[0].key: is missing"},
+      {R"({"matchExpressions": [{"key": "", "operator": "Exists"}]})", "s.matchExpressions[0].key"},
+      {R"({"matchExpressions": [{"key": "a"}]})", "s.matchExpressions[0].operator: must be In"},
+      {R"({"matchExpressions": [{"key": "a", "operator": "in"}]})",
+       "s.matchExpressions[0].operator: must be In"},
+      {R"({"matchExpressions": [{"key": "a", "operator": "In"}]})", "s.matchExpressions[0].values"},
+      {R"({"matchExpressions": [{"key": "a", "operator": "In", "values": [1]}]})",
+       "s.matchExpressions[0].values[0]: must be a string"},
+      {R"({"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["x"]}]})",
+       "s.matchExpressions[0].values: must be empty"},
+      {R"({"matchExpressions": [{"key": "a", "operator": "Exists", "x": 1}]})",
+       "s.matchExpressions[0].x: is not known"},
+  };
+  for (const auto& wrong : kCases) {
+    const absl::Status status = ParseLabelSelector(Json::parse(wrong.text), "s").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << wrong.text;
+    EXPECT_THAT(std::string(status.message()), StartsWith(wrong.path));
+  }
+}
+
+TEST(LabelsOfTest, TakesTextAlone) {
+  EXPECT_EQ(LabelsOf(Json::parse(R"({"metadata": {"labels": {"a": "b", "c": 1, "d": null}}})")),
+            (Labels{{"a", "b"}}));
+  for (const char* text : {"null", "{}", R"({"metadata": {"labels": []}})", R"({"metadata": 3})"}) {
+    EXPECT_EQ(LabelsOf(Json::parse(text)), Labels()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace railhead::op
