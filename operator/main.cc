@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "kube/rest_client.h"
 #include "operator/config.h"
 #include "operator/offline.h"
+#include "operator/profile_set.h"
 #include "operator/serve.h"
 #include "operator/text_file.h"
 
@@ -35,7 +37,9 @@ constexpr char kFooter[] =
     "  rendezvousPort: 29500   # MASTER_PORT\n"
     "\n"
     "What the webhook would do with your manifest, without a cluster:\n"
-    "  railhead-operator mutate -f job.yaml --config operator.yaml\n"
+    "  railhead-operator mutate -f job.yaml --config operator.yaml --profiles profiles.yaml\n"
+    "with the profiles of a cluster, and the labels that they look at:\n"
+    "  kubectl get railprofiles,namespaces,nodes -o json > profiles.json\n"
     "\n"
     "It needs these rights: get and patch of the Secret and of the MutatingWebhookConfiguration\n"
     "named below, nothing else. The webhook is at /mutate; /healthz, /readyz and /metrics are on\n"
@@ -55,20 +59,40 @@ absl::StatusOr<InjectionConfig> LoadConfig(const std::string& path) {
   return path.empty() ? InjectionConfig() : LoadInjectionConfig(path);
 }
 
-int RunMutate(const std::string& manifest_path, const std::string& config_path, bool patch_only) {
-  const absl::StatusOr<InjectionConfig> config = LoadConfig(config_path);
+absl::StatusOr<ProfileSet> LoadProfiles(const std::string& path) {
+  return path.empty() ? ProfileSet() : LoadProfileSet(path);
+}
+
+// What `railhead-operator mutate` is told.
+struct MutateFlags {
+  std::string manifests;
+  std::string config;
+  std::string profiles;
+  bool patch_only = false;
+  bool explain = false;
+};
+
+int RunMutate(const MutateFlags& flags) {
+  const absl::StatusOr<InjectionConfig> config = LoadConfig(flags.config);
   if (!config.ok()) return Fail(config.status().message());
-  const absl::StatusOr<std::string> manifests = ReadTextFile(manifest_path);
+  const absl::StatusOr<ProfileSet> profiles = LoadProfiles(flags.profiles);
+  if (!profiles.ok()) return Fail(profiles.status().message());
+  const absl::StatusOr<std::string> manifests = ReadTextFile(flags.manifests);
   if (!manifests.ok()) return Fail(manifests.status().message());
-  const absl::StatusOr<OfflineResult> result = MutateOffline(
-      *manifests, *config, patch_only ? OfflineOutput::kPatch : OfflineOutput::kObject);
-  if (!result.ok()) return Fail(manifest_path + ": " + std::string(result.status().message()));
+  const absl::StatusOr<OfflineResult> result =
+      MutateOffline(*manifests, *config, *profiles,
+                    flags.patch_only ? OfflineOutput::kPatch : OfflineOutput::kObject);
+  if (!result.ok()) return Fail(flags.manifests + ": " + std::string(result.status().message()));
   for (const std::string& warning : result->warnings) std::cerr << "Warning: " << warning << "\n";
+  if (flags.explain) {
+    for (const std::string& reason : result->reasons) std::cerr << reason << "\n";
+  }
   std::cout << result->text;
   return std::cout.flush().good() ? 0 : Fail("cannot write the result");
 }
 
-int RunServe(ServeOptions options, const std::string& config_path) {
+int RunServe(ServeOptions options, const std::string& config_path,
+             const std::string& profiles_path) {
   // Before any thread exists, so that all inherit it and only this one takes the signals.
   sigset_t signals;
   sigemptyset(&signals);
@@ -79,6 +103,11 @@ int RunServe(ServeOptions options, const std::string& config_path) {
 
   const absl::StatusOr<InjectionConfig> config = LoadConfig(config_path);
   if (!config.ok()) return Fail(config.status().message());
+  absl::StatusOr<ProfileSet> loaded = LoadProfiles(profiles_path);
+  if (!loaded.ok()) return Fail(loaded.status().message());
+  const ProfileSource profiles = [set = std::make_shared<const ProfileSet>(*std::move(loaded))] {
+    return set;
+  };
   absl::StatusOr<kube::InCluster> cluster =
       kube::InClusterConfig("/", [](absl::string_view name) -> std::string {
         const char* value = std::getenv(std::string(name).c_str());
@@ -89,7 +118,7 @@ int RunServe(ServeOptions options, const std::string& config_path) {
   const std::string server = cluster->client.server;
 
   kube::RestClient api(std::move(cluster->client));
-  Operator railhead_operator(std::move(options), *config, &api);
+  Operator railhead_operator(std::move(options), *config, profiles, &api);
   if (absl::Status started = railhead_operator.Start(); !started.ok()) {
     return Fail(started.message());
   }
@@ -120,6 +149,11 @@ int Main(int argc, char** argv) {
   std::string config_path;
   app.add_option("--config", config_path, "Configuration file; without one nothing is configured")
       ->type_name("FILE");
+  std::string profiles_path;
+  const char* profiles_help =
+      "RailProfiles, Namespaces and Nodes (for their labels): a file, or a folder of *.yaml and "
+      "*.json";
+  app.add_option("--profiles", profiles_path, profiles_help)->type_name("PATH");
   app.add_option("--namespace", options.space,
                  "Namespace of the Service and the Secret; by default the pod's own")
       ->type_name("NAME");
@@ -145,19 +179,20 @@ int Main(int argc, char** argv) {
 
   CLI::App* mutate = app.add_subcommand(
       "mutate", "Print the objects of a file as the webhook would store them, and end");
-  std::string manifest_path;
-  std::string mutate_config_path;
-  bool patch_only = false;
-  mutate->add_option("-f,--filename", manifest_path, "Manifest, YAML or JSON; - is standard input")
+  MutateFlags flags;
+  mutate
+      ->add_option("-f,--filename", flags.manifests, "Manifest, YAML or JSON; - is standard input")
       ->type_name("FILE")
       ->required();
-  mutate->add_option("--config", mutate_config_path, "Configuration file, as above")
-      ->type_name("FILE");
-  mutate->add_flag("--patch", patch_only, "Print the JSON Patch of each Pod and Job instead");
+  mutate->add_option("--config", flags.config, "Configuration file, as above")->type_name("FILE");
+  mutate->add_option("--profiles", flags.profiles, profiles_help)->type_name("PATH");
+  mutate->add_flag("--patch", flags.patch_only, "Print the JSON Patch of each Pod and Job instead");
+  mutate->add_flag("--explain", flags.explain,
+                   "Say on standard error which field of which profile each variable comes from");
 
   CLI11_PARSE(app, argc, argv);
-  if (mutate->parsed()) return RunMutate(manifest_path, mutate_config_path, patch_only);
-  return RunServe(std::move(options), config_path);
+  if (mutate->parsed()) return RunMutate(flags);
+  return RunServe(std::move(options), config_path, profiles_path);
 }
 
 }  // namespace

@@ -6,12 +6,19 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "operator/json_patch.h"
+#include "operator/label_selector.h"
+#include "operator/profile_environment.h"
+#include "operator/profile_match.h"
+#include "operator/rdma_containers.h"
+#include "operator/shared_memory.h"
+#include "operator/variable_name.h"
 
 namespace railhead::op {
 namespace {
@@ -21,59 +28,16 @@ using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
-constexpr char kResourcePrefix[] = "rdma/";
 constexpr char kCompletionIndex[] = "batch.kubernetes.io/job-completion-index";
 constexpr char kJobNameLabel[] = "batch.kubernetes.io/job-name";
 constexpr char kWorldSize[] = "railhead.io/world-size";
+constexpr char kProfile[] = "railhead.io/profile";
 constexpr char kInjected[] = "railhead.io/injected";
 constexpr char kKept[] = "railhead.io/kept-environment";
 constexpr char kMetricsPort[] = "9402";
 
 // The API server refuses objects whose annotations, keys and values together, are larger.
 constexpr size_t kMaxAnnotationBytes = 256U << 10U;
-
-// "0", "0.0", "0Mi": a container that asks for none asks for nothing.
-bool IsZero(const Json& quantity) {
-  if (quantity.is_number()) return quantity == 0;
-  if (!quantity.is_string()) return false;
-  const std::string& text = quantity.get_ref<const std::string&>();
-  const size_t number_end = text.find_first_not_of("0123456789.+-");
-  const std::string number = text.substr(0, number_end);
-  return !number.empty() && number.find_first_of("123456789") == std::string::npos;
-}
-
-bool AsksForRdma(const Json& container) {
-  for (const absl::string_view section : {"limits", "requests"}) {
-    const Json* resources = FindPath(container, {"resources", section});
-    if (resources == nullptr || !resources->is_object()) continue;
-    for (const auto& [name, quantity] : resources->items()) {
-      if (absl::StartsWith(name, kResourcePrefix) && !IsZero(quantity)) return true;
-    }
-  }
-  return false;
-}
-
-// A container to change, and where it stands below the pod spec.
-struct Target {
-  const Json* container;
-  std::string pointer;  // "/containers/0"
-};
-
-absl::StatusOr<std::vector<Target>> FindTargets(const Json& pod_spec) {
-  std::vector<Target> targets;
-  for (const absl::string_view list_name : {"initContainers", "containers"}) {
-    const Json* list = Find(pod_spec, list_name);
-    if (list == nullptr || list->is_null()) continue;
-    if (!list->is_array()) {
-      return absl::InvalidArgumentError(absl::StrCat("spec.", list_name, " is not a list"));
-    }
-    for (size_t i = 0; i < list->size(); ++i) {
-      if (!AsksForRdma((*list)[i])) continue;
-      targets.push_back({&(*list)[i], absl::StrCat("/", list_name, "/", i)});
-    }
-  }
-  return targets;
-}
 
 // A whole number without sign, as Kubernetes writes its own; -1 for anything else.
 int ParseCount(const std::string& text) {
@@ -104,10 +68,6 @@ absl::StatusOr<std::map<std::string, std::string>> ReadAnnotations(const Json& o
   return annotations;
 }
 
-Json Add(std::string path, Json value) {
-  return {{"op", "add"}, {"path", std::move(path)}, {"value", std::move(value)}};
-}
-
 // Appends what turns the annotations of the object at `pointer` from `before` into `after`, which
 // has all keys of `before`.
 absl::Status PatchAnnotations(const Json& object, const std::string& pointer,
@@ -122,15 +82,15 @@ absl::Status PatchAnnotations(const Json& object, const std::string& pointer,
   const Json* metadata = Find(object, "metadata");
   const Json* annotations = FindPath(object, {"metadata", "annotations"});
   if (metadata == nullptr || metadata->is_null()) {
-    patch.push_back(Add(pointer + "/metadata", {{"annotations", after}}));
+    patch.push_back(AddOperation(pointer + "/metadata", {{"annotations", after}}));
   } else if (annotations == nullptr || annotations->is_null()) {
-    patch.push_back(Add(pointer + "/metadata/annotations", after));
+    patch.push_back(AddOperation(pointer + "/metadata/annotations", after));
   } else {
     for (const auto& [key, value] : after) {
       const auto old = before.find(key);
       if (old != before.end() && old->second == value) continue;
-      patch.push_back(
-          Add(absl::StrCat(pointer, "/metadata/annotations/", kube::PointerToken(key)), value));
+      patch.push_back(AddOperation(
+          absl::StrCat(pointer, "/metadata/annotations/", kube::PointerToken(key)), value));
     }
   }
   return absl::OkStatus();
@@ -145,8 +105,11 @@ Mutation NotUnderstood(absl::string_view kind, const absl::Status& why) {
 }
 
 Mutation Finish(Json patch, std::vector<std::string> warnings) {
-  return {patch.empty() ? Outcome::kUnchanged : Outcome::kMutated, std::move(patch),
-          std::move(warnings)};
+  Mutation mutation;
+  mutation.outcome = patch.empty() ? Outcome::kUnchanged : Outcome::kMutated;
+  mutation.patch = std::move(patch);
+  mutation.warnings = std::move(warnings);
+  return mutation;
 }
 
 std::string JobName(const Json& pod) {
@@ -173,7 +136,9 @@ Json FieldVariable(const char* name, const char* field) {
 // a warning where the user would expect it.
 std::vector<Json> VariablesFor(const Json& pod,
                                const std::map<std::string, std::string>& annotations,
-                               const InjectionConfig& config, std::vector<std::string>& warnings) {
+                               const InjectionConfig& config,
+                               const std::map<std::string, std::string>& environment,
+                               std::vector<std::string>& warnings) {
   std::vector<Json> variables;
   const std::string job = JobName(pod);
   if (const auto index = annotations.find(kCompletionIndex); index != annotations.end()) {
@@ -205,7 +170,7 @@ std::vector<Json> VariablesFor(const Json& pod,
   if (!job.empty()) variables.push_back(Variable("RAILHEAD_JOB", job));
   variables.push_back(FieldVariable("RAILHEAD_POD", "metadata.name"));
   variables.push_back(FieldVariable("RAILHEAD_NODE", "spec.nodeName"));
-  for (const auto& [name, value] : config.environment) {
+  for (const auto& [name, value] : environment) {
     variables.push_back(Variable(name.c_str(), value));
   }
   return variables;
@@ -224,7 +189,7 @@ bool SameVariable(const Json& entry, const Json& ours) {
 
 // Appends what gives one container its variables; notes in `kept` the names that it sets itself.
 // `seen_before` says that the pod has been through here, so that equal entries are ours.
-absl::Status PatchContainer(const Target& target, const std::vector<Json>& variables,
+absl::Status PatchContainer(const RdmaContainer& target, const std::vector<Json>& variables,
                             bool seen_before, std::set<std::string>& kept, Json& patch) {
   const Json* env = Find(*target.container, "env");
   const bool has_list = env != nullptr && !env->is_null();
@@ -248,35 +213,90 @@ absl::Status PatchContainer(const Target& target, const std::vector<Json>& varia
   if (missing.empty()) return absl::OkStatus();
   const std::string path = absl::StrCat("/spec", target.pointer, "/env");
   if (!has_list) {
-    patch.push_back(Add(path, std::move(missing)));
+    patch.push_back(AddOperation(path, std::move(missing)));
     return absl::OkStatus();
   }
   // Each goes to the front, so the last comes first.
   for (auto variable = missing.rbegin(); variable != missing.rend(); ++variable) {
-    patch.push_back(Add(path + "/0", *variable));
+    patch.push_back(AddOperation(path + "/0", *variable));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& config) {
+// What is the same for all containers of a pod: the configured variables, over them those of its
+// profile.
+struct Site {
+  const RailProfile* profile = nullptr;
+  std::string stamp;  // "NAME@GENERATION"; empty without a profile
+  std::map<std::string, std::string> environment;
+  std::map<std::string, std::string> reasons;  // of the profile's variables, by name
+};
+
+Site SiteOf(const Json& pod, const InjectionConfig& config, const ProfileSet& profiles,
+            const std::string& space, std::vector<std::string>& warnings) {
+  Site site;
+  site.environment = config.environment;
+  const ProfileChoice choice =
+      ChooseProfile(profiles.profiles, profiles.NamespaceLabels(space), LabelsOf(pod));
+  if (!choice.conflict.empty()) warnings.push_back(absl::StrCat("railhead: ", choice.conflict));
+  if (choice.profile == nullptr) return site;
+  site.profile = choice.profile;
+  site.stamp = absl::StrCat(site.profile->name, "@", site.profile->generation);
+  ProfileEnvironment environment = EnvironmentOf(*site.profile, profiles.facts);
+  for (auto& [name, variable] : environment.variables) {
+    site.reasons[name] =
+        absl::StrCat(name, "=", variable.value, " (", site.stamp, ": ", variable.reason, ")");
+    site.environment[name] = std::move(variable.value);
+  }
+  for (const std::string& warning : environment.warnings) {
+    warnings.push_back(absl::StrCat("railhead: RailProfile ", site.profile->name, ": ", warning));
+  }
+  return site;
+}
+
+// The beginning of a user's text, for a message.
+std::string Quoted(absl::string_view text) {
+  constexpr size_t kLongest = 40;
+  return absl::StrCat("'", text.substr(0, kLongest), text.size() > kLongest ? "..." : "", "'");
+}
+
+// The names in the annotation of what was kept.
+std::set<std::string> ReadKept(const std::string& annotation, std::vector<std::string>& warnings) {
+  std::set<std::string> kept;
+  for (absl::string_view name : absl::StrSplit(annotation, ',', absl::SkipWhitespace())) {
+    name = absl::StripAsciiWhitespace(name);
+    if (IsVariableName(name)) {
+      kept.emplace(name);
+    } else {
+      warnings.push_back(absl::StrCat("railhead: metadata.annotations[", kKept, "]: ", Quoted(name),
+                                      " is not the name of a variable"));
+    }
+  }
+  return kept;
+}
+
+absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& config,
+                                      const ProfileSet& profiles, const std::string& space) {
   const Json* spec = Find(pod, "spec");
   if (spec == nullptr || !spec->is_object()) {
     return absl::InvalidArgumentError("spec is not an object");
   }
-  const absl::StatusOr<std::vector<Target>> targets = FindTargets(*spec);
+  const absl::StatusOr<std::vector<RdmaContainer>> targets = FindRdmaContainers(*spec);
   if (!targets.ok()) return targets.status();
   if (targets->empty()) return Mutation();
   absl::StatusOr<std::map<std::string, std::string>> annotations = ReadAnnotations(pod);
   if (!annotations.ok()) return annotations.status();
 
   std::vector<std::string> warnings;
-  const std::vector<Json> variables = VariablesFor(pod, *annotations, config, warnings);
+  Site site = SiteOf(pod, config, profiles, space, warnings);
+  const std::vector<Json> variables =
+      VariablesFor(pod, *annotations, config, site.environment, warnings);
   const bool seen_before = annotations->count(kInjected) > 0;
   std::map<std::string, std::string> wanted = *annotations;
-  std::set<std::string> kept = absl::StrSplit(wanted[kKept], ',', absl::SkipWhitespace());
-  const std::set<std::string> kept_before = kept;
+  const std::set<std::string> kept_before = ReadKept(wanted[kKept], warnings);
+  std::set<std::string> kept = kept_before;
   Json patch = Json::array();
-  for (const Target& target : *targets) {
+  for (const RdmaContainer& target : *targets) {
     if (absl::Status status = PatchContainer(target, variables, seen_before, kept, patch);
         !status.ok()) {
       return status;
@@ -288,6 +308,21 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
           ": injected variables win over envFrom; to keep yours, list them under env"));
     }
   }
+  if (site.profile != nullptr && !site.profile->shared_memory_size.empty()) {
+    if (absl::Status status =
+            AddSharedMemory(*spec, *targets, site.profile->shared_memory_size, patch, warnings);
+        !status.ok()) {
+      return status;
+    }
+  }
+  if (const auto stamp = annotations->find(kProfile);
+      stamp != annotations->end() && stamp->second != site.stamp && !seen_before) {
+    warnings.push_back(absl::StrCat(
+        "railhead: metadata.annotations[", kProfile, "]: ", Quoted(stamp->second),
+        " is not for the pod to say: ",
+        site.profile == nullptr ? "no RailProfile matches it" : "it gets " + site.stamp));
+  }
+  if (site.profile != nullptr) wanted[kProfile] = site.stamp;
   if (kept != kept_before) wanted[kKept] = absl::StrJoin(kept, ",");
   if (annotations->count(kKept) == 0 && kept.empty()) {
     wanted.erase(kKept);
@@ -299,7 +334,12 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   if (absl::Status status = PatchAnnotations(pod, "", *annotations, wanted, patch); !status.ok()) {
     return status;
   }
-  return Finish(std::move(patch), std::move(warnings));
+  Mutation mutation = Finish(std::move(patch), std::move(warnings));
+  for (const auto& [name, reason] : site.reasons) {
+    mutation.reasons.push_back(absl::StrCat(
+        reason, kept.count(name) > 0 ? ", but not where a container says otherwise" : ""));
+  }
+  return mutation;
 }
 
 absl::StatusOr<Mutation> TryStampJob(const Json& job) {
@@ -308,7 +348,7 @@ absl::StatusOr<Mutation> TryStampJob(const Json& job) {
   if (pod_spec == nullptr || !pod_spec->is_object()) {
     return absl::InvalidArgumentError("spec.template.spec is not an object");
   }
-  const absl::StatusOr<std::vector<Target>> targets = FindTargets(*pod_spec);
+  const absl::StatusOr<std::vector<RdmaContainer>> targets = FindRdmaContainers(*pod_spec);
   if (!targets.ok()) return targets.status();
   if (targets->empty()) return Mutation();
 
@@ -353,8 +393,9 @@ absl::StatusOr<Mutation> TryStampJob(const Json& job) {
 
 }  // namespace
 
-Mutation MutatePod(const Json& pod, const InjectionConfig& config) {
-  absl::StatusOr<Mutation> mutation = TryMutatePod(pod, config);
+Mutation MutatePod(const Json& pod, const InjectionConfig& config, const ProfileSet& profiles,
+                   const std::string& space) {
+  absl::StatusOr<Mutation> mutation = TryMutatePod(pod, config, profiles, space);
   return mutation.ok() ? *std::move(mutation) : NotUnderstood("pod", mutation.status());
 }
 

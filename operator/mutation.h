@@ -13,6 +13,7 @@
 
 #include "kube/json.h"
 #include "operator/config.h"
+#include "operator/profile_set.h"
 
 namespace railhead::op {
 
@@ -27,13 +28,17 @@ struct Mutation {
   Outcome outcome = Outcome::kIgnored;
   kube::Json patch = kube::Json::array();
   std::vector<std::string> warnings;  // for the user, each one sentence
+  std::vector<std::string> reasons;   // which variable a profile gives, and by which of its fields
 };
 
-// The environment and annotations of a pod with containers (or init containers) that ask for any
-// rdma/* resource. Only those containers change. Our variables go before the container's own, whose
-// $(NAME) references may then use them. A variable that the container sets itself stays as it is
-// and is named in the annotation railhead.io/kept-environment.
-Mutation MutatePod(const kube::Json& pod, const InjectionConfig& config);
+// The environment, /dev/shm and annotations of a pod with containers (or init containers) that ask
+// for any rdma/* resource, in namespace `space`. Only those containers change. The pod's profile
+// wins over the configuration, and the pod over both: a variable that the container sets itself
+// stays as it is and is named in the annotation railhead.io/kept-environment, as does its own mount
+// of /dev/shm. Our variables go before the container's own, whose $(NAME) references may then use
+// them. The annotation railhead.io/profile says which profile it was, and its generation.
+Mutation MutatePod(const kube::Json& pod, const InjectionConfig& config, const ProfileSet& profiles,
+                   const std::string& space);
 
 // Writes the number of pods of an Indexed Job into its pod template, where MutatePod finds it as
 // WORLD_SIZE. Warns of Jobs whose ranks could not find each other.

@@ -35,6 +35,11 @@ Json JobPod() {
         {"name": "main", "image": "x", "resources": {"limits": {"rdma/hca": "2"}}}]}})");
 }
 
+// Without profiles.
+Mutation MutatePod(const Json& pod, const InjectionConfig& config) {
+  return MutatePod(pod, config, ProfileSet(), "default");
+}
+
 Json Apply(const Json& object, const Mutation& mutation) { return object.patch(mutation.patch); }
 
 std::vector<std::string> Names(const Json& container) {
@@ -388,6 +393,16 @@ TEST(MutationPropertyTest, PatchesAlwaysApplyAndOnceIsEnough) {
       Json::parse(R"([{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "A", "value": "b"}])");
   rich_pod["spec"]["containers"][0]["envFrom"] = Json::parse(R"([{"secretRef": {"name": "s"}}])");
   rich_pod["metadata"]["annotations"]["railhead.io/kept-environment"] = "Z, A,,B";
+  rich_pod["spec"]["volumes"] = Json::parse(R"([{"name": "data", "emptyDir": {}}])");
+  rich_pod["spec"]["containers"][0]["volumeMounts"] =
+      Json::parse(R"([{"name": "data", "mountPath": "/data"}])");
+  rich_pod["metadata"]["annotations"]["railhead.io/profile"] = "p@1";
+  ProfileSet profiles;
+  profiles.profiles.resize(1);
+  profiles.profiles[0].name = "p";
+  profiles.profiles[0].namespaces.labels = {{"kubernetes.io/metadata.name", "default"}};
+  profiles.profiles[0].shared_memory_size = "1Gi";
+  profiles.profiles[0].settings = {{"nccl.debug", "INFO"}, {"nccl.trafficClass", "106"}};
   Damage damage(7);
   int mutated = 0;
   int not_understood = 0;
@@ -395,7 +410,8 @@ TEST(MutationPropertyTest, PatchesAlwaysApplyAndOnceIsEnough) {
     const bool is_job = i % 3 == 0;
     const Json object = damage.Apply(is_job ? IndexedJob() : i % 3 == 1 ? JobPod() : rich_pod);
     const auto mutate = [&](const Json& in) {
-      return is_job ? StampJob(in) : MutatePod(in, kConfig);
+      return is_job ? StampJob(in)
+                    : MutatePod(in, kConfig, i % 2 == 0 ? profiles : ProfileSet(), "default");
     };
     const Mutation once = mutate(object);
     ASSERT_EQ(once.outcome == Outcome::kMutated, !once.patch.empty()) << object;

@@ -13,7 +13,8 @@ namespace railhead::op {
 using kube::Json;
 
 absl::StatusOr<OfflineResult> MutateOffline(absl::string_view manifests,
-                                            const InjectionConfig& config, OfflineOutput output) {
+                                            const InjectionConfig& config,
+                                            const ProfileSet& profiles, OfflineOutput output) {
   absl::StatusOr<std::vector<Json>> objects = kube::ParseYaml(manifests);
   if (!objects.ok()) return objects.status();
   OfflineResult result;
@@ -26,12 +27,15 @@ absl::StatusOr<OfflineResult> MutateOffline(absl::string_view manifests,
     const bool is_pod = version == "v1" && kind == "Pod";
     const bool is_job = version == "batch/v1" && kind == "Job";
     Mutation mutation;
-    if (is_pod) mutation = MutatePod(object, config);
-    if (is_job) mutation = StampJob(object);
-    for (const std::string& warning : mutation.warnings) {
-      result.warnings.push_back(
-          absl::StrCat(kind, " ", kube::StringAt(object, {"metadata", "name"}), ": ", warning));
+    if (is_pod) {
+      const std::string space = kube::StringAt(object, {"metadata", "namespace"});
+      mutation = MutatePod(object, config, profiles, space.empty() ? "default" : space);
     }
+    if (is_job) mutation = StampJob(object);
+    const std::string who =
+        absl::StrCat(kind, " ", kube::StringAt(object, {"metadata", "name"}), ": ");
+    for (const std::string& warning : mutation.warnings) result.warnings.push_back(who + warning);
+    for (const std::string& reason : mutation.reasons) result.reasons.push_back(who + reason);
     if (output == OfflineOutput::kPatch) {
       if (is_pod || is_job) absl::StrAppend(&result.text, mutation.patch.dump(2), "\n");
     } else {

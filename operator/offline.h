@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "operator/config.h"
+#include "operator/profile_set.h"
 
 namespace railhead::op {
 
@@ -19,12 +20,15 @@ enum class OfflineOutput {
 struct OfflineResult {
   std::string text;                   // JSON documents, each ended by a line break
   std::vector<std::string> warnings;  // what kubectl would show
+  std::vector<std::string> reasons;   // which variable a profile gives, and by which of its fields
 };
 
 // What the webhook would make of the objects in a YAML or JSON text, without a cluster. Objects
-// other than Pods and Jobs are passed through. InvalidArgument when the text cannot be read.
+// other than Pods and Jobs are passed through. A pod without a namespace is in "default".
+// InvalidArgument when the text cannot be read.
 absl::StatusOr<OfflineResult> MutateOffline(absl::string_view manifests,
-                                            const InjectionConfig& config, OfflineOutput output);
+                                            const InjectionConfig& config,
+                                            const ProfileSet& profiles, OfflineOutput output);
 
 }  // namespace railhead::op
 

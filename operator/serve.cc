@@ -41,10 +41,10 @@ kube::HttpServerOptions ServerOptions(const ServeOptions& options, int port) {
 
 class Operator::Impl {
  public:
-  Impl(ServeOptions options, InjectionConfig config, kube::Api* api)
+  Impl(ServeOptions options, InjectionConfig config, ProfileSource profiles, kube::Api* api)
       : options_(std::move(options)),
         keeper_(KeeperOptions(options_), api, &identity_, absl::Now),
-        webhook_(std::move(config), &metrics_),
+        webhook_(std::move(config), std::move(profiles), &metrics_),
         https_(HttpsOptions(),
                [this](const kube::HttpRequest& request) { return webhook_.Handle(request); }),
         http_(HttpOptions(), [this](const kube::HttpRequest& request) { return Probe(request); }) {}
@@ -155,8 +155,10 @@ class Operator::Impl {
   std::thread keeper_thread_;
 };
 
-Operator::Operator(ServeOptions options, InjectionConfig config, kube::Api* api)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(config), api)) {}
+Operator::Operator(ServeOptions options, InjectionConfig config, ProfileSource profiles,
+                   kube::Api* api)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(config), std::move(profiles),
+                                   api)) {}
 Operator::~Operator() { Stop(); }
 absl::Status Operator::Start() { return impl_->Start(); }
 int Operator::port() const { return impl_->port(); }

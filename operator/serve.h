@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "kube/client.h"
 #include "operator/config.h"
+#include "operator/profile_set.h"
 
 namespace railhead::op {
 
@@ -30,7 +31,7 @@ struct ServeOptions {
 class Operator {
  public:
   // `api` must outlive the operator; a call of it may take long, so cancel it before Stop.
-  Operator(ServeOptions options, InjectionConfig config, kube::Api* api);
+  Operator(ServeOptions options, InjectionConfig config, ProfileSource profiles, kube::Api* api);
   ~Operator();
 
   // Unavailable when a port cannot be had.

@@ -27,6 +27,8 @@ const kube::ObjectRef kConfiguration = {"admissionregistration.k8s.io/v1",
                                         "mutatingwebhookconfigurations", "", "hook"};
 constexpr char kServiceName[] = "op.sys.svc";
 
+std::shared_ptr<const ProfileSet> NoProfiles() { return std::make_shared<const ProfileSet>(); }
+
 // True as soon as `condition` is; false when that takes more than 30 s.
 bool Eventually(const std::function<bool()>& condition) {
   const absl::Time deadline = absl::Now() + absl::Seconds(30);
@@ -44,7 +46,7 @@ class ServeTest : public ::testing::Test {
     PutConfiguration();
     InjectionConfig config;
     config.environment["NCCL_DEBUG"] = "INFO";
-    operator_ = std::make_unique<Operator>(Options(), config, &api_);
+    operator_ = std::make_unique<Operator>(Options(), config, NoProfiles, &api_);
   }
 
   static ServeOptions Options() {
@@ -151,7 +153,7 @@ TEST_F(ServeTest, SaysThatAPortIsTaken) {
   ASSERT_TRUE(operator_->Start().ok());
   ServeOptions options = Options();
   options.health_port = operator_->health_port();
-  Operator second(options, {}, &api_);
+  Operator second(options, {}, NoProfiles, &api_);
   const absl::Status status = second.Start();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("Address already in use"));

@@ -30,8 +30,8 @@ std::string NameOf(const kube::AdmissionRequest& request) {
 
 }  // namespace
 
-Webhook::Webhook(InjectionConfig config, Metrics* metrics)
-    : config_(std::move(config)), metrics_(metrics) {}
+Webhook::Webhook(InjectionConfig config, ProfileSource profiles, Metrics* metrics)
+    : config_(std::move(config)), profiles_(std::move(profiles)), metrics_(metrics) {}
 
 kube::HttpResponse Webhook::Handle(const kube::HttpRequest& request) const {
   if (request.path != kMutatePath) {
@@ -50,7 +50,7 @@ kube::AdmissionAnswer Webhook::Decide(const kube::AdmissionRequest& request) con
   Mutation mutation;
   // Only CREATE may change these objects; anything else means a webhook rule too many.
   if (request.operation == "CREATE") {
-    if (is_pod) mutation = MutatePod(request.object, config_);
+    if (is_pod) mutation = MutatePod(request.object, config_, *profiles_(), request.space);
     if (is_job) mutation = StampJob(request.object);
   }
   if (mutation.outcome == Outcome::kMutated) {

@@ -7,6 +7,7 @@
 #include "kube/http_server.h"
 #include "operator/config.h"
 #include "operator/metrics.h"
+#include "operator/profile_set.h"
 
 namespace railhead::op {
 
@@ -18,7 +19,7 @@ inline constexpr absl::string_view kMutatePath = "/mutate";
 class Webhook {
  public:
   // `metrics` must outlive the webhook.
-  Webhook(InjectionConfig config, Metrics* metrics);
+  Webhook(InjectionConfig config, ProfileSource profiles, Metrics* metrics);
 
   kube::HttpResponse Handle(const kube::HttpRequest& request) const;
 
@@ -26,6 +27,7 @@ class Webhook {
   kube::AdmissionAnswer Decide(const kube::AdmissionRequest& request) const;
 
   const InjectionConfig config_;
+  const ProfileSource profiles_;
   Metrics* const metrics_;
 };
 

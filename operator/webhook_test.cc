@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "absl/strings/escaping.h"
@@ -52,7 +53,9 @@ class WebhookTest : public ::testing::Test {
   }
 
   Metrics metrics_;
-  Webhook webhook_{InjectionConfig(), &metrics_};
+  // As it is at the moment of a request.
+  std::shared_ptr<const ProfileSet> profiles_ = std::make_shared<const ProfileSet>();
+  Webhook webhook_{InjectionConfig(), [this] { return profiles_; }, &metrics_};
 };
 
 TEST_F(WebhookTest, MutatesPodsAndJobs) {
@@ -65,6 +68,22 @@ TEST_F(WebhookTest, MutatesPodsAndJobs) {
               HasSubstr("railhead_admission_requests_total{kind=\"Job\",result=\"mutated\"} 1"));
   EXPECT_THAT(metrics_.Text(),
               HasSubstr("railhead_admission_duration_seconds_count{kind=\"Pod\"} 1"));
+}
+
+TEST_F(WebhookTest, UsesTheProfilesOfTheMomentAndTheRequestsNamespace) {
+  auto set = std::make_shared<ProfileSet>();
+  set->profiles.resize(1);
+  set->profiles[0].name = "p";
+  set->profiles[0].generation = 4;
+  set->profiles[0].namespaces.labels = {{"kubernetes.io/metadata.name", "team"}};
+  const auto stamp = [&] {
+    Json pod = Json::parse(kPod);
+    pod.patch_inplace(PatchOf(Post(Review("", "Pod", "CREATE", kPod))));
+    return kube::StringAt(pod, {"metadata", "annotations", "railhead.io/profile"});
+  };
+  EXPECT_EQ(stamp(), "");
+  profiles_ = set;
+  EXPECT_EQ(stamp(), "p@4");
 }
 
 TEST_F(WebhookTest, LeavesEverythingElseAlone) {
