@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <exception>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -108,13 +110,53 @@ class Converter {
   int nodes_ = 0;
 };
 
+// yaml-cpp takes a comma outside of brackets for an empty document without moving past it, and so
+// for one more, until memory ends. Every other document begins behind the one before.
+class Progress : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    stuck_ = mark.pos <= mark_.pos;
+    mark_ = mark;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+  bool stuck() const { return stuck_; }
+  const YAML::Mark& mark() const { return mark_; }
+
+ private:
+  bool stuck_ = false;
+  YAML::Mark mark_ = YAML::Mark::null_mark();  // its position is -1
+};
+
+absl::Status CheckProgress(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Progress progress;
+  while (parser.HandleNextDocument(progress)) {
+    if (progress.stuck()) return ErrorAt(progress.mark(), "not valid YAML: a stray ','");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Json>> ParseYaml(absl::string_view text) {
   try {
+    const std::string copy(text);
+    if (absl::Status checked = CheckProgress(copy); !checked.ok()) return checked;
     std::vector<Json> documents;
     Converter converter;
-    for (const YAML::Node& node : YAML::LoadAll(std::string(text))) {
+    for (const YAML::Node& node : YAML::LoadAll(copy)) {
       absl::StatusOr<Json> document = converter.Convert(node, 0);
       if (!document.ok()) return document.status();
       if (!document->is_null()) documents.push_back(*std::move(document));

@@ -53,6 +53,21 @@ TEST(ParseYamlTest, NamesTheLineOfADefect) {
   }
 }
 
+// yaml-cpp by itself makes empty documents of these until memory ends.
+TEST(ParseYamlTest, RefusesAStrayComma) {
+  for (const auto& [text, line] : {std::pair<std::string, std::string>{",", "line 1"},
+                                   {", a: b", "line 1"},
+                                   {"# c\n, a}\n---\na: b\n", "line 2"},
+                                   {"[a, b]\n, c\n", "line 2"}}) {
+    const auto documents = ParseYaml(text);
+    ASSERT_FALSE(documents.ok()) << text;
+    EXPECT_THAT(std::string(documents.status().message()), HasSubstr(line)) << text;
+  }
+  for (const char* text : {"", "# c", "---\n---\n", "---\n# c\n---\na: b\n", "a: b\n...\n"}) {
+    EXPECT_TRUE(ParseYaml(text).ok()) << text;
+  }
+}
+
 TEST(ParseYamlTest, BoundsTheExpansionOfAliases) {
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 12; ++i) {
