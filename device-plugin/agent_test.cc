@@ -310,7 +310,7 @@ TEST_F(AgentTest, AllocateGivesExactlyWhatWasAskedFor) {
   EXPECT_EQ(got.devices(0).permissions(), "rw");
   EXPECT_EQ(got.devices(1).host_path(), "/dev/infiniband/rdma_cm");
   EXPECT_EQ(got.envs_size(), 1);
-  EXPECT_EQ(got.envs().at("NCCL_IB_HCA"), "=rxe1:1");
+  EXPECT_EQ(got.envs().at("NCCL_IB_HCA"), "=rxe1:1:1");
   ASSERT_EQ(got.mounts_size(), 1);
   EXPECT_EQ(got.mounts(0).container_path(), "/run/railhead/rails.json");
   EXPECT_TRUE(got.mounts(0).read_only());
@@ -466,7 +466,7 @@ TEST_F(ConfigTest, SlotsShareAnHca) {
   v1beta1::AllocateResponse response;
   ASSERT_TRUE(kubelet_->Allocate({first + "-s1", first + "-s0"}, &response).ok());
   // Two slots of one HCA are one HCA.
-  EXPECT_EQ(response.container_responses(0).envs().at("NCCL_IB_HCA"), "=rxe0:1");
+  EXPECT_EQ(response.container_responses(0).envs().at("NCCL_IB_HCA"), "=rxe0:1:0");
   EXPECT_EQ(response.container_responses(0).devices_size(), 2);
 }
 
@@ -485,7 +485,7 @@ TEST_F(ConfigTest, AChangeIsTakenWithoutCuttingStreams) {
   EXPECT_TRUE(kubelet_->WaitForDevices({}, "rdma/other"));
   v1beta1::AllocateResponse response;
   ASSERT_TRUE(kubelet_->Allocate({kFirst, kSecond}, &response).ok());
-  EXPECT_EQ(response.container_responses(0).envs().at("NCCL_IB_HCA"), "=rxe1:1,rxe0:1");
+  EXPECT_EQ(response.container_responses(0).envs().at("NCCL_IB_HCA"), "=rxe1:1:0,rxe0:1:1");
   EXPECT_EQ(kubelet_->registrations(), 2);
 }
 

@@ -69,7 +69,7 @@ Allocation Describe(const fabric::NodeInventory& inventory, const std::string& n
   std::vector<std::string> names;
   for (const fabric::Hca* hca : hcas) {
     const fabric::PodRail rail = RailOf(inventory, *hca);
-    names.push_back(absl::StrCat(rail.device, ":", rail.port));
+    names.push_back(absl::StrCat(rail.device, ":", rail.port, ":", rail.rail));
     allocation.char_devices.insert(allocation.char_devices.end(), rail.char_devices.begin(),
                                    rail.char_devices.end());
     allocation.rails.rails.push_back(rail);

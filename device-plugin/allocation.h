@@ -19,8 +19,10 @@ inline constexpr char kRailsPathInPod[] = "/run/railhead/rails.json";
 
 struct Allocation {
   std::vector<std::string> char_devices;  // host paths, the same in the container
-  std::string nccl_ib_hca;                // "=rxe0:1,rxe1:1", in rail order
-  fabric::PodRails rails;                 // content of rails.json, in rail order
+  // "=rxe0:1:0,rxe1:1:1", in rail order: exact name, port, rail. NCCL before 2.30.7 skips what
+  // comes after the port.
+  std::string nccl_ib_hca;
+  fabric::PodRails rails;  // content of rails.json, in rail order
 };
 
 // Exactly the devices of `ids`, and /dev/infiniband/rdma_cm where the node has it. NotFound for an

@@ -114,7 +114,7 @@ class AllocationStoreTest : public ::testing::Test {
     std::string env = "NCCL_IB_HCA==";
     std::vector<std::string> nodes;
     for (const fabric::PodRail& rail : rails->rails) {
-      absl::StrAppend(&env, nodes.empty() ? "" : ",", rail.device, ":", rail.port);
+      absl::StrAppend(&env, nodes.empty() ? "" : ",", rail.device, ":", rail.port, ":", rail.rail);
       nodes.push_back(rail.char_devices.at(0));
     }
     EXPECT_EQ(edits["env"][0], env);
@@ -152,7 +152,7 @@ TEST_F(AllocationStoreTest, EachAllocationHasANameOfItsOwn) {
   std::set<std::string> specs;
   for (int i = 0; i < 50; ++i) {
     const std::string spec = Add(whole_, {"m1", "m0"});
-    EXPECT_EQ(HcasIn(spec), "m0:1,m1:1");
+    EXPECT_EQ(HcasIn(spec), "m0:1:0,m1:1:1");
     specs.insert(spec);
   }
   EXPECT_EQ(specs.size(), 50U);
@@ -180,7 +180,7 @@ TEST_F(AllocationStoreTest, AStartWritesTheDevicesAsTheyAreNow) {
   whole_.inventory.hcas[1].char_devices = {"/dev/infiniband/uverbs7"};
   ASSERT_TRUE(Prepare(whole_, {"m1"}, {Container("p", {"m1"}, {"g0"})}).ok());
   EXPECT_THAT(Read(spec), HasSubstr("uverbs7"));
-  EXPECT_EQ(HcasIn(spec), "m1:1");  // it is the container's alone, however far from its GPU
+  EXPECT_EQ(HcasIn(spec), "m1:1:1");  // it is the container's alone, however far from its GPU
   // The node has started anew: the specs' folder is empty, the records are not.
   fs::remove(spec);
   Restart();
@@ -219,32 +219,32 @@ TEST_F(AllocationStoreTest, OddIdsAreAClearFailure) {
 
 TEST_F(AllocationStoreTest, BindsAtTheFirstStartAndForLife) {
   const std::string spec = Add(shared_, {"m0-s0"});
-  EXPECT_EQ(HcasIn(spec), "m0:1");
+  EXPECT_EQ(HcasIn(spec), "m0:1:0");
   const std::vector<ContainerDevices> listed = {Container("p", {"m0-s0"}, {"g2"})};
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, listed).ok());
-  EXPECT_EQ(HcasIn(spec), "m2:1");
+  EXPECT_EQ(HcasIn(spec), "m2:1:2");
   EXPECT_THAT(store_->BoundElsewhere(kResource), ElementsAre(Pair("m0-s0", "m2")));
   EXPECT_THAT(store_->AsBound(listed)[0].devices.at(kResource), ElementsAre("m2-s0"));
 
   Restart();  // nothing is known of kubelet yet
   EXPECT_THAT(store_->BoundElsewhere(kResource), ElementsAre(Pair("m0-s0", "m2")));
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, {Container("p", {"m0-s0"}, {"g3"})}).ok());
-  EXPECT_EQ(HcasIn(spec), "m2:1");
+  EXPECT_EQ(HcasIn(spec), "m2:1:2");
   shared_.inventory.hcas[2].usable = false;
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, listed).ok());
-  EXPECT_EQ(HcasIn(spec), "m0:1");
+  EXPECT_EQ(HcasIn(spec), "m0:1:0");
   EXPECT_THAT(store_->BoundElsewhere(kResource), IsEmpty());
   shared_.inventory.hcas[2].usable = true;
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, listed).ok());
-  EXPECT_EQ(HcasIn(spec), "m0:1");  // it is well where it is
+  EXPECT_EQ(HcasIn(spec), "m0:1:0");  // it is well where it is
 }
 
 TEST_F(AllocationStoreTest, WithoutKubeletsWordItIsBoundAtALaterStart) {
   const std::string spec = Add(shared_, {"m0-s0"});
   ASSERT_TRUE(store_->Prepare(shared_, kResource, {"m0-s0"}, {}).ok());
-  EXPECT_EQ(HcasIn(spec), "m0:1");
+  EXPECT_EQ(HcasIn(spec), "m0:1:0");
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, {Container("p", {"m0-s0"}, {"g1"})}).ok());
-  EXPECT_EQ(HcasIn(spec), "m1:1");
+  EXPECT_EQ(HcasIn(spec), "m1:1:1");
 }
 
 TEST_F(AllocationStoreTest, NoMoreContainersThanSlotsAreBoundToAnHca) {
@@ -257,17 +257,17 @@ TEST_F(AllocationStoreTest, NoMoreContainersThanSlotsAreBoundToAnHca) {
   for (const char* id : {"m1-s0", "m2-s0", "m3-s0"}) {
     ASSERT_TRUE(Prepare(shared_, {id}, listed).ok());
   }
-  EXPECT_EQ(HcasIn(specs[0]), "m0:1");
-  EXPECT_EQ(HcasIn(specs[1]), "m0:1");
-  EXPECT_EQ(HcasIn(specs[2]), "m3:1");  // no other is nearer
+  EXPECT_EQ(HcasIn(specs[0]), "m0:1:0");
+  EXPECT_EQ(HcasIn(specs[1]), "m0:1:0");
+  EXPECT_EQ(HcasIn(specs[2]), "m3:1:3");  // no other is nearer
 }
 
 TEST_F(AllocationStoreTest, AnInitContainerAndItsSuccessorAreBoundAlike) {
   const std::string init = Add(shared_, {"m0-s0"});
   const std::string main = Add(shared_, {"m0-s0"});
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, {Container("p", {"m0-s0"}, {"g1"})}).ok());
-  EXPECT_EQ(HcasIn(init), "m1:1");
-  EXPECT_EQ(HcasIn(main), "m1:1");
+  EXPECT_EQ(HcasIn(init), "m1:1:1");
+  EXPECT_EQ(HcasIn(main), "m1:1:1");
 }
 
 TEST_F(AllocationStoreTest, ANewAllocationOfTheSameIdsBeginsAnew) {
@@ -275,7 +275,7 @@ TEST_F(AllocationStoreTest, ANewAllocationOfTheSameIdsBeginsAnew) {
   const std::vector<ContainerDevices> listed = {Container("p", {"m0-s0"}, {"g1"})};
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, listed).ok());
   const std::string spec = Add(shared_, {"m0-s0"});
-  EXPECT_EQ(HcasIn(spec), "m0:1");
+  EXPECT_EQ(HcasIn(spec), "m0:1:0");
   EXPECT_THAT(store_->BoundElsewhere(kResource), IsEmpty());
 }
 

@@ -76,7 +76,7 @@ TEST_F(AllocationTest, NamesTheGpusNearestToEachHca) {
 TEST_F(AllocationTest, GivesWhatWasAskedForInRailOrder) {
   const absl::StatusOr<Allocation> got = Plan({ids_[5], ids_[1]});
   ASSERT_TRUE(got.ok()) << got.status();
-  EXPECT_EQ(got->nccl_ib_hca, "=mlx5_1:2,mlx5_5:2");
+  EXPECT_EQ(got->nccl_ib_hca, "=mlx5_1:2:1,mlx5_5:2:5");
   EXPECT_THAT(got->char_devices, ElementsAre("/dev/infiniband/uverbs6", "/dev/infiniband/uverbs2",
                                              "/dev/infiniband/rdma_cm"));
   EXPECT_EQ(got->rails.node, "node-1");

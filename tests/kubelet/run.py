@@ -325,7 +325,8 @@ def hcas_of(node, container):
     told = re.findall(r"mlx5_(\d+):1", env)
     mount = next(m for m in spec["mounts"] if m["destination"] == "/run/railhead/rails.json")
     rails = json.loads(pathlib.Path(mount["source"]).read_text())["rails"]
-    if env != "NCCL_IB_HCA==" + ",".join(f"{rail['device']}:{rail['port']}" for rail in rails):
+    wanted = ",".join(f"{rail['device']}:{rail['port']}:{rail['rail']}" for rail in rails)
+    if env != f"NCCL_IB_HCA=={wanted}":
         raise Failure(f"{env}, but rails.json says {rails}")
     nodes = sorted(d["path"] for d in spec["linux"]["devices"] if "uverbs" in d["path"])
     if nodes != sorted(path for rail in rails for path in rail["charDevices"]):
