@@ -224,7 +224,7 @@ TEST(ProfileSettingsTest, TheRuntimeKnowsOurVariables) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("\"", setting.variable, "\"")));
     ++ours;
   }
-  EXPECT_EQ(ours, 8);
+  EXPECT_EQ(ours, 9);
   EXPECT_THAT(text, HasSubstr("\"RAILHEAD_FALLBACK\""));
 }
 

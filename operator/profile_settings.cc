@@ -55,6 +55,7 @@ constexpr auto kSettings = std::to_array<ProfileSetting>({
      "nccl.socketInterface"},
     {"railhead", "trafficClass", "RAILHEAD_IB_TC", Kind::kInteger, 0, 255, "", "nccl.trafficClass"},
     {"railhead", "serviceLevel", "RAILHEAD_IB_SL", Kind::kInteger, 0, 15, "", "nccl.serviceLevel"},
+    {"railhead", "qpsPerRail", "RAILHEAD_IB_QPS_PER_RAIL", Kind::kInteger, 1, 8},
     {"railhead", "partitionKey", "RAILHEAD_IB_PKEY", Kind::kPartitionKey},
     {"railhead", "timeoutSeconds", "RAILHEAD_TIMEOUT_SECONDS", Kind::kInteger, 1, 86400},
     {"railhead", "algorithms", "RAILHEAD_ALGO", Kind::kText},

@@ -34,7 +34,7 @@ Json Whole() {
               "logLevel": "warn"},
       "gloo": {"socketInterface": "eth0"},
       "railhead": {"transport": "verbs", "socketInterface": "eth1", "trafficClass": 255,
-                   "serviceLevel": 7, "partitionKey": "0x8001", "timeoutSeconds": 30,
+                   "serviceLevel": 7, "qpsPerRail": 2, "partitionKey": "0x8001", "timeoutSeconds": 30,
                    "algorithms": "all_reduce=ring", "log": "info"},
       "env": {"NCCL_ALGO": "Ring", "EMPTY": ""}}})");
 }
@@ -73,6 +73,7 @@ TEST(ParseRailProfileTest, ReadsEveryField) {
                        {"railhead.socketInterface", "eth1"},
                        {"railhead.trafficClass", "255"},
                        {"railhead.serviceLevel", "7"},
+                       {"railhead.qpsPerRail", "2"},
                        {"railhead.partitionKey", "0x8001"},
                        {"railhead.timeoutSeconds", "30"},
                        {"railhead.algorithms", "all_reduce=ring"},
