@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -24,15 +23,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "device-plugin/config.h"
 #include "device-plugin/resource_name.h"
 #include "device-plugin/selector.h"
 #include "fabric/pci_address.h"
+#include "fabric/yaml/message.h"
+#include "fabric/yaml/scalar.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -44,75 +42,11 @@ constexpr int kMaxRail = 1023;  // as in rails.json
 constexpr int kMaxNumaNode = 65535;
 constexpr int kMaxSlots = 128;
 
-using Names = std::vector<absl::string_view>;
-
-// Text from the file as a message shows it: on one line, and not endless.
-std::string Shown(absl::string_view text) {
-  constexpr size_t kLongest = 60;
-  return absl::StrCat(absl::CEscape(text.substr(0, kLongest)), text.size() > kLongest ? "..." : "");
-}
-
-std::string Quoted(absl::string_view text) { return absl::StrCat("\"", Shown(text), "\""); }
-
-// "a, b and c".
-std::string Listed(const Names& names, absl::string_view last_separator) {
-  std::string last(names.back());
-  if (names.size() == 1) return last;
-  return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), last_separator, last);
-}
-
-// How many characters must be changed, put in or left out (Levenshtein's distance).
-size_t EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);  // distances of a's first i characters to b's first j
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
-// The name that was probably meant.
-std::optional<absl::string_view> Nearest(absl::string_view text, const Names& names) {
-  constexpr size_t kFarthest = 2;
-  std::optional<absl::string_view> nearest;
-  size_t least = kFarthest + 1;
-  for (const absl::string_view name : names) {
-    if (text.size() > name.size() + kFarthest) continue;  // the distance is more than that
-    const size_t distance = EditDistance(text, name);
-    if (distance >= least) continue;
-    least = distance;
-    nearest = name;
-  }
-  return nearest;
-}
-
-// Whether YAML 1.2 (its core schema) takes this text, when it is not in quotes, for a number or a
-// boolean. Other readers of the file, Helm before all, would change such a text: 15e3 to 15000.
-bool IsNumber(absl::string_view text) {
-  constexpr absl::string_view kDigits = "0123456789";
-  if (text.substr(0, 2) == "0x" || text.substr(0, 2) == "0o") {
-    return text.size() > 2 && std::all_of(text.begin() + 2, text.end(), [](char c) {
-             return absl::ascii_isxdigit(static_cast<unsigned char>(c));
-           });
-  }
-  double number = 0;
-  if (text.find_first_not_of("0123456789+-.eE") == absl::string_view::npos) {
-    return text.find_first_of(kDigits) != absl::string_view::npos &&
-           absl::SimpleAtod(text, &number);
-  }
-  const std::string special = absl::AsciiStrToLower(text.substr(0, 5));
-  return special == ".nan" || special == ".inf" || special == "-.inf" || special == "+.inf";
-}
-
-bool IsBoolean(absl::string_view text) {
-  const std::string lower = absl::AsciiStrToLower(text.substr(0, 6));
-  return lower == "true" || lower == "false";
-}
+using Names = std::vector<std::string>;
+using fabric::ListedTexts;
+using fabric::NearestText;
+using fabric::QuotedText;
+using fabric::ShownText;
 
 bool IsQuoted(const YAML::Node& node) {
   return node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str";
@@ -126,7 +60,7 @@ std::string ShownValue(const YAML::Node& node) {
     case YAML::NodeType::Map:
       return "a mapping";
     case YAML::NodeType::Scalar:
-      return IsQuoted(node) ? Quoted(node.Scalar()) : Shown(node.Scalar());
+      return IsQuoted(node) ? QuotedText(node.Scalar()) : ShownText(node.Scalar());
     case YAML::NodeType::Undefined:
     case YAML::NodeType::Null:
       break;
@@ -193,10 +127,7 @@ class Reader {
   };
 
   void Fail(const YAML::Node& node, const std::string& path, absl::string_view what) {
-    if (!status_.ok()) return;
-    status_ =
-        absl::InvalidArgumentError(absl::StrCat(source_, ":", node.Mark().line + 1, ": ",
-                                                path.empty() ? "the document" : path, ": ", what));
+    if (status_.ok()) status_ = fabric::YamlError(source_, node.Mark().line + 1, path, what);
   }
 
   // Counts a value that is visited; false when there is no use in going on.
@@ -215,7 +146,7 @@ class Reader {
     if (!node.IsMap()) {
       Fail(node, path,
            absl::StrCat("must be a mapping, not ", ShownValue(node), "; its fields are ",
-                        Listed(known, " and ")));
+                        ListedTexts(known, " and ")));
       return fields;
     }
     for (const auto& entry : node) {
@@ -223,17 +154,17 @@ class Reader {
       if (!entry.first.IsScalar()) {
         Fail(entry.first, path,
              absl::StrCat("has a field whose name is ", ShownValue(entry.first),
-                          "; its fields are ", Listed(known, " and ")));
+                          "; its fields are ", ListedTexts(known, " and ")));
         break;
       }
       const std::string& name = entry.first.Scalar();
-      const std::string field = absl::StrCat(path, path.empty() ? "" : ".", Shown(name));
+      const std::string field = absl::StrCat(path, path.empty() ? "" : ".", ShownText(name));
       if (std::find(known.begin(), known.end(), name) == known.end()) {
-        const std::optional<absl::string_view> meant = Nearest(name, known);
+        const std::string meant = NearestText(name, known);
         Fail(entry.first, field,
-             meant ? absl::StrCat("this field is not known; did you mean ", *meant, "?")
-                   : absl::StrCat("this field is not known; the fields here are ",
-                                  Listed(known, " and ")));
+             meant.empty() ? absl::StrCat("this field is not known; the fields here are ",
+                                          ListedTexts(known, " and "))
+                           : absl::StrCat("this field is not known; did you mean ", meant, "?"));
       } else if (!fields.nodes.emplace(name, entry.second).second) {
         Fail(entry.first, field, "appears a second time; keep one of the two");
       } else if (entry.second.IsNull()) {
@@ -270,25 +201,20 @@ class Reader {
     }
     const std::string& text = node.Scalar();
     if (IsQuoted(node)) return text;
-    if (IsNumber(text) || IsBoolean(text)) {
+    if (fabric::IsYamlNumber(text) || fabric::IsYamlBoolean(text)) {
       Fail(node, path,
-           absl::StrCat("must be text, but without quotes ", Shown(text), " is a ",
-                        IsNumber(text) ? "number" : "boolean", "; write ", Quoted(text)));
+           absl::StrCat("must be text, but without quotes ", ShownText(text), " is a ",
+                        fabric::IsYamlNumber(text) ? "number" : "boolean", "; write ",
+                        QuotedText(text)));
     }
     return text;
   }
 
   int Integer(const YAML::Node& node, const std::string& path, int low, int high,
               absl::string_view hint) {
-    int number = 0;
     const bool quoted = node.IsScalar() && IsQuoted(node);
     if (node.IsScalar() && !quoted) {
-      const std::string& text = node.Scalar();
-      // No leading zeros: to some readers of YAML they make a number octal.
-      const bool decimal = text == "0" || (!text.empty() && text[0] >= '1' && text[0] <= '9');
-      if (decimal && absl::SimpleAtoi(text, &number) && number >= low && number <= high) {
-        return number;
-      }
+      if (const auto number = fabric::YamlInteger(node.Scalar(), low, high)) return *number;
     }
     Fail(node, path,
          absl::StrCat("must be a whole number from ", low, " to ", high, ", not ", ShownValue(node),
@@ -300,8 +226,8 @@ class Reader {
     const std::string id = Text(node, path);
     if (!IsFourHexDigits(id)) {
       Fail(node, path,
-           absl::StrCat(Quoted(id), " is not four hex digits; write it as lspci -n prints it, ",
-                        "such as ", Quoted(example)));
+           absl::StrCat(QuotedText(id), " is not four hex digits; write it as lspci -n prints it, ",
+                        "such as ", QuotedText(example)));
     }
     return absl::AsciiStrToLower(id);
   }
@@ -312,7 +238,7 @@ class Reader {
                             address.find_first_not_of("0123456789abcdef:.*?") == std::string::npos;
     if (!is_pattern && !fabric::ParsePciAddress(address)) {
       Fail(node, path,
-           absl::StrCat(Quoted(address),
+           absl::StrCat(QuotedText(address),
                         " is not a PCI address; write domain:bus:device.function as lspci -D ",
                         "prints it, such as \"0000:18:00.0\"",
                         wildcards ? " or \"0000:18:*\"" : ""));
@@ -326,7 +252,7 @@ class Reader {
     std::string name = Text(node, path);
     if (!HoldsOnly(name, wildcards ? "_-.:*?" : "_-.:")) {
       Fail(node, path,
-           absl::StrCat(Quoted(name), " is not a name; use letters, digits, _ - . and :",
+           absl::StrCat(QuotedText(name), " is not a name; use letters, digits, _ - . and :",
                         wildcards ? ", with * for any text and ? for any one character"
                                   : " (no wildcards here)"));
     }
@@ -337,11 +263,11 @@ class Reader {
     const Names layers = {"InfiniBand", "Ethernet"};
     std::string layer = Text(node, path);
     if (std::find(layers.begin(), layers.end(), layer) == layers.end()) {
-      const std::optional<absl::string_view> meant = Nearest(layer, layers);
+      const std::string meant = NearestText(layer, layers);
       Fail(node, path,
-           absl::StrCat(Quoted(layer), " is not a link layer; ",
-                        meant ? absl::StrCat("did you mean ", *meant, "?")
-                              : absl::StrCat("write ", Listed(layers, " or "))));
+           absl::StrCat(QuotedText(layer), " is not a link layer; ",
+                        meant.empty() ? absl::StrCat("write ", ListedTexts(layers, " or "))
+                                      : absl::StrCat("did you mean ", meant, "?")));
     }
     return layer;
   }
@@ -397,14 +323,14 @@ class Reader {
       resource.name = Text(*name, name_path);
       if (!CheckResourceName(resource.name).ok()) {
         Fail(*name, name_path,
-             absl::StrCat(Quoted(resource.name),
+             absl::StrCat(QuotedText(resource.name),
                           " is not a name that kubelet takes; write domain/name, such as "
                           "rdma/hca, and not in kubernetes.io"));
       }
       const auto [same, is_new] = resource_names_.emplace(resource.name, before.size());
       if (!is_new) {
         Fail(*name, name_path,
-             absl::StrCat(Quoted(resource.name), " is the name of resources[", same->second,
+             absl::StrCat(QuotedText(resource.name), " is the name of resources[", same->second,
                           "] already; give each resource a name of its own"));
       }
     } else {
@@ -457,7 +383,7 @@ class Reader {
       for (size_t i = 0; i < before.size(); ++i) {
         if (before[i].*member != entry.*member) continue;
         Fail(*field, field_path,
-             absl::StrCat(Quoted(entry.*member), " has a rail by rails[", i,
+             absl::StrCat(QuotedText(entry.*member), " has a rail by rails[", i,
                           "] already; keep one of the two entries"));
       }
     };
@@ -510,24 +436,6 @@ class DocumentCounter : public YAML::EventHandler {
   int line_of_second_ = 0;
 };
 
-// YAML allows no control characters. yaml-cpp takes them, and one of them (4) for the end of the
-// text, without a word about the rest.
-absl::Status CheckCharacters(absl::string_view text, absl::string_view source) {
-  int line = 1;
-  for (const char c : text) {
-    if (c == '\n') ++line;
-    if (!absl::ascii_iscntrl(static_cast<unsigned char>(c)) || c == '\n' || c == '\r' ||
-        c == '\t') {
-      continue;
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ":", line, ": the document holds the control character 0x",
-                     absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2),
-                     "; remove it, and save the text as UTF-8"));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<AgentConfig> ParseAgentConfig(absl::string_view yaml, absl::string_view source) {
@@ -535,8 +443,10 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(absl::string_view yaml, absl::strin
     return absl::InvalidArgumentError(absl::StrCat(source, ": the document has more than the ",
                                                    kMaxText, " bytes that are allowed"));
   }
-  absl::Status status = CheckCharacters(yaml, source);
-  if (!status.ok()) return status;
+  if (const auto found = fabric::ControlCharacter(yaml)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ":", found->line, ": the document ", found->what));
+  }
   try {
     const std::string text(yaml);
     std::istringstream stream(text);
@@ -559,7 +469,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(absl::string_view yaml, absl::strin
         ": the document nests hundreds of levels deep; look for brackets that are not closed"));
   } catch (const YAML::Exception& error) {  // yaml-cpp reports every defect by throwing
     return absl::InvalidArgumentError(absl::StrCat(
-        source, ":", error.mark.line + 1, ": the document is not YAML: ", Shown(error.msg),
+        source, ":", error.mark.line + 1, ": the document is not YAML: ", ShownText(error.msg),
         "; check the indentation, and put texts with special characters in quotes"));
   }
 }

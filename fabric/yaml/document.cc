@@ -16,7 +16,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "fabric/yaml/message.h"
@@ -124,28 +123,6 @@ class YamlTreeBuilder : public YAML::EventHandler {
   std::map<YAML::anchor_t, uint32_t> anchors_;
 };
 
-namespace {
-
-// YAML allows no control characters. yaml-cpp takes them, and one of them (4) for the end of the
-// text, without a word about the rest.
-absl::Status CheckCharacters(absl::string_view text, absl::string_view source) {
-  int line = 1;
-  for (const char c : text) {
-    if (c == '\n') ++line;
-    if (!absl::ascii_iscntrl(static_cast<unsigned char>(c)) || c == '\n' || c == '\r' ||
-        c == '\t') {
-      continue;
-    }
-    return YamlError(source, line, "",
-                     absl::StrCat("holds the control character 0x",
-                                  absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2),
-                                  "; remove it, and save the text as UTF-8"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::string_view YamlDocument::Value::text() const {
   return absl::string_view(document_->text_).substr(item().first, item().count);
 }
@@ -162,8 +139,9 @@ absl::StatusOr<YamlDocument> YamlDocument::Parse(absl::string_view text, absl::s
     return YamlError(source, 0, "",
                      absl::StrCat("has more than the ", kMaxText, " bytes that are allowed"));
   }
-  const absl::Status characters = CheckCharacters(text, source);
-  if (!characters.ok()) return characters;
+  if (const auto found = ControlCharacter(text)) {
+    return YamlError(source, found->line, "", found->what);
+  }
   YamlDocument document;
   YamlTreeBuilder builder(&document, source);
   try {

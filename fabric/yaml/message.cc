@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -54,6 +56,21 @@ std::string ListedTexts(const std::vector<std::string>& texts, absl::string_view
   if (texts.size() == 1) return texts.back();
   return absl::StrCat(absl::StrJoin(texts.begin(), texts.end() - 1, ", "), last_separator,
                       texts.back());
+}
+
+std::optional<TextFault> ControlCharacter(absl::string_view text) {
+  int line = 1;
+  for (const char c : text) {
+    if (c == '\n') ++line;
+    if (!absl::ascii_iscntrl(static_cast<unsigned char>(c)) || c == '\n' || c == '\r' ||
+        c == '\t') {
+      continue;
+    }
+    return TextFault{line, absl::StrCat("holds the control character 0x",
+                                        absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2),
+                                        "; remove it, and save the text as UTF-8")};
+  }
+  return std::nullopt;
 }
 
 std::string NearestText(absl::string_view text, const std::vector<std::string>& known) {

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_FABRIC_YAML_MESSAGE_H_
 #define RAILHEAD_FABRIC_YAML_MESSAGE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,14 @@ std::string QuotedText(absl::string_view text);
 
 // "a, b and c" with " and " as the last separator.
 std::string ListedTexts(const std::vector<std::string>& texts, absl::string_view last_separator);
+
+// The first control character of a text, which must have none: YAML allows none, but yaml-cpp takes
+// them, and one of them (4) for the end of the text, without a word about the rest.
+struct TextFault {
+  int line = 1;
+  std::string what;
+};
+std::optional<TextFault> ControlCharacter(absl::string_view text);
 
 // The one of `known` that was probably meant by `text`, or an empty text.
 std::string NearestText(absl::string_view text, const std::vector<std::string>& known);

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "fabric/yaml/document.h"
 #include "fabric/yaml/message.h"
+#include "fabric/yaml/scalar.h"
 
 namespace railhead::fabric {
 namespace {
@@ -24,18 +25,6 @@ using Type = YamlDocument::Type;
 
 // Aliases let a small text stand for an enormous one.
 constexpr int64_t kMaxVisited = 4'000'000;
-
-bool IsNumber(absl::string_view text) {
-  double number = 0;
-  return text.find_first_of("0123456789") != absl::string_view::npos &&
-         text.find_first_not_of("0123456789+-.eExoabcdfABCDF") == absl::string_view::npos &&
-         absl::SimpleAtod(text, &number);
-}
-
-bool IsBoolean(absl::string_view text) {
-  const std::string lower = absl::AsciiStrToLower(text.substr(0, 6));
-  return lower == "true" || lower == "false";
-}
 
 std::string FieldPath(absl::string_view path, absl::string_view name) {
   return absl::StrCat(path, path.empty() ? "" : ".", name);
@@ -146,10 +135,11 @@ void YamlReader::ForEach(Value value, const std::string& path,
 
 std::string YamlReader::Text(Value value, const std::string& path) {
   std::string text = Name(value, path);
-  if (value.type() == Type::kScalar && !value.quoted() && (IsNumber(text) || IsBoolean(text))) {
+  if (value.type() == Type::kScalar && !value.quoted() &&
+      (IsYamlNumber(text) || IsYamlBoolean(text))) {
     Fail(value, path,
          absl::StrCat("must be text, but without quotes ", ShownText(text), " is a ",
-                      IsBoolean(text) ? "boolean" : "number", "; write ", QuotedText(text)));
+                      IsYamlBoolean(text) ? "boolean" : "number", "; write ", QuotedText(text)));
   }
   return text;
 }
@@ -184,14 +174,8 @@ std::string YamlReader::OneOf(Value value, const std::string& path, const Names&
 int YamlReader::Integer(Value value, const std::string& path, int low, int high,
                         absl::string_view hint) {
   const bool plain = value.type() == Type::kScalar && !value.quoted();
-  int number = 0;
   if (plain) {
-    const absl::string_view text = value.text();
-    // No leading zeros: to some readers of YAML they make a number octal.
-    const bool decimal = text == "0" || (!text.empty() && text[0] >= '1' && text[0] <= '9');
-    if (decimal && absl::SimpleAtoi(text, &number) && number >= low && number <= high) {
-      return number;
-    }
+    if (const auto number = YamlInteger(value.text(), low, high)) return *number;
   }
   Fail(value, path,
        absl::StrCat("must be a whole number from ", low, " to ", high, ", not ", ShownValue(value),
@@ -201,7 +185,7 @@ int YamlReader::Integer(Value value, const std::string& path, int low, int high,
 
 double YamlReader::Positive(Value value, const std::string& path, absl::string_view hint) {
   double number = 0;
-  if (value.type() == Type::kScalar && !value.quoted() && IsNumber(value.text()) &&
+  if (value.type() == Type::kScalar && !value.quoted() && IsYamlNumber(value.text()) &&
       absl::SimpleAtod(value.text(), &number) && std::isfinite(number) && number > 0) {
     return number;
   }
