@@ -4,6 +4,7 @@
 import base64
 import re
 
+from documents import container_of, pod_of, with_env
 from stage import ROOT, expect
 from railbed.process import run
 
@@ -17,12 +18,9 @@ RATE = "100mbit"
 def conformance(stage, name, environment=None, **pod_spec):
     """Plays the matrix as a job of the example's shape, with some more variables."""
     documents = stage.example(name)
-    spec = next(d for d in documents if d["kind"] == "Job")["spec"]["template"]["spec"]
-    spec.update(pod_spec)
-    container = spec["containers"][0]
-    container["command"] = ["/work/job", str(MOST_BYTES)]
-    container["env"] = container.get("env", []) + [
-        {"name": key, "value": value} for key, value in (environment or {}).items()]
+    pod_of(documents).update(pod_spec)
+    container_of(documents)["command"] = ["/work/job", str(MOST_BYTES)]
+    with_env(documents, **(environment or {}))
     pods = stage.submit_held(documents)
     stripped = stage.cluster.folder / "conformance-job"
     run(["strip", "-o", stripped, PROGRAM])

@@ -17,45 +17,13 @@ import traceback
 
 from aligned_sets import aligned_sets
 from conformance import conformance
+from documents import container_of, pod_of, without_rdma_on_rank_1, with_env, with_sizes
 from main_job import measure, parse_log, report
 from stage import NAMESPACE, ROOT, Stage, expect
 from railbed.cluster import Cluster
 from railbed.console import Console, Failure, wait_for
 
 FOLDER = ROOT / "out" / "e2e"
-
-
-# -- changes to the example ---------------------------------------------------------------------
-
-def job_of(documents):
-    return next(d for d in documents if d["kind"] == "Job")
-
-
-def container_of(documents):
-    return job_of(documents)["spec"]["template"]["spec"]["containers"][0]
-
-
-def without_rdma_on_rank_1(documents):
-    """Takes the device nodes away from rank 1, before its command begins."""
-    container = container_of(documents)
-    take = 'if [ "$RANK" = 1 ]; then rm /dev/infiniband/uverbs*; fi && exec "$@"'
-    container["command"] = ["/bin/sh", "-c", take, "sh"] + container["command"]
-    # As root: only root may take a device node away from its own container.
-    job_of(documents)["spec"]["template"]["spec"]["securityContext"] = {}
-    container["securityContext"] = {}
-    return documents
-
-
-def with_sizes(documents, begin, end, *more):
-    container_of(documents)["command"] = ["railhead-perf", "all_reduce", "-b", begin, "-e", end,
-                                          "-f", "4", "-w", "5", "--check", *more]
-    return documents
-
-
-def with_env(documents, **values):
-    container_of(documents).setdefault("env", []).extend(
-        {"name": name, "value": value} for name, value in values.items())
-    return documents
 
 
 # -- scenes -------------------------------------------------------------------------------------
@@ -300,7 +268,7 @@ def iwarp_rails(stage):
         agents_find("siw")
         documents = with_sizes(stage.example("iwarp"), "8", "1M", "-n", "3")
         # iWARP's connection manager takes only addresses of the pod's own network.
-        job_of(documents)["spec"]["template"]["spec"].update(
+        pod_of(documents).update(
             hostNetwork=True, dnsPolicy="ClusterFirstWithHostNet")
         stage.submit(documents)
         outcome = stage.wait_for_job("iwarp")

@@ -12,6 +12,7 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "testbed"))
 
+from documents import container_of, job_of, pod_of  # noqa: E402
 from railbed.cluster import Cluster, Parts, check_machine  # noqa: E402
 from railbed.console import Failure, wait_for  # noqa: E402
 from railbed.process import run  # noqa: E402
@@ -215,15 +216,13 @@ class Stage:
     def submit_held(self, documents):
         """Creates a job whose command begins only when release() is called; returns its running pods.
         They have a folder /work in which they can write."""
-        job = next(d for d in documents if d["kind"] == "Job")
-        spec = job["spec"]["template"]["spec"]
-        spec["volumes"] = [{"name": "work", "emptyDir": {}}]
-        container = spec["containers"][0]
+        pod_of(documents)["volumes"] = [{"name": "work", "emptyDir": {}}]
+        container = container_of(documents)
         container["volumeMounts"] = [{"name": "work", "mountPath": "/work"}]
         container["command"] = ["/bin/sh", "-c", "until [ -e /work/go ]; do sleep 1; done; exec \"$@\"",
                                 "sh", *container["command"]]
         self.submit(documents)
-        return self.wait_for_pods(job["metadata"]["name"])
+        return self.wait_for_pods(job_of(documents)["metadata"]["name"])
 
     def in_pod(self, pod, shell, stdin=None):
         self.cluster.kubectl("exec", "-i", pod["metadata"]["name"], "--", "/bin/sh", "-c", shell,

@@ -54,6 +54,10 @@ class Results:
         return sorted({key[:2] for key in self.cells}, key=lambda g: (g[1] != "fp32", g[1], g[0]))
 
 
+def reached(good):
+    return "reached" if good else "**missed**"
+
+
 def size_text(size):
     for unit, name in ((MI, "MiB"), (KI, "KiB")):
         if size >= unit and size % unit == 0:

@@ -3,6 +3,8 @@
 
 import statistics
 
+from tables import reached
+
 EQUAL_GOAL = 0.95    # of what plain streams carry on the same rails
 UNEQUAL_GOAL = 0.93  # of the sum of the rails, as plain streams carry it
 STALL_GOAL = 0.5     # seconds
@@ -11,10 +13,6 @@ RETURN_GOAL = 2.0
 
 def goal_of(rates):
     return EQUAL_GOAL if len(set(rates)) == 1 else UNEQUAL_GOAL
-
-
-def reached(good):
-    return "reached" if good else "**missed**"
 
 
 def bandwidth_table(results):

@@ -3,7 +3,7 @@
 
 import statistics
 
-from tables import size_text
+from tables import reached, size_text
 
 BANDWIDTH_GOAL = 0.92   # of ib_write_bw's sum over the rails
 LATENCY_GOAL = 2.5      # times ib_write_lat
@@ -13,10 +13,6 @@ QP_TIMEOUT = 7 * 4.096e-6 * 2**15
 STALL_GOAL = QP_TIMEOUT + 0.1
 RETURN_GOAL = 2.0
 ENOUGH = 64 << 10       # bytes that a rail must have sent to count as used again
-
-
-def reached(good):
-    return "reached" if good else "**missed**"
 
 
 def equal_table(rates, latencies, times):

@@ -7,6 +7,7 @@ import threading
 import time
 
 import image
+from documents import container_of, job_of, pod_of
 from job import Operation
 from railbed.console import Failure
 from railbed.process import end
@@ -31,11 +32,10 @@ class Pods:
         self._cluster = stage.cluster
         self._folder = folder
         documents = stage.example("bench")
-        job = next(d for d in documents if d["kind"] == "Job")["spec"]
         # As long as it takes; and as root, as mpirun and UCX's registration of memory want it.
-        job["activeDeadlineSeconds"] = 7200
-        job["template"]["spec"]["securityContext"] = {}
-        container = job["template"]["spec"]["containers"][0]
+        job_of(documents)["spec"]["activeDeadlineSeconds"] = 7200
+        pod_of(documents)["securityContext"] = {}
+        container = container_of(documents)
         container.update(image=image.NAME, command=["/bin/sh", "-c", image.SERVER])
         container["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
         container["resources"]["limits"]["memory"] = "1Gi"

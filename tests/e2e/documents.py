@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The example's documents, and changes to them."""
+
+
+def job_of(documents):
+    return next(d for d in documents if d["kind"] == "Job")
+
+
+def pod_of(documents):
+    """The specification of the job's pods."""
+    return job_of(documents)["spec"]["template"]["spec"]
+
+
+def container_of(documents):
+    return pod_of(documents)["containers"][0]
+
+
+def without_rdma_on_rank_1(documents):
+    """Takes the device nodes away from rank 1, before its command begins."""
+    container = container_of(documents)
+    take = 'if [ "$RANK" = 1 ]; then rm /dev/infiniband/uverbs*; fi && exec "$@"'
+    container["command"] = ["/bin/sh", "-c", take, "sh"] + container["command"]
+    # As root: only root may take a device node away from its own container.
+    pod_of(documents)["securityContext"] = {}
+    container["securityContext"] = {}
+    return documents
+
+
+def with_sizes(documents, begin, end, *more):
+    container_of(documents)["command"] = ["railhead-perf", "all_reduce", "-b", begin, "-e", end,
+                                          "-f", "4", "-w", "5", "--check", *more]
+    return documents
+
+
+def with_env(documents, **values):
+    container_of(documents).setdefault("env", []).extend(
+        {"name": name, "value": value} for name, value in values.items())
+    return documents
