@@ -20,7 +20,9 @@ GPU, HCA = "example.com/gpu", "rdma/hca"
 LABEL = "scene=aligned-sets"
 # GPUs that another pod holds, and GPUs and HCAs of the pod that is watched.
 ROUNDS = ((1, 1), (1, 2), (0, 4), (2, 1), (2, 2), (3, 1))
-MOST_ROUNDS = 24
+# A Go map of a few keys is walked from one of eight slots, so HCAs come before GPUs in about one
+# container of eight, and not all of these are misaligned: 24 rounds missed them one time in seven.
+MOST_ROUNDS = 150
 TOLD_WITHIN = 15  # seconds until a misaligned container is told
 PATIENCE = 180    # seconds for what an emulated node does when the machine has more to do
 # As sysfs writes it, or as the id of an HCA does.

@@ -516,16 +516,18 @@ def traces_on_node(stage, node):
 
 
 def play(console, stage, scene):
+    """Returns why the scene failed, or None."""
     console.line(f"=== {scene.__name__}: {scene.__doc__}")
     try:
         with console.step(scene.__name__):
             scene(stage)
-        return True
+        return None
     except Failure as failure:
         console.failed(failure)
-    except Exception:  # a scene that breaks is a failed scene; the others still play
+        return str(failure)
+    except Exception as failure:  # a scene that breaks is a failed scene; the others still play
         console.plain(traceback.format_exc())
-    return False
+        return repr(failure)
 
 
 def main():
@@ -552,16 +554,16 @@ def main():
                 results[scene.__name__] = play(console, stage, scene)
         except Failure as failure:
             console.failed(failure)
-            results["the stage"] = False
+            results["the stage"] = str(failure)
         finally:
             if os.environ.get("KEEP") != "1":
                 stage.down()
     for scene in WITHOUT:
         if not chosen or scene.__name__ in chosen:
             results[scene.__name__] = play(console, None, scene)
-    for name, passed in results.items():
-        console.plain(f"{'passed' if passed else 'FAILED'}  {name}")
-    failed = sum(not passed for passed in results.values())
+    for name, why in results.items():
+        console.plain(f"passed  {name}" if why is None else f"FAILED  {name}: {why}")
+    failed = sum(why is not None for why in results.values())
     console.plain(f"{len(results) - failed} passed, {failed} failed")
     return 1 if failed or not results else 0
 
