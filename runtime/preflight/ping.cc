@@ -104,7 +104,7 @@ class Side {
 
   // Until the link stirs, or a moment is over.
   absl::Status Sleep() {
-    if (absl::Status armed = link_.Arm(); !armed.ok()) return armed;
+    if (absl::Status armed = link_.Arm(transport::Wake::kFrames); !armed.ok()) return armed;
     // What has come before the link was armed does not wake anybody.
     if (absl::Status polled = Poll(); !polled.ok() || got_.has_value()) return polled;
     pollfd entry = {link_.event_fd(), POLLIN, 0};

@@ -91,10 +91,11 @@ void Mesh::Begin(absl::Duration patience) {
 }
 
 absl::Status Mesh::Finish() {
-  while (!Flushed()) {
-    if (absl::Status progress = Progress(); !progress.ok()) return progress;
-  }
-  return absl::OkStatus();
+  finishing_ = true;
+  absl::Status progress;
+  while (progress.ok() && !Flushed()) progress = Progress();
+  finishing_ = false;
+  return progress;
 }
 
 void Mesh::Expect(collectives::Call call) {
@@ -144,7 +145,7 @@ void Mesh::Settle(absl::Time deadline) {
                        [](const auto& entry) { return entry.second->Acknowledged(); });
   };
   // Others may wait for acknowledgements just as this rank does.
-  if (!OnAll(&Peer::Acknowledge).ok()) return;
+  if (!OnAll([](Peer& peer) { return peer.Acknowledge(); }).ok()) return;
   while (!acknowledged() && absl::Now() < deadline) {
     if (!Progress().ok()) return;
   }
@@ -165,11 +166,15 @@ absl::Status Mesh::Progress() {
 }
 
 absl::Status Mesh::Sleep() {
+  // Nobody waits for what this side's NIC says of frames, unless nothing else is left to wait for.
+  const transport::Wake wake =
+      finishing_ || HeldBack() ? transport::Wake::kAll : transport::Wake::kFrames;
   for (bool at_first = true;; at_first = false) {
     // What was taken is mostly told by the answer that this rank is about to send, so not at once.
-    absl::Status armed = at_first ? absl::OkStatus() : OnAll(&Peer::Acknowledge);
+    absl::Status armed =
+        at_first ? absl::OkStatus() : OnAll([](Peer& peer) { return peer.Acknowledge(); });
     // Arming comes before the last look, so that nothing can arrive unnoticed between them.
-    armed.Update(OnAll(&Peer::Arm));
+    armed.Update(OnAll([wake](Peer& peer) { return peer.Arm(wake); }));
     if (!armed.ok()) return armed;
     const absl::StatusOr<bool> moved = PollAll(absl::Now());
     if (!moved.ok()) return moved.status();
@@ -238,9 +243,9 @@ absl::StatusOr<bool> Mesh::PollAll(absl::Time now) {
   return any;
 }
 
-absl::Status Mesh::OnAll(absl::Status (Peer::*does)()) {
+absl::Status Mesh::OnAll(absl::FunctionRef<absl::Status(Peer& peer)> does) {
   for (const auto& [rank, peer] : peers_) {
-    if (absl::Status done = (*peer.*does)(); !done.ok()) return done;
+    if (absl::Status done = does(*peer); !done.ok()) return done;
   }
   return absl::OkStatus();
 }

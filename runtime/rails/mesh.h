@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -89,7 +90,7 @@ class Mesh final : public collectives::Messenger {
   Peer* To(int rank);
   absl::Status Watch(Peer& peer);
   absl::StatusOr<bool> PollAll(absl::Time now);
-  absl::Status OnAll(absl::Status (Peer::*does)());
+  absl::Status OnAll(absl::FunctionRef<absl::Status(Peer& peer)> does);
   bool Flushed() const;
   bool Restless() const;
   bool HeldBack() const;
@@ -107,6 +108,7 @@ class Mesh final : public collectives::Messenger {
   absl::Status broken_;  // a peer could not be made
   collectives::Call call_;
   net::Fd epoll_;
+  bool finishing_ = false;  // waits for NICs and sockets to be done
   bool must_poll_ = false;  // some link has no descriptor to wait on
   absl::Duration patience_ = absl::InfiniteDuration();
   uint64_t progress_ = 0;  // that of all peers, when it last grew

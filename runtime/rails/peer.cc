@@ -164,6 +164,7 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
   shares_.SetFull(index, false);
   if (rails_.size() > 1) {
     const transport::Link::Load load = link.load();
+    shares_.SetOwing(index, link.owes());
     shares_.SetRoundTrip(index, link.round_trip());
     shares_.Observe(index, now, load.backlog, load.delivered);
     link.SetHold(shares_.Hold(index));
@@ -172,9 +173,9 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
   return absl::OkStatus();
 }
 
-absl::Status Peer::OnAll(absl::Status (transport::Link::*does)()) {
+absl::Status Peer::OnAll(absl::FunctionRef<absl::Status(transport::Link& link)> does) {
   for (size_t i = 0; i < rails_.size(); ++i) {
-    const absl::Status done = (rails_[i].link.get()->*does)();
+    const absl::Status done = does(*rails_[i].link);
     if (done.ok() || !states_[i].health.up.load(std::memory_order_relaxed)) continue;
     if (absl::Status fatal = Lose(i, done); !fatal.ok()) return fatal;
   }

@@ -39,6 +39,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -116,9 +117,13 @@ class Peer {
   // themselves is no progress.
   uint64_t progress() const { return progress_; }
   // Tells the other side what it has not been told of what has arrived.
-  absl::Status Acknowledge() { return OnAll(&transport::Link::Acknowledge); }
+  absl::Status Acknowledge() {
+    return OnAll([](transport::Link& link) { return link.Acknowledge(); });
+  }
   // Must come before a wait for the links' descriptors.
-  absl::Status Arm() { return OnAll(&transport::Link::Arm); }
+  absl::Status Arm(transport::Wake wake) {
+    return OnAll([wake](transport::Link& link) { return link.Arm(wake); });
+  }
 
   // What has been done of the oldest transfers, for the message of a stalled collective.
   std::string DescribeProgress() const;
@@ -181,7 +186,7 @@ class Peer {
   void Retire();
 
   // Adds which rail of which peer to an error of that link.
-  absl::Status OnAll(absl::Status (transport::Link::*does)());
+  absl::Status OnAll(absl::FunctionRef<absl::Status(transport::Link& link)> does);
   absl::Status LinkError(size_t index, const absl::Status& status) const;
   // Moves what the rail carried to the others, or returns the error that ends the job.
   absl::Status Lose(size_t index, const absl::Status& status);

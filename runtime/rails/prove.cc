@@ -57,7 +57,7 @@ bool Advance(LinkTrial& trial, State& state) {
 void ArmAll(std::vector<LinkTrial>& trials, std::vector<State>& states) {
   for (size_t i = 0; i < trials.size(); ++i) {
     if (states[i].over) continue;
-    trials[i].result = trials[i].link->Arm();
+    trials[i].result = trials[i].link->Arm(transport::Wake::kAll);
     states[i].over = !trials[i].result.ok();
   }
 }

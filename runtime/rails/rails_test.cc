@@ -269,6 +269,29 @@ TEST(PeerTest, EqualRailsShareEvenlyAtEverySize) {
   }
 }
 
+// Each answer tells of the frame before it, which spares a message.
+TEST(PeerTest, AnswersTakeTheRailOfTheQuestion) {
+  PeerPair pair = MakePeers(3);
+  const std::string bytes(8, 'x');
+  std::string into(8, '\0');
+  for (int i = 0; i < 100; ++i) {
+    for (const auto& [from, to] :
+         {std::pair(pair.a.get(), pair.b.get()), {pair.b.get(), pair.a.get()}}) {
+      const uint64_t ticket = to->PostReceive(Into(into));
+      from->PostSend(Bytes(bytes));
+      while (!to->ReceiveDone(ticket)) {
+        ASSERT_TRUE(from->Poll(kNow).ok());
+        ASSERT_TRUE(to->Poll(kNow).ok());
+      }
+    }
+    const auto owing = [](const std::vector<FakeLink*>& links) {
+      return std::count_if(links.begin(), links.end(), [](FakeLink* link) { return link->owes(); });
+    };
+    ASSERT_EQ(owing(pair.links_a), 1);
+    ASSERT_EQ(owing(pair.links_b), 0);
+  }
+}
+
 TEST(PeerTest, EqualButJitteryRailsShareEvenly) {
   std::mt19937 random(6);
   const std::vector<double> shares = Shares(2, 524288, size_t{64} << 20, [&](PeerPair& pair) {

@@ -38,6 +38,8 @@ constexpr double kHiddenSeconds = kQueueSeconds;
 constexpr size_t kLeastBytes = size_t{16} << 10;
 constexpr size_t kMostBytes = size_t{256} << 10;
 constexpr size_t kStep = size_t{4} << 10;  // pieces are whole pages, and so whole values
+// A backlog that says nothing of a rail's rate.
+constexpr size_t kLittle = size_t{8} << 10;
 // While the rates are unknown a slow rail must not swallow much.
 constexpr size_t kUnmeasuredBytes = size_t{128} << 10;
 
@@ -46,6 +48,8 @@ constexpr double kTolerance = 50e-6;
 // How far a rail can fall behind its share and still be asked first until it has caught up. Beyond
 // that its past is forgotten: a rail that was busy for long is not flooded afterwards.
 constexpr double kMemory = 4 << 20;
+// How far a rail can get ahead of its share because its chunks carry acknowledgements.
+constexpr double kFavor = 64 << 10;
 
 size_t Bounded(double bytes) {
   const auto whole = static_cast<size_t>(std::min(bytes, static_cast<double>(kMostBytes)));
@@ -59,6 +63,7 @@ bool Shares::Rail::measured() const { return seconds >= kLeastSeconds && bytes >
 void Shares::Give(size_t rail, size_t bytes) {
   Rail& taker = rails_[rail];
   taker.given_since += bytes;
+  taker.owing = false;
   const double rate = Rate(rail);
   taker.virtual_time += static_cast<double>(bytes) / rate;
   const double forgotten = taker.virtual_time - kMemory / rate;
@@ -91,9 +96,10 @@ void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t del
   }
   const double elapsed = absl::ToDoubleSeconds(std::exchange(of.quiet, absl::ZeroDuration()));
   if (elapsed <= 0) return;
-  // A rail that ran dry may have done so long ago: it is at least so fast.
-  if (backlog == 0 && (of.measured() ? delivered / elapsed < of.rate()
-                                     : delivered < static_cast<double>(kUnmeasuredBytes))) {
+  // A rail that ran dry may have done so long ago, and one with little to carry shows how long the
+  // way is: it is at least so fast.
+  if (backlog < kLittle && (of.measured() ? delivered / elapsed < of.rate()
+                                          : delivered < static_cast<double>(kUnmeasuredBytes))) {
     return;
   }
   const double kept = std::exp(-elapsed / kFadeSeconds);
@@ -174,6 +180,11 @@ double Shares::FluidFinish(uint64_t bytes) const {
   }
 }
 
+double Shares::Turn(size_t rail) const {
+  const Rail& of = rails_[rail];
+  return of.owing ? of.virtual_time - kFavor / Rate(rail) : of.virtual_time;
+}
+
 bool Shares::Sated(size_t rail) const {
   const Rail& of = rails_[rail];
   return of.measured() && of.backlog + of.given_since >= 2 * kLeastBytes &&
@@ -200,7 +211,7 @@ std::optional<size_t> Shares::Pick(size_t chunk, bool divisible, uint64_t waitin
   std::optional<size_t> best;
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!rails_[i].up || rails_[i].full || Sated(i) || finish(i) > limit) continue;
-    if (!best.has_value() || rails_[i].virtual_time < rails_[*best].virtual_time) best = i;
+    if (!best.has_value() || Turn(i) < Turn(*best)) best = i;
   }
   return best;
 }

@@ -39,6 +39,9 @@ class Shares {
   }
   // The rail has no room, until it is said to have some again.
   void SetFull(size_t rail, bool full) { rails_[rail].full = full; }
+  // The next chunk on the rail also tells the peer of frames that were taken: one that is as good
+  // as the others gets it, which spares a message. Until it was given something.
+  void SetOwing(size_t rail, bool owing) { rails_[rail].owing = owing; }
   // A rail that is not up gets nothing. What it held is no longer its business, and how fast it was
   // says little about how fast it comes back.
   void SetUp(size_t rail, bool up);
@@ -61,6 +64,7 @@ class Shares {
   struct Rail {
     bool up = true;
     bool full = false;
+    bool owing = false;
     uint64_t backlog = 0;  // at the last observation, and what was given since
     uint64_t given_since = 0;
     uint64_t delivered = 0;  // at the last observation
@@ -81,6 +85,8 @@ class Shares {
   // A rail that is passed over is taken for faster and faster, until it is tried again.
   void Encourage(Rail& rail, absl::Duration passed_over) const;
 
+  // Who is least gets the next chunk.
+  double Turn(size_t rail) const;
   // Whether the rail has enough to be busy with until its next acknowledgements are there.
   bool Sated(size_t rail) const;
   // Seconds after which the rail would be done with `bytes` more.

@@ -210,6 +210,55 @@ TEST(SharesTest, ARailThatIsDownGetsNothing) {
   EXPECT_EQ(shares.Pick(8, true, 8), 0U);
 }
 
+TEST(SharesTest, AcknowledgementsTravelWithChunks) {
+  Shares shares(3);
+  shares.SetOwing(2, true);
+  EXPECT_EQ(shares.Pick(8, true, 8), 2U);
+  shares.Give(2, 8);
+  EXPECT_EQ(shares.Pick(8, true, 8), 0U) << "it has told the peer";
+}
+
+// Two ranks that answer each other stay on one rail for a while, and use both in the end.
+TEST(SharesTest, WhoAlwaysOwesGetsNoMoreThanOthers) {
+  Shares shares(2);
+  std::array<double, 2> given = {};
+  for (int i = 0; i < 10000; ++i) {
+    shares.SetOwing(1, true);
+    const std::optional<size_t> rail = shares.Pick(1000, true, 1000);
+    ASSERT_TRUE(rail.has_value());
+    shares.Give(*rail, 1000);
+    given[*rail] += 1000;
+    for (const size_t r : {0, 1}) {
+      shares.Observe(r, absl::UnixEpoch() + i * kStep, 0, static_cast<uint64_t>(given[r]));
+    }
+    ASSERT_LE(std::abs(given[1] - given[0]), 70000);
+  }
+  EXPECT_GE(given[1] - given[0], 50000);
+}
+
+// Small frames that overlap take as long as the way is: that is not the rail's rate.
+TEST(SharesTest, SmallFramesDoNotMakeARailSlow) {
+  Shares shares(2);
+  absl::Time now = absl::UnixEpoch();
+  uint64_t delivered = 0;
+  for (int i = 0; i < 100; ++i) {
+    now += absl::Milliseconds(1);
+    delivered += 50000;
+    for (const size_t rail : {0, 1}) {
+      shares.Give(rail, 50000);
+      shares.Observe(rail, now, 100000, delivered);
+    }
+  }
+  const double before = shares.Rate(1);
+  for (int i = 0; i < 1000; ++i) {
+    now += absl::Milliseconds(2);
+    delivered += 100;
+    shares.Give(1, 100);
+    shares.Observe(1, now, 100, delivered);
+  }
+  EXPECT_GE(shares.Rate(1), before);
+}
+
 // A rail that stood still for a while is given something again, though what is sent is short.
 TEST(SharesTest, ABadMomentIsForgotten) {
   Simulation simulation({{50e6, 0, 0}, {50e6, 0, 0}}, 1);

@@ -64,6 +64,7 @@ class FakeLink final : public transport::Link {
     if (Lost() && notices()) return absl::UnavailableError("the cable was cut");
     if (!has_room()) return false;
     if (!Lost()) out().frames.push_back({header, {payload.begin(), payload.end()}});
+    told_ = cable_->ways[1 - side_].taken;
     ++sent_;
     stats_.transmit_bytes += payload.size();
     return true;
@@ -101,7 +102,7 @@ class FakeLink final : public transport::Link {
       ++cable_->connection;
     }
     connection_ = cable_->connection;
-    sent_ = acknowledged_ = 0;
+    sent_ = acknowledged_ = told_ = 0;
     return true;
   }
 
@@ -111,8 +112,9 @@ class FakeLink final : public transport::Link {
     for (const FakeFrame& frame : cable_->ways[side_].frames) bytes += frame.payload.size();
     return {bytes, stats_.transmit_bytes - bytes};
   }
+  bool owes() const override { return told_ != cable_->ways[1 - side_].taken; }
   int event_fd() const override { return descriptor; }
-  absl::Status Arm() override { return broken; }
+  absl::Status Arm(transport::Wake /*wake*/) override { return broken; }
   const transport::LinkStats& stats() const override { return stats_; }
 
  private:
@@ -125,6 +127,7 @@ class FakeLink final : public transport::Link {
   bool dropped_ = false;
   uint64_t sent_ = 0;
   uint64_t acknowledged_ = 0;
+  uint64_t told_ = 0;  // frames taken, when one was sent in the other direction
   transport::LinkStats stats_;
 };
 

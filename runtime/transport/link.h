@@ -61,6 +61,13 @@ struct LinkStats {
 using FrameSink =
     absl::FunctionRef<bool(const FrameHeader& header, absl::Span<const std::byte> payload)>;
 
+// What a wait is for. Waking for less spares those that sleep a wake-up for every frame they sent.
+enum class Wake {
+  kFrames,  // frames, what the peer tells of those it has taken, and room after TrySend said
+            // "later"
+  kAll,     // also that Flushed may be true, and load less
+};
+
 class Link {
  public:
   virtual ~Link() = default;
@@ -97,9 +104,10 @@ class Link {
     return absl::UnimplementedError("this transport does not reconnect");
   }
 
-  // True when nothing depends on further polling: everything that TrySend took is acknowledged by
-  // the peer's NIC or accepted by the kernel's socket, and so are the acknowledgements that the
-  // peer waits for. True of a link that is lost.
+  // True when nothing depends on further polling, unless the link gets lost: everything that
+  // TrySend took is with the NIC or the kernel's socket, which read it from memory of their own or
+  // the link's, and so are the acknowledgements that the peer waits for. True of a link that is
+  // lost.
   virtual bool Flushed() const = 0;
 
   // What the link has carried and is to carry, in bytes.
@@ -115,15 +123,17 @@ class Link {
   // over another. A link whose memory for sending is small anyway need not listen.
   virtual void SetHold(size_t /*bytes*/) {}
 
-  // Tells the peer by itself of frames that were taken, of which frames in the other direction
-  // would tell it in passing. For who sleeps long, or goes.
+  // Whether frames were taken of which the peer has not been told: the next one in the other
+  // direction does so in passing.
+  virtual bool owes() const { return false; }
+  // Tells the peer of them by itself. For who sleeps long, or goes.
   virtual absl::Status Acknowledge() { return absl::OkStatus(); }
 
   // File descriptor that becomes readable when Poll may have something to do, or -1 when the link
   // must be polled. Arm() is called once before each wait on it; after Arm, Poll once more before
   // sleeping.
   virtual int event_fd() const = 0;
-  virtual absl::Status Arm() = 0;
+  virtual absl::Status Arm(Wake wake) = 0;
 
   virtual const LinkStats& stats() const = 0;
 };

@@ -403,7 +403,7 @@ absl::Status TcpLink::Acknowledge() {
   return SendAcknowledgement();
 }
 
-absl::Status TcpLink::Arm() {
+absl::Status TcpLink::Arm(Wake /*wake*/) {
   if (!error_.ok()) return absl::OkStatus();  // the door is watched anyway
   uint32_t wanted = 0;
   if (!end_of_stream_ && in_end_ < kInputSize) wanted |= EPOLLIN;

@@ -140,7 +140,7 @@ TEST(TcpTest, AFullWireRefusesAndThenTakesMore) {
   const std::string payload(pair.a->max_payload(), 'x');
   int taken = 0;
   while (*pair.a->TrySend({0, 0}, Bytes(payload))) ASSERT_LT(++taken, 1000);
-  ASSERT_TRUE(pair.a->Arm().ok());
+  ASSERT_TRUE(pair.a->Arm(Wake::kAll).ok());
   pollfd entry{pair.a->event_fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&entry, 1, 0), 0) << "nothing to do while the wire is full";
   const absl::Time deadline = In(20);
@@ -153,7 +153,7 @@ TEST(TcpTest, AFullWireRefusesAndThenTakesMore) {
 
 TEST(TcpTest, TheDescriptorWakesForArrivals) {
   const Pair pair = Connected();
-  ASSERT_TRUE(pair.b->Arm().ok());
+  ASSERT_TRUE(pair.b->Arm(Wake::kAll).ok());
   pollfd entry{pair.b->event_fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&entry, 1, 0), 0);
   ASSERT_TRUE(*pair.a->TrySend({1, 2}, Bytes("hello")));

@@ -111,10 +111,10 @@ void Channel::SetHold(size_t bytes) {
 
 absl::Status Channel::Acknowledge() {
   if (!error_.ok()) return error_;
-  return Final(ReportConsumed(receive_credits_.owed()));
+  return Final(ReportConsumed(owes()));
 }
 
-absl::Status Channel::Arm() {
+absl::Status Channel::Arm(Wake wake) {
   if (!error_.ok()) return error_;
   // What its connection has to say would wake this side for ever.
   if (greeted()) {
@@ -125,7 +125,8 @@ absl::Status Channel::Arm() {
           absl::UnavailableError(absl::StrCat(peer_.where, ": ", peer_.connection->trouble())));
     }
   }
-  return Final(parts_.completions->Arm());
+  const bool all = wake == Wake::kAll || no_room_ || !greeted();
+  return Final(parts_.completions->Arm(/*solicited_only=*/!all));
 }
 
 absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
@@ -139,11 +140,9 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
   Lane& lane = lanes_[turn_];
   const uint64_t unacknowledged = send_credits_.sent() - acknowledged_;
   const auto bytes = static_cast<uint32_t>(sizeof(SlotHeader) + payload.size());
-  if (!greeted() || !send_credits_.available() || unacknowledged >= parts_.send_ring->slots() ||
-      !lane.HasRoom() ||
-      (bytes_in_flight_ > 0 && bytes_in_flight_ + payload.size() > most_in_flight_)) {
-    return false;
-  }
+  no_room_ = unacknowledged >= parts_.send_ring->slots() || !lane.HasRoom() ||
+             (bytes_in_flight_ > 0 && bytes_in_flight_ + payload.size() > most_in_flight_);
+  if (!greeted() || !send_credits_.available() || no_room_) return false;
 
   const uint64_t number = send_credits_.Take();
   std::byte* const start = parts_.send_ring->Slot(number) + kHeaderOffset;
@@ -181,6 +180,7 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
   message.remote_key = peer_.address.ring_key;
   if (absl::Status status = lane.SendFrame(message, bytes); !status.ok()) return Final(status);
   turn_ = turn_ + 1 < lanes_.size() ? turn_ + 1 : 0;
+  if (region != nullptr) ++gathered_;
   in_flight_[number % in_flight_.size()] = {lane.posted(), payload.size(), std::move(region)};
   bytes_in_flight_ += payload.size();
   carried_ += payload.size();
@@ -378,6 +378,7 @@ void Channel::OnSent(const RequestId& id) {
     InFlight& frame = in_flight_[oldest % in_flight_.size()];
     if (frame.request > lane.completed()) break;
     bytes_in_flight_ -= frame.bytes;
+    if (frame.region != nullptr) --gathered_;
     frame.region.reset();
   }
   acknowledged_ = *std::min_element(oldest_.begin(), oldest_.end());

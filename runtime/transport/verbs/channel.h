@@ -115,15 +115,16 @@ class Channel {
   // Frames that the peer's sink is not known to have taken.
   uint64_t unacknowledged() const { return send_credits_.outstanding(); }
   // From then on the NIC needs no memory but the rings, until something is sent again.
-  bool Flushed() const { return acknowledged_ == send_credits_.sent() && !awaited_; }
+  bool Flushed() const { return gathered_ == 0 && !awaited_; }
   Link::Load load() const { return {bytes_in_flight_, carried_ - bytes_in_flight_}; }
   // How many bytes of payload may be on the wire; at least one frame, at most kMaxBytesInFlight.
   void SetHold(size_t bytes);
   int event_fd() const { return parts_.completions->event_fd(); }
   // The same of its connection, or -1.
   int connection_fd() const { return peer_.connection->event_fd(); }
+  bool owes() const { return receive_credits_.owed(); }
   absl::Status Acknowledge();
-  absl::Status Arm();
+  absl::Status Arm(Wake wake);
 
  private:
   Channel(ChannelParts parts, ChannelPeer peer, absl::Time deadline, LinkStats& stats);
@@ -183,9 +184,11 @@ class Channel {
   // The number of the oldest that is not acknowledged: on each lane, and of all.
   std::vector<uint64_t> oldest_;
   uint64_t acknowledged_ = kFirstFrame;
+  uint64_t gathered_ = 0;  // frames in flight that are read from the user's memory
   uint64_t bytes_in_flight_ = 0;
   uint64_t most_in_flight_;
   uint64_t carried_ = 0;  // bytes of payload
+  bool no_room_ = false;  // for the last frame that was offered, until this side's NIC makes some
 
   // Frames received. Headers are copied out of the slots on arrival: a slot is memory that the peer
   // can write, and what was checked must be what is used.

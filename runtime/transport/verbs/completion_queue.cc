@@ -57,7 +57,7 @@ absl::Status CompletionQueue::Drain(
   return absl::OkStatus();
 }
 
-absl::Status CompletionQueue::Arm() {
+absl::Status CompletionQueue::Arm(bool solicited_only) {
   unsigned events = 0;
   ibv_cq* queue = nullptr;
   void* cookie = nullptr;
@@ -67,7 +67,7 @@ absl::Status CompletionQueue::Arm() {
   if (drained != EAGAIN && drained != EWOULDBLOCK && drained != EINTR) {
     return VerbsError(port_.name(), "read completion events", drained);
   }
-  if (const int error = ibv_req_notify_cq(queue_.get(), 0); error != 0) {
+  if (const int error = ibv_req_notify_cq(queue_.get(), solicited_only ? 1 : 0); error != 0) {
     return VerbsError(port_.name(), "ask for completion events", error);
   }
   return absl::OkStatus();

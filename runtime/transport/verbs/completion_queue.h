@@ -31,9 +31,11 @@ class CompletionQueue {
   // Hands over all completions that are there, until one is refused.
   absl::Status Drain(absl::FunctionRef<absl::Status(const ibv_wc& completion)> take);
 
-  // Readable when a completion arrived after Arm. Arm also clears what made it readable before.
+  // Readable when a completion arrived after Arm; `solicited_only`: one of a message that the peer
+  // sent so (IBV_SEND_SOLICITED), and perhaps of a failure. Arm also clears what made it readable
+  // before.
   int event_fd() const { return channel_->fd; }
-  absl::Status Arm();
+  absl::Status Arm(bool solicited_only);
 
  private:
   CompletionQueue(const DevicePort& port, Owned<ibv_comp_channel> channel, Owned<ibv_cq> queue);

@@ -295,7 +295,7 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
           ASSERT_TRUE(polled.ok()) << "schedule " << schedule << ": " << polled.status();
           // As before a sleep.
           const bool sleeps = !*polled && random() % 4 == 0;
-          ASSERT_TRUE(!sleeps || (peer.Acknowledge().ok() && peer.Arm().ok()));
+          ASSERT_TRUE(!sleeps || (peer.Acknowledge().ok() && peer.Arm(transport::Wake::kAll).ok()));
         }
       }
       ASSERT_EQ(exchange.Wrong(), 0U) << "schedule " << schedule;

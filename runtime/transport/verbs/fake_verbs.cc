@@ -74,6 +74,7 @@ struct FakeVerbs::Fabric {
     std::deque<ibv_wc> done;
     std::deque<std::pair<ibv_wc, uint64_t>> late;  // with the pair's number; not shown yet
     bool armed = false;
+    bool solicited_only = false;
     unsigned events_unacknowledged = 0;
   };
   struct Region {
@@ -165,13 +166,15 @@ struct FakeVerbs::Fabric {
   bool Chance() { return !random.has_value() || (*random)() % 3 == 0; }
 
   // Completions ----------------------------------------------------------------------------------
-  void Show(Queue& queue, const ibv_wc& completion) {
+  void Show(Queue& queue, const ibv_wc& completion, bool solicited) {
     if (queue.done.size() >= static_cast<size_t>(queue.verbs.cqe)) {
       violations.push_back("a completion queue overflowed");
       return;
     }
     queue.done.push_back(completion);
-    if (queue.armed && queue.channel != nullptr) {
+    // As rdma_rxe does: failures wake nobody who asked for what is solicited.
+    const bool wakes = queue.armed && (solicited || !queue.solicited_only);
+    if (wakes && queue.channel != nullptr) {
       queue.armed = false;
       ++queue.events_unacknowledged;
       const uint64_t one = 1;
@@ -186,7 +189,7 @@ struct FakeVerbs::Fabric {
       const auto found = pairs.find(static_cast<uint32_t>(queue.late.front().second));
       if (found != pairs.end() && found->second->nic->hold_completions) return;
       if (!Chance()) return;
-      Show(queue, queue.late.front().first);
+      Show(queue, queue.late.front().first, /*solicited=*/false);
       queue.late.pop_front();
     }
   }
@@ -460,7 +463,7 @@ struct FakeVerbs::Fabric {
     to.receives.pop_front();
     completion.byte_len = static_cast<uint32_t>(size);
     completion.qp_num = to.verbs.qp_num;
-    Show(Of(to.verbs.recv_cq), completion);
+    Show(Of(to.verbs.recv_cq), completion, (send.request.send_flags & IBV_SEND_SOLICITED) != 0);
     return true;
   }
 
@@ -583,10 +586,13 @@ struct FakeVerbs::Fabric {
     return count;
   }
 
-  static int RequestNotify(ibv_cq* cq, int) {
+  static int RequestNotify(ibv_cq* cq, int solicited_only) {
     Fabric& fabric = *Of(cq->context).fabric;
     const std::lock_guard<std::mutex> hold(fabric.lock);
-    Of(cq).armed = true;
+    // Asked for more before, it stays so until the next event.
+    Queue& queue = Of(cq);
+    queue.solicited_only = solicited_only != 0 && (!queue.armed || queue.solicited_only);
+    queue.armed = true;
     return 0;
   }
 

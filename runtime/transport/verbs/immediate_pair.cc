@@ -45,7 +45,7 @@ absl::Status ImmediatePair::Send(const Message& message, uint64_t id, bool signa
   request.imm_data = htonl(message.value);
   request.wr.rdma.remote_addr = message.remote_address;
   request.wr.rdma.rkey = message.remote_key;
-  request.send_flags = write.flags;
+  request.send_flags = write.flags | IBV_SEND_SOLICITED;
   if (signaled) request.send_flags |= IBV_SEND_SIGNALED;
   request.sg_list = write.pieces.data();
   request.num_sge = write.count;

@@ -169,14 +169,15 @@ TEST_P(LinkTest, NoMoreThanAQuarterOfAMebibyteOnTheWire) {
     ASSERT_TRUE(b_.Poll().ok());
   }
   EXPECT_EQ(sent * large.size(), 256u * 1024);
-  EXPECT_FALSE(a_.link->Flushed());
+  EXPECT_EQ(a_.link->load().backlog, 256u * 1024);
+  EXPECT_TRUE(a_.link->Flushed()) << "copied: nobody need wait for it";
   fake_->HoldCompletions("fake0", false);
   PollUntilQuiet();
-  EXPECT_TRUE(a_.link->Flushed());
+  EXPECT_EQ(a_.link->load().backlog, 0u);
 }
 
 // Memory of the send ring must not change before the NIC has read it (the fake reads late), and
-// nothing counts as flushed before it has arrived. The sender's ring is the smaller one here, so
+// nothing counts as delivered before it has arrived. The sender's ring is the smaller one here, so
 // that credits alone would not protect it.
 TEST_P(LinkTest, SlotsAreNotReusedBeforeTheyAreAcknowledged) {
   FakeDevice tight = Device("fake0", "10.0.0.1");
@@ -187,7 +188,7 @@ TEST_P(LinkTest, SlotsAreNotReusedBeforeTheyAreAcknowledged) {
   std::mt19937 random(12);
   std::vector<std::string> sent;
   std::string next = RandomBytes(random, 6000);
-  for (int i = 0; i < 100000 && !(sent.size() == 400 && a_.link->Flushed()); ++i) {
+  for (int i = 0; i < 100000 && !(sent.size() == 400 && a_.link->load().backlog == 0); ++i) {
     while (sent.size() < 400) {
       const absl::StatusOr<bool> taken = a_.Send(0, sent.size(), next);
       ASSERT_TRUE(taken.ok()) << taken.status();
@@ -195,7 +196,7 @@ TEST_P(LinkTest, SlotsAreNotReusedBeforeTheyAreAcknowledged) {
       sent.push_back(std::exchange(next, RandomBytes(random, random() % 6000)));
     }
     ASSERT_TRUE(a_.Poll().ok());
-    if (a_.link->Flushed()) {
+    if (a_.link->load().backlog == 0) {
       ASSERT_EQ(fake_->undelivered("fake0"), 0u);
     }
     ASSERT_TRUE(b_.Poll().ok());
@@ -205,14 +206,14 @@ TEST_P(LinkTest, SlotsAreNotReusedBeforeTheyAreAcknowledged) {
   for (size_t i = 0; i < sent.size(); ++i) ASSERT_EQ(b_.received[i].second, sent[i]) << i;
 }
 
-TEST_P(LinkTest, SmallFramesDoNotAllAskForACompletionAndAreFlushedNevertheless) {
+TEST_P(LinkTest, SmallFramesDoNotAllAskForACompletionAndAreCountedNevertheless) {
   ConnectBoth();
   const uint64_t before = fake_->signaled_sends();
   for (int i = 0; i < 15; ++i) ASSERT_TRUE(a_.Send(0, i, "small").value());
   EXPECT_LT(fake_->signaled_sends() - before, 8u);
-  EXPECT_FALSE(a_.link->Flushed());
+  EXPECT_EQ(a_.link->load().backlog, 15 * 5u);
   PollUntilQuiet();
-  EXPECT_TRUE(a_.link->Flushed());
+  EXPECT_EQ(a_.link->load().backlog, 0u);
   EXPECT_EQ(b_.received.size(), 15u);
 }
 
@@ -292,7 +293,8 @@ TEST_P(LinkTest, WaitingOnTheDescriptor) {
         *moved = true;
       }
       if (*moved) continue;
-      ASSERT_TRUE(side.link->Arm().ok());
+      const bool only_flushes = sent == kFrames && got == kFrames;
+      ASSERT_TRUE(side.link->Arm(only_flushes ? Wake::kAll : Wake::kFrames).ok());
       moved = side.link->Poll(sink);
       ASSERT_TRUE(moved.ok()) << moved.status();
       if (*moved) continue;
@@ -311,15 +313,35 @@ TEST_P(LinkTest, WaitingOnTheDescriptor) {
 
 TEST_P(LinkTest, TheDescriptorIsQuietWhenThereIsNothing) {
   ConnectBoth();
-  ASSERT_TRUE(b_.link->Arm().ok());
+  ASSERT_TRUE(b_.link->Arm(Wake::kAll).ok());
   PollUntilQuiet();
   pollfd wait = {b_.link->event_fd(), POLLIN, 0};
   EXPECT_EQ(poll(&wait, 1, 0), 0);
   ASSERT_TRUE(a_.Send(0, 0, "wake up").value());
   EXPECT_EQ(poll(&wait, 1, 0), 1);
   ASSERT_TRUE(b_.Poll().ok());
-  ASSERT_TRUE(b_.link->Arm().ok());
+  ASSERT_TRUE(b_.link->Arm(Wake::kAll).ok());
   EXPECT_EQ(poll(&wait, 1, 0), 0);
+}
+
+TEST_P(LinkTest, WhoWaitsForFramesIsNotWokenByWhatItSent) {
+  ConnectBoth();
+  PollUntilQuiet();
+  const auto stirred = [](Side& side) {
+    pollfd wait = {side.link->event_fd(), POLLIN, 0};
+    return poll(&wait, 1, 0) == 1;
+  };
+  ASSERT_TRUE(a_.link->Arm(Wake::kFrames).ok());
+  ASSERT_TRUE(b_.link->Arm(Wake::kFrames).ok());
+  ASSERT_TRUE(a_.Send(0, 0, "wake up").value());
+  EXPECT_FALSE(stirred(a_));
+  EXPECT_TRUE(stirred(b_));
+  // That was one wait; the next may be for all.
+  ASSERT_TRUE(a_.link->Arm(Wake::kAll).ok());
+  PollUntilQuiet();
+  ASSERT_TRUE(a_.link->Arm(Wake::kAll).ok());
+  ASSERT_TRUE(a_.Send(0, 1, "again").value());
+  EXPECT_TRUE(stirred(a_));
 }
 
 }  // namespace

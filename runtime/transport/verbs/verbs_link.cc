@@ -247,9 +247,9 @@ absl::Status VerbsLink::Acknowledge() {
   return absl::OkStatus();
 }
 
-absl::Status VerbsLink::Arm() {
+absl::Status VerbsLink::Arm(Wake wake) {
   if (channel_ == nullptr) return absl::OkStatus();  // the door is watched anyway
-  if (absl::Status armed = channel_->Arm(); !armed.ok()) return up_ ? Lose(armed) : armed;
+  if (absl::Status armed = channel_->Arm(wake); !armed.ok()) return up_ ? Lose(armed) : armed;
   return absl::OkStatus();
 }
 

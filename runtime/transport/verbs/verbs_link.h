@@ -82,8 +82,9 @@ class VerbsLink final : public Link {
   Load load() const override { return up_ ? channel_->load() : Load(); }
   void SetHold(size_t bytes) override;
   int event_fd() const override { return epoll_.get(); }
+  bool owes() const override { return up_ && channel_->owes(); }
   absl::Status Acknowledge() override;
-  absl::Status Arm() override;
+  absl::Status Arm(Wake wake) override;
   const LinkStats& stats() const override { return stats_; }
 
  private:
