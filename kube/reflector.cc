@@ -55,8 +55,13 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
   if (version_.empty()) {
     const absl::Status listed = List();
     if (listed.ok()) {
-      synced_.store(true);
+      Hear();
       return absl::ZeroDuration();
+    }
+    if (absl::IsNotFound(listed)) {
+      sink_->BeginList();
+      sink_->EndList();
+      Hear();
     }
     on_end_(listed);
   } else {
@@ -101,7 +106,17 @@ absl::Status Reflector::Take(const WatchEvent& event) {
     event.type == WatchEventType::kDeleted ? sink_->Remove(event.object) : sink_->Put(event.object);
   }
   version_ = event.resource_version;
+  Hear();
   return absl::OkStatus();
+}
+
+void Reflector::Hear() {
+  heard_at_nanos_.store(absl::ToUnixNanos(clock_()));
+  synced_.store(true);
+}
+
+absl::Time Reflector::HeardAt() const {
+  return Synced() ? absl::FromUnixNanos(heard_at_nanos_.load()) : absl::InfinitePast();
 }
 
 }  // namespace railhead::kube

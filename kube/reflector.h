@@ -3,6 +3,7 @@
 #define RAILHEAD_KUBE_REFLECTOR_H_
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <stop_token>
 #include <string>
@@ -41,7 +42,9 @@ struct ReflectorOptions {
 // Lists are of the server's latest state (no resourceVersion, so that one never goes back in time),
 // in pages of one version each. A watch that ended is taken up where it was; there is a new list
 // only after an answer which says that this is no use (410 Gone, or what is no watch at all) and
-// after a silent watch, for the server may never send anything from a version that it lost.
+// after a silent watch, for the server may never send anything from a version that it lost. A
+// server that does not know the kind (404) has no objects of it: the sink is empty then, and the
+// list is tried again.
 class Reflector {
  public:
   // `api` and `sink` must outlive the reflector. `random` and `clock` (monotonic) are used by Run's
@@ -58,11 +61,15 @@ class Reflector {
 
   // The sink has had the end of a list. Thread-safe.
   bool Synced() const { return synced_.load(); }
+  // When (by `clock`) the server last said something that makes the sink what the collection is:
+  // the end of a list, an event, a bookmark. InfinitePast before the first. Thread-safe.
+  absl::Time HeardAt() const;
 
  private:
   absl::Status List();
   absl::Status WatchOn(const std::stop_token& stop);
   absl::Status Take(const WatchEvent& event);
+  void Hear();
 
   const ReflectorOptions options_;
   Api* const api_;
@@ -73,6 +80,7 @@ class Reflector {
   Backoff backoff_;
   std::string version_;  // the sink is as of this one; empty when a list is due
   std::atomic<bool> synced_{false};
+  std::atomic<int64_t> heard_at_nanos_{0};  // when synced_
 };
 
 }  // namespace railhead::kube

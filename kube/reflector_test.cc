@@ -182,6 +182,43 @@ TEST_F(ReflectorTest, NoListIsTakenForAnEmptyOne) {
   }
 }
 
+TEST_F(ReflectorTest, AKindThatTheServerDoesNotKnowHasNoObjects) {
+  api_.lists = {absl::NotFoundError("404")};
+  EXPECT_EQ(Step(), absl::Seconds(0.75));
+  EXPECT_TRUE(reflector_.Synced());
+  EXPECT_THAT(ends_, ElementsAre(absl::NotFoundError("404")));
+  // It comes, and goes again.
+  api_.lists = {Page({Pod("a", 3)}, 10)};
+  api_.watches = {{"", absl::NotFoundError("404")}};
+  EXPECT_EQ(Step(), absl::ZeroDuration());
+  EXPECT_THAT(Keys(), ElementsAre("team/a"));
+  Step();
+  EXPECT_THAT(Keys(), ElementsAre("team/a"));  // that a watch is not found says nothing yet
+  api_.lists = {absl::NotFoundError("404")};
+  Step();
+  EXPECT_THAT(Keys(), IsEmpty());
+}
+
+TEST_F(ReflectorTest, TellsWhenItLastHeardOfTheCollection) {
+  EXPECT_EQ(reflector_.HeardAt(), absl::InfinitePast());
+  api_.lists = {absl::UnavailableError("refused"), Page({Pod("a", 3)}, 10)};
+  Step();
+  EXPECT_EQ(reflector_.HeardAt(), absl::InfinitePast());
+  EXPECT_FALSE(reflector_.Synced());
+  Step();
+  EXPECT_EQ(reflector_.HeardAt(), api_.now);
+  const std::string bookmark = Event("BOOKMARK", {{"metadata", {{"resourceVersion", "40"}}}});
+  api_.watches = {{bookmark, absl::OkStatus(), absl::Minutes(1)},
+                  {Event("ADDED", Pod("b", 41)), absl::OkStatus(), absl::Minutes(1)},
+                  {"", absl::UnavailableError("refused"), absl::Minutes(1)}};
+  for (int i = 0; i < 2; ++i) {
+    Step();
+    EXPECT_EQ(reflector_.HeardAt(), api_.now);
+  }
+  Step();
+  EXPECT_EQ(reflector_.HeardAt(), api_.now - absl::Minutes(1));
+}
+
 // A server that answers every list and ends every watch at once must not be asked faster and
 // faster.
 TEST_F(ReflectorTest, AServerThatHelpsNobodyIsNotAskedMoreOften) {

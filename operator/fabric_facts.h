@@ -3,6 +3,7 @@
 #define RAILHEAD_OPERATOR_FABRIC_FACTS_H_
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "operator/label_selector.h"
@@ -26,6 +27,9 @@ struct FabricFacts {
 
   bool operator==(const FabricFacts&) const = default;
 };
+
+// Of a node's labels those that AddNode looks at; nothing for a node that has no say.
+std::optional<Labels> FabricLabels(const Labels& labels);
 
 }  // namespace railhead::op
 

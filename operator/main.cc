@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kube/in_cluster.h"
+#include "kube/kubeconfig.h"
 #include "kube/rest_client.h"
 #include "operator/config.h"
 #include "operator/offline.h"
@@ -26,9 +27,11 @@ constexpr char kDescription[] =
     "railhead-operator: gives pods that ask for rdma/* the environment they need.\n"
     "\n"
     "Runs in a cluster as a mutating admission webhook. A container with rdma/hca among its\n"
-    "resources gets the configured NCCL variables, RAILHEAD_POD and RAILHEAD_NODE, and in an\n"
-    "Indexed Job also RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. What a container sets itself\n"
-    "stays as it is. Certificates are made and renewed by the operator itself.";
+    "resources gets the variables of the pod's RailProfile and of the configuration, RAILHEAD_POD\n"
+    "and RAILHEAD_NODE, and in an Indexed Job also RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n"
+    "What a container sets itself stays as it is. Certificates are made and renewed by the "
+    "operator\n"
+    "itself.";
 
 constexpr char kFooter[] =
     "The configuration file (YAML or JSON):\n"
@@ -42,7 +45,8 @@ constexpr char kFooter[] =
     "  kubectl get railprofiles,namespaces,nodes -o json > profiles.json\n"
     "\n"
     "It needs these rights: get and patch of the Secret and of the MutatingWebhookConfiguration\n"
-    "named below, nothing else. The webhook is at /mutate; /healthz, /readyz and /metrics are on\n"
+    "named below, list and watch of railprofiles, namespaces and nodes. The webhook is at /mutate; "
+    "/healthz, /readyz and /metrics are on\n"
     "the health port.";
 
 // How long a replica that was told to go keeps answering: the API server and the cluster's
@@ -91,8 +95,20 @@ int RunMutate(const MutateFlags& flags) {
   return std::cout.flush().good() ? 0 : Fail("cannot write the result");
 }
 
-int RunServe(ServeOptions options, const std::string& config_path,
-             const std::string& profiles_path) {
+// How the operator reaches its API server: as the pod that it is, or as a file says.
+absl::StatusOr<kube::InCluster> FindCluster(const std::string& kubeconfig) {
+  if (kubeconfig.empty()) {
+    return kube::InClusterConfig("/", [](absl::string_view name) -> std::string {
+      const char* value = std::getenv(std::string(name).c_str());
+      return value == nullptr ? "" : value;
+    });
+  }
+  absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig(kubeconfig, "");
+  if (!config.ok()) return config.status();
+  return kube::InCluster{std::move(config->client), std::move(config->space)};
+}
+
+int RunServe(ServeOptions options, const std::string& config_path, const std::string& kubeconfig) {
   // Before any thread exists, so that all inherit it and only this one takes the signals.
   sigset_t signals;
   sigemptyset(&signals);
@@ -103,22 +119,13 @@ int RunServe(ServeOptions options, const std::string& config_path,
 
   const absl::StatusOr<InjectionConfig> config = LoadConfig(config_path);
   if (!config.ok()) return Fail(config.status().message());
-  absl::StatusOr<ProfileSet> loaded = LoadProfiles(profiles_path);
-  if (!loaded.ok()) return Fail(loaded.status().message());
-  const ProfileSource profiles = [set = std::make_shared<const ProfileSet>(*std::move(loaded))] {
-    return set;
-  };
-  absl::StatusOr<kube::InCluster> cluster =
-      kube::InClusterConfig("/", [](absl::string_view name) -> std::string {
-        const char* value = std::getenv(std::string(name).c_str());
-        return value == nullptr ? "" : value;
-      });
+  absl::StatusOr<kube::InCluster> cluster = FindCluster(kubeconfig);
   if (!cluster.ok()) return Fail(cluster.status().message());
   if (options.space.empty()) options.space = cluster->space;
   const std::string server = cluster->client.server;
 
   kube::RestClient api(std::move(cluster->client));
-  Operator railhead_operator(std::move(options), *config, profiles, &api);
+  Operator railhead_operator(std::move(options), *config, &api);
   if (absl::Status started = railhead_operator.Start(); !started.ok()) {
     return Fail(started.message());
   }
@@ -149,11 +156,10 @@ int Main(int argc, char** argv) {
   std::string config_path;
   app.add_option("--config", config_path, "Configuration file; without one nothing is configured")
       ->type_name("FILE");
-  std::string profiles_path;
-  const char* profiles_help =
-      "RailProfiles, Namespaces and Nodes (for their labels): a file, or a folder of *.yaml and "
-      "*.json";
-  app.add_option("--profiles", profiles_path, profiles_help)->type_name("PATH");
+  std::string kubeconfig;
+  app.add_option("--kubeconfig", kubeconfig,
+                 "How to reach the API server; by default as the pod's service account")
+      ->type_name("FILE");
   app.add_option("--namespace", options.space,
                  "Namespace of the Service and the Secret; by default the pod's own")
       ->type_name("NAME");
@@ -185,14 +191,18 @@ int Main(int argc, char** argv) {
       ->type_name("FILE")
       ->required();
   mutate->add_option("--config", flags.config, "Configuration file, as above")->type_name("FILE");
-  mutate->add_option("--profiles", flags.profiles, profiles_help)->type_name("PATH");
+  mutate
+      ->add_option("--profiles", flags.profiles,
+                   "RailProfiles, Namespaces and Nodes (for their labels): a file, or a folder "
+                   "of *.yaml and *.json")
+      ->type_name("PATH");
   mutate->add_flag("--patch", flags.patch_only, "Print the JSON Patch of each Pod and Job instead");
   mutate->add_flag("--explain", flags.explain,
                    "Say on standard error which field of which profile each variable comes from");
 
   CLI11_PARSE(app, argc, argv);
   if (mutate->parsed()) return RunMutate(flags);
-  return RunServe(std::move(options), config_path, profiles_path);
+  return RunServe(std::move(options), config_path, kubeconfig);
 }
 
 }  // namespace

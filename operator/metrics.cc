@@ -56,6 +56,26 @@ struct Metrics::Series {
           .Register(registry);
   prometheus::Gauge& authority_expiry = expiry.Add({{"certificate", "authority"}});
   prometheus::Gauge& serving_expiry = expiry.Add({{"certificate", "serving"}});
+  prometheus::Family<prometheus::Gauge>& cache_synced =
+      prometheus::BuildGauge()
+          .Name("railhead_cache_synced")
+          .Help("1 when all objects of the resource have been read since the operator started.")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& cache_age =
+      prometheus::BuildGauge()
+          .Name("railhead_cache_age_seconds")
+          .Help("Time since the API server last told of the resource, which it does once a minute.")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& cache_objects =
+      prometheus::BuildGauge()
+          .Name("railhead_cache_objects")
+          .Help("Objects of the resource that the operator keeps in memory.")
+          .Register(registry);
+  prometheus::Family<prometheus::Gauge>& profiles =
+      prometheus::BuildGauge()
+          .Name("railhead_profiles")
+          .Help("RailProfiles in the cluster; refused ones cannot be read, and are left out.")
+          .Register(registry);
 };
 
 Metrics::Metrics() : series_(std::make_unique<Series>()) {}
@@ -84,6 +104,18 @@ void Metrics::SetTrusted(bool trusted) { series_->trusted.Set(trusted ? 1 : 0); 
 void Metrics::SetCertificateExpiry(absl::Time authority, absl::Time serving) {
   series_->authority_expiry.Set(static_cast<double>(absl::ToUnixSeconds(authority)));
   series_->serving_expiry.Set(static_cast<double>(absl::ToUnixSeconds(serving)));
+}
+
+void Metrics::SetCache(const kube::InformerState& cache) {
+  const prometheus::Labels labels = {{"resource", cache.resource}};
+  series_->cache_synced.Add(labels).Set(cache.synced ? 1 : 0);
+  series_->cache_age.Add(labels).Set(absl::ToDoubleSeconds(cache.age));
+  series_->cache_objects.Add(labels).Set(static_cast<double>(cache.objects));
+}
+
+void Metrics::SetProfiles(size_t accepted, size_t refused) {
+  series_->profiles.Add({{"state", "accepted"}}).Set(static_cast<double>(accepted));
+  series_->profiles.Add({{"state", "refused"}}).Set(static_cast<double>(refused));
 }
 
 std::string Metrics::Text() const {

@@ -2,11 +2,13 @@
 #ifndef RAILHEAD_OPERATOR_METRICS_H_
 #define RAILHEAD_OPERATOR_METRICS_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "kube/informer.h"
 #include "operator/mutation.h"
 
 namespace railhead::op {
@@ -25,6 +27,9 @@ class Metrics {
   void CountCertificateCheck(bool ok);
   void SetTrusted(bool trusted);
   void SetCertificateExpiry(absl::Time authority, absl::Time serving);
+  void SetCache(const kube::InformerState& cache);
+  // RailProfiles in the cluster: those that are used, and those that cannot be read.
+  void SetProfiles(size_t accepted, size_t refused);
 
   // All of it in Prometheus' text format.
   std::string Text() const;

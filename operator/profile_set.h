@@ -31,7 +31,8 @@ struct ProfileSet {
   bool operator==(const ProfileSet&) const = default;
 };
 
-// Where admission finds the set of this moment; never null. Called by many threads at once.
+// Where admission finds the set of this moment; null while it is not known. Called by many threads
+// at once.
 using ProfileSource = std::function<std::shared_ptr<const ProfileSet>()>;
 
 // Takes in an object as the API writes it: a RailProfile, a Namespace, a Node, or a List of them.

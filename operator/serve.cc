@@ -13,6 +13,7 @@
 #include "kube/certificate_keeper.h"
 #include "kube/http_server.h"
 #include "kube/tls_identity.h"
+#include "operator/controllers.h"
 #include "operator/metrics.h"
 #include "operator/webhook.h"
 
@@ -41,10 +42,12 @@ kube::HttpServerOptions ServerOptions(const ServeOptions& options, int port) {
 
 class Operator::Impl {
  public:
-  Impl(ServeOptions options, InjectionConfig config, ProfileSource profiles, kube::Api* api)
+  Impl(ServeOptions options, InjectionConfig config, kube::Api* api)
       : options_(std::move(options)),
         keeper_(KeeperOptions(options_), api, &identity_, absl::Now),
-        webhook_(std::move(config), std::move(profiles), &metrics_),
+        controllers_(api),
+        webhook_(
+            std::move(config), [this] { return controllers_.Profiles(); }, &metrics_),
         https_(HttpsOptions(),
                [this](const kube::HttpRequest& request) { return webhook_.Handle(request); }),
         http_(HttpOptions(), [this](const kube::HttpRequest& request) { return Probe(request); }) {}
@@ -52,6 +55,7 @@ class Operator::Impl {
   absl::Status Start() {
     if (absl::Status started = https_.Start(); !started.ok()) return started;
     if (absl::Status started = http_.Start(); !started.ok()) return started;
+    controllers_.Start();
     keeper_thread_ = std::thread([this] { KeepTrust(); });
     return absl::OkStatus();
   }
@@ -62,8 +66,6 @@ class Operator::Impl {
   void Drain() {
     const std::lock_guard<std::mutex> lock(mutex_);
     draining_ = true;
-    ready_ = false;
-    why_not_ = "stopping";
   }
 
   void Stop() {
@@ -73,6 +75,7 @@ class Operator::Impl {
       stopping_ = true;
     }
     stop_.notify_all();
+    controllers_.Stop();
     keeper_thread_.join();
     https_.Stop();
     http_.Stop();
@@ -94,22 +97,34 @@ class Operator::Impl {
 
   kube::HttpResponse Probe(const kube::HttpRequest& request) {
     if (request.path == "/healthz") return {200, "text/plain; charset=utf-8", "ok\n"};
-    if (request.path == "/metrics") return {200, "text/plain; version=0.0.4", metrics_.Text()};
+    if (request.path == "/metrics") {
+      controllers_.Report(metrics_);
+      return {200, "text/plain; version=0.0.4", metrics_.Text()};
+    }
     if (request.path == "/readyz") {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      return {ready_ ? 200 : 503, "text/plain; charset=utf-8",
-              ready_ ? "ok\n" : absl::StrCat("not ready: ", why_not_, "\n")};
+      const std::string why_not = WhyNotReady();
+      return {why_not.empty() ? 200 : 503, "text/plain; charset=utf-8",
+              why_not.empty() ? "ok\n" : absl::StrCat("not ready: ", why_not, "\n")};
     }
     return {404, "text/plain; charset=utf-8", "there are /healthz, /readyz and /metrics\n"};
   }
 
-  void SetReadiness(bool ready, absl::string_view why_not) {
+  // Empty when it is.
+  std::string WhyNotReady() {
+    const absl::Status synced = controllers_.Synced();
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (draining_) return;
-    if (ready && !ready_) spdlog::info("ready: the API server trusts this webhook");
-    if (!ready && ready_) spdlog::warn("not ready any more: {}", std::string(why_not));
-    ready_ = ready;
-    why_not_ = std::string(why_not);
+    if (draining_) return "stopping";
+    if (!synced.ok()) return std::string(synced.message());
+    return why_not_trusted_;
+  }
+
+  void SetTrust(bool trusted, absl::string_view why_not) {
+    metrics_.SetTrusted(trusted);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const bool was_trusted = why_not_trusted_.empty();
+    why_not_trusted_ = trusted ? "" : std::string(why_not);
+    if (trusted && !was_trusted) spdlog::info("the API server trusts this webhook");
+    if (!trusted && was_trusted) spdlog::warn("not ready any more: {}", why_not_trusted_);
   }
 
   void KeepTrust() {
@@ -125,10 +140,8 @@ class Operator::Impl {
       last_error = error;
       const bool trusted = keeper_.Trusted();
       metrics_.CountCertificateCheck(log.ok());
-      metrics_.SetTrusted(trusted);
       metrics_.SetCertificateExpiry(keeper_.authority_expiry(), keeper_.serving_expiry());
-      SetReadiness(trusted,
-                   error.empty() ? "the API server is just being told our authority" : error);
+      SetTrust(trusted, error.empty() ? "the API server is just being told our authority" : error);
       const absl::Duration pause =
           trusted && last_error.empty() ? options_.check_interval : options_.retry_interval;
       std::unique_lock<std::mutex> lock(mutex_);
@@ -142,23 +155,21 @@ class Operator::Impl {
   Metrics metrics_;
   kube::TlsIdentity identity_;
   kube::CertificateKeeper keeper_;  // used by keeper_thread_ alone
+  Controllers controllers_;
   Webhook webhook_;
   kube::HttpServer https_;
   kube::HttpServer http_;
 
   std::mutex mutex_;  // guards all below but the thread
-  bool ready_ = false;
   bool draining_ = false;
-  std::string why_not_ = "starting";
+  std::string why_not_trusted_ = "starting";  // empty: trusted
   bool stopping_ = false;
   std::condition_variable stop_;
   std::thread keeper_thread_;
 };
 
-Operator::Operator(ServeOptions options, InjectionConfig config, ProfileSource profiles,
-                   kube::Api* api)
-    : impl_(std::make_unique<Impl>(std::move(options), std::move(config), std::move(profiles),
-                                   api)) {}
+Operator::Operator(ServeOptions options, InjectionConfig config, kube::Api* api)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(config), api)) {}
 Operator::~Operator() { Stop(); }
 absl::Status Operator::Start() { return impl_->Start(); }
 int Operator::port() const { return impl_->port(); }

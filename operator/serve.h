@@ -2,7 +2,6 @@
 #ifndef RAILHEAD_OPERATOR_SERVE_H_
 #define RAILHEAD_OPERATOR_SERVE_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,7 +9,6 @@
 #include "absl/time/time.h"
 #include "kube/client.h"
 #include "operator/config.h"
-#include "operator/profile_set.h"
 
 namespace railhead::op {
 
@@ -26,12 +24,13 @@ struct ServeOptions {
   absl::Duration retry_interval = absl::Seconds(2);  // until they are right
 };
 
-// The running operator: the webhook over HTTPS; /healthz, /readyz and /metrics over HTTP; and a
-// thread that keeps the API server's trust.
+// The running operator: the webhook over HTTPS; /healthz, /readyz and /metrics over HTTP; a thread
+// that keeps the API server's trust; and the controllers. Ready as soon as the API server trusts
+// the webhook and all profiles are known; later, an API server that is away makes it no less ready.
 class Operator {
  public:
   // `api` must outlive the operator; a call of it may take long, so cancel it before Stop.
-  Operator(ServeOptions options, InjectionConfig config, ProfileSource profiles, kube::Api* api);
+  Operator(ServeOptions options, InjectionConfig config, kube::Api* api);
   ~Operator();
 
   // Unavailable when a port cannot be had.

@@ -27,8 +27,6 @@ const kube::ObjectRef kConfiguration = {"admissionregistration.k8s.io/v1",
                                         "mutatingwebhookconfigurations", "", "hook"};
 constexpr char kServiceName[] = "op.sys.svc";
 
-std::shared_ptr<const ProfileSet> NoProfiles() { return std::make_shared<const ProfileSet>(); }
-
 // True as soon as `condition` is; false when that takes more than 30 s.
 bool Eventually(const std::function<bool()>& condition) {
   const absl::Time deadline = absl::Now() + absl::Seconds(30);
@@ -46,7 +44,7 @@ class ServeTest : public ::testing::Test {
     PutConfiguration();
     InjectionConfig config;
     config.environment["NCCL_DEBUG"] = "INFO";
-    operator_ = std::make_unique<Operator>(Options(), config, NoProfiles, &api_);
+    operator_ = std::make_unique<Operator>(Options(), config, &api_);
   }
 
   static ServeOptions Options() {
@@ -75,9 +73,15 @@ class ServeTest : public ::testing::Test {
     return result->status;
   }
 
-  // Sends a pod the way the API server does: trusting the caBundle of the configuration, and
-  // nothing else. Returns how many changes came back, -1 when the call failed.
+  // How many changes come back for a pod; -1 when the call failed.
   int AdmitPod() const {
+    const Json patch = PatchFor();
+    return patch.is_null() ? -1 : static_cast<int>(patch.size());
+  }
+
+  // Sends a pod the way the API server does: trusting the caBundle of the configuration, and
+  // nothing else. Null when the call failed.
+  Json PatchFor() const {
     std::string bundle;
     absl::Base64Unescape(
         kube::StringAt(api_.At(kConfiguration)["webhooks"][0], {"clientConfig", "caBundle"}),
@@ -85,7 +89,7 @@ class ServeTest : public ::testing::Test {
     BIO* bio = BIO_new_mem_buf(bundle.data(), static_cast<int>(bundle.size()));
     X509* authority = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
     BIO_free(bio);
-    if (authority == nullptr) return -1;
+    if (authority == nullptr) return nullptr;
     X509_STORE* store = X509_STORE_new();
     X509_STORE_add_cert(store, authority);
     X509_free(authority);
@@ -94,13 +98,14 @@ class ServeTest : public ::testing::Test {
     client.set_ca_cert_store(store);
     const auto result = client.Post("/mutate?timeout=5s", R"({
       "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u",
-      "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE", "object":
+      "kind": {"group": "", "version": "v1", "kind": "Pod"}, "operation": "CREATE",
+      "namespace": "train", "object":
       {"spec": {"containers": [{"name": "c", "resources": {"limits": {"rdma/hca": "1"}}}]}}}})",
                                     "application/json");
-    if (!result || result->status != 200) return -1;
+    if (!result || result->status != 200) return nullptr;
     std::string patch;
     absl::Base64Unescape(kube::StringAt(Json::parse(result->body), {"response", "patch"}), &patch);
-    return static_cast<int>(Json::parse(patch).size());
+    return Json::parse(patch);
   }
 
   kube::testing::FakeApi api_;
@@ -142,6 +147,33 @@ TEST_F(ServeTest, SaysWhyItIsNotReady) {
   EXPECT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
 }
 
+TEST_F(ServeTest, IsReadyOnlyWithTheProfilesAndAppliesThemWhileTheServerIsAway) {
+  const Json profile = Json::parse(R"({"apiVersion": "railhead.io/v1alpha1", "kind": "RailProfile",
+    "metadata": {"name": "p", "generation": 3}, "spec": {"fabric": "RoCE",
+    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "train"}}}})");
+  api_.Put({"railhead.io/v1alpha1", "railprofiles", "", "p"}, profile);
+  ASSERT_TRUE(operator_->Start().ok());
+  ASSERT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
+  EXPECT_THAT(PatchFor().dump(), HasSubstr("p@3"));
+  api_.SetOutage(absl::UnavailableError("nobody there"));
+  EXPECT_THAT(PatchFor().dump(), HasSubstr("p@3"));
+  EXPECT_EQ(Health("/readyz"), 200);
+}
+
+TEST_F(ServeTest, SaysThatItDoesNotKnowTheClusterYet) {
+  api_.SetOutage(absl::UnavailableError("nobody there"));
+  ASSERT_TRUE(operator_->Start().ok());
+  std::string reason;
+  ASSERT_TRUE(Eventually([&] {
+    return Health("/readyz", &reason) == 503 &&
+           reason.find("namespaces is not complete: nobody there") != std::string::npos;
+  })) << reason;
+  EXPECT_EQ(Health("/healthz"), 200);
+  EXPECT_EQ(AdmitPod(), -1);
+  api_.SetOutage(absl::OkStatus());
+  EXPECT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
+}
+
 TEST_F(ServeTest, RepairsAnUpgradedConfiguration) {
   ASSERT_TRUE(operator_->Start().ok());
   ASSERT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
@@ -153,7 +185,7 @@ TEST_F(ServeTest, SaysThatAPortIsTaken) {
   ASSERT_TRUE(operator_->Start().ok());
   ServeOptions options = Options();
   options.health_port = operator_->health_port();
-  Operator second(options, {}, NoProfiles, &api_);
+  Operator second(options, {}, &api_);
   const absl::Status status = second.Start();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("Address already in use"));

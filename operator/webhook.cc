@@ -3,6 +3,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -37,20 +38,27 @@ kube::HttpResponse Webhook::Handle(const kube::HttpRequest& request) const {
   if (request.path != kMutatePath) {
     return {404, "text/plain; charset=utf-8", "not found; the webhook is at /mutate\n"};
   }
-  kube::HttpResponse response = kube::AnswerAdmission(
-      request, [this](const kube::AdmissionRequest& review) { return Decide(review); });
+  const std::shared_ptr<const ProfileSet> profiles = profiles_();
+  kube::HttpResponse response;
+  if (profiles == nullptr) {
+    response = {503, "text/plain; charset=utf-8", "not ready: the profiles are not known yet\n"};
+  } else {
+    response = kube::AnswerAdmission(
+        request, [&](const kube::AdmissionRequest& review) { return Decide(review, *profiles); });
+  }
   if (response.status != 200) metrics_->CountRefusedReview();
   return response;
 }
 
-kube::AdmissionAnswer Webhook::Decide(const kube::AdmissionRequest& request) const {
+kube::AdmissionAnswer Webhook::Decide(const kube::AdmissionRequest& request,
+                                      const ProfileSet& profiles) const {
   const absl::Time start = absl::Now();
   const bool is_pod = request.group.empty() && request.kind == "Pod";
   const bool is_job = request.group == "batch" && request.kind == "Job";
   Mutation mutation;
   // Only CREATE may change these objects; anything else means a webhook rule too many.
   if (request.operation == "CREATE") {
-    if (is_pod) mutation = MutatePod(request.object, config_, *profiles_(), request.space);
+    if (is_pod) mutation = MutatePod(request.object, config_, profiles, request.space);
     if (is_job) mutation = StampJob(request.object);
   }
   if (mutation.outcome == Outcome::kMutated) {

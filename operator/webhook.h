@@ -15,7 +15,8 @@ namespace railhead::op {
 inline constexpr absl::string_view kMutatePath = "/mutate";
 
 // The webhook without its socket: an HTTP request to kMutatePath in, the answer out. It asks nobody
-// anything, so it answers at once, and it never denies. Thread-safe.
+// anything, so it answers at once, and it never denies. As long as the profiles are not known it
+// answers 503: the API server then goes by its failurePolicy, and knows that it did. Thread-safe.
 class Webhook {
  public:
   // `metrics` must outlive the webhook.
@@ -24,7 +25,8 @@ class Webhook {
   kube::HttpResponse Handle(const kube::HttpRequest& request) const;
 
  private:
-  kube::AdmissionAnswer Decide(const kube::AdmissionRequest& request) const;
+  kube::AdmissionAnswer Decide(const kube::AdmissionRequest& request,
+                               const ProfileSet& profiles) const;
 
   const InjectionConfig config_;
   const ProfileSource profiles_;

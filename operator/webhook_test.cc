@@ -86,6 +86,16 @@ TEST_F(WebhookTest, UsesTheProfilesOfTheMomentAndTheRequestsNamespace) {
   EXPECT_EQ(stamp(), "p@4");
 }
 
+TEST_F(WebhookTest, DoesNotAnswerForProfilesThatItDoesNotKnow) {
+  profiles_ = nullptr;
+  const kube::HttpRequest request = {"POST", "/mutate", "application/json",
+                                     Review("", "Pod", "CREATE", kPod).dump()};
+  EXPECT_EQ(webhook_.Handle(request).status, 503);
+  EXPECT_THAT(metrics_.Text(), HasSubstr("result=\"refused\"} 1"));
+  profiles_ = std::make_shared<const ProfileSet>();
+  EXPECT_EQ(webhook_.Handle(request).status, 200);
+}
+
 TEST_F(WebhookTest, LeavesEverythingElseAlone) {
   EXPECT_EQ(PatchOf(Post(Review("", "Pod", "UPDATE", kPod))), Json::array());
   EXPECT_EQ(PatchOf(Post(Review("", "Pod", "DELETE", "null"))), Json::array());

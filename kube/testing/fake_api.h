@@ -97,7 +97,7 @@ class FakeApi final : public Api {
       std::vector<std::string> lines;
       for (const Happening& happening : happened_) {
         if (happening.version <= at) continue;
-        if (happening.path.rfind(collection + "/", 0) == 0) lines.push_back(happening.line);
+        if (IsIn(happening.path, collection)) lines.push_back(happening.line);
       }
       at = version_;
       if (bookmarks != bookmarks_.size()) lines.push_back(bookmarks_.back());
@@ -135,12 +135,14 @@ class FakeApi final : public Api {
   std::function<void()> before_patch;
 
  private:
+  static bool IsIn(const std::string& path, const std::string& collection) {
+    return path.rfind('/') == collection.size() && path.rfind(collection, 0) == 0;
+  }
+
   std::vector<Json> Below(const std::string& collection) const {
     std::vector<Json> found;
     for (const auto& [path, object] : objects_) {
-      if (path.rfind('/') == collection.size() && path.rfind(collection, 0) == 0) {
-        found.push_back(object);
-      }
+      if (IsIn(path, collection)) found.push_back(object);
     }
     return found;
   }

@@ -323,6 +323,10 @@ class Privileges(unittest.TestCase):
                 ("mutatingwebhookconfigurations", f"{NAMESPACE}-railhead-operator"),
                 ("secrets", "railhead-operator-ca"),
             )
+        } | {
+            ("railhead-operator", verb, what, "")
+            for verb in ("list", "watch")
+            for what in ("railprofiles", "namespaces", "nodes")
         }
         agent = {
             ("railhead-device-plugin", verb, what, "")

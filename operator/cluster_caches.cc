@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/cluster_caches.h"
+
+#include <spdlog/spdlog.h>
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "operator/fabric_facts.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+
+kube::ReflectorOptions Watching(const std::string& api, const std::string& resource) {
+  kube::ReflectorOptions options;
+  options.collection = {api, resource, "", ""};
+  return options;
+}
+
+}  // namespace
+
+ClusterCaches::ClusterCaches(kube::Api* api, std::function<void()> on_change)
+    : on_change_(std::move(on_change)),
+      profiles_(
+          Watching(std::string(kProfileVersion), "railprofiles"), api,
+          [](const Json& object) -> std::optional<StoredProfile> {
+            return ReadStoredProfile(object);
+          },
+          ProfileCallbacks()),
+      namespaces_(
+          Watching("v1", "namespaces"), api,
+          [](const Json& object) -> std::optional<Labels> { return LabelsOf(object); },
+          LabelCallbacks("namespaces")),
+      nodes_(
+          Watching("v1", "nodes"), api,
+          [](const Json& object) { return FabricLabels(LabelsOf(object)); },
+          LabelCallbacks("nodes")) {}
+
+kube::Informer<StoredProfile>::Callbacks ClusterCaches::ProfileCallbacks() {
+  using Value = kube::Cache<StoredProfile>::Value;
+  return {[this](const std::string&, const Value&, const Value&) { on_change_(); }, on_change_,
+          [this](const absl::Status& end) { Tell("railprofiles", end); }};
+}
+
+kube::Informer<Labels>::Callbacks ClusterCaches::LabelCallbacks(const std::string& resource) {
+  using Value = kube::Cache<Labels>::Value;
+  return {[this](const std::string&, const Value&, const Value&) { on_change_(); }, on_change_,
+          [this, resource](const absl::Status& end) { Tell(resource, end); }};
+}
+
+void ClusterCaches::Start() {
+  profiles_.Start();
+  namespaces_.Start();
+  nodes_.Start();
+}
+
+void ClusterCaches::RequestStop() {
+  profiles_.RequestStop();
+  namespaces_.RequestStop();
+  nodes_.RequestStop();
+}
+
+absl::Status ClusterCaches::Synced() const {
+  std::vector<std::string> missing;
+  for (const kube::InformerState& state : States()) {
+    if (state.synced) continue;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto why = trouble_.find(state.resource);
+    missing.push_back(absl::StrCat("the first list of ", state.resource, " is not complete",
+                                   why == trouble_.end() ? "" : ": ",
+                                   why == trouble_.end() ? "" : why->second));
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrJoin(missing, "; "));
+}
+
+std::vector<kube::InformerState> ClusterCaches::States() const {
+  return {profiles_.State(), namespaces_.State(), nodes_.State()};
+}
+
+void ClusterCaches::Tell(const std::string& resource, const absl::Status& end) {
+  if (absl::IsCancelled(end)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::string& last = trouble_[resource];
+  const std::string now(end.message());
+  if (now != last && !end.ok()) spdlog::warn("watching {}: {}", resource, now);
+  last = now;
+}
+
+}  // namespace railhead::op

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/controllers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "kube/json.h"
+#include "kube/monotonic.h"
+#include "kube/testing/fake_api.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// True as soon as `condition` is; false when that takes more than 30 s.
+bool Soon(const std::function<bool()>& condition) {
+  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(30);
+  while (!condition()) {
+    if (kube::MonotonicNow() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  return true;
+}
+
+class ControllersTest : public ::testing::Test {
+ protected:
+  void PutProfile(const std::string& name, int generation, const std::string& fabric = "RoCE") {
+    Json object = Json::parse(R"({"apiVersion": "railhead.io/v1alpha1", "kind": "RailProfile",
+      "metadata": {}, "spec": {"namespaceSelector": {"matchLabels": {"team": "ml"}}}})");
+    object["metadata"] = {{"name", name}, {"generation", generation}};
+    object["spec"]["fabric"] = fabric;
+    api_.Put({"railhead.io/v1alpha1", "railprofiles", "", name}, object);
+  }
+  void PutLabelled(const std::string& resource, const std::string& name, const Json& labels) {
+    api_.Put({"v1", resource, "", name}, {{"metadata", {{"name", name}, {"labels", labels}}}});
+  }
+  // Whether the set of this moment is like that.
+  bool Shows(const std::function<bool(const ProfileSet&)>& like) const {
+    return Soon([&] {
+      const std::shared_ptr<const ProfileSet> set = controllers_.Profiles();
+      return set != nullptr && like(*set);
+    });
+  }
+  std::string Metric() const {
+    Metrics metrics;
+    controllers_.Report(metrics);
+    return metrics.Text();
+  }
+
+  kube::testing::FakeApi api_;
+  Controllers controllers_{&api_};
+};
+
+TEST_F(ControllersTest, ShowsWhatIsInTheCluster) {
+  PutProfile("p", 2);
+  PutProfile("wrong", 5, "Token Ring");
+  PutLabelled("namespaces", "train", {{"team", "ml"}});
+  PutLabelled("nodes", "n0", {{"railhead.io/rails", "8"}, {"railhead.io/link-layer", "Ethernet"}});
+  PutLabelled("nodes", "cpu-only", {{"zone", "a"}});
+  EXPECT_EQ(controllers_.Profiles(), nullptr);
+  controllers_.Start();
+  ASSERT_TRUE(Soon([&] { return controllers_.Synced().ok(); }));
+  const std::shared_ptr<const ProfileSet> set = controllers_.Profiles();
+  ASSERT_NE(set, nullptr);
+  ASSERT_EQ(set->profiles.size(), 1U);  // the wrong one is left out
+  EXPECT_EQ(set->profiles[0].name, "p");
+  EXPECT_EQ(set->profiles[0].generation, 2);
+  EXPECT_EQ(set->NamespaceLabels("train").at("team"), "ml");
+  EXPECT_EQ(set->facts.nodes, 1);
+  EXPECT_EQ(set->facts.link_layers.at("Ethernet"), 1);
+  EXPECT_THAT(Metric(), AllOf(HasSubstr("railhead_cache_synced{resource=\"railprofiles\"} 1"),
+                              HasSubstr("railhead_cache_objects{resource=\"railprofiles\"} 2"),
+                              HasSubstr("railhead_cache_objects{resource=\"nodes\"} 1"),
+                              HasSubstr("railhead_profiles{state=\"accepted\"} 1"),
+                              HasSubstr("railhead_profiles{state=\"refused\"} 1")));
+}
+
+TEST_F(ControllersTest, FollowsChangesAndLeavesWhatWasHandedOutAlone) {
+  PutProfile("p", 1);
+  controllers_.Start();
+  ASSERT_TRUE(Shows([](const ProfileSet& set) { return set.profiles.size() == 1; }));
+  const std::shared_ptr<const ProfileSet> old = controllers_.Profiles();
+  PutProfile("p", 2);
+  EXPECT_TRUE(Shows([](const ProfileSet& set) { return set.profiles.at(0).generation == 2; }));
+  PutLabelled("namespaces", "train", {{"team", "ml"}});
+  EXPECT_TRUE(Shows([](const ProfileSet& set) { return set.namespaces.count("train") == 1; }));
+  PutLabelled("nodes", "n0", {{"railhead.io/rails", "8"}});
+  EXPECT_TRUE(Shows([](const ProfileSet& set) { return set.facts.nodes == 1; }));
+  PutLabelled("nodes", "n0", {{"railhead.io/rails", "0"}});
+  EXPECT_TRUE(Shows([](const ProfileSet& set) { return set.facts.nodes == 0; }));
+  api_.Remove({"railhead.io/v1alpha1", "railprofiles", "", "p"});
+  EXPECT_TRUE(Shows([](const ProfileSet& set) { return set.profiles.empty(); }));
+  EXPECT_EQ(old->profiles.at(0).generation, 1);
+}
+
+TEST_F(ControllersTest, ShowsNothingUntilAllIsKnownAndTheLastWhileTheServerIsAway) {
+  PutProfile("p", 1);
+  api_.SetOutage(absl::UnavailableError("nobody there"));
+  controllers_.Start();
+  ASSERT_TRUE(Soon([&] {
+    const std::string why(controllers_.Synced().message());
+    return why.find("railprofiles is not complete: nobody there") != std::string::npos &&
+           why.find("namespaces is not complete: nobody there") != std::string::npos &&
+           why.find("nodes is not complete: nobody there") != std::string::npos;
+  })) << controllers_.Synced();
+  EXPECT_EQ(controllers_.Profiles(), nullptr);
+  EXPECT_THAT(Metric(), AllOf(HasSubstr("railhead_cache_synced{resource=\"nodes\"} 0"),
+                              HasSubstr("railhead_cache_age_seconds{resource=\"nodes\"} +Inf")));
+  api_.SetOutage(absl::OkStatus());
+  ASSERT_TRUE(Shows([](const ProfileSet& set) { return set.profiles.size() == 1; }));
+  api_.SetOutage(absl::UnavailableError("nobody there"));
+  api_.TakeCalls();
+  ASSERT_TRUE(Soon([&] { return !api_.TakeCalls().empty(); }));  // it has noticed
+  EXPECT_TRUE(controllers_.Synced().ok());
+  EXPECT_EQ(controllers_.Profiles()->profiles.size(), 1U);
+}
+
+}  // namespace
+}  // namespace railhead::op
