@@ -2,22 +2,27 @@
 //
 // A text of YAML or JSON documents is a cluster (RailProfiles, Namespaces, Nodes) and the pods and
 // Jobs that come to it, as review bodies or plainly. Whatever it is: profiles are refused with the
-// field's path or read the same way twice, and each patch applies, only adds, and is complete after
-// one call.
+// field's path or read the same way twice, their status is told once, and each patch applies, only
+// adds, and is complete after one call.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "kube/admission.h"
 #include "kube/json.h"
 #include "kube/yaml.h"
 #include "operator/mutation.h"
 #include "operator/profile_set.h"
+#include "operator/profile_status.h"
+#include "operator/stored_profile.h"
 
 namespace railhead::op {
 namespace {
@@ -41,8 +46,21 @@ ProfileSet Start() {
   return set;
 }
 
+// What is told of a profile is told once.
+void TellStatus(const Json& document) {
+  const StoredProfile stored = ReadStoredProfile(document);
+  Require(stored.profile.has_value() == stored.refusal.empty());
+  const ProfileReport report = {stored.generation, stored.refusal, ""};
+  const std::optional<Json> told = StatusToApply(stored, report, absl::UnixEpoch());
+  if (!told) return;
+  Json after = document;
+  after["status"] = (*told)["status"];
+  Require(!StatusToApply(ReadStoredProfile(after), report, absl::Now()).has_value());
+}
+
 void AddProfiles(const std::vector<Json>& documents, ProfileSet& set) {
   for (const Json& document : documents) {
+    if (document.is_object()) TellStatus(document);
     const ProfileSet before = set;
     const absl::Status added = AddObject(document, set);
     Require(added.ok() || absl::IsInvalidArgument(added));

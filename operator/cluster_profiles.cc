@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "operator/profile_match.h"
+
 namespace railhead::op {
 
 ClusterProfiles BuildClusterProfiles(const kube::Cache<StoredProfile>& profiles,
@@ -11,12 +13,19 @@ ClusterProfiles BuildClusterProfiles(const kube::Cache<StoredProfile>& profiles,
   ClusterProfiles all;
   ProfileSet set;
   profiles.ForEach([&](const std::string& name, const kube::Cache<StoredProfile>::Value& stored) {
-    all.reports[name] = {stored->generation, stored->refusal};
+    all.reports[name] = {stored->generation, stored->refusal, ""};
     if (stored->profile) set.profiles.push_back(*stored->profile);
   });
   namespaces.ForEach([&](const std::string& name, const kube::Cache<Labels>::Value& labels) {
     set.namespaces[name] = *labels;
   });
+  std::map<std::string, Labels> namespace_labels;
+  for (const auto& [name, labels] : set.namespaces) {
+    namespace_labels[name] = set.NamespaceLabels(name);
+  }
+  for (auto& [name, message] : FindConflicts(set.profiles, namespace_labels)) {
+    all.reports[name].conflict = message;
+  }
   nodes.ForEach([&](const std::string& name, const kube::Cache<Labels>::Value& labels) {
     set.facts.AddNode(name, *labels);
   });

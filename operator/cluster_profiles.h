@@ -18,6 +18,7 @@ namespace railhead::op {
 struct ProfileReport {
   int64_t generation = 0;  // that it is about
   std::string refusal;     // why it cannot be read, and so is left out; else empty
+  std::string conflict;    // which others it contradicts, as of FindConflicts; else empty
 
   bool operator==(const ProfileReport&) const = default;
 };

@@ -1,21 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/controllers.h"
 
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
 namespace railhead::op {
+namespace {
 
-Controllers::Controllers(kube::Api* api)
-    : feed_(&caches_, [] {}), caches_(api, [this] { feed_.Wake(); }) {}
+kube::ElectionOptions Election(const std::string& identity) {
+  kube::ElectionOptions election;
+  election.identity = identity;
+  return election;
+}
 
-Controllers::~Controllers() = default;  // jthreads are told to stop
+void TellTrouble(const absl::Status& trouble) {
+  if (trouble.ok()) {
+    spdlog::info("election: works again");
+  } else {
+    spdlog::warn("election: {}", std::string(trouble.message()));
+  }
+}
+
+}  // namespace
+
+Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
+    : elector_(Election(options.identity),
+               {"coordination.k8s.io/v1", "leases", options.space, options.lease}, api,
+               {[this] {
+                  spdlog::info("this replica leads");
+                  status_writer_.Wake();
+                },
+                [] { spdlog::info("this replica does not lead any more"); }, TellTrouble}),
+      feed_(&caches_, [this] { status_writer_.Wake(); }),
+      caches_(api, [this] { feed_.Wake(); }),
+      status_writer_(api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }) {}
+
+Controllers::~Controllers() { Stop(); }
 
 void Controllers::Start() {
   feed_thread_ = std::jthread([this](const std::stop_token& stop) { feed_.Run(stop); });
+  status_thread_ = std::jthread([this](const std::stop_token& stop) { status_writer_.Run(stop); });
+  elector_thread_ = std::jthread([this](const std::stop_token& stop) { elector_.Run(stop); });
   caches_.Start();
 }
 
+void Controllers::StopLeading() { elector_thread_.request_stop(); }
+
 void Controllers::Stop() {
+  StopLeading();
   caches_.RequestStop();
   feed_thread_.request_stop();
+  status_thread_.request_stop();
 }
 
 std::shared_ptr<const ProfileSet> Controllers::Profiles() const {
@@ -32,8 +68,13 @@ absl::Status Controllers::Synced() const {
 void Controllers::Report(Metrics& metrics) const {
   for (const kube::InformerState& state : caches_.States()) metrics.SetCache(state);
   if (const std::shared_ptr<const ClusterProfiles> all = feed_.Get(); all != nullptr) {
-    metrics.SetProfiles(all->set->profiles.size(), all->reports.size() - all->set->profiles.size());
+    const auto conflicting =
+        std::count_if(all->reports.begin(), all->reports.end(),
+                      [](const auto& report) { return !report.second.conflict.empty(); });
+    metrics.SetProfiles(all->set->profiles.size(), all->reports.size() - all->set->profiles.size(),
+                        static_cast<size_t>(conflicting));
   }
+  metrics.SetLeads(elector_.Leads());
 }
 
 }  // namespace railhead::op

@@ -8,20 +8,35 @@
 
 #include "absl/status/status.h"
 #include "kube/client.h"
+#include "kube/leader_elector.h"
 #include "operator/cluster_caches.h"
 #include "operator/metrics.h"
 #include "operator/profile_feed.h"
+#include "operator/profile_status_writer.h"
 
 namespace railhead::op {
 
-// What the operator does besides answering: it keeps what admission needs.
+struct ControllersOptions {
+  std::string space;     // namespace of the Lease
+  std::string lease;     // its name
+  std::string identity;  // of this replica; another one after every start
+};
+
+// What the operator does besides answering. Every replica keeps what admission needs, and what
+// controllers decide on; the one that holds the Lease writes. A controller is a member, a thread,
+// and a line each in what is done when there is something new and when this replica begins to lead.
+//
+// Rights needed, beside those of ClusterCaches and of the controllers: get and patch of the Lease,
+// and create where it may be missing.
 class Controllers {
  public:
-  // `api` must outlive the controllers.
-  explicit Controllers(kube::Api* api);
+  // `options` have an identity. `api` must outlive the controllers.
+  Controllers(const ControllersOptions& options, kube::Api* api);
   ~Controllers();
 
   void Start();
+  // Another replica may lead from now on, and admission still gets what it needs.
+  void StopLeading();
   // Has all threads end, for which the destructor waits. A call of the API may take long, so cancel
   // it before.
   void Stop();
@@ -35,9 +50,14 @@ class Controllers {
   void Report(Metrics& metrics) const;
 
  private:
+  kube::LeaderElector elector_;
   ProfileFeed feed_;
   ClusterCaches caches_;
+  ProfileStatusWriter status_writer_;
+
   std::jthread feed_thread_;
+  std::jthread status_thread_;
+  std::jthread elector_thread_;
 };
 
 }  // namespace railhead::op

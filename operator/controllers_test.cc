@@ -19,6 +19,7 @@ namespace {
 using kube::Json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // True as soon as `condition` is; false when that takes more than 30 s.
 bool Soon(const std::function<bool()>& condition) {
@@ -32,12 +33,35 @@ bool Soon(const std::function<bool()>& condition) {
 
 class ControllersTest : public ::testing::Test {
  protected:
+  static kube::ObjectRef Profile(const std::string& name) {
+    return {"railhead.io/v1alpha1", "railprofiles", "", name};
+  }
+  static kube::ObjectRef Status(const std::string& name) {
+    return {"railhead.io/v1alpha1", "railprofiles", "", name, "status"};
+  }
+  // What was applied: "True of 3", with the generation; empty when nothing was.
+  std::string Condition(const std::string& name, const std::string& type) const {
+    for (const Json& status : api_.In(Profile(name).Path())) {
+      for (const Json& condition : status["status"]["conditions"]) {
+        if (condition["type"] != type) continue;
+        return kube::StringAt(condition, {"status"}) + " of " +
+               condition["observedGeneration"].dump();
+      }
+    }
+    return "";
+  }
+  // The status becomes part of the profile.
+  void Reflect(const std::string& name) {
+    Json object = api_.At(Profile(name));
+    object["status"] = api_.At(Status(name))["status"];
+    api_.Put(Profile(name), object);
+  }
   void PutProfile(const std::string& name, int generation, const std::string& fabric = "RoCE") {
     Json object = Json::parse(R"({"apiVersion": "railhead.io/v1alpha1", "kind": "RailProfile",
       "metadata": {}, "spec": {"namespaceSelector": {"matchLabels": {"team": "ml"}}}})");
     object["metadata"] = {{"name", name}, {"generation", generation}};
     object["spec"]["fabric"] = fabric;
-    api_.Put({"railhead.io/v1alpha1", "railprofiles", "", name}, object);
+    api_.Put(Profile(name), object);
   }
   void PutLabelled(const std::string& resource, const std::string& name, const Json& labels) {
     api_.Put({"v1", resource, "", name}, {{"metadata", {{"name", name}, {"labels", labels}}}});
@@ -56,7 +80,7 @@ class ControllersTest : public ::testing::Test {
   }
 
   kube::testing::FakeApi api_;
-  Controllers controllers_{&api_};
+  Controllers controllers_{{"sys", "op", "me"}, &api_};
 };
 
 TEST_F(ControllersTest, ShowsWhatIsInTheCluster) {
@@ -83,6 +107,47 @@ TEST_F(ControllersTest, ShowsWhatIsInTheCluster) {
                               HasSubstr("railhead_profiles{state=\"refused\"} 1")));
 }
 
+TEST_F(ControllersTest, TheLeaderTellsTheProfilesWhatBecameOfThemAndNotTwice) {
+  PutLabelled("namespaces", "train", {{"team", "ml"}});
+  PutProfile("p", 2);
+  PutProfile("wrong", 5, "Token Ring");
+  controllers_.Start();
+  ASSERT_TRUE(Soon([&] { return Condition("p", "Accepted") == "True of 2"; }));
+  ASSERT_TRUE(Soon([&] { return Condition("wrong", "Accepted") == "False of 5"; }));
+  EXPECT_EQ(Condition("p", "Conflicts"), "False of 2");
+  EXPECT_THAT(Metric(), HasSubstr("railhead_leader 1"));
+
+  // As the API server does, the profiles show what was applied; it is not applied again.
+  for (const char* name : {"p", "wrong"}) Reflect(name);
+  ASSERT_TRUE(Shows([](const ProfileSet& set) { return set.profiles.size() == 1; }));
+  api_.TakeCalls();
+  PutProfile("q", 1);  // of the same priority
+  ASSERT_TRUE(Soon([&] { return Condition("q", "Conflicts") == "True of 1"; }));
+  ASSERT_TRUE(Soon([&] { return Condition("p", "Conflicts") == "True of 2"; }));
+  EXPECT_THAT(Metric(), HasSubstr("railhead_profiles{state=\"conflicting\"} 2"));
+  for (const std::string& call : api_.TakeCalls()) EXPECT_THAT(call, Not(HasSubstr("wrong")));
+}
+
+TEST_F(ControllersTest, WhoDoesNotLeadWritesNothingUntilItDoes) {
+  const auto hold = [&](const std::string& holder) {
+    api_.Put({"coordination.k8s.io/v1", "leases", "sys", "op"},
+             {{"metadata", {{"name", "op"}, {"namespace", "sys"}}},
+              {"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", 15}}}});
+  };
+  hold("another");
+  PutProfile("p", 2);
+  controllers_.Start();
+  ASSERT_TRUE(Shows([](const ProfileSet& set) { return set.profiles.size() == 1; }));
+  PutProfile("p", 3);
+  ASSERT_TRUE(Shows([](const ProfileSet& set) { return set.profiles.at(0).generation == 3; }));
+  EXPECT_EQ(Condition("p", "Accepted"), "");
+  EXPECT_THAT(Metric(), HasSubstr("railhead_leader 0"));
+  hold("");  // it goes
+  EXPECT_TRUE(Soon([&] { return Condition("p", "Accepted") == "True of 3"; }));
+  EXPECT_EQ(kube::StringAt(api_.At(Status("p")), {"metadata", "resourceVersion"}),
+            kube::StringAt(api_.At(Profile("p")), {"metadata", "resourceVersion"}));
+}
+
 TEST_F(ControllersTest, FollowsChangesAndLeavesWhatWasHandedOutAlone) {
   PutProfile("p", 1);
   controllers_.Start();
@@ -96,7 +161,7 @@ TEST_F(ControllersTest, FollowsChangesAndLeavesWhatWasHandedOutAlone) {
   EXPECT_TRUE(Shows([](const ProfileSet& set) { return set.facts.nodes == 1; }));
   PutLabelled("nodes", "n0", {{"railhead.io/rails", "0"}});
   EXPECT_TRUE(Shows([](const ProfileSet& set) { return set.facts.nodes == 0; }));
-  api_.Remove({"railhead.io/v1alpha1", "railprofiles", "", "p"});
+  api_.Remove(Profile("p"));
   EXPECT_TRUE(Shows([](const ProfileSet& set) { return set.profiles.empty(); }));
   EXPECT_EQ(old->profiles.at(0).generation, 1);
 }

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +32,38 @@ bool Holds(const LabelSelector::Expression& expression, const Labels& candidate)
   }
   return false;
 }
+
+// What all expressions about one key leave of its values.
+struct Room {
+  bool present = false;  // the label must be there
+  bool absent = false;   // it must not
+  std::optional<std::set<std::string>> only;
+  std::set<std::string> never;
+
+  void Restrict(const LabelSelector::Expression& expression) {
+    switch (expression.how) {
+      case LabelSelector::Operator::kIn:
+        present = true;
+        if (!only) only = expression.values;
+        std::erase_if(*only, [&](const auto& value) { return !expression.values.contains(value); });
+        return;
+      case LabelSelector::Operator::kNotIn:
+        never.insert(expression.values.begin(), expression.values.end());
+        return;
+      case LabelSelector::Operator::kExists:
+        present = true;
+        return;
+      case LabelSelector::Operator::kDoesNotExist:
+        absent = true;
+        return;
+    }
+  }
+  bool Any() const {
+    if (absent) return !present;
+    return !only || std::any_of(only->begin(), only->end(),
+                                [&](const auto& value) { return !never.contains(value); });
+  }
+};
 
 absl::StatusOr<LabelSelector::Operator> ParseOperator(const Json* value, absl::string_view path) {
   const std::string word = value != nullptr && value->is_string() ? value->get<std::string>() : "";
@@ -120,6 +155,20 @@ absl::StatusOr<LabelSelector> ParseLabelSelector(const Json& value, absl::string
     }
   }
   return selector;
+}
+
+bool CanBothMatch(const LabelSelector& a, const LabelSelector& b) {
+  std::map<std::string, Room> rooms;
+  for (const LabelSelector* selector : {&a, &b}) {
+    for (const auto& [key, value] : selector->labels) {
+      rooms[key].Restrict({key, LabelSelector::Operator::kIn, {value}});
+    }
+    for (const LabelSelector::Expression& expression : selector->expressions) {
+      rooms[expression.key].Restrict(expression);
+    }
+  }
+  return std::all_of(rooms.begin(), rooms.end(),
+                     [](const auto& room) { return room.second.Any(); });
 }
 
 Labels LabelsOf(const Json& object) {

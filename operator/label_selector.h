@@ -36,6 +36,10 @@ struct LabelSelector {
   bool operator==(const LabelSelector&) const = default;
 };
 
+// Whether there are labels that both match. Exact: keys do not depend on each other, and there are
+// always more values than a selector can name.
+bool CanBothMatch(const LabelSelector& a, const LabelSelector& b);
+
 // Reads {matchLabels, matchExpressions}. InvalidArgument begins with the path of the wrong field
 // below `path`.
 absl::StatusOr<LabelSelector> ParseLabelSelector(const kube::Json& value, absl::string_view path);

@@ -107,5 +107,39 @@ TEST(LabelsOfTest, TakesTextAlone) {
   }
 }
 
+// All selectors of up to two expressions over one key, each pair of them, against all labels that
+// can make a difference: no label, the values that are named, and one that is not.
+TEST(LabelSelectorTest, KnowsWhetherTwoCanMatchTheSame) {
+  using Operator = LabelSelector::Operator;
+  const std::vector<LabelSelector::Expression> all = {
+      {"k", Operator::kIn, {"a"}},         {"k", Operator::kIn, {"b"}},
+      {"k", Operator::kIn, {"a", "b"}},    {"k", Operator::kNotIn, {"a"}},
+      {"k", Operator::kNotIn, {"a", "b"}}, {"k", Operator::kExists, {}},
+      {"k", Operator::kDoesNotExist, {}}};
+  std::vector<LabelSelector> selectors(1);
+  for (const auto& first : all) {
+    selectors.push_back({{}, {first}});
+    for (const auto& second : all) selectors.push_back({{}, {first, second}});
+  }
+  selectors.push_back({{{"k", "a"}}, {}});
+  const std::vector<Labels> candidates = {{}, {{"k", "a"}}, {{"k", "b"}}, {{"k", "other"}}};
+  int possible = 0;
+  for (const LabelSelector& a : selectors) {
+    for (const LabelSelector& b : selectors) {
+      bool wanted = false;
+      for (const Labels& labels : candidates) {
+        wanted = wanted || (a.Matches(labels) && b.Matches(labels));
+      }
+      EXPECT_EQ(CanBothMatch(a, b), wanted);
+      possible += wanted ? 1 : 0;
+    }
+  }
+  EXPECT_GT(possible, 100);
+  EXPECT_LT(possible, static_cast<int>(selectors.size() * selectors.size()) - 100);
+  // Keys do not depend on each other.
+  EXPECT_TRUE(CanBothMatch({{{"app", "a"}}, {}}, {{{"team", "b"}}, {}}));
+  EXPECT_FALSE(CanBothMatch({{{"app", "a"}, {"x", "1"}}, {}}, {{{"app", "b"}, {"x", "1"}}, {}}));
+}
+
 }  // namespace
 }  // namespace railhead::op

@@ -3,14 +3,19 @@
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigtimedwait is POSIX
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <climits>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "kube/in_cluster.h"
 #include "kube/kubeconfig.h"
 #include "kube/rest_client.h"
@@ -44,8 +49,9 @@ constexpr char kFooter[] =
     "with the profiles of a cluster, and the labels that they look at:\n"
     "  kubectl get railprofiles,namespaces,nodes -o json > profiles.json\n"
     "\n"
-    "It needs these rights: get and patch of the Secret and of the MutatingWebhookConfiguration\n"
-    "named below, list and watch of railprofiles, namespaces and nodes. The webhook is at /mutate; "
+    "It needs these rights: get and patch of the Secret, the Lease and the\n"
+    "MutatingWebhookConfiguration named below, list and watch of railprofiles, namespaces and\n"
+    "nodes, patch of railprofiles/status. The webhook is at /mutate; "
     "/healthz, /readyz and /metrics are on\n"
     "the health port.";
 
@@ -108,6 +114,15 @@ absl::StatusOr<kube::InCluster> FindCluster(const std::string& kubeconfig) {
   return kube::InCluster{std::move(config->client), std::move(config->space)};
 }
 
+// Of this process: a container that is started again is another replica.
+std::string Identity() {
+  std::array<char, HOST_NAME_MAX + 1> host = {};
+  if (gethostname(host.data(), host.size() - 1) != 0) host[0] = '\0';
+  std::random_device random;
+  return absl::StrCat(host.data(), "_", absl::Hex(random(), absl::kZeroPad8),
+                      absl::Hex(random(), absl::kZeroPad8));
+}
+
 int RunServe(ServeOptions options, const std::string& config_path, const std::string& kubeconfig) {
   // Before any thread exists, so that all inherit it and only this one takes the signals.
   sigset_t signals;
@@ -122,6 +137,7 @@ int RunServe(ServeOptions options, const std::string& config_path, const std::st
   absl::StatusOr<kube::InCluster> cluster = FindCluster(kubeconfig);
   if (!cluster.ok()) return Fail(cluster.status().message());
   if (options.space.empty()) options.space = cluster->space;
+  options.identity = Identity();
   const std::string server = cluster->client.server;
 
   kube::RestClient api(std::move(cluster->client));
@@ -153,6 +169,7 @@ int Main(int argc, char** argv) {
   options.service = "railhead-operator";
   options.webhook_configuration = "railhead-operator";
   options.ca_secret = "railhead-operator-ca";
+  options.lease = "railhead-operator";
   std::string config_path;
   app.add_option("--config", config_path, "Configuration file; without one nothing is configured")
       ->type_name("FILE");
@@ -161,7 +178,7 @@ int Main(int argc, char** argv) {
                  "How to reach the API server; by default as the pod's service account")
       ->type_name("FILE");
   app.add_option("--namespace", options.space,
-                 "Namespace of the Service and the Secret; by default the pod's own")
+                 "Namespace of Service, Secret and Lease; by default the pod's own")
       ->type_name("NAME");
   app.add_option("--service", options.service,
                  "Service through which the API server reaches the webhook")
@@ -173,6 +190,10 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--ca-secret", options.ca_secret,
                  "Secret for the webhook's certificate authority; must exist, may be empty")
+      ->type_name("NAME")
+      ->capture_default_str();
+  app.add_option("--lease", options.lease,
+                 "Lease by which the replicas agree on one that writes; in the same namespace")
       ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--port", options.port, "Port of the webhook, HTTPS")

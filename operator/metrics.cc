@@ -74,8 +74,15 @@ struct Metrics::Series {
   prometheus::Family<prometheus::Gauge>& profiles =
       prometheus::BuildGauge()
           .Name("railhead_profiles")
-          .Help("RailProfiles in the cluster; refused ones cannot be read, and are left out.")
+          .Help(
+              "RailProfiles in the cluster; refused ones cannot be read, conflicting ones are "
+              "accepted and have the priority of another one.")
           .Register(registry);
+  prometheus::Gauge& leads = prometheus::BuildGauge()
+                                 .Name("railhead_leader")
+                                 .Help("1 when this replica is the one that writes.")
+                                 .Register(registry)
+                                 .Add({});
 };
 
 Metrics::Metrics() : series_(std::make_unique<Series>()) {}
@@ -113,10 +120,13 @@ void Metrics::SetCache(const kube::InformerState& cache) {
   series_->cache_objects.Add(labels).Set(static_cast<double>(cache.objects));
 }
 
-void Metrics::SetProfiles(size_t accepted, size_t refused) {
+void Metrics::SetProfiles(size_t accepted, size_t refused, size_t conflicting) {
   series_->profiles.Add({{"state", "accepted"}}).Set(static_cast<double>(accepted));
   series_->profiles.Add({{"state", "refused"}}).Set(static_cast<double>(refused));
+  series_->profiles.Add({{"state", "conflicting"}}).Set(static_cast<double>(conflicting));
 }
+
+void Metrics::SetLeads(bool leads) { series_->leads.Set(leads ? 1 : 0); }
 
 std::string Metrics::Text() const {
   return prometheus::TextSerializer().Serialize(series_->registry.Collect());

@@ -28,8 +28,10 @@ class Metrics {
   void SetTrusted(bool trusted);
   void SetCertificateExpiry(absl::Time authority, absl::Time serving);
   void SetCache(const kube::InformerState& cache);
-  // RailProfiles in the cluster: those that are used, and those that cannot be read.
-  void SetProfiles(size_t accepted, size_t refused);
+  // RailProfiles in the cluster: those that are used, and those that cannot be read. Of the former,
+  // those that are in conflict with another one.
+  void SetProfiles(size_t accepted, size_t refused, size_t conflicting);
+  void SetLeads(bool leads);
 
   // All of it in Prometheus' text format.
   std::string Text() const;

@@ -23,10 +23,12 @@ void Tell(const ClusterProfiles* before, const ClusterProfiles& after) {
       if (found != before->reports.end()) old = &found->second;
     }
     if (old != nullptr && *old == report) continue;
-    if (report.refusal.empty()) {
-      spdlog::info("RailProfile {}: generation {} is in use", name, report.generation);
-    } else {
+    if (!report.refusal.empty()) {
       spdlog::error("RailProfile {}: left out: {}", name, report.refusal);
+    } else if (!report.conflict.empty()) {
+      spdlog::error("RailProfile {}: {}", name, report.conflict);
+    } else {
+      spdlog::info("RailProfile {}: generation {} is in use", name, report.generation);
     }
   }
 }

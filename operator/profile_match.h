@@ -2,6 +2,7 @@
 #ifndef RAILHEAD_OPERATOR_PROFILE_MATCH_H_
 #define RAILHEAD_OPERATOR_PROFILE_MATCH_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,12 @@ struct ProfileChoice {
 // profile ever matches in kube-system, whatever labels somebody gave it.
 ProfileChoice ChooseProfile(const std::vector<RailProfile>& profiles,
                             const Labels& namespace_labels, const Labels& pod_labels);
+
+// Profiles of one priority of which a pod could match both, in a namespace that there is: to such a
+// pod neither is applied. By the name of each profile that is in conflict, what to tell about it;
+// begins with the field's path. `namespaces` are the labels of each, by its name.
+std::map<std::string, std::string> FindConflicts(const std::vector<RailProfile>& profiles,
+                                                 const std::map<std::string, Labels>& namespaces);
 
 }  // namespace railhead::op
 

@@ -45,7 +45,7 @@ class Operator::Impl {
   Impl(ServeOptions options, InjectionConfig config, kube::Api* api)
       : options_(std::move(options)),
         keeper_(KeeperOptions(options_), api, &identity_, absl::Now),
-        controllers_(api),
+        controllers_({options_.space, options_.lease, options_.identity}, api),
         webhook_(
             std::move(config), [this] { return controllers_.Profiles(); }, &metrics_),
         https_(HttpsOptions(),
@@ -64,6 +64,7 @@ class Operator::Impl {
   int health_port() const { return http_.port(); }
 
   void Drain() {
+    controllers_.StopLeading();
     const std::lock_guard<std::mutex> lock(mutex_);
     draining_ = true;
   }

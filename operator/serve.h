@@ -17,7 +17,9 @@ struct ServeOptions {
   std::string service;                // through which the API server reaches the webhook
   std::string webhook_configuration;  // a MutatingWebhookConfiguration
   std::string ca_secret;
-  std::string address;  // to listen on; empty is all
+  std::string lease;     // by which the replicas agree on one that writes; in `space`
+  std::string identity;  // of this replica; another one after every start
+  std::string address;   // to listen on; empty is all
   int port = 9443;
   int health_port = 8080;
   absl::Duration check_interval = absl::Seconds(5);  // of certificates and caBundle
@@ -38,8 +40,8 @@ class Operator {
   int port() const;
   int health_port() const;
 
-  // Not ready any more, and still serving: what a replica does when it is about to go, until
-  // nobody is sent to it.
+  // Neither ready nor leading any more, and still serving: what a replica does when it is about to
+  // go, until nobody is sent to it.
   void Drain();
   // Ends all threads. The requests in progress are answered.
   void Stop();

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/time/clock.h"
@@ -53,6 +54,8 @@ class ServeTest : public ::testing::Test {
     options.service = "op";
     options.webhook_configuration = "hook";
     options.ca_secret = "ca";
+    options.lease = "op";
+    options.identity = "me";
     options.address = "127.0.0.1";
     options.port = 0;
     options.health_port = 0;
@@ -71,6 +74,11 @@ class ServeTest : public ::testing::Test {
     if (!result) return 0;
     if (body != nullptr) *body = result->body;
     return result->status;
+  }
+
+  std::string Holder() const {
+    const std::vector<Json> leases = api_.In("/apis/coordination.k8s.io/v1/namespaces/sys/leases");
+    return leases.empty() ? "" : kube::StringAt(leases[0], {"spec", "holderIdentity"});
   }
 
   // How many changes come back for a pod; -1 when the call failed.
@@ -124,7 +132,10 @@ TEST_F(ServeTest, BecomesReadyServesDrainsAndStops) {
                              HasSubstr("railhead_certificate_checks_total{result=\"ok\"}")));
   EXPECT_EQ(Health("/"), 404);
 
+  EXPECT_TRUE(Eventually([&] { return Holder() == "me"; }));
+
   operator_->Drain();
+  EXPECT_TRUE(Eventually([&] { return Holder().empty(); }));  // another one may lead at once
   std::string reason;
   EXPECT_EQ(Health("/readyz", &reason), 503);
   EXPECT_EQ(reason, "not ready: stopping\n");

@@ -1,20 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/stored_profile.h"
 
+#include <initializer_list>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace railhead::op {
 
 using kube::Json;
 
+namespace {
+
+int64_t NumberAt(const Json& object, std::initializer_list<absl::string_view> path) {
+  const Json* number = kube::FindPath(object, path);
+  return number != nullptr && number->is_number_integer() ? number->get<int64_t>() : 0;
+}
+
+}  // namespace
+
 StoredProfile ReadStoredProfile(const Json& object) {
   StoredProfile stored;
   stored.name = kube::StringAt(object, {"metadata", "name"});
-  const Json* generation = kube::FindPath(object, {"metadata", "generation"});
-  if (generation != nullptr && generation->is_number_integer()) {
-    stored.generation = generation->get<int64_t>();
+  stored.version = kube::StringAt(object, {"metadata", "resourceVersion"});
+  stored.generation = NumberAt(object, {"metadata", "generation"});
+  stored.observed_generation = NumberAt(object, {"status", "observedGeneration"});
+  const Json* conditions = kube::FindPath(object, {"status", "conditions"});
+  if (conditions != nullptr && conditions->is_array()) {
+    for (const Json& condition : *conditions) {
+      stored.conditions[kube::StringAt(condition, {"type"})] = {
+          kube::StringAt(condition, {"status"}), kube::StringAt(condition, {"reason"}),
+          kube::StringAt(condition, {"message"}), NumberAt(condition, {"observedGeneration"}),
+          kube::StringAt(condition, {"lastTransitionTime"})};
+    }
   }
   absl::StatusOr<RailProfile> profile = ParseRailProfile(object);
   if (profile.ok()) {

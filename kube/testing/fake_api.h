@@ -175,21 +175,21 @@ class FakeApi final : public Api {
   absl::StatusOr<Json> Page(const std::string& path) {
     const size_t token = path.find("&continue=%2F");
     size_t at = 0;
-    int version = version_;
+    int serial = ++lists_;
     if (token == std::string::npos) {
-      begun_[version] = Below(path.substr(0, path.find('?')));
+      begun_[serial] = {version_, Below(path.substr(0, path.find('?')))};
     } else {
-      version = std::stoi(path.substr(token + 13));
+      serial = std::stoi(path.substr(token + 13));
       at = std::stoul(path.substr(path.find('.', token) + 1));
     }
-    const auto begun = begun_.find(version);
+    const auto begun = begun_.find(serial);
     if (begun == begun_.end()) return StatusFromAnswer("list", 410, "");
-    const std::vector<Json>& all = begun->second;
+    const auto& [version, all] = begun->second;
     Json page = {{"items", Json::array()},
                  {"metadata", {{"resourceVersion", std::to_string(version)}}}};
     if (at < all.size()) page["items"].push_back(all[at]);
     if (at + 1 < all.size()) {
-      page["metadata"]["continue"] = "/" + std::to_string(version) + "." + std::to_string(at + 1);
+      page["metadata"]["continue"] = "/" + std::to_string(serial) + "." + std::to_string(at + 1);
     }
     return page;
   }
@@ -217,7 +217,8 @@ class FakeApi final : public Api {
   int version_ = 1;
   std::vector<Happening> happened_;
   std::vector<std::string> bookmarks_;
-  std::map<int, std::vector<Json>> begun_;  // lists, by their version
+  int lists_ = 0;
+  std::map<int, std::pair<int, std::vector<Json>>> begun_;  // lists, with their version
   int compacted_ = 0;
   int ended_ = 0;
   std::condition_variable_any changed_;

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks the chart against a real API server with etcd, both on the loopback address only: install,
-# upgrade, uninstall, which objects reach the webhook, what the operator may do. About 30 s.
-# usage: tests/chart/apiserver.sh
+# upgrade, uninstall, which objects reach the webhook, what the operator may do; and the operator's
+# program with those rights: what profiles do to pods. About two minutes.
+# usage: tests/chart/apiserver.sh     after a release build
 # helm, kubectl and kube-apiserver come from RAILHEAD_KUBE_BIN, or else from PATH; etcd from PATH.
 set -euo pipefail
 [ -z "${RAILHEAD_KUBE_BIN:-}" ] || PATH=$RAILHEAD_KUBE_BIN:$PATH
@@ -14,4 +15,4 @@ done
 /usr/bin/python3 -c 'import yaml' 2>/dev/null ||
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 cd "$(dirname "$0")"
-exec /usr/bin/python3 -m unittest apiserver_test.Chart
+exec /usr/bin/python3 -m unittest apiserver_test.Chart profiles_test.Profiles

@@ -193,6 +193,22 @@ class Values(unittest.TestCase):
         self.assertFalse(first & second)
 
 
+def rights(objects):
+    """Who may do what: {(account, verb, resource, name or '')}."""
+    found = set()
+    for (kind, _), item in objects.items():
+        if kind not in ("RoleBinding", "ClusterRoleBinding"):
+            continue
+        role = objects.get((item["roleRef"]["kind"], item["roleRef"]["name"]), {})
+        for rule in role.get("rules") or []:
+            for verb in rule["verbs"]:
+                for what in rule.get("resources", []):
+                    for name in rule.get("resourceNames", [""]):
+                        for subject in item.get("subjects", []):
+                            found.add((subject["name"], verb, what, name))
+    return found
+
+
 class Privileges(unittest.TestCase):
     """Whoever widens what the pods may do has to change this test too, and say why."""
 
@@ -300,21 +316,6 @@ class Privileges(unittest.TestCase):
             ],
         )
 
-    def rights(self, objects):
-        """Who may do what: {(account, verb, resource, name or '')}."""
-        rights = set()
-        for (kind, _), item in objects.items():
-            if kind not in ("RoleBinding", "ClusterRoleBinding"):
-                continue
-            role = objects[item["roleRef"]["kind"], item["roleRef"]["name"]]
-            for rule in role["rules"]:
-                for verb in rule["verbs"]:
-                    for what in rule["resources"]:
-                        for name in rule.get("resourceNames", [""]):
-                            for subject in item["subjects"]:
-                                rights.add((subject["name"], verb, what, name))
-        return rights
-
     def test_the_operator_and_the_agents_have_these_rights(self):
         operator = {
             ("railhead-operator", verb, what, name)
@@ -322,12 +323,13 @@ class Privileges(unittest.TestCase):
             for what, name in (
                 ("mutatingwebhookconfigurations", f"{NAMESPACE}-railhead-operator"),
                 ("secrets", "railhead-operator-ca"),
+                ("leases", "railhead-operator"),
             )
         } | {
             ("railhead-operator", verb, what, "")
             for verb in ("list", "watch")
             for what in ("railprofiles", "namespaces", "nodes")
-        }
+        } | {("railhead-operator", "patch", "railprofiles/status", "")}
         agent = {
             ("railhead-device-plugin", verb, what, "")
             for verb, what in (
@@ -345,7 +347,7 @@ class Privileges(unittest.TestCase):
             ("railhead-forget-nodes", verb, what, "")
             for verb, what in (("list", "nodes"), ("patch", "nodes"), ("patch", "nodes/status"))
         }
-        silent, telling = self.rights(render("devicePlugin: {nodeFacts: false}")), self.rights(render())
+        silent, telling = rights(render("devicePlugin: {nodeFacts: false}")), rights(render())
         self.assertEqual(silent, operator)
         self.assertEqual(telling, operator | agent | forget)
 
@@ -396,10 +398,12 @@ class Webhook(unittest.TestCase):
         ][0]
         flags = dict(flag.split("=", 1) for flag in container["args"])
         self.assertEqual(
-            set(flags), {"--config", "--service", "--ca-secret", "--webhook-configuration"}
+            set(flags),
+            {"--config", "--service", "--ca-secret", "--lease", "--webhook-configuration"},
         )
         self.assertIn(("Service", flags["--service"]), objects)
         self.assertIn(("Secret", flags["--ca-secret"]), objects)
+        self.assertIn(("Lease", flags["--lease"]), objects)
         self.assertIn(("MutatingWebhookConfiguration", flags["--webhook-configuration"]), objects)
         config = objects["ConfigMap", "railhead-operator"]["data"]
         self.assertEqual([f"/etc/railhead/{name}" for name in config], [flags["--config"]])

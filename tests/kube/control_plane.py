@@ -65,8 +65,10 @@ def certificate(folder, name):
 class ControlPlane:
     """etcd and kube-apiserver with RBAC on free ports of 127.0.0.1, and a kubeconfig."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, *flags):
+        """`flags` are more of them for the API server."""
         self._folder = folder
+        self._flags = flags
         self._processes = {}
         self._commands = {}
         self.kubeconfig = folder / "kubeconfig"
@@ -114,6 +116,7 @@ class ControlPlane:
             # Nobody makes the service accounts of new namespaces here.
             "--disable-admission-plugins=ServiceAccount",
             "--endpoint-reconciler-type=none",
+            *self._flags,
         )
         self.kubeconfig.write_text(
             yaml.safe_dump(

@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator's program at a real API server, with the rights that the chart gives it: profiles of
+the cluster reach pods, and what became of them is told."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+import urllib.error
+import urllib.request
+
+import yaml
+
+from apiserver_test import CONFIGURATION, OPERATOR, Cluster, pod, profile
+from chart_test import rights
+from helm import CHART, NAMESPACE, RELEASE, ROOT
+
+from control_plane import free_port, wait_until
+
+PROGRAM = ROOT / "build" / "release" / "operator" / "railhead-operator"
+NAME = "railhead-operator"
+
+# What the operator's account asks for, once it is answered; a watch is answered when it begins.
+AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "users": [OPERATOR]}],
+}
+
+
+class Replica:
+    """A process of the operator, with the arguments of the chart's Deployment."""
+
+    def __init__(self, cluster, folder, name):
+        self.port, self._health = free_port(), free_port()
+        kubeconfig = yaml.safe_load(cluster.kubeconfig.read_text())
+        token = cluster.kubectl("create", "token", NAME, "-n", NAMESPACE).stdout.strip()
+        kubeconfig["users"][0]["user"]["token"] = token
+        path = folder / f"{name}.kubeconfig"
+        path.write_text(yaml.safe_dump(kubeconfig))
+        config = folder / "operator.yaml"
+        config.write_text(
+            cluster.get("configmap", NAME, "-n", NAMESPACE)["data"]["operator.yaml"]
+        )
+        deployment = cluster.get("deployment", NAME, "-n", NAMESPACE)
+        container = deployment["spec"]["template"]["spec"]["containers"][0]
+        arguments = [flag for flag in container["args"] if not flag.startswith("--config=")]
+        self.log = folder / f"{name}.log"
+        with open(self.log, "w", encoding="utf-8") as log:
+            self._process = subprocess.Popen(
+                [
+                    PROGRAM,
+                    *arguments,
+                    f"--config={config}",
+                    f"--kubeconfig={path}",
+                    f"--namespace={NAMESPACE}",
+                    f"--port={self.port}",
+                    f"--health-port={self._health}",
+                ],
+                stderr=log,
+            )
+
+    def ask(self, path):
+        """Status and text; (0, "") when nobody is there."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            with opener.open(f"http://127.0.0.1:{self._health}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refusal:
+            return refusal.code, refusal.read().decode()
+        except OSError:
+            return 0, ""
+
+    def wait_until_ready(self):
+        wait_until(lambda: self.ask("/readyz")[0] == 200, "the operator", self.log)
+
+    def leads(self):
+        return "\nrailhead_leader 1\n" in self.ask("/metrics")[1]
+
+    def end(self):
+        """At once, as a node that fails."""
+        self._process.kill()
+        self._process.wait()
+
+
+class Profiles(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-profiles-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        policy = cls.folder / "audit.yaml"
+        policy.write_text(yaml.safe_dump(AUDIT_POLICY))
+        cls.audit = cls.folder / "audit.log"
+        cls.cluster = Cluster(
+            cls.folder, f"--audit-policy-file={policy}", f"--audit-log-path={cls.audit}"
+        )
+        cls.addClassCleanup(cls.cluster.stop)
+        cls.cluster.start()
+        cls.cluster.kubectl("create", "namespace", NAMESPACE)
+        cls.cluster.helm("install", RELEASE, CHART)
+        cls.cluster.kubectl(
+            "wait", "--for=condition=Established", "crd/railprofiles.railhead.io", "--timeout=60s"
+        )
+        cls.replica = Replica(cls.cluster, cls.folder, "first")
+        cls.addClassCleanup(cls.replica.end)
+        cls.send_reviews_to(cls.replica)
+        cls.replica.wait_until_ready()
+
+    @classmethod
+    def send_reviews_to(cls, replica):
+        """By the names that the certificate is for; the address is this machine's."""
+        cls.cluster.kubectl("delete", "service", NAME, "-n", NAMESPACE, "--ignore-not-found")
+        cls.cluster.kubectl(
+            "create", "service", "externalname", NAME, "-n", NAMESPACE, "--external-name=localhost"
+        )
+        patch = [
+            {"op": "replace", "path": f"/webhooks/{i}/clientConfig/service/port", "value": replica.port}
+            for i in range(2)
+        ]
+        cls.cluster.kubectl(
+            "patch",
+            "mutatingwebhookconfiguration",
+            CONFIGURATION,
+            "--type=json",
+            "--patch",
+            json.dumps(patch),
+        )
+
+    def space(self, name):
+        """A namespace with a label of its own name; the selector for it."""
+        item = {"metadata": {"name": name, "labels": {"test": name}}}
+        self.cluster.kubectl(
+            "create", objects=[{"apiVersion": "v1", "kind": "Namespace", **item}]
+        )
+        self.addCleanup(self.cluster.kubectl, "delete", "namespace", name, "--wait=false")
+        return {"matchLabels": {"test": name}}
+
+    def make(self, name, spec):
+        self.cluster.kubectl("create", objects=[profile(name, spec)])
+        self.addCleanup(self.cluster.kubectl, "delete", "rp", name, "--ignore-not-found")
+
+    def change(self, name, spec):
+        self.cluster.kubectl(
+            "patch", "rp", name, "--type=merge", "--patch", json.dumps({"spec": spec})
+        )
+
+    def admit(self, space):
+        """A pod as it would be stored, and what its creator is told."""
+        item = pod("x", limits={"rdma/hca": 1})
+        item["metadata"]["namespace"] = space
+        done = self.cluster.kubectl("create", "--dry-run=server", "-o", "json", objects=[item])
+        return json.loads(done.stdout), done.stderr
+
+    def stamp(self, space):
+        item, _ = self.admit(space)
+        return item["metadata"].get("annotations", {}).get("railhead.io/profile", "")
+
+    def environment(self, space):
+        """Of the container that asks for RDMA; the other one gets nothing."""
+        plain, asking = self.admit(space)[0]["spec"]["containers"]
+        self.assertNotIn("env", plain)
+        return {variable["name"]: variable.get("value") for variable in asking["env"]}
+
+    def wait_for_stamp(self, space, wanted):
+        wait_until(lambda: self.stamp(space) == wanted, f"stamp '{wanted}'", self.replica.log)
+
+    def condition(self, name, kind):
+        status = self.cluster.get("rp", name).get("status", {})
+        for condition in status.get("conditions", []):
+            if condition["type"] == kind:
+                return condition
+        return {"status": "", "reason": "", "message": "", "observedGeneration": 0}
+
+    def wait_for_condition(self, name, kind, status, generation=1):
+        def there():
+            found = self.condition(name, kind)
+            return (found["status"], found["observedGeneration"]) == (status, generation)
+
+        wait_until(there, f"{kind} of {name} = {status}", self.replica.log)
+        return self.condition(name, kind)
+
+    def requests(self):
+        """What the operator asked for: (verb, resource, name, status) each."""
+        found = []
+        for line in self.audit.read_text().splitlines():
+            event = json.loads(line)
+            what = event.get("objectRef", {})
+            resource = "/".join(filter(None, (what.get("resource"), what.get("subresource"))))
+            found.append(
+                (event["verb"], resource, what.get("name", ""), event["responseStatus"]["code"])
+            )
+        return found
+
+    def test_a_profile_reaches_the_pods_that_come_after_it_and_so_does_its_change(self):
+        selector = self.space("reach")
+        self.assertEqual(self.stamp("reach"), "")
+        self.make(
+            "reach",
+            {"fabric": "RoCE", "namespaceSelector": selector, "nccl": {"trafficClass": 106}},
+        )
+        self.wait_for_stamp("reach", "reach@1")
+        self.assertEqual(self.environment("reach")["NCCL_IB_TC"], "106")
+        accepted = self.wait_for_condition("reach", "Accepted", "True")
+        self.assertEqual(accepted["reason"], "Valid")
+        self.change("reach", {"nccl": {"trafficClass": 104}})
+        self.wait_for_stamp("reach", "reach@2")
+        self.assertEqual(self.environment("reach")["NCCL_IB_TC"], "104")
+        changed = self.wait_for_condition("reach", "Accepted", "True", 2)
+        self.assertEqual(changed["lastTransitionTime"], accepted["lastTransitionTime"])
+        self.cluster.kubectl("delete", "rp", "reach")
+        self.wait_for_stamp("reach", "")
+
+    def test_of_two_that_contradict_each_other_neither_is_applied_and_both_are_told(self):
+        selector = self.space("conflict")
+        self.make("one", {"fabric": "RoCE", "namespaceSelector": selector})
+        self.wait_for_stamp("conflict", "one@1")
+        self.make("two", {"fabric": "InfiniBand", "namespaceSelector": selector})
+        self.wait_for_stamp("conflict", "")
+        self.assertIn("RailProfiles one and two match", self.admit("conflict")[1])
+        for name, other in (("one", "two"), ("two", "one")):
+            told = self.wait_for_condition(name, "Conflicts", "True")
+            self.assertEqual(told["reason"], "SamePriority")
+            self.assertIn(f"spec.priority: RailProfile {other} has the same", told["message"])
+            self.assertIn("namespace conflict", told["message"])
+        self.change("two", {"priority": 1})
+        self.wait_for_stamp("conflict", "two@2")
+        self.wait_for_condition("one", "Conflicts", "False")
+        self.wait_for_condition("two", "Conflicts", "False", 2)
+
+    def test_a_profile_that_the_operator_cannot_read_is_left_out_and_told(self):
+        selector = self.space("invalid")
+        rules = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/x-kubernetes-validations"
+        crd = ("crd", "railprofiles.railhead.io")
+        checks = self.cluster.get(*crd)["spec"]["versions"][0]["schema"]["openAPIV3Schema"][
+            "properties"
+        ]["spec"]["x-kubernetes-validations"]
+
+        def patch(operation):
+            self.cluster.kubectl("patch", *crd, "--type=json", "--patch", json.dumps([operation]))
+
+        # As if a schema of another version had let it in.
+        patch({"op": "remove", "path": rules})
+        self.addCleanup(patch, {"op": "add", "path": rules, "value": checks})
+        wrong = {"fabric": "TCP", "requireRDMA": "fail", "namespaceSelector": selector}
+        self.addCleanup(self.cluster.kubectl, "delete", "rp", "wrong", "--ignore-not-found")
+        wait_until(
+            lambda: self.cluster.kubectl(
+                "create", objects=[profile("wrong", wrong)], check=False
+            ).returncode
+            == 0,
+            "a schema without rules",
+        )
+        self.make("right", {"fabric": "RoCE", "namespaceSelector": selector})
+        self.wait_for_stamp("invalid", "right@1")
+        told = self.wait_for_condition("wrong", "Accepted", "False")
+        self.assertEqual(told["reason"], "Invalid")
+        self.assertTrue(told["message"].startswith("spec.requireRDMA: "), told)
+        self.assertIn('railhead_profiles{state="refused"} 1', self.replica.ask("/metrics")[1])
+
+    def test_what_is_known_stays_while_the_server_is_away_and_follows_when_it_is_back(self):
+        selector = self.space("away")
+        self.make("away", {"fabric": "RoCE", "namespaceSelector": selector})
+        self.wait_for_stamp("away", "away@1")
+        self.cluster.kill_apiserver()
+        self.assertEqual(self.replica.ask("/readyz")[0], 200)
+        self.cluster.start_apiserver()
+        self.cluster.wait_until_ready()
+        self.change("away", {"priority": 3})
+        self.wait_for_stamp("away", "away@2")
+        self.wait_for_condition("away", "Accepted", "True", 2)
+        self.assertEqual(self.replica.ask("/readyz")[0], 200)
+
+    def test_nothing_is_told_twice(self):
+        selector = self.space("quiet")
+        self.make("quiet", {"fabric": "RoCE", "namespaceSelector": selector})
+        self.wait_for_condition("quiet", "Accepted", "True")
+
+        def told():
+            return [
+                request for request in self.requests() if request[1] == "railprofiles/status"
+            ]
+
+        before = told()
+        # What makes the operator look at everything again, seen by what comes of it.
+        self.space("quiet-too")
+        self.cluster.kubectl("label", "namespace", "quiet-too", "test=quiet", "--overwrite")
+        self.wait_for_stamp("quiet-too", "quiet@1")
+        self.assertEqual(told(), before)
+
+    def test_another_replica_takes_over_from_a_leader_that_was_killed(self):
+        selector = self.space("takeover")
+        self.make("takeover", {"fabric": "RoCE", "namespaceSelector": selector})
+        self.wait_for_condition("takeover", "Accepted", "True")
+        second = Replica(self.cluster, self.folder, "second")
+        self.addClassCleanup(second.end)
+        second.wait_until_ready()
+        self.assertEqual((self.replica.leads(), second.leads()), (True, False))
+        self.replica.end()
+        self.change("takeover", {"priority": 3})
+        self.wait_for_condition("takeover", "Accepted", "True", 2)
+        self.assertTrue(second.leads())
+        # For the tests that come after.
+        type(self).replica = second
+        self.send_reviews_to(second)
+        self.wait_for_stamp("takeover", "takeover@2")
+
+    def test_the_rights_that_it_has_are_the_rights_that_it_uses(self):
+        self.make("rights", {"fabric": "RoCE", "namespaceSelector": {"matchLabels": {"test": "rights"}}})
+        self.wait_for_condition("rights", "Accepted", "True")
+        objects = {}
+        for kind in ("role", "rolebinding", "clusterrole", "clusterrolebinding"):
+            for item in self.cluster.get(kind, "-A")["items"]:
+                objects[item["kind"], item["metadata"]["name"]] = item
+        granted = {
+            (verb, what, name)
+            for account, verb, what, name in rights(objects)
+            if account == NAME
+        }
+        used = set()
+        for verb, what, name, code in self.requests():
+            self.assertNotEqual(code, 403, (verb, what, name))
+            used |= {(verb, what, name), (verb, what, "")} & granted
+        self.assertEqual(used, granted)
+
+
+if __name__ == "__main__":
+    unittest.main()
