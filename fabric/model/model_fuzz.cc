@@ -13,6 +13,7 @@
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_json.h"
 #include "fabric/model/model_reader.h"
+#include "fabric/model/model_yaml.h"
 
 namespace railhead::fabric {
 namespace {
@@ -37,6 +38,8 @@ void Run(absl::string_view text) {
   if (json.find("\xef\xbf\xbd") != std::string::npos) return;
   const absl::StatusOr<FabricModel> again = ParseFabricModel(json, "again");
   Require(again.ok() && *again == *model);
+  const absl::StatusOr<FabricModel> from_yaml = ParseFabricModel(ToYaml(*model), "yaml");
+  Require(from_yaml.ok() && *from_yaml == *model);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_json.h"
+#include "fabric/model/model_yaml.h"
 
 namespace railhead::fabric {
 namespace {
@@ -94,6 +95,7 @@ TEST(FabricModel, ComesBackFromJson) {
   for (const char* text : {kTwoSpines, kDragonfly}) {
     const FabricModel model = ParseFabricModel(text, "fabric.yaml").value();
     EXPECT_EQ(ParseFabricModel(ToJson(model).dump(), "again").value(), model);
+    EXPECT_EQ(ParseFabricModel(ToYaml(model), "again").value(), model);
   }
 }
 
@@ -220,6 +222,7 @@ TEST(FabricModel, RandomDamage) {
     if (!model.ok()) continue;
     ++read_well;
     ASSERT_EQ(ParseFabricModel(ToJson(*model).dump(), "again").value(), *model) << text;
+    ASSERT_EQ(ParseFabricModel(ToYaml(*model), "again").value(), *model) << text;
   }
   EXPECT_GT(read_well, 100);
 }

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/fusion.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "fabric/discovery/cabled_places.h"
+#include "fabric/discovery/finding.h"
+#include "fabric/discovery/label_places.h"
+#include "fabric/discovery/network.h"
+#include "fabric/discovery/node_rails.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/model/fabric_model.h"
+#include "fabric/natural_order.h"
+
+namespace railhead::fabric {
+namespace {
+
+constexpr size_t kMaxNamed = 4;
+constexpr int kMaxRails = 64;
+
+std::string Listed(const std::vector<std::string>& names) {
+  const size_t shown = std::min(names.size(), kMaxNamed);
+  return absl::StrCat(
+      absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+      shown == names.size() ? "" : absl::StrCat(" and ", names.size() - shown, " more"));
+}
+
+// Domains of a level are told apart by all that is around them.
+using Path = std::vector<std::string>;
+
+bool PathLess(const Path& a, const Path& b) {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), NaturalLess);
+}
+
+class Fusion {
+ public:
+  explicit Fusion(const Observations& seen) : seen_(seen) {
+    for (const SeenUse& use : seen.uses) {
+      uses_[use.node].gpus += use.gpus;
+      uses_[use.node].hcas += use.hcas;
+    }
+  }
+
+  absl::StatusOr<DiscoveredFabric> Run(absl::string_view name) {
+    found_.model.name = std::string(name);
+    const Network network = BuildNetwork(seen_, found_.findings);
+    nodes_ = FindRails(seen_, network, found_.findings);
+    const LabelPlaces labels = PlacesByLabels(seen_.nodes, found_.findings);
+    CabledPlaces cabled = PlacesByCables(network, nodes_, found_.findings);
+    if (cabled.levels.empty()) {
+      found_.model.levels = labels.levels;
+      for (const NodeRails& node : nodes_) {
+        const auto place = labels.of_node.find(node.node);
+        paths_.push_back(place == labels.of_node.end() ? Path() : place->second);
+      }
+    } else {
+      CompareWithLabels(labels, cabled);
+      found_.model.levels = cabled.levels;
+      paths_ = std::move(cabled.paths);
+      found_.model.topology =
+          cabled.rail_optimized ? FabricTopology::kRailOptimized : FabricTopology::kFatTree;
+    }
+    found_.model.rails = std::max(1, Rails());
+    for (const SeenNode& node : seen_.nodes) {
+      if (!node.rails.has_value()) {
+        found_.model.rails = std::max(found_.model.rails, std::min(node.hcas, kMaxRails));
+      }
+    }
+    Assemble(network, cabled);
+    if (found_.model.nodes.empty()) {
+      return absl::FailedPreconditionError(
+          "no source says where any node is; give cables (ibnetdiscover, lldpcli) or nodes with "
+          "labels of their place (kubectl get nodes -o json)");
+    }
+    TellMissing();
+    std::stable_sort(found_.findings.begin(), found_.findings.end(),
+                     [](const Finding& a, const Finding& b) {
+                       if (a.trouble != b.trouble) return a.trouble;
+                       if (a.kind != b.kind) return a.kind < b.kind;
+                       return NaturalLess(a.object, b.object);
+                     });
+    return std::move(found_);
+  }
+
+ private:
+  int Rails() const { return nodes_.empty() ? 0 : static_cast<int>(nodes_[0].rails.size()); }
+
+  // Labels place who has no cable in sight; of others they are checked.
+  void CompareWithLabels(const LabelPlaces& labels, CabledPlaces& cabled) {
+    std::map<Path, std::map<std::string, int>> values;  // innermost label values in a leaf
+    std::map<std::string, std::set<Path>> leaves;       // and the leaves of a value
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const auto place = labels.of_node.find(nodes_[i].node);
+      if (place == labels.of_node.end() || cabled.paths[i].empty()) continue;
+      ++values[cabled.paths[i]][place->second.back()];
+      leaves[place->second.back()].insert(cabled.paths[i]);
+    }
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const auto place = labels.of_node.find(nodes_[i].node);
+      if (place == labels.of_node.end()) continue;
+      const std::string& value = place->second.back();
+      if (cabled.paths[i].empty()) {
+        if (leaves[value].size() == 1) cabled.paths[i] = *leaves[value].begin();
+        continue;
+      }
+      int all = 0;
+      std::pair<std::string, int> most;
+      for (const auto& [other, count] : values[cabled.paths[i]]) {
+        all += count;
+        if (count > most.second) most = {other, count};
+      }
+      // Where no label has most of a leaf, labels divide it further, and say nothing against it.
+      if (value == most.first || most.second * 2 <= all) continue;
+      found_.findings.push_back(
+          {FindingKind::kContradiction, true, nodes_[i].node,
+           absl::StrCat(nodes_[i].node, " is in leaf ", cabled.paths[i].back(),
+                        " by its cables, but ", labels.scheme, "'s labels say ",
+                        labels.levels.back(), " ", value, " where those of its neighbours say ",
+                        most.first, "; cables are believed: correct the labels")});
+    }
+  }
+
+  void Assemble(const Network& network, const CabledPlaces& cabled) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (!paths_[i].empty()) order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(),
+                     [this](size_t a, size_t b) { return PathLess(paths_[a], paths_[b]); });
+    FabricModel& model = found_.model;
+    model.domains.resize(model.levels.size());
+    if (!cabled.levels.empty()) found_.switches.resize(model.levels.size());
+    Path before;
+    for (const size_t i : order) {
+      const Path& path = paths_[i];
+      bool changed = false;
+      for (size_t level = 0; level < path.size(); ++level) {
+        changed = changed || before.empty() || path[level] != before[level];
+        if (!changed) continue;
+        FabricDomain domain;
+        domain.name = path[level];
+        domain.parent = level == 0 ? -1 : static_cast<int>(model.domains[level - 1].size()) - 1;
+        domain.first = static_cast<int>(level + 1 == path.size() ? model.nodes.size()
+                                                                 : model.domains[level + 1].size());
+        if (level > 0) ++model.domains[level - 1].back().count;
+        model.domains[level].push_back(std::move(domain));
+        if (!cabled.levels.empty()) {
+          found_.switches[level].push_back(cabled.switches[level].at(path[level]));
+        }
+      }
+      ++model.domains.back().back().count;
+      before = path;
+      AddNode(nodes_[i], network);
+    }
+  }
+
+  void AddNode(const NodeRails& node, const Network& network) {
+    FabricNode out;
+    out.name = node.node;
+    std::vector<RailWire> wires;
+    for (size_t r = 0; r < node.rails.size(); ++r) {
+      const RailNic& rail = node.rails[r];
+      if (!rail.there()) continue;
+      const auto number = static_cast<int>(r);
+      ++out.hcas;
+      if (rail.dead) out.dead_rails.push_back(number);
+      const bool cabled = rail.cable.at >= 0;
+      wires.push_back(
+          {number, rail.nic, cabled ? network.switches[static_cast<size_t>(rail.cable.at)] : "",
+           rail.cable.port, rail.gbps > 0 ? rail.gbps : rail.cable.gbps, rail.dead, rail.miswired});
+    }
+    if (node.kubernetes != nullptr) {
+      out.gpus = node.kubernetes->gpus;
+      if (!node.facts && out.hcas == 0) {
+        out.hcas = std::min(node.kubernetes->hcas, found_.model.rails);
+      }
+      out.unschedulable = node.kubernetes->unschedulable;
+    }
+    const auto use = uses_.find(node.node);
+    if (use != uses_.end()) {
+      out.used_gpus = std::min(use->second.gpus, out.gpus);
+      out.used_hcas = std::min(use->second.hcas, out.hcas);
+    }
+    found_.model.nodes.push_back(std::move(out));
+    found_.wires.push_back(std::move(wires));
+  }
+
+  // Who has told nothing, and who has no place.
+  void TellMissing() {
+    std::vector<std::string> no_facts;
+    std::vector<std::string> no_place;
+    size_t with_facts = 0;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const NodeRails& node = nodes_[i];
+      const SeenNode* known = node.kubernetes;
+      if (node.facts) ++with_facts;
+      // A node without GPUs, facts or cables, such as the control plane's, is no part of this.
+      if (paths_[i].empty() && (node.facts || (known != nullptr && known->gpus > 0))) {
+        no_place.push_back(node.node);
+      } else if (!paths_[i].empty() && known != nullptr && !node.facts) {
+        no_facts.push_back(node.node);
+      }
+    }
+    if (!no_place.empty()) {
+      found_.findings.push_back(
+          {FindingKind::kNoPlace, true, "",
+           absl::StrCat(Listed(no_place),
+                        ": no cable and no label says where; left out, so no job "
+                        "is placed there")});
+    }
+    if (!no_facts.empty()) {
+      found_.findings.push_back(
+          {FindingKind::kNoFacts, with_facts > 0, "",
+           absl::StrCat(Listed(no_facts),
+                        ": no facts of a node agent (annotation "
+                        "railhead.io/node-facts), so rails are counted by the names of NICs and "
+                        "dead ones may be missed; does the agent run there?")});
+    }
+    if (seen_.nodes.empty()) {
+      found_.findings.push_back({FindingKind::kNoFacts, false, "",
+                                 "GPUs are counted as 0, since Kubernetes was not asked; give "
+                                 "`kubectl get nodes,pods -A -o json` too"});
+    }
+  }
+
+  const Observations& seen_;
+  std::map<std::string, SeenUse> uses_;  // of each node
+  std::vector<NodeRails> nodes_;
+  std::vector<Path> paths_;  // of each node; empty: nowhere
+  DiscoveredFabric found_;
+};
+
+}  // namespace
+
+absl::string_view FindingName(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::kMiswired:
+      return "miswired";
+    case FindingKind::kTwoLeaves:
+      return "two-leaves";
+    case FindingKind::kStorage:
+      return "storage";
+    case FindingKind::kContradiction:
+      return "contradiction";
+    case FindingKind::kCycle:
+      return "cycle";
+    case FindingKind::kNoFacts:
+      return "no-facts";
+    case FindingKind::kNoPlace:
+      break;
+  }
+  return "no-place";
+}
+
+absl::StatusOr<DiscoveredFabric> FuseObservations(const Observations& seen,
+                                                  absl::string_view name) {
+  return Fusion(seen).Run(name);
+}
+
+}  // namespace railhead::fabric

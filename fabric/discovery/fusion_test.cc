@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/fusion.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "fabric/discovery/finding.h"
+#include "fabric/discovery/observations.h"
+
+namespace railhead::fabric {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// Observations, put together by hand.
+class Fusion : public ::testing::Test {
+ protected:
+  void Switch(const std::string& name) {
+    seen_.devices.push_back({name, name, DeviceKind::kSwitch});
+  }
+  void Link(const std::string& node, const std::string& nic, const std::string& at,
+            Evidence evidence = Evidence::kInfiniBand, double gbps = 400) {
+    seen_.devices.push_back({node, node, DeviceKind::kHost});
+    seen_.links.push_back({{node, nic}, {at, absl::StrCat(++port_)}, evidence, gbps, "f:1"});
+  }
+  void Uplink(const std::string& a, const std::string& b) {
+    seen_.links.push_back({{a, absl::StrCat(++port_)},
+                           {b, absl::StrCat(++port_)},
+                           Evidence::kInfiniBand,
+                           400,
+                           "f:2"});
+  }
+  SeenNode& Node(const std::string& name, int rails) {
+    SeenNode node;
+    node.name = name;
+    node.gpus = 8;
+    if (rails > 0) node.rails.emplace();
+    for (int r = 0; r < rails; ++r) {
+      node.rails->push_back({r, absl::StrCat("mlx5_", r), "", 400, true, ""});
+    }
+    seen_.nodes.push_back(node);
+    return seen_.nodes.back();
+  }
+  void Label(SeenNode& node, std::vector<std::string> values) {
+    const std::vector<std::string> levels = {"spine", "leaf"};
+    SeenPlace place = {"Topograph", {}};
+    for (size_t i = 0; i < values.size(); ++i) place.levels.emplace_back(levels[i], values[i]);
+    node.places = {place};
+  }
+  DiscoveredFabric Fuse() {
+    absl::StatusOr<DiscoveredFabric> found = FuseObservations(seen_, "f");
+    EXPECT_TRUE(found.ok()) << found.status();
+    return found.ok() ? *std::move(found) : DiscoveredFabric();
+  }
+  static std::vector<std::string> Names(const DiscoveredFabric& found) {
+    std::vector<std::string> names;
+    for (const Finding& finding : found.findings) {
+      names.push_back(absl::StrCat(finding.trouble ? "" : "note ", FindingName(finding.kind)));
+    }
+    return names;
+  }
+
+  Observations seen_;
+  int port_ = 0;
+};
+
+TEST_F(Fusion, InfiniBandIsBelievedBeforeLldp) {
+  Switch("a");
+  Switch("b");
+  Node("n0", 1);
+  Link("n0", "mlx5_0", "b", Evidence::kLldp);
+  Link("n0", "mlx5_0", "a");
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.wires[0][0].at, "a");
+  ASSERT_THAT(Names(found), ElementsAre("contradiction"));
+  EXPECT_THAT(
+      found.findings[0].message,
+      HasSubstr("mlx5_0 of n0 is at a says the subnet (f:1), and at b says the node's LLDP"));
+}
+
+TEST_F(Fusion, StorageThatAgentsOfferForComputeIsTold) {
+  for (const char* name : {"a0", "a1", "st", "sp"}) Switch(name);
+  Uplink("a0", "sp");
+  Uplink("a1", "sp");
+  for (const char* name : {"n0", "n1", "n2"}) {
+    Node(name, 3).rails->at(2).gbps = 100;
+    Link(name, "mlx5_0", "a0");
+    Link(name, "mlx5_1", "a1");
+    Link(name, "mlx5_2", "st", Evidence::kInfiniBand, 100);
+  }
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 3) << "what pods are given is a rail";
+  ASSERT_THAT(Names(found), ElementsAre("storage"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 2 is at st, a network that the other"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("runs at 100 Gbit/s, and the others at 400"));
+}
+
+TEST_F(Fusion, WithoutFactsNicsOfAnotherNetworkAreNoRails) {
+  for (const char* name : {"a0", "a1", "mgmt", "sp"}) Switch(name);
+  Uplink("a0", "sp");
+  Uplink("a1", "sp");
+  for (const char* name : {"n0", "n1", "n2"}) {
+    Link(name, "eth0", "mgmt", Evidence::kLldp);
+    Link(name, "ens1", "a0", Evidence::kLldp);
+    Link(name, "ens2", "a1", Evidence::kLldp);
+  }
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 2);
+  EXPECT_EQ(found.wires[0][0].nic, "ens1");
+  EXPECT_THAT(Names(found), ElementsAre("note storage", "note no-facts"));
+  EXPECT_THAT(found.model.levels, ElementsAre("spine", "leaf"));
+}
+
+TEST_F(Fusion, PlanesWithoutASpineAreAllRails) {
+  for (int r = 0; r < 3; ++r) Switch(absl::StrCat("plane", r));
+  for (const char* name : {"n0", "n1"}) {
+    for (int r = 0; r < 3; ++r) Link(name, absl::StrCat("e", r), absl::StrCat("plane", r));
+  }
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 3);
+  EXPECT_THAT(found.model.levels, ElementsAre("leaf"));
+  EXPECT_EQ(found.model.domains[0][0].name, "plane");
+}
+
+TEST_F(Fusion, CablesAreBelievedBeforeLabels) {
+  for (const char* name : {"a", "b", "sp"}) Switch(name);
+  Uplink("a", "sp");
+  Uplink("b", "sp");
+  for (int i = 0; i < 6; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    Label(Node(name, 1), {"s", i < 3 || i == 5 ? "l0" : "l1"});
+    Link(name, "mlx5_0", i < 3 ? "a" : "b");
+  }
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.domains[1][1].count, 3);
+  ASSERT_THAT(Names(found), ElementsAre("contradiction"));
+  EXPECT_EQ(found.findings[0].object, "n5");
+  EXPECT_THAT(found.findings[0].message, HasSubstr("labels say leaf l0 where those of its"));
+}
+
+TEST_F(Fusion, LabelsPlaceWhoHasNoCableInSight) {
+  Switch("a");
+  Switch("b");
+  for (int i = 0; i < 4; ++i) {
+    Label(Node(absl::StrCat("n", i), 1), {"s", i < 2 ? "l0" : "l1"});
+    Link(absl::StrCat("n", i), "mlx5_0", i < 2 ? "a" : "b");
+  }
+  Label(Node("n4", 1), {"s", "l1"});
+  Node("n5", 1);
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.domains[0][1].count, 3);
+  EXPECT_EQ(found.model.nodes.back().name, "n4");
+  ASSERT_THAT(Names(found), ElementsAre("no-place"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("n5: no cable and no label"));
+}
+
+TEST_F(Fusion, ARailThatIsUpWithoutACableInSightIsTold) {
+  Switch("a");
+  for (const char* name : {"n0", "n1"}) {
+    Node(name, 2);
+    Link(name, "mlx5_0", "a");
+  }
+  Link("n0", "mlx5_1", "a");
+  const DiscoveredFabric found = Fuse();
+  ASSERT_THAT(Names(found), ElementsAre("contradiction"));
+  EXPECT_THAT(found.findings[0].message,
+              HasSubstr("rail 1 (mlx5_1) of n1 is up as its node agent"));
+  EXPECT_THAT(found.model.nodes[1].dead_rails, IsEmpty());
+}
+
+TEST_F(Fusion, LabelsThatContradictOneAnotherAreTold) {
+  Label(Node("n0", 1), {"s0", "l0"});
+  Label(Node("n1", 1), {"s0", "l0"});
+  Label(Node("n2", 1), {"s1", "l0"});
+  Label(Node("n3", 1), {"l0", "s0"});
+  Label(Node("n4", 1), {"x", "x"});
+  Label(Node("n5", 1), {"s0"});
+  const DiscoveredFabric found = Fuse();
+  EXPECT_THAT(Names(found), ElementsAre("contradiction", "cycle", "cycle", "no-place", "no-place"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("labels of n2 say that leaf l0 lies in s1"));
+  EXPECT_EQ(found.model.domains[1][1].count, 3) << "n2 is where most nodes say";
+  EXPECT_EQ(found.model.domains[1].back().name, "x-leaf");
+}
+
+TEST_F(Fusion, LoopsAndCablesBetweenLeavesAreTold) {
+  for (const char* name : {"a", "b", "sp"}) Switch(name);
+  Uplink("a", "sp");
+  Uplink("b", "sp");
+  Uplink("a", "b");
+  Uplink("sp", "sp");
+  Link("n0", "e0", "a");
+  Link("n1", "e0", "b");
+  const DiscoveredFabric found = Fuse();
+  EXPECT_THAT(Names(found), ElementsAre("cycle", "note cycle", "note no-facts"));
+  EXPECT_EQ(found.findings[0].object, "sp");
+  EXPECT_THAT(found.findings[1].message, HasSubstr("a and b"));
+  EXPECT_THAT(found.model.levels, ElementsAre("spine", "leaf"));
+}
+
+TEST_F(Fusion, EmptyLeavesAndThoseOfStorageAreNoCores) {
+  for (const char* name : {"a", "b", "empty", "sp"}) Switch(name);
+  for (const char* leaf : {"a", "b", "empty"}) Uplink(leaf, "sp");
+  Link("n0", "e0", "a");
+  Link("n1", "e0", "b");
+  EXPECT_THAT(Fuse().model.levels, ElementsAre("spine", "leaf"));
+}
+
+TEST_F(Fusion, NodesWithoutFactsAreTold) {
+  Switch("a");
+  Node("n0", 1);
+  Node("n1", 0).gpus = 4;
+  Node("control", 0).gpus = 0;
+  Link("n0", "mlx5_0", "a");
+  Link("n1", "mlx5_0", "a");
+  Link("nas", "eth0", "a");
+  seen_.uses = {{"n0", 3, 1}, {"n0", 2, 5}};
+  const DiscoveredFabric found = Fuse();
+  ASSERT_EQ(found.model.nodes.size(), 2);
+  EXPECT_EQ(found.model.nodes[0].used_gpus, 5);
+  EXPECT_EQ(found.model.nodes[0].used_hcas, 1) << "no more than there are";
+  EXPECT_EQ(found.model.nodes[1].gpus, 4);
+  EXPECT_THAT(Names(found), ElementsAre("no-facts", "note no-place"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("n1: no facts of a node agent"));
+  EXPECT_THAT(found.findings[1].message, HasSubstr("nas: no node of the cluster"));
+}
+
+TEST_F(Fusion, ShortNamesOfHostsAreThoseOfNodes) {
+  Switch("a");
+  Node("n0.cluster.example", 1);
+  Link("n0", "mlx5_0", "a");
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.nodes[0].name, "n0.cluster.example");
+  EXPECT_THAT(found.findings, IsEmpty());
+}
+
+TEST_F(Fusion, WithoutAnyPlaceThereIsNoFabric) {
+  Node("n0", 1);
+  const auto found = FuseObservations(seen_, "f");
+  EXPECT_TRUE(absl::IsFailedPrecondition(found.status()));
+  EXPECT_THAT(found.status().message(), HasSubstr("give cables (ibnetdiscover, lldpcli)"));
+}
+
+}  // namespace
+}  // namespace railhead::fabric

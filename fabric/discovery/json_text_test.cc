@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/json_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace railhead::fabric {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Error(const std::string& text) {
+  const auto values = ParseJsonTexts(text, "a.json");
+  EXPECT_FALSE(values.ok()) << text;
+  return std::string(values.status().message());
+}
+
+TEST(JsonText, SeveralTextsKnowTheirLines) {
+  const auto values =
+      ParseJsonTexts("{\"a\": [1, -2.5,\n true]}\n\n{\"b\": {\"c\":\n \"x\"}}", "f");
+  ASSERT_TRUE(values.ok()) << values.status();
+  ASSERT_EQ(values->size(), 2);
+  const JsonValue* list = (*values)[0].Find("a");
+  ASSERT_NE(list, nullptr);
+  ASSERT_EQ(list->fields.size(), 3);
+  EXPECT_EQ(list->fields[1].value.text, "-2.5");
+  EXPECT_EQ(list->fields[2].value.line, 2);
+  EXPECT_EQ((*values)[1].line, 4);
+  EXPECT_EQ((*values)[1].Find("b")->Find("c")->text, "x");
+  EXPECT_EQ((*values)[1].Find("b")->Find("c")->line, 5);
+  EXPECT_EQ((*values)[1].Find("a"), nullptr);
+}
+
+TEST(JsonText, WhatIsSkippedIsCheckedAndNotKept) {
+  const std::string text = R"({"a": {"images": [{"a": [1]}], "b": 1}, "images": 3, "c": 2})";
+  const auto values = ParseJsonTexts(text, "f", {"images"});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->front().fields.size(), 2);
+  EXPECT_EQ(values->front().Find("a")->fields.size(), 1);
+  EXPECT_EQ(values->front().Find("c")->text, "2");
+  EXPECT_FALSE(ParseJsonTexts(R"({"images": [1,}]})", "f", {"images"}).ok());
+}
+
+TEST(JsonText, WhatIsWrongIsNamedWithItsLine) {
+  EXPECT_THAT(Error("{\"a\": 1,\n \"b\": }"), HasSubstr("a.json:2: the document: is no JSON at "));
+  EXPECT_THAT(Error("{\"a\": 1}\n{\"b\":"), HasSubstr("a.json:2: the document: is no JSON"));
+  EXPECT_THAT(Error("\"text\""), HasSubstr("a.json:1: the document: is no JSON object or list"));
+  EXPECT_THAT(Error("{\"a\": \"\xff\"}"), HasSubstr("a.json:1: the document: is no JSON"));
+  EXPECT_THAT(Error(std::string(70, '[')), HasSubstr("nests deeper than 64"));
+}
+
+TEST(JsonText, ReaderKeepsTheFirstFault) {
+  const auto values = ParseJsonTexts("{\"n\": \"x\",\n\"m\": \"a\\u0001b\"}", "f");
+  ASSERT_TRUE(values.ok());
+  JsonReader reader("f");
+  EXPECT_EQ(reader.Find(values->front(), "top", "none", JsonValue::Type::kText), nullptr);
+  EXPECT_TRUE(reader.status().ok());
+  reader.Name(*values->front().Find("m"), "top.m");
+  reader.Need(values->front(), "top", "n", JsonValue::Type::kNumber);
+  EXPECT_THAT(reader.status().message(), HasSubstr("f:2: top.m: has a control character"));
+}
+
+}  // namespace
+}  // namespace railhead::fabric

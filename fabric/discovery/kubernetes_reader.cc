@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/kubernetes_reader.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "fabric/discovery/json_text.h"
+#include "fabric/discovery/node_facts_reader.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/discovery/place_labels.h"
+#include "fabric/yaml/message.h"
+
+namespace railhead::fabric {
+namespace {
+
+using Type = JsonValue::Type;
+
+// More of anything on one node is a mistake.
+constexpr int kMaxResource = 1024;
+
+struct Amounts {
+  int gpus = 0;
+  int hcas = 0;
+};
+
+class KubernetesReader {
+ public:
+  explicit KubernetesReader(absl::string_view source) : reader_(source) {}
+
+  absl::StatusOr<Observations> Read(const std::vector<JsonValue>& texts) {
+    for (const JsonValue& text : texts) Object(text, "");
+    if (!reader_.status().ok()) return reader_.status();
+    return std::move(seen_);
+  }
+
+ private:
+  void Object(const JsonValue& object, const std::string& path) {
+    const JsonValue* kind = reader_.Need(object, path, "kind", Type::kText);
+    if (kind == nullptr) return;
+    if (absl::EndsWith(kind->text, "List")) {
+      if (!path.empty()) return;  // no list holds lists
+      const JsonValue* items = reader_.Need(object, "", "items", Type::kList);
+      for (size_t i = 0; items != nullptr && i < items->fields.size(); ++i) {
+        Object(items->fields[i].value, absl::StrCat("items[", i, "]"));
+        if (!reader_.status().ok()) return;
+      }
+    } else if (kind->text == "Node") {
+      Node(object, path);
+    } else if (kind->text == "Pod") {
+      Pod(object, path);
+    }
+  }
+
+  void Node(const JsonValue& object, const std::string& path) {
+    SeenNode node;
+    const JsonValue* metadata = reader_.Need(object, path, "metadata", Type::kObject);
+    if (metadata == nullptr) return;
+    const std::string metadata_path = path + ".metadata";
+    if (const JsonValue* name = reader_.Need(*metadata, metadata_path, "name", Type::kText)) {
+      node.name = reader_.Name(*name, metadata_path + ".name");
+      node.where = absl::StrCat(reader_.source(), ":", name->line);
+    }
+    const JsonValue* labels = reader_.Find(*metadata, metadata_path, "labels", Type::kObject);
+    if (labels != nullptr) node.places = Places(*labels, metadata_path + ".labels");
+    const JsonValue* spec = reader_.Find(object, path, "spec", Type::kObject);
+    const JsonValue* cordoned = spec == nullptr ? nullptr : spec->Find("unschedulable");
+    if (cordoned != nullptr && cordoned->text == "true") node.unschedulable = "cordoned";
+    const JsonValue* status = reader_.Find(object, path, "status", Type::kObject);
+    if (status != nullptr) {
+      if (node.unschedulable.empty() && !Ready(*status)) node.unschedulable = "not ready";
+      const JsonValue* offered =
+          reader_.Find(*status, path + ".status", "allocatable", Type::kObject);
+      if (offered != nullptr) {
+        const Amounts amounts = AmountsIn(*offered, path + ".status.allocatable");
+        node.gpus = amounts.gpus;
+        node.hcas = amounts.hcas;
+      }
+    }
+    const JsonValue* annotations =
+        reader_.Find(*metadata, metadata_path, "annotations", Type::kObject);
+    const JsonValue* facts =
+        annotations == nullptr ? nullptr : annotations->Find(kNodeFactsAnnotation);
+    if (facts != nullptr) Facts(*facts, metadata_path, node);
+    seen_.nodes.push_back(std::move(node));
+  }
+
+  void Facts(const JsonValue& value, const std::string& metadata_path, SeenNode& node) {
+    const std::string path =
+        absl::StrCat(metadata_path, ".annotations[", kNodeFactsAnnotation, "]");
+    const absl::StatusOr<NodeFacts> facts = ReadNodeFacts(value.text, node.name);
+    if (!facts.ok()) {
+      reader_.Fail(value, path, facts.status().message());
+      return;
+    }
+    node.rails = facts->rails;
+    // What pods can get counts, where something is offered.
+    if (node.gpus == 0) node.gpus = facts->gpus;
+  }
+
+  std::vector<SeenPlace> Places(const JsonValue& labels, const std::string& path) {
+    std::map<std::string, std::string> texts;
+    for (const auto& [name, value] : labels.fields) {
+      if (value.Is(Type::kText) && !value.text.empty()) {
+        texts[name] = reader_.Name(value, absl::StrCat(path, "[", ShownText(name), "]"));
+      }
+    }
+    return PlacesOf(texts);
+  }
+
+  static bool Ready(const JsonValue& status) {
+    const JsonValue* conditions = status.Find("conditions");
+    if (conditions == nullptr) return true;
+    for (const auto& [unnamed, condition] : conditions->fields) {
+      const JsonValue* type = condition.Find("type");
+      const JsonValue* is = condition.Find("status");
+      if (type != nullptr && type->text == "Ready" && is != nullptr) return is->text == "True";
+    }
+    return true;
+  }
+
+  // Quantities of extended resources are whole, and thousands of them are written as "1k".
+  Amounts AmountsIn(const JsonValue& resources, const std::string& path) {
+    Amounts amounts;
+    for (const auto& [name, value] : resources.fields) {
+      const bool gpu = absl::EndsWith(name, "/gpu");
+      if (!gpu && name != "rdma/hca") continue;
+      absl::string_view digits = value.text;
+      const int unit = absl::ConsumeSuffix(&digits, "k") ? 1000 : 1;
+      int count = 0;
+      if (!absl::SimpleAtoi(digits, &count) || count < 0 || count > 1'000'000) {
+        reader_.Fail(value, absl::StrCat(path, "[", ShownText(name), "]"),
+                     absl::StrCat(QuotedText(value.text), " is no whole number"));
+        return amounts;
+      }
+      int& sum = gpu ? amounts.gpus : amounts.hcas;
+      sum = std::min(kMaxResource, sum + std::min(kMaxResource, count) * unit);
+    }
+    return amounts;
+  }
+
+  void Pod(const JsonValue& object, const std::string& path) {
+    const JsonValue* spec = reader_.Need(object, path, "spec", Type::kObject);
+    const JsonValue* node =
+        spec == nullptr ? nullptr : reader_.Find(*spec, path + ".spec", "nodeName", Type::kText);
+    if (node == nullptr || node->text.empty()) return;
+    const JsonValue* status = object.Find("status");
+    const JsonValue* phase = status == nullptr ? nullptr : status->Find("phase");
+    if (phase != nullptr && (phase->text == "Succeeded" || phase->text == "Failed")) return;
+    SeenUse use;
+    use.node = reader_.Name(*node, path + ".spec.nodeName");
+    for (const Amounts& container : Containers(*spec, path + ".spec", "containers")) {
+      use.gpus += container.gpus;
+      use.hcas += container.hcas;
+    }
+    // Containers that run before the others give back what they had.
+    for (const Amounts& container : Containers(*spec, path + ".spec", "initContainers")) {
+      use.gpus = std::max(use.gpus, container.gpus);
+      use.hcas = std::max(use.hcas, container.hcas);
+    }
+    if (use.gpus > 0 || use.hcas > 0) seen_.uses.push_back(std::move(use));
+  }
+
+  std::vector<Amounts> Containers(const JsonValue& spec, const std::string& path,
+                                  const std::string& name) {
+    std::vector<Amounts> amounts;
+    const JsonValue* list = reader_.Find(spec, path, name, Type::kList);
+    for (size_t i = 0; list != nullptr && i < list->fields.size(); ++i) {
+      const std::string item = absl::StrCat(path, ".", name, "[", i, "].resources");
+      const JsonValue* resources = list->fields[i].value.Find("resources");
+      const JsonValue* requests = resources == nullptr
+                                      ? nullptr
+                                      : reader_.Find(*resources, item, "requests", Type::kObject);
+      if (requests != nullptr) amounts.push_back(AmountsIn(*requests, item + ".requests"));
+    }
+    return amounts;
+  }
+
+  JsonReader reader_;
+  Observations seen_;
+};
+
+}  // namespace
+
+bool IsKubernetes(const JsonValue& text) {
+  const JsonValue* kind = text.Find("kind");
+  const JsonValue* version = text.Find("apiVersion");
+  return kind != nullptr && version != nullptr && version->text == "v1";
+}
+
+std::vector<absl::string_view> KubernetesFieldsNotRead() {
+  return {"managedFields",
+          "images",
+          "volumes",
+          "env",
+          "volumeMounts",
+          "containerStatuses",
+          "initContainerStatuses",
+          "ownerReferences",
+          "tolerations",
+          "affinity"};
+}
+
+absl::StatusOr<Observations> ReadKubernetes(const std::vector<JsonValue>& texts,
+                                            absl::string_view source) {
+  return KubernetesReader(source).Read(texts);
+}
+
+}  // namespace railhead::fabric

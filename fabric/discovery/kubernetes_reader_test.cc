@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/kubernetes_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/discovery/place_labels.h"
+#include "fabric/discovery/source.h"
+
+namespace railhead::fabric {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+constexpr char kCluster[] = R"({"apiVersion": "v1", "kind": "List", "items": [
+ {"kind": "Node", "metadata": {"name": "n0", "managedFields": [{}],
+   "labels": {"topology.k8s.aws/network-node-layer-1": "nn-a",
+              "topology.k8s.aws/network-node-layer-2": "nn-b",
+              "topology.kubernetes.io/zone": "us-1a"},
+   "annotations": {"railhead.io/node-facts": "{\"version\":1,\"rails\":[{\"rail\":1,\"device\":\"mlx5_1\",\"port\":1,\"rateGbps\":400,\"netdev\":\"\",\"usable\":false,\"reason\":\"port 1 is DOWN\"},{\"rail\":0,\"device\":\"mlx5_0\",\"rateGbps\":400,\"netdev\":\"ib0\",\"usable\":true,\"reason\":\"\"}],\"gpus\":[{},{}]}"}},
+  "spec": {"unschedulable": true},
+  "status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": "8", "rdma/hca": "2"},
+             "conditions": [{"type": "Ready", "status": "True"}]}},
+ {"kind": "Node", "metadata": {"name": "n1"},
+  "status": {"allocatable": {"rdma/hca": "1k"},
+             "conditions": [{"type": "Ready", "status": "Unknown"}]}},
+ {"kind": "Pod", "metadata": {"name": "p"}, "status": {"phase": "Running"},
+  "spec": {"nodeName": "n0",
+    "initContainers": [{"resources": {"requests": {"nvidia.com/gpu": "4"}}}],
+    "containers": [{"resources": {"requests": {"nvidia.com/gpu": "2", "rdma/hca": "1"}}},
+                   {"resources": {}}, {"resources": {"requests": {"rdma/hca": "1"}}}]}},
+ {"kind": "Pod", "status": {"phase": "Succeeded"}, "spec": {"nodeName": "n0",
+    "containers": [{"resources": {"requests": {"nvidia.com/gpu": "2"}}}]}},
+ {"kind": "Pod", "spec": {"containers": []}}, {"kind": "Service"}]})";
+
+TEST(Kubernetes, ReadsNodesAndWhatPodsHold) {
+  const auto seen = ReadSource(kCluster, "k.json");
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  Observations want;
+  want.nodes.resize(2);
+  want.nodes[0].name = "n0";
+  want.nodes[0].gpus = 8;
+  want.nodes[0].hcas = 2;
+  want.nodes[0].unschedulable = "cordoned";
+  want.nodes[0].rails = {{0, "mlx5_0", "ib0", 400, true, ""},
+                         {1, "mlx5_1", "", 400, false, "port 1 is DOWN"}};
+  want.nodes[0].places = {{"AWS", {{"layer-1", "nn-a"}, {"layer-2", "nn-b"}}},
+                          {"Kubernetes", {{"zone", "us-1a"}}}};
+  want.nodes[0].where = "k.json:2";
+  want.nodes[1].name = "n1";
+  want.nodes[1].hcas = 1000;
+  want.nodes[1].unschedulable = "not ready";
+  want.nodes[1].where = "k.json:10";
+  want.uses = {{"n0", 4, 2}};
+  EXPECT_EQ(*seen, want);
+}
+
+TEST(Kubernetes, EachSchemesLevelsAreOutermostFirst) {
+  EXPECT_THAT(
+      PlacesOf({{"fabric.topograph.run/tier-0", "l"}, {"fabric.topograph.run/tier-1", "s"}}),
+      ElementsAre(SeenPlace{"Topograph", {{"spine", "s"}, {"leaf", "l"}}}));
+  const auto places = PlacesOf({{"network.topology.nvidia.com/leaf", "l"},
+                                {"network.topology.nvidia.com/core", "c"},
+                                {"cloud.google.com/gce-topology-block", "b"},
+                                {"cloud.google.com/gce-topology-host", "h"},
+                                {"cloud.google.com/gce-topology-subblock", "sb"},
+                                {"topology.railhead.io/leaf", "lf0"},
+                                {"topology.kubernetes.io/zone", ""}});
+  EXPECT_THAT(places, ElementsAre(SeenPlace{"Railhead", {{"leaf", "lf0"}}},
+                                  SeenPlace{"NVIDIA", {{"core", "c"}, {"leaf", "l"}}},
+                                  SeenPlace{"GKE", {{"block", "b"}, {"subblock", "sb"}}}));
+}
+
+TEST(Kubernetes, WhatIsWrongIsNamed) {
+  const auto error = [](const std::string& from, const std::string& to) {
+    const auto seen = ReadSource(absl::StrReplaceAll(kCluster, {{from, to}}), "k.json");
+    EXPECT_FALSE(seen.ok()) << from;
+    return std::string(seen.status().message());
+  };
+  EXPECT_THAT(error(R"("name": "n1")", R"("nome": "n1")"),
+              HasSubstr("k.json:10: items[1].metadata.name: is missing"));
+  EXPECT_THAT(error(R"("rdma/hca": "1k")", R"("rdma/hca": "1.5")"),
+              HasSubstr("k.json:11: items[1].status.allocatable[rdma/hca]: \"1.5\" is no whole"));
+  EXPECT_THAT(error(R"(\"rail\":1)", R"(\"rail\":0)"),
+              HasSubstr("k.json:6: items[0].metadata.annotations[railhead.io/node-facts]: n0:1: "
+                        "rails[1].rail: rail 0 is there twice"));
+  EXPECT_THAT(error(R"(\"version\":1)", R"(\"version\":2)"), HasSubstr("version: must be a whole"));
+  EXPECT_THAT(error(R"(\"rateGbps\":400)", R"(\"rateGbps\":-1)"), HasSubstr("rails[0].rateGbps"));
+  EXPECT_THAT(error(R"("nodeName": "n0")", R"("nodeName": 7)"),
+              HasSubstr("items[2].spec.nodeName: must be a text, not a number"));
+}
+
+}  // namespace
+}  // namespace railhead::fabric

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/label_places.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "fabric/discovery/finding.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/discovery/place_labels.h"
+
+namespace railhead::fabric {
+namespace {
+
+const SeenPlace* PlaceOf(const SeenNode& node, const std::string& scheme) {
+  for (const SeenPlace& place : node.places) {
+    if (place.scheme == scheme) return &place;
+  }
+  return nullptr;
+}
+
+// The scheme's levels that any node has, in its order.
+std::vector<std::string> LevelsOf(const std::vector<SeenNode>& nodes, const std::string& scheme) {
+  std::set<std::string> there;
+  for (const SeenNode& node : nodes) {
+    const SeenPlace* place = PlaceOf(node, scheme);
+    if (place == nullptr) continue;
+    for (const auto& [level, value] : place->levels) there.insert(level);
+  }
+  std::vector<std::string> levels;
+  for (const std::string& level : LevelNames(scheme)) {
+    if (there.count(level) > 0) levels.push_back(level);
+  }
+  return levels;
+}
+
+class Reader {
+ public:
+  Reader(LabelPlaces& places, std::vector<Finding>& findings)
+      : places_(places), findings_(findings) {}
+
+  // What lies in what, level by level from outside.
+  void Settle() {
+    for (size_t level = 1; level < places_.levels.size(); ++level) {
+      std::map<std::string, std::map<std::vector<std::string>, int>> votes;
+      const auto around = [level](const std::vector<std::string>& path) {
+        return std::vector<std::string>(path.begin(),
+                                        path.begin() + static_cast<std::ptrdiff_t>(level));
+      };
+      for (const auto& [node, path] : places_.of_node) ++votes[path[level]][around(path)];
+      for (auto& [node, path] : places_.of_node) {
+        const auto& of_domain = votes[path[level]];
+        const auto most =
+            std::max_element(of_domain.begin(), of_domain.end(),
+                             [](const auto& a, const auto& b) { return a.second < b.second; });
+        if (around(path) == most->first) continue;
+        findings_.push_back(
+            {FindingKind::kContradiction, true, node,
+             absl::StrCat(places_.scheme, "'s labels of ", node, " say that ",
+                          places_.levels[level], " ", path[level], " lies in ", path[level - 1],
+                          ", those of ", most->second, " other nodes that it lies in ",
+                          most->first.back(), "; most nodes are believed: correct the labels")});
+        std::copy(most->first.begin(), most->first.end(), path.begin());
+      }
+    }
+  }
+
+  void FindCycles() {
+    std::set<std::pair<std::string, std::string>> inside;
+    for (const auto& [node, path] : places_.of_node) {
+      for (size_t i = 1; i < path.size(); ++i) inside.emplace(path[i], path[i - 1]);
+    }
+    for (const auto& [inner, outer] : inside) {
+      if (inner < outer && inside.count({outer, inner}) > 0) Tell(inner, outer);
+      if (inner == outer) Tell(inner, "itself");
+    }
+    // A model has no such names.
+    for (auto& [node, path] : places_.of_node) {
+      for (size_t i = 1; i < path.size(); ++i) {
+        const auto end = path.begin() + static_cast<std::ptrdiff_t>(i);
+        if (std::find(path.begin(), end, path[i]) != end) {
+          path[i] = absl::StrCat(path[i], "-", places_.levels[i]);
+        }
+      }
+    }
+  }
+
+ private:
+  void Tell(const std::string& inner, const std::string& outer) {
+    findings_.push_back(
+        {FindingKind::kCycle, true, inner,
+         absl::StrCat(places_.scheme, "'s labels say that ", inner, " lies in ", outer,
+                      " and the other way round; the levels of each node "
+                      "are taken as they stand: correct the labels")});
+  }
+
+  LabelPlaces& places_;
+  std::vector<Finding>& findings_;
+};
+
+}  // namespace
+
+LabelPlaces PlacesByLabels(const std::vector<SeenNode>& nodes, std::vector<Finding>& findings) {
+  LabelPlaces places;
+  for (const std::string& scheme : SchemeNames()) {
+    const std::vector<std::string> levels = LevelsOf(nodes, scheme);
+    if (levels.empty()) continue;
+    places.scheme = scheme;
+    places.levels = levels;
+    break;
+  }
+  std::vector<std::string> lacking;
+  for (const SeenNode& node : nodes) {
+    const SeenPlace* place = PlaceOf(node, places.scheme);
+    if (place == nullptr) continue;
+    std::vector<std::string> path;
+    for (const auto& [level, value] : place->levels) path.push_back(value);
+    if (path.size() == places.levels.size()) {
+      places.of_node[node.name] = std::move(path);
+    } else {
+      findings.push_back({FindingKind::kNoPlace, true, node.name,
+                          absl::StrCat(node.name, " has ", place->levels.size(), " of the ",
+                                       places.levels.size(), " labels of ", places.scheme,
+                                       " that other nodes have; they are not used")});
+    }
+  }
+  Reader reader(places, findings);
+  reader.Settle();
+  reader.FindCycles();
+  return places;
+}
+
+}  // namespace railhead::fabric

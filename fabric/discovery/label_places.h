@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where nodes are, by the labels of one scheme.
+#ifndef RAILHEAD_FABRIC_DISCOVERY_LABEL_PLACES_H_
+#define RAILHEAD_FABRIC_DISCOVERY_LABEL_PLACES_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fabric/discovery/finding.h"
+#include "fabric/discovery/observations.h"
+
+namespace railhead::fabric {
+
+struct LabelPlaces {
+  std::string scheme;                                       // empty: no node has labels
+  std::vector<std::string> levels;                          // outermost first
+  std::map<std::string, std::vector<std::string>> of_node;  // a domain of each level
+};
+
+// Of the schemes that nodes have labels of, the one that knows most of the network counts. Where
+// nodes disagree about what a domain lies in, most of them are right; where they disagree about
+// what lies in what, or a domain lies in itself, that is a cycle. Both are findings.
+LabelPlaces PlacesByLabels(const std::vector<SeenNode>& nodes, std::vector<Finding>& findings);
+
+}  // namespace railhead::fabric
+
+#endif  // RAILHEAD_FABRIC_DISCOVERY_LABEL_PLACES_H_

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/lldp_reader.h"
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "fabric/discovery/json_text.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/yaml/message.h"
+
+namespace railhead::fabric {
+namespace {
+
+using Type = JsonValue::Type;
+
+// In json0 everything is a list; in json what is there once is not.
+const JsonValue* First(const JsonValue* value) {
+  if (value == nullptr || !value->Is(Type::kList)) return value;
+  return value->fields.empty() ? nullptr : &value->fields[0].value;
+}
+
+// "x", {"value": "x"} or [{"value": "x"}].
+const JsonValue* TextIn(const JsonValue* value) {
+  value = First(value);
+  if (value != nullptr && value->Is(Type::kObject)) value = value->Find("value");
+  return value != nullptr && value->Is(Type::kText) ? value : nullptr;
+}
+
+std::string TextOf(const JsonValue* value) {
+  const JsonValue* text = TextIn(value);
+  return text == nullptr ? "" : text->text;
+}
+
+class LldpReader {
+ public:
+  explicit LldpReader(absl::string_view source) : reader_(source) {}
+
+  absl::StatusOr<Observations> Read(const std::vector<JsonValue>& texts) {
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (const JsonValue* local = texts[i].Find("local-chassis")) {
+        const JsonValue* holder = First(local);
+        const JsonValue* chassis = holder == nullptr ? nullptr : holder->Find("chassis");
+        speaker_ = Chassis(chassis, *local, "local-chassis.chassis");
+      } else if (const JsonValue* lldp = texts[i].Find("lldp")) {
+        Neighbours(*lldp);
+        speaker_.clear();
+      } else {
+        reader_.Fail(texts[i], "",
+                     "is neither \"local-chassis\" nor \"lldp\", which lldpcli -f json prints for "
+                     "show chassis and show neighbors details");
+      }
+      if (!reader_.status().ok()) return reader_.status();
+    }
+    return std::move(seen_);
+  }
+
+ private:
+  void Neighbours(const JsonValue& lldp) {
+    if (speaker_.empty()) {
+      reader_.Fail(lldp, "lldp",
+                   "does not say whose neighbours these are; let `lldpcli -f json show chassis` "
+                   "come before `lldpcli -f json show neighbors details`, in the same file");
+      return;
+    }
+    const JsonValue* holder = First(&lldp);
+    const JsonValue* list = holder == nullptr ? nullptr : holder->Find("interface");
+    if (list == nullptr) return;  // it has no neighbour
+    if (list->Is(Type::kObject)) {
+      Interface(*list, "lldp.interface");
+    } else if (list->Is(Type::kList)) {
+      for (size_t i = 0; i < list->fields.size(); ++i) {
+        Interface(list->fields[i].value, absl::StrCat("lldp.interface[", i, "]"));
+      }
+    } else {
+      reader_.Fail(*list, "lldp.interface", "must be a list or an object");
+    }
+  }
+
+  // json: {"eth0": {...}}; json0: {"name": "eth0", ...}.
+  void Interface(const JsonValue& entry, const std::string& path) {
+    if (!entry.Is(Type::kObject)) {
+      reader_.Fail(entry, path, "must be an object");
+      return;
+    }
+    const JsonValue* name = entry.Find("name");
+    if (name != nullptr && name->Is(Type::kText)) {
+      Neighbour(entry, reader_.Name(*name, path + ".name"), path);
+      return;
+    }
+    for (const auto& [interface, body] : entry.fields) {
+      JsonValue key = body;
+      key.type = Type::kText;
+      key.text = interface;
+      Neighbour(body, reader_.Name(key, path), absl::StrCat(path, ".", ShownText(interface)));
+    }
+  }
+
+  void Neighbour(const JsonValue& body, const std::string& interface, const std::string& path) {
+    if (TextOf(body.Find("via")) != "LLDP") return;
+    SeenLink link;
+    link.near = {speaker_, interface};
+    link.far.device = Chassis(body.Find("chassis"), body, path + ".chassis");
+    const JsonValue* port = First(body.Find("port"));
+    if (port == nullptr || !port->Is(Type::kObject)) {
+      reader_.Fail(body, path + ".port",
+                   "is missing; was it `lldpcli show neighbors details` that printed this?");
+      return;
+    }
+    link.far.port = Port(*port, path + ".port");
+    const JsonValue* speed = First(port->Find("auto-negotiation"));
+    if (speed != nullptr) link.gbps = Gbps(TextOf(speed->Find("current")));
+    link.where = absl::StrCat(reader_.source(), ":", body.line);
+    if (reader_.status().ok()) seen_.links.push_back(std::move(link));
+  }
+
+  // The device's id; the device becomes known. json: {"NAME": {"id": ...}}, or without a name as in
+  // json0: {"id": ..., "name": ...}.
+  std::string Chassis(const JsonValue* chassis, const JsonValue& around, const std::string& path) {
+    chassis = First(chassis);
+    if (chassis == nullptr || !chassis->Is(Type::kObject)) {
+      reader_.Fail(around, path, "is missing");
+      return "";
+    }
+    SeenDevice device;
+    const JsonValue* name = TextIn(chassis->Find("name"));
+    if (name != nullptr) device.name = reader_.Name(*name, path + ".name");
+    if (TextIn(chassis->Find("id")) == nullptr && chassis->fields.size() == 1) {
+      JsonValue key = chassis->fields[0].value;
+      key.type = Type::kText;
+      key.text = chassis->fields[0].name;
+      device.name = reader_.Name(key, path);
+      chassis = &chassis->fields[0].value;
+    }
+    const JsonValue* id = First(chassis->Find("id"));
+    const JsonValue* value = TextIn(id);
+    if (value == nullptr || id == nullptr) {
+      reader_.Fail(*chassis, path + ".id", "is missing");
+      return "";
+    }
+    device.id = absl::StrCat("chassis ", TextOf(id->Find("type")), " ",
+                             reader_.Name(*value, path + ".id.value"));
+    device.kind = Kind(chassis->Find("capability"));
+    seen_.devices.push_back(device);
+    return device.id;
+  }
+
+  static DeviceKind Kind(const JsonValue* capabilities) {
+    if (capabilities == nullptr) return DeviceKind::kForwarder;  // simple switches tell none
+    const auto forwards = [](const JsonValue& capability) {
+      const JsonValue* enabled = capability.Find("enabled");
+      const std::string type = TextOf(capability.Find("type"));
+      return (type == "Bridge" || type == "Router") && enabled != nullptr &&
+             enabled->text == "true";
+    };
+    if (capabilities->Is(Type::kObject)) {
+      return forwards(*capabilities) ? DeviceKind::kForwarder : DeviceKind::kHost;
+    }
+    for (const auto& [unnamed, capability] : capabilities->fields) {
+      if (forwards(capability)) return DeviceKind::kForwarder;
+    }
+    return DeviceKind::kHost;
+  }
+
+  // The interface's name. Hosts send its hardware address as the port's id, and the name in words.
+  std::string Port(const JsonValue& port, const std::string& path) {
+    const JsonValue* id = First(port.Find("id"));
+    const JsonValue* value = TextIn(id);
+    if (value == nullptr || id == nullptr) {
+      reader_.Fail(port, path + ".id", "is missing");
+      return "";
+    }
+    const JsonValue* words = TextIn(port.Find("descr"));
+    const std::string type = TextOf(id->Find("type"));
+    if (type == "mac" && words != nullptr) return reader_.Name(*words, path + ".descr");
+    return reader_.Name(*value, path + ".id.value");
+  }
+
+  // "100GbaseCR4 - ...", "10GbaseT - ...", "1000BaseTFD - ...".
+  static double Gbps(absl::string_view mau) {
+    size_t digits = 0;
+    while (digits < mau.size() && digits < 6 && absl::ascii_isdigit(mau[digits])) ++digits;
+    double number = 0;
+    if (!absl::SimpleAtod(mau.substr(0, digits), &number)) return 0;
+    mau.remove_prefix(digits);
+    const bool giga = absl::ConsumePrefix(&mau, "G");
+    const std::string rest = absl::AsciiStrToLower(mau.substr(0, 4));
+    if (rest != "base") return 0;
+    return giga ? number : number / 1000;
+  }
+
+  JsonReader reader_;
+  Observations seen_;
+  std::string speaker_;  // whose neighbours come next
+};
+
+}  // namespace
+
+bool IsLldp(const JsonValue& text) {
+  return text.Find("lldp") != nullptr || text.Find("local-chassis") != nullptr;
+}
+
+absl::StatusOr<Observations> ReadLldp(const std::vector<JsonValue>& texts,
+                                      absl::string_view source) {
+  return LldpReader(source).Read(texts);
+}
+
+}  // namespace railhead::fabric

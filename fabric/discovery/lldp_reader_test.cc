@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/lldp_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/discovery/source.h"
+
+namespace railhead::fabric {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kLocal[] = R"({"local-chassis": {"chassis": {"n0": {
+  "id": {"type": "mac", "value": "02:00"},
+  "capability": [{"type": "Router", "enabled": false}, {"type": "Station", "enabled": true}]}}}})";
+
+constexpr char kTwo[] = R"({"lldp": {"interface": [
+  {"rail0": {"via": "LLDP", "rid": "1",
+    "chassis": {"leaf0": {"id": {"type": "mac", "value": "02:aa"},
+      "capability": {"type": "Bridge", "enabled": true}}},
+    "port": {"id": {"type": "ifname", "value": "swp1"}, "descr": "to n0",
+      "auto-negotiation": {"current": "100GbaseCR4 - PMD"}}}},
+  {"rail1": {"via": "LLDP",
+    "chassis": {"leaf1": {"id": {"type": "local", "value": "leaf1"},
+      "capability": [{"type": "Bridge", "enabled": false}, {"type": "Router", "enabled": true}]}},
+    "port": {"id": {"type": "mac", "value": "02:bb"}, "descr": "swp7"}}},
+  {"eth0": {"via": "CDPv2", "chassis": {}, "port": {}}}]}})";
+
+absl::StatusOr<Observations> Read(const std::string& text) { return ReadSource(text, "l.json"); }
+
+TEST(Lldp, ReadsWhatANodeSees) {
+  const auto seen = Read(absl::StrCat(kLocal, "\n", kTwo));
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  Observations want;
+  want.devices = {{"chassis mac 02:00", "n0", DeviceKind::kHost},
+                  {"chassis mac 02:aa", "leaf0", DeviceKind::kForwarder},
+                  {"chassis local leaf1", "leaf1", DeviceKind::kForwarder}};
+  want.links = {{{"chassis mac 02:00", "rail0"},
+                 {"chassis mac 02:aa", "swp1"},
+                 Evidence::kLldp,
+                 100,
+                 "l.json:5"},
+                {{"chassis mac 02:00", "rail1"},
+                 {"chassis local leaf1", "swp7"},
+                 Evidence::kLldp,
+                 0,
+                 "l.json:10"}};
+  EXPECT_EQ(*seen, want);
+}
+
+TEST(Lldp, Json0SaysTheSame) {
+  constexpr char kJson0[] = R"(
+{"local-chassis":[{"chassis":[{"id":[{"type":"mac","value":"02:00"}],"name":[{"value":"n0"}],
+  "capability":[{"type":"Station","enabled":true}]}]}]}
+{"lldp":[{"interface":[{"name":"rail0","via":"LLDP","chassis":[{
+  "id":[{"type":"mac","value":"02:aa"}],"name":[{"value":"leaf0"}],
+  "capability":[{"type":"Bridge","enabled":true}]}],
+  "port":[{"id":[{"type":"ifname","value":"swp1"}],"descr":[{"value":"to n0"}],
+  "auto-negotiation":[{"current":[{"value":"100GbaseCR4 - PMD"}]}]}]}]}]})";
+  const auto seen = Read(kJson0);
+  const auto same = Read(absl::StrCat(kLocal, "\n", kTwo));
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  ASSERT_EQ(seen->links.size(), 1);
+  EXPECT_EQ(seen->links[0].near, same->links[0].near);
+  EXPECT_EQ(seen->links[0].far, same->links[0].far);
+  EXPECT_EQ(seen->links[0].gbps, 100);
+  EXPECT_EQ(seen->devices[1], same->devices[1]);
+}
+
+TEST(Lldp, OneNeighbourIsNoListAndNoneIsNothing) {
+  const std::string one = absl::StrCat(kLocal, R"({"lldp": {"interface": {"rail0": {"via": "LLDP",
+    "chassis": {"id": {"type": "mac", "value": "02:cc"}},
+    "port": {"id": {"type": "ifname", "value": "p"}}}}}})");
+  const auto seen = Read(one);
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  ASSERT_EQ(seen->links.size(), 1);
+  EXPECT_EQ(seen->devices[1], (SeenDevice{"chassis mac 02:cc", "", DeviceKind::kForwarder}));
+  const auto none = Read(absl::StrCat(kLocal, R"({"lldp": {}})"));
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(none->links.empty());
+}
+
+TEST(Lldp, WhatIsWrongIsNamed) {
+  const auto error = [](const std::string& text) {
+    const auto seen = Read(text);
+    EXPECT_FALSE(seen.ok()) << text;
+    return std::string(seen.status().message());
+  };
+  EXPECT_THAT(error(kTwo), HasSubstr("l.json:1: lldp: does not say whose neighbours these are"));
+  EXPECT_THAT(error(absl::StrCat(kLocal, kTwo, kTwo)), HasSubstr("does not say whose"));
+  EXPECT_THAT(error(absl::StrCat(kLocal, absl::StrReplaceAll(kTwo, {{"\"port\"", "\"prot\""}}))),
+              HasSubstr("lldp.interface[0].rail0.port: is missing"));
+  EXPECT_THAT(error(absl::StrCat(kLocal, absl::StrReplaceAll(kTwo, {{"swp1", ""}}))),
+              HasSubstr("port.id.value: must be a text of 1 to 253 bytes"));
+  EXPECT_THAT(error(absl::StrCat(kLocal, R"({"lldq": 1})")), HasSubstr("is neither"));
+}
+
+}  // namespace
+}  // namespace railhead::fabric

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/network.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "fabric/discovery/finding.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/natural_order.h"
+
+namespace railhead::fabric {
+namespace {
+
+constexpr size_t kMaxNamed = 4;
+
+std::string Short(const std::string& name) { return name.substr(0, name.find('.')); }
+
+// What one source says of one NIC.
+struct Claim {
+  Evidence evidence = Evidence::kLldp;
+  bool by_node = false;
+  int at = -1;
+  std::string port;
+  double gbps = 0;
+  std::string where;
+
+  auto Rank() const { return std::tie(evidence, by_node, at, port); }
+};
+
+std::string Words(Evidence evidence, bool by_node) {
+  if (evidence == Evidence::kInfiniBand) return "the subnet";
+  return by_node ? "the node's LLDP" : "the switch's LLDP";
+}
+
+class Builder {
+ public:
+  Builder(const Observations& seen, std::vector<Finding>& findings)
+      : seen_(seen), findings_(findings) {
+    for (const SeenNode& node : seen.nodes) {
+      nodes_[node.name] = node.name;
+      nodes_.emplace(Short(node.name), node.name);
+    }
+  }
+
+  Network Build() {
+    Devices();
+    for (const SeenLink& link : seen_.links) Link(link);
+    Resolve();
+    Strangers();
+    return std::move(network_);
+  }
+
+ private:
+  struct Known {
+    std::string node;  // empty: none of the cluster
+    int at = -1;       // its number among the switches
+  };
+
+  void Devices() {
+    std::map<std::string, SeenDevice> devices;
+    for (const SeenDevice& device : seen_.devices) {
+      SeenDevice& known = devices.emplace(device.id, device).first->second;
+      if (known.name.empty()) known.name = device.name;
+    }
+    std::map<std::string, std::vector<std::string>, NaturalOrder> switches;  // ids by name
+    for (const auto& [id, device] : devices) {
+      auto node = nodes_.find(device.name);
+      if (node == nodes_.end()) node = nodes_.find(Short(device.name));
+      Known known;
+      if (node != nodes_.end() && device.kind != DeviceKind::kSwitch) {
+        known.node = node->second;
+      } else if (device.kind != DeviceKind::kHost) {
+        switches[device.name.empty() ? id : device.name].push_back(id);
+      } else if (seen_.nodes.empty() && !device.name.empty()) {
+        known.node = device.name;
+      } else {
+        (device.name.empty() ? nameless_ : strangers_)
+            .push_back(device.name.empty() ? id : device.name);
+      }
+      known_[id] = known;
+    }
+    for (const auto& [name, ids] : switches) {
+      for (const std::string& id : ids) {
+        known_[id].at = static_cast<int>(network_.switches.size());
+        network_.switches.push_back(ids.size() == 1 ? name : absl::StrCat(name, " ", id));
+      }
+    }
+  }
+
+  void Link(const SeenLink& link) {
+    const Known& near = known_[link.near.device];
+    const Known& far = known_[link.far.device];
+    if (near.at >= 0 && far.at >= 0) {
+      if (near.at != far.at) {
+        network_.switch_links.insert(std::minmax(near.at, far.at));
+      } else if (looped_.insert(near.at).second) {
+        const std::string& name = network_.switches[static_cast<size_t>(near.at)];
+        findings_.push_back({FindingKind::kCycle, true, name,
+                             absl::StrCat("a cable leads from port ", link.near.port, " of ", name,
+                                          " to its own port ", link.far.port, " (", link.where,
+                                          "); it is left out: unplug it")});
+      }
+    } else if (far.at >= 0 && !near.node.empty()) {
+      claims_[{near.node, link.near.port}].push_back(
+          {link.evidence, true, far.at, link.far.port, link.gbps, link.where});
+    } else if (near.at >= 0 && !far.node.empty()) {
+      claims_[{far.node, link.far.port}].push_back(
+          {link.evidence, false, near.at, link.near.port, link.gbps, link.where});
+    }
+  }
+
+  void Resolve() {
+    for (auto& [nic, claims] : claims_) {
+      std::sort(claims.begin(), claims.end(),
+                [](const Claim& a, const Claim& b) { return a.Rank() < b.Rank(); });
+      const Claim& best = claims.front();
+      double gbps = 0;
+      for (const Claim& claim : claims) {
+        if (claim.at == best.at) gbps = std::max(gbps, claim.gbps);
+      }
+      network_.nics[nic.first][nic.second] = {best.at, best.port, gbps};
+      const auto other = std::find_if(claims.begin(), claims.end(),
+                                      [&](const Claim& claim) { return claim.at != best.at; });
+      if (other == claims.end()) continue;
+      findings_.push_back({FindingKind::kContradiction, true, nic.first,
+                           absl::StrCat(nic.second, " of ", nic.first, " is at ", Name(best.at),
+                                        " says ", Words(best.evidence, best.by_node), " (",
+                                        best.where, "), and at ", Name(other->at), " says ",
+                                        Words(other->evidence, other->by_node), " (", other->where,
+                                        "); the first is believed: one of them may be old, so "
+                                        "take both again")});
+    }
+  }
+
+  void Strangers() {
+    const auto tell = [this](std::vector<std::string>& names, const char* what) {
+      if (names.empty()) return;
+      std::sort(names.begin(), names.end(), NaturalLess);
+      names.erase(std::unique(names.begin(), names.end()), names.end());
+      const size_t more = names.size() - std::min(names.size(), kMaxNamed);
+      names.resize(names.size() - more);
+      findings_.push_back(
+          {FindingKind::kNoPlace, false, "",
+           absl::StrCat(absl::StrJoin(names, ", "),
+                        more == 0 ? "" : absl::StrCat(" and ", more, " more"), what)});
+    };
+    tell(strangers_, ": no node of the cluster, and left out");
+    tell(nameless_, ": no host's name in the node description, so left out; run rdma-ndd on it");
+  }
+
+  std::string Name(int at) const { return network_.switches[static_cast<size_t>(at)]; }
+
+  const Observations& seen_;
+  std::vector<Finding>& findings_;
+  std::map<std::string, std::string> nodes_;  // by full and by short name
+  std::map<std::string, Known> known_;        // by device id
+  std::map<std::pair<std::string, std::string>, std::vector<Claim>> claims_;  // of node and NIC
+  std::vector<std::string> strangers_;
+  std::vector<std::string> nameless_;
+  std::set<int> looped_;
+  Network network_;
+};
+
+}  // namespace
+
+bool NaturalOrder::operator()(const std::string& a, const std::string& b) const {
+  return NaturalLess(a, b);
+}
+
+Network BuildNetwork(const Observations& seen, std::vector<Finding>& findings) {
+  return Builder(seen, findings).Build();
+}
+
+}  // namespace railhead::fabric

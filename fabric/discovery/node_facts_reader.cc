@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/node_facts_reader.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "fabric/discovery/json_text.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/yaml/message.h"
+
+namespace railhead::fabric {
+namespace {
+
+using Type = JsonValue::Type;
+
+constexpr int kMaxRail = 63;
+constexpr int kMaxGpus = 1024;
+constexpr double kMaxGbps = 1e6;
+
+SeenRail RailOf(JsonReader& reader, const JsonValue& value, const std::string& path) {
+  SeenRail rail;
+  if (const JsonValue* number = reader.Need(value, path, "rail", Type::kNumber)) {
+    rail.rail = reader.Integer(*number, path + ".rail", 0, kMaxRail);
+  }
+  if (const JsonValue* device = reader.Need(value, path, "device", Type::kText)) {
+    rail.device = reader.Name(*device, path + ".device");
+  }
+  const JsonValue* netdev = reader.Find(value, path, "netdev", Type::kText);
+  if (netdev != nullptr && !netdev->text.empty()) {
+    rail.netdev = reader.Name(*netdev, path + ".netdev");
+  }
+  const JsonValue* rate = reader.Find(value, path, "rateGbps", Type::kNumber);
+  if (rate != nullptr &&
+      (!absl::SimpleAtod(rate->text, &rail.gbps) || !(rail.gbps >= 0) || rail.gbps > kMaxGbps)) {
+    reader.Fail(*rate, path + ".rateGbps", "must be a number of Gbit/s");
+  }
+  if (const JsonValue* usable = reader.Need(value, path, "usable", Type::kBoolean)) {
+    rail.usable = usable->text == "true";
+  }
+  const JsonValue* reason = reader.Find(value, path, "reason", Type::kText);
+  if (reason != nullptr) rail.reason = ShownText(reason->text);
+  return rail;
+}
+
+}  // namespace
+
+absl::StatusOr<NodeFacts> ReadNodeFacts(absl::string_view text, absl::string_view source) {
+  const absl::StatusOr<std::vector<JsonValue>> texts = ParseJsonTexts(text, source);
+  if (!texts.ok()) return texts.status();
+  if (texts->size() != 1) return YamlError(source, 0, "", "must be one JSON object");
+  const JsonValue& root = texts->front();
+  JsonReader reader(source);
+  NodeFacts facts;
+  if (const JsonValue* version = reader.Need(root, "", "version", Type::kNumber)) {
+    reader.Integer(*version, "version", 1, 1);
+  }
+  if (const JsonValue* rails = reader.Need(root, "", "rails", Type::kList)) {
+    for (size_t i = 0; i < rails->fields.size(); ++i) {
+      const std::string path = absl::StrCat("rails[", i, "]");
+      facts.rails.push_back(RailOf(reader, rails->fields[i].value, path));
+      const int number = facts.rails.back().rail;
+      if (std::any_of(facts.rails.begin(), facts.rails.end() - 1,
+                      [&](const SeenRail& other) { return other.rail == number; })) {
+        reader.Fail(rails->fields[i].value, path + ".rail",
+                    absl::StrCat("rail ", number,
+                                 " is there twice; correct `rails` in the node "
+                                 "agent's configuration"));
+      }
+      if (!reader.status().ok()) return reader.status();
+    }
+  }
+  if (const JsonValue* gpus = reader.Find(root, "", "gpus", Type::kList)) {
+    facts.gpus = static_cast<int>(std::min<size_t>(gpus->fields.size(), kMaxGpus));
+  }
+  if (!reader.status().ok()) return reader.status();
+  std::sort(facts.rails.begin(), facts.rails.end(),
+            [](const SeenRail& a, const SeenRail& b) { return a.rail < b.rail; });
+  return facts;
+}
+
+}  // namespace railhead::fabric

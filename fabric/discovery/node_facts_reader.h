@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The annotation railhead.io/node-facts, in which the node agent tells of its node's rails.
+#ifndef RAILHEAD_FABRIC_DISCOVERY_NODE_FACTS_READER_H_
+#define RAILHEAD_FABRIC_DISCOVERY_NODE_FACTS_READER_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "fabric/discovery/observations.h"
+
+namespace railhead::fabric {
+
+inline constexpr char kNodeFactsAnnotation[] = "railhead.io/node-facts";
+
+struct NodeFacts {
+  std::vector<SeenRail> rails;  // in the order of their numbers
+  int gpus = 0;
+};
+
+// Reads version 1. `source` is what the text is called in messages, which name the field as well;
+// InvalidArgument for rails out of 0 to 63 and for a rail that is there twice.
+absl::StatusOr<NodeFacts> ReadNodeFacts(absl::string_view text, absl::string_view source);
+
+}  // namespace railhead::fabric
+
+#endif  // RAILHEAD_FABRIC_DISCOVERY_NODE_FACTS_READER_H_

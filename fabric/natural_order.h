@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_FABRIC_NATURAL_ORDER_H_
+#define RAILHEAD_FABRIC_NATURAL_ORDER_H_
+
+#include <string>
+
+namespace railhead::fabric {
+
+// "mlx5_2" before "mlx5_10". A total order: names that count as equal are told apart as text.
+bool NaturalLess(const std::string& a, const std::string& b);
+
+}  // namespace railhead::fabric
+
+#endif  // RAILHEAD_FABRIC_NATURAL_ORDER_H_
