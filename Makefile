@@ -9,7 +9,7 @@ export CCACHE_DIR ?= $(RAILHEAD_CACHE)/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 
-.PHONY: help demo demo-down build test unit rails fuzz sanitize bench chart kube node soak e2e lint format needs clean
+.PHONY: help demo demo-down build test unit rails discovery fuzz sanitize bench chart kube node soak e2e lint format needs clean
 
 help:            ## this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -24,7 +24,7 @@ build: needs     ## the programs, in build/release
 	@cmake --preset release
 	@cmake --build --preset release
 
-test: lint unit rails fuzz chart kube node e2e  ## everything that must pass: what CI runs
+test: lint unit rails discovery fuzz chart kube node e2e  ## everything that must pass: what CI runs
 
 lint: needs      ## formatting, clang-tidy, shellcheck, the chart
 	@tools/lint.sh
@@ -35,6 +35,10 @@ unit: build      ## unit tests, as users run the code
 rails: build     ## TCP rails that fail in use, between two network namespaces
 	@tools/install-needs.sh rails
 	@$(PYTHON) tests/rails/run.py
+
+discovery: build ## fabrics found by real lldpd and ibnetdiscover, and what is wired wrong in them
+	@tools/install-needs.sh discovery
+	@$(PYTHON) tests/discovery/run.py
 
 fuzz: needs      ## what fuzzers have found and been given, under AddressSanitizer and UBSan
 	@cmake --preset asan > /dev/null

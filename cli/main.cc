@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/plan.h"
+#include "cli/topology.h"
 
 namespace railhead::cli {
 namespace {
@@ -58,6 +59,35 @@ constexpr char kPlanFooter[] =
     "a\n"
     "replay whose answer is not the one that was saved.";
 
+constexpr char kTopologyAbout[] =
+    "Says what the cluster's fabric is, out of what switches, subnet and Kubernetes say, without\n"
+    "asking a cluster; and what is wired wrong in it.";
+
+constexpr char kTopologyFooter[] =
+    "Sources, in files of any name and number, are told apart by what is in them:\n"
+    "  kubectl get nodes,pods -A -o json > nodes.json        nodes, labels, node facts, what is "
+    "used\n"
+    "  ibnetdiscover > subnet.txt                            InfiniBand: every cable\n"
+    "  (lldpcli -f json show chassis;\n"
+    "   lldpcli -f json show neighbors details) > n0.json    RoCE: of each node, and of switches "
+    "that\n"
+    "                                                        run lldpd; or one behind the other "
+    "in\n"
+    "                                                        one file\n"
+    "  a FabricModel (see `railhead plan --help`), alone     to look at it\n"
+    "Cables decide where nodes are, or labels where no cable was seen (topology.railhead.io/*,\n"
+    "Topograph, AWS, GKE, zones). Without nodes.json, GPUs are not known and counted as 0.\n"
+    "\n"
+    "Examples:\n"
+    "  railhead topology -f nodes.json subnet.txt                     a tree\n"
+    "  railhead topology -f nodes.json lldp/*.json -o svg > f.svg     a picture, for a browser\n"
+    "  railhead topology -f nodes.json subnet.txt -o yaml > f.yaml    a fabric for railhead plan\n"
+    "\n"
+    "In the tree a rail is | where it is up, x where it is dead, ! where its cable is wrong.\n"
+    "\n"
+    "Findings go to standard error (and with -o json into the answer). Exit status: 0; 2 where\n"
+    "something should be mended; 1 bad input (the message names file, line and field).";
+
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -89,15 +119,27 @@ int Main(int argc, char** argv) {
                                          "whether the answer is the same")
                             ->type_name("FILE");
   replay->excludes(fabric)->excludes(request);
+  TopologyOptions topology_options;
+  CLI::App* topology = app.add_subcommand("topology", kTopologyAbout);
+  topology->footer(kTopologyFooter);
+  topology->add_option("-f,--file", topology_options.files, "The sources; - is standard input")
+      ->type_name("SOURCE...")
+      ->required();
+  topology->add_option("-o,--output", topology_options.output, "text, yaml, json or svg")
+      ->check(CLI::IsMember({"text", "yaml", "json", "svg"}))
+      ->capture_default_str();
+  topology->add_option("--name", topology_options.name, "What the discovered fabric is called")
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
-    if (options.replay.empty() && (fabric->empty() || request->empty())) {
+    if (plan->parsed() && options.replay.empty() && (fabric->empty() || request->empty())) {
       throw CLI::RequiredError("--fabric and --request, or --replay");
     }
   } catch (const CLI::ParseError& error) {
     // CLI11 has a number for each kind of mistake; here all of them are bad input.
     return app.exit(error) == 0 ? 0 : kBadInput;
   }
+  if (topology->parsed()) return RunTopology(topology_options, std::cout, std::cerr);
   options.json = output == "json";
   return RunPlan(options, Seconds, std::cout, std::cerr);
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "cli/words.h"
 #include "fabric/model/fabric_model.h"
 #include "operator/placement/node_room.h"
 #include "operator/placement/reasons.h"
@@ -30,15 +31,6 @@ using placement::Reason;
 
 // A leaf with more nodes is shown without a mark for each.
 constexpr int kMostMarks = 64;
-
-std::string Plural(absl::string_view noun) {
-  if (noun == "leaf") return "leaves";
-  return absl::StrCat(noun, "s");
-}
-
-std::string Counted(int64_t count, absl::string_view noun) {
-  return absl::StrCat(count, " ", count == 1 ? std::string(noun) : Plural(noun));
-}
 
 // What is true of one domain of the tree.
 struct Use {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what a build, the testbed or the benchmarks need and what is not there yet (Debian
 # packages; from PyPI: Go where it is missing or too old, and PyTorch for its gloo).
-# usage: tools/install-needs.sh build|testbed|bench|rails...    quick and silent when everything is there
+# usage: tools/install-needs.sh build|testbed|bench|rails|discovery...    quick and silent when everything is there
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tools/common.sh
@@ -10,11 +10,11 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/testbed/versions.env
 . "$here/../tests/testbed/versions.env"
 
-[ $# -gt 0 ] || die "say what to install for: build, testbed, bench, rails, or several"
+[ $# -gt 0 ] || die "say what to install for: build, testbed, bench, rails, discovery, or several"
 
 missing=()
 for set in "$@"; do
-  [ -f "$here/packages-$set.txt" ] || die "unknown set '$set': build, testbed, bench or rails"
+  [ -f "$here/packages-$set.txt" ] || die "unknown set '$set': build, testbed, bench, rails or discovery"
   while read -r package; do
     dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
       missing+=("$package")

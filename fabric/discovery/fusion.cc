@@ -184,6 +184,7 @@ class Fusion {
       out.gpus = node.kubernetes->gpus;
       if (!node.facts && out.hcas == 0) {
         out.hcas = std::min(node.kubernetes->hcas, found_.model.rails);
+        for (int rail = 0; rail < out.hcas; ++rail) wires.push_back({rail, "", "", "", 0});
       }
       out.unschedulable = node.kubernetes->unschedulable;
     }

@@ -239,6 +239,7 @@ std::vector<NodeRails> FindRails(const Observations& seen, const Network& networ
     if (row.kubernetes == nullptr || node.rails.has_value()) row.kubernetes = &node;
   }
   std::vector<NodeRails> nodes;
+  nodes.reserve(found.size());
   for (auto& [name, row] : found) nodes.push_back(std::move(row));
   Rows told;
   Rows silent;

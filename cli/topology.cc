@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/topology.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "cli/files.h"
+#include "cli/topology_svg.h"
+#include "cli/topology_tree.h"
+#include "fabric/discovery/finding.h"
+#include "fabric/discovery/fusion.h"
+#include "fabric/discovery/json_text.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/discovery/source.h"
+#include "fabric/model/fabric_model.h"
+#include "fabric/model/model_json.h"
+#include "fabric/model/model_reader.h"
+#include "fabric/model/model_yaml.h"
+
+namespace railhead::cli {
+namespace {
+
+using fabric::DiscoveredFabric;
+using Json = nlohmann::ordered_json;
+
+bool IsModel(absl::string_view text) {
+  const absl::string_view begin = text.substr(0, 4096);
+  return absl::StrContains(begin, "kind: FabricModel") ||
+         absl::StrContains(begin, "\"FabricModel\"");
+}
+
+// A model says which rails are dead, and nothing of cables.
+DiscoveredFabric Known(fabric::FabricModel model) {
+  DiscoveredFabric known;
+  for (const fabric::FabricNode& node : model.nodes) {
+    known.wires.emplace_back();
+    for (int rail = 0; rail < node.hcas; ++rail) {
+      const bool dead = std::binary_search(node.dead_rails.begin(), node.dead_rails.end(), rail);
+      known.wires.back().push_back({rail, "", "", "", 0, dead, false});
+    }
+  }
+  known.model = std::move(model);
+  return known;
+}
+
+absl::StatusOr<DiscoveredFabric> Load(const TopologyOptions& options) {
+  fabric::Observations seen;
+  for (const std::string& file : options.files) {
+    const absl::StatusOr<std::string> text = ReadText(file, fabric::kMaxJsonText);
+    if (!text.ok()) return text.status();
+    if (IsModel(*text)) {
+      if (options.files.size() > 1) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(file,
+                         ": is a FabricModel, which is the whole of a fabric already; give "
+                         "it alone, or only what it was made of"));
+      }
+      absl::StatusOr<fabric::FabricModel> model = fabric::ParseFabricModel(*text, file);
+      if (!model.ok()) return model.status();
+      return Known(*std::move(model));
+    }
+    absl::StatusOr<fabric::Observations> more = fabric::ReadSource(*text, file);
+    if (!more.ok()) return more.status();
+    fabric::Append(*std::move(more), seen);
+  }
+  return fabric::FuseObservations(seen, options.name);
+}
+
+Json ToJson(const DiscoveredFabric& found) {
+  Json findings = Json::array();
+  for (const fabric::Finding& finding : found.findings) {
+    findings.push_back({{"kind", std::string(fabric::FindingName(finding.kind))},
+                        {"trouble", finding.trouble},
+                        {"object", finding.object},
+                        {"message", finding.message}});
+  }
+  Json wires = Json::array();
+  for (size_t node = 0; node < found.wires.size(); ++node) {
+    for (const fabric::RailWire& wire : found.wires[node]) {
+      wires.push_back({{"node", found.model.nodes[node].name},
+                       {"rail", wire.rail},
+                       {"nic", wire.nic},
+                       {"switch", wire.at},
+                       {"port", wire.port},
+                       {"gbps", wire.gbps},
+                       {"dead", wire.dead},
+                       {"miswired", wire.miswired}});
+    }
+  }
+  return {{"fabric", fabric::ToJson(found.model)}, {"wires", wires}, {"findings", findings}};
+}
+
+std::string Shown(const DiscoveredFabric& found, absl::string_view output) {
+  if (output == "yaml") return fabric::ToYaml(found.model);
+  if (output == "svg") return TopologySvg(found);
+  if (output == "text") return TopologyTree(found);
+  return ToJson(found).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+int RunTopology(const TopologyOptions& options, std::ostream& out, std::ostream& err) {
+  const auto fail = [&err](const absl::Status& status) {
+    err << "railhead topology: " << status.message() << "\n";
+    return kBadSource;
+  };
+  const absl::StatusOr<DiscoveredFabric> found = Load(options);
+  if (!found.ok()) return fail(found.status());
+  out << Shown(*found, options.output);
+  out.flush();
+  if (!out) return fail(absl::UnavailableError("cannot write the answer"));
+  bool trouble = false;
+  for (const fabric::Finding& finding : found->findings) {
+    trouble = trouble || finding.trouble;
+    err << (finding.trouble ? "" : "note: ") << fabric::FindingName(finding.kind) << ": "
+        << finding.message << "\n";
+  }
+  return trouble ? kTrouble : kNoTrouble;
+}
+
+}  // namespace railhead::cli

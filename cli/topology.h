@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `railhead topology`: what the fabric is, out of what its parts say.
+#ifndef RAILHEAD_CLI_TOPOLOGY_H_
+#define RAILHEAD_CLI_TOPOLOGY_H_
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace railhead::cli {
+
+struct TopologyOptions {
+  std::vector<std::string> files;  // sources in any order, or one FabricModel; "-": standard input
+  std::string output = "text";     // or yaml, json, svg
+  std::string name = "discovered";
+};
+
+constexpr int kNoTrouble = 0;
+constexpr int kBadSource = 1;  // also what cannot be written
+constexpr int kTrouble = 2;    // the answer is there, and something in the fabric should be mended
+
+// Prints the answer to `out`; findings and errors, each on a line, to `err`. Returns the exit
+// status.
+int RunTopology(const TopologyOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace railhead::cli
+
+#endif  // RAILHEAD_CLI_TOPOLOGY_H_

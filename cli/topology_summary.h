@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is true of a part of a fabric, in numbers.
+#ifndef RAILHEAD_CLI_TOPOLOGY_SUMMARY_H_
+#define RAILHEAD_CLI_TOPOLOGY_SUMMARY_H_
+
+#include <cstddef>
+#include <string>
+
+#include "fabric/discovery/fusion.h"
+
+namespace railhead::cli {
+
+struct Summary {
+  int nodes = 0;
+  int gpus = 0;
+  int used_gpus = 0;
+  int hcas = 0;
+  int used_hcas = 0;
+  int dead = 0;
+  int miswired = 0;
+  int unschedulable = 0;
+
+  bool Trouble() const { return dead + miswired + unschedulable > 0; }
+};
+
+// Of the nodes from `first` on.
+Summary Summarize(const fabric::DiscoveredFabric& found, int first, int count);
+
+// Where the nodes of a domain stand: the first, and how many.
+struct NodeRange {
+  int first = 0;
+  int count = 0;
+};
+NodeRange NodesOf(const fabric::FabricModel& model, size_t level, size_t domain);
+
+// "4 nodes, 24 of 32 GPUs free, 30 of 32 HCAs free, 1 dead rail".
+std::string SummaryText(const Summary& summary);
+
+}  // namespace railhead::cli
+
+#endif  // RAILHEAD_CLI_TOPOLOGY_SUMMARY_H_

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/topology.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "cli/svg_text.h"
+#include "fabric/model/model_reader.h"
+
+namespace railhead::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Three nodes with two rails; the NICs of n2 are exchanged.
+std::string Subnet(bool exchanged) {
+  std::string leaves[2];
+  std::string hcas;
+  for (int node = 0; node < 3; ++node) {
+    for (int rail = 0; rail < 2; ++rail) {
+      const int leaf = exchanged && node == 2 ? 1 - rail : rail;
+      absl::StrAppend(&leaves[leaf], "[", node + 1, "]\t\"H-", node, rail,
+                      "\"[1]\t\t# \"x\" lid 1 4xNDR\n");
+      absl::StrAppend(&hcas, "\ncaguid=1\nCa\t1 \"H-", node, rail, "\"\t\t# \"n", node, " mlx5_",
+                      rail, "\"\n[1]\t\"S-", leaf, "\"[", node + 1,
+                      "]\t\t# lid 1 lmc 0 \"x\" lid 1 4xNDR\n");
+    }
+  }
+  return absl::StrCat("# Topology file: \n\nSwitch\t9 \"S-0\"\t\t# \"leaf<0>\"\n", leaves[0],
+                      "[9]\t\"S-2\"[1]\n\nSwitch\t9 \"S-1\"\t\t# \"leaf<1>\"\n", leaves[1],
+                      "[9]\t\"S-2\"[2]\n\nSwitch\t9 \"S-2\"\t\t# \"spine\"\n[1]\t\"S-0\"[9]\n"
+                      "[2]\t\"S-1\"[9]\n",
+                      hcas);
+}
+
+constexpr char kNodes[] = R"({"apiVersion": "v1", "kind": "List", "items": [
+ {"kind": "Node", "metadata": {"name": "n0", "annotations": {"railhead.io/node-facts":
+   "{\"version\":1,\"rails\":[{\"rail\":0,\"device\":\"mlx5_0\",\"usable\":true},{\"rail\":1,\"device\":\"mlx5_1\",\"usable\":false}]}"}},
+  "status": {"allocatable": {"nvidia.com/gpu": "8"}}},
+ {"kind": "Node", "metadata": {"name": "n1", "annotations": {"railhead.io/node-facts":
+   "{\"version\":1,\"rails\":[{\"rail\":0,\"device\":\"mlx5_0\",\"usable\":true},{\"rail\":1,\"device\":\"mlx5_1\",\"usable\":true}]}"}},
+  "spec": {"unschedulable": true}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}},
+ {"kind": "Node", "metadata": {"name": "n2", "annotations": {"railhead.io/node-facts":
+   "{\"version\":1,\"rails\":[{\"rail\":0,\"device\":\"mlx5_0\",\"usable\":true},{\"rail\":1,\"device\":\"mlx5_1\",\"usable\":true}]}"}},
+  "status": {"allocatable": {"nvidia.com/gpu": "8"}}},
+ {"kind": "Pod", "spec": {"nodeName": "n2", "containers": [{"resources": {"requests": {"nvidia.com/gpu": "3"}}}]}}]})";
+
+class Topology : public ::testing::Test {
+ protected:
+  Topology() {
+    std::string folder = ::testing::TempDir() + "/railhead-topology-XXXXXX";
+    folder_ = mkdtemp(folder.data());
+    options_.files = {Write("subnet.txt", Subnet(false)), Write("nodes.json", kNodes)};
+  }
+  ~Topology() override {
+    for (const char* name : {"subnet.txt", "nodes.json", "model.yaml"}) {
+      unlink(absl::StrCat(folder_, "/", name).c_str());
+    }
+    rmdir(folder_.c_str());
+  }
+  std::string Write(const std::string& name, const std::string& text) {
+    std::ofstream(absl::StrCat(folder_, "/", name)) << text;
+    return absl::StrCat(folder_, "/", name);
+  }
+  int Run() {
+    out_.str("");
+    err_.str("");
+    return RunTopology(options_, out_, err_);
+  }
+
+  std::string folder_;
+  TopologyOptions options_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+TEST_F(Topology, DrawsATree) {
+  EXPECT_EQ(Run(), kNoTrouble) << err_.str();
+  EXPECT_EQ(err_.str(), "");
+  EXPECT_EQ(out_.str(),
+            "fabric discovered: rail-optimized, 2 rails, 1 spine, 1 leaf, 3 nodes, 21 of 24 GPUs "
+            "free, 6 of 6 HCAs free, 1 dead rail, 1 not schedulable\n"
+            "\n"
+            "spine spine  3 nodes, 21 of 24 GPUs free, 6 of 6 HCAs free, 1 dead rail, 1 not "
+            "schedulable\n"
+            "  leaf leaf  3 nodes, 21 of 24 GPUs free, 6 of 6 HCAs free, 1 dead rail, 1 not "
+            "schedulable  [leaf<0> leaf<1>]\n"
+            "    n0  |x  8 of 8 GPUs free\n"
+            "    n1  ||  8 of 8 GPUs free  cordoned\n"
+            "    n2  ||  5 of 8 GPUs free\n"
+            "rails: | up   x dead   ! cable at the wrong switch   . no NIC\n");
+}
+
+TEST_F(Topology, WrongCablesAreToldWithTheExitStatus) {
+  Write("subnet.txt", Subnet(true));
+  EXPECT_EQ(Run(), kTrouble);
+  EXPECT_THAT(out_.str(), HasSubstr("    n2  !!  5 of 8"));
+  EXPECT_THAT(err_.str(), HasSubstr("miswired: mlx5_0 (rail 0) of n2 is at leaf<1> port 3, where "
+                                    "other nodes have rail 1; most nodes of its leaf have rail 0 "
+                                    "at leaf<0>: move the cable\n"));
+  options_.output = "json";
+  EXPECT_EQ(Run(), kTrouble);
+  const json answer = json::parse(out_.str());
+  EXPECT_EQ(answer["findings"].size(), 2);
+  EXPECT_EQ(answer["findings"][1]["kind"], "miswired");
+  EXPECT_EQ(answer["wires"][4], json::parse(R"({"node": "n2", "rail": 0, "nic": "mlx5_0",
+    "switch": "leaf<1>", "port": "3", "gbps": 400.0, "dead": false, "miswired": true})"));
+}
+
+TEST_F(Topology, YamlIsAModelThatIsDrawnTheSame) {
+  options_.output = "yaml";
+  options_.name = "mine";
+  EXPECT_EQ(Run(), kNoTrouble);
+  const auto model = fabric::ParseFabricModel(out_.str(), "out");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(model->name, "mine");
+  EXPECT_THAT(model->nodes[0].dead_rails, ElementsAre(1));
+  options_.files = {Write("model.yaml", out_.str())};
+  options_.output = "text";
+  EXPECT_EQ(Run(), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("    n0  |x  8 of 8 GPUs free\n"));
+}
+
+TEST_F(Topology, ThePictureIsWholeXmlWithItsTroubles) {
+  Write("subnet.txt", Subnet(true));
+  options_.output = "svg";
+  EXPECT_EQ(Run(), kTrouble);
+  const std::string svg = out_.str();
+  EXPECT_THAT(svg, HasSubstr("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+  EXPECT_THAT(svg, HasSubstr("leaf&lt;0&gt;"));
+  EXPECT_THAT(svg, Not(HasSubstr("leaf<0>")));
+  EXPECT_THAT(svg, HasSubstr("rail 1: mlx5_1 at leaf&lt;1&gt; port 1, 400 Gbit/s, dead"));
+  EXPECT_THAT(svg, HasSubstr(">Findings<"));
+  int open = 0;
+  for (size_t at = 0; (at = svg.find("<g>", at)) != std::string::npos; ++at) ++open;
+  for (size_t at = 0; (at = svg.find("</g>", at)) != std::string::npos; ++at) --open;
+  EXPECT_EQ(open, 0);
+}
+
+TEST_F(Topology, LargeFabricsAreFolded) {
+  std::string model =
+      "apiVersion: railhead.io/v1alpha1\nkind: FabricModel\nmetadata: {name: big}\nspec:\n"
+      "  topology: fat-tree\n  levels: [leaf]\n  rails: 1\n  domains:\n";
+  for (int leaf = 0; leaf < 200; ++leaf) {
+    absl::StrAppend(&model, "  - name: l", leaf, "\n    nodes: [{name: a", leaf,
+                    ", gpus: 1, hcas: 1}, {name: b", leaf, ", gpus: 1, hcas: 1",
+                    leaf == 7 ? ", deadRails: [0]" : "", "}]\n");
+  }
+  options_.files = {Write("model.yaml", model)};
+  EXPECT_EQ(Run(), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("leaf l7  2 nodes"));
+  EXPECT_THAT(out_.str(), HasSubstr("  b7    x  1 of 1 GPUs free\n  (1 node without trouble)\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("(199 leaves without trouble)"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("a8")));
+}
+
+TEST_F(Topology, BadInputIsNamed) {
+  options_.files.push_back(Write("model.yaml", "kind: FabricModel\n"));
+  EXPECT_EQ(Run(), kBadSource);
+  EXPECT_THAT(err_.str(), HasSubstr("give it alone"));
+  options_.files = {Write("model.yaml", "hello\n")};
+  EXPECT_EQ(Run(), kBadSource);
+  EXPECT_THAT(err_.str(), HasSubstr("model.yaml: the document: is of no kind that is known"));
+  options_.files = {folder_ + "/none"};
+  EXPECT_EQ(Run(), kBadSource);
+  EXPECT_THAT(err_.str(), HasSubstr("cannot open"));
+  EXPECT_EQ(out_.str(), "");
+}
+
+TEST(SvgText, CutsAndBreaks) {
+  EXPECT_EQ(Shortened("a-very-long-name-0", 9), "a-ve…me-0");
+  EXPECT_EQ(Shortened("short", 9), "short");
+  EXPECT_THAT(Wrapped("one two three", 7), ElementsAre("one two", "three"));
+  EXPECT_EQ(XmlText("a<b>&\""), "a&lt;b&gt;&amp;&quot;");
+}
+
+}  // namespace
+}  // namespace railhead::cli
