@@ -193,6 +193,12 @@ class IbnetdiscoverReader {
     line.Space();
     line.Mark("#");
     const std::string description = line.Quoted(true).value_or("");
+    const std::string names = *id + description;
+    if (std::any_of(names.begin(), names.end(), absl::ascii_iscntrl)) {
+      Fail(kind, absl::StrCat("is described as ", QuotedText(description),
+                              ", with a control character; set a plain node description"));
+      return;
+    }
     if (!listed_.insert(*id).second) {
       Fail(kind, absl::StrCat(QuotedText(*id),
                               " is listed a second time; give each subnet's "

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Any text is refused with a message that names it, or read into observations whose links join
-// devices that it told of.
+// devices that it told of, and whose fabric is a model that can be written and read.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,8 +12,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "fabric/discovery/finding.h"
+#include "fabric/discovery/fusion.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/source.h"
+#include "fabric/model/fabric_model.h"
+#include "fabric/model/model_reader.h"
+#include "fabric/model/model_yaml.h"
 
 namespace railhead::fabric {
 namespace {
@@ -36,6 +41,15 @@ void Run(absl::string_view text) {
     Require(!link.near.port.empty() && !link.far.port.empty() && link.gbps >= 0);
   }
   for (const SeenNode& node : seen->nodes) Require(!node.name.empty());
+  const absl::StatusOr<DiscoveredFabric> found = FuseObservations(*seen, "fuzz");
+  if (!found.ok()) {
+    Require(absl::IsFailedPrecondition(found.status()));
+    return;
+  }
+  Require(found->wires.size() == found->model.nodes.size());
+  for (const Finding& finding : found->findings) Require(!finding.message.empty());
+  const absl::StatusOr<FabricModel> model = ParseFabricModel(ToYaml(found->model), "found");
+  Require(model.ok() && *model == found->model);
 }
 
 }  // namespace
