@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <functional>
 
 namespace railhead::op {
 namespace {
@@ -14,12 +15,18 @@ kube::ElectionOptions Election(const std::string& identity) {
   return election;
 }
 
-void TellTrouble(const absl::Status& trouble) {
-  if (trouble.ok()) {
-    spdlog::info("election: works again");
-  } else {
-    spdlog::warn("election: {}", std::string(trouble.message()));
-  }
+// For the log: the same trouble is told once.
+std::function<void(const absl::Status&)> TellTrouble() {
+  return [last = std::string()](const absl::Status& trouble) mutable {
+    const std::string now(trouble.message());
+    if (now == last) return;
+    last = now;
+    if (trouble.ok()) {
+      spdlog::info("election: works again");
+    } else {
+      spdlog::warn("election: {}", now);
+    }
+  };
 }
 
 }  // namespace
@@ -31,7 +38,7 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                   spdlog::info("this replica leads");
                   status_writer_.Wake();
                 },
-                [] { spdlog::info("this replica does not lead any more"); }, TellTrouble}),
+                [] { spdlog::info("this replica does not lead any more"); }, TellTrouble()}),
       feed_(&caches_, [this] { status_writer_.Wake(); }),
       caches_(api, [this] { feed_.Wake(); }),
       status_writer_(api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }) {}

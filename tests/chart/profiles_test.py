@@ -117,8 +117,12 @@ class Profiles(unittest.TestCase):
             "create", "service", "externalname", NAME, "-n", NAMESPACE, "--external-name=localhost"
         )
         patch = [
-            {"op": "replace", "path": f"/webhooks/{i}/clientConfig/service/port", "value": replica.port}
-            for i in range(2)
+            {
+                "op": "replace",
+                "path": f"/webhooks/{index}/clientConfig/service/port",
+                "value": replica.port,
+            }
+            for index in range(2)
         ]
         cls.cluster.kubectl(
             "patch",
@@ -279,9 +283,7 @@ class Profiles(unittest.TestCase):
         self.wait_for_condition("quiet", "Accepted", "True")
 
         def told():
-            return [
-                request for request in self.requests() if request[1] == "railprofiles/status"
-            ]
+            return [asked for asked in self.requests() if asked[1] == "railprofiles/status"]
 
         before = told()
         # What makes the operator look at everything again, seen by what comes of it.
@@ -308,7 +310,7 @@ class Profiles(unittest.TestCase):
         self.wait_for_stamp("takeover", "takeover@2")
 
     def test_the_rights_that_it_has_are_the_rights_that_it_uses(self):
-        self.make("rights", {"fabric": "RoCE", "namespaceSelector": {"matchLabels": {"test": "rights"}}})
+        self.make("rights", {"fabric": "RoCE", "namespaceSelector": self.space("rights")})
         self.wait_for_condition("rights", "Accepted", "True")
         objects = {}
         for kind in ("role", "rolebinding", "clusterrole", "clusterrolebinding"):
