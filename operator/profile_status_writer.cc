@@ -45,8 +45,9 @@ void ProfileStatusWriter::Run(const std::stop_token& stop) {
       continue;
     }
     // Somebody else wrote to it meanwhile: the cache will tell what.
-    if (!absl::IsAborted(done))
+    if (!absl::IsAborted(done)) {
       spdlog::warn("RailProfile {}: {}", *name, std::string(done.message()));
+    }
     queue_.Retry(*name);
   }
 }
