@@ -2,14 +2,15 @@
 #include "cli/topology_svg.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "cli/svg_parts.h"
 #include "cli/svg_text.h"
 #include "cli/topology_summary.h"
 #include "cli/words.h"
@@ -28,6 +29,7 @@ constexpr double kMargin = 24;
 constexpr double kGap = 14;
 constexpr double kPad = 12;
 constexpr double kRow = 22;
+constexpr double kTile = 112;  // of a leaf that is folded
 constexpr double kRail = 18;   // from rail to rail
 constexpr double kName = 100;  // of a node
 constexpr double kGpus = 88;
@@ -37,32 +39,6 @@ constexpr size_t kMostFindings = 40;
 constexpr size_t kMostSwitches = 6;
 constexpr size_t kMostLetters = 16;
 constexpr size_t kMostTitle = 32;
-
-// Red is kept for trouble.
-constexpr std::array<const char*, 8> kColours = {"#3b7dd8", "#f0922b", "#2fa36b", "#a05fc0",
-                                                 "#23b1c4", "#d9b310", "#8c6d5a", "#e377a8"};
-
-constexpr char kStyle[] =
-    "<style>text{font-family:'DejaVu Sans','Segoe UI',Helvetica,Arial,sans-serif;fill:#1f2933}"
-    ".title{font-size:20px;font-weight:bold}.sub{font-size:12.5px;fill:#52606d}"
-    ".domain{font-size:14px;font-weight:bold}.leaf{font-size:13px;font-weight:bold}"
-    ".small{font-size:10.5px;fill:#52606d}.node{font-size:11.5px}.off{font-size:11.5px;fill:#"
-    "9aa5b1}"
-    ".switch{font-size:10px}.bad{font-size:12px;fill:#c81e1e;font-weight:bold}"
-    ".finding{font-size:12px}.box{fill:#f5f7fa;stroke:#cbd2d9}.card{fill:#fff;stroke:#cbd2d9}"
-    "</style>\n";
-
-std::string Colour(int rail) { return kColours[static_cast<size_t>(rail) % kColours.size()]; }
-
-std::string Line(double x1, double y1, double x2, double y2, absl::string_view look) {
-  return absl::StrCat("<line x1=\"", x1, "\" y1=\"", y1, "\" x2=\"", x2, "\" y2=\"", y2, "\" ",
-                      look, "/>\n");
-}
-
-std::string Box(double x, double y, double width, double height, absl::string_view look) {
-  return absl::StrCat("<rect x=\"", x, "\" y=\"", y, "\" width=\"", width, "\" height=\"", height,
-                      "\" ", look, "/>\n");
-}
 
 std::string Title(const std::string& level, const std::string& name) {
   return name == level ? name : absl::StrCat(level, " ", Shortened(name, kMostTitle));
@@ -89,41 +65,18 @@ class Drawing {
     body_ += SvgText(kMargin, y, "title", absl::StrCat("Fabric ", model_.name));
     body_ += SvgText(kMargin, y + 20, "sub", absl::StrJoin(parts, " · "));
     y += 36;
-    Legend(y);
+    body_ += SvgLegend(model_.rails, kMargin, y, kWidth);
     y = Domains(0, 0, static_cast<int>(model_.domains[0].size()), kMargin, y + 26,
                 kWidth - 2 * kMargin);
     y = Findings(y + 20);
     return absl::StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", kWidth,
                         "\" height=\"", y + kMargin, "\" viewBox=\"0 0 ", kWidth, " ", y + kMargin,
-                        "\">\n<title>Fabric ", XmlText(model_.name), "</title>\n", kStyle,
-                        Box(0, 0, kWidth, y + kMargin, "fill=\"#fff\""), body_, "</svg>\n");
+                        "\">\n<title>Fabric ", XmlText(model_.name), "</title>\n", SvgStyle(),
+                        SvgBox(0, 0, kWidth, y + kMargin, "fill=\"#fff\""), body_, "</svg>\n");
   }
 
  private:
   bool Innermost(size_t level) const { return level + 1 == model_.levels.size(); }
-
-  void Legend(double y) {
-    double x = kMargin;
-    for (int rail = 0; rail < std::min(model_.rails, 16); ++rail) {
-      body_ += Line(x, y, x + 18, y, Stroke(rail, 3));
-      body_ += SvgText(x + 22, y + 4, "small", absl::StrCat("rail ", rail));
-      x += 66;
-      if (x > kWidth - 420) break;
-    }
-    Dot(x + 10, y, {0, "", "", "", 0, true, false});
-    body_ += SvgText(x + 20, y + 4, "small", "dead");
-    Ring(x + 62, y);
-    body_ += SvgText(x + 72, y + 4, "small", "wrong switch");
-    body_ += Box(x + 156, y - 5, 10, 10, "rx=\"2\" fill=\"#9fb3c8\"");
-    body_ += SvgText(x + 170, y + 4, "small", "GPU in use");
-    body_ += Box(x + 240, y - 5, 10, 10, "rx=\"2\" fill=\"#d5f0de\" stroke=\"#57ae7c\"");
-    body_ += SvgText(x + 254, y + 4, "small", "free");
-  }
-
-  static std::string Stroke(int rail, int width) {
-    return absl::StrCat("stroke=\"", Colour(rail), "\" stroke-width=\"", width,
-                        "\" stroke-linecap=\"round\"");
-  }
 
   // Draws domains one below the other, and leaves side by side. Returns where they end.
   double Domains(size_t level, int first, int end, double x, double y, double width) {
@@ -144,7 +97,7 @@ class Drawing {
       const double below = Domains(level + 1, domain.first, domain.first + domain.count, x + kPad,
                                    y + 34, width - 2 * kPad) +
                            kPad;
-      body_.insert(before, Box(x, y, width, below - y, "rx=\"8\" class=\"box\""));
+      body_.insert(before, SvgBox(x, y, width, below - y, "rx=\"8\" class=\"box\""));
       y = below + kGap;
     }
     return y - kGap;
@@ -159,16 +112,52 @@ class Drawing {
                         more == 0 ? "" : absl::StrCat(" and ", more, " more"));
   }
 
+  // Cards side by side, and below them a small tile for each leaf without anything to see.
   double Leaves(int first, int end, double x, double y, double width) {
-    const auto columns = std::max(1, static_cast<int>((width + kGap) / (card_ + kGap)));
+    std::vector<size_t> cards;
+    std::vector<size_t> tiles;
+    for (int i = first; i < end; ++i) {
+      const fabric::FabricDomain& leaf = model_.domains.back()[static_cast<size_t>(i)];
+      const bool plain = fold_ && !Summarize(found_, leaf.first, leaf.count).Trouble();
+      (plain ? tiles : cards).push_back(static_cast<size_t>(i));
+    }
+    double below = Grid(cards, x, y, width, card_, [this](size_t leaf, double at_x, double at_y) {
+      return Leaf(leaf, at_x, at_y);
+    });
+    if (!cards.empty() && !tiles.empty()) below += kGap;
+    return Grid(tiles, x, below, width, kTile,
+                [this](size_t leaf, double at_x, double at_y) { return Tile(leaf, at_x, at_y); });
+  }
+
+  // `draw` returns where it ends, and so does this.
+  static double Grid(const std::vector<size_t>& items, double x, double y, double width,
+                     double item_width,
+                     absl::FunctionRef<double(size_t item, double x, double y)> draw) {
+    const auto columns =
+        std::max<size_t>(1, static_cast<size_t>((width + kGap) / (item_width + kGap)));
     double below = y;
     double row = y;
-    for (int i = first; i < end; ++i) {
-      const int column = (i - first) % columns;
-      if (column == 0) row = i == first ? y : below + kGap;
-      below = std::max(below, Leaf(static_cast<size_t>(i), x + column * (card_ + kGap), row));
+    for (size_t i = 0; i < items.size(); ++i) {
+      const size_t column = i % columns;
+      if (column == 0) row = i == 0 ? y : below + kGap;
+      below = std::max(below,
+                       draw(items[i], x + static_cast<double>(column) * (item_width + kGap), row));
     }
     return below;
+  }
+
+  double Tile(size_t index, double x, double y) {
+    const fabric::FabricDomain& leaf = model_.domains.back()[index];
+    const Summary sum = Summarize(found_, leaf.first, leaf.count);
+    body_ += absl::StrCat("<g><title>", XmlText(leaf.name), ": ", SummaryText(sum), "</title>\n");
+    body_ += SvgBox(x, y, kTile, 30, "rx=\"4\" class=\"card\"");
+    body_ += SvgText(x + 7, y + 14, "small", Shortened(leaf.name, 15));
+    const double bar = kTile - 14;
+    const double used = sum.gpus == 0 ? 0 : bar * sum.used_gpus / sum.gpus;
+    body_ += SvgBox(x + 7, y + 19, bar, 6, "rx=\"2\" fill=\"#d5f0de\"");
+    body_ += SvgBox(x + 7, y + 19, used, 6, "rx=\"2\" fill=\"#9fb3c8\"");
+    body_ += "</g>\n";
+    return y + 30;
   }
 
   double Leaf(size_t index, double x, double y) {
@@ -181,7 +170,7 @@ class Drawing {
     const double top = y + 44 + (cables ? SwitchesHeight(index) : 4);
     const double height = top - y + static_cast<double>(rows.size()) * kRow +
                           (rows.size() < static_cast<size_t>(leaf.count) ? 20 : 6);
-    body_ += Box(x, y, card_, height, "rx=\"6\" class=\"card\"");
+    body_ += SvgBox(x, y, card_, height, "rx=\"6\" class=\"card\"");
     body_ += SvgText(x + kPad, y + 20, "leaf", Title(model_.levels.back(), leaf.name));
     const Summary sum = Summarize(found_, leaf.first, leaf.count);
     body_ += SvgText(
@@ -194,8 +183,8 @@ class Drawing {
     for (int rail = 0; rail < model_.rails && !rows.empty(); ++rail) {
       const double at = RailX(x, rail);
       const double bottom = top + static_cast<double>(rows.size()) * kRow - kRow / 2;
-      body_ += Line(at, top - (cables ? 10 : 0), at, bottom,
-                    absl::StrCat(Stroke(rail, 3), " opacity=\"0.75\""));
+      body_ += SvgLine(at, top - (cables ? 10 : 0), at, bottom,
+                       absl::StrCat(SvgStroke(rail, 3), " opacity=\"0.75\""));
       if (cables) SwitchName(index, rail, at, top - 14);
     }
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -239,10 +228,10 @@ class Drawing {
     for (const RailWire& wire : found_.wires[index]) Nic(wire, leaf, x, y);
     const double width = std::min(10.5, kGpus / std::max(1, node.gpus));
     for (int gpu = 0; gpu < node.gpus; ++gpu) {
-      body_ += Box(RailX(x, model_.rails) + 6 + gpu * width, y - 5, width - 2, 10,
-                   gpu < node.used_gpus ? "rx=\"2\" fill=\"#9fb3c8\""
-                                        : "rx=\"2\" fill=\"#d5f0de\" stroke=\"#57ae7c\" "
-                                          "stroke-width=\"0.7\"");
+      body_ += SvgBox(RailX(x, model_.rails) + 6 + gpu * width, y - 5, width - 2, 10,
+                      gpu < node.used_gpus ? "rx=\"2\" fill=\"#9fb3c8\""
+                                           : "rx=\"2\" fill=\"#d5f0de\" stroke=\"#57ae7c\" "
+                                             "stroke-width=\"0.7\"");
     }
   }
 
@@ -262,27 +251,12 @@ class Drawing {
             absl::StrCat("<path d=\"M", at, " ", y, " Q", (at + to) / 2, " ", y - 16, " ", to, " ",
                          y, "\" fill=\"none\" stroke=\"#e02424\" stroke-width=\"1.6\"/>\n");
       }
-      Dot(at, y, wire);
-      Ring(at, y);
+      body_ += SvgDot(at, y, Colour(wire.rail), wire.dead);
+      body_ += SvgRing(at, y);
     } else {
-      Dot(at, y, wire);
+      body_ += SvgDot(at, y, Colour(wire.rail), wire.dead);
     }
     body_ += "</g>\n";
-  }
-
-  void Dot(double x, double y, const RailWire& wire) {
-    body_ += absl::StrCat("<circle cx=\"", x, "\" cy=\"", y, "\" r=\"5\" fill=\"",
-                          wire.dead ? "#fff" : Colour(wire.rail), "\" stroke=\"",
-                          wire.dead ? "#e02424" : "#fff", "\" stroke-width=\"1.5\"/>\n");
-    if (!wire.dead) return;
-    const absl::string_view look = "stroke=\"#e02424\" stroke-width=\"1.8\"";
-    body_ += Line(x - 3, y - 3, x + 3, y + 3, look);
-    body_ += Line(x - 3, y + 3, x + 3, y - 3, look);
-  }
-
-  void Ring(double x, double y) {
-    body_ += absl::StrCat("<circle cx=\"", x, "\" cy=\"", y,
-                          "\" r=\"7\" fill=\"none\" stroke=\"#e02424\" stroke-width=\"2\"/>\n");
   }
 
   double Findings(double y) {

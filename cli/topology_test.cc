@@ -164,6 +164,11 @@ TEST_F(Topology, LargeFabricsAreFolded) {
   EXPECT_THAT(out_.str(), HasSubstr("  b7    x  1 of 1 GPUs free\n  (1 node without trouble)\n"));
   EXPECT_THAT(out_.str(), HasSubstr("(199 leaves without trouble)"));
   EXPECT_THAT(out_.str(), Not(HasSubstr("a8")));
+  options_.output = "svg";
+  EXPECT_EQ(Run(), kNoTrouble);
+  EXPECT_THAT(out_.str(), HasSubstr("<title>l8: 2 nodes, 2 of 2 GPUs free"));
+  EXPECT_THAT(out_.str(), HasSubstr(">b7<"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr(">b8<")));
 }
 
 TEST_F(Topology, BadInputIsNamed) {

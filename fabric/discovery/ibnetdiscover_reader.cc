@@ -2,7 +2,6 @@
 #include "fabric/discovery/ibnetdiscover_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "fabric/discovery/ibnetdiscover_line.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/yaml/message.h"
 
@@ -26,91 +26,6 @@ namespace railhead::fabric {
 namespace {
 
 constexpr size_t kMaxText = size_t{256} << 20;
-constexpr int kMaxPort = 254;  // an InfiniBand port's number is a byte, and 255 is none
-
-// Gbit/s of one lane, rounded as sysfs rounds the rate of a link of four.
-struct LaneSpeed {
-  absl::string_view name;
-  double gbps;
-};
-constexpr std::array<LaneSpeed, 9> kLaneSpeeds = {{{"SDR", 2.5},
-                                                   {"DDR", 5},
-                                                   {"QDR", 10},
-                                                   {"FDR10", 10},
-                                                   {"FDR", 14},
-                                                   {"EDR", 25},
-                                                   {"HDR", 50},
-                                                   {"NDR", 100},
-                                                   {"XDR", 200}}};
-
-// What stands at the beginning of a line, taken off piece by piece.
-class Line {
- public:
-  explicit Line(absl::string_view text) : rest_(text) {}
-
-  void Space() { rest_ = absl::StripLeadingAsciiWhitespace(rest_); }
-  bool Mark(absl::string_view mark) { return absl::ConsumePrefix(&rest_, mark); }
-  // "..." without the quotes. A description may hold quotes itself, so `last` takes the last one.
-  std::optional<std::string> Quoted(bool last) {
-    Space();
-    if (rest_.empty() || rest_[0] != '"') return std::nullopt;
-    const size_t end = last ? rest_.rfind('"') : rest_.find('"', 1);
-    if (end == absl::string_view::npos || end == 0) return std::nullopt;
-    std::string text(rest_.substr(1, end - 1));
-    rest_.remove_prefix(end + 1);
-    return text;
-  }
-  // [12]
-  std::optional<int> Port() {
-    Space();
-    const size_t end = rest_.find(']');
-    if (rest_.empty() || rest_[0] != '[' || end == absl::string_view::npos) return std::nullopt;
-    int port = 0;
-    const absl::string_view digits = rest_.substr(1, end - 1);
-    if (!absl::SimpleAtoi(digits, &port) || port < 1 || port > kMaxPort) return std::nullopt;
-    rest_.remove_prefix(end + 1);
-    return port;
-  }
-  // (100001), where it is there.
-  void Guid() {
-    Space();
-    const size_t end = rest_.find(')');
-    if (!rest_.empty() && rest_[0] == '(' && end != absl::string_view::npos) {
-      rest_.remove_prefix(end + 1);
-    }
-  }
-  absl::string_view rest() const { return rest_; }
-
- private:
-  absl::string_view rest_;
-};
-
-// "4xNDR" at the end of a line; 0 where there is none that is known.
-double Gbps(absl::string_view comment) {
-  comment = absl::StripTrailingAsciiWhitespace(comment);
-  const absl::string_view word = comment.substr(comment.find_last_of(" \t") + 1);
-  const size_t times = word.find('x');
-  int lanes = 0;
-  if (times == absl::string_view::npos || !absl::SimpleAtoi(word.substr(0, times), &lanes) ||
-      lanes < 1 || lanes > 12) {
-    return 0;
-  }
-  for (const LaneSpeed& speed : kLaneSpeeds) {
-    if (word.substr(times + 1) == speed.name) return lanes * speed.gbps;
-  }
-  return 0;
-}
-
-// "n0 mlx5_0" to the host and its HCA. What adapters call themselves before somebody has told them
-// their host ("MT4129 ConnectX7   Mellanox Technologies") names none.
-std::pair<std::string, std::string> HostAndHca(absl::string_view description) {
-  description = absl::StripAsciiWhitespace(description);
-  if (absl::StrContains(description, "Technologies")) return {"", ""};
-  const size_t space = description.find(' ');
-  if (space == absl::string_view::npos) return {std::string(description), ""};
-  return {std::string(description.substr(0, space)),
-          std::string(absl::StripAsciiWhitespace(description.substr(space)))};
-}
 
 class IbnetdiscoverReader {
  public:
@@ -163,7 +78,7 @@ class IbnetdiscoverReader {
       return;
     }
     for (const char* word : {"Switch", "Ca", "Rt"}) {
-      Line line(bare);
+      IbLine line(bare);
       if (line.Mark(word) && !line.rest().empty() && absl::ascii_isspace(line.rest()[0])) {
         ReadDevice(word, line);
         return;
@@ -175,7 +90,7 @@ class IbnetdiscoverReader {
   }
 
   // Switch	40 "S-0002c90300123456"		# "leaf0" base port 0 lid 1 lmc 0
-  void ReadDevice(absl::string_view kind, Line line) {
+  void ReadDevice(absl::string_view kind, IbLine line) {
     line.Space();
     const size_t end = line.rest().find_first_of(" \t");
     int ports = 0;
@@ -229,7 +144,7 @@ class IbnetdiscoverReader {
       Fail("", "is a port of no device: no line with Switch, Ca or Rt stands above it");
       return;
     }
-    Line line(text);
+    IbLine line(text);
     const std::optional<int> near = line.Port();
     line.Guid();
     if (line.Mark("[")) {  // [ext 3]: what is printed on the switch
@@ -242,7 +157,7 @@ class IbnetdiscoverReader {
     if (!near.has_value() || !far.has_value() || !device.has_value() || device->empty()) {
       Fail("port",
            absl::StrCat("must be as in [1] \"S-0002c90300123456\"[2], with ports from 1 to ",
-                        kMaxPort, ", not ", QuotedText(text)));
+                        kMaxIbPort, ", not ", QuotedText(text)));
       return;
     }
     Told told;
@@ -250,7 +165,7 @@ class IbnetdiscoverReader {
     told.link.near = {device_, absl::StrCat(*near)};
     told.link.far = {*device, absl::StrCat(*far)};
     told.link.evidence = Evidence::kInfiniBand;
-    told.link.gbps = Gbps(line.rest());
+    told.link.gbps = LinkGbps(line.rest());
     told.link.where = absl::StrCat(source_, ":", line_);
     told_.push_back(std::move(told));
   }
