@@ -709,6 +709,7 @@ TEST(ProcessesTest, MetricsAreServedAndATakenPortDoesNotStopTheJob) {
                     // The other rank may still be finishing its seventh.
                     ::testing::ContainsRegex("algorithm=\"ring\",size_class=\"<=4KiB\"} [67]"),
                     HasSubstr("railhead_degraded{job=\"scraped\""),
+                    HasSubstr("world_size=\"2\",transport=\"tcp\",requested=\"tcp\",fallback="),
                     ::testing::ContainsRegex(
                         "railhead_collective_operations_total.*collective=\"broadcast\",.*} 5"),
                     // One rank alone.

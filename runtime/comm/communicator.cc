@@ -25,6 +25,7 @@
 #include "runtime/collectives/ring_reduce_scatter.h"
 #include "runtime/comm/measure.h"
 #include "runtime/comm/neighbours.h"
+#include "runtime/comm/start.h"
 #include "runtime/recorder/flight_file.h"
 
 namespace railhead::comm {
@@ -107,6 +108,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   if (!fabric.ok()) return fabric.status();
   comm->fabric_ = *std::move(fabric);
   comm->transport_ = comm->fabric_.rails.front().transport;
+  comm->start_ = DescribeStart(comm->setup_, comm->fabric_, comm->world_size_);
   if (!comm->degraded_reason().empty()) {
     const bool allowed = comm->fabric_.decision.fallback == config::Fallback::kAllow;
     log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn,
@@ -633,6 +635,7 @@ metrics::Snapshot Communicator::Read() const {
   snapshot.job = setup_.settings.job;
   snapshot.rank = setup_.rank_in_metrics.value_or(rank_);
   snapshot.degraded_reason = degraded_reason();
+  snapshot.start = start_;
   snapshot.rejected_connections = rejected_;
   snapshot.rails = Rails();
   snapshot.ports = Ports();

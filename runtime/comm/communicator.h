@@ -39,6 +39,7 @@
 #include "runtime/metrics/board.h"
 #include "runtime/metrics/collective_stats.h"
 #include "runtime/metrics/snapshot.h"
+#include "runtime/metrics/start.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
 #include "runtime/rails/mesh.h"
@@ -189,6 +190,7 @@ class Communicator {
 
   // In the order in which they need each other.
   Fabric fabric_;
+  metrics::Start start_;
   std::unique_ptr<bootstrap::Watch> watch_;
   std::unique_ptr<rails::Mesh> mesh_;
   std::unique_ptr<shm::Group> group_;      // with shared memory, in place of the mesh

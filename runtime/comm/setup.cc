@@ -370,6 +370,7 @@ void Setup::TakeStock(Fabric& fabric) {
     fabric.warnings = StartWarnings(bootstrap_.rank(), facts_, reports_);
   }
   fabric.facts = std::move(facts_);
+  fabric.trouble = report_.trouble;
 }
 
 void Setup::OpenDoor() {

@@ -46,6 +46,7 @@ struct Fabric {
   Decision decision;
   std::vector<rails::RailName> rails;
   preflight::RankFacts facts;         // of this rank, about the RDMA rails that it was given
+  std::string trouble;                // why it has none to look at; "" if it has, or nobody asked
   std::vector<std::string> warnings;  // about those in use, for the log
   std::vector<std::unique_ptr<RdmaRail>> devices;     // outlive the peers
   std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; none with shared memory

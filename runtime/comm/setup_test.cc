@@ -195,6 +195,7 @@ TEST_F(SetUpTest, WithoutARailsFileThereIsTcpAndNothingIsDegraded) {
     ASSERT_EQ(fabric->rails.size(), 1U);
     EXPECT_EQ(fabric->rails[0].device, "lo");
     EXPECT_EQ(fabric->rails[0].transport, "tcp");
+    EXPECT_THAT(fabric->trouble, HasSubstr("it was given no RDMA device"));
   }
 }
 

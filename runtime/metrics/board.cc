@@ -47,6 +47,7 @@ Board::Notice::~Notice() {
   const std::lock_guard<std::mutex> lock(board_->mutex_);
   Snapshot last = (*place_)();
   last.degraded_reason.clear();
+  last.start.reset();
   for (rails::RailTotals& rail : last.rails) rail.up = true;
   AddTo(board_->gone_, std::move(last));
   board_->reads_.erase(place_);

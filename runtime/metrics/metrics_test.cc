@@ -105,6 +105,50 @@ TEST(PageTest, DegradedIsZeroWithoutAReasonAndOneWithIt) {
   EXPECT_THAT(text, Not(HasSubstr("reason=\"\"")));
 }
 
+TEST(PageTest, SaysHowARankStarted) {
+  EXPECT_THAT(Text(Example()), Not(HasSubstr("_info")));
+  Snapshot snapshot = Example();
+  Start& start = snapshot.start.emplace();
+  start.world_size = 16;
+  start.transport = "verbs";
+  start.requested = "auto";
+  start.fallback = "warn";
+  start.rails = {{{0, "rxe0", 1, "verbs"}, "Ethernet", "400 Gb/sec (4X NDR)", 4096, "", ""},
+                 {{1, "rxe1", 1, "verbs"}, "Ethernet", "", 0, "port 1 is \"DOWN\"", "port"}};
+  start.registers = 3000;
+  start.least_bytes = 2000;
+  std::string text = Text(snapshot);
+  EXPECT_THAT(text, HasSubstr("railhead_runtime_info{job=\"train\",rank=\"3\",world_size=\"16\","
+                              "transport=\"verbs\",requested=\"auto\",fallback=\"warn\","
+                              "trouble=\"\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_info{job=\"train\",rank=\"3\",rail=\"0\","
+                              "device=\"rxe0\",port=\"1\",transport=\"verbs\","
+                              "link_layer=\"Ethernet\",rate=\"400 Gb/sec (4X NDR)\",mtu=\"4096\","
+                              "cause=\"\",trouble=\"\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("mtu=\"0\",cause=\"port\",trouble=\"port 1 is \\\"DOWN\\\"\"} 1\n"));
+  const std::string labels = "{job=\"train\",rank=\"3\"} ";
+  EXPECT_THAT(text, HasSubstr("railhead_memlock_limit_bytes" + labels + "+Inf\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_memlock_wanted_bytes" + labels + "3000\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_memlock_least_bytes" + labels + "2000\n"));
+  EXPECT_THAT(text, Not(HasSubstr("railhead_shared_memory_bytes"))) << "not known is not zero";
+  start.memlock = 8388608;
+  start.shared_memory = 67108864;
+  text = Text(snapshot);
+  EXPECT_THAT(text, HasSubstr("railhead_memlock_limit_bytes" + labels + "8388608\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_shared_memory_bytes" + labels + "67108864\n"));
+}
+
+TEST(SnapshotTest, OfSeveralCommunicatorsTheFirstSaysHowTheRankStarted) {
+  Snapshot sum = Example();
+  Snapshot first = Example();
+  first.start.emplace().transport = "verbs";
+  Snapshot second = Example();
+  second.start.emplace().transport = "shm";
+  Add(first, sum);
+  Add(second, sum);
+  EXPECT_EQ(sum.start->transport, "verbs");
+}
+
 TEST(PageTest, CollectivesAreCountedByClassOfSize) {
   CollectiveStats stats;
   stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, 70'000);
@@ -233,6 +277,7 @@ TEST(BoardTest, OnePageHasAllOfAProcessAndKeepsWhatIsGone) {
     return board.Pin([rank] {
       Snapshot snapshot = Example();
       snapshot.rank = rank;
+      snapshot.start.emplace();
       return snapshot;
     });
   };
@@ -251,9 +296,12 @@ TEST(BoardTest, OnePageHasAllOfAProcessAndKeepsWhatIsGone) {
   {
     const std::unique_ptr<Board::Notice> family = pin(**board, 3);
     const std::unique_ptr<Board::Notice> other = pin(**board, 0);
-    EXPECT_THAT(page(), ::testing::AllOf(HasSubstr(sent(3, 2000)), HasSubstr(sent(0, 1000))));
+    EXPECT_THAT(page(), ::testing::AllOf(HasSubstr(sent(3, 2000)), HasSubstr(sent(0, 1000)),
+                                         HasSubstr("_info{job=\"train\",rank=\"0\"")));
   }
-  EXPECT_THAT(page(), ::testing::AllOf(HasSubstr(sent(3, 2000)), HasSubstr(sent(0, 1000))));
+  EXPECT_THAT(page(), ::testing::AllOf(HasSubstr(sent(3, 2000)), HasSubstr(sent(0, 1000)),
+                                       HasSubstr("_info{job=\"train\",rank=\"3\""),
+                                       Not(HasSubstr("_info{job=\"train\",rank=\"0\""))));
 }
 
 TEST(SizeClassTest, TheBoundsAreInclusive) {

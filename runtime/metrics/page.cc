@@ -62,6 +62,68 @@ Labels RailLabels(const rails::RailName& name) {
           {"transport", name.transport}};
 }
 
+void AddGivenRails(const Snapshot& rank, Builder& builder) {
+  for (const GivenRail& rail : rank.start->rails) {
+    Labels labels = RailLabels(rail.name);
+    labels.insert(labels.end(), {{"link_layer", rail.link_layer},
+                                 {"rate", rail.rate},
+                                 {"mtu", absl::StrCat(rail.mtu)},
+                                 {"cause", rail.cause},
+                                 {"trouble", rail.trouble}});
+    builder.Gauge(rank, labels, 1);
+  }
+}
+
+void AddStart(const Ranks& ranks, Builder& builder) {
+  const auto each = [&ranks](auto add) {
+    for (const Snapshot& rank : ranks) {
+      if (rank.start.has_value()) add(rank, *rank.start);
+    }
+  };
+  builder.Family("railhead_runtime_info",
+                 "Always 1: what the rank asked for and got when it started; trouble says why it "
+                 "had no RDMA rails to look at.",
+                 MetricType::Gauge);
+  each([&](const Snapshot& rank, const Start& start) {
+    builder.Gauge(rank,
+                  {{"world_size", absl::StrCat(start.world_size)},
+                   {"transport", start.transport},
+                   {"requested", start.requested},
+                   {"fallback", start.fallback},
+                   {"trouble", start.trouble}},
+                  1);
+  });
+  builder.Family("railhead_rail_info",
+                 "Always 1: an RDMA rail that the rank was given, as it was when the rank started; "
+                 "cause is the pre-flight's check that says why it cannot be used.",
+                 MetricType::Gauge);
+  each([&](const Snapshot& rank, const Start&) { AddGivenRails(rank, builder); });
+  builder.Family("railhead_memlock_limit_bytes", "Memory that the rank's process may pin.",
+                 MetricType::Gauge);
+  each([&](const Snapshot& rank, const Start& start) {
+    builder.Gauge(rank, {},
+                  start.memlock.has_value() ? static_cast<double>(*start.memlock)
+                                            : std::numeric_limits<double>::infinity());
+  });
+  builder.Family("railhead_memlock_wanted_bytes",
+                 "Memory that the rank's links over RDMA would like to pin.", MetricType::Gauge);
+  each([&](const Snapshot& rank, const Start& start) {
+    builder.Gauge(rank, {}, static_cast<double>(start.registers));
+  });
+  builder.Family("railhead_memlock_least_bytes",
+                 "With less memory to pin, some of the rank's links over RDMA do not work.",
+                 MetricType::Gauge);
+  each([&](const Snapshot& rank, const Start& start) {
+    builder.Gauge(rank, {}, static_cast<double>(start.least_bytes));
+  });
+  builder.Family("railhead_shared_memory_bytes", "Size of /dev/shm in the rank's container.",
+                 MetricType::Gauge);
+  each([&](const Snapshot& rank, const Start& start) {
+    if (!start.shared_memory.has_value()) return;
+    builder.Gauge(rank, {}, static_cast<double>(*start.shared_memory));
+  });
+}
+
 void AddRails(const Ranks& ranks, Builder& builder) {
   struct Entry {
     const char* name;
@@ -203,6 +265,7 @@ class ExposerServer final : public Server {
 
 std::vector<MetricFamily> ToFamilies(const Ranks& ranks) {
   Builder builder;
+  AddStart(ranks, builder);
   AddRails(ranks, builder);
   AddPorts(ranks, builder);
   AddCollectives(ranks, builder);

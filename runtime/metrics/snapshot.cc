@@ -55,6 +55,7 @@ void Add(const Snapshot& other, Snapshot& sum) {
   } else if (!other.degraded_reason.empty() && other.degraded_reason != sum.degraded_reason) {
     absl::StrAppend(&sum.degraded_reason, "; ", other.degraded_reason);
   }
+  if (!sum.start.has_value()) sum.start = other.start;
   sum.rejected_connections += other.rejected_connections;
   AddAll(other.rails, sum.rails, [](const rails::RailTotals& a, const rails::RailTotals& b) {
     return rails::ToString(a.name) == rails::ToString(b.name);

@@ -3,11 +3,13 @@
 #define RAILHEAD_RUNTIME_METRICS_SNAPSHOT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fabric/port_counters.h"
 #include "runtime/metrics/collective_stats.h"
+#include "runtime/metrics/start.h"
 #include "runtime/rails/mesh.h"
 
 namespace railhead::metrics {
@@ -23,6 +25,7 @@ struct Snapshot {
   std::string job;
   int rank = 0;
   std::string degraded_reason;  // "" when the job runs as it was meant to
+  std::optional<Start> start;   // nothing once its communicator is gone
   uint64_t rejected_connections = 0;
   std::vector<rails::RailTotals> rails;
   std::vector<PortSnapshot> ports;
@@ -31,7 +34,8 @@ struct Snapshot {
 
 // Adds what another communicator of the same rank has counted. A rail that both have works when it
 // works for both, and has the lesser weight. A port that both have is the same one, so
-// its counts are not summed: those of `other`, which has been read later, stand.
+// its counts are not summed: those of `other`, which has been read later, stand. How the rank
+// started is what `sum` says, the first communicator that is left.
 void Add(const Snapshot& other, Snapshot& sum);
 
 }  // namespace railhead::metrics
