@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_VERDICT_CONTAINER_FACTS_H_
+#define RAILHEAD_OPERATOR_VERDICT_CONTAINER_FACTS_H_
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "kube/json.h"
+#include "operator/verdict/facts.h"
+
+namespace railhead::op::verdict {
+
+// The variables whose values ContainerFacts keeps.
+absl::Span<const absl::string_view> WatchedVariables();
+
+// What the verdict keeps of a container of this pod. What is strange is as if it were not there.
+ContainerFacts ContainerFactsOf(const kube::Json& container, const kube::Json& pod);
+
+}  // namespace railhead::op::verdict
+
+#endif  // RAILHEAD_OPERATOR_VERDICT_CONTAINER_FACTS_H_

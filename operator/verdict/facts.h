@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the verdict knows: of pods what they ask for, of nodes what they have, of profiles what they
+// mean, and what runtimes report. Values only; what is not known is empty, and is no reason to
+// blame anybody.
+#ifndef RAILHEAD_OPERATOR_VERDICT_FACTS_H_
+#define RAILHEAD_OPERATOR_VERDICT_FACTS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "operator/profile.h"
+#include "operator/verdict/runtime_report.h"
+
+namespace railhead::op::verdict {
+
+// A container that asks for rdma/*.
+struct ContainerFacts {
+  std::string name;
+  std::map<std::string, int64_t> devices;  // how many of each rdma/* resource
+  int64_t gpus = 0;
+  // Variables with a value that is written out in the pod, for those that the verdict looks at.
+  std::map<std::string, std::string> environment;
+  // Surely subject to RLIMIT_MEMLOCK: it has no capability IPC_LOCK, or no use of it as non-root.
+  bool memlock_applies = false;
+  bool non_root = false;  // surely
+  bool init = false;      // an init container; also one that stays as a sidecar
+  // Bytes of /dev/shm by the pod's spec; nothing where it does not tell, or sets no limit.
+  std::optional<double> shared_memory;
+
+  bool operator==(const ContainerFacts&) const = default;
+};
+
+struct PodFacts {
+  std::string space;
+  std::string name;
+  std::string uid;
+  std::string node;  // empty until it is scheduled
+  std::string address;
+  bool finished = false;      // or about to go
+  std::string unschedulable;  // the scheduler's message, while it finds no node
+  absl::Time running_since = absl::InfiniteFuture();  // all containers of it
+
+  bool admitted = false;       // has been through our admission
+  std::string profile;         // by its stamp; empty for none
+  int64_t generation = 0;      // of the profile then
+  std::set<std::string> kept;  // variables that some container sets itself
+  std::optional<int> rank;     // its completion index
+  std::optional<int> world;    // pods of its Job, by the stamp
+
+  bool host_network = false;
+  // Its network interfaces, where they are known.
+  std::optional<std::set<std::string>> interfaces;
+  int metrics_port = 0;  // 0: none
+  std::vector<ContainerFacts> containers;
+
+  bool operator==(const PodFacts&) const = default;
+};
+
+struct NodeRail {
+  int rail = 0;
+  std::string device;
+  std::string link_layer;
+  bool usable = true;
+  std::string reason;  // why it is not
+
+  bool operator==(const NodeRail&) const = default;
+};
+
+// What the agent publishes of a node, and the kubelet of its devices.
+struct NodeFacts {
+  std::map<std::string, int64_t> allocatable;  // of each rdma/* resource
+  std::map<std::string, int64_t> capacity;     // healthy or not
+  std::vector<NodeRail> rails;
+  std::string link_layer;         // "InfiniBand", "Ethernet" or "mixed"
+  std::string gpu_direct;         // "dmabuf", "peermem" or "none"
+  std::optional<double> memlock;  // bytes; may be infinite
+
+  bool operator==(const NodeFacts&) const = default;
+};
+
+struct ProfileFacts {
+  int64_t generation = 0;
+  Fabric fabric = Fabric::kInfiniBand;
+  RequireRdma require_rdma = RequireRdma::kWarn;
+
+  bool operator==(const ProfileFacts&) const = default;
+};
+
+struct ClusterFacts {
+  std::map<std::string, NodeFacts> nodes;        // by name; all that can take pods
+  std::map<std::string, ProfileFacts> profiles;  // by name
+  std::set<std::string> excluded_namespaces;     // whose pods our admission is not asked about
+};
+
+struct JudgedPod {
+  PodFacts pod;
+  std::optional<RuntimeReport> report;
+  bool silent = false;  // it was asked for a report, and has never answered
+};
+
+// The pods that have one owner; or one pod that has none.
+struct JobFacts {
+  std::vector<JudgedPod> pods;  // by name
+};
+
+}  // namespace railhead::op::verdict
+
+#endif  // RAILHEAD_OPERATOR_VERDICT_FACTS_H_

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "kube/yaml.h"
+#include "operator/verdict/node_facts.h"
+#include "operator/verdict/pod_facts.h"
+#include "operator/verdict/quantity.h"
+
+namespace railhead::op::verdict {
+namespace {
+
+using kube::Json;
+
+Json Yaml(const char* text) { return kube::ParseYaml(text)->at(0); }
+
+TEST(QuantityTest, AsTheApiWritesThem) {
+  const std::pair<Json, double> good[] = {
+      {8, 8},        {"8", 8},     {"0.5", 0.5},  {"64Mi", 64 << 20},
+      {"1Ki", 1024}, {"1k", 1000}, {"100m", 0.1}, {"1.5Gi", 1.5 * (1 << 30)},
+      {"2e3", 2000}, {"1E", 1e18}, {"1E2", 100},  {"1Ei", 0x1p60}};
+  for (const auto& [text, value] : good) EXPECT_EQ(ParseQuantity(text), value) << text;
+  for (const Json& bad : {Json("-1"), Json("64MB"), Json(""), Json("Mi"), Json("x"), Json("1ee2"),
+                          Json(), Json::array(), Json("nan"), Json("1e999")}) {
+    EXPECT_EQ(ParseQuantity(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(PodFactsTest, WhatIsKeptOfAPod) {
+  const std::optional<PodFacts> facts = PodFactsOf(Yaml(R"(
+metadata:
+  name: a-0
+  namespace: team
+  uid: u
+  annotations:
+    railhead.io/injected: "1"
+    railhead.io/profile: h100@7
+    railhead.io/kept-environment: NCCL_IB_HCA,RANK
+    railhead.io/world-size: "4"
+    batch.kubernetes.io/job-completion-index: "3"
+    prometheus.io/scrape: "true"
+    prometheus.io/port: "9500"
+spec:
+  nodeName: n1
+  securityContext: {runAsUser: 1000}
+  initContainers:
+  - {name: check, resources: {limits: {rdma/hca: 2}}, securityContext: {runAsUser: 0}}
+  containers:
+  - name: main
+    resources: {limits: {rdma/hca: 8, nvidia.com/gpu: "4", cpu: 2}}
+    securityContext: {capabilities: {add: [IPC_LOCK]}}
+    env:
+    - {name: NCCL_IB_HCA, value: mlx5_0}
+    - {name: NCCL_ALGO, value: Ring}
+    - {name: NCCL_ALGO, value: $(OTHER)}
+    - {name: SECRET, value: hush}
+  - {name: sidecar, resources: {limits: {cpu: 1}}}
+status:
+  phase: Running
+  podIP: 10.1.2.3
+  containerStatuses:
+  - {state: {running: {startedAt: "2026-01-01T00:00:05Z"}}}
+  - {state: {running: {startedAt: "2026-01-01T00:00:07Z"}}}
+)"));
+  ASSERT_TRUE(facts.has_value());
+  PodFacts expected;
+  expected.space = "team";
+  expected.name = "a-0";
+  expected.uid = "u";
+  expected.node = "n1";
+  expected.address = "10.1.2.3";
+  expected.running_since = absl::FromUnixSeconds(1767225607);
+  expected.admitted = true;
+  expected.profile = "h100";
+  expected.generation = 7;
+  expected.kept = {"NCCL_IB_HCA", "RANK"};
+  expected.rank = 3;
+  expected.world = 4;
+  expected.interfaces = {{"eth0", "lo"}};
+  expected.metrics_port = 9500;
+  ContainerFacts check;
+  check.name = "check";
+  check.devices = {{"rdma/hca", 2}};
+  check.memlock_applies = true;
+  check.init = true;
+  check.shared_memory = 64 << 20;
+  ContainerFacts main;
+  main.name = "main";
+  main.devices = {{"rdma/hca", 8}};
+  main.gpus = 4;
+  main.environment = {{"NCCL_IB_HCA", "mlx5_0"}};
+  main.memlock_applies = true;
+  main.non_root = true;
+  main.shared_memory = 64 << 20;
+  expected.containers = {check, main};
+  EXPECT_EQ(*facts, expected);
+}
+
+TEST(PodFactsTest, NothingOfPodsThatAskForNoRdma) {
+  EXPECT_EQ(PodFactsOf(Yaml("{spec: {containers: [{name: a}]}}")), std::nullopt);
+  EXPECT_EQ(PodFactsOf(Yaml("{spec: {containers: 7}}")), std::nullopt);
+  EXPECT_EQ(PodFactsOf(Yaml("{spec: 7}")), std::nullopt);
+  EXPECT_EQ(PodFactsOf(Json()), std::nullopt);
+}
+
+TEST(PodFactsTest, WhatIsStrangeIsAsIfItWereNotThere) {
+  const std::optional<PodFacts> facts = PodFactsOf(Yaml(R"(
+metadata:
+  name: a
+  annotations: {railhead.io/profile: nothing, prometheus.io/scrape: "true", prometheus.io/port: "0",
+                k8s.v1.cni.cncf.io/network-status: "{"}
+spec:
+  hostNetwork: 7
+  securityContext: 7
+  volumes: 7
+  containers:
+  - {name: m, resources: {limits: {rdma/hca: 1, nvidia.com/gpu: many}}, env: 7, volumeMounts: 7}
+status: {phase: Running, containerStatuses: [{state: {running: {startedAt: soon}}}], conditions: 7}
+)"));
+  ASSERT_TRUE(facts.has_value());
+  EXPECT_FALSE(facts->admitted);
+  EXPECT_EQ(facts->profile, "");
+  EXPECT_EQ(facts->metrics_port, 0);
+  EXPECT_EQ(facts->interfaces, std::nullopt);
+  EXPECT_EQ(facts->running_since, absl::InfiniteFuture());
+  EXPECT_EQ(facts->containers[0].gpus, 0);
+}
+
+TEST(PodFactsTest, WhoMayPinWithoutALimit) {
+  const auto applies = [](const char* pod, const char* container) {
+    Json object = {{"spec", {{"securityContext", Yaml(pod)}}}};
+    Json one = {{"name", "c"}, {"resources", {{"limits", {{"rdma/hca", 1}}}}}};
+    one["securityContext"] = Yaml(container);
+    object["spec"]["containers"] = Json::array({one});
+    return PodFactsOf(object)->containers[0].memlock_applies;
+  };
+  EXPECT_TRUE(applies("{}", "{}"));
+  EXPECT_FALSE(applies("{}", "{capabilities: {add: [IPC_LOCK]}}"));
+  EXPECT_FALSE(applies("{}", "{capabilities: {add: [CAP_IPC_LOCK, SYS_NICE]}}"));
+  EXPECT_FALSE(applies("{}", "{privileged: true}"));
+  EXPECT_TRUE(applies("{runAsUser: 1000}", "{privileged: true}"));
+  EXPECT_FALSE(applies("{runAsUser: 1000}", "{runAsUser: 0, capabilities: {add: [ALL]}}"));
+  EXPECT_TRUE(applies("{}", "{runAsNonRoot: true, capabilities: {add: [IPC_LOCK]}}"));
+}
+
+TEST(NodeFactsTest, WhatIsKeptOfANode) {
+  const NodeFacts facts = NodeFactsOf(Yaml(R"(
+metadata:
+  labels: {railhead.io/link-layer: Ethernet, railhead.io/gpudirect: none,
+           railhead.io/memlock-bytes: "65536"}
+  annotations:
+    railhead.io/node-facts: '{"version": 1, "rails": [
+      {"rail": 0, "device": "mlx5_0", "linkLayer": "Ethernet", "usable": true, "reason": ""},
+      {"rail": 1, "device": "mlx5_1", "linkLayer": "Ethernet", "usable": false,
+       "reason": "port 1 is DOWN"}, {"rail": "x", "device": "y"}, 7]}'
+status:
+  allocatable: {rdma/hca: "1", cpu: 8}
+  capacity: {rdma/hca: "2", cpu: 8}
+)"));
+  NodeFacts expected;
+  expected.allocatable = {{"rdma/hca", 1}};
+  expected.capacity = {{"rdma/hca", 2}};
+  expected.rails = {{0, "mlx5_0", "Ethernet", true, ""},
+                    {1, "mlx5_1", "Ethernet", false, "port 1 is DOWN"}};
+  expected.link_layer = "Ethernet";
+  expected.gpu_direct = "none";
+  expected.memlock = 65536;
+  EXPECT_EQ(facts, expected);
+  EXPECT_EQ(NodeFactsOf(Json()), NodeFacts());
+  EXPECT_EQ(
+      NodeFactsOf(Yaml("{metadata: {labels: {railhead.io/memlock-bytes: unlimited}}}")).memlock,
+      std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+}  // namespace railhead::op::verdict

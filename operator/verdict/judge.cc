@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/verdict/judge.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+#include "absl/strings/str_format.h"
+#include "operator/verdict/rules.h"
+
+namespace railhead::op::verdict {
+
+std::vector<Finding> Judge(const JobFacts& job, const ClusterFacts& cluster, absl::Time now) {
+  Findings findings;
+  std::vector<const JudgedPod*> pods;
+  for (const JudgedPod& judged : job.pods) {
+    if (judged.pod.finished) continue;
+    pods.push_back(&judged);
+    JudgeScheduling(judged.pod, cluster, findings);
+    JudgeSpec(judged, cluster, findings);
+    JudgeMemory(judged, cluster, findings);
+    JudgeRuntime(judged, cluster, findings);
+  }
+  JudgeTogether(pods, cluster, now, findings);
+  const auto key = [](const Finding& finding) {
+    return std::tie(finding.pod, finding.reason, finding.message);
+  };
+  std::sort(findings.begin(), findings.end(),
+            [&](const Finding& a, const Finding& b) { return key(a) < key(b); });
+  findings.erase(std::unique(findings.begin(), findings.end()), findings.end());
+  return findings;
+}
+
+std::map<std::string, int64_t> DevicesOf(const PodFacts& pod) {
+  std::map<std::string, int64_t> sum;
+  for (const ContainerFacts& container : pod.containers) {
+    if (container.init) continue;
+    for (const auto& [name, count] : container.devices) sum[name] += count;
+  }
+  // Init containers are done before the others begin.
+  for (const ContainerFacts& container : pod.containers) {
+    if (!container.init) continue;
+    for (const auto& [name, count] : container.devices) sum[name] = std::max(sum[name], count);
+  }
+  return sum;
+}
+
+const ProfileFacts* ProfileOf(const PodFacts& pod, const ClusterFacts& cluster) {
+  const auto found = cluster.profiles.find(pod.profile);
+  return pod.profile.empty() || found == cluster.profiles.end() ? nullptr : &found->second;
+}
+
+const NodeFacts* NodeOf(const PodFacts& pod, const ClusterFacts& cluster) {
+  const auto found = cluster.nodes.find(pod.node);
+  return found == cluster.nodes.end() ? nullptr : &found->second;
+}
+
+bool TcpIsMeant(const PodFacts& pod, const ClusterFacts& cluster) {
+  const ProfileFacts* profile = ProfileOf(pod, cluster);
+  if (profile != nullptr &&
+      (profile->fabric == Fabric::kTcp || profile->require_rdma == RequireRdma::kAllow)) {
+    return true;
+  }
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const ContainerFacts& c) {
+    const auto fallback = c.environment.find("RAILHEAD_FALLBACK");
+    return fallback != c.environment.end() && fallback->second == "allow";
+  });
+}
+
+absl::string_view OnlyContainer(const PodFacts& pod) {
+  return pod.containers.size() == 1 ? absl::string_view(pod.containers.front().name) : "";
+}
+
+std::string Bytes(double bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? absl::StrFormat("%.0f B", bytes)
+                   : absl::StrFormat("%.1f %s", bytes, kUnits[unit]);
+}
+
+}  // namespace railhead::op::verdict

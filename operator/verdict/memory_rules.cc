@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "operator/verdict/rules.h"
+
+namespace railhead::op::verdict {
+namespace {
+
+// Less than what NCCL pins for the channels to one peer, by its default buffers of 4 MiB. The
+// kernel gives 8 MiB to who asks for nothing, and older ones 64 KiB.
+constexpr double kLeastForGpus = 64 << 20;
+// What container runtimes give, and where NCCL's shared memory between GPUs ends with a bus error.
+constexpr double kUsualSharedMemory = 64 << 20;
+
+std::string FixOf(const PodFacts& pod, bool non_root) {
+  const std::string at = pod.node.empty() ? "its node" : absl::StrCat("node ", pod.node);
+  return non_root
+             ? absl::StrCat("raise LimitMEMLOCK of the container runtime's service on ", at,
+                            " (IPC_LOCK does nothing for who is not root), or run as root with "
+                            "the capability IPC_LOCK")
+             : absl::StrCat(
+                   "add IPC_LOCK to securityContext.capabilities.add, or raise "
+                   "LimitMEMLOCK of the container runtime's service on ",
+                   at);
+}
+
+// Measured. Whether any rank could tell.
+bool JudgeMeasuredMemlock(const JudgedPod& judged, Findings& findings) {
+  if (!judged.report.has_value()) return false;
+  const PodFacts& pod = judged.pod;
+  const bool non_root = std::all_of(pod.containers.begin(), pod.containers.end(),
+                                    [](const ContainerFacts& c) { return c.non_root; });
+  bool told = false;
+  for (const RankReport& rank : judged.report->ranks) {
+    if (!rank.memlock_limit.has_value()) continue;
+    told = true;
+    const double limit = *rank.memlock_limit;
+    const double least = rank.memlock_least.value_or(0);
+    const double wanted = rank.memlock_wanted.value_or(0);
+    if (limit >= least && limit >= wanted) continue;
+    findings.push_back(
+        MakeFinding(limit < least ? Reason::kMemlockTooLow : Reason::kMemlockTight, pod.name,
+                    OnlyContainer(pod),
+                    {Bytes(limit), Bytes(limit < least ? least : wanted), FixOf(pod, non_root)}));
+  }
+  return told;
+}
+
+void JudgeMemlock(const JudgedPod& judged, const ClusterFacts& cluster, Findings& findings) {
+  if (JudgeMeasuredMemlock(judged, findings)) return;
+  const PodFacts& pod = judged.pod;
+  const NodeFacts* node = NodeOf(pod, cluster);
+  if (node == nullptr || !node->memlock.has_value() || *node->memlock >= kLeastForGpus) return;
+  for (const ContainerFacts& container : pod.containers) {
+    // What has no GPUs may need very little, and its runtime will tell.
+    if (container.gpus == 0 || !container.memlock_applies) continue;
+    findings.push_back(
+        MakeFinding(Reason::kMemlockTooLow, pod.name, container.name,
+                    {Bytes(*node->memlock), Bytes(kLeastForGpus), FixOf(pod, container.non_root)}));
+  }
+}
+
+std::optional<double> MeasuredSharedMemory(const JudgedPod& judged) {
+  std::optional<double> least;
+  // Of several containers nobody knows which one it was.
+  if (!judged.report.has_value() || judged.pod.containers.size() != 1) return least;
+  for (const RankReport& rank : judged.report->ranks) {
+    if (!rank.shared_memory.has_value()) continue;
+    least = std::min(least.value_or(*rank.shared_memory), *rank.shared_memory);
+  }
+  return least;
+}
+
+}  // namespace
+
+void JudgeMemory(const JudgedPod& judged, const ClusterFacts& cluster, Findings& findings) {
+  if (!TcpIsMeant(judged.pod, cluster)) JudgeMemlock(judged, cluster, findings);
+  const std::optional<double> measured = MeasuredSharedMemory(judged);
+  for (const ContainerFacts& container : judged.pod.containers) {
+    const std::optional<double> size = measured.has_value() ? measured : container.shared_memory;
+    // One GPU shares memory with nobody.
+    if (!size.has_value() || *size > kUsualSharedMemory || container.gpus < 2) continue;
+    findings.push_back(MakeFinding(Reason::kSharedMemoryTooSmall, judged.pod.name, container.name,
+                                   {Bytes(*size), absl::StrCat(container.gpus)}));
+  }
+}
+
+}  // namespace railhead::op::verdict

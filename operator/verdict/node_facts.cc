@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/verdict/node_facts.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "operator/verdict/quantity.h"
+
+namespace railhead::op::verdict {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+// No node has more.
+constexpr size_t kMostRails = 1024;
+
+std::map<std::string, int64_t> DevicesOf(const Json& node, absl::string_view field) {
+  std::map<std::string, int64_t> devices;
+  const Json* resources = FindPath(node, {"status", field});
+  if (resources == nullptr || !resources->is_object()) return devices;
+  for (const auto& [name, quantity] : resources->items()) {
+    if (!absl::StartsWith(name, "rdma/")) continue;
+    devices[name] = static_cast<int64_t>(std::min(ParseQuantity(quantity).value_or(0), 1e9));
+  }
+  return devices;
+}
+
+std::vector<NodeRail> RailsOf(const Json& node) {
+  std::vector<NodeRail> rails;
+  const std::string text = StringAt(node, {"metadata", "annotations", "railhead.io/node-facts"});
+  const absl::StatusOr<Json> facts = kube::ParseJson(text);
+  if (!facts.ok()) return rails;
+  const Json* list = Find(*facts, "rails");
+  if (list == nullptr || !list->is_array() || list->size() > kMostRails) return rails;
+  for (const Json& entry : *list) {
+    const Json* number = Find(entry, "rail");
+    const Json* usable = Find(entry, "usable");
+    NodeRail rail;
+    rail.device = StringAt(entry, {"device"});
+    if (number == nullptr || !number->is_number_integer() || rail.device.empty()) continue;
+    rail.rail = number->get<int>();
+    rail.link_layer = StringAt(entry, {"linkLayer"});
+    rail.usable = usable == nullptr || !usable->is_boolean() || usable->get<bool>();
+    rail.reason = StringAt(entry, {"reason"});
+    rails.push_back(std::move(rail));
+  }
+  return rails;
+}
+
+}  // namespace
+
+NodeFacts NodeFactsOf(const Json& node) {
+  NodeFacts facts;
+  facts.allocatable = DevicesOf(node, "allocatable");
+  facts.capacity = DevicesOf(node, "capacity");
+  facts.rails = RailsOf(node);
+  facts.link_layer = StringAt(node, {"metadata", "labels", "railhead.io/link-layer"});
+  facts.gpu_direct = StringAt(node, {"metadata", "labels", "railhead.io/gpudirect"});
+  const std::string memlock = StringAt(node, {"metadata", "labels", "railhead.io/memlock-bytes"});
+  double bytes = 0;
+  if (memlock == "unlimited") {
+    facts.memlock = std::numeric_limits<double>::infinity();
+  } else if (absl::SimpleAtod(memlock, &bytes) && bytes >= 0) {
+    facts.memlock = bytes;
+  }
+  return facts;
+}
+
+}  // namespace railhead::op::verdict

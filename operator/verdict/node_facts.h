@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_VERDICT_NODE_FACTS_H_
+#define RAILHEAD_OPERATOR_VERDICT_NODE_FACTS_H_
+
+#include "kube/json.h"
+#include "operator/verdict/facts.h"
+
+namespace railhead::op::verdict {
+
+// What the verdict keeps of a node: its devices, and what its agent has written
+// (device-plugin/README.md, "What the cluster is told"). What is strange in it is left out.
+NodeFacts NodeFactsOf(const kube::Json& node);
+
+}  // namespace railhead::op::verdict
+
+#endif  // RAILHEAD_OPERATOR_VERDICT_NODE_FACTS_H_

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/verdict/pod_facts.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "operator/rdma_containers.h"
+#include "operator/verdict/container_facts.h"
+
+namespace railhead::op::verdict {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+constexpr absl::string_view kNetworkStatus = "k8s.v1.cni.cncf.io/network-status";
+
+std::string Annotation(const Json& pod, absl::string_view name) {
+  return StringAt(pod, {"metadata", "annotations", name});
+}
+
+std::optional<int> NumberIn(const std::string& text, int min, int max) {
+  int number = 0;
+  if (!absl::SimpleAtoi(text, &number) || number < min || number > max) return std::nullopt;
+  return number;
+}
+
+bool IsTrue(const Json& object, absl::string_view name) {
+  const Json* value = Find(object, name);
+  return value != nullptr && value->is_boolean() && value->get<bool>();
+}
+
+// "NAME@GENERATION"
+void ReadStamp(const std::string& stamp, PodFacts& facts) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(stamp, absl::MaxSplits('@', 1));
+  int64_t generation = 0;
+  if (parts.first.empty() || !absl::SimpleAtoi(parts.second, &generation)) return;
+  facts.profile = std::string(parts.first);
+  facts.generation = generation;
+}
+
+// Every runtime calls a pod's own interface eth0 (cri-api, "default interface"), and who adds
+// others says so: a meta plugin by the pod's network status, a driver by a resource claim, and
+// others by annotations of their own.
+std::optional<std::set<std::string>> InterfacesOf(const Json& pod, const Json& spec) {
+  if (IsTrue(spec, "hostNetwork")) return std::nullopt;
+  const Json* claims = Find(spec, "resourceClaims");
+  if (claims != nullptr && !claims->is_null() && !claims->empty()) return std::nullopt;
+  if (const std::string status = Annotation(pod, kNetworkStatus); !status.empty()) {
+    const absl::StatusOr<Json> networks = kube::ParseJson(status);
+    if (!networks.ok() || !networks->is_array()) return std::nullopt;
+    std::set<std::string> names = {"lo"};
+    for (const Json& network : *networks) {
+      const std::string name = StringAt(network, {"interface"});
+      if (name.empty()) return std::nullopt;  // nobody knows which one that is
+      names.insert(name);
+    }
+    return names;
+  }
+  if (const Json* annotations = FindPath(pod, {"metadata", "annotations"});
+      annotations != nullptr && annotations->is_object()) {
+    for (const auto& [key, value] : annotations->items()) {
+      if (absl::StrContains(key, "network")) return std::nullopt;
+    }
+  }
+  return std::set<std::string>{"lo", "eth0"};
+}
+
+void ReadStatus(const Json& pod, PodFacts& facts) {
+  const std::string phase = StringAt(pod, {"status", "phase"});
+  const Json* deletion = FindPath(pod, {"metadata", "deletionTimestamp"});
+  facts.finished =
+      phase == "Succeeded" || phase == "Failed" || (deletion != nullptr && !deletion->is_null());
+  facts.address = StringAt(pod, {"status", "podIP"});
+  if (const Json* conditions = FindPath(pod, {"status", "conditions"});
+      conditions != nullptr && conditions->is_array()) {
+    for (const Json& condition : *conditions) {
+      if (StringAt(condition, {"type"}) == "PodScheduled" &&
+          StringAt(condition, {"status"}) == "False" &&
+          StringAt(condition, {"reason"}) == "Unschedulable") {
+        facts.unschedulable = StringAt(condition, {"message"});
+      }
+    }
+  }
+  const Json* statuses = FindPath(pod, {"status", "containerStatuses"});
+  if (phase != "Running" || statuses == nullptr || !statuses->is_array() || statuses->empty()) {
+    return;
+  }
+  absl::Time since = absl::InfinitePast();
+  for (const Json& status : *statuses) {
+    absl::Time started;
+    if (!absl::ParseTime(absl::RFC3339_full, StringAt(status, {"state", "running", "startedAt"}),
+                         &started, nullptr)) {
+      return;
+    }
+    since = std::max(since, started);
+  }
+  facts.running_since = since;
+}
+
+}  // namespace
+
+std::optional<PodFacts> PodFactsOf(const Json& pod) {
+  const Json* spec = Find(pod, "spec");
+  if (spec == nullptr || !spec->is_object()) return std::nullopt;
+  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(*spec);
+  if (!containers.ok() || containers->empty()) return std::nullopt;
+
+  PodFacts facts;
+  facts.space = StringAt(pod, {"metadata", "namespace"});
+  facts.name = StringAt(pod, {"metadata", "name"});
+  facts.uid = StringAt(pod, {"metadata", "uid"});
+  facts.node = StringAt(*spec, {"nodeName"});
+  ReadStatus(pod, facts);
+  facts.admitted = !Annotation(pod, "railhead.io/injected").empty();
+  ReadStamp(Annotation(pod, "railhead.io/profile"), facts);
+  const std::string kept = Annotation(pod, "railhead.io/kept-environment");
+  facts.kept = absl::StrSplit(kept, ',', absl::SkipEmpty());
+  facts.rank =
+      NumberIn(Annotation(pod, "batch.kubernetes.io/job-completion-index"), 0, 1'000'000'000);
+  facts.world = NumberIn(Annotation(pod, "railhead.io/world-size"), 1, 1'000'000'000);
+  facts.host_network = IsTrue(*spec, "hostNetwork");
+  facts.interfaces = InterfacesOf(pod, *spec);
+  if (Annotation(pod, "prometheus.io/scrape") == "true") {
+    facts.metrics_port = NumberIn(Annotation(pod, "prometheus.io/port"), 1, 65535).value_or(0);
+  }
+  for (const RdmaContainer& container : *containers) {
+    facts.containers.push_back(ContainerFactsOf(*container.container, pod));
+    facts.containers.back().init = absl::StartsWith(container.pointer, "/initContainers");
+  }
+  return facts;
+}
+
+}  // namespace railhead::op::verdict

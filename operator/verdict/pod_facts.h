@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_VERDICT_POD_FACTS_H_
+#define RAILHEAD_OPERATOR_VERDICT_POD_FACTS_H_
+
+#include <optional>
+
+#include "kube/json.h"
+#include "operator/verdict/facts.h"
+
+namespace railhead::op::verdict {
+
+// What the verdict keeps of a pod; nothing of one that asks for no rdma/*, or that cannot be read.
+// What is strange in it is as if it were not there: the pod is somebody's.
+std::optional<PodFacts> PodFactsOf(const kube::Json& pod);
+
+}  // namespace railhead::op::verdict
+
+#endif  // RAILHEAD_OPERATOR_VERDICT_POD_FACTS_H_

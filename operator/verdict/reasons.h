@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All that the verdict can say: one table of reasons, with what is wrong and what to do.
+#ifndef RAILHEAD_OPERATOR_VERDICT_REASONS_H_
+#define RAILHEAD_OPERATOR_VERDICT_REASONS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace railhead::op::verdict {
+
+enum class Reason {
+  // A pod that finds no node.
+  kResourceUnknown,
+  kTooManyDevices,
+  kRailsDownAtNodes,
+  kDevicesInUse,
+  // Its spec, and what became of it at admission.
+  kAdmissionMissed,
+  kProfileOutdated,
+  kPolicyOverridden,
+  kRankOverridden,
+  kRdmaDisabled,
+  kNcclHcaUnknown,
+  kSocketInterfaceUnknown,
+  kGpuDirectMissing,
+  kMemlockTooLow,
+  kMemlockTight,
+  kSharedMemoryTooSmall,
+  // What its runtime says.
+  kRdmaNotUsed,
+  kRailsNotGiven,
+  kDeviceNodeMissing,
+  kRailPortDown,
+  kRailUnusable,
+  kRailDown,
+  // What fits to no other pod.
+  kRankSilent,
+  kMetricsPortShared,
+  kProfilesDiffer,
+  kEnvironmentDiffers,
+  kDeviceCountsDiffer,
+  kRailsDiffer,
+  kLinkLayerMixed,
+  kMtuDiffers,
+  kRateDiffers,
+};
+
+enum class Severity {
+  kInfo,     // to be known; nothing is broken
+  kWarning,  // the job runs slower than it was meant to, or not at all
+};
+
+struct ReasonRow {
+  Reason reason;
+  Severity severity;
+  absl::string_view name;  // in CamelCase, for machines
+  absl::string_view what;  // with places $0, $1, ... for what was seen
+  absl::string_view fix;   // the same places
+};
+
+absl::Span<const ReasonRow> Reasons();
+const ReasonRow& RowOf(Reason reason);
+
+// One thing that is wrong with one pod.
+struct Finding {
+  Reason reason;
+  std::string pod;      // its name
+  std::string message;  // one line: pod, container, what, and the fix
+
+  bool operator==(const Finding&) const = default;
+};
+
+// The message of a finding: "pod P, container C: WHAT; FIX". `container` may be empty.
+Finding MakeFinding(Reason reason, absl::string_view pod, absl::string_view container,
+                    const std::vector<std::string>& seen);
+
+}  // namespace railhead::op::verdict
+
+#endif  // RAILHEAD_OPERATOR_VERDICT_REASONS_H_

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "operator/verdict/rules.h"
+
+namespace railhead::op::verdict {
+namespace {
+
+std::optional<std::string> ValueOf(const ContainerFacts& container, const std::string& name) {
+  const auto found = container.environment.find(name);
+  if (found == container.environment.end()) return std::nullopt;
+  return found->second;
+}
+
+// What the user set, and neither a profile nor the configuration.
+std::optional<std::string> OwnValueOf(const PodFacts& pod, const ContainerFacts& container,
+                                      const std::string& name) {
+  if (pod.admitted && pod.kept.count(name) == 0) return std::nullopt;
+  return ValueOf(container, name);
+}
+
+bool RunsOverRdma(const JudgedPod& judged) {
+  return judged.report.has_value() &&
+         std::any_of(judged.report->ranks.begin(), judged.report->ranks.end(),
+                     [](const RankReport& rank) {
+                       return rank.start.has_value() && rank.start->transport == "verbs";
+                     });
+}
+
+void JudgeAdmission(const PodFacts& pod, const ClusterFacts& cluster, Findings& findings) {
+  if (!pod.admitted && cluster.excluded_namespaces.count(pod.space) == 0) {
+    findings.push_back(MakeFinding(Reason::kAdmissionMissed, pod.name, "", {}));
+  }
+  const ProfileFacts* profile = ProfileOf(pod, cluster);
+  if (profile != nullptr && pod.generation < profile->generation) {
+    findings.push_back(MakeFinding(
+        Reason::kProfileOutdated, pod.name, "",
+        {pod.profile, absl::StrCat(pod.generation), absl::StrCat(profile->generation)}));
+  }
+}
+
+void JudgeOverrides(const JudgedPod& judged, const ContainerFacts& container,
+                    const ClusterFacts& cluster, Findings& findings) {
+  const PodFacts& pod = judged.pod;
+  const ProfileFacts* profile = ProfileOf(pod, cluster);
+  const auto fallback = OwnValueOf(pod, container, "RAILHEAD_FALLBACK");
+  if (profile != nullptr && profile->require_rdma == RequireRdma::kFail && fallback.has_value() &&
+      *fallback != "fail") {
+    findings.push_back(
+        MakeFinding(Reason::kPolicyOverridden, pod.name, container.name, {*fallback, pod.profile}));
+  }
+  const auto rank = OwnValueOf(pod, container, "RANK");
+  if (rank.has_value() && pod.rank.has_value() && pod.world.value_or(0) > 1 &&
+      *rank != absl::StrCat(*pod.rank)) {
+    findings.push_back(MakeFinding(Reason::kRankOverridden, pod.name, container.name,
+                                   {*rank, absl::StrCat(*pod.rank)}));
+  }
+  if (TcpIsMeant(pod, cluster)) return;
+  const auto disabled = [&](const std::string& name, absl::string_view how) {
+    const auto value = OwnValueOf(pod, container, name);
+    if (!value.has_value() || !absl::EqualsIgnoreCase(*value, how)) return;
+    findings.push_back(
+        MakeFinding(Reason::kRdmaDisabled, pod.name, container.name, {name, *value}));
+  };
+  disabled("RAILHEAD_TRANSPORT", "tcp");
+  // NCCL has no RDMA over iWARP; and where our runtime has it, NCCL's variables are not in use.
+  if ((profile != nullptr && profile->fabric == Fabric::kIwarp) || RunsOverRdma(judged)) return;
+  disabled("NCCL_IB_DISABLE", "1");
+  disabled("NCCL_NET", "Socket");
+}
+
+// Whether a list of names (NCCL's user guide, NCCL_IB_HCA and NCCL_SOCKET_IFNAME: prefixes, or
+// after
+// '=' whole names, each perhaps with ":PORT") has one for some of `known`. One that says what not
+// to use, after '^', has.
+bool AnyMatches(absl::string_view list, const std::set<std::string>& known) {
+  if (absl::ConsumePrefix(&list, "^")) return true;
+  const bool exact = absl::ConsumePrefix(&list, "=");
+  for (absl::string_view name : absl::StrSplit(list, ',', absl::SkipEmpty())) {
+    name = name.substr(0, name.find(':'));
+    for (const std::string& candidate : known) {
+      if (exact ? candidate == name : absl::StartsWith(candidate, name)) return true;
+    }
+  }
+  return false;
+}
+
+bool AllAreKnown(absl::string_view list, const std::set<std::string>& known) {
+  const std::vector<std::string> names = absl::StrSplit(list, ',', absl::SkipEmpty());
+  return std::all_of(names.begin(), names.end(),
+                     [&known](const std::string& name) { return known.count(name) > 0; });
+}
+
+// The HCAs that the pod has, as its runtime says; else all of its node, of which it has some.
+std::set<std::string> HcasOf(const JudgedPod& judged, const ClusterFacts& cluster) {
+  std::set<std::string> devices;
+  if (judged.report.has_value()) {
+    for (const RankReport& rank : judged.report->ranks) {
+      for (const GivenRail& rail : rank.given) devices.insert(rail.device);
+    }
+  }
+  const NodeFacts* node = NodeOf(judged.pod, cluster);
+  if (!devices.empty() || node == nullptr) return devices;
+  for (const NodeRail& rail : node->rails) devices.insert(rail.device);
+  return devices;
+}
+
+void JudgeNames(const JudgedPod& judged, const ContainerFacts& container,
+                const ClusterFacts& cluster, Findings& findings) {
+  const PodFacts& pod = judged.pod;
+  const std::set<std::string> hcas = HcasOf(judged, cluster);
+  const auto hca = OwnValueOf(pod, container, "NCCL_IB_HCA");
+  if (hca.has_value() && !hcas.empty() && !AnyMatches(*hca, hcas)) {
+    findings.push_back(MakeFinding(Reason::kNcclHcaUnknown, pod.name, container.name,
+                                   {*hca, absl::StrJoin(hcas, ", "), pod.node}));
+  }
+  if (!pod.interfaces.has_value()) return;
+  for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "RAILHEAD_SOCKET_IFNAME"}) {
+    const auto value = ValueOf(container, name);
+    if (!value.has_value()) continue;
+    const bool fits = absl::StartsWith(name, "NCCL") ? AnyMatches(*value, *pod.interfaces)
+                                                     : AllAreKnown(*value, *pod.interfaces);
+    if (fits) continue;
+    findings.push_back(MakeFinding(Reason::kSocketInterfaceUnknown, pod.name, container.name,
+                                   {name, *value, absl::StrJoin(*pod.interfaces, ", ")}));
+  }
+}
+
+void JudgeGpuDirect(const PodFacts& pod, const ContainerFacts& container,
+                    const ClusterFacts& cluster, Findings& findings) {
+  const NodeFacts* node = NodeOf(pod, cluster);
+  if (node == nullptr || node->gpu_direct != "none" || container.gpus == 0) return;
+  const auto level = ValueOf(container, "NCCL_NET_GDR_LEVEL");
+  const auto read = ValueOf(container, "NCCL_NET_GDR_READ");
+  if (level.has_value() && *level != "LOC" && *level != "0") {
+    findings.push_back(MakeFinding(Reason::kGpuDirectMissing, pod.name, container.name,
+                                   {"NCCL_NET_GDR_LEVEL", *level, pod.node}));
+  } else if (read == "1") {
+    findings.push_back(MakeFinding(Reason::kGpuDirectMissing, pod.name, container.name,
+                                   {"NCCL_NET_GDR_READ", *read, pod.node}));
+  }
+}
+
+}  // namespace
+
+void JudgeSpec(const JudgedPod& judged, const ClusterFacts& cluster, Findings& findings) {
+  JudgeAdmission(judged.pod, cluster, findings);
+  for (const ContainerFacts& container : judged.pod.containers) {
+    JudgeOverrides(judged, container, cluster, findings);
+    JudgeNames(judged, container, cluster, findings);
+    if (!TcpIsMeant(judged.pod, cluster)) {
+      JudgeGpuDirect(judged.pod, container, cluster, findings);
+    }
+  }
+}
+
+}  // namespace railhead::op::verdict

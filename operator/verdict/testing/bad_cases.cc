@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/verdict/testing/cases.h"
+#include "operator/verdict/testing/spoil.h"
+
+namespace railhead::op::verdict::testing {
+namespace {
+
+std::vector<Expected> OnAll(const std::string& reason, const std::vector<std::string>& says) {
+  std::vector<Expected> all;
+  for (int pod = 0; pod < 4; ++pod) all.push_back({absl::StrCat("train-", pod), reason, says});
+  return all;
+}
+
+std::vector<Expected> operator+(std::vector<Expected> a, const std::vector<Expected>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+}  // namespace
+
+using kube::Json;
+
+const std::vector<Case>& BadCases() {
+  static const auto* const kCases = new std::vector<Case>{
+      {"NoNodeOffersTheResource",
+       [](Scene& s) {
+         s.Unschedulable(3, kNoRoom);
+         Resource(s, "allocatable", {{"cpu", "8"}});
+         Resource(s, "capacity", {{"cpu", "8"}});
+       },
+       {{"train-3", "RdmaResourceUnknown", {"no node offers rdma/hca", "node agents run"}}}},
+      {"NoNodeHasAsMany",
+       [](Scene& s) {
+         s.Unschedulable(3, kNoRoom);
+         Resource(s, "allocatable", {{"rdma/hca", "4"}});
+         Resource(s, "capacity", {{"rdma/hca", "4"}});
+       },
+       {{"train-3", "RdmaTooManyDevices", {"asks for 8 of rdma/hca", "ask for 4 at most"}}}},
+      {"EnoughIfItsRailsWorked",
+       [](Scene& s) {
+         s.Unschedulable(3, kNoRoom);
+         Resource(s, "allocatable", {{"rdma/hca", "7"}});
+         SetRail(s, 0, 5, false, "port 1 is DOWN");
+       },
+       {{"train-3",
+         "RdmaRailsDownAtNodes",
+         {"node n0, rail 5 (mlx5_5): port 1 is DOWN", "repair the cable"}}}},
+      {"AllDevicesAreInUse",
+       [](Scene& s) { s.Unschedulable(3, kNoRoom); },
+       {{"train-3", "RdmaDevicesInUse", {"waits for 8 of rdma/hca"}}}},
+      {"MissedAdmission",
+       [](Scene& s) {
+         s.pods[1]["metadata"]["annotations"].erase("railhead.io/injected");
+         s.pods[1]["metadata"]["annotations"].erase("railhead.io/profile");
+       },
+       {{"train-1", "RdmaAdmissionMissed", {"create the pod again"}}}},
+      {"ProfileHasChangedSince", [](Scene& s) { s.profiles["h100"].generation = 3; },
+       OnAll("RailProfileOutdated", {"RailProfile h100", "generation 2, now 3"})},
+      {"ProfilesDiffer",
+       [](Scene& s) { s.pods[2]["metadata"]["annotations"]["railhead.io/profile"] = "roce@1"; },
+       {{"train-2", "RailProfilesDiffer", {"roce@1", "pod train-0", "h100@2"}}}},
+      {"PolicyFailIsOverridden",
+       [](Scene& s) {
+         s.profiles["h100"].require_rdma = RequireRdma::kFail;
+         s.UserSets(0, "RAILHEAD_FALLBACK", "warn");
+       },
+       {{"train-0", "RdmaPolicyOverridden", {"RAILHEAD_FALLBACK=warn", "RailProfile h100"}}}},
+      {"RankIsWrittenIntoTheTemplate",
+       [](Scene& s) { All(s, [&](int pod) { s.UserSets(pod, "RANK", "0"); }); },
+       {{"train-1", "RankOverridden", {"RANK=0", "completion index is 1", "remove RANK"}},
+        {"train-2", "RankOverridden", {"RANK=0", "completion index is 2"}},
+        {"train-3", "RankOverridden", {"RANK=0", "completion index is 3"}}}},
+      {"UserSwitchesRdmaOffForNccl",
+       [](Scene& s) {
+         s.WithoutReports();
+         All(s, [&](int pod) { s.UserSets(pod, "NCCL_IB_DISABLE", "1"); });
+       },
+       OnAll("RdmaDisabledByUser", {"container trainer", "NCCL_IB_DISABLE=1", "remove"})},
+      {"UserTakesNcclsSockets",
+       [](Scene& s) {
+         s.WithoutReports();
+         All(s, [&](int pod) { s.UserSets(pod, "NCCL_NET", "socket"); });
+       },
+       OnAll("RdmaDisabledByUser", {"NCCL_NET=socket"})},
+      {"UserTakesTcp",
+       [](Scene& s) {
+         FallBackToTcp(s, "rank 0: RAILHEAD_TRANSPORT=tcp is set there");
+         All(s, [&](int pod) {
+           s.UserSets(pod, "RAILHEAD_TRANSPORT", "tcp");
+           Rank(s, pod).start->requested = "tcp";
+           Rank(s, pod).given.clear();
+         });
+       },
+       OnAll("RdmaDisabledByUser", {"RAILHEAD_TRANSPORT=tcp"})},
+      {"WrongNameOfAnHca",
+       [](Scene& s) {
+         s.WithoutReports();
+         s.UserSets(1, "NCCL_IB_HCA", "=roce0:1,roce1:1");
+       },
+       {{"train-1",
+         "NcclHcaUnknown",
+         {"NCCL_IB_HCA==roce0:1", "mlx5_0, mlx5_1", "node n1", "remove the variable"}}}},
+      {"HcaOfTheNodeThatThePodWasNotGiven",
+       [](Scene& s) {
+         All(s, [&](int pod) {
+           s.Container(pod)["resources"]["limits"]["rdma/hca"] = "1";
+           Rank(s, pod).given.resize(1);
+           Rank(s, pod).used.resize(1);
+         });
+         s.UserSets(1, "NCCL_IB_HCA", "mlx5_7");
+       },
+       {{"train-1", "NcclHcaUnknown", {"none of the devices mlx5_0 of"}}}},
+      {"WrongNameOfAnInterface",
+       [](Scene& s) { s.UserSets(2, "NCCL_SOCKET_IFNAME", "=eno1"); },
+       {{"train-2", "SocketInterfaceUnknown", {"NCCL_SOCKET_IFNAME==eno1", "eth0, lo"}}}},
+      {"InterfaceThatNoNetworkOfThePodHas",
+       [](Scene& s) {
+         s.pods[2]["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] =
+             R"([{"name": "a", "interface": "eth0"}, {"name": "b", "interface": "net1"}])";
+         s.WeSet(2, "GLOO_SOCKET_IFNAME", "net2");
+       },
+       {{"train-2", "SocketInterfaceUnknown", {"GLOO_SOCKET_IFNAME=net2", "eth0, lo, net1"}}}},
+      {"NoGpuDirectWhereItIsAskedFor",
+       [](Scene& s) {
+         s.nodes[3]["metadata"]["labels"]["railhead.io/gpudirect"] = "none";
+         All(s, [&](int pod) { s.WeSet(pod, "NCCL_NET_GDR_LEVEL", "PHB"); });
+       },
+       {{"train-3", "GpuDirectMissing", {"NCCL_NET_GDR_LEVEL=PHB", "node n3", "nvidia_peermem"}}}},
+      {"NoGpuDirectForReads",
+       [](Scene& s) {
+         s.nodes[3]["metadata"]["labels"]["railhead.io/gpudirect"] = "none";
+         s.WeSet(3, "NCCL_NET_GDR_READ", "1");
+       },
+       {{"train-3", "GpuDirectMissing", {"NCCL_NET_GDR_READ=1"}}}},
+      {"MemlockOf8MiBAsNonRoot",
+       [](Scene& s) {
+         s.WithoutReports();
+         s.pods[1]["spec"]["securityContext"] = {{"runAsUser", 1000}};
+       },
+       {{"train-1",
+         "MemlockTooLow",
+         {"container trainer", "may pin 8.0 MiB", "IPC_LOCK does nothing for who is not root"}}}},
+      {"MemlockOf8MiBWithoutTheCapability",
+       [](Scene& s) {
+         s.WithoutReports();
+         s.Container(1).erase("securityContext");
+       },
+       {{"train-1", "MemlockTooLow", {"add IPC_LOCK to securityContext.capabilities.add"}}}},
+      {"MemlockAsMeasured",
+       [](Scene& s) {
+         Rank(s, 2).memlock_limit = 8 << 20;
+         BreakRail(s, 2, 0, "cannot register 4 MiB", "memlock");
+       },
+       {{"train-2", "MemlockTooLow", {"may pin 8.0 MiB", "20.0 MiB at least"}}}},
+      {"MemlockMakesDo",
+       [](Scene& s) { Rank(s, 2).memlock_limit = 100 << 20; },
+       {{"train-2", "MemlockTight", {"100.0 MiB", "would use 600.0 MiB"}}}},
+      {"SharedMemoryAsItIsFromTheStart",
+       [](Scene& s) {
+         s.WithoutReports();
+         s.Container(0).erase("volumeMounts");
+       },
+       {{"train-0", "SharedMemoryTooSmall", {"64.0 MiB of /dev/shm for 8 GPUs", "emptyDir"}}}},
+      {"SharedMemoryAsMeasured",
+       [](Scene& s) { Rank(s, 0).shared_memory = 64 << 20; },
+       {{"train-0", "SharedMemoryTooSmall", {"64.0 MiB"}}}},
+      {"SharedMemoryOfTheUsersOwn",
+       [](Scene& s) {
+         s.WithoutReports();
+         s.pods[0]["spec"]["volumes"][0]["emptyDir"]["sizeLimit"] = "32Mi";
+       },
+       {{"train-0", "SharedMemoryTooSmall", {"32.0 MiB"}}}},
+      {"OneRankWithoutRailsMakesAllUseTcp",
+       [](Scene& s) {
+         FallBackToTcp(s, "rank 1: there is no /run/railhead/rails.json");
+         Rank(s, 1).given.clear();
+         Rank(s, 1).start->trouble = "there is no /run/railhead/rails.json";
+       },
+       OnAll("RdmaNotUsed", {"TCP where RDMA was asked for", "rank 1"}) +
+           std::vector<Expected>{{"train-1", "RdmaRailsNotGiven", {"rank 1 has no RDMA rails"}}}},
+      {"NobodyWasGivenRailsAndNobodySaysSo",
+       [](Scene& s) {
+         FallBackToTcp(s, "");
+         All(s, [&](int pod) {
+           Rank(s, pod).degraded.clear();
+           Rank(s, pod).given.clear();
+           Rank(s, pod).start->trouble = "there is no rails.json";
+         });
+       },
+       OnAll("RdmaRailsNotGiven", {"there is no rails.json", "node agent"})},
+      {"NoUverbs",
+       [](Scene& s) { BreakRail(s, 1, 3, "no such device", "device_node"); },
+       {{"train-1",
+         "RdmaDeviceNodeMissing",
+         {"rank 1", "rail 3 (mlx5_3)", "load ib_uverbs on node n1"}}}},
+      {"LinkDownAtTheStart",
+       [](Scene& s) { BreakRail(s, 1, 3, "port 1 is DOWN", "port"); },
+       {{"train-1",
+         "RailPortDown",
+         {"without rail 3 (mlx5_3)", "port 1 is DOWN", "switch port of node n1"}}}},
+      {"RailThatDoesNotConnect",
+       [](Scene& s) { BreakRail(s, 1, 3, "no answer from rank 2", "other"); },
+       {{"train-1", "RailUnusable", {"rail 3 (mlx5_3): no answer from rank 2", "--preflight"}}}},
+      {"RailLostWhileItRuns",
+       [](Scene& s) {
+         Rank(s, 2).used[6].up = false;
+         SetRail(s, 2, 6, false, "port 1 is DOWN");
+       },
+       {{"train-2", "RailDown", {"rail 6 (mlx5_6) of node n2: port 1 is DOWN", "by itself"}}}},
+      {"RailDownUnderAPodThatReportsNothing",
+       [](Scene& s) {
+         s.WithoutReports();
+         SetRail(s, 2, 6, false, "port 1 is DOWN");
+       },
+       {{"train-2", "RailDown", {"rail 6 (mlx5_6) of node n2: port 1 is DOWN"}}}},
+      {"OneRankReportsNothing",
+       [](Scene& s) {
+         s.reporting[3] = false;
+         s.silent[3] = true;
+       },
+       {{"train-3", "RuntimeSilent", {"port 9402", "3 other pods", "NetworkPolicy"}}}},
+      {"TwoPodsOnOneHostsNetwork",
+       [](Scene& s) {
+         for (const int pod : {0, 1}) {
+           s.pods[pod]["spec"]["hostNetwork"] = true;
+           s.pods[pod]["spec"]["nodeName"] = "n0";
+         }
+       },
+       {{"train-1", "MetricsPortShared", {"node n0", "port 9402", "pod train-0"}}}},
+      {"TrafficClassesDiffer",
+       [](Scene& s) {
+         All(s, [&](int pod) { s.WeSet(pod, "NCCL_IB_TC", pod == 1 ? "0" : "106"); });
+       },
+       {{"train-1", "RdmaEnvironmentDiffers", {"NCCL_IB_TC=0", "pod train-0", "NCCL_IB_TC=106"}}}},
+      {"OnePodAsksForFewerDevices",
+       [](Scene& s) {
+         s.Container(3)["resources"]["limits"]["rdma/hca"] = "4";
+         Rank(s, 3).given.resize(4);
+         All(s, [&](int pod) { Rank(s, pod).used.resize(4); });
+       },
+       {{"train-3", "RdmaDeviceCountsDiffer", {"asks for 4", "pod train-0", "for 8"}}}},
+      {"WrongRail",
+       [](Scene& s) {
+         FallBackToTcp(s, "no rail works on every rank");
+         All(s, [&](int pod) {
+           s.Container(pod)["resources"]["limits"]["rdma/hca"] = "1";
+           auto& given = Rank(s, pod).given;
+           given = {given[pod == 2 ? 5 : 0]};
+         });
+       },
+       OnAll("RdmaNotUsed", {"no rail works on every rank"}) +
+           std::vector<Expected>{
+               {"train-2", "RailsDiffer", {"rank 2 was given rails 5", "rank 0 in pod train-0"}}}},
+      {"InfiniBandAndRoceInOneJob",
+       [](Scene& s) {
+         for (GivenRail& rail : Rank(s, 1).given) {
+           rail.link_layer = "Ethernet";
+           rail.rate = "200 Gb/sec (4X HDR)";
+         }
+       },
+       {{"train-1", "LinkLayerMixed", {"has Ethernet (node n1)", "InfiniBand", "nodeSelector"}}}},
+      {"InfiniBandAndRoceAsTheNodesSay",
+       [](Scene& s) {
+         s.WithoutReports();
+         s.nodes[1]["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
+       },
+       {{"train-1", "LinkLayerMixed", {"has Ethernet (node n1)"}}}},
+      {"MtusDiffer",
+       [](Scene& s) {
+         for (GivenRail& rail : Rank(s, 1).given) rail.mtu = 1024;
+       },
+       {{"train-1", "RailMtuDiffers", {"rail 0 (mlx5_0) has an MTU of 1024", "4096"}}}},
+      {"ALinkThatTrainedDown",
+       [](Scene& s) { Rank(s, 1).given[2].rate = "200 Gb/sec (2X NDR)"; },
+       {{"train-1", "RailRateDiffers", {"rail 2 (mlx5_2)", "200 Gb/sec (2X NDR)", "reseat"}}}},
+  };
+  return *kCases;
+}
+
+}  // namespace railhead::op::verdict::testing

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/verdict/testing/cases.h"
+#include "operator/verdict/testing/spoil.h"
+
+namespace railhead::op::verdict::testing {
+
+using kube::Json;
+
+const std::vector<Case>& GoodCases() {
+  static const auto* const kCases = new std::vector<Case>{
+      {"AsItShouldBe", [](Scene&) {}},
+      {"NcclAloneReportsNothing", [](Scene& s) { s.WithoutReports(); }},
+      {"NobodyAnswersAtThePort",
+       [](Scene& s) {
+         s.WithoutReports();
+         s.silent.assign(4, true);
+       }},
+      {"TcpByProfile",
+       [](Scene& s) {
+         s.profiles["h100"].fabric = Fabric::kTcp;
+         FallBackToTcp(s, "");
+         All(s, [&](int pod) {
+           s.WeSet(pod, "NCCL_IB_DISABLE", "1");
+           s.WeSet(pod, "RAILHEAD_TRANSPORT", "tcp");
+           Rank(s, pod).degraded.clear();
+           Rank(s, pod).start->requested = "tcp";
+           Rank(s, pod).given.clear();
+         });
+       }},
+      {"TcpThatTheProfileAllows",
+       [](Scene& s) {
+         s.profiles["h100"].require_rdma = RequireRdma::kAllow;
+         FallBackToTcp(s, "rank 1: port 1 is DOWN");
+         BreakRail(s, 1, 0, "port 1 is DOWN", "port");
+         All(s, [&](int pod) { Rank(s, pod).start->fallback = "allow"; });
+       }},
+      {"TcpThatTheUserAllows",
+       [](Scene& s) {
+         FallBackToTcp(s, "rank 1: port 1 is DOWN");
+         All(s, [&](int pod) {
+           s.UserSets(pod, "RAILHEAD_FALLBACK", "allow");
+           Rank(s, pod).start->fallback = "allow";
+         });
+       }},
+      {"PolicyWarnWithNothingToWarnOf",
+       [](Scene& s) { All(s, [&](int pod) { s.WeSet(pod, "RAILHEAD_FALLBACK", "warn"); }); }},
+      {"PolicyFailThatIsKept",
+       [](Scene& s) {
+         s.profiles["h100"].require_rdma = RequireRdma::kFail;
+         All(s, [&](int pod) {
+           s.UserSets(pod, "RAILHEAD_FALLBACK", "fail");
+           Rank(s, pod).start->fallback = "fail";
+         });
+       }},
+      {"JustStarted",
+       [](Scene& s) {
+         s.reporting[3] = false;
+         s.silent[3] = true;
+         s.now -= absl::Hours(1) - absl::Seconds(20);
+       }},
+      {"NotAskedYet", [](Scene& s) { s.reporting[3] = false; }},
+      {"AllRanksAreSeenAndOnePodHasNone",
+       [](Scene& s) {
+         All(s, [&](int pod) { Rank(s, pod).start->world_size = 3; });
+         s.reporting[3] = false;
+         s.silent[3] = true;
+       }},
+      {"CreatedAndNotScheduledYet",
+       [](Scene& s) {
+         for (Json& pod : s.pods) {
+           pod["spec"].erase("nodeName");
+           pod["status"] = {{"phase", "Pending"}};
+         }
+         s.WithoutReports();
+       }},
+      {"WaitsForSomethingElse",
+       [](Scene& s) {
+         s.Unschedulable(3, "0/4 nodes are available: 4 Insufficient cpu.");
+         Resource(s, "capacity", {{"rdma/hca", "4"}});
+         Resource(s, "allocatable", {{"rdma/hca", "4"}});
+       }},
+      {"ContainersStillStart",
+       [](Scene& s) {
+         for (Json& pod : s.pods) {
+           pod["status"]["phase"] = "Pending";
+           pod["status"]["containerStatuses"][0]["state"] = {{"waiting", Json::object()}};
+         }
+         s.WithoutReports();
+       }},
+      {"OnePodIsAboutToGo",
+       [](Scene& s) {
+         s.pods[2]["metadata"]["deletionTimestamp"] = "2026-01-01T00:50:00Z";
+         FallBackToTcp(s, "rank 2");
+         for (const int pod : {0, 1, 3}) Rank(s, pod).start.reset();
+       }},
+      {"AloneInItsJob",
+       [](Scene& s) {
+         s.pods = Json::array({s.pods[0]});
+         RankReport& rank = Rank(s, 0);
+         rank.start = {1, "tcp", "auto", "warn", "there is no rails.json"};
+         rank.used = {{0, "eth0", "tcp", true}};
+         rank.given.clear();
+       }},
+      {"AllRanksInOnePodShareMemory",
+       [](Scene& s) {
+         s.pods = Json::array({s.pods[0]});
+         const RankReport first = Rank(s, 0);
+         s.reports[0].ranks.assign(4, first);
+         for (int rank = 0; rank < 4; ++rank) {
+           RankReport& report = s.reports[0].ranks[static_cast<size_t>(rank)];
+           report.rank = rank;
+           report.start->transport = "shm";
+           report.used = {{0, "memory", "shm", true}};
+         }
+       }},
+      {"EightMiBAreEnoughAsTheRuntimeMeasures",
+       [](Scene& s) {
+         s.pods[1]["spec"]["securityContext"] = {{"runAsUser", 1000}};
+         Rank(s, 1).memlock_limit = 8 << 20;
+         Rank(s, 1).memlock_least = 1 << 20;
+         Rank(s, 1).memlock_wanted = 8 << 20;
+       }},
+      {"NonRootWhereTheNodeHasNoLimit",
+       [](Scene& s) {
+         s.WithoutReports();
+         for (Json& node : s.nodes) {
+           node["metadata"]["labels"]["railhead.io/memlock-bytes"] = "unlimited";
+         }
+         All(s, [&](int pod) {
+           s.pods[pod]["spec"]["securityContext"] = {{"runAsNonRoot", true}};
+         });
+       }},
+      {"WithoutGpusMemoryIsTheRuntimesAffair",
+       [](Scene& s) {
+         s.WithoutReports();
+         All(s, [&](int pod) {
+           s.Container(pod)["resources"]["limits"].erase("nvidia.com/gpu");
+           s.Container(pod).erase("securityContext");
+           s.Container(pod).erase("volumeMounts");
+         });
+       }},
+      {"OneGpuNeedsNoSharedMemory",
+       [](Scene& s) {
+         s.WithoutReports();
+         All(s, [&](int pod) {
+           s.Container(pod)["resources"]["limits"]["nvidia.com/gpu"] = 1;
+           s.Container(pod).erase("volumeMounts");
+         });
+       }},
+      {"SharedMemoryOfTheHost",
+       [](Scene& s) {
+         s.WithoutReports();
+         All(s, [&](int pod) {
+           s.pods[pod]["spec"]["hostIPC"] = true;
+           s.Container(pod).erase("volumeMounts");
+         });
+       }},
+      {"HostNetworkOnDifferentNodes",
+       [](Scene& s) {
+         All(s, [&](int pod) {
+           s.pods[pod]["spec"]["hostNetwork"] = true;
+           s.UserSets(pod, "NCCL_SOCKET_IFNAME", "bond0");
+         });
+       }},
+      {"NamesThatFit",
+       [](Scene& s) {
+         All(s, [&](int pod) {
+           s.UserSets(pod, "NCCL_SOCKET_IFNAME", "eth");
+           s.UserSets(pod, "GLOO_SOCKET_IFNAME", "eth0");
+           s.UserSets(pod, "NCCL_IB_HCA", "mlx5");
+         });
+       }},
+      {"NamesThatAreNotToBeUsed",
+       [](Scene& s) {
+         All(s, [&](int pod) {
+           s.UserSets(pod, "NCCL_SOCKET_IFNAME", "^docker0,virbr0");
+           s.UserSets(pod, "NCCL_IB_HCA", "^mlx5_9");
+         });
+       }},
+      {"NamesThatAreWrittenElsewhere",
+       [](Scene& s) {
+         s.WithoutReports();
+         s.UserSets(0, "NCCL_IB_HCA", "$(HCAS)");
+         Json variable = {{"name", "NCCL_SOCKET_IFNAME"}};
+         variable["valueFrom"]["configMapKeyRef"] = {{"name", "a"}, {"key", "b"}};
+         s.Container(1)["env"].push_back(variable);
+       }},
+      {"InterfacesThatNobodyKnows",
+       [](Scene& s) {
+         s.pods[0]["metadata"]["annotations"]["networking.gke.io/interfaces"] = "[]";
+         s.pods[1]["spec"]["resourceClaims"] = Json::array({{{"name", "nic"}}});
+         for (const int pod : {0, 1}) s.UserSets(pod, "NCCL_SOCKET_IFNAME", "rdma0");
+       }},
+      {"GpuDirectAsAskedFor",
+       [](Scene& s) {
+         s.nodes[0]["metadata"]["labels"]["railhead.io/gpudirect"] = "dmabuf";
+         s.nodes[1]["metadata"]["labels"].erase("railhead.io/gpudirect");
+         All(s, [&](int pod) { s.WeSet(pod, "NCCL_NET_GDR_LEVEL", "PHB"); });
+       }},
+      {"NoGpuDirectAndNobodyAsks",
+       [](Scene& s) {
+         for (Json& node : s.nodes) node["metadata"]["labels"]["railhead.io/gpudirect"] = "none";
+         All(s, [&](int pod) { s.UserSets(pod, "NCCL_NET_GDR_LEVEL", "LOC"); });
+       }},
+      {"NcclOverIwarpIsMeantToUseTcp",
+       [](Scene& s) {
+         s.profiles["h100"].fabric = Fabric::kIwarp;
+         All(s, [&](int pod) { s.UserSets(pod, "NCCL_IB_DISABLE", "1"); });
+       }},
+      {"ANodeWithBothKindsOfPorts",
+       [](Scene& s) {
+         All(s, [&](int pod) { Rank(s, pod).given[7].link_layer = "Ethernet"; });
+         s.nodes[0]["metadata"]["labels"]["railhead.io/link-layer"] = "mixed";
+       }},
+      {"ARailThatIsDownAndNotThePods",
+       [](Scene& s) {
+         s.WithoutReports();
+         All(s, [&](int pod) { s.Container(pod)["resources"]["limits"]["rdma/hca"] = "2"; });
+         SetRail(s, 1, 7, false, "port 1 is DOWN");
+       }},
+      {"ExcludedNamespace",
+       [](Scene& s) {
+         for (Json& pod : s.pods) {
+           pod["metadata"]["namespace"] = "railhead";
+           pod["metadata"]["annotations"].erase("railhead.io/injected");
+           pod["metadata"]["annotations"].erase("railhead.io/profile");
+         }
+       }},
+      {"ItsProfileIsNoMore", [](Scene& s) { s.profiles.clear(); }},
+      {"NothingIsKnownOfNodes",
+       [](Scene& s) {
+         s.nodes = Json::array();
+         s.Unschedulable(3, kNoRoom);
+       }},
+      {"AnOlderRuntimeThatSaysLess",
+       [](Scene& s) {
+         All(s, [&](int pod) {
+           RankReport& rank = Rank(s, pod);
+           rank.start.reset();
+           rank.given.clear();
+           rank.memlock_limit.reset();
+           rank.memlock_wanted.reset();
+           rank.memlock_least.reset();
+           rank.shared_memory.reset();
+         });
+       }},
+  };
+  return *kCases;
+}
+
+}  // namespace railhead::op::verdict::testing

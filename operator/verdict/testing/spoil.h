@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ways to spoil a scene that several cases share.
+#ifndef RAILHEAD_OPERATOR_VERDICT_TESTING_SPOIL_H_
+#define RAILHEAD_OPERATOR_VERDICT_TESTING_SPOIL_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "kube/json.h"
+#include "operator/verdict/testing/scene.h"
+
+namespace railhead::op::verdict::testing {
+
+// All pods have what one of them has.
+inline void All(Scene& scene, const std::function<void(int)>& change) {
+  for (int pod = 0; pod < static_cast<int>(scene.pods.size()); ++pod) change(pod);
+}
+
+inline RankReport& Rank(Scene& scene, int pod) {
+  return scene.reports[static_cast<size_t>(pod)].ranks[0];
+}
+
+// One rank cannot use one of its rails, so that nobody uses it.
+inline void BreakRail(Scene& scene, int pod, int rail, const char* trouble, const char* cause) {
+  const auto at = static_cast<size_t>(rail);
+  Rank(scene, pod).given[at].trouble = trouble;
+  Rank(scene, pod).given[at].cause = cause;
+  All(scene, [&](int each) {
+    auto& used = Rank(scene, each).used;
+    used.erase(used.begin() + rail);
+    Rank(scene, each).degraded = absl::StrCat("RDMA on 7 of 8 rails: rank ", pod);
+  });
+}
+
+inline void FallBackToTcp(Scene& scene, const std::string& why) {
+  All(scene, [&](int pod) {
+    Rank(scene, pod).start->transport = "tcp";
+    Rank(scene, pod).used = {{0, "eth0", "tcp", true}};
+    Rank(scene, pod).degraded = absl::StrCat("TCP instead of RDMA: ", why);
+    Rank(scene, pod).memlock_least = 0;
+    Rank(scene, pod).memlock_wanted = 0;
+  });
+}
+
+inline void SetRail(Scene& scene, int node, int rail, bool usable, const std::string& reason) {
+  kube::Json& text = scene.nodes[node]["metadata"]["annotations"]["railhead.io/node-facts"];
+  kube::Json facts = kube::Json::parse(text.get<std::string>());
+  facts["rails"][rail]["usable"] = usable;
+  facts["rails"][rail]["reason"] = reason;
+  text = facts.dump();
+}
+
+inline void Resource(Scene& scene, const char* field, const kube::Json& value) {
+  for (kube::Json& node : scene.nodes) node["status"][field] = value;
+}
+
+inline constexpr char kNoRoom[] =
+    "0/4 nodes are available: 4 Insufficient rdma/hca. preemption: 0/4";
+
+}  // namespace railhead::op::verdict::testing
+
+#endif  // RAILHEAD_OPERATOR_VERDICT_TESTING_SPOIL_H_
