@@ -39,8 +39,9 @@ namespace {
 // Longer than ranks that finish together need; a rank that goes on working does not hold up one
 // that leaves.
 constexpr absl::Duration kLongestGoodbye = absl::Seconds(10);
-// Longer than a message needs over the last of several rails, the others having just died.
-constexpr absl::Duration kLongestSettling = absl::Seconds(2);
+// Longer than a message needs over the last of several rails, the others having just died: NICs say
+// so after 4 s at the latest.
+constexpr absl::Duration kLongestSettling = absl::Seconds(8);
 
 // How much of an error is told to all, so that there is room for the report.
 constexpr size_t kCauseBesideReport = 1200;

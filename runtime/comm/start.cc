@@ -23,8 +23,11 @@ metrics::Start DescribeStart(const SetupOptions& options, const Fabric& fabric, 
                            preflight::CauseOf(rail, facts)});
   }
   if (facts.memlock != preflight::kUnlimited) start.memlock = facts.memlock;
-  start.registers = facts.registers;
-  start.least_bytes = facts.least_bytes;
+  // Where ranks meet in memory nothing is pinned.
+  if (!fabric.decision.shm) {
+    start.registers = facts.registers;
+    start.least_bytes = facts.least_bytes;
+  }
   start.shared_memory = SharedMemorySize(options.root);
   return start;
 }

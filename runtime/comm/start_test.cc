@@ -56,6 +56,10 @@ TEST(StartTest, SaysWhatWasGivenAndWhatItCameTo) {
   start = DescribeStart(options, fabric, 8);
   EXPECT_EQ(start.memlock, 8388608U);
   EXPECT_EQ(start.trouble, fabric.trouble);
+
+  fabric.decision.shm = true;
+  start = DescribeStart(options, fabric, 8);
+  EXPECT_EQ(start.registers + start.least_bytes, 0U) << "nothing is pinned";
 }
 
 TEST(StartTest, SharedMemoryIsAsLargeAsItsFileSystem) {

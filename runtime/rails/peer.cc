@@ -19,6 +19,9 @@ constexpr uint64_t kFurthestAhead = uint64_t{1} << 24;
 
 // What the peer says of a rail may be this old: it does not count for one that has returned since.
 constexpr absl::Duration kOldNews = absl::Seconds(1);
+// How many frames may be taken before the peer is told of an older one by a message of its own. It
+// goes no further past one that it does not know to be taken than it can be put aside.
+constexpr uint64_t kLongestDebt = Stash::kFrames / 4;
 
 // Rails that have no bit are not told of.
 uint16_t BitOf(size_t rail) { return static_cast<uint16_t>(rail < 16 ? 1U << rail : 0); }
@@ -163,13 +166,24 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
   }
   shares_.SetFull(index, false);
   if (rails_.size() > 1) {
+    if (absl::Status told = TellInTime(index); !told.ok()) return Lose(index, told);
     const transport::Link::Load load = link.load();
-    shares_.SetOwing(index, link.owes());
+    shares_.SetOwing(index, state.owes);
     shares_.SetRoundTrip(index, link.round_trip());
     shares_.Observe(index, now, load.backlog, load.delivered);
     link.SetHold(shares_.Hold(index));
     state.health.rate.store(shares_.Rate(index), std::memory_order_relaxed);
   }
+  return absl::OkStatus();
+}
+
+absl::Status Peer::TellInTime(size_t index) {
+  RailState& state = states_[index];
+  transport::Link& link = *rails_[index].link;
+  if (!std::exchange(state.owes, link.owes())) state.owes_since = taken_;
+  if (!state.owes || taken_ - state.owes_since < kLongestDebt) return absl::OkStatus();
+  if (absl::Status told = link.Acknowledge(); !told.ok()) return told;
+  state.owes = link.owes();
   return absl::OkStatus();
 }
 
@@ -249,6 +263,7 @@ void Peer::Hand(size_t index, const Chunk& chunk) {
     ++handed_.frames;
   }
   waiting_ -= chunk.size;
+  states_[index].owes = false;  // it tells of them in passing
   shares_.Give(index, chunk.size);
   if (recovers_) {
     SlotQueue<Chunk>& underway = states_[index].underway;
@@ -321,6 +336,7 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
 bool Peer::Take(const transport::FrameHeader& header, absl::Span<const std::byte> payload) {
   may_repeat_ = may_repeat_ || header.repeated;
   peers_lost_ |= header.lost_rails;
+  ++taken_;
   if (header.transfer >= receives_.end() && header.transfer - receives_.end() < kFurthestAhead) {
     // Nobody has asked for it yet. Without repeats it may stay with its link, since no frame of an
     // earlier transfer can be behind it: every rail gets the transfers in their order.

@@ -174,9 +174,13 @@ class Peer {
     SlotQueue<Chunk> underway;  // handed to the link, not acknowledged
     std::string lost;           // why it is not up
     absl::Time back = absl::InfinitePast();
+    bool owes = false;        // frames were taken of which the peer has not been told,
+    uint64_t owes_since = 0;  // since so many were on all rails
   };
 
   absl::Status PollRail(size_t index, absl::Time now);
+  // Tells the peer of frames that were taken on a rail which nothing is sent over.
+  absl::Status TellInTime(size_t index);
   absl::Status Pull();
   // The next chunk that a rail should take. Nothing when there is none, or none that may go yet.
   bool NextChunk(Chunk* chunk);
@@ -217,6 +221,7 @@ class Peer {
   std::deque<Chunk> repeats_;  // in the order of transfers
 
   SlotQueue<Receive> receives_;
+  uint64_t taken_ = 0;  // frames, on all rails
   Stash stash_;
   bool may_repeat_ = false;  // chunks may come twice
   uint16_t peers_lost_ = 0;  // rails that the peer has lost, as bits, as of the last frames

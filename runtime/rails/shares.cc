@@ -92,6 +92,11 @@ void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t del
     if (of.quiet < kLump || last_delivery_ <= now - of.quiet) return;
   } else {
     last_delivery_ = now;
+    // Nobody looked for so long: when it arrived is not known.
+    if (now - since > kLongestQuiet) {
+      of.quiet = absl::ZeroDuration();
+      return;
+    }
     if (of.quiet > kLongestQuiet) of.quiet = now - since;
   }
   const double elapsed = absl::ToDoubleSeconds(std::exchange(of.quiet, absl::ZeroDuration()));

@@ -27,6 +27,7 @@ struct FakeCable {
   struct Way {
     std::deque<FakeFrame> frames;
     uint64_t taken = 0;  // by the other side
+    uint64_t told = 0;   // of those: how many it has said so of
   };
   std::array<Way, 2> ways;  // away from side 0 and from side 1
   uint64_t connection = 0;  // counts them; a link with an older one is lost
@@ -53,6 +54,8 @@ class FakeLink final : public transport::Link {
   absl::Status broken;                                   // returned by everything if not OK
   int descriptor = -1;
   bool recovering = false;
+  // Tells of what it took as real links do: in passing, when that is awaited, of many, when asked.
+  bool lazy = false;
 
   FakeCable& cable() { return *cable_; }
 
@@ -64,7 +67,7 @@ class FakeLink final : public transport::Link {
     if (Lost() && notices()) return absl::UnavailableError("the cable was cut");
     if (!has_room()) return false;
     if (!Lost()) out().frames.push_back({header, {payload.begin(), payload.end()}});
-    told_ = cable_->ways[1 - side_].taken;
+    Tell();
     ++sent_;
     stats_.transmit_bytes += payload.size();
     return true;
@@ -82,11 +85,13 @@ class FakeLink final : public transport::Link {
       const FakeFrame& frame = in.frames.front();
       if (!sink(frame.header, frame.payload)) break;
       stats_.receive_bytes += frame.payload.size();
+      const bool frame_was_awaited = frame.header.awaited;
       in.frames.pop_front();
       ++in.taken;
       moved = true;
+      if (!lazy || frame_was_awaited || in.taken - in.told == kMostUntold) Tell();
     }
-    if (hears()) acknowledged_ = out().taken;
+    if (hears()) acknowledged_ = out().told;
     return moved;
   }
 
@@ -102,7 +107,7 @@ class FakeLink final : public transport::Link {
       ++cable_->connection;
     }
     connection_ = cable_->connection;
-    sent_ = acknowledged_ = told_ = 0;
+    sent_ = acknowledged_ = 0;
     return true;
   }
 
@@ -112,12 +117,28 @@ class FakeLink final : public transport::Link {
     for (const FakeFrame& frame : cable_->ways[side_].frames) bytes += frame.payload.size();
     return {bytes, stats_.transmit_bytes - bytes};
   }
-  bool owes() const override { return told_ != cable_->ways[1 - side_].taken; }
+  bool owes() const override {
+    const FakeCable::Way& in = cable_->ways[1 - side_];
+    return in.told != in.taken;
+  }
+  absl::Status Acknowledge() override {
+    if (broken.ok() && !Lost()) Tell();
+    return broken;
+  }
   int event_fd() const override { return descriptor; }
   absl::Status Arm(transport::Wake /*wake*/) override { return broken; }
   const transport::LinkStats& stats() const override { return stats_; }
 
  private:
+  // As links do: so many frames may be taken before they are acknowledged with no frame to go
+  // along.
+  static constexpr uint64_t kMostUntold = 16;
+
+  // The other side of what was taken: any frame to it says so.
+  void Tell() {
+    FakeCable::Way& in = cable_->ways[1 - side_];
+    in.told = in.taken;
+  }
   bool Lost() const { return dropped_ || connection_ != cable_->connection; }
   FakeCable::Way& out() { return cable_->ways[side_]; }
 
@@ -127,7 +148,6 @@ class FakeLink final : public transport::Link {
   bool dropped_ = false;
   uint64_t sent_ = 0;
   uint64_t acknowledged_ = 0;
-  uint64_t told_ = 0;  // frames taken, when one was sent in the other direction
   transport::LinkStats stats_;
 };
 

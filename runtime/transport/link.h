@@ -106,8 +106,8 @@ class Link {
 
   // True when nothing depends on further polling, unless the link gets lost: everything that
   // TrySend took is with the NIC or the kernel's socket, which read it from memory of their own or
-  // the link's, and so are the acknowledgements that the peer waits for. True of a link that is
-  // lost.
+  // the link's, and the peer was heard of just now or has it; and so are the acknowledgements that
+  // the peer waits for. True of a link that is lost.
   virtual bool Flushed() const = 0;
 
   // What the link has carried and is to carry, in bytes.

@@ -31,6 +31,11 @@ constexpr absl::Duration kLookInterval = absl::Seconds(1);
 // more patient (QueuePair::patience).
 constexpr absl::Duration kPortDownPatience = absl::Seconds(5);
 
+// A peer that was heard of so lately has what was sent since, or will have it without this side:
+// who sends often need not wait for acknowledgements, and a rail that is dead already is not
+// trusted.
+constexpr absl::Duration kTrusted = absl::Milliseconds(100);
+
 constexpr char kActive[] = "ACTIVE";
 constexpr char kCheckPort[] = ": check its cable, switch port and network interface";
 
@@ -125,7 +130,7 @@ absl::Status Channel::Arm(Wake wake) {
           absl::UnavailableError(absl::StrCat(peer_.where, ": ", peer_.connection->trouble())));
     }
   }
-  const bool all = wake == Wake::kAll || no_room_ || !greeted();
+  const bool all = wake == Wake::kAll || no_room_ || !lanes_.front().HasRoom() || !greeted();
   return Final(parts_.completions->Arm(/*solicited_only=*/!all));
 }
 
@@ -292,6 +297,7 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
   // Only what gets the caller's work on counts as movement: a sign of life from the peer's NIC does
   // not, else a caller that waits for a peer in vain would never notice.
   bool moved = false;
+  bool alive = false;
   const bool had_heard = heard_peer_;
   const bool had_room = lanes_[turn_].HasRoom();
   const bool had_greeted = greeted();
@@ -307,6 +313,7 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
       // After a failed greeting everything else is flushed, which says nothing new.
       return first && greeting_failed_ ? absl::OkStatus() : CompletionError(id, completion);
     }
+    alive = true;
     if (!id.receive) {
       OnSent(id);
       return absl::OkStatus();
@@ -316,6 +323,7 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
     return OnReceived(id.lane, completion);
   });
   if (!drained.ok()) return drained;
+  if (alive) trusted_until_ = parts_.port->Now() + kTrusted;
   if (greeting_failed_) {
     if (absl::Status status = RestartGreeting(); !status.ok()) return status;
     return true;

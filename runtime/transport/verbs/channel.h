@@ -114,8 +114,12 @@ class Channel {
 
   // Frames that the peer's sink is not known to have taken.
   uint64_t unacknowledged() const { return send_credits_.outstanding(); }
-  // From then on the NIC needs no memory but the rings, until something is sent again.
-  bool Flushed() const { return gathered_ == 0 && !awaited_; }
+  // From then on the NIC needs no memory but the rings, until something is sent again; and what was
+  // sent has arrived, or the other side was heard of so lately that it will have.
+  bool Flushed() const {
+    return gathered_ == 0 && !awaited_ &&
+           (acknowledged_ == send_credits_.sent() || parts_.port->Now() < trusted_until_);
+  }
   Link::Load load() const { return {bytes_in_flight_, carried_ - bytes_in_flight_}; }
   // How many bytes of payload may be on the wire; at least one frame, at most kMaxBytesInFlight.
   void SetHold(size_t bytes);
@@ -188,6 +192,7 @@ class Channel {
   uint64_t bytes_in_flight_ = 0;
   uint64_t most_in_flight_;
   uint64_t carried_ = 0;  // bytes of payload
+  absl::Time trusted_until_ = absl::InfinitePast();
   bool no_room_ = false;  // for the last frame that was offered, until this side's NIC makes some
 
   // Frames received. Headers are copied out of the slots on arrival: a slot is memory that the peer

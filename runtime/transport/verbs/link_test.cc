@@ -176,6 +176,21 @@ TEST_P(LinkTest, NoMoreThanAQuarterOfAMebibyteOnTheWire) {
   EXPECT_EQ(a_.link->load().backlog, 0u);
 }
 
+// On a rail that works nobody waits for acknowledgements; on one that nothing was heard of for a
+// while it may have died unnoticed.
+TEST_P(LinkTest, AfterASilenceOnlyWhatIsAcknowledgedIsFlushed) {
+  ConnectBoth();
+  fake_->HoldCompletions("fake0", true);
+  ASSERT_TRUE(a_.Send(0, 0, "at once").value());
+  EXPECT_TRUE(a_.link->Flushed());
+  fake_->AdvanceTime(absl::Milliseconds(200));
+  EXPECT_FALSE(a_.link->Flushed());
+  fake_->HoldCompletions("fake0", false);
+  PollUntilQuiet();
+  EXPECT_TRUE(a_.link->Flushed());
+  EXPECT_EQ(b_.received.size(), 1u);
+}
+
 // Memory of the send ring must not change before the NIC has read it (the fake reads late), and
 // nothing counts as delivered before it has arrived. The sender's ring is the smaller one here, so
 // that credits alone would not protect it.
