@@ -24,7 +24,7 @@ void Require(bool condition) {
 
 void CheckText(const std::string& text) {
   // 512 bytes, the last of them perhaps half a letter that became a whole one.
-  Require(text.size() <= 3 * 512);
+  Require(text.size() <= size_t{3} * 512);
   Require(absl::string_view(text).find_first_of(absl::string_view("\n\r\0", 3)) ==
           absl::string_view::npos);
   Require(kube::ParseJson(kube::Json(text).dump()).ok());
