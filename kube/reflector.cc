@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/reflector.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <utility>
@@ -27,6 +28,11 @@ bool MayGoOn(const absl::Status& end) {
   }
 }
 
+// Whether fewer objects a page may help a list.
+bool WasTooMuch(const absl::Status& listed) {
+  return absl::IsResourceExhausted(listed) || absl::IsDeadlineExceeded(listed);
+}
+
 }  // namespace
 
 Reflector::Reflector(ReflectorOptions options, Api* api, ObjectSink* sink, Random random,
@@ -38,7 +44,8 @@ Reflector::Reflector(ReflectorOptions options, Api* api, ObjectSink* sink, Rando
       random_(std::move(random)),
       clock_(std::move(clock)),
       on_end_(std::move(on_end)),
-      backoff_(options_.backoff, random_) {}
+      backoff_(options_.backoff, random_),
+      page_size_(options_.page_size) {}
 
 void Reflector::Run(const std::stop_token& stop) {
   std::mutex mutex;
@@ -63,6 +70,7 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
       sink_->EndList();
       Hear();
     }
+    if (WasTooMuch(listed)) page_size_ = std::max(1, page_size_ / 2);
     on_end_(listed);
   } else {
     const absl::Status end = WatchOn(stop);
@@ -75,7 +83,7 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
 absl::Status Reflector::List() {
   sink_->BeginList();
   ListOptions list;
-  list.limit = options_.page_size;
+  list.limit = page_size_;
   do {
     const absl::StatusOr<ListPage> page = ListOnce(*api_, options_.collection, list);
     if (!page.ok()) return page.status();

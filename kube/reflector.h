@@ -30,7 +30,7 @@ class ObjectSink {
 
 struct ReflectorOptions {
   ObjectRef collection;
-  int page_size = 250;
+  int page_size = 250;                               // at first
   absl::Duration shortest_watch = absl::Minutes(5);  // up to twice as long, by chance
   absl::Duration silence = absl::Minutes(3);         // as of WatchOptions
   BackoffOptions backoff = {};                       // between tries
@@ -45,6 +45,9 @@ struct ReflectorOptions {
 // after a silent watch, for the server may never send anything from a version that it lost. A
 // server that does not know the kind (404) has no objects of it: the sink is empty then, and the
 // list is tried again.
+//
+// Objects may be of any size. After a page that was too large, or not there in time, pages are half
+// as long from then on: the same list would fail again.
 class Reflector {
  public:
   // `api` and `sink` must outlive the reflector. `random` and `clock` (monotonic) are used by Run's
@@ -78,6 +81,7 @@ class Reflector {
   const std::function<absl::Time()> clock_;
   const std::function<void(const absl::Status&)> on_end_;
   Backoff backoff_;
+  int page_size_;
   std::string version_;  // the sink is as of this one; empty when a list is due
   std::atomic<bool> synced_{false};
   std::atomic<int64_t> heard_at_nanos_{0};  // when synced_

@@ -135,6 +135,35 @@ TEST_F(ReflectorTest, AListWhoseVersionExpiredBeginsAnewAndOnlyItsEndRemoves) {
                                             "list?limit=2", "list?limit=2&continue=u"));
 }
 
+TEST_F(ReflectorTest, APageThatWasTooMuchMakesPagesShorterForGood) {
+  Reflector reflector(
+      {.collection = kPods, .page_size = 5}, &api_, &cache_, [] { return 0.5; },
+      [this] { return api_.now; }, [this](const absl::Status& end) { ends_.push_back(end); });
+  const absl::Status large = absl::ResourceExhaustedError("the answer is larger than 4096 bytes");
+  const absl::Status slow = absl::DeadlineExceededError("no complete answer within 5s");
+  const absl::Status away = absl::UnavailableError("refused");
+  api_.lists = {large,
+                away,
+                Page({Pod("a", 3)}, 10, "t"),
+                slow,
+                slow,
+                Page({Pod("a", 3)}, 20, "u"),
+                Page({Pod("b", 4)}, 20)};
+  for (int i = 0; i < 4; ++i) EXPECT_GT(reflector.Step({}), absl::ZeroDuration());
+  EXPECT_FALSE(reflector.Synced());
+  EXPECT_EQ(reflector.Step({}), absl::ZeroDuration());
+  EXPECT_THAT(Keys(), ElementsAre("team/a", "team/b"));
+  EXPECT_THAT(ends_, ElementsAre(large, away, slow, slow));
+  EXPECT_THAT(api_.TakeCalls(),
+              ElementsAre("list?limit=5", "list?limit=2", "list?limit=2", "list?limit=2&continue=t",
+                          "list?limit=1", "list?limit=1", "list?limit=1&continue=u"));
+  api_.watches = {{"", absl::OutOfRangeError("410")}};
+  reflector.Step({});
+  api_.TakeCalls();
+  reflector.Step({});
+  EXPECT_THAT(api_.TakeCalls(), ElementsAre("list?limit=1"));
+}
+
 TEST_F(ReflectorTest, ListsAnewOnlyWhereTheVersionIsNoUse) {
   const std::string added = Event("ADDED", Pod("b", 12));
   const std::vector<std::pair<ScriptedApi::WatchScript, bool>> cases = {
