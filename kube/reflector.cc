@@ -65,7 +65,7 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
       Hear();
       return absl::ZeroDuration();
     }
-    if (absl::IsNotFound(listed)) {
+    if (absl::IsNotFound(listed) && options_.may_be_unknown) {
       sink_->BeginList();
       sink_->EndList();
       Hear();

@@ -34,6 +34,9 @@ struct ReflectorOptions {
   absl::Duration shortest_watch = absl::Minutes(5);  // up to twice as long, by chance
   absl::Duration silence = absl::Minutes(3);         // as of WatchOptions
   BackoffOptions backoff = {};                       // between tries
+  // The kind may not be there (yet). Of any other a 404 is no answer: somebody between us and the
+  // server may give it, and objects that are still there must not seem gone.
+  bool may_be_unknown = false;
 };
 
 // Keeps a sink equal to a collection of the API server, by a list and a watch from there on, for as
@@ -43,8 +46,8 @@ struct ReflectorOptions {
 // in pages of one version each. A watch that ended is taken up where it was; there is a new list
 // only after an answer which says that this is no use (410 Gone, or what is no watch at all) and
 // after a silent watch, for the server may never send anything from a version that it lost. A
-// server that does not know the kind (404) has no objects of it: the sink is empty then, and the
-// list is tried again.
+// server that does not know a kind that may be unknown (404) has no objects of it: the sink is
+// empty then, and the list is tried again.
 //
 // Objects may be of any size. After a page that was too large, or not there in time, pages are half
 // as long from then on: the same list would fail again.

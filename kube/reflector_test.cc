@@ -211,20 +211,40 @@ TEST_F(ReflectorTest, NoListIsTakenForAnEmptyOne) {
   }
 }
 
-TEST_F(ReflectorTest, AKindThatTheServerDoesNotKnowHasNoObjects) {
-  api_.lists = {absl::NotFoundError("404")};
+TEST_F(ReflectorTest, AKindThatMustBeThereIsNotTakenForEmpty) {
+  api_.lists = {absl::NotFoundError("404"), Page({Pod("a", 3)}, 10)};
   EXPECT_EQ(Step(), absl::Seconds(0.75));
-  EXPECT_TRUE(reflector_.Synced());
+  EXPECT_FALSE(reflector_.Synced());
+  EXPECT_THAT(ends_, ElementsAre(absl::NotFoundError("404")));
+  EXPECT_EQ(Step(), absl::ZeroDuration());
+  api_.watches = {{"", absl::NotFoundError("404")}};
+  Step();
+  const absl::Time heard = reflector_.HeardAt();
+  api_.now += absl::Minutes(1);
+  api_.lists = {absl::NotFoundError("404")};
+  Step();
+  EXPECT_THAT(Keys(), ElementsAre("team/a"));
+  EXPECT_EQ(reflector_.HeardAt(), heard);
+}
+
+TEST_F(ReflectorTest, AKindThatMayBeUnknownHasNoObjectsThen) {
+  Reflector reflector(
+      {.collection = kPods, .page_size = 2, .may_be_unknown = true}, &api_, &cache_,
+      [] { return 0.5; }, [this] { return api_.now; },
+      [this](const absl::Status& end) { ends_.push_back(end); });
+  api_.lists = {absl::NotFoundError("404")};
+  EXPECT_EQ(reflector.Step({}), absl::Seconds(0.75));
+  EXPECT_TRUE(reflector.Synced());
   EXPECT_THAT(ends_, ElementsAre(absl::NotFoundError("404")));
   // It comes, and goes again.
   api_.lists = {Page({Pod("a", 3)}, 10)};
   api_.watches = {{"", absl::NotFoundError("404")}};
-  EXPECT_EQ(Step(), absl::ZeroDuration());
+  EXPECT_EQ(reflector.Step({}), absl::ZeroDuration());
   EXPECT_THAT(Keys(), ElementsAre("team/a"));
-  Step();
+  reflector.Step({});
   EXPECT_THAT(Keys(), ElementsAre("team/a"));  // that a watch is not found says nothing yet
   api_.lists = {absl::NotFoundError("404")};
-  Step();
+  reflector.Step({});
   EXPECT_THAT(Keys(), IsEmpty());
 }
 

@@ -21,12 +21,18 @@ kube::ReflectorOptions Watching(const std::string& api, const std::string& resou
   return options;
 }
 
+kube::ReflectorOptions WatchingProfiles() {
+  kube::ReflectorOptions options = Watching(std::string(kProfileVersion), "railprofiles");
+  options.may_be_unknown = true;  // the cluster may have no such kind, and then no profiles
+  return options;
+}
+
 }  // namespace
 
 ClusterCaches::ClusterCaches(kube::Api* api, std::function<void()> on_change)
     : on_change_(std::move(on_change)),
       profiles_(
-          Watching(std::string(kProfileVersion), "railprofiles"), api,
+          WatchingProfiles(), api,
           [](const Json& object) -> std::optional<StoredProfile> {
             return ReadStoredProfile(object);
           },

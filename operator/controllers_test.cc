@@ -188,5 +188,15 @@ TEST_F(ControllersTest, ShowsNothingUntilAllIsKnownAndTheLastWhileTheServerIsAwa
   EXPECT_EQ(controllers_.Profiles()->profiles.size(), 1U);
 }
 
+TEST_F(ControllersTest, OnlyProfilesMayBeOfAKindThatTheServerDoesNotKnow) {
+  api_.SetOutage(absl::NotFoundError("no such kind"));
+  controllers_.Start();
+  EXPECT_TRUE(Soon([&] {
+    return controllers_.Synced().message() ==
+           "the first list of namespaces is not complete: no such kind; "
+           "the first list of nodes is not complete: no such kind";
+  })) << controllers_.Synced();
+}
+
 }  // namespace
 }  // namespace railhead::op
