@@ -41,7 +41,8 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                 [] { spdlog::info("this replica does not lead any more"); }, TellTrouble()}),
       feed_(&caches_, [this] { status_writer_.Wake(); }),
       caches_(api, [this] { feed_.Wake(); }),
-      status_writer_(api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }) {}
+      status_writer_(
+          api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }, options.clock) {}
 
 Controllers::~Controllers() { Stop(); }
 

@@ -2,13 +2,16 @@
 #ifndef RAILHEAD_OPERATOR_CONTROLLERS_H_
 #define RAILHEAD_OPERATOR_CONTROLLERS_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "kube/client.h"
 #include "kube/leader_elector.h"
+#include "kube/monotonic.h"
 #include "operator/cluster_caches.h"
 #include "operator/metrics.h"
 #include "operator/profile_feed.h"
@@ -20,6 +23,8 @@ struct ControllersOptions {
   std::string space;     // namespace of the Lease
   std::string lease;     // its name
   std::string identity;  // of this replica; another one after every start
+  // By which the writes to one profile are kept apart; called by several threads.
+  std::function<absl::Time()> clock = kube::MonotonicNow;
 };
 
 // What the operator does besides answering. Every replica keeps what admission needs, and what

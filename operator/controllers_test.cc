@@ -3,10 +3,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ringbuffer_sink.h>
+#include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "kube/json.h"
@@ -30,6 +34,43 @@ bool Soon(const std::function<bool()>& condition) {
   }
   return true;
 }
+
+// The server, but for the writes to one status that it refuses.
+class RefusingApi final : public kube::Api {
+ public:
+  explicit RefusingApi(kube::Api* api) : api_(api) {}
+  absl::StatusOr<Json> Call(const kube::ApiRequest& request) override {
+    if (refusing && request.path.find("/refused/status") != std::string::npos) {
+      ++refused;
+      return absl::UnavailableError("no room");
+    }
+    return api_->Call(request);
+  }
+  absl::Status Stream(const kube::StreamRequest& request,
+                      const std::function<absl::Status(absl::string_view)>& on_bytes) override {
+    return api_->Stream(request, on_bytes);
+  }
+
+  std::atomic<bool> refusing{true};
+  std::atomic<int> refused{0};
+
+ private:
+  kube::Api* const api_;
+};
+
+// What is logged meanwhile, beside being logged as usual. No thread may log at its begin and end.
+class LogCopy {
+ public:
+  LogCopy() { spdlog::default_logger()->sinks().push_back(lines_); }
+  ~LogCopy() { spdlog::default_logger()->sinks().pop_back(); }
+  LogCopy(const LogCopy&) = delete;
+  LogCopy& operator=(const LogCopy&) = delete;
+  std::vector<std::string> Lines() const { return lines_->last_formatted(); }
+
+ private:
+  const std::shared_ptr<spdlog::sinks::ringbuffer_sink_mt> lines_ =
+      std::make_shared<spdlog::sinks::ringbuffer_sink_mt>(1000);
+};
 
 class ControllersTest : public ::testing::Test {
  protected:
@@ -79,8 +120,22 @@ class ControllersTest : public ::testing::Test {
     return metrics.Text();
   }
 
+  // How often the status of a profile was written since this was last asked.
+  int TakeWrites(const std::string& name) {
+    int writes = 0;
+    for (const std::string& call : api_.TakeCalls()) {
+      writes += call.find("/" + name + "/status") != std::string::npos ? 1 : 0;
+    }
+    return writes;
+  }
+
   kube::testing::FakeApi api_;
-  Controllers controllers_{{"sys", "op", "me"}, &api_};
+  RefusingApi refusing_api_{&api_};
+  LogCopy log_;
+  std::atomic<int> seconds_{0};  // what the clock shows; it stands
+  Controllers controllers_{
+      {"sys", "op", "me", [this] { return absl::UnixEpoch() + absl::Seconds(seconds_.load()); }},
+      &refusing_api_};
 };
 
 TEST_F(ControllersTest, ShowsWhatIsInTheCluster) {
@@ -123,9 +178,54 @@ TEST_F(ControllersTest, TheLeaderTellsTheProfilesWhatBecameOfThemAndNotTwice) {
   api_.TakeCalls();
   PutProfile("q", 1);  // of the same priority
   ASSERT_TRUE(Soon([&] { return Condition("q", "Conflicts") == "True of 1"; }));
+  seconds_ += 10;
+  PutLabelled("namespaces", "news", {});
   ASSERT_TRUE(Soon([&] { return Condition("p", "Conflicts") == "True of 2"; }));
   EXPECT_THAT(Metric(), HasSubstr("railhead_profiles{state=\"conflicting\"} 2"));
   for (const std::string& call : api_.TakeCalls()) EXPECT_THAT(call, Not(HasSubstr("wrong")));
+}
+
+// The test is the other operator: what was written to the profile is not what the profile shows.
+TEST_F(ControllersTest, WhoeverDisagreesAProfileIsNotWrittenToWithoutEnd) {
+  PutProfile("p", 1);
+  controllers_.Start();
+  ASSERT_TRUE(Soon([&] { return Condition("p", "Accepted") == "True of 1"; }));
+  EXPECT_EQ(TakeWrites("p"), 1);
+  for (int i = 0; i < 3; ++i) {
+    // Two of one batch are looked at in the order of their names.
+    PutProfile("p", 2 + i);
+    const std::string later = "q" + std::to_string(i);
+    PutProfile(later, 1);
+    ASSERT_TRUE(Soon([&] { return Condition(later, "Accepted") == "True of 1"; }));
+  }
+  EXPECT_EQ(TakeWrites("p"), 0);
+  seconds_ += 10;
+  PutProfile("r", 1);
+  EXPECT_TRUE(Soon([&] { return Condition("p", "Accepted") == "True of 4"; }));
+  EXPECT_EQ(TakeWrites("p"), 1);
+}
+
+TEST_F(ControllersTest, NewsDoNotMakeAFailedWriteComeEarlierAndItsTroubleIsToldOnce) {
+  PutProfile("refused", 1);
+  controllers_.Start();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Soon([&] { return refusing_api_.refused == i + 1; }));
+    for (const char* letter : {"s", "t"}) {
+      const std::string later = std::string(letter) + std::to_string(i);
+      PutProfile(later, 1);
+      ASSERT_TRUE(Soon([&] { return Condition(later, "Accepted") == "True of 1"; }));
+    }
+    EXPECT_EQ(refusing_api_.refused, i + 1);
+    refusing_api_.refusing = i < 2;
+    seconds_ += 30;
+    PutProfile("u" + std::to_string(i), 1);
+  }
+  EXPECT_TRUE(Soon([&] { return Condition("refused", "Accepted") == "True of 1"; }));
+  int told = 0;
+  for (const std::string& line : log_.Lines()) {
+    told += line.find("RailProfile refused: no room") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(told, 1);
 }
 
 TEST_F(ControllersTest, WhoDoesNotLeadWritesNothingUntilItDoes) {

@@ -3,10 +3,14 @@
 #define RAILHEAD_OPERATOR_PROFILE_STATUS_WRITER_H_
 
 #include <functional>
+#include <map>
+#include <mutex>
 #include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "kube/backoff.h"
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "kube/work_queue.h"
@@ -16,14 +20,18 @@
 namespace railhead::op {
 
 // The replica that leads tells on each RailProfile what became of it, whenever that changes. What
-// it writes applies to exactly the version of the profile that it was decided on.
+// it writes applies to exactly the version of the profile that it was decided on. Another operator
+// of the cluster may see things in another way, and each write is news for both: nothing is written
+// to a profile twice within a few seconds, nor tried again before its time, whatever news there is.
 //
 // Rights needed: patch railprofiles/status.
 class ProfileStatusWriter {
  public:
-  // All must outlive the writer. `leads` is exact at any moment.
+  // All must outlive the writer. `leads` is exact at any moment; `clock` is monotonic, and called
+  // by several threads.
   ProfileStatusWriter(kube::Api* api, const kube::Cache<StoredProfile>* profiles,
-                      const ProfileFeed* feed, std::function<bool()> leads);
+                      const ProfileFeed* feed, std::function<bool()> leads,
+                      std::function<absl::Time()> clock);
 
   // There is something new, or this replica has begun to lead. Thread-safe, brief.
   void Wake();
@@ -32,13 +40,28 @@ class ProfileStatusWriter {
   void Run(const std::stop_token& stop);
 
  private:
-  absl::Status Reconcile(const std::string& name);
+  // The last write to a profile.
+  struct Written {
+    absl::Time rest_until;  // nothing is written to it before
+    int failures = 0;       // in a row
+    std::string trouble;    // as told
+  };
+
+  void Reconcile(const std::string& name);
+  void Remember(const std::string& name, const absl::Status& applied);
+  // What is left of its rest; zero when it may be written to.
+  absl::Duration RestOf(const std::string& name) const;
 
   kube::Api* const api_;
   const kube::Cache<StoredProfile>* const profiles_;
   const ProfileFeed* const feed_;
   const std::function<bool()> leads_;
+  const std::function<absl::Time()> clock_;
   kube::WorkQueue queue_;  // names of profiles
+
+  mutable std::mutex mutex_;  // guards all below
+  const kube::Random random_;
+  std::map<std::string, Written> written_;  // by name
 };
 
 }  // namespace railhead::op
