@@ -28,6 +28,10 @@ bool MayGoOn(const absl::Status& end) {
   }
 }
 
+// So few of the largest objects that there are (etcd takes 1.5 MiB) fit into an answer. A server
+// that asks for patience (429) shortens pages too, and would be asked once for each object.
+constexpr int kShortestPage = 8;
+
 // Whether fewer objects a page may help a list.
 bool WasTooMuch(const absl::Status& listed) {
   return absl::IsResourceExhausted(listed) || absl::IsDeadlineExceeded(listed);
@@ -70,7 +74,9 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
       sink_->EndList();
       Hear();
     }
-    if (WasTooMuch(listed)) page_size_ = std::max(1, page_size_ / 2);
+    if (WasTooMuch(listed)) {
+      page_size_ = std::max(std::min(page_size_, kShortestPage), page_size_ / 2);
+    }
     on_end_(listed);
   } else {
     const absl::Status end = WatchOn(stop);

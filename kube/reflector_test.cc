@@ -137,7 +137,7 @@ TEST_F(ReflectorTest, AListWhoseVersionExpiredBeginsAnewAndOnlyItsEndRemoves) {
 
 TEST_F(ReflectorTest, APageThatWasTooMuchMakesPagesShorterForGood) {
   Reflector reflector(
-      {.collection = kPods, .page_size = 5}, &api_, &cache_, [] { return 0.5; },
+      {.collection = kPods, .page_size = 20}, &api_, &cache_, [] { return 0.5; },
       [this] { return api_.now; }, [this](const absl::Status& end) { ends_.push_back(end); });
   const absl::Status large = absl::ResourceExhaustedError("the answer is larger than 4096 bytes");
   const absl::Status slow = absl::DeadlineExceededError("no complete answer within 5s");
@@ -154,14 +154,14 @@ TEST_F(ReflectorTest, APageThatWasTooMuchMakesPagesShorterForGood) {
   EXPECT_EQ(reflector.Step({}), absl::ZeroDuration());
   EXPECT_THAT(Keys(), ElementsAre("team/a", "team/b"));
   EXPECT_THAT(ends_, ElementsAre(large, away, slow, slow));
-  EXPECT_THAT(api_.TakeCalls(),
-              ElementsAre("list?limit=5", "list?limit=2", "list?limit=2", "list?limit=2&continue=t",
-                          "list?limit=1", "list?limit=1", "list?limit=1&continue=u"));
+  EXPECT_THAT(api_.TakeCalls(), ElementsAre("list?limit=20", "list?limit=10", "list?limit=10",
+                                            "list?limit=10&continue=t", "list?limit=8",
+                                            "list?limit=8", "list?limit=8&continue=u"));
   api_.watches = {{"", absl::OutOfRangeError("410")}};
   reflector.Step({});
   api_.TakeCalls();
   reflector.Step({});
-  EXPECT_THAT(api_.TakeCalls(), ElementsAre("list?limit=1"));
+  EXPECT_THAT(api_.TakeCalls(), ElementsAre("list?limit=8"));
 }
 
 TEST_F(ReflectorTest, ListsAnewOnlyWhereTheVersionIsNoUse) {

@@ -21,7 +21,7 @@ class Metrics {
 
   // One review answered. `kind` is "Pod", "Job" or "other".
   void CountAdmission(absl::string_view kind, Outcome outcome, absl::Duration duration);
-  // One review that could not be read.
+  // One review that could not be read, or came before all profiles were known.
   void CountRefusedReview();
   // One look at certificates and caBundle.
   void CountCertificateCheck(bool ok);
