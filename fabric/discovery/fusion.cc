@@ -72,10 +72,10 @@ class Fusion {
           cabled.rail_optimized ? FabricTopology::kRailOptimized : FabricTopology::kFatTree;
     }
     found_.model.rails = std::max(1, Rails());
-    for (const SeenNode& node : seen_.nodes) {
-      if (!node.rails.has_value()) {
-        found_.model.rails = std::max(found_.model.rails, std::min(node.hcas, kMaxRails));
-      }
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (paths_[i].empty() || !OfferedAlone(nodes_[i])) continue;
+      found_.model.rails =
+          std::max(found_.model.rails, std::min(nodes_[i].kubernetes->hcas, kMaxRails));
     }
     Assemble(network, cabled);
     if (found_.model.nodes.empty()) {
@@ -95,6 +95,13 @@ class Fusion {
 
  private:
   int Rails() const { return nodes_.empty() ? 0 : static_cast<int>(nodes_[0].rails.size()); }
+
+  // What Kubernetes offers is all that is known of its NICs.
+  static bool OfferedAlone(const NodeRails& node) {
+    return node.kubernetes != nullptr && !node.facts &&
+           std::none_of(node.rails.begin(), node.rails.end(),
+                        [](const RailNic& rail) { return rail.there(); });
+  }
 
   // Labels place who has no cable in sight; of others they are checked.
   void CompareWithLabels(const LabelPlaces& labels, CabledPlaces& cabled) {
@@ -157,6 +164,10 @@ class Fusion {
         model.domains[level].push_back(std::move(domain));
         if (!cabled.levels.empty()) {
           found_.switches[level].push_back(cabled.switches[level].at(path[level]));
+          // Nodes without cables can have more rails than those with.
+          if (level + 1 == path.size()) {
+            found_.switches[level].back().resize(static_cast<size_t>(model.rails));
+          }
         }
       }
       ++model.domains.back().back().count;
@@ -182,7 +193,7 @@ class Fusion {
     }
     if (node.kubernetes != nullptr) {
       out.gpus = node.kubernetes->gpus;
-      if (!node.facts && out.hcas == 0) {
+      if (OfferedAlone(node)) {
         out.hcas = std::min(node.kubernetes->hcas, found_.model.rails);
         for (int rail = 0; rail < out.hcas; ++rail) wires.push_back({rail, "", "", "", 0});
       }

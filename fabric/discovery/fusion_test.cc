@@ -233,6 +233,21 @@ TEST_F(Fusion, NodesWithoutFactsAreTold) {
   EXPECT_THAT(found.findings[1].message, HasSubstr("nas: no node of the cluster"));
 }
 
+TEST_F(Fusion, HcasThatKubernetesOffersAreRailsOfNodesWithoutCables) {
+  Switch("a");
+  Label(Node("n0", 0), {"s", "l0"});
+  Link("n0", "mlx5_0", "a");
+  seen_.nodes[0].hcas = 6;
+  EXPECT_EQ(Fuse().model.rails, 1) << "its cables say which NICs it has";
+  Label(Node("n1", 0), {"s", "l0"});
+  seen_.nodes[1].hcas = 4;
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 4);
+  EXPECT_EQ(found.model.nodes[0].hcas, 1);
+  EXPECT_EQ(found.model.nodes[1].hcas, 4);
+  EXPECT_THAT(found.switches.back(), ElementsAre(ElementsAre("a", "", "", "")));
+}
+
 TEST_F(Fusion, ShortNamesOfHostsAreThoseOfNodes) {
   Switch("a");
   Node("n0.cluster.example", 1);
