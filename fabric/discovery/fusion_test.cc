@@ -120,6 +120,26 @@ TEST_F(Fusion, WithoutFactsNicsOfAnotherNetworkAreNoRails) {
   EXPECT_THAT(found.model.levels, ElementsAre("spine", "leaf"));
 }
 
+TEST_F(Fusion, HostsOfOneNameGiveTheOthersNoRails) {
+  Switch("a");
+  for (const char* name : {"n0", "n1"}) {
+    for (int r = 0; r < 2; ++r) Link(name, absl::StrCat("e", r), "a");
+  }
+  for (int r = 0; r < 100; ++r) Link("node", absl::StrCat("e", r), "a");
+  DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 2);
+  EXPECT_EQ(found.model.nodes[2].hcas, 2);
+  EXPECT_THAT(Names(found), ElementsAre("contradiction", "note no-facts"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("node has 100 NICs with cables"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("98 of its NICs are left out"));
+  for (int r = 2; r < 70; ++r) {
+    for (const char* name : {"n0", "n1"}) Link(name, absl::StrCat("e", r), "a");
+  }
+  found = Fuse();
+  EXPECT_EQ(found.model.rails, 64);
+  EXPECT_EQ(found.findings.size(), 4);
+}
+
 TEST_F(Fusion, PlanesWithoutASpineAreAllRails) {
   for (int r = 0; r < 3; ++r) Switch(absl::StrCat("plane", r));
   for (const char* name : {"n0", "n1"}) {

@@ -127,28 +127,50 @@ std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& n
   return rails;
 }
 
-void FromCables(const Network& network, const Rows& rows) {
+// Whoever has more NICs than there can be rails is several hosts of one name, and no measure for
+// the others.
+bool Crowded(const Nics& nics) { return nics.size() > kMaxRails; }
+
+void FromCables(const Network& network, const Rows& rows, std::vector<Finding>& findings) {
   std::map<std::string, size_t, NaturalOrder> names;
   size_t most = 0;
   for (const NodeRails* row : rows) {
-    const auto nics = network.nics.find(row->node);
-    if (nics == network.nics.end()) continue;
-    most = std::max(most, nics->second.size());
-    for (const auto& [name, cable] : nics->second) names.emplace(name, 0);
+    const Nics& nics = network.nics.at(row->node);
+    if (Crowded(nics)) continue;
+    most = std::max(most, nics.size());
+    for (const auto& [name, cable] : nics) names.emplace(name, 0);
   }
+  if (most == 0) most = kMaxRails;  // all are crowded
   const bool same_names = names.size() == most;
   size_t position = 0;
   for (auto& [name, rail] : names) rail = position++;
   for (NodeRails* row : rows) {
     row->rails.resize(most);
-    const auto nics = network.nics.find(row->node);
-    if (nics == network.nics.end()) continue;
+    const Nics& nics = network.nics.at(row->node);
     size_t next = 0;
-    for (const auto& [name, cable] : nics->second) {
-      RailNic& rail = row->rails[same_names ? names[name] : next++];
+    size_t left_out = 0;
+    for (const auto& [name, cable] : nics) {
+      size_t number = next++;
+      if (same_names) {
+        const auto known = names.find(name);
+        number = known == names.end() ? most : known->second;
+      }
+      if (number >= most) {
+        ++left_out;
+        continue;
+      }
+      RailNic& rail = row->rails[number];
       rail.nic = name;
       rail.cable = cable;
       rail.gbps = cable.gbps;
+    }
+    if (Crowded(nics)) {
+      findings.push_back(
+          {FindingKind::kContradiction, true, row->node,
+           absl::StrCat(row->node, " has ", nics.size(), " NICs with cables, and no ",
+                        "node has more than ", kMaxRails, " rails: several hosts ",
+                        "have this name, it seems; ", left_out, " of its NICs are ",
+                        "left out: give each host a name of its own")});
     }
     if (!same_names) continue;
     for (const auto& [name, rail] : names) {
@@ -258,7 +280,7 @@ std::vector<NodeRails> FindRails(const Observations& seen, const Network& networ
   for (const NodeRails* row : told) rails = std::max(rails, row->rails.size());
   for (NodeRails* row : told) row->rails.resize(rails);
   const std::vector<int> networks = Networks(network);
-  FromCables(network, silent);
+  FromCables(network, silent, findings);
   LeaveOutsidersOut(network, networks, silent, findings);
   TellOutsiders(network, networks, told, findings);
   for (const NodeRails* row : silent) rails = std::max(rails, row->rails.size());
