@@ -13,8 +13,13 @@
 namespace railhead::cli {
 
 std::string XmlText(absl::string_view text) {
-  return absl::StrReplaceAll(text,
-                             {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+  // U+FFFE and U+FFFF are no characters of XML, not even escaped.
+  return absl::StrReplaceAll(text, {{"&", "&amp;"},
+                                    {"<", "&lt;"},
+                                    {">", "&gt;"},
+                                    {"\"", "&quot;"},
+                                    {"\xef\xbf\xbe", "\xef\xbf\xbd"},
+                                    {"\xef\xbf\xbf", "\xef\xbf\xbd"}});
 }
 
 std::string Shortened(const std::string& text, size_t most) {

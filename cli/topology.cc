@@ -24,6 +24,7 @@
 #include "fabric/model/model_json.h"
 #include "fabric/model/model_reader.h"
 #include "fabric/model/model_yaml.h"
+#include "fabric/yaml/message.h"
 
 namespace railhead::cli {
 namespace {
@@ -42,8 +43,11 @@ DiscoveredFabric Known(fabric::FabricModel model) {
   DiscoveredFabric known;
   for (const fabric::FabricNode& node : model.nodes) {
     known.wires.emplace_back();
-    for (int rail = 0; rail < node.hcas; ++rail) {
+    // Dead rails are NICs too, wherever they are; which of the others have one it does not say.
+    int alive = node.hcas - static_cast<int>(node.dead_rails.size());
+    for (int rail = 0; rail < model.rails; ++rail) {
       const bool dead = std::binary_search(node.dead_rails.begin(), node.dead_rails.end(), rail);
+      if (!dead && alive-- <= 0) continue;
       known.wires.back().push_back({rail, "", "", "", 0, dead, false});
     }
   }
@@ -52,6 +56,9 @@ DiscoveredFabric Known(fabric::FabricModel model) {
 }
 
 absl::StatusOr<DiscoveredFabric> Load(const TopologyOptions& options) {
+  if (const auto fault = fabric::NameFault(options.name)) {
+    return absl::InvalidArgumentError(absl::StrCat("--name: ", *fault));
+  }
   fabric::Observations seen;
   for (const std::string& file : options.files) {
     const absl::StatusOr<std::string> text = ReadText(file, fabric::kMaxJsonText);

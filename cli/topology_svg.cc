@@ -228,7 +228,7 @@ class Drawing {
     for (const RailWire& wire : found_.wires[index]) Nic(wire, leaf, x, y);
     const double width = std::min(10.5, kGpus / std::max(1, node.gpus));
     for (int gpu = 0; gpu < node.gpus; ++gpu) {
-      body_ += SvgBox(RailX(x, model_.rails) + 6 + gpu * width, y - 5, width - 2, 10,
+      body_ += SvgBox(RailX(x, model_.rails) + 6 + gpu * width, y - 5, std::max(0.5, width - 2), 10,
                       gpu < node.used_gpus ? "rx=\"2\" fill=\"#9fb3c8\""
                                            : "rx=\"2\" fill=\"#d5f0de\" stroke=\"#57ae7c\" "
                                              "stroke-width=\"0.7\"");

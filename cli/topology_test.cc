@@ -171,7 +171,27 @@ TEST_F(Topology, LargeFabricsAreFolded) {
   EXPECT_THAT(out_.str(), Not(HasSubstr(">b8<")));
 }
 
+TEST_F(Topology, DeadRailsOfAModelAreDrawnWhereTheyAre) {
+  options_.files = {Write("model.yaml",
+                          "apiVersion: railhead.io/v1alpha1\nkind: FabricModel\n"
+                          "metadata: {name: f}\nspec:\n  topology: fat-tree\n  levels: [leaf]\n"
+                          "  rails: 5\n  domains:\n  - name: l\n    nodes:\n"
+                          "    - {name: n0, gpus: 300, hcas: 3, deadRails: [3]}\n")};
+  EXPECT_EQ(Run(), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("\n  n0  ||.x."));
+  options_.output = "svg";
+  EXPECT_EQ(Run(), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), Not(HasSubstr("width=\"-")));
+}
+
 TEST_F(Topology, BadInputIsNamed) {
+  options_.name = "";
+  EXPECT_EQ(Run(), kBadSource);
+  EXPECT_THAT(err_.str(), HasSubstr("--name: must not be empty"));
+  options_.name = "a\nb";
+  EXPECT_EQ(Run(), kBadSource);
+  EXPECT_THAT(err_.str(), HasSubstr("--name: \"a"));
+  options_.name = "f";
   options_.files.push_back(Write("model.yaml", "kind: FabricModel\n"));
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_THAT(err_.str(), HasSubstr("give it alone"));
@@ -189,6 +209,7 @@ TEST(SvgText, CutsAndBreaks) {
   EXPECT_EQ(Shortened("short", 9), "short");
   EXPECT_THAT(Wrapped("one two three", 7), ElementsAre("one two", "three"));
   EXPECT_EQ(XmlText("a<b>&\""), "a&lt;b&gt;&amp;&quot;");
+  EXPECT_EQ(XmlText("\uffff\ufffd"), "\ufffd\ufffd");
 }
 
 }  // namespace

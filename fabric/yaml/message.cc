@@ -73,6 +73,15 @@ std::optional<TextFault> ControlCharacter(absl::string_view text) {
   return std::nullopt;
 }
 
+std::optional<std::string> NameFault(absl::string_view text) {
+  if (text.empty()) return "must not be empty";
+  if (std::any_of(text.begin(), text.end(),
+                  [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); })) {
+    return absl::StrCat(QuotedText(text), " holds a control character; write it on one line");
+  }
+  return std::nullopt;
+}
+
 std::string NearestText(absl::string_view text, const std::vector<std::string>& known) {
   constexpr size_t kFarthest = 2;
   std::string nearest;

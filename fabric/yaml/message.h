@@ -32,6 +32,9 @@ struct TextFault {
 };
 std::optional<TextFault> ControlCharacter(absl::string_view text);
 
+// What is wrong with a text as a name, for a message; nothing where it can be one.
+std::optional<std::string> NameFault(absl::string_view text);
+
 // The one of `known` that was probably meant by `text`, or an empty text.
 std::string NearestText(absl::string_view text, const std::vector<std::string>& known);
 

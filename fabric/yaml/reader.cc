@@ -10,7 +10,6 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -150,12 +149,7 @@ std::string YamlReader::Name(Value value, const std::string& path) {
     return "";
   }
   const absl::string_view text = value.text();
-  if (text.empty()) Fail(value, path, "must not be empty");
-  if (std::any_of(text.begin(), text.end(),
-                  [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); })) {
-    Fail(value, path,
-         absl::StrCat(QuotedText(text), " holds a control character; write it on one line"));
-  }
+  if (const auto fault = NameFault(text)) Fail(value, path, *fault);
   return std::string(text);
 }
 
