@@ -56,6 +56,7 @@ class Fusion {
     found_.model.name = std::string(name);
     const Network network = BuildNetwork(seen_, found_.findings);
     nodes_ = FindRails(seen_, network, found_.findings);
+    std::erase_if(nodes_, Bystander);
     const LabelPlaces labels = PlacesByLabels(seen_.nodes, found_.findings);
     CabledPlaces cabled = PlacesByCables(network, nodes_, found_.findings);
     if (cabled.levels.empty()) {
@@ -95,6 +96,12 @@ class Fusion {
 
  private:
   int Rails() const { return nodes_.empty() ? 0 : static_cast<int>(nodes_[0].rails.size()); }
+
+  // A node such as the control plane's, which has nothing that this is about.
+  static bool Bystander(const NodeRails& node) {
+    return OfferedAlone(node) && node.kubernetes->facts_fault.empty() &&
+           node.kubernetes->gpus == 0 && node.kubernetes->hcas == 0;
+  }
 
   // What Kubernetes offers is all that is known of its NICs.
   static bool OfferedAlone(const NodeRails& node) {
@@ -217,10 +224,17 @@ class Fusion {
       const NodeRails& node = nodes_[i];
       const SeenNode* known = node.kubernetes;
       if (node.facts) ++with_facts;
-      // A node without GPUs, facts or cables, such as the control plane's, is no part of this.
+      const bool unread = known != nullptr && !node.facts && !known->facts_fault.empty();
+      if (unread) {
+        found_.findings.push_back(
+            {FindingKind::kNoFacts, true, node.node,
+             absl::StrCat("the facts of the node agent of ", node.node,
+                          " (annotation railhead.io/node-facts) cannot be read, and are left out: ",
+                          known->facts_fault, "; is the agent of this release?")});
+      }
       if (paths_[i].empty() && (node.facts || (known != nullptr && known->gpus > 0))) {
         no_place.push_back(node.node);
-      } else if (!paths_[i].empty() && known != nullptr && !node.facts) {
+      } else if (!paths_[i].empty() && known != nullptr && !node.facts && !unread) {
         no_facts.push_back(node.node);
       }
     }

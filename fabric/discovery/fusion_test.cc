@@ -268,6 +268,36 @@ TEST_F(Fusion, HcasThatKubernetesOffersAreRailsOfNodesWithoutCables) {
   EXPECT_THAT(found.switches.back(), ElementsAre(ElementsAre("a", "", "", "")));
 }
 
+TEST_F(Fusion, ControlPlanesAreNoPartOfAFabric) {
+  Switch("a");
+  for (const char* name : {"n0", "n1"}) {
+    Label(Node(name, 1), {"s", "l0"});
+    Link(name, "mlx5_0", "a");
+  }
+  SeenNode& control = Node("control", 0);
+  control.gpus = 0;
+  Label(control, {"s", "l0"});
+  DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.nodes.size(), 2);
+  EXPECT_THAT(found.findings, IsEmpty());
+  seen_.links.clear();
+  found = Fuse();
+  EXPECT_EQ(found.model.nodes.size(), 2) << "by labels alone";
+  EXPECT_THAT(found.findings, IsEmpty());
+}
+
+TEST_F(Fusion, FactsThatCannotBeReadAreTold) {
+  Switch("a");
+  Node("n0", 1);
+  Node("n1", 0).facts_fault = "n1:1: version: is missing";
+  for (const char* name : {"n0", "n1"}) Link(name, "mlx5_0", "a");
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.nodes.size(), 2);
+  ASSERT_THAT(Names(found), ElementsAre("no-facts"));
+  EXPECT_EQ(found.findings[0].object, "n1");
+  EXPECT_THAT(found.findings[0].message, HasSubstr("cannot be read, and are left out: n1:1: ver"));
+}
+
 TEST_F(Fusion, ShortNamesOfHostsAreThoseOfNodes) {
   Switch("a");
   Node("n0.cluster.example", 1);

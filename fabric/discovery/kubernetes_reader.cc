@@ -90,16 +90,15 @@ class KubernetesReader {
         reader_.Find(*metadata, metadata_path, "annotations", Type::kObject);
     const JsonValue* facts =
         annotations == nullptr ? nullptr : annotations->Find(kNodeFactsAnnotation);
-    if (facts != nullptr) Facts(*facts, metadata_path, node);
+    if (facts != nullptr) Facts(*facts, node);
     seen_.nodes.push_back(std::move(node));
   }
 
-  void Facts(const JsonValue& value, const std::string& metadata_path, SeenNode& node) {
-    const std::string path =
-        absl::StrCat(metadata_path, ".annotations[", kNodeFactsAnnotation, "]");
+  // The agent of one node does not keep the others from being seen.
+  static void Facts(const JsonValue& value, SeenNode& node) {
     const absl::StatusOr<NodeFacts> facts = ReadNodeFacts(value.text, node.name);
     if (!facts.ok()) {
-      reader_.Fail(value, path, facts.status().message());
+      node.facts_fault = std::string(facts.status().message());
       return;
     }
     node.rails = facts->rails;

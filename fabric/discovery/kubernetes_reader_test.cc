@@ -79,6 +79,23 @@ TEST(Kubernetes, EachSchemesLevelsAreOutermostFirst) {
                                   SeenPlace{"GKE", {{"block", "b"}, {"subblock", "sb"}}}));
 }
 
+TEST(Kubernetes, FactsThatCannotBeReadAreTheirNodesTrouble) {
+  const auto fault = [](const std::string& from, const std::string& to) {
+    const auto seen = ReadSource(absl::StrReplaceAll(kCluster, {{from, to}}), "k.json");
+    EXPECT_TRUE(seen.ok()) << seen.status();
+    if (!seen.ok()) return std::string();
+    EXPECT_EQ(seen->nodes.size(), 2);
+    EXPECT_FALSE(seen->nodes[0].rails.has_value());
+    return seen->nodes[0].facts_fault;
+  };
+  EXPECT_THAT(fault(R"(\"rail\":1)", R"(\"rail\":0)"),
+              HasSubstr("n0:1: rails[1].rail: rail 0 is there twice"));
+  EXPECT_THAT(fault(R"(\"version\":1)", R"(\"version\":2)"), HasSubstr("version: must be a whole"));
+  EXPECT_THAT(fault(R"(\"rateGbps\":400)", R"(\"rateGbps\":-1)"), HasSubstr("rails[0].rateGbps"));
+  EXPECT_THAT(fault(R"(\"gpus\":[)", absl::StrCat(R"(\"gpus\":[)", std::string(300'000, ' '))),
+              HasSubstr("more than 262144"));
+}
+
 TEST(Kubernetes, WhatIsWrongIsNamed) {
   const auto error = [](const std::string& from, const std::string& to) {
     const auto seen = ReadSource(absl::StrReplaceAll(kCluster, {{from, to}}), "k.json");
@@ -89,11 +106,6 @@ TEST(Kubernetes, WhatIsWrongIsNamed) {
               HasSubstr("k.json:10: items[1].metadata.name: is missing"));
   EXPECT_THAT(error(R"("rdma/hca": "1k")", R"("rdma/hca": "1.5")"),
               HasSubstr("k.json:11: items[1].status.allocatable[rdma/hca]: \"1.5\" is no whole"));
-  EXPECT_THAT(error(R"(\"rail\":1)", R"(\"rail\":0)"),
-              HasSubstr("k.json:6: items[0].metadata.annotations[railhead.io/node-facts]: n0:1: "
-                        "rails[1].rail: rail 0 is there twice"));
-  EXPECT_THAT(error(R"(\"version\":1)", R"(\"version\":2)"), HasSubstr("version: must be a whole"));
-  EXPECT_THAT(error(R"(\"rateGbps\":400)", R"(\"rateGbps\":-1)"), HasSubstr("rails[0].rateGbps"));
   EXPECT_THAT(error(R"("nodeName": "n0")", R"("nodeName": 7)"),
               HasSubstr("items[2].spec.nodeName: must be a text, not a number"));
 }

@@ -20,6 +20,7 @@ namespace {
 
 using Type = JsonValue::Type;
 
+constexpr size_t kMaxText = size_t{256} << 10;  // of all annotations of an object
 constexpr int kMaxRail = 63;
 constexpr int kMaxGpus = 1024;
 constexpr double kMaxGbps = 1e6;
@@ -52,6 +53,10 @@ SeenRail RailOf(JsonReader& reader, const JsonValue& value, const std::string& p
 }  // namespace
 
 absl::StatusOr<NodeFacts> ReadNodeFacts(absl::string_view text, absl::string_view source) {
+  if (text.size() > kMaxText) {
+    return YamlError(source, 0, "",
+                     absl::StrCat("has ", text.size(), " bytes, more than ", kMaxText));
+  }
   const absl::StatusOr<std::vector<JsonValue>> texts = ParseJsonTexts(text, source);
   if (!texts.ok()) return texts.status();
   if (texts->size() != 1) return YamlError(source, 0, "", "must be one JSON object");

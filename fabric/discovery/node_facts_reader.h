@@ -20,7 +20,8 @@ struct NodeFacts {
 };
 
 // Reads version 1. `source` is what the text is called in messages, which name the field as well;
-// InvalidArgument for rails out of 0 to 63 and for a rail that is there twice.
+// InvalidArgument for rails out of 0 to 63, for a rail that is there twice, and
+// for more than the 256 KiB that annotations can have.
 absl::StatusOr<NodeFacts> ReadNodeFacts(absl::string_view text, absl::string_view source);
 
 }  // namespace railhead::fabric

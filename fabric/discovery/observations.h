@@ -76,6 +76,7 @@ struct SeenNode {
   int hcas = 0;
   std::string unschedulable;                   // why no pod may be put there; empty: pods may
   std::optional<std::vector<SeenRail>> rails;  // of the agent's facts; nothing: it has told none
+  std::string facts_fault;                     // why what the agent told cannot be read
   std::vector<SeenPlace> places;
   std::string where;
 
