@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
@@ -13,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "cli/folder_for_test.h"
 
 namespace railhead::cli {
 namespace {
@@ -49,23 +49,9 @@ spec: {pods: 3, gpusPerPod: 8, hcasPerPod: 8, preferLevel: leaf}
 class Plan : public ::testing::Test {
  protected:
   Plan() {
-    std::string folder = ::testing::TempDir() + "/railhead-plan-XXXXXX";
-    folder_ = mkdtemp(folder.data());
-    options_.fabric = Write("fabric.yaml", kFabric);
-    options_.request = Write("request.yaml", kRequest);
+    options_.fabric = folder_.Write("fabric.yaml", kFabric);
+    options_.request = folder_.Write("request.yaml", kRequest);
     options_.json = true;
-  }
-
-  ~Plan() override {
-    for (const char* name : {"fabric.yaml", "request.yaml", "decision.json"}) {
-      unlink(absl::StrCat(folder_, "/", name).c_str());
-    }
-    rmdir(folder_.c_str());
-  }
-
-  std::string Write(const std::string& name, const std::string& text) {
-    std::ofstream(absl::StrCat(folder_, "/", name)) << text;
-    return absl::StrCat(folder_, "/", name);
   }
 
   int Run() {
@@ -78,7 +64,7 @@ class Plan : public ::testing::Test {
 
   json Answer() { return json::parse(out_.str()); }
 
-  std::string folder_;
+  const FolderForTest folder_;
   PlanOptions options_;
   std::ostringstream out_;
   std::ostringstream err_;
@@ -96,7 +82,7 @@ TEST_F(Plan, PrintsTheContractsJson) {
 }
 
 TEST_F(Plan, SaysWhyAGangHasNoPlace) {
-  Write("request.yaml", absl::StrReplaceAll(kRequest, {{"pods: 3", "pods: 5"}}));
+  folder_.Write("request.yaml", absl::StrReplaceAll(kRequest, {{"pods: 3", "pods: 5"}}));
   EXPECT_EQ(Run(), kNotPlaced);
   const json answer = Answer();
   EXPECT_EQ(answer["placed"], false);
@@ -138,39 +124,39 @@ TEST_F(Plan, Explains) {
 }
 
 TEST_F(Plan, BadInputIsNamed) {
-  Write("request.yaml", absl::StrReplaceAll(kRequest, {{"leaf", "rack"}}));
+  folder_.Write("request.yaml", absl::StrReplaceAll(kRequest, {{"leaf", "rack"}}));
   EXPECT_EQ(Run(), kBadInput);
   EXPECT_THAT(err_.str(), HasSubstr(options_.request + ":4: spec.preferLevel: \"rack\""));
   EXPECT_EQ(out_.str(), "");
-  Write("fabric.yaml", absl::StrReplaceAll(kFabric, {{"b1", "b0"}}));
+  folder_.Write("fabric.yaml", absl::StrReplaceAll(kFabric, {{"b1", "b0"}}));
   EXPECT_EQ(Run(), kBadInput);
   EXPECT_THAT(err_.str(), HasSubstr(options_.fabric + ":14: spec.domains[0].domains[1].nodes[1]"));
-  options_.fabric = folder_ + "/none.yaml";
+  options_.fabric = folder_.Path("none.yaml");
   EXPECT_EQ(Run(), kBadInput);
   EXPECT_THAT(err_.str(), HasSubstr("cannot open " + options_.fabric));
-  options_.fabric = folder_;
+  options_.fabric = folder_.path();
   EXPECT_EQ(Run(), kBadInput);
 }
 
 TEST_F(Plan, WhatIsSavedCanBeAskedAgain) {
-  options_.save = folder_ + "/decision.json";
+  options_.save = folder_.Path("decision.json");
   EXPECT_EQ(Run(), kPlaced);
   const json first = Answer();
   options_ = PlanOptions{};
-  options_.replay = folder_ + "/decision.json";
+  options_.replay = folder_.Path("decision.json");
   options_.json = true;
   EXPECT_EQ(Run(), kPlaced) << err_.str();
   EXPECT_EQ(Answer(), first);
 
   std::ifstream file(options_.replay);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  Write("decision.json", absl::StrReplaceAll(text, {{R"("b0","b1"])", R"("b1","b0"])"}}));
+  folder_.Write("decision.json", absl::StrReplaceAll(text, {{R"("b0","b1"])", R"("b1","b0"])"}}));
   EXPECT_EQ(Run(), kBadInput);
   EXPECT_THAT(err_.str(), HasSubstr("rank 1 was on b1, and is on b0"));
 }
 
 TEST_F(Plan, AnAnswerThatCannotBeSavedIsAnError) {
-  options_.save = folder_ + "/none/decision.json";
+  options_.save = folder_.Path("none/decision.json");
   EXPECT_EQ(Run(), kBadInput);
   EXPECT_THAT(err_.str(), HasSubstr("cannot write"));
 }

@@ -3,9 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -13,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "cli/folder_for_test.h"
 #include "cli/svg_text.h"
 #include "fabric/model/model_reader.h"
 
@@ -60,19 +59,8 @@ constexpr char kNodes[] = R"({"apiVersion": "v1", "kind": "List", "items": [
 class Topology : public ::testing::Test {
  protected:
   Topology() {
-    std::string folder = ::testing::TempDir() + "/railhead-topology-XXXXXX";
-    folder_ = mkdtemp(folder.data());
-    options_.files = {Write("subnet.txt", Subnet(false)), Write("nodes.json", kNodes)};
-  }
-  ~Topology() override {
-    for (const char* name : {"subnet.txt", "nodes.json", "model.yaml"}) {
-      unlink(absl::StrCat(folder_, "/", name).c_str());
-    }
-    rmdir(folder_.c_str());
-  }
-  std::string Write(const std::string& name, const std::string& text) {
-    std::ofstream(absl::StrCat(folder_, "/", name)) << text;
-    return absl::StrCat(folder_, "/", name);
+    options_.files = {folder_.Write("subnet.txt", Subnet(false)),
+                      folder_.Write("nodes.json", kNodes)};
   }
   int Run() {
     out_.str("");
@@ -80,7 +68,7 @@ class Topology : public ::testing::Test {
     return RunTopology(options_, out_, err_);
   }
 
-  std::string folder_;
+  const FolderForTest folder_;
   TopologyOptions options_;
   std::ostringstream out_;
   std::ostringstream err_;
@@ -104,7 +92,7 @@ TEST_F(Topology, DrawsATree) {
 }
 
 TEST_F(Topology, WrongCablesAreToldWithTheExitStatus) {
-  Write("subnet.txt", Subnet(true));
+  folder_.Write("subnet.txt", Subnet(true));
   EXPECT_EQ(Run(), kTrouble);
   EXPECT_THAT(out_.str(), HasSubstr("    n2  !!  5 of 8"));
   EXPECT_THAT(err_.str(), HasSubstr("miswired: mlx5_0 (rail 0) of n2 is at leaf<1> port 3, where "
@@ -127,14 +115,14 @@ TEST_F(Topology, YamlIsAModelThatIsDrawnTheSame) {
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->name, "mine");
   EXPECT_THAT(model->nodes[0].dead_rails, ElementsAre(1));
-  options_.files = {Write("model.yaml", out_.str())};
+  options_.files = {folder_.Write("model.yaml", out_.str())};
   options_.output = "text";
   EXPECT_EQ(Run(), kNoTrouble) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("    n0  |x  8 of 8 GPUs free\n"));
 }
 
 TEST_F(Topology, ThePictureIsWholeXmlWithItsTroubles) {
-  Write("subnet.txt", Subnet(true));
+  folder_.Write("subnet.txt", Subnet(true));
   options_.output = "svg";
   EXPECT_EQ(Run(), kTrouble);
   const std::string svg = out_.str();
@@ -158,7 +146,7 @@ TEST_F(Topology, LargeFabricsAreFolded) {
                     ", gpus: 1, hcas: 1}, {name: b", leaf, ", gpus: 1, hcas: 1",
                     leaf == 7 ? ", deadRails: [0]" : "", "}]\n");
   }
-  options_.files = {Write("model.yaml", model)};
+  options_.files = {folder_.Write("model.yaml", model)};
   EXPECT_EQ(Run(), kNoTrouble) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("leaf l7  2 nodes"));
   EXPECT_THAT(out_.str(), HasSubstr("  b7    x  1 of 1 GPUs free\n  (1 node without trouble)\n"));
@@ -172,11 +160,12 @@ TEST_F(Topology, LargeFabricsAreFolded) {
 }
 
 TEST_F(Topology, DeadRailsOfAModelAreDrawnWhereTheyAre) {
-  options_.files = {Write("model.yaml",
-                          "apiVersion: railhead.io/v1alpha1\nkind: FabricModel\n"
-                          "metadata: {name: f}\nspec:\n  topology: fat-tree\n  levels: [leaf]\n"
-                          "  rails: 5\n  domains:\n  - name: l\n    nodes:\n"
-                          "    - {name: n0, gpus: 300, hcas: 3, deadRails: [3]}\n")};
+  options_.files = {
+      folder_.Write("model.yaml",
+                    "apiVersion: railhead.io/v1alpha1\nkind: FabricModel\n"
+                    "metadata: {name: f}\nspec:\n  topology: fat-tree\n  levels: [leaf]\n"
+                    "  rails: 5\n  domains:\n  - name: l\n    nodes:\n"
+                    "    - {name: n0, gpus: 300, hcas: 3, deadRails: [3]}\n")};
   EXPECT_EQ(Run(), kNoTrouble) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("\n  n0  ||.x."));
   options_.output = "svg";
@@ -192,13 +181,13 @@ TEST_F(Topology, BadInputIsNamed) {
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_THAT(err_.str(), HasSubstr("--name: \"a"));
   options_.name = "f";
-  options_.files.push_back(Write("model.yaml", "kind: FabricModel\n"));
+  options_.files.push_back(folder_.Write("model.yaml", "kind: FabricModel\n"));
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_THAT(err_.str(), HasSubstr("give it alone"));
-  options_.files = {Write("model.yaml", "hello\n")};
+  options_.files = {folder_.Write("model.yaml", "hello\n")};
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_THAT(err_.str(), HasSubstr("model.yaml: the document: is of no kind that is known"));
-  options_.files = {folder_ + "/none"};
+  options_.files = {folder_.Path("none")};
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_THAT(err_.str(), HasSubstr("cannot open"));
   EXPECT_EQ(out_.str(), "");

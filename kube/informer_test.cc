@@ -7,26 +7,18 @@
 #include <atomic>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "kube/testing/fake_api.h"
+#include "kube/testing/soon.h"
 
 namespace railhead::kube {
 namespace {
 
+using testing::Soon;
+
 const ObjectRef kMaps = {"v1", "configmaps", "team", ""};
 
 ObjectRef Map(const std::string& name) { return {"v1", "configmaps", "team", name}; }
-
-template <typename Condition>
-bool Soon(Condition condition) {
-  const absl::Time deadline = MonotonicNow() + absl::Seconds(60);
-  while (!condition()) {
-    if (MonotonicNow() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
-}
 
 class InformerTest : public ::testing::Test {
  protected:

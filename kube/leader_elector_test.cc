@@ -9,11 +9,13 @@
 #include <thread>
 #include <utility>
 
-#include "kube/monotonic.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/soon.h"
 
 namespace railhead::kube {
 namespace {
+
+using testing::Soon;
 
 const ObjectRef kLease = {"coordination.k8s.io/v1", "leases", "railhead", "operator"};
 
@@ -48,16 +50,6 @@ class Replica {
   LeaderElector elector_;
   std::jthread thread_;
 };
-
-template <typename Condition>
-bool Soon(Condition condition) {
-  const absl::Time deadline = MonotonicNow() + absl::Seconds(60);
-  while (!condition()) {
-    if (MonotonicNow() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
-}
 
 TEST(LeaderElectorTest, OneLeadsAndTheOtherFollowsWhenItStops) {
   testing::FakeApi api;
