@@ -36,7 +36,8 @@ def conformance(stage, name, environment=None, **pod_spec):
         for rail in range(stage.cluster.rails):
             stage.cluster.network.shape(rail, stage.cluster.rate)
     logs = [stage.logs(pod) for pod in stage.pods(name)]
-    expect(outcome == "Complete", f"the matrix is not right: {logs[0].strip()[-400:]}")
+    ends = [f"rank {rank}: {log.strip()[-600:]}" for rank, log in enumerate(logs)]
+    expect(outcome == "Complete", f"the matrix is not right: {'; '.join(ends)}")
     worlds = [re.findall(r"^(\d+) calls, (.*): right (\d+)$", log, re.M) for log in logs]
     expect(len(worlds[0]) > 1 and worlds[0] == worlds[1], f"ranks differ: {worlds}")
     calls = sum(int(count) for count, *_ in worlds[0])

@@ -247,8 +247,9 @@ def a_lost_rail_is_survived(stage):
                f"rank {rank} does not say that rail {last} was lost and is back")
 
 
-def iwarp_rails(stage):
-    """The same rails as iWARP (siw): found, given to pods, and an all-reduce over verbs."""
+@contextlib.contextmanager
+def _iwarp(stage):
+    """Inside the `with` the rails are iWARP (siw), and the nodes say so; afterwards they are as before."""
     def offers(kind):
         facts = [json.loads(stage.told_of(node)["annotations"].get("railhead.io/node-facts", "{}"))
                  for node in range(1, stage.cluster.nodes + 1)]
@@ -264,8 +265,17 @@ def iwarp_rails(stage):
         wait_for(f"the nodes say that their rails are {kind}", lambda: offers(kind), 60)
         stage.wait_for_hcas(60)
 
-    with stage.cluster.rails_as("siw"):
-        agents_find("siw")
+    try:
+        with stage.cluster.rails_as("siw"):
+            agents_find("siw")
+            yield
+    finally:
+        agents_find("rxe")
+
+
+def iwarp_rails(stage):
+    """The same rails as iWARP (siw): found, given to pods, and an all-reduce over verbs."""
+    with _iwarp(stage):
         documents = with_sizes(stage.example("iwarp"), "8", "1M", "-n", "3")
         # iWARP's connection manager takes only addresses of the pod's own network.
         pod_of(documents).update(
@@ -288,7 +298,6 @@ def iwarp_rails(stage):
                            f"{len(parsed.rails)} rails; 8 bytes: {parsed.rows[0].time_us:.0f} us")
         conformance(stage, "conforming-iwarp", hostNetwork=True,
                     dnsPolicy="ClusterFirstWithHostNet")
-    agents_find("rxe")
 
 
 def every_collective_is_right(stage):
@@ -515,6 +524,20 @@ def traces_on_node(stage, node):
         "/run/railhead /var/lib/railhead 2>/dev/null; true")[1]
 
 
+def kernels_trouble(stage):
+    """What the nodes' kernels say of themselves, if it is bad: the last lines of that, as a reason's end."""
+    bad = "BUG|WARNING|Oops|Call Trace|Out of memory|hung|stall"
+    told = ""
+    for node in range(1, stage.cluster.nodes + 1):
+        try:
+            log = stage.cluster.on_node(node, f"dmesg | grep -E '{bad}'", check=False)[1]
+        except Failure as failure:
+            log = str(failure)
+        if log.strip():
+            told += f"; the kernel of node-{node}: {' | '.join(log.strip().splitlines()[-5:])}"
+    return told
+
+
 def play(console, stage, scene):
     """Returns why the scene failed, or None."""
     console.line(f"=== {scene.__name__}: {scene.__doc__}")
@@ -524,7 +547,7 @@ def play(console, stage, scene):
         return None
     except Failure as failure:
         console.failed(failure)
-        return str(failure)
+        return str(failure) + (kernels_trouble(stage) if stage else "")
     except Exception as failure:  # a scene that breaks is a failed scene; the others still play
         console.plain(traceback.format_exc())
         return repr(failure)

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -172,6 +173,9 @@ TEST_P(RecoveringPathTest, APathThatIsLostForGood) {
 
 // Time for which a schedule may run, on the fabric's clock.
 constexpr absl::Duration kLongest = absl::Seconds(3000);
+// What a NIC may say of a request, though nobody did anything wrong.
+constexpr ibv_wc_status kTroubles[] = {IBV_WC_RETRY_EXC_ERR, IBV_WC_REM_ACCESS_ERR,
+                                       IBV_WC_LOC_QP_OP_ERR, IBV_WC_REM_OP_ERR, IBV_WC_GENERAL_ERR};
 
 class VerbsFailoverTest : public ::testing::TestWithParam<Network> {};
 
@@ -259,8 +263,7 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
               fake->SetPortState(device, IBV_PORT_DOWN);
               break;
             case 2:
-              fake->FailNextSend(device,
-                                 random() % 2 == 0 ? IBV_WC_RETRY_EXC_ERR : IBV_WC_REM_ACCESS_ERR);
+              fake->FailNextSend(device, kTroubles[random() % std::size(kTroubles)]);
               break;
             case 3:
               fake->HoldCompletions(device, true);
