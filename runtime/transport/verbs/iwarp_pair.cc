@@ -24,7 +24,7 @@ IwarpPair::IwarpPair(const DevicePort& port, std::shared_ptr<CompletionQueue> co
     : QueuePair(port, std::move(completions), depths,
                 IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, kRequestsPerSend),
       values_((depths.send + depths.receive) * kValueSize),
-      sink_(kValueSize) {}
+      sink_(kReadSize) {}
 
 // The queue pair goes before the memory that it uses.
 IwarpPair::~IwarpPair() { DestroyPair(); }
@@ -93,7 +93,7 @@ absl::Status IwarpPair::Send(const Message& message, uint64_t id, bool signaled)
 }
 
 absl::Status IwarpPair::Probe(uint64_t id, uint64_t remote_address, uint32_t remote_key) {
-  ibv_sge sink = Piece(sink_.data(), kValueSize, *sink_region_);
+  ibv_sge sink = Piece(sink_.data(), kReadSize, *sink_region_);
   ibv_send_wr read = {};
   read.wr_id = id;
   read.sg_list = &sink;

@@ -11,6 +11,8 @@
 // had to repeat, and a peer that is gone is noticed. TCP would be patient with it for a quarter of
 // an hour. What is read is the beginning of the peer's ring, where only this side writes; its value
 // means nothing. (A read of nothing would do, but siw now and then answers one with something.)
+// More than 32 bytes, for siw copies fewer along with the header, from its own thread as if from a
+// system call when one is just ending on the same queue pair: that fails, and ends the connection.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_IWARP_PAIR_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_IWARP_PAIR_H_
 
@@ -52,6 +54,7 @@ class IwarpPair final : public QueuePair {
     return values_.data() + (depths().send + number % depths().receive) * kValueSize;
   }
   static constexpr size_t kValueSize = sizeof(uint32_t);
+  static constexpr size_t kReadSize = 64;
   std::vector<std::byte> values_;
   Owned<ibv_mr> region_;
   // Where reads go: by the rules of iWARP, memory that the peer may write.
