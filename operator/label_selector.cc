@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -64,6 +65,44 @@ struct Room {
                                 [&](const auto& value) { return !never.contains(value); });
   }
 };
+
+// All of it as expressions.
+std::vector<LabelSelector::Expression> AllOf(const LabelSelector& selector) {
+  std::vector<LabelSelector::Expression> all = selector.expressions;
+  for (const auto& [key, value] : selector.labels) {
+    all.push_back({key, LabelSelector::Operator::kIn, {value}});
+  }
+  return all;
+}
+
+// By key; a key that no expression is about may be anything.
+std::map<std::string, Room> RoomsOf(std::initializer_list<const LabelSelector*> selectors) {
+  std::map<std::string, Room> rooms;
+  for (const LabelSelector* selector : selectors) {
+    for (const LabelSelector::Expression& expression : AllOf(*selector)) {
+      rooms[expression.key].Restrict(expression);
+    }
+  }
+  return rooms;
+}
+
+LabelSelector::Expression Opposite(LabelSelector::Expression expression) {
+  switch (expression.how) {
+    case LabelSelector::Operator::kIn:
+      expression.how = LabelSelector::Operator::kNotIn;
+      break;
+    case LabelSelector::Operator::kNotIn:
+      expression.how = LabelSelector::Operator::kIn;
+      break;
+    case LabelSelector::Operator::kExists:
+      expression.how = LabelSelector::Operator::kDoesNotExist;
+      break;
+    case LabelSelector::Operator::kDoesNotExist:
+      expression.how = LabelSelector::Operator::kExists;
+      break;
+  }
+  return expression;
+}
 
 absl::StatusOr<LabelSelector::Operator> ParseOperator(const Json* value, absl::string_view path) {
   const std::string word = value != nullptr && value->is_string() ? value->get<std::string>() : "";
@@ -158,17 +197,22 @@ absl::StatusOr<LabelSelector> ParseLabelSelector(const Json& value, absl::string
 }
 
 bool CanBothMatch(const LabelSelector& a, const LabelSelector& b) {
-  std::map<std::string, Room> rooms;
-  for (const LabelSelector* selector : {&a, &b}) {
-    for (const auto& [key, value] : selector->labels) {
-      rooms[key].Restrict({key, LabelSelector::Operator::kIn, {value}});
-    }
-    for (const LabelSelector::Expression& expression : selector->expressions) {
-      rooms[expression.key].Restrict(expression);
-    }
-  }
+  const std::map<std::string, Room> rooms = RoomsOf({&a, &b});
   return std::all_of(rooms.begin(), rooms.end(),
                      [](const auto& room) { return room.second.Any(); });
+}
+
+bool MatchesAllOfBoth(const LabelSelector& wide, const LabelSelector& a, const LabelSelector& b) {
+  if (!CanBothMatch(a, b)) return true;
+  const std::map<std::string, Room> rooms = RoomsOf({&a, &b});
+  // Keys do not depend on each other: what both match can fail one requirement, or it meets all.
+  const std::vector<LabelSelector::Expression> all = AllOf(wide);
+  return std::none_of(all.begin(), all.end(), [&](const LabelSelector::Expression& expression) {
+    const auto at = rooms.find(expression.key);
+    Room room = at == rooms.end() ? Room() : at->second;
+    room.Restrict(Opposite(expression));
+    return room.Any();
+  });
 }
 
 Labels LabelsOf(const Json& object) {

@@ -40,6 +40,9 @@ struct LabelSelector {
 // always more values than a selector can name.
 bool CanBothMatch(const LabelSelector& a, const LabelSelector& b);
 
+// Whether `wide` matches all labels that both match. Exact, too.
+bool MatchesAllOfBoth(const LabelSelector& wide, const LabelSelector& a, const LabelSelector& b);
+
 // Reads {matchLabels, matchExpressions}. InvalidArgument begins with the path of the wrong field
 // below `path`.
 absl::StatusOr<LabelSelector> ParseLabelSelector(const kube::Json& value, absl::string_view path);

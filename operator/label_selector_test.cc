@@ -107,9 +107,16 @@ TEST(LabelsOfTest, TakesTextAlone) {
   }
 }
 
-// All selectors of up to two expressions over one key, each pair of them, against all labels that
-// can make a difference: no label, the values that are named, and one that is not.
-TEST(LabelSelectorTest, KnowsWhetherTwoCanMatchTheSame) {
+// All labels over one key that can make a difference: none, the values that selectors name,
+// another.
+const std::vector<Labels>& AllLabels() {
+  static const auto* const kAll =
+      new std::vector<Labels>{{}, {{"k", "a"}}, {{"k", "b"}}, {{"k", "other"}}};
+  return *kAll;
+}
+
+// All selectors of up to so many expressions over one key.
+std::vector<LabelSelector> AllSelectors(int expressions) {
   using Operator = LabelSelector::Operator;
   const std::vector<LabelSelector::Expression> all = {
       {"k", Operator::kIn, {"a"}},         {"k", Operator::kIn, {"b"}},
@@ -117,17 +124,26 @@ TEST(LabelSelectorTest, KnowsWhetherTwoCanMatchTheSame) {
       {"k", Operator::kNotIn, {"a", "b"}}, {"k", Operator::kExists, {}},
       {"k", Operator::kDoesNotExist, {}}};
   std::vector<LabelSelector> selectors(1);
-  for (const auto& first : all) {
-    selectors.push_back({{}, {first}});
-    for (const auto& second : all) selectors.push_back({{}, {first, second}});
+  for (size_t begin = 0; expressions > 0; --expressions) {
+    const size_t end = selectors.size();
+    for (; begin < end; ++begin) {
+      for (const auto& one : all) {
+        selectors.push_back(selectors[begin]);
+        selectors.back().expressions.push_back(one);
+      }
+    }
   }
   selectors.push_back({{{"k", "a"}}, {}});
-  const std::vector<Labels> candidates = {{}, {{"k", "a"}}, {{"k", "b"}}, {{"k", "other"}}};
+  return selectors;
+}
+
+TEST(LabelSelectorTest, KnowsWhetherTwoCanMatchTheSame) {
+  const std::vector<LabelSelector> selectors = AllSelectors(2);
   int possible = 0;
   for (const LabelSelector& a : selectors) {
     for (const LabelSelector& b : selectors) {
       bool wanted = false;
-      for (const Labels& labels : candidates) {
+      for (const Labels& labels : AllLabels()) {
         wanted = wanted || (a.Matches(labels) && b.Matches(labels));
       }
       EXPECT_EQ(CanBothMatch(a, b), wanted);
@@ -139,6 +155,32 @@ TEST(LabelSelectorTest, KnowsWhetherTwoCanMatchTheSame) {
   // Keys do not depend on each other.
   EXPECT_TRUE(CanBothMatch({{{"app", "a"}}, {}}, {{{"team", "b"}}, {}}));
   EXPECT_FALSE(CanBothMatch({{{"app", "a"}, {"x", "1"}}, {}}, {{{"app", "b"}, {"x", "1"}}, {}}));
+}
+
+TEST(LabelSelectorTest, KnowsWhetherAThirdMatchesAllThatTwoMatch) {
+  int covered = 0;
+  int asked = 0;
+  for (const LabelSelector& wide : AllSelectors(2)) {
+    for (const LabelSelector& a : AllSelectors(2)) {
+      for (const LabelSelector& b : AllSelectors(1)) {
+        bool wanted = true;
+        for (const Labels& labels : AllLabels()) {
+          wanted = wanted && (wide.Matches(labels) || !a.Matches(labels) || !b.Matches(labels));
+        }
+        ASSERT_EQ(MatchesAllOfBoth(wide, a, b), wanted);
+        covered += wanted && CanBothMatch(a, b) ? 1 : 0;
+        ++asked;
+      }
+    }
+  }
+  EXPECT_GT(covered, 1000);
+  EXPECT_LT(covered, asked - 1000);
+  // Keys do not depend on each other.
+  const LabelSelector a = {{{"app", "a"}}, {}};
+  const LabelSelector b = {{{"team", "b"}}, {}};
+  EXPECT_TRUE(MatchesAllOfBoth({{{"app", "a"}, {"team", "b"}}, {}}, a, b));
+  EXPECT_FALSE(MatchesAllOfBoth({{{"app", "a"}, {"team", "c"}}, {}}, a, b));
+  EXPECT_FALSE(MatchesAllOfBoth({{{"zone", "z"}}, {}}, a, b));
 }
 
 }  // namespace

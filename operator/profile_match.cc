@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 namespace railhead::op {
 namespace {
@@ -20,11 +23,64 @@ bool IsKubeSystem(const Labels& namespace_labels) {
   return name != namespace_labels.end() && name->second == "kube-system";
 }
 
+using Spaces = std::vector<absl::string_view>;  // names of namespaces, in order
+
+Spaces InBoth(const Spaces& a, const Spaces& b) {
+  Spaces both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+Spaces Without(const Spaces& all, const Spaces& some) {
+  Spaces rest;
+  std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(rest));
+  return rest;
+}
+
+struct Placed {
+  const RailProfile* profile;
+  Spaces spaces;  // whose pods it is for
+};
+
+std::vector<Placed> Place(const std::vector<RailProfile>& profiles,
+                          const std::map<std::string, Labels>& namespaces) {
+  std::vector<Placed> all;
+  for (const RailProfile& profile : profiles) {
+    Placed& placed = all.emplace_back(Placed{&profile, {}});
+    for (const auto& [space, labels] : namespaces) {
+      if (IsKubeSystem(labels) || !profile.namespaces.Matches(labels)) continue;
+      placed.spaces.push_back(space);
+    }
+  }
+  return all;
+}
+
+// The namespaces in which a pod could match both, and no other profile alone takes all such pods
+// away from them. (Two that do so together are not looked for; the message allows for them.)
+Spaces InConflict(const Placed& a, const Placed& b, const std::vector<Placed>& all) {
+  Spaces spaces = InBoth(a.spaces, b.spaces);
+  if (spaces.empty() || !CanBothMatch(a.profile->pods, b.profile->pods)) return {};
+  for (const Placed& other : all) {
+    if (other.profile->priority <= a.profile->priority) continue;
+    Spaces rest = Without(spaces, other.spaces);
+    if (rest.size() == spaces.size()) continue;
+    if (MatchesAllOfBoth(other.profile->pods, a.profile->pods, b.profile->pods)) {
+      spaces = std::move(rest);
+      if (spaces.empty()) break;
+    }
+  }
+  return spaces;
+}
+
 struct Conflict {
   int64_t priority = 0;
-  std::string space;             // one in which there is a conflict
+  absl::string_view space;       // the first one in which there is a conflict
   std::set<std::string> others;  // names of the profiles
 
+  void Add(const RailProfile& other, absl::string_view in) {
+    space = others.empty() ? in : std::min(space, in);
+    priority = other.priority;
+    others.insert(other.name);
+  }
   std::string Message() const {
     std::vector<std::string> names(others.begin(), others.end());
     const std::string more =
@@ -33,7 +89,8 @@ struct Conflict {
     return absl::StrCat("spec.priority: RailProfile ", absl::StrJoin(names, ", "), more,
                         " has the same priority ", priority,
                         " and can match the same pods, in namespace ", space,
-                        " for one; to them neither is applied: give one of them a higher one");
+                        " for one; to them neither is applied, unless one with a higher priority "
+                        "matches: give one of them a higher one");
   }
 };
 
@@ -41,28 +98,19 @@ struct Conflict {
 
 std::map<std::string, std::string> FindConflicts(const std::vector<RailProfile>& profiles,
                                                  const std::map<std::string, Labels>& namespaces) {
+  const std::vector<Placed> all = Place(profiles, namespaces);
   std::map<std::string, Conflict> conflicts;
-  for (const auto& [space, labels] : namespaces) {
-    if (IsKubeSystem(labels)) continue;
-    std::vector<const RailProfile*> here;
-    for (const RailProfile& profile : profiles) {
-      if (profile.namespaces.Matches(labels)) here.push_back(&profile);
-    }
-    for (const RailProfile* a : here) {
-      for (const RailProfile* b : here) {
-        if (a == b || a->priority != b->priority) continue;
-        Conflict& conflict = conflicts[a->name];
-        if (conflict.others.contains(b->name) || !CanBothMatch(a->pods, b->pods)) continue;
-        if (conflict.others.empty()) conflict.space = space;
-        conflict.priority = a->priority;
-        conflict.others.insert(b->name);
-      }
+  for (auto a = all.begin(); a != all.end(); ++a) {
+    for (auto b = std::next(a); b != all.end(); ++b) {
+      if (a->profile->priority != b->profile->priority) continue;
+      const Spaces spaces = InConflict(*a, *b, all);
+      if (spaces.empty()) continue;
+      conflicts[a->profile->name].Add(*b->profile, spaces.front());
+      conflicts[b->profile->name].Add(*a->profile, spaces.front());
     }
   }
   std::map<std::string, std::string> messages;
-  for (const auto& [name, conflict] : conflicts) {
-    if (!conflict.others.empty()) messages[name] = conflict.Message();
-  }
+  for (const auto& [name, conflict] : conflicts) messages[name] = conflict.Message();
   return messages;
 }
 

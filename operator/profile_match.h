@@ -24,7 +24,8 @@ ProfileChoice ChooseProfile(const std::vector<RailProfile>& profiles,
                             const Labels& namespace_labels, const Labels& pod_labels);
 
 // Profiles of one priority of which a pod could match both, in a namespace that there is: to such a
-// pod neither is applied. By the name of each profile that is in conflict, what to tell about it;
+// pod neither is applied. There is no conflict where a profile of higher priority matches all such
+// pods of the namespace. By the name of each profile that is in conflict, what to tell about it;
 // begins with the field's path. `namespaces` are the labels of each, by its name.
 std::map<std::string, std::string> FindConflicts(const std::vector<RailProfile>& profiles,
                                                  const std::map<std::string, Labels>& namespaces);

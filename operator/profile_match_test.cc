@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace railhead::op {
@@ -90,7 +92,8 @@ TEST(FindConflictsTest, NamesTheOtherTheNamespaceAndTheWayOut) {
   ASSERT_EQ(conflicts.size(), 2U);
   EXPECT_EQ(conflicts.at("a"),
             "spec.priority: RailProfile b has the same priority 5 and can match the same pods, in "
-            "namespace train for one; to them neither is applied: give one of them a higher one");
+            "namespace train for one; to them neither is applied, unless one with a higher "
+            "priority matches: give one of them a higher one");
   EXPECT_THAT(conflicts.at("b"), StartsWith("spec.priority: RailProfile a has the same"));
   // Without a namespace in which both match there is no such pod.
   EXPECT_TRUE(FindConflicts(profiles, {{"site", {{"team", "web"}}}}).empty());
@@ -98,6 +101,24 @@ TEST(FindConflictsTest, NamesTheOtherTheNamespaceAndTheWayOut) {
       FindConflicts(profiles, {{"kube-system",
                                 {{"team", "ml"}, {"kubernetes.io/metadata.name", "kube-system"}}}})
           .empty());
+}
+
+TEST(FindConflictsTest, AHigherPrioritySettlesItForThePodsThatItMatches) {
+  std::vector<RailProfile> profiles = {Profile("a", 5, {}, {{"app", "x"}}),
+                                       Profile("b", 5, {}, {{"app", "x"}, {"tier", "t"}}),
+                                       Profile("c", 6, {{"team", "ml"}})};
+  const std::map<std::string, Labels> one = {{"train", {{"team", "ml"}}}};
+  std::map<std::string, Labels> two = one;
+  two["site"] = {};
+  EXPECT_TRUE(FindConflicts(profiles, one).empty());
+  EXPECT_THAT(FindConflicts(profiles, two).at("a"), HasSubstr("in namespace site for one"));
+  profiles[2].pods.labels = {{"app", "x"}, {"tier", "t"}};
+  EXPECT_TRUE(FindConflicts(profiles, one).empty());
+  profiles[2].pods.labels = {{"app", "x"}, {"zone", "z"}};
+  EXPECT_EQ(FindConflicts(profiles, one).size(), 2U);
+  profiles[2].pods.labels = {};
+  profiles[2].priority = 4;
+  EXPECT_EQ(FindConflicts(profiles, one).size(), 2U);
 }
 
 TEST(FindConflictsTest, ManyOthersAreCounted) {
@@ -108,41 +129,70 @@ TEST(FindConflictsTest, ManyOthersAreCounted) {
   EXPECT_THAT(conflicts.at("p1000"), HasSubstr("p1008 and 991 more has the same"));
 }
 
-// A profile is in conflict exactly if, in a cluster of it and one other, some pod gets neither.
+// A profile is in conflict exactly if, in a cluster of it and two others, some pod would get it if
+// another one were not there, and gets none. (Of more others, two could settle it together.)
 TEST(FindConflictsTest, SaysWhatAdmissionWouldDo) {
   std::mt19937 random(1);
   const auto chance = [&random](unsigned n) { return random() % n; };
+  const auto value = [&] { return std::string(chance(2) == 0 ? "a" : "b"); };
   const auto labels = [&] {
     Labels some;
     for (const char* key : {"k", "l"}) {
-      if (chance(2) == 0) some[key] = chance(2) == 0 ? "a" : "b";
+      if (chance(2) == 0) some[key] = value();
     }
     return some;
   };
+  const auto profile = [&](const std::string& name) {
+    RailProfile made = Profile(name, static_cast<int64_t>(chance(2)), labels(), labels());
+    if (chance(2) == 0) {
+      using enum LabelSelector::Operator;
+      const LabelSelector::Operator how =
+          std::vector{kIn, kNotIn, kExists, kDoesNotExist}.at(chance(4));
+      const bool listed = how == kIn || how == kNotIn;
+      made.pods.labels.clear();
+      made.pods.expressions = {{chance(2) == 0 ? "k" : "l", how, {}}};
+      for (unsigned i = 0; listed && i <= chance(2); ++i) {
+        made.pods.expressions[0].values.insert(value());
+      }
+    }
+    return made;
+  };
   const std::vector<std::string> values = {"", "a", "b", "other"};  // "": without the label
   int found = 0;
-  for (int round = 0; round < 2000; ++round) {
-    const std::vector<RailProfile> profiles = {
-        Profile("x", static_cast<int64_t>(chance(2)), labels(), labels()),
-        Profile("y", static_cast<int64_t>(chance(2)), labels(), labels())};
+  int settled = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const std::vector<RailProfile> profiles = {profile("x"), profile("y"), profile("z")};
     std::map<std::string, Labels> namespaces;
     for (unsigned i = 0; i < chance(3) + 1; ++i) namespaces[absl::StrCat("n", i)] = labels();
-    bool wanted = false;
+    std::set<std::string> wanted;
+    bool lower = false;  // two contradict each other, and another one has a higher priority
     for (const auto& [name, space] : namespaces) {
       for (const std::string& k : values) {
         for (const std::string& l : values) {
           Labels pod;
           if (!k.empty()) pod["k"] = k;
           if (!l.empty()) pod["l"] = l;
-          wanted = wanted || !ChooseProfile(profiles, space, pod).conflict.empty();
+          const std::string conflict = ChooseProfile(profiles, space, pod).conflict;
+          int matching = 0;
+          for (const RailProfile& one : profiles) {
+            if (absl::StrContains(conflict, absl::StrCat(" ", one.name, " "))) {
+              wanted.insert(one.name);
+            }
+            matching += one.priority == 0 && one.namespaces.Matches(space) && one.pods.Matches(pod);
+          }
+          lower = lower || (matching == 2 && conflict.empty());
         }
       }
     }
-    EXPECT_EQ(FindConflicts(profiles, namespaces).size(), wanted ? 2U : 0U);
-    found += wanted ? 1 : 0;
+    std::set<std::string> told;
+    for (const auto& [name, message] : FindConflicts(profiles, namespaces)) told.insert(name);
+    EXPECT_EQ(told, wanted) << round;
+    found += wanted.empty() ? 0 : 1;
+    settled += wanted.empty() && lower ? 1 : 0;
   }
-  EXPECT_GT(found, 100);
-  EXPECT_LT(found, 1900);
+  EXPECT_GT(found, 200);
+  EXPECT_LT(found, 3800);
+  EXPECT_GT(settled, 20);
 }
 
 }  // namespace
