@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/queue_state.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace railhead::kube {
@@ -10,6 +11,7 @@ QueueState::QueueState(BackoffOptions backoff, Random random)
 
 void QueueState::Add(const std::string& item, absl::Time due) {
   Entry& entry = entries_[item];
+  due = std::max(due, entry.paused_until);
   if (entry.due && *entry.due <= due) return;
   if (!entry.due) {
     entry.serial = ++serial_;
@@ -25,6 +27,7 @@ std::optional<std::string> QueueState::Take(absl::Time now) {
   std::string item = std::get<std::string>(std::move(order_.extract(order_.begin()).value()));
   Entry& entry = entries_.at(item);
   entry.at_work = true;
+  entry.paused_until = absl::InfinitePast();
   entry.due.reset();
   return item;
 }
@@ -41,15 +44,28 @@ void QueueState::Finish(const std::string& item) {
   }
 }
 
+void QueueState::Rest(const std::string& item, absl::Time until) { Pause(item, until, 0); }
+
 absl::Duration QueueState::Retry(const std::string& item, absl::Time now) {
   const auto at = entries_.find(item);
   if (at == entries_.end() || !at->second.at_work) return absl::ZeroDuration();
   const int failures = at->second.failures + 1;
   const absl::Duration pause = PauseAfter(backoff_, failures, random_());
-  Add(item, now + pause);  // so that Finish does not forget the item
-  Finish(item);
-  at->second.failures = failures;
+  Pause(item, now + pause, failures);
   return pause;
+}
+
+void QueueState::Pause(const std::string& item, absl::Time until, int failures) {
+  const auto at = entries_.find(item);
+  if (at == entries_.end() || !at->second.at_work) return;
+  Entry& entry = at->second;
+  entry.at_work = false;
+  entry.failures = failures;
+  entry.paused_until = until;
+  // What was added meanwhile is seen then, too.
+  if (!entry.due) entry.serial = ++serial_;
+  entry.due = until;
+  order_.emplace(until, entry.serial, item);
 }
 
 absl::Time QueueState::NextDue() const {

@@ -24,17 +24,21 @@ class QueueState {
  public:
   QueueState(BackoffOptions backoff, Random random);
 
-  // Makes `item` due at `due`; one that waits already is done at the earlier of both times.
+  // Makes `item` due at `due`; one that waits already is done at the earlier of both times, but not
+  // before its pause is over.
   void Add(const std::string& item, absl::Time due);
 
   // The item that has been due for longest at `now`; of several, the one that was added first. It
-  // is in the caller's hands until Finish or Retry.
+  // is in the caller's hands until Finish, Rest or Retry.
   std::optional<std::string> Take(absl::Time now);
 
   // It is done, and its failures are forgotten.
   void Finish(const std::string& item);
-  // It failed: it is due again after a pause that grows with every failure in a row, or earlier if
-  // it was or will be added. The pause.
+  // It is done, its failures are forgotten, and it is looked at again at `until`. News do not make
+  // that earlier.
+  void Rest(const std::string& item, absl::Time until);
+  // It failed: it is due again after a pause that grows with every failure in a row. News do not
+  // cut the pause: what failed would fail again. The pause.
   absl::Duration Retry(const std::string& item, absl::Time now);
 
   // When the next item is due; InfiniteFuture when none waits.
@@ -45,10 +49,14 @@ class QueueState {
   struct Entry {
     bool at_work = false;
     std::optional<absl::Time> due;  // at work: when it is due again
-    uint64_t serial = 0;            // of the call that first added it
+    absl::Time paused_until = absl::InfinitePast();
+    uint64_t serial = 0;  // of the call that first added it
     int failures = 0;
   };
   using Position = std::tuple<absl::Time, uint64_t, std::string>;
+
+  // Of an item at work.
+  void Pause(const std::string& item, absl::Time until, int failures);
 
   const BackoffOptions backoff_;
   const Random random_;

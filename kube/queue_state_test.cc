@@ -79,25 +79,51 @@ TEST(QueueStateTest, FailuresInARowMakeThePauseLonger) {
   EXPECT_NEAR(absl::ToDoubleSeconds(queue.Retry("a", now)), 1, 1e-6);
 }
 
-TEST(QueueStateTest, NewsOfAFailedItemNeedNotWait) {
+TEST(QueueStateTest, NewsDoNotCutThePauseOfAFailedItem) {
   QueueState queue = MakeQueue();
   queue.Add("a", At(0));
   queue.Take(At(0));
   queue.Add("a", At(0.1));
-  queue.Retry("a", At(0.2));
-  EXPECT_EQ(queue.NextDue(), At(0.1));
-  queue.Take(At(0.2));
-  EXPECT_NEAR(absl::ToDoubleSeconds(queue.Retry("a", At(0.2))), 2, 1e-6);
+  const absl::Time first = At(0.2) + queue.Retry("a", At(0.2));
+  EXPECT_NEAR(absl::ToDoubleSeconds(first - At(0.2)), 1, 1e-6);
+  EXPECT_EQ(queue.NextDue(), first);
   queue.Add("a", At(0.3));
-  EXPECT_EQ(queue.NextDue(), At(0.3));
+  queue.Add("a", At(90));
+  EXPECT_EQ(queue.NextDue(), first);
+  EXPECT_EQ(queue.waiting(), 1U);
+  // One look covers the failure and all news; the next failure is the second in a row.
+  ASSERT_TRUE(queue.Take(first));
+  EXPECT_EQ(queue.NextDue(), absl::InfiniteFuture());
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.Retry("a", first)), 2, 1e-6);
+  ASSERT_TRUE(queue.Take(first + absl::Seconds(2)));
+  queue.Finish("a");
+  queue.Add("a", first);
+  EXPECT_EQ(queue.NextDue(), first);  // the pauses are forgotten
+}
+
+TEST(QueueStateTest, WhatRestsIsLookedAtAgainAndNotEarlier) {
+  QueueState queue = MakeQueue();
+  queue.Add("a", At(0));
+  queue.Take(At(0));
+  queue.Retry("a", At(0));
+  ASSERT_TRUE(queue.Take(At(1)));
+  queue.Add("a", At(1));
+  queue.Rest("a", At(11));
+  queue.Add("a", At(2));
+  EXPECT_EQ(queue.Take(At(10.9)), std::nullopt);
+  ASSERT_THAT(queue.Take(At(11)), Optional(std::string("a")));
+  EXPECT_NEAR(absl::ToDoubleSeconds(queue.Retry("a", At(11))), 1, 1e-6);  // the first again
 }
 
 TEST(QueueStateTest, FinishingWhatIsNotAtWorkDoesNothing) {
   QueueState queue = MakeQueue();
   queue.Finish("a");
+  queue.Rest("a", At(9));
   EXPECT_EQ(queue.Retry("a", At(0)), absl::ZeroDuration());
+  EXPECT_EQ(queue.waiting(), 0U);
   queue.Add("a", At(1));
   queue.Finish("a");
+  queue.Rest("a", At(9));
   EXPECT_EQ(queue.Retry("a", At(0)), absl::ZeroDuration());
   EXPECT_EQ(queue.NextDue(), At(1));
 }
@@ -107,6 +133,7 @@ TEST(QueueStateTest, DoesWhatAListWouldDo) {
   struct Line {
     bool at_work = false;
     std::optional<absl::Time> due;
+    absl::Time not_before = absl::InfinitePast();
     int added = 0;  // when it began to wait, as a count
     int failures = 0;
   };
@@ -121,9 +148,14 @@ TEST(QueueStateTest, DoesWhatAListWouldDo) {
     Line& line = model[item];
     const auto make_due = [&line, &count](absl::Time due) {
       if (!line.due) line.added = ++count;
-      line.due = std::min(line.due.value_or(due), due);
+      line.due = std::max(std::min(line.due.value_or(due), due), line.not_before);
     };
-    switch (random() % 5) {
+    const auto pause = [&line, &make_due](absl::Time until) {
+      line.not_before = until;
+      make_due(until);
+      line.at_work = false;
+    };
+    switch (random() % 6) {
       case 0: {
         const absl::Time due = now + absl::Seconds(random() % 3);
         queue.Add(item, due);
@@ -146,6 +178,7 @@ TEST(QueueStateTest, DoesWhatAListWouldDo) {
         ASSERT_EQ(*got, best->first) << step;
         best->second.at_work = true;
         best->second.due.reset();
+        best->second.not_before = absl::InfinitePast();
         break;
       }
       case 2:
@@ -156,8 +189,13 @@ TEST(QueueStateTest, DoesWhatAListWouldDo) {
         queue.Retry(item, now);
         if (!line.at_work) break;
         ++line.failures;
-        make_due(now + absl::Seconds(std::min(8, 1 << std::min(line.failures - 1, 10))) / 2);
-        line.at_work = false;
+        pause(now + absl::Seconds(std::min(8, 1 << std::min(line.failures - 1, 10))) / 2);
+        break;
+      case 4:
+        queue.Rest(item, now + absl::Seconds(3));
+        if (!line.at_work) break;
+        line.failures = 0;
+        pause(now + absl::Seconds(3));
         break;
       default:
         now += absl::Milliseconds(random() % 700);

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "kube/monotonic.h"
-
 namespace railhead::kube {
 namespace {
 
@@ -14,22 +12,23 @@ constexpr absl::Duration kLongestWait = absl::Hours(1);
 
 }  // namespace
 
-WorkQueue::WorkQueue(BackoffOptions backoff, Random random) : state_(backoff, std::move(random)) {}
+WorkQueue::WorkQueue(BackoffOptions backoff, Random random, std::function<absl::Time()> clock)
+    : clock_(std::move(clock)), state_(backoff, std::move(random)) {}
 
 void WorkQueue::AddAfter(const std::string& item, absl::Duration delay) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    state_.Add(item, MonotonicNow() + delay);
+    state_.Add(item, clock_() + delay);
   }
   changed_.notify_one();
 }
 
 std::optional<std::string> WorkQueue::Take(absl::Duration patience) {
-  const absl::Time deadline = MonotonicNow() + patience;
+  const absl::Time deadline = clock_() + patience;
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
     if (shut_down_) return std::nullopt;
-    const absl::Time now = MonotonicNow();
+    const absl::Time now = clock_();
     if (std::optional<std::string> item = state_.Take(now)) {
       // Somebody else has to wait for the next one now.
       if (state_.waiting() > 0) changed_.notify_one();
@@ -49,9 +48,17 @@ void WorkQueue::Finish(const std::string& item) {
   changed_.notify_one();
 }
 
+void WorkQueue::Rest(const std::string& item, absl::Duration pause) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    state_.Rest(item, clock_() + pause);
+  }
+  changed_.notify_one();
+}
+
 absl::Duration WorkQueue::Retry(const std::string& item) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const absl::Duration pause = state_.Retry(item, MonotonicNow());
+  const absl::Duration pause = state_.Retry(item, clock_());
   changed_.notify_one();
   return pause;
 }

@@ -3,12 +3,14 @@
 #define RAILHEAD_KUBE_WORK_QUEUE_H_
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/time/time.h"
 #include "kube/backoff.h"
+#include "kube/monotonic.h"
 #include "kube/queue_state.h"
 
 namespace railhead::kube {
@@ -22,7 +24,9 @@ namespace railhead::kube {
 //   }
 class WorkQueue {
  public:
-  explicit WorkQueue(BackoffOptions backoff, Random random = SystemRandom());
+  // `clock` is monotonic, and called by several threads.
+  explicit WorkQueue(BackoffOptions backoff, Random random = SystemRandom(),
+                     std::function<absl::Time()> clock = MonotonicNow);
 
   void Add(const std::string& item) { AddAfter(item, absl::ZeroDuration()); }
   void AddAfter(const std::string& item, absl::Duration delay);
@@ -30,7 +34,9 @@ class WorkQueue {
   // An item that is due, or nothing when none is within `patience` or the queue is shut down.
   std::optional<std::string> Take(absl::Duration patience);
   void Finish(const std::string& item);
-  // The pause before it is due again.
+  // It is done; looked at again after the pause, not earlier.
+  void Rest(const std::string& item, absl::Duration pause);
+  // The pause before it is due again, whatever news there is.
   absl::Duration Retry(const std::string& item);
 
   // Wakes all who wait in Take; nothing is handed out any more. Work in hand may be finished.
@@ -38,6 +44,7 @@ class WorkQueue {
   bool is_shut_down() const;
 
  private:
+  const std::function<absl::Time()> clock_;
   mutable std::mutex mutex_;  // guards all below
   QueueState state_;
   bool shut_down_ = false;

@@ -35,6 +35,27 @@ TEST(WorkQueueTest, TakeWaitsForWhatIsAddedAndForItsTime) {
   EXPECT_THAT(queue.Take(kPatience), Optional(std::string("late")));
 }
 
+TEST(WorkQueueTest, NewsMeetAPauseAndAreSeenAfterIt) {
+  std::atomic<int> seconds{0};  // what the clock shows
+  WorkQueue queue(
+      {absl::Seconds(10), absl::Seconds(10)}, [] { return 0.0; },
+      [&seconds] { return absl::UnixEpoch() + absl::Seconds(seconds.load()); });
+  const auto take = [&queue] { return queue.Take(absl::ZeroDuration()); };
+  queue.Add("a");
+  EXPECT_THAT(take(), Optional(std::string("a")));
+  EXPECT_EQ(queue.Retry("a"), absl::Seconds(5));
+  queue.Add("a");
+  seconds = 4;
+  EXPECT_EQ(take(), std::nullopt);
+  seconds = 5;
+  EXPECT_THAT(take(), Optional(std::string("a")));
+  queue.Rest("a", absl::Seconds(3));
+  queue.Add("a");
+  EXPECT_EQ(take(), std::nullopt);
+  seconds = 8;
+  EXPECT_THAT(take(), Optional(std::string("a")));
+}
+
 TEST(WorkQueueTest, ShutDownWakesThoseWhoWaitAndHandsOutNothing) {
   WorkQueue queue(kBackoff);
   std::thread waiting([&queue] { EXPECT_EQ(queue.Take(absl::Hours(1)), std::nullopt); });

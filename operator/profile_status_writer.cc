@@ -3,7 +3,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,18 +30,12 @@ ProfileStatusWriter::ProfileStatusWriter(kube::Api* api, const kube::Cache<Store
       profiles_(profiles),
       feed_(feed),
       leads_(std::move(leads)),
-      clock_(std::move(clock)),
-      queue_(kBackoff),
-      random_(kube::SystemRandom()) {}
+      queue_(kBackoff, kube::SystemRandom(), std::move(clock)) {}
 
 void ProfileStatusWriter::Wake() {
   const std::shared_ptr<const ClusterProfiles> all = feed_->Get();
   if (all == nullptr) return;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::erase_if(written_, [&](const auto& at) { return !all->reports.contains(at.first); });
-  }
-  for (const auto& [name, report] : all->reports) queue_.AddAfter(name, RestOf(name));
+  for (const auto& [name, report] : all->reports) queue_.Add(name);
 }
 
 void ProfileStatusWriter::Run(const std::stop_token& stop) {
@@ -50,55 +43,51 @@ void ProfileStatusWriter::Run(const std::stop_token& stop) {
   while (!queue_.is_shut_down()) {
     const std::optional<std::string> name = queue_.Take(kPatience);
     if (!name) continue;
-    // There may have been news while it was being written to.
-    if (const absl::Duration rest = RestOf(*name); rest > absl::ZeroDuration()) {
-      queue_.AddAfter(*name, rest);
-    } else {
-      Reconcile(*name);
+    switch (Reconcile(*name)) {
+      case Outcome::kNothingToDo:
+        trouble_.erase(*name);
+        queue_.Finish(*name);
+        break;
+      case Outcome::kWritten:
+        trouble_.erase(*name);
+        queue_.Rest(*name, kBetweenWrites);
+        break;
+      case Outcome::kFailed:
+        queue_.Retry(*name);
+        break;
     }
-    queue_.Finish(*name);
   }
 }
 
-absl::Duration ProfileStatusWriter::RestOf(const std::string& name) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto at = written_.find(name);
-  return at == written_.end() ? absl::ZeroDuration()
-                              : std::max(absl::ZeroDuration(), at->second.rest_until - clock_());
-}
-
-void ProfileStatusWriter::Remember(const std::string& name, const absl::Status& applied) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Written& written = written_[name];
-  if (applied.ok()) {
-    written = {clock_() + kBetweenWrites, 0, ""};
-    return;
-  }
-  const absl::Duration pause = kube::PauseAfter(kBackoff, ++written.failures, random_());
-  written.rest_until = clock_() + pause;
-  queue_.AddAfter(name, pause);
-  if (absl::IsAborted(applied)) return;  // somebody else wrote to it: the cache will tell what
-  const std::string trouble(applied.message());
-  if (trouble != written.trouble) spdlog::warn("RailProfile {}: {}", name, trouble);
-  written.trouble = trouble;
-}
-
-void ProfileStatusWriter::Reconcile(const std::string& name) {
+ProfileStatusWriter::Outcome ProfileStatusWriter::Reconcile(const std::string& name) {
   const kube::Cache<StoredProfile>::Value stored = profiles_->Get(name);
   const std::shared_ptr<const ClusterProfiles> all = feed_->Get();
-  if (stored == nullptr || all == nullptr) return;
+  if (stored == nullptr || all == nullptr) return Outcome::kNothingToDo;
   const auto report = all->reports.find(name);
   // A report of another generation is about to be replaced, and then there is something new.
-  if (report == all->reports.end() || report->second.generation != stored->generation) return;
+  if (report == all->reports.end() || report->second.generation != stored->generation) {
+    return Outcome::kNothingToDo;
+  }
   const std::optional<kube::Json> object = StatusToApply(*stored, report->second, absl::Now());
-  if (!object) return;
+  if (!object) return Outcome::kNothingToDo;
   if (!leads_()) {
     queue_.AddAfter(name, kOthersTurn);
-    return;
+    return Outcome::kNothingToDo;
   }
   const kube::ObjectRef status = {std::string(kProfileVersion), "railprofiles", "", name, "status"};
   const absl::Status applied = kube::Apply(*api_, status, kManager, *object).status();
-  if (!absl::IsNotFound(applied)) Remember(name, applied);
+  if (absl::IsNotFound(applied)) return Outcome::kNothingToDo;  // it is gone
+  if (applied.ok()) return Outcome::kWritten;
+  Tell(name, applied);
+  return Outcome::kFailed;
+}
+
+void ProfileStatusWriter::Tell(const std::string& name, const absl::Status& applied) {
+  if (absl::IsAborted(applied)) return;  // somebody else wrote to it: the cache will tell what
+  const std::string trouble(applied.message());
+  std::string& told = trouble_[name];
+  if (trouble != told) spdlog::warn("RailProfile {}: {}", name, trouble);
+  told = trouble;
 }
 
 }  // namespace railhead::op

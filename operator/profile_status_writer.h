@@ -4,13 +4,11 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "kube/backoff.h"
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "kube/work_queue.h"
@@ -40,28 +38,20 @@ class ProfileStatusWriter {
   void Run(const std::stop_token& stop);
 
  private:
-  // The last write to a profile.
-  struct Written {
-    absl::Time rest_until;  // nothing is written to it before
-    int failures = 0;       // in a row
-    std::string trouble;    // as told
-  };
+  // What came of a look at a profile.
+  enum class Outcome { kNothingToDo, kWritten, kFailed };
 
-  void Reconcile(const std::string& name);
-  void Remember(const std::string& name, const absl::Status& applied);
-  // What is left of its rest; zero when it may be written to.
-  absl::Duration RestOf(const std::string& name) const;
+  Outcome Reconcile(const std::string& name);
+  // Logs what is new of it.
+  void Tell(const std::string& name, const absl::Status& applied);
 
   kube::Api* const api_;
   const kube::Cache<StoredProfile>* const profiles_;
   const ProfileFeed* const feed_;
   const std::function<bool()> leads_;
-  const std::function<absl::Time()> clock_;
   kube::WorkQueue queue_;  // names of profiles
 
-  mutable std::mutex mutex_;  // guards all below
-  const kube::Random random_;
-  std::map<std::string, Written> written_;  // by name
+  std::map<std::string, std::string> trouble_;  // as told, by name; used by Run's thread alone
 };
 
 }  // namespace railhead::op
