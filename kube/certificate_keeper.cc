@@ -102,6 +102,7 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
     if (!facts.ok()) return facts.status();
     if (!RenewalDue(*facts, now)) {
       authority_expiry_ = facts->not_after;
+      if (absl::Status kept = KeepOurs(*secret, found, log); !kept.ok()) return kept;
       return found;
     }
     log.push_back(absl::StrCat("the authority expires ", Utc(facts->not_after), ": renewing it"));
@@ -115,9 +116,10 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   absl::StatusOr<KeyedCertificate> made =
       MakeAuthority(options_.authority_name, now, options_.authority_lifetime);
   if (!made.ok()) return made.status();
-  // What the Secret lost (somebody emptied it), this replica may still be serving from.
-  std::string previous = StillValid(found.current.certificate, now);
-  if (previous.empty()) previous = StillValid(issuer_, now);
+  // What the Secret lost (somebody emptied it, or put another one there), replicas still serve
+  // from.
+  std::string previous = StillValid(issuer_, now);
+  if (previous.empty()) previous = StillValid(found.current.certificate, now);
   const Json patch = {
       {"metadata", {{"resourceVersion", StringAt(*secret, {"metadata", "resourceVersion"})}}},
       {"data",
@@ -129,6 +131,21 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   authority_expiry_ = now + options_.authority_lifetime;
   log.push_back(absl::StrCat("stored a new authority, valid until ", Utc(authority_expiry_)));
   return Authorities{*std::move(made), std::move(previous)};
+}
+
+absl::Status CertificateKeeper::KeepOurs(const Json& secret, Authorities& found,
+                                         std::vector<std::string>& log) {
+  const std::string ours = StillValid(issuer_, clock_());
+  if (ours.empty() || absl::StrContains(found.Bundle(), ours)) return absl::OkStatus();
+  const Json patch = {
+      {"metadata", {{"resourceVersion", StringAt(secret, {"metadata", "resourceVersion"})}}},
+      {"data", {{kPreviousKey, absl::Base64Escape(ours)}}}};
+  const absl::StatusOr<Json> stored = Patch(*api_, options_.secret, PatchType::kMerge, patch);
+  if (!stored.ok()) return stored.status();
+  found.previous = ours;
+  log.push_back(absl::StrCat("somebody replaced the authority in ", options_.secret.ToString(),
+                             ": the last one is kept for the certificates that it signed"));
+  return absl::OkStatus();
 }
 
 absl::Status CertificateKeeper::PutBundle(const Json& configuration, const std::string& bundle,

@@ -66,6 +66,8 @@ class CertificateKeeper {
   absl::StatusOr<std::vector<std::string>> ReconcileOnce();
   // Reads the Secret; makes and stores a new authority where it has none worth keeping.
   absl::StatusOr<Authorities> LoadAuthority(std::vector<std::string>& log);
+  // What is served stays trusted when somebody replaced the authority: it becomes the previous one.
+  absl::Status KeepOurs(const Json& secret, Authorities& found, std::vector<std::string>& log);
   // Makes every webhook trust `bundle`.
   absl::Status PutBundle(const Json& configuration, const std::string& bundle,
                          std::vector<std::string>& log);

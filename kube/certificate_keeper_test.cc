@@ -223,6 +223,29 @@ TEST_F(CertificateKeeperTest, KeepsTheOldServingCertificateUntilTheBundleHasSett
   EXPECT_TRUE(Trusts(first_));
 }
 
+TEST_F(CertificateKeeperTest, AnAuthorityThatSomebodyPutThereIsTakenWithoutAMomentOfDistrust) {
+  first_.MustReconcile();
+  second_.MustReconcile();
+  const auto others = MakeAuthority("another", now_, absl::Hours(24 * 90));
+  ASSERT_TRUE(others.ok());
+  for (const std::string& key : {others->key, std::string("of another certificate")}) {
+    const auto before = first_.identity.context();
+    Json secret = api_.At(kSecret);
+    secret["data"] = {{"ca.crt", absl::Base64Escape(others->certificate)},
+                      {"ca.key", absl::Base64Escape(key)}};
+    api_.Put(kSecret, secret);
+    for (int step = 0; step < 6; ++step) {
+      (step % 2 == 1 ? second_ : first_).MustReconcile();
+      ASSERT_TRUE(Trusts(first_)) << "step " << step;
+      ASSERT_TRUE(Trusts(second_)) << "step " << step;
+      now_ += absl::Seconds(5);
+    }
+    EXPECT_NE(first_.identity.context(), before);
+    const std::string authority = StringAt(api_.At(kSecret), {"data", "ca.crt"});
+    EXPECT_EQ(authority == absl::Base64Escape(others->certificate), key == others->key);
+  }
+}
+
 TEST_F(CertificateKeeperTest, ReplacesAnAuthorityThatCannotBeUsed) {
   Json secret = api_.At(kSecret);
   secret["data"] = {{"ca.crt", "!not base64!"}, {"ca.key", 7}, {"previous-ca.crt", "Z2FyYmFnZQ=="}};

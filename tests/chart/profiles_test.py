@@ -5,22 +5,16 @@ the cluster reach pods, and what became of them is told."""
 import json
 import pathlib
 import shutil
-import subprocess
 import tempfile
 import unittest
-import urllib.error
-import urllib.request
 
 import yaml
 
-from apiserver_test import CONFIGURATION, OPERATOR, Cluster, pod, profile
+from apiserver_test import OPERATOR, Cluster, pod, profile
 from chart_test import rights
-from helm import CHART, NAMESPACE, RELEASE, ROOT
+from replica import NAME, Replica, install, send_reviews_to
 
-from control_plane import free_port, wait_until
-
-PROGRAM = ROOT / "build" / "release" / "operator" / "railhead-operator"
-NAME = "railhead-operator"
+from control_plane import wait_until
 
 # What the operator's account asks for, once it is answered; a watch is answered when it begins.
 AUDIT_POLICY = {
@@ -29,61 +23,6 @@ AUDIT_POLICY = {
     "omitStages": ["RequestReceived"],
     "rules": [{"level": "Metadata", "users": [OPERATOR]}],
 }
-
-
-class Replica:
-    """A process of the operator, with the arguments of the chart's Deployment."""
-
-    def __init__(self, cluster, folder, name):
-        self.port, self._health = free_port(), free_port()
-        kubeconfig = yaml.safe_load(cluster.kubeconfig.read_text())
-        token = cluster.kubectl("create", "token", NAME, "-n", NAMESPACE).stdout.strip()
-        kubeconfig["users"][0]["user"]["token"] = token
-        path = folder / f"{name}.kubeconfig"
-        path.write_text(yaml.safe_dump(kubeconfig))
-        config = folder / "operator.yaml"
-        config.write_text(
-            cluster.get("configmap", NAME, "-n", NAMESPACE)["data"]["operator.yaml"]
-        )
-        deployment = cluster.get("deployment", NAME, "-n", NAMESPACE)
-        container = deployment["spec"]["template"]["spec"]["containers"][0]
-        arguments = [flag for flag in container["args"] if not flag.startswith("--config=")]
-        self.log = folder / f"{name}.log"
-        with open(self.log, "w", encoding="utf-8") as log:
-            self._process = subprocess.Popen(
-                [
-                    PROGRAM,
-                    *arguments,
-                    f"--config={config}",
-                    f"--kubeconfig={path}",
-                    f"--namespace={NAMESPACE}",
-                    f"--port={self.port}",
-                    f"--health-port={self._health}",
-                ],
-                stderr=log,
-            )
-
-    def ask(self, path):
-        """Status and text; (0, "") when nobody is there."""
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(f"http://127.0.0.1:{self._health}{path}", timeout=5) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as refusal:
-            return refusal.code, refusal.read().decode()
-        except OSError:
-            return 0, ""
-
-    def wait_until_ready(self):
-        wait_until(lambda: self.ask("/readyz")[0] == 200, "the operator", self.log)
-
-    def leads(self):
-        return "\nrailhead_leader 1\n" in self.ask("/metrics")[1]
-
-    def end(self):
-        """At once, as a node that fails."""
-        self._process.kill()
-        self._process.wait()
 
 
 class Profiles(unittest.TestCase):
@@ -99,39 +38,11 @@ class Profiles(unittest.TestCase):
         )
         cls.addClassCleanup(cls.cluster.stop)
         cls.cluster.start()
-        cls.cluster.kubectl("create", "namespace", NAMESPACE)
-        cls.cluster.helm("install", RELEASE, CHART)
-        cls.cluster.kubectl(
-            "wait", "--for=condition=Established", "crd/railprofiles.railhead.io", "--timeout=60s"
-        )
+        install(cls.cluster)
         cls.replica = Replica(cls.cluster, cls.folder, "first")
         cls.addClassCleanup(cls.replica.end)
-        cls.send_reviews_to(cls.replica)
+        send_reviews_to(cls.cluster, cls.replica, cls.replica)
         cls.replica.wait_until_ready()
-
-    @classmethod
-    def send_reviews_to(cls, replica):
-        """By the names that the certificate is for; the address is this machine's."""
-        cls.cluster.kubectl("delete", "service", NAME, "-n", NAMESPACE, "--ignore-not-found")
-        cls.cluster.kubectl(
-            "create", "service", "externalname", NAME, "-n", NAMESPACE, "--external-name=localhost"
-        )
-        patch = [
-            {
-                "op": "replace",
-                "path": f"/webhooks/{index}/clientConfig/service/port",
-                "value": replica.port,
-            }
-            for index in range(2)
-        ]
-        cls.cluster.kubectl(
-            "patch",
-            "mutatingwebhookconfiguration",
-            CONFIGURATION,
-            "--type=json",
-            "--patch",
-            json.dumps(patch),
-        )
 
     def space(self, name):
         """A namespace with a label of its own name; the selector for it."""
@@ -306,7 +217,7 @@ class Profiles(unittest.TestCase):
         self.assertTrue(second.leads())
         # For the tests that come after.
         type(self).replica = second
-        self.send_reviews_to(second)
+        send_reviews_to(self.cluster, second, second)
         self.wait_for_stamp("takeover", "takeover@2")
 
     def test_the_rights_that_it_has_are_the_rights_that_it_uses(self):

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The webhook's authority is replaced while pods and jobs are created: no call fails, nothing goes
+through without its environment, and no replica turns unready."""
+
+import base64
+import http.client
+import json
+import pathlib
+import shutil
+import socket
+import ssl
+import tempfile
+import threading
+import time
+import unittest
+
+from apiserver_test import CONFIGURATION, Cluster, job, pod
+from helm import NAMESPACE
+from replica import NAME, Replica, install, send_reviews_to
+
+from control_plane import certificate, wait_until
+
+SECRET = f"{NAME}-ca"
+ASKING = {"rdma/hca": 1}
+
+
+def indexed_job():
+    item = job("x", pod("x", limits=ASKING))
+    item["spec"] |= {"completionMode": "Indexed", "completions": 2}
+    return item
+
+
+class Load(threading.Thread):
+    """Does something again and again until its end, and counts; `wrong` is what must not be."""
+
+    def __init__(self, pause):
+        super().__init__()
+        self._pause, self._over = pause, threading.Event()
+        self.done, self.wrong = 0, []
+
+    def run(self):
+        while not self._over.wait(self._pause):
+            self.once()
+            self.done += 1
+
+    def end(self):
+        self._over.set()
+        self.join(timeout=60)
+
+
+class Creations(Load):
+    """Creates an object again and again, as a dry run, over one connection to the API server."""
+
+    def __init__(self, cluster, path, item, injected):
+        super().__init__(pause=0.02)
+        self._path, self._body, self._injected = path, json.dumps(item), injected
+        self._token = cluster.token
+        context = ssl.create_default_context(cafile=cluster.authority)
+        self._server = http.client.HTTPSConnection(
+            "127.0.0.1", cluster.port, timeout=30, context=context
+        )
+
+    def once(self):
+        self._server.request(
+            "POST",
+            f"{self._path}?dryRun=All",
+            body=self._body,
+            headers={
+                "Authorization": f"Bearer {self._token}",
+                "Content-Type": "application/json",
+            },
+        )
+        answer = self._server.getresponse()
+        text = answer.read()
+        if answer.status != 201 or not self._injected(json.loads(text)):
+            self.wrong.append((time.time(), answer.status, text[:300]))
+
+    def end(self):
+        super().end()
+        self._server.close()
+
+
+class Handshakes(Load):
+    """Asks each replica on a new connection, trusting what the API server is told to trust then.
+    The API server itself keeps its connections, and sees few certificates."""
+
+    def __init__(self, cluster, replicas):
+        super().__init__(pause=0.1)
+        self._cluster, self._replicas = cluster, replicas
+
+    def once(self):
+        hooks = self._cluster.get("mutatingwebhookconfiguration", CONFIGURATION)["webhooks"]
+        for replica, hook in zip(self._replicas, hooks):
+            try:
+                handshake(replica, base64.b64decode(hook["clientConfig"]["caBundle"]).decode())
+            except OSError as error:
+                self.wrong.append((time.time(), str(error)))
+            ready = replica.ask("/readyz")
+            if ready[0] != 200:
+                self.wrong.append((time.time(), ready))
+
+
+def handshake(replica, bundle):
+    """OSError when `bundle` does not vouch for the replica."""
+    context = ssl.create_default_context(cadata=bundle)
+    with socket.create_connection(("127.0.0.1", replica.port), timeout=10) as plain:
+        context.wrap_socket(plain, server_hostname=f"{NAME}.{NAMESPACE}.svc").close()
+
+
+class Certificates(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-certificates-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.cluster = Cluster(cls.folder)
+        cls.addClassCleanup(cls.cluster.stop)
+        cls.cluster.start()
+        install(cls.cluster)
+        cls.replicas = []
+        for name in ("first", "second"):
+            cls.replicas.append(Replica(cls.cluster, cls.folder, name))
+            cls.addClassCleanup(cls.replicas[-1].end)
+        send_reviews_to(cls.cluster, *cls.replicas)
+        for replica in cls.replicas:
+            replica.wait_until_ready()
+
+    def authority(self):
+        data = self.cluster.get("secret", SECRET, "-n", NAMESPACE).get("data") or {}
+        return base64.b64decode(data.get("ca.crt", "")).decode()
+
+    def put_authority(self, data):
+        patch = {"data": data}
+        self.cluster.kubectl(
+            "patch", "secret", SECRET, "-n", NAMESPACE, "--type=merge", "-p", json.dumps(patch)
+        )
+
+    def wait_until_all_serve_from(self, authority):
+        def served(replica):
+            try:
+                handshake(replica, authority)
+            except OSError:
+                return False
+            return True
+
+        for replica in self.replicas:
+            wait_until(lambda r=replica: served(r), "the new certificate", replica.log)
+
+    def test_a_new_authority_is_taken_without_one_failed_admission(self):
+        template = ("spec", "template", "metadata", "annotations")
+        loads = [
+            Creations(
+                self.cluster,
+                "/api/v1/namespaces/default/pods",
+                pod("x", limits=ASKING),
+                lambda item: "railhead.io/injected" in item["metadata"].get("annotations", {}),
+            ),
+            Creations(
+                self.cluster,
+                "/apis/batch/v1/namespaces/default/jobs",
+                indexed_job(),
+                lambda item: "railhead.io/world-size" in str(at(item, template)),
+            ),
+            Handshakes(self.cluster, self.replicas),
+        ]
+        for load in loads:
+            load.start()
+            self.addCleanup(load.end)
+        first = self.authority()
+        self.put_authority(dict.fromkeys(("ca.crt", "ca.key", "previous-ca.crt")))  # none at all
+        wait_until(lambda: self.authority() not in ("", first), "another authority")
+        self.wait_until_all_serve_from(self.authority())
+        crt, key = certificate(self.folder, "brought")
+        self.put_authority(
+            {
+                "ca.crt": base64.b64encode(crt.read_bytes()).decode(),
+                "ca.key": base64.b64encode(key.read_bytes()).decode(),
+                "previous-ca.crt": None,
+            }
+        )
+        self.wait_until_all_serve_from(crt.read_text())
+        before = [load.done for load in loads]
+        wait_until(
+            lambda: all(load.done >= old + 20 for load, old in zip(loads, before)), "the load"
+        )
+        for load in loads:
+            load.end()
+            self.assertEqual(load.wrong, [])
+        self.assertEqual(self.authority(), crt.read_text())
+
+
+def at(item, path):
+    for key in path:
+        item = item.get(key) or {}
+    return item
+
+
+if __name__ == "__main__":
+    unittest.main()
