@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "fabric/discovery/finding.h"
+#include "fabric/discovery/free_name.h"
 #include "fabric/discovery/leaf_groups.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/node_rails.h"
@@ -98,8 +99,8 @@ class Placer {
           name = Common(names[d]);
           if (name.empty() || common[name] > 1) name = names[d][0];
         }
-        if (!taken.insert(name).second) name = absl::StrCat(name, "-", LevelName(tier), d);
-        taken.insert(name);
+        if (taken.count(name) > 0) name = absl::StrCat(name, "-", LevelName(tier), d);
+        name = FreeName(name, taken);
         if (tier == 0) {
           names[d].clear();
           for (const int at : groups_.switches[static_cast<size_t>(domains[d].groups[0])]) {

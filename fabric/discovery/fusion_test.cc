@@ -298,6 +298,29 @@ TEST_F(Fusion, FactsThatCannotBeReadAreTold) {
   EXPECT_THAT(found.findings[0].message, HasSubstr("cannot be read, and are left out: n1:1: ver"));
 }
 
+TEST_F(Fusion, DomainsHaveNamesOfTheirOwn) {
+  Label(Node("n0", 1), {"x", "x"});
+  Label(Node("n1", 1), {"x", "x-leaf"});
+  Label(Node("n2", 1), {"x", "x"});
+  DiscoveredFabric found = Fuse();
+  ASSERT_EQ(found.model.domains[1].size(), 2);
+  EXPECT_EQ(found.model.domains[1][0].name, "x-leaf");
+  EXPECT_EQ(found.model.domains[1][1].name, "x-leaf-2");
+  EXPECT_EQ(found.model.domains[1][1].count, 2);
+
+  seen_ = {};
+  for (const char* name : {"l", "l-0", "l-1", "l-leaf1"}) Switch(name);
+  for (const char* leaf : {"l-0", "l-1", "l-leaf1"}) Uplink(leaf, "l");
+  Link("n0", "e0", "l-leaf1");
+  Link("n0", "e1", "l-leaf1");
+  Link("n1", "e0", "l-0");
+  Link("n1", "e1", "l-1");
+  found = Fuse();
+  ASSERT_EQ(found.model.domains[1].size(), 2);
+  EXPECT_EQ(found.model.domains[1][0].name, "l-leaf1");
+  EXPECT_EQ(found.model.domains[1][1].name, "l-leaf1-2");
+}
+
 TEST_F(Fusion, ShortNamesOfHostsAreThoseOfNodes) {
   Switch("a");
   Node("n0.cluster.example", 1);

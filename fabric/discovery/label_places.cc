@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fabric/discovery/finding.h"
+#include "fabric/discovery/free_name.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/place_labels.h"
 
@@ -79,12 +80,19 @@ class Reader {
       if (inner < outer && inside.count({outer, inner}) > 0) Tell(inner, outer);
       if (inner == outer) Tell(inner, "itself");
     }
-    // A model has no such names.
+    // A model has no such names. The new ones are no other domain's.
+    std::set<std::string> taken;
+    for (const auto& [node, path] : places_.of_node) taken.insert(path.begin(), path.end());
+    std::map<std::pair<size_t, std::string>, std::string> renamed;  // by level and old name
     for (auto& [node, path] : places_.of_node) {
       for (size_t i = 1; i < path.size(); ++i) {
         const auto end = path.begin() + static_cast<std::ptrdiff_t>(i);
         if (std::find(path.begin(), end, path[i]) != end) {
-          path[i] = absl::StrCat(path[i], "-", places_.levels[i]);
+          std::string& name = renamed[{i, path[i]}];
+          if (name.empty()) {
+            name = FreeName(absl::StrCat(path[i], "-", places_.levels[i]), taken);
+          }
+          path[i] = name;
         }
       }
     }

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_FABRIC_DISCOVERY_FREE_NAME_H_
+#define RAILHEAD_FABRIC_DISCOVERY_FREE_NAME_H_
+
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::fabric {
+
+// The name, with a counter where it is taken; it is taken from now on.
+inline std::string FreeName(const std::string& name, std::set<std::string>& taken) {
+  std::string free = name;
+  for (int i = 2; !taken.insert(free).second; ++i) free = absl::StrCat(name, "-", i);
+  return free;
+}
+
+}  // namespace railhead::fabric
+
+#endif  // RAILHEAD_FABRIC_DISCOVERY_FREE_NAME_H_
