@@ -20,6 +20,7 @@
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/node_rails.h"
 #include "fabric/discovery/observations.h"
+#include "fabric/discovery/other_networks.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/natural_order.h"
 
@@ -54,7 +55,8 @@ class Fusion {
 
   absl::StatusOr<DiscoveredFabric> Run(absl::string_view name) {
     found_.model.name = std::string(name);
-    const Network network = BuildNetwork(seen_, found_.findings);
+    Network network = BuildNetwork(seen_, found_.findings);
+    LeaveOtherNetworksOut(seen_, network, found_.findings);
     nodes_ = FindRails(seen_, network, found_.findings);
     std::erase_if(nodes_, Bystander);
     const LabelPlaces labels = PlacesByLabels(seen_.nodes, found_.findings);

@@ -120,6 +120,47 @@ TEST_F(Fusion, WithoutFactsNicsOfAnotherNetworkAreNoRails) {
   EXPECT_THAT(found.model.levels, ElementsAre("spine", "leaf"));
 }
 
+TEST_F(Fusion, ManagementSwitchesAreNoPartOfTheTree) {
+  for (const char* name : {"a", "b", "mgmt", "s0", "s1"}) Switch(name);
+  Uplink("a", "s0");
+  Uplink("b", "s1");
+  for (const char* name : {"a", "b", "s0", "s1"}) Uplink("mgmt", name);
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    Node(name, 2);
+    for (int r = 0; r < 2; ++r) Link(name, absl::StrCat("mlx5_", r), i < 2 ? "a" : "b");
+    Link(name, "eth0", "mgmt", Evidence::kLldp, 1);
+  }
+  Node("n4", 0);
+  Link("n4", "ens1", "b", Evidence::kLldp);
+  Link("n4", "eth0", "mgmt", Evidence::kLldp, 1);
+  Node("n5", 2);
+  Link("n5", "mlx5_0", "b", Evidence::kLldp);
+  Link("n5", "mlx5_1", "mgmt", Evidence::kLldp);
+  DiscoveredFabric found = Fuse();
+  EXPECT_THAT(found.model.levels, ElementsAre("spine", "leaf"));
+  ASSERT_EQ(found.model.domains[0].size(), 2);
+  EXPECT_EQ(found.model.domains[0][0].name, "s0");
+  EXPECT_EQ(found.model.domains[0][1].name, "s1");
+  EXPECT_EQ(found.model.nodes[4].hcas, 1) << "eth0 is no rail without facts either";
+  EXPECT_THAT(Names(found), ElementsAre("miswired", "no-facts", "note storage"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("mlx5_1 (rail 1) of n5 is at mgmt"));
+  EXPECT_THAT(found.findings[2].message, HasSubstr("mgmt: 5 of its 6 NICs (such as eth0 of n0)"));
+
+  // Nothing but that was seen of a node's NICs: no leaf is made of it.
+  seen_ = {};
+  Switch("a");
+  Switch("mgmt");
+  for (const char* name : {"n0", "n1", "n2"}) Node(name, 1).rails->at(0).netdev = "ens1";
+  Link("n0", "ens1", "a", Evidence::kLldp);
+  Link("n1", "ens1", "a", Evidence::kLldp);
+  Link("n2", "eth0", "mgmt", Evidence::kLldp);
+  found = Fuse();
+  EXPECT_EQ(found.model.nodes.size(), 2);
+  EXPECT_EQ(found.model.domains[0].size(), 1);
+  EXPECT_THAT(Names(found), ElementsAre("no-place"));
+}
+
 TEST_F(Fusion, HostsOfOneNameGiveTheOthersNoRails) {
   Switch("a");
   for (const char* name : {"n0", "n1"}) {

@@ -126,7 +126,7 @@ class Builder {
       for (const Claim& claim : claims) {
         if (claim.at == best.at) gbps = std::max(gbps, claim.gbps);
       }
-      network_.nics[nic.first][nic.second] = {best.at, best.port, gbps};
+      network_.nics[nic.first][nic.second] = {best.at, best.port, gbps, best.evidence};
       const auto other = std::find_if(claims.begin(), claims.end(),
                                       [&](const Claim& claim) { return claim.at != best.at; });
       if (other == claims.end()) continue;

@@ -23,6 +23,7 @@ struct Cable {
   int at = -1;  // the switch
   std::string port;
   double gbps = 0;  // 0: not told
+  Evidence evidence = Evidence::kInfiniBand;
 };
 
 using Nics = std::map<std::string, Cable, NaturalOrder>;  // by their names

@@ -117,8 +117,12 @@ std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& n
     if (nic != nics.end()) rail.cable = nic->second;
     matched = matched || nic != nics.end();
   }
-  // "n0 HCA-1": who set the node descriptions has other names. As many are the same ones.
-  if (!matched && nics.size() == facts.size()) {
+  // "n0 HCA-1": who set the node descriptions has other names. As many are the same ones. Names of
+  // interfaces are the kernel's in both, so what LLDP calls otherwise is another NIC.
+  const bool described = std::all_of(nics.begin(), nics.end(), [](const auto& nic) {
+    return nic.second.evidence == Evidence::kInfiniBand;
+  });
+  if (!matched && described && nics.size() == facts.size()) {
     auto nic = nics.begin();
     for (const SeenRail& fact : facts) {
       rails[static_cast<size_t>(fact.rail)].cable = (nic++)->second;
