@@ -66,6 +66,7 @@ class Placer {
       placed_.rail_optimized = placed_.rail_optimized || at.size() > 1;
     }
     for (size_t i = 0; i < nodes_.size(); ++i) CheckCables(i);
+    TellSplit();
     return std::move(placed_);
   }
 
@@ -131,6 +132,8 @@ class Placer {
         unseen.push_back(absl::StrCat(r, " (", rail.nic, ")"));
       }
       if (rail.cable.at < 0 || rail.cable.at == right[r]) continue;
+      const bool split = groups_.split[static_cast<size_t>(group)].count(static_cast<int>(r)) > 0;
+      if (split) continue;
       rail.miswired = true;
       TellMiswired(node.node, rail, static_cast<int>(r), right, group);
     }
@@ -142,6 +145,35 @@ class Placer {
              "rail ", absl::StrJoin(unseen, ", "), " of ", node.node,
              " is up as its node agent says, but no cable on it was seen; the agent is "
              "believed: does the switch speak LLDP there, and is the subnet's list new?")});
+  }
+
+  // Where as many nodes of a leaf say this as that, no cable can be called wrong.
+  void TellSplit() {
+    std::map<std::pair<size_t, int>, std::map<int, std::vector<std::string>>> nodes_at;
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (groups_.group_of_node[i] < 0) continue;
+      const auto group = static_cast<size_t>(groups_.group_of_node[i]);
+      for (const int r : groups_.split[group]) {
+        const int at = nodes_[i].rails[static_cast<size_t>(r)].cable.at;
+        if (at >= 0) nodes_at[{group, r}][at].push_back(nodes_[i].node);
+      }
+    }
+    for (const auto& [where, switches] : nodes_at) {
+      std::vector<std::string> sides;
+      for (const auto& [at, nodes] : switches) {
+        sides.push_back(absl::StrCat(
+            nodes[0], nodes.size() == 1 ? "" : absl::StrCat(" and ", nodes.size() - 1, " more"),
+            " at ", SwitchName(at)));
+      }
+      findings_.push_back(
+          {FindingKind::kContradiction, true, "",
+           absl::StrCat("nodes of one leaf have rail ", where.second,
+                        " at several switches, and "
+                        "none has most of them: ",
+                        absl::StrJoin(sides, ", "),
+                        "; the evidence is split, so no cable is called wrong: compare them with "
+                        "the plan")});
+    }
   }
 
   void TellMiswired(const std::string& node, const RailNic& rail, int number,

@@ -161,6 +161,44 @@ TEST_F(Fusion, ManagementSwitchesAreNoPartOfTheTree) {
   EXPECT_THAT(Names(found), ElementsAre("no-place"));
 }
 
+TEST_F(Fusion, WithoutAMajorityNothingIsCalledWrong) {
+  for (const char* name : {"a0", "a1"}) Switch(name);
+  for (const char* name : {"n0", "n1"}) {
+    Node(name, 2);
+    const bool first = name == std::string("n0");
+    Link(name, "mlx5_0", first ? "a0" : "a1");
+    Link(name, "mlx5_1", first ? "a1" : "a0");
+  }
+  DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.domains[0].size(), 1) << "they share their switches";
+  ASSERT_THAT(Names(found), ElementsAre("contradiction", "contradiction"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 0 at several switches"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("n0 at a0, n1 at a1; the evidence is split"));
+  EXPECT_FALSE(found.wires[1][0].miswired);
+  Node("n2", 2);
+  Link("n2", "mlx5_0", "a0");
+  Link("n2", "mlx5_1", "a1");
+  found = Fuse();
+  EXPECT_THAT(Names(found), ElementsAre("miswired", "miswired"));
+  EXPECT_TRUE(found.wires[1][0].miswired);
+}
+
+TEST_F(Fusion, TheLargestOfSeveralNetworksIsNoMajority) {
+  for (const char* name : {"a", "p2", "p3", "p4"}) Switch(name);
+  for (const char* name : {"n0", "n1"}) {
+    Link(name, "e0", "a");
+    Link(name, "e1", "a");
+    for (int r = 2; r < 4; ++r) Link(name, absl::StrCat("e", r), absl::StrCat("p", r));
+  }
+  DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 4) << "planes, of which one carries two rails";
+  ASSERT_THAT(Names(found), ElementsAre("note storage", "note no-facts"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("the evidence is split"));
+  for (const char* name : {"n0", "n1"}) Link(name, "e5", "a");
+  found = Fuse();
+  EXPECT_EQ(found.model.rails, 3) << "three of five are most";
+}
+
 TEST_F(Fusion, HostsOfOneNameGiveTheOthersNoRails) {
   Switch("a");
   for (const char* name : {"n0", "n1"}) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -65,12 +66,17 @@ class Groups {
     }
     for (const auto& of_group : votes) {
       SwitchOfRail right;
+      std::set<int> split;
       for (const std::map<int, int>& of_rail : of_group) {
         const auto most =
             std::max_element(of_rail.begin(), of_rail.end(),
                              [](const auto& a, const auto& b) { return a.second < b.second; });
+        int all = 0;
+        for (const auto& [at, count] : of_rail) all += count;
+        if (all > 0 && most->second * 2 <= all) split.insert(static_cast<int>(right.size()));
         right.push_back(most == of_rail.end() ? -1 : most->first);
       }
+      found_.split.push_back(std::move(split));
       found_.switches.push_back(std::move(right));
     }
     return std::move(found_);

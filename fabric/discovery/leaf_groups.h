@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_FABRIC_DISCOVERY_LEAF_GROUPS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_LEAF_GROUPS_H_
 
+#include <set>
 #include <vector>
 
 namespace railhead::fabric {
@@ -14,12 +15,15 @@ using SwitchOfRail = std::vector<int>;
 struct LeafGroups {
   std::vector<int> group_of_node;      // -1: none of its switches is known
   std::vector<SwitchOfRail> switches;  // [group]: where the NICs of most of its nodes are
+  // [group]: the rails on which no switch has more than half of its nodes' NICs.
+  std::vector<std::set<int>> split;
 };
 
 // Nodes that have more than half of their cables at the same switches are one group, on whichever
 // rails: so a group is found although cables in it are mixed up. What is right is then decided rail
-// by rail, by most nodes of the group (for as many, by the lower number of the switch). A node
-// between two groups belongs to the one with more of its cables. All rows have the same length.
+// by rail, by most nodes of the group (for as many, by the lower number of the switch, and it is
+// split). A node between two groups belongs to the one with more of its cables. All rows have the
+// same length.
 LeafGroups GroupByLeaves(const std::vector<SwitchOfRail>& nodes);
 
 }  // namespace railhead::fabric
