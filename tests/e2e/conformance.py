@@ -4,7 +4,7 @@
 import base64
 import re
 
-from documents import container_of, pod_of, with_env
+from documents import container_of, keeping_failed_pods, pod_of, with_env
 from stage import ROOT, expect
 from railbed.process import run
 
@@ -17,7 +17,7 @@ RATE = "100mbit"
 
 def conformance(stage, name, environment=None, **pod_spec):
     """Plays the matrix as a job of the example's shape, with some more variables."""
-    documents = stage.example(name)
+    documents = keeping_failed_pods(stage.example(name))
     pod_of(documents).update(pod_spec)
     container_of(documents)["command"] = ["/work/job", str(MOST_BYTES)]
     with_env(documents, **(environment or {}))

@@ -15,6 +15,15 @@ def container_of(documents):
     return pod_of(documents)["containers"][0]
 
 
+def keeping_failed_pods(documents):
+    """A job that fails ends the pods that still run, and their logs go with them; not where each index
+    fails for itself."""
+    spec = job_of(documents)["spec"]
+    del spec["backoffLimit"]
+    spec["backoffLimitPerIndex"] = 0
+    return documents
+
+
 def without_rdma_on_rank_1(documents):
     """Takes the device nodes away from rank 1, before its command begins."""
     container = container_of(documents)

@@ -17,7 +17,8 @@ import traceback
 
 from aligned_sets import aligned_sets
 from conformance import conformance
-from documents import container_of, pod_of, without_rdma_on_rank_1, with_env, with_sizes
+from documents import (container_of, keeping_failed_pods, pod_of, with_env, with_sizes,
+                       without_rdma_on_rank_1)
 from main_job import measure, parse_log, report
 from stage import NAMESPACE, ROOT, Stage, expect
 from railbed.cluster import Cluster
@@ -87,11 +88,10 @@ def lost_device_falls_back_loudly(stage):
 
 def required_rdma_fails_fast(stage):
     """The same with RAILHEAD_REQUIRE_RDMA=1: every rank fails within 10 s, naming rank and cause."""
-    documents = without_rdma_on_rank_1(stage.example("strict"))
+    documents = keeping_failed_pods(without_rdma_on_rank_1(stage.example("strict")))
     with_env(documents, RAILHEAD_REQUIRE_RDMA="1")
     stage.submit(documents)
     expect(stage.wait_for_job("strict") == "Failed", "the job did not fail")
-    # backoffLimit 0 deletes nothing: both pods are there with their exit codes.
     begins, ends = [], []
     for rank, pod in enumerate(stage.pods("strict")):
         text = stage.logs(pod)
