@@ -3,7 +3,7 @@
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
-#        node-agent cache placement reduce start metrics allreduce rails verbs
+#        node-agent cache placement admission scale reduce start metrics allreduce rails verbs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p docs
@@ -57,6 +57,23 @@ EOT
   build/release/operator/railhead_placement_bench
 }
 
+# A real control plane, for those that need no node.
+control_plane() {
+  PATH=$(tests/testbed/build-kube.sh):$PATH
+  echo "Kubernetes $(kube-apiserver --version | sed 's/^Kubernetes v//'), $(etcd --version | head -n 1)."
+  echo
+}
+
+admission() {
+  control_plane
+  /usr/bin/python3 tests/bench/operator/admission.py
+}
+
+scale() {
+  control_plane
+  /usr/bin/python3 tests/bench/operator/scale.py
+}
+
 reduce() {
   echo "Highway $(dpkg-query -W -f '${Version}' libhwy-dev)."
   echo
@@ -98,12 +115,20 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache placement reduce start metrics allreduce rails verbs
+[ $# -gt 0 ] || set -- node-agent cache placement admission scale reduce start metrics allreduce rails verbs
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
     cache) page "$part" "What caches of a large cluster cost" cache ;;
     placement) page "$part" "Placement beside best fit" placement ;;
+    admission)
+      tools/install-needs.sh testbed
+      page "$part" "How long admission takes" admission
+      ;;
+    scale)
+      tools/install-needs.sh testbed
+      page "$part" "What the operator costs at a large cluster" scale
+      ;;
     reduce) page "$part" "How fast reductions are" reduce ;;
     start) page "$part" "How long a job takes to start" start ;;
     metrics) page "$part" "What metrics cost" metrics ;;

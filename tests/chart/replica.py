@@ -84,6 +84,10 @@ class Replica:
                 stderr=log,
             )
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def ask(self, path):
         """Status and text; (0, "") when nobody is there."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A made-up cluster: its objects, as long as real ones. Functions of numbers."""
+
+import json
+
+TEAMS = ("vision", "speech", "search", "science")
+
+
+def namespace(index):
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": f"space-{index:03}", "labels": {"team": TEAMS[index % len(TEAMS)]}},
+    }
+
+
+def profile(index):
+    """One for each team."""
+    return {
+        "apiVersion": "railhead.io/v1alpha1",
+        "kind": "RailProfile",
+        "metadata": {"name": TEAMS[index]},
+        "spec": {
+            "fabric": "RoCE",
+            "namespaceSelector": {"matchLabels": {"team": TEAMS[index]}},
+            "sharedMemory": {"size": "64Gi"},
+            "nccl": {"trafficClass": 106, "qpsPerConnection": 4, "gdrLevel": "PXB"},
+            "env": {f"SITE_{number}": "as the site wants it" for number in range(10)},
+        },
+    }
+
+
+def node(index):
+    """With what its kubelet, its agents and its image store wrote."""
+    name = f"node-{index:05}"
+    images = [
+        {
+            "names": [
+                f"registry.example/team/image-{image}@sha256:{'a' * 64}",
+                f"registry.example/team/image-{image}:v1",
+            ],
+            "sizeBytes": 123456789,
+        }
+        for image in range(50)
+    ]
+    resources = {"cpu": "128", "memory": "2Ti", "pods": "110", "rdma/hca": "8", "nvidia.com/gpu": "8"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "kubernetes.io/os": "linux",
+                "topology.kubernetes.io/zone": f"zone-{index % 4}",
+                "railhead.io/rails": "8",
+                "railhead.io/link-layer": "Ethernet",
+                "railhead.io/gpus": "8",
+                "railhead.io/gpudirect": "dmabuf",
+            },
+            "annotations": {"railhead.io/topology": "r" * 600},
+        },
+        "status": {
+            "capacity": resources,
+            "allocatable": resources,
+            "images": images,
+            "conditions": [condition("Ready", 0)],
+        },
+    }
+
+
+def condition(kind, second):
+    at = f"2026-01-01T00:00:{second:02}Z"
+    return {
+        "type": kind,
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+        "lastHeartbeatTime": at,
+        "lastTransitionTime": at,
+    }
+
+
+def heartbeat(second):
+    """A change of a node's status that means nothing."""
+    return {"status": {"conditions": [condition("Ready", second)]}}
+
+
+def pod(index, nodes, spaces):
+    """Four to a node."""
+    limits = {"rdma/hca": "2", "nvidia.com/gpu": "2"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"job-{index // 64}-worker-{index % 64}",
+            "namespace": f"space-{index // 64 % spaces:03}",
+            "labels": {"job": f"job-{index // 64}"},
+        },
+        "spec": {
+            "nodeName": f"node-{index // 4 % nodes:05}",
+            "restartPolicy": "Never",
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "registry.example/team/image:v1",
+                    "env": [
+                        {"name": f"VARIABLE_{number}", "value": "some value of a variable"}
+                        for number in range(40)
+                    ],
+                    "resources": {"limits": limits},
+                }
+            ],
+        },
+    }
+
+
+def running(index):
+    """A pod's status."""
+    return {
+        "status": {
+            "phase": "Running",
+            "podIP": f"10.{index >> 16}.{index >> 8 & 255}.{index & 255}",
+            "conditions": [{"type": "Ready", "status": "True"}],
+        }
+    }
+
+
+def review(index, spaces):
+    """What the API server sends: of ten, a Job and nine of such Jobs' pods."""
+    item = pod(index, 1, spaces)
+    space = f"space-{index % spaces:03}"
+    item["metadata"]["namespace"] = space
+    del item["spec"]["nodeName"]
+    kind, resource, group = "Pod", "pods", ""
+    if index % 10 == 0:
+        kind, resource, group = "Job", "jobs", "batch"
+        item = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {"name": f"job-{index}", "namespace": space},
+            "spec": {
+                "completionMode": "Indexed",
+                "completions": 64,
+                "parallelism": 64,
+                "template": {"metadata": {"labels": {}}, "spec": item["spec"]},
+            },
+        }
+    else:
+        item["metadata"]["annotations"] = {
+            "batch.kubernetes.io/job-completion-index": str(index % 64),
+            "railhead.io/world-size": "64",
+        }
+        item["metadata"]["labels"]["batch.kubernetes.io/job-name"] = f"job-{index // 64}"
+    request = {
+        "uid": f"00000000-0000-0000-0000-{index:012}",
+        "kind": {"group": group, "version": "v1", "kind": kind},
+        "resource": {"group": group, "version": "v1", "resource": resource},
+        "name": item["metadata"]["name"],
+        "namespace": space,
+        "operation": "CREATE",
+        "userInfo": {"username": "system:serviceaccount:kube-system:job-controller"},
+        "object": item,
+        "dryRun": False,
+    }
+    return json.dumps(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    ).encode()
