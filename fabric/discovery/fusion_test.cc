@@ -409,6 +409,22 @@ TEST_F(Fusion, ShortNamesOfHostsAreThoseOfNodes) {
   EXPECT_THAT(found.findings, IsEmpty());
 }
 
+TEST_F(Fusion, NamesOfHostsHaveNoCase) {
+  Switch("a");
+  Node("n0", 1);
+  Link("N0", "mlx5_0", "a");
+  DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.nodes[0].name, "n0");
+  EXPECT_THAT(found.findings, IsEmpty());
+  seen_ = {};
+  Switch("a");
+  Link("n0", "mlx5_0", "a");
+  Link("N0", "mlx5_1", "a");
+  found = Fuse();
+  ASSERT_EQ(found.model.nodes.size(), 1) << "without Kubernetes too";
+  EXPECT_EQ(found.model.nodes[0].hcas, 2);
+}
+
 TEST_F(Fusion, WithoutAnyPlaceThereIsNoFabric) {
   Node("n0", 1);
   const auto found = FuseObservations(seen_, "f");

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/discovery/lldp_reader.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -37,6 +40,19 @@ const JsonValue* TextIn(const JsonValue* value) {
 std::string TextOf(const JsonValue* value) {
   const JsonValue* text = TextIn(value);
   return text == nullptr ? "" : text->text;
+}
+
+// Whether a system describes itself as one of the distributions that hosts run ("Debian GNU/Linux
+// 12 (bookworm) Linux 6.1.0"), which lldpd does by itself. Those of switches name themselves first,
+// whatever they are made from ("Cumulus Linux version 5.9", "SONiC Software Version: ... Debian").
+bool IsHostSystem(absl::string_view description) {
+  constexpr const char* kDistributions[] = {
+      "AlmaLinux",   "Amazon Linux", "Bottlerocket", "CentOS",       "Debian GNU",
+      "Fedora",      "Flatcar",      "openSUSE",     "Oracle Linux", "Red Hat",
+      "Rocky Linux", "SLES",         "SUSE Linux",   "Talos",        "Ubuntu"};
+  return std::any_of(std::begin(kDistributions), std::end(kDistributions), [&](const char* name) {
+    return absl::StartsWithIgnoreCase(description, name);
+  });
 }
 
 class LldpReader {
@@ -148,6 +164,7 @@ class LldpReader {
     device.id = absl::StrCat("chassis ", TextOf(id->Find("type")), " ",
                              reader_.Name(*value, path + ".id.value"));
     device.kind = Kind(chassis->Find("capability"));
+    if (IsHostSystem(TextOf(chassis->Find("descr")))) device.kind = DeviceKind::kHost;
     seen_.devices.push_back(device);
     return device.id;
   }

@@ -87,6 +87,22 @@ TEST(Lldp, OneNeighbourIsNoListAndNoneIsNothing) {
   EXPECT_TRUE(none->links.empty());
 }
 
+TEST(Lldp, AHostThatForwardsIsKnownByItsSystem) {
+  const auto kind = [](const std::string& description) {
+    const auto seen = Read(absl::StrCat(
+        kLocal, absl::StrReplaceAll(kTwo, {{R"("value": "02:aa"},)",
+                                            absl::StrCat(R"("value": "02:aa"}, "descr": ")",
+                                                         description, R"(",)")}})));
+    EXPECT_TRUE(seen.ok()) << seen.status();
+    return seen->devices[1].kind;
+  };
+  EXPECT_EQ(kind("Debian GNU/Linux 12 (bookworm) Linux 6.1.0-13-amd64"), DeviceKind::kHost);
+  EXPECT_EQ(kind("Ubuntu 24.04.1 LTS Linux 6.8.0-45-generic"), DeviceKind::kHost);
+  EXPECT_EQ(kind("Cumulus Linux version 5.9.1 running on Mellanox SN5600"), DeviceKind::kForwarder);
+  EXPECT_EQ(kind("SONiC Software Version: SONiC.202311 - Distribution: Debian 11"),
+            DeviceKind::kForwarder);
+}
+
 TEST(Lldp, WhatIsWrongIsNamed) {
   const auto error = [](const std::string& text) {
     const auto seen = Read(text);

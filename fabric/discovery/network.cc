@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "fabric/discovery/finding.h"
@@ -22,6 +23,9 @@ namespace {
 constexpr size_t kMaxNamed = 4;
 
 std::string Short(const std::string& name) { return name.substr(0, name.find('.')); }
+
+// Names of hosts are compared without their case, as DNS does.
+std::string Lower(const std::string& name) { return absl::AsciiStrToLower(name); }
 
 // What one source says of one NIC.
 struct Claim {
@@ -45,8 +49,8 @@ class Builder {
   Builder(const Observations& seen, std::vector<Finding>& findings)
       : seen_(seen), findings_(findings) {
     for (const SeenNode& node : seen.nodes) {
-      nodes_[node.name] = node.name;
-      nodes_.emplace(Short(node.name), node.name);
+      nodes_[Lower(node.name)] = node.name;
+      nodes_.emplace(Lower(Short(node.name)), node.name);
     }
   }
 
@@ -69,18 +73,24 @@ class Builder {
     for (const SeenDevice& device : seen_.devices) {
       SeenDevice& known = devices.emplace(device.id, device).first->second;
       if (known.name.empty()) known.name = device.name;
+      known.kind = std::max(known.kind, device.kind);  // who says more of itself is believed
+    }
+    if (seen_.nodes.empty()) {
+      for (const auto& [id, device] : devices) {
+        if (device.kind != DeviceKind::kHost || device.name.empty()) continue;
+        std::string& name = nodes_.emplace(Lower(device.name), device.name).first->second;
+        name = std::min(name, device.name);
+      }
     }
     std::map<std::string, std::vector<std::string>, NaturalOrder> switches;  // ids by name
     for (const auto& [id, device] : devices) {
-      auto node = nodes_.find(device.name);
-      if (node == nodes_.end()) node = nodes_.find(Short(device.name));
+      auto node = nodes_.find(Lower(device.name));
+      if (node == nodes_.end()) node = nodes_.find(Lower(Short(device.name)));
       Known known;
       if (node != nodes_.end() && device.kind != DeviceKind::kSwitch) {
         known.node = node->second;
       } else if (device.kind != DeviceKind::kHost) {
         switches[device.name.empty() ? id : device.name].push_back(id);
-      } else if (seen_.nodes.empty() && !device.name.empty()) {
-        known.node = device.name;
       } else {
         (device.name.empty() ? nameless_ : strangers_)
             .push_back(device.name.empty() ? id : device.name);
@@ -152,7 +162,9 @@ class Builder {
            absl::StrCat(absl::StrJoin(names, ", "),
                         more == 0 ? "" : absl::StrCat(" and ", more, " more"), what)});
     };
-    tell(strangers_, ": no node of the cluster, and left out");
+    tell(strangers_,
+         ": no node of the cluster, and left out; a switch must not "
+         "describe itself by LLDP as what hosts run (\"Debian GNU/Linux\")");
     tell(nameless_, ": no host's name in the node description, so left out; run rdma-ndd on it");
   }
 
@@ -160,7 +172,7 @@ class Builder {
 
   const Observations& seen_;
   std::vector<Finding>& findings_;
-  std::map<std::string, std::string> nodes_;  // by full and by short name
+  std::map<std::string, std::string> nodes_;  // by full and by short name, in lower case
   std::map<std::string, Known> known_;        // by device id
   std::map<std::pair<std::string, std::string>, std::vector<Claim>> claims_;  // of node and NIC
   std::vector<std::string> strangers_;

@@ -16,7 +16,7 @@ namespace railhead::fabric {
 enum class Evidence { kInfiniBand, kLldp };
 
 // What a device of a network says it is. A host that forwards packets, as each Kubernetes node
-// does, looks like a switch to LLDP: kForwarder.
+// does, looks like a switch to LLDP: kForwarder, unless it says that it runs what hosts run.
 enum class DeviceKind { kSwitch, kForwarder, kHost };
 
 struct SeenDevice {

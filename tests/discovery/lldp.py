@@ -62,7 +62,9 @@ class Speakers:
 
     def _speak(self, name):
         settings = self._out / f"{name}.conf"
-        settings.write_text(f"configure system hostname {name}\n"
+        # By itself lldpd describes the distribution, which tells a host from a switch.
+        switch = "configure system description 'Switch 1.0'\n" if name in self._switches else ""
+        settings.write_text(f"configure system hostname {name}\n{switch}"
                             "configure system interface pattern *\n"
                             "configure lldp portidsubtype ifname\n"
                             "configure lldp tx-interval 1\n", "utf-8")
