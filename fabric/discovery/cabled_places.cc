@@ -52,8 +52,12 @@ class Placer {
   CabledPlaces Place() {
     std::vector<SwitchOfRail> cables;
     cables.reserve(nodes_.size());
-    for (const NodeRails& node : nodes_) cables.push_back(SwitchesOf(node));
-    groups_ = GroupByLeaves(cables);
+    std::vector<bool> certain;
+    for (const NodeRails& node : nodes_) {
+      cables.push_back(SwitchesOf(node));
+      certain.push_back(node.certain);
+    }
+    groups_ = GroupByLeaves(cables, certain);
     placed_.paths.resize(nodes_.size());
     if (groups_.switches.empty()) return std::move(placed_);
     const Tiers tiers = FindTiers(groups_.switches, static_cast<int>(network_.switches.size()),
@@ -65,7 +69,13 @@ class Placer {
       at.erase(-1);
       placed_.rail_optimized = placed_.rail_optimized || at.size() > 1;
     }
-    for (size_t i = 0; i < nodes_.size(); ++i) CheckCables(i);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].certain) {
+        CheckCables(i);
+      } else {
+        SeatBySwitch(i);
+      }
+    }
     TellSplit();
     return std::move(placed_);
   }
@@ -118,6 +128,24 @@ class Placer {
     }
   }
 
+  // The NICs of a node whose rails are not certain are the rails that its leaf has at their
+  // switches, and those at other switches are what remains.
+  void SeatBySwitch(size_t i) {
+    std::vector<RailNic>& rails = nodes_[i].rails;
+    if (groups_.group_of_node[i] < 0) return;
+    const SwitchOfRail& right = groups_.switches[static_cast<size_t>(groups_.group_of_node[i])];
+    std::vector<RailNic> seated(rails.size());
+    for (const bool fitting : {true, false}) {
+      for (RailNic& nic : rails) {
+        for (size_t r = 0; nic.there() && r < seated.size(); ++r) {
+          if (seated[r].there() || (fitting && right[r] != nic.cable.at)) continue;
+          seated[r] = std::exchange(nic, {});
+        }
+      }
+    }
+    rails = std::move(seated);
+  }
+
   void CheckCables(size_t i) {
     NodeRails& node = nodes_[i];
     const int group = groups_.group_of_node[i];
@@ -151,7 +179,7 @@ class Placer {
   void TellSplit() {
     std::map<std::pair<size_t, int>, std::map<int, std::vector<std::string>>> nodes_at;
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (groups_.group_of_node[i] < 0) continue;
+      if (groups_.group_of_node[i] < 0 || !nodes_[i].certain) continue;
       const auto group = static_cast<size_t>(groups_.group_of_node[i]);
       for (const int r : groups_.split[group]) {
         const int at = nodes_[i].rails[static_cast<size_t>(r)].cable.at;

@@ -199,6 +199,47 @@ TEST_F(Fusion, TheLargestOfSeveralNetworksIsNoMajority) {
   EXPECT_EQ(found.model.rails, 3) << "three of five are most";
 }
 
+TEST_F(Fusion, AMissingNicRenumbersNoOther) {
+  for (int r = 0; r < 4; ++r) Switch(absl::StrCat("l", r));
+  const auto cables = [&](const std::string& name, int first, int missing) {
+    for (int r = 0; r < 4; ++r) {
+      if (r != missing) Link(name, absl::StrCat("mlx5_", first + r), absl::StrCat("l", r));
+    }
+  };
+  for (const char* name : {"n0", "n1"}) cables(name, 0, -1);
+  for (const char* name : {"n2", "n3"}) cables(name, 4, -1);
+  cables("n4", 0, 0);
+  cables("n5", 4, 1);
+  cables("n6", 2, 2);  // of no kind that another has, or with a NIC that another has not
+  DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 4);
+  EXPECT_THAT(found.model.nodes[4].dead_rails, ElementsAre(0));
+  EXPECT_THAT(found.model.nodes[5].dead_rails, ElementsAre(1));
+  ASSERT_EQ(found.wires[6].size(), 3);
+  EXPECT_THAT(found.model.nodes[6].dead_rails, IsEmpty()) << "nobody knows";
+  EXPECT_EQ(found.wires[6][2].nic, "mlx5_5");
+  EXPECT_EQ(found.wires[6][2].rail, 3) << "it is at the switch of rail 3";
+  EXPECT_THAT(Names(found), ElementsAre("note no-facts", "note no-facts"));
+  EXPECT_THAT(found.findings[0].message, HasSubstr("n6: perhaps not all NICs were seen"));
+
+  Switch("storage");
+  for (int r = 1; r < 4; ++r) Uplink("l0", absl::StrCat("l", r));
+  for (int i = 0; i < 7; ++i) Link(absl::StrCat("n", i), "a", "storage");
+  found = Fuse();
+  EXPECT_EQ(found.model.rails, 4);
+  EXPECT_EQ(found.wires[6].size(), 3) << "its storage NIC is left out as well";
+  EXPECT_EQ(found.wires[6][2].nic, "mlx5_5");
+
+  seen_ = {};
+  for (int r = 0; r < 4; ++r) Switch(absl::StrCat("l", r));
+  cables("n0", 0, 0);
+  cables("n1", 0, 1);
+  cables("n2", 0, 2);
+  found = Fuse();
+  EXPECT_EQ(found.model.domains[0].size(), 1);
+  EXPECT_THAT(Names(found), ElementsAre("note no-facts", "note no-facts")) << "none is miswired";
+}
+
 TEST_F(Fusion, HostsOfOneNameGiveTheOthersNoRails) {
   Switch("a");
   for (const char* name : {"n0", "n1"}) {

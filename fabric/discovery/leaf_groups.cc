@@ -52,13 +52,18 @@ class Groups {
     }
   }
 
-  LeafGroups Finish(const std::vector<SwitchOfRail>& nodes) {
+  LeafGroups Finish(const std::vector<SwitchOfRail>& nodes, const std::vector<bool>& certain) {
     const size_t rails = nodes.empty() ? 0 : nodes[0].size();
     std::vector<std::vector<std::map<int, int>>> votes(cables_.size(),
                                                        std::vector<std::map<int, int>>(rails));
+    std::vector<bool> has_certain(cables_.size());
     for (size_t node = 0; node < nodes.size(); ++node) {
       const int group = found_.group_of_node[node];
-      if (group < 0) continue;
+      if (group >= 0 && certain[node]) has_certain[static_cast<size_t>(group)] = true;
+    }
+    for (size_t node = 0; node < nodes.size(); ++node) {
+      const int group = found_.group_of_node[node];
+      if (group < 0 || (!certain[node] && has_certain[static_cast<size_t>(group)])) continue;
       for (size_t rail = 0; rail < rails; ++rail) {
         const int at = nodes[node][rail];
         if (at >= 0) ++votes[static_cast<size_t>(group)][rail][at];
@@ -120,10 +125,10 @@ class Groups {
 
 }  // namespace
 
-LeafGroups GroupByLeaves(const std::vector<SwitchOfRail>& nodes) {
+LeafGroups GroupByLeaves(const std::vector<SwitchOfRail>& nodes, const std::vector<bool>& certain) {
   Groups groups(nodes.size());
   for (const Alike& alike : ByLikeness(nodes)) groups.Add(alike);
-  return groups.Finish(nodes);
+  return groups.Finish(nodes, certain);
 }
 
 }  // namespace railhead::fabric

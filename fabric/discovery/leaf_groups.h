@@ -24,7 +24,8 @@ struct LeafGroups {
 // by rail, by most nodes of the group (for as many, by the lower number of the switch, and it is
 // split). A node between two groups belongs to the one with more of its cables. All rows have the
 // same length.
-LeafGroups GroupByLeaves(const std::vector<SwitchOfRail>& nodes);
+// Of nodes whose rails are not certain, the switches alone count where the group has others.
+LeafGroups GroupByLeaves(const std::vector<SwitchOfRail>& nodes, const std::vector<bool>& certain);
 
 }  // namespace railhead::fabric
 

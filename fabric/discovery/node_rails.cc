@@ -14,6 +14,7 @@
 #include "fabric/discovery/finding.h"
 #include "fabric/discovery/leaf_groups.h"
 #include "fabric/discovery/network.h"
+#include "fabric/discovery/nic_kinds.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/outsiders.h"
 
@@ -21,6 +22,7 @@ namespace railhead::fabric {
 namespace {
 
 constexpr size_t kMaxRails = 64;
+constexpr size_t kMaxNamed = 4;
 
 // The rails that an agent tells, with the cables of these NICs. LLDP knows a NIC by its interface,
 // InfiniBand by its device.
@@ -57,55 +59,72 @@ std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& n
 // the others.
 bool Crowded(const Nics& nics) { return nics.size() > kMaxRails; }
 
+void TellCrowded(const std::string& node, size_t nics, size_t left_out,
+                 std::vector<Finding>& findings) {
+  findings.push_back(
+      {FindingKind::kContradiction, true, node,
+       absl::StrCat(node, " has ", nics, " NICs with cables, and no node has more than ", kMaxRails,
+                    " rails: several hosts have this name, it seems; ", left_out,
+                    " of its NICs are left out: give each host a name of its own")});
+}
+
+// Puts the NICs where `kind` has them (what it has not is left out), or without one, by position.
+// Returns how many are left out.
+size_t Seat(const Nics& nics, const NicKind* kind, std::vector<RailNic>& rails) {
+  size_t next = 0;
+  size_t left_out = 0;
+  for (const auto& [name, cable] : nics) {
+    size_t number = next++;
+    if (kind != nullptr) {
+      const auto at = std::lower_bound(kind->begin(), kind->end(), name, NaturalOrder());
+      const bool there = at != kind->end() && *at == name;
+      number = there ? static_cast<size_t>(at - kind->begin()) : rails.size();
+    }
+    if (number >= rails.size()) {
+      ++left_out;
+      continue;
+    }
+    rails[number].nic = name;
+    rails[number].cable = cable;
+    rails[number].gbps = cable.gbps;
+  }
+  for (size_t number = 0; kind != nullptr && number < kind->size(); ++number) {
+    if (rails[number].there()) continue;
+    rails[number].nic = (*kind)[number];
+    rails[number].dead = true;
+    rails[number].reason = "nobody has seen a cable on it";
+  }
+  return left_out;
+}
+
 void FromCables(const Network& network, const Rows& rows, std::vector<Finding>& findings) {
-  std::map<std::string, size_t, NaturalOrder> names;
-  size_t most = 0;
+  std::vector<const Nics*> measures;
   for (const NodeRails* row : rows) {
     const Nics& nics = network.nics.at(row->node);
-    if (Crowded(nics)) continue;
-    most = std::max(most, nics.size());
-    for (const auto& [name, cable] : nics) names.emplace(name, 0);
+    if (!Crowded(nics)) measures.push_back(&nics);
   }
-  if (most == 0) most = kMaxRails;  // all are crowded
-  const bool same_names = names.size() == most;
-  size_t position = 0;
-  for (auto& [name, rail] : names) rail = position++;
+  const NicKinds kinds(measures);
+  std::vector<std::string> uncertain;
   for (NodeRails* row : rows) {
-    row->rails.resize(most);
+    row->rails.resize(kinds.rails() == 0 ? kMaxRails : kinds.rails());
     const Nics& nics = network.nics.at(row->node);
-    size_t next = 0;
-    size_t left_out = 0;
-    for (const auto& [name, cable] : nics) {
-      size_t number = next++;
-      if (same_names) {
-        const auto known = names.find(name);
-        number = known == names.end() ? most : known->second;
-      }
-      if (number >= most) {
-        ++left_out;
-        continue;
-      }
-      RailNic& rail = row->rails[number];
-      rail.nic = name;
-      rail.cable = cable;
-      rail.gbps = cable.gbps;
-    }
-    if (Crowded(nics)) {
-      findings.push_back(
-          {FindingKind::kContradiction, true, row->node,
-           absl::StrCat(row->node, " has ", nics.size(), " NICs with cables, and no ",
-                        "node has more than ", kMaxRails, " rails: several hosts ",
-                        "have this name, it seems; ", left_out, " of its NICs are ",
-                        "left out: give each host a name of its own")});
-    }
-    if (!same_names) continue;
-    for (const auto& [name, rail] : names) {
-      if (row->rails[rail].there()) continue;
-      row->rails[rail].nic = name;
-      row->rails[rail].dead = true;
-      row->rails[rail].reason = "nobody has seen a cable on it";
-    }
+    const bool crowded = Crowded(nics);
+    const NicKind* kind = crowded ? kinds.Only() : kinds.Find(nics);
+    const size_t left_out = Seat(nics, kind, row->rails);
+    if (crowded) TellCrowded(row->node, nics.size(), left_out, findings);
+    if (kind != nullptr || crowded) continue;
+    row->certain = false;
+    uncertain.push_back(row->node);
   }
+  if (uncertain.empty()) return;
+  const size_t more = uncertain.size() - std::min<size_t>(uncertain.size(), kMaxNamed);
+  uncertain.resize(uncertain.size() - more);
+  findings.push_back(
+      {FindingKind::kNoFacts, false, "",
+       absl::StrCat(absl::StrJoin(uncertain, ", "),
+                    more == 0 ? "" : absl::StrCat(" and ", more, " more"),
+                    ": perhaps not all NICs were seen, so their names do not say which rail each ",
+                    "is; the switches say it, and none is called miswired")});
 }
 
 }  // namespace

@@ -30,14 +30,15 @@ struct NodeRails {
   std::string node;
   const SeenNode* kubernetes = nullptr;  // none: Kubernetes was not asked
   bool facts = false;
+  bool certain = true;         // else NICs are known, but not which is which rail
   std::vector<RailNic> rails;  // as many for each node
 };
 
 // Rails are what the nodes' agents say. Where they say nothing, they are the NICs that have a
-// cable, in natural order of their names: by the names themselves where nodes agree on them, so
-// that a missing one leaves its rail empty (and dead). NICs whose switches are not joined to those
-// of most NICs are storage's or of the management network: they are left out, or where an agent
-// offers them, kept and told. At most 64 rails.
+// cable, in natural order of their names, as machines of this kind have them (nic_kinds.h): a
+// missing one leaves its rail empty (and dead), and where the kind is not known, nor are the rails.
+// NICs whose switches are not joined to those of most NICs are storage's or of the management
+// network: they are left out, or where an agent offers them, kept and told. At most 64 rails.
 std::vector<NodeRails> FindRails(const Observations& seen, const Network& network,
                                  std::vector<Finding>& findings);
 

@@ -42,7 +42,8 @@ std::vector<int> Networks(const Network& network) {
 
 struct Outsiders {
   std::set<size_t> rails;
-  bool split = false;  // some rails share a network, but most do not
+  std::set<int> networks;  // where they are
+  bool split = false;      // some rails share a network, but most do not
 };
 
 Outsiders FindOutsiders(const Rows& rows, const Network& network) {
@@ -52,7 +53,7 @@ Outsiders FindOutsiders(const Rows& rows, const Network& network) {
   for (size_t rail = 0; rail < rails; ++rail) {
     std::map<int, size_t> count;
     for (const NodeRails* row : rows) {
-      const int at = row->rails[rail].cable.at;
+      const int at = row->certain ? row->rails[rail].cable.at : -1;
       if (at >= 0) ++count[network_of[static_cast<size_t>(at)]];
     }
     size_t most = 0;
@@ -88,7 +89,10 @@ Outsiders FindOutsiders(const Rows& rows, const Network& network) {
   if (sizes.size() < 2 || largest->second < 2) return found;
   found.split = largest->second * 2 <= all;
   for (size_t rail = 0; rail < rails && !found.split; ++rail) {
-    if (!networks[rail].empty() && kind[rail] != largest->first) found.rails.insert(rail);
+    if (!networks[rail].empty() && kind[rail] != largest->first) {
+      found.rails.insert(rail);
+      found.networks.insert(networks[rail].begin(), networks[rail].end());
+    }
   }
   return found;
 }
@@ -139,8 +143,18 @@ void LeaveOutsidersOut(const Network& network, const Rows& rows, std::vector<Fin
                                      ", a network that most NICs are not in: taken for storage's "
                                      "or the management network, and not for a rail")});
     for (NodeRails* row : rows) {
+      if (!row->certain) continue;
       row->rails.erase(row->rails.begin() + static_cast<std::ptrdiff_t>(*rail));
     }
+  }
+  // What is at no known position is known by where it is.
+  const std::vector<int> network_of = Networks(network);
+  for (NodeRails* row : rows) {
+    if (row->certain) continue;
+    std::erase_if(row->rails, [&](const RailNic& nic) {
+      return !nic.there() ||
+             outsiders.networks.count(network_of[static_cast<size_t>(nic.cable.at)]) > 0;
+    });
   }
 }
 

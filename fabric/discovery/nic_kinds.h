@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rails of nodes that tell nothing of them, by the names of their NICs.
+#ifndef RAILHEAD_FABRIC_DISCOVERY_NIC_KINDS_H_
+#define RAILHEAD_FABRIC_DISCOVERY_NIC_KINDS_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "fabric/discovery/network.h"
+
+namespace railhead::fabric {
+
+// Names of all NICs that a kind of machine has, in natural order: the rails.
+using NicKind = std::vector<std::string>;
+
+// Machines of one kind have NICs of the same names, and what one of them lacks is missing. Names of
+// a node are those of a kind when a second node has the very same; or when it has as many as any
+// node and shares none with others. Otherwise a NIC may be missing, and it is not known which.
+class NicKinds {
+ public:
+  explicit NicKinds(const std::vector<const Nics*>& nodes);
+
+  // How many NICs the largest kind has; at least as many as any node.
+  size_t rails() const { return rails_; }
+
+  // The kind that has all these NICs; null where there is none, or where kinds differ on them.
+  const NicKind* Find(const Nics& nics) const;
+
+  // Where all nodes are of one kind; else null.
+  const NicKind* Only() const { return kinds_.size() == 1 ? kinds_.data() : nullptr; }
+
+ private:
+  std::vector<NicKind> kinds_;
+  size_t rails_ = 0;
+};
+
+}  // namespace railhead::fabric
+
+#endif  // RAILHEAD_FABRIC_DISCOVERY_NIC_KINDS_H_
