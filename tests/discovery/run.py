@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -118,9 +119,23 @@ SCENES = {
 
 
 def go_inside():
-    """Runs this script again in namespaces of its own. What a killed test leaves dies with them."""
-    os.execvpe("unshare", ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
-                           "--mount-proc", sys.executable, *sys.argv], os.environ | {INSIDE: "1"})
+    """Runs this script again in namespaces of its own; returns its status. What a killed test leaves
+    dies with them."""
+    # unshare takes no SIGTERM while it waits, so who gets one is this process.
+    inside = subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--pid", "--fork",
+         "--kill-child", "--mount-proc", sys.executable, *sys.argv],
+        env=os.environ | {INSIDE: "1"})
+    ended_by = []
+
+    def end(number, _):
+        ended_by.append(number)
+        inside.kill()
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
+    status = inside.wait()
+    return 128 + ended_by[0] if ended_by else status
 
 
 def main():
@@ -130,7 +145,7 @@ def main():
         print(f"unknown scene {unknown[0]}; there are: {', '.join(SCENES)}", file=sys.stderr)
         return 2
     if INSIDE not in os.environ:
-        go_inside()
+        return go_inside()
     # ip's list of namespaces and lldpd's files are seen by this test alone.
     subprocess.run(["mount", "-t", "tmpfs", "none", "/run"], check=True, timeout=10)
     console = Console()
