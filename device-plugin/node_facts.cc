@@ -23,17 +23,19 @@ constexpr size_t kMaxRailsInMessage = 4;
 
 Json RailOf(const fabric::NodeInventory& inventory, const fabric::Hca& hca) {
   const fabric::HcaPort* port = fabric::DataPort(hca);
-  return {{"rail", hca.rail},
-          {"device", hca.name},
-          {"port", port == nullptr ? 0 : port->port},
-          {"linkLayer", port == nullptr ? "" : port->link_layer},
-          {"rateGbps", port == nullptr ? 0 : port->rate_gbps},
-          {"pciAddress", hca.pci_address},
-          {"numaNode", hca.numa_node},
-          {"netdev", hca.netdev},
-          {"nearestGpus", fabric::NearestGpus(inventory, hca)},
-          {"usable", hca.usable},
-          {"reason", hca.reason}};
+  Json rail = {{"rail", hca.rail},
+               {"device", hca.name},
+               {"port", port == nullptr ? 0 : port->port},
+               {"linkLayer", port == nullptr ? "" : port->link_layer},
+               {"rateGbps", port == nullptr ? 0 : port->rate_gbps},
+               {"pciAddress", hca.pci_address},
+               {"numaNode", hca.numa_node},
+               {"netdev", hca.netdev},
+               {"nearestGpus", fabric::NearestGpus(inventory, hca)},
+               {"usable", hca.usable},
+               {"reason", hca.reason}};
+  if (!hca.slaves.empty()) rail["slaves"] = hca.slaves;
+  return rail;
 }
 
 Json GpuDirectOf(const fabric::GpuDirect& direct) {

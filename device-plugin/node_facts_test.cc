@@ -80,6 +80,7 @@ TEST(DescribeNodeTest, TheAnnotationIsWhatTheOperatorReads) {
   inventory.hcas = {Rail(0), Rail(1)};
   inventory.hcas[1].usable = false;
   inventory.hcas[1].reason = "port 1 is DOWN";
+  inventory.hcas[1].slaves = {"ens1f0", "ens1f1"};
   inventory.gpus = {GpuBeside(0)};
   HostFacts host;
   host.gpu_direct = fabric::GpuDirect{};
@@ -94,6 +95,8 @@ TEST(DescribeNodeTest, TheAnnotationIsWhatTheOperatorReads) {
   EXPECT_EQ(facts["rails"][1]["usable"], false);
   EXPECT_EQ(facts["rails"][1]["reason"], "port 1 is DOWN");
   EXPECT_EQ(facts["rails"][1]["rateGbps"], 400);
+  EXPECT_FALSE(facts["rails"][0].contains("slaves"));
+  EXPECT_EQ(facts["rails"][1]["slaves"], nlohmann::json({"ens1f0", "ens1f1"}));
   EXPECT_EQ(facts["gpus"][0]["pciAddress"], "0000:10:00.1");
   EXPECT_EQ(facts["gpuDirect"]["way"], "peermem");
   EXPECT_EQ(facts["gpuDirect"]["iommu"], "unknown");

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "fabric/root_files.h"
 
@@ -31,6 +32,7 @@ std::string NetdevOfFunction(const RootFiles& files, const std::string& folder, 
 }
 
 constexpr size_t kMacDigits = 12;
+constexpr size_t kMaxSlaves = 8;
 
 // The digits of an Ethernet address or of a GID, without what stands between them.
 std::string HexDigits(absl::string_view text) {
@@ -82,6 +84,17 @@ std::string NetdevOfPort(const RootFiles& files, const std::string& hca, int por
           .value_or("");
   if (!gid.empty()) return gid;
   return NetdevOfFunction(files, Folder(hca) + "/device/net", port);
+}
+
+std::vector<std::string> SlavesOf(const RootFiles& files, const std::string& netdev) {
+  if (!IsSaneName(netdev)) return {};
+  const std::string text =
+      files.ReadAttribute(absl::StrCat("/sys/class/net/", netdev, "/bonding/slaves")).value_or("");
+  std::vector<std::string> slaves;
+  for (const absl::string_view name : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    if (IsSaneName(name) && slaves.size() < kMaxSlaves) slaves.emplace_back(name);
+  }
+  return slaves;
 }
 
 }  // namespace railhead::fabric

@@ -5,6 +5,7 @@
 #define RAILHEAD_FABRIC_HCA_NETDEV_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "fabric/root_files.h"
@@ -21,6 +22,9 @@ std::string ParentNetdev(const RootFiles& files, const std::string& hca);
 
 // The interface of one port; "" when it has none. Ports count from 1.
 std::string NetdevOfPort(const RootFiles& files, const std::string& hca, int port);
+
+// The interfaces of a bond, in its order; empty for any other interface.
+std::vector<std::string> SlavesOf(const RootFiles& files, const std::string& netdev);
 
 }  // namespace railhead::fabric
 

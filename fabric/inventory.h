@@ -26,14 +26,15 @@ struct HcaPort {
 };
 
 struct Hca {
-  std::string name;         // the RDMA device's name: "mlx5_0", "rxe0"
-  std::string pci_address;  // "0000:18:00.0"; "" when no PCI function could be found
-  int numa_node = -1;       // -1 when the machine does not say
-  PciPath path;             // empty when it is not known
-  std::string vendor;       // PCI vendor id, four hex digits: "15b3"; "" when unknown
-  std::string device;       // PCI device id, the same: "1021"
-  std::string driver;       // of the PCI function: "mlx5_core"; "" when unknown
-  std::string netdev;       // the network interface of the data port, "" when it has none
+  std::string name;                 // the RDMA device's name: "mlx5_0", "rxe0"
+  std::string pci_address;          // "0000:18:00.0"; "" when no PCI function could be found
+  int numa_node = -1;               // -1 when the machine does not say
+  PciPath path;                     // empty when it is not known
+  std::string vendor;               // PCI vendor id, four hex digits: "15b3"; "" when unknown
+  std::string device;               // PCI device id, the same: "1021"
+  std::string driver;               // of the PCI function: "mlx5_core"; "" when unknown
+  std::string netdev;               // the network interface of the data port, "" when it has none
+  std::vector<std::string> slaves;  // where that is a bond: its interfaces, which have the cables
   std::vector<HcaPort> ports;
   int rail = -1;                          // position on the node; see AssignRails
   bool offered = true;                    // false: a side of another device, no NIC of its own

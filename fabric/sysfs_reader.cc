@@ -151,6 +151,7 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
     function = FunctionBehind(files, absl::StrCat("/sys/class/net/", parent, "/device"));
   }
   hca.netdev = NetdevOfPort(files, name, data_port == nullptr ? 1 : data_port->port);
+  hca.slaves = SlavesOf(files, hca.netdev);
   if (function.has_value()) {
     hca.pci_address = std::move(function->address);
     hca.numa_node = function->numa_node;

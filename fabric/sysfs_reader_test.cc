@@ -102,6 +102,13 @@ TEST_F(SysfsReaderTest, ReadsAnIwarpDevice) {
   EXPECT_EQ(Read().hcas[1].netdev, "");
 }
 
+TEST_F(SysfsReaderTest, ABondHasTheInterfacesOfItsCables) {
+  tree_.AddRxe(Rxe(0));
+  EXPECT_TRUE(Read().hcas[0].slaves.empty());
+  tree_.Write("/sys/class/net/eth1/bonding/slaves", "ens1f0np0 ../ens1 ens1f1np1\n");
+  EXPECT_EQ(Read().hcas[0].slaves, (std::vector<std::string>{"ens1f0np0", "ens1f1np1"}));
+}
+
 TEST_F(SysfsReaderTest, ReadsAPciDevice) {
   tree_.AddHca(Mlx(0));
   const NodeInventory inventory = Read();

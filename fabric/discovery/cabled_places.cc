@@ -60,7 +60,7 @@ class Placer {
     groups_ = GroupByLeaves(cables, certain);
     placed_.paths.resize(nodes_.size());
     if (groups_.switches.empty()) return std::move(placed_);
-    const Tiers tiers = FindTiers(groups_.switches, static_cast<int>(network_.switches.size()),
+    const Tiers tiers = FindTiers(LeafSwitches(), static_cast<int>(network_.switches.size()),
                                   network_.switch_links);
     TellSideways(tiers);
     Name(tiers);
@@ -81,6 +81,28 @@ class Placer {
   }
 
  private:
+  // Of each leaf its switches: those of its rails, and those where second cables of most of its
+  // nodes are. They are no spines, though they are joined with others.
+  std::vector<SwitchOfRail> LeafSwitches() const {
+    std::vector<std::map<int, size_t>> also(groups_.switches.size());
+    std::vector<size_t> nodes(also.size());
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (groups_.group_of_node[i] < 0) continue;
+      const auto group = static_cast<size_t>(groups_.group_of_node[i]);
+      ++nodes[group];
+      std::set<int> here;
+      for (const RailNic& rail : nodes_[i].rails) here.insert(rail.also.begin(), rail.also.end());
+      for (const int at : here) ++also[group][at];
+    }
+    std::vector<SwitchOfRail> leaves = groups_.switches;
+    for (size_t group = 0; group < leaves.size(); ++group) {
+      for (const auto& [at, count] : also[group]) {
+        if (count * 2 > nodes[group]) leaves[group].push_back(at);
+      }
+    }
+    return leaves;
+  }
+
   std::string SwitchName(int at) const {
     return at < 0 ? "" : network_.switches[static_cast<size_t>(at)];
   }
@@ -159,7 +181,8 @@ class Placer {
       if (rail.there() && rail.cable.at < 0 && !rail.dead && right[r] >= 0) {
         unseen.push_back(absl::StrCat(r, " (", rail.nic, ")"));
       }
-      if (rail.cable.at < 0 || rail.cable.at == right[r]) continue;
+      const bool also = std::count(rail.also.begin(), rail.also.end(), right[r]) > 0;
+      if (rail.cable.at < 0 || rail.cable.at == right[r] || also) continue;
       const bool split = groups_.split[static_cast<size_t>(group)].count(static_cast<int>(r)) > 0;
       if (split) continue;
       rail.miswired = true;

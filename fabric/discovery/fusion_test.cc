@@ -45,7 +45,7 @@ class Fusion : public ::testing::Test {
     node.gpus = 8;
     if (rails > 0) node.rails.emplace();
     for (int r = 0; r < rails; ++r) {
-      node.rails->push_back({r, absl::StrCat("mlx5_", r), "", 400, true, ""});
+      node.rails->push_back({r, absl::StrCat("mlx5_", r), "", 400, true, "", 0, {}});
     }
     seen_.nodes.push_back(node);
     return seen_.nodes.back();
@@ -238,6 +238,53 @@ TEST_F(Fusion, AMissingNicRenumbersNoOther) {
   found = Fuse();
   EXPECT_EQ(found.model.domains[0].size(), 1);
   EXPECT_THAT(Names(found), ElementsAre("note no-facts", "note no-facts")) << "none is miswired";
+}
+
+TEST_F(Fusion, PortsOfAnHcaAreItsCablesOrRailsAsAgentsSay) {
+  for (const char* name : {"a", "b"}) Switch(name);
+  for (const char* name : {"n0", "n1"}) {
+    Node(name, 1).rails->at(0).port = 2;
+    Link(name, "mlx5_0", "a");
+    Link(name, "mlx5_0:2", "b");
+  }
+  DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 1);
+  EXPECT_EQ(found.wires[0][0].at, "b") << "the port that carries data";
+  for (SeenNode& node : seen_.nodes) node.rails->push_back({1, "mlx5_0", "", 400, true, "", 1, {}});
+  found = Fuse();
+  EXPECT_EQ(found.model.rails, 2);
+  EXPECT_EQ(found.wires[0][0].at, "b");
+  EXPECT_EQ(found.wires[0][1].at, "a");
+  seen_.nodes.clear();
+  found = Fuse();
+  EXPECT_EQ(found.model.rails, 1) << "without facts an HCA is one rail";
+  EXPECT_EQ(found.wires[0][0].nic, "mlx5_0");
+  EXPECT_EQ(found.wires[0][0].at, "a");
+}
+
+TEST_F(Fusion, SlavesOfABondAreCablesOfOneRail) {
+  for (const char* name : {"a0", "a1", "b0", "b1", "sp"}) Switch(name);
+  for (const char* name : {"a0", "a1", "b0", "b1"}) Uplink(name, "sp");
+  Uplink("a0", "a1");  // pairs that serve bonds together
+  Uplink("b0", "b1");
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    SeenRail& rail = Node(name, 1).rails->at(0);
+    rail.device = "mlx5_bond_0";
+    rail.netdev = "bond0";
+    rail.slaves = {"ens1f0", "ens1f1"};
+    Link(name, "ens1f0", i < 2 ? "a0" : "b0", Evidence::kLldp);
+    Link(name, "ens1f1", i < 2 ? "a1" : "b1", Evidence::kLldp);
+  }
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 1);
+  EXPECT_EQ(found.model.topology, FabricTopology::kFatTree);
+  EXPECT_THAT(found.model.levels, ElementsAre("spine", "leaf"));
+  EXPECT_EQ(found.model.domains[0].size(), 1);
+  EXPECT_EQ(found.model.domains[0][0].name, "sp") << "a1 is no spine";
+  ASSERT_EQ(found.model.domains[1].size(), 2);
+  EXPECT_EQ(found.model.domains[1][0].name, "a");
+  EXPECT_THAT(Names(found), ElementsAre("note cycle"));
 }
 
 TEST_F(Fusion, HostsOfOneNameGiveTheOthersNoRails) {

@@ -25,7 +25,7 @@ constexpr char kCluster[] = R"({"apiVersion": "v1", "kind": "List", "items": [
    "labels": {"topology.k8s.aws/network-node-layer-1": "nn-a",
               "topology.k8s.aws/network-node-layer-2": "nn-b",
               "topology.kubernetes.io/zone": "us-1a"},
-   "annotations": {"railhead.io/node-facts": "{\"version\":1,\"rails\":[{\"rail\":1,\"device\":\"mlx5_1\",\"port\":1,\"rateGbps\":400,\"netdev\":\"\",\"usable\":false,\"reason\":\"port 1 is DOWN\"},{\"rail\":0,\"device\":\"mlx5_0\",\"rateGbps\":400,\"netdev\":\"ib0\",\"usable\":true,\"reason\":\"\"}],\"gpus\":[{},{}]}"}},
+   "annotations": {"railhead.io/node-facts": "{\"version\":1,\"rails\":[{\"rail\":1,\"device\":\"mlx5_1\",\"port\":1,\"rateGbps\":400,\"netdev\":\"\",\"slaves\":[\"e0\",\"e1\"],\"usable\":false,\"reason\":\"port 1 is DOWN\"},{\"rail\":0,\"device\":\"mlx5_0\",\"rateGbps\":400,\"netdev\":\"ib0\",\"usable\":true,\"reason\":\"\"}],\"gpus\":[{},{}]}"}},
   "spec": {"unschedulable": true},
   "status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": "8", "rdma/hca": "2"},
              "conditions": [{"type": "Ready", "status": "True"}]}},
@@ -50,8 +50,8 @@ TEST(Kubernetes, ReadsNodesAndWhatPodsHold) {
   want.nodes[0].gpus = 8;
   want.nodes[0].hcas = 2;
   want.nodes[0].unschedulable = "cordoned";
-  want.nodes[0].rails = {{0, "mlx5_0", "ib0", 400, true, ""},
-                         {1, "mlx5_1", "", 400, false, "port 1 is DOWN"}};
+  want.nodes[0].rails = {{0, "mlx5_0", "ib0", 400, true, "", 0, {}},
+                         {1, "mlx5_1", "", 400, false, "port 1 is DOWN", 1, {"e0", "e1"}}};
   want.nodes[0].places = {{"AWS", {{"layer-1", "nn-a"}, {"layer-2", "nn-b"}}},
                           {"Kubernetes", {{"zone", "us-1a"}}}};
   want.nodes[0].where = "k.json:2";

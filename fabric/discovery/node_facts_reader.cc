@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "fabric/discovery/ibnetdiscover_line.h"
 #include "fabric/discovery/json_text.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/yaml/message.h"
@@ -36,6 +37,14 @@ SeenRail RailOf(JsonReader& reader, const JsonValue& value, const std::string& p
   const JsonValue* netdev = reader.Find(value, path, "netdev", Type::kText);
   if (netdev != nullptr && !netdev->text.empty()) {
     rail.netdev = reader.Name(*netdev, path + ".netdev");
+  }
+  const JsonValue* slaves = reader.Find(value, path, "slaves", Type::kList);
+  for (size_t i = 0; slaves != nullptr && i < slaves->fields.size(); ++i) {
+    rail.slaves.push_back(
+        reader.Name(slaves->fields[i].value, absl::StrCat(path, ".slaves[", i, "]")));
+  }
+  if (const JsonValue* port = reader.Find(value, path, "port", Type::kNumber)) {
+    rail.port = reader.Integer(*port, path + ".port", 0, kMaxIbPort);
   }
   const JsonValue* rate = reader.Find(value, path, "rateGbps", Type::kNumber);
   if (rate != nullptr &&

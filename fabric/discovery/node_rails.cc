@@ -17,6 +17,7 @@
 #include "fabric/discovery/nic_kinds.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/outsiders.h"
+#include "fabric/discovery/rail_cables.h"
 
 namespace railhead::fabric {
 namespace {
@@ -24,30 +25,37 @@ namespace {
 constexpr size_t kMaxRails = 64;
 constexpr size_t kMaxNamed = 4;
 
-// The rails that an agent tells, with the cables of these NICs. LLDP knows a NIC by its interface,
-// InfiniBand by its device.
+// The rails that an agent tells, with the cables of these NICs.
 std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& nics) {
   std::vector<RailNic> rails;
   bool matched = false;
-  for (const SeenRail& fact : facts) {
+  const std::vector<std::vector<std::string>> nics_of = NicsOfRails(facts, nics);
+  for (size_t i = 0; i < facts.size(); ++i) {
+    const SeenRail& fact = facts[i];
     rails.resize(std::max(rails.size(), static_cast<size_t>(fact.rail) + 1));
     RailNic& rail = rails[static_cast<size_t>(fact.rail)];
     rail.nic = fact.device;
     rail.gbps = fact.gbps;
     rail.dead = !fact.usable;
     rail.reason = fact.reason;
-    auto nic = nics.find(fact.device);
-    if (nic == nics.end() && !fact.netdev.empty()) nic = nics.find(fact.netdev);
-    if (nic != nics.end()) rail.cable = nic->second;
-    matched = matched || nic != nics.end();
+    for (const std::string& name : nics_of[i]) {
+      const Cable& cable = nics.at(name);
+      if (rail.cable.at < 0) {
+        rail.cable = cable;
+      } else {
+        rail.also.push_back(cable.at);
+      }
+      matched = true;
+    }
   }
   // "n0 HCA-1": who set the node descriptions has other names. As many are the same ones. Names of
   // interfaces are the kernel's in both, so what LLDP calls otherwise is another NIC.
   const bool described = std::all_of(nics.begin(), nics.end(), [](const auto& nic) {
     return nic.second.evidence == Evidence::kInfiniBand;
   });
-  if (!matched && described && nics.size() == facts.size()) {
-    auto nic = nics.begin();
+  const Nics hcas = OneForEachHca(nics);
+  if (!matched && described && hcas.size() == facts.size()) {
+    auto nic = hcas.begin();
     for (const SeenRail& fact : facts) {
       rails[static_cast<size_t>(fact.rail)].cable = (nic++)->second;
     }
@@ -98,16 +106,18 @@ size_t Seat(const Nics& nics, const NicKind* kind, std::vector<RailNic>& rails) 
 }
 
 void FromCables(const Network& network, const Rows& rows, std::vector<Finding>& findings) {
+  std::map<std::string, Nics> nics_of;
+  for (const NodeRails* row : rows) nics_of[row->node] = OneForEachHca(network.nics.at(row->node));
   std::vector<const Nics*> measures;
   for (const NodeRails* row : rows) {
-    const Nics& nics = network.nics.at(row->node);
+    const Nics& nics = nics_of[row->node];
     if (!Crowded(nics)) measures.push_back(&nics);
   }
   const NicKinds kinds(measures);
   std::vector<std::string> uncertain;
   for (NodeRails* row : rows) {
     row->rails.resize(kinds.rails() == 0 ? kMaxRails : kinds.rails());
-    const Nics& nics = network.nics.at(row->node);
+    const Nics& nics = nics_of[row->node];
     const bool crowded = Crowded(nics);
     const NicKind* kind = crowded ? kinds.Only() : kinds.Find(nics);
     const size_t left_out = Seat(nics, kind, row->rails);

@@ -16,9 +16,10 @@ namespace railhead::fabric {
 
 // A NIC as the rail that it is.
 struct RailNic {
-  std::string nic;  // its name; empty: the node has none on this rail
-  Cable cable;      // at -1: nobody has seen one
-  double gbps = 0;  // 0: nobody says
+  std::string nic;        // its name; empty: the node has none on this rail
+  Cable cable;            // at -1: nobody has seen one
+  std::vector<int> also;  // the switches of further cables of the HCA: of other ports, of a bond
+  double gbps = 0;        // 0: nobody says
   bool dead = false;
   std::string reason;  // why it is dead, as the node's agent says it
   bool miswired = false;

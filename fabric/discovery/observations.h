@@ -56,7 +56,9 @@ struct SeenRail {
   std::string netdev;  // "ens1np0"; empty where it has none
   double gbps = 0;
   bool usable = true;
-  std::string reason;  // why it is not
+  std::string reason;               // why it is not
+  int port = 0;                     // the HCA's port that carries its data; 0: not told
+  std::vector<std::string> slaves;  // where `netdev` is a bond: its interfaces
 
   bool operator==(const SeenRail&) const = default;
 };

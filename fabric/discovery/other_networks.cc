@@ -11,6 +11,7 @@
 #include "fabric/discovery/finding.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/observations.h"
+#include "fabric/discovery/rail_cables.h"
 
 namespace railhead::fabric {
 namespace {
@@ -18,21 +19,17 @@ namespace {
 using Names = std::set<std::string>;
 
 // Of each node that tells of its rails, the names that they have. Of one whose cables have other
-// names (those of a bond's interfaces, "HCA-1"), nothing can be said.
+// names ("HCA-1"), nothing can be said.
 std::map<std::string, Names> NamesOfRails(const Observations& seen, const Network& network) {
   std::map<std::string, Names> of_node;
   for (const SeenNode& node : seen.nodes) {
     const auto nics = network.nics.find(node.name);
     if (!node.rails.has_value() || nics == network.nics.end()) continue;
     Names names;
-    bool matched = false;
-    for (const SeenRail& rail : *node.rails) {
-      for (const std::string& name : {rail.device, rail.netdev}) {
-        matched = matched || nics->second.count(name) > 0;
-        names.insert(name);
-      }
+    for (const std::vector<std::string>& of_rail : NicsOfRails(*node.rails, nics->second)) {
+      names.insert(of_rail.begin(), of_rail.end());
     }
-    if (matched) of_node[node.name].merge(names);
+    if (!names.empty()) of_node[node.name].merge(names);
   }
   return of_node;
 }
