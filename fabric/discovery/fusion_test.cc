@@ -497,6 +497,19 @@ TEST_F(Fusion, ShortNamesOfHostsAreThoseOfNodes) {
   EXPECT_THAT(found.findings, IsEmpty());
 }
 
+TEST_F(Fusion, AddressesAndAmbiguousNamesAreNotShortened) {
+  Switch("a");
+  for (const char* name : {"10.0.0.1", "10.0.0.2", "n0.x.example", "n0.y.example"}) Node(name, 1);
+  for (const char* name : {"10.0.0.1", "10.9.9.9", "10", "n0", "n0.z.example"}) {
+    Link(name, "mlx5_0", "a");
+  }
+  const DiscoveredFabric found = Fuse();
+  ASSERT_EQ(found.model.nodes.size(), 1);
+  EXPECT_EQ(found.model.nodes[0].name, "10.0.0.1");
+  ASSERT_THAT(Names(found), ElementsAre("no-place", "note no-place"));
+  EXPECT_THAT(found.findings[1].message, HasSubstr("10, 10.9.9.9, n0, n0.z.example: no node"));
+}
+
 TEST_F(Fusion, NamesOfHostsHaveNoCase) {
   Switch("a");
   Node("n0", 1);

@@ -28,6 +28,10 @@ using Type = JsonValue::Type;
 // More of anything on one node is a mistake.
 constexpr int kMaxResource = 1024;
 
+// The most NICs that a machine has. A plugin that shares HCAs offers a number that somebody has
+// chosen, such as 63 or 1000, and says nothing of how many there are.
+constexpr int kMaxHcas = 32;
+
 struct Amounts {
   int gpus = 0;
   int hcas = 0;
@@ -83,7 +87,7 @@ class KubernetesReader {
       if (offered != nullptr) {
         const Amounts amounts = AmountsIn(*offered, path + ".status.allocatable");
         node.gpus = amounts.gpus;
-        node.hcas = amounts.hcas;
+        node.hcas = amounts.hcas > kMaxHcas ? 0 : amounts.hcas;
       }
     }
     const JsonValue* annotations =

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "fabric/discovery/finding.h"
@@ -22,7 +23,16 @@ namespace {
 
 constexpr size_t kMaxNamed = 4;
 
-std::string Short(const std::string& name) { return name.substr(0, name.find('.')); }
+// An IP address is whole, or nothing: a name in DNS never ends in a number, nor has it a colon.
+bool IsAddress(const std::string& name) {
+  const std::string last = name.substr(name.rfind('.') + 1);
+  return absl::StrContains(name, ':') ||
+         (!last.empty() && std::all_of(last.begin(), last.end(), absl::ascii_isdigit));
+}
+
+std::string Short(const std::string& name) {
+  return IsAddress(name) ? name : name.substr(0, name.find('.'));
+}
 
 // Names of hosts are compared without their case, as DNS does.
 std::string Lower(const std::string& name) { return absl::AsciiStrToLower(name); }
@@ -48,10 +58,13 @@ class Builder {
  public:
   Builder(const Observations& seen, std::vector<Finding>& findings)
       : seen_(seen), findings_(findings) {
-    for (const SeenNode& node : seen.nodes) {
-      nodes_[Lower(node.name)] = node.name;
-      nodes_.emplace(Lower(Short(node.name)), node.name);
+    std::map<std::string, std::set<std::string>> with_short;
+    for (const SeenNode& node : seen.nodes) with_short[Lower(Short(node.name))].insert(node.name);
+    // What several nodes are called for short is none of them.
+    for (const auto& [name, nodes] : with_short) {
+      if (nodes.size() == 1) nodes_[name] = *nodes.begin();
     }
+    for (const SeenNode& node : seen.nodes) nodes_[Lower(node.name)] = node.name;
   }
 
   Network Build() {
