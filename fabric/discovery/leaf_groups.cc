@@ -12,6 +12,9 @@
 namespace railhead::fabric {
 namespace {
 
+// Of groups at a switch, when another has told already who can have most cables.
+constexpr size_t kMaxLooked = 64;
+
 // Nodes with the very same cables.
 struct Alike {
   SwitchOfRail switches;
@@ -88,23 +91,44 @@ class Groups {
   }
 
  private:
-  // The group that has most of these cables, and how many.
+  // The group that has most of these cables, and how many. Whoever has more than half of them has
+  // one of any half, so of switches that many groups share (one that all nodes have a NIC at) not
+  // all groups are looked at.
   std::pair<int, int> Nearest(const SwitchOfRail& switches) const {
     std::map<int, int> wanted;
+    int known = 0;
     for (const int at : switches) {
-      if (at >= 0) ++wanted[at];
+      if (at < 0) continue;
+      ++wanted[at];
+      ++known;
     }
-    std::map<int, int> shared;
-    for (const auto& [at, count] : wanted) {
-      const auto groups = groups_at_.find(at);
-      if (groups == groups_at_.end()) continue;
-      for (const int group : groups->second) {
-        shared[group] += std::min(count, cables_[static_cast<size_t>(group)].at(at));
-      }
+    const auto groups_of = [this](int at) -> const std::vector<int>& {
+      const auto found = groups_at_.find(at);
+      return found == groups_at_.end() ? none_ : found->second;
+    };
+    std::vector<int> rarest;
+    rarest.reserve(wanted.size());
+    for (const auto& [at, count] : wanted) rarest.push_back(at);
+    std::stable_sort(rarest.begin(), rarest.end(),
+                     [&](int a, int b) { return groups_of(a).size() < groups_of(b).size(); });
+    std::set<int> candidates;
+    int looked_at = 0;
+    for (const int at : rarest) {
+      const std::vector<int>& groups = groups_of(at);
+      const bool all = looked_at * 2 < known;
+      const size_t count = all ? groups.size() : std::min(groups.size(), kMaxLooked);
+      candidates.insert(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(count));
+      looked_at += wanted[at];
     }
     std::pair<int, int> best = {-1, 0};
-    for (const auto& [group, count] : shared) {
-      if (count > best.second) best = {group, count};
+    for (const int group : candidates) {
+      const std::map<int, int>& cables = cables_[static_cast<size_t>(group)];
+      int shared = 0;
+      for (const auto& [at, number] : wanted) {
+        const auto there = cables.find(at);
+        if (there != cables.end()) shared += std::min(number, there->second);
+      }
+      if (shared > best.second) best = {group, shared};
     }
     return best;
   }
@@ -118,6 +142,7 @@ class Groups {
     return group;
   }
 
+  const std::vector<int> none_;
   LeafGroups found_;
   std::vector<std::map<int, int>> cables_;               // [group]: switch and number
   std::unordered_map<int, std::vector<int>> groups_at_;  // of each switch

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/leaf_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace railhead::fabric {
+namespace {
+
+// A switch that all nodes have a NIC at makes neighbours of nobody; with each group compared with
+// each, this takes minutes.
+TEST(LeafGroups, ASwitchThatAllShareJoinsNoLeaves) {
+  constexpr int kLeaves = 60'000;
+  std::vector<SwitchOfRail> nodes;
+  for (int leaf = 0; leaf < kLeaves; ++leaf) {
+    nodes.push_back({kLeaves, leaf});
+    nodes.push_back({kLeaves, leaf});
+  }
+  const LeafGroups found = GroupByLeaves(nodes, std::vector<bool>(nodes.size(), true));
+  ASSERT_EQ(found.switches.size(), kLeaves);
+  for (int leaf = 0; leaf < kLeaves; ++leaf) {
+    const auto node = static_cast<size_t>(2 * leaf);
+    EXPECT_EQ(found.group_of_node[node], found.group_of_node[node + 1]);
+    EXPECT_EQ(found.switches[static_cast<size_t>(found.group_of_node[node])], nodes[node]);
+  }
+}
+
+// The switches that many share decide where they are most of a node's cables.
+TEST(LeafGroups, WhoHasMostOfItsCablesInAGroupIsOfIt) {
+  std::vector<SwitchOfRail> nodes;
+  for (int group = 0; group < 4; ++group) {
+    for (int i = 0; i < 3; ++i) nodes.push_back({9, 10 + group, 20 + group, 30 + group});
+  }
+  nodes.push_back({9, 12, 22, 31});
+  nodes.push_back({9, -1, 21, -1});
+  const LeafGroups found = GroupByLeaves(nodes, std::vector<bool>(nodes.size(), true));
+  EXPECT_EQ(found.switches.size(), 4);
+  EXPECT_EQ(found.group_of_node[12], found.group_of_node[6]);
+  EXPECT_EQ(found.group_of_node[13], found.group_of_node[3]);
+}
+
+}  // namespace
+}  // namespace railhead::fabric
