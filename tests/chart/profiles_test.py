@@ -223,6 +223,16 @@ class Profiles(unittest.TestCase):
     def test_the_rights_that_it_has_are_the_rights_that_it_uses(self):
         self.make("rights", {"fabric": "RoCE", "namespaceSelector": self.space("rights")})
         self.wait_for_condition("rights", "Accepted", "True")
+        self.wait_for_stamp("rights", "rights@1")
+        # A pod that is told what is wrong with it.
+        item = pod("slow", limits={"rdma/hca": 1})
+        item["metadata"]["namespace"] = "rights"
+        item["spec"]["containers"][1]["env"] = [{"name": "NCCL_IB_DISABLE", "value": "1"}]
+        self.cluster.kubectl("create", objects=[item])
+        reason = ("-n", "rights", "--field-selector", "reason=RdmaDisabledByUser")
+        wait_until(
+            lambda: self.cluster.get("events", *reason)["items"], "an Event", self.replica.log
+        )
         objects = {}
         for kind in ("role", "rolebinding", "clusterrole", "clusterrolebinding"):
             for item in self.cluster.get(kind, "-A")["items"]:
