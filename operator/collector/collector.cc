@@ -212,8 +212,9 @@ JobFacts Collector::Gather(const std::string& job) const {
 
 const verdict::ClusterFacts& Collector::Cluster() {
   const std::shared_ptr<const ClusterProfiles> profiles = feed_->Get();
-  if (cluster_profiles_ == profiles && cluster_nodes_ == caches_->nodes().generation())
+  if (cluster_profiles_ == profiles && cluster_nodes_ == caches_->nodes().generation()) {
     return cluster_;
+  }
   cluster_ = {};
   for (const RailProfile& profile : profiles->set->profiles) {
     cluster_.profiles[profile.name] = {profile.generation, profile.fabric, profile.require_rdma};
