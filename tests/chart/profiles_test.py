@@ -224,12 +224,12 @@ class Profiles(unittest.TestCase):
         self.make("rights", {"fabric": "RoCE", "namespaceSelector": self.space("rights")})
         self.wait_for_condition("rights", "Accepted", "True")
         self.wait_for_stamp("rights", "rights@1")
-        # A pod that is told what is wrong with it.
-        item = pod("slow", limits={"rdma/hca": 1})
+        # A pod that is told what is wrong with it: its profile is not what it was.
+        item = pod("old", limits={"rdma/hca": 1})
         item["metadata"]["namespace"] = "rights"
-        item["spec"]["containers"][1]["env"] = [{"name": "NCCL_IB_DISABLE", "value": "1"}]
         self.cluster.kubectl("create", objects=[item])
-        reason = ("-n", "rights", "--field-selector", "reason=RdmaDisabledByUser")
+        self.change("rights", {"priority": 1})
+        reason = ("-n", "rights", "--field-selector", "reason=RailProfileOutdated")
         wait_until(
             lambda: self.cluster.get("events", *reason)["items"], "an Event", self.replica.log
         )
