@@ -19,8 +19,8 @@ import unittest
 import uuid
 
 from apiserver_test import Cluster, profile
-from helm import CHART, NAMESPACE, RELEASE, ROOT
-from profiles_test import Replica
+from helm import ROOT
+from replica import Replica, install
 
 from control_plane import free_port, wait_until
 
@@ -99,12 +99,8 @@ class Verdict(unittest.TestCase):
         cls.cluster = Cluster(cls.folder)
         cls.addClassCleanup(cls.cluster.stop)
         cls.cluster.start()
-        cls.cluster.kubectl("create", "namespace", NAMESPACE)
+        install(cls.cluster)
         cls.cluster.kubectl("create", "namespace", SPACE)
-        cls.cluster.helm("install", RELEASE, CHART)
-        cls.cluster.kubectl(
-            "wait", "--for=condition=Established", "crd/railprofiles.railhead.io", "--timeout=60s"
-        )
         # The scenes' pods are as they are after admission.
         cls.cluster.kubectl("delete", "mutatingwebhookconfiguration", "--all")
         cls.api = Api(cls.cluster)
