@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/mutation.h"
 
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
@@ -35,6 +36,11 @@ constexpr char kProfile[] = "railhead.io/profile";
 constexpr char kInjected[] = "railhead.io/injected";
 constexpr char kKept[] = "railhead.io/kept-environment";
 constexpr char kMetricsPort[] = "9402";
+
+// By these a container turns RDMA off, or takes HCAs of its own choice. Who sets one is noted even
+// where we would not have set it: nobody else can tell later whose it is (verdict/spec_rules.cc).
+constexpr const char* kChoices[] = {"NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_NET",
+                                    "RAILHEAD_FALLBACK", "RAILHEAD_TRANSPORT"};
 
 // The API server refuses objects whose annotations, keys and values together, are larger.
 constexpr size_t kMaxAnnotationBytes = 256U << 10U;
@@ -201,14 +207,19 @@ absl::Status PatchContainer(const RdmaContainer& target, const std::vector<Json>
     for (const Json& entry : *env) existing[StringAt(entry, {"name"})] = &entry;
   }
   Json missing = Json::array();
+  std::set<std::string> choices(std::begin(kChoices), std::end(kChoices));
   for (const Json& variable : variables) {
     const std::string name = StringAt(variable, {"name"});
+    choices.erase(name);
     const auto own = existing.find(name);
     if (own == existing.end()) {
       missing.push_back(variable);
     } else if (!seen_before || !SameVariable(*own->second, variable)) {
       kept.insert(name);
     }
+  }
+  for (const std::string& choice : choices) {
+    if (existing.contains(choice)) kept.insert(choice);
   }
   if (missing.empty()) return absl::OkStatus();
   const std::string path = absl::StrCat("/spec", target.pointer, "/env");

@@ -140,6 +140,25 @@ TEST(MutatePodTest, UserValuesWinAndAreReported) {
             "MASTER_PORT,NCCL_IB_TC,RAILHEAD_NODE");
 }
 
+// The verdict must know whose choice it was; also where nobody else would set the variable.
+TEST(MutatePodTest, ChoicesAgainstRdmaAreReportedAndOursAreNot) {
+  Json pod = JobPod();
+  pod["spec"]["containers"][0]["env"] = Json::parse(R"json([
+    {"name": "NCCL_IB_DISABLE", "value": "1"},
+    {"name": "NCCL_NET", "value": "Socket"},
+    {"name": "NCCL_ALGO", "value": "Ring"}])json");
+  InjectionConfig config = kConfig;
+  config.environment["RAILHEAD_TRANSPORT"] = "tcp";
+  Json mutated = Apply(pod, MutatePod(pod, config));
+  const auto kept = [&] {
+    return mutated["metadata"]["annotations"]["railhead.io/kept-environment"];
+  };
+  EXPECT_EQ(kept(), "NCCL_IB_DISABLE,NCCL_NET");
+  // The second time as well, though RAILHEAD_TRANSPORT is there now.
+  mutated = Apply(mutated, MutatePod(mutated, config));
+  EXPECT_EQ(kept(), "NCCL_IB_DISABLE,NCCL_NET");
+}
+
 TEST(MutatePodTest, KeepsTheUsersScrapeAnnotations) {
   Json pod = JobPod();
   pod["metadata"]["annotations"]["prometheus.io/port"] = "8000";
