@@ -10,7 +10,6 @@
 #include "kube/cache.h"
 #include "operator/label_selector.h"
 #include "operator/profile_set.h"
-#include "operator/stored_node.h"
 #include "operator/stored_profile.h"
 
 namespace railhead::op {
@@ -30,9 +29,10 @@ struct ClusterProfiles {
   std::map<std::string, ProfileReport> reports;  // by the profile's name; of all of them
 };
 
+// `nodes` are labels as of FabricLabels.
 ClusterProfiles BuildClusterProfiles(const kube::Cache<StoredProfile>& profiles,
                                      const kube::Cache<Labels>& namespaces,
-                                     const kube::Cache<StoredNode>& nodes);
+                                     const kube::Cache<Labels>& nodes);
 
 }  // namespace railhead::op
 

@@ -34,7 +34,6 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
 {{- define "railhead.operatorConfig" -}}
 {{ toYaml (dict
   "rendezvousPort" .Values.operator.rendezvousPort
-  "excludedNamespaces" (include "railhead.excludedNamespaces" . | fromYamlArray)
   "environment" (default dict .Values.operator.environment)) }}
 {{- end -}}
 
@@ -50,11 +49,7 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
 matchExpressions:
 - key: kubernetes.io/metadata.name
   operator: NotIn
-  values: {{- include "railhead.excludedNamespaces" . | nindent 2 }}
-{{- end -}}
-
-{{- define "railhead.excludedNamespaces" -}}
-{{- concat (list "kube-system" .Release.Namespace) .Values.operator.webhook.excludedNamespaces | uniq | toYaml -}}
+  values: {{- concat (list "kube-system" .Release.Namespace) .Values.operator.webhook.excludedNamespaces | uniq | toYaml | nindent 2 }}
 {{- end -}}
 
 {{/* CEL: whether a pod spec asks for any RDMA resource. None of it, such as "0", is not to ask. Call with "object.spec". */}}
