@@ -61,12 +61,9 @@ Spaces InConflict(const Placed& a, const Placed& b, const std::vector<Placed>& a
   if (spaces.empty() || !CanBothMatch(a.profile->pods, b.profile->pods)) return {};
   for (const Placed& other : all) {
     if (other.profile->priority <= a.profile->priority) continue;
-    Spaces rest = Without(spaces, other.spaces);
-    if (rest.size() == spaces.size()) continue;
-    if (MatchesAllOfBoth(other.profile->pods, a.profile->pods, b.profile->pods)) {
-      spaces = std::move(rest);
-      if (spaces.empty()) break;
-    }
+    if (!MatchesAllOfBoth(other.profile->pods, a.profile->pods, b.profile->pods)) continue;
+    spaces = Without(spaces, other.spaces);
+    if (spaces.empty()) break;
   }
   return spaces;
 }

@@ -82,7 +82,8 @@ class Placer {
 
  private:
   // Of each leaf its switches: those of its rails, and those where second cables of most of its
-  // nodes are. They are no spines, though they are joined with others.
+  // nodes are. They are no spines, though they are joined with others. A switch for the second
+  // cables of several leaves (another plane, storage) is not a part of any: it would join them.
   std::vector<SwitchOfRail> LeafSwitches() const {
     std::vector<std::map<int, size_t>> also(groups_.switches.size());
     std::vector<size_t> nodes(also.size());
@@ -94,11 +95,15 @@ class Placer {
       for (const RailNic& rail : nodes_[i].rails) here.insert(rail.also.begin(), rail.also.end());
       for (const int at : here) ++also[group][at];
     }
-    std::vector<SwitchOfRail> leaves = groups_.switches;
-    for (size_t group = 0; group < leaves.size(); ++group) {
+    std::map<int, std::vector<size_t>> leaves_of;
+    for (size_t group = 0; group < also.size(); ++group) {
       for (const auto& [at, count] : also[group]) {
-        if (count * 2 > nodes[group]) leaves[group].push_back(at);
+        if (count * 2 > nodes[group]) leaves_of[at].push_back(group);
       }
+    }
+    std::vector<SwitchOfRail> leaves = groups_.switches;
+    for (const auto& [at, of] : leaves_of) {
+      if (of.size() == 1) leaves[of[0]].push_back(at);
     }
     return leaves;
   }

@@ -287,6 +287,35 @@ TEST_F(Fusion, SlavesOfABondAreCablesOfOneRail) {
   EXPECT_THAT(Names(found), ElementsAre("note cycle"));
 }
 
+TEST_F(Fusion, ASwitchForSecondPortsOfAllLeavesJoinsNone) {
+  for (const char* name : {"a", "b", "c", "d", "s0", "s1", "core", "second"}) Switch(name);
+  for (const char* leaf : {"a", "b"}) Uplink(leaf, "s0");
+  for (const char* leaf : {"c", "d"}) Uplink(leaf, "s1");
+  for (const char* spine : {"s0", "s1"}) Uplink(spine, "core");
+  for (int i = 0; i < 8; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    Node(name, 1);
+    Link(name, "mlx5_0", std::string(1, static_cast<char>('a' + i / 2)));
+    Link(name, "mlx5_0:2", "second");
+  }
+  const DiscoveredFabric found = Fuse();
+  EXPECT_THAT(found.model.levels, ElementsAre("core", "spine", "leaf"));
+  EXPECT_EQ(found.model.domains[1].size(), 2);
+  EXPECT_EQ(found.model.domains[2].size(), 4);
+}
+
+TEST_F(Fusion, AManagementPortThatLldpSeesHidesNoDescribedHca) {
+  for (const char* name : {"a", "management"}) Switch(name);
+  for (const char* name : {"n0", "n1"}) {
+    Node(name, 2);
+    for (const char* hca : {"HCA-1", "HCA-2"}) Link(name, hca, "a");
+    Link(name, "eno1", "management", Evidence::kLldp);
+  }
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 2);
+  EXPECT_EQ(found.wires[1][1].at, "a");
+}
+
 TEST_F(Fusion, HostsOfOneNameGiveTheOthersNoRails) {
   Switch("a");
   for (const char* name : {"n0", "n1"}) {

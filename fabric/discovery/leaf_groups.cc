@@ -48,7 +48,7 @@ class Groups {
     const auto [group, shared] = Nearest(alike.switches);
     const bool fits = shared * 2 > alike.known;
     // One node that is half in one group and half in another makes no group of its own.
-    const bool between = shared > 0 && alike.nodes.size() == 1;
+    const bool between = shared * 2 == alike.known && alike.nodes.size() == 1;
     const int chosen = fits || between ? group : Open(alike.switches);
     for (const int node : alike.nodes) {
       found_.group_of_node[static_cast<size_t>(node)] = chosen;

@@ -41,5 +41,16 @@ TEST(LeafGroups, WhoHasMostOfItsCablesInAGroupIsOfIt) {
   EXPECT_EQ(found.group_of_node[13], found.group_of_node[3]);
 }
 
+// The first node of a new leaf, with one cable at another: one of eight makes no neighbours, half
+// do.
+TEST(LeafGroups, OneNodeAloneIsALeafUnlessItIsHalfInAnother) {
+  const SwitchOfRail old = {0, 1, 2, 3, 4, 5, 6, 7};
+  LeafGroups found = GroupByLeaves({old, old, {10, 11, 12, 3, 14, 15, 16, 17}}, {true, true, true});
+  EXPECT_EQ(found.switches.size(), 2);
+  EXPECT_NE(found.group_of_node[2], found.group_of_node[0]);
+  found = GroupByLeaves({old, old, {0, 1, 2, 3, 14, 15, 16, 17}}, {true, true, true});
+  EXPECT_EQ(found.switches.size(), 1);
+}
+
 }  // namespace
 }  // namespace railhead::fabric

@@ -50,11 +50,11 @@ std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& n
   }
   // "n0 HCA-1": who set the node descriptions has other names. As many are the same ones. Names of
   // interfaces are the kernel's in both, so what LLDP calls otherwise is another NIC.
-  const bool described = std::all_of(nics.begin(), nics.end(), [](const auto& nic) {
-    return nic.second.evidence == Evidence::kInfiniBand;
-  });
-  const Nics hcas = OneForEachHca(nics);
-  if (!matched && described && hcas.size() == facts.size()) {
+  Nics described = nics;
+  std::erase_if(described,
+                [](const auto& nic) { return nic.second.evidence != Evidence::kInfiniBand; });
+  const Nics hcas = OneForEachHca(described);
+  if (!matched && hcas.size() == facts.size()) {
     auto nic = hcas.begin();
     for (const SeenRail& fact : facts) {
       rails[static_cast<size_t>(fact.rail)].cable = (nic++)->second;

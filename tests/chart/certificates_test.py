@@ -40,7 +40,11 @@ class Load(threading.Thread):
 
     def run(self):
         while not self._over.wait(self._pause):
-            self.once()
+            try:
+                self.once()
+            except Exception as error:  # the thread would end, and nobody would look
+                self.wrong.append((time.time(), repr(error)))
+                return
             self.done += 1
 
     def end(self):
@@ -180,7 +184,9 @@ class Certificates(unittest.TestCase):
         self.wait_until_all_serve_from(crt.read_text())
         before = [load.done for load in loads]
         wait_until(
-            lambda: all(load.done >= old + 20 for load, old in zip(loads, before)), "the load"
+            lambda: any(load.wrong for load in loads)
+            or all(load.done >= old + 20 for load, old in zip(loads, before)),
+            "the load",
         )
         for load in loads:
             load.end()

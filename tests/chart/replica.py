@@ -92,7 +92,7 @@ class Replica:
         """Status and text; (0, "") when nobody is there."""
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(f"http://127.0.0.1:{self._health}{path}", timeout=5) as answer:
+            with opener.open(f"http://127.0.0.1:{self._health}{path}", timeout=30) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refusal:
             return refusal.code, refusal.read().decode()

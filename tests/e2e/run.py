@@ -269,8 +269,12 @@ def _iwarp(stage):
         with stage.cluster.rails_as("siw"):
             agents_find("siw")
             yield
-    finally:
-        agents_find("rxe")
+    except Exception:
+        # For the scenes that come; why this one failed is what counts.
+        with contextlib.suppress(Failure):
+            agents_find("rxe")
+        raise
+    agents_find("rxe")
 
 
 def iwarp_rails(stage):
@@ -525,7 +529,8 @@ def traces_on_node(stage, node):
 
 
 def kernels_trouble(stage):
-    """What the nodes' kernels say of themselves, if it is bad: the last lines of that, as a reason's end."""
+    """What the nodes' kernels have said of themselves since they began, if it is bad: the last lines of
+    that, as a reason's end."""
     bad = "BUG|WARNING|Oops|Call Trace|Out of memory|hung|stall"
     told = ""
     for node in range(1, stage.cluster.nodes + 1):

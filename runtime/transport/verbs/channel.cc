@@ -57,7 +57,7 @@ const char* WhatToCheck(ibv_wc_status status) {
              "see "
              "the kernel's log on this node";
     case IBV_WC_LOC_QP_OP_ERR:
-      return "the NIC has given up this connection (over iWARP: its TCP connection broke); see the "
+      return "the NIC has given up this connection (over iWARP its TCP connection broke); see the "
              "kernel's log on both nodes";
     default:
       return "the NIC could not carry out the request; see the kernel's log on this node";
@@ -480,18 +480,18 @@ absl::Status Channel::CompletionError(const RequestId& id, const ibv_wc& complet
       port_down ? absl::StrCat("this side's port is ", port_state, kCheckPort)
                 : WhatToCheck(completion.status));
   if (port_down) return absl::UnavailableError(message);
+  // So siw ends what was under way when its TCP connection broke. Elsewhere it is this side's
+  // fault.
+  if (completion.status == IBV_WC_LOC_QP_OP_ERR && parts_.port->iwarp()) {
+    return absl::UnavailableError(message);
+  }
   switch (completion.status) {
-    // What the network, the peer or a NIC in trouble does to us; what this program has asked for
-    // wrongly is not among them, for it would come again.
     case IBV_WC_RETRY_EXC_ERR:
     case IBV_WC_RNR_RETRY_EXC_ERR:
     case IBV_WC_WR_FLUSH_ERR:
     case IBV_WC_REM_ACCESS_ERR:
     case IBV_WC_REM_ABORT_ERR:
-    case IBV_WC_REM_OP_ERR:
-    case IBV_WC_LOC_QP_OP_ERR:
     case IBV_WC_FATAL_ERR:
-    case IBV_WC_GENERAL_ERR:
       return absl::UnavailableError(message);
     default:
       return absl::InternalError(message);

@@ -342,8 +342,10 @@ struct FakeVerbs::Fabric {
   }
 
   void FailHead(Pair& pair, ibv_wc_status status) {
-    const Send head = std::move(pair.sends.front());
+    Send head = std::move(pair.sends.front());
     pair.sends.pop_front();
+    // What nobody was told of yet may still fail.
+    if ((head.request.send_flags & IBV_SEND_SIGNALED) == 0) head.completed = false;
     Complete(pair, head, status);
     Fail(pair);
   }

@@ -126,6 +126,16 @@ TEST_F(IwarpTest, APeerThatEndsIsNoticedAtOnce) {
   EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable) << error;
 }
 
+// siw ends so what was under way when its TCP connection broke.
+TEST_F(IwarpTest, AConnectionThatTheNicGivesUpIsARailThatIsLost) {
+  ConnectBoth();
+  fake_->FailNextSend("fake0", IBV_WC_LOC_QP_OP_ERR);
+  ASSERT_TRUE(a_.Send(0, 0, "x").value());
+  const absl::Status error = a_.Poll().status();
+  EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable) << error;
+  EXPECT_THAT(std::string(error.message()), HasSubstr("TCP connection broke"));
+}
+
 // Also by one that only waits, and is woken for nothing else afterwards.
 TEST_F(IwarpTest, WhoSleepsIsToldToo) {
   ConnectBoth();
