@@ -286,19 +286,36 @@ class Cluster:
         self.start("coredns", [kube / "coredns", "-conf", folder / "Corefile"])
 
     def _wait_ready(self, numbers):
-        names = {f"node-{i}" for i in numbers}
+        missing = {f"node-{i}": "has not registered" for i in numbers}
 
         def ready():
             self.check()
             listed = self.kubectl("get", "nodes", "-o", "json", check=False)
             if listed.returncode != 0:
                 return False
-            return names <= {node["metadata"]["name"] for node in json.loads(listed.stdout)["items"]
-                             if any(c["type"] == "Ready" and c["status"] == "True"
-                                    for c in node["status"]["conditions"])}
+            for node in json.loads(listed.stdout)["items"]:
+                for condition in node["status"]["conditions"]:
+                    if condition["type"] != "Ready" or node["metadata"]["name"] not in missing:
+                        continue
+                    missing[node["metadata"]["name"]] = condition["message"]
+                    if condition["status"] == "True":
+                        del missing[node["metadata"]["name"]]
+            return not missing
 
-        wait_for("the nodes are Ready", ready, 180, log=self.folder / f"{min(names)}.console",
-                 interval=0.5)
+        try:
+            wait_for("the nodes are Ready", ready, 180, interval=0.5)
+        except Failure as failure:
+            name = min(missing)
+            told = "; ".join(f"{node}: {why}" for node, why in sorted(missing.items()))
+            raise Failure(f"{failure}: {told}; the last words of its kubelet: {self._kubelet_says(name)}",
+                          log=self.folder / f"{name}.console") from None
+
+    def _kubelet_says(self, name):
+        """The last lines of a node's kubelet, as far as the node answers."""
+        try:
+            return self.on_node(int(name.partition("-")[2]), "tail -n 4 /var/log/kubelet.log", 20)[1]
+        except (Failure, OSError) as failure:
+            return f"({failure})"
 
     # -- use ----------------------------------------------------------------------------------
 
