@@ -120,28 +120,30 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   // from.
   std::string previous = StillValid(issuer_, now);
   if (previous.empty()) previous = StillValid(found.current.certificate, now);
-  const Json patch = {
-      {"metadata", {{"resourceVersion", StringAt(*secret, {"metadata", "resourceVersion"})}}},
-      {"data",
-       {{kCertificateKey, absl::Base64Escape(made->certificate)},
-        {kPrivateKey, absl::Base64Escape(made->key)},
-        {kPreviousKey, absl::Base64Escape(previous)}}}};
-  const absl::StatusOr<Json> stored = Patch(*api_, options_.secret, PatchType::kMerge, patch);
-  if (!stored.ok()) return stored.status();
+  const absl::Status stored = Store(
+      *secret,
+      {{kCertificateKey, made->certificate}, {kPrivateKey, made->key}, {kPreviousKey, previous}});
+  if (!stored.ok()) return stored;
   authority_expiry_ = now + options_.authority_lifetime;
   log.push_back(absl::StrCat("stored a new authority, valid until ", Utc(authority_expiry_)));
   return Authorities{*std::move(made), std::move(previous)};
+}
+
+absl::Status CertificateKeeper::Store(const Json& secret,
+                                      const std::map<std::string, std::string>& values) {
+  Json data = Json::object();
+  for (const auto& [key, value] : values) data[key] = absl::Base64Escape(value);
+  const Json patch = {
+      {"metadata", {{"resourceVersion", StringAt(secret, {"metadata", "resourceVersion"})}}},
+      {"data", std::move(data)}};
+  return Patch(*api_, options_.secret, PatchType::kMerge, patch).status();
 }
 
 absl::Status CertificateKeeper::KeepOurs(const Json& secret, Authorities& found,
                                          std::vector<std::string>& log) {
   const std::string ours = StillValid(issuer_, clock_());
   if (ours.empty() || absl::StrContains(found.Bundle(), ours)) return absl::OkStatus();
-  const Json patch = {
-      {"metadata", {{"resourceVersion", StringAt(secret, {"metadata", "resourceVersion"})}}},
-      {"data", {{kPreviousKey, absl::Base64Escape(ours)}}}};
-  const absl::StatusOr<Json> stored = Patch(*api_, options_.secret, PatchType::kMerge, patch);
-  if (!stored.ok()) return stored.status();
+  if (absl::Status stored = Store(secret, {{kPreviousKey, ours}}); !stored.ok()) return stored;
   found.previous = ours;
   log.push_back(absl::StrCat("somebody replaced the authority in ", options_.secret.ToString(),
                              ": the last one is kept for the certificates that it signed"));

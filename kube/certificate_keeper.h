@@ -3,6 +3,7 @@
 #define RAILHEAD_KUBE_CERTIFICATE_KEEPER_H_
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,8 @@ class CertificateKeeper {
   absl::StatusOr<std::vector<std::string>> ReconcileOnce();
   // Reads the Secret; makes and stores a new authority where it has none worth keeping.
   absl::StatusOr<Authorities> LoadAuthority(std::vector<std::string>& log);
+  // Writes these values into the Secret, unless it has changed since it was read as `secret`.
+  absl::Status Store(const Json& secret, const std::map<std::string, std::string>& values);
   // What is served stays trusted when somebody replaced the authority: it becomes the previous one.
   absl::Status KeepOurs(const Json& secret, Authorities& found, std::vector<std::string>& log);
   // Makes every webhook trust `bundle`.

@@ -12,11 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "fabric/discovery/cabled_places.h"
 #include "fabric/discovery/finding.h"
 #include "fabric/discovery/label_places.h"
+#include "fabric/discovery/listed.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/node_rails.h"
 #include "fabric/discovery/observations.h"
@@ -27,15 +27,7 @@
 namespace railhead::fabric {
 namespace {
 
-constexpr size_t kMaxNamed = 4;
 constexpr int kMaxRails = 64;
-
-std::string Listed(const std::vector<std::string>& names) {
-  const size_t shown = std::min(names.size(), kMaxNamed);
-  return absl::StrCat(
-      absl::StrJoin(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-      shown == names.size() ? "" : absl::StrCat(" and ", names.size() - shown, " more"));
-}
 
 // Domains of a level are told apart by all that is around them.
 using Path = std::vector<std::string>;

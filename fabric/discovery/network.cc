@@ -13,15 +13,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "fabric/discovery/finding.h"
+#include "fabric/discovery/listed.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/natural_order.h"
 
 namespace railhead::fabric {
 namespace {
-
-constexpr size_t kMaxNamed = 4;
 
 // An IP address is whole, or nothing: a name in DNS never ends in a number, nor has it a colon.
 bool IsAddress(const std::string& name) {
@@ -168,12 +166,7 @@ class Builder {
       if (names.empty()) return;
       std::sort(names.begin(), names.end(), NaturalLess);
       names.erase(std::unique(names.begin(), names.end()), names.end());
-      const size_t more = names.size() - std::min(names.size(), kMaxNamed);
-      names.resize(names.size() - more);
-      findings_.push_back(
-          {FindingKind::kNoPlace, false, "",
-           absl::StrCat(absl::StrJoin(names, ", "),
-                        more == 0 ? "" : absl::StrCat(" and ", more, " more"), what)});
+      findings_.push_back({FindingKind::kNoPlace, false, "", absl::StrCat(Listed(names), what)});
     };
     tell(strangers_,
          ": no node of the cluster, and left out; a switch must not "

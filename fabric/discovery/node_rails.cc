@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "fabric/discovery/finding.h"
 #include "fabric/discovery/leaf_groups.h"
+#include "fabric/discovery/listed.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/nic_kinds.h"
 #include "fabric/discovery/observations.h"
@@ -23,7 +23,6 @@ namespace railhead::fabric {
 namespace {
 
 constexpr size_t kMaxRails = 64;
-constexpr size_t kMaxNamed = 4;
 
 // The rails that an agent tells, with the cables of these NICs.
 std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& nics) {
@@ -127,12 +126,9 @@ void FromCables(const Network& network, const Rows& rows, std::vector<Finding>& 
     uncertain.push_back(row->node);
   }
   if (uncertain.empty()) return;
-  const size_t more = uncertain.size() - std::min<size_t>(uncertain.size(), kMaxNamed);
-  uncertain.resize(uncertain.size() - more);
   findings.push_back(
       {FindingKind::kNoFacts, false, "",
-       absl::StrCat(absl::StrJoin(uncertain, ", "),
-                    more == 0 ? "" : absl::StrCat(" and ", more, " more"),
+       absl::StrCat(Listed(uncertain),
                     ": perhaps not all NICs were seen, so their names do not say which rail each ",
                     "is; the switches say it, and none is called miswired")});
 }

@@ -46,8 +46,7 @@ struct Outsiders {
   bool split = false;      // some rails share a network, but most do not
 };
 
-Outsiders FindOutsiders(const Rows& rows, const Network& network) {
-  const std::vector<int> network_of = Networks(network);
+Outsiders FindOutsiders(const Rows& rows, const std::vector<int>& network_of) {
   const size_t rails = rows.empty() ? 0 : rows[0]->rails.size();
   std::vector<std::set<int>> networks(rails);
   for (size_t rail = 0; rail < rails; ++rail) {
@@ -130,7 +129,8 @@ void TellSplit(const Rows& rows, std::vector<Finding>& findings) {
 }  // namespace
 
 void LeaveOutsidersOut(const Network& network, const Rows& rows, std::vector<Finding>& findings) {
-  const Outsiders outsiders = FindOutsiders(rows, network);
+  const std::vector<int> network_of = Networks(network);
+  const Outsiders outsiders = FindOutsiders(rows, network_of);
   if (outsiders.split) TellSplit(rows, findings);
   for (auto rail = outsiders.rails.rbegin(); rail != outsiders.rails.rend(); ++rail) {
     std::string name;
@@ -148,7 +148,6 @@ void LeaveOutsidersOut(const Network& network, const Rows& rows, std::vector<Fin
     }
   }
   // What is at no known position is known by where it is.
-  const std::vector<int> network_of = Networks(network);
   for (NodeRails* row : rows) {
     if (row->certain) continue;
     std::erase_if(row->rails, [&](const RailNic& nic) {
@@ -159,7 +158,7 @@ void LeaveOutsidersOut(const Network& network, const Rows& rows, std::vector<Fin
 }
 
 void TellOutsiders(const Network& network, const Rows& rows, std::vector<Finding>& findings) {
-  const Outsiders outsiders = FindOutsiders(rows, network);
+  const Outsiders outsiders = FindOutsiders(rows, Networks(network));
   if (outsiders.split) TellSplit(rows, findings);
   const size_t rails = rows.empty() ? 0 : rows[0]->rails.size();
   std::vector<double> usual(rails);

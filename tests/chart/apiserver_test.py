@@ -5,11 +5,8 @@ import base64
 import copy
 import http.server
 import json
-import pathlib
-import shutil
 import ssl
 import sys
-import tempfile
 import threading
 import unittest
 
@@ -20,7 +17,7 @@ from helm import CHART, NAMESPACE, RELEASE, ROOT, helm, render
 
 sys.path.insert(0, str(ROOT / "tests" / "kube"))
 
-from control_plane import ControlPlane, certificate, wait_until  # noqa: E402
+from control_plane import ControlPlane, certificate, folder_for, wait_until  # noqa: E402
 
 AGENT = f"system:serviceaccount:{NAMESPACE}:railhead-device-plugin"
 OPERATOR = f"system:serviceaccount:{NAMESPACE}:railhead-operator"
@@ -269,11 +266,9 @@ NAMESPACE_SELECTORS = [
 class Chart(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-chart-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = folder_for(cls, "chart")
         cls.cluster = Cluster(cls.folder)
-        cls.addClassCleanup(cls.cluster.stop)
-        cls.cluster.start()
+        cls.cluster.start_for(cls)
         cls.cluster.kubectl("create", "namespace", NAMESPACE)
 
     def install(self, values=""):

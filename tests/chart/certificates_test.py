@@ -5,11 +5,8 @@ through without its environment, and no replica turns unready."""
 import base64
 import http.client
 import json
-import pathlib
-import shutil
 import socket
 import ssl
-import tempfile
 import threading
 import time
 import unittest
@@ -18,7 +15,7 @@ from apiserver_test import CONFIGURATION, Cluster, job, pod
 from helm import NAMESPACE
 from replica import NAME, Replica, install, send_reviews_to
 
-from control_plane import certificate, wait_until
+from control_plane import certificate, folder_for, wait_until
 
 SECRET = f"{NAME}-ca"
 ASKING = {"rdma/hca": 1}
@@ -114,11 +111,9 @@ def handshake(replica, bundle):
 class Certificates(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-certificates-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = folder_for(cls, "certificates")
         cls.cluster = Cluster(cls.folder)
-        cls.addClassCleanup(cls.cluster.stop)
-        cls.cluster.start()
+        cls.cluster.start_for(cls)
         install(cls.cluster)
         cls.replicas = []
         for name in ("first", "second"):

@@ -3,9 +3,6 @@
 the cluster reach pods, and what became of them is told."""
 
 import json
-import pathlib
-import shutil
-import tempfile
 import unittest
 
 import yaml
@@ -14,7 +11,7 @@ from apiserver_test import OPERATOR, Cluster, pod, profile
 from chart_test import rights
 from replica import NAME, Replica, install, send_reviews_to
 
-from control_plane import wait_until
+from control_plane import folder_for, wait_until
 
 # What the operator's account asks for, once it is answered; a watch is answered when it begins.
 AUDIT_POLICY = {
@@ -28,16 +25,14 @@ AUDIT_POLICY = {
 class Profiles(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-profiles-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = folder_for(cls, "profiles")
         policy = cls.folder / "audit.yaml"
         policy.write_text(yaml.safe_dump(AUDIT_POLICY))
         cls.audit = cls.folder / "audit.log"
         cls.cluster = Cluster(
             cls.folder, f"--audit-policy-file={policy}", f"--audit-log-path={cls.audit}"
         )
-        cls.addClassCleanup(cls.cluster.stop)
-        cls.cluster.start()
+        cls.cluster.start_for(cls)
         install(cls.cluster)
         cls.replica = Replica(cls.cluster, cls.folder, "first")
         cls.addClassCleanup(cls.replica.end)

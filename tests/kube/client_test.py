@@ -5,16 +5,14 @@ import http.client
 import json
 import pathlib
 import random
-import shutil
 import signal
 import ssl
 import subprocess
-import tempfile
 import time
 import unittest
 import urllib.request
 
-from control_plane import ControlPlane
+from control_plane import ControlPlane, folder_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROBE = ROOT / "build" / "release" / "kube" / "railhead_kube_probe"
@@ -138,11 +136,9 @@ class Candidate:
 class Client(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-kube-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = folder_for(cls, "kube")
         cls.plane = ControlPlane(cls.folder)
-        cls.addClassCleanup(cls.plane.stop)
-        cls.plane.start()
+        cls.plane.start_for(cls)
         cls.admin = Admin(cls.plane)
         cls.addClassCleanup(cls.admin.close)
 

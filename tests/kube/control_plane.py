@@ -4,9 +4,12 @@
 import base64
 import contextlib
 import json
+import pathlib
 import random
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
 import urllib.request
 
@@ -31,6 +34,13 @@ def wait_until(ready, what, log=None):
             words = "\n".join(log.read_text().splitlines()[-5:]) if log else ""
             raise AssertionError(f"{what} is not ready after {DEADLINE} s\n{words}")
         time.sleep(0.1)
+
+
+def folder_for(test, name):
+    """A folder that goes when the class of tests is done."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"railhead-{name}-"))
+    test.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def certificate(folder, name):
@@ -72,6 +82,11 @@ class ControlPlane:
         self._processes = {}
         self._commands = {}
         self.kubeconfig = folder / "kubeconfig"
+
+    def start_for(self, test):
+        """It ends when the class of tests is done."""
+        test.addClassCleanup(self.stop)
+        self.start()
 
     def start(self):
         etcd, peer, port = free_port(), free_port(), free_port()
