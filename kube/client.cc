@@ -27,7 +27,6 @@ absl::StatusCode CodeFor(int http_status, absl::string_view reason) {
     case 410:
       return absl::StatusCode::kOutOfRange;
     case 413:
-    case 429:
       return absl::StatusCode::kResourceExhausted;
     case 504:
       return absl::StatusCode::kDeadlineExceeded;

@@ -56,9 +56,9 @@ class Api {
   // The body of a 2xx answer. Everything else is an error:
   //   NotFound (404), Aborted (409 Conflict: reload and try again), AlreadyExists (409),
   //   Unauthenticated (401), PermissionDenied (403), InvalidArgument (400, 415, 422),
-  //   OutOfRange (410, an expired list or watch), ResourceExhausted (413, 429, an answer too
-  //   large), DeadlineExceeded (504, or no answer in time), Cancelled, and Unavailable for the rest
-  //   (5xx, no connection, a certificate that is not the cluster's): trying again later may help.
+  //   OutOfRange (410, an expired list or watch), ResourceExhausted (413, an answer too large),
+  //   DeadlineExceeded (504, or no answer in time), Cancelled, and Unavailable for the rest (429,
+  //   5xx, no connection, a certificate that is not the cluster's): trying again later may help.
   // The message has the server's own reason, and never a token.
   virtual absl::StatusOr<Json> Call(const ApiRequest& request) = 0;
   // Hands on the body of a 2xx answer as it comes, in pieces of any size, on the caller's thread.

@@ -35,11 +35,11 @@ TEST(StatusFromAnswerTest, KeepsTheServersReason) {
   EXPECT_EQ(conflict.message(),
             "patch x: the API server answered 409 Conflict: the object has been modified");
   const std::vector<std::pair<int, absl::StatusCode>> codes = {
-      {400, absl::StatusCode::kInvalidArgument},   {401, absl::StatusCode::kUnauthenticated},
-      {403, absl::StatusCode::kPermissionDenied},  {404, absl::StatusCode::kNotFound},
-      {410, absl::StatusCode::kOutOfRange},        {422, absl::StatusCode::kInvalidArgument},
-      {429, absl::StatusCode::kResourceExhausted}, {500, absl::StatusCode::kUnavailable},
-      {503, absl::StatusCode::kUnavailable},       {504, absl::StatusCode::kDeadlineExceeded},
+      {400, absl::StatusCode::kInvalidArgument},  {401, absl::StatusCode::kUnauthenticated},
+      {403, absl::StatusCode::kPermissionDenied}, {404, absl::StatusCode::kNotFound},
+      {410, absl::StatusCode::kOutOfRange},       {422, absl::StatusCode::kInvalidArgument},
+      {429, absl::StatusCode::kUnavailable},      {500, absl::StatusCode::kUnavailable},
+      {503, absl::StatusCode::kUnavailable},      {504, absl::StatusCode::kDeadlineExceeded},
       {302, absl::StatusCode::kUnavailable}};
   for (const auto& [http, code] : codes) {
     EXPECT_EQ(StatusFromAnswer("x", http, "<html>").code(), code) << http;

@@ -18,7 +18,6 @@ bool MayGoOn(const absl::Status& end) {
   switch (end.code()) {
     case absl::StatusCode::kOk:
     case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kUnauthenticated:
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kCancelled:
@@ -28,8 +27,8 @@ bool MayGoOn(const absl::Status& end) {
   }
 }
 
-// So few of the largest objects that there are (etcd takes 1.5 MiB) fit into an answer. A server
-// that asks for patience (429) shortens pages too, and would be asked once for each object.
+// So few of the largest objects that there are (etcd takes 1.5 MiB) fit into an answer; a server
+// that is slow for another reason would be asked once for each object.
 constexpr int kShortestPage = 8;
 
 // Whether fewer objects a page may help a list.
@@ -67,6 +66,7 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
     const absl::Status listed = List();
     if (listed.ok()) {
       Hear();
+      listed_at_ = clock_();
       return absl::ZeroDuration();
     }
     if (absl::IsNotFound(listed) && options_.may_be_unknown) {
@@ -80,8 +80,15 @@ absl::Duration Reflector::Step(const std::stop_token& stop) {
     on_end_(listed);
   } else {
     const absl::Status end = WatchOn(stop);
-    if (!MayGoOn(end)) version_.clear();
     on_end_(end);
+    if (!MayGoOn(end)) {
+      version_.clear();
+      // Mostly the first answer after an outage, in which the version expired: the pauses that the
+      // outage has made long are over. No more often than those are, whatever the server does.
+      if (clock_() - listed_at_ > options_.backoff.longest) {
+        return PauseAfter(options_.backoff, 1, random_());
+      }
+    }
   }
   return backoff_.After(clock_() - begin);
 }

@@ -86,6 +86,7 @@ class Reflector {
   Backoff backoff_;
   int page_size_;
   std::string version_;  // the sink is as of this one; empty when a list is due
+  absl::Time listed_at_ = absl::InfinitePast();
   std::atomic<bool> synced_{false};
   std::atomic<int64_t> heard_at_nanos_{0};  // when synced_
 };

@@ -169,7 +169,6 @@ TEST_F(ReflectorTest, ListsAnewOnlyWhereTheVersionIsNoUse) {
   const std::vector<std::pair<ScriptedApi::WatchScript, bool>> cases = {
       {{added, absl::OkStatus()}, false},
       {{added, absl::UnavailableError("refused")}, false},
-      {{added, absl::ResourceExhaustedError("429")}, false},
       {{added, absl::UnauthenticatedError("401")}, false},
       {{added, absl::PermissionDeniedError("403")}, false},
       {{added, absl::OutOfRangeError("410")}, true},
@@ -266,6 +265,22 @@ TEST_F(ReflectorTest, TellsWhenItLastHeardOfTheCollection) {
   }
   Step();
   EXPECT_EQ(reflector_.HeardAt(), api_.now - absl::Minutes(1));
+}
+
+TEST_F(ReflectorTest, AVersionThatExpiredInAnOutageCostsNoFurtherLongPause) {
+  api_.lists = {Page({Pod("a", 3)}, 10), Page({Pod("a", 3)}, 20)};
+  const absl::Status away = absl::UnavailableError("refused");
+  const absl::Status gone = absl::OutOfRangeError("410");
+  api_.watches = {{Event("ADDED", Pod("b", 12)), away, absl::Minutes(1)}};
+  for (int i = 0; i < 6; ++i) api_.watches.push_back({"", away});
+  api_.watches.push_back({"", gone});
+  api_.watches.push_back({"", gone});
+  Step();
+  for (int i = 0; i < 6; ++i) Step();
+  EXPECT_GE(Step(), absl::Seconds(15)) << "the outage goes on";
+  EXPECT_LE(Step(), absl::Seconds(1)) << "it is over, and a list is due";
+  EXPECT_EQ(Step(), absl::ZeroDuration());
+  EXPECT_GE(Step(), absl::Seconds(15)) << "the list was of no use";
 }
 
 // A server that answers every list and ends every watch at once must not be asked faster and

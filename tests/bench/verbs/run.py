@@ -125,7 +125,7 @@ def failures(stage, pods, count):
 
 
 def main():
-    passes = int(sys.argv[1]) if len(sys.argv) > 1 else 2
+    passes = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 20
     console = Console(sys.stderr)
     stage = Stage(console, OUT / "cluster")
