@@ -91,8 +91,8 @@ void FindTroubles(const fabric::RootFiles& files, fabric::NodeInventory& invento
   }
 }
 
-// How much memory a container without privileges may lock, and so register: it is in a container
-// like ours.
+// How much memory a container without privileges may lock, and so register, unless somebody raises
+// its limit: it is in a container like ours.
 std::optional<uint64_t> MemlockLimit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
@@ -265,7 +265,7 @@ void Agent::Rescan(TimePoint now) {
 
 void Agent::TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& before) {
   HostFacts host;
-  host.memlock_bytes = MemlockLimit();
+  if (!options_.memlock_raised) host.memlock_bytes = MemlockLimit();
   if (!inventory_.gpus.empty()) {
     const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(options_.proc_root);
     if (proc.ok()) host.gpu_direct = fabric::ReadGpuDirect(files, *proc, inventory_);

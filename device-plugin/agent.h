@@ -50,6 +50,8 @@ struct AgentOptions {
   std::string node_name;
   // Where container runtimes look for CDI specs; "" to give plain device nodes. Must exist.
   std::string cdi_dir;
+  // Whether somebody (nri/plugin.h) lets containers with HCAs pin without limit.
+  bool memlock_raised = false;
   std::string config_file;  // see config.h; "" for the default configuration
   std::chrono::milliseconds rescan = std::chrono::seconds(1);   // between looks at sysfs and config
   std::chrono::milliseconds look = std::chrono::seconds(10);    // at what kubelet lists

@@ -30,6 +30,7 @@
 #include "device-plugin/metrics.h"
 #include "device-plugin/node_events.h"
 #include "device-plugin/node_reporter.h"
+#include "device-plugin/nri/plugin.h"
 #include "device-plugin/status_server.h"
 #include "fabric/inventory.h"
 #include "fabric/inventory_json.h"
@@ -63,6 +64,7 @@ struct Flags {
   std::string discover_output = "table";
   std::string pod_name;
   std::string pod_namespace;
+  std::string nri_socket = "/var/run/nri/nri.sock";
 };
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -91,6 +93,9 @@ void Declare(CLI::App& app, Flags& flags) {
       "YAML file that says which HCAs are offered as which resource, shared by how many, "
       "and which rail each is; read again when it changes. Without it every HCA is one "
       "rdma/hca");
+  app.add_flag("--memlock-raised", flags.agent.memlock_raised,
+               "Say of this node that containers with HCAs may pin memory without limit, because "
+               "`memlock` runs beside the agent");
   app.add_option("--rescan-seconds", flags.rescan_seconds,
                  "Time between two looks at the devices and their ports")
       ->check(CLI::Range(1, 3600))
@@ -109,6 +114,15 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_subcommand("forget",
                      "Remove from all nodes the labels, annotation and condition that agents have "
                      "written, print the nodes' names, and end; run in a pod");
+  CLI::App* memlock = app.add_subcommand(
+      "memlock",
+      "As a plugin of the container runtime (NRI), let containers that hold RDMA devices pin\n"
+      "memory without limit, whoever they run as, until SIGTERM; needs nothing but the socket");
+  memlock->fallthrough();
+  memlock
+      ->add_option("--nri-socket", flags.nri_socket,
+                   "Where the container runtime listens for plugins")
+      ->capture_default_str();
   CLI::App* discover = app.add_subcommand("discover", "Print what is found on this node, and end");
   discover
       ->add_option("--root", flags.discover_root,
@@ -189,19 +203,44 @@ void SetUpLog() {
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
 }
 
-int Serve(Flags flags) {
-  // Whatever we make is for root, unless it says otherwise.
-  umask(0077);
-  // Before any thread begins, so that every thread leaves these signals to us.
+// Readable once the process is told to end. To be called before any thread begins, so that every
+// thread leaves these signals to us.
+absl::StatusOr<int> StopSignals() {
+  signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   const int stop_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (stop_fd < 0) return Fail(absl::ErrnoToStatus(errno, "cannot wait for signals"));
+  if (stop_fd < 0) return absl::ErrnoToStatus(errno, "cannot wait for signals");
+  return stop_fd;
+}
 
-  signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
+int Memlock(const Flags& flags) {
+  const absl::StatusOr<int> stop_fd = StopSignals();
+  if (!stop_fd.ok()) return Fail(stop_fd.status());
+  nri::Plugin plugin(flags.nri_socket, {});
+  const auto page = [](const absl::Status& status) {
+    return status.ok() ? StatusPage{200, "ok\n"}
+                       : StatusPage{503, std::string(status.message()) + "\n"};
+  };
+  const auto health = StartServer("--health-address", flags.health_address,
+                                  {{"/healthz", [&page] { return page(absl::OkStatus()); }},
+                                   {"/readyz", [&page, &plugin] { return page(plugin.Ready()); }},
+                                   {"/metrics", [&plugin] {
+                                      return StatusPage{200, plugin.Metrics(), kMetricsContentType};
+                                    }}});
+  if (!health.ok()) return Fail(health.status());
+  plugin.Run(*stop_fd);
+  return 0;
+}
+
+int Serve(Flags flags) {
+  // Whatever we make is for root, unless it says otherwise.
+  umask(0077);
+  const absl::StatusOr<int> stop_fd = StopSignals();
+  if (!stop_fd.ok()) return Fail(stop_fd.status());
   const std::unique_ptr<kube::RestClient> api = ApiServer();
   const std::unique_ptr<NodeReporter> reporter = MakeReporter(flags, api.get());
   flags.agent.reporter = reporter.get();
@@ -225,7 +264,7 @@ int Serve(Flags flags) {
   if (!metrics.ok()) return Fail(metrics.status());
   spdlog::info("railhead-device-plugin {} on node {}: devices of {} for kubelet in {}",
                RAILHEAD_VERSION, flags.agent.node_name, flags.agent.root, flags.agent.kubelet_dir);
-  (*agent)->Run(stop_fd);
+  (*agent)->Run(*stop_fd);
   if (api != nullptr) api->Cancel();
   return 0;
 }
@@ -237,6 +276,7 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (app.got_subcommand("discover")) return Discover(flags);
   SetUpLog();
+  if (app.got_subcommand("memlock")) return Memlock(flags);
   return app.got_subcommand("forget") ? Forget() : Serve(std::move(flags));
 }
 

@@ -16,14 +16,16 @@ constexpr double kUsualSharedMemory = 64 << 20;
 
 std::string FixOf(const PodFacts& pod, bool non_root) {
   const std::string at = pod.node.empty() ? "its node" : absl::StrCat("node ", pod.node);
-  return non_root
-             ? absl::StrCat("raise LimitMEMLOCK of the container runtime's service on ", at,
-                            " (IPC_LOCK does nothing for who is not root), or run as root with "
-                            "the capability IPC_LOCK")
-             : absl::StrCat(
-                   "add IPC_LOCK to securityContext.capabilities.add, or raise "
-                   "LimitMEMLOCK of the container runtime's service on ",
-                   at);
+  return non_root ? absl::StrCat(
+                        "set devicePlugin.memlock in Railhead's chart, or raise LimitMEMLOCK "
+                        "of the container runtime's service on ",
+                        at,
+                        " (IPC_LOCK does nothing for who is not root), or run as root with "
+                        "the capability IPC_LOCK")
+                  : absl::StrCat(
+                        "add IPC_LOCK to securityContext.capabilities.add, or raise "
+                        "LimitMEMLOCK of the container runtime's service on ",
+                        at);
 }
 
 // Measured. Whether any rank could tell.

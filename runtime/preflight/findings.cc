@@ -40,8 +40,9 @@ constexpr const char* kFixRoceV1 =
     "RoCE v1 crosses no router, and switches do not spread it over their links: give the rail's "
     "interface an IP address, and let the adapter use RoCE v2";
 constexpr const char* kFixMemlock =
-    "set LimitMEMLOCK=infinity for the node's container runtime service (the capability IPC_LOCK "
-    "helps only processes that run as root)";
+    "set LimitMEMLOCK=infinity for the node's container runtime service, or devicePlugin.memlock "
+    "in "
+    "Railhead's chart (the capability IPC_LOCK helps only processes that run as root)";
 constexpr const char* kFixDeviceNode =
     "ask for rdma/hca in the pod, which gives it the device node, and run it as a user who may "
     "read "

@@ -221,16 +221,16 @@ INSTANTIATE_TEST_SUITE_P(
             {absl::StrCat("warn memlock | ", kRank2,
                           "RLIMIT_MEMLOCK is 32 MiB where the rails would use 64 MiB: they make do "
                           "with less, and are slower | set LimitMEMLOCK=infinity for the node's "
-                          "container runtime service (the capability IPC_LOCK helps only processes "
-                          "that run as root)")}},
+                          "container runtime service, or devicePlugin.memlock in Railhead's chart "
+                          "(the capability IPC_LOCK helps only processes that run as root)")}},
         Case{"no_memlock",
              [](RankFacts& rank) { rank.memlock = 64 << 10; },
              {absl::StrCat(
                  "fail memlock | ", kRank2,
                  "RLIMIT_MEMLOCK is 64 KiB where the rails need 16 MiB at least, and would "
                  "use 64 MiB | set LimitMEMLOCK=infinity for the node's container runtime "
-                 "service (the capability IPC_LOCK helps only processes that run as "
-                 "root)")}},
+                 "service, or devicePlugin.memlock in Railhead's chart (the capability IPC_LOCK "
+                 "helps only processes that run as root)")}},
         Case{"enough_memlock", [](RankFacts& rank) { rank.memlock = 64 << 20; }, {}}),
     [](const auto& of) { return std::string(of.param.name); });
 

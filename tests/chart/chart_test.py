@@ -9,7 +9,7 @@ import yaml
 
 from helm import CHART, NAMESPACE, ROOT, helm, render
 
-# Every optional part on, and most values changed.
+# Every optional part on that may be together, and most values changed.
 EVERYTHING = """
 imagePullSecrets: [registry]
 devicePlugin:
@@ -32,6 +32,10 @@ profiles: {crd: false}
 metrics: {podMonitor: {enabled: true, interval: 5s, labels: {release: prometheus}}}
 dashboards: {namespace: grafana, annotations: {grafana_folder: Railhead}}
 openshift: {enabled: true}
+"""
+
+MEMLOCK = """
+devicePlugin: {memlock: true}
 """
 
 REFUSED = {
@@ -62,6 +66,7 @@ REFUSED = {
     "a profile that the chart has not": ("profiles.shipped={dgx}", "/profiles/shipped/0"),
     "one profile twice": ("profiles.shipped={tcp-only,tcp-only}", "/profiles/shipped"),
     "a word for CDI": ("devicePlugin.cdi=on", "want boolean"),
+    "a number for memlock": ("devicePlugin.memlock=1", "want boolean"),
     "an interval without a unit": (
         "metrics.podMonitor.interval=15",
         "/metrics/podMonitor/interval",
@@ -83,7 +88,7 @@ class Values(unittest.TestCase):
     """values.yaml and values.schema.json."""
 
     def test_lint_passes(self):
-        for values in ("", EVERYTHING):
+        for values in ("", EVERYTHING, MEMLOCK):
             done = helm("lint", "--strict", CHART, values=values)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
@@ -168,7 +173,14 @@ class Values(unittest.TestCase):
         self.assertEqual(pods("", agent), pods(changed, agent))
         self.assertEqual(pods("", operator), pods("dashboards: {enabled: false}", operator))
 
+    def test_no_plugin_of_the_container_runtime_on_openshift(self):
+        done = helm("template", "railhead", CHART, values=MEMLOCK + "openshift: {enabled: true}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("devicePlugin.memlock: OpenShift lets no pod", done.stderr)
+        self.assertIn("MachineConfig", done.stderr)
+
     def test_optional_parts_are_absent_unless_asked_for(self):
+        self.assertNotIn(("DaemonSet", "railhead-memlock"), render())
         kinds = {kind for kind, _ in render()}
         self.assertNotIn("PodMonitor", kinds)
         self.assertNotIn("SecurityContextConstraints", kinds)
@@ -213,7 +225,8 @@ class Privileges(unittest.TestCase):
     """Whoever widens what the pods may do has to change this test too, and say why."""
 
     def setUp(self):
-        self.variants = [render(), render(EVERYTHING)]  # agents tell of their nodes, and do not
+        # Agents tell of their nodes, and do not; the runtime's plugin is off but in the last.
+        self.variants = [render(), render(EVERYTHING), render(MEMLOCK)]
 
     def pods(self):
         for objects in self.variants:
@@ -246,8 +259,24 @@ class Privileges(unittest.TestCase):
                 self.assertNotIn("volumeDevices", container, name)
                 self.assertIn("limits", container["resources"], name)
         self.assertEqual(
-            seen, {"railhead-device-plugin", "railhead-operator", "railhead-forget-nodes"}
+            seen, {"railhead-device-plugin", "railhead-memlock", "railhead-operator",
+                   "railhead-forget-nodes"}
         )
+
+    def test_the_runtimes_plugin_has_the_folder_of_its_socket_and_nothing_else(self):
+        pod = self.variants[-1]["DaemonSet", "railhead-memlock"]["spec"]["template"]["spec"]
+        self.assertEqual(pod["volumes"], [
+            {"name": "nri", "hostPath": {"path": "/var/run/nri", "type": "DirectoryOrCreate"}}])
+        container, = pod["containers"]
+        self.assertEqual(container["volumeMounts"], [
+            {"name": "nri", "mountPath": "/var/run/nri", "readOnly": True}])
+        self.assertNotIn("env", container)
+        self.assertEqual(container["args"], ["memlock"])
+        self.assertIs(pod["automountServiceAccountToken"], False)
+        self.assertNotIn("serviceAccountName", pod)
+        for objects, told in zip(self.variants, (False, False, True)):
+            agent = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]["spec"]
+            self.assertEqual("--memlock-raised" in agent["containers"][0]["args"], told)
 
     def test_the_node_agent_sees_four_folders_of_its_host_and_one_more_with_cdi(self):
         for objects, paths in zip(self.variants, (HOST_PATHS, CDI_PATHS)):

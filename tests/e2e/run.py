@@ -20,6 +20,7 @@ from conformance import conformance
 from documents import (container_of, keeping_failed_pods, pod_of, with_env, with_sizes,
                        without_rdma_on_rank_1)
 from main_job import measure, parse_log, report
+from memlock import who_holds_an_hca_may_pin_memory
 from stage import NAMESPACE, ROOT, Stage, expect
 from railbed.cluster import Cluster
 from railbed.console import Console, Failure, wait_for
@@ -516,7 +517,7 @@ ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_devi
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
                   every_collective_is_right, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
                   iwarp_rails, a_dead_link_is_told_and_recovers, aligned_sets,
-                  too_many_hcas_stay_pending,
+                  who_holds_an_hca_may_pin_memory, too_many_hcas_stay_pending,
                   chart_refuses_unknown_values, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (interrupted_demo_leaves_nothing,)
 

@@ -51,8 +51,9 @@ std::string Advice(int error) {
     case ENOMEM:
       return absl::StrCat(
           "; RLIMIT_MEMLOCK of this process is ", MemlockLimit(),
-          ": set LimitMEMLOCK=infinity for the node's container runtime service (the capability "
-          "IPC_LOCK helps only processes that run as root)");
+          ": set LimitMEMLOCK=infinity for the node's container runtime service, or "
+          "devicePlugin.memlock in Railhead's chart (the capability IPC_LOCK helps only processes "
+          "that run as root)");
     case EACCES:
     case EPERM:
       return "; check that the pod asks for rdma/hca and that /dev/infiniband/uverbs* is readable "

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/nri/plugin.h"
+
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "device-plugin/nri/session.h"
+#include "kube/monotonic.h"
+
+namespace railhead::device_plugin::nri {
+namespace {
+
+// The runtime gives up a plugin that has not registered within 5 s.
+constexpr absl::Duration kRegistration = absl::Seconds(10);
+// A runtime that does not read is not waited for: its containers wait for us.
+constexpr timeval kSendTimeout = {5, 0};
+
+absl::StatusOr<int> Connect(const std::string& path) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof(address.sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat("--nri-socket: ", path, " is longer than the ",
+                                                   sizeof(address.sun_path) - 1,
+                                                   " bytes that Unix sockets allow"));
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return absl::ErrnoToStatus(errno, "cannot make a Unix socket");
+  if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout)) != 0 ||
+      connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    const absl::Status failed = absl::ErrnoToStatus(
+        errno, absl::StrCat("cannot reach the container runtime at ", path,
+                            " (NRI is on by default in containerd 2 and CRI-O; containerd 1.7 has "
+                            "it off)"));
+    close(fd);
+    return failed;
+  }
+  return fd;
+}
+
+absl::Status SendAll(int fd, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return absl::ErrnoToStatus(errno, "NRI: cannot answer the container runtime");
+    bytes.remove_prefix(static_cast<size_t>(sent));
+  }
+  return absl::OkStatus();
+}
+
+// Waits until `fd` is readable: Cancelled when `stop_fd` is, DeadlineExceeded after `at_most`.
+absl::Status Wait(int fd, int stop_fd, absl::Duration at_most) {
+  std::array<pollfd, 2> waits = {pollfd{stop_fd, POLLIN, 0}, pollfd{fd, POLLIN, 0}};
+  const int timeout = at_most == absl::InfiniteDuration()
+                          ? -1
+                          : static_cast<int>(absl::ToInt64Milliseconds(at_most));
+  int ready = 0;
+  do {
+    ready = poll(waits.data(), fd < 0 ? 1 : waits.size(), timeout);
+  } while (ready < 0 && errno == EINTR);
+  if (ready < 0) return absl::ErrnoToStatus(errno, "cannot wait");
+  if (waits[0].revents != 0) return absl::CancelledError("told to stop");
+  return ready > 0 ? absl::OkStatus() : absl::DeadlineExceededError("nothing came");
+}
+
+}  // namespace
+
+void Plugin::Run(int stop_fd) {
+  while (true) {
+    const absl::Time begin = kube::MonotonicNow();
+    const absl::Status end = Converse(stop_fd);
+    registered_ = false;
+    if (absl::IsCancelled(end)) return;
+    const absl::Duration pause = backoff_.After(kube::MonotonicNow() - begin);
+    spdlog::warn("{}; tries again in {}", std::string(end.message()), absl::FormatDuration(pause));
+    if (absl::IsCancelled(Wait(-1, stop_fd, pause))) return;
+  }
+}
+
+absl::Status Plugin::Converse(int stop_fd) {
+  const absl::StatusOr<int> fd = Connect(socket_);
+  if (!fd.ok()) return fd.status();
+  const absl::Cleanup close_socket = [&fd] { close(*fd); };
+  Session session;
+  if (absl::Status sent = SendAll(*fd, Session::Introduction()); !sent.ok()) return sent;
+  const absl::Time deadline = kube::MonotonicNow() + kRegistration;
+  std::array<char, size_t{64} << 10> buffer;
+  while (true) {
+    // Once registered, the runtime may have nothing to ask for as long as it likes.
+    absl::Status waited =
+        Wait(*fd, stop_fd,
+             registered_ ? absl::InfiniteDuration()
+                         : std::max(absl::ZeroDuration(), deadline - kube::MonotonicNow()));
+    if (absl::IsDeadlineExceeded(waited)) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("NRI: the container runtime does not answer the plugin's registration "
+                       "within ",
+                       absl::FormatDuration(kRegistration)));
+    }
+    if (!waited.ok()) return waited;
+    const ssize_t got = recv(*fd, buffer.data(), buffer.size(), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return absl::ErrnoToStatus(errno, "NRI: cannot hear the container runtime");
+    if (got == 0) return absl::UnavailableError("NRI: the container runtime has hung up");
+    const absl::StatusOr<std::string> answers =
+        session.Take(absl::string_view(buffer.data(), static_cast<size_t>(got)));
+    if (!answers.ok()) return answers.status();
+    if (absl::Status sent = SendAll(*fd, *answers); !sent.ok()) return sent;
+    if (!registered_ && !session.runtime().empty()) {
+      registered_ = true;
+      spdlog::info("{} asks us about new containers", session.runtime());
+    }
+    for (const std::string& container : session.TakeRaised()) {
+      ++raised_;
+      spdlog::info("{}: holds an RDMA device and may pin memory without limit", container);
+    }
+  }
+}
+
+absl::Status Plugin::Ready() const {
+  if (registered_) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("the container runtime at ", socket_, " has not accepted the plugin"));
+}
+
+std::string Plugin::Metrics() const {
+  return absl::StrCat(
+      "# HELP railhead_memlock_registered Whether the container runtime asks about new "
+      "containers.\n"
+      "# TYPE railhead_memlock_registered gauge\n"
+      "railhead_memlock_registered ",
+      registered_ ? 1 : 0,
+      "\n# HELP railhead_memlock_raised_total Containers that may pin memory without limit.\n"
+      "# TYPE railhead_memlock_raised_total counter\n"
+      "railhead_memlock_raised_total ",
+      raised_.load(), "\n");
+}
+
+}  // namespace railhead::device_plugin::nri

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that may be pinned by pods that do not run as root: RDMA pins all that a NIC reads or writes."""
+
+import json
+
+from stage import NAMESPACE, ROOT, expect
+from railbed.console import wait_for
+
+NODE = 1
+
+
+def who_holds_an_hca_may_pin_memory(stage):
+    """With devicePlugin.memlock the container runtime lets who holds an HCA pin memory without limit,
+    also after a restart of the runtime; others keep its limit."""
+    usual = _limit(stage, "pins-little", hcas=1)
+    expect(usual != "unlimited", "the node has no limit of locked memory that could be raised")
+    try:
+        _upgrade(stage, "true")
+        expect(_limit(stage, "pins", hcas=1) == "unlimited", "the limit of a pod with an HCA was not raised")
+        expect(_limit(stage, "pins-nothing", hcas=0) == usual, "the limit of a pod without an HCA changed")
+        stage.cluster.on_node(NODE, "pkill -x containerd")
+        wait_for("the container runtime is back and asks the plugin", lambda: _registrations(stage) == 2,
+                 120)
+        expect(_limit(stage, "pins-again", hcas=1) == "unlimited", "not raised after the runtime's restart")
+    finally:
+        _upgrade(stage, "false")
+
+
+def _upgrade(stage, memlock):
+    stage.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE,
+                       "--set", f"devicePlugin.memlock={memlock}", "--wait", "--timeout", "180s")
+
+
+def _registrations(stage):
+    """How often the runtime of NODE has accepted its plugin."""
+    pod, = stage.cluster.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=memlock",
+                             "--field-selector", f"spec.nodeName=node-{NODE}")["items"]
+    log = stage.cluster.kubectl("logs", "-n", NAMESPACE, pod["metadata"]["name"], check=False).stdout
+    return log.count("asks us about new containers")
+
+
+def _limit(stage, name, hcas):
+    """What `ulimit -l` says in a pod of an ordinary user on NODE: KiB, or "unlimited"."""
+    stage.cluster.apply(json.dumps({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {
+            "restartPolicy": "Never",
+            "nodeSelector": {"kubernetes.io/hostname": f"node-{NODE}"},
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 1000},
+            "containers": [{
+                "name": "main", "image": "docker.io/railhead/runtime:0.1.0",
+                "command": ["/bin/sh", "-c", "ulimit -l"],
+                "resources": {"limits": {"rdma/hca": hcas}} if hcas else {}}]}}))
+    wait_for(f"pod {name} is over", lambda: stage.cluster.get("pod", name)["status"]["phase"] == "Succeeded",
+             120)
+    return stage.cluster.kubectl("logs", name).stdout.strip()
