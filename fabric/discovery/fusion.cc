@@ -20,6 +20,7 @@
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/node_rails.h"
 #include "fabric/discovery/observations.h"
+#include "fabric/discovery/offers.h"
 #include "fabric/discovery/other_networks.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/natural_order.h"
@@ -28,6 +29,7 @@ namespace railhead::fabric {
 namespace {
 
 constexpr int kMaxRails = 64;
+constexpr int kMostUsed = 1'000'000;  // of anything on one node; more are counted as that
 
 // Domains of a level are told apart by all that is around them.
 using Path = std::vector<std::string>;
@@ -40,8 +42,9 @@ class Fusion {
  public:
   explicit Fusion(const Observations& seen) : seen_(seen) {
     for (const SeenUse& use : seen.uses) {
-      uses_[use.node].gpus += use.gpus;
-      uses_[use.node].hcas += use.hcas;
+      SeenUse& all = uses_[use.node];
+      all.gpus = std::min(kMostUsed, all.gpus + use.gpus);
+      all.hcas = std::min(kMostUsed, all.hcas + use.hcas);
     }
   }
 
@@ -67,12 +70,13 @@ class Fusion {
           cabled.rail_optimized ? FabricTopology::kRailOptimized : FabricTopology::kFatTree;
     }
     found_.model.rails = std::max(1, Rails());
+    const Offers offers(nodes_);
     for (size_t i = 0; i < nodes_.size(); ++i) {
       if (paths_[i].empty() || !OfferedAlone(nodes_[i])) continue;
-      found_.model.rails =
-          std::max(found_.model.rails, std::min(nodes_[i].kubernetes->hcas, kMaxRails));
+      const int hcas = offers.Hcas(nodes_[i].kubernetes->hcas).value_or(0);
+      found_.model.rails = std::max(found_.model.rails, std::min(hcas, kMaxRails));
     }
-    Assemble(network, cabled);
+    Assemble(network, cabled, offers);
     if (found_.model.nodes.empty()) {
       return absl::FailedPreconditionError(
           "no source says where any node is; give cables (ibnetdiscover, lldpcli) or nodes with "
@@ -95,13 +99,6 @@ class Fusion {
   static bool Bystander(const NodeRails& node) {
     return OfferedAlone(node) && node.kubernetes->facts_fault.empty() &&
            node.kubernetes->gpus == 0 && node.kubernetes->hcas == 0;
-  }
-
-  // What Kubernetes offers is all that is known of its NICs.
-  static bool OfferedAlone(const NodeRails& node) {
-    return node.kubernetes != nullptr && !node.facts &&
-           std::none_of(node.rails.begin(), node.rails.end(),
-                        [](const RailNic& rail) { return rail.there(); });
   }
 
   // Labels place who has no cable in sight; of others they are checked.
@@ -139,7 +136,7 @@ class Fusion {
     }
   }
 
-  void Assemble(const Network& network, const CabledPlaces& cabled) {
+  void Assemble(const Network& network, const CabledPlaces& cabled, const Offers& offers) {
     std::vector<size_t> order;
     for (size_t i = 0; i < nodes_.size(); ++i) {
       if (!paths_[i].empty()) order.push_back(i);
@@ -173,11 +170,11 @@ class Fusion {
       }
       ++model.domains.back().back().count;
       before = path;
-      AddNode(nodes_[i], network);
+      AddNode(nodes_[i], network, offers);
     }
   }
 
-  void AddNode(const NodeRails& node, const Network& network) {
+  void AddNode(const NodeRails& node, const Network& network, const Offers& offers) {
     FabricNode out;
     out.name = node.node;
     std::vector<RailWire> wires;
@@ -195,7 +192,9 @@ class Fusion {
     if (node.kubernetes != nullptr) {
       out.gpus = node.kubernetes->gpus;
       if (OfferedAlone(node)) {
-        out.hcas = std::min(node.kubernetes->hcas, found_.model.rails);
+        // Of shares it is known that each pod gets as many as it asks for.
+        out.hcas = std::min(offers.Hcas(node.kubernetes->hcas).value_or(found_.model.rails),
+                            found_.model.rails);
         for (int rail = 0; rail < out.hcas; ++rail) wires.push_back({rail, "", "", "", 0});
       }
       out.unschedulable = node.kubernetes->unschedulable;
@@ -203,7 +202,8 @@ class Fusion {
     const auto use = uses_.find(node.node);
     if (use != uses_.end()) {
       out.used_gpus = std::min(use->second.gpus, out.gpus);
-      out.used_hcas = std::min(use->second.hcas, out.hcas);
+      out.used_hcas =
+          UsedHcas(out, node.kubernetes == nullptr ? 0 : node.kubernetes->hcas, use->second.hcas);
     }
     found_.model.nodes.push_back(std::move(out));
     found_.wires.push_back(std::move(wires));

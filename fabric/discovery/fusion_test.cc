@@ -145,7 +145,9 @@ TEST_F(Fusion, ManagementSwitchesAreNoPartOfTheTree) {
   EXPECT_EQ(found.model.nodes[4].hcas, 1) << "eth0 is no rail without facts either";
   EXPECT_THAT(Names(found), ElementsAre("miswired", "no-facts", "note storage"));
   EXPECT_THAT(found.findings[0].message, HasSubstr("mlx5_1 (rail 1) of n5 is at mgmt"));
-  EXPECT_THAT(found.findings[2].message, HasSubstr("mgmt: 5 of its 6 NICs (such as eth0 of n0)"));
+  EXPECT_THAT(found.findings[2].message,
+              HasSubstr("mgmt: 4 of the 5 nodes that are at it have no rail there "
+                        "(but NICs such as eth0 of n0)"));
 
   // Nothing but that was seen of a node's NICs: no leaf is made of it.
   seen_ = {};
@@ -159,6 +161,27 @@ TEST_F(Fusion, ManagementSwitchesAreNoPartOfTheTree) {
   EXPECT_EQ(found.model.nodes.size(), 2);
   EXPECT_EQ(found.model.domains[0].size(), 1);
   EXPECT_THAT(Names(found), ElementsAre("no-place"));
+}
+
+TEST_F(Fusion, SwitchesThatCarryComputeAndStorageAreLeaves) {
+  for (const char* name : {"a0", "a1", "b0", "b1", "sp"}) Switch(name);
+  for (const char* name : {"a0", "a1", "b0", "b1"}) Uplink(name, "sp");
+  for (int i = 0; i < 6; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    SeenNode& node = Node(name, 2);
+    for (int r = 0; r < 2; ++r) {
+      const std::string at = absl::StrCat(i < 3 ? "a" : "b", r);
+      node.rails->at(static_cast<size_t>(r)).netdev = absl::StrCat("ens", r);
+      Link(name, absl::StrCat("ens", r), at, Evidence::kLldp);
+      for (int s = 0; s < 3; ++s) Link(name, absl::StrCat("sto", r, s), at, Evidence::kLldp);
+    }
+  }
+  const DiscoveredFabric found = Fuse();
+  EXPECT_THAT(found.model.levels, ElementsAre("spine", "leaf"));
+  ASSERT_EQ(found.model.domains[0].size(), 1) << "the leaves' way to the spine is left";
+  EXPECT_EQ(found.model.domains[0][0].name, "sp");
+  EXPECT_EQ(found.model.rails, 2);
+  EXPECT_THAT(found.findings, IsEmpty());
 }
 
 TEST_F(Fusion, WithoutAMajorityNothingIsCalledWrong) {
@@ -407,6 +430,52 @@ TEST_F(Fusion, LabelsThatContradictOneAnotherAreTold) {
   EXPECT_EQ(found.model.domains[1].back().name, "x-leaf");
 }
 
+TEST_F(Fusion, TheSchemeThatMostNodesHaveCounts) {
+  const auto place = [](SeenNode& node, const char* scheme, std::vector<std::string> values) {
+    SeenPlace named = {scheme, {}};
+    const std::vector<std::string> levels = {scheme == std::string("AWS") ? "layer-2" : "spine",
+                                             scheme == std::string("AWS") ? "layer-3" : "leaf"};
+    for (size_t i = 0; i < values.size(); ++i) named.levels.emplace_back(levels[i], values[i]);
+    node.places.push_back(named);
+  };
+  // One node was tried with labels of its own, all others have the cloud's.
+  for (int i = 0; i < 6; ++i) {
+    SeenNode& node = Node(absl::StrCat("n", i), 1);
+    if (i == 5) place(node, "Railhead", {"mine", "own"});
+    place(node, "AWS", {"l2", i < 3 ? "x" : "y"});
+    node.places.push_back({"Kubernetes", {{"region", "r"}, {"zone", "z"}}});
+  }
+  for (int i = 0; i < 9; ++i) {  // the control plane has no say
+    SeenNode& control = Node(absl::StrCat("c", i), 0);
+    control.gpus = 0;
+    control.places.push_back({"Kubernetes", {{"region", "r"}, {"zone", "z"}}});
+  }
+  DiscoveredFabric found = Fuse();
+  EXPECT_THAT(found.model.levels, ElementsAre("layer-2", "layer-3"));
+  EXPECT_EQ(found.model.nodes.size(), 6);
+  EXPECT_THAT(found.findings, IsEmpty()) << "its labels are silent, or lie in the others'";
+
+  // Labels that divide less far say nothing against it, those that cross do.
+  for (int i = 0; i < 6; ++i) place(seen_.nodes[static_cast<size_t>(i)], "NVIDIA", {"s", "all"});
+  EXPECT_THAT(Fuse().findings, IsEmpty());
+  for (int i = 0; i < 6; ++i) {
+    seen_.nodes[static_cast<size_t>(i)].places.back().levels[1].second = i < 4 ? "u" : "v";
+  }
+  found = Fuse();
+  ASSERT_THAT(Names(found), ElementsAre("contradiction"));
+  EXPECT_THAT(found.model.levels, ElementsAre("spine", "leaf")) << "NVIDIA's know more";
+  EXPECT_EQ(found.findings[0].object, "n3");
+  EXPECT_THAT(found.findings[0].message, HasSubstr("AWS's labels contradict those of NVIDIA: "
+                                                   "layer-3 y and leaf u share n3, and neither"));
+
+  // Whoever has other labels alone is not placed by them.
+  seen_.nodes[0].places.pop_back();
+  found = Fuse();
+  EXPECT_EQ(found.model.nodes.size(), 5);
+  EXPECT_THAT(Names(found), ElementsAre("contradiction", "no-place", "note no-place"));
+  EXPECT_THAT(found.findings[2].message, HasSubstr("n0: no labels of NVIDIA, which more nodes"));
+}
+
 TEST_F(Fusion, LoopsAndCablesBetweenLeavesAreTold) {
   for (const char* name : {"a", "b", "sp"}) Switch(name);
   Uplink("a", "sp");
@@ -462,6 +531,31 @@ TEST_F(Fusion, HcasThatKubernetesOffersAreRailsOfNodesWithoutCables) {
   EXPECT_EQ(found.model.nodes[0].hcas, 1);
   EXPECT_EQ(found.model.nodes[1].hcas, 4);
   EXPECT_THAT(found.switches.back(), ElementsAre(ElementsAre("a", "", "", "")));
+}
+
+TEST_F(Fusion, SharesAreNoHcasAndTakeNone) {
+  Switch("a");
+  for (int i = 0; i < 2; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    SeenNode& node = Node(name, 4);
+    node.hcas = 24;  // six for each
+    Label(node, {"s", "l0"});
+    for (int r = 0; r < 4; ++r) Link(name, absl::StrCat("mlx5_", r), "a");
+  }
+  seen_.nodes[1].rails->at(3).usable = false;
+  for (const auto& [name, offered] : {std::pair("n2", 24), {"n3", 64}, {"n4", 500'000}}) {
+    Label(Node(name, 0), {"s", "l0"});
+    seen_.nodes.back().hcas = offered;
+  }
+  seen_.uses = {{"n0", 0, 12}, {"n0", 0, 4}, {"n1", 0, 22}, {"n2", 0, 24}, {"n4", 0, 400'000}};
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 4) << "24 and 64 are no numbers of rails";
+  ASSERT_EQ(found.model.nodes.size(), 5);
+  for (const FabricNode& node : found.model.nodes) EXPECT_EQ(node.hcas, 4) << node.name;
+  EXPECT_EQ(found.model.nodes[0].used_hcas, 0) << "8 shares are left, for a pod that asks for 4";
+  EXPECT_EQ(found.model.nodes[1].used_hcas, 1) << "2 shares are left, and 3 HCAs are alive";
+  EXPECT_EQ(found.model.nodes[2].used_hcas, 4);
+  EXPECT_EQ(found.model.nodes[4].used_hcas, 0);
 }
 
 TEST_F(Fusion, ControlPlanesAreNoPartOfAFabric) {

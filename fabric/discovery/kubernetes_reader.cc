@@ -25,12 +25,10 @@ namespace {
 
 using Type = JsonValue::Type;
 
-// More of anything on one node is a mistake.
-constexpr int kMaxResource = 1024;
-
-// The most NICs that a machine has. A plugin that shares HCAs offers a number that somebody has
-// chosen, such as 63 or 1000, and says nothing of how many there are.
-constexpr int kMaxHcas = 32;
+// More of these on one node is a mistake. HCAs that are shared are offered in numbers that somebody
+// has chosen.
+constexpr int kMaxGpus = 1024;
+constexpr int kMaxShares = 1'000'000;
 
 struct Amounts {
   int gpus = 0;
@@ -87,7 +85,7 @@ class KubernetesReader {
       if (offered != nullptr) {
         const Amounts amounts = AmountsIn(*offered, path + ".status.allocatable");
         node.gpus = amounts.gpus;
-        node.hcas = amounts.hcas > kMaxHcas ? 0 : amounts.hcas;
+        node.hcas = amounts.hcas;
       }
     }
     const JsonValue* annotations =
@@ -140,13 +138,14 @@ class KubernetesReader {
       absl::string_view digits = value.text;
       const int unit = absl::ConsumeSuffix(&digits, "k") ? 1000 : 1;
       int count = 0;
-      if (!absl::SimpleAtoi(digits, &count) || count < 0 || count > 1'000'000) {
+      if (!absl::SimpleAtoi(digits, &count) || count < 0 || count > kMaxShares) {
         reader_.Fail(value, absl::StrCat(path, "[", ShownText(name), "]"),
                      absl::StrCat(QuotedText(value.text), " is no whole number"));
         return amounts;
       }
       int& sum = gpu ? amounts.gpus : amounts.hcas;
-      sum = std::min(kMaxResource, sum + std::min(kMaxResource, count) * unit);
+      const int most = gpu ? kMaxGpus : kMaxShares;
+      sum = std::min(most, sum + std::min(most / unit + 1, count) * unit);
     }
     return amounts;
   }
@@ -162,8 +161,8 @@ class KubernetesReader {
     SeenUse use;
     use.node = reader_.Name(*node, path + ".spec.nodeName");
     for (const Amounts& container : Containers(*spec, path + ".spec", "containers")) {
-      use.gpus += container.gpus;
-      use.hcas += container.hcas;
+      use.gpus = std::min(kMaxGpus, use.gpus + container.gpus);
+      use.hcas = std::min(kMaxShares, use.hcas + container.hcas);
     }
     // Containers that run before the others give back what they had.
     for (const Amounts& container : Containers(*spec, path + ".spec", "initContainers")) {

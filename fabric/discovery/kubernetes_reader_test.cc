@@ -56,7 +56,7 @@ TEST(Kubernetes, ReadsNodesAndWhatPodsHold) {
                           {"Kubernetes", {{"zone", "us-1a"}}}};
   want.nodes[0].where = "k.json:2";
   want.nodes[1].name = "n1";
-  want.nodes[1].hcas = 0;  // no machine has 1000: they are shares
+  want.nodes[1].hcas = 1000;  // no machine has so many: they are shares
   want.nodes[1].unschedulable = "not ready";
   want.nodes[1].where = "k.json:10";
   want.uses = {{"n0", 4, 2}};

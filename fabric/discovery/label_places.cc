@@ -12,18 +12,12 @@
 #include "absl/strings/str_cat.h"
 #include "fabric/discovery/finding.h"
 #include "fabric/discovery/free_name.h"
+#include "fabric/discovery/label_schemes.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/place_labels.h"
 
 namespace railhead::fabric {
 namespace {
-
-const SeenPlace* PlaceOf(const SeenNode& node, const std::string& scheme) {
-  for (const SeenPlace& place : node.places) {
-    if (place.scheme == scheme) return &place;
-  }
-  return nullptr;
-}
 
 // The scheme's levels that any node has, in its order.
 std::vector<std::string> LevelsOf(const std::vector<SeenNode>& nodes, const std::string& scheme) {
@@ -115,14 +109,9 @@ class Reader {
 
 LabelPlaces PlacesByLabels(const std::vector<SeenNode>& nodes, std::vector<Finding>& findings) {
   LabelPlaces places;
-  for (const std::string& scheme : SchemeNames()) {
-    const std::vector<std::string> levels = LevelsOf(nodes, scheme);
-    if (levels.empty()) continue;
-    places.scheme = scheme;
-    places.levels = levels;
-    break;
-  }
-  std::vector<std::string> lacking;
+  places.scheme = ChooseScheme(nodes);
+  places.levels = LevelsOf(nodes, places.scheme);
+  TellOtherSchemes(nodes, places.scheme, findings);
   for (const SeenNode& node : nodes) {
     const SeenPlace* place = PlaceOf(node, places.scheme);
     if (place == nullptr) continue;

@@ -19,7 +19,7 @@ struct LabelPlaces {
   std::map<std::string, std::vector<std::string>> of_node;  // a domain of each level
 };
 
-// Of the schemes that nodes have labels of, the one that knows most of the network counts. Where
+// One scheme counts for all nodes (label_schemes.h). Where
 // nodes disagree about what a domain lies in, most of them are right; where they disagree about
 // what lies in what, or a domain lies in itself, that is a cycle. Both are findings.
 LabelPlaces PlacesByLabels(const std::vector<SeenNode>& nodes, std::vector<Finding>& findings);

@@ -74,8 +74,8 @@ struct SeenPlace {
 // A node as Kubernetes knows it.
 struct SeenNode {
   std::string name;
-  int gpus = 0;  // as the kubelet offers them
-  int hcas = 0;
+  int gpus = 0;                                // as the kubelet offers them
+  int hcas = 0;                                // or shares of them: more than it has
   std::string unschedulable;                   // why no pod may be put there; empty: pods may
   std::optional<std::vector<SeenRail>> rails;  // of the agent's facts; nothing: it has told none
   std::string facts_fault;                     // why what the agent told cannot be read
@@ -89,7 +89,7 @@ struct SeenNode {
 struct SeenUse {
   std::string node;
   int gpus = 0;
-  int hcas = 0;
+  int hcas = 0;  // or shares of them
 
   bool operator==(const SeenUse&) const = default;
 };

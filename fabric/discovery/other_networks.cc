@@ -34,11 +34,16 @@ std::map<std::string, Names> NamesOfRails(const Observations& seen, const Networ
   return of_node;
 }
 
-// The NICs at one switch.
+// The nodes that have a NIC at one switch. Nodes with facts know which of theirs are rails.
 struct Count {
-  size_t all = 0;
-  size_t no_rails = 0;
-  std::string first;  // of those that are none
+  size_t told = 0;          // nodes with facts
+  size_t told_without = 0;  // of these, who have no rail there
+  size_t others = 0;        // nodes without facts, which have the same names, it is supposed
+  size_t others_without = 0;
+  std::string first;  // a NIC that is no rail
+
+  size_t all() const { return told > 0 ? told : others; }
+  size_t without() const { return told > 0 ? told_without : others_without; }
 };
 
 }  // namespace
@@ -55,32 +60,34 @@ void LeaveOtherNetworksOut(const Observations& seen, Network& network,
       if (cable.evidence == Evidence::kLldp && rail_names.count(nic) == 0) other_names.insert(nic);
     }
   }
-  // Nodes without facts have the same names, it is supposed.
-  const auto no_rail = [&](const std::string& node, const std::string& nic) {
-    const auto told = rails.find(node);
-    return other_names.count(nic) > 0 && (told == rails.end() || told->second.count(nic) == 0);
-  };
   std::map<int, Count> at;
   for (const auto& [node, nics] : network.nics) {
+    const auto told = rails.find(node);
+    std::map<int, bool> has_rail;  // by switch
     for (const auto& [nic, cable] : nics) {
-      Count& count = at[cable.at];
-      ++count.all;
-      if (!no_rail(node, nic)) continue;
-      if (count.no_rails == 0) count.first = absl::StrCat(nic, " of ", node);
-      ++count.no_rails;
+      const bool no_rail =
+          other_names.count(nic) > 0 && (told == rails.end() || told->second.count(nic) == 0);
+      has_rail[cable.at] |= !no_rail;
+      std::string& first = at[cable.at].first;
+      if (no_rail && first.empty()) first = absl::StrCat(nic, " of ", node);
+    }
+    for (const auto& [which, rail] : has_rail) {
+      Count& count = at[which];
+      ++(told != rails.end() ? count.told : count.others);
+      if (!rail) ++(told != rails.end() ? count.told_without : count.others_without);
     }
   }
   std::erase_if(at,
-                [](const auto& entry) { return entry.second.no_rails * 2 <= entry.second.all; });
+                [](const auto& entry) { return entry.second.without() * 2 <= entry.second.all(); });
   if (at.empty()) return;
   for (const auto& [which, count] : at) {
     const std::string& name = network.switches[static_cast<size_t>(which)];
     findings.push_back(
         {FindingKind::kStorage, false, name,
-         absl::StrCat(name, ": ", count.no_rails, " of its ", count.all, " NICs (such as ",
-                      count.first,
-                      ") have no rail behind them, as node agents say; taken for the management "
-                      "network's or storage's, so it is neither a leaf nor above one")});
+         absl::StrCat(name, ": ", count.without(), " of the ", count.all(),
+                      " nodes that are at it have no rail there (but NICs such as ", count.first,
+                      "), as node agents say; taken for the management network's or storage's, so "
+                      "it is neither a leaf nor above one")});
   }
   std::erase_if(network.switch_links, [&](const auto& link) {
     return at.count(link.first) > 0 || at.count(link.second) > 0;

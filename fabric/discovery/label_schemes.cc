@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/discovery/label_schemes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "fabric/discovery/finding.h"
+#include "fabric/discovery/listed.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/discovery/place_labels.h"
+
+namespace railhead::fabric {
+namespace {
+
+// Who is in the fabric, or everybody where nobody offers anything.
+std::vector<const SeenNode*> Counting(const std::vector<SeenNode>& nodes) {
+  std::vector<const SeenNode*> counting;
+  for (const bool all : {false, true}) {
+    for (const SeenNode& node : nodes) {
+      if (node.places.empty()) continue;
+      if (all || node.gpus > 0 || node.hcas > 0 || node.rails.has_value()) {
+        counting.push_back(&node);
+      }
+    }
+    if (!counting.empty()) break;
+  }
+  return counting;
+}
+
+using Domain = std::pair<std::string, std::string>;  // level and value
+
+// Two domains that neither lie apart nor in one another, and how many nodes they share.
+struct Crossing {
+  Domain chosen;
+  Domain other;
+  std::vector<std::string> nodes;  // that they share
+};
+
+std::vector<Crossing> Crossings(const std::vector<const SeenNode*>& nodes,
+                                const std::string& chosen, const std::string& other) {
+  std::map<Domain, size_t> of_chosen;
+  std::map<Domain, size_t> of_other;
+  std::map<std::pair<Domain, Domain>, std::vector<std::string>> shared;
+  for (const SeenNode* node : nodes) {
+    const SeenPlace* a = PlaceOf(*node, chosen);
+    const SeenPlace* b = PlaceOf(*node, other);
+    if (a == nullptr || b == nullptr) continue;
+    for (const Domain& x : a->levels) ++of_chosen[x];
+    for (const Domain& y : b->levels) {
+      ++of_other[y];
+      for (const Domain& x : a->levels) shared[{x, y}].push_back(node->name);
+    }
+  }
+  std::vector<Crossing> crossings;
+  for (auto& [domains, names] : shared) {
+    const auto& [x, y] = domains;
+    if (names.size() == of_chosen[x] || names.size() == of_other[y]) continue;
+    std::sort(names.begin(), names.end());
+    crossings.push_back({x, y, std::move(names)});
+  }
+  // Where few nodes are in both, these are probably what is wrong.
+  std::stable_sort(crossings.begin(), crossings.end(), [](const Crossing& a, const Crossing& b) {
+    return a.nodes.size() < b.nodes.size();
+  });
+  return crossings;
+}
+
+}  // namespace
+
+const SeenPlace* PlaceOf(const SeenNode& node, const std::string& scheme) {
+  for (const SeenPlace& place : node.places) {
+    if (place.scheme == scheme) return &place;
+  }
+  return nullptr;
+}
+
+std::string ChooseScheme(const std::vector<SeenNode>& nodes) {
+  const std::vector<const SeenNode*> counting = Counting(nodes);
+  std::string most;
+  std::ptrdiff_t nodes_of_most = 0;
+  for (const std::string& scheme : SchemeNames()) {
+    const auto with = std::count_if(counting.begin(), counting.end(), [&](const SeenNode* node) {
+      return PlaceOf(*node, scheme) != nullptr;
+    });
+    if (with * 2 > static_cast<std::ptrdiff_t>(counting.size())) return scheme;
+    if (with > nodes_of_most) {
+      most = scheme;
+      nodes_of_most = with;
+    }
+  }
+  return most;
+}
+
+void TellOtherSchemes(const std::vector<SeenNode>& nodes, const std::string& chosen,
+                      std::vector<Finding>& findings) {
+  const std::vector<const SeenNode*> counting = Counting(nodes);
+  for (const std::string& other : SchemeNames()) {
+    if (other == chosen) continue;
+    const std::vector<Crossing> crossings = Crossings(counting, chosen, other);
+    if (crossings.empty()) continue;
+    const Crossing& first = crossings[0];
+    findings.push_back(
+        {FindingKind::kContradiction, true, first.nodes.size() == 1 ? first.nodes[0] : "",
+         absl::StrCat(other, "'s labels contradict those of ", chosen, ": ", first.other.first, " ",
+                      first.other.second, " and ", first.chosen.first, " ", first.chosen.second,
+                      " share ", Listed(first.nodes), ", and neither lies in the other",
+                      crossings.size() == 1
+                          ? ""
+                          : absl::StrCat(" (and ", crossings.size() - 1, " more such pairs)"),
+                      "; ", chosen, "'s are believed: correct the labels")});
+  }
+  std::vector<std::string> lacking;
+  for (const SeenNode* node : counting) {
+    if (PlaceOf(*node, chosen) == nullptr) lacking.push_back(node->name);
+  }
+  if (lacking.empty()) return;
+  std::sort(lacking.begin(), lacking.end());
+  findings.push_back({FindingKind::kNoPlace, false, "",
+                      absl::StrCat(Listed(lacking), ": no labels of ", chosen,
+                                   ", which more nodes have; those of other schemes are not used, "
+                                   "since one scheme counts for all nodes")});
+}
+
+}  // namespace railhead::fabric
