@@ -60,7 +60,9 @@ TEST(FusionProperty, WhatWasBuiltIsFoundFromEachSource) {
   std::mt19937 random(8);
   for (int i = 0; i < kFabrics; ++i) {
     SCOPED_TRACE(absl::StrCat("fabric ", i));
-    const BuiltFabric built = RandomFabric(random);
+    BuiltFabric built = RandomFabric(random);
+    if (i % 2 == 1) AddSmallerKind(built, random);
+    if (i % 4 > 1) RenameNics(built, random);
     const std::string nodes = AsKubernetes(built, false, random);
     for (const std::vector<std::string>& texts :
          {std::vector<std::string>{AsIbnetdiscover(built, random), nodes},
@@ -88,7 +90,8 @@ TEST(FusionProperty, CablesAloneSayEverythingButGpus) {
   std::mt19937 random(9);
   for (int i = 0; i < kFabrics; ++i) {
     SCOPED_TRACE(absl::StrCat("fabric ", i));
-    const BuiltFabric built = RandomFabric(random);
+    BuiltFabric built = RandomFabric(random);
+    if (i % 2 == 1) AddSmallerKind(built, random);
     FabricModel no_gpus = built.model;
     for (FabricNode& node : no_gpus.nodes) node.gpus = 0;
     for (const std::vector<std::string>& texts :
@@ -99,6 +102,29 @@ TEST(FusionProperty, CablesAloneSayEverythingButGpus) {
     }
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
+}
+
+TEST(FusionProperty, SilentNodesAreLikeThoseOfTheirKind) {
+  std::mt19937 random(11);
+  size_t silent = 0;
+  for (int i = 0; i < 2 * kFabrics; ++i) {
+    SCOPED_TRACE(absl::StrCat("fabric ", i));
+    BuiltFabric built = RandomFabric(random);
+    RenameNics(built, random);
+    const std::string nodes = AsKubernetes(built, false, random, true);
+    for (const std::vector<std::string>& texts :
+         {std::vector<std::string>{AsIbnetdiscover(built, random), nodes},
+          With(AsLldp(built, random), nodes)}) {
+      const DiscoveredFabric found = Discover(texts, random);
+      ExpectModel(found.model, built.model);
+      for (const Finding& finding : found.findings) {
+        EXPECT_EQ(finding.kind, FindingKind::kNoFacts) << finding.message;
+        ++silent;
+      }
+    }
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+  EXPECT_GT(silent, 100);
 }
 
 // Node, rail, kind.
@@ -116,7 +142,8 @@ std::set<Fault> Miswire(BuiltFabric& built, std::mt19937& random) {
       return std::count(node.switches.begin(), node.switches.end(), "") > 0;
     };
     if (random() % 2 == 0 || std::any_of(first, first + leaves[l].count, dead)) continue;
-    BuiltNode& node = *(first + static_cast<int>(random() % static_cast<size_t>(leaves[l].count)));
+    // Of the larger kind, of which most nodes are right.
+    BuiltNode& node = *(first + static_cast<int>(random() % 3));
     const size_t rails = node.switches.size();
     const size_t a = random() % rails;
     const size_t b = (a + 1 + random() % (rails - (rails > 1 ? 1 : 0))) % rails;
@@ -142,6 +169,8 @@ TEST(FusionProperty, EachMiswiredCableIsFoundAndNothingElse) {
   for (int i = 0; i < 2 * kFabrics; ++i) {
     SCOPED_TRACE(absl::StrCat("fabric ", i));
     BuiltFabric built = RandomFabric(random);
+    if (i % 2 == 1) AddSmallerKind(built, random);
+    if (i % 4 > 1) RenameNics(built, random);
     const std::set<Fault> faults = Miswire(built, random);
     all += faults.size();
     const std::string nodes = AsKubernetes(built, false, random);

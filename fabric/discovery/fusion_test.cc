@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "fabric/discovery/finding.h"
 #include "fabric/discovery/observations.h"
+#include "fabric/testing/fusion_fixture.h"
 
 namespace railhead::fabric {
 namespace {
@@ -21,57 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Observations, put together by hand.
-class Fusion : public ::testing::Test {
- protected:
-  void Switch(const std::string& name) {
-    seen_.devices.push_back({name, name, DeviceKind::kSwitch});
-  }
-  void Link(const std::string& node, const std::string& nic, const std::string& at,
-            Evidence evidence = Evidence::kInfiniBand, double gbps = 400) {
-    seen_.devices.push_back({node, node, DeviceKind::kHost});
-    seen_.links.push_back({{node, nic}, {at, absl::StrCat(++port_)}, evidence, gbps, "f:1"});
-  }
-  void Uplink(const std::string& a, const std::string& b) {
-    seen_.links.push_back({{a, absl::StrCat(++port_)},
-                           {b, absl::StrCat(++port_)},
-                           Evidence::kInfiniBand,
-                           400,
-                           "f:2"});
-  }
-  SeenNode& Node(const std::string& name, int rails) {
-    SeenNode node;
-    node.name = name;
-    node.gpus = 8;
-    if (rails > 0) node.rails.emplace();
-    for (int r = 0; r < rails; ++r) {
-      node.rails->push_back({r, absl::StrCat("mlx5_", r), "", 400, true, "", 0, {}});
-    }
-    seen_.nodes.push_back(node);
-    return seen_.nodes.back();
-  }
-  void Label(SeenNode& node, std::vector<std::string> values) {
-    const std::vector<std::string> levels = {"spine", "leaf"};
-    SeenPlace place = {"Topograph", {}};
-    for (size_t i = 0; i < values.size(); ++i) place.levels.emplace_back(levels[i], values[i]);
-    node.places = {place};
-  }
-  DiscoveredFabric Fuse() {
-    absl::StatusOr<DiscoveredFabric> found = FuseObservations(seen_, "f");
-    EXPECT_TRUE(found.ok()) << found.status();
-    return found.ok() ? *std::move(found) : DiscoveredFabric();
-  }
-  static std::vector<std::string> Names(const DiscoveredFabric& found) {
-    std::vector<std::string> names;
-    for (const Finding& finding : found.findings) {
-      names.push_back(absl::StrCat(finding.trouble ? "" : "note ", FindingName(finding.kind)));
-    }
-    return names;
-  }
-
-  Observations seen_;
-  int port_ = 0;
-};
+using Fusion = FusionFixture;
 
 TEST_F(Fusion, InfiniBandIsBelievedBeforeLldp) {
   Switch("a");

@@ -15,26 +15,32 @@ namespace {
 // Of groups at a switch, when another has told already who can have most cables.
 constexpr size_t kMaxLooked = 64;
 
-// Nodes with the very same cables.
+// Nodes of one kind with cables at the very same switches.
 struct Alike {
-  SwitchOfRail switches;
+  int kind = 0;
+  std::vector<int> switches;  // of each cable, in ascending order
   std::vector<int> nodes;
-  int known = 0;
 };
 
-std::vector<Alike> ByLikeness(const std::vector<SwitchOfRail>& nodes) {
-  std::map<SwitchOfRail, std::vector<int>> found;
-  for (size_t i = 0; i < nodes.size(); ++i) found[nodes[i]].push_back(static_cast<int>(i));
+std::vector<Alike> ByLikeness(const std::vector<NodeCables>& nodes) {
+  std::map<std::pair<int, std::vector<int>>, std::vector<int>> found;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    std::vector<int> switches;
+    for (const std::vector<int>& rail : nodes[i].rails) {
+      switches.insert(switches.end(), rail.begin(), rail.end());
+    }
+    if (switches.empty()) continue;
+    std::sort(switches.begin(), switches.end());
+    found[{nodes[i].kind, std::move(switches)}].push_back(static_cast<int>(i));
+  }
   std::vector<Alike> alike;
-  for (auto& [switches, members] : found) {
-    const auto known =
-        std::count_if(switches.begin(), switches.end(), [](int s) { return s >= 0; });
-    if (known > 0) alike.push_back({switches, std::move(members), static_cast<int>(known)});
+  for (auto& [what, members] : found) {
+    alike.push_back({what.first, what.second, std::move(members)});
   }
   // Those that many nodes have are right before those that few have, and whole ones before others.
   std::sort(alike.begin(), alike.end(), [](const Alike& a, const Alike& b) {
     if (a.nodes.size() != b.nodes.size()) return a.nodes.size() > b.nodes.size();
-    if (a.known != b.known) return a.known > b.known;
+    if (a.switches.size() != b.switches.size()) return a.switches.size() > b.switches.size();
     return a.nodes < b.nodes;
   });
   return alike;
@@ -46,62 +52,28 @@ class Groups {
 
   void Add(const Alike& alike) {
     const auto [group, shared] = Nearest(alike.switches);
-    const bool fits = shared * 2 > alike.known;
+    size_t enough = alike.switches.size();
+    if (group >= 0 && kind_[static_cast<size_t>(group)] != alike.kind) {
+      enough = std::min(enough, size_[static_cast<size_t>(group)]);
+    }
+    const bool fits = shared * 2 > enough;
     // One node that is half in one group and half in another makes no group of its own.
-    const bool between = shared * 2 == alike.known && alike.nodes.size() == 1;
-    const int chosen = fits || between ? group : Open(alike.switches);
+    const bool between = shared * 2 == enough && alike.nodes.size() == 1;
+    const int chosen = fits || between ? group : Open(alike);
     for (const int node : alike.nodes) {
       found_.group_of_node[static_cast<size_t>(node)] = chosen;
     }
   }
 
-  LeafGroups Finish(const std::vector<SwitchOfRail>& nodes, const std::vector<bool>& certain) {
-    const size_t rails = nodes.empty() ? 0 : nodes[0].size();
-    std::vector<std::vector<std::map<int, int>>> votes(cables_.size(),
-                                                       std::vector<std::map<int, int>>(rails));
-    std::vector<bool> has_certain(cables_.size());
-    for (size_t node = 0; node < nodes.size(); ++node) {
-      const int group = found_.group_of_node[node];
-      if (group >= 0 && certain[node]) has_certain[static_cast<size_t>(group)] = true;
-    }
-    for (size_t node = 0; node < nodes.size(); ++node) {
-      const int group = found_.group_of_node[node];
-      if (group < 0 || (!certain[node] && has_certain[static_cast<size_t>(group)])) continue;
-      for (size_t rail = 0; rail < rails; ++rail) {
-        const int at = nodes[node][rail];
-        if (at >= 0) ++votes[static_cast<size_t>(group)][rail][at];
-      }
-    }
-    for (const auto& of_group : votes) {
-      SwitchOfRail right;
-      std::set<int> split;
-      for (const std::map<int, int>& of_rail : of_group) {
-        const auto most =
-            std::max_element(of_rail.begin(), of_rail.end(),
-                             [](const auto& a, const auto& b) { return a.second < b.second; });
-        int all = 0;
-        for (const auto& [at, count] : of_rail) all += count;
-        if (all > 0 && most->second * 2 <= all) split.insert(static_cast<int>(right.size()));
-        right.push_back(most == of_rail.end() ? -1 : most->first);
-      }
-      found_.split.push_back(std::move(split));
-      found_.switches.push_back(std::move(right));
-    }
-    return std::move(found_);
-  }
+  LeafGroups Take() { return std::move(found_); }
 
  private:
   // The group that has most of these cables, and how many. Whoever has more than half of them has
   // one of any half, so of switches that many groups share (one that all nodes have a NIC at) not
   // all groups are looked at.
-  std::pair<int, int> Nearest(const SwitchOfRail& switches) const {
-    std::map<int, int> wanted;
-    int known = 0;
-    for (const int at : switches) {
-      if (at < 0) continue;
-      ++wanted[at];
-      ++known;
-    }
+  std::pair<int, size_t> Nearest(const std::vector<int>& switches) const {
+    std::map<int, size_t> wanted;
+    for (const int at : switches) ++wanted[at];
     const auto groups_of = [this](int at) -> const std::vector<int>& {
       const auto found = groups_at_.find(at);
       return found == groups_at_.end() ? none_ : found->second;
@@ -112,18 +84,18 @@ class Groups {
     std::stable_sort(rarest.begin(), rarest.end(),
                      [&](int a, int b) { return groups_of(a).size() < groups_of(b).size(); });
     std::set<int> candidates;
-    int looked_at = 0;
+    size_t looked_at = 0;
     for (const int at : rarest) {
       const std::vector<int>& groups = groups_of(at);
-      const bool all = looked_at * 2 < known;
+      const bool all = looked_at * 2 < switches.size();
       const size_t count = all ? groups.size() : std::min(groups.size(), kMaxLooked);
       candidates.insert(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(count));
       looked_at += wanted[at];
     }
-    std::pair<int, int> best = {-1, 0};
+    std::pair<int, size_t> best = {-1, 0};
     for (const int group : candidates) {
-      const std::map<int, int>& cables = cables_[static_cast<size_t>(group)];
-      int shared = 0;
+      const std::map<int, size_t>& cables = cables_[static_cast<size_t>(group)];
+      size_t shared = 0;
       for (const auto& [at, number] : wanted) {
         const auto there = cables.find(at);
         if (there != cables.end()) shared += std::min(number, there->second);
@@ -133,27 +105,30 @@ class Groups {
     return best;
   }
 
-  int Open(const SwitchOfRail& switches) {
-    const auto group = static_cast<int>(cables_.size());
+  int Open(const Alike& alike) {
     cables_.emplace_back();
-    for (const int at : switches) {
-      if (at >= 0 && ++cables_.back()[at] == 1) groups_at_[at].push_back(group);
+    kind_.push_back(alike.kind);
+    size_.push_back(alike.switches.size());
+    for (const int at : alike.switches) {
+      if (++cables_.back()[at] == 1) groups_at_[at].push_back(found_.count);
     }
-    return group;
+    return found_.count++;
   }
 
   const std::vector<int> none_;
   LeafGroups found_;
-  std::vector<std::map<int, int>> cables_;               // [group]: switch and number
+  std::vector<std::map<int, size_t>> cables_;            // [group]: switch and number
+  std::vector<int> kind_;                                // [group], of who made it
+  std::vector<size_t> size_;                             // [group], its number of cables
   std::unordered_map<int, std::vector<int>> groups_at_;  // of each switch
 };
 
 }  // namespace
 
-LeafGroups GroupByLeaves(const std::vector<SwitchOfRail>& nodes, const std::vector<bool>& certain) {
+LeafGroups GroupByLeaves(const std::vector<NodeCables>& nodes) {
   Groups groups(nodes.size());
   for (const Alike& alike : ByLikeness(nodes)) groups.Add(alike);
-  return groups.Finish(nodes, certain);
+  return groups.Take();
 }
 
 }  // namespace railhead::fabric

@@ -6,8 +6,21 @@
 #include <cstddef>
 #include <vector>
 
+#include "fabric/discovery/leaf_rails.h"
+
 namespace railhead::fabric {
 namespace {
+
+std::vector<NodeCables> Cables(const std::vector<SwitchOfRail>& nodes) {
+  std::vector<NodeCables> cables;
+  for (const SwitchOfRail& node : nodes) {
+    cables.emplace_back();
+    for (const int at : node) {
+      cables.back().rails.push_back(at < 0 ? std::vector<int>() : std::vector<int>{at});
+    }
+  }
+  return cables;
+}
 
 // A switch that all nodes have a NIC at makes neighbours of nobody; with each group compared with
 // each, this takes minutes.
@@ -18,12 +31,13 @@ TEST(LeafGroups, ASwitchThatAllShareJoinsNoLeaves) {
     nodes.push_back({kLeaves, leaf});
     nodes.push_back({kLeaves, leaf});
   }
-  const LeafGroups found = GroupByLeaves(nodes, std::vector<bool>(nodes.size(), true));
-  ASSERT_EQ(found.switches.size(), kLeaves);
+  const LeafGroups found = GroupByLeaves(Cables(nodes));
+  ASSERT_EQ(found.count, kLeaves);
+  const LeafRails rails(Cables(nodes), found);
   for (int leaf = 0; leaf < kLeaves; ++leaf) {
     const auto node = static_cast<size_t>(2 * leaf);
     EXPECT_EQ(found.group_of_node[node], found.group_of_node[node + 1]);
-    EXPECT_EQ(found.switches[static_cast<size_t>(found.group_of_node[node])], nodes[node]);
+    EXPECT_EQ(rails.shown()[static_cast<size_t>(found.group_of_node[node])], nodes[node]);
   }
 }
 
@@ -35,8 +49,8 @@ TEST(LeafGroups, WhoHasMostOfItsCablesInAGroupIsOfIt) {
   }
   nodes.push_back({9, 12, 22, 31});
   nodes.push_back({9, -1, 21, -1});
-  const LeafGroups found = GroupByLeaves(nodes, std::vector<bool>(nodes.size(), true));
-  EXPECT_EQ(found.switches.size(), 4);
+  const LeafGroups found = GroupByLeaves(Cables(nodes));
+  EXPECT_EQ(found.count, 4);
   EXPECT_EQ(found.group_of_node[12], found.group_of_node[6]);
   EXPECT_EQ(found.group_of_node[13], found.group_of_node[3]);
 }
@@ -45,11 +59,11 @@ TEST(LeafGroups, WhoHasMostOfItsCablesInAGroupIsOfIt) {
 // do.
 TEST(LeafGroups, OneNodeAloneIsALeafUnlessItIsHalfInAnother) {
   const SwitchOfRail old = {0, 1, 2, 3, 4, 5, 6, 7};
-  LeafGroups found = GroupByLeaves({old, old, {10, 11, 12, 3, 14, 15, 16, 17}}, {true, true, true});
-  EXPECT_EQ(found.switches.size(), 2);
+  LeafGroups found = GroupByLeaves(Cables({old, old, {10, 11, 12, 3, 14, 15, 16, 17}}));
+  EXPECT_EQ(found.count, 2);
   EXPECT_NE(found.group_of_node[2], found.group_of_node[0]);
-  found = GroupByLeaves({old, old, {0, 1, 2, 3, 14, 15, 16, 17}}, {true, true, true});
-  EXPECT_EQ(found.switches.size(), 1);
+  found = GroupByLeaves(Cables({old, old, {0, 1, 2, 3, 14, 15, 16, 17}}));
+  EXPECT_EQ(found.count, 1);
 }
 
 }  // namespace

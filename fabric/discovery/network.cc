@@ -197,4 +197,25 @@ Network BuildNetwork(const Observations& seen, std::vector<Finding>& findings) {
   return Builder(seen, findings).Build();
 }
 
+std::vector<int> JoinedNetworks(const Network& network) {
+  std::vector<int> of(network.switches.size());
+  std::vector<std::vector<int>> neighbours(of.size());
+  for (const auto& [a, b] : network.switch_links) {
+    neighbours[static_cast<size_t>(a)].push_back(b);
+    neighbours[static_cast<size_t>(b)].push_back(a);
+  }
+  std::fill(of.begin(), of.end(), -1);
+  for (size_t i = 0; i < of.size(); ++i) {
+    std::vector<int> next = {static_cast<int>(i)};
+    while (!next.empty()) {
+      const auto at = static_cast<size_t>(next.back());
+      next.pop_back();
+      if (of[at] >= 0) continue;
+      of[at] = static_cast<int>(i);
+      next.insert(next.end(), neighbours[at].begin(), neighbours[at].end());
+    }
+  }
+  return of;
+}
+
 }  // namespace railhead::fabric

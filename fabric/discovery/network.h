@@ -39,6 +39,9 @@ struct Network {
 // NIC, InfiniBand is believed before LLDP, and a switch before a node; that is a finding.
 Network BuildNetwork(const Observations& seen, std::vector<Finding>& findings);
 
+// Of each switch, a switch that stands for all that are joined to it.
+std::vector<int> JoinedNetworks(const Network& network);
+
 }  // namespace railhead::fabric
 
 #endif  // RAILHEAD_FABRIC_DISCOVERY_NETWORK_H_

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -18,7 +19,7 @@ constexpr size_t kMaxKinds = 64;
 
 struct Seen {
   NicKind names;
-  size_t nodes = 0;
+  std::vector<const Nics*> nodes;
   bool overlaps = false;  // with another one that has what it lacks
 };
 
@@ -38,27 +39,84 @@ NicKind NamesOf(const Nics& nics) {
   return names;
 }
 
+// Which NICs of a kind are at a place: a switch, or a network.
+class Wiring {
+ public:
+  using PlaceOf = std::function<int(const Cable&)>;
+
+  Wiring(const Seen& kind, PlaceOf place_of) : place_of_(std::move(place_of)) {
+    for (const Nics* nics : kind.nodes) {
+      for (const auto& [name, cable] : *nics) {
+        At& at = at_[place_of_(cable)];
+        at.most = std::max(at.most, ++at.count[name]);
+      }
+    }
+  }
+
+  // Whether a NIC of most of these nodes is where the kind has others.
+  bool Contradicts(const Seen& nodes) const {
+    std::map<std::string, std::ptrdiff_t> surplus;  // contradicting nodes minus the others
+    for (const Nics* nics : nodes.nodes) {
+      for (const auto& [name, cable] : *nics) {
+        const auto at = at_.find(place_of_(cable));
+        if (at == at_.end()) continue;
+        const auto count = at->second.count.find(name);
+        // A cable of the kind that hangs wrong says nothing.
+        const bool usual = count != at->second.count.end() && count->second * 2 >= at->second.most;
+        surplus[name] += usual ? -1 : 1;
+      }
+    }
+    return std::any_of(surplus.begin(), surplus.end(),
+                       [](const auto& name) { return name.second > 1; });
+  }
+
+ private:
+  struct At {
+    std::map<std::string, size_t> count;
+    size_t most = 0;
+  };
+  PlaceOf place_of_;
+  std::map<int, At> at_;
+};
+
+bool LacksHalf(const Seen& kind, const Seen& nodes) {
+  const size_t lacking = kind.names.size() - nodes.names.size();
+  return lacking > 1 && lacking * 2 >= kind.names.size();
+}
+
 }  // namespace
 
-NicKinds::NicKinds(const std::vector<const Nics*>& nodes) {
-  std::map<NicKind, size_t> count;
-  for (const Nics* nics : nodes) ++count[NamesOf(*nics)];
+NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>& network_of) {
+  std::map<NicKind, std::vector<const Nics*>> alike;
+  for (const Nics* nics : nodes) alike[NamesOf(*nics)].push_back(nics);
   std::vector<Seen> sets;
-  for (const auto& [names, number] : count) {
-    sets.push_back({names, number});
+  for (auto& [names, members] : alike) {
+    sets.push_back({names, std::move(members)});
     rails_ = std::max(rails_, names.size());
   }
   std::stable_sort(sets.begin(), sets.end(), [](const Seen& a, const Seen& b) {
-    return a.names.size() != b.names.size() ? a.names.size() > b.names.size() : a.nodes > b.nodes;
+    return a.names.size() != b.names.size() ? a.names.size() > b.names.size()
+                                            : a.nodes.size() > b.nodes.size();
   });
-  std::vector<Seen> whole;  // those that no other holds
+  const auto by_switch = [](const Cable& cable) { return cable.at; };
+  const auto by_network = [&](const Cable& cable) {
+    return network_of[static_cast<size_t>(cable.at)];
+  };
+  // Whether nodes that lack some NICs of a kind are of that kind all the same.
+  const auto broken = [&](const Seen& kind, const Seen& set) {
+    if (!Holds(kind.names, set.names)) return false;
+    if (set.nodes.size() == 1) return true;
+    return !LacksHalf(kind, set) && !Wiring(kind, by_switch).Contradicts(set) &&
+           !Wiring(kind, by_network).Contradicts(set);
+  };
+  std::vector<Seen> whole;  // those that are no broken ones of another
   for (Seen& set : sets) {
     if (whole.size() == kMaxKinds) break;
     const bool held = std::any_of(whole.begin(), whole.end(),
-                                  [&](const Seen& other) { return Holds(other.names, set.names); });
+                                  [&](const Seen& other) { return broken(other, set); });
     if (held) continue;
     for (Seen& other : whole) {
-      if (!Shares(other.names, set.names)) continue;
+      if (!Shares(other.names, set.names) || Holds(other.names, set.names)) continue;
       other.overlaps = true;
       set.overlaps = true;
     }
@@ -66,7 +124,7 @@ NicKinds::NicKinds(const std::vector<const Nics*>& nodes) {
   }
   for (Seen& set : whole) {
     const bool full = set.names.size() == rails_ && !set.overlaps;
-    if (set.nodes > 1 || full) kinds_.push_back(std::move(set.names));
+    if (set.nodes.size() > 1 || full) kinds_.push_back(std::move(set.names));
   }
 }
 
@@ -80,11 +138,13 @@ const NicKind* NicKinds::Find(const Nics& nics) const {
     }
     return rails;
   };
+  const auto same = std::find(kinds_.begin(), kinds_.end(), names);
+  if (same != kinds_.end()) return &*same;
   const NicKind* found = nullptr;
   for (const NicKind& kind : kinds_) {
     if (!Holds(kind, names)) continue;
     if (found != nullptr && rails_in(*found) != rails_in(kind)) return nullptr;
-    if (found == nullptr) found = &kind;
+    if (found == nullptr || kind.size() < found->size()) found = &kind;
   }
   return found;
 }

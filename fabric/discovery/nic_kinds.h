@@ -18,14 +18,21 @@ using NicKind = std::vector<std::string>;
 // Machines of one kind have NICs of the same names, and what one of them lacks is missing. Names of
 // a node are those of a kind when a second node has the very same; or when it has as many as any
 // node and shares none with others. Otherwise a NIC may be missing, and it is not known which.
+//
+// Nodes that have some of the NICs of a larger kind, and the very same ones, lack the others (a
+// leaf switch of one rail is down). They are a kind of their own when they lack half of them or
+// more, and at least two; or when their cables say so: their NICs are where the larger kind has
+// others.
 class NicKinds {
  public:
-  explicit NicKinds(const std::vector<const Nics*>& nodes);
+  // `network_of` tells of each switch to which network it belongs.
+  NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>& network_of);
 
   // How many NICs the largest kind has; at least as many as any node.
   size_t rails() const { return rails_; }
 
-  // The kind that has all these NICs; null where there is none, or where kinds differ on them.
+  // The kind that has these NICs, or has them all and the fewest others; null where there is none,
+  // or where kinds differ on them.
   const NicKind* Find(const Nics& nics) const;
 
   // Where all nodes are of one kind; else null.

@@ -13,54 +13,18 @@
 #include "fabric/discovery/finding.h"
 #include "fabric/discovery/leaf_groups.h"
 #include "fabric/discovery/listed.h"
+#include "fabric/discovery/machine_kinds.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/nic_kinds.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/outsiders.h"
 #include "fabric/discovery/rail_cables.h"
+#include "fabric/discovery/told_rails.h"
 
 namespace railhead::fabric {
 namespace {
 
 constexpr size_t kMaxRails = 64;
-
-// The rails that an agent tells, with the cables of these NICs.
-std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& nics) {
-  std::vector<RailNic> rails;
-  bool matched = false;
-  const std::vector<std::vector<std::string>> nics_of = NicsOfRails(facts, nics);
-  for (size_t i = 0; i < facts.size(); ++i) {
-    const SeenRail& fact = facts[i];
-    rails.resize(std::max(rails.size(), static_cast<size_t>(fact.rail) + 1));
-    RailNic& rail = rails[static_cast<size_t>(fact.rail)];
-    rail.nic = fact.device;
-    rail.gbps = fact.gbps;
-    rail.dead = !fact.usable;
-    rail.reason = fact.reason;
-    for (const std::string& name : nics_of[i]) {
-      const Cable& cable = nics.at(name);
-      if (rail.cable.at < 0) {
-        rail.cable = cable;
-      } else {
-        rail.also.push_back(cable.at);
-      }
-      matched = true;
-    }
-  }
-  // "n0 HCA-1": who set the node descriptions has other names. As many are the same ones. Names of
-  // interfaces are the kernel's in both, so what LLDP calls otherwise is another NIC.
-  Nics described = nics;
-  std::erase_if(described,
-                [](const auto& nic) { return nic.second.evidence != Evidence::kInfiniBand; });
-  const Nics hcas = OneForEachHca(described);
-  if (!matched && hcas.size() == facts.size()) {
-    auto nic = hcas.begin();
-    for (const SeenRail& fact : facts) {
-      rails[static_cast<size_t>(fact.rail)].cable = (nic++)->second;
-    }
-  }
-  return rails;
-}
 
 // Whoever has more NICs than there can be rails is several hosts of one name, and no measure for
 // the others.
@@ -112,7 +76,7 @@ void FromCables(const Network& network, const Rows& rows, std::vector<Finding>& 
     const Nics& nics = nics_of[row->node];
     if (!Crowded(nics)) measures.push_back(&nics);
   }
-  const NicKinds kinds(measures);
+  const NicKinds kinds(measures, JoinedNetworks(network));
   std::vector<std::string> uncertain;
   for (NodeRails* row : rows) {
     row->rails.resize(kinds.rails() == 0 ? kMaxRails : kinds.rails());
@@ -148,34 +112,49 @@ std::vector<NodeRails> FindRails(const Observations& seen, const Network& networ
   nodes.reserve(found.size());
   for (auto& [name, row] : found) nodes.push_back(std::move(row));
   Rows told;
-  Rows silent;
+  ToldKinds kinds;
+  const Nics none;
+  const auto nics_of = [&](const NodeRails& row) -> const Nics& {
+    const auto nics = network.nics.find(row.node);
+    return nics == network.nics.end() ? none : nics->second;
+  };
   for (NodeRails& row : nodes) {
     row.facts = row.kubernetes != nullptr && row.kubernetes->rails.has_value();
-    const auto nics = network.nics.find(row.node);
-    if (row.facts) {
-      row.rails =
-          FromFacts(*row.kubernetes->rails, nics == network.nics.end() ? Nics() : nics->second);
-      told.push_back(&row);
-    } else if (nics != network.nics.end()) {
-      silent.push_back(&row);
-    }
+    if (!row.facts) continue;
+    row.rails = FromFacts(*row.kubernetes->rails, nics_of(row));
+    kinds.Add(*row.kubernetes->rails, nics_of(row));
+    told.push_back(&row);
+  }
+  Rows silent;
+  for (NodeRails& row : nodes) {
+    if (row.facts || nics_of(row).empty()) continue;
+    row.rails = kinds.Rails(nics_of(row));
+    if (row.rails.empty()) silent.push_back(&row);
   }
   size_t rails = 0;
   for (const NodeRails* row : told) rails = std::max(rails, row->rails.size());
   for (NodeRails* row : told) row->rails.resize(rails);
   FromCables(network, silent, findings);
+  NumberKinds(nodes);
   LeaveOutsidersOut(network, silent, findings);
   TellOutsiders(network, told, findings);
-  for (const NodeRails* row : silent) rails = std::max(rails, row->rails.size());
+  for (const NodeRails& row : nodes) rails = std::max(rails, row.rails.size());
   for (NodeRails& row : nodes) row.rails.resize(std::min(rails, kMaxRails));
+  NumberKinds(nodes);  // again: what is left of nodes with the same NICs may differ
   return nodes;
 }
 
-SwitchOfRail SwitchesOf(const NodeRails& node) {
-  SwitchOfRail switches;
-  switches.reserve(node.rails.size());
-  for (const RailNic& rail : node.rails) switches.push_back(rail.cable.at);
-  return switches;
+NodeCables CablesOf(const NodeRails& node) {
+  NodeCables cables;
+  cables.kind = node.kind;
+  cables.certain = node.certain;
+  cables.rails.reserve(node.rails.size());
+  for (const RailNic& rail : node.rails) {
+    std::vector<int>& at = cables.rails.emplace_back();
+    if (rail.cable.at >= 0) at.push_back(rail.cable.at);
+    for (const SlaveCable& slave : rail.slaves) at.push_back(slave.cable.at);
+  }
+  return cables;
 }
 
 }  // namespace railhead::fabric

@@ -26,8 +26,9 @@ std::map<std::string, Names> NamesOfRails(const Observations& seen, const Networ
     const auto nics = network.nics.find(node.name);
     if (!node.rails.has_value() || nics == network.nics.end()) continue;
     Names names;
-    for (const std::vector<std::string>& of_rail : NicsOfRails(*node.rails, nics->second)) {
-      names.insert(of_rail.begin(), of_rail.end());
+    for (const RailNics& of_rail : NicsOfRails(*node.rails, nics->second)) {
+      names.insert(of_rail.data.begin(), of_rail.data.end());
+      names.insert(of_rail.spare.begin(), of_rail.spare.end());
     }
     if (!names.empty()) of_node[node.name].merge(names);
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -18,41 +19,92 @@
 namespace railhead::fabric {
 namespace {
 
-// Of each switch, a switch that stands for all that are joined to it.
-std::vector<int> Networks(const Network& network) {
-  std::vector<int> of(network.switches.size());
-  std::vector<std::vector<int>> neighbours(of.size());
-  for (const auto& [a, b] : network.switch_links) {
-    neighbours[static_cast<size_t>(a)].push_back(b);
-    neighbours[static_cast<size_t>(b)].push_back(a);
+// Of nodes of one kind; more are looked at as one.
+constexpr size_t kMaxWirings = 64;
+
+// Nodes of one kind that are wired alike.
+struct Alike {
+  Rows rows;
+  std::vector<int> networks;  // of each rail, as the first such node has it; -1: not known
+};
+
+std::vector<int> NetworksOfRails(const NodeRails& row, const std::vector<int>& network_of) {
+  std::vector<int> networks;
+  for (const RailNic& rail : row.rails) {
+    const int at = rail.cable.at;
+    networks.push_back(at < 0 ? -1 : network_of[static_cast<size_t>(at)]);
   }
-  std::fill(of.begin(), of.end(), -1);
-  for (size_t i = 0; i < of.size(); ++i) {
-    std::vector<int> next = {static_cast<int>(i)};
-    while (!next.empty()) {
-      const auto at = static_cast<size_t>(next.back());
-      next.pop_back();
-      if (of[at] >= 0) continue;
-      of[at] = static_cast<int>(i);
-      next.insert(next.end(), neighbours[at].begin(), neighbours[at].end());
+  return networks;
+}
+
+// Whether the same rails share a network; which one it is, is another in each leaf without a spine.
+bool WiredAlike(const std::vector<int>& a, const std::vector<int>& b) {
+  std::map<int, int> in_b;
+  std::map<int, int> in_a;
+  for (size_t r = 0; r < a.size() && r < b.size(); ++r) {
+    if (a[r] < 0 || b[r] < 0) continue;
+    if (in_b.emplace(a[r], b[r]).first->second != b[r]) return false;
+    if (in_a.emplace(b[r], a[r]).first->second != a[r]) return false;
+  }
+  return true;
+}
+
+// What one node has by mistake, or a few of many, makes no group: they are of the largest.
+std::vector<Alike> GroupAlike(const Rows& rows, const std::vector<int>& network_of) {
+  std::map<int, std::map<std::vector<int>, Rows>> of_kind;  // by networks
+  for (NodeRails* row : rows) {
+    if (row->kind >= 0) of_kind[row->kind][NetworksOfRails(*row, network_of)].push_back(row);
+  }
+  std::vector<Alike> found;
+  for (auto& [kind, wirings] : of_kind) {
+    std::vector<Alike> groups;
+    for (const auto& [networks, members] : wirings) groups.push_back({members, networks});
+    std::stable_sort(groups.begin(), groups.end(),
+                     [](const Alike& a, const Alike& b) { return a.rows.size() > b.rows.size(); });
+    std::vector<Alike> merged;
+    std::vector<Alike> few;
+    for (Alike& group : groups) {
+      const auto like = std::find_if(merged.begin(), merged.end(), [&](const Alike& other) {
+        return WiredAlike(other.networks, group.networks);
+      });
+      if (like != merged.end()) {
+        like->rows.insert(like->rows.end(), group.rows.begin(), group.rows.end());
+      } else if (merged.size() < kMaxWirings) {
+        merged.push_back(std::move(group));
+      } else {
+        few.push_back(std::move(group));
+      }
     }
+    size_t most = 0;
+    for (const Alike& group : merged) most = std::max(most, group.rows.size());
+    const auto large = std::stable_partition(merged.begin(), merged.end(), [&](const Alike& group) {
+      return group.rows.size() == most || (group.rows.size() > 1 && group.rows.size() * 4 > most);
+    });
+    few.insert(few.end(), std::make_move_iterator(large), std::make_move_iterator(merged.end()));
+    merged.erase(large, merged.end());
+    for (const Alike& group : few) {
+      merged[0].rows.insert(merged[0].rows.end(), group.rows.begin(), group.rows.end());
+    }
+    found.insert(found.end(), std::make_move_iterator(merged.begin()),
+                 std::make_move_iterator(merged.end()));
   }
-  return of;
+  return found;
 }
 
 struct Outsiders {
   std::set<size_t> rails;
   std::set<int> networks;  // where they are
+  std::set<int> others;    // where the other rails are
   bool split = false;      // some rails share a network, but most do not
 };
 
 Outsiders FindOutsiders(const Rows& rows, const std::vector<int>& network_of) {
-  const size_t rails = rows.empty() ? 0 : rows[0]->rails.size();
+  const size_t rails = rows[0]->rails.size();
   std::vector<std::set<int>> networks(rails);
   for (size_t rail = 0; rail < rails; ++rail) {
     std::map<int, size_t> count;
     for (const NodeRails* row : rows) {
-      const int at = row->certain ? row->rails[rail].cable.at : -1;
+      const int at = row->rails[rail].cable.at;
       if (at >= 0) ++count[network_of[static_cast<size_t>(at)]];
     }
     size_t most = 0;
@@ -85,13 +137,21 @@ Outsiders FindOutsiders(const Rows& rows, const std::vector<int>& network_of) {
   Outsiders found;
   const auto largest = std::max_element(
       sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  if (sizes.size() < 2 || largest->second < 2) return found;
+  if (sizes.size() < 2 || largest->second < 2) {
+    for (const std::set<int>& of_rail : networks)
+      found.others.insert(of_rail.begin(), of_rail.end());
+    return found;
+  }
   found.split = largest->second * 2 <= all;
   for (size_t rail = 0; rail < rails && !found.split; ++rail) {
     if (!networks[rail].empty() && kind[rail] != largest->first) {
       found.rails.insert(rail);
       found.networks.insert(networks[rail].begin(), networks[rail].end());
     }
+  }
+  for (size_t rail = 0; rail < rails; ++rail) {
+    if (found.rails.count(rail) > 0) continue;
+    found.others.insert(networks[rail].begin(), networks[rail].end());
   }
   return found;
 }
@@ -116,6 +176,11 @@ double UsualGbps(const Rows& rows, size_t rail) {
   return most == count.end() ? 0 : most->first;
 }
 
+bool Known(const Rows& rows, size_t rail) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const NodeRails* row) { return row->rails[rail].there(); });
+}
+
 void TellSplit(const Rows& rows, std::vector<Finding>& findings) {
   findings.push_back(
       {FindingKind::kStorage, false, "",
@@ -129,59 +194,85 @@ void TellSplit(const Rows& rows, std::vector<Finding>& findings) {
 }  // namespace
 
 void LeaveOutsidersOut(const Network& network, const Rows& rows, std::vector<Finding>& findings) {
-  const std::vector<int> network_of = Networks(network);
-  const Outsiders outsiders = FindOutsiders(rows, network_of);
-  if (outsiders.split) TellSplit(rows, findings);
-  for (auto rail = outsiders.rails.rbegin(); rail != outsiders.rails.rend(); ++rail) {
-    std::string name;
-    for (const NodeRails* row : rows) {
-      if (name.empty()) name = row->rails[*rail].nic;
+  const std::vector<int> network_of = JoinedNetworks(network);
+  std::vector<Alike> groups = GroupAlike(rows, network_of);
+  const bool several = std::any_of(groups.begin(), groups.end(),
+                                   [](const Alike& group) { return group.rows.size() > 1; });
+  std::set<int> networks;
+  std::set<int> others;
+  Rows by_network;
+  for (const Alike& group : groups) {
+    if (several && group.rows.size() == 1) {
+      by_network.push_back(group.rows[0]);
+      continue;
     }
-    findings.push_back({FindingKind::kStorage, false, "",
-                        absl::StrCat(name, " of ", rows.size(), " nodes is at ",
-                                     ShownSwitches(rows, *rail, network),
-                                     ", a network that most NICs are not in: taken for storage's "
-                                     "or the management network, and not for a rail")});
-    for (NodeRails* row : rows) {
-      if (!row->certain) continue;
-      row->rails.erase(row->rails.begin() + static_cast<std::ptrdiff_t>(*rail));
+    const Outsiders outsiders = FindOutsiders(group.rows, network_of);
+    networks.insert(outsiders.networks.begin(), outsiders.networks.end());
+    others.insert(outsiders.others.begin(), outsiders.others.end());
+    if (outsiders.split) TellSplit(group.rows, findings);
+    for (auto rail = outsiders.rails.rbegin(); rail != outsiders.rails.rend(); ++rail) {
+      std::string name;
+      for (const NodeRails* row : group.rows) {
+        if (name.empty()) name = row->rails[*rail].nic;
+      }
+      findings.push_back({FindingKind::kStorage, false, "",
+                          absl::StrCat(name, " of ", group.rows.size(), " nodes is at ",
+                                       ShownSwitches(group.rows, *rail, network),
+                                       ", a network that most NICs are not in: taken for storage's "
+                                       "or the management network, and not for a rail")});
+      for (NodeRails* row : group.rows) {
+        row->rails.erase(row->rails.begin() + static_cast<std::ptrdiff_t>(*rail));
+      }
     }
   }
-  // What is at no known position is known by where it is.
+  const auto outside = [&](const RailNic& nic) {
+    if (nic.cable.at < 0) return false;
+    const int which = network_of[static_cast<size_t>(nic.cable.at)];
+    return networks.count(which) > 0 && others.count(which) == 0;
+  };
+  for (NodeRails* row : by_network) std::erase_if(row->rails, outside);
   for (NodeRails* row : rows) {
     if (row->certain) continue;
-    std::erase_if(row->rails, [&](const RailNic& nic) {
-      return !nic.there() ||
-             outsiders.networks.count(network_of[static_cast<size_t>(nic.cable.at)]) > 0;
-    });
+    std::erase_if(row->rails, [&](const RailNic& nic) { return !nic.there() || outside(nic); });
   }
 }
 
 void TellOutsiders(const Network& network, const Rows& rows, std::vector<Finding>& findings) {
-  const Outsiders outsiders = FindOutsiders(rows, Networks(network));
-  if (outsiders.split) TellSplit(rows, findings);
-  const size_t rails = rows.empty() ? 0 : rows[0]->rails.size();
-  std::vector<double> usual(rails);
-  for (size_t rail = 0; rail < rails; ++rail) usual[rail] = UsualGbps(rows, rail);
-  std::vector<double> sorted = usual;
-  std::sort(sorted.begin(), sorted.end());
-  const double middle = sorted.empty() ? 0 : sorted[sorted.size() / 2];
-  for (size_t rail = 0; rail < rails; ++rail) {
-    std::vector<std::string> why;
-    if (outsiders.rails.count(rail) > 0) {
-      why.push_back(absl::StrCat("is at ", ShownSwitches(rows, rail, network),
-                                 ", a network that the other rails are not in"));
+  const std::vector<int> network_of = JoinedNetworks(network);
+  const std::vector<Alike> groups = GroupAlike(rows, network_of);
+  for (const Alike& group : groups) {
+    const Outsiders outsiders = FindOutsiders(group.rows, network_of);
+    if (outsiders.split) TellSplit(group.rows, findings);
+    const size_t rails = group.rows[0]->rails.size();
+    std::vector<double> usual(rails);
+    std::vector<double> sorted;
+    for (size_t rail = 0; rail < rails; ++rail) {
+      usual[rail] = UsualGbps(group.rows, rail);
+      if (Known(group.rows, rail)) sorted.push_back(usual[rail]);
     }
-    if (usual[rail] > 0 && usual[rail] * 2 <= middle) {
-      why.push_back(absl::StrCat("runs at ", usual[rail], " Gbit/s, and the others at ", middle));
+    std::sort(sorted.begin(), sorted.end());
+    const double middle = sorted.empty() ? 0 : sorted[sorted.size() / 2];
+    for (size_t rail = 0; rail < rails; ++rail) {
+      std::vector<std::string> why;
+      if (outsiders.rails.count(rail) > 0) {
+        why.push_back(absl::StrCat("is at ", ShownSwitches(group.rows, rail, network),
+                                   ", a network that the other rails are not in"));
+      }
+      if (usual[rail] > 0 && usual[rail] * 2 <= middle) {
+        why.push_back(absl::StrCat("runs at ", usual[rail], " Gbit/s, and the others at ", middle));
+      }
+      if (why.empty()) continue;
+      const std::string whose =
+          groups.size() == 1
+              ? ""
+              : absl::StrCat(" of ", group.rows.size(), " nodes such as ", group.rows[0]->node);
+      findings.push_back(
+          {FindingKind::kStorage, true, "",
+           absl::StrCat("rail ", rail, whose, " ", absl::StrJoin(why, " and "),
+                        ": it looks like storage's NIC, but the node agents offer it for compute; "
+                        "give it a resource of its own in their configuration (resources, "
+                        "selectors)")});
     }
-    if (why.empty()) continue;
-    findings.push_back(
-        {FindingKind::kStorage, true, "",
-         absl::StrCat("rail ", rail, " ", absl::StrJoin(why, " and "),
-                      ": it looks like storage's NIC, but the node agents offer it for compute; "
-                      "give it a resource of its own in their configuration (resources, "
-                      "selectors)")});
   }
 }
 

@@ -10,12 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "fabric/discovery/network.h"
 #include "fabric/discovery/observations.h"
+#include "fabric/natural_order.h"
 
 namespace railhead::fabric {
 namespace {
-
-// "mlx5_0" of "mlx5_0:2".
-std::string HcaOf(const std::string& nic) { return nic.substr(0, nic.find(':')); }
 
 std::string PortOf(const SeenRail& rail) {
   return rail.port > 1 ? absl::StrCat(rail.device, ":", rail.port) : rail.device;
@@ -23,25 +21,28 @@ std::string PortOf(const SeenRail& rail) {
 
 }  // namespace
 
-std::vector<std::vector<std::string>> NicsOfRails(const std::vector<SeenRail>& facts,
-                                                  const Nics& nics) {
+std::string HcaOf(const std::string& nic) { return nic.substr(0, nic.find(':')); }
+
+std::vector<RailNics> NicsOfRails(const std::vector<SeenRail>& facts, const Nics& nics) {
   std::map<std::string, std::vector<std::string>> ports;  // by HCA, in natural order
   for (const auto& [name, cable] : nics) ports[HcaOf(name)].push_back(name);
   std::set<std::string> taken;  // by the rail that names it
   for (const SeenRail& rail : facts) taken.insert(PortOf(rail));
-  std::vector<std::vector<std::string>> of_rails;
+  std::vector<RailNics> of_rails;
   for (const SeenRail& rail : facts) {
-    std::vector<std::string>& of_rail = of_rails.emplace_back();
-    const auto add = [&](const std::string& name) {
-      const bool known = std::count(of_rail.begin(), of_rail.end(), name) > 0;
-      if (!known && nics.count(name) > 0) of_rail.push_back(name);
+    RailNics& of_rail = of_rails.emplace_back();
+    std::set<std::string> known;
+    const auto add = [&](const std::string& name, std::vector<std::string>& to) {
+      if (nics.count(name) > 0 && known.insert(name).second) to.push_back(name);
     };
-    add(PortOf(rail));
+    add(PortOf(rail), of_rail.data);
+    add(rail.netdev, of_rail.data.empty() ? of_rail.data : of_rail.spare);
+    std::vector<std::string> slaves = rail.slaves;  // as the kernel lists them, in any order
+    std::sort(slaves.begin(), slaves.end(), NaturalLess);
+    for (const std::string& slave : slaves) add(slave, of_rail.data);
     for (const std::string& name : ports[rail.device]) {
-      if (taken.count(name) == 0) add(name);
+      if (taken.count(name) == 0) add(name, of_rail.spare);
     }
-    add(rail.netdev);
-    for (const std::string& slave : rail.slaves) add(slave);
   }
   return of_rails;
 }

@@ -13,11 +13,18 @@
 
 namespace railhead::fabric {
 
-// Of each rail that an agent tells, its NICs among these; the one that carries its data first. LLDP
-// knows a NIC by its interface, or that of a bond's slave; InfiniBand by its device and port
-// ("mlx5_0:2"). Ports of a device that another rail has are not this one's.
-std::vector<std::vector<std::string>> NicsOfRails(const std::vector<SeenRail>& facts,
-                                                  const Nics& nics);
+struct RailNics {
+  std::vector<std::string> data;   // that carry its data: of a bond all slaves, in natural order
+  std::vector<std::string> spare;  // others of the same device
+};
+
+// Of each rail that an agent tells, its NICs among these. LLDP knows a NIC by its interface, or
+// that of a bond's slave; InfiniBand by its device and port ("mlx5_0:2"). Ports of a device that
+// another rail has are not this one's.
+std::vector<RailNics> NicsOfRails(const std::vector<SeenRail>& facts, const Nics& nics);
+
+// "mlx5_0" of "mlx5_0:2".
+std::string HcaOf(const std::string& nic);
 
 // The NICs with those of one HCA's ports as one, named like the HCA: the lowest port's.
 Nics OneForEachHca(const Nics& nics);

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/discovery/leaf_groups.h"
+#include "fabric/discovery/leaf_rails.h"
 
 namespace railhead::fabric {
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -30,7 +31,7 @@ std::string Named(const std::string& prefix, int count) {
 
 struct Cord {
   std::string host;  // or a switch
-  int rail = -1;     // of a host
+  int rail = -1;     // the number of a host's NIC
   std::string at;
 };
 
@@ -39,7 +40,7 @@ std::vector<Cord> Cords(const BuiltFabric& fabric) {
   for (const BuiltNode& node : fabric.nodes) {
     for (size_t rail = 0; rail < node.switches.size(); ++rail) {
       if (node.switches[rail].empty()) continue;
-      cords.push_back({node.name, static_cast<int>(rail), node.switches[rail]});
+      cords.push_back({node.name, node.nics[rail], node.switches[rail]});
     }
   }
   for (const auto& [a, b] : fabric.uplinks) cords.push_back({a, -1, b});
@@ -89,9 +90,10 @@ BuiltFabric RandomFabric(std::mt19937& random) {
         node.gpus = 8;
         node.hcas = model.rails;
         if (n == lame && model.rails > 2) node.dead_rails = {Pick(random, 0, model.rails - 1)};
-        BuiltNode cables = {node.name, {}};
+        BuiltNode cables = {node.name, {}, {}};
         for (int r = 0; r < model.rails; ++r) {
           const bool dead = !node.dead_rails.empty() && node.dead_rails[0] == r;
+          cables.nics.push_back(r);
           cables.switches.push_back(dead ? "" : absl::StrCat(leaf, rail_optimized ? r : 0));
         }
         built.nodes.push_back(std::move(cables));
@@ -100,6 +102,45 @@ BuiltFabric RandomFabric(std::mt19937& random) {
     }
   }
   return built;
+}
+
+void AddSmallerKind(BuiltFabric& fabric, std::mt19937& random) {
+  const auto rails = static_cast<size_t>(fabric.model.rails);
+  if (rails < 4) return;
+  std::vector<size_t> places(rails);
+  std::iota(places.begin(), places.end(), 0);
+  std::shuffle(places.begin(), places.end(), random);
+  places.resize(rails / 2);
+  std::sort(places.begin(), places.end());
+  std::vector<size_t> chosen;
+  for (const FabricDomain& leaf : fabric.model.domains.back()) {
+    for (int n = leaf.first + 3; n < leaf.first + leaf.count; ++n) {
+      const bool dead = !fabric.model.nodes[static_cast<size_t>(n)].dead_rails.empty();
+      if (!dead && Pick(random, 0, 1) == 1) chosen.push_back(static_cast<size_t>(n));
+    }
+  }
+  if (chosen.size() < 3) return;  // who is alone is of no kind
+  for (const size_t n : chosen) {
+    BuiltNode smaller = {fabric.nodes[n].name, {}, {}};
+    for (const size_t place : places) {
+      smaller.nics.push_back(static_cast<int>(smaller.nics.size()));
+      smaller.switches.push_back(fabric.nodes[n].switches[place]);
+    }
+    fabric.model.nodes[n].hcas = static_cast<int>(places.size());
+    fabric.nodes[n] = std::move(smaller);
+  }
+}
+
+void RenameNics(BuiltFabric& fabric, std::mt19937& random) {
+  std::map<size_t, std::vector<int>> orders;  // by the number of NICs
+  for (BuiltNode& node : fabric.nodes) {
+    std::vector<int>& order = orders[node.nics.size()];
+    if (order.empty()) {
+      order = node.nics;
+      std::shuffle(order.begin(), order.end(), random);
+    }
+    node.nics = order;
+  }
 }
 
 std::string AsIbnetdiscover(const BuiltFabric& fabric, std::mt19937& random) {
@@ -175,17 +216,19 @@ std::vector<std::string> AsLldp(const BuiltFabric& fabric, std::mt19937& random)
   return texts;
 }
 
-std::string AsKubernetes(const BuiltFabric& fabric, bool labels, std::mt19937& random) {
+std::string AsKubernetes(const BuiltFabric& fabric, bool labels, std::mt19937& random,
+                         bool silent) {
   const std::vector<std::vector<int>> domains = DomainsOfNodes(fabric.model);
   std::vector<Json> items;
   for (size_t n = 0; n < fabric.nodes.size(); ++n) {
     const FabricNode& node = fabric.model.nodes[n];
     Json rails = Json::array();
-    for (int r = 0; r < fabric.model.rails; ++r) {
+    for (int r = 0; r < node.hcas; ++r) {
+      const int nic = fabric.nodes[n].nics[static_cast<size_t>(r)];
       const bool dead = std::count(node.dead_rails.begin(), node.dead_rails.end(), r) > 0;
       rails.push_back({{"rail", r},
-                       {"device", absl::StrCat("mlx5_", r)},
-                       {"netdev", absl::StrCat("eth", r)},
+                       {"device", absl::StrCat("mlx5_", nic)},
+                       {"netdev", absl::StrCat("eth", nic)},
                        {"rateGbps", 400},
                        {"usable", !dead},
                        {"reason", dead ? "port 1 is DOWN" : ""}});
@@ -197,6 +240,11 @@ std::string AsKubernetes(const BuiltFabric& fabric, bool labels, std::mt19937& r
                    {"labels", Json::object()},
                    {"annotations", {{"railhead.io/node-facts", facts.dump()}}}}},
                  {"status", {{"allocatable", {{"nvidia.com/gpu", "8"}}}}}};
+    const int leaf = domains.back()[n];
+    const int first = fabric.model.domains.back()[static_cast<size_t>(leaf)].first;
+    if (silent && static_cast<int>(n) >= first + 3 && Pick(random, 0, 1) == 1) {
+      item["metadata"].erase("annotations");
+    }
     for (size_t level = 0; labels && level < domains.size(); ++level) {
       const size_t tier = domains.size() - 1 - level;
       item["metadata"]["labels"][absl::StrCat("fabric.topograph.run/tier-", tier)] =

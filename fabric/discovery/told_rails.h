@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rails as the nodes' agents tell them: of their own nodes, and of machines with the same NICs.
+#ifndef RAILHEAD_FABRIC_DISCOVERY_TOLD_RAILS_H_
+#define RAILHEAD_FABRIC_DISCOVERY_TOLD_RAILS_H_
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fabric/discovery/network.h"
+#include "fabric/discovery/node_rails.h"
+#include "fabric/discovery/observations.h"
+
+namespace railhead::fabric {
+
+// The rails that an agent tells, with the cables of these NICs.
+std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& nics);
+
+// The NICs of the kinds of machines whose agents tell of them. A node that is silent is of such a
+// kind when all its cables are on NICs that machines of that kind have, rails or not.
+class ToldKinds {
+ public:
+  // Each with its cables, which are none where nobody has seen one.
+  void Add(const std::vector<SeenRail>& facts, const Nics& nics);
+
+  // The rails of a silent node; empty where it is of no kind, or of kinds that differ on it. A NIC
+  // without a cable is dead; where half of them or more have none, they are left out, since the
+  // node may be of a smaller kind that nobody tells of.
+  std::vector<RailNic> Rails(const Nics& nics) const;
+
+ private:
+  struct Kind {
+    std::map<std::string, int> rail_of;  // by each name that a cable of it may have
+    std::set<std::string> others;        // NICs that are no rails
+  };
+  std::map<std::vector<SeenRail>, Kind> kinds_;  // by what all nodes of it tell
+};
+
+}  // namespace railhead::fabric
+
+#endif  // RAILHEAD_FABRIC_DISCOVERY_TOLD_RAILS_H_
