@@ -82,6 +82,15 @@ constexpr char kTopologyFooter[] =
     "  railhead topology -f nodes.json subnet.txt                     a tree\n"
     "  railhead topology -f nodes.json lldp/*.json -o svg > f.svg     a picture, for a browser\n"
     "  railhead topology -f nodes.json subnet.txt -o yaml > f.yaml    a fabric for railhead plan\n"
+    "  railhead topology -f f.yaml -o labels | kubectl apply --server-side -f -\n"
+    "                                                                 nodes' labels, which sort "
+    "in\n"
+    "                                                                 the fabric's order\n"
+    "  railhead topology -f f.yaml --name fabric -o kueue | kubectl apply -f -\n"
+    "                                                                 a Topology over these "
+    "labels\n"
+    "                                                                 (or -o kai); -o volcano:\n"
+    "                                                                 HyperNodes\n"
     "\n"
     "In the tree a rail is | where it is up, x where it is dead, ! where its cable is wrong.\n"
     "\n"
@@ -125,8 +134,10 @@ int Main(int argc, char** argv) {
   topology->add_option("-f,--file", topology_options.files, "The sources; - is standard input")
       ->type_name("SOURCE...")
       ->required();
-  topology->add_option("-o,--output", topology_options.output, "text, yaml, json or svg")
-      ->check(CLI::IsMember({"text", "yaml", "json", "svg"}))
+  topology
+      ->add_option("-o,--output", topology_options.output,
+                   "text, yaml, json, svg, labels, kueue, kai or volcano")
+      ->check(CLI::IsMember({"text", "yaml", "json", "svg", "labels", "kueue", "kai", "volcano"}))
       ->capture_default_str();
   topology->add_option("--name", topology_options.name, "What the discovered fabric is called")
       ->capture_default_str();

@@ -25,6 +25,7 @@
 #include "fabric/model/model_reader.h"
 #include "fabric/model/model_yaml.h"
 #include "fabric/yaml/message.h"
+#include "operator/topology/published.h"
 
 namespace railhead::cli {
 namespace {
@@ -105,6 +106,20 @@ Json ToJson(const DiscoveredFabric& found) {
   return {{"fabric", fabric::ToJson(found.model)}, {"wires", wires}, {"findings", findings}};
 }
 
+// As other schedulers take it.
+std::string Published(const fabric::FabricModel& model, const topology::PlaceLabels& labels,
+                      absl::string_view output) {
+  const Json json = output == "labels"  ? topology::NodesWithLabels(model, labels)
+                    : output == "kueue" ? topology::KueueTopology(model, labels)
+                    : output == "kai"   ? topology::KaiTopology(model, labels)
+                                        : topology::VolcanoHyperNodes(model, labels);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+bool IsPublished(absl::string_view output) {
+  return output == "labels" || output == "kueue" || output == "kai" || output == "volcano";
+}
+
 std::string Shown(const DiscoveredFabric& found, absl::string_view output) {
   if (output == "yaml") return fabric::ToYaml(found.model);
   if (output == "svg") return TopologySvg(found);
@@ -121,7 +136,16 @@ int RunTopology(const TopologyOptions& options, std::ostream& out, std::ostream&
   };
   const absl::StatusOr<DiscoveredFabric> found = Load(options);
   if (!found.ok()) return fail(found.status());
-  out << Shown(*found, options.output);
+  if (IsPublished(options.output)) {
+    const absl::StatusOr<topology::PlaceLabels> labels = topology::LabelsOfPlaces(found->model);
+    if (!labels.ok()) return fail(labels.status());
+    out << Published(found->model, *labels, options.output);
+    if (!labels->in_order) {
+      err << "note: order: the labels sort by names, which is another order than the model's\n";
+    }
+  } else {
+    out << Shown(*found, options.output);
+  }
   out.flush();
   if (!out) return fail(absl::UnavailableError("cannot write the answer"));
   bool trouble = false;

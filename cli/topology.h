@@ -12,7 +12,7 @@ namespace railhead::cli {
 
 struct TopologyOptions {
   std::vector<std::string> files;  // sources in any order, or one FabricModel; "-": standard input
-  std::string output = "text";     // or yaml, json, svg
+  std::string output = "text";     // or yaml, json, svg, labels, kueue, kai, volcano
   std::string name = "discovered";
 };
 

@@ -121,6 +121,33 @@ TEST_F(Topology, YamlIsAModelThatIsDrawnTheSame) {
   EXPECT_THAT(out_.str(), HasSubstr("    n0  |x  8 of 8 GPUs free\n"));
 }
 
+TEST_F(Topology, OtherSchedulersGetItAsObjects) {
+  options_.name = "fabric";
+  const auto run = [this](const char* output) {
+    options_.output = output;
+    EXPECT_EQ(Run(), kNoTrouble) << err_.str();
+    EXPECT_EQ(err_.str(), "");
+    return json::parse(out_.str());
+  };
+  EXPECT_EQ(run("labels")["items"][2]["metadata"]["labels"]["railhead.io/topology-node"], "n00002");
+  EXPECT_EQ(run("kueue")["apiVersion"], "kueue.x-k8s.io/v1beta2");
+  EXPECT_EQ(run("kai")["apiVersion"], "kai.scheduler/v1alpha1");
+  EXPECT_EQ(run("volcano")["items"][1]["metadata"]["name"], "spine-spine");
+  const std::string model =
+      "apiVersion: railhead.io/v1alpha1\nkind: FabricModel\nmetadata: {name: f}\nspec:\n"
+      "  topology: fat-tree\n  levels: [leaf]\n  rails: 1\n  domains:\n"
+      "  - {name: l2, nodes: [{name: a, gpus: 1, hcas: 1}]}\n"
+      "  - {name: l1, nodes: [{name: b, gpus: 1, hcas: 1}]}\n";
+  options_.files = {folder_.Write("model.yaml", model)};
+  EXPECT_EQ(Run(), kNoTrouble);
+  EXPECT_EQ(err_.str(),
+            "note: order: the labels sort by names, which is another order than the model's\n");
+  options_.files = {folder_.Write("model.yaml", absl::StrReplaceAll(model, {{"l2", "l01"}}))};
+  EXPECT_EQ(Run(), kBadSource);
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_THAT(err_.str(), HasSubstr("would both have the label value l00001"));
+}
+
 TEST_F(Topology, ThePictureIsWholeXmlWithItsTroubles) {
   folder_.Write("subnet.txt", Subnet(true));
   options_.output = "svg";

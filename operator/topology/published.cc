@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/topology/published.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "fabric/model/fabric_model.h"
+#include "fabric/yaml/message.h"
+#include "operator/topology/place_value.h"
+
+namespace railhead::topology {
+namespace {
+
+using fabric::FabricDomain;
+using fabric::FabricModel;
+
+constexpr char kPrefix[] = "railhead.io/topology-";
+constexpr char kNode[] = "node";
+constexpr char kHostname[] = "kubernetes.io/hostname";
+constexpr size_t kMaxKeyName = 63;  // what stands behind the '/'
+constexpr size_t kMaxLevels = 16;   // of a Topology, hostname and node among them
+
+absl::Status CheckLevels(const FabricModel& model) {
+  if (model.levels.size() + 2 > kMaxLevels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("fabric ", model.name, ": levels: has ", model.levels.size(),
+                     ", and a Topology can have ", kMaxLevels - 2, " of them; leave some out"));
+  }
+  const size_t room = kMaxKeyName - absl::string_view("topology-").size();
+  for (const std::string& level : model.levels) {
+    const auto fits = [](char c) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+    };
+    const bool ends =
+        !level.empty() && absl::ascii_isalnum(static_cast<unsigned char>(level.back()));
+    if (ends && level.size() <= room && level != kNode &&
+        std::all_of(level.begin(), level.end(), fits)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat("fabric ", model.name,
+                                                   ": levels: ", fabric::QuotedText(level),
+                                                   " cannot end the name of a label (", kPrefix,
+                                                   "...); call it otherwise: letters, digits, "
+                                                   "'-', '_' and '.', at most ",
+                                                   room, " of them, and not \"", kNode, "\""));
+  }
+  return absl::OkStatus();
+}
+
+// Values by name, where no two are the same.
+class Values {
+ public:
+  absl::Status Add(const FabricModel& model, const std::string& what, const std::string& name) {
+    std::string value = PlaceValue(name);
+    const auto [there, added] = name_of_.emplace(value, name);
+    if (!added) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "fabric ", model.name, ": ", what, " ", fabric::QuotedText(there->second), " and ", what,
+          " ", fabric::QuotedText(name), " would both have the label value ", value,
+          " (numbers count without leading zeros); call one of them otherwise"));
+    }
+    values_.push_back(std::move(value));
+    return absl::OkStatus();
+  }
+  const std::string& operator[](size_t i) const { return values_[i]; }
+
+ private:
+  std::map<std::string, std::string> name_of_;
+  std::vector<std::string> values_;
+};
+
+Json Topology(const std::string& version, const FabricModel& model,
+              const std::vector<std::string>& keys) {
+  Json levels = Json::array();
+  for (const std::string& key : keys) levels.push_back({{"nodeLabel", key}});
+  levels.push_back({{"nodeLabel", kHostname}});
+  return {{"apiVersion", version},
+          {"kind", "Topology"},
+          {"metadata", {{"name", ObjectName(model.name)}}},
+          {"spec", {{"levels", std::move(levels)}}}};
+}
+
+Json List(Json items) {
+  return {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
+}
+
+}  // namespace
+
+absl::StatusOr<PlaceLabels> LabelsOfPlaces(const FabricModel& model) {
+  if (absl::Status status = CheckLevels(model); !status.ok()) return status;
+  PlaceLabels labels;
+  std::vector<Values> of_level(model.levels.size());
+  for (size_t level = 0; level < model.levels.size(); ++level) {
+    labels.keys.push_back(absl::StrCat(kPrefix, model.levels[level]));
+    for (const FabricDomain& domain : model.domains[level]) {
+      absl::Status status = of_level[level].Add(model, model.levels[level], domain.name);
+      if (!status.ok()) return status;
+    }
+  }
+  labels.keys.push_back(absl::StrCat(kPrefix, kNode));
+  Values of_nodes;
+  const std::vector<std::vector<int>> domains = fabric::DomainsOfNodes(model);
+  for (size_t node = 0; node < model.nodes.size(); ++node) {
+    absl::Status status = of_nodes.Add(model, kNode, model.nodes[node].name);
+    if (!status.ok()) return status;
+    std::vector<std::string>& values = labels.values.emplace_back();
+    for (size_t level = 0; level < of_level.size(); ++level) {
+      values.push_back(of_level[level][static_cast<size_t>(domains[level][node])]);
+    }
+    values.push_back(of_nodes[node]);
+  }
+  labels.in_order = std::is_sorted(labels.values.begin(), labels.values.end());
+  return labels;
+}
+
+Json NodesWithLabels(const FabricModel& model, const PlaceLabels& labels) {
+  Json items = Json::array();
+  for (size_t node = 0; node < model.nodes.size(); ++node) {
+    Json own = Json::object();
+    for (size_t i = 0; i < labels.keys.size(); ++i) own[labels.keys[i]] = labels.values[node][i];
+    items.push_back({{"apiVersion", "v1"},
+                     {"kind", "Node"},
+                     {"metadata", {{"name", model.nodes[node].name}, {"labels", std::move(own)}}}});
+  }
+  return List(std::move(items));
+}
+
+Json KueueTopology(const FabricModel& model, const PlaceLabels& labels) {
+  return Topology("kueue.x-k8s.io/v1beta2", model, labels.keys);
+}
+
+Json KaiTopology(const FabricModel& model, const PlaceLabels& labels) {
+  std::vector<std::string> keys = labels.keys;
+  keys.pop_back();
+  return Topology("kai.scheduler/v1alpha1", model, keys);
+}
+
+Json VolcanoHyperNodes(const FabricModel& model, const PlaceLabels& labels) {
+  const std::vector<std::vector<int>> domains = fabric::DomainsOfNodes(model);
+  const size_t levels = model.levels.size();
+  // A domain's name, by the value that its nodes have.
+  std::vector<std::vector<std::string>> names(levels);
+  for (size_t level = 0; level < levels; ++level) {
+    names[level].resize(model.domains[level].size());
+    for (size_t node = 0; node < model.nodes.size(); ++node) {
+      std::string& name = names[level][static_cast<size_t>(domains[level][node])];
+      if (name.empty()) {
+        name = ObjectName(absl::StrCat(model.levels[level], "-", labels.values[node][level]));
+      }
+    }
+  }
+  Json items = Json::array();
+  for (size_t level = levels; level-- > 0;) {
+    for (size_t d = 0; d < model.domains[level].size(); ++d) {
+      const FabricDomain& domain = model.domains[level][d];
+      Json members = Json::array();
+      for (int i = domain.first; i < domain.first + domain.count; ++i) {
+        const auto inner = static_cast<size_t>(i);
+        const bool leaf = level + 1 == levels;
+        const std::string& name = leaf ? model.nodes[inner].name : names[level + 1][inner];
+        if (name.empty()) continue;  // a domain without nodes
+        members.push_back({{"type", leaf ? "Node" : "HyperNode"},
+                           {"selector", {{"exactMatch", {{"name", name}}}}}});
+      }
+      if (members.empty()) continue;
+      items.push_back({{"apiVersion", "topology.volcano.sh/v1alpha1"},
+                       {"kind", "HyperNode"},
+                       {"metadata", {{"name", names[level][d]}}},
+                       {"spec", {{"tier", levels - level}, {"members", std::move(members)}}}});
+    }
+  }
+  return List(std::move(items));
+}
+
+}  // namespace railhead::topology

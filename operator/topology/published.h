@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A fabric as other schedulers take it: labels of nodes, and the objects that name these labels.
+// Pure: whoever calls writes them.
+#ifndef RAILHEAD_OPERATOR_TOPOLOGY_PUBLISHED_H_
+#define RAILHEAD_OPERATOR_TOPOLOGY_PUBLISHED_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fabric/model/fabric_model.h"
+
+namespace railhead::topology {
+
+using Json = nlohmann::ordered_json;
+
+struct PlaceLabels {
+  // railhead.io/topology-<level> of each level, outermost first, and railhead.io/topology-node.
+  // They are not the labels that discovery reads: what was found once must not prove itself.
+  std::vector<std::string> keys;
+  std::vector<std::vector<std::string>> values;  // [node of the model][key]
+  bool in_order = true;  // sorting nodes by their values gives the model's order
+};
+
+// Values are PlaceValue of the names of domains and of the node, so they sort in natural order of
+// names, as discovered models are; and no node's labels change unless its own place does.
+//
+// InvalidArgument: a level whose name no label can have, more levels than a Topology can have, or
+// two domains (or nodes) whose values would be the same. The message names them.
+absl::StatusOr<PlaceLabels> LabelsOfPlaces(const fabric::FabricModel& model);
+
+// A List of Nodes with these labels alone, for `kubectl apply --server-side`.
+Json NodesWithLabels(const fabric::FabricModel& model, const PlaceLabels& labels);
+
+// Kueue (kueue.x-k8s.io/v1beta2, from 0.15 on; levels can never be changed) gives ranks in the
+// order of the values of all levels, but compares hostnames of one parent as texts, where n10 comes
+// before n2. So the node's own label stands between leaf and hostname.
+Json KueueTopology(const fabric::FabricModel& model, const PlaceLabels& labels);
+
+// KAI (kai.scheduler/v1alpha1, from 0.12 on).
+Json KaiTopology(const fabric::FabricModel& model, const PlaceLabels& labels);
+
+// Volcano (topology.volcano.sh/v1alpha1, from 1.11 on): a List of a HyperNode for each domain, of
+// tier 1 for leaves. Members are named, so that it needs no labels.
+Json VolcanoHyperNodes(const fabric::FabricModel& model, const PlaceLabels& labels);
+
+}  // namespace railhead::topology
+
+#endif  // RAILHEAD_OPERATOR_TOPOLOGY_PUBLISHED_H_
