@@ -84,6 +84,19 @@ bool LacksHalf(const Seen& kind, const Seen& nodes) {
   return lacking > 1 && lacking * 2 >= kind.names.size();
 }
 
+struct Kind {
+  Seen seen;
+  Wiring switches;
+  Wiring networks;
+
+  // Whether nodes that have none but its NICs are of this kind, and lack the others.
+  bool HasBroken(const Seen& nodes) const {
+    if (!Holds(seen.names, nodes.names)) return false;
+    if (nodes.nodes.size() == 1) return true;
+    return !LacksHalf(seen, nodes) && !switches.Contradicts(nodes) && !networks.Contradicts(nodes);
+  }
+};
+
 }  // namespace
 
 NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>& network_of) {
@@ -102,27 +115,23 @@ NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>
   const auto by_network = [&](const Cable& cable) {
     return network_of[static_cast<size_t>(cable.at)];
   };
-  // Whether nodes that lack some NICs of a kind are of that kind all the same.
-  const auto broken = [&](const Seen& kind, const Seen& set) {
-    if (!Holds(kind.names, set.names)) return false;
-    if (set.nodes.size() == 1) return true;
-    return !LacksHalf(kind, set) && !Wiring(kind, by_switch).Contradicts(set) &&
-           !Wiring(kind, by_network).Contradicts(set);
-  };
-  std::vector<Seen> whole;  // those that are no broken ones of another
+  std::vector<Kind> whole;  // those that are no broken ones of another
   for (Seen& set : sets) {
     if (whole.size() == kMaxKinds) break;
     const bool held = std::any_of(whole.begin(), whole.end(),
-                                  [&](const Seen& other) { return broken(other, set); });
+                                  [&](const Kind& kind) { return kind.HasBroken(set); });
     if (held) continue;
-    for (Seen& other : whole) {
-      if (!Shares(other.names, set.names) || Holds(other.names, set.names)) continue;
-      other.overlaps = true;
+    for (Kind& other : whole) {
+      if (!Shares(other.seen.names, set.names) || Holds(other.seen.names, set.names)) continue;
+      other.seen.overlaps = true;
       set.overlaps = true;
     }
-    whole.push_back(std::move(set));
+    const Wiring switches(set, by_switch);
+    const Wiring networks(set, by_network);
+    whole.push_back({std::move(set), switches, networks});
   }
-  for (Seen& set : whole) {
+  for (Kind& kind : whole) {
+    Seen& set = kind.seen;
     const bool full = set.names.size() == rails_ && !set.overlaps;
     if (set.nodes.size() > 1 || full) kinds_.push_back(std::move(set.names));
   }

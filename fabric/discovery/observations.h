@@ -4,7 +4,6 @@
 #ifndef RAILHEAD_FABRIC_DISCOVERY_OBSERVATIONS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_OBSERVATIONS_H_
 
-#include <compare>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -61,7 +60,7 @@ struct SeenRail {
   int port = 0;                     // the HCA's port that carries its data; 0: not told
   std::vector<std::string> slaves;  // where `netdev` is a bond: its interfaces
 
-  auto operator<=>(const SeenRail&) const = default;
+  bool operator==(const SeenRail&) const = default;
 };
 
 // Where labels say that a node is.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -82,13 +83,20 @@ std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& n
 
 void ToldKinds::Add(const std::vector<SeenRail>& facts, const Nics& nics) {
   std::vector<SeenRail> rails = OfKind(facts);
-  Kind& kind = kinds_[rails];
+  std::vector<std::tuple<int, int, std::vector<std::string>>> key;
+  for (const SeenRail& rail : rails) {
+    std::vector<std::string> names = rail.slaves;
+    names.insert(names.begin(), {rail.device, rail.netdev});
+    key.emplace_back(rail.rail, rail.port, std::move(names));
+  }
+  Kind& kind = kinds_[key];
   if (kind.rail_of.empty()) {
     for (const SeenRail& rail : rails) {
       kind.rail_of.emplace(rail.device, rail.rail);
       if (!rail.netdev.empty()) kind.rail_of.emplace(rail.netdev, rail.rail);
       for (const std::string& slave : rail.slaves) kind.rail_of.emplace(slave, rail.rail);
     }
+    kind.rails = std::move(rails);
   }
   for (const auto& [name, cable] : nics) {
     if (kind.rail_of.count(HcaOf(name)) == 0) kind.others.insert(name);
@@ -99,7 +107,7 @@ std::vector<RailNic> ToldKinds::Rails(const Nics& nics) const {
   std::vector<RailNic> found;
   size_t fewest = std::numeric_limits<size_t>::max();
   bool differ = false;
-  for (const auto& [facts, kind] : kinds_) {
+  for (const auto& [key, kind] : kinds_) {
     size_t known = 0;
     bool all = true;
     for (const auto& [name, cable] : nics) {
@@ -108,13 +116,13 @@ std::vector<RailNic> ToldKinds::Rails(const Nics& nics) const {
       all = all && (rail || kind.others.count(name) > 0);
     }
     if (!all || known == 0) continue;
-    std::vector<RailNic> rails = FromFacts(facts, nics);
+    std::vector<RailNic> rails = FromFacts(kind.rails, nics);
     const auto unseen = [](const RailNic& rail) { return rail.there() && rail.cable.at < 0; };
     const auto missing = static_cast<size_t>(std::count_if(rails.begin(), rails.end(), unseen));
     for (RailNic& rail : rails) {
       rail.gbps = rail.cable.gbps;
       if (!unseen(rail)) continue;
-      if (missing * 2 >= facts.size()) {
+      if (missing * 2 >= kind.rails.size()) {
         rail = {};
       } else {
         rail.dead = true;

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "fabric/discovery/network.h"
@@ -32,10 +33,12 @@ class ToldKinds {
 
  private:
   struct Kind {
+    std::vector<SeenRail> rails;         // as each node tells them
     std::map<std::string, int> rail_of;  // by each name that a cable of it may have
     std::set<std::string> others;        // NICs that are no rails
   };
-  std::map<std::vector<SeenRail>, Kind> kinds_;  // by what all nodes of it tell
+  // By what all nodes of it tell: of each rail number, port, and the names of its NIC.
+  std::map<std::vector<std::tuple<int, int, std::vector<std::string>>>, Kind> kinds_;
 };
 
 }  // namespace railhead::fabric
