@@ -138,8 +138,9 @@ Outsiders FindOutsiders(const Rows& rows, const std::vector<int>& network_of) {
   const auto largest = std::max_element(
       sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   if (sizes.size() < 2 || largest->second < 2) {
-    for (const std::set<int>& of_rail : networks)
+    for (const std::set<int>& of_rail : networks) {
       found.others.insert(of_rail.begin(), of_rail.end());
+    }
     return found;
   }
   found.split = largest->second * 2 <= all;
