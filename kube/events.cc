@@ -16,8 +16,6 @@
 namespace railhead::kube {
 namespace {
 
-constexpr double kBurst = 25;
-constexpr absl::Duration kRefill = absl::Seconds(10);
 constexpr size_t kMaxMessage = 1024;
 // Names of objects have at most 253 bytes; ours adds a dot and 16 digits.
 constexpr size_t kMaxTargetName = 200;
@@ -44,17 +42,18 @@ std::string Stamp(absl::Time time) {
 }  // namespace
 
 EventRecorder::EventRecorder(Api* api, std::string component, std::string host,
-                             std::function<absl::Time()> clock)
+                             std::function<absl::Time()> clock, EventLimits limits)
     : api_(api),
       component_(std::move(component)),
       host_(std::move(host)),
       clock_(std::move(clock)),
-      tokens_(kBurst),
+      limits_(limits),
+      tokens_(limits.burst),
       filled_at_(clock_()) {}
 
 bool EventRecorder::HasToken(absl::Time now) {
-  const double more = absl::FDivDuration(now - filled_at_, kRefill);
-  tokens_ = std::min(kBurst, tokens_ + std::max(0.0, more));
+  const double more = absl::FDivDuration(now - filled_at_, limits_.refill);
+  tokens_ = std::min(limits_.burst, tokens_ + std::max(0.0, more));
   filled_at_ = now;
   return tokens_ >= 1;
 }

@@ -27,16 +27,23 @@ struct Event {
   std::string message;  // for people; its first 1024 bytes are kept
 };
 
+// How much may be told: so many at once, and one more whenever so much time has passed.
+struct EventLimits {
+  double burst = 25;
+  absl::Duration refill = absl::Seconds(10);
+};
+
 // Not thread-safe.
 class EventRecorder {
  public:
-  // `component`: who tells ("railhead-device-plugin"); `host`: the node it runs on. `api` must
-  // outlive the recorder. Rights needed: create and patch events.
+  // `component`: who tells ("railhead-device-plugin"); `host`: the node or replica it runs on.
+  // `api` must outlive the recorder. Rights needed: create events; and patch, by who tells the same
+  // twice.
   EventRecorder(Api* api, std::string component, std::string host,
-                std::function<absl::Time()> clock);
+                std::function<absl::Time()> clock, EventLimits limits = {});
 
   // Makes the event, or counts it once more when the same was told before. ResourceExhausted when
-  // too much was told lately: 25 at once, and one more every ten seconds; else the server's error.
+  // more was told lately than the limits allow; else the server's error.
   absl::Status Record(const Event& event);
 
  private:
@@ -46,6 +53,7 @@ class EventRecorder {
   const std::string component_;
   const std::string host_;
   const std::function<absl::Time()> clock_;
+  const EventLimits limits_;
   std::map<std::string, int> counts_;  // of the events told so far, by namespace and name
   double tokens_;
   absl::Time filled_at_;

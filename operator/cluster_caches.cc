@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "operator/fabric_facts.h"
+#include "operator/verdict/node_facts.h"
 
 namespace railhead::op {
 namespace {
@@ -29,8 +30,10 @@ kube::ReflectorOptions WatchingProfiles() {
 
 }  // namespace
 
-ClusterCaches::ClusterCaches(kube::Api* api, std::function<void()> on_change)
+ClusterCaches::ClusterCaches(kube::Api* api, std::function<void()> on_change,
+                             std::function<void(const std::string& name)> on_node)
     : on_change_(std::move(on_change)),
+      on_node_(std::move(on_node)),
       profiles_(
           WatchingProfiles(), api,
           [](const Json& object) -> std::optional<StoredProfile> {
@@ -40,11 +43,13 @@ ClusterCaches::ClusterCaches(kube::Api* api, std::function<void()> on_change)
       namespaces_(
           Watching("v1", "namespaces"), api,
           [](const Json& object) -> std::optional<Labels> { return LabelsOf(object); },
-          LabelCallbacks("namespaces")),
+          NamespaceCallbacks()),
       nodes_(
           Watching("v1", "nodes"), api,
-          [](const Json& object) { return FabricLabels(LabelsOf(object)); },
-          LabelCallbacks("nodes")) {}
+          [](const Json& object) -> std::optional<StoredNode> {
+            return StoredNode{FabricLabels(LabelsOf(object)), verdict::NodeFactsOf(object)};
+          },
+          NodeCallbacks()) {}
 
 kube::Informer<StoredProfile>::Callbacks ClusterCaches::ProfileCallbacks() {
   using Value = kube::Cache<StoredProfile>::Value;
@@ -52,10 +57,22 @@ kube::Informer<StoredProfile>::Callbacks ClusterCaches::ProfileCallbacks() {
           [this](const absl::Status& end) { Tell("railprofiles", end); }};
 }
 
-kube::Informer<Labels>::Callbacks ClusterCaches::LabelCallbacks(const std::string& resource) {
+kube::Informer<Labels>::Callbacks ClusterCaches::NamespaceCallbacks() {
   using Value = kube::Cache<Labels>::Value;
   return {[this](const std::string&, const Value&, const Value&) { on_change_(); }, on_change_,
-          [this, resource](const absl::Status& end) { Tell(resource, end); }};
+          [this](const absl::Status& end) { Tell("namespaces", end); }};
+}
+
+kube::Informer<StoredNode>::Callbacks ClusterCaches::NodeCallbacks() {
+  using Value = kube::Cache<StoredNode>::Value;
+  return {[this](const std::string& name, const Value& before, const Value& after) {
+            const std::optional<Labels> none;
+            const std::optional<Labels>& was = before == nullptr ? none : before->fabric;
+            const std::optional<Labels>& is = after == nullptr ? none : after->fabric;
+            if (was != is) on_change_();
+            on_node_(name);
+          },
+          on_change_, [this](const absl::Status& end) { Tell("nodes", end); }};
 }
 
 void ClusterCaches::Start() {

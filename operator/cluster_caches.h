@@ -12,6 +12,7 @@
 #include "kube/client.h"
 #include "kube/informer.h"
 #include "operator/label_selector.h"
+#include "operator/stored_node.h"
 #include "operator/stored_profile.h"
 
 namespace railhead::op {
@@ -22,9 +23,11 @@ namespace railhead::op {
 // Rights needed: list and watch railprofiles, namespaces and nodes.
 class ClusterCaches {
  public:
-  // `on_change`: an object has changed, or all is there for the first time; called by several
-  // threads, and so briefly. `api` must outlive the caches.
-  ClusterCaches(kube::Api* api, std::function<void()> on_change);
+  // `on_change`: what admission looks at has changed, or all is there for the first time.
+  // `on_node`: a node has, in whatever. Called by several threads, and so briefly. `api` must
+  // outlive the caches.
+  ClusterCaches(kube::Api* api, std::function<void()> on_change,
+                std::function<void(const std::string& name)> on_node);
 
   void Start();
   void RequestStop();  // the destructor waits for it
@@ -32,8 +35,7 @@ class ClusterCaches {
   // What is below is thread-safe.
   const kube::Cache<StoredProfile>& profiles() const { return profiles_.cache(); }
   const kube::Cache<Labels>& namespaces() const { return namespaces_.cache(); }
-  // Only nodes that a node agent has found RDMA rails on; labels as of FabricLabels.
-  const kube::Cache<Labels>& nodes() const { return nodes_.cache(); }
+  const kube::Cache<StoredNode>& nodes() const { return nodes_.cache(); }
 
   // OK from when every cache was complete once. Unavailable names those that were not, and why.
   absl::Status Synced() const;
@@ -41,17 +43,19 @@ class ClusterCaches {
 
  private:
   kube::Informer<StoredProfile>::Callbacks ProfileCallbacks();
-  kube::Informer<Labels>::Callbacks LabelCallbacks(const std::string& resource);
+  kube::Informer<Labels>::Callbacks NamespaceCallbacks();
+  kube::Informer<StoredNode>::Callbacks NodeCallbacks();
   // The end of a list or watch, for the log: the same trouble is told once.
   void Tell(const std::string& resource, const absl::Status& end);
 
   const std::function<void()> on_change_;
+  const std::function<void(const std::string& name)> on_node_;
   mutable std::mutex mutex_;
   std::map<std::string, std::string> trouble_;  // by resource; guarded by mutex_
 
   kube::Informer<StoredProfile> profiles_;
   kube::Informer<Labels> namespaces_;
-  kube::Informer<Labels> nodes_;
+  kube::Informer<StoredNode> nodes_;
 };
 
 }  // namespace railhead::op

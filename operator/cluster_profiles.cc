@@ -9,7 +9,7 @@ namespace railhead::op {
 
 ClusterProfiles BuildClusterProfiles(const kube::Cache<StoredProfile>& profiles,
                                      const kube::Cache<Labels>& namespaces,
-                                     const kube::Cache<Labels>& nodes) {
+                                     const kube::Cache<StoredNode>& nodes) {
   ClusterProfiles all;
   ProfileSet set;
   profiles.ForEach([&](const std::string& name, const kube::Cache<StoredProfile>::Value& stored) {
@@ -26,8 +26,8 @@ ClusterProfiles BuildClusterProfiles(const kube::Cache<StoredProfile>& profiles,
   for (auto& [name, message] : FindConflicts(set.profiles, namespace_labels)) {
     all.reports[name].conflict = message;
   }
-  nodes.ForEach([&](const std::string& name, const kube::Cache<Labels>::Value& labels) {
-    set.facts.AddNode(name, *labels);
+  nodes.ForEach([&](const std::string& name, const kube::Cache<StoredNode>::Value& node) {
+    if (node->fabric.has_value()) set.facts.AddNode(name, *node->fabric);
   });
   all.set = std::make_shared<const ProfileSet>(std::move(set));
   return all;

@@ -10,6 +10,7 @@
 #include "kube/cache.h"
 #include "operator/label_selector.h"
 #include "operator/profile_set.h"
+#include "operator/stored_node.h"
 #include "operator/stored_profile.h"
 
 namespace railhead::op {
@@ -29,10 +30,9 @@ struct ClusterProfiles {
   std::map<std::string, ProfileReport> reports;  // by the profile's name; of all of them
 };
 
-// `nodes` are labels as of FabricLabels.
 ClusterProfiles BuildClusterProfiles(const kube::Cache<StoredProfile>& profiles,
                                      const kube::Cache<Labels>& namespaces,
-                                     const kube::Cache<Labels>& nodes);
+                                     const kube::Cache<StoredNode>& nodes);
 
 }  // namespace railhead::op
 

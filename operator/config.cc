@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/config.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,8 +29,12 @@ class Reader {
         status = ReadEnvironment(value, config.environment);
       } else if (field == "rendezvousPort") {
         status = ReadPort(value, config.rendezvous_port);
+      } else if (field == "excludedNamespaces") {
+        status = ReadNamespaces(value, config.excluded_namespaces);
       } else {
-        status = Error(field, "is not known; the fields are environment and rendezvousPort");
+        status = Error(field,
+                       "is not known; the fields are environment, rendezvousPort and "
+                       "excludedNamespaces");
       }
       if (!status.ok()) return status;
     }
@@ -75,6 +80,16 @@ class Reader {
       return Error("rendezvousPort", "must be a number from 1 to 65535");
     }
     port = value.get<int>();
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadNamespaces(const Json& value, std::set<std::string>& namespaces) const {
+    const bool is_list =
+        value.is_array() && std::all_of(value.begin(), value.end(), [](auto& name) {
+          return name.is_string() && !name.template get<std::string>().empty();
+        });
+    if (!is_list) return Error("excludedNamespaces", "must be a list of names of namespaces");
+    namespaces = value.get<std::set<std::string>>();
     return absl::OkStatus();
   }
 

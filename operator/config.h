@@ -3,6 +3,7 @@
 #define RAILHEAD_OPERATOR_CONFIG_H_
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,12 +17,15 @@ struct InjectionConfig {
   std::map<std::string, std::string> environment;
   // MASTER_PORT: where rank 0 of a job listens.
   int rendezvous_port = 29500;
+  // Whose pods never reach the webhook, and are nobody's business here.
+  std::set<std::string> excluded_namespaces = {};
 };
 
 // Reads YAML or JSON:
 //
 //   environment: {NCCL_IB_TC: "106"}   # optional; values are scalars, taken as they are written
 //   rendezvousPort: 29500              # optional
+//   excludedNamespaces: [kube-system]  # optional
 //
 // An empty text is an empty configuration. InvalidArgument names the field (or line) and what it
 // may be: unknown fields, names that are no environment variables, and variables that the operator

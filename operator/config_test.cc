@@ -23,7 +23,7 @@ std::string Error(absl::string_view text) {
   return std::string(config.status().message());
 }
 
-TEST(ParseInjectionConfigTest, ReadsBothFields) {
+TEST(ParseInjectionConfigTest, ReadsAllFields) {
   const auto config = ParseInjectionConfig(R"(
 environment:
   NCCL_IB_TC: "106"
@@ -32,6 +32,7 @@ environment:
   EMPTY: ""
   FLAG: true
 rendezvousPort: 12345
+excludedNamespaces: [kube-system, railhead]
 )",
                                            "x");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -39,6 +40,7 @@ rendezvousPort: 12345
               ElementsAre(Pair("EMPTY", ""), Pair("FLAG", "true"), Pair("NCCL_BUFFSIZE", "8388608"),
                           Pair("NCCL_DEBUG", "INFO"), Pair("NCCL_IB_TC", "106")));
   EXPECT_EQ(config->rendezvous_port, 12345);
+  EXPECT_THAT(config->excluded_namespaces, ElementsAre("kube-system", "railhead"));
 }
 
 TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
@@ -47,16 +49,19 @@ TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
     ASSERT_TRUE(config.ok()) << config.status();
     EXPECT_THAT(config->environment, IsEmpty());
     EXPECT_EQ(config->rendezvous_port, 29500);
+    EXPECT_THAT(config->excluded_namespaces, IsEmpty());
   }
 }
 
 TEST(ParseInjectionConfigTest, NamesFileAndField) {
   EXPECT_EQ(Error("enviroment: {}"),
-            "operator.yaml: enviroment is not known; the fields are environment and "
-            "rendezvousPort");
+            "operator.yaml: enviroment is not known; the fields are environment, rendezvousPort "
+            "and excludedNamespaces");
   EXPECT_THAT(Error("[]"), HasSubstr("must be a mapping"));
   EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml: line 2"));
   EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("one YAML document"));
+  EXPECT_THAT(Error("excludedNamespaces: kube-system"), HasSubstr("excludedNamespaces"));
+  EXPECT_THAT(Error("excludedNamespaces: [[a]]"), HasSubstr("excludedNamespaces"));
   EXPECT_THAT(Error("environment: [A]"), HasSubstr("environment must be a mapping"));
   EXPECT_THAT(Error("environment: {A: [1]}"), HasSubstr("environment.A must be a string"));
   EXPECT_THAT(Error("environment: {A: 1.50}"), HasSubstr("environment.A must be a string"));

@@ -37,10 +37,19 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                {[this] {
                   spdlog::info("this replica leads");
                   status_writer_.Wake();
+                  collector_.OnLead();
                 },
                 [] { spdlog::info("this replica does not lead any more"); }, TellTrouble()}),
-      feed_(&caches_, [this] { status_writer_.Wake(); }),
-      caches_(api, [this] { feed_.Wake(); }),
+      feed_(&caches_,
+            [this] {
+              status_writer_.Wake();
+              collector_.OnProfiles();
+            }),
+      collector_({options.identity, options.excluded_namespaces, options.fetch}, api, &caches_,
+                 &feed_, [this] { return elector_.Leads(); }),
+      caches_(
+          api, [this] { feed_.Wake(); },
+          [this](const std::string& name) { collector_.OnNode(name); }),
       status_writer_(
           api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }, options.clock) {}
 
@@ -49,7 +58,9 @@ Controllers::~Controllers() { Stop(); }
 void Controllers::Start() {
   feed_thread_ = std::jthread([this](const std::stop_token& stop) { feed_.Run(stop); });
   status_thread_ = std::jthread([this](const std::stop_token& stop) { status_writer_.Run(stop); });
+  collector_thread_ = std::jthread([this](const std::stop_token& stop) { collector_.Run(stop); });
   elector_thread_ = std::jthread([this](const std::stop_token& stop) { elector_.Run(stop); });
+  collector_.Start();
   caches_.Start();
 }
 
@@ -57,9 +68,11 @@ void Controllers::StopLeading() { elector_thread_.request_stop(); }
 
 void Controllers::Stop() {
   StopLeading();
+  collector_.RequestStop();
   caches_.RequestStop();
   feed_thread_.request_stop();
   status_thread_.request_stop();
+  collector_thread_.request_stop();
 }
 
 std::shared_ptr<const ProfileSet> Controllers::Profiles() const {
@@ -82,6 +95,9 @@ void Controllers::Report(Metrics& metrics) const {
     metrics.SetProfiles(all->set->profiles.size(), all->reports.size() - all->set->profiles.size(),
                         static_cast<size_t>(conflicting));
   }
+  metrics.SetCache(collector_.State());
+  metrics.SetPages(collector_.Pages());
+  metrics.SetVerdict(collector_.Counts());
   metrics.SetLeads(elector_.Leads());
 }
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "kube/leader_elector.h"
 #include "kube/monotonic.h"
 #include "operator/cluster_caches.h"
+#include "operator/collector/collector.h"
 #include "operator/metrics.h"
 #include "operator/profile_feed.h"
 #include "operator/profile_status_writer.h"
@@ -25,6 +27,8 @@ struct ControllersOptions {
   std::string identity;  // of this replica; another one after every start
   // By which the writes to one profile are kept apart; called by several threads.
   std::function<absl::Time()> clock = kube::MonotonicNow;
+  std::set<std::string> excluded_namespaces = {};  // whose pods nobody judges
+  PagePoller::Fetch fetch = FetchPage;
 };
 
 // What the operator does besides answering. Every replica keeps what admission needs, and what
@@ -57,11 +61,13 @@ class Controllers {
  private:
   kube::LeaderElector elector_;
   ProfileFeed feed_;
+  Collector collector_;
   ClusterCaches caches_;
   ProfileStatusWriter status_writer_;
 
   std::jthread feed_thread_;
   std::jthread status_thread_;
+  std::jthread collector_thread_;
   std::jthread elector_thread_;
 };
 

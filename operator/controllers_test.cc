@@ -157,7 +157,7 @@ TEST_F(ControllersTest, ShowsWhatIsInTheCluster) {
   EXPECT_EQ(set->facts.link_layers.at("Ethernet"), 1);
   EXPECT_THAT(Metric(), AllOf(HasSubstr("railhead_cache_synced{resource=\"railprofiles\"} 1"),
                               HasSubstr("railhead_cache_objects{resource=\"railprofiles\"} 2"),
-                              HasSubstr("railhead_cache_objects{resource=\"nodes\"} 1"),
+                              HasSubstr("railhead_cache_objects{resource=\"nodes\"} 2"),
                               HasSubstr("railhead_profiles{state=\"accepted\"} 1"),
                               HasSubstr("railhead_profiles{state=\"refused\"} 1")));
 }

@@ -36,13 +36,14 @@ constexpr char kDescription[] =
     "and RAILHEAD_NODE, and in an Indexed Job also RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.\n"
     "What a container sets itself stays as it is. Certificates are made and renewed by the "
     "operator\n"
-    "itself.";
+    "itself. What is wrong with the pods of a job is told by Events on them.";
 
 constexpr char kFooter[] =
     "The configuration file (YAML or JSON):\n"
     "  environment:            # for every container that asks for rdma/*\n"
     "    NCCL_IB_TC: \"106\"\n"
     "  rendezvousPort: 29500   # MASTER_PORT\n"
+    "  excludedNamespaces: [kube-system]  # whose pods are not judged\n"
     "\n"
     "What the webhook would do with your manifest, without a cluster:\n"
     "  railhead-operator mutate -f job.yaml --config operator.yaml --profiles profiles.yaml\n"
@@ -50,10 +51,10 @@ constexpr char kFooter[] =
     "  kubectl get railprofiles,namespaces,nodes -o json > profiles.json\n"
     "\n"
     "It needs these rights: get and patch of the Secret, the Lease and the\n"
-    "MutatingWebhookConfiguration named below, list and watch of railprofiles, namespaces and\n"
-    "nodes, patch of railprofiles/status. The webhook is at /mutate; "
-    "/healthz, /readyz and /metrics are on\n"
-    "the health port.";
+    "MutatingWebhookConfiguration named below, list and watch of railprofiles, namespaces, nodes\n"
+    "and pods, patch of railprofiles/status, create of events. The webhook is at /mutate; "
+    "/healthz,\n"
+    "/readyz and /metrics are on the health port.";
 
 // How long a replica that was told to go keeps answering: the API server and the cluster's
 // load balancing learn late that it is not ready any more, and a call that fails is a pod without

@@ -7,8 +7,14 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <map>
+#include <mutex>
+#include <utility>
+
 namespace railhead::op {
 namespace {
+
+constexpr size_t kMostVerdictSeries = 1000;
 
 const char* ResultLabel(Outcome outcome) {
   switch (outcome) {
@@ -83,6 +89,26 @@ struct Metrics::Series {
                                  .Help("1 when this replica is the one that writes.")
                                  .Register(registry)
                                  .Add({});
+  prometheus::Family<prometheus::Counter>& pages =
+      prometheus::BuildCounter()
+          .Name("railhead_verdict_pages_total")
+          .Help("Metrics pages that pods with rdma/* were asked for, by what came of it.")
+          .Register(registry);
+  prometheus::Gauge& left_out =
+      prometheus::BuildGauge()
+          .Name("railhead_verdict_series_left_out")
+          .Help("Findings that railhead_verdict_pods does not show because there are too many.")
+          .Register(registry)
+          .Add({});
+  prometheus::Family<prometheus::Gauge>& verdict =
+      prometheus::BuildGauge()
+          .Name("railhead_verdict_pods")
+          .Help("Pods of a job with something wrong, by the reason that their Events give.")
+          .Register(registry);
+
+  std::mutex verdict_mutex;  // guards all below
+  PageCounts pages_told;
+  std::map<VerdictSeries, prometheus::Gauge*> verdict_gauges;
 };
 
 Metrics::Metrics() : series_(std::make_unique<Series>()) {}
@@ -127,6 +153,38 @@ void Metrics::SetProfiles(size_t accepted, size_t refused, size_t conflicting) {
 }
 
 void Metrics::SetLeads(bool leads) { series_->leads.Set(leads ? 1 : 0); }
+
+void Metrics::SetPages(const PageCounts& pages) {
+  const std::lock_guard<std::mutex> lock(series_->verdict_mutex);
+  const auto count = [this](const char* result, uint64_t now, uint64_t& told) {
+    // Two that ask at once may come here in any order.
+    const uint64_t more = now > told ? now - told : 0;
+    series_->pages.Add({{"result", result}}).Increment(static_cast<double>(more));
+    told += more;
+  };
+  count("ok", pages.ok, series_->pages_told.ok);
+  count("unreachable", pages.unreachable, series_->pages_told.unreachable);
+  count("unreadable", pages.unreadable, series_->pages_told.unreadable);
+}
+
+void Metrics::SetVerdict(const VerdictCounts& counts) {
+  const std::lock_guard<std::mutex> lock(series_->verdict_mutex);
+  std::map<VerdictSeries, prometheus::Gauge*> now;
+  for (const auto& [name, pods] : counts) {
+    if (now.size() == kMostVerdictSeries) break;
+    prometheus::Gauge& gauge = series_->verdict.Add({{"namespace", name.space},
+                                                     {"job", name.job},
+                                                     {"reason", name.reason},
+                                                     {"severity", name.severity}});
+    gauge.Set(static_cast<double>(pods));
+    now[name] = &gauge;
+  }
+  series_->left_out.Set(static_cast<double>(counts.size() - now.size()));
+  for (const auto& [name, gauge] : series_->verdict_gauges) {
+    if (!now.contains(name)) series_->verdict.Remove(gauge);
+  }
+  series_->verdict_gauges = std::move(now);
+}
 
 std::string Metrics::Text() const {
   return prometheus::TextSerializer().Serialize(series_->registry.Collect());

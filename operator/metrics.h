@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "kube/informer.h"
+#include "operator/collector/verdict_counts.h"
 #include "operator/mutation.h"
 
 namespace railhead::op {
@@ -32,6 +33,9 @@ class Metrics {
   // those that are in conflict with another one.
   void SetProfiles(size_t accepted, size_t refused, size_t conflicting);
   void SetLeads(bool leads);
+  void SetPages(const PageCounts& pages);
+  // The first thousand of them, in their order; the rest is only counted.
+  void SetVerdict(const VerdictCounts& counts);
 
   // All of it in Prometheus' text format.
   std::string Text() const;

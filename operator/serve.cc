@@ -45,7 +45,11 @@ class Operator::Impl {
   Impl(ServeOptions options, InjectionConfig config, kube::Api* api)
       : options_(std::move(options)),
         keeper_(KeeperOptions(options_), api, &identity_, absl::Now),
-        controllers_({options_.space, options_.lease, options_.identity}, api),
+        controllers_({.space = options_.space,
+                      .lease = options_.lease,
+                      .identity = options_.identity,
+                      .excluded_namespaces = config.excluded_namespaces},
+                     api),
         webhook_(
             std::move(config), [this] { return controllers_.Profiles(); }, &metrics_),
         https_(HttpsOptions(),

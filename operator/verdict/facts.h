@@ -36,11 +36,22 @@ struct ContainerFacts {
   bool operator==(const ContainerFacts&) const = default;
 };
 
+// Whom a pod belongs to by its owner references: the controller that made it.
+struct Owner {
+  std::string api;  // "batch/v1"
+  std::string kind;
+  std::string name;
+  std::string uid;
+
+  bool operator==(const Owner&) const = default;
+};
+
 struct PodFacts {
   std::string space;
   std::string name;
   std::string uid;
-  std::string node;  // empty until it is scheduled
+  std::optional<Owner> owner;  // nothing for a pod that somebody made by hand
+  std::string node;            // empty until it is scheduled
   std::string address;
   bool finished = false;      // or about to go
   std::string unschedulable;  // the scheduler's message, while it finds no node
@@ -95,7 +106,6 @@ struct ProfileFacts {
 struct ClusterFacts {
   std::map<std::string, NodeFacts> nodes;        // by name; all that can take pods
   std::map<std::string, ProfileFacts> profiles;  // by name
-  std::set<std::string> excluded_namespaces;     // whose pods our admission is not asked about
 };
 
 struct JudgedPod {

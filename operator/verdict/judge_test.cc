@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "operator/verdict/runtime_page.h"
 #include "operator/verdict/testing/cases.h"
+#include "operator/verdict/testing/page.h"
 #include "operator/verdict/testing/scene.h"
 
 namespace railhead::op::verdict {
@@ -74,6 +76,21 @@ TEST(ReasonsTest, EachOfTheTableIsToldInSomeCase) {
     EXPECT_EQ(told.count(row.reason), 1U) << row.name;
     EXPECT_TRUE(names.emplace(row.name).second) << row.name;
     EXPECT_THAT(std::string(row.name), ::testing::MatchesRegex("([A-Z][a-z]+)+"));
+  }
+}
+
+// So that what is shown with pages elsewhere is shown of these cases.
+TEST(PageTest, SaysWhatEachCaseReports) {
+  for (const std::vector<Case>* cases : {&BadCases(), &GoodCases()}) {
+    for (const Case& one : *cases) {
+      Scene scene;
+      one.spoil(scene);
+      for (const RuntimeReport& report : scene.reports) {
+        const absl::StatusOr<RuntimeReport> read = ParseRuntimePage(testing::PageOf(report));
+        ASSERT_TRUE(read.ok()) << one.name << ": " << read.status();
+        EXPECT_EQ(*read, report) << one.name;
+      }
+    }
   }
 }
 

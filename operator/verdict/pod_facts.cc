@@ -38,6 +38,18 @@ bool IsTrue(const Json& object, absl::string_view name) {
   return value != nullptr && value->is_boolean() && value->get<bool>();
 }
 
+std::optional<Owner> OwnerOf(const Json& pod) {
+  const Json* references = FindPath(pod, {"metadata", "ownerReferences"});
+  if (references == nullptr || !references->is_array()) return std::nullopt;
+  for (const Json& reference : *references) {
+    if (!IsTrue(reference, "controller")) continue;
+    Owner owner = {StringAt(reference, {"apiVersion"}), StringAt(reference, {"kind"}),
+                   StringAt(reference, {"name"}), StringAt(reference, {"uid"})};
+    if (!owner.kind.empty() && !owner.name.empty() && !owner.uid.empty()) return owner;
+  }
+  return std::nullopt;
+}
+
 // "NAME@GENERATION"
 void ReadStamp(const std::string& stamp, PodFacts& facts) {
   const std::pair<absl::string_view, absl::string_view> parts =
@@ -119,6 +131,7 @@ std::optional<PodFacts> PodFactsOf(const Json& pod) {
   facts.space = StringAt(pod, {"metadata", "namespace"});
   facts.name = StringAt(pod, {"metadata", "name"});
   facts.uid = StringAt(pod, {"metadata", "uid"});
+  facts.owner = OwnerOf(pod);
   facts.node = StringAt(*spec, {"nodeName"});
   ReadStatus(pod, facts);
   facts.admitted = !Annotation(pod, "railhead.io/injected").empty();

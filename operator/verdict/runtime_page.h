@@ -11,8 +11,8 @@
 namespace railhead::op::verdict {
 
 // A page has some hundred bytes for each series, and a thousand series for a rank that has done
-// every collective in every way.
-inline constexpr size_t kMaxPageBytes = 8U << 20U;
+// every collective in every way. Several pages are in the operator's memory at once.
+inline constexpr size_t kMaxPageBytes = 2U << 20U;
 inline constexpr size_t kMaxLineBytes = 64U << 10U;
 // Of those series that are read: enough for 16 ranks with 64 rails.
 inline constexpr size_t kMaxSeries = 4096;

@@ -157,7 +157,7 @@ TEST(RuntimePageTest, WhatIsTooLargeIsRefused) {
   };
   EXPECT_EQ(why(std::string(kMaxLineBytes, 'a')), "");
   EXPECT_THAT(why(std::string(kMaxLineBytes + 1, 'a')), HasSubstr("is longer than 65536 bytes"));
-  EXPECT_THAT(why(std::string(kMaxPageBytes + 1, '\n')), HasSubstr("more than 8388608"));
+  EXPECT_THAT(why(std::string(kMaxPageBytes + 1, '\n')), HasSubstr("more than 2097152"));
   std::string page;
   for (size_t i = 0; i < kMaxSeries; ++i) {
     absl::StrAppend(&page, "railhead_degraded{rank=\"", i, "\"} 0\n");

@@ -35,7 +35,7 @@ bool RunsOverRdma(const JudgedPod& judged) {
 }
 
 void JudgeAdmission(const PodFacts& pod, const ClusterFacts& cluster, Findings& findings) {
-  if (!pod.admitted && cluster.excluded_namespaces.count(pod.space) == 0) {
+  if (!pod.admitted) {
     findings.push_back(MakeFinding(Reason::kAdmissionMissed, pod.name, "", {}));
   }
   const ProfileFacts* profile = ProfileOf(pod, cluster);

@@ -3,7 +3,8 @@
 #
 # Checks the chart against a real API server with etcd, both on the loopback address only: install,
 # upgrade, uninstall, which objects reach the webhook, what the operator may do; and the operator's
-# program with those rights: what profiles do to pods, and that new certificates fail none. Three minutes.
+# program with those rights: what profiles do to pods, that new certificates fail none,
+# and what is told of wrong jobs. Five minutes.
 # usage: tests/chart/apiserver.sh     after a release build
 # helm, kubectl and kube-apiserver come from RAILHEAD_KUBE_BIN, or else from PATH; etcd from PATH.
 set -euo pipefail
@@ -16,4 +17,4 @@ done
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 cd "$(dirname "$0")"
 exec /usr/bin/python3 -m unittest apiserver_test.Chart profiles_test.Profiles \
-  certificates_test.Certificates
+  certificates_test.Certificates verdict_test.Verdict

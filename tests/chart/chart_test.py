@@ -357,8 +357,11 @@ class Privileges(unittest.TestCase):
         } | {
             ("railhead-operator", verb, what, "")
             for verb in ("list", "watch")
-            for what in ("railprofiles", "namespaces", "nodes")
-        } | {("railhead-operator", "patch", "railprofiles/status", "")}
+            for what in ("railprofiles", "namespaces", "nodes", "pods")
+        } | {
+            ("railhead-operator", "patch", "railprofiles/status", ""),
+            ("railhead-operator", "create", "events", ""),
+        }
         agent = {
             ("railhead-device-plugin", verb, what, "")
             for verb, what in (

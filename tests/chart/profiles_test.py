@@ -218,6 +218,16 @@ class Profiles(unittest.TestCase):
     def test_the_rights_that_it_has_are_the_rights_that_it_uses(self):
         self.make("rights", {"fabric": "RoCE", "namespaceSelector": self.space("rights")})
         self.wait_for_condition("rights", "Accepted", "True")
+        self.wait_for_stamp("rights", "rights@1")
+        # A pod that is told what is wrong with it: its profile is not what it was.
+        item = pod("old", limits={"rdma/hca": 1})
+        item["metadata"]["namespace"] = "rights"
+        self.cluster.kubectl("create", objects=[item])
+        self.change("rights", {"priority": 1})
+        reason = ("-n", "rights", "--field-selector", "reason=RailProfileOutdated")
+        wait_until(
+            lambda: self.cluster.get("events", *reason)["items"], "an Event", self.replica.log
+        )
         objects = {}
         for kind in ("role", "rolebinding", "clusterrole", "clusterrolebinding"):
             for item in self.cluster.get(kind, "-A")["items"]:

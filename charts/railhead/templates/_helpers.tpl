@@ -34,6 +34,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
 {{- define "railhead.operatorConfig" -}}
 {{ toYaml (dict
   "rendezvousPort" .Values.operator.rendezvousPort
+  "excludedNamespaces" (include "railhead.excludedNamespaces" . | fromYamlArray)
   "environment" (default dict .Values.operator.environment)) }}
 {{- end -}}
 
@@ -49,7 +50,11 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
 matchExpressions:
 - key: kubernetes.io/metadata.name
   operator: NotIn
-  values: {{- concat (list "kube-system" .Release.Namespace) .Values.operator.webhook.excludedNamespaces | uniq | toYaml | nindent 2 }}
+  values: {{- include "railhead.excludedNamespaces" . | nindent 2 }}
+{{- end -}}
+
+{{- define "railhead.excludedNamespaces" -}}
+{{- concat (list "kube-system" .Release.Namespace) .Values.operator.webhook.excludedNamespaces | uniq | toYaml -}}
 {{- end -}}
 
 {{/* CEL: whether a pod spec asks for any RDMA resource. None of it, such as "0", is not to ask. Call with "object.spec". */}}

@@ -218,14 +218,6 @@ const std::vector<Case>& GoodCases() {
          All(s, [&](int pod) { s.Container(pod)["resources"]["limits"]["rdma/hca"] = "2"; });
          SetRail(s, 1, 7, false, "port 1 is DOWN");
        }},
-      {"ExcludedNamespace",
-       [](Scene& s) {
-         for (Json& pod : s.pods) {
-           pod["metadata"]["namespace"] = "railhead";
-           pod["metadata"]["annotations"].erase("railhead.io/injected");
-           pod["metadata"]["annotations"].erase("railhead.io/profile");
-         }
-       }},
       {"ItsProfileIsNoMore", [](Scene& s) { s.profiles.clear(); }},
       {"NothingIsKnownOfNodes",
        [](Scene& s) {

@@ -153,7 +153,6 @@ ClusterFacts Scene::Cluster() const {
     cluster.nodes[kube::StringAt(node, {"metadata", "name"})] = NodeFactsOf(node);
   }
   cluster.profiles = profiles;
-  cluster.excluded_namespaces = {"kube-system", "railhead"};
   return cluster;
 }
 

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_COLLECTOR_COLLECTOR_H_
+#define RAILHEAD_OPERATOR_COLLECTOR_COLLECTOR_H_
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "kube/client.h"
+#include "kube/informer.h"
+#include "kube/work_queue.h"
+#include "operator/cluster_caches.h"
+#include "operator/cluster_profiles.h"
+#include "operator/collector/finding_events.h"
+#include "operator/collector/job_index.h"
+#include "operator/collector/page_client.h"
+#include "operator/collector/page_poller.h"
+#include "operator/collector/verdict_counts.h"
+#include "operator/profile_feed.h"
+#include "operator/verdict/facts.h"
+#include "operator/verdict/reasons.h"
+
+namespace railhead::op {
+
+struct CollectorOptions {
+  std::string host;                                // this replica, for its Events
+  std::set<std::string> excluded_namespaces = {};  // as in admission: their pods are nobody's here
+  PagePoller::Fetch fetch = FetchPage;
+  std::function<absl::Time()> now = absl::Now;  // the time of day; called by several threads
+};
+
+// Watches the pods that ask for rdma/*, asks them for their runtimes' pages, judges a job anew when
+// something of it has changed, and tells of what is wrong with it. Every replica watches; the one
+// that leads asks, judges and tells.
+//
+// Rights needed: list and watch pods; create events.
+class Collector {
+ public:
+  // All must outlive the collector, but for `caches` and `feed`, which only Run uses. `leads` is
+  // exact at any moment.
+  Collector(CollectorOptions options, kube::Api* api, const ClusterCaches* caches,
+            const ProfileFeed* feed, std::function<bool()> leads);
+
+  void Start();        // begins to watch
+  void RequestStop();  // the destructor waits for what Start began
+  // Works until `stop`.
+  void Run(const std::stop_token& stop);
+
+  // What is below is thread-safe, and brief.
+
+  void OnLead();                         // this replica has begun to
+  void OnProfiles();                     // they have changed
+  void OnNode(const std::string& name);  // it has changed
+  // Of the jobs that there are; empty while another replica leads.
+  VerdictCounts Counts() const;
+  PageCounts Pages() const { return poller_.Counts(); }
+  kube::InformerState State() const { return pods_.State(); }
+
+ private:
+  using Pod = kube::Cache<verdict::PodFacts>::Value;
+
+  void OnPod(const std::string& key, const Pod& before, const Pod& after);
+  void TellEnd(const absl::Status& end);
+  // The jobs that the changed nodes are of interest to.
+  void QueueJobsOfNodes();
+  absl::Status JudgeJob(const std::string& job);
+  verdict::JobFacts Gather(const std::string& job) const;
+  const verdict::ClusterFacts& Cluster();
+
+  const CollectorOptions options_;
+  const ClusterCaches* const caches_;
+  const ProfileFeed* const feed_;
+  const std::function<bool()> leads_;
+  kube::WorkQueue queue_;  // keys of jobs
+
+  // Used by Run's thread alone.
+  FindingEvents events_;
+  std::string trouble_;  // as told
+  verdict::ClusterFacts cluster_;
+  uint64_t cluster_nodes_ = 0;  // their generation
+  std::shared_ptr<const ClusterProfiles> cluster_profiles_;
+
+  std::string watch_trouble_;  // used by the informer's thread alone
+
+  mutable std::mutex mutex_;  // guards the next three
+  JobIndex jobs_;
+  std::map<std::string, std::map<verdict::Reason, size_t>> counts_;  // pods, by job
+  std::set<std::string> changed_nodes_;                              // by name
+
+  PagePoller poller_;
+  kube::Informer<verdict::PodFacts> pods_;
+};
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_COLLECTOR_COLLECTOR_H_

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/collector/collector.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kube/json.h"
+#include "kube/monotonic.h"
+#include "kube/testing/fake_api.h"
+#include "operator/controllers.h"
+#include "operator/verdict/testing/page.h"
+#include "operator/verdict/testing/scene.h"
+#include "operator/verdict/testing/spoil.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using verdict::testing::Scene;
+
+// True as soon as `condition` is; false when that takes more than 60 s.
+bool Soon(const std::function<bool()>& condition) {
+  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(60);
+  while (!condition()) {
+    if (kube::MonotonicNow() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return true;
+}
+
+// The server, but for some Events that it does not take.
+class RefusingApi final : public kube::Api {
+ public:
+  explicit RefusingApi(kube::Api* api) : api_(api) {}
+  absl::StatusOr<Json> Call(const kube::ApiRequest& request) override {
+    if (request.method == "POST" && refuse > 0) {
+      --refuse;
+      return absl::UnavailableError("no room");
+    }
+    return api_->Call(request);
+  }
+  absl::Status Stream(const kube::StreamRequest& request,
+                      const std::function<absl::Status(absl::string_view)>& on_bytes) override {
+    return api_->Stream(request, on_bytes);
+  }
+
+  std::atomic<int> refuse{0};
+
+ private:
+  kube::Api* const api_;
+};
+
+// A cluster with the pods and nodes of a scene, whose pods answer as it says.
+class CollectorTest : public ::testing::Test {
+ protected:
+  CollectorTest() {
+    api_.Put(Profile(), Json::parse(R"({"apiVersion": "railhead.io/v1alpha1",
+        "kind": "RailProfile", "metadata": {"name": "h100", "generation": 2},
+        "spec": {"fabric": "InfiniBand", "namespaceSelector": {"matchLabels": {"a": "b"}}}})"));
+    for (Json& pod : scene_.pods) {
+      pod["metadata"]["ownerReferences"] = Json::array({{{"apiVersion", "batch/v1"},
+                                                         {"kind", "Job"},
+                                                         {"name", "train"},
+                                                         {"uid", "uid-job"},
+                                                         {"controller", true}}});
+    }
+  }
+
+  static kube::ObjectRef Profile() { return {"railhead.io/v1alpha1", "railprofiles", "", "h100"}; }
+  // The fake server lists what lies directly below the collection.
+  static kube::ObjectRef Pod(const std::string& name) { return {"v1", "pods", "", name}; }
+
+  void PutScene() {
+    for (const Json& node : scene_.nodes) {
+      api_.Put({"v1", "nodes", "", node["metadata"]["name"]}, node);
+    }
+    for (const Json& pod : scene_.pods) api_.Put(Pod(pod["metadata"]["name"]), pod);
+  }
+  void Answer(int pod, const std::string& page) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pages_[pod] = page;
+  }
+  void AnswerAsTheSceneSays() {
+    for (int pod = 0; pod < 4; ++pod) {
+      Answer(pod, verdict::testing::PageOf(scene_.reports[static_cast<size_t>(pod)]));
+    }
+  }
+  int AskedOf(int pod) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return asked_[pod];
+  }
+  // A pod of another job that misses admission, and is told so: what was to be told before has been
+  // by then.
+  bool TellOfAnother(const std::string& name) {
+    Json pod = Scene().pods[0];
+    pod["metadata"]["name"] = name;
+    pod["metadata"]["uid"] = name;
+    pod["metadata"].erase("annotations");
+    api_.Put(Pod(name), pod);
+    return Soon([&] { return !Told(name).empty(); });
+  }
+  // The Events of a pod, as "Warning Reason".
+  std::vector<std::string> Told(const std::string& pod) const {
+    std::vector<std::string> told;
+    for (const Json& event : api_.In("/api/v1/namespaces/team/events")) {
+      if (kube::StringAt(event, {"involvedObject", "name"}) != pod) continue;
+      told.push_back(
+          absl::StrCat(kube::StringAt(event, {"type"}), " ", kube::StringAt(event, {"reason"})));
+    }
+    return told;
+  }
+  static std::string Metric(const Controllers& controllers) {
+    Metrics metrics;
+    controllers.Report(metrics);
+    return metrics.Text();
+  }
+
+  std::unique_ptr<Controllers> Replica(const std::string& identity) {
+    ControllersOptions options;
+    options.space = "sys";
+    options.lease = "op";
+    options.identity = identity;
+    options.excluded_namespaces = {"kube-system"};
+    options.fetch = [this](const std::string& address, int port,
+                           absl::Duration) -> absl::StatusOr<std::string> {
+      EXPECT_EQ(port, 9402);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      const int pod = address.back() - '0';
+      ++asked_[pod];
+      if (pages_[pod].empty()) return absl::UnavailableError("refused");
+      return pages_[pod];
+    };
+    auto replica = std::make_unique<Controllers>(options, &refusing_api_);
+    replica->Start();
+    return replica;
+  }
+
+  Scene scene_;
+  kube::testing::FakeApi api_;
+  RefusingApi refusing_api_{&api_};
+  std::mutex mutex_;  // guards the two below
+  std::map<int, std::string> pages_;
+  std::map<int, int> asked_;
+};
+
+TEST_F(CollectorTest, TellsOfWhatASpecAndAPageSayAndCountsIt) {
+  scene_.UserSets(2, "NCCL_SOCKET_IFNAME", "=eno1");
+  verdict::testing::BreakRail(scene_, 1, 3, "port 1 is DOWN", "port");
+  AnswerAsTheSceneSays();
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return !Told("train-1").empty() && !Told("train-2").empty(); }));
+  EXPECT_THAT(Told("train-1"), ElementsAre("Warning RailPortDown"));
+  EXPECT_THAT(Told("train-2"), ElementsAre("Warning SocketInterfaceUnknown"));
+  EXPECT_THAT(Told("train-0"), IsEmpty());
+  const Json event = api_.In("/api/v1/namespaces/team/events")[0];
+  EXPECT_EQ(kube::StringAt(event, {"involvedObject", "uid"}), "uid-1");
+  EXPECT_THAT(kube::StringAt(event, {"message"}), HasSubstr("port 1 is DOWN; "));
+  EXPECT_THAT(Metric(*replica), HasSubstr("railhead_verdict_pods{job=\"train\",namespace=\"team\","
+                                          "reason=\"RailPortDown\",severity=\"warning\"} 1"));
+  // What is put right is told no more.
+  scene_ = Scene();
+  AnswerAsTheSceneSays();
+  api_.Remove(Pod("train-2"));
+  api_.Remove(Pod("train-1"));
+  EXPECT_TRUE(Soon([&] {
+    return Metric(*replica).find("railhead_verdict_pods{") == std::string::npos;
+  })) << Metric(*replica);
+}
+
+TEST_F(CollectorTest, AJobWithNothingWrongIsNotTold) {
+  AnswerAsTheSceneSays();
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(
+      Soon([&] { return AskedOf(0) > 0 && AskedOf(1) > 0 && AskedOf(2) > 0 && AskedOf(3) > 0; }));
+  ASSERT_TRUE(TellOfAnother("another"));
+  for (const Json& event : api_.In("/api/v1/namespaces/team/events")) {
+    EXPECT_EQ(kube::StringAt(event, {"involvedObject", "name"}), "another");
+  }
+}
+
+TEST_F(CollectorTest, APageThatIsNoneBlamesNobodyAndIsCounted) {
+  AnswerAsTheSceneSays();
+  Answer(1, "<html>it works</html>\nrailhead_runtime_info{ nonsense\n");
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] {
+    return Metric(*replica).find("pages_total{result=\"unreadable\"} ") != std::string::npos &&
+           Metric(*replica).find("pages_total{result=\"unreadable\"} 0") == std::string::npos;
+  }));
+  // It runs for long and says nothing that anybody understands.
+  ASSERT_TRUE(Soon([&] { return !Told("train-1").empty(); }));
+  EXPECT_THAT(Told("train-1"), ElementsAre("Warning RuntimeSilent"));
+}
+
+TEST_F(CollectorTest, NodesAndProfilesThatChangeAreNews) {
+  AnswerAsTheSceneSays();
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(TellOfAnother("another"));
+  EXPECT_THAT(Told("train-3"), IsEmpty());
+  Json profile = api_.At(Profile());
+  profile["metadata"]["generation"] = 3;
+  api_.Put(Profile(), profile);
+  ASSERT_TRUE(Soon([&] { return !Told("train-3").empty(); }));
+  EXPECT_THAT(Told("train-3"), ElementsAre("Normal RailProfileOutdated"));
+  scene_.WithoutReports();
+  for (int pod = 0; pod < 4; ++pod) Answer(pod, "");
+  api_.Remove(Pod("train-2"));  // made again, it has never answered
+  api_.Put(Pod("train-2"), scene_.pods[2]);
+  verdict::testing::SetRail(scene_, 2, 6, false, "port 1 is DOWN");
+  api_.Put({"v1", "nodes", "", "n2"}, scene_.nodes[2]);
+  EXPECT_TRUE(Soon([&] {
+    const std::vector<std::string> told = Told("train-2");
+    return std::count(told.begin(), told.end(), "Warning RailDown") == 1;
+  }));
+}
+
+TEST_F(CollectorTest, ExcludedNamespacesAndPodsWithoutRdmaAreNobodysBusiness) {
+  Json system = Scene().pods[1];
+  system["metadata"]["namespace"] = "kube-system";
+  system["metadata"].erase("annotations");
+  api_.Put(Pod("train-1"), system);
+  Json plain = Scene().pods[2];
+  plain["metadata"].erase("annotations");
+  plain["spec"]["containers"][0].erase("resources");
+  api_.Put(Pod("train-2"), plain);
+  const auto replica = Replica("a");
+  ASSERT_TRUE(TellOfAnother("another"));
+  EXPECT_THAT(Told("train-2"), IsEmpty());
+  EXPECT_THAT(api_.In("/api/v1/namespaces/kube-system/events"), IsEmpty());
+  EXPECT_EQ(AskedOf(1) + AskedOf(2), 0);
+  EXPECT_THAT(Metric(*replica), HasSubstr("railhead_cache_objects{resource=\"pods\"} 1"));
+}
+
+TEST_F(CollectorTest, WhoLeadsNextTellsNothingASecondTimeAndWhoDoesNotLeadAsksNobody) {
+  scene_.UserSets(2, "NCCL_SOCKET_IFNAME", "=eno1");
+  AnswerAsTheSceneSays();
+  PutScene();
+  auto first = Replica("a");
+  ASSERT_TRUE(Soon([&] { return !Told("train-2").empty(); }));
+  const auto second = Replica("b");
+  ASSERT_TRUE(Soon([&] { return second->Synced().ok(); }));
+  EXPECT_THAT(Metric(*second), Not(HasSubstr("railhead_verdict_pods{")));
+  EXPECT_THAT(Metric(*second), HasSubstr("railhead_verdict_pages_total{result=\"ok\"} 0"));
+  first.reset();
+  ASSERT_TRUE(TellOfAnother("another"));  // by the second
+  EXPECT_TRUE(Soon([&] {
+    return Metric(*second).find("reason=\"SocketInterfaceUnknown\"") != std::string::npos;
+  }));
+  EXPECT_THAT(Told("train-2"), ElementsAre("Warning SocketInterfaceUnknown"));
+  for (const Json& event : api_.In("/api/v1/namespaces/team/events")) EXPECT_EQ(event["count"], 1);
+  for (const std::string& call : api_.TakeCalls()) {
+    if (call.find("/events") == std::string::npos) continue;
+    EXPECT_THAT(call, HasSubstr("POST "));
+  }
+}
+
+TEST_F(CollectorTest, WhatTheServerDidNotTakeIsToldLater) {
+  scene_.UserSets(2, "NCCL_SOCKET_IFNAME", "=eno1");
+  refusing_api_.refuse = 2;
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return !Told("train-2").empty(); }));
+  EXPECT_EQ(refusing_api_.refuse, 0);
+  EXPECT_THAT(Told("train-2"), ElementsAre("Warning SocketInterfaceUnknown"));
+}
+
+}  // namespace
+}  // namespace railhead::op
