@@ -8,11 +8,8 @@ import datetime
 import http.client
 import http.server
 import json
-import pathlib
-import shutil
 import ssl
 import subprocess
-import tempfile
 import threading
 import time
 import unittest
@@ -22,7 +19,7 @@ from apiserver_test import Cluster, profile
 from helm import ROOT
 from replica import Replica, install
 
-from control_plane import free_port, wait_until
+from control_plane import folder_for, free_port, wait_until
 
 PRINT_CASES = ROOT / "build" / "release" / "operator" / "railhead_verdict_print_cases"
 SPACE = "team"
@@ -94,11 +91,9 @@ def moved(text, seconds):
 class Verdict(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-verdict-"))
-        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.folder = folder_for(cls, "verdict")
         cls.cluster = Cluster(cls.folder)
-        cls.addClassCleanup(cls.cluster.stop)
-        cls.cluster.start()
+        cls.cluster.start_for(cls)
         install(cls.cluster)
         cls.cluster.kubectl("create", "namespace", SPACE)
         # The scenes' pods are as they are after admission.
