@@ -24,10 +24,10 @@ constexpr size_t kMaxCounts = 1000;
 
 // The same event has the same name, whichever process tells it.
 std::string NameOf(const Event& event) {
-  const std::string content =
-      absl::StrJoin({event.api, event.kind, event.space, event.name, event.uid,
-                     std::string(event.warning ? "w" : "n"), event.reason, event.message},
-                    absl::string_view("\0", 1));
+  const std::string content = absl::StrJoin(
+      {event.api, event.kind, event.space, event.name, event.uid,
+       std::string(event.warning ? "w" : "n"), event.reason, event.part.value_or(event.message)},
+      absl::string_view("\0", 1));
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(content.data()), content.size(), digest);
   return absl::StrCat(

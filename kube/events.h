@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -25,6 +26,9 @@ struct Event {
   bool warning = false;
   std::string reason;   // one word in CamelCase, for machines
   std::string message;  // for people; its first 1024 bytes are kept
+  // What of the object it is about. Where it is set, the message says nothing of which event this
+  // is: told again with another message it is the same one, and stays as it was.
+  std::optional<std::string> part = std::nullopt;
 };
 
 // How much may be told: so many at once, and one more whenever so much time has passed.

@@ -66,6 +66,19 @@ TEST_F(EventsTest, CountsWhatIsToldAgain) {
   EXPECT_THAT(api_.In("/api/v1/namespaces/default/events"), SizeIs(2));
 }
 
+TEST_F(EventsTest, WhereItsPartIsNamedAnEventIsTheSameWhateverItsMessageSays) {
+  Event event = AboutNode("rail 3 is down for 10 s");
+  event.part = "rail 3";
+  ASSERT_TRUE(recorder_.Record(event).ok());
+  EventRecorder other(&api_, "railhead-device-plugin", "node-1", [this] { return now_; });
+  event.message = "rail 3 is down for 20 s";
+  ASSERT_TRUE(other.Record(event).ok());
+  EXPECT_EQ(Only()["message"], "rail 3 is down for 10 s");
+  event.part = "rail 4";
+  ASSERT_TRUE(other.Record(event).ok());
+  EXPECT_THAT(api_.In("/api/v1/namespaces/default/events"), SizeIs(2));
+}
+
 TEST_F(EventsTest, AnEventThatHasExpiredIsMadeAnew) {
   ASSERT_TRUE(recorder_.Record(AboutNode("rail 3 is down")).ok());
   api_.Remove({"v1", "events", "default", StringAt(Only(), {"metadata", "name"})});
