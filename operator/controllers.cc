@@ -45,8 +45,8 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
               status_writer_.Wake();
               collector_.OnProfiles();
             }),
-      collector_({options.identity, options.excluded_namespaces, options.fetch}, api, &caches_,
-                 &feed_, [this] { return elector_.Leads(); }),
+      collector_({options.identity, options.excluded_namespaces, options.fetch, options.clock}, api,
+                 &caches_, &feed_, [this] { return elector_.Leads(); }),
       caches_(
           api, [this] { feed_.Wake(); },
           [this](const std::string& name) { collector_.OnNode(name); }),

@@ -25,10 +25,10 @@ struct ControllersOptions {
   std::string space;     // namespace of the Lease
   std::string lease;     // its name
   std::string identity;  // of this replica; another one after every start
-  // By which the writes to one profile are kept apart; called by several threads.
+  // Monotonic; called by several threads.
   std::function<absl::Time()> clock = kube::MonotonicNow;
   std::set<std::string> excluded_namespaces = {};  // whose pods nobody judges
-  PagePoller::Fetch fetch = FetchPage;
+  PagePoller::Fetch fetch = AskPod;
 };
 
 // What the operator does besides answering. Every replica keeps what admission needs, and what

@@ -103,7 +103,9 @@ struct Metrics::Series {
   prometheus::Family<prometheus::Gauge>& verdict =
       prometheus::BuildGauge()
           .Name("railhead_verdict_pods")
-          .Help("Pods of a job with something wrong, by the reason that their Events give.")
+          .Help(
+              "Pods of a job with something wrong, by the reason that their Events give, and by "
+              "rail and node where it is about a rail.")
           .Register(registry);
 
   std::mutex verdict_mutex;  // guards all below
@@ -172,10 +174,12 @@ void Metrics::SetVerdict(const VerdictCounts& counts) {
   std::map<VerdictSeries, prometheus::Gauge*> now;
   for (const auto& [name, pods] : counts) {
     if (now.size() == kMostVerdictSeries) break;
-    prometheus::Gauge& gauge = series_->verdict.Add({{"namespace", name.space},
-                                                     {"job", name.job},
-                                                     {"reason", name.reason},
-                                                     {"severity", name.severity}});
+    std::map<std::string, std::string> labels = {{"namespace", name.space},
+                                                 {"job", name.job},
+                                                 {"reason", name.reason},
+                                                 {"severity", name.warning ? "warning" : "info"}};
+    if (!name.rail.empty()) labels.insert({{"rail", name.rail}, {"node", name.node}});
+    prometheus::Gauge& gauge = series_->verdict.Add(labels);
     gauge.Set(static_cast<double>(pods));
     now[name] = &gauge;
   }

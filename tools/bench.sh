@@ -3,7 +3,7 @@
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
-#        node-agent cache placement admission scale reduce start metrics allreduce rails verbs
+#        node-agent cache placement verdict admission scale reduce start metrics allreduce rails verbs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p docs
@@ -55,6 +55,15 @@ where best fit uses more leaves or spines. Times are of one thread, with other w
 
 EOT
   build/release/operator/railhead_placement_bench
+}
+
+verdict() {
+  cat <<'EOT'
+
+Pods with 8 rails each, all of which report. Memory is what malloc has given.
+
+EOT
+  build/release/operator/railhead_verdict_bench
 }
 
 # A real control plane, for those that need no node.
@@ -115,12 +124,13 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache placement admission scale reduce start metrics allreduce rails verbs
+[ $# -gt 0 ] || set -- node-agent cache placement verdict admission scale reduce start metrics allreduce rails verbs
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
     cache) page "$part" "What caches of a large cluster cost" cache ;;
     placement) page "$part" "Placement beside best fit" placement ;;
+    verdict) page "$part" "What judging jobs costs" verdict ;;
     admission)
       tools/install-needs.sh testbed
       page "$part" "How long admission takes" admission

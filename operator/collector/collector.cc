@@ -3,6 +3,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -19,14 +21,17 @@ using kube::Json;
 using verdict::Finding;
 using verdict::JobFacts;
 using verdict::PodFacts;
-using verdict::Reason;
 
-// Pages that are in memory at once, each of kMaxPageBytes at most.
-constexpr int kAskers = 6;
+// Of those who hang only a few are asked at once.
+constexpr int kQuickAskers = 4;
+constexpr int kSlowAskers = 2;
 constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
-// Changes that come together are judged together: of half a job that is being created nothing is to
-// be told that will not be so a moment later.
+// Changes that come together are judged together.
 constexpr absl::Duration kSettle = absl::Milliseconds(500);
+// Of half a job that is being created nothing is told that will not be so a moment later.
+constexpr absl::Duration kGrown = absl::Seconds(2);
+// A lost rail is told by how long it has lasted, which is no news that anybody brings.
+constexpr absl::Duration kWatchRails = absl::Seconds(5);
 constexpr absl::Duration kUntilSynced = absl::Seconds(2);
 constexpr kube::BackoffOptions kBackoff = {absl::Milliseconds(500), absl::Seconds(30)};
 // In the queue, where jobs have slashes: nodes have changed.
@@ -38,8 +43,19 @@ kube::ReflectorOptions WatchingPods() {
   return options;
 }
 
-bool Runs(const PodFacts& pod) {
-  return !pod.finished && pod.running_since != absl::InfiniteFuture();
+// Whether a page is still that of the same start of the same pod.
+bool IsSameRun(const PodFacts& before, const PodFacts& after) {
+  return before.uid == after.uid && before.running_since == after.running_since &&
+         !after.finished && after.running_since != absl::InfiniteFuture();
+}
+
+bool HasLostRail(const verdict::RuntimeReport& report) {
+  for (const verdict::RankReport& rank : report.ranks) {
+    for (const verdict::UsedRail& rail : rank.used) {
+      if (!rail.up) return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -53,7 +69,7 @@ Collector::Collector(CollectorOptions options, kube::Api* api, const ClusterCach
       queue_(kBackoff),
       events_(api, options_.host, options_.now),
       poller_([this](const std::string& key) { return pods_.cache().Get(key); }, options_.fetch,
-              leads_, options_.now,
+              leads_, {options_.now, options_.clock},
               [this](const std::string& key) {
                 const Pod pod = pods_.cache().Get(key);
                 if (pod != nullptr) queue_.AddAfter(JobOf(*pod).Key(), kSettle);
@@ -64,7 +80,9 @@ Collector::Collector(CollectorOptions options, kube::Api* api, const ClusterCach
                       kube::StringAt(pod, {"metadata", "namespace"}))) {
                 return std::nullopt;
               }
-              return verdict::PodFactsOf(pod);
+              std::optional<PodFacts> facts = verdict::PodFactsOf(pod);
+              if (facts.has_value()) facts->containers = containers_.Share(facts->containers);
+              return facts;
             },
             {[this](const std::string& key, const Pod& before, const Pod& after) {
                OnPod(key, before, after);
@@ -85,6 +103,12 @@ void Collector::OnProfiles() {
 }
 
 void Collector::OnLead() {
+  // What this replica knew when it led before is of the past.
+  poller_.ForgetAll();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    counts_.clear();
+  }
   OnProfiles();
   std::vector<std::string> pods;
   pods_.cache().ForEach([&pods](const std::string& key, const Pod&) { pods.push_back(key); });
@@ -100,13 +124,14 @@ void Collector::OnNode(const std::string& name) {
 }
 
 void Collector::OnPod(const std::string& key, const Pod& before, const Pod& after) {
-  const bool another = before == nullptr || after == nullptr || before->uid != after->uid;
-  {
+  const bool stays = before != nullptr && after != nullptr && before->uid == after->uid &&
+                     JobOf(*before).Key() == JobOf(*after).Key();
+  if (!stays) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (before != nullptr) jobs_.Remove(key, *before);
-    if (after != nullptr) jobs_.Add(key, *after);
+    if (after != nullptr) jobs_.Add(key, *after, options_.clock());
   }
-  if (another || !Runs(*after)) poller_.Forget(key);
+  if (before == nullptr || after == nullptr || !IsSameRun(*before, *after)) poller_.Forget(key);
   if (before != nullptr) queue_.AddAfter(JobOf(*before).Key(), kSettle);
   if (after == nullptr) return;
   queue_.AddAfter(JobOf(*after).Key(), kSettle);
@@ -126,8 +151,11 @@ void Collector::Run(const std::stop_token& stop) {
     queue_.ShutDown();
   });
   std::vector<std::jthread> askers;
-  askers.reserve(kAskers);
-  for (int i = 0; i < kAskers; ++i) askers.emplace_back([this] { poller_.Run(); });
+  const auto add_askers = [&](int count, PagePoller::Pace pace) {
+    for (int i = 0; i < count; ++i) askers.emplace_back([this, pace] { poller_.Run(pace); });
+  };
+  add_askers(kQuickAskers, PagePoller::Pace::kQuick);
+  add_askers(kSlowAskers, PagePoller::Pace::kSlow);
   while (!queue_.is_shut_down()) {
     const std::optional<std::string> item = queue_.Take(kPatience);
     if (!item) continue;
@@ -155,15 +183,20 @@ void Collector::QueueJobsOfNodes() {
     changed.swap(changed_nodes_);
   }
   std::set<std::string> jobs;
-  pods_.cache().ForEach([&](const std::string&, const Pod& pod) {
+  std::vector<std::string> pods;
+  pods_.cache().ForEach([&](const std::string& key, const Pod& pod) {
+    if (changed.contains(pod->node)) pods.push_back(key);
     // One that waits for a node may be waiting for any.
     if (changed.contains(pod->node) || !pod->unschedulable.empty()) jobs.insert(JobOf(*pod).Key());
   });
   for (const std::string& job : jobs) queue_.Add(job);
+  // What their agent sees their runtimes see, too.
+  for (const std::string& key : pods) poller_.Follow(key);
 }
 
 absl::Status Collector::JudgeJob(const std::string& job) {
-  const JobFacts facts = Gather(job);
+  absl::Duration again = absl::InfiniteDuration();
+  const JobFacts facts = Gather(job, again);
   if (facts.pods.empty()) {
     events_.Forget(job);
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -176,53 +209,65 @@ absl::Status Collector::JudgeJob(const std::string& job) {
     queue_.AddAfter(job, kUntilSynced);
     return absl::OkStatus();
   }
-  const std::vector<Finding> findings = verdict::Judge(facts, Cluster(), options_.now());
-  std::map<Reason, std::set<std::string>> pods;
-  for (const Finding& finding : findings) pods[finding.reason].insert(finding.pod);
+  const std::vector<Finding> findings = verdict::Judge(facts, Cluster());
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     counts_.erase(job);
-    for (const auto& [reason, names] : pods) {
-      counts_[job][reason] = names.size();
+    if (!findings.empty()) {
+      const JobName name = JobOf(*facts.pods.front().pod);
+      counts_[job] = CountPods(name.space, name.name, findings);
     }
   }
   if (!leads_()) return absl::OkStatus();
+  if (again != absl::InfiniteDuration()) queue_.AddAfter(job, again);
   return events_.Tell(job, facts, findings);
 }
 
-JobFacts Collector::Gather(const std::string& job) const {
+JobFacts Collector::Gather(const std::string& job, absl::Duration& again) const {
   std::set<std::string> keys;
+  JobFacts facts;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const JobIndex::Entry* entry = jobs_.Find(job);
-    if (entry != nullptr) keys = entry->pods;
+    if (entry == nullptr) return facts;
+    keys = entry->pods;
+    const absl::Duration age = options_.clock() - entry->grown;
+    facts.comparable = entry->name.together && age >= kGrown;
+    if (entry->name.together && age < kGrown) again = kGrown - age;
   }
-  JobFacts facts;
   for (const std::string& key : keys) {
     const Pod pod = pods_.cache().Get(key);
     if (pod == nullptr || JobOf(*pod).Key() != job) continue;  // it has just changed
     const PageAnswer answer = poller_.Get(key);
     verdict::JudgedPod& judged = facts.pods.emplace_back();
-    judged.pod = *pod;
-    if (answer.report != nullptr) judged.report = *answer.report;
-    judged.silent = answer.asked && !answer.answered;
+    judged.pod = pod;
+    judged.report = answer.report;
+    judged.heard = answer.heard;
+    judged.silence = answer.silence;
+    judged.unchanged = answer.unchanged;
+    judged.age = answer.age;
+    if (answer.report != nullptr && HasLostRail(*answer.report)) {
+      again = std::min(again, kWatchRails);
+    }
   }
   return facts;
 }
 
-const verdict::ClusterFacts& Collector::Cluster() {
+const verdict::Cluster& Collector::Cluster() {
   const std::shared_ptr<const ClusterProfiles> profiles = feed_->Get();
   if (cluster_profiles_ == profiles && cluster_nodes_ == caches_->nodes().generation()) {
     return cluster_;
   }
-  cluster_ = {};
+  std::map<std::string, verdict::ProfileFacts> by_name;
   for (const RailProfile& profile : profiles->set->profiles) {
-    cluster_.profiles[profile.name] = {profile.generation, profile.fabric, profile.require_rdma};
+    by_name[profile.name] = {profile.generation, profile.fabric, profile.require_rdma};
   }
+  verdict::Cluster::Nodes nodes;
   cluster_nodes_ = caches_->nodes().ForEach(
-      [this](const std::string& name, const kube::Cache<StoredNode>::Value& node) {
-        cluster_.nodes[name] = node->facts;
+      [&nodes](const std::string& name, const kube::Cache<StoredNode>::Value& node) {
+        nodes[name] = std::shared_ptr<const verdict::NodeFacts>(node, &node->facts);
       });
+  cluster_ = verdict::Cluster(std::move(nodes), std::move(by_name));
   cluster_profiles_ = profiles;
   return cluster_;
 }
@@ -231,15 +276,9 @@ VerdictCounts Collector::Counts() const {
   VerdictCounts counts;
   if (!leads_()) return counts;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [job, reasons] : counts_) {
-    const JobIndex::Entry* entry = jobs_.Find(job);
-    if (entry == nullptr) continue;  // it is gone, and will be judged so
-    for (const auto& [reason, pods] : reasons) {
-      const verdict::ReasonRow& row = verdict::RowOf(reason);
-      const bool warning = row.severity == verdict::Severity::kWarning;
-      counts[{entry->name.space, entry->name.name, std::string(row.name),
-              warning ? "warning" : "info"}] += pods;
-    }
+  for (const auto& [job, of_job] : counts_) {
+    if (jobs_.Find(job) == nullptr) continue;  // it is gone, and will be judged so
+    for (const auto& [series, pods] : of_job) counts[series] += pods;
   }
   return counts;
 }

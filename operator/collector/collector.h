@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "kube/client.h"
 #include "kube/informer.h"
+#include "kube/monotonic.h"
 #include "kube/work_queue.h"
 #include "operator/cluster_caches.h"
 #include "operator/cluster_profiles.h"
@@ -25,16 +26,18 @@
 #include "operator/collector/page_poller.h"
 #include "operator/collector/verdict_counts.h"
 #include "operator/profile_feed.h"
+#include "operator/verdict/cluster.h"
 #include "operator/verdict/facts.h"
-#include "operator/verdict/reasons.h"
 
 namespace railhead::op {
 
 struct CollectorOptions {
   std::string host;                                // this replica, for its Events
   std::set<std::string> excluded_namespaces = {};  // as in admission: their pods are nobody's here
-  PagePoller::Fetch fetch = FetchPage;
-  std::function<absl::Time()> now = absl::Now;  // the time of day; called by several threads
+  PagePoller::Fetch fetch = AskPod;
+  // Monotonic, and the time of day; called by several threads.
+  std::function<absl::Time()> clock = kube::MonotonicNow;
+  std::function<absl::Time()> now = absl::Now;
 };
 
 // Watches the pods that ask for rdma/*, asks them for their runtimes' pages, judges a job anew when
@@ -72,8 +75,9 @@ class Collector {
   // The jobs that the changed nodes are of interest to.
   void QueueJobsOfNodes();
   absl::Status JudgeJob(const std::string& job);
-  verdict::JobFacts Gather(const std::string& job) const;
-  const verdict::ClusterFacts& Cluster();
+  // The job's pods; `again`: when it is to be judged again, whatever happens, or never.
+  verdict::JobFacts Gather(const std::string& job, absl::Duration& again) const;
+  const verdict::Cluster& Cluster();
 
   const CollectorOptions options_;
   const ClusterCaches* const caches_;
@@ -84,16 +88,18 @@ class Collector {
   // Used by Run's thread alone.
   FindingEvents events_;
   std::string trouble_;  // as told
-  verdict::ClusterFacts cluster_;
+  verdict::Cluster cluster_;
   uint64_t cluster_nodes_ = 0;  // their generation
   std::shared_ptr<const ClusterProfiles> cluster_profiles_;
 
-  std::string watch_trouble_;  // used by the informer's thread alone
+  // Used by the informer's thread alone.
+  std::string watch_trouble_;
+  verdict::ListPool<verdict::ContainerFacts> containers_;
 
   mutable std::mutex mutex_;  // guards the next three
   JobIndex jobs_;
-  std::map<std::string, std::map<verdict::Reason, size_t>> counts_;  // pods, by job
-  std::set<std::string> changed_nodes_;                              // by name
+  std::map<std::string, VerdictCounts> counts_;  // by job
+  std::set<std::string> changed_nodes_;          // by name
 
   PagePoller poller_;
   kube::Informer<verdict::PodFacts> pods_;

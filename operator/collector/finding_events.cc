@@ -24,6 +24,7 @@ kube::Event EventOf(const Finding& finding, const PodFacts& pod) {
   event.warning = row.severity == verdict::Severity::kWarning;
   event.reason = std::string(row.name);
   event.message = finding.message;
+  event.part = finding.part;
   return event;
 }
 
@@ -35,18 +36,25 @@ FindingEvents::FindingEvents(kube::Api* api, std::string host, std::function<abs
 absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts& facts,
                                  const std::vector<Finding>& findings) {
   std::map<std::string, const PodFacts*> pods;
-  for (const verdict::JudgedPod& judged : facts.pods) pods[judged.pod.name] = &judged.pod;
+  std::set<std::string> uids;
+  for (const verdict::JudgedPod& judged : facts.pods) {
+    pods[judged.pod->name] = judged.pod.get();
+    uids.insert(judged.pod->uid);
+  }
   Told& told = told_[job];
+  for (auto& [reason, keys] : told) {
+    std::erase_if(keys, [&uids](const auto& key) { return !uids.contains(key.first); });
+  }
   for (const Finding& finding : findings) {
     const PodFacts& pod = *pods.at(finding.pod);
-    size_t& count = told.counts[finding.reason];
-    if (count >= kMostOfOneReason || told.messages.contains({pod.uid, finding.message})) continue;
+    const std::pair<std::string, std::string> key = {pod.uid, finding.part};
+    auto& keys = told[finding.reason];
+    if (keys.size() >= kMostOfOneReason || keys.contains(key)) continue;
     if (absl::Status recorded = recorder_.Record(EventOf(finding, pod)); !recorded.ok()) {
       return {recorded.code(), absl::StrCat("no Event for pod ", pod.space, "/", pod.name, ": ",
                                             recorded.message())};
     }
-    told.messages.emplace(pod.uid, finding.message);
-    ++count;
+    keys.insert(key);
   }
   return absl::OkStatus();
 }

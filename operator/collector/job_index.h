@@ -7,33 +7,39 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op {
 
-// To which job a pod belongs: that of its owner, or a job of its own. Another owner of the same
-// name is another job.
+// To which job a pod belongs. Another owner of the same name is another job.
 struct JobName {
   std::string space;
-  std::string kind;  // "Pod" for a pod without an owner
+  std::string kind;  // of the owner; "Pod" for a pod without one, "PodGroup" for a gang
   std::string name;
-  std::string uid;  // of the owner, or the pod
+  std::string uid;        // of the owner, or the pod; empty for a gang
+  bool together = false;  // its pods work together, and can be compared with each other
 
   // For queues and maps.
   std::string Key() const;
 };
 
+// The pods of an owner whose pods work together (a Job, a StatefulSet, a training operator's kind)
+// are a job; else those of a gang are. What a DaemonSet, a Deployment or anybody else makes has
+// nothing to do with each other: such a pod is judged alone, under its owner's name.
 JobName JobOf(const verdict::PodFacts& pod);
 
 // Which pods are of which job. A job without pods is none. Not thread-safe.
 class JobIndex {
  public:
-  void Add(const std::string& pod_key, const verdict::PodFacts& pod);
+  // The time is monotonic.
+  void Add(const std::string& pod_key, const verdict::PodFacts& pod, absl::Time now);
   void Remove(const std::string& pod_key, const verdict::PodFacts& pod);
 
   struct Entry {
     JobName name;
     std::set<std::string> pods;  // keys
+    absl::Time grown;            // when the last of them was added
   };
   // Null when there is none.
   const Entry* Find(const std::string& job) const;

@@ -5,13 +5,14 @@
 #include <curl/curl.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "operator/verdict/runtime_page.h"
+#include "operator/verdict/page_lines.h"
 
 namespace railhead::op {
 namespace {
@@ -19,28 +20,38 @@ namespace {
 constexpr size_t kMaxHeaderBytes = 64U << 10U;
 
 struct Answer {
-  std::string page;
+  verdict::PageLines lines;
+  absl::Status taken;
   size_t header_bytes = 0;
-  bool too_large = false;
 };
 
 size_t TakeBody(const char* bytes, size_t one, size_t count, void* to) {
   auto* const answer = static_cast<Answer*>(to);
   const size_t size = one * count;
-  if (size > verdict::kMaxPageBytes - answer->page.size()) {
-    answer->too_large = true;
-    return 0;
-  }
-  answer->page.append(bytes, size);
-  return size;
+  answer->taken = answer->lines.Append({bytes, size});
+  return answer->taken.ok() ? size : 0;
 }
 
 // Headers are of no interest, but libcurl keeps them.
 size_t TakeHeader(const char*, size_t one, size_t count, void* to) {
   auto* const answer = static_cast<Answer*>(to);
   answer->header_bytes += one * count;
-  answer->too_large = answer->header_bytes > kMaxHeaderBytes;
-  return answer->too_large ? 0 : one * count;
+  if (answer->header_bytes <= kMaxHeaderBytes) return one * count;
+  answer->taken = absl::InvalidArgumentError(
+      absl::StrCat("it has more than ", kMaxHeaderBytes, " bytes of headers"));
+  return 0;
+}
+
+// `address` in the order of the network.
+bool IsOfAHost(const in_addr& address) {
+  const uint32_t bits = ntohl(address.s_addr);
+  return bits >> 24U != 0 && bits >> 24U != 127 && bits >> 16U != 0xa9fe && bits >> 28U < 0xe;
+}
+
+bool IsOfAHost(const in6_addr& address) {
+  if (IN6_IS_ADDR_V4MAPPED(&address) || IN6_IS_ADDR_V4COMPAT(&address)) return false;
+  return !IN6_IS_ADDR_UNSPECIFIED(&address) && !IN6_IS_ADDR_LOOPBACK(&address) &&
+         !IN6_IS_ADDR_LINKLOCAL(&address) && !IN6_IS_ADDR_MULTICAST(&address);
 }
 
 bool IsAddress(const std::string& text) {
@@ -50,6 +61,22 @@ bool IsAddress(const std::string& text) {
 }
 
 }  // namespace
+
+absl::Status CheckAddressOfPod(const std::string& address) {
+  in_addr v4 = {};
+  in6_addr v6 = {};
+  if ((inet_pton(AF_INET, address.c_str(), &v4) == 1 && IsOfAHost(v4)) ||
+      (inet_pton(AF_INET6, address.c_str(), &v6) == 1 && IsOfAHost(v6))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "status.podIP '", address, "' is no address that a pod can have; nobody is asked"));
+}
+
+absl::StatusOr<std::string> AskPod(const std::string& address, int port, absl::Duration timeout) {
+  if (absl::Status status = CheckAddressOfPod(address); !status.ok()) return status;
+  return FetchPage(address, port, timeout);
+}
 
 absl::StatusOr<std::string> FetchPage(const std::string& address, int port,
                                       absl::Duration timeout) {
@@ -75,10 +102,9 @@ absl::StatusOr<std::string> FetchPage(const std::string& address, int port,
   curl_easy_setopt(curl.get(), CURLOPT_HEADERFUNCTION, &TakeHeader);
   curl_easy_setopt(curl.get(), CURLOPT_HEADERDATA, &answer);
   const CURLcode code = curl_easy_perform(curl.get());
-  if (answer.too_large) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(url, ": the answer has more than ", verdict::kMaxPageBytes, " bytes, or ",
-                     kMaxHeaderBytes, " of headers; it is not Railhead's metrics page"));
+  if (!answer.taken.ok()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        url, ": ", answer.taken.message(), "; it is not the metrics page of Railhead's runtime"));
   }
   if (code == CURLE_OPERATION_TIMEDOUT) {
     return absl::DeadlineExceededError(
@@ -92,7 +118,7 @@ absl::StatusOr<std::string> FetchPage(const std::string& address, int port,
   if (status != 200) {
     return absl::UnavailableError(absl::StrCat(url, ": HTTP status ", status, ", not 200"));
   }
-  return std::move(answer.page);
+  return std::move(answer.lines).Take();
 }
 
 }  // namespace railhead::op

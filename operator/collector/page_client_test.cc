@@ -14,7 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "operator/verdict/runtime_page.h"
+#include "operator/verdict/page_lines.h"
 
 namespace railhead::op {
 namespace {
@@ -86,7 +86,7 @@ absl::StatusOr<std::string> Ask(const PageServer& server, absl::Duration timeout
 }
 
 TEST(PageClientTest, GetsAPage) {
-  PageServer server(absl::StrCat(kOk, "railhead_degraded 0\n"), "");
+  PageServer server(absl::StrCat(kOk, "up 1\nrailhead_degraded 0\nup 2\n"), "");
   const absl::StatusOr<std::string> page = Ask(server);
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_EQ(*page, "railhead_degraded 0\n");
@@ -111,16 +111,16 @@ TEST(PageClientTest, OneWhoSaysNothingOrNotAllIsGivenUpInTime) {
 }
 
 TEST(PageClientTest, APageWithoutEndIsLeft) {
-  PageServer server(kOk, std::string(1 << 16, 'x'));
+  PageServer server(kOk, std::string(1 << 15, 'x') + "\n");
   const absl::Status status = Ask(server).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
 }
 
 TEST(PageClientTest, APageOfExactlyTheLimitIsTaken) {
-  PageServer server(absl::StrCat(kOk, std::string(verdict::kMaxPageBytes, 'x')), "");
-  const absl::StatusOr<std::string> page = Ask(server);
-  ASSERT_TRUE(page.ok()) << page.status();
-  EXPECT_EQ(page->size(), verdict::kMaxPageBytes);
+  const std::string line = "railhead_degraded 0\n";
+  std::string page(verdict::kMaxPageBytes - line.size(), '\n');
+  PageServer server(absl::StrCat(kOk, page, line), "");
+  EXPECT_EQ(Ask(server).value_or("none"), line);
 }
 
 TEST(PageClientTest, HeadersWithoutEndAreLeft) {
@@ -145,6 +145,22 @@ TEST(PageClientTest, WhatIsNoHttpIsUnavailable) {
   PageServer server("SSH-2.0-OpenSSH_9.2\r\n", "");
   const absl::Status status = Ask(server).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+}
+
+TEST(PageClientTest, OnlyAddressesThatAPodCanHaveAreAsked) {
+  for (const char* address :
+       {"10.0.0.1", "192.168.1.2", "100.64.0.7", "223.255.255.254", "fd00::1", "2001:db8::1"}) {
+    EXPECT_TRUE(CheckAddressOfPod(address).ok()) << address;
+  }
+  for (const char* address :
+       {"127.0.0.1", "127.9.9.9", "0.0.0.0", "0.1.2.3", "169.254.169.254", "224.0.0.1",
+        "255.255.255.255", "240.0.0.1", "::", "::1", "fe80::1", "ff02::1", "::ffff:127.0.0.1",
+        "::127.0.0.1", "localhost", "", "10.0.0.1:80"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(CheckAddressOfPod(address))) << address;
+  }
+  PageServer server(absl::StrCat(kOk, "railhead_degraded 0\n"), "");
+  EXPECT_TRUE(absl::IsInvalidArgument(AskPod("127.0.0.1", server.port(), kTimeout).status()));
+  EXPECT_TRUE(Ask(server).ok());  // nobody had asked it
 }
 
 TEST(PageClientTest, OnlyAnAddressIsAsked) {

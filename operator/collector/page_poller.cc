@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/collector/page_poller.h"
 
-#include <memory>
+#include <algorithm>
 #include <utility>
 
 #include "operator/verdict/judge.h"
+#include "operator/verdict/page_identity.h"
 #include "operator/verdict/runtime_page.h"
 
 namespace railhead::op {
@@ -17,10 +18,9 @@ constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier 
 constexpr absl::Duration kAnswerWithin = absl::Seconds(2);
 constexpr absl::Duration kSoon = absl::Seconds(2);
 constexpr absl::Duration kUsually = absl::Seconds(15);
-// One that never answers costs as much time as many that do.
 constexpr absl::Duration kSeldom = absl::Minutes(1);
-// A pod that misses one question may be busy; one that misses three has ended its runtime.
-constexpr int kForgetAfter = 3;
+// A question costs about a millisecond of CPU time: 200 a second are a fifth of a core.
+constexpr absl::Duration kBetweenQuestions = absl::Milliseconds(5);
 
 bool HasPage(const PodFacts* pod) {
   return pod != nullptr && !pod->finished && pod->running_since != absl::InfiniteFuture() &&
@@ -29,29 +29,41 @@ bool HasPage(const PodFacts* pod) {
 
 }  // namespace
 
-PagePoller::PagePoller(PodOf pod_of, Fetch fetch, std::function<bool()> leads,
-                       std::function<absl::Time()> now,
+PagePoller::PagePoller(PodOf pod_of, Fetch fetch, std::function<bool()> leads, Clocks clocks,
                        std::function<void(const std::string& key)> on_news)
     : pod_of_(std::move(pod_of)),
       fetch_(std::move(fetch)),
       leads_(std::move(leads)),
-      now_(std::move(now)),
+      clocks_(std::move(clocks)),
       on_news_(std::move(on_news)),
-      queue_(kube::BackoffOptions{}) {}
+      quick_(kube::BackoffOptions{}),
+      slow_(kube::BackoffOptions{}) {}
 
-void PagePoller::Run() {
-  while (!queue_.is_shut_down()) {
-    const std::optional<std::string> key = queue_.Take(kPatience);
+void PagePoller::Run(Pace pace) {
+  kube::WorkQueue& queue = QueueOf(pace);
+  while (!queue.is_shut_down()) {
+    const std::optional<std::string> key = queue.Take(kPatience);
     if (!key) continue;
-    if (const std::optional<absl::Duration> again = Ask(*key)) queue_.AddAfter(*key, *again);
-    queue_.Finish(*key);
+    Ask(*key, pace);
+    queue.Finish(*key);
   }
 }
 
-void PagePoller::ShutDown() { queue_.ShutDown(); }
+void PagePoller::ShutDown() {
+  quick_.ShutDown();
+  slow_.ShutDown();
+}
 
 void PagePoller::Follow(const std::string& key) {
-  if (HasPage(pod_of_(key).get())) queue_.Add(key);
+  if (!HasPage(pod_of_(key).get())) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto at = entries_.find(key);
+        at != entries_.end() && at->second.pace == Pace::kSlow) {
+      return;  // it is asked when its turn comes
+    }
+  }
+  quick_.Add(key);
 }
 
 void PagePoller::Forget(const std::string& key) {
@@ -59,10 +71,16 @@ void PagePoller::Forget(const std::string& key) {
   entries_.erase(key);
 }
 
+void PagePoller::ForgetAll() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  entries_.clear();
+}
+
 PageAnswer PagePoller::Get(const std::string& key) const {
+  const absl::Time now = clocks_.clock();
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto at = entries_.find(key);
-  return at == entries_.end() ? PageAnswer() : at->second.answer;
+  return at == entries_.end() ? PageAnswer() : at->second.record.At(now);
 }
 
 PageCounts PagePoller::Counts() const {
@@ -70,45 +88,64 @@ PageCounts PagePoller::Counts() const {
   return counts_;
 }
 
-std::optional<absl::Duration> PagePoller::Ask(const std::string& key) {
+void PagePoller::Ask(const std::string& key, Pace pace) {
   const Pod pod = pod_of_(key);
   // Who begins to lead follows all pods anew.
-  if (!HasPage(pod.get()) || !leads_()) return std::nullopt;
+  if (!HasPage(pod.get()) || !leads_()) return;
+  size_t followed = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = entries_.find(key);
+    if ((at == entries_.end() ? Pace::kQuick : at->second.pace) != pace) return;
+    followed = entries_.size();
+  }
   const absl::StatusOr<std::string> page = fetch_(pod->address, pod->metrics_port, kAnswerWithin);
   absl::StatusOr<RuntimeReport> report =
       page.ok() ? verdict::ParseRuntimePage(*page) : absl::StatusOr<RuntimeReport>(page.status());
+  if (report.ok()) {
+    if (absl::Status own = verdict::CheckPageIsOf(*report, *pod); !own.ok()) report = own;
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++(report.ok() ? counts_.ok : page.ok() ? counts_.unreadable : counts_.unreachable);
   }
-  const std::optional<bool> news = Store(key, *pod, std::move(report));
-  if (!news) return absl::ZeroDuration();  // there may be another one of that name
-  if (*news) on_news_(key);
-  if (now_() - pod->running_since < verdict::kSilence) return kSoon;
-  return absl::IsDeadlineExceeded(page.status()) ? kSeldom : kUsually;
+  const bool slow = absl::IsDeadlineExceeded(page.status());
+  bool news = false;
+  if (!Store(key, *pod, std::move(report), slow, news)) {
+    Follow(key);  // there may be another one of that name
+    return;
+  }
+  if (news) on_news_(key);
+  if (!leads_()) return;
+  if (slow) {
+    slow_.AddAfter(key, kSeldom);
+  } else if (clocks_.now() - pod->running_since < verdict::kSilence) {
+    quick_.AddAfter(key, kSoon);
+  } else {
+    quick_.AddAfter(key, std::max(kUsually, kBetweenQuestions * static_cast<double>(followed)));
+  }
 }
 
-std::optional<bool> PagePoller::Store(const std::string& key, const PodFacts& pod,
-                                      absl::StatusOr<RuntimeReport> report) {
+bool PagePoller::Store(const std::string& key, const PodFacts& pod,
+                       absl::StatusOr<RuntimeReport> report, bool slow, bool& news) {
   const std::lock_guard<std::mutex> lock(mutex_);
   // Forget comes after that has changed: what is stored here will be forgotten.
   const Pod current = pod_of_(key);
-  if (!HasPage(current.get()) || current->uid != pod.uid) return std::nullopt;
-  auto& [answer, failures] = entries_[key];
-  answer.asked = true;
-  if (report.ok()) {
-    failures = 0;
-    const bool news = !answer.answered || answer.report == nullptr || *answer.report != *report;
-    answer.answered = true;
-    if (news) answer.report = std::make_shared<const RuntimeReport>(*std::move(report));
-    return news;
+  if (!HasPage(current.get()) || current->uid != pod.uid ||
+      current->running_since != pod.running_since) {
+    return false;
   }
-  ++failures;
-  // Its silence is judged by how long it lasts.
-  if (!answer.answered) return true;
-  const bool news = failures == kForgetAfter && answer.report != nullptr;
-  if (news) answer.report = nullptr;
-  return news;
+  Entry& entry = entries_[key];
+  entry.pace = slow ? Pace::kSlow : Pace::kQuick;
+  if (report.ok()) {
+    for (verdict::RankReport& rank : report->ranks) {
+      rank.given = given_.Share(rank.given);
+      rank.used = used_.Share(rank.used);
+    }
+  }
+  const absl::Time now = clocks_.clock();
+  news = report.ok() ? entry.record.Answered(*std::move(report), now) : entry.record.Missed(now);
+  return true;
 }
 
 }  // namespace railhead::op

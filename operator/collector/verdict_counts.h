@@ -9,6 +9,9 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <vector>
+
+#include "operator/verdict/reasons.h"
 
 namespace railhead::op {
 
@@ -19,19 +22,26 @@ struct PageCounts {
   uint64_t unreadable = 0;
 };
 
-// A kind of finding in a job.
+// A kind of finding in a job. Where there are too many the first are shown, so warnings come first.
 struct VerdictSeries {
+  bool warning = false;  // else an info
   std::string space;
   std::string job;  // the owner's name
   std::string reason;
-  std::string severity;  // "warning" or "info"
+  // Where the reason is about a rail; else empty.
+  std::string rail = {};
+  std::string node = {};
 
   bool operator<(const VerdictSeries& other) const {
-    return std::tie(space, job, reason, severity) <
-           std::tie(other.space, other.job, other.reason, other.severity);
+    return std::tie(other.warning, space, job, reason, rail, node) <
+           std::tie(warning, other.space, other.job, other.reason, other.rail, other.node);
   }
 };
 using VerdictCounts = std::map<VerdictSeries, size_t>;  // how many pods
+
+// Of the job of that namespace and name.
+VerdictCounts CountPods(const std::string& space, const std::string& job,
+                        const std::vector<verdict::Finding>& findings);
 
 }  // namespace railhead::op
 

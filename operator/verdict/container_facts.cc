@@ -2,6 +2,7 @@
 #include "operator/verdict/container_facts.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,9 @@ constexpr double kUsualSharedMemory = 64 << 20;
 // How CRI-O is told another one.
 constexpr absl::string_view kCrioSharedMemory = "io.kubernetes.cri-o.ShmSize";
 
+// One for each rail of the largest node.
+constexpr size_t kMostResources = 64;
+
 constexpr absl::string_view kWatched[] = {
     "GLOO_SOCKET_IFNAME", "NCCL_ALGO",      "NCCL_IB_DISABLE",    "NCCL_IB_HCA",
     "NCCL_IB_SL",         "NCCL_IB_TC",     "NCCL_NET",           "NCCL_NET_GDR_LEVEL",
@@ -40,6 +44,7 @@ void ReadResources(const Json& container, ContainerFacts& facts) {
     if (resources == nullptr || !resources->is_object()) continue;
     for (const auto& [name, quantity] : resources->items()) {
       if (absl::StartsWith(name, "rdma/") && CountOf(quantity) > 0) {
+        if (facts.devices.size() >= kMostResources && !facts.devices.contains(name)) continue;
         facts.devices[name] = CountOf(quantity);
       } else if (name == "nvidia.com/gpu" || name == "amd.com/gpu") {
         facts.gpus = CountOf(quantity);
@@ -48,7 +53,7 @@ void ReadResources(const Json& container, ContainerFacts& facts) {
   }
 }
 
-void ReadEnvironment(const Json& container, ContainerFacts& facts) {
+void ReadEnvironment(const Json& container, size_t& room, ContainerFacts& facts) {
   const Json* list = Find(container, "env");
   if (list == nullptr || !list->is_array()) return;
   for (const Json& variable : *list) {
@@ -58,7 +63,9 @@ void ReadEnvironment(const Json& container, ContainerFacts& facts) {
     // The last of a name wins, known or not.
     facts.environment.erase(name);
     if (Find(variable, "valueFrom") != nullptr || absl::StrContains(value, "$(")) continue;
-    if (!value.empty()) facts.environment[name] = value;
+    if (value.empty() || value.size() > room) continue;
+    room -= value.size();
+    facts.environment[name] = value;
   }
 }
 
@@ -92,7 +99,7 @@ bool IsTrue(const Json* value) {
   return value != nullptr && value->is_boolean() && value->get<bool>();
 }
 
-std::optional<double> SharedMemoryOf(const Json& container, const Json& pod) {
+std::optional<double> SharedMemoryOf(const Json& container, const Json& pod, bool& assumed) {
   if (IsTrue(FindPath(pod, {"spec", "hostIPC"}))) return std::nullopt;
   std::string volume;
   if (const Json* mounts = Find(container, "volumeMounts");
@@ -106,9 +113,8 @@ std::optional<double> SharedMemoryOf(const Json& container, const Json& pod) {
     }
   }
   if (volume.empty()) {
-    return StringAt(pod, {"metadata", "annotations", kCrioSharedMemory}).empty()
-               ? std::optional<double>(kUsualSharedMemory)
-               : std::nullopt;
+    assumed = StringAt(pod, {"metadata", "annotations", kCrioSharedMemory}).empty();
+    return assumed ? std::optional<double>(kUsualSharedMemory) : std::nullopt;
   }
   const Json* volumes = FindPath(pod, {"spec", "volumes"});
   if (volumes == nullptr || !volumes->is_array()) return std::nullopt;
@@ -124,13 +130,13 @@ std::optional<double> SharedMemoryOf(const Json& container, const Json& pod) {
 
 absl::Span<const absl::string_view> WatchedVariables() { return kWatched; }
 
-ContainerFacts ContainerFactsOf(const Json& container, const Json& pod) {
+ContainerFacts ContainerFactsOf(const Json& container, const Json& pod, size_t& room) {
   ContainerFacts facts;
   facts.name = StringAt(container, {"name"});
   ReadResources(container, facts);
-  ReadEnvironment(container, facts);
+  ReadEnvironment(container, room, facts);
   ReadSecurity(container, pod, facts);
-  facts.shared_memory = SharedMemoryOf(container, pod);
+  facts.shared_memory = SharedMemoryOf(container, pod, facts.shared_memory_assumed);
   return facts;
 }
 

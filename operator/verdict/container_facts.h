@@ -2,6 +2,8 @@
 #ifndef RAILHEAD_OPERATOR_VERDICT_CONTAINER_FACTS_H_
 #define RAILHEAD_OPERATOR_VERDICT_CONTAINER_FACTS_H_
 
+#include <cstddef>
+
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "kube/json.h"
@@ -13,7 +15,9 @@ namespace railhead::op::verdict {
 absl::Span<const absl::string_view> WatchedVariables();
 
 // What the verdict keeps of a container of this pod. What is strange is as if it were not there.
-ContainerFacts ContainerFactsOf(const kube::Json& container, const kube::Json& pod);
+// `room`: how many bytes of variables' values may still be kept; a value that is longer is as if it
+// were not written there.
+ContainerFacts ContainerFactsOf(const kube::Json& container, const kube::Json& pod, size_t& room);
 
 }  // namespace railhead::op::verdict
 

@@ -6,8 +6,10 @@
 #ifndef RAILHEAD_OPERATOR_VERDICT_FACTS_H_
 #define RAILHEAD_OPERATOR_VERDICT_FACTS_H_
 
+#include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +18,7 @@
 #include "absl/time/time.h"
 #include "operator/profile.h"
 #include "operator/verdict/runtime_report.h"
+#include "operator/verdict/shared_list.h"
 
 namespace railhead::op::verdict {
 
@@ -32,8 +35,9 @@ struct ContainerFacts {
   bool init = false;      // an init container; also one that stays as a sidecar
   // Bytes of /dev/shm by the pod's spec; nothing where it does not tell, or sets no limit.
   std::optional<double> shared_memory;
+  bool shared_memory_assumed = false;  // it is what container runtimes give to who says nothing
 
-  bool operator==(const ContainerFacts&) const = default;
+  auto operator<=>(const ContainerFacts&) const = default;
 };
 
 // Whom a pod belongs to by its owner references: the controller that made it.
@@ -51,6 +55,7 @@ struct PodFacts {
   std::string name;
   std::string uid;
   std::optional<Owner> owner;  // nothing for a pod that somebody made by hand
+  std::string gang;            // of pods that are scheduled together, by a label; mostly empty
   std::string node;            // empty until it is scheduled
   std::string address;
   bool finished = false;      // or about to go
@@ -68,7 +73,7 @@ struct PodFacts {
   // Its network interfaces, where they are known.
   std::optional<std::set<std::string>> interfaces;
   int metrics_port = 0;  // 0: none
-  std::vector<ContainerFacts> containers;
+  SharedList<ContainerFacts> containers;
 
   bool operator==(const PodFacts&) const = default;
 };
@@ -103,20 +108,23 @@ struct ProfileFacts {
   bool operator==(const ProfileFacts&) const = default;
 };
 
-struct ClusterFacts {
-  std::map<std::string, NodeFacts> nodes;        // by name; all that can take pods
-  std::map<std::string, ProfileFacts> profiles;  // by name
-};
-
 struct JudgedPod {
-  PodFacts pod;
-  std::optional<RuntimeReport> report;
-  bool silent = false;  // it was asked for a report, and has never answered
+  std::shared_ptr<const PodFacts> pod;          // never null
+  std::shared_ptr<const RuntimeReport> report;  // null when there is none
+  bool heard = false;                           // it has reported before, if not now
+  // Without a report: for how long it has been asked for one in vain.
+  absl::Duration silence = absl::ZeroDuration();
+  // With one: for how long it has said the same, and how old it is.
+  absl::Duration unchanged = absl::ZeroDuration();
+  absl::Duration age = absl::ZeroDuration();
 };
 
-// The pods that have one owner; or one pod that has none.
+// The pods of a job, or one pod that is judged alone.
 struct JobFacts {
   std::vector<JudgedPod> pods;  // by name
+  // They work together and are all there, so that what differs between them is wrong. Not so while
+  // a job is still being created.
+  bool comparable = true;
 };
 
 }  // namespace railhead::op::verdict

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,19 +30,21 @@ void Run(absl::string_view text) {
   const absl::StatusOr<std::vector<kube::Json>> documents = kube::ParseYaml(text);
   if (!documents.ok()) return;
   JobFacts job;
-  ClusterFacts cluster;
-  cluster.profiles["p"] = {2, Fabric::kInfiniBand, RequireRdma::kFail};
+  Cluster::Nodes nodes;
   for (const kube::Json& document : *documents) {
     if (kube::StringAt(document, {"kind"}) == "Node") {
-      cluster.nodes[kube::StringAt(document, {"metadata", "name"})] = NodeFactsOf(document);
+      nodes[kube::StringAt(document, {"metadata", "name"})] =
+          std::make_shared<const NodeFacts>(NodeFactsOf(document));
     } else if (std::optional<PodFacts> pod = PodFactsOf(document); pod.has_value()) {
       Require(!pod->containers.empty());
-      job.pods.push_back({*std::move(pod), std::nullopt, true});
+      JudgedPod& judged = job.pods.emplace_back();
+      judged.pod = std::make_shared<const PodFacts>(*std::move(pod));
+      judged.silence = kSilence;
     }
   }
-  const absl::Time now = absl::FromUnixSeconds(1767225600);
-  const std::vector<Finding> findings = Judge(job, cluster, now);
-  Require(Judge(job, cluster, now) == findings);
+  const Cluster cluster(std::move(nodes), {{"p", {2, Fabric::kInfiniBand, RequireRdma::kFail}}});
+  const std::vector<Finding> findings = Judge(job, cluster);
+  Require(Judge(job, cluster) == findings);
   for (const Finding& finding : findings) {
     if (finding.pod.size() > 253) continue;  // no name that the API allows
     Require(finding.message.size() < 4096);

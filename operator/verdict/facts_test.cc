@@ -88,6 +88,7 @@ status:
   check.memlock_applies = true;
   check.init = true;
   check.shared_memory = 64 << 20;
+  check.shared_memory_assumed = true;
   ContainerFacts main;
   main.name = "main";
   main.devices = {{"rdma/hca", 8}};
@@ -96,6 +97,7 @@ status:
   main.memlock_applies = true;
   main.non_root = true;
   main.shared_memory = 64 << 20;
+  main.shared_memory_assumed = true;
   expected.containers = {check, main};
   EXPECT_EQ(*facts, expected);
 }
@@ -128,6 +130,38 @@ status: {phase: Running, containerStatuses: [{state: {running: {startedAt: soon}
   EXPECT_EQ(facts->interfaces, std::nullopt);
   EXPECT_EQ(facts->running_since, absl::InfiniteFuture());
   EXPECT_EQ(facts->containers[0].gpus, 0);
+}
+
+TEST(PodFactsTest, WhatIsKeptOfAPodIsBounded) {
+  Json pod = {{"spec", {{"containers", Json::array()}}}};
+  pod["metadata"]["annotations"]["railhead.io/kept-environment"] =
+      "RANK," + std::string(5000, 'a') + ",NCCL_NET";
+  pod["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] = "gang";
+  Json networks = Json::array();
+  for (int i = 0; i < 100; ++i) {
+    Json one = {{"name", "c"}};
+    one["resources"]["limits"]["rdma/hca"] = 1;
+    for (int j = 0; j < 100; ++j) {
+      one["resources"]["limits"]["rdma/r" + std::to_string(j)] = 1;
+    }
+    one["env"] = Json::array({{{"name", "NCCL_IB_HCA"}, {"value", std::string(1000, 'x')}},
+                              {{"name", "NCCL_ALGO"}, {"value", std::string(5000, 'x')}}});
+    pod["spec"]["containers"].push_back(one);
+    networks.push_back({{"interface", "net" + std::to_string(i)}});
+  }
+  pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = networks.dump();
+  const PodFacts facts = *PodFactsOf(pod);
+  EXPECT_EQ(facts.gang, "gang");
+  EXPECT_EQ(facts.kept, (std::set<std::string>{"NCCL_NET", "RANK"}));
+  EXPECT_EQ(facts.interfaces, std::nullopt);
+  EXPECT_EQ(facts.containers.size(), 64U);
+  size_t values = 0;
+  for (const ContainerFacts& container : facts.containers) {
+    EXPECT_LE(container.devices.size(), 64U);
+    EXPECT_EQ(container.environment.count("NCCL_ALGO"), 0U);
+    for (const auto& [name, value] : container.environment) values += value.size();
+  }
+  EXPECT_EQ(values, 4000U);
 }
 
 TEST(PodFactsTest, WhoMayPinWithoutALimit) {

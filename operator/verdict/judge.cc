@@ -11,25 +11,34 @@
 
 namespace railhead::op::verdict {
 
-std::vector<Finding> Judge(const JobFacts& job, const ClusterFacts& cluster, absl::Time now) {
+std::vector<Finding> Judge(const JobFacts& job, const Cluster& cluster) {
   Findings findings;
-  std::vector<const JudgedPod*> pods;
+  Pods pods;
   for (const JudgedPod& judged : job.pods) {
-    if (judged.pod.finished) continue;
+    if (judged.pod->finished) continue;
     pods.push_back(&judged);
-    JudgeScheduling(judged.pod, cluster, findings);
+    JudgeScheduling(*judged.pod, cluster, findings);
     JudgeSpec(judged, cluster, findings);
     JudgeMemory(judged, cluster, findings);
     JudgeRuntime(judged, cluster, findings);
   }
-  JudgeTogether(pods, cluster, now, findings);
+  JudgeLostRails(pods, cluster, job.comparable || pods.size() == 1, findings);
+  if (job.comparable) JudgeTogether(pods, cluster, findings);
   const auto key = [](const Finding& finding) {
-    return std::tie(finding.pod, finding.reason, finding.message);
+    return std::make_tuple(RowOf(finding.reason).severity == Severity::kInfo,
+                           absl::string_view(finding.pod), finding.reason,
+                           absl::string_view(finding.part));
   };
-  std::sort(findings.begin(), findings.end(),
-            [&](const Finding& a, const Finding& b) { return key(a) < key(b); });
-  findings.erase(std::unique(findings.begin(), findings.end()), findings.end());
+  std::stable_sort(findings.begin(), findings.end(),
+                   [&](const Finding& a, const Finding& b) { return key(a) < key(b); });
+  findings.erase(std::unique(findings.begin(), findings.end(),
+                             [&](const Finding& a, const Finding& b) { return key(a) == key(b); }),
+                 findings.end());
   return findings;
+}
+
+bool ReportMayCome(const JudgedPod& judged) {
+  return judged.report == nullptr && judged.pod->metrics_port != 0 && judged.silence < kSilence;
 }
 
 std::map<std::string, int64_t> DevicesOf(const PodFacts& pod) {
@@ -46,17 +55,15 @@ std::map<std::string, int64_t> DevicesOf(const PodFacts& pod) {
   return sum;
 }
 
-const ProfileFacts* ProfileOf(const PodFacts& pod, const ClusterFacts& cluster) {
-  const auto found = cluster.profiles.find(pod.profile);
-  return pod.profile.empty() || found == cluster.profiles.end() ? nullptr : &found->second;
+const ProfileFacts* ProfileOf(const PodFacts& pod, const Cluster& cluster) {
+  return pod.profile.empty() ? nullptr : cluster.FindProfile(pod.profile);
 }
 
-const NodeFacts* NodeOf(const PodFacts& pod, const ClusterFacts& cluster) {
-  const auto found = cluster.nodes.find(pod.node);
-  return found == cluster.nodes.end() ? nullptr : &found->second;
+const NodeFacts* NodeOf(const PodFacts& pod, const Cluster& cluster) {
+  return cluster.FindNode(pod.node);
 }
 
-bool TcpIsMeant(const PodFacts& pod, const ClusterFacts& cluster) {
+bool TcpIsMeant(const PodFacts& pod, const Cluster& cluster) {
   const ProfileFacts* profile = ProfileOf(pod, cluster);
   if (profile != nullptr &&
       (profile->fabric == Fabric::kTcp || profile->require_rdma == RequireRdma::kAllow)) {

@@ -5,20 +5,26 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "operator/verdict/cluster.h"
 #include "operator/verdict/facts.h"
 #include "operator/verdict/reasons.h"
 
 namespace railhead::op::verdict {
 
-// How long a pod may run and report nothing while others of its job do.
+// How long a pod may be asked for a report in vain. Until then its runtime may just be starting:
+// nothing is said that its report could take back.
 inline constexpr absl::Duration kSilence = absl::Minutes(1);
 
-// What is wrong with the pods of a job, by pod and reason; nothing where all is as it was asked
-// for. Pure: the same facts give the same findings.
+// How long a rail must be lost before it is told without the word of any node's agent: these may
+// just be learning of it, and a report of the other end may be older.
+inline constexpr absl::Duration kRailPatience = absl::Seconds(20);
+
+// What is wrong with the pods of a job, one finding for each pod, reason and part; warnings come
+// first. Nothing where all is as it was asked for. Pure: the same facts give the same findings.
 //
 // Only what is known counts. A pod without a report is judged by its spec and its node alone, one
 // that has finished not at all; and where a profile says TCP, or allows it, using it is no fault.
-std::vector<Finding> Judge(const JobFacts& job, const ClusterFacts& cluster, absl::Time now);
+std::vector<Finding> Judge(const JobFacts& job, const Cluster& cluster);
 
 }  // namespace railhead::op::verdict
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "operator/verdict/testing/cases.h"
 #include "operator/verdict/testing/page.h"
 #include "operator/verdict/testing/scene.h"
+#include "operator/verdict/testing/spoil.h"
 
 namespace railhead::op::verdict {
 namespace {
@@ -109,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(Matrix, GoodCaseTest, ::testing::ValuesIn(GoodCases()),
 
 TEST(JudgeTest, WhatAUserWroteIsOneLineThatLeavesRoomForTheFix) {
   Scene scene;
-  scene.UserSets(0, "NCCL_IB_HCA", "a\nb$1" + std::string(5000, 'x'));
+  scene.UserSets(0, "NCCL_IB_HCA", "a\nb$1" + std::string(3000, 'x'));
   const std::vector<Finding> findings = scene.Judge();
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_THAT(findings[0].message, HasSubstr("NCCL_IB_HCA=a b$1xxx"));
@@ -118,7 +120,85 @@ TEST(JudgeTest, WhatAUserWroteIsOneLineThatLeavesRoomForTheFix) {
   EXPECT_LE(findings[0].message.size(), 1024U);
 }
 
-TEST(JudgeTest, NothingAtAllIsFine) { EXPECT_THAT(Judge({}, {}, absl::UnixEpoch()), IsEmpty()); }
+// What a page may still take back is said once no page comes, and what none could is said at once.
+TEST(JudgeTest, OnlyWhatAReportCouldTakeBackWaitsForIt) {
+  Scene scene;
+  scene.WithoutReports();
+  scene.Container(0).erase("volumeMounts");
+  scene.pods[1]["spec"]["volumes"][0]["emptyDir"]["sizeLimit"] = "32Mi";
+  scene.pods[2]["metadata"]["annotations"].erase("prometheus.io/scrape");  // it has no page
+  scene.Container(2).erase("volumeMounts");
+  const auto pods = [&scene] {
+    std::set<std::string> told;
+    for (const Finding& finding : scene.Judge()) told.insert(finding.pod);
+    return told;
+  };
+  scene.silence.assign(4, absl::Seconds(59));
+  EXPECT_THAT(pods(), ::testing::ElementsAre("train-1", "train-2"));
+  scene.silence.assign(4, kSilence);
+  EXPECT_THAT(pods(), ::testing::ElementsAre("train-0", "train-1", "train-2"));
+}
+
+TEST(JudgeTest, ARailIsNotBlamedOnReportsThatAreOlderThanItsLoss) {
+  Scene scene;
+  testing::LoseRail(scene, 2, 6, {1, 3});
+  JobFacts job = scene.Job();
+  EXPECT_EQ(Judge(job, scene.MakeCluster()).size(), 1U);
+  job.pods[0].unchanged = job.pods[0].age = absl::Hours(2);  // it has not been asked since
+  EXPECT_THAT(Judge(job, scene.MakeCluster()), IsEmpty());
+}
+
+TEST(JudgeTest, FindingsNameRailAndNode) {
+  Scene scene;
+  testing::LoseRail(scene, 2, 6, {1, 3});
+  testing::SetRail(scene, 2, 6, false, "port 1 is DOWN");
+  testing::BreakRail(scene, 1, 3, "port 1 is DOWN", "port");
+  const std::vector<Finding> findings = scene.Judge();
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].place, (RailPlace{3, "n1"}));
+  EXPECT_EQ(findings[0].part, "rail 3");
+  EXPECT_EQ(findings[1].place, (RailPlace{6, "n2"}));
+}
+
+TEST(JudgeTest, OfAReasonAndAPartThereIsOneFindingAndWarningsComeFirst) {
+  Scene scene;
+  scene.profiles["h100"].generation = 3;  // an info for each pod
+  scene.UserSets(3, "NCCL_SOCKET_IFNAME", "=eno1");
+  scene.UserSets(3, "GLOO_SOCKET_IFNAME", "eno2");
+  const std::vector<Finding> findings = scene.Judge();
+  ASSERT_EQ(findings.size(), 5U);
+  EXPECT_EQ(findings[0].reason, Reason::kSocketInterfaceUnknown);
+  EXPECT_EQ(findings[0].pod, "train-3");
+  EXPECT_EQ(findings[0].part, "trainer");
+  for (size_t i = 1; i < 5; ++i) EXPECT_EQ(findings[i].reason, Reason::kProfileOutdated);
+}
+
+TEST(JudgeTest, AJobOfManyPodsIsJudgedWithoutGoingThroughAllNodesForEach) {
+  // The cluster offers look-ups alone, so this is as fast as it looks (verdict_bench.cc).
+  Cluster::Nodes nodes;
+  for (int i = 0; i < 5000; ++i) {
+    NodeFacts facts;
+    facts.capacity["rdma/hca"] = 8;
+    facts.allocatable["rdma/hca"] = i == 4000 ? 7 : 4;
+    nodes[absl::StrCat("n", i)] = std::make_shared<const NodeFacts>(facts);
+  }
+  const Cluster cluster(std::move(nodes), {});
+  Scene scene;
+  scene.Unschedulable(3, testing::kNoRoom);
+  const std::shared_ptr<const PodFacts> waiting = scene.Job().pods[3].pod;
+  JobFacts job;
+  for (int i = 0; i < 2048; ++i) {
+    PodFacts pod = *waiting;
+    pod.name = absl::StrCat("train-", i);
+    job.pods.emplace_back().pod = std::make_shared<const PodFacts>(pod);
+  }
+  const std::vector<Finding> findings = Judge(job, cluster);
+  ASSERT_EQ(findings.size(), 2048U);
+  EXPECT_EQ(findings[0].reason, Reason::kRailsDownAtNodes);
+  EXPECT_THAT(findings[0].message, HasSubstr("node n0 has 4 of 8 in order"));
+}
+
+TEST(JudgeTest, NothingAtAllIsFine) { EXPECT_THAT(Judge({}, {}), IsEmpty()); }
 
 }  // namespace
 }  // namespace railhead::op::verdict

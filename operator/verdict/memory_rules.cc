@@ -30,8 +30,8 @@ std::string FixOf(const PodFacts& pod, bool non_root) {
 
 // Measured. Whether any rank could tell.
 bool JudgeMeasuredMemlock(const JudgedPod& judged, Findings& findings) {
-  if (!judged.report.has_value()) return false;
-  const PodFacts& pod = judged.pod;
+  if (judged.report == nullptr) return false;
+  const PodFacts& pod = *judged.pod;
   const bool non_root = std::all_of(pod.containers.begin(), pod.containers.end(),
                                     [](const ContainerFacts& c) { return c.non_root; });
   bool told = false;
@@ -50,9 +50,9 @@ bool JudgeMeasuredMemlock(const JudgedPod& judged, Findings& findings) {
   return told;
 }
 
-void JudgeMemlock(const JudgedPod& judged, const ClusterFacts& cluster, Findings& findings) {
-  if (JudgeMeasuredMemlock(judged, findings)) return;
-  const PodFacts& pod = judged.pod;
+void JudgeMemlock(const JudgedPod& judged, const Cluster& cluster, Findings& findings) {
+  if (JudgeMeasuredMemlock(judged, findings) || ReportMayCome(judged)) return;
+  const PodFacts& pod = *judged.pod;
   const NodeFacts* node = NodeOf(pod, cluster);
   if (node == nullptr || !node->memlock.has_value() || *node->memlock >= kLeastForGpus) return;
   for (const ContainerFacts& container : pod.containers) {
@@ -67,7 +67,7 @@ void JudgeMemlock(const JudgedPod& judged, const ClusterFacts& cluster, Findings
 std::optional<double> MeasuredSharedMemory(const JudgedPod& judged) {
   std::optional<double> least;
   // Of several containers nobody knows which one it was.
-  if (!judged.report.has_value() || judged.pod.containers.size() != 1) return least;
+  if (judged.report == nullptr || judged.pod->containers.size() != 1) return least;
   for (const RankReport& rank : judged.report->ranks) {
     if (!rank.shared_memory.has_value()) continue;
     least = std::min(least.value_or(*rank.shared_memory), *rank.shared_memory);
@@ -77,14 +77,15 @@ std::optional<double> MeasuredSharedMemory(const JudgedPod& judged) {
 
 }  // namespace
 
-void JudgeMemory(const JudgedPod& judged, const ClusterFacts& cluster, Findings& findings) {
-  if (!TcpIsMeant(judged.pod, cluster)) JudgeMemlock(judged, cluster, findings);
+void JudgeMemory(const JudgedPod& judged, const Cluster& cluster, Findings& findings) {
+  if (!TcpIsMeant(*judged.pod, cluster)) JudgeMemlock(judged, cluster, findings);
   const std::optional<double> measured = MeasuredSharedMemory(judged);
-  for (const ContainerFacts& container : judged.pod.containers) {
+  for (const ContainerFacts& container : judged.pod->containers) {
+    if (container.shared_memory_assumed && ReportMayCome(judged)) continue;
     const std::optional<double> size = measured.has_value() ? measured : container.shared_memory;
     // One GPU shares memory with nobody.
     if (!size.has_value() || *size > kUsualSharedMemory || container.gpus < 2) continue;
-    findings.push_back(MakeFinding(Reason::kSharedMemoryTooSmall, judged.pod.name, container.name,
+    findings.push_back(MakeFinding(Reason::kSharedMemoryTooSmall, judged.pod->name, container.name,
                                    {Bytes(*size), absl::StrCat(container.gpus)}));
   }
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/verdict/pod_facts.h"
 
+#include <net/if.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "operator/rdma_containers.h"
 #include "operator/verdict/container_facts.h"
 
@@ -22,6 +26,17 @@ using kube::Json;
 using kube::StringAt;
 
 constexpr absl::string_view kNetworkStatus = "k8s.v1.cni.cncf.io/network-status";
+
+// Labels by which schedulers know the pods that are placed together: the coscheduling plugin's, and
+// Kueue's for plain pods.
+constexpr absl::string_view kGangLabels[] = {"scheduling.x-k8s.io/pod-group",
+                                             "kueue.x-k8s.io/pod-group-name"};
+
+// Enough for whoever means well.
+constexpr size_t kMostValues = 4096;  // bytes of the variables' values of all containers
+constexpr size_t kMostContainers = 64;
+constexpr size_t kMostInterfaces = 64;
+constexpr size_t kMostWords = 1024;  // bytes of the scheduler's message
 
 std::string Annotation(const Json& pod, absl::string_view name) {
   return StringAt(pod, {"metadata", "annotations", name});
@@ -73,7 +88,10 @@ std::optional<std::set<std::string>> InterfacesOf(const Json& pod, const Json& s
     std::set<std::string> names = {"lo"};
     for (const Json& network : *networks) {
       const std::string name = StringAt(network, {"interface"});
-      if (name.empty()) return std::nullopt;  // nobody knows which one that is
+      // Nobody knows which one that is, or it is no name that an interface can have.
+      if (name.empty() || name.size() >= IFNAMSIZ || names.size() == kMostInterfaces) {
+        return std::nullopt;
+      }
       names.insert(name);
     }
     return names;
@@ -99,7 +117,7 @@ void ReadStatus(const Json& pod, PodFacts& facts) {
       if (StringAt(condition, {"type"}) == "PodScheduled" &&
           StringAt(condition, {"status"}) == "False" &&
           StringAt(condition, {"reason"}) == "Unschedulable") {
-        facts.unschedulable = StringAt(condition, {"message"});
+        facts.unschedulable = StringAt(condition, {"message"}).substr(0, kMostWords);
       }
     }
   }
@@ -132,12 +150,18 @@ std::optional<PodFacts> PodFactsOf(const Json& pod) {
   facts.name = StringAt(pod, {"metadata", "name"});
   facts.uid = StringAt(pod, {"metadata", "uid"});
   facts.owner = OwnerOf(pod);
+  for (const absl::string_view label : kGangLabels) {
+    if (facts.gang.empty()) facts.gang = StringAt(pod, {"metadata", "labels", label});
+  }
   facts.node = StringAt(*spec, {"nodeName"});
   ReadStatus(pod, facts);
   facts.admitted = !Annotation(pod, "railhead.io/injected").empty();
   ReadStamp(Annotation(pod, "railhead.io/profile"), facts);
   const std::string kept = Annotation(pod, "railhead.io/kept-environment");
-  facts.kept = absl::StrSplit(kept, ',', absl::SkipEmpty());
+  for (const absl::string_view name : absl::StrSplit(kept, ',', absl::SkipEmpty())) {
+    const absl::Span<const absl::string_view> known = WatchedVariables();
+    if (std::find(known.begin(), known.end(), name) != known.end()) facts.kept.emplace(name);
+  }
   facts.rank =
       NumberIn(Annotation(pod, "batch.kubernetes.io/job-completion-index"), 0, 1'000'000'000);
   facts.world = NumberIn(Annotation(pod, "railhead.io/world-size"), 1, 1'000'000'000);
@@ -146,10 +170,18 @@ std::optional<PodFacts> PodFactsOf(const Json& pod) {
   if (Annotation(pod, "prometheus.io/scrape") == "true") {
     facts.metrics_port = NumberIn(Annotation(pod, "prometheus.io/port"), 1, 65535).value_or(0);
   }
+  size_t room = kMostValues;
+  std::vector<ContainerFacts> kept_containers;
   for (const RdmaContainer& container : *containers) {
-    facts.containers.push_back(ContainerFactsOf(*container.container, pod));
-    facts.containers.back().init = absl::StartsWith(container.pointer, "/initContainers");
+    if (kept_containers.size() == kMostContainers) break;
+    ContainerFacts& one =
+        kept_containers.emplace_back(ContainerFactsOf(*container.container, pod, room));
+    one.init = absl::StartsWith(container.pointer, "/initContainers");
+    // The rank that admission gives is all that differs between the containers of a job's pods, and
+    // is no news.
+    if (facts.admitted && !facts.kept.contains("RANK")) one.environment.erase("RANK");
   }
+  facts.containers = SharedList(std::move(kept_containers));
   return facts;
 }
 

@@ -10,7 +10,8 @@
 namespace railhead::op::verdict {
 
 // What the verdict keeps of a pod; nothing of one that asks for no rdma/*, or that cannot be read.
-// What is strange in it is as if it were not there: the pod is somebody's.
+// What is strange in it is as if it were not there: the pod is somebody's, who may have written
+// what they like, so what is kept of it is bounded, too.
 std::optional<PodFacts> PodFactsOf(const kube::Json& pod);
 
 }  // namespace railhead::op::verdict

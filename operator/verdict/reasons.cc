@@ -76,8 +76,13 @@ constexpr ReasonRow kReasons[] = {
      "repair the cable, NIC or switch port of node $4, and start the job again"},
     {Reason::kRailUnusable, kWarning, "RailUnusable", "rank $0 cannot use rail $1 ($2): $3",
      "run railhead-perf --preflight in these pods, which says what is to be repaired"},
-    {Reason::kRailDown, kWarning, "RailDown", "has lost rail $0 ($1) of node $2$3",
+    {Reason::kRailDown, kWarning, "RailDown", "has lost rail $0 ($1) of node $2: $3",
      "repair the cable, NIC or switch port; the rail comes back by itself"},
+    {Reason::kRailPathLost, kWarning, "RailPathLost",
+     "does not reach all of its peers by rail $0 ($1) of node $2, whose port is not known to be "
+     "down; $3 other pods of the job see the rail lost, too",
+     "look for the fault in the switches and cables of this rail between their nodes; the rail "
+     "comes back by itself"},
     {Reason::kRankSilent, kWarning, "RuntimeSilent",
      "reports nothing at port $0, while $1 other pods of its job do and miss ranks",
      "see that it runs Railhead's runtime, that RAILHEAD_METRICS_PORT is the same in all pods, and "
@@ -148,9 +153,17 @@ const ReasonRow& RowOf(Reason reason) {
 Finding MakeFinding(Reason reason, absl::string_view pod, absl::string_view container,
                     const std::vector<std::string>& seen) {
   const ReasonRow& row = RowOf(reason);
-  return {reason, std::string(pod),
+  return {reason, std::string(pod), std::string(container), std::nullopt,
           absl::StrCat("pod ", pod, container.empty() ? "" : ", container ", container, ": ",
                        Fill(row.what, seen), "; ", Fill(row.fix, seen))};
+}
+
+Finding MakeRailFinding(Reason reason, absl::string_view pod, absl::string_view container,
+                        const RailPlace& place, const std::vector<std::string>& seen) {
+  Finding finding = MakeFinding(reason, pod, container, seen);
+  finding.part = absl::StrCat("rail ", place.rail);
+  finding.place = place;
+  return finding;
 }
 
 }  // namespace railhead::op::verdict

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_OPERATOR_VERDICT_REASONS_H_
 #define RAILHEAD_OPERATOR_VERDICT_REASONS_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ enum class Reason {
   kRailPortDown,
   kRailUnusable,
   kRailDown,
+  kRailPathLost,
   // What fits to no other pod.
   kRankSilent,
   kMetricsPortShared,
@@ -65,11 +67,22 @@ struct ReasonRow {
 absl::Span<const ReasonRow> Reasons();
 const ReasonRow& RowOf(Reason reason);
 
-// One thing that is wrong with one pod.
+// Where a rail is.
+struct RailPlace {
+  int rail = 0;
+  std::string node;
+
+  bool operator==(const RailPlace&) const = default;
+};
+
+// One thing that is wrong with one pod. Of a pod there is one finding for each reason and part:
+// these say what it is, without anything that moves; the message may change.
 struct Finding {
   Reason reason;
-  std::string pod;      // its name
-  std::string message;  // one line: pod, container, what, and the fix
+  std::string pod;                 // its name
+  std::string part;                // the container, or "rail N"; empty for the pod as a whole
+  std::optional<RailPlace> place;  // where the reason is about a rail
+  std::string message;             // one line: pod, container, what, and the fix
 
   bool operator==(const Finding&) const = default;
 };
@@ -77,6 +90,9 @@ struct Finding {
 // The message of a finding: "pod P, container C: WHAT; FIX". `container` may be empty.
 Finding MakeFinding(Reason reason, absl::string_view pod, absl::string_view container,
                     const std::vector<std::string>& seen);
+// The same for a reason that is about a rail.
+Finding MakeRailFinding(Reason reason, absl::string_view pod, absl::string_view container,
+                        const RailPlace& place, const std::vector<std::string>& seen);
 
 }  // namespace railhead::op::verdict
 

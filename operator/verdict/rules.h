@@ -10,33 +10,40 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
+#include "operator/verdict/cluster.h"
 #include "operator/verdict/facts.h"
+#include "operator/verdict/judge.h"
 #include "operator/verdict/reasons.h"
 
 namespace railhead::op::verdict {
 
 using Findings = std::vector<Finding>;
+using Pods = std::vector<const JudgedPod*>;
 
 // Why a pod that waits has no node.
-void JudgeScheduling(const PodFacts& pod, const ClusterFacts& cluster, Findings& findings);
+void JudgeScheduling(const PodFacts& pod, const Cluster& cluster, Findings& findings);
 // What a pod says, against its node and its profile.
-void JudgeSpec(const JudgedPod& judged, const ClusterFacts& cluster, Findings& findings);
+void JudgeSpec(const JudgedPod& judged, const Cluster& cluster, Findings& findings);
 // How much memory it may pin, and has at /dev/shm.
-void JudgeMemory(const JudgedPod& judged, const ClusterFacts& cluster, Findings& findings);
+void JudgeMemory(const JudgedPod& judged, const Cluster& cluster, Findings& findings);
 // What its runtime says.
-void JudgeRuntime(const JudgedPod& judged, const ClusterFacts& cluster, Findings& findings);
+void JudgeRuntime(const JudgedPod& judged, const Cluster& cluster, Findings& findings);
+// Which rails were lost while the job runs, and whose they are. `comparable`: the pods that are
+// there are all that see them.
+void JudgeLostRails(const Pods& pods, const Cluster& cluster, bool comparable, Findings& findings);
 // What the pods of a job have in common.
-void JudgeTogether(const std::vector<const JudgedPod*>& pods, const ClusterFacts& cluster,
-                   absl::Time now, Findings& findings);
+void JudgeTogether(const Pods& pods, const Cluster& cluster, Findings& findings);
 
+// Whether the pod's runtime may still report what it does, and take back what its spec or its node
+// make one expect.
+bool ReportMayCome(const JudgedPod& judged);
 // How many devices of each resource the pod takes from its node.
 std::map<std::string, int64_t> DevicesOf(const PodFacts& pod);
 // The pod's profile, and null where it has none, or one that is no more.
-const ProfileFacts* ProfileOf(const PodFacts& pod, const ClusterFacts& cluster);
-const NodeFacts* NodeOf(const PodFacts& pod, const ClusterFacts& cluster);
+const ProfileFacts* ProfileOf(const PodFacts& pod, const Cluster& cluster);
+const NodeFacts* NodeOf(const PodFacts& pod, const Cluster& cluster);
 // Whether the pod is to run without RDMA, or may.
-bool TcpIsMeant(const PodFacts& pod, const ClusterFacts& cluster);
+bool TcpIsMeant(const PodFacts& pod, const Cluster& cluster);
 // The container's name where only one can be meant; else nothing.
 absl::string_view OnlyContainer(const PodFacts& pod);
 // "8.0 MiB"

@@ -48,16 +48,37 @@ absl::StatusOr<int> NumberOf(const Sample& sample, absl::string_view label, int 
 
 absl::Status Twice() { return absl::InvalidArgumentError("it is there twice"); }
 
-absl::Status ReadStart(const Sample& sample, RankReport& rank) {
+absl::Status TooMany(absl::string_view what, size_t most) {
+  return absl::InvalidArgumentError(absl::StrCat("the page has more than ", most, " ", what));
+}
+
+// A rank while it is being read. What is said of a rail in use comes in three series.
+struct Rank {
+  RankReport report;
+  std::vector<GivenRail> given;
+  std::vector<UsedRail> states;  // by the first of them
+  std::vector<UsedRail> peers;   // by the other two, of which the state is not known
+};
+
+bool SameRail(const UsedRail& a, const UsedRail& b) {
+  return a.rail == b.rail && a.device == b.device && a.transport == b.transport;
+}
+
+absl::Status ReadStart(const Sample& sample, Rank& to) {
+  RankReport& rank = to.report;
   if (rank.start.has_value()) return Twice();
   const absl::StatusOr<int> world = NumberOf(sample, "world_size", kMaxRank);
   if (!world.ok()) return world.status();
-  rank.start = {*world, TextOf(sample, "transport"), TextOf(sample, "requested"),
-                TextOf(sample, "fallback"), TextOf(sample, "trouble")};
+  rank.start = {*world,
+                TextOf(sample, "transport"),
+                TextOf(sample, "requested"),
+                TextOf(sample, "fallback"),
+                TextOf(sample, "trouble"),
+                TextOf(sample, "pod")};
   return absl::OkStatus();
 }
 
-absl::Status ReadGiven(const Sample& sample, RankReport& rank) {
+absl::Status ReadGiven(const Sample& sample, Rank& rank) {
   const absl::StatusOr<int> number = NumberOf(sample, "rail", kMaxRail);
   const absl::StatusOr<int> mtu = NumberOf(sample, "mtu", kMaxMtu);
   absl::Status status = number.status();
@@ -76,30 +97,51 @@ absl::Status ReadGiven(const Sample& sample, RankReport& rank) {
                   [&rail](const GivenRail& other) { return other.rail == rail.rail; })) {
     return Twice();
   }
+  if (rank.given.size() == kMaxRails) return TooMany("rails", kMaxRails);
   rank.given.push_back(std::move(rail));
   return absl::OkStatus();
 }
 
-absl::Status ReadUsed(const Sample& sample, RankReport& rank) {
+// The rail of the sample in the list; one that is not there yet is added. Null when there are too
+// many. A rank that has split its communicator has memory beside its rails.
+absl::StatusOr<UsedRail*> RailIn(std::vector<UsedRail>& rails, const Sample& sample, bool& added) {
   const absl::StatusOr<int> number = NumberOf(sample, "rail", kMaxRail);
   if (!number.ok()) return number.status();
+  UsedRail rail = {*number, TextOf(sample, "device"), TextOf(sample, "transport")};
+  const auto found = std::find_if(rails.begin(), rails.end(),
+                                  [&rail](const UsedRail& other) { return SameRail(rail, other); });
+  added = found == rails.end();
+  if (!added) return &*found;
+  if (rails.size() == kMaxRails) return TooMany("rails", kMaxRails);
+  return &rails.emplace_back(std::move(rail));
+}
+
+absl::Status ReadUsed(const Sample& sample, Rank& rank) {
+  bool added = false;
+  const absl::StatusOr<UsedRail*> rail = RailIn(rank.states, sample, added);
+  if (!rail.ok()) return rail.status();
   if (sample.value != 0 && sample.value != 1) {
     return absl::InvalidArgumentError("it is neither 0 nor 1");
   }
-  // A rank that has split its communicator has memory beside its rails.
-  UsedRail rail = {*number, TextOf(sample, "device"), TextOf(sample, "transport"),
-                   sample.value == 1};
-  if (std::any_of(rank.used.begin(), rank.used.end(), [&rail](const UsedRail& other) {
-        return other.rail == rail.rail && other.device == rail.device &&
-               other.transport == rail.transport;
-      })) {
-    return Twice();
-  }
-  rank.used.push_back(std::move(rail));
+  if (!added) return Twice();
+  (*rail)->up = sample.value == 1;
   return absl::OkStatus();
 }
 
-absl::Status ReadDegraded(const Sample& sample, RankReport& rank) {
+template <int UsedRail::*field>
+absl::Status ReadPeers(const Sample& sample, Rank& rank) {
+  bool added = false;
+  const absl::StatusOr<UsedRail*> rail = RailIn(rank.peers, sample, added);
+  if (!rail.ok()) return rail.status();
+  if (!(sample.value >= 0 && sample.value <= kMaxRank)) {
+    return absl::InvalidArgumentError(absl::StrCat("it is no number from 0 to ", kMaxRank));
+  }
+  (*rail)->*field = static_cast<int>(sample.value);
+  return absl::OkStatus();
+}
+
+absl::Status ReadDegraded(const Sample& sample, Rank& to) {
+  RankReport& rank = to.report;
   if (sample.value != 0 && sample.value != 1) {
     return absl::InvalidArgumentError("it is neither 0 nor 1");
   }
@@ -109,7 +151,8 @@ absl::Status ReadDegraded(const Sample& sample, RankReport& rank) {
 }
 
 template <std::optional<double> RankReport::*field>
-absl::Status ReadBytes(const Sample& sample, RankReport& rank) {
+absl::Status ReadBytes(const Sample& sample, Rank& to) {
+  RankReport& rank = to.report;
   if (std::isnan(sample.value) || sample.value < 0) {
     return absl::InvalidArgumentError("it is no number of bytes");
   }
@@ -120,13 +163,15 @@ absl::Status ReadBytes(const Sample& sample, RankReport& rank) {
 
 struct Series {
   absl::string_view name;
-  absl::Status (*read)(const Sample& sample, RankReport& rank);
+  absl::Status (*read)(const Sample& sample, Rank& rank);
 };
 
-constexpr std::array<Series, 8> kSeries = {{
+constexpr std::array<Series, 10> kSeries = {{
     {"railhead_runtime_info", ReadStart},
     {"railhead_rail_info", ReadGiven},
     {"railhead_rail_state", ReadUsed},
+    {"railhead_rail_peers", ReadPeers<&UsedRail::peers>},
+    {"railhead_rail_lost_peers", ReadPeers<&UsedRail::lost_peers>},
     {"railhead_degraded", ReadDegraded},
     {"railhead_memlock_limit_bytes", ReadBytes<&RankReport::memlock_limit>},
     {"railhead_memlock_wanted_bytes", ReadBytes<&RankReport::memlock_wanted>},
@@ -134,7 +179,14 @@ constexpr std::array<Series, 8> kSeries = {{
     {"railhead_shared_memory_bytes", ReadBytes<&RankReport::shared_memory>},
 }};
 
-using Ranks = std::map<std::pair<std::string, int>, RankReport>;
+using Ranks = std::map<std::pair<std::string, int>, Rank>;
+
+const Series* SeriesOf(absl::string_view line) {
+  const absl::string_view name = NameOfSample(line);
+  const auto* const series = std::find_if(
+      kSeries.begin(), kSeries.end(), [name](const Series& entry) { return entry.name == name; });
+  return series == kSeries.end() ? nullptr : series;
+}
 
 absl::Status ReadSeries(absl::string_view line, const Series& series, Ranks& ranks) {
   const absl::StatusOr<Sample> sample = ParseSample(line);
@@ -142,13 +194,35 @@ absl::Status ReadSeries(absl::string_view line, const Series& series, Ranks& ran
   const absl::StatusOr<int> number = NumberOf(*sample, "rank", kMaxRank);
   if (!number.ok()) return number.status();
   const std::string job = TextOf(*sample, "job");
-  RankReport& rank = ranks[{job, *number}];
-  rank.job = job;
-  rank.rank = *number;
-  return series.read(*sample, rank);
+  const auto [at, added] = ranks.try_emplace({job, *number});
+  if (added && ranks.size() > kMaxRanks) return TooMany("ranks", kMaxRanks);
+  at->second.report.job = job;
+  at->second.report.rank = *number;
+  return series.read(*sample, at->second);
+}
+
+// All that was read of a rank.
+RankReport Finish(Rank rank) {
+  for (const UsedRail& peers : rank.peers) {
+    for (UsedRail& rail : rank.states) {
+      if (!SameRail(rail, peers)) continue;
+      rail.peers = peers.peers;
+      rail.lost_peers = peers.lost_peers;
+    }
+  }
+  std::stable_sort(rank.states.begin(), rank.states.end(),
+                   [](const UsedRail& a, const UsedRail& b) { return a.rail < b.rail; });
+  std::sort(rank.given.begin(), rank.given.end(),
+            [](const GivenRail& a, const GivenRail& b) { return a.rail < b.rail; });
+  RankReport report = std::move(rank.report);
+  report.given = SharedList(std::move(rank.given));
+  report.used = SharedList(std::move(rank.states));
+  return report;
 }
 
 }  // namespace
+
+bool IsOfInterest(absl::string_view line) { return SeriesOf(line) != nullptr; }
 
 absl::StatusOr<RuntimeReport> ParseRuntimePage(absl::string_view page) {
   if (page.size() > kMaxPageBytes) {
@@ -157,7 +231,7 @@ absl::StatusOr<RuntimeReport> ParseRuntimePage(absl::string_view page) {
   }
   Ranks ranks;
   size_t number = 0;
-  size_t read = 0;
+  size_t read = 0;  // bytes
   for (absl::string_view line : absl::StrSplit(page, '\n')) {
     ++number;
     const auto error = [&](absl::string_view name, absl::string_view what) {
@@ -167,22 +241,18 @@ absl::StatusOr<RuntimeReport> ParseRuntimePage(absl::string_view page) {
     if (line.size() > kMaxLineBytes) {
       return error("a line", absl::StrCat("is longer than ", kMaxLineBytes, " bytes"));
     }
-    const absl::string_view name = NameOfSample(line);
-    const auto* const series = std::find_if(
-        kSeries.begin(), kSeries.end(), [name](const Series& entry) { return entry.name == name; });
-    if (series == kSeries.end()) continue;
-    if (++read > kMaxSeries) return error(name, absl::StrCat("more than ", kMaxSeries, " series"));
+    const Series* series = SeriesOf(line);
+    if (series == nullptr) continue;
+    read += line.size() + 1;
+    if (read > kMaxKeptBytes) {
+      return error(series->name,
+                   absl::StrCat("more than ", kMaxKeptBytes, " bytes of what is read"));
+    }
     const absl::Status status = ReadSeries(absl::StripSuffix(line, "\r"), *series, ranks);
-    if (!status.ok()) return error(name, status.message());
+    if (!status.ok()) return error(series->name, status.message());
   }
   RuntimeReport report;
-  for (auto& [key, rank] : ranks) {
-    std::sort(rank.given.begin(), rank.given.end(),
-              [](const GivenRail& a, const GivenRail& b) { return a.rail < b.rail; });
-    std::stable_sort(rank.used.begin(), rank.used.end(),
-                     [](const UsedRail& a, const UsedRail& b) { return a.rail < b.rail; });
-    report.ranks.push_back(std::move(rank));
-  }
+  for (auto& [key, rank] : ranks) report.ranks.push_back(Finish(std::move(rank)));
   return report;
 }
 

@@ -6,22 +6,22 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "operator/verdict/page_lines.h"
 #include "operator/verdict/runtime_report.h"
 
 namespace railhead::op::verdict {
 
-// A page has some hundred bytes for each series, and a thousand series for a rank that has done
-// every collective in every way. Several pages are in the operator's memory at once.
-inline constexpr size_t kMaxPageBytes = 2U << 20U;
-inline constexpr size_t kMaxLineBytes = 64U << 10U;
-// Of those series that are read: enough for 16 ranks with 64 rails.
-inline constexpr size_t kMaxSeries = 4096;
+// No process has more ranks, and no rank more rails.
+inline constexpr size_t kMaxRanks = 64;
+inline constexpr size_t kMaxRails = 64;
 
 // Reads the metrics page of Railhead's runtime (runtime/metrics/page.cc). The page is not trusted:
 // it comes from the user's pod, whose runtime may also be newer than the operator: series, labels
 // and words that are not known are no error. What is read of texts is one line of at most 512
 // bytes, and valid UTF-8. InvalidArgument names line and cause for a line that is none, a label
-// that is missing or out of range, a series that is there twice, and a page that is too large.
+// that is missing or out of range, a series that is there twice, and a page that is larger than
+// PageLines allows, or has too many ranks or rails. Of a page that PageLines has taken up the lines
+// are those that it has kept.
 absl::StatusOr<RuntimeReport> ParseRuntimePage(absl::string_view page);
 
 }  // namespace railhead::op::verdict

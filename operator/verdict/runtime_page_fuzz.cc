@@ -3,16 +3,19 @@
 // Any text as the metrics page of a pod: it is refused with a line and a cause, or read the same
 // way whatever foreign series stand beside it, and nothing of it can break a line or a JSON
 // document.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "kube/json.h"
+#include "operator/verdict/page_lines.h"
 #include "operator/verdict/runtime_page.h"
 
 namespace railhead::op::verdict {
@@ -34,6 +37,17 @@ void Run(absl::string_view page) {
   const absl::StatusOr<RuntimeReport> report = ParseRuntimePage(page);
   const absl::StatusOr<RuntimeReport> beside =
       ParseRuntimePage(absl::StrCat("up{a=\"b\"} 1\n", page, "\n# end\nup 1"));
+  // Taken up in pieces, it says the same.
+  PageLines lines;
+  absl::Status taken;
+  for (absl::string_view rest = page; taken.ok() && !rest.empty();) {
+    const size_t piece = std::min(rest.size(), 1 + page.size() / 3);
+    taken = lines.Append(rest.substr(0, piece));
+    rest.remove_prefix(piece);
+  }
+  const absl::StatusOr<RuntimeReport> kept =
+      taken.ok() ? ParseRuntimePage(std::move(lines).Take()) : taken;
+  Require(kept.ok() == report.ok() && (!kept.ok() || *kept == *report));
   if (!report.ok()) {
     Require(absl::IsInvalidArgument(report.status()) &&
             absl::StrContains(report.status().message(), "the page"));

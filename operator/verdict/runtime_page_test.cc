@@ -6,11 +6,14 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "operator/verdict/page_identity.h"
+#include "operator/verdict/page_lines.h"
 
 namespace railhead::op::verdict {
 namespace {
@@ -22,7 +25,7 @@ using ::testing::HasSubstr;
 constexpr char kPage[] =
     R"page(# HELP railhead_runtime_info Always 1.
 # TYPE railhead_runtime_info gauge
-railhead_runtime_info{job="train",rank="3",world_size="16",transport="verbs",requested="auto",fallback="warn",trouble=""} 1
+railhead_runtime_info{job="train",rank="3",world_size="16",transport="verbs",requested="auto",fallback="warn",trouble="",pod="train-3"} 1
 railhead_rail_info{job="train",rank="3",rail="1",device="mlx5_1",port="1",transport="verbs",link_layer="InfiniBand",rate="",mtu="0",cause="port",trouble="port 1 is \"DOWN\""} 1
 railhead_rail_info{job="train",rank="3",rail="0",device="mlx5_0",port="1",transport="verbs",link_layer="InfiniBand",rate="400 Gb/sec (4X NDR)",mtu="4096",cause="",trouble=""} 1
 railhead_memlock_limit_bytes{job="train",rank="3"} +Inf
@@ -31,7 +34,9 @@ railhead_memlock_least_bytes{job="train",rank="3"} 1.5e+07
 railhead_shared_memory_bytes{job="train",rank="3"} 67108864
 railhead_rail_transmit_bytes_total{job="train",rank="3",rail="0",device="mlx5_0",port="1",transport="verbs"} 12
 railhead_rail_state{job="train",rank="3",rail="0",device="mlx5_0",port="1",transport="verbs"} 1 1700000000000
+railhead_rail_lost_peers{job="train",rank="2",rail="0",device="mlx5_0",port="1",transport="verbs"} 1
 railhead_rail_state{job="train",rank="2",rail="0",device="mlx5_0",port="1",transport="verbs"} 0
+railhead_rail_peers{job="train",rank="2",rail="0",device="mlx5_0",port="1",transport="verbs"} 2
 railhead_collective_duration_seconds_bucket{job="train",rank="3",le="0.1"} nonsense
 railhead_degraded{job="train",rank="3",reason="RDMA on 1 of 2 rails: rank 3"} 1
 railhead_degraded{job="train",rank="2",reason=""} 0
@@ -43,17 +48,17 @@ TEST(RuntimePageTest, IsReadByRank) {
   RankReport second;
   second.job = "train";
   second.rank = 2;
-  second.used = {{0, "mlx5_0", "verbs", false}};
+  second.used = {UsedRail{0, "mlx5_0", "verbs", false, 2, 1}};
   RankReport third;
   third.job = "train";
   third.rank = 3;
-  third.start = {16, "verbs", "auto", "warn", ""};
+  third.start = {16, "verbs", "auto", "warn", "", "train-3"};
   third.degraded = "RDMA on 1 of 2 rails: rank 3";
   third.given = {
-      {0, "mlx5_0", "InfiniBand", "400 Gb/sec (4X NDR)", 4096, "", ""},
-      {1, "mlx5_1", "InfiniBand", "", 0, "port 1 is \"DOWN\"", "port"},
+      GivenRail{0, "mlx5_0", "InfiniBand", "400 Gb/sec (4X NDR)", 4096, "", ""},
+      GivenRail{1, "mlx5_1", "InfiniBand", "", 0, "port 1 is \"DOWN\"", "port"},
   };
-  third.used = {{0, "mlx5_0", "verbs", true}};
+  third.used = {UsedRail{0, "mlx5_0", "verbs", true, 0, 0}};
   third.memlock_limit = std::numeric_limits<double>::infinity();
   third.memlock_wanted = 75497472;
   third.memlock_least = 15000000;
@@ -85,7 +90,7 @@ TEST(RuntimePageTest, ThereIsACauseWhereThereIsATrouble) {
       "railhead_rail_info{rank=\"0\",rail=\"1\",mtu=\"0\",trouble=\"no\"} 1\n"
       "railhead_rail_info{rank=\"0\",rail=\"2\",mtu=\"0\",cause=\"new\",trouble=\"no\"} 1\n");
   ASSERT_TRUE(report.ok()) << report.status();
-  const std::vector<GivenRail>& given = report->ranks[0].given;
+  const SharedList<GivenRail>& given = report->ranks[0].given;
   EXPECT_EQ(given[0].cause, "");
   EXPECT_EQ(given[1].cause, "other");
   EXPECT_EQ(given[2].cause, "new");
@@ -130,6 +135,9 @@ TEST(RuntimePageTest, WhatIsBrokenIsRefusedWithLineAndCause) {
       {"railhead_rail_state{rank=\"0\",rail=\"9999\"} 1", "label rail is no number from 0 to 1023"},
       {"railhead_rail_state{rank=\"0\",rail=\"0\"} 0.5", "neither 0 nor 1"},
       {"railhead_rail_info{rank=\"0\",rail=\"0\",mtu=\"big\"} 1", "label mtu is no number"},
+      {"railhead_rail_peers{rank=\"0\",rail=\"0\"} -1", "no number from 0 to 1000000"},
+      {"railhead_rail_lost_peers{rank=\"0\",rail=\"0\"} NaN", "no number from 0 to 1000000"},
+      {"railhead_rail_lost_peers{rank=\"0\"} 1", "label rail is no number"},
       {"railhead_runtime_info{rank=\"0\"} 1", "label world_size is no number"},
       {"railhead_memlock_limit_bytes{rank=\"0\"} -1", "no number of bytes"},
       {"railhead_memlock_limit_bytes{rank=\"0\"} NaN", "no number of bytes"},
@@ -146,7 +154,7 @@ TEST(RuntimePageTest, WhatIsBrokenIsRefusedWithLineAndCause) {
         ParseRuntimePage(absl::StrCat(kPage, broken.line, "\n"));
     ASSERT_FALSE(report.ok()) << broken.line;
     EXPECT_THAT(std::string(report.status().message()),
-                AllOf(HasSubstr("line 16 of the page, railhead_"), HasSubstr(broken.why)))
+                AllOf(HasSubstr("line 18 of the page, railhead_"), HasSubstr(broken.why)))
         << broken.line;
   }
 }
@@ -159,14 +167,103 @@ TEST(RuntimePageTest, WhatIsTooLargeIsRefused) {
   EXPECT_THAT(why(std::string(kMaxLineBytes + 1, 'a')), HasSubstr("is longer than 65536 bytes"));
   EXPECT_THAT(why(std::string(kMaxPageBytes + 1, '\n')), HasSubstr("more than 2097152"));
   std::string page;
-  for (size_t i = 0; i < kMaxSeries; ++i) {
+  for (size_t i = 0; i < kMaxRanks; ++i) {
     absl::StrAppend(&page, "railhead_degraded{rank=\"", i, "\"} 0\n");
   }
   EXPECT_EQ(why(page), "");
-  EXPECT_THAT(why(page + "railhead_degraded{rank=\"5000\"} 0\n"), HasSubstr("more than 4096"));
+  EXPECT_THAT(why(page + "railhead_degraded{rank=\"64\"} 0\n"), HasSubstr("more than 64 ranks"));
+  for (const char* series : {"railhead_rail_state", "railhead_rail_info", "railhead_rail_peers"}) {
+    std::string rails;
+    for (size_t i = 0; i < kMaxRails; ++i) {
+      absl::StrAppend(&rails, series, "{mtu=\"0\",rank=\"0\",rail=\"", i, "\"} 1\n");
+    }
+    EXPECT_EQ(why(rails), "");
+    EXPECT_THAT(why(absl::StrCat(rails, series, "{mtu=\"0\",rank=\"0\",rail=\"64\"} 1\n")),
+                HasSubstr("more than 64 rails"));
+  }
+  // What is not read may be long, and what is read may not.
+  const auto lines = [](const char* name) {
+    std::string text;
+    for (int i = 0; i < 300; ++i) {
+      absl::StrAppend(&text, name, "{rank=\"0\",reason=\"", std::string(100, 'x'), "\"} 0\n");
+    }
+    return text;
+  };
+  EXPECT_EQ(why(lines("railhead_collective_bytes_total") + lines("up") + lines("up")), "");
+  const std::string longest = absl::StrCat("railhead_degraded{reason=\"", std::string(60000, 'x'));
+  EXPECT_EQ(why(absl::StrCat(longest, "\",rank=\"0\"} 0\n")), "");
+  EXPECT_THAT(why(absl::StrCat(longest, "\",rank=\"0\"} 0\n", longest, "\",rank=\"1\"} 0\n")),
+              HasSubstr("more than 65536 bytes of what is read"));
   std::string labels;
   for (int i = 0; i < 33; ++i) absl::StrAppend(&labels, "l", i, "=\"\",");
   EXPECT_THAT(why(absl::StrCat("railhead_degraded{", labels, "} 0\n")), HasSubstr("more than 32"));
+}
+
+TEST(PageLinesTest, KeepWhatIsReadWhateverThePieces) {
+  const RuntimeReport report = *ParseRuntimePage(kPage);
+  for (const size_t piece : {size_t{1}, size_t{7}, size_t{100}, sizeof(kPage)}) {
+    PageLines lines;
+    for (size_t at = 0; at < sizeof(kPage) - 1; at += piece) {
+      ASSERT_TRUE(lines.Append(absl::string_view(kPage).substr(at, piece)).ok());
+    }
+    const std::string kept = std::move(lines).Take();
+    EXPECT_EQ(kept.find("transmit_bytes"), std::string::npos);
+    EXPECT_EQ(*ParseRuntimePage(kept), report);
+  }
+}
+
+TEST(PageLinesTest, RefuseWhatIsTooLargeAsSoonAsItIs) {
+  PageLines page;
+  const std::string other(1000, 'x');
+  absl::Status taken;
+  size_t bytes = 0;
+  for (; taken.ok() && bytes < 10 * kMaxPageBytes; bytes += 1001) taken = page.Append(other + "\n");
+  EXPECT_LE(bytes, kMaxPageBytes + 2 * 1001);
+  EXPECT_THAT(std::string(taken.message()), HasSubstr("more than 2097152 bytes"));
+
+  PageLines line;
+  EXPECT_TRUE(line.Append(std::string(kMaxLineBytes, 'x')).ok());
+  EXPECT_THAT(std::string(line.Append("x").message()), HasSubstr("longer than 65536 bytes"));
+
+  PageLines kept;
+  EXPECT_TRUE(kept.Append("railhead_degraded " + std::string(60000, 'x') + "\n").ok());
+  EXPECT_THAT(
+      std::string(kept.Append("railhead_degraded " + std::string(60000, 'x') + "\n").message()),
+      HasSubstr("too many ranks, rails or words"));
+}
+
+TEST(PageIdentityTest, APageIsThatOfThePodWhichItNames) {
+  RuntimeReport report = *ParseRuntimePage(kPage);
+  PodFacts pod;
+  pod.name = "train-3";
+  pod.address = "10.0.0.3";
+  pod.metrics_port = 9402;
+  EXPECT_TRUE(CheckPageIsOf(report, pod).ok());
+  pod.host_network = true;
+  EXPECT_TRUE(CheckPageIsOf(report, pod).ok());
+  pod.name = "train-4";
+  EXPECT_EQ(CheckPageIsOf(report, pod).message(),
+            "the page at 10.0.0.3:9402, asked of pod train-4, is that of pod train-3");
+  report.ranks[1].start->pod.clear();
+  EXPECT_THAT(std::string(CheckPageIsOf(report, pod).message()), HasSubstr("names no pod"));
+  pod.host_network = false;  // an older runtime, at an address that is the pod's own
+  EXPECT_TRUE(CheckPageIsOf(report, pod).ok());
+  EXPECT_TRUE(CheckPageIsOf({}, pod).ok());
+}
+
+TEST(ListPoolTest, KeepsEachListOnceAndOnlyWhileSomebodyHasIt) {
+  ListPool<GivenRail> pool;
+  std::vector<GivenRail> rails(2);
+  const SharedList<GivenRail> a = pool.Share(SharedList(rails));
+  const SharedList<GivenRail> b = pool.Share(SharedList(rails));
+  EXPECT_EQ(a.begin(), b.begin());
+  for (int i = 1; i < 10'000; ++i) {
+    rails[0].rail = i;
+    EXPECT_EQ(pool.Share(SharedList(rails))[0].rail, i);
+  }
+  EXPECT_LE(pool.size(), 129U);
+  EXPECT_EQ(pool.Share(a).begin(), a.begin());
+  EXPECT_TRUE(pool.Share({}).empty());
 }
 
 }  // namespace

@@ -4,9 +4,12 @@
 #ifndef RAILHEAD_OPERATOR_VERDICT_RUNTIME_REPORT_H_
 #define RAILHEAD_OPERATOR_VERDICT_RUNTIME_REPORT_H_
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "operator/verdict/shared_list.h"
 
 namespace railhead::op::verdict {
 
@@ -22,7 +25,7 @@ struct GivenRail {
   std::string trouble;     // why it cannot be used; empty if it can
   std::string cause;       // "device_node", "port", "memlock" or "other"; empty without trouble
 
-  bool operator==(const GivenRail&) const = default;
+  auto operator<=>(const GivenRail&) const = default;
 };
 
 // A rail in use.
@@ -30,9 +33,11 @@ struct UsedRail {
   int rail = 0;
   std::string device;
   std::string transport;  // "verbs", "tcp" or "shm"
-  bool up = true;         // at this moment
+  bool up = true;         // at this moment; all links to its peers are
+  int peers = 0;          // ranks that it is linked to; 0 if unknown
+  int lost_peers = 0;     // those of them whose link is lost
 
-  bool operator==(const UsedRail&) const = default;
+  auto operator<=>(const UsedRail&) const = default;
 };
 
 // What the rank found when it started.
@@ -42,6 +47,7 @@ struct RankStart {
   std::string requested;  // "auto", "verbs", "tcp" or "shm"
   std::string fallback;   // of the whole job: "fail", "warn" or "allow"
   std::string trouble;    // why it has no RDMA rails to look at; empty if it has, or nobody asked
+  std::string pod;        // by the runtime's own word; empty if it does not know
 
   bool operator==(const RankStart&) const = default;
 };
@@ -51,8 +57,8 @@ struct RankReport {
   int rank = 0;
   std::optional<RankStart> start;  // nothing when its communicator is gone, or it is an old runtime
   std::string degraded;            // why the job has less than it asked for; empty if it has not
-  std::vector<GivenRail> given;    // by rail
-  std::vector<UsedRail> used;      // by rail
+  SharedList<GivenRail> given;     // by rail
+  SharedList<UsedRail> used;       // by rail
   // Bytes, nothing if not told; the limit may be infinite.
   std::optional<double> memlock_limit;   // that the process may pin
   std::optional<double> memlock_wanted;  // that its links would like to pin

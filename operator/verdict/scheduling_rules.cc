@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -30,31 +28,24 @@ std::string DownAt(const std::string& name, const NodeFacts& node, const std::st
 
 }  // namespace
 
-void JudgeScheduling(const PodFacts& pod, const ClusterFacts& cluster, Findings& findings) {
-  if (pod.unschedulable.empty() || cluster.nodes.empty()) return;
+void JudgeScheduling(const PodFacts& pod, const Cluster& cluster, Findings& findings) {
+  if (pod.unschedulable.empty() || !cluster.knows_nodes()) return;
   for (const auto& [resource, asked] : DevicesOf(pod)) {
     // The scheduler's words; a pod that waits for something else is none of ours.
     if (!absl::StrContains(pod.unschedulable, absl::StrCat("Insufficient ", resource))) continue;
-    int64_t most_healthy = 0;
-    int64_t most = 0;
-    const std::pair<const std::string, NodeFacts>* broken = nullptr;  // would have enough
-    for (const auto& node : cluster.nodes) {
-      most_healthy = std::max(most_healthy, CountIn(node.second.allocatable, resource));
-      most = std::max(most, CountIn(node.second.capacity, resource));
-      if (broken == nullptr && CountIn(node.second.capacity, resource) >= asked) broken = &node;
-    }
+    const Offer* offer = cluster.FindOffer(resource);
     const std::string count = absl::StrCat(asked);
-    if (most == 0) {
+    if (offer == nullptr || offer->most == 0) {
       findings.push_back(MakeFinding(Reason::kResourceUnknown, pod.name, "", {resource}));
-    } else if (asked <= most_healthy) {
+    } else if (asked <= offer->most_healthy) {
       findings.push_back(MakeFinding(Reason::kDevicesInUse, pod.name, "", {resource, count}));
-    } else if (broken != nullptr) {
-      findings.push_back(
-          MakeFinding(Reason::kRailsDownAtNodes, pod.name, "",
-                      {resource, count, DownAt(broken->first, broken->second, resource)}));
+    } else if (asked <= offer->most) {
+      const NodeFacts& broken = *cluster.FindNode(offer->roomiest);
+      findings.push_back(MakeFinding(Reason::kRailsDownAtNodes, pod.name, "",
+                                     {resource, count, DownAt(offer->roomiest, broken, resource)}));
     } else {
       findings.push_back(MakeFinding(Reason::kTooManyDevices, pod.name, "",
-                                     {resource, count, absl::StrCat(most)}));
+                                     {resource, count, absl::StrCat(offer->most)}));
     }
   }
 }

@@ -27,14 +27,14 @@ std::optional<std::string> OwnValueOf(const PodFacts& pod, const ContainerFacts&
 }
 
 bool RunsOverRdma(const JudgedPod& judged) {
-  return judged.report.has_value() &&
+  return judged.report != nullptr &&
          std::any_of(judged.report->ranks.begin(), judged.report->ranks.end(),
                      [](const RankReport& rank) {
                        return rank.start.has_value() && rank.start->transport == "verbs";
                      });
 }
 
-void JudgeAdmission(const PodFacts& pod, const ClusterFacts& cluster, Findings& findings) {
+void JudgeAdmission(const PodFacts& pod, const Cluster& cluster, Findings& findings) {
   if (!pod.admitted) {
     findings.push_back(MakeFinding(Reason::kAdmissionMissed, pod.name, "", {}));
   }
@@ -47,8 +47,8 @@ void JudgeAdmission(const PodFacts& pod, const ClusterFacts& cluster, Findings& 
 }
 
 void JudgeOverrides(const JudgedPod& judged, const ContainerFacts& container,
-                    const ClusterFacts& cluster, Findings& findings) {
-  const PodFacts& pod = judged.pod;
+                    const Cluster& cluster, Findings& findings) {
+  const PodFacts& pod = *judged.pod;
   const ProfileFacts* profile = ProfileOf(pod, cluster);
   const auto fallback = OwnValueOf(pod, container, "RAILHEAD_FALLBACK");
   if (profile != nullptr && profile->require_rdma == RequireRdma::kFail && fallback.has_value() &&
@@ -71,7 +71,10 @@ void JudgeOverrides(const JudgedPod& judged, const ContainerFacts& container,
   };
   disabled("RAILHEAD_TRANSPORT", "tcp");
   // NCCL has no RDMA over iWARP; and where our runtime has it, NCCL's variables are not in use.
-  if ((profile != nullptr && profile->fabric == Fabric::kIwarp) || RunsOverRdma(judged)) return;
+  if ((profile != nullptr && profile->fabric == Fabric::kIwarp) || RunsOverRdma(judged) ||
+      ReportMayCome(judged)) {
+    return;
+  }
   disabled("NCCL_IB_DISABLE", "1");
   disabled("NCCL_NET", "Socket");
 }
@@ -99,22 +102,22 @@ bool AllAreKnown(absl::string_view list, const std::set<std::string>& known) {
 }
 
 // The HCAs that the pod has, as its runtime says; else all of its node, of which it has some.
-std::set<std::string> HcasOf(const JudgedPod& judged, const ClusterFacts& cluster) {
+std::set<std::string> HcasOf(const JudgedPod& judged, const Cluster& cluster) {
   std::set<std::string> devices;
-  if (judged.report.has_value()) {
+  if (judged.report != nullptr) {
     for (const RankReport& rank : judged.report->ranks) {
       for (const GivenRail& rail : rank.given) devices.insert(rail.device);
     }
   }
-  const NodeFacts* node = NodeOf(judged.pod, cluster);
+  const NodeFacts* node = NodeOf(*judged.pod, cluster);
   if (!devices.empty() || node == nullptr) return devices;
   for (const NodeRail& rail : node->rails) devices.insert(rail.device);
   return devices;
 }
 
-void JudgeNames(const JudgedPod& judged, const ContainerFacts& container,
-                const ClusterFacts& cluster, Findings& findings) {
-  const PodFacts& pod = judged.pod;
+void JudgeNames(const JudgedPod& judged, const ContainerFacts& container, const Cluster& cluster,
+                Findings& findings) {
+  const PodFacts& pod = *judged.pod;
   const std::set<std::string> hcas = HcasOf(judged, cluster);
   const auto hca = OwnValueOf(pod, container, "NCCL_IB_HCA");
   if (hca.has_value() && !hcas.empty() && !AnyMatches(*hca, hcas)) {
@@ -133,8 +136,8 @@ void JudgeNames(const JudgedPod& judged, const ContainerFacts& container,
   }
 }
 
-void JudgeGpuDirect(const PodFacts& pod, const ContainerFacts& container,
-                    const ClusterFacts& cluster, Findings& findings) {
+void JudgeGpuDirect(const PodFacts& pod, const ContainerFacts& container, const Cluster& cluster,
+                    Findings& findings) {
   const NodeFacts* node = NodeOf(pod, cluster);
   if (node == nullptr || node->gpu_direct != "none" || container.gpus == 0) return;
   const auto level = ValueOf(container, "NCCL_NET_GDR_LEVEL");
@@ -150,13 +153,13 @@ void JudgeGpuDirect(const PodFacts& pod, const ContainerFacts& container,
 
 }  // namespace
 
-void JudgeSpec(const JudgedPod& judged, const ClusterFacts& cluster, Findings& findings) {
-  JudgeAdmission(judged.pod, cluster, findings);
-  for (const ContainerFacts& container : judged.pod.containers) {
+void JudgeSpec(const JudgedPod& judged, const Cluster& cluster, Findings& findings) {
+  JudgeAdmission(*judged.pod, cluster, findings);
+  for (const ContainerFacts& container : judged.pod->containers) {
     JudgeOverrides(judged, container, cluster, findings);
     JudgeNames(judged, container, cluster, findings);
-    if (!TcpIsMeant(judged.pod, cluster)) {
-      JudgeGpuDirect(judged.pod, container, cluster, findings);
+    if (!TcpIsMeant(*judged.pod, cluster)) {
+      JudgeGpuDirect(*judged.pod, container, cluster, findings);
     }
   }
 }

@@ -8,13 +8,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "operator/verdict/judge.h"
 #include "operator/verdict/rules.h"
 
 namespace railhead::op::verdict {
 namespace {
-
-using Pods = std::vector<const JudgedPod*>;
 
 // A pod that differs, and one of those that do not.
 struct Odd {
@@ -49,13 +46,13 @@ std::vector<Odd> OddOnes(const Pods& pods,
 
 void JudgeProfiles(const Pods& pods, Findings& findings) {
   const auto stamp = [](const JudgedPod& judged) -> std::optional<std::string> {
-    const PodFacts& pod = judged.pod;
+    const PodFacts& pod = *judged.pod;
     if (!pod.admitted) return std::nullopt;
     return pod.profile.empty() ? "none" : absl::StrCat(pod.profile, "@", pod.generation);
   };
   for (const Odd& odd : OddOnes(pods, stamp)) {
-    findings.push_back(MakeFinding(Reason::kProfilesDiffer, odd.pod->pod.name, "",
-                                   {odd.value, odd.other->pod.name, odd.usual}));
+    findings.push_back(MakeFinding(Reason::kProfilesDiffer, odd.pod->pod->name, "",
+                                   {odd.value, odd.other->pod->name, odd.usual}));
   }
 }
 
@@ -64,37 +61,37 @@ void JudgeEnvironment(const Pods& pods, Findings& findings) {
   for (const char* name : {"NCCL_ALGO", "NCCL_IB_DISABLE", "NCCL_IB_SL", "NCCL_IB_TC", "NCCL_NET",
                            "NCCL_PROTO", "RAILHEAD_ALGO", "RAILHEAD_IB_SL", "RAILHEAD_IB_TC"}) {
     const auto value = [name](const JudgedPod& judged) -> std::optional<std::string> {
-      for (const ContainerFacts& container : judged.pod.containers) {
+      for (const ContainerFacts& container : judged.pod->containers) {
         const auto found = container.environment.find(name);
         if (found != container.environment.end()) return found->second;
       }
       return std::nullopt;
     };
     for (const Odd& odd : OddOnes(pods, value)) {
-      findings.push_back(MakeFinding(Reason::kEnvironmentDiffers, odd.pod->pod.name, "",
-                                     {name, odd.value, odd.other->pod.name, odd.usual}));
+      findings.push_back(MakeFinding(Reason::kEnvironmentDiffers, odd.pod->pod->name, "",
+                                     {name, odd.value, odd.other->pod->name, odd.usual}));
     }
   }
 }
 
-bool JudgeDeviceCounts(const Pods& pods, const ClusterFacts& cluster, Findings& findings) {
+bool JudgeDeviceCounts(const Pods& pods, const Cluster& cluster, Findings& findings) {
   const auto count = [&](const JudgedPod& judged) -> std::optional<std::string> {
-    if (TcpIsMeant(judged.pod, cluster)) return std::nullopt;
+    if (TcpIsMeant(*judged.pod, cluster)) return std::nullopt;
     int64_t sum = 0;
-    for (const auto& [name, number] : DevicesOf(judged.pod)) sum += number;
+    for (const auto& [name, number] : DevicesOf(*judged.pod)) sum += number;
     return absl::StrCat(sum);
   };
   const std::vector<Odd> odd_ones = OddOnes(pods, count);
   for (const Odd& odd : odd_ones) {
-    findings.push_back(MakeFinding(Reason::kDeviceCountsDiffer, odd.pod->pod.name, "",
-                                   {odd.value, odd.other->pod.name, odd.usual}));
+    findings.push_back(MakeFinding(Reason::kDeviceCountsDiffer, odd.pod->pod->name, "",
+                                   {odd.value, odd.other->pod->name, odd.usual}));
   }
   return !odd_ones.empty();
 }
 
 // The first rank that takes part in RDMA between pods; null if none does.
 const RankReport* RdmaRank(const JudgedPod& judged) {
-  if (!judged.report.has_value()) return nullptr;
+  if (judged.report == nullptr) return nullptr;
   for (const RankReport& rank : judged.report->ranks) {
     if (rank.start.has_value() && rank.start->world_size > 1 && rank.start->transport != "shm" &&
         rank.start->fallback != "allow" && !rank.given.empty()) {
@@ -114,15 +111,15 @@ void JudgeRails(const Pods& pods, Findings& findings) {
   };
   for (const Odd& odd : OddOnes(pods, rails)) {
     findings.push_back(
-        MakeFinding(Reason::kRailsDiffer, odd.pod->pod.name, "",
+        MakeFinding(Reason::kRailsDiffer, odd.pod->pod->name, "",
                     {absl::StrCat(RdmaRank(*odd.pod)->rank), odd.value,
-                     absl::StrCat(RdmaRank(*odd.other)->rank), odd.other->pod.name, odd.usual}));
+                     absl::StrCat(RdmaRank(*odd.other)->rank), odd.other->pod->name, odd.usual}));
   }
 }
 
 // The one link layer of all rails of a pod, or else of its node.
-std::optional<std::string> LinkLayerOf(const JudgedPod& judged, const ClusterFacts& cluster) {
-  if (TcpIsMeant(judged.pod, cluster)) return std::nullopt;
+std::optional<std::string> LinkLayerOf(const JudgedPod& judged, const Cluster& cluster) {
+  if (TcpIsMeant(*judged.pod, cluster)) return std::nullopt;
   std::set<std::string> layers;
   if (const RankReport* rank = RdmaRank(judged); rank != nullptr) {
     for (const GivenRail& rail : rank->given) {
@@ -130,20 +127,21 @@ std::optional<std::string> LinkLayerOf(const JudgedPod& judged, const ClusterFac
     }
     return layers.size() == 1 ? std::optional<std::string>(*layers.begin()) : std::nullopt;
   }
-  const NodeFacts* node = NodeOf(judged.pod, cluster);
-  if (node == nullptr || (node->link_layer != "InfiniBand" && node->link_layer != "Ethernet")) {
+  const NodeFacts* node = NodeOf(*judged.pod, cluster);
+  if (node == nullptr || ReportMayCome(judged) ||
+      (node->link_layer != "InfiniBand" && node->link_layer != "Ethernet")) {
     return std::nullopt;
   }
   return node->link_layer;
 }
 
-bool JudgeLinkLayers(const Pods& pods, const ClusterFacts& cluster, Findings& findings) {
+bool JudgeLinkLayers(const Pods& pods, const Cluster& cluster, Findings& findings) {
   const std::vector<Odd> odd_ones =
       OddOnes(pods, [&](const JudgedPod& judged) { return LinkLayerOf(judged, cluster); });
   for (const Odd& odd : odd_ones) {
     findings.push_back(MakeFinding(
-        Reason::kLinkLayerMixed, odd.pod->pod.name, "",
-        {odd.value, absl::StrCat("node ", odd.pod->pod.node), odd.other->pod.name, odd.usual}));
+        Reason::kLinkLayerMixed, odd.pod->pod->name, "",
+        {odd.value, absl::StrCat("node ", odd.pod->pod->node), odd.other->pod->name, odd.usual}));
   }
   return !odd_ones.empty();
 }
@@ -173,9 +171,10 @@ void JudgePorts(const Pods& pods, Findings& findings) {
     };
     for (const Odd& odd : OddOnes(pods, of_pod)) {
       if (!named.insert({odd.pod, reason}).second) continue;
-      findings.push_back(MakeFinding(reason, odd.pod->pod.name, OnlyContainer(odd.pod->pod),
-                                     {absl::StrCat(number), WorkingRail(*odd.pod, number)->device,
-                                      odd.value, odd.other->pod.name, odd.usual}));
+      findings.push_back(MakeRailFinding(
+          reason, odd.pod->pod->name, OnlyContainer(*odd.pod->pod), {number, odd.pod->pod->node},
+          {absl::StrCat(number), WorkingRail(*odd.pod, number)->device, odd.value,
+           odd.other->pod->name, odd.usual}));
     }
   };
   for (const int number : numbers) {
@@ -188,13 +187,15 @@ void JudgePorts(const Pods& pods, Findings& findings) {
   }
 }
 
-// A pod that says nothing while others do and know of ranks that nobody has seen.
-void JudgeSilence(const Pods& pods, absl::Time now, Findings& findings) {
+// A pod that says nothing while others do and know of ranks that nobody has seen. `explained`: pods
+// of which it is known why.
+void JudgeSilence(const Pods& pods, const std::set<const JudgedPod*>& explained,
+                  Findings& findings) {
   std::set<std::pair<std::string, int>> seen;
   std::map<std::string, int> worlds;
   int reporting = 0;
   for (const JudgedPod* judged : pods) {
-    if (!judged->report.has_value() || judged->report->ranks.empty()) continue;
+    if (judged->report == nullptr || judged->report->ranks.empty()) continue;
     ++reporting;
     for (const RankReport& rank : judged->report->ranks) {
       seen.emplace(rank.job, rank.rank);
@@ -205,38 +206,43 @@ void JudgeSilence(const Pods& pods, absl::Time now, Findings& findings) {
   for (const auto& [job, size] : worlds) ranks += size;
   if (reporting == 0 || ranks <= static_cast<int64_t>(seen.size())) return;
   for (const JudgedPod* judged : pods) {
-    const PodFacts& pod = judged->pod;
-    if (!judged->silent || now - pod.running_since < kSilence) continue;
+    const PodFacts& pod = *judged->pod;
+    if (judged->report != nullptr || judged->heard || judged->silence < kSilence ||
+        explained.contains(judged)) {
+      continue;
+    }
     findings.push_back(MakeFinding(Reason::kRankSilent, pod.name, OnlyContainer(pod),
                                    {absl::StrCat(pod.metrics_port), absl::StrCat(reporting)}));
   }
 }
 
-void JudgeHostPorts(const Pods& pods, Findings& findings) {
+// The pods that have a port in common with an earlier one.
+std::set<const JudgedPod*> JudgeHostPorts(const Pods& pods, Findings& findings) {
+  std::set<const JudgedPod*> sharing;
   std::map<std::pair<std::string, int>, const JudgedPod*> taken;
   for (const JudgedPod* judged : pods) {
-    const PodFacts& pod = judged->pod;
+    const PodFacts& pod = *judged->pod;
     if (!pod.host_network || pod.node.empty() || pod.metrics_port == 0) continue;
     const auto [first, fresh] = taken.try_emplace({pod.node, pod.metrics_port}, judged);
     if (fresh) continue;
+    sharing.insert({judged, first->second});  // whoever came first has the port
     findings.push_back(
         MakeFinding(Reason::kMetricsPortShared, pod.name, OnlyContainer(pod),
-                    {pod.node, absl::StrCat(pod.metrics_port), first->second->pod.name}));
+                    {pod.node, absl::StrCat(pod.metrics_port), first->second->pod->name}));
   }
+  return sharing;
 }
 
 }  // namespace
 
-void JudgeTogether(const Pods& pods, const ClusterFacts& cluster, absl::Time now,
-                   Findings& findings) {
+void JudgeTogether(const Pods& pods, const Cluster& cluster, Findings& findings) {
   JudgeProfiles(pods, findings);
   JudgeEnvironment(pods, findings);
   // Where pods ask for more or less, they have more or less.
   if (!JudgeDeviceCounts(pods, cluster, findings)) JudgeRails(pods, findings);
   // Rates and MTUs of two kinds of network cannot be compared.
   if (!JudgeLinkLayers(pods, cluster, findings)) JudgePorts(pods, findings);
-  JudgeSilence(pods, now, findings);
-  JudgeHostPorts(pods, findings);
+  JudgeSilence(pods, JudgeHostPorts(pods, findings), findings);
 }
 
 }  // namespace railhead::op::verdict

@@ -4,7 +4,7 @@
 # Checks the chart against a real API server with etcd, both on the loopback address only: install,
 # upgrade, uninstall, which objects reach the webhook, what the operator may do; and the operator's
 # program with those rights: what profiles do to pods, that new certificates fail none,
-# and what is told of wrong jobs. Five minutes.
+# and what is told of wrong jobs. Twelve minutes.
 # usage: tests/chart/apiserver.sh     after a release build
 # helm, kubectl and kube-apiserver come from RAILHEAD_KUBE_BIN, or else from PATH; etcd from PATH.
 set -euo pipefail

@@ -215,6 +215,24 @@ class Profiles(unittest.TestCase):
         send_reviews_to(self.cluster, second, second)
         self.wait_for_stamp("takeover", "takeover@2")
 
+    def test_a_user_who_switches_rdma_off_is_told_so(self):
+        """What a container sets itself is known from what the webhook has written."""
+        self.space("off")
+        item = pod("off", limits={"rdma/hca": 1})
+        item["metadata"].update(
+            namespace="off", annotations={"prometheus.io/scrape": "false"}  # no page can deny it
+        )
+        asking = item["spec"]["containers"][1]
+        asking["env"] = [{"name": "NCCL_IB_DISABLE", "value": "1"}]
+        self.cluster.kubectl("create", objects=[item])
+        reason = ("-n", "off", "--field-selector", "reason=RdmaDisabledByUser")
+        wait_until(
+            lambda: self.cluster.get("events", *reason)["items"], "an Event", self.replica.log
+        )
+        event = self.cluster.get("events", *reason)["items"][0]
+        self.assertIn("NCCL_IB_DISABLE=1", event["message"])
+        self.assertEqual(event["involvedObject"]["name"], "off")
+
     def test_the_rights_that_it_has_are_the_rights_that_it_uses(self):
         self.make("rights", {"fabric": "RoCE", "namespaceSelector": self.space("rights")})
         self.wait_for_condition("rights", "Accepted", "True")

@@ -88,7 +88,7 @@ const std::vector<Case>& BadCases() {
          All(s, [&](int pod) {
            s.UserSets(pod, "RAILHEAD_TRANSPORT", "tcp");
            Rank(s, pod).start->requested = "tcp";
-           Rank(s, pod).given.clear();
+           Rank(s, pod).given = {};
          });
        },
        OnAll("RdmaDisabledByUser", {"RAILHEAD_TRANSPORT=tcp"})},
@@ -104,8 +104,8 @@ const std::vector<Case>& BadCases() {
        [](Scene& s) {
          All(s, [&](int pod) {
            s.Container(pod)["resources"]["limits"]["rdma/hca"] = "1";
-           Rank(s, pod).given.resize(1);
-           Rank(s, pod).used.resize(1);
+           EditGiven(Rank(s, pod), [](auto& rails) { rails.resize(1); });
+           EditUsed(Rank(s, pod), [](auto& rails) { rails.resize(1); });
          });
          s.UserSets(1, "NCCL_IB_HCA", "mlx5_7");
        },
@@ -173,7 +173,7 @@ const std::vector<Case>& BadCases() {
       {"OneRankWithoutRailsMakesAllUseTcp",
        [](Scene& s) {
          FallBackToTcp(s, "rank 1: there is no /run/railhead/rails.json");
-         Rank(s, 1).given.clear();
+         Rank(s, 1).given = {};
          Rank(s, 1).start->trouble = "there is no /run/railhead/rails.json";
        },
        OnAll("RdmaNotUsed", {"TCP where RDMA was asked for", "rank 1"}) +
@@ -183,7 +183,7 @@ const std::vector<Case>& BadCases() {
          FallBackToTcp(s, "");
          All(s, [&](int pod) {
            Rank(s, pod).degraded.clear();
-           Rank(s, pod).given.clear();
+           Rank(s, pod).given = {};
            Rank(s, pod).start->trouble = "there is no rails.json";
          });
        },
@@ -203,10 +203,36 @@ const std::vector<Case>& BadCases() {
        {{"train-1", "RailUnusable", {"rail 3 (mlx5_3): no answer from rank 2", "--preflight"}}}},
       {"RailLostWhileItRuns",
        [](Scene& s) {
-         Rank(s, 2).used[6].up = false;
+         LoseRail(s, 2, 6, {1, 3});
          SetRail(s, 2, 6, false, "port 1 is DOWN");
        },
        {{"train-2", "RailDown", {"rail 6 (mlx5_6) of node n2: port 1 is DOWN", "by itself"}}}},
+      {"RailLostThatNoAgentKnowsOf",
+       [](Scene& s) {
+         LoseRail(s, 2, 6, {1, 3});
+       },
+       {{"train-2", "RailDown", {"rail 6 (mlx5_6) of node n2: it reaches none of its peers"}}},
+       true},
+      {"RailLostWhereNobodyCanTellWhose",
+       [](Scene& s) {
+         for (const int pod : {1, 3}) {
+           EditUsed(Rank(s, pod), [](auto& rails) {
+             rails[6].up = false;
+             rails[6].lost_peers = 1;
+           });
+         }
+       },
+       {{"train-1", "RailPathLost", {"rail 6 (mlx5_6) of node n1", "1 other pods", "switches"}}},
+       true},
+      {"AllRailsOfANodeAsItsAgentSays",
+       [](Scene& s) {
+         for (const int rail : {0, 1, 2, 3, 4, 5, 6, 7}) {
+           LoseRail(s, 2, rail, {1, 3});
+           if (rail < 2) SetRail(s, 2, rail, false, "port 1 is DOWN");
+         }
+       },
+       {{"train-2", "RailDown", {"of node n2: port 1 is DOWN"}},
+        {"train-2", "RailDown", {"of node n2: port 1 is DOWN"}}}},
       {"RailDownUnderAPodThatReportsNothing",
        [](Scene& s) {
          s.WithoutReports();
@@ -216,9 +242,10 @@ const std::vector<Case>& BadCases() {
       {"OneRankReportsNothing",
        [](Scene& s) {
          s.reporting[3] = false;
-         s.silent[3] = true;
+         s.silence[3] = absl::Hours(1);
        },
-       {{"train-3", "RuntimeSilent", {"port 9402", "3 other pods", "NetworkPolicy"}}}},
+       {{"train-3", "RuntimeSilent", {"port 9402", "3 other pods", "NetworkPolicy"}}},
+       true},
       {"TwoPodsOnOneHostsNetwork",
        [](Scene& s) {
          for (const int pod : {0, 1}) {
@@ -235,8 +262,8 @@ const std::vector<Case>& BadCases() {
       {"OnePodAsksForFewerDevices",
        [](Scene& s) {
          s.Container(3)["resources"]["limits"]["rdma/hca"] = "4";
-         Rank(s, 3).given.resize(4);
-         All(s, [&](int pod) { Rank(s, pod).used.resize(4); });
+         EditGiven(Rank(s, 3), [](auto& rails) { rails.resize(4); });
+         All(s, [&](int pod) { EditUsed(Rank(s, pod), [](auto& rails) { rails.resize(4); }); });
        },
        {{"train-3", "RdmaDeviceCountsDiffer", {"asks for 4", "pod train-0", "for 8"}}}},
       {"WrongRail",
@@ -245,7 +272,7 @@ const std::vector<Case>& BadCases() {
          All(s, [&](int pod) {
            s.Container(pod)["resources"]["limits"]["rdma/hca"] = "1";
            auto& given = Rank(s, pod).given;
-           given = {given[pod == 2 ? 5 : 0]};
+           given = {GivenRail(given[pod == 2 ? 5 : 0])};
          });
        },
        OnAll("RdmaNotUsed", {"no rail works on every rank"}) +
@@ -253,10 +280,12 @@ const std::vector<Case>& BadCases() {
                {"train-2", "RailsDiffer", {"rank 2 was given rails 5", "rank 0 in pod train-0"}}}},
       {"InfiniBandAndRoceInOneJob",
        [](Scene& s) {
-         for (GivenRail& rail : Rank(s, 1).given) {
-           rail.link_layer = "Ethernet";
-           rail.rate = "200 Gb/sec (4X HDR)";
-         }
+         EditGiven(Rank(s, 1), [](auto& rails) {
+           for (GivenRail& rail : rails) {
+             rail.link_layer = "Ethernet";
+             rail.rate = "200 Gb/sec (4X HDR)";
+           }
+         });
        },
        {{"train-1", "LinkLayerMixed", {"has Ethernet (node n1)", "InfiniBand", "nodeSelector"}}}},
       {"InfiniBandAndRoceAsTheNodesSay",
@@ -267,11 +296,15 @@ const std::vector<Case>& BadCases() {
        {{"train-1", "LinkLayerMixed", {"has Ethernet (node n1)"}}}},
       {"MtusDiffer",
        [](Scene& s) {
-         for (GivenRail& rail : Rank(s, 1).given) rail.mtu = 1024;
+         EditGiven(Rank(s, 1), [](auto& rails) {
+           for (GivenRail& rail : rails) rail.mtu = 1024;
+         });
        },
        {{"train-1", "RailMtuDiffers", {"rail 0 (mlx5_0) has an MTU of 1024", "4096"}}}},
       {"ALinkThatTrainedDown",
-       [](Scene& s) { Rank(s, 1).given[2].rate = "200 Gb/sec (2X NDR)"; },
+       [](Scene& s) {
+         EditGiven(Rank(s, 1), [](auto& rails) { rails[2].rate = "200 Gb/sec (2X NDR)"; });
+       },
        {{"train-1", "RailRateDiffers", {"rail 2 (mlx5_2)", "200 Gb/sec (2X NDR)", "reseat"}}}},
   };
   return *kCases;

@@ -25,6 +25,8 @@ struct Case {
   const char* name;
   std::function<void(Scene&)> spoil;
   std::vector<Expected> expected = {};
+  // It is what it is by having lasted, or by not having lasted yet.
+  bool takes_time = false;
   // So that the test's name is readable.
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 };

@@ -10,11 +10,6 @@ const std::vector<Case>& GoodCases() {
   static const auto* const kCases = new std::vector<Case>{
       {"AsItShouldBe", [](Scene&) {}},
       {"NcclAloneReportsNothing", [](Scene& s) { s.WithoutReports(); }},
-      {"NobodyAnswersAtThePort",
-       [](Scene& s) {
-         s.WithoutReports();
-         s.silent.assign(4, true);
-       }},
       {"TcpByProfile",
        [](Scene& s) {
          s.profiles["h100"].fabric = Fabric::kTcp;
@@ -24,7 +19,7 @@ const std::vector<Case>& GoodCases() {
            s.WeSet(pod, "RAILHEAD_TRANSPORT", "tcp");
            Rank(s, pod).degraded.clear();
            Rank(s, pod).start->requested = "tcp";
-           Rank(s, pod).given.clear();
+           Rank(s, pod).given = {};
          });
        }},
       {"TcpThatTheProfileAllows",
@@ -55,15 +50,61 @@ const std::vector<Case>& GoodCases() {
       {"JustStarted",
        [](Scene& s) {
          s.reporting[3] = false;
-         s.silent[3] = true;
-         s.now -= absl::Hours(1) - absl::Seconds(20);
+         s.silence[3] = absl::Seconds(20);
        }},
       {"NotAskedYet", [](Scene& s) { s.reporting[3] = false; }},
+      // What its report would take back.
+      {"ItsRuntimeStillStarts",
+       [](Scene& s) {
+         s.WithoutReports();
+         s.silence.assign(4, absl::Seconds(59));
+         All(s, [&](int pod) {
+           s.pods[pod]["spec"]["securityContext"] = {{"runAsUser", 1000}};
+           s.Container(pod).erase("volumeMounts");
+           s.UserSets(pod, "NCCL_IB_DISABLE", "1");
+         });
+         SetRail(s, 2, 6, false, "port 1 is DOWN");
+         s.nodes[1]["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
+       },
+       {},
+       true},
+      {"APodIsGoneAndTakesAllLinksWithIt",
+       [](Scene& s) {
+         s.pods[2]["metadata"]["deletionTimestamp"] = "2026-01-01T00:50:00Z";
+         for (const int rail : {0, 1, 2, 3, 4, 5, 6, 7}) LoseRail(s, 2, rail, {1, 3});
+       }},
+      {"ANodeIsCutOff",
+       [](Scene& s) {
+         s.reporting[2] = false;
+         s.silence[2] = absl::Hours(1);
+         for (const int rail : {0, 1, 2, 3, 4, 5, 6, 7}) LoseRail(s, 2, rail, {1, 3});
+         All(s, [&](int pod) { Rank(s, pod).start->world_size = 3; });
+       },
+       {},
+       true},
+      {"ARailThatWasJustLost",
+       [](Scene& s) {
+         LoseRail(s, 2, 6, {1, 3});
+         s.unchanged.assign(4, absl::Seconds(19));
+       },
+       {},
+       true},
+      {"TheJobIsStillBeingCreated",
+       [](Scene& s) {
+         s.comparable = false;
+         s.WithoutReports();
+         s.Container(3)["resources"]["limits"]["rdma/hca"] = "4";
+         s.WeSet(1, "NCCL_IB_TC", "0");
+         s.WeSet(0, "NCCL_IB_TC", "106");
+         s.nodes[1]["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
+       },
+       {},
+       true},
       {"AllRanksAreSeenAndOnePodHasNone",
        [](Scene& s) {
          All(s, [&](int pod) { Rank(s, pod).start->world_size = 3; });
          s.reporting[3] = false;
-         s.silent[3] = true;
+         s.silence[3] = absl::Hours(1);
        }},
       {"CreatedAndNotScheduledYet",
        [](Scene& s) {
@@ -97,9 +138,9 @@ const std::vector<Case>& GoodCases() {
        [](Scene& s) {
          s.pods = Json::array({s.pods[0]});
          RankReport& rank = Rank(s, 0);
-         rank.start = {1, "tcp", "auto", "warn", "there is no rails.json"};
-         rank.used = {{0, "eth0", "tcp", true}};
-         rank.given.clear();
+         rank.start = {1, "tcp", "auto", "warn", "there is no rails.json", "train-0"};
+         rank.used = {UsedRail{0, "eth0", "tcp", true, 0, 0}};
+         rank.given = {};
        }},
       {"AllRanksInOnePodShareMemory",
        [](Scene& s) {
@@ -110,7 +151,7 @@ const std::vector<Case>& GoodCases() {
            RankReport& report = s.reports[0].ranks[static_cast<size_t>(rank)];
            report.rank = rank;
            report.start->transport = "shm";
-           report.used = {{0, "memory", "shm", true}};
+           report.used = {UsedRail{0, "memory", "shm", true, 0, 0}};
          }
        }},
       {"EightMiBAreEnoughAsTheRuntimeMeasures",
@@ -209,7 +250,9 @@ const std::vector<Case>& GoodCases() {
        }},
       {"ANodeWithBothKindsOfPorts",
        [](Scene& s) {
-         All(s, [&](int pod) { Rank(s, pod).given[7].link_layer = "Ethernet"; });
+         All(s, [&](int pod) {
+           EditGiven(Rank(s, pod), [](auto& rails) { rails[7].link_layer = "Ethernet"; });
+         });
          s.nodes[0]["metadata"]["labels"]["railhead.io/link-layer"] = "mixed";
        }},
       {"ARailThatIsDownAndNotThePods",
@@ -229,7 +272,7 @@ const std::vector<Case>& GoodCases() {
          All(s, [&](int pod) {
            RankReport& rank = Rank(s, pod);
            rank.start.reset();
-           rank.given.clear();
+           rank.given = {};
            rank.memlock_limit.reset();
            rank.memlock_wanted.reset();
            rank.memlock_least.reset();

@@ -50,7 +50,8 @@ std::string PageOf(const RuntimeReport& report) {
                    {"transport", rank.start->transport},
                    {"requested", rank.start->requested},
                    {"fallback", rank.start->fallback},
-                   {"trouble", rank.start->trouble}},
+                   {"trouble", rank.start->trouble},
+                   {"pod", rank.start->pod}},
                   1);
     }
     for (const GivenRail& rail : rank.given) {
@@ -70,6 +71,11 @@ std::string PageOf(const RuntimeReport& report) {
                    {"device", rail.device},
                    {"transport", rail.transport}},
                   rail.up ? 1 : 0);
+      const Labels labels = {{"rail", absl::StrCat(rail.rail)},
+                             {"device", rail.device},
+                             {"transport", rail.transport}};
+      writer.Line("rail_peers", labels, rail.peers);
+      writer.Line("rail_lost_peers", labels, rail.lost_peers);
     }
     if (!rank.degraded.empty()) writer.Line("degraded", {{"reason", rank.degraded}}, 1);
     writer.Bytes("memlock_limit_bytes", rank.memlock_limit);

@@ -35,12 +35,11 @@ void Print(const Case& one) {
     expected.push_back({{"pod", finding.pod}, {"reason", finding.reason}, {"says", finding.says}});
   }
   std::cout << kube::DumpJson({{"name", one.name},
-                               {"now", absl::ToUnixSeconds(scene.now)},
                                {"pods", scene.pods},
                                {"nodes", scene.nodes},
                                {"profiles", profiles},
                                {"pages", pages},
-                               {"silent", scene.silent},
+                               {"takesTime", one.takes_time},
                                {"expected", expected}})
             << "\n";
 }

@@ -2,6 +2,7 @@
 #include "operator/verdict/testing/scene.h"
 
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -19,7 +20,6 @@ using kube::Json;
 
 constexpr int kPods = 4;
 constexpr int kRails = 8;
-constexpr char kStarted[] = "2026-01-01T00:00:00Z";
 
 // $0 is the rank, $1 the number of pods.
 constexpr char kPod[] = R"(
@@ -83,12 +83,16 @@ RuntimeReport ReportOf(int rank) {
   RankReport report;
   report.job = "train";
   report.rank = rank;
-  report.start = {kPods, "verbs", "auto", "warn", ""};
+  report.start = {kPods, "verbs", "auto", "warn", "", absl::StrCat("train-", rank)};
+  std::vector<GivenRail> given;
+  std::vector<UsedRail> used;
   for (int rail = 0; rail < kRails; ++rail) {
     const std::string device = absl::StrCat("mlx5_", rail);
-    report.given.push_back({rail, device, "InfiniBand", "400 Gb/sec (4X NDR)", 4096, "", ""});
-    report.used.push_back({rail, device, "verbs", true});
+    given.push_back({rail, device, "InfiniBand", "400 Gb/sec (4X NDR)", 4096, "", ""});
+    used.push_back({rail, device, "verbs", true, 2, 0});
   }
+  report.given = SharedList(std::move(given));
+  report.used = SharedList(std::move(used));
   report.memlock_limit = std::numeric_limits<double>::infinity();
   report.memlock_wanted = 600 << 20;
   report.memlock_least = 20 << 20;
@@ -105,10 +109,9 @@ Scene::Scene() : pods(Json::array()), nodes(Json::array()) {
     nodes.push_back(NodeNamed(absl::StrCat("n", rank)));
     reports.push_back(ReportOf(rank));
   }
-  silent.resize(kPods, false);
   reporting.resize(kPods, true);
-  absl::ParseTime(absl::RFC3339_full, kStarted, &now, nullptr);
-  now += absl::Hours(1);
+  silence.resize(kPods, absl::ZeroDuration());
+  unchanged.resize(kPods, absl::Hours(1));
 }
 
 void Scene::WeSet(int pod, const std::string& name, const std::string& value) {
@@ -123,7 +126,10 @@ void Scene::UserSets(int pod, const std::string& name, const std::string& value)
       absl::StrCat(before, before.empty() ? "" : ",", name);
 }
 
-void Scene::WithoutReports() { reporting.assign(reporting.size(), false); }
+void Scene::WithoutReports() {
+  reporting.assign(reporting.size(), false);
+  silence.assign(silence.size(), absl::Hours(1));
+}
 
 void Scene::Unschedulable(int pod, const std::string& message) {
   pods[pod]["spec"].erase("nodeName");
@@ -140,22 +146,28 @@ JobFacts Scene::Job() const {
     std::optional<PodFacts> facts = PodFactsOf(pods[i]);
     if (!facts.has_value()) continue;
     JudgedPod& judged = job.pods.emplace_back();
-    judged.pod = *std::move(facts);
-    if (reporting[i]) judged.report = reports[i];
-    judged.silent = silent[i];
+    judged.pod = std::make_shared<const PodFacts>(*std::move(facts));
+    const bool asked = judged.pod->running_since != absl::InfiniteFuture();
+    if (asked && !reporting[i]) judged.silence = silence[i];
+    judged.unchanged = unchanged[i];
+    judged.age = absl::Seconds(1);
+    if (!reporting[i]) continue;
+    judged.report = std::make_shared<const RuntimeReport>(reports[i]);
+    judged.heard = true;
   }
+  job.comparable = comparable;
   return job;
 }
 
-ClusterFacts Scene::Cluster() const {
-  ClusterFacts cluster;
+Cluster Scene::MakeCluster() const {
+  Cluster::Nodes known;
   for (const Json& node : nodes) {
-    cluster.nodes[kube::StringAt(node, {"metadata", "name"})] = NodeFactsOf(node);
+    known[kube::StringAt(node, {"metadata", "name"})] =
+        std::make_shared<const NodeFacts>(NodeFactsOf(node));
   }
-  cluster.profiles = profiles;
-  return cluster;
+  return Cluster(std::move(known), profiles);
 }
 
-std::vector<Finding> Scene::Judge() const { return verdict::Judge(Job(), Cluster(), now); }
+std::vector<Finding> Scene::Judge() const { return verdict::Judge(Job(), MakeCluster()); }
 
 }  // namespace railhead::op::verdict::testing

@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "kube/json.h"
+#include "operator/verdict/cluster.h"
 #include "operator/verdict/facts.h"
 #include "operator/verdict/reasons.h"
 
@@ -25,23 +26,25 @@ struct Scene {
   kube::Json nodes;  // by the number in its name
   std::map<std::string, ProfileFacts> profiles;
   std::vector<RuntimeReport> reports;  // by rank
-  std::vector<bool> silent;            // by rank: there is no report, and it was asked
   std::vector<bool> reporting;         // by rank: there is a report
-  absl::Time now;
+  // By rank. Without a report: for how long it has been asked in vain.
+  std::vector<absl::Duration> silence;
+  std::vector<absl::Duration> unchanged;  // by rank: for how long the report has said so
+  bool comparable = true;
 
   kube::Json& Container(int pod) { return pods[pod]["spec"]["containers"][0]; }
   // Adds a variable to a pod's container: what the user had set before it was admitted.
   void UserSets(int pod, const std::string& name, const std::string& value);
   // Adds one that admission has set.
   void WeSet(int pod, const std::string& name, const std::string& value);
-  // Nobody reports, as with programs that use NCCL alone.
+  // Nobody reports, as with programs that use NCCL alone, and has not for an hour.
   void WithoutReports();
   // The pod waits for a node.
   void Unschedulable(int pod, const std::string& message);
 
   // What the API and the pods show, read as in a cluster.
   JobFacts Job() const;
-  ClusterFacts Cluster() const;
+  verdict::Cluster MakeCluster() const;
   std::vector<Finding> Judge() const;
 };
 

@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kube/json.h"
@@ -22,22 +24,51 @@ inline RankReport& Rank(Scene& scene, int pod) {
   return scene.reports[static_cast<size_t>(pod)].ranks[0];
 }
 
+inline void EditGiven(RankReport& rank, const std::function<void(std::vector<GivenRail>&)>& edit) {
+  std::vector<GivenRail> rails = rank.given.Copy();
+  edit(rails);
+  rank.given = SharedList(std::move(rails));
+}
+
+inline void EditUsed(RankReport& rank, const std::function<void(std::vector<UsedRail>&)>& edit) {
+  std::vector<UsedRail> rails = rank.used.Copy();
+  edit(rails);
+  rank.used = SharedList(std::move(rails));
+}
+
 // One rank cannot use one of its rails, so that nobody uses it.
 inline void BreakRail(Scene& scene, int pod, int rail, const char* trouble, const char* cause) {
   const auto at = static_cast<size_t>(rail);
-  Rank(scene, pod).given[at].trouble = trouble;
-  Rank(scene, pod).given[at].cause = cause;
+  EditGiven(Rank(scene, pod), [&](std::vector<GivenRail>& rails) {
+    rails[at].trouble = trouble;
+    rails[at].cause = cause;
+  });
   All(scene, [&](int each) {
-    auto& used = Rank(scene, each).used;
-    used.erase(used.begin() + rail);
+    EditUsed(Rank(scene, each),
+             [&](std::vector<UsedRail>& rails) { rails.erase(rails.begin() + rail); });
     Rank(scene, each).degraded = absl::StrCat("RDMA on 7 of 8 rails: rank ", pod);
   });
+}
+
+// A rail of the pod is lost: it reaches no peer by it, and each of the two beside it one less.
+inline void LoseRail(Scene& scene, int pod, int rail, const std::vector<int>& beside) {
+  const auto at = static_cast<size_t>(rail);
+  EditUsed(Rank(scene, pod), [&](std::vector<UsedRail>& rails) {
+    rails[at].up = false;
+    rails[at].lost_peers = rails[at].peers;
+  });
+  for (const int peer : beside) {
+    EditUsed(Rank(scene, peer), [&](std::vector<UsedRail>& rails) {
+      rails[at].up = false;
+      ++rails[at].lost_peers;
+    });
+  }
 }
 
 inline void FallBackToTcp(Scene& scene, const std::string& why) {
   All(scene, [&](int pod) {
     Rank(scene, pod).start->transport = "tcp";
-    Rank(scene, pod).used = {{0, "eth0", "tcp", true}};
+    Rank(scene, pod).used = {UsedRail{0, "eth0", "tcp", true, 2, 0}};
     Rank(scene, pod).degraded = absl::StrCat("TCP instead of RDMA: ", why);
     Rank(scene, pod).memlock_least = 0;
     Rank(scene, pod).memlock_wanted = 0;

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/collector/job_index.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace railhead::op {
+namespace {
+
+using ::testing::ElementsAre;
+using verdict::PodFacts;
+
+PodFacts OwnedBy(const std::string& kind, const std::string& name) {
+  PodFacts pod;
+  pod.space = "team";
+  pod.name = name;
+  pod.uid = "uid-" + name;
+  if (!kind.empty()) pod.owner = {"v1", kind, "owner", "uid-owner"};
+  return pod;
+}
+
+TEST(JobOfTest, PodsThatWorkTogetherAreOneJobAndOthersAreEachAlone) {
+  for (const char* kind : {"Job", "JobSet", "StatefulSet", "PyTorchJob", "MPIJob"}) {
+    const JobName a = JobOf(OwnedBy(kind, "a"));
+    EXPECT_EQ(a.Key(), JobOf(OwnedBy(kind, "b")).Key()) << kind;
+    EXPECT_TRUE(a.together) << kind;
+    EXPECT_EQ(a.name, "owner");
+  }
+  for (const char* kind : {"DaemonSet", "ReplicaSet", "Node", "ReplicationController", ""}) {
+    const JobName a = JobOf(OwnedBy(kind, "a"));
+    EXPECT_NE(a.Key(), JobOf(OwnedBy(kind, "b")).Key()) << kind;
+    EXPECT_FALSE(a.together) << kind;
+    EXPECT_EQ(a.name, *kind == '\0' ? "a" : "owner");
+  }
+}
+
+TEST(JobOfTest, AGangIsAJobWhereItsOwnerIsNone) {
+  PodFacts a = OwnedBy("ReplicaSet", "a");
+  PodFacts b = OwnedBy("", "b");
+  a.gang = b.gang = "gang";
+  EXPECT_EQ(JobOf(a).Key(), JobOf(b).Key());
+  EXPECT_TRUE(JobOf(a).together);
+  b.space = "other";
+  EXPECT_NE(JobOf(a).Key(), JobOf(b).Key());
+  PodFacts c = OwnedBy("Job", "c");
+  c.gang = "gang";
+  EXPECT_EQ(JobOf(c).kind, "Job");
+}
+
+TEST(JobIndexTest, AJobGrowsWhenAPodIsAddedAndIsGoneWithItsLast) {
+  JobIndex index;
+  const PodFacts a = OwnedBy("Job", "a");
+  const PodFacts b = OwnedBy("Job", "b");
+  const std::string key = JobOf(a).Key();
+  const absl::Time begin = absl::UnixEpoch();
+  index.Add("team/a", a, begin);
+  index.Add("team/b", b, begin + absl::Seconds(1));
+  index.Add("team/a", a, begin + absl::Seconds(2));  // it was there
+  ASSERT_NE(index.Find(key), nullptr);
+  EXPECT_EQ(index.Find(key)->grown, begin + absl::Seconds(1));
+  EXPECT_THAT(index.Find(key)->pods, ElementsAre("team/a", "team/b"));
+  index.Remove("team/a", a);
+  EXPECT_THAT(index.Jobs(), ElementsAre(key));
+  index.Remove("team/b", b);
+  EXPECT_EQ(index.Find(key), nullptr);
+}
+
+}  // namespace
+}  // namespace railhead::op

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/collector/page_poller.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "kube/monotonic.h"
+#include "operator/verdict/judge.h"
+
+namespace railhead::op {
+namespace {
+
+using verdict::PodFacts;
+
+bool Soon(const std::function<bool()>& condition) {
+  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(60);
+  while (!condition()) {
+    if (kube::MonotonicNow() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return true;
+}
+
+// Pods whose addresses are their names, and four threads that ask them.
+class PagePollerTest : public ::testing::Test {
+ protected:
+  PagePollerTest() {
+    for (const PagePoller::Pace pace : {PagePoller::Pace::kQuick, PagePoller::Pace::kQuick,
+                                        PagePoller::Pace::kSlow, PagePoller::Pace::kSlow}) {
+      threads_.emplace_back([this, pace] { poller_.Run(pace); });
+    }
+  }
+  ~PagePollerTest() override {
+    hang_ = false;
+    poller_.ShutDown();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  void Put(const std::string& name, absl::Time since = absl::UnixEpoch()) {
+    auto pod = std::make_shared<PodFacts>();
+    pod->name = pod->uid = pod->address = name;
+    pod->metrics_port = 9402;
+    pod->running_since = since;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pods_[name] = pod;
+  }
+  int Asked(const std::string& name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return asked_[name];
+  }
+  int News(const std::string& name) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return news_[name];
+  }
+
+  std::mutex mutex_;  // guards the next three
+  std::map<std::string, std::shared_ptr<const PodFacts>> pods_;
+  std::map<std::string, int> asked_;
+  std::map<std::string, int> news_;
+
+  std::atomic<bool> leads_{true};
+  std::atomic<bool> hang_{true};
+  // Moved by tests; the time of day stands still, half a minute after all pods have started.
+  std::atomic<int64_t> seconds_{0};
+  PagePoller poller_{
+      [this](const std::string& key) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        return pods_.contains(key) ? pods_[key] : nullptr;
+      },
+      [this](const std::string& address, int, absl::Duration) { return Answer(address); },
+      [this] { return leads_.load(); },
+      {[] { return absl::UnixEpoch() + absl::Seconds(30); },
+       [this] { return absl::UnixEpoch() + absl::Seconds(seconds_.load()); }},
+      [this](const std::string& key) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ++news_[key];
+      }};
+  std::vector<std::thread> threads_;
+
+ private:
+  // "hang..." runs into its deadline, "closed..." refuses, others have a page.
+  absl::StatusOr<std::string> Answer(const std::string& name) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++asked_[name];
+    }
+    if (name.substr(0, 4) == "hang") {
+      if (Asked(name) > 1) Soon([this] { return !hang_; });
+      return absl::DeadlineExceededError("no page");
+    }
+    if (name.substr(0, 6) == "closed") return absl::UnavailableError("nobody listens");
+    return "railhead_degraded{rank=\"0\",reason=\"\"} 0\n";
+  }
+};
+
+TEST_F(PagePollerTest, WhoHangsIsAskedSeldomAndKeepsNobodyWaiting) {
+  for (const char* name : {"hang1", "hang2", "hang3", "hang4", "hang5"}) {
+    Put(name);
+    poller_.Follow(name);
+    ASSERT_TRUE(Soon([&] { return Asked(name) == 1; }));
+  }
+  ASSERT_TRUE(Soon([&] { return poller_.Counts().unreachable == 5; }));
+  // That they have changed does not hasten the next question, which would have all askers hang.
+  for (const char* name : {"hang1", "hang2", "hang3", "hang4", "hang5"}) poller_.Follow(name);
+  Put("good");
+  poller_.Follow("good");
+  EXPECT_TRUE(Soon([&] { return Asked("good") >= 2; }));
+  for (const char* name : {"hang1", "hang2", "hang3", "hang4", "hang5"}) {
+    EXPECT_EQ(Asked(name), 1) << name;
+  }
+}
+
+TEST_F(PagePollerTest, AQuestionInVainIsNoNewsUntilItHasLasted) {
+  Put("closed");
+  poller_.Follow("closed");
+  ASSERT_TRUE(Soon([&] { return Asked("closed") >= 2; }));
+  EXPECT_EQ(News("closed"), 0);
+  seconds_ = absl::ToInt64Seconds(verdict::kSilence);
+  ASSERT_TRUE(Soon([&] { return News("closed") == 1; }));
+  const int asked = Asked("closed");
+  ASSERT_TRUE(Soon([&] { return Asked("closed") >= asked + 2; }));
+  EXPECT_EQ(News("closed"), 1);
+  EXPECT_EQ(poller_.Get("closed").silence, verdict::kSilence);
+}
+
+TEST_F(PagePollerTest, APodThatStartsAgainIsAnotherOne) {
+  Put("closed");
+  poller_.Follow("closed");
+  ASSERT_TRUE(Soon([&] { return Asked("closed") >= 1; }));
+  seconds_ = 40;
+  ASSERT_TRUE(Soon([&] { return poller_.Get("closed").silence == absl::Seconds(40); }));
+  poller_.Forget("closed");
+  seconds_ = 100;
+  const int asked = Asked("closed");
+  ASSERT_TRUE(Soon([&] { return Asked("closed") >= asked + 2; }));
+  EXPECT_EQ(poller_.Get("closed").silence, absl::ZeroDuration());
+  EXPECT_EQ(News("closed"), 0);
+}
+
+TEST_F(PagePollerTest, WhoDoesNotLeadAsksNobodyAndWhoBeginsToKnowsNothing) {
+  Put("good");
+  poller_.Follow("good");
+  ASSERT_TRUE(Soon([&] { return poller_.Get("good").heard; }));
+  leads_ = false;
+  const int asked = Asked("good");
+  Put("other");
+  poller_.Follow("other");
+  absl::SleepFor(absl::Seconds(3));     // longer than between two questions
+  EXPECT_LE(Asked("good"), asked + 1);  // which was on its way
+  EXPECT_EQ(Asked("other"), 0);
+  poller_.ForgetAll();
+  EXPECT_FALSE(poller_.Get("good").heard);
+  leads_ = true;
+  poller_.Follow("good");
+  EXPECT_TRUE(Soon([&] { return poller_.Get("good").heard; }));
+  EXPECT_EQ(News("good"), 2);
+}
+
+}  // namespace
+}  // namespace railhead::op

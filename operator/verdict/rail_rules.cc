@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rails that were lost while the job runs. A link has two ends, and both see it lost: only what
+// else is known tells whose NIC it was. A node's agent knows of its ports; without it, the end that
+// has lost all of its peers is the one, where these still have each other.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "operator/verdict/rules.h"
+
+namespace railhead::op::verdict {
+namespace {
+
+// What a pod sees of one of its rails, all of its ranks together.
+struct View {
+  const JudgedPod* judged;
+  std::string device;
+  bool down = false;
+  int peers = 0;  // that the rail is linked to; 0 where nobody tells
+  int lost = 0;   // of them
+};
+
+std::map<int, View> ViewsOf(const JudgedPod& judged) {
+  std::map<int, View> views;
+  if (judged.report == nullptr) return views;
+  for (const RankReport& rank : judged.report->ranks) {
+    for (const UsedRail& rail : rank.used) {
+      if (rail.transport == "shm") continue;  // memory is no rail
+      View& view = views[rail.rail];
+      view.judged = &judged;
+      view.device = rail.device;
+      view.down = view.down || !rail.up;
+      view.peers += rail.peers;
+      view.lost += rail.lost_peers;
+    }
+  }
+  return views;
+}
+
+// Of this device, by the agent of its node; null where it says nothing.
+const NodeRail* WordOf(const NodeFacts* node, const std::string& device) {
+  if (node == nullptr) return nullptr;
+  const auto found = std::find_if(node->rails.begin(), node->rails.end(),
+                                  [&](const NodeRail& rail) { return rail.device == device; });
+  return found == node->rails.end() ? nullptr : &*found;
+}
+
+void TellDown(const PodFacts& pod, int rail, const std::string& device, const std::string& why,
+              Findings& findings) {
+  findings.push_back(
+      MakeRailFinding(Reason::kRailDown, pod.name, OnlyContainer(pod), {rail, pod.node},
+                      {absl::StrCat(rail), device, pod.node,
+                       why.empty() ? std::string("its agent says that it cannot be used") : why}));
+}
+
+// Without a runtime that tells, a pod surely has the rail that is down when it has all of its node.
+void JudgeByNode(const JudgedPod& judged, const NodeFacts* node, Findings& findings) {
+  const PodFacts& pod = *judged.pod;
+  if (node == nullptr || pod.running_since == absl::InfiniteFuture() || node->rails.empty() ||
+      ReportMayCome(judged)) {
+    return;
+  }
+  const std::map<std::string, int64_t> devices = DevicesOf(pod);
+  if (devices.size() != 1 || devices.begin()->second != static_cast<int64_t>(node->rails.size())) {
+    return;
+  }
+  for (const NodeRail& rail : node->rails) {
+    if (!rail.usable) TellDown(pod, rail.rail, rail.device, rail.reason, findings);
+  }
+}
+
+// Whether all that report have done so since the rail was lost, and it has been for a while: agents
+// have had their say, and a rail that comes back at once is none that anybody has to repair.
+bool HasLasted(const std::vector<View>& seen, const Pods& pods) {
+  absl::Duration lasted = absl::InfiniteDuration();
+  for (const View& view : seen) lasted = std::min(lasted, view.judged->unchanged);
+  return lasted >= kRailPatience && std::all_of(pods.begin(), pods.end(), [&](const auto* judged) {
+           return judged->report == nullptr || judged->age < lasted;
+         });
+}
+
+// What no agent explains. `seen`: by those whose other rails work.
+void JudgeUnexplained(int rail, const std::vector<View>& seen, Findings& findings) {
+  std::vector<const View*> alone;
+  for (const View& view : seen) {
+    if (view.peers > 0 && view.lost >= view.peers) alone.push_back(&view);
+  }
+  const bool others_have_peers = alone.size() < seen.size();
+  if (!alone.empty() && (others_have_peers || (seen.size() == 1 && seen[0].peers > 1))) {
+    for (const View* view : alone) {
+      TellDown(*view->judged->pod, rail, view->device,
+               "it reaches none of its peers by it, and its other rails do", findings);
+    }
+    return;
+  }
+  const View& first = seen.front();
+  const PodFacts& pod = *first.judged->pod;
+  findings.push_back(
+      MakeRailFinding(Reason::kRailPathLost, pod.name, OnlyContainer(pod), {rail, pod.node},
+                      {absl::StrCat(rail), first.device, pod.node, absl::StrCat(seen.size() - 1)}));
+}
+
+}  // namespace
+
+void JudgeLostRails(const Pods& pods, const Cluster& cluster, bool comparable, Findings& findings) {
+  std::map<int, std::vector<View>> unexplained;  // by rail
+  std::set<int> explained;
+  for (const JudgedPod* judged : pods) {
+    const NodeFacts* node = NodeOf(*judged->pod, cluster);
+    if (node != nullptr) {
+      for (const NodeRail& rail : node->rails) {
+        if (!rail.usable) explained.insert(rail.rail);
+      }
+    }
+    if (judged->report == nullptr) {
+      if (!TcpIsMeant(*judged->pod, cluster)) JudgeByNode(*judged, node, findings);
+      continue;
+    }
+    const std::map<int, View> views = ViewsOf(*judged);
+    // Who has lost all of them at once was cut off, or lost a peer that is gone, as a whole.
+    const bool all = std::all_of(views.begin(), views.end(),
+                                 [](const auto& entry) { return entry.second.down; });
+    for (const auto& [rail, view] : views) {
+      if (!view.down) continue;
+      if (const NodeRail* word = WordOf(node, view.device); word != nullptr && !word->usable) {
+        TellDown(*judged->pod, rail, view.device, word->reason, findings);
+      } else if (!all) {
+        unexplained[rail].push_back(view);
+      }
+    }
+  }
+  if (!comparable) return;
+  for (const auto& [rail, seen] : unexplained) {
+    if (!explained.contains(rail) && HasLasted(seen, pods)) JudgeUnexplained(rail, seen, findings);
+  }
+}
+
+}  // namespace railhead::op::verdict
