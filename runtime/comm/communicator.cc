@@ -613,7 +613,10 @@ void Communicator::Abort(const std::string& reason) {
 std::vector<rails::RailTotals> Communicator::Rails() const {
   if (group_ != nullptr) {
     const Traffic moved = Moved();
-    return {{fabric_.rails.front(), true, moved.sent, moved.received}};
+    rails::RailTotals memory = {fabric_.rails.front()};
+    memory.transmit_bytes = moved.sent;
+    memory.receive_bytes = moved.received;
+    return {memory};
   }
   std::vector<rails::RailTotals> totals = mesh_->Totals();
   if (totals.empty()) {

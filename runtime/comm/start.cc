@@ -13,6 +13,7 @@ metrics::Start DescribeStart(const SetupOptions& options, const Fabric& fabric, 
   const preflight::RankFacts& facts = fabric.facts;
   metrics::Start start;
   start.world_size = world_size;
+  start.pod = options.settings.pod;
   start.transport = fabric.rails.front().transport;
   start.requested = std::string(config::TransportChoiceName(options.settings.transport));
   start.fallback = std::string(config::FallbackName(fabric.decision.fallback));

@@ -14,6 +14,7 @@ TEST(StartTest, SaysWhatWasGivenAndWhatItCameTo) {
   SetupOptions options;
   options.root = "/nowhere";
   options.settings.transport = config::TransportChoice::kVerbs;
+  options.settings.pod = "train-3";
   Fabric fabric;
   fabric.rails = {{0, "mlx5_0", 1, "verbs"}};
   fabric.decision.fallback = config::Fallback::kFail;
@@ -32,6 +33,7 @@ TEST(StartTest, SaysWhatWasGivenAndWhatItCameTo) {
 
   metrics::Start start = DescribeStart(options, fabric, 8);
   EXPECT_EQ(start.world_size, 8);
+  EXPECT_EQ(start.pod, "train-3");
   EXPECT_EQ(start.transport, "verbs");
   EXPECT_EQ(start.requested, "verbs");
   EXPECT_EQ(start.fallback, "fail");

@@ -48,7 +48,10 @@ Board::Notice::~Notice() {
   Snapshot last = (*place_)();
   last.degraded_reason.clear();
   last.start.reset();
-  for (rails::RailTotals& rail : last.rails) rail.up = true;
+  for (rails::RailTotals& rail : last.rails) {
+    rail.up = true;
+    rail.peers = rail.lost_peers = 0;
+  }
   AddTo(board_->gone_, std::move(last));
   board_->reads_.erase(place_);
 }

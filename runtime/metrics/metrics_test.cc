@@ -41,6 +41,8 @@ Snapshot Example() {
   rail.returns = 3;
   rail.strangers = 2;
   rail.weight = 0.25;
+  rail.peers = 7;
+  rail.lost_peers = 1;
   snapshot.rails.push_back(rail);
   rail.name = {1, "rxe1", 1, "verbs"};
   rail.up = false;
@@ -66,6 +68,8 @@ TEST(PageTest, RailsHaveTheirLabelsAndValues) {
   EXPECT_THAT(text, HasSubstr("railhead_rail_rejected_connections_total" + labels + "2\n"));
   EXPECT_THAT(text, HasSubstr("railhead_rail_state" + labels + "1\n"));
   EXPECT_THAT(text, HasSubstr("railhead_rail_weight" + labels + "0.25\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_peers" + labels + "7\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_rail_lost_peers" + labels + "1\n"));
   EXPECT_THAT(text, HasSubstr(R"(rail="1",device="rxe1",port="1",transport="verbs"} 0)"));
   EXPECT_THAT(text, HasSubstr("# TYPE railhead_rail_transmit_bytes_total counter"));
   EXPECT_THAT(text, HasSubstr("# TYPE railhead_rail_state gauge"));
@@ -110,6 +114,7 @@ TEST(PageTest, SaysHowARankStarted) {
   Snapshot snapshot = Example();
   Start& start = snapshot.start.emplace();
   start.world_size = 16;
+  start.pod = "train-3";
   start.transport = "verbs";
   start.requested = "auto";
   start.fallback = "warn";
@@ -120,7 +125,7 @@ TEST(PageTest, SaysHowARankStarted) {
   std::string text = Text(snapshot);
   EXPECT_THAT(text, HasSubstr("railhead_runtime_info{job=\"train\",rank=\"3\",world_size=\"16\","
                               "transport=\"verbs\",requested=\"auto\",fallback=\"warn\","
-                              "trouble=\"\"} 1\n"));
+                              "trouble=\"\",pod=\"train-3\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("railhead_rail_info{job=\"train\",rank=\"3\",rail=\"0\","
                               "device=\"rxe0\",port=\"1\",transport=\"verbs\","
                               "link_layer=\"Ethernet\",rate=\"400 Gb/sec (4X NDR)\",mtu=\"4096\","
@@ -255,6 +260,8 @@ TEST(SnapshotTest, CountersAddUpAndStatesAreTheWorse) {
   EXPECT_EQ(sum.rails[0].retransmits, 10U);
   EXPECT_EQ(sum.rails[0].failovers, 8U);
   EXPECT_EQ(sum.rails[0].returns, 6U);
+  EXPECT_EQ(sum.rails[0].peers, 14);
+  EXPECT_EQ(sum.rails[0].lost_peers, 2);
   EXPECT_EQ(sum.rails[0].strangers, 4U);
   EXPECT_EQ(sum.rails[0].weight, 0.125);
   EXPECT_FALSE(sum.rails[0].up);

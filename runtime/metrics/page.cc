@@ -82,7 +82,7 @@ void AddStart(const Ranks& ranks, Builder& builder) {
   };
   builder.Family("railhead_runtime_info",
                  "Always 1: what the rank asked for and got when it started; trouble says why it "
-                 "had no RDMA rails to look at.",
+                 "had no RDMA rails to look at, pod whose page this is.",
                  MetricType::Gauge);
   each([&](const Snapshot& rank, const Start& start) {
     builder.Gauge(rank,
@@ -90,7 +90,8 @@ void AddStart(const Ranks& ranks, Builder& builder) {
                    {"transport", start.transport},
                    {"requested", start.requested},
                    {"fallback", start.fallback},
-                   {"trouble", start.trouble}},
+                   {"trouble", start.trouble},
+                   {"pod", start.pod}},
                   1);
   });
   builder.Family("railhead_rail_info",
@@ -131,7 +132,7 @@ void AddRails(const Ranks& ranks, Builder& builder) {
     MetricType type;
     double (*value)(const rails::RailTotals&);
   };
-  constexpr std::array<Entry, 8> kEntries = {{
+  constexpr std::array<Entry, 10> kEntries = {{
       {"railhead_rail_transmit_bytes_total", "Payload bytes sent over this rail.",
        MetricType::Counter,
        [](const rails::RailTotals& r) { return static_cast<double>(r.transmit_bytes); }},
@@ -140,6 +141,13 @@ void AddRails(const Ranks& ranks, Builder& builder) {
        [](const rails::RailTotals& r) { return static_cast<double>(r.receive_bytes); }},
       {"railhead_rail_state", "1 while the rail works, 0 while it is lost.", MetricType::Gauge,
        [](const rails::RailTotals& r) { return r.up ? 1.0 : 0.0; }},
+      {"railhead_rail_peers", "Ranks that this rail is linked to.", MetricType::Gauge,
+       [](const rails::RailTotals& r) { return static_cast<double>(r.peers); }},
+      {"railhead_rail_lost_peers",
+       "Those of them that it does not reach now: all where its own NIC or cable is broken, one "
+       "where that is the peer's.",
+       MetricType::Gauge,
+       [](const rails::RailTotals& r) { return static_cast<double>(r.lost_peers); }},
       {"railhead_rail_weight",
        "Measured goodput of this rail, that of the fastest being 1; 0 while it is lost.",
        MetricType::Gauge, [](const rails::RailTotals& r) { return r.up ? r.weight : 0.0; }},

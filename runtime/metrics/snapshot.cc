@@ -10,6 +10,8 @@ namespace {
 
 void Add(const rails::RailTotals& other, rails::RailTotals& sum) {
   sum.up = sum.up && other.up;
+  sum.peers += other.peers;
+  sum.lost_peers += other.lost_peers;
   sum.transmit_bytes += other.transmit_bytes;
   sum.receive_bytes += other.receive_bytes;
   sum.retransmits += other.retransmits;

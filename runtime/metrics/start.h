@@ -28,6 +28,7 @@ struct GivenRail {
 
 struct Start {
   int world_size = 1;
+  std::string pod;        // RAILHEAD_POD; whose page this is
   std::string transport;  // in use: "verbs", "tcp" or "shm"
   std::string requested;  // RAILHEAD_TRANSPORT
   std::string fallback;   // RAILHEAD_FALLBACK, the strictest of all ranks

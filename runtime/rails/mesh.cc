@@ -279,7 +279,10 @@ std::vector<RailTotals> Mesh::Totals() const {
       const transport::LinkStats& stats = peer->rail_stats(i);
       totals[i].name = peer->rail_name(i);
       const RailHealth& health = peer->rail_health(i);
-      totals[i].up = totals[i].up && !health.lost.load(std::memory_order_relaxed);
+      const bool lost = health.lost.load(std::memory_order_relaxed);
+      totals[i].up = totals[i].up && !lost;
+      ++totals[i].peers;
+      totals[i].lost_peers += lost ? 1 : 0;
       totals[i].failovers += health.failovers.load(std::memory_order_relaxed);
       totals[i].returns += health.returns.load(std::memory_order_relaxed);
       rates.resize(totals.size());

@@ -35,6 +35,8 @@ struct Alarm {
 struct RailTotals {
   RailName name;
   bool up = true;
+  int peers = 0;       // that it is linked to
+  int lost_peers = 0;  // those of them that it does not reach now
   uint64_t transmit_bytes = 0;
   uint64_t receive_bytes = 0;
   uint64_t retransmits = 0;

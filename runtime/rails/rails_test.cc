@@ -448,6 +448,10 @@ TEST(MeshTest, TotalsAddUpOverPeers) {
   EXPECT_TRUE(totals[0].up);
   EXPECT_EQ(totals[1].transmit_bytes, 2000U);
   EXPECT_FALSE(totals[1].up);
+  // One peer is not reached by it, the other one is: it is not this side's NIC.
+  EXPECT_EQ(totals[1].peers, 2);
+  EXPECT_EQ(totals[1].lost_peers, 1);
+  EXPECT_EQ(totals[0].lost_peers, 0);
   EXPECT_EQ(totals[1].name.device, "rxe1");
 }
 
