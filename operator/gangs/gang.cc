@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/gang.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "fabric/natural_order.h"
+#include "operator/gangs/names.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+// By the index where there is one; people number the pods that they make themselves.
+bool RankLess(const PodValue& a, const PodValue& b) {
+  const int first = a->member->index.value_or(-1);
+  const int second = b->member->index.value_or(-1);
+  if (first != second) return first < second;
+  return fabric::NaturalLess(a->name, b->name);
+}
+
+void AddPod(const PodValue& pod, const Promises& promises,
+            const std::map<std::string, std::string>& node_of_hostname, Gang& gang) {
+  const Membership& member = *pod->member;
+  gang.priority = std::max(gang.priority, member.priority);
+  gang.created = std::min(gang.created, member.created);
+  if (pod->succeeded) {
+    ++gang.succeeded;
+    return;
+  }
+  if (pod->leaving) return;
+  if (!pod->node.empty()) {
+    gang.released.push_back({pod, pod->node, member.rank});
+    return;
+  }
+  if (const auto promise = promises.find(pod->uid); promise != promises.end()) {
+    gang.released.push_back({pod, promise->second.node, promise->second.rank});
+    return;
+  }
+  if (member.gate) {
+    gang.gated.push_back(pod);
+    return;
+  }
+  const auto hostname = member.rules.selector.find(kHostname);
+  const auto node = hostname == member.rules.selector.end()
+                        ? node_of_hostname.end()
+                        : node_of_hostname.find(hostname->second);
+  gang.released.push_back({pod, node == node_of_hostname.end() ? "" : node->second, member.rank});
+}
+
+std::string Field(const char* annotation) {
+  return absl::StrCat("metadata.annotations[", annotation, "]");
+}
+
+}  // namespace
+
+std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& promises,
+                          const std::map<std::string, std::string>& node_of_hostname) {
+  std::map<std::string, Gang> by_key;
+  for (const PodValue& pod : pods) {
+    if (!pod->member) continue;
+    const Membership& member = *pod->member;
+    std::string key = absl::StrCat(pod->space, "/", member.gang, "/", member.owner.uid);
+    Gang& gang = by_key[key];
+    if (gang.key.empty()) {
+      gang.key = std::move(key);
+      gang.space = pod->space;
+      gang.name = member.owner.name.empty() ? member.gang : member.owner.name;
+      gang.owner = member.owner;
+      gang.size = member.size;
+      gang.priority = member.priority;
+      gang.created = member.created;
+    }
+    AddPod(pod, promises, node_of_hostname, gang);
+  }
+  std::vector<Gang> gangs;
+  gangs.reserve(by_key.size());
+  for (auto& [key, gang] : by_key) {
+    std::stable_sort(gang.gated.begin(), gang.gated.end(), RankLess);
+    gangs.push_back(std::move(gang));
+  }
+  std::stable_sort(gangs.begin(), gangs.end(), [](const Gang& a, const Gang& b) {
+    return std::make_tuple(!a.begun(), -int64_t{a.priority}, a.created) <
+           std::make_tuple(!b.begun(), -int64_t{b.priority}, b.created);
+  });
+  return gangs;
+}
+
+std::vector<int> RanksOf(const Gang& gang) {
+  std::set<int> taken;
+  for (const Released& pod : gang.released) {
+    if (pod.rank) taken.insert(*pod.rank);
+  }
+  std::vector<int> ranks;
+  int next = 0;
+  for (const PodValue& pod : gang.gated) {
+    if (pod->member->index) {
+      ranks.push_back(*pod->member->index);
+      continue;
+    }
+    while (taken.contains(next)) ++next;
+    ranks.push_back(next++);
+  }
+  return ranks;
+}
+
+std::string WhyNotComplete(const Gang& gang) {
+  if (gang.gated.empty()) return "";
+  const StoredPod& first = *gang.gated.front();
+  for (const PodValue& pod : gang.gated) {
+    if (pod->member->size != first.member->size) {
+      return absl::StrCat(Field(kGangSize), " is ", first.member->size, " of pod ", first.name,
+                          " and ", pod->member->size, " of pod ", pod->name,
+                          "; make them again with the same");
+    }
+    if (pod->member->other_gates) {
+      return absl::StrCat("pod ", pod->name,
+                          " has scheduling gates beside ours; it is placed when whoever set "
+                          "them has taken them away");
+    }
+    const Membership& member = *pod->member;
+    if (pod->requests != first.requests || member.rules != first.member->rules ||
+        member.require_level != first.member->require_level ||
+        member.pattern != first.member->pattern ||
+        member.one_on_a_node != first.member->one_on_a_node) {
+      return absl::StrCat("pods ", first.name, " and ", pod->name,
+                          " do not ask for the same (spec.containers[].resources, "
+                          "spec.nodeSelector, spec.affinity, spec.tolerations, ",
+                          kRequireLevel, ", ", kPattern,
+                          "); a gang is of equal pods: make them again");
+    }
+  }
+  const size_t there = gang.gated.size() + static_cast<size_t>(gang.succeeded);
+  if (gang.begun() || there >= static_cast<size_t>(first.member->size)) return "";
+  return absl::StrCat(there, " of ", first.member->size, " pods are there (", Field(kGangSize),
+                      "); it is placed when all are");
+}
+
+placement::PlacementRequest RequestOf(const Gang& gang) {
+  const StoredPod& pod = *gang.gated.front();
+  placement::PlacementRequest request;
+  request.name = gang.name;
+  request.pods = static_cast<int>(gang.gated.size());
+  request.gpus_per_pod = GpusIn(pod.requests);
+  request.hcas_per_pod = HcasIn(pod.requests);
+  request.require_level = pod.member->require_level;
+  request.prefer_level = pod.member->prefer_level;
+  if (pod.member->pattern == "tree") request.pattern = placement::Pattern::kTree;
+  if (pod.member->pattern == "alltoall") request.pattern = placement::Pattern::kAllToAll;
+  return request;
+}
+
+}  // namespace railhead::op::gangs

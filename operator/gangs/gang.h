@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pods that start together, or not at all. Pure.
+#ifndef RAILHEAD_OPERATOR_GANGS_GANG_H_
+#define RAILHEAD_OPERATOR_GANGS_GANG_H_
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "operator/gangs/stored_pod.h"
+#include "operator/placement/request.h"
+
+namespace railhead::op::gangs {
+
+using PodValue = std::shared_ptr<const StoredPod>;
+
+// Where a pod was sent by a decision that its object may not show yet.
+struct Promise {
+  std::string node;
+  std::string hostname;  // the node's label
+  int rank = 0;
+  std::string placement;  // which decision
+
+  bool operator==(const Promise&) const = default;
+};
+using Promises = std::map<std::string, Promise>;  // by the pod's uid
+
+// A pod that has its node, or is on its way to it.
+struct Released {
+  PodValue pod;
+  std::string node;  // its name; empty: nobody knows it
+  std::optional<int> rank;
+};
+
+struct Gang {
+  std::string key;  // unlike that of every other gang
+  std::string space;
+  std::string name;  // for people: the owner's, or the label's value
+  Owner owner;
+  int size = 0;
+  int priority = 0;
+  absl::Time created;  // of its first pod
+
+  std::vector<PodValue> gated;  // in the order of their ranks; without those that are promised
+  std::vector<Released> released;
+  int succeeded = 0;
+
+  // Of some it is known that all of it was there once: the others take the places of pods that
+  // went, or that a leader which ended had not come to.
+  bool begun() const { return !released.empty(); }
+};
+
+// All gangs of these pods, in the order in which they are to be placed: those that have begun, then
+// by priority, then the oldest. `node_of_hostname` are the names of nodes by their hostname label.
+std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& promises,
+                          const std::map<std::string, std::string>& node_of_hostname);
+
+// The rank that a pod of the gang gets: its index in its Job, or else the first that nobody has.
+std::vector<int> RanksOf(const Gang& gang);
+
+// Why the gang's gated pods cannot be placed whatever the room is, and what to do; empty: they can.
+std::string WhyNotComplete(const Gang& gang);
+
+// What the gated pods of a complete gang ask for.
+placement::PlacementRequest RequestOf(const Gang& gang);
+
+}  // namespace railhead::op::gangs
+
+#endif  // RAILHEAD_OPERATOR_GANGS_GANG_H_

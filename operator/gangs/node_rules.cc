@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/node_rules.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+std::vector<NodeExpression> ReadExpressions(const Json& term, absl::string_view member,
+                                            bool of_field) {
+  std::vector<NodeExpression> expressions;
+  const Json* list = Find(term, member);
+  if (list == nullptr || !list->is_array()) return expressions;
+  for (const Json& entry : *list) {
+    NodeExpression expression;
+    expression.of_field = of_field;
+    expression.key = StringAt(entry, {"key"});
+    expression.how = StringAt(entry, {"operator"});
+    const Json* values = Find(entry, "values");
+    if (values != nullptr && values->is_array()) {
+      for (const Json& value : *values) {
+        if (value.is_string()) expression.values.push_back(value.get<std::string>());
+      }
+    }
+    expressions.push_back(std::move(expression));
+  }
+  return expressions;
+}
+
+bool Holds(const NodeExpression& expression, const std::string& name, const Labels& labels) {
+  if (expression.of_field && expression.key != "metadata.name") return false;
+  const auto found = labels.find(expression.key);
+  const bool has = expression.of_field || found != labels.end();
+  const std::string& value = expression.of_field || !has ? name : found->second;
+  const bool listed = has && std::find(expression.values.begin(), expression.values.end(), value) !=
+                                 expression.values.end();
+  if (expression.how == "In") return listed;
+  if (expression.how == "NotIn") return !listed;
+  if (expression.how == "Exists") return has;
+  if (expression.how == "DoesNotExist") return !has;
+  int64_t is = 0;
+  int64_t than = 0;
+  if (!has || expression.values.size() != 1 || !absl::SimpleAtoi(value, &is) ||
+      !absl::SimpleAtoi(expression.values[0], &than)) {
+    return false;
+  }
+  if (expression.how == "Gt") return is > than;
+  return expression.how == "Lt" && is < than;
+}
+
+bool Tolerates(const Toleration& toleration, const Taint& taint) {
+  if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
+  if (!toleration.key.empty() && toleration.key != taint.key) return false;
+  return toleration.exists || toleration.value == taint.value;
+}
+
+}  // namespace
+
+NodeRules ReadNodeRules(const Json& spec) {
+  NodeRules rules;
+  const Json* selector = Find(spec, "nodeSelector");
+  if (selector != nullptr && selector->is_object()) {
+    for (const auto& [key, value] : selector->items()) {
+      if (value.is_string()) rules.selector[key] = value.get<std::string>();
+    }
+  }
+  const Json* terms =
+      FindPath(spec, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution",
+                      "nodeSelectorTerms"});
+  if (terms != nullptr && terms->is_array()) {
+    rules.has_terms = true;
+    for (const Json& term : *terms) {
+      std::vector<NodeExpression> all = ReadExpressions(term, "matchExpressions", false);
+      for (NodeExpression& field : ReadExpressions(term, "matchFields", true)) {
+        all.push_back(std::move(field));
+      }
+      // A term without anything in it matches nothing.
+      if (!all.empty()) rules.terms.push_back(std::move(all));
+    }
+  }
+  const Json* tolerations = Find(spec, "tolerations");
+  if (tolerations != nullptr && tolerations->is_array()) {
+    for (const Json& entry : *tolerations) {
+      rules.tolerations.push_back({StringAt(entry, {"key"}),
+                                   StringAt(entry, {"operator"}) == "Exists",
+                                   StringAt(entry, {"value"}), StringAt(entry, {"effect"})});
+    }
+  }
+  return rules;
+}
+
+std::vector<Taint> ReadTaints(const Json& node_spec) {
+  std::vector<Taint> taints;
+  const Json* list = Find(node_spec, "taints");
+  if (list == nullptr || !list->is_array()) return taints;
+  for (const Json& entry : *list) {
+    taints.push_back(
+        {StringAt(entry, {"key"}), StringAt(entry, {"value"}), StringAt(entry, {"effect"})});
+  }
+  return taints;
+}
+
+std::string WhyNot(const NodeRules& rules, const std::string& name, const Labels& labels,
+                   const std::vector<Taint>& taints) {
+  for (const Taint& taint : taints) {
+    if (taint.effect != "NoSchedule" && taint.effect != "NoExecute") continue;
+    const bool tolerated =
+        std::any_of(rules.tolerations.begin(), rules.tolerations.end(),
+                    [&](const Toleration& toleration) { return Tolerates(toleration, taint); });
+    if (!tolerated) {
+      return absl::StrCat("taint ", taint.key, taint.value.empty() ? "" : "=", taint.value, ":",
+                          taint.effect, " that the pods do not tolerate");
+    }
+  }
+  for (const auto& [key, value] : rules.selector) {
+    const auto found = labels.find(key);
+    if (found == labels.end() || found->second != value) {
+      return absl::StrCat("not of the pods' nodeSelector ", key, "=", value);
+    }
+  }
+  if (!rules.has_terms) return "";
+  const bool one = std::any_of(rules.terms.begin(), rules.terms.end(), [&](const auto& term) {
+    return std::all_of(term.begin(), term.end(), [&](const NodeExpression& expression) {
+      return Holds(expression, name, labels);
+    });
+  });
+  return one ? "" : "not of the pods' required node affinity";
+}
+
+}  // namespace railhead::op::gangs

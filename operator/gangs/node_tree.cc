@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/node_tree.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "fabric/discovery/fusion.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/natural_order.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+constexpr char kName[] = "cluster";
+constexpr char kNowhere[] = "(no topology label)";  // no label's value has a bracket
+
+// Of a node that no source places, and that a fabric is silent about.
+fabric::FabricNode NodeAlone(const fabric::SeenNode& seen) {
+  fabric::FabricNode node;
+  node.name = seen.name;
+  node.gpus = seen.gpus;
+  node.hcas = seen.hcas;
+  if (!seen.rails || seen.rails->empty()) return node;
+  node.hcas = static_cast<int>(seen.rails->size());
+  for (const fabric::SeenRail& rail : *seen.rails) {
+    if (!rail.usable) node.dead_rails.push_back(rail.rail);
+  }
+  return node;
+}
+
+}  // namespace
+
+NodeTree BuildTree(const std::vector<NodeValue>& nodes) {
+  std::map<std::string, NodeValue> by_name;
+  fabric::Observations seen;
+  for (const NodeValue& node : nodes) {
+    if (!by_name.emplace(node->seen.name, node).second) continue;
+    seen.nodes.push_back(node->seen);
+  }
+  NodeTree tree;
+  absl::StatusOr<fabric::DiscoveredFabric> found = fabric::FuseObservations(seen, kName);
+  if (found.ok()) {
+    tree.model = std::move(found->model);
+  } else {
+    tree.model.name = kName;
+    tree.model.levels = {kName};
+    tree.model.domains.resize(1);
+    tree.model.rails = 1;
+  }
+  tree.placed = tree.model.nodes.size();
+  for (const fabric::FabricNode& node : tree.model.nodes) {
+    const auto known = by_name.find(node.name);
+    tree.nodes.push_back(known->second);
+    by_name.erase(known);
+  }
+  std::vector<NodeValue> left;
+  left.reserve(by_name.size());
+  for (const auto& [name, node] : by_name) left.push_back(node);
+  std::sort(left.begin(), left.end(), [](const NodeValue& a, const NodeValue& b) {
+    return fabric::NaturalLess(a->seen.name, b->seen.name);
+  });
+  if (left.empty()) return tree;
+  for (size_t level = 0; level < tree.model.levels.size(); ++level) {
+    fabric::FabricDomain domain;
+    domain.name = kNowhere;
+    domain.parent = level == 0 ? -1 : static_cast<int>(tree.model.domains[level - 1].size()) - 1;
+    const bool innermost = level + 1 == tree.model.levels.size();
+    domain.first = static_cast<int>(innermost ? tree.placed : tree.model.domains[level + 1].size());
+    domain.count = innermost ? static_cast<int>(left.size()) : 1;
+    tree.model.domains[level].push_back(std::move(domain));
+  }
+  for (const NodeValue& node : left) {
+    tree.model.nodes.push_back(NodeAlone(node->seen));
+    tree.nodes.push_back(node);
+  }
+  return tree;
+}
+
+}  // namespace railhead::op::gangs

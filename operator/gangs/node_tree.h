@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_GANGS_NODE_TREE_H_
+#define RAILHEAD_OPERATOR_GANGS_NODE_TREE_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/model/fabric_model.h"
+#include "operator/gangs/stored_node.h"
+
+namespace railhead::op::gangs {
+
+using NodeValue = std::shared_ptr<const StoredNode>;
+
+// Where all nodes are, by their labels and facts. Nothing is in use there.
+struct NodeTree {
+  fabric::FabricModel model;
+  std::vector<NodeValue> nodes;  // [node of the model]
+  // The first so many have a place. The others are one domain of each level: nobody knows how far
+  // from each other they are. Where no node has a place there is one level, "cluster".
+  size_t placed = 0;
+};
+
+NodeTree BuildTree(const std::vector<NodeValue>& nodes);
+
+}  // namespace railhead::op::gangs
+
+#endif  // RAILHEAD_OPERATOR_GANGS_NODE_TREE_H_

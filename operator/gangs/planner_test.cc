@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/planner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "operator/gangs/names.h"
+#include "operator/gangs/release_patch.h"
+#include "operator/gangs/testing/small_cluster.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::PodSpec;
+using testing::SmallCluster;
+using State = Decision::State;
+
+// Two spines of two leaves of four nodes each: node n5 is in spine s0 and leaf l1.
+SmallCluster TwoSpines() {
+  SmallCluster cluster;
+  for (int i = 0; i < 16; ++i) {
+    cluster.AddNode(absl::StrCat("n", i / 10, i % 10), absl::StrCat("s", i / 8),
+                    absl::StrCat("l", i / 4));
+  }
+  return cluster;
+}
+
+void AddJob(SmallCluster& cluster, const std::string& name, int pods, PodSpec spec = {}) {
+  for (int i = 0; i < pods; ++i) {
+    spec.name = absl::StrCat(name, "-", i);
+    spec.gang = "true";
+    spec.owner = name;
+    spec.size = pods;
+    spec.index = i;
+    cluster.AddPod(spec);
+  }
+}
+
+std::vector<std::string> NodesOf(const Decision& decision) {
+  std::vector<std::string> nodes;
+  for (const Assignment& assignment : decision.assignments) nodes.push_back(assignment.node);
+  return nodes;
+}
+
+TEST(Planner, PlacesTheWholeGangInOneLeafInTheOrderOfItsIndices) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 4);
+  const std::vector<Decision> decisions = cluster.Decide();
+  ASSERT_EQ(decisions.size(), 1U);
+  EXPECT_EQ(decisions[0].state, State::kPlaced);
+  EXPECT_THAT(NodesOf(decisions[0]), ElementsAre("n00", "n01", "n02", "n03"));
+  EXPECT_EQ(decisions[0].message, "4 pods on 4 nodes; domains used: spine 1, leaf 1");
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(decisions[0].assignments[static_cast<size_t>(i)].rank, i);
+    EXPECT_EQ(decisions[0].assignments[static_cast<size_t>(i)].pod->name, absl::StrCat("job-", i));
+  }
+}
+
+TEST(Planner, ElevenIndicesAreInTheOrderOfNumbersAndNotOfTexts) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 11);
+  const std::vector<Decision> decisions = cluster.Decide();
+  ASSERT_EQ(decisions[0].assignments.size(), 11U);
+  EXPECT_EQ(decisions[0].assignments[2].pod->name, "job-2");
+  EXPECT_EQ(decisions[0].assignments[10].pod->name, "job-10");
+  EXPECT_EQ(decisions[0].assignments[10].rank, 10);
+}
+
+TEST(Planner, AGangThatIsNotAllThereWaitsAndSaysHowManyAreMissing) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 4);
+  cluster.pods.erase("job-2");
+  const std::vector<Decision> decisions = cluster.Decide();
+  EXPECT_EQ(decisions[0].state, State::kIncomplete);
+  EXPECT_THAT(decisions[0].message, HasSubstr("3 of 4 pods are there"));
+  EXPECT_THAT(decisions[0].assignments, IsEmpty());
+}
+
+TEST(Planner, APodThatHasEndedWellCountsAsThere) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 4);
+  cluster.pods["job-2"]["status"]["phase"] = "Succeeded";
+  EXPECT_EQ(cluster.Decide()[0].state, State::kPlaced);
+  cluster.pods["job-2"]["status"]["phase"] = "Failed";
+  EXPECT_EQ(cluster.Decide()[0].state, State::kIncomplete);
+}
+
+TEST(Planner, WhatALeaderBeganIsFinishedFirstInTheSameLeafAndTheRanksStayThose) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "half", 4, {.second = 50});
+  const Decision begun = cluster.Decide()[0];
+  ASSERT_TRUE(cluster.Release(begun.assignments[1], begun.placement));
+  ASSERT_TRUE(cluster.Release(begun.assignments[3], begun.placement));
+  AddJob(cluster, "older", 3, {.priority = 100, .second = 1});
+  const std::vector<Decision> decisions = cluster.Decide();
+  ASSERT_EQ(decisions.size(), 2U);
+  EXPECT_EQ(decisions[0].gang.name, "half");
+  EXPECT_THAT(NodesOf(decisions[0]), ElementsAre("n00", "n02"));
+  EXPECT_EQ(decisions[0].assignments[0].rank, 0);
+  EXPECT_EQ(decisions[0].assignments[1].rank, 2);
+  EXPECT_THAT(NodesOf(decisions[1]), ElementsAre("n04", "n05", "n06"));
+}
+
+TEST(Planner, APodThatComesBackGoesWhereTheOthersAre) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 3);
+  cluster.ReleaseAll(cluster.Decide());
+  ASSERT_EQ(cluster.Bind(), 0);
+  cluster.nodes["n01"]["spec"]["unschedulable"] = true;
+  cluster.AddPod({.name = "job-1", .gang = "true", .size = 3, .owner = "job", .index = 1});
+  const std::vector<Decision> decisions = cluster.Decide();
+  EXPECT_EQ(decisions[0].state, State::kPlaced);
+  EXPECT_THAT(NodesOf(decisions[0]), ElementsAre("n03"));
+  EXPECT_EQ(decisions[0].assignments[0].rank, 1);
+}
+
+TEST(Planner, WhatOthersTookOrWerePromisedIsNotGivenAgain) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "a", 4);
+  const Decision first = cluster.Decide()[0];
+  Promises promises;
+  for (const Assignment& assignment : first.assignments) {
+    promises[assignment.pod->uid] = {assignment.node, assignment.hostname, assignment.rank, "p"};
+  }
+  AddJob(cluster, "b", 4);
+  const std::vector<Decision> second = cluster.Decide(promises);
+  ASSERT_EQ(second.size(), 2U);
+  EXPECT_EQ(second[0].state, State::kRunning);  // nothing of it is left to be placed
+  EXPECT_THAT(NodesOf(second[1]), ElementsAre("n04", "n05", "n06", "n07"));
+}
+
+TEST(Planner, ThePriorityComesBeforeTheAge) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "old", 12, {.second = 1});
+  AddJob(cluster, "important", 8, {.priority = 5, .second = 9});
+  const std::vector<Decision> decisions = cluster.Decide();
+  EXPECT_EQ(decisions[0].gang.name, "important");
+  EXPECT_EQ(decisions[0].state, State::kPlaced);
+  EXPECT_EQ(decisions[1].state, State::kWaiting);
+}
+
+TEST(Planner, AGangThatDoesNotFitSaysWhyAndWhatWouldHelp) {
+  SmallCluster cluster = TwoSpines();
+  cluster.nodes["n00"]["spec"]["unschedulable"] = true;
+  cluster.nodes["n01"]["spec"]["taints"] = {{{"key", "broken"}, {"effect", "NoSchedule"}}};
+  cluster.nodes["n02"]["status"]["conditions"][0]["status"] = "False";
+  cluster.nodes["n03"]["status"]["allocatable"]["cpu"] = "500m";
+  AddJob(cluster, "job", 16);
+  const Decision decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kWaiting);
+  EXPECT_THAT(decision.message,
+              AllOf(HasSubstr("has room for 12 of 16 pods"), HasSubstr("fits with 12 pods"),
+                    HasSubstr("1 of 16 nodes excluded: unschedulable: cordoned"),
+                    HasSubstr("unschedulable: taint broken:NoSchedule"),
+                    HasSubstr("unschedulable: not ready"),
+                    HasSubstr("unschedulable: less cpu than a pod asks for")));
+}
+
+TEST(Planner, WhatPodsTolerateAndSelectCounts) {
+  SmallCluster cluster = TwoSpines();
+  for (auto& [name, node] : cluster.nodes) {
+    node["spec"]["taints"] = {{{"key", "gpu"}, {"value", "yes"}, {"effect", "NoSchedule"}}};
+  }
+  AddJob(cluster, "job", 2);
+  EXPECT_EQ(cluster.Decide()[0].state, State::kWaiting);
+  for (auto& [name, pod] : cluster.pods) {
+    pod["spec"]["tolerations"] = {{{"key", "gpu"}, {"operator", "Exists"}}};
+    pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] =
+        Json::parse(R"({"nodeSelectorTerms": [{"matchExpressions": [
+          {"key": "topology.railhead.io/leaf", "operator": "In", "values": ["l2"]}]}]})");
+  }
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n08", "n09"));
+}
+
+TEST(Planner, AllOfWhatAPodAsksForMustBeFree) {
+  SmallCluster cluster;
+  cluster.AddNode("a", "s", "l");
+  AddJob(cluster, "job", 5, {.hcas = 1});
+  for (auto& [name, pod] : cluster.pods) {
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "20";
+  }
+  // 96 cores for five times 20.
+  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr("room for 4 of 5 pods"));
+  for (auto& [name, pod] : cluster.pods) {
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "19";
+  }
+  EXPECT_EQ(cluster.Decide()[0].state, State::kPlaced);
+}
+
+TEST(Planner, HcasThatAreSharedAreNotCountedAsRails) {
+  SmallCluster cluster;
+  cluster.AddNode("a", "s", "l");
+  cluster.nodes["a"]["status"]["allocatable"]["rdma/hca"] = "1k";
+  cluster.nodes["a"]["metadata"]["annotations"]["railhead.io/node-facts"] =
+      R"({"version": 1, "rails": [{"rail": 0, "device": "mlx5_0", "usable": true}]})";
+  AddJob(cluster, "job", 8, {.hcas = 1});
+  EXPECT_EQ(cluster.Decide()[0].state, State::kPlaced);
+}
+
+TEST(Planner, DeadRailsOfTheAgentsFactsCount) {
+  SmallCluster cluster;
+  cluster.AddNode("a", "s", "l");
+  cluster.nodes["a"]["status"]["allocatable"]["rdma/hca"] = "2";
+  cluster.nodes["a"]["metadata"]["annotations"]["railhead.io/node-facts"] =
+      R"({"version": 1, "rails": [
+        {"rail": 0, "device": "mlx5_0", "usable": true},
+        {"rail": 1, "device": "mlx5_1", "usable": false, "reason": "port down"}]})";
+  AddJob(cluster, "job", 1, {.hcas = 2});
+  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr("dead rails"));
+  cluster.pods.clear();
+  AddJob(cluster, "job", 1, {.hcas = 1});
+  EXPECT_EQ(cluster.Decide()[0].state, State::kPlaced);
+}
+
+TEST(Planner, ARequiredLevelIsKeptAlsoByWhatComesBack) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "wide", 5, {.require_level = "leaf"});
+  EXPECT_EQ(cluster.Decide()[0].state, State::kWaiting);
+  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr("fits with requireLevel: spine"));
+  cluster.pods.clear();
+  AddJob(cluster, "job", 4, {.require_level = "leaf"});
+  cluster.ReleaseAll(cluster.Decide());
+  cluster.Bind();
+  cluster.nodes["n03"]["spec"]["unschedulable"] = true;
+  cluster.AddPod({.name = "job-3",
+                  .gang = "true",
+                  .size = 4,
+                  .owner = "job",
+                  .index = 3,
+                  .require_level = "leaf"});
+  const Decision decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kWaiting);
+  EXPECT_THAT(decision.message, HasSubstr("not in the leaf that the gang is in"));
+}
+
+TEST(Planner, ALevelThatTheClusterDoesNotHaveIsNamed) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 2, {.require_level = "rack"});
+  const Decision decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kIncomplete);
+  EXPECT_THAT(decision.message, HasSubstr("has no level \"rack\"; its levels are spine, leaf"));
+}
+
+TEST(Planner, NodesThatNoLabelPlacesComeLastAndMeetNoRequirement) {
+  SmallCluster cluster;
+  cluster.AddNode("lost1", "", "");
+  cluster.AddNode("lost2", "", "");
+  cluster.AddNode("n1", "s", "l1");
+  cluster.AddNode("n2", "s", "l2");
+  AddJob(cluster, "two", 2);
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n1", "n2"));
+  cluster.pods.clear();
+  AddJob(cluster, "three", 3);
+  EXPECT_EQ(cluster.Decide()[0].state, State::kPlaced);
+  cluster.pods.clear();
+  AddJob(cluster, "leaf", 2, {.require_level = "leaf"});
+  EXPECT_EQ(cluster.Decide()[0].state, State::kWaiting);
+}
+
+TEST(Planner, WithoutAnyTopologyAllNodesAreOneDomain) {
+  SmallCluster cluster;
+  for (const char* name : {"a", "b", "c"}) cluster.AddNode(name, "", "");
+  AddJob(cluster, "job", 3);
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("a", "b", "c"));
+}
+
+TEST(Planner, WhereTheSchedulerRefusedAPodIsNotTriedAgain) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 4);
+  const std::string key = cluster.Decide()[0].gang.key;
+  EXPECT_THAT(NodesOf(cluster.Decide({}, {{key, {"n02"}}})[0]),
+              ElementsAre("n04", "n05", "n06", "n07"));
+}
+
+TEST(Planner, OnePodANodeWhereTheyHavePortsOfIt) {
+  SmallCluster cluster;
+  for (const char* name : {"a", "b", "c"}) cluster.AddNode(name, "s", "l");
+  AddJob(cluster, "job", 2, {.hcas = 1});
+  for (auto& [name, pod] : cluster.pods) {
+    pod["spec"]["containers"][0]["ports"] = {{{"containerPort", 80}, {"hostPort", 80}}};
+  }
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("a", "b"));
+  const Decision begun = cluster.Decide()[0];
+  ASSERT_TRUE(cluster.Release(begun.assignments[0], begun.placement));
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("b"));
+}
+
+TEST(Planner, ThePatchAppliesOnceToThatPodAlone) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 1);
+  cluster.pods["job-0"]["spec"]["schedulingGates"] = {{{"name", "other"}}, {{"name", kGate}}};
+  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr("scheduling gates beside ours"));
+  cluster.pods["job-0"]["spec"]["schedulingGates"] = {{{"name", kGate}}};
+  cluster.pods["job-0"]["spec"]["nodeSelector"] = {{"topology.railhead.io/leaf", "l1"}};
+  const Decision decision = cluster.Decide()[0];
+  const Assignment& assignment = decision.assignments[0];
+  ASSERT_TRUE(cluster.Release(assignment, decision.placement));
+  const Json& pod = cluster.pods["job-0"];
+  EXPECT_EQ(pod["spec"]["schedulingGates"], Json::array());
+  EXPECT_EQ(pod["spec"]["nodeSelector"],
+            Json({{"topology.railhead.io/leaf", "l1"}, {kHostname, "n04"}}));
+  EXPECT_EQ(pod["metadata"]["annotations"][kRank], "0");
+  EXPECT_EQ(pod["metadata"]["annotations"][kPlacement], decision.placement);
+  EXPECT_FALSE(cluster.Release(assignment, decision.placement));  // it is released
+  cluster.AddPod({.name = "job-0", .gang = "true", .size = 1, .owner = "job", .index = 0});
+  EXPECT_FALSE(cluster.Release(assignment, decision.placement));  // it is another pod
+}
+
+TEST(Planner, UnlikePodsAreNotGuessedAt) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 2);
+  cluster.pods["job-1"]["spec"]["nodeSelector"] = {{"a", "b"}};
+  EXPECT_THAT(cluster.Decide()[0].message,
+              AllOf(HasSubstr("pods job-0 and job-1 do not ask for the same"),
+                    HasSubstr("make them again")));
+}
+
+}  // namespace
+}  // namespace railhead::op::gangs

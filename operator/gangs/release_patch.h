@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_GANGS_RELEASE_PATCH_H_
+#define RAILHEAD_OPERATOR_GANGS_RELEASE_PATCH_H_
+
+#include <string>
+
+#include "kube/json.h"
+#include "operator/gangs/planner.h"
+
+namespace railhead::op::gangs {
+
+// The JSON Patch that sends a gated pod to its node, all of it or nothing: the node in its
+// nodeSelector, its rank and the decision's name in its annotations, and the gate away. It applies
+// to exactly this pod with exactly this gate: another one of the same name, or one that somebody
+// else has released, refuses it. The pod has annotations: that of its gang's size.
+kube::Json ReleasePatch(const Assignment& assignment, const std::string& placement);
+
+}  // namespace railhead::op::gangs
+
+#endif  // RAILHEAD_OPERATOR_GANGS_RELEASE_PATCH_H_

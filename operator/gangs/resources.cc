@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/resources.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "operator/verdict/quantity.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+
+constexpr double kThousandths = 1000;
+// A thousand of these can be added up without an overflow; in bytes, nine petabytes in thousandths.
+constexpr int64_t kMost = int64_t{9'000'000'000'000'000};
+
+Resources ReadAmounts(const Json* amounts) {
+  Resources read;
+  if (amounts == nullptr || !amounts->is_object()) return read;
+  for (const auto& [name, value] : amounts->items()) {
+    const std::optional<double> amount = verdict::ParseQuantity(value);
+    if (!amount || *amount == 0) continue;
+    // As a scheduler does: a part of a thousandth is one.
+    const double thousandths = std::ceil(std::min(*amount * kThousandths, double{kMost}));
+    read[name] = static_cast<int64_t>(thousandths);
+  }
+  return read;
+}
+
+void Raise(const Resources& least, Resources& all) {
+  for (const auto& [name, amount] : least) {
+    int64_t& now = all[name];
+    now = std::max(now, amount);
+  }
+}
+
+int Count(const Resources& resources, const std::function<bool(absl::string_view)>& counts) {
+  int64_t sum = 0;
+  for (const auto& [name, amount] : resources) {
+    if (counts(name)) sum += amount / static_cast<int64_t>(kThousandths);
+  }
+  return static_cast<int>(std::min<int64_t>(sum, 1'000'000));
+}
+
+const Json* ListIn(const Json& spec, absl::string_view name) {
+  const Json* list = Find(spec, name);
+  return list != nullptr && list->is_array() ? list : nullptr;
+}
+
+}  // namespace
+
+void Add(const Resources& more, Resources& all) {
+  for (const auto& [name, amount] : more) {
+    int64_t& now = all[name];
+    now = std::min(kMost, now + amount);
+  }
+}
+
+Resources RequestsOf(const Json& spec) {
+  Resources running;
+  if (const Json* containers = ListIn(spec, "containers"); containers != nullptr) {
+    for (const Json& container : *containers) {
+      Add(ReadAmounts(FindPath(container, {"resources", "requests"})), running);
+    }
+  }
+  // A sidecar stays: it runs beside the init containers after it, and beside the containers.
+  Resources sidecars;
+  Resources starting;
+  if (const Json* containers = ListIn(spec, "initContainers"); containers != nullptr) {
+    for (const Json& container : *containers) {
+      Resources now = ReadAmounts(FindPath(container, {"resources", "requests"}));
+      if (kube::StringAt(container, {"restartPolicy"}) == "Always") {
+        Add(now, sidecars);
+        Raise(sidecars, starting);
+      } else {
+        Add(sidecars, now);
+        Raise(now, starting);
+      }
+    }
+  }
+  Add(sidecars, running);
+  Raise(starting, running);
+  for (auto& [name, amount] : ReadAmounts(FindPath(spec, {"resources", "requests"}))) {
+    running[name] = amount;
+  }
+  Add(ReadAmounts(Find(spec, "overhead")), running);
+  running["pods"] = static_cast<int64_t>(kThousandths);
+  return running;
+}
+
+Resources AllocatableOf(const Json& node) {
+  return ReadAmounts(FindPath(node, {"status", "allocatable"}));
+}
+
+int HcasIn(const Resources& resources) {
+  return Count(resources, [](absl::string_view name) { return absl::StartsWith(name, "rdma/"); });
+}
+
+int GpusIn(const Resources& resources) {
+  return Count(resources, [](absl::string_view name) { return absl::EndsWith(name, "/gpu"); });
+}
+
+}  // namespace railhead::op::gangs

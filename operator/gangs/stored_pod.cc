@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/stored_pod.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
+#include "operator/gangs/names.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+constexpr int kMostIndex = 1'000'000'000;
+
+std::string Annotation(const Json& pod, absl::string_view name) {
+  return StringAt(pod, {"metadata", "annotations", name});
+}
+
+std::optional<int> NumberIn(const std::string& text, int min, int max) {
+  int number = 0;
+  if (!absl::SimpleAtoi(text, &number) || number < min || number > max) return std::nullopt;
+  return number;
+}
+
+Owner OwnerOf(const Json& pod) {
+  const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
+  if (owners == nullptr || !owners->is_array()) return {};
+  for (const Json& owner : *owners) {
+    const Json* controls = Find(owner, "controller");
+    if (controls == nullptr || *controls != true) continue;
+    return {StringAt(owner, {"apiVersion"}), StringAt(owner, {"kind"}), StringAt(owner, {"name"}),
+            StringAt(owner, {"uid"})};
+  }
+  return {};
+}
+
+bool HasHostPorts(const Json& spec) {
+  const Json* containers = Find(spec, "containers");
+  if (containers == nullptr || !containers->is_array()) return false;
+  for (const Json& container : *containers) {
+    const Json* ports = Find(container, "ports");
+    if (ports == nullptr || !ports->is_array()) continue;
+    for (const Json& port : *ports) {
+      const Json* host = Find(port, "hostPort");
+      if (host != nullptr && host->is_number_integer() && *host != 0) return true;
+    }
+  }
+  return false;
+}
+
+void ReadGates(const Json& spec, Membership& member) {
+  const Json* gates = Find(spec, "schedulingGates");
+  if (gates == nullptr || !gates->is_array()) return;
+  for (size_t i = 0; i < gates->size(); ++i) {
+    if (StringAt((*gates)[i], {"name"}) == kGate) {
+      member.gate = i;
+    } else {
+      member.other_gates = true;
+    }
+  }
+}
+
+bool IsUnschedulable(const Json& pod) {
+  const Json* conditions = FindPath(pod, {"status", "conditions"});
+  if (conditions == nullptr || !conditions->is_array()) return false;
+  for (const Json& condition : *conditions) {
+    if (StringAt(condition, {"type"}) == "PodScheduled") {
+      return StringAt(condition, {"status"}) == "False" &&
+             StringAt(condition, {"reason"}) == "Unschedulable";
+    }
+  }
+  return false;
+}
+
+std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool bound) {
+  Membership member;
+  member.gang = StringAt(pod, {"metadata", "labels", kGangLabel});
+  const std::optional<int> size = NumberIn(Annotation(pod, kGangSize), 1, kMostPods);
+  if (member.gang.empty() || !size) return std::nullopt;
+  member.size = *size;
+  member.owner = OwnerOf(pod);
+  member.index = NumberIn(Annotation(pod, kCompletionIndex), 0, kMostIndex);
+  member.require_level = Annotation(pod, kRequireLevel);
+  member.prefer_level = Annotation(pod, kPreferLevel);
+  member.pattern = Annotation(pod, kPattern);
+  if (const Json* priority = Find(spec, "priority");
+      priority != nullptr && priority->is_number_integer()) {
+    member.priority = priority->get<int>();
+  }
+  absl::Time created;
+  if (absl::ParseTime(absl::RFC3339_full, StringAt(pod, {"metadata", "creationTimestamp"}),
+                      &created, nullptr)) {
+    member.created = created;
+  }
+  ReadGates(spec, member);
+  const Json* selector = Find(spec, "nodeSelector");
+  member.has_selector = selector != nullptr && selector->is_object();
+  member.one_on_a_node = HasHostPorts(spec);
+  member.released = !member.gate && !Annotation(pod, kPlacement).empty();
+  if (member.released) member.rank = NumberIn(Annotation(pod, kRank), 0, kMostIndex);
+  if (bound) return member;
+  member.rules = ReadNodeRules(spec);
+  member.unschedulable = IsUnschedulable(pod);
+  if (member.released) member.resource_version = StringAt(pod, {"metadata", "resourceVersion"});
+  return member;
+}
+
+}  // namespace
+
+std::optional<StoredPod> ReadStoredPod(const Json& pod) {
+  const Json* spec = Find(pod, "spec");
+  if (spec == nullptr || !spec->is_object()) return std::nullopt;
+  StoredPod stored;
+  stored.space = StringAt(pod, {"metadata", "namespace"});
+  stored.name = StringAt(pod, {"metadata", "name"});
+  stored.uid = StringAt(pod, {"metadata", "uid"});
+  stored.node = StringAt(*spec, {"nodeName"});
+  const std::string phase = StringAt(pod, {"status", "phase"});
+  const Json* deletion = FindPath(pod, {"metadata", "deletionTimestamp"});
+  stored.succeeded = phase == "Succeeded";
+  stored.leaving = phase == "Failed" || (deletion != nullptr && !deletion->is_null());
+  stored.member = MembershipOf(pod, *spec, !stored.node.empty());
+  const bool ended = phase == "Succeeded" || phase == "Failed";
+  if (!stored.member && (stored.node.empty() || ended)) return std::nullopt;
+  if (!ended) stored.requests = RequestsOf(*spec);
+  return stored;
+}
+
+}  // namespace railhead::op::gangs

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_GANGS_STORED_POD_H_
+#define RAILHEAD_OPERATOR_GANGS_STORED_POD_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "kube/json.h"
+#include "operator/gangs/node_rules.h"
+#include "operator/gangs/resources.h"
+
+namespace railhead::op::gangs {
+
+// The controller of a pod; empty for a pod that nobody would make again.
+struct Owner {
+  std::string api;  // "batch/v1"
+  std::string kind;
+  std::string name;
+  std::string uid;
+
+  bool operator==(const Owner&) const = default;
+};
+
+// What a pod says that belongs to a gang.
+struct Membership {
+  std::string gang;  // the label's value
+  int size = 0;      // of the gang, in pods
+  Owner owner;
+  std::optional<int> index;  // in its Job
+  std::string require_level;
+  std::string prefer_level;
+  std::string pattern;
+  int priority = 0;
+  absl::Time created = absl::UnixEpoch();
+
+  std::optional<size_t> gate;    // where in spec.schedulingGates ours is; nothing: it has none
+  bool other_gates = false;      // somebody else holds it, too
+  bool has_selector = false;     // it has a spec.nodeSelector, maybe an empty one
+  bool one_on_a_node = false;    // it has ports of its node
+  NodeRules rules;               // as long as it has no node
+  bool released = false;         // by us: it says of which decision
+  std::optional<int> rank;       // of that decision
+  bool unschedulable = false;    // the scheduler finds no node for it
+  std::string resource_version;  // of a released pod that has no node yet; else empty
+
+  bool operator==(const Membership&) const = default;
+};
+
+// What is kept of a pod: what it takes of a node, and its gang.
+struct StoredPod {
+  std::string space;
+  std::string name;
+  std::string uid;
+  std::string node;  // empty until it is bound
+  bool succeeded = false;
+  bool leaving = false;  // being deleted, or has failed
+  Resources requests;    // nothing once it has ended
+  std::optional<Membership> member;
+
+  bool operator==(const StoredPod&) const = default;
+};
+
+// Nothing for pods that are of no interest: those that neither have a node nor are of a gang.
+std::optional<StoredPod> ReadStoredPod(const kube::Json& pod);
+
+}  // namespace railhead::op::gangs
+
+#endif  // RAILHEAD_OPERATOR_GANGS_STORED_POD_H_
