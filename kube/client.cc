@@ -87,6 +87,19 @@ absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const
        DumpJson(patch), absl::StrCat("patch ", ref.ToString())});
 }
 
+absl::Status Delete(Api& api, const ObjectRef& ref, absl::string_view uid,
+                    absl::string_view resource_version) {
+  const Json options = {
+      {"apiVersion", "v1"},
+      {"kind", "DeleteOptions"},
+      {"preconditions",
+       {{"uid", std::string(uid)}, {"resourceVersion", std::string(resource_version)}}}};
+  return api
+      .Call({"DELETE", ref.Path(), "application/json", DumpJson(options),
+             absl::StrCat("delete ", ref.ToString())})
+      .status();
+}
+
 absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
                                   const ListOptions& options) {
   const std::string what = absl::StrCat("list ", collection.ToString());

@@ -78,6 +78,10 @@ absl::StatusOr<Json> Get(Api& api, const ObjectRef& ref);
 // otherwise.
 absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch);
 
+// Deletes exactly this version of exactly this object: Aborted when there is another one by now.
+absl::Status Delete(Api& api, const ObjectRef& ref, absl::string_view uid,
+                    absl::string_view resource_version);
+
 struct ListOptions {
   int limit = 250;    // objects a page; the server may send fewer
   std::string go_on;  // from the page before; empty for the first one

@@ -77,7 +77,7 @@ void AddProfiles(const std::vector<Json>& documents, ProfileSet& set) {
 }
 
 void Admit(const Json& object, const ProfileSet& set, const std::string& space) {
-  const InjectionConfig config = {{{"NCCL_DEBUG", "WARN"}}, 29500};
+  const InjectionConfig config = {.environment = {{"NCCL_DEBUG", "WARN"}}, .gangs = true};
   const auto check = [&object](const auto& mutate) {
     const Mutation once = mutate(object);
     Require((once.outcome == Outcome::kMutated) == !once.patch.empty());
@@ -85,7 +85,7 @@ void Admit(const Json& object, const ProfileSet& set, const std::string& space) 
     Require(mutate(object.patch(once.patch)).patch.empty());
   };
   check([&](const Json& in) { return MutatePod(in, config, set, space); });
-  check([](const Json& in) { return StampJob(in); });
+  check([&](const Json& in) { return StampJob(in, config); });
 }
 
 void Run(absl::string_view text) {

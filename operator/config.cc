@@ -31,10 +31,16 @@ class Reader {
         status = ReadPort(value, config.rendezvous_port);
       } else if (field == "excludedNamespaces") {
         status = ReadNamespaces(value, config.excluded_namespaces);
+      } else if (field == "gangs") {
+        if (value.is_boolean()) {
+          config.gangs = value.get<bool>();
+        } else {
+          status = Error(field, "must be true or false");
+        }
       } else {
         status = Error(field,
-                       "is not known; the fields are environment, rendezvousPort and "
-                       "excludedNamespaces");
+                       "is not known; the fields are environment, rendezvousPort, "
+                       "excludedNamespaces and gangs");
       }
       if (!status.ok()) return status;
     }

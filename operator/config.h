@@ -19,6 +19,8 @@ struct InjectionConfig {
   int rendezvous_port = 29500;
   // Whose pods never reach the webhook, and are nobody's business here.
   std::set<std::string> excluded_namespaces = {};
+  // Pods that ask to start with their gang are gated, and placed by the replica that leads.
+  bool gangs = false;
 };
 
 // Reads YAML or JSON:
@@ -26,6 +28,7 @@ struct InjectionConfig {
 //   environment: {NCCL_IB_TC: "106"}   # optional; values are scalars, taken as they are written
 //   rendezvousPort: 29500              # optional
 //   excludedNamespaces: [kube-system]  # optional
+//   gangs: true                        # optional, false by default
 //
 // An empty text is an empty configuration. InvalidArgument names the field (or line) and what it
 // may be: unknown fields, names that are no environment variables, and variables that the operator

@@ -33,6 +33,7 @@ environment:
   FLAG: true
 rendezvousPort: 12345
 excludedNamespaces: [kube-system, railhead]
+gangs: true
 )",
                                            "x");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -41,6 +42,7 @@ excludedNamespaces: [kube-system, railhead]
                           Pair("NCCL_DEBUG", "INFO"), Pair("NCCL_IB_TC", "106")));
   EXPECT_EQ(config->rendezvous_port, 12345);
   EXPECT_THAT(config->excluded_namespaces, ElementsAre("kube-system", "railhead"));
+  EXPECT_TRUE(config->gangs);
 }
 
 TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
@@ -50,18 +52,20 @@ TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
     EXPECT_THAT(config->environment, IsEmpty());
     EXPECT_EQ(config->rendezvous_port, 29500);
     EXPECT_THAT(config->excluded_namespaces, IsEmpty());
+    EXPECT_FALSE(config->gangs);
   }
 }
 
 TEST(ParseInjectionConfigTest, NamesFileAndField) {
   EXPECT_EQ(Error("enviroment: {}"),
-            "operator.yaml: enviroment is not known; the fields are environment, rendezvousPort "
-            "and excludedNamespaces");
+            "operator.yaml: enviroment is not known; the fields are environment, "
+            "rendezvousPort, excludedNamespaces and gangs");
   EXPECT_THAT(Error("[]"), HasSubstr("must be a mapping"));
   EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml: line 2"));
   EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("one YAML document"));
   EXPECT_THAT(Error("excludedNamespaces: kube-system"), HasSubstr("excludedNamespaces"));
   EXPECT_THAT(Error("excludedNamespaces: [[a]]"), HasSubstr("excludedNamespaces"));
+  EXPECT_THAT(Error("gangs: 1"), HasSubstr("gangs must be true or false"));
   EXPECT_THAT(Error("environment: [A]"), HasSubstr("environment must be a mapping"));
   EXPECT_THAT(Error("environment: {A: [1]}"), HasSubstr("environment.A must be a string"));
   EXPECT_THAT(Error("environment: {A: 1.50}"), HasSubstr("environment.A must be a string"));

@@ -38,6 +38,7 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                   spdlog::info("this replica leads");
                   status_writer_.Wake();
                   collector_.OnLead();
+                  if (gangs_ != nullptr) gangs_->OnLead();
                 },
                 [] { spdlog::info("this replica does not lead any more"); }, TellTrouble()}),
       feed_(&caches_,
@@ -51,7 +52,11 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
           api, [this] { feed_.Wake(); },
           [this](const std::string& name) { collector_.OnNode(name); }),
       status_writer_(
-          api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }, options.clock) {}
+          api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }, options.clock),
+      gangs_(options.gangs ? std::make_unique<gangs::GangController>(
+                                 gangs::GangControllerOptions{.host = options.identity}, api,
+                                 [this] { return elector_.Leads(); })
+                           : nullptr) {}
 
 Controllers::~Controllers() { Stop(); }
 
@@ -60,6 +65,10 @@ void Controllers::Start() {
   status_thread_ = std::jthread([this](const std::stop_token& stop) { status_writer_.Run(stop); });
   collector_thread_ = std::jthread([this](const std::stop_token& stop) { collector_.Run(stop); });
   elector_thread_ = std::jthread([this](const std::stop_token& stop) { elector_.Run(stop); });
+  if (gangs_ != nullptr) {
+    gangs_thread_ = std::jthread([this](const std::stop_token& stop) { gangs_->Run(stop); });
+    gangs_->Start();
+  }
   collector_.Start();
   caches_.Start();
 }
@@ -69,10 +78,12 @@ void Controllers::StopLeading() { elector_thread_.request_stop(); }
 void Controllers::Stop() {
   StopLeading();
   collector_.RequestStop();
+  if (gangs_ != nullptr) gangs_->RequestStop();
   caches_.RequestStop();
   feed_thread_.request_stop();
   status_thread_.request_stop();
   collector_thread_.request_stop();
+  gangs_thread_.request_stop();
 }
 
 std::shared_ptr<const ProfileSet> Controllers::Profiles() const {
@@ -98,6 +109,10 @@ void Controllers::Report(Metrics& metrics) const {
   metrics.SetCache(collector_.State());
   metrics.SetPages(collector_.Pages());
   metrics.SetVerdict(collector_.Counts());
+  if (gangs_ != nullptr) {
+    for (const kube::InformerState& state : gangs_->States()) metrics.SetCache(state);
+    metrics.SetGangs(gangs_->Counts());
+  }
   metrics.SetLeads(elector_.Leads());
 }
 

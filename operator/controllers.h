@@ -15,6 +15,7 @@
 #include "kube/monotonic.h"
 #include "operator/cluster_caches.h"
 #include "operator/collector/collector.h"
+#include "operator/gangs/gang_controller.h"
 #include "operator/metrics.h"
 #include "operator/profile_feed.h"
 #include "operator/profile_status_writer.h"
@@ -29,6 +30,7 @@ struct ControllersOptions {
   std::function<absl::Time()> clock = kube::MonotonicNow;
   std::set<std::string> excluded_namespaces = {};  // whose pods nobody judges
   PagePoller::Fetch fetch = AskPod;
+  bool gangs = false;  // whether gangs are placed
 };
 
 // What the operator does besides answering. Every replica keeps what admission needs, and what
@@ -64,10 +66,12 @@ class Controllers {
   Collector collector_;
   ClusterCaches caches_;
   ProfileStatusWriter status_writer_;
+  const std::unique_ptr<gangs::GangController> gangs_;  // null where gangs are not served
 
   std::jthread feed_thread_;
   std::jthread status_thread_;
   std::jthread collector_thread_;
+  std::jthread gangs_thread_;
   std::jthread elector_thread_;
 };
 

@@ -24,7 +24,8 @@ namespace {
 
 using kube::Json;
 
-const InjectionConfig kConfig = {{{"NCCL_CROSS_NIC", "2"}, {"NCCL_DEBUG", "WARN"}}, 29500};
+const InjectionConfig kConfig = {.environment = {{"NCCL_CROSS_NIC", "2"}, {"NCCL_DEBUG", "WARN"}},
+                                 .gangs = true};
 
 struct Example {
   std::string name;

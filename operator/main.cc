@@ -44,6 +44,7 @@ constexpr char kFooter[] =
     "    NCCL_IB_TC: \"106\"\n"
     "  rendezvousPort: 29500   # MASTER_PORT\n"
     "  excludedNamespaces: [kube-system]  # whose pods are not judged\n"
+    "  gangs: true             # pods with the label railhead.io/gang start together\n"
     "\n"
     "What the webhook would do with your manifest, without a cluster:\n"
     "  railhead-operator mutate -f job.yaml --config operator.yaml --profiles profiles.yaml\n"
@@ -52,9 +53,9 @@ constexpr char kFooter[] =
     "\n"
     "It needs these rights: get and patch of the Secret, the Lease and the\n"
     "MutatingWebhookConfiguration named below, list and watch of railprofiles, namespaces, nodes\n"
-    "and pods, patch of railprofiles/status, create of events. The webhook is at /mutate; "
-    "/healthz,\n"
-    "/readyz and /metrics are on the health port.";
+    "and pods, patch of railprofiles/status, create of events; with gangs also patch of events,\n"
+    "patch and delete of pods. The webhook is at /mutate; /healthz, /readyz and /metrics are on\n"
+    "the health port.";
 
 // How long a replica that was told to go keeps answering: the API server and the cluster's
 // load balancing learn late that it is not ready any more, and a call that fails is a pod without

@@ -7,6 +7,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -108,6 +109,32 @@ struct Metrics::Series {
               "rail and node where it is about a rail.")
           .Register(registry);
 
+  prometheus::Family<prometheus::Gauge>& gangs =
+      prometheus::BuildGauge()
+          .Name("railhead_gangs")
+          .Help(
+              "Gangs, as the replica that leads sees them: incomplete ones cannot be placed as "
+              "they are, waiting ones have no room, all of a running one was sent to its nodes.")
+          .Register(registry);
+  prometheus::Gauge& gang_wait =
+      prometheus::BuildGauge()
+          .Name("railhead_gang_longest_wait_seconds")
+          .Help("Age of the oldest gang that waits for room; 0 when none does.")
+          .Register(registry)
+          .Add({});
+  prometheus::Counter& gangs_placed =
+      prometheus::BuildCounter()
+          .Name("railhead_gang_placements_total")
+          .Help("Gangs, or parts of gangs that came back, which this replica gave their nodes.")
+          .Register(registry)
+          .Add({});
+  prometheus::Counter& pods_replanned =
+      prometheus::BuildCounter()
+          .Name("railhead_gang_replanned_pods_total")
+          .Help("Pods deleted because the scheduler had no room for them where they were sent.")
+          .Register(registry)
+          .Add({});
+
   std::mutex verdict_mutex;  // guards all below
   PageCounts pages_told;
   std::map<VerdictSeries, prometheus::Gauge*> verdict_gauges;
@@ -188,6 +215,23 @@ void Metrics::SetVerdict(const VerdictCounts& counts) {
     if (!now.contains(name)) series_->verdict.Remove(gauge);
   }
   series_->verdict_gauges = std::move(now);
+}
+
+void Metrics::SetGangs(const gangs::GangCounts& counts) {
+  const auto set = [this](const char* state, size_t gangs) {
+    series_->gangs.Add({{"state", state}}).Set(static_cast<double>(gangs));
+  };
+  set("incomplete", counts.incomplete);
+  set("waiting", counts.waiting);
+  set("running", counts.running);
+  series_->gang_wait.Set(absl::ToDoubleSeconds(counts.longest_wait));
+  const std::lock_guard<std::mutex> lock(series_->verdict_mutex);
+  const auto grow = [](prometheus::Counter& counter, uint64_t now) {
+    // Two that ask at once may come here in any order.
+    counter.Increment(std::max(0.0, static_cast<double>(now) - counter.Value()));
+  };
+  grow(series_->gangs_placed, counts.placed);
+  grow(series_->pods_replanned, counts.replanned);
 }
 
 std::string Metrics::Text() const {

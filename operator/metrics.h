@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "kube/informer.h"
 #include "operator/collector/verdict_counts.h"
+#include "operator/gangs/gang_counts.h"
 #include "operator/mutation.h"
 
 namespace railhead::op {
@@ -36,6 +37,7 @@ class Metrics {
   void SetPages(const PageCounts& pages);
   // The first thousand of them, in their order; the rest is only counted.
   void SetVerdict(const VerdictCounts& counts);
+  void SetGangs(const gangs::GangCounts& counts);
 
   // All of it in Prometheus' text format.
   std::string Text() const;

@@ -13,6 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "operator/gangs/gang_gate.h"
+#include "operator/gangs/names.h"
 #include "operator/json_patch.h"
 #include "operator/label_selector.h"
 #include "operator/profile_environment.h"
@@ -345,6 +347,7 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   if (absl::Status status = PatchAnnotations(pod, "", *annotations, wanted, patch); !status.ok()) {
     return status;
   }
+  if (config.gangs) gangs::AddGate(pod, *annotations, patch, warnings);
   Mutation mutation = Finish(std::move(patch), std::move(warnings));
   for (const auto& [name, reason] : site.reasons) {
     mutation.reasons.push_back(absl::StrCat(
@@ -353,7 +356,7 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   return mutation;
 }
 
-absl::StatusOr<Mutation> TryStampJob(const Json& job) {
+absl::StatusOr<Mutation> TryStampJob(const Json& job, const InjectionConfig& config) {
   const Json* spec = Find(job, "spec");
   const Json* pod_spec = FindPath(job, {"spec", "template", "spec"});
   if (pod_spec == nullptr || !pod_spec->is_object()) {
@@ -372,18 +375,16 @@ absl::StatusOr<Mutation> TryStampJob(const Json& job) {
   const int completions = count("completions");
   const int parallelism = count("parallelism");
   std::vector<std::string> warnings;
-  if (StringAt(*spec, {"completionMode"}) != "Indexed") {
-    if (completions > 1 || parallelism > 1) {
-      warnings.emplace_back(
-          "railhead: no RANK for the pods of this Job: set spec.completionMode to Indexed");
-    }
-    return Finish(Json::array(), std::move(warnings));
+  const bool indexed = StringAt(*spec, {"completionMode"}) == "Indexed";
+  if (!indexed && (completions > 1 || parallelism > 1)) {
+    warnings.emplace_back(
+        "railhead: no RANK for the pods of this Job: set spec.completionMode to Indexed");
   }
-  if (completions > 1 && StringAt(*pod_spec, {"subdomain"}).empty()) {
+  if (indexed && completions > 1 && StringAt(*pod_spec, {"subdomain"}).empty()) {
     warnings.emplace_back(
         "railhead: no MASTER_ADDR: set spec.template.spec.subdomain to a headless Service");
   }
-  if (parallelism > 0 && parallelism < completions) {  // 0 is a Job that was paused
+  if (indexed && parallelism > 0 && parallelism < completions) {  // 0 is a Job that was paused
     warnings.push_back(absl::StrCat("railhead: ranks wait for each other, but only ", parallelism,
                                     " of ", completions, " pods run at once: raise parallelism"));
   }
@@ -392,13 +393,15 @@ absl::StatusOr<Mutation> TryStampJob(const Json& job) {
       ReadAnnotations(pod_template);
   if (!annotations.ok()) return annotations.status();
   std::map<std::string, std::string> wanted = *annotations;
-  wanted.emplace(kWorldSize, absl::StrCat(completions));
+  if (indexed) wanted.emplace(kWorldSize, absl::StrCat(completions));
+  if (config.gangs) gangs::StampSize(job, parallelism, wanted, warnings);
   Json patch = Json::array();
   if (absl::Status status =
           PatchAnnotations(pod_template, "/spec/template", *annotations, wanted, patch);
       !status.ok()) {
     return status;
   }
+  if (config.gangs && wanted.contains(gangs::kGangSize)) gangs::AddLabel(job, patch);
   return Finish(std::move(patch), std::move(warnings));
 }
 
@@ -410,8 +413,8 @@ Mutation MutatePod(const Json& pod, const InjectionConfig& config, const Profile
   return mutation.ok() ? *std::move(mutation) : NotUnderstood("pod", mutation.status());
 }
 
-Mutation StampJob(const Json& job) {
-  absl::StatusOr<Mutation> mutation = TryStampJob(job);
+Mutation StampJob(const Json& job, const InjectionConfig& config) {
+  absl::StatusOr<Mutation> mutation = TryStampJob(job, config);
   return mutation.ok() ? *std::move(mutation) : NotUnderstood("Job", mutation.status());
 }
 

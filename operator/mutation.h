@@ -36,13 +36,15 @@ struct Mutation {
 // wins over the configuration, and the pod over both: a variable that the container sets itself
 // stays as it is and is named in the annotation railhead.io/kept-environment, as does its own mount
 // of /dev/shm. Our variables go before the container's own, whose $(NAME) references may then use
-// them. The annotation railhead.io/profile says which profile it was, and its generation.
+// them. The annotation railhead.io/profile says which profile it was, and its generation. A pod
+// that asks to start with its gang gets a scheduling gate, where gangs are served.
 Mutation MutatePod(const kube::Json& pod, const InjectionConfig& config, const ProfileSet& profiles,
                    const std::string& space);
 
 // Writes the number of pods of an Indexed Job into its pod template, where MutatePod finds it as
-// WORLD_SIZE. Warns of Jobs whose ranks could not find each other.
-Mutation StampJob(const kube::Json& job);
+// WORLD_SIZE; and, where gangs are served, the size of its gang for pods that ask to start together
+// (gangs/gang_gate.h). Warns of Jobs whose ranks could not find each other.
+Mutation StampJob(const kube::Json& job, const InjectionConfig& config);
 
 }  // namespace railhead::op
 

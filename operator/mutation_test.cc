@@ -36,6 +36,8 @@ Json JobPod() {
 }
 
 // Without profiles.
+Mutation StampJob(const Json& job) { return StampJob(job, kConfig); }
+
 Mutation MutatePod(const Json& pod, const InjectionConfig& config) {
   return MutatePod(pod, config, ProfileSet(), "default");
 }

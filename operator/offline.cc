@@ -31,7 +31,7 @@ absl::StatusOr<OfflineResult> MutateOffline(absl::string_view manifests,
       const std::string space = kube::StringAt(object, {"metadata", "namespace"});
       mutation = MutatePod(object, config, profiles, space.empty() ? "default" : space);
     }
-    if (is_job) mutation = StampJob(object);
+    if (is_job) mutation = StampJob(object, config);
     const std::string who =
         absl::StrCat(kind, " ", kube::StringAt(object, {"metadata", "name"}), ": ");
     for (const std::string& warning : mutation.warnings) result.warnings.push_back(who + warning);

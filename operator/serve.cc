@@ -48,7 +48,8 @@ class Operator::Impl {
         controllers_({.space = options_.space,
                       .lease = options_.lease,
                       .identity = options_.identity,
-                      .excluded_namespaces = config.excluded_namespaces},
+                      .excluded_namespaces = config.excluded_namespaces,
+                      .gangs = config.gangs},
                      api),
         webhook_(
             std::move(config), [this] { return controllers_.Profiles(); }, &metrics_),

@@ -59,7 +59,7 @@ kube::AdmissionAnswer Webhook::Decide(const kube::AdmissionRequest& request,
   // Only CREATE may change these objects; anything else means a webhook rule too many.
   if (request.operation == "CREATE") {
     if (is_pod) mutation = MutatePod(request.object, config_, profiles, request.space);
-    if (is_job) mutation = StampJob(request.object);
+    if (is_job) mutation = StampJob(request.object, config_);
   }
   if (mutation.outcome == Outcome::kMutated) {
     spdlog::info("{} {}: {} changes", request.kind, NameOf(request), mutation.patch.size());

@@ -26,11 +26,7 @@ class FakeApi final : public Api {
   }
   void Remove(const ObjectRef& ref) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto at = objects_.find(ref.Path());
-    if (at == objects_.end()) return;
-    at->second["metadata"]["resourceVersion"] = std::to_string(++version_);
-    Tell(at->first, "DELETED", at->second);
-    objects_.erase(at);
+    Erase(ref.Path());
   }
   // Tells every watch how far it has come.
   void Bookmark() {
@@ -66,13 +62,18 @@ class FakeApi final : public Api {
     const auto it = objects_.find(request.path);
     if (it == objects_.end()) return StatusFromAnswer(request.subject, 404, "");
     if (request.method == "GET") return it->second;
+    if (request.method == "DELETE") return Delete(request, it->first);
     if (request.method != "PATCH") return StatusFromAnswer(request.subject, 405, "");
     Json changed = it->second;
     const Json patch = Json::parse(request.body);
     if (request.content_type == "application/merge-patch+json") {
       changed.merge_patch(patch);
     } else {
-      changed = changed.patch(patch);
+      try {
+        changed = changed.patch(patch);
+      } catch (const Json::exception&) {  // what it tests is not so
+        return StatusFromAnswer(request.subject, 422, "");
+      }
     }
     if (changed["metadata"]["resourceVersion"] != it->second["metadata"]["resourceVersion"]) {
       return StatusFromAnswer(request.subject, 409, R"({"reason": "Conflict"})");
@@ -168,6 +169,27 @@ class FakeApi final : public Api {
     Json& stored = objects_[path];
     Tell(path, stored.is_null() ? "ADDED" : "MODIFIED", object);
     return stored = std::move(object);
+  }
+
+  void Erase(const std::string& path) {
+    const auto at = objects_.find(path);
+    if (at == objects_.end()) return;
+    at->second["metadata"]["resourceVersion"] = std::to_string(++version_);
+    Tell(at->first, "DELETED", at->second);
+    objects_.erase(at);
+  }
+
+  absl::StatusOr<Json> Delete(const ApiRequest& request, const std::string& path) {
+    const Json object = objects_.at(path);
+    const Json options = Json::parse(request.body);
+    for (const char* field : {"uid", "resourceVersion"}) {
+      const std::string wanted = StringAt(options, {"preconditions", field});
+      if (!wanted.empty() && wanted != StringAt(object, {"metadata", field})) {
+        return StatusFromAnswer(request.subject, 409, R"({"reason": "Conflict"})");
+      }
+    }
+    Erase(path);
+    return object;
   }
 
   // One object a page, whatever the limit, all of the version of the first. The token to go on with

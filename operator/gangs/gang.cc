@@ -57,13 +57,17 @@ std::string Field(const char* annotation) {
 
 }  // namespace
 
+std::string GangKeyOf(const StoredPod& pod) {
+  return absl::StrCat(pod.space, "/", pod.member->gang, "/", pod.member->owner.uid);
+}
+
 std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& promises,
                           const std::map<std::string, std::string>& node_of_hostname) {
   std::map<std::string, Gang> by_key;
   for (const PodValue& pod : pods) {
     if (!pod->member) continue;
     const Membership& member = *pod->member;
-    std::string key = absl::StrCat(pod->space, "/", member.gang, "/", member.owner.uid);
+    std::string key = GangKeyOf(*pod);
     Gang& gang = by_key[key];
     if (gang.key.empty()) {
       gang.key = std::move(key);

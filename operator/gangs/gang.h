@@ -54,6 +54,9 @@ struct Gang {
   bool begun() const { return !released.empty(); }
 };
 
+// Which gang a member is of: another name, namespace or owner is another gang.
+std::string GangKeyOf(const StoredPod& pod);
+
 // All gangs of these pods, in the order in which they are to be placed: those that have begun, then
 // by priority, then the oldest. `node_of_hostname` are the names of nodes by their hostname label.
 std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& promises,

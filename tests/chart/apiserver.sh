@@ -6,10 +6,10 @@
 # program with those rights: what profiles do to pods, that new certificates fail none,
 # and what is told of wrong jobs. Twelve minutes.
 # usage: tests/chart/apiserver.sh     after a release build
-# helm, kubectl and kube-apiserver come from RAILHEAD_KUBE_BIN, or else from PATH; etcd from PATH.
+# helm, kubectl, kube-apiserver and kube-scheduler come from RAILHEAD_KUBE_BIN, or else from PATH; etcd from PATH.
 set -euo pipefail
 [ -z "${RAILHEAD_KUBE_BIN:-}" ] || PATH=$RAILHEAD_KUBE_BIN:$PATH
-for tool in helm kubectl kube-apiserver etcd openssl; do
+for tool in helm kubectl kube-apiserver kube-scheduler etcd openssl; do
   command -v "$tool" >/dev/null ||
     { echo "tests/chart: no $tool in PATH or RAILHEAD_KUBE_BIN" >&2; exit 1; }
 done
@@ -17,4 +17,4 @@ done
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 cd "$(dirname "$0")"
 exec /usr/bin/python3 -m unittest apiserver_test.Chart profiles_test.Profiles \
-  certificates_test.Certificates verdict_test.Verdict
+  certificates_test.Certificates verdict_test.Verdict gangs_test.Gangs

@@ -49,6 +49,7 @@ REFUSED = {
     "no operator at all": ("operator.replicas=0", "minimum"),
     "an operator that is root": ("operator.runAsUser=0", "minimum"),
     "a port that is none": ("operator.rendezvousPort=65536", "maximum"),
+    "a word for gangs": ("operator.gangs.enabled=on", "want boolean"),
     "a word for whether agents tell": ("devicePlugin.nodeFacts=always", "want boolean"),
     "a metrics port that is none": ("devicePlugin.metricsPort=0", "minimum"),
     "a selector's field that is none": (
@@ -343,6 +344,17 @@ class Privileges(unittest.TestCase):
             render()["Deployment", "railhead-operator"]["spec"]["template"]["spec"][
                 "securityContext"
             ],
+        )
+
+    def test_gangs_cost_rights_only_where_they_are_enabled(self):
+        more = rights(render("operator: {gangs: {enabled: true}}")) - rights(render())
+        self.assertEqual(
+            more,
+            {
+                ("railhead-operator", "patch", "pods", ""),
+                ("railhead-operator", "delete", "pods", ""),
+                ("railhead-operator", "patch", "events", ""),
+            },
         )
 
     def test_the_operator_and_the_agents_have_these_rights(self):

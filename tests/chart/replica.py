@@ -18,10 +18,10 @@ PROGRAM = ROOT / "build" / "release" / "operator" / "railhead-operator"
 NAME = "railhead-operator"
 
 
-def install(cluster):
-    """The chart, without anybody who could run its pods."""
+def install(cluster, *arguments):
+    """The chart, without anybody who could run its pods; with more arguments for helm."""
     cluster.kubectl("create", "namespace", NAMESPACE)
-    cluster.helm("install", RELEASE, CHART)
+    cluster.helm("install", RELEASE, CHART, *arguments)
     cluster.kubectl(
         "wait", "--for=condition=Established", "crd/railprofiles.railhead.io", "--timeout=60s"
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real API server with etcd, both on the loopback address, for tests that need no node."""
+"""A real API server with etcd, both on the loopback address, for tests that need no node; and the
+scheduler for those that need to see where pods would run."""
 
 import base64
 import contextlib
@@ -154,6 +155,15 @@ class ControlPlane:
             )
         )
         self.wait_until_ready()
+
+    def start_scheduler(self):
+        """kube-scheduler as it comes, for pods whose nodes somebody has made through the API."""
+        self._run(
+            "kube-scheduler",
+            f"--kubeconfig={self.kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+        )
 
     def wait_until_ready(self):
         wait_until(

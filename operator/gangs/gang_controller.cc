@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/gang_controller.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "operator/gangs/names.h"
+#include "operator/gangs/release_patch.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Json;
+
+constexpr char kRound[] = "gangs";
+constexpr size_t kAtOnce = 8;                            // calls of the API
+constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
+// Changes that come together are looked at together: the pods of a gang come one by one.
+constexpr absl::Duration kSettle = absl::Milliseconds(200);
+constexpr absl::Duration kUntilSynced = absl::Seconds(1);
+// What depends on the time alone is looked at so often while there are gangs that do not run.
+constexpr absl::Duration kLookAgain = absl::Seconds(10);
+// A gang that is just being made is no news.
+constexpr absl::Duration kUntilMade = absl::Seconds(10);
+constexpr kube::BackoffOptions kBackoff = {absl::Milliseconds(500), absl::Seconds(30)};
+
+kube::ReflectorOptions Watching(const char* resource) {
+  kube::ReflectorOptions options;
+  options.collection = {"v1", resource, "", ""};
+  return options;
+}
+
+// The server has refused for good: the pod is another one by now, or not as it was.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsAborted(status) || absl::IsInvalidArgument(status) ||
+         absl::IsPermissionDenied(status) || absl::IsUnauthenticated(status);
+}
+
+}  // namespace
+
+GangController::GangController(GangControllerOptions options, kube::Api* api,
+                               std::function<bool()> leads)
+    : options_(std::move(options)),
+      api_(api),
+      leads_(std::move(leads)),
+      queue_(kBackoff),
+      events_(api, options_.host, options_.now),
+      pods_(Watching("pods"), api, ReadStoredPod,
+            {[this](const std::string&, const auto&, const auto&) {
+               queue_.AddAfter(kRound, kSettle);
+             },
+             [this] { queue_.Add(kRound); },
+             [this](const absl::Status& end) { TellEnd("pods", end); }}),
+      nodes_(Watching("nodes"), api, ReadStoredNode,
+             {[this](const std::string&, const auto&, const auto&) {
+                queue_.AddAfter(kRound, kSettle);
+              },
+              [this] { queue_.Add(kRound); },
+              [this](const absl::Status& end) { TellEnd("nodes", end); }}) {}
+
+void GangController::Start() {
+  pods_.Start();
+  nodes_.Start();
+}
+
+void GangController::RequestStop() {
+  pods_.RequestStop();
+  nodes_.RequestStop();
+}
+
+void GangController::OnLead() { queue_.Add(kRound); }
+
+void GangController::TellEnd(const std::string& resource, const absl::Status& end) {
+  if (absl::IsCancelled(end)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::string& last = watch_trouble_[resource];
+  const std::string now(end.message());
+  if (now != last && !end.ok()) spdlog::warn("gangs: watching {}: {}", resource, now);
+  last = now;
+}
+
+void GangController::Run(const std::stop_token& stop) {
+  const std::stop_callback on_stop(stop, [this] { queue_.ShutDown(); });
+  while (!queue_.is_shut_down()) {
+    const std::optional<std::string> item = queue_.Take(kPatience);
+    if (!item) continue;
+    const absl::Status done = Round();
+    const std::string trouble(done.message());
+    if (trouble != trouble_ && !done.ok()) spdlog::warn("gangs: {}", trouble);
+    trouble_ = trouble;
+    if (done.ok()) {
+      queue_.Finish(*item);
+    } else {
+      queue_.Retry(*item);
+    }
+  }
+}
+
+Promises GangController::PromisesMade() const {
+  Promises promises;
+  for (const auto& [uid, sent] : sent_) {
+    promises[uid] = {sent.assignment.node, sent.assignment.hostname, sent.assignment.rank,
+                     sent.placement};
+  }
+  return promises;
+}
+
+// Promises that the pods show by now, or that no pod is there for, are none any more.
+void GangController::TakeSnapshot() {
+  pods_now_.clear();
+  std::map<std::string, PodValue> gated;
+  pods_.cache().ForEach([&](const std::string&, const PodValue& pod) {
+    pods_now_.push_back(pod);
+    if (pod->member && pod->member->gate) gated[pod->uid] = pod;
+  });
+  std::erase_if(sent_, [&](const auto& entry) { return !gated.contains(entry.first); });
+  for (auto& [uid, sent] : sent_) sent.assignment.pod = gated.at(uid);
+  if (nodes_.cache().generation() == tree_generation_) return;
+  std::vector<NodeValue> nodes;
+  tree_generation_ = nodes_.cache().ForEach(
+      [&](const std::string&, const NodeValue& node) { nodes.push_back(node); });
+  tree_ = BuildTree(nodes);
+}
+
+absl::Status GangController::Round() {
+  if (!leads_()) {
+    // Another one goes on from what the pods show.
+    sent_.clear();
+    first_seen_.clear();
+    refusals_ = Refusals();
+    Count({}, options_.now());
+    return absl::OkStatus();
+  }
+  // What is half known would be half wrong.
+  if (!pods_.Synced() || !nodes_.Synced()) {
+    queue_.AddAfter(kRound, kUntilSynced);
+    return absl::OkStatus();
+  }
+  TakeSnapshot();
+  const absl::Time now = options_.now();
+  const Promises promises = PromisesMade();
+  ClusterRoom room(&tree_, pods_now_, promises);
+  absl::Status trouble = DeleteRefused(room);
+  const std::vector<Decision> decisions =
+      Decide(GangsOf(pods_now_, promises, room.node_of_hostname()), refusals_.Nodes(now), room);
+  for (const Decision& decision : decisions) {
+    for (const Assignment& assignment : decision.assignments) {
+      sent_[assignment.pod->uid] = {assignment, decision.placement};
+    }
+  }
+  trouble.Update(SendAll());
+  Count(decisions, now);
+  Tell(decisions);
+  return trouble;
+}
+
+absl::Status GangController::SendAll() {
+  std::vector<Sent*> todo;
+  for (auto& [uid, sent] : sent_) {
+    if (!sent.done) todo.push_back(&sent);
+  }
+  std::vector<absl::Status> results(todo.size(), absl::CancelledError("not sent"));
+  std::atomic<size_t> next{0};
+  std::atomic<bool> down{false};
+  {
+    const auto work = [&] {
+      // Who does not lead any more must not send, and a server that is away is not asked for each.
+      for (size_t i = next++; i < todo.size() && leads_() && !down; i = next++) {
+        const StoredPod& pod = *todo[i]->assignment.pod;
+        results[i] = kube::Patch(*api_, {"v1", "pods", pod.space, pod.name}, kube::PatchType::kJson,
+                                 ReleasePatch(todo[i]->assignment, todo[i]->placement))
+                         .status();
+        if (!results[i].ok() && !IsRefusal(results[i])) down = true;
+      }
+    };
+    std::vector<std::jthread> workers;
+    for (size_t i = 0; i < std::min(kAtOnce, todo.size()); ++i) workers.emplace_back(work);
+  }
+  absl::Status trouble;
+  for (size_t i = 0; i < todo.size(); ++i) {
+    todo[i]->done = results[i].ok();
+    // What is not sent, or nobody knows of, keeps its place, and is sent again.
+    if (results[i].ok() || (absl::IsCancelled(results[i]) && !trouble.ok())) continue;
+    trouble.Update(results[i]);
+    if (IsRefusal(results[i])) sent_.erase(todo[i]->assignment.pod->uid);
+  }
+  return trouble;
+}
+
+absl::Status GangController::DeleteRefused(const ClusterRoom& room) {
+  absl::Status trouble;
+  const absl::Time now = options_.now();
+  for (const PodValue& pod : refusals_.Due(pods_now_, now)) {
+    const auto selector = pod->member->rules.selector.find(kHostname);
+    const auto& names = room.node_of_hostname();
+    const auto node =
+        selector == pod->member->rules.selector.end() ? names.end() : names.find(selector->second);
+    const std::string name = node == names.end() ? "" : node->second;
+    const bool comes_back = !pod->member->owner.uid.empty();
+    if (comes_back && leads_()) {
+      absl::Status deleted = kube::Delete(*api_, {"v1", "pods", pod->space, pod->name}, pod->uid,
+                                          pod->member->resource_version);
+      // It has changed: maybe it is bound.
+      if (absl::IsAborted(deleted) || absl::IsNotFound(deleted)) continue;
+      trouble.Update(deleted);
+      if (!deleted.ok()) continue;
+      spdlog::warn("gangs: pod {}/{} deleted: not bound to node {}", pod->space, pod->name, name);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      ++counts_.replanned;
+    }
+    refusals_.Avoid(GangKeyOf(*pod), name, now);
+    Told(events_.Replanned(*pod, name, comes_back));
+  }
+  return trouble;
+}
+
+void GangController::Tell(const std::vector<Decision>& decisions) {
+  std::set<std::string> keys;
+  std::map<std::string, absl::Time> first_seen;
+  const absl::Time now = options_.now();
+  bool look_again = !sent_.empty();
+  for (const Decision& decision : decisions) {
+    const Gang& gang = decision.gang;
+    keys.insert(gang.key);
+    switch (decision.state) {
+      case Decision::State::kRunning:
+        look_again = look_again || std::any_of(gang.released.begin(), gang.released.end(),
+                                               [](const Released& released) {
+                                                 return released.pod->member->unschedulable;
+                                               });
+        break;
+      case Decision::State::kPlaced: {
+        const bool sent = std::all_of(decision.assignments.begin(), decision.assignments.end(),
+                                      [this](const Assignment& assignment) {
+                                        const auto found = sent_.find(assignment.pod->uid);
+                                        return found != sent_.end() && found->second.done;
+                                      });
+        if (!sent) break;
+        spdlog::info("gangs: {}/{}: {}", gang.space, gang.name, decision.message);
+        Told(events_.IsPlaced(gang, decision.message));
+        break;
+      }
+      case Decision::State::kIncomplete: {
+        const auto seen = first_seen_.find(gang.key);
+        const absl::Time first = seen == first_seen_.end() ? now : seen->second;
+        first_seen[gang.key] = first;
+        look_again = true;
+        if (now - first >= kUntilMade) Told(events_.Waits(gang, decision.message));
+        break;
+      }
+      case Decision::State::kWaiting:
+        look_again = true;
+        Told(events_.Waits(gang, decision.message));
+        break;
+    }
+  }
+  first_seen_ = std::move(first_seen);
+  events_.KeepOnly(keys);
+  if (look_again) queue_.AddAfter(kRound, kLookAgain);
+}
+
+// An Event that is not told is no reason to do anything later.
+void GangController::Told(const absl::Status& recorded) {
+  const std::string now(recorded.message());
+  if (now != untold_ && !recorded.ok()) spdlog::warn("gangs: no Event: {}", now);
+  untold_ = now;
+}
+
+void GangController::Count(const std::vector<Decision>& decisions, absl::Time now) {
+  GangCounts counts;
+  for (const Decision& decision : decisions) {
+    switch (decision.state) {
+      case Decision::State::kIncomplete:
+        ++counts.incomplete;
+        break;
+      case Decision::State::kWaiting:
+        ++counts.waiting;
+        counts.longest_wait = std::max(counts.longest_wait, now - decision.gang.created);
+        break;
+      case Decision::State::kPlaced:
+        ++counts.placed;
+        ++counts.running;
+        break;
+      case Decision::State::kRunning:
+        if (!decision.gang.released.empty()) ++counts.running;
+        break;
+    }
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  counts.placed += counts_.placed;
+  counts.replanned = counts_.replanned;
+  counts_ = counts;
+}
+
+GangCounts GangController::Counts() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return counts_;
+}
+
+std::vector<kube::InformerState> GangController::States() const {
+  std::vector<kube::InformerState> states = {pods_.State(), nodes_.State()};
+  for (kube::InformerState& state : states) state.resource += " (gangs)";
+  return states;
+}
+
+}  // namespace railhead::op::gangs

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_GANGS_GANG_CONTROLLER_H_
+#define RAILHEAD_OPERATOR_GANGS_GANG_CONTROLLER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "kube/client.h"
+#include "kube/informer.h"
+#include "kube/work_queue.h"
+#include "operator/gangs/gang_counts.h"
+#include "operator/gangs/gang_events.h"
+#include "operator/gangs/node_tree.h"
+#include "operator/gangs/planner.h"
+#include "operator/gangs/refusals.h"
+#include "operator/gangs/stored_node.h"
+#include "operator/gangs/stored_pod.h"
+
+namespace railhead::op::gangs {
+
+struct GangControllerOptions {
+  std::string host;                             // this replica, for its Events
+  std::function<absl::Time()> now = absl::Now;  // the time of day; called by several threads
+};
+
+// Watches pods and nodes, decides, and carries decisions out: every replica watches, the one that
+// leads does the rest. What it has sent and the watches do not show yet it remembers; what a leader
+// before it has left half done it finds in the pods. A pod that has a node is never touched.
+//
+// Rights needed: list and watch nodes; list, watch, patch and delete pods; create and patch events.
+class GangController {
+ public:
+  // `api` must outlive the controller. `leads` is exact at any moment.
+  GangController(GangControllerOptions options, kube::Api* api, std::function<bool()> leads);
+
+  void Start();        // begins to watch
+  void RequestStop();  // the destructor waits for what Start began
+  // Works until `stop`.
+  void Run(const std::stop_token& stop);
+
+  // What is below is thread-safe, and brief.
+  void OnLead();  // this replica has begun to
+  GangCounts Counts() const;
+  std::vector<kube::InformerState> States() const;
+
+ private:
+  // A pod that was sent on its way.
+  struct Sent {
+    Assignment assignment;
+    std::string placement;
+    bool done = false;  // the server has said so
+  };
+
+  absl::Status Round();
+  void TakeSnapshot();
+  // Carries out what is not done yet, a few at once. The first trouble.
+  absl::Status SendAll();
+  absl::Status DeleteRefused(const ClusterRoom& room);
+  void Tell(const std::vector<Decision>& decisions);
+  void Told(const absl::Status& recorded);
+  void Count(const std::vector<Decision>& decisions, absl::Time now);
+  Promises PromisesMade() const;
+  void TellEnd(const std::string& resource, const absl::Status& end);
+
+  const GangControllerOptions options_;
+  kube::Api* const api_;
+  const std::function<bool()> leads_;
+  kube::WorkQueue queue_;  // of one item
+
+  // Used by Run's thread alone.
+  GangEvents events_;
+  Refusals refusals_;
+  std::map<std::string, Sent> sent_;              // by the pod's uid
+  std::map<std::string, absl::Time> first_seen_;  // gangs that are not complete, by their keys
+  std::vector<PodValue> pods_now_;
+  NodeTree tree_;
+  uint64_t tree_generation_ = 0;
+  std::string trouble_;  // as told
+  std::string untold_;   // why an Event was not
+
+  mutable std::mutex mutex_;  // guards the next two
+  GangCounts counts_;
+  std::map<std::string, std::string> watch_trouble_;  // by resource
+
+  kube::Informer<StoredPod> pods_;
+  kube::Informer<StoredNode> nodes_;
+};
+
+}  // namespace railhead::op::gangs
+
+#endif  // RAILHEAD_OPERATOR_GANGS_GANG_CONTROLLER_H_

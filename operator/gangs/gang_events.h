@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_GANGS_GANG_EVENTS_H_
+#define RAILHEAD_OPERATOR_GANGS_GANG_EVENTS_H_
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "kube/client.h"
+#include "kube/events.h"
+#include "operator/gangs/planner.h"
+
+namespace railhead::op::gangs {
+
+// Tells people of gangs, by Events on a gang's owner, or on the first pod of one without. What is
+// told already is not told again; why a gang waits, which changes with every pod that ends
+// anywhere, once a minute at most. Not thread-safe.
+class GangEvents {
+ public:
+  // `clock` is the time of day. `api` must outlive this. Rights needed: create and patch events.
+  GangEvents(kube::Api* api, std::string host, std::function<absl::Time()> clock);
+
+  absl::Status Waits(const Gang& gang, const std::string& why);       // GangWaiting
+  absl::Status IsPlaced(const Gang& gang, const std::string& where);  // GangPlaced
+  // GangReplanned: a pod that could not be bound is deleted, so that it comes back; or, where
+  // nobody would make it again, somebody should.
+  absl::Status Replanned(const StoredPod& pod, const std::string& node, bool deleted);
+
+  // Of other gangs nothing is remembered.
+  void KeepOnly(const std::set<std::string>& gang_keys);
+
+ private:
+  struct Told {
+    std::string message;
+    absl::Time at;
+  };
+  const std::function<absl::Time()> clock_;
+  kube::EventRecorder recorder_;
+  std::map<std::string, Told> waiting_;                    // by the gang's key
+  std::map<std::string, std::set<std::string>> no_owner_;  // pods told of, by the gang's key
+};
+
+}  // namespace railhead::op::gangs
+
+#endif  // RAILHEAD_OPERATOR_GANGS_GANG_EVENTS_H_

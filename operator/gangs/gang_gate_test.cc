@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gangs at admission.
+#include "operator/gangs/gang_gate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/config.h"
+#include "operator/gangs/names.h"
+#include "operator/mutation.h"
+#include "operator/profile_set.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Json;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+const InjectionConfig kServed = {.environment = {}, .gangs = true};
+
+Json Pod() {
+  return Json::parse(R"({"apiVersion": "v1", "kind": "Pod",
+    "metadata": {"name": "w-0", "labels": {"railhead.io/gang": "g"},
+                 "annotations": {"railhead.io/gang-size": "4"}},
+    "spec": {"containers": [{"name": "main", "resources": {"limits": {"rdma/hca": "1"}}}]}})");
+}
+
+Mutation Admit(const Json& pod, const InjectionConfig& config = kServed) {
+  return MutatePod(pod, config, ProfileSet(), "train");
+}
+
+// What spec.schedulingGates is after admission, and then again after the next.
+Json GatesOf(const Json& pod, const InjectionConfig& config = kServed) {
+  const Json once = pod.patch(Admit(pod, config).patch);
+  EXPECT_EQ(Admit(once, config).outcome, Outcome::kUnchanged);
+  return once["spec"].value("schedulingGates", Json());
+}
+
+TEST(GangGate, APodThatAsksForItWaitsForItsGang) {
+  EXPECT_EQ(GatesOf(Pod()), Json::parse(R"([{"name": "railhead.io/gang"}])"));
+  EXPECT_THAT(Admit(Pod()).warnings, IsEmpty());
+  Json pod = Pod();
+  pod["spec"]["schedulingGates"] = {{{"name", "another"}}};
+  EXPECT_EQ(GatesOf(pod), Json::parse(R"([{"name": "another"}, {"name": "railhead.io/gang"}])"));
+}
+
+TEST(GangGate, NobodyElseIsGated) {
+  EXPECT_EQ(GatesOf(Pod(), {}), Json());  // gangs are not served
+  for (const char* label : {"", "false"}) {
+    Json pod = Pod();
+    pod["metadata"]["labels"]["railhead.io/gang"] = label;
+    EXPECT_EQ(GatesOf(pod), Json());
+    EXPECT_THAT(Admit(pod).warnings, IsEmpty());
+  }
+  Json pod = Pod();
+  pod["spec"]["containers"][0]["resources"]["limits"] = {{"cpu", "1"}};
+  EXPECT_EQ(Admit(pod).outcome, Outcome::kIgnored);
+}
+
+TEST(GangGate, WhatCannotBeIsToldWithItsFieldAndThePodStarts) {
+  const auto warning = [](const char* patch) {
+    Json pod = Pod();
+    pod.merge_patch(Json::parse(patch));
+    EXPECT_EQ(GatesOf(pod), Json()) << patch;
+    const std::vector<std::string> warnings = Admit(pod).warnings;
+    return warnings.size() == 1 ? warnings[0] : "";
+  };
+  const auto annotation = [&](const char* name, const char* value) {
+    return warning(Json{{"metadata", {{"annotations", {{name, value}}}}}}.dump().c_str());
+  };
+  EXPECT_THAT(warning(R"({"metadata": {"annotations": {"railhead.io/gang-size": null}}})"),
+              HasSubstr("does not wait for its gang: metadata.annotations[railhead.io/gang-size] "
+                        "is missing; set it"));
+  for (const char* size : {"", "0", "-1", "4.5", "all", "100001"}) {
+    EXPECT_THAT(annotation("railhead.io/gang-size", size), HasSubstr("number of pods from 1 to"));
+  }
+  EXPECT_THAT(warning(R"({"metadata": {"labels": {"railhead.io/gang": "true"}}})"),
+              HasSubstr("give the gang a name"));
+  EXPECT_THAT(warning(R"({"spec": {"nodeName": "n"}})"), HasSubstr("spec.nodeName"));
+  EXPECT_THAT(warning(R"({"spec": {"affinity": {"podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "x"}]}}}})"),
+              HasSubstr("spec.affinity.podAntiAffinity is not looked at"));
+  EXPECT_THAT(warning(R"({"spec": {"topologySpreadConstraints": [
+                {"whenUnsatisfiable": "DoNotSchedule"}]}})"),
+              HasSubstr("spec.topologySpreadConstraints"));
+  EXPECT_THAT(annotation("railhead.io/pattern", "star"), HasSubstr("ring, tree or alltoall"));
+  EXPECT_THAT(annotation("railhead.io/require-level", ""), HasSubstr("name of a level"));
+}
+
+TEST(GangGate, AGateWithoutALabelIsTold) {
+  Json pod = Pod();
+  pod["metadata"].erase("labels");
+  pod["spec"]["schedulingGates"] = {{{"name", kGate}}};
+  EXPECT_THAT(Admit(pod).warnings, ElementsAre(HasSubstr("nobody takes railhead.io/gang away")));
+}
+
+Json Job(const char* patch = "{}") {
+  Json job = Json::parse(R"({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"},
+    "spec": {"completionMode": "Indexed", "completions": 4, "parallelism": 4,
+             "template": {"spec": {"subdomain": "j", "containers": [
+               {"name": "main", "resources": {"limits": {"rdma/hca": "1"}}}]}}}})");
+  job.merge_patch(Json::parse(patch));
+  return job;
+}
+
+// The template's metadata after admission.
+Json Stamped(const Json& job, const InjectionConfig& config = kServed) {
+  const Json once = job.patch(StampJob(job, config).patch);
+  EXPECT_EQ(StampJob(once, config).outcome, Outcome::kUnchanged);
+  return once["spec"]["template"].value("metadata", Json());
+}
+
+TEST(GangGate, AJobsTemplateGetsTheSizeAndTheJobsLabel) {
+  const Json wanted = Json::parse(R"({"labels": {"railhead.io/gang": "true"},
+    "annotations": {"railhead.io/gang-size": "4", "railhead.io/world-size": "4"}})");
+  EXPECT_EQ(Stamped(Job(R"({"metadata": {"labels": {"railhead.io/gang": "true"}}})")), wanted);
+  const Json by_template =
+      Job(R"({"spec": {"template": {"metadata": {"labels": {"railhead.io/gang": "true"}}}}})");
+  EXPECT_EQ(Stamped(by_template), wanted);
+  EXPECT_THAT(StampJob(by_template, kServed).warnings, IsEmpty());
+  const Json with_others = Job(R"({"metadata": {"labels": {"railhead.io/gang": "true"}},
+              "spec": {"template": {"metadata": {"labels": {"app": "x"}}}}})");
+  EXPECT_EQ(Stamped(with_others)["labels"],
+            Json::parse(R"({"app": "x", "railhead.io/gang": "true"})"));
+}
+
+TEST(GangGate, JobsThatDoNotAskOrWhereGangsAreNotServedGetNoSize) {
+  const Json plain = Json::parse(R"({"annotations": {"railhead.io/world-size": "4"}})");
+  EXPECT_EQ(Stamped(Job()), plain);
+  EXPECT_EQ(Stamped(Job(R"({"metadata": {"labels": {"railhead.io/gang": "true"}}})"), {}), plain);
+}
+
+TEST(GangGate, AJobWithoutIndicesCanBeAGangToo) {
+  const Json metadata = Stamped(Job(R"({"metadata": {"labels": {"railhead.io/gang": "true"}},
+                                        "spec": {"completionMode": null, "parallelism": 3}})"));
+  EXPECT_EQ(metadata["annotations"], Json::parse(R"({"railhead.io/gang-size": "3"})"));
+}
+
+TEST(GangGate, AJobOfAnotherSizeThanItSaysOrOfNoneIsWarned) {
+  const char* label = R"({"metadata": {"labels": {"railhead.io/gang": "true"}},
+    "spec": {"template": {"metadata": {"annotations": {"railhead.io/gang-size": "3"}}}}})";
+  EXPECT_THAT(StampJob(Job(label), kServed).warnings,
+              ElementsAre(HasSubstr("is not spec.parallelism, which is 4")));
+  EXPECT_THAT(StampJob(Job(R"({"metadata": {"labels": {"railhead.io/gang": "true"}},
+                               "spec": {"parallelism": 0}})"),
+                       kServed)
+                  .warnings,
+              Contains(HasSubstr("spec.suspend")));
+}
+
+}  // namespace
+}  // namespace railhead::op::gangs

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gangs with the chart's operator, a real API server and the real kube-scheduler, on nodes that exist
+in the API alone: pods start together or not at all, in the order of the fabric, whoever dies."""
+
+import json
+import random
+import ssl
+import unittest
+import urllib.error
+import urllib.request
+
+import yaml
+
+from apiserver_test import Cluster
+from profiles_test import AUDIT_POLICY
+from replica import Replica, install, send_reviews_to
+
+from control_plane import folder_for, wait_until
+
+SPINES, LEAVES, NODES = 2, 4, 5  # of the fabric, of a spine, of a leaf
+HCAS = 8  # of a node
+ALLOCATABLE = {
+    "cpu": "96",
+    "memory": "1Ti",
+    "pods": "110",
+    "rdma/hca": str(HCAS),
+    "nvidia.com/gpu": str(HCAS),
+}
+SPACE = "/api/v1/namespaces/default"
+
+
+def pod(gang, index, size, hcas=HCAS):
+    """As a Job controller makes it: of an owner, with its index."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{gang}-{index}",
+            "labels": {"railhead.io/gang": "true"},
+            "annotations": {
+                "railhead.io/gang-size": str(size),
+                "batch.kubernetes.io/job-completion-index": str(index),
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": "batch/v1",
+                    "kind": "Job",
+                    "name": gang,
+                    "uid": f"uid-of-{gang}",
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "none",
+                    "resources": {"limits": {"rdma/hca": hcas, "nvidia.com/gpu": hcas}},
+                }
+            ],
+        },
+    }
+
+
+class Gangs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = folder_for(cls, "gangs")
+        policy = cls.folder / "audit.yaml"
+        policy.write_text(yaml.safe_dump(AUDIT_POLICY))
+        cls.audit = cls.folder / "audit.log"
+        cls.cluster = Cluster(
+            cls.folder, f"--audit-policy-file={policy}", f"--audit-log-path={cls.audit}"
+        )
+        cls.cluster.start_for(cls)
+        cls.tls = ssl.create_default_context(cafile=cls.cluster.authority)
+        install(cls.cluster, "--set=operator.gangs.enabled=true")
+        cls.replica = Replica(cls.cluster, cls.folder, "first")
+        cls.addClassCleanup(lambda: cls.replica.end())
+        send_reviews_to(cls.cluster, cls.replica, cls.replica)
+        cls.replica.wait_until_ready()
+        cls.leaf_of = {}
+        for number in range(SPINES * LEAVES * NODES):
+            cls.make_node(number)
+        cls.cluster.start_scheduler()
+        wait_until(cls.replica.leads, "the leader", cls.replica.log)
+
+    @classmethod
+    def ask(cls, method, path, body=None, kind="application/json"):
+        """The API server's answer."""
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{cls.cluster.port}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {cls.cluster.token}", "Content-Type": kind},
+        )
+        with urllib.request.urlopen(request, timeout=30, context=cls.tls) as answer:
+            return json.loads(answer.read())
+
+    @classmethod
+    def make_node(cls, number):
+        name, leaf = f"n{number:02}", number // NODES
+        cls.leaf_of[name] = f"l{leaf}"
+        labels = {
+            "kubernetes.io/hostname": name,
+            "topology.railhead.io/spine": f"s{leaf // LEAVES}",
+            "topology.railhead.io/leaf": f"l{leaf}",
+        }
+        cls.ask("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+        merge = "application/merge-patch+json"
+        # New nodes have the taint of one that is not ready.
+        cls.ask("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": None}}, merge)
+        status = {
+            "allocatable": ALLOCATABLE,
+            "capacity": ALLOCATABLE,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        }
+        cls.ask("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, merge)
+
+    def setUp(self):
+        self.sizes = {}
+        self.addCleanup(self.remove_all)
+
+    def arrive(self, gang, size):
+        self.sizes[gang] = size
+        for index in range(size):
+            self.ask("POST", f"{SPACE}/pods", pod(gang, index, size))
+
+    def leave(self, gang):
+        for index in range(self.sizes.pop(gang)):
+            self.remove(f"{gang}-{index}")
+
+    def remove(self, name):
+        try:
+            self.ask("DELETE", f"{SPACE}/pods/{name}", {"gracePeriodSeconds": 0})
+        except urllib.error.HTTPError as refusal:
+            self.assertEqual(refusal.code, 404)
+
+    def remove_all(self):
+        for item in self.pods():
+            self.remove(item["metadata"]["name"])
+
+    def pods(self):
+        return self.ask("GET", f"{SPACE}/pods")["items"]
+
+    def look(self):
+        """The nodes of each gang's pods that have one, by their ranks. Nothing is held twice."""
+        gangs = {gang: {} for gang in self.sizes}
+        used = {}
+        for item in self.pods():
+            node = item["spec"].get("nodeName")
+            if not node:
+                continue
+            gang = item["metadata"]["name"].rsplit("-", 1)[0]
+            request = item["spec"]["containers"][0].get("resources", {}).get("requests", {})
+            used[node] = used.get(node, 0) + int(request.get("rdma/hca", 0))
+            self.assertLessEqual(used[node], HCAS, f"{node} is held twice")
+            if gang in gangs:
+                gangs[gang][int(item["metadata"]["annotations"]["railhead.io/rank"])] = node
+        return gangs
+
+    def settled(self):
+        """Every gang has all of its nodes or none, and none that would fit has none."""
+        gangs = self.look()
+        free = SPINES * LEAVES * NODES - sum(len(nodes) for nodes in gangs.values())
+        return all(
+            len(nodes) == self.sizes[gang] or (not nodes and self.sizes[gang] > free)
+            for gang, nodes in gangs.items()
+        )
+
+    def wait_until_settled(self):
+        wait_until(self.settled, f"whole gangs: {self.look()}", self.replica.log)
+
+    def check_order(self):
+        """Ranks that follow each other are in one leaf as long as it has any of the gang."""
+        for gang, nodes in self.look().items():
+            leaves = [self.leaf_of[nodes[rank]] for rank in sorted(nodes)]
+            changes = sum(a != b for a, b in zip(leaves, leaves[1:]))
+            self.assertEqual(changes, max(0, len(set(leaves)) - 1), f"{gang}: {nodes}")
+
+    def test_gangs_come_and_go_whole_and_in_the_order_of_the_fabric(self):
+        rng = random.Random(8)
+        waited = 0
+        for number in range(20):
+            self.arrive(f"g{number}", rng.randint(4, 16))
+            if number % 2 and rng.random() < 0.8:
+                self.leave(rng.choice(sorted(self.sizes)))
+            if number % 4 == 3:
+                self.wait_until_settled()
+                self.check_order()
+                waited += sum(not nodes for nodes in self.look().values())
+        self.assertGreater(waited, 0, "there was room for all: nothing is shown")
+        while self.sizes:
+            self.wait_until_settled()
+            self.check_order()
+            placed = [gang for gang, nodes in self.look().items() if nodes]
+            self.assertTrue(placed, "nothing is left to end")
+            self.leave(placed[0])
+
+    def test_a_gang_that_waits_is_told_why_and_starts_when_there_is_room(self):
+        self.arrive("large", 32)
+        self.wait_until_settled()
+        self.arrive("late", 16)
+
+        def told():
+            return [
+                event["message"]
+                for event in self.ask("GET", f"{SPACE}/events")["items"]
+                if event["reason"] == "GangWaiting" and event["involvedObject"]["name"] == "late"
+                and "room for" in event["message"]
+            ]
+
+        wait_until(told, "an Event", self.replica.log)
+        self.assertIn("has room for 8 of 16 pods", told()[0])
+        self.assertIn('railhead_gangs{state="waiting"} 1', self.replica.ask("/metrics")[1])
+        self.assertEqual(self.look()["late"], {})
+        self.leave("large")
+        self.wait_until_settled()
+        self.assertEqual(len(self.look()["late"]), 16)
+
+    def test_a_pod_that_the_scheduler_refuses_comes_back_and_goes_elsewhere(self):
+        taken = pod("other", 0, 1, 0)
+        taken["metadata"] = {"name": "other"}
+        ports = [{"containerPort": 4000, "hostPort": 4000}]
+        taken["spec"]["nodeName"] = "n00"
+        taken["spec"]["containers"][0] = {"name": "main", "image": "none", "ports": ports}
+        self.ask("POST", f"{SPACE}/pods", taken)
+        mine = pod("port", 0, 1)
+        mine["spec"]["containers"][0]["ports"] = ports
+        self.sizes["port"] = 1
+        self.ask("POST", f"{SPACE}/pods", mine)
+
+        def gone():
+            return all(item["metadata"]["name"] != "port-0" for item in self.pods())
+
+        wait_until(gone, "the pod's end", self.replica.log)
+        self.ask("POST", f"{SPACE}/pods", mine)
+        wait_until(lambda: self.look()["port"], "another node", self.replica.log)
+        self.assertNotEqual(self.look()["port"][0], "n00")
+
+    def test_a_leader_that_dies_in_the_middle_leaves_no_gang_half_placed(self):
+        second = Replica(self.cluster, self.folder, "second")
+        self.addClassCleanup(second.end)
+        second.wait_until_ready()
+        send_reviews_to(self.cluster, second, second)
+        for number in range(4):
+            for index in range(9):
+                # The last pod of each is missing: nothing starts yet.
+                self.ask("POST", f"{SPACE}/pods", pod(f"k{number}", index, 10))
+            self.sizes[f"k{number}"] = 10
+        for number in range(4):
+            self.ask("POST", f"{SPACE}/pods", pod(f"k{number}", 9, 10))
+
+        def begun():
+            return any(not item["spec"].get("schedulingGates") for item in self.pods())
+
+        wait_until(begun, "the first pod", self.replica.log)
+        self.replica.end()
+        type(self).replica = second
+        half = [gang for gang, nodes in self.look().items() if 0 < len(nodes) < 10]
+        self.wait_until_settled()
+        self.check_order()
+        self.assertTrue(all(len(nodes) == 10 for nodes in self.look().values()), half)
+
+    def test_what_is_asked_for_is_allowed(self):
+        self.arrive("rights", 4)
+        self.wait_until_settled()
+        for line in self.audit.read_text().splitlines():
+            event = json.loads(line)
+            self.assertNotEqual(event["responseStatus"]["code"], 403, event)
+
+
+if __name__ == "__main__":
+    unittest.main()
