@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "operator/gangs/count_gangs.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/release_patch.h"
 
@@ -273,29 +274,8 @@ void GangController::Told(const absl::Status& recorded) {
 }
 
 void GangController::Count(const std::vector<Decision>& decisions, absl::Time now) {
-  GangCounts counts;
-  for (const Decision& decision : decisions) {
-    switch (decision.state) {
-      case Decision::State::kIncomplete:
-        ++counts.incomplete;
-        break;
-      case Decision::State::kWaiting:
-        ++counts.waiting;
-        counts.longest_wait = std::max(counts.longest_wait, now - decision.gang.created);
-        break;
-      case Decision::State::kPlaced:
-        ++counts.placed;
-        ++counts.running;
-        break;
-      case Decision::State::kRunning:
-        if (!decision.gang.released.empty()) ++counts.running;
-        break;
-    }
-  }
   const std::lock_guard<std::mutex> lock(mutex_);
-  counts.placed += counts_.placed;
-  counts.replanned = counts_.replanned;
-  counts_ = counts;
+  counts_ = CountGangs(decisions, counts_, now);
 }
 
 GangCounts GangController::Counts() const {

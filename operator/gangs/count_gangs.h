@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_GANGS_COUNT_GANGS_H_
+#define RAILHEAD_OPERATOR_GANGS_COUNT_GANGS_H_
+
+#include <vector>
+
+#include "absl/time/time.h"
+#include "operator/gangs/gang_counts.h"
+#include "operator/gangs/planner.h"
+
+namespace railhead::op::gangs {
+
+// What there is by these decisions, added to what was done `before` them.
+GangCounts CountGangs(const std::vector<Decision>& decisions, const GangCounts& before,
+                      absl::Time now);
+
+}  // namespace railhead::op::gangs
+
+#endif  // RAILHEAD_OPERATOR_GANGS_COUNT_GANGS_H_
