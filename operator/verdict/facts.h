@@ -6,13 +6,13 @@
 #ifndef RAILHEAD_OPERATOR_VERDICT_FACTS_H_
 #define RAILHEAD_OPERATOR_VERDICT_FACTS_H_
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -37,7 +37,13 @@ struct ContainerFacts {
   std::optional<double> shared_memory;
   bool shared_memory_assumed = false;  // it is what container runtimes give to who says nothing
 
-  auto operator<=>(const ContainerFacts&) const = default;
+  bool operator==(const ContainerFacts&) const = default;
+  // Any order will do, to find those that are alike.
+  auto Key() const {
+    return std::tie(name, devices, gpus, environment, memlock_applies, non_root, init,
+                    shared_memory, shared_memory_assumed);
+  }
+  bool operator<(const ContainerFacts& other) const { return Key() < other.Key(); }
 };
 
 // Whom a pod belongs to by its owner references: the controller that made it.

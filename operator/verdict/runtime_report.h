@@ -4,9 +4,9 @@
 #ifndef RAILHEAD_OPERATOR_VERDICT_RUNTIME_REPORT_H_
 #define RAILHEAD_OPERATOR_VERDICT_RUNTIME_REPORT_H_
 
-#include <compare>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "operator/verdict/shared_list.h"
@@ -25,7 +25,10 @@ struct GivenRail {
   std::string trouble;     // why it cannot be used; empty if it can
   std::string cause;       // "device_node", "port", "memlock" or "other"; empty without trouble
 
-  auto operator<=>(const GivenRail&) const = default;
+  bool operator==(const GivenRail&) const = default;
+  // Any order will do, to find those that are alike.
+  auto Key() const { return std::tie(rail, device, link_layer, rate, mtu, trouble, cause); }
+  bool operator<(const GivenRail& other) const { return Key() < other.Key(); }
 };
 
 // A rail in use.
@@ -37,7 +40,9 @@ struct UsedRail {
   int peers = 0;          // ranks that it is linked to; 0 if unknown
   int lost_peers = 0;     // those of them whose link is lost
 
-  auto operator<=>(const UsedRail&) const = default;
+  bool operator==(const UsedRail&) const = default;
+  auto Key() const { return std::tie(rail, device, transport, up, peers, lost_peers); }
+  bool operator<(const UsedRail& other) const { return Key() < other.Key(); }
 };
 
 // What the rank found when it started.
