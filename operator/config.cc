@@ -31,16 +31,14 @@ class Reader {
         status = ReadPort(value, config.rendezvous_port);
       } else if (field == "excludedNamespaces") {
         status = ReadNamespaces(value, config.excluded_namespaces);
+      } else if (field == "verdicts") {
+        status = ReadSwitch(field, value, config.verdicts);
       } else if (field == "gangs") {
-        if (value.is_boolean()) {
-          config.gangs = value.get<bool>();
-        } else {
-          status = Error(field, "must be true or false");
-        }
+        status = ReadSwitch(field, value, config.gangs);
       } else {
         status = Error(field,
                        "is not known; the fields are environment, rendezvousPort, "
-                       "excludedNamespaces and gangs");
+                       "excludedNamespaces, verdicts and gangs");
       }
       if (!status.ok()) return status;
     }
@@ -78,6 +76,12 @@ class Reader {
         return Error(field, "must be a string; put it in quotes");
       }
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadSwitch(absl::string_view field, const Json& value, bool& is_on) const {
+    if (!value.is_boolean()) return Error(field, "must be true or false");
+    is_on = value.get<bool>();
     return absl::OkStatus();
   }
 

@@ -19,6 +19,8 @@ struct InjectionConfig {
   int rendezvous_port = 29500;
   // Whose pods never reach the webhook, and are nobody's business here.
   std::set<std::string> excluded_namespaces = {};
+  // The replica that leads asks training pods how they run, and tells what is wrong with their jobs.
+  bool verdicts = false;
   // Pods that ask to start with their gang are gated, and placed by the replica that leads.
   bool gangs = false;
 };
@@ -28,6 +30,7 @@ struct InjectionConfig {
 //   environment: {NCCL_IB_TC: "106"}   # optional; values are scalars, taken as they are written
 //   rendezvousPort: 29500              # optional
 //   excludedNamespaces: [kube-system]  # optional
+//   verdicts: true                     # optional, false by default
 //   gangs: true                        # optional, false by default
 //
 // An empty text is an empty configuration. InvalidArgument names the field (or line) and what it

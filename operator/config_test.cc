@@ -33,6 +33,7 @@ environment:
   FLAG: true
 rendezvousPort: 12345
 excludedNamespaces: [kube-system, railhead]
+verdicts: true
 gangs: true
 )",
                                            "x");
@@ -42,6 +43,7 @@ gangs: true
                           Pair("NCCL_DEBUG", "INFO"), Pair("NCCL_IB_TC", "106")));
   EXPECT_EQ(config->rendezvous_port, 12345);
   EXPECT_THAT(config->excluded_namespaces, ElementsAre("kube-system", "railhead"));
+  EXPECT_TRUE(config->verdicts);
   EXPECT_TRUE(config->gangs);
 }
 
@@ -52,6 +54,7 @@ TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
     EXPECT_THAT(config->environment, IsEmpty());
     EXPECT_EQ(config->rendezvous_port, 29500);
     EXPECT_THAT(config->excluded_namespaces, IsEmpty());
+    EXPECT_FALSE(config->verdicts);
     EXPECT_FALSE(config->gangs);
   }
 }
@@ -59,12 +62,13 @@ TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
 TEST(ParseInjectionConfigTest, NamesFileAndField) {
   EXPECT_EQ(Error("enviroment: {}"),
             "operator.yaml: enviroment is not known; the fields are environment, "
-            "rendezvousPort, excludedNamespaces and gangs");
+            "rendezvousPort, excludedNamespaces, verdicts and gangs");
   EXPECT_THAT(Error("[]"), HasSubstr("must be a mapping"));
   EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml: line 2"));
   EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("one YAML document"));
   EXPECT_THAT(Error("excludedNamespaces: kube-system"), HasSubstr("excludedNamespaces"));
   EXPECT_THAT(Error("excludedNamespaces: [[a]]"), HasSubstr("excludedNamespaces"));
+  EXPECT_THAT(Error("verdicts: yes please"), HasSubstr("verdicts must be true or false"));
   EXPECT_THAT(Error("gangs: 1"), HasSubstr("gangs must be true or false"));
   EXPECT_THAT(Error("environment: [A]"), HasSubstr("environment must be a mapping"));
   EXPECT_THAT(Error("environment: {A: [1]}"), HasSubstr("environment.A must be a string"));

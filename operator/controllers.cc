@@ -37,20 +37,26 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                {[this] {
                   spdlog::info("this replica leads");
                   status_writer_.Wake();
-                  collector_.OnLead();
+                  if (collector_ != nullptr) collector_->OnLead();
                   if (gangs_ != nullptr) gangs_->OnLead();
                 },
                 [] { spdlog::info("this replica does not lead any more"); }, TellTrouble()}),
       feed_(&caches_,
             [this] {
               status_writer_.Wake();
-              collector_.OnProfiles();
+              if (collector_ != nullptr) collector_->OnProfiles();
             }),
-      collector_({options.identity, options.excluded_namespaces, options.fetch, options.clock}, api,
-                 &caches_, &feed_, [this] { return elector_.Leads(); }),
+      collector_(options.verdicts
+                     ? std::make_unique<Collector>(
+                           CollectorOptions{options.identity, options.excluded_namespaces,
+                                            options.fetch, options.clock},
+                           api, &caches_, &feed_, [this] { return elector_.Leads(); })
+                     : nullptr),
       caches_(
           api, [this] { feed_.Wake(); },
-          [this](const std::string& name) { collector_.OnNode(name); }),
+          [this](const std::string& name) {
+            if (collector_ != nullptr) collector_->OnNode(name);
+          }),
       status_writer_(
           api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }, options.clock),
       gangs_(options.gangs ? std::make_unique<gangs::GangController>(
@@ -63,13 +69,16 @@ Controllers::~Controllers() { Stop(); }
 void Controllers::Start() {
   feed_thread_ = std::jthread([this](const std::stop_token& stop) { feed_.Run(stop); });
   status_thread_ = std::jthread([this](const std::stop_token& stop) { status_writer_.Run(stop); });
-  collector_thread_ = std::jthread([this](const std::stop_token& stop) { collector_.Run(stop); });
   elector_thread_ = std::jthread([this](const std::stop_token& stop) { elector_.Run(stop); });
   if (gangs_ != nullptr) {
     gangs_thread_ = std::jthread([this](const std::stop_token& stop) { gangs_->Run(stop); });
     gangs_->Start();
   }
-  collector_.Start();
+  if (collector_ != nullptr) {
+    collector_thread_ =
+        std::jthread([this](const std::stop_token& stop) { collector_->Run(stop); });
+    collector_->Start();
+  }
   caches_.Start();
 }
 
@@ -77,7 +86,7 @@ void Controllers::StopLeading() { elector_thread_.request_stop(); }
 
 void Controllers::Stop() {
   StopLeading();
-  collector_.RequestStop();
+  if (collector_ != nullptr) collector_->RequestStop();
   if (gangs_ != nullptr) gangs_->RequestStop();
   caches_.RequestStop();
   feed_thread_.request_stop();
@@ -106,9 +115,11 @@ void Controllers::Report(Metrics& metrics) const {
     metrics.SetProfiles(all->set->profiles.size(), all->reports.size() - all->set->profiles.size(),
                         static_cast<size_t>(conflicting));
   }
-  metrics.SetCache(collector_.State());
-  metrics.SetPages(collector_.Pages());
-  metrics.SetVerdict(collector_.Counts());
+  if (collector_ != nullptr) {
+    metrics.SetCache(collector_->State());
+    metrics.SetPages(collector_->Pages());
+    metrics.SetVerdict(collector_->Counts());
+  }
   if (gangs_ != nullptr) {
     for (const kube::InformerState& state : gangs_->States()) metrics.SetCache(state);
     metrics.SetGangs(gangs_->Counts());

@@ -30,7 +30,8 @@ struct ControllersOptions {
   std::function<absl::Time()> clock = kube::MonotonicNow;
   std::set<std::string> excluded_namespaces = {};  // whose pods nobody judges
   PagePoller::Fetch fetch = AskPod;
-  bool gangs = false;  // whether gangs are placed
+  bool verdicts = false;  // whether jobs are judged
+  bool gangs = false;     // whether gangs are placed
 };
 
 // What the operator does besides answering. Every replica keeps what admission needs, and what
@@ -63,7 +64,7 @@ class Controllers {
  private:
   kube::LeaderElector elector_;
   ProfileFeed feed_;
-  Collector collector_;
+  const std::unique_ptr<Collector> collector_;  // null where jobs are not judged
   ClusterCaches caches_;
   ProfileStatusWriter status_writer_;
   const std::unique_ptr<gangs::GangController> gangs_;  // null where gangs are not served

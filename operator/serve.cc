@@ -49,7 +49,8 @@ class Operator::Impl {
                       .lease = options_.lease,
                       .identity = options_.identity,
                       .excluded_namespaces = config.excluded_namespaces,
-                      .gangs = config.gangs},
+                      .verdicts = config.verdicts,
+                       .gangs = config.gangs},
                      api),
         webhook_(
             std::move(config), [this] { return controllers_.Profiles(); }, &metrics_),

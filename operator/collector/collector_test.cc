@@ -136,6 +136,7 @@ class CollectorTest : public ::testing::Test {
     options.lease = "op";
     options.identity = identity;
     options.excluded_namespaces = {"kube-system"};
+    options.verdicts = true;
     options.clock = [this] { return kube::MonotonicNow() + absl::Seconds(later_.load()); };
     options.fetch = [this](const std::string& address, int port,
                            absl::Duration) -> absl::StatusOr<std::string> {

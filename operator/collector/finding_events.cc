@@ -13,6 +13,12 @@ constexpr size_t kMostOfOneReason = 16;
 // Of the whole cluster: what is wrong with a few jobs is told at once.
 constexpr kube::EventLimits kLimits = {200, absl::Milliseconds(200)};
 
+// Whether the API server will say the same the next time.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status) ||
+         absl::IsNotFound(status);
+}
+
 kube::Event EventOf(const Finding& finding, const PodFacts& pod) {
   const verdict::ReasonRow& row = verdict::RowOf(finding.reason);
   kube::Event event;
@@ -41,6 +47,7 @@ absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts
     pods[judged.pod->name] = judged.pod.get();
     uids.insert(judged.pod->uid);
   }
+  absl::Status trouble;
   Told& told = told_[job];
   for (auto& [reason, keys] : told) {
     std::erase_if(keys, [&uids](const auto& key) { return !uids.contains(key.first); });
@@ -50,13 +57,16 @@ absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts
     const std::pair<std::string, std::string> key = {pod.uid, finding.part};
     auto& keys = told[finding.reason];
     if (keys.size() >= kMostOfOneReason || keys.contains(key)) continue;
-    if (absl::Status recorded = recorder_.Record(EventOf(finding, pod)); !recorded.ok()) {
-      return {recorded.code(), absl::StrCat("no Event for pod ", pod.space, "/", pod.name, ": ",
-                                            recorded.message())};
+    const absl::Status recorded = recorder_.Record(EventOf(finding, pod));
+    if (!recorded.ok()) {
+      trouble.Update({recorded.code(), absl::StrCat("no Event for pod ", pod.space, "/", pod.name,
+                                                    ": ", recorded.message())});
+      if (!IsRefusal(recorded)) break;
     }
+    // One that was refused would be so again, and must not be in the way of the others.
     keys.insert(key);
   }
-  return absl::OkStatus();
+  return trouble;
 }
 
 void FindingEvents::Forget(const std::string& job) { told_.erase(job); }

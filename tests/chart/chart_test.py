@@ -49,6 +49,7 @@ REFUSED = {
     "no operator at all": ("operator.replicas=0", "minimum"),
     "an operator that is root": ("operator.runAsUser=0", "minimum"),
     "a port that is none": ("operator.rendezvousPort=65536", "maximum"),
+    "a number for verdicts": ("operator.verdicts.enabled=1", "want boolean"),
     "a word for gangs": ("operator.gangs.enabled=on", "want boolean"),
     "a word for whether agents tell": ("devicePlugin.nodeFacts=always", "want boolean"),
     "a metrics port that is none": ("devicePlugin.metricsPort=0", "minimum"),
@@ -346,11 +347,16 @@ class Privileges(unittest.TestCase):
             ],
         )
 
-    def test_gangs_cost_rights_only_where_they_are_enabled(self):
+    def test_verdicts_and_gangs_cost_rights_only_where_they_are_enabled(self):
+        watches = {("railhead-operator", verb, "pods", "") for verb in ("list", "watch")} | {
+            ("railhead-operator", "create", "events", "")
+        }
+        more = rights(render("operator: {verdicts: {enabled: true}}")) - rights(render())
+        self.assertEqual(more, watches)
         more = rights(render("operator: {gangs: {enabled: true}}")) - rights(render())
         self.assertEqual(
             more,
-            {
+            watches | {
                 ("railhead-operator", "patch", "pods", ""),
                 ("railhead-operator", "delete", "pods", ""),
                 ("railhead-operator", "patch", "events", ""),
@@ -369,10 +375,9 @@ class Privileges(unittest.TestCase):
         } | {
             ("railhead-operator", verb, what, "")
             for verb in ("list", "watch")
-            for what in ("railprofiles", "namespaces", "nodes", "pods")
+            for what in ("railprofiles", "namespaces", "nodes")
         } | {
             ("railhead-operator", "patch", "railprofiles/status", ""),
-            ("railhead-operator", "create", "events", ""),
         }
         agent = {
             ("railhead-device-plugin", verb, what, "")

@@ -33,7 +33,7 @@ class Profiles(unittest.TestCase):
             cls.folder, f"--audit-policy-file={policy}", f"--audit-log-path={cls.audit}"
         )
         cls.cluster.start_for(cls)
-        install(cls.cluster)
+        install(cls.cluster, "--set=operator.verdicts.enabled=true")
         cls.replica = Replica(cls.cluster, cls.folder, "first")
         cls.addClassCleanup(cls.replica.end)
         send_reviews_to(cls.cluster, cls.replica, cls.replica)

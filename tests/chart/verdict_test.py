@@ -2,14 +2,13 @@
 """What is wrong with a job is told, and nothing else: the matrix of operator/verdict/testing,
 played at a real API server to the operator's program with the rights that the chart gives it. Pods
 are objects without a node; their metrics pages are served here. No pod can have an address of the
-loopback device, so theirs is this machine's own, and each has a port."""
+loopback device, so all have the one of the test's network namespace, and each has a port."""
 
 import collections
 import datetime
 import http.client
 import http.server
 import json
-import socket
 import ssl
 import subprocess
 import threading
@@ -26,17 +25,11 @@ from control_plane import folder_for, free_port, wait_until
 PRINT_CASES = ROOT / "build" / "release" / "operator" / "railhead_verdict_print_cases"
 SPACE = "team"
 PODS = 4
+ADDRESS = "192.0.2.1"  # apiserver.sh makes it
 PROMISED = 5  # seconds from a pod's start until its Event
 SILENCE = 60  # more where its runtime may still report
 GROWN = 2  # seconds without a new pod, after which a job's pods are compared
 STARTED = 1767225600  # when the pods of the scenes started
-
-
-def own_address():
-    """Of this machine, not of the loopback device; nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("198.51.100.1", 9))
-        return probe.getsockname()[0]
 
 
 class Api:
@@ -64,7 +57,7 @@ class Pages:
     """The metrics pages of four pods, each at a port of its own."""
 
     def __init__(self):
-        self.address = own_address()
+        self.address = ADDRESS
         self.pages = {}  # by port
         self.asked = collections.Counter()
         pages, asked = self.pages, self.asked
@@ -106,7 +99,7 @@ class Verdict(unittest.TestCase):
         cls.folder = folder_for(cls, "verdict")
         cls.cluster = Cluster(cls.folder)
         cls.cluster.start_for(cls)
-        install(cls.cluster)
+        install(cls.cluster, "--set=operator.verdicts.enabled=true")
         cls.cluster.kubectl("create", "namespace", SPACE)
         # The scenes' pods are as they are after admission.
         cls.cluster.kubectl("delete", "mutatingwebhookconfiguration", "--all")

@@ -35,6 +35,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
 {{ toYaml (dict
   "rendezvousPort" .Values.operator.rendezvousPort
   "excludedNamespaces" (include "railhead.excludedNamespaces" . | fromYamlArray)
+  "verdicts" .Values.operator.verdicts.enabled
   "gangs" .Values.operator.gangs.enabled
   "environment" (default dict .Values.operator.environment)) }}
 {{- end -}}
