@@ -19,7 +19,8 @@ struct InjectionConfig {
   int rendezvous_port = 29500;
   // Whose pods never reach the webhook, and are nobody's business here.
   std::set<std::string> excluded_namespaces = {};
-  // The replica that leads asks training pods how they run, and tells what is wrong with their jobs.
+  // The replica that leads asks training pods how they run, and tells what is wrong with their
+  // jobs.
   bool verdicts = false;
   // Pods that ask to start with their gang are gated, and placed by the replica that leads.
   bool gangs = false;
