@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <numeric>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +15,8 @@ namespace {
 
 // Of groups at a switch, when another has told already who can have most cables.
 constexpr size_t kMaxLooked = 64;
+// Of groups at a switch that are needed to tell it: if there are more, it is a switch of no leaf.
+constexpr size_t kMaxNeeded = 4096;
 
 // Nodes of one kind with cables at the very same switches.
 struct Alike {
@@ -46,81 +49,176 @@ std::vector<Alike> ByLikeness(const std::vector<NodeCables>& nodes) {
   return alike;
 }
 
-class Groups {
- public:
-  explicit Groups(size_t nodes) { found_.group_of_node.assign(nodes, -1); }
+// Neighbours that are of one kind.
+struct Group {
+  int kind = 0;
+  size_t nodes = 0;
+  size_t size = 0;               // cables of each node, as those have them who made the group
+  std::map<int, size_t> cables;  // of them: by switch, how many
+};
 
-  void Add(const Alike& alike) {
-    const auto [group, shared] = Nearest(alike.switches);
-    size_t enough = alike.switches.size();
-    if (group >= 0 && kind_[static_cast<size_t>(group)] != alike.kind) {
-      enough = std::min(enough, size_[static_cast<size_t>(group)]);
-    }
-    const bool fits = shared * 2 > enough;
-    // One node that is half in one group and half in another makes no group of its own.
-    const bool between = shared * 2 == enough && alike.nodes.size() == 1;
-    const int chosen = fits || between ? group : Open(alike);
-    for (const int node : alike.nodes) {
-      found_.group_of_node[static_cast<size_t>(node)] = chosen;
-    }
+std::map<int, size_t> Counted(const std::vector<int>& switches) {
+  std::map<int, size_t> counted;
+  for (const int at : switches) ++counted[at];
+  return counted;
+}
+
+size_t Shared(const std::map<int, size_t>& a, const std::map<int, size_t>& b) {
+  size_t shared = 0;
+  for (const auto& [at, number] : a) {
+    const auto there = b.find(at);
+    if (there != b.end()) shared += std::min(number, there->second);
+  }
+  return shared;
+}
+
+// Groups by the switches that they have cables at, in the order in which they were added.
+class GroupsAt {
+ public:
+  void Add(int group, const std::map<int, size_t>& cables) {
+    for (const auto& [at, number] : cables) groups_at_[at].push_back(group);
   }
 
-  LeafGroups Take() { return std::move(found_); }
-
- private:
-  // The group that has most of these cables, and how many. Whoever has more than half of them has
-  // one of any half, so of switches that many groups share (one that all nodes have a NIC at) not
-  // all groups are looked at.
-  std::pair<int, size_t> Nearest(const std::vector<int>& switches) const {
-    std::map<int, size_t> wanted;
-    for (const int at : switches) ++wanted[at];
-    const auto groups_of = [this](int at) -> const std::vector<int>& {
-      const auto found = groups_at_.find(at);
-      return found == groups_at_.end() ? none_ : found->second;
-    };
+  // Those that may have more than half of these cables, or half of them. Whoever has that has one
+  // of any half, so of switches that many groups share (one that all nodes have a NIC at) not all
+  // groups are looked at.
+  std::set<int> Candidates(const std::map<int, size_t>& wanted, size_t size) const {
     std::vector<int> rarest;
     rarest.reserve(wanted.size());
     for (const auto& [at, count] : wanted) rarest.push_back(at);
     std::stable_sort(rarest.begin(), rarest.end(),
-                     [&](int a, int b) { return groups_of(a).size() < groups_of(b).size(); });
+                     [this](int a, int b) { return At(a).size() < At(b).size(); });
     std::set<int> candidates;
     size_t looked_at = 0;
     for (const int at : rarest) {
-      const std::vector<int>& groups = groups_of(at);
-      const bool all = looked_at * 2 < switches.size();
-      const size_t count = all ? groups.size() : std::min(groups.size(), kMaxLooked);
+      const std::vector<int>& groups = At(at);
+      const bool all = looked_at * 2 < size;
+      const size_t count = std::min(groups.size(), all ? kMaxNeeded : kMaxLooked);
       candidates.insert(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(count));
-      looked_at += wanted[at];
+      looked_at += wanted.at(at);
     }
-    std::pair<int, size_t> best = {-1, 0};
-    for (const int group : candidates) {
-      const std::map<int, size_t>& cables = cables_[static_cast<size_t>(group)];
-      size_t shared = 0;
-      for (const auto& [at, number] : wanted) {
-        const auto there = cables.find(at);
-        if (there != cables.end()) shared += std::min(number, there->second);
+    return candidates;
+  }
+
+ private:
+  const std::vector<int>& At(int at) const {
+    const auto found = groups_at_.find(at);
+    return found == groups_at_.end() ? none_ : found->second;
+  }
+
+  const std::vector<int> none_ = {};
+  std::unordered_map<int, std::vector<int>> groups_at_;
+};
+
+class Groups {
+ public:
+  explicit Groups(size_t nodes) { found_.group_of_node.assign(nodes, -1); }
+
+  // Among those of its own kind.
+  void Add(const Alike& alike) {
+    const std::map<int, size_t> wanted = Counted(alike.switches);
+    const size_t size = alike.switches.size();
+    GroupsAt& of_kind = of_kind_[alike.kind];
+    int nearest = -1;
+    size_t most = 0;
+    for (const int group : of_kind.Candidates(wanted, size)) {
+      const size_t shared = Shared(wanted, groups_[static_cast<size_t>(group)].cables);
+      if (shared > most) {
+        nearest = group;
+        most = shared;
       }
-      if (shared > best.second) best = {group, shared};
     }
-    return best;
+    // One node that is half in one group and half in another makes no group of its own.
+    const bool between = most * 2 == size && alike.nodes.size() == 1;
+    if (most * 2 <= size && !between) {
+      nearest = static_cast<int>(groups_.size());
+      groups_.push_back({alike.kind, 0, size, wanted});
+      of_kind.Add(nearest, wanted);
+    }
+    groups_[static_cast<size_t>(nearest)].nodes += alike.nodes.size();
+    for (const int node : alike.nodes) found_.group_of_node[static_cast<size_t>(node)] = nearest;
   }
 
-  int Open(const Alike& alike) {
-    cables_.emplace_back();
-    kind_.push_back(alike.kind);
-    size_.push_back(alike.switches.size());
-    for (const int at : alike.switches) {
-      if (++cables_.back()[at] == 1) groups_at_[at].push_back(found_.count);
+  // Joins those of different kinds.
+  LeafGroups Take() {
+    const std::vector<std::vector<Neighbour>> neighbours = Neighbours();
+    std::vector<int> leaf(groups_.size(), -1);
+    std::vector<bool> first(groups_.size());  // of a leaf
+    for (const int group : ByNodes()) {
+      const auto g = static_cast<size_t>(group);
+      Neighbour nearest;
+      bool several = false;
+      for (const Neighbour& other : neighbours[g]) {
+        if (!first[static_cast<size_t>(other.group)] || other.shared < nearest.shared) continue;
+        const bool equal = other.shared == nearest.shared;
+        several = equal && (several || other.group != nearest.group);
+        if (!equal || other.group < nearest.group) nearest = other;
+      }
+      if (nearest.group >= 0 && (!several || groups_[g].nodes == 1)) {
+        leaf[g] = leaf[static_cast<size_t>(nearest.group)];
+      } else {
+        leaf[g] = found_.count++;
+        first[g] = true;
+      }
     }
-    return found_.count++;
+    for (int& group : found_.group_of_node) {
+      if (group >= 0) group = leaf[static_cast<size_t>(group)];
+    }
+    return std::move(found_);
   }
 
-  const std::vector<int> none_;
+ private:
+  struct Neighbour {
+    int group = -1;
+    size_t shared = 0;  // cables
+  };
+
+  // Most nodes first.
+  std::vector<int> ByNodes() const {
+    std::vector<int> order(groups_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [this](int a, int b) {
+      return groups_[static_cast<size_t>(a)].nodes > groups_[static_cast<size_t>(b)].nodes;
+    });
+    return order;
+  }
+
+  // Of each group those of other kinds that may be in its leaf. The switches of the smaller one
+  // must say which one it is: what is at a switch that several groups of a kind share (a converged
+  // one) is the neighbour of none of them, and does not make neighbours of them.
+  std::vector<std::vector<Neighbour>> Neighbours() const {
+    GroupsAt all;
+    for (const int group : ByNodes()) all.Add(group, groups_[static_cast<size_t>(group)].cables);
+    std::vector<std::vector<Neighbour>> neighbours(groups_.size());
+    for (size_t small = 0; small < groups_.size() && of_kind_.size() > 1; ++small) {
+      const Group& own = groups_[small];
+      struct Best {
+        Neighbour neighbour;
+        bool several = false;
+      };
+      std::map<int, Best> of_kind;
+      for (const int group : all.Candidates(own.cables, own.size)) {
+        const Group& other = groups_[static_cast<size_t>(group)];
+        if (other.kind == own.kind || other.size < own.size) continue;
+        const size_t shared = Shared(own.cables, other.cables);
+        Best& best = of_kind[other.kind];
+        if (shared * 2 <= own.size || shared < best.neighbour.shared) continue;
+        best.several = shared == best.neighbour.shared;
+        if (!best.several) best.neighbour = {group, shared};
+      }
+      for (const auto& [kind, best] : of_kind) {
+        const auto& [group, shared] = best.neighbour;
+        if (group < 0 || (best.several && own.nodes > 1)) continue;
+        neighbours[small].push_back({group, shared});
+        neighbours[static_cast<size_t>(group)].push_back({static_cast<int>(small), shared});
+      }
+    }
+    return neighbours;
+  }
+
   LeafGroups found_;
-  std::vector<std::map<int, size_t>> cables_;            // [group]: switch and number
-  std::vector<int> kind_;                                // [group], of who made it
-  std::vector<size_t> size_;                             // [group], its number of cables
-  std::unordered_map<int, std::vector<int>> groups_at_;  // of each switch
+  std::vector<Group> groups_;
+  std::map<int, GroupsAt> of_kind_;
 };
 
 }  // namespace

@@ -21,10 +21,11 @@ struct LeafGroups {
   int count = 0;
 };
 
-// Nodes that have more than half of their cables at the same switches are one group, on whichever
-// rails: so a group is found although cables in it are mixed up. Of nodes of two kinds it is more
-// than half of the cables of those that have fewer. A node between two groups belongs to the one
-// with more of its cables.
+// Nodes of one kind that have more than half of their cables at the same switches are one group, on
+// whichever rails: so a group is found although cables in it are mixed up. Of nodes of two kinds it
+// is more than half of the cables of those that have fewer, where that says which group it is: at a
+// switch that several groups of one kind share, nodes of another kind are a group of their own. A
+// node between two groups belongs to the one with more of its cables.
 LeafGroups GroupByLeaves(const std::vector<NodeCables>& nodes);
 
 }  // namespace railhead::fabric

@@ -66,5 +66,61 @@ TEST(LeafGroups, OneNodeAloneIsALeafUnlessItIsHalfInAnother) {
   EXPECT_EQ(found.count, 1);
 }
 
+// Kinds are told by the number of cables.
+LeafGroups OfKinds(const std::vector<SwitchOfRail>& nodes) {
+  std::vector<NodeCables> cables = Cables(nodes);
+  for (NodeCables& node : cables) node.kind = static_cast<int>(node.rails.size());
+  return GroupByLeaves(cables);
+}
+
+// One switch that all nodes have a NIC at, and more storage servers than nodes of a leaf.
+TEST(LeafGroups, AConvergedSwitchJoinsNoLeavesOfAnotherKind) {
+  for (const SwitchOfRail& rails : {SwitchOfRail{0, 1, 2, 3}, SwitchOfRail{0}}) {
+    std::vector<SwitchOfRail> nodes;
+    for (int leaf = 0; leaf < 2; ++leaf) {
+      SwitchOfRail node = {99};
+      for (const int rail : rails) node.push_back(10 * leaf + rail);
+      nodes.insert(nodes.end(), 8, node);
+    }
+    nodes.insert(nodes.end(), 20, {99});
+    const LeafGroups found = OfKinds(nodes);
+    EXPECT_EQ(found.count, 3);
+    EXPECT_NE(found.group_of_node[0], found.group_of_node[8]);
+    EXPECT_NE(found.group_of_node[0], found.group_of_node[16]);
+    EXPECT_NE(found.group_of_node[8], found.group_of_node[16]);
+  }
+}
+
+// Whichever kind has more nodes.
+TEST(LeafGroups, KindsAreOneLeafWhereTheirSwitchesSayWhich) {
+  for (const size_t small : {1U, 5U}) {
+    std::vector<SwitchOfRail> nodes;
+    for (int leaf = 0; leaf < 2; ++leaf) {
+      nodes.insert(nodes.end(), 3, {99, 10 * leaf, 10 * leaf + 1, 10 * leaf + 2});
+      nodes.insert(nodes.end(), small, {99, 10 * leaf + 1, 10 * leaf + 2});
+    }
+    const LeafGroups found = OfKinds(nodes);
+    EXPECT_EQ(found.count, 2);
+    EXPECT_EQ(found.group_of_node[0], found.group_of_node[3]);
+    EXPECT_EQ(found.group_of_node.back(), found.group_of_node[3 + small]);
+    EXPECT_NE(found.group_of_node[0], found.group_of_node.back());
+  }
+}
+
+// A few servers with a cable at each of two leaves.
+TEST(LeafGroups, WhoHasCablesAtTwoLeavesJoinsThemNot) {
+  for (const size_t servers : {1U, 2U, 9U}) {
+    std::vector<SwitchOfRail> nodes(5, {0});
+    nodes.insert(nodes.end(), 5, {1});
+    nodes.insert(nodes.end(), servers, {0, 1});
+    const LeafGroups found = OfKinds(nodes);
+    if (servers < 9) {
+      EXPECT_NE(found.group_of_node[0], found.group_of_node[5]);
+    } else {
+      EXPECT_EQ(found.count, 1) << "most nodes say that the switches are one leaf";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace railhead::fabric
