@@ -168,6 +168,48 @@ TEST_F(FusionKinds, ASilentNodeHasTheRailsOfTheSameMachines) {
   EXPECT_THAT(found.model.nodes[3].dead_rails, ElementsAre(3)) << "eth0 is missing";
 }
 
+TEST_F(FusionKinds, SilentNodesThatAreWiredOtherwiseAreOfAnotherKind) {
+  for (const bool spine : {true, false}) {
+    seen_ = {};
+    Leaf("l", 4);
+    Leaf("m", 4);
+    for (const char* at : {"storage0", "storage1"}) Switch(at);
+    if (spine) {
+      Switch("storage-spine");
+      for (const char* at : {"storage0", "storage1"}) Uplink(at, "storage-spine");
+    }
+    for (int i = 0; i < 3; ++i) {
+      Node(absl::StrCat("told", i), 4);
+      Cables(absl::StrCat("told", i), "mlx5_", "l", {0, 1, 2, 3, -1});
+      Cables(absl::StrCat("told", i), "mlx5_", "storage", {-1, -1, -1, -1, 0});
+      // The same names, and storage's NIC comes first.
+      Node(absl::StrCat("silent", i), 0);
+      Cables(absl::StrCat("silent", i), "mlx5_", "m", {-1, 0, 1, 2, 3});
+      Cables(absl::StrCat("silent", i), "mlx5_", "storage", {1});
+    }
+    const DiscoveredFabric found = Fuse();
+    ASSERT_THAT(found.model.levels, ElementsAre("spine", "leaf"));
+    ASSERT_THAT(found.switches[1], SizeIs(2));
+    EXPECT_THAT(found.switches[1][0], ElementsAre("l0", "l1", "l2", "l3"));
+    EXPECT_THAT(found.switches[1][1], ElementsAre("m0", "m1", "m2", "m3"));
+    EXPECT_THAT(found.model.domains[0], SizeIs(1)) << "storage's switches are no part of it";
+  }
+}
+
+TEST_F(FusionKinds, StorageThatAgentsOfferIsToldThoughOnlySilentNodesShowIt) {
+  Leaf("l", 1);
+  Switch("storage0");
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    Node(name, i < 2 ? 4 : 0);
+    Cables(name, "mlx5_", "l", {0, 0, 0});
+    if (i >= 2) Cables(name, "mlx5_", "storage", {-1, -1, -1, 0});
+  }
+  const DiscoveredFabric found = Fuse();
+  ASSERT_EQ(Names(found)[0], "storage");
+  EXPECT_THAT(found.findings[0].message, HasSubstr("rail 3 is at storage0"));
+}
+
 TEST_F(FusionKinds, ASmallerKindIsNoBrokenLargerOne) {
   Leaf("l", 8);
   Leaf("m", 8);

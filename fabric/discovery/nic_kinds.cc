@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fabric/discovery/network.h"
+#include "fabric/discovery/nic_wiring.h"
 
 namespace railhead::fabric {
 namespace {
@@ -39,45 +39,17 @@ NicKind NamesOf(const Nics& nics) {
   return names;
 }
 
-// Which NICs of a kind are at a place: a switch, or a network.
-class Wiring {
- public:
-  using PlaceOf = std::function<int(const Cable&)>;
-
-  Wiring(const Seen& kind, PlaceOf place_of) : place_of_(std::move(place_of)) {
-    for (const Nics* nics : kind.nodes) {
-      for (const auto& [name, cable] : *nics) {
-        At& at = at_[place_of_(cable)];
-        at.most = std::max(at.most, ++at.count[name]);
-      }
+// Whether a NIC of most of these nodes is where the kind has others.
+bool Contradicts(const NicWiring& kind, const Seen& nodes) {
+  std::map<std::string, std::ptrdiff_t> surplus;  // contradicting nodes minus the others
+  for (const Nics* nics : nodes.nodes) {
+    for (const auto& [name, cable] : *nics) {
+      if (const auto same = kind.Has(name, cable)) surplus[name] += *same ? -1 : 1;
     }
   }
-
-  // Whether a NIC of most of these nodes is where the kind has others.
-  bool Contradicts(const Seen& nodes) const {
-    std::map<std::string, std::ptrdiff_t> surplus;  // contradicting nodes minus the others
-    for (const Nics* nics : nodes.nodes) {
-      for (const auto& [name, cable] : *nics) {
-        const auto at = at_.find(place_of_(cable));
-        if (at == at_.end()) continue;
-        const auto count = at->second.count.find(name);
-        // A cable of the kind that hangs wrong says nothing.
-        const bool usual = count != at->second.count.end() && count->second * 2 >= at->second.most;
-        surplus[name] += usual ? -1 : 1;
-      }
-    }
-    return std::any_of(surplus.begin(), surplus.end(),
-                       [](const auto& name) { return name.second > 1; });
-  }
-
- private:
-  struct At {
-    std::map<std::string, size_t> count;
-    size_t most = 0;
-  };
-  PlaceOf place_of_;
-  std::map<int, At> at_;
-};
+  return std::any_of(surplus.begin(), surplus.end(),
+                     [](const auto& name) { return name.second > 1; });
+}
 
 bool LacksHalf(const Seen& kind, const Seen& nodes) {
   const size_t lacking = kind.names.size() - nodes.names.size();
@@ -86,14 +58,15 @@ bool LacksHalf(const Seen& kind, const Seen& nodes) {
 
 struct Kind {
   Seen seen;
-  Wiring switches;
-  Wiring networks;
+  NicWiring switches;
+  NicWiring networks;
 
   // Whether nodes that have none but its NICs are of this kind, and lack the others.
   bool HasBroken(const Seen& nodes) const {
     if (!Holds(seen.names, nodes.names)) return false;
     if (nodes.nodes.size() == 1) return true;
-    return !LacksHalf(seen, nodes) && !switches.Contradicts(nodes) && !networks.Contradicts(nodes);
+    return !LacksHalf(seen, nodes) && !Contradicts(switches, nodes) &&
+           !Contradicts(networks, nodes);
   }
 };
 
@@ -111,10 +84,6 @@ NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>
     return a.names.size() != b.names.size() ? a.names.size() > b.names.size()
                                             : a.nodes.size() > b.nodes.size();
   });
-  const auto by_switch = [](const Cable& cable) { return cable.at; };
-  const auto by_network = [&](const Cable& cable) {
-    return network_of[static_cast<size_t>(cable.at)];
-  };
   std::vector<Kind> whole;  // those that are no broken ones of another
   for (Seen& set : sets) {
     if (whole.size() == kMaxKinds) break;
@@ -126,9 +95,13 @@ NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>
       other.seen.overlaps = true;
       set.overlaps = true;
     }
-    const Wiring switches(set, by_switch);
-    const Wiring networks(set, by_network);
-    whole.push_back({std::move(set), switches, networks});
+    NicWiring switches(nullptr);
+    NicWiring networks(&network_of);
+    for (const Nics* nics : set.nodes) {
+      switches.Add(*nics);
+      networks.Add(*nics);
+    }
+    whole.push_back({std::move(set), std::move(switches), std::move(networks)});
   }
   for (Kind& kind : whole) {
     Seen& set = kind.seen;

@@ -112,7 +112,8 @@ std::vector<NodeRails> FindRails(const Observations& seen, const Network& networ
   nodes.reserve(found.size());
   for (auto& [name, row] : found) nodes.push_back(std::move(row));
   Rows told;
-  ToldKinds kinds;
+  const std::vector<int> network_of = JoinedNetworks(network);
+  ToldKinds kinds(network_of);
   const Nics none;
   const auto nics_of = [&](const NodeRails& row) -> const Nics& {
     const auto nics = network.nics.find(row.node);
@@ -126,10 +127,13 @@ std::vector<NodeRails> FindRails(const Observations& seen, const Network& networ
     told.push_back(&row);
   }
   Rows silent;
+  for (const NodeRails& row : nodes) {
+    if (!row.facts && !nics_of(row).empty()) kinds.AddSilent(nics_of(row));
+  }
   for (NodeRails& row : nodes) {
     if (row.facts || nics_of(row).empty()) continue;
     row.rails = kinds.Rails(nics_of(row));
-    if (row.rails.empty()) silent.push_back(&row);
+    (row.rails.empty() ? silent : told).push_back(&row);
   }
   size_t rails = 0;
   for (const NodeRails* row : told) rails = std::max(rails, row->rails.size());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabric/discovery/network.h"
+#include "fabric/discovery/nic_wiring.h"
 #include "fabric/discovery/node_rails.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/rail_cables.h"
@@ -81,6 +82,9 @@ std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& n
   return rails;
 }
 
+ToldKinds::ToldKinds(const std::vector<int>& network_of)
+    : by_network_(&network_of), network_of_(network_of) {}
+
 void ToldKinds::Add(const std::vector<SeenRail>& facts, const Nics& nics) {
   std::vector<SeenRail> rails = OfKind(facts);
   std::vector<std::tuple<int, int, std::vector<std::string>>> key;
@@ -97,10 +101,37 @@ void ToldKinds::Add(const std::vector<SeenRail>& facts, const Nics& nics) {
       for (const std::string& slave : rail.slaves) kind.rail_of.emplace(slave, rail.rail);
     }
     kind.rails = std::move(rails);
+    kind.networks = NicWiring(&network_of_);
   }
+  ++kind.nodes;
+  kind.switches.Add(nics);
+  kind.networks.Add(nics);
   for (const auto& [name, cable] : nics) {
     if (kind.rail_of.count(HcaOf(name)) == 0) kind.others.insert(name);
   }
+}
+
+ToldKinds::Places ToldKinds::PlacesOf(const NicWiring& wiring, const Nics& nics) {
+  Places places;
+  for (const auto& [name, cable] : nics) places.emplace_back(name, wiring.PlaceOf(cable));
+  return places;
+}
+
+void ToldKinds::AddSilent(const Nics& nics) {
+  ++silent_at_switches_[PlacesOf(by_switch_, nics)];
+  ++silent_in_networks_[PlacesOf(by_network_, nics)];
+}
+
+bool ToldKinds::Contradicts(const Kind& kind, const Nics& nics) const {
+  const auto contradicts = [&nics](const NicWiring& wiring) {
+    return std::any_of(nics.begin(), nics.end(), [&wiring](const auto& nic) {
+      return !wiring.Has(nic.first, nic.second).value_or(true);
+    });
+  };
+  // Where one machine tells, it may be the one whose cables of a leaf are exchanged.
+  return (kind.nodes > 1 && silent_at_switches_.at(PlacesOf(by_switch_, nics)) > 1 &&
+          contradicts(kind.switches)) ||
+         (silent_in_networks_.at(PlacesOf(by_network_, nics)) > 1 && contradicts(kind.networks));
 }
 
 std::vector<RailNic> ToldKinds::Rails(const Nics& nics) const {
@@ -115,7 +146,7 @@ std::vector<RailNic> ToldKinds::Rails(const Nics& nics) const {
       known += rail ? 1 : 0;
       all = all && (rail || kind.others.count(name) > 0);
     }
-    if (!all || known == 0) continue;
+    if (!all || known == 0 || Contradicts(kind, nics)) continue;
     std::vector<RailNic> rails = FromFacts(kind.rails, nics);
     const auto unseen = [](const RailNic& rail) { return rail.there() && rail.cable.at < 0; };
     const auto missing = static_cast<size_t>(std::count_if(rails.begin(), rails.end(), unseen));
