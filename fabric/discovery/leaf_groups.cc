@@ -37,6 +37,7 @@ std::vector<Alike> ByLikeness(const std::vector<NodeCables>& nodes) {
     found[{nodes[i].kind, std::move(switches)}].push_back(static_cast<int>(i));
   }
   std::vector<Alike> alike;
+  alike.reserve(found.size());
   for (auto& [what, members] : found) {
     alike.push_back({what.first, what.second, std::move(members)});
   }
