@@ -82,15 +82,18 @@ constexpr char kTopologyFooter[] =
     "  railhead topology -f nodes.json subnet.txt                     a tree\n"
     "  railhead topology -f nodes.json lldp/*.json -o svg > f.svg     a picture, for a browser\n"
     "  railhead topology -f nodes.json subnet.txt -o yaml > f.yaml    a fabric for railhead plan\n"
-    "  railhead topology -f f.yaml -o labels | kubectl apply --server-side -f -\n"
-    "                                                                 nodes' labels, which sort "
-    "in\n"
-    "                                                                 the fabric's order\n"
-    "  railhead topology -f f.yaml --name fabric -o kueue | kubectl apply -f -\n"
-    "                                                                 a Topology over these "
-    "labels\n"
-    "                                                                 (or -o kai); -o volcano:\n"
-    "                                                                 HyperNodes\n"
+    "  railhead topology -f nodes.json subnet.txt -o labels |\n"
+    "    kubectl apply --server-side --field-manager=railhead-topology -f -\n"
+    "                 nodes' labels, which sort in the fabric's order. With this manager always, "
+    "so\n"
+    "                 that labels of a node without a place go, and others stay. A conflict over "
+    "a\n"
+    "                 uid: the node has gone; ask for nodes.json again\n"
+    "  railhead topology -f f.yaml --name fabric -o kueue |\n"
+    "    kubectl apply --server-side --field-manager=railhead-topology -f -\n"
+    "                 a Topology over these labels (or -o kai); -o volcano: HyperNodes, which "
+    "need\n"
+    "                 no labels\n"
     "\n"
     "In the tree a rail is | where it is up, x where it is dead, ! where its cable is wrong.\n"
     "\n"
@@ -139,8 +142,9 @@ int Main(int argc, char** argv) {
                    "text, yaml, json, svg, labels, kueue, kai or volcano")
       ->check(CLI::IsMember({"text", "yaml", "json", "svg", "labels", "kueue", "kai", "volcano"}))
       ->capture_default_str();
-  topology->add_option("--name", topology_options.name, "What the discovered fabric is called")
-      ->capture_default_str();
+  topology->add_option("--name", topology_options.name,
+                       "What the fabric is called, and its Topology object; of a FabricModel its "
+                       "own name, else \"discovered\"");
   try {
     app.parse(argc, argv);
     if (plan->parsed() && options.replay.empty() && (fabric->empty() || request->empty())) {

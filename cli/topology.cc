@@ -2,10 +2,12 @@
 #include "cli/topology.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -56,9 +58,16 @@ DiscoveredFabric Known(fabric::FabricModel model) {
   return known;
 }
 
-absl::StatusOr<DiscoveredFabric> Load(const TopologyOptions& options) {
-  if (const auto fault = fabric::NameFault(options.name)) {
-    return absl::InvalidArgumentError(absl::StrCat("--name: ", *fault));
+struct Loaded {
+  DiscoveredFabric found;
+  std::vector<fabric::SeenNode> nodes;  // as Kubernetes knows them
+};
+
+absl::StatusOr<Loaded> Load(const TopologyOptions& options) {
+  if (options.name.has_value()) {
+    if (const auto fault = fabric::NameFault(*options.name)) {
+      return absl::InvalidArgumentError(absl::StrCat("--name: ", *fault));
+    }
   }
   fabric::Observations seen;
   for (const std::string& file : options.files) {
@@ -73,13 +82,44 @@ absl::StatusOr<DiscoveredFabric> Load(const TopologyOptions& options) {
       }
       absl::StatusOr<fabric::FabricModel> model = fabric::ParseFabricModel(*text, file);
       if (!model.ok()) return model.status();
-      return Known(*std::move(model));
+      if (options.name.has_value()) model->name = *options.name;
+      return Loaded{Known(*std::move(model)), {}};
     }
     absl::StatusOr<fabric::Observations> more = fabric::ReadSource(*text, file);
     if (!more.ok()) return more.status();
     fabric::Append(*std::move(more), seen);
   }
-  return fabric::FuseObservations(seen, options.name);
+  absl::StatusOr<DiscoveredFabric> found =
+      fabric::FuseObservations(seen, options.name.value_or("discovered"));
+  if (!found.ok()) return found.status();
+  return Loaded{*std::move(found), std::move(seen.nodes)};
+}
+
+// Applying a Node that is not there would make one, so only those are labelled that Kubernetes
+// knows, by their UIDs.
+absl::StatusOr<std::map<std::string, std::string>> UidsOf(
+    const std::vector<fabric::SeenNode>& nodes) {
+  constexpr char kAdvice[] =
+      "give what `kubectl get nodes,pods -A -o json` prints, unchanged, among the sources (and not "
+      "a FabricModel, which does not say which nodes there still are)";
+  if (nodes.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("-o labels: no source says which nodes Kubernetes has, and labels of others "
+                     "would make nodes; ",
+                     kAdvice));
+  }
+  std::map<std::string, std::string> uids;
+  for (const fabric::SeenNode& node : nodes) {
+    if (node.uid.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(node.where, ": node ", node.name,
+                       " has no metadata.uid, without which its labels could make a node that has "
+                       "gone in the meantime; ",
+                       kAdvice));
+    }
+    uids.emplace(node.name, node.uid);
+  }
+  return uids;
 }
 
 Json ToJson(const DiscoveredFabric& found) {
@@ -107,13 +147,24 @@ Json ToJson(const DiscoveredFabric& found) {
 }
 
 // As other schedulers take it.
-std::string Published(const fabric::FabricModel& model, const topology::PlaceLabels& labels,
-                      absl::string_view output) {
-  const Json json = output == "labels"  ? topology::NodesWithLabels(model, labels)
-                    : output == "kueue" ? topology::KueueTopology(model, labels)
-                    : output == "kai"   ? topology::KaiTopology(model, labels)
-                                        : topology::VolcanoHyperNodes(model, labels);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+absl::StatusOr<Json> Published(const Loaded& loaded, absl::string_view output, std::ostream& err) {
+  const fabric::FabricModel& model = loaded.found.model;
+  if (output == "volcano") return topology::VolcanoHyperNodes(model);
+  const absl::StatusOr<topology::PlaceLabels> labels = topology::LabelsOfPlaces(model);
+  if (!labels.ok()) return labels.status();
+  Json published;
+  if (output == "labels") {
+    const auto uids = UidsOf(loaded.nodes);
+    if (!uids.ok()) return uids.status();
+    published = topology::NodesWithLabels(model, *labels, *uids);
+  } else {
+    published = output == "kueue" ? topology::KueueTopology(model, *labels)
+                                  : topology::KaiTopology(model, *labels);
+  }
+  if (!labels->in_order) {
+    err << "note: order: the labels sort by names, which is another order than the model's\n";
+  }
+  return published;
 }
 
 bool IsPublished(absl::string_view output) {
@@ -134,22 +185,20 @@ int RunTopology(const TopologyOptions& options, std::ostream& out, std::ostream&
     err << "railhead topology: " << status.message() << "\n";
     return kBadSource;
   };
-  const absl::StatusOr<DiscoveredFabric> found = Load(options);
-  if (!found.ok()) return fail(found.status());
+  const absl::StatusOr<Loaded> loaded = Load(options);
+  if (!loaded.ok()) return fail(loaded.status());
+  const DiscoveredFabric& found = loaded->found;
   if (IsPublished(options.output)) {
-    const absl::StatusOr<topology::PlaceLabels> labels = topology::LabelsOfPlaces(found->model);
-    if (!labels.ok()) return fail(labels.status());
-    out << Published(found->model, *labels, options.output);
-    if (!labels->in_order) {
-      err << "note: order: the labels sort by names, which is another order than the model's\n";
-    }
+    const absl::StatusOr<Json> published = Published(*loaded, options.output, err);
+    if (!published.ok()) return fail(published.status());
+    out << published->dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
   } else {
-    out << Shown(*found, options.output);
+    out << Shown(found, options.output);
   }
   out.flush();
   if (!out) return fail(absl::UnavailableError("cannot write the answer"));
   bool trouble = false;
-  for (const fabric::Finding& finding : found->findings) {
+  for (const fabric::Finding& finding : found.findings) {
     trouble = trouble || finding.trouble;
     err << (finding.trouble ? "" : "note: ") << fabric::FindingName(finding.kind) << ": "
         << finding.message << "\n";

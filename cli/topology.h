@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_CLI_TOPOLOGY_H_
 #define RAILHEAD_CLI_TOPOLOGY_H_
 
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -11,9 +12,9 @@
 namespace railhead::cli {
 
 struct TopologyOptions {
-  std::vector<std::string> files;  // sources in any order, or one FabricModel; "-": standard input
-  std::string output = "text";     // or yaml, json, svg, labels, kueue, kai, volcano
-  std::string name = "discovered";
+  std::vector<std::string> files;   // sources in any order, or one FabricModel; "-": standard input
+  std::string output = "text";      // or yaml, json, svg, labels, kueue, kai, volcano
+  std::optional<std::string> name;  // of the fabric; nothing: its own, or "discovered"
 };
 
 constexpr int kNoTrouble = 0;

@@ -45,13 +45,13 @@ std::string Subnet(bool exchanged) {
 }
 
 constexpr char kNodes[] = R"({"apiVersion": "v1", "kind": "List", "items": [
- {"kind": "Node", "metadata": {"name": "n0", "annotations": {"railhead.io/node-facts":
+ {"kind": "Node", "metadata": {"name": "n0", "uid": "u0", "annotations": {"railhead.io/node-facts":
    "{\"version\":1,\"rails\":[{\"rail\":0,\"device\":\"mlx5_0\",\"usable\":true},{\"rail\":1,\"device\":\"mlx5_1\",\"usable\":false}]}"}},
   "status": {"allocatable": {"nvidia.com/gpu": "8"}}},
- {"kind": "Node", "metadata": {"name": "n1", "annotations": {"railhead.io/node-facts":
+ {"kind": "Node", "metadata": {"name": "n1", "uid": "u1", "annotations": {"railhead.io/node-facts":
    "{\"version\":1,\"rails\":[{\"rail\":0,\"device\":\"mlx5_0\",\"usable\":true},{\"rail\":1,\"device\":\"mlx5_1\",\"usable\":true}]}"}},
   "spec": {"unschedulable": true}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}},
- {"kind": "Node", "metadata": {"name": "n2", "annotations": {"railhead.io/node-facts":
+ {"kind": "Node", "metadata": {"name": "n2", "uid": "u2", "annotations": {"railhead.io/node-facts":
    "{\"version\":1,\"rails\":[{\"rail\":0,\"device\":\"mlx5_0\",\"usable\":true},{\"rail\":1,\"device\":\"mlx5_1\",\"usable\":true}]}"}},
   "status": {"allocatable": {"nvidia.com/gpu": "8"}}},
  {"kind": "Pod", "spec": {"nodeName": "n2", "containers": [{"resources": {"requests": {"nvidia.com/gpu": "3"}}}]}}]})";
@@ -133,19 +133,56 @@ TEST_F(Topology, OtherSchedulersGetItAsObjects) {
   EXPECT_EQ(run("kueue")["apiVersion"], "kueue.x-k8s.io/v1beta2");
   EXPECT_EQ(run("kai")["apiVersion"], "kai.scheduler/v1alpha1");
   EXPECT_EQ(run("volcano")["items"][1]["metadata"]["name"], "spine-spine");
+  EXPECT_EQ(run("kueue")["metadata"]["name"], "fabric");
   const std::string model =
       "apiVersion: railhead.io/v1alpha1\nkind: FabricModel\nmetadata: {name: f}\nspec:\n"
       "  topology: fat-tree\n  levels: [leaf]\n  rails: 1\n  domains:\n"
       "  - {name: l2, nodes: [{name: a, gpus: 1, hcas: 1}]}\n"
       "  - {name: l1, nodes: [{name: b, gpus: 1, hcas: 1}]}\n";
+  options_.output = "kueue";
   options_.files = {folder_.Write("model.yaml", model)};
   EXPECT_EQ(Run(), kNoTrouble);
+  EXPECT_EQ(json::parse(out_.str())["metadata"]["name"], "fabric");
+  options_.name.reset();
+  EXPECT_EQ(Run(), kNoTrouble);
+  EXPECT_EQ(json::parse(out_.str())["metadata"]["name"], "f");
   EXPECT_EQ(err_.str(),
             "note: order: the labels sort by names, which is another order than the model's\n");
   options_.files = {folder_.Write("model.yaml", absl::StrReplaceAll(model, {{"l2", "l01"}}))};
   EXPECT_EQ(Run(), kBadSource);
   EXPECT_EQ(out_.str(), "");
   EXPECT_THAT(err_.str(), HasSubstr("would both have the label value l00001"));
+  options_.output = "volcano";
+  EXPECT_EQ(Run(), kNoTrouble) << "needs no labels: " << err_.str();
+}
+
+TEST_F(Topology, LabelsMakeNoNodes) {
+  options_.output = "labels";
+  const std::string nodes = absl::StrReplaceAll(
+      kNodes, {{R"({"kind": "Pod")", R"({"kind": "Node", "metadata": {"name": "cp", "uid": "uc"}},
+                {"kind": "Pod")"},
+               {R"("name": "n2", "uid": "u2")", R"("name": "other", "uid": "u2")"},
+               {R"("nodeName": "n2")", R"("nodeName": "n1")"}});
+  folder_.Write("nodes.json", nodes);
+  Run();
+  std::vector<std::string> items;
+  const json answer = json::parse(out_.str());
+  for (const json& item : answer["items"]) {
+    const json& metadata = item["metadata"];
+    items.push_back(absl::StrCat(metadata["name"].get<std::string>(), " ",
+                                 metadata["uid"].get<std::string>(), " ",
+                                 metadata["labels"].size()));
+  }
+  EXPECT_THAT(items, ElementsAre("cp uc 0", "n0 u0 3", "n1 u1 3", "other u2 0"));
+
+  folder_.Write("nodes.json", absl::StrReplaceAll(kNodes, {{R"("uid": "u1", )", ""}}));
+  EXPECT_EQ(Run(), kBadSource);
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_THAT(err_.str(), HasSubstr("node n1 has no metadata.uid"));
+  options_.files = {folder_.Path("subnet.txt")};
+  EXPECT_EQ(Run(), kBadSource);
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_THAT(err_.str(), HasSubstr("-o labels: no source says which nodes Kubernetes has"));
 }
 
 TEST_F(Topology, ThePictureIsWholeXmlWithItsTroubles) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -34,6 +35,17 @@ struct Amounts {
   int gpus = 0;
   int hcas = 0;
 };
+
+// Takes the suffix of a quantity off: "2k" is 2 times 1000.
+int64_t ConsumeUnit(absl::string_view& quantity) {
+  constexpr std::pair<const char*, int64_t> kUnits[] = {{"k", 1'000},         {"M", 1'000'000},
+                                                        {"G", 1'000'000'000}, {"Ki", 1LL << 10},
+                                                        {"Mi", 1LL << 20},    {"Gi", 1LL << 30}};
+  for (const auto& [suffix, unit] : kUnits) {
+    if (absl::ConsumeSuffix(&quantity, suffix)) return unit;
+  }
+  return 1;
+}
 
 class KubernetesReader {
  public:
@@ -72,6 +84,8 @@ class KubernetesReader {
       node.name = reader_.Name(*name, metadata_path + ".name");
       node.where = absl::StrCat(reader_.source(), ":", name->line);
     }
+    const JsonValue* uid = reader_.Find(*metadata, metadata_path, "uid", Type::kText);
+    if (uid != nullptr) node.uid = uid->text;
     const JsonValue* labels = reader_.Find(*metadata, metadata_path, "labels", Type::kObject);
     if (labels != nullptr) node.places = Places(*labels, metadata_path + ".labels");
     const JsonValue* spec = reader_.Find(object, path, "spec", Type::kObject);
@@ -129,23 +143,24 @@ class KubernetesReader {
     return true;
   }
 
-  // Quantities of extended resources are whole, and thousands of them are written as "1k".
+  // Quantities of extended resources are whole; Kubernetes writes 1,000 as "1k", and 1,000,000 as
+  // "1M".
   Amounts AmountsIn(const JsonValue& resources, const std::string& path) {
     Amounts amounts;
     for (const auto& [name, value] : resources.fields) {
       const bool gpu = absl::EndsWith(name, "/gpu");
       if (!gpu && name != "rdma/hca") continue;
       absl::string_view digits = value.text;
-      const int unit = absl::ConsumeSuffix(&digits, "k") ? 1000 : 1;
-      int count = 0;
-      if (!absl::SimpleAtoi(digits, &count) || count < 0 || count > kMaxShares) {
+      const int64_t unit = ConsumeUnit(digits);
+      int64_t count = 0;
+      if (!absl::SimpleAtoi(digits, &count) || count < 0) {
         reader_.Fail(value, absl::StrCat(path, "[", ShownText(name), "]"),
                      absl::StrCat(QuotedText(value.text), " is no whole number"));
         return amounts;
       }
       int& sum = gpu ? amounts.gpus : amounts.hcas;
-      const int most = gpu ? kMaxGpus : kMaxShares;
-      sum = std::min(most, sum + std::min(most / unit + 1, count) * unit);
+      const int64_t most = gpu ? kMaxGpus : kMaxShares;
+      sum = static_cast<int>(std::min(most, sum + std::min(most / unit + 1, count) * unit));
     }
     return amounts;
   }

@@ -29,7 +29,7 @@ constexpr char kCluster[] = R"({"apiVersion": "v1", "kind": "List", "items": [
   "spec": {"unschedulable": true},
   "status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": "8", "rdma/hca": "2"},
              "conditions": [{"type": "Ready", "status": "True"}]}},
- {"kind": "Node", "metadata": {"name": "n1"},
+ {"kind": "Node", "metadata": {"name": "n1", "uid": "0-1"},
   "status": {"allocatable": {"rdma/hca": "1k"},
              "conditions": [{"type": "Ready", "status": "Unknown"}]}},
  {"kind": "Pod", "metadata": {"name": "p"}, "status": {"phase": "Running"},
@@ -56,11 +56,29 @@ TEST(Kubernetes, ReadsNodesAndWhatPodsHold) {
                           {"Kubernetes", {{"zone", "us-1a"}}}};
   want.nodes[0].where = "k.json:2";
   want.nodes[1].name = "n1";
+  want.nodes[1].uid = "0-1";
   want.nodes[1].hcas = 1000;  // no machine has so many: they are shares
   want.nodes[1].unschedulable = "not ready";
   want.nodes[1].where = "k.json:10";
   want.uses = {{"n0", 4, 2}};
   EXPECT_EQ(*seen, want);
+}
+
+TEST(Kubernetes, SharesAreReadAsKubernetesWritesThem) {
+  for (const auto& [text, shares] :
+       std::vector<std::pair<std::string, int>>{{"63", 63},
+                                                {"2k", 2000},
+                                                {"1M", 1'000'000},
+                                                {"7M", 1'000'000},
+                                                {"9G", 1'000'000},
+                                                {"9000000000000", 1'000'000},
+                                                {"4Ki", 4096},
+                                                {"0", 0}}) {
+    const auto seen =
+        ReadSource(absl::StrReplaceAll(kCluster, {{"\"1k\"", "\"" + text + "\""}}), "k");
+    ASSERT_TRUE(seen.ok()) << seen.status();
+    EXPECT_EQ(seen->nodes[1].hcas, shares) << text;
+  }
 }
 
 TEST(Kubernetes, EachSchemesLevelsAreOutermostFirst) {

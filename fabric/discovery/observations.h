@@ -74,6 +74,7 @@ struct SeenPlace {
 // A node as Kubernetes knows it.
 struct SeenNode {
   std::string name;
+  std::string uid;                             // of the object; empty: the source leaves it out
   int gpus = 0;                                // as the kubelet offers them
   int hcas = 0;                                // or shares of them: more than it has
   std::string unschedulable;                   // why no pod may be put there; empty: pods may

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,6 +91,14 @@ Json Topology(const std::string& version, const FabricModel& model,
           {"spec", {{"levels", std::move(levels)}}}};
 }
 
+// Different names for different texts: a counter stands behind what is taken already.
+std::string FreeObjectName(const std::string& text, std::set<std::string>& taken) {
+  const std::string name = ObjectName(text);
+  std::string free = name;
+  for (int i = 2; !taken.insert(free).second; ++i) free = absl::StrCat(name, "-", i);
+  return free;
+}
+
 Json List(Json items) {
   return {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
 }
@@ -123,14 +132,20 @@ absl::StatusOr<PlaceLabels> LabelsOfPlaces(const FabricModel& model) {
   return labels;
 }
 
-Json NodesWithLabels(const FabricModel& model, const PlaceLabels& labels) {
+Json NodesWithLabels(const FabricModel& model, const PlaceLabels& labels,
+                     const std::map<std::string, std::string>& uid_of_node) {
+  std::map<std::string, size_t> place_of;
+  for (size_t node = 0; node < model.nodes.size(); ++node) place_of[model.nodes[node].name] = node;
   Json items = Json::array();
-  for (size_t node = 0; node < model.nodes.size(); ++node) {
+  for (const auto& [name, uid] : uid_of_node) {
     Json own = Json::object();
-    for (size_t i = 0; i < labels.keys.size(); ++i) own[labels.keys[i]] = labels.values[node][i];
+    const auto place = place_of.find(name);
+    for (size_t i = 0; place != place_of.end() && i < labels.keys.size(); ++i) {
+      own[labels.keys[i]] = labels.values[place->second][i];
+    }
     items.push_back({{"apiVersion", "v1"},
                      {"kind", "Node"},
-                     {"metadata", {{"name", model.nodes[node].name}, {"labels", std::move(own)}}}});
+                     {"metadata", {{"name", name}, {"uid", uid}, {"labels", std::move(own)}}}});
   }
   return List(std::move(items));
 }
@@ -145,20 +160,17 @@ Json KaiTopology(const FabricModel& model, const PlaceLabels& labels) {
   return Topology("kai.scheduler/v1alpha1", model, keys);
 }
 
-Json VolcanoHyperNodes(const FabricModel& model, const PlaceLabels& labels) {
-  const std::vector<std::vector<int>> domains = fabric::DomainsOfNodes(model);
+Json VolcanoHyperNodes(const FabricModel& model) {
   const size_t levels = model.levels.size();
-  // A domain's name, by the value that its nodes have.
   std::vector<std::vector<std::string>> names(levels);
+  std::set<std::string> taken;
   for (size_t level = 0; level < levels; ++level) {
-    names[level].resize(model.domains[level].size());
-    for (size_t node = 0; node < model.nodes.size(); ++node) {
-      std::string& name = names[level][static_cast<size_t>(domains[level][node])];
-      if (name.empty()) {
-        name = ObjectName(absl::StrCat(model.levels[level], "-", labels.values[node][level]));
-      }
+    for (const FabricDomain& domain : model.domains[level]) {
+      names[level].push_back(
+          FreeObjectName(absl::StrCat(model.levels[level], "-", domain.name), taken));
     }
   }
+  std::vector<std::vector<bool>> has_nodes(levels);
   Json items = Json::array();
   for (size_t level = levels; level-- > 0;) {
     for (size_t d = 0; d < model.domains[level].size(); ++d) {
@@ -168,10 +180,11 @@ Json VolcanoHyperNodes(const FabricModel& model, const PlaceLabels& labels) {
         const auto inner = static_cast<size_t>(i);
         const bool leaf = level + 1 == levels;
         const std::string& name = leaf ? model.nodes[inner].name : names[level + 1][inner];
-        if (name.empty()) continue;  // a domain without nodes
+        if (!leaf && !has_nodes[level + 1][inner]) continue;
         members.push_back({{"type", leaf ? "Node" : "HyperNode"},
                            {"selector", {{"exactMatch", {{"name", name}}}}}});
       }
+      has_nodes[level].push_back(!members.empty());
       if (members.empty()) continue;
       items.push_back({{"apiVersion", "topology.volcano.sh/v1alpha1"},
                        {"kind", "HyperNode"},

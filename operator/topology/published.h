@@ -5,6 +5,7 @@
 #ifndef RAILHEAD_OPERATOR_TOPOLOGY_PUBLISHED_H_
 #define RAILHEAD_OPERATOR_TOPOLOGY_PUBLISHED_H_
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -25,14 +26,19 @@ struct PlaceLabels {
 };
 
 // Values are PlaceValue of the names of domains and of the node, so they sort in natural order of
-// names, as discovered models are; and no node's labels change unless its own place does.
+// names, as discovered models are; and they depend on the names of the node's own domains alone.
+// (What discovery calls a domain depends on all switches of its level: cabled_places.h.)
 //
 // InvalidArgument: a level whose name no label can have, more levels than a Topology can have, or
 // two domains (or nodes) whose values would be the same. The message names them.
 absl::StatusOr<PlaceLabels> LabelsOfPlaces(const fabric::FabricModel& model);
 
-// A List of Nodes with these labels alone, for `kubectl apply --server-side`.
-Json NodesWithLabels(const fabric::FabricModel& model, const PlaceLabels& labels);
+// A List of Nodes with these labels alone, for `kubectl apply --server-side` under a field manager
+// that has no other fields. `uid_of_node` are the Nodes that there are, and nobody else is in it:
+// one that has gone in the meantime is a conflict then, and is not made anew. A Node without a
+// place has no labels, so that those that it got earlier are taken from it.
+Json NodesWithLabels(const fabric::FabricModel& model, const PlaceLabels& labels,
+                     const std::map<std::string, std::string>& uid_of_node);
 
 // Kueue (kueue.x-k8s.io/v1beta2, from 0.15 on; levels can never be changed) gives ranks in the
 // order of the values of all levels, but compares hostnames of one parent as texts, where n10 comes
@@ -43,8 +49,8 @@ Json KueueTopology(const fabric::FabricModel& model, const PlaceLabels& labels);
 Json KaiTopology(const fabric::FabricModel& model, const PlaceLabels& labels);
 
 // Volcano (topology.volcano.sh/v1alpha1, from 1.11 on): a List of a HyperNode for each domain, of
-// tier 1 for leaves. Members are named, so that it needs no labels.
-Json VolcanoHyperNodes(const fabric::FabricModel& model, const PlaceLabels& labels);
+// tier 1 for leaves. Members are named, so that it needs no labels, and any model can be one.
+Json VolcanoHyperNodes(const fabric::FabricModel& model);
 
 }  // namespace railhead::topology
 

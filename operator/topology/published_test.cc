@@ -64,13 +64,21 @@ std::string ErrorOf(const FabricModel& model) {
 
 TEST(Published, NodesHaveALabelOfEachLevel) {
   const FabricModel model = Model(kSmall);
-  const Json list = NodesWithLabels(model, Labels(model));
+  const Json list = NodesWithLabels(model, Labels(model), {{"n10", "u10"}, {"n2", "u2"}});
   EXPECT_EQ(list["kind"], "List");
-  ASSERT_EQ(list["items"].size(), 3);
-  EXPECT_EQ(list["items"][1].dump(),
-            R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n10","labels":{)"
+  ASSERT_EQ(list["items"].size(), 2) << "nobody knows n11";
+  EXPECT_EQ(list["items"][0].dump(),
+            R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n10","uid":"u10","labels":{)"
             R"("railhead.io/topology-spine":"sp00000","railhead.io/topology-leaf":"lf00002",)"
             R"("railhead.io/topology-node":"n00010"}}})");
+}
+
+TEST(Published, ANodeWithoutAPlaceLosesItsLabels) {
+  const FabricModel model = Model(kSmall);
+  const Json list = NodesWithLabels(model, Labels(model), {{"gone-from-the-fabric", "u1"}});
+  ASSERT_EQ(list["items"].size(), 1);
+  EXPECT_EQ(list["items"][0]["metadata"].dump(),
+            R"({"name":"gone-from-the-fabric","uid":"u1","labels":{}})");
 }
 
 TEST(Published, TopologiesNameTheLabels) {
@@ -91,21 +99,41 @@ TEST(Published, TopologiesNameTheLabels) {
 
 TEST(Published, HyperNodesAreTheTree) {
   const FabricModel model = Model(kSmall);
-  const Json list = VolcanoHyperNodes(model, Labels(model));
+  const Json list = VolcanoHyperNodes(model);
   ASSERT_EQ(list["items"].size(), 3);
   EXPECT_EQ(list["items"][0].dump(),
             R"({"apiVersion":"topology.volcano.sh/v1alpha1","kind":"HyperNode",)"
-            R"("metadata":{"name":"leaf-lf00002"},"spec":{"tier":1,"members":[)"
+            R"("metadata":{"name":"leaf-lf2"},"spec":{"tier":1,"members":[)"
             R"({"type":"Node","selector":{"exactMatch":{"name":"n2"}}},)"
             R"({"type":"Node","selector":{"exactMatch":{"name":"n10"}}}]}})");
   const std::string second = list["items"][1]["metadata"]["name"];
-  EXPECT_THAT(second, MatchesRegex("leaf-lf-00010-[0-9a-f]{8}"));
+  EXPECT_THAT(second, MatchesRegex("leaf-lf-10-[0-9a-f]{8}"));
   EXPECT_EQ(list["items"][2].dump(),
             R"({"apiVersion":"topology.volcano.sh/v1alpha1","kind":"HyperNode",)"
-            R"("metadata":{"name":"spine-sp00000"},"spec":{"tier":2,"members":[)"
-            R"({"type":"HyperNode","selector":{"exactMatch":{"name":"leaf-lf00002"}}},)"
+            R"("metadata":{"name":"spine-sp0"},"spec":{"tier":2,"members":[)"
+            R"({"type":"HyperNode","selector":{"exactMatch":{"name":"leaf-lf2"}}},)"
             R"({"type":"HyperNode","selector":{"exactMatch":{"name":")" +
                 second + R"("}}}]}})");
+}
+
+// "rack" and "row-1" are "rack-row-1", as "rack-row" and "1" are; and so are names that differ in
+// leading zeros, though labels cannot tell them apart.
+TEST(Published, HyperNodesHaveNamesOfTheirOwn) {
+  FabricModel model = Model(kSmall);
+  model.levels = {"rack-row", "rack"};
+  model.domains[0][0].name = "1";
+  model.domains[1][0].name = "row-1";
+  model.domains[1][1].name = "row-01";
+  const Json list = VolcanoHyperNodes(model);
+  std::set<std::string> names;
+  for (const Json& item : list["items"]) names.insert(item["metadata"]["name"]);
+  EXPECT_EQ(names.size(), 3);
+  std::set<std::string> inner;
+  for (const Json& member : list["items"][2]["spec"]["members"]) {
+    inner.insert(member["selector"]["exactMatch"]["name"]);
+  }
+  names.erase(list["items"][2]["metadata"]["name"]);
+  EXPECT_EQ(inner, names);
 }
 
 TEST(Published, AnotherOrderOfTheModelIsTold) {
