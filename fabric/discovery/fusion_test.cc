@@ -427,6 +427,31 @@ TEST_F(Fusion, TheSchemeThatMostNodesHaveCounts) {
   EXPECT_THAT(found.findings[2].message, HasSubstr("n0: no labels of NVIDIA, which more nodes"));
 }
 
+TEST_F(Fusion, LevelsAreThoseThatMostNodesInTheFabricHave) {
+  for (int i = 0; i < 8; ++i) {
+    Node(absl::StrCat("n", i), 1).places = {{"Kubernetes", {{"zone", i < 4 ? "za" : "zb"}}}};
+  }
+  SeenNode& control = Node("control", 0);
+  control.gpus = 0;
+  control.places = {{"Kubernetes", {{"region", "r"}, {"zone", "za"}}}};
+  SeenNode& more = seen_.nodes[0];
+  more.places[0].levels.insert(more.places[0].levels.begin(), {"region", "r"});
+  DiscoveredFabric found = Fuse();
+  EXPECT_THAT(found.model.levels, ElementsAre("zone"));
+  EXPECT_THAT(found.findings, IsEmpty());
+  EXPECT_EQ(found.model.domains[0].size(), 2);
+
+  for (int i : {0, 1, 2, 3, 4, 5}) {
+    seen_.nodes[static_cast<size_t>(i)].places = {{"Kubernetes", {{"region", "r"}, {"zone", "z"}}}};
+  }
+  found = Fuse();
+  EXPECT_THAT(found.model.levels, ElementsAre("region", "zone"));
+  ASSERT_FALSE(found.findings.empty());
+  EXPECT_THAT(
+      found.findings[0].message,
+      HasSubstr("n6, n7: not all labels of Kubernetes that most nodes have (region, zone)"));
+}
+
 TEST_F(Fusion, LoopsAndCablesBetweenLeavesAreTold) {
   for (const char* name : {"a", "b", "sp"}) Switch(name);
   Uplink("a", "sp");

@@ -10,28 +10,43 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "fabric/discovery/finding.h"
 #include "fabric/discovery/free_name.h"
 #include "fabric/discovery/label_schemes.h"
+#include "fabric/discovery/listed.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/place_labels.h"
 
 namespace railhead::fabric {
 namespace {
 
-// The scheme's levels that any node has, in its order.
-std::vector<std::string> LevelsOf(const std::vector<SeenNode>& nodes, const std::string& scheme) {
-  std::set<std::string> there;
-  for (const SeenNode& node : nodes) {
-    const SeenPlace* place = PlaceOf(node, scheme);
+// The scheme's levels that most nodes have, in its order.
+std::vector<std::string> LevelsOf(const std::vector<const SeenNode*>& nodes,
+                                  const std::string& scheme) {
+  std::map<std::string, size_t> count;
+  size_t all = 0;
+  size_t most = 0;
+  for (const SeenNode* node : nodes) {
+    const SeenPlace* place = PlaceOf(*node, scheme);
     if (place == nullptr) continue;
-    for (const auto& [level, value] : place->levels) there.insert(level);
+    ++all;
+    for (const auto& [level, value] : place->levels) most = std::max(most, ++count[level]);
   }
   std::vector<std::string> levels;
   for (const std::string& level : LevelNames(scheme)) {
-    if (there.count(level) > 0) levels.push_back(level);
+    if (count[level] > 0 && count[level] >= std::min(most, all / 2 + 1)) levels.push_back(level);
   }
   return levels;
+}
+
+// The values of these levels; fewer where the place lacks some.
+std::vector<std::string> ValuesOf(const SeenPlace& place, const std::vector<std::string>& levels) {
+  std::vector<std::string> values;
+  for (const auto& [level, value] : place.levels) {
+    if (std::find(levels.begin(), levels.end(), level) != levels.end()) values.push_back(value);
+  }
+  return values;
 }
 
 class Reader {
@@ -110,21 +125,25 @@ class Reader {
 LabelPlaces PlacesByLabels(const std::vector<SeenNode>& nodes, std::vector<Finding>& findings) {
   LabelPlaces places;
   places.scheme = ChooseScheme(nodes);
-  places.levels = LevelsOf(nodes, places.scheme);
+  const std::vector<const SeenNode*> counting = CountingNodes(nodes);
+  places.levels = LevelsOf(counting, places.scheme);
   TellOtherSchemes(nodes, places.scheme, findings);
   for (const SeenNode& node : nodes) {
     const SeenPlace* place = PlaceOf(node, places.scheme);
     if (place == nullptr) continue;
-    std::vector<std::string> path;
-    for (const auto& [level, value] : place->levels) path.push_back(value);
-    if (path.size() == places.levels.size()) {
-      places.of_node[node.name] = std::move(path);
-    } else {
-      findings.push_back({FindingKind::kNoPlace, true, node.name,
-                          absl::StrCat(node.name, " has ", place->levels.size(), " of the ",
-                                       places.levels.size(), " labels of ", places.scheme,
-                                       " that other nodes have; they are not used")});
-    }
+    std::vector<std::string> path = ValuesOf(*place, places.levels);
+    if (path.size() == places.levels.size()) places.of_node[node.name] = std::move(path);
+  }
+  std::vector<std::string> fewer;
+  for (const SeenNode* node : counting) {
+    const bool placed = places.of_node.count(node->name) > 0;
+    if (!placed && PlaceOf(*node, places.scheme) != nullptr) fewer.push_back(node->name);
+  }
+  if (!fewer.empty()) {
+    findings.push_back({FindingKind::kNoPlace, true, fewer.size() == 1 ? fewer[0] : "",
+                        absl::StrCat(Listed(fewer), ": not all labels of ", places.scheme,
+                                     " that most nodes have (", absl::StrJoin(places.levels, ", "),
+                                     "); those that are there are not used: add the others")});
   }
   Reader reader(places, findings);
   reader.Settle();

@@ -19,9 +19,10 @@ struct LabelPlaces {
   std::map<std::string, std::vector<std::string>> of_node;  // a domain of each level
 };
 
-// One scheme counts for all nodes (label_schemes.h). Where
-// nodes disagree about what a domain lies in, most of them are right; where they disagree about
-// what lies in what, or a domain lies in itself, that is a cycle. Both are findings.
+// One scheme counts for all nodes (label_schemes.h), and of it the levels that most nodes in the
+// fabric have; who lacks one of them has no place, and what somebody has beyond them is not looked
+// at. Where nodes disagree about what a domain lies in, most of them are right; where they disagree
+// about what lies in what, or a domain lies in itself, that is a cycle. Both are findings.
 LabelPlaces PlacesByLabels(const std::vector<SeenNode>& nodes, std::vector<Finding>& findings);
 
 }  // namespace railhead::fabric

@@ -17,21 +17,6 @@
 namespace railhead::fabric {
 namespace {
 
-// Who is in the fabric, or everybody where nobody offers anything.
-std::vector<const SeenNode*> Counting(const std::vector<SeenNode>& nodes) {
-  std::vector<const SeenNode*> counting;
-  for (const bool all : {false, true}) {
-    for (const SeenNode& node : nodes) {
-      if (node.places.empty()) continue;
-      if (all || node.gpus > 0 || node.hcas > 0 || node.rails.has_value()) {
-        counting.push_back(&node);
-      }
-    }
-    if (!counting.empty()) break;
-  }
-  return counting;
-}
-
 using Domain = std::pair<std::string, std::string>;  // level and value
 
 // Two domains that neither lie apart nor in one another, and how many nodes they share.
@@ -72,6 +57,20 @@ std::vector<Crossing> Crossings(const std::vector<const SeenNode*>& nodes,
 
 }  // namespace
 
+std::vector<const SeenNode*> CountingNodes(const std::vector<SeenNode>& nodes) {
+  std::vector<const SeenNode*> counting;
+  for (const bool all : {false, true}) {
+    for (const SeenNode& node : nodes) {
+      if (node.places.empty()) continue;
+      if (all || node.gpus > 0 || node.hcas > 0 || node.rails.has_value()) {
+        counting.push_back(&node);
+      }
+    }
+    if (!counting.empty()) break;
+  }
+  return counting;
+}
+
 const SeenPlace* PlaceOf(const SeenNode& node, const std::string& scheme) {
   for (const SeenPlace& place : node.places) {
     if (place.scheme == scheme) return &place;
@@ -80,7 +79,7 @@ const SeenPlace* PlaceOf(const SeenNode& node, const std::string& scheme) {
 }
 
 std::string ChooseScheme(const std::vector<SeenNode>& nodes) {
-  const std::vector<const SeenNode*> counting = Counting(nodes);
+  const std::vector<const SeenNode*> counting = CountingNodes(nodes);
   std::string most;
   std::ptrdiff_t nodes_of_most = 0;
   for (const std::string& scheme : SchemeNames()) {
@@ -98,7 +97,7 @@ std::string ChooseScheme(const std::vector<SeenNode>& nodes) {
 
 void TellOtherSchemes(const std::vector<SeenNode>& nodes, const std::string& chosen,
                       std::vector<Finding>& findings) {
-  const std::vector<const SeenNode*> counting = Counting(nodes);
+  const std::vector<const SeenNode*> counting = CountingNodes(nodes);
   for (const std::string& other : SchemeNames()) {
     if (other == chosen) continue;
     const std::vector<Crossing> crossings = Crossings(counting, chosen, other);

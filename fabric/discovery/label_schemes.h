@@ -15,6 +15,10 @@ namespace railhead::fabric {
 // A node's labels of one scheme; null where it has none.
 const SeenPlace* PlaceOf(const SeenNode& node, const std::string& scheme);
 
+// Nodes with labels that are in the fabric: with GPUs, HCAs or facts; all of them where none has
+// any.
+std::vector<const SeenNode*> CountingNodes(const std::vector<SeenNode>& nodes);
+
 // The scheme for all nodes: of those that most nodes have labels of, the one that knows most of the
 // network; where there is none, the one that more nodes have than any other. Nodes without GPUs,
 // HCAs and facts, such as the control plane's, do not count where there are others. Empty: no node
