@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// GPUs that are made up, behind the table of the CUDA driver. For tests.
+//
+// Their memory has an address that nobody can read or write: who touches it dies. The bytes are in
+// a file without a name, mapped elsewhere, which the driver's copies go through; its descriptor is
+// what is exported as a dma-buf, and through a table of these files a NIC gets at the memory as it
+// does by nvidia-peermem. And it breaks on request.
+#ifndef RAILHEAD_RUNTIME_DEVICE_FAKE_CUDA_H_
+#define RAILHEAD_RUNTIME_DEVICE_FAKE_CUDA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "runtime/device/cuda_api.h"
+#include "runtime/net/fd.h"
+
+namespace railhead::device {
+
+// Bytes of an allocation, which outlive it for who holds them.
+class FakePages {
+ public:
+  // Zeros.
+  explicit FakePages(size_t bytes);
+  ~FakePages();
+  FakePages(const FakePages&) = delete;
+  FakePages& operator=(const FakePages&) = delete;
+
+  absl::Span<std::byte> bytes() const { return {data_, size_}; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  net::Fd fd_;
+  std::byte* data_;
+  size_t size_;
+};
+
+// All member functions may be called from any thread.
+class FakeCuda final : public CudaApi, public CudaSource {
+ public:
+  ~FakeCuda() override;
+
+  // What a program does ---------------------------------------------------------------------------
+  // Memory of a GPU; `own_context`: it has one, as that of cuMemAlloc, or only its GPU's primary
+  // one, as that which is mapped.
+  std::byte* Allocate(size_t bytes, int gpu = 0, bool own_context = true);
+  // Memory that GPU and CPU may touch.
+  std::byte* AllocateManaged(size_t bytes);
+  void Free(std::byte* memory);
+  // Frees it and allocates as much at the same address, as a driver may.
+  void Reallocate(std::byte* memory);
+  // Its bytes from this address on, as only the test sees them.
+  std::byte* Bytes(const std::byte* memory) const;
+
+  // Faults ---------------------------------------------------------------------------------------
+  // Before it, no driver is there.
+  void SetLoaded(bool loaded);
+  void SetInitialized(bool initialized);
+  void SetDmaBuf(bool supported);
+  void SetPeermem(bool loaded);
+  // The result of all exports, and of copies once so many more have been done.
+  void FailExports(int result);
+  void FailCopies(int result, int after = 0);
+  void FailPinning(int result);
+
+  // What happened --------------------------------------------------------------------------------
+  int copies() const;
+  size_t pinned() const;                             // pieces of host memory
+  size_t retained() const;                           // primary contexts
+  bool synchronized(const std::byte* memory) const;  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is set
+
+  // For NICs -------------------------------------------------------------------------------------
+  bool Owns(const void* address) const;
+  // As nvidia-peermem; null when it is not loaded, or these bytes are not all of one allocation.
+  std::shared_ptr<const FakePages> Pin(const void* address, size_t bytes) const;
+  // Where in its pages an address is.
+  uint64_t OffsetOf(const void* address) const;
+
+  // CudaSource and CudaApi -----------------------------------------------------------------------
+  const CudaApi* Loaded() override;
+  const char* ErrorText(int result) const override;
+  int PointerGetAttributes(absl::Span<int> attributes, absl::Span<void*> values,
+                           uint64_t address) const override;
+  int PointerSetAttribute(const void* value, int attribute, uint64_t address) const override;
+  int DeviceGet(int* device, int ordinal) const override;
+  int DeviceGetAttribute(int* value, int attribute, int device) const override;
+  int DevicePrimaryCtxRetain(CudaContext* context, int device) const override;
+  int DevicePrimaryCtxRelease(int device) const override;
+  int CtxPushCurrent(CudaContext context) const override;
+  int CtxPopCurrent(CudaContext* context) const override;
+  int MemcpyDtoH(void* to, uint64_t from, size_t bytes) const override;
+  int MemcpyHtoD(uint64_t to, const void* from, size_t bytes) const override;
+  int MemcpyDtoD(uint64_t to, uint64_t from, size_t bytes) const override;
+  int StreamSynchronize() const override;
+  int MemHostAlloc(void** memory, size_t bytes, unsigned flags) const override;
+  int MemFreeHost(void* memory) const override;
+  int MemGetHandleForAddressRange(void* handle, uint64_t address, size_t bytes, int type,
+                                  uint64_t flags) const override;
+
+ private:
+  struct Allocation {
+    std::shared_ptr<FakePages> pages;
+    uint64_t id = 0;
+    int gpu = 0;
+    CudaContext context = nullptr;
+    bool managed = false;
+    bool synchronized = false;
+  };
+  // With the lock. The allocation that holds all of these bytes; null if there is none.
+  Allocation* Holding(uint64_t address, size_t bytes, uint64_t* offset) const;
+  // Why a copy fails; success if it does not.
+  int MayCopy() const;
+
+  mutable std::mutex mutex_;                            // guards what follows
+  mutable std::map<uint64_t, Allocation> allocations_;  // by address
+  mutable std::map<void*, std::unique_ptr<std::byte[]>> pinned_;
+  mutable size_t retained_ = 0;
+  mutable int copies_ = 0;
+  uint64_t next_id_ = 1;
+  bool loaded_ = true;
+  bool initialized_ = true;
+  bool dma_buf_ = true;
+  bool peermem_ = true;
+  int export_result_ = kCudaSuccess;
+  int copy_result_ = kCudaSuccess;
+  mutable int copies_until_failure_ = 0;
+  int pin_result_ = kCudaSuccess;
+};
+
+}  // namespace railhead::device
+
+#endif  // RAILHEAD_RUNTIME_DEVICE_FAKE_CUDA_H_

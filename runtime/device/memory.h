@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory of a GPU: whether an address is in some, copies into it and out of it, and how a NIC is
+// given it. A CPU must not touch it.
+//
+// What is copied is copied at once, behind what the caller's default stream holds: values that come
+// from another stream must be there before. (GPUs' own reductions, and their own ways to each
+// other, would stand beside the copies.)
+#ifndef RAILHEAD_RUNTIME_DEVICE_MEMORY_H_
+#define RAILHEAD_RUNTIME_DEVICE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "runtime/device/cuda_api.h"
+#include "runtime/net/fd.h"
+
+namespace railhead::device {
+
+// A dma-buf, and where in it the memory begins that was asked for.
+struct DmaBuf {
+  net::Fd fd;
+  uint64_t offset = 0;  // bytes
+};
+
+// An allocation, as long as its user keeps it. A value; any thread. Errors name the GPU, what was
+// to be done and the driver's reason.
+class Memory {
+ public:
+  // Nothing for what a CPU may touch: all that is not the driver's, and of that what it has pinned
+  // or manages.
+  static std::optional<Memory> Find(const CudaApi& cuda, const void* address);
+
+  // "GPU 3", as this process counts them.
+  std::string Name() const;
+  // Whether it is the same allocation: an address that was freed may be given out again.
+  bool IsSame(const Memory& other) const { return allocation_ == other.allocation_; }
+
+  absl::Status CopyOut(const std::byte* from, std::byte* to, size_t bytes) const;
+  absl::Status CopyIn(const std::byte* from, std::byte* to, size_t bytes) const;
+  // Both are GPUs'.
+  absl::Status CopyWithin(const std::byte* from, std::byte* to, size_t bytes) const;
+
+  // From then on all copies into it are complete when they return, so that a NIC sees them.
+  absl::Status Synchronize(const std::byte* address) const;
+  // Unimplemented where GPU, driver or kernel have no dma-buf.
+  absl::StatusOr<DmaBuf> Export(absl::Span<const std::byte> bytes) const;
+
+ private:
+  friend class PinnedMemory;
+  explicit Memory(const CudaApi& cuda) : cuda_(&cuda) {}
+  // Does it in a context that sees the memory, and makes an error of what it returns.
+  absl::Status Do(absl::string_view what, absl::FunctionRef<int()> what_to_do) const;
+  absl::Status Error(absl::string_view what, int result) const;
+
+  const CudaApi* cuda_;
+  int gpu_ = 0;
+  CudaContext context_ = nullptr;  // null: the GPU's primary one
+  uint64_t allocation_ = 0;
+};
+
+// Memory of the host that GPUs copy to and from at full speed. It keeps what it has, and grows.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  ~PinnedMemory() { Free(); }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  // At least so many bytes, aligned to a cache line; what they hold is lost. `for_whom`: the GPU
+  // memory that is copied.
+  absl::StatusOr<std::byte*> Get(size_t bytes, const Memory& for_whom);
+
+ private:
+  void Free();
+
+  std::optional<Memory> of_;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace railhead::device
+
+#endif  // RAILHEAD_RUNTIME_DEVICE_MEMORY_H_

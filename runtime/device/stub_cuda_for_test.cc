@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A library that is called libcuda.so.1 and has its functions, none of which does anything but say
+// by which of its numbers it was called. For the test of how it is found.
+extern "C" {
+int cuGetErrorString(int result, const char** text) {
+  *text = "from the stub";
+  return result < 0 ? 1 : 0;
+}
+int cuPointerGetAttributes() { return 101; }
+int cuPointerSetAttribute() { return 102; }
+int cuDeviceGet() { return 103; }
+int cuDeviceGetAttribute() { return 104; }
+int cuDevicePrimaryCtxRetain() { return 105; }
+int cuDevicePrimaryCtxRelease_v2() { return 106; }
+int cuCtxPushCurrent_v2() { return 107; }
+int cuCtxPopCurrent_v2() { return 108; }
+int cuMemcpyDtoH_v2() { return 109; }
+int cuMemcpyHtoD_v2() { return 110; }
+int cuMemcpyDtoD_v2() { return 111; }
+int cuStreamSynchronize() { return 112; }
+int cuMemHostAlloc() { return 113; }
+int cuMemFreeHost() { return 114; }
+}
