@@ -178,7 +178,10 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
     message.first.bytes = absl::MakeConstSpan(start, sizeof(slot_header));
     message.second = {payload, region->local_key()};
   } else {
-    if (!payload.empty()) std::memcpy(start + sizeof(slot_header), payload.data(), payload.size());
+    if (!payload.empty()) {
+      absl::Status copied = parts_.memory->CopyOut(payload, start + sizeof(slot_header));
+      if (!copied.ok()) return Final(copied);
+    }
     message.first.bytes = absl::MakeConstSpan(start, bytes);
   }
   message.remote_address =

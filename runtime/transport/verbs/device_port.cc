@@ -177,10 +177,22 @@ absl::Status DevicePort::OpenContext(absl::string_view device) {
 
 absl::StatusOr<Owned<ibv_mr>> DevicePort::Register(void* memory, size_t size, int access) const {
   errno = 0;
-  ibv_mr* const region = api_->RegMr(domain(), memory, size, access);
-  if (region == nullptr) {
-    return VerbsError(name_, absl::StrCat("pin and register ", size, " bytes of memory"), errno);
-  }
+  return Registered(api_->RegMr(domain(), memory, size, access),
+                    absl::StrCat("pin and register ", size, " bytes of memory"));
+}
+
+absl::StatusOr<Owned<ibv_mr>> DevicePort::RegisterDmaBuf(const device::DmaBuf& buffer,
+                                                         absl::Span<const std::byte> memory,
+                                                         int access) const {
+  errno = 0;
+  return Registered(
+      api_->RegDmabufMr(domain(), buffer.offset, memory.size(),
+                        reinterpret_cast<uintptr_t>(memory.data()), buffer.fd.get(), access),
+      absl::StrCat("register ", memory.size(), " bytes of a dma-buf"));
+}
+
+absl::StatusOr<Owned<ibv_mr>> DevicePort::Registered(ibv_mr* region, absl::string_view what) const {
+  if (region == nullptr) return VerbsError(name_, what, errno);
   return Owned<ibv_mr>(region,
                        [api = api_.get()](ibv_mr* mr) { static_cast<void>(api->DeregMr(mr)); });
 }

@@ -16,7 +16,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "fabric/pod_rails.h"
+#include "runtime/device/memory.h"
 #include "runtime/net/address.h"
 #include "runtime/transport/verbs/gid.h"
 #include "runtime/transport/verbs/pkey.h"
@@ -70,6 +72,10 @@ class DevicePort {
   // Pins memory and makes it known to the device, with IBV_ACCESS_ rights. Both last as long as the
   // result, which must go before the memory and the port.
   absl::StatusOr<Owned<ibv_mr>> Register(void* memory, size_t size, int access) const;
+  // The same of memory that has no pages of this process: the NIC gets at it through the dma-buf.
+  absl::StatusOr<Owned<ibv_mr>> RegisterDmaBuf(const device::DmaBuf& buffer,
+                                               absl::Span<const std::byte> memory,
+                                               int access) const;
 
   // As it is now. Unavailable when it is not active, FailedPrecondition when it has no address.
   absl::StatusOr<PortState> Read() const;
@@ -79,6 +85,7 @@ class DevicePort {
 
  private:
   DevicePort() = default;
+  absl::StatusOr<Owned<ibv_mr>> Registered(ibv_mr* region, absl::string_view what) const;
   absl::Status OpenContext(absl::string_view device);
   absl::Status ReadAddresses(PortState& state) const;
   absl::Status UseGids(absl::Span<const ibv_gid_entry> table, PortState& state) const;

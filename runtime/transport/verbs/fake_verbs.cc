@@ -2,7 +2,9 @@
 #include "runtime/transport/verbs/fake_verbs.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +16,8 @@
 #include <optional>
 #include <random>
 #include <utility>
+
+#include "runtime/net/fd.h"
 
 namespace railhead::transport::verbs {
 namespace {
@@ -79,8 +83,29 @@ struct FakeVerbs::Fabric {
   };
   struct Region {
     ibv_mr verbs = {};
+    uint64_t start = 0;  // as work requests count
     int access = 0;
     uint64_t bytes_sent = 0;
+    // Where its bytes are, if not there: in the dma-buf's file, or in pages of a GPU.
+    net::Fd dma_buf;
+    uint64_t begin = 0;  // of the region, in that
+    std::weak_ptr<const device::FakePages> pages;
+    bool of_gpu = false;
+
+    // What a NIC reads; false where the memory is gone.
+    bool Read(uint64_t address, size_t size, std::byte* to) const {
+      const uint64_t at = begin + (address - start);
+      if (dma_buf.valid()) {
+        return pread(dma_buf.get(), to, size, static_cast<off_t>(at)) == static_cast<ssize_t>(size);
+      }
+      if (!of_gpu) {
+        std::memcpy(to, Pointer(address), size);
+        return true;
+      }
+      const std::shared_ptr<const device::FakePages> now = pages.lock();
+      if (now != nullptr) std::memcpy(to, now->bytes().data() + at, size);
+      return now != nullptr;
+    }
   };
   struct Send {
     ibv_send_wr request = {};
@@ -135,6 +160,7 @@ struct FakeVerbs::Fabric {
   std::vector<std::unique_ptr<ibv_pd>> domains;
   uint32_t next_pair = kFirstQpNumber;
   uint32_t next_key = 0x1000;
+  int dma_buf_error = 0;
   absl::Time now = absl::UnixEpoch();
   std::optional<std::mt19937> random;
   std::vector<std::string> violations;
@@ -156,6 +182,15 @@ struct FakeVerbs::Fabric {
     }
     violations.push_back("the test names a device that is not there: " + name);
     return *nics.front();
+  }
+
+  ibv_mr* Add(std::unique_ptr<Region> region, ibv_pd* domain, int access) {
+    region->verbs.context = domain->context;
+    region->verbs.pd = domain;
+    region->access = access;
+    const uint32_t key = next_key++;
+    region->verbs.lkey = region->verbs.rkey = key;
+    return &regions.emplace(key, std::move(region)).first->second->verbs;
   }
 
   int Refuse(const std::string& why, int error) {
@@ -400,14 +435,26 @@ struct FakeVerbs::Fabric {
       const auto found = regions.find(piece.lkey);
       if (found == regions.end() || found->second->verbs.pd != pair.verbs.pd) return std::nullopt;
       Region& region = *found->second;
-      const auto start = reinterpret_cast<uint64_t>(region.verbs.addr);
-      if (piece.addr < start || piece.addr + piece.length > start + region.verbs.length) {
+      if (piece.addr < region.start ||
+          piece.addr + piece.length > region.start + region.verbs.length) {
         return std::nullopt;
       }
       region.bytes_sent += piece.length;
-      data.insert(data.end(), Pointer(piece.addr), Pointer(piece.addr) + piece.length);
+      data.resize(data.size() + piece.length);
+      if (!region.Read(piece.addr, piece.length, data.data() + data.size() - piece.length)) {
+        return std::nullopt;
+      }
     }
     return data;
+  }
+
+  // Whether some of it was registered by peermem, and freed since: its user's fault.
+  bool ReadsWhatIsGone(const Send& send) const {
+    return std::any_of(send.pieces.begin(), send.pieces.end(), [&](const ibv_sge& piece) {
+      const auto found = regions.find(piece.lkey);
+      return found != regions.end() && found->second->of_gpu && !found->second->dma_buf.valid() &&
+             found->second->pages.expired();
+    });
   }
 
   // Carries out a send at the receiver. False when that has no receive posted.
@@ -420,7 +467,9 @@ struct FakeVerbs::Fabric {
     }
     const std::optional<std::vector<std::byte>> gathered = Gather(from, send);
     if (!gathered.has_value()) {
-      violations.emplace_back("a send from memory that is not registered");
+      if (!ReadsWhatIsGone(send)) {
+        violations.emplace_back("a send from memory that is not registered");
+      }
       FailHead(from, IBV_WC_LOC_PROT_ERR);
       return true;
     }
@@ -657,6 +706,11 @@ void FakeVerbs::HoldCompletions(const std::string& device, bool hold_them) {
   fabric_->NicNamed(device).hold_completions = hold_them;
 }
 
+void FakeVerbs::RefuseDmaBufs(int error) {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  fabric_->dma_buf_error = error;
+}
+
 void FakeVerbs::CorruptNextSend(const std::string& device, size_t offset, uint8_t value) {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
   fabric_->NicNamed(device).corrupt_next = {offset, value};
@@ -677,8 +731,8 @@ std::vector<FakeRegion> FakeVerbs::regions(const std::string& device) const {
   std::vector<FakeRegion> found;
   for (const auto& [key, region] : fabric_->regions) {
     if (Fabric::Of(region->verbs.context).nic->config.name != device) continue;
-    found.push_back({reinterpret_cast<uint64_t>(region->verbs.addr), region->verbs.length,
-                     region->access, region->bytes_sent});
+    found.push_back({region->start, region->verbs.length, region->access, region->bytes_sent,
+                     region->dma_buf.valid()});
   }
   return found;
 }
@@ -912,16 +966,42 @@ ibv_mr* FakeVerbs::RegMr(ibv_pd* domain, void* address, size_t length, int acces
     errno = ENOMEM;
     return nullptr;
   }
-  nic.registered += length;
   auto region = std::make_unique<Fabric::Region>();
-  region->verbs.context = domain->context;
-  region->verbs.pd = domain;
+  if (gpus_ != nullptr && gpus_->Owns(address)) {
+    // Neither counts such memory, nor needs it to be pinned.
+    region->pages = gpus_->Pin(address, length);
+    region->begin = gpus_->OffsetOf(address);
+    region->of_gpu = true;
+    if (region->pages.expired()) {
+      errno = EFAULT;
+      return nullptr;
+    }
+  } else {
+    nic.registered += length;
+  }
   region->verbs.addr = address;
   region->verbs.length = length;
-  region->access = access;
-  const uint32_t key = fabric_->next_key++;
-  region->verbs.lkey = region->verbs.rkey = key;
-  return &fabric_->regions.emplace(key, std::move(region)).first->second->verbs;
+  region->start = reinterpret_cast<uintptr_t>(address);
+  return fabric_->Add(std::move(region), domain, access);
+}
+
+ibv_mr* FakeVerbs::RegDmabufMr(ibv_pd* domain, uint64_t offset, size_t length, uint64_t address,
+                               int fd, int access) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  struct stat file = {};
+  const off_t start = lseek(fd, 0, SEEK_CUR);
+  if (fabric_->dma_buf_error != 0 || fstat(fd, &file) != 0 || start < 0 ||
+      static_cast<uint64_t>(start) + offset + length > static_cast<uint64_t>(file.st_size)) {
+    errno = fabric_->dma_buf_error != 0 ? fabric_->dma_buf_error : EINVAL;
+    return nullptr;
+  }
+  auto region = std::make_unique<Fabric::Region>();
+  region->verbs.length = length;
+  region->start = address;
+  region->begin = static_cast<uint64_t>(start) + offset;
+  region->dma_buf = net::Fd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  region->of_gpu = true;
+  return fabric_->Add(std::move(region), domain, access);
 }
 
 int FakeVerbs::DeregMr(ibv_mr* region) const {
@@ -935,8 +1015,9 @@ int FakeVerbs::DeregMr(ibv_mr* region) const {
       }
     }
   }
-  Fabric::Of(region->context).nic->registered -= region->length;
-  fabric_->regions.erase(region->lkey);
+  const auto found = fabric_->regions.find(region->lkey);
+  if (!found->second->of_gpu) Fabric::Of(region->context).nic->registered -= region->length;
+  fabric_->regions.erase(found);
   return 0;
 }
 

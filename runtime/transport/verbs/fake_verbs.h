@@ -29,6 +29,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "runtime/device/fake_cuda.h"
 #include "runtime/net/address.h"
 #include "runtime/transport/verbs/fake_cm.h"
 #include "runtime/transport/verbs/verbs_api.h"
@@ -65,6 +66,7 @@ struct FakeRegion {
   uint64_t length = 0;
   int access = 0;
   uint64_t bytes_sent = 0;  // that the NIC has read from it when they left
+  bool dma_buf = false;
 };
 
 // All member functions may be called from any thread.
@@ -85,6 +87,9 @@ class FakeVerbs final : public VerbsApi {
     own_addresses_ = std::move(addresses);
   }
 
+  // Whose memory NICs reach as nvidia-peermem lets them. Without it they know none.
+  void SetGpus(std::shared_ptr<const device::FakeCuda> gpus) { gpus_ = std::move(gpus); }
+
   // Faults ---------------------------------------------------------------------------------------
   void SetPortState(const std::string& device, ibv_port_state state);
   // The device's next message that would be delivered fails with this status instead.
@@ -94,6 +99,8 @@ class FakeVerbs final : public VerbsApi {
   void LosePath(const std::string& device, size_t pair, bool lost);
   // Send completions of the device are held back until released.
   void HoldCompletions(const std::string& device, bool hold);
+  // The errno with which all NICs refuse dma-bufs; 0: they do not.
+  void RefuseDmaBufs(int error);
   // Overwrites bytes of a message that the device sends next with a write with immediate: payload
   // byte `offset` from the start of the message becomes `value`.
   void CorruptNextSend(const std::string& device, size_t offset, uint8_t value);
@@ -141,6 +148,8 @@ class FakeVerbs final : public VerbsApi {
   ibv_pd* AllocPd(ibv_context* context) const override;
   int DeallocPd(ibv_pd* domain) const override;
   ibv_mr* RegMr(ibv_pd* domain, void* address, size_t length, int access) const override;
+  ibv_mr* RegDmabufMr(ibv_pd* domain, uint64_t offset, size_t length, uint64_t address, int fd,
+                      int access) const override;
   int DeregMr(ibv_mr* region) const override;
   ibv_comp_channel* CreateCompChannel(ibv_context* context) const override;
   int DestroyCompChannel(ibv_comp_channel* channel) const override;
@@ -159,6 +168,7 @@ class FakeVerbs final : public VerbsApi {
   std::unique_ptr<Fabric> fabric_;
   std::shared_ptr<FakeCm> cm_;
   std::vector<net::IpAddress> own_addresses_;
+  std::shared_ptr<const device::FakeCuda> gpus_;
 };
 
 }  // namespace railhead::transport::verbs

@@ -27,8 +27,13 @@ class SharedLibrary {
   // the caller says.
   template <typename Function>
   void Find(const char* name, const char* version, Function*& function) {
-    function = reinterpret_cast<Function*>(dlvsym(library_, name, version));
+    FindOptional(name, version, function);
     if (function == nullptr && missing_.empty()) missing_ = absl::StrCat(name, "@", version);
+  }
+  // The same for one that is not missed.
+  template <typename Function>
+  void FindOptional(const char* name, const char* version, Function*& function) {
+    function = reinterpret_cast<Function*>(dlvsym(library_, name, version));
   }
   // The first that it has not; "" when it has all.
   const std::string& missing() const { return missing_; }

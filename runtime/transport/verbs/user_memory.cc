@@ -2,6 +2,7 @@
 #include "runtime/transport/verbs/user_memory.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 #include <utility>
 #include <vector>
@@ -16,12 +17,49 @@ std::shared_ptr<UserMemory> UserMemory::Of(std::shared_ptr<const DevicePort> por
 
 std::shared_ptr<const void> UserMemory::Know(absl::Span<const std::byte> memory,
                                              std::shared_ptr<const void> owner, Logger log) {
+  return Add({memory, std::move(owner), std::move(log)});
+}
+
+KnownGpu UserMemory::KnowGpu(absl::Span<const std::byte> memory, const device::Memory& gpu,
+                             Logger log) {
+  constexpr int kAccess = IBV_ACCESS_RELAXED_ORDERING;
+  Known known = {memory, nullptr, std::move(log)};
+  known.tried = true;
+  known.gpu = gpu;
+  // Not all kinds of memory can be told so. Who writes it must see to it in any case.
+  gpu.Synchronize(memory.data()).IgnoreError();
+
+  KnownGpu result;
+  result.way = fabric::GpuDirectWay::kDmabuf;
+  const absl::StatusOr<device::DmaBuf> buffer = gpu.Export(memory);
+  absl::StatusOr<Owned<ibv_mr>> registered = buffer.ok()
+                                                 ? port_->RegisterDmaBuf(*buffer, memory, kAccess)
+                                                 : absl::StatusOr<Owned<ibv_mr>>(buffer.status());
+  const absl::Status no_dma_buf = registered.status();
+  if (!registered.ok()) {
+    result.way = fabric::GpuDirectWay::kPeermem;
+    registered = port_->Register(const_cast<std::byte*>(memory.data()), memory.size(), kAccess);
+  }
+  if (registered.ok()) {
+    known.region = Make(*std::move(registered), known);
+  } else {
+    result.way = fabric::GpuDirectWay::kNone;
+    result.trouble = absl::StrCat(
+        port_->name(), " cannot read memory of ", gpu.Name(),
+        ". As a dma-buf: ", no_dma_buf.message(), ". By peermem: ", registered.status().message(),
+        ". Use NVIDIA's open kernel modules on the node, or load nvidia-peermem there");
+  }
+  gpus_.store(true, std::memory_order_release);
+  result.known = Add(std::move(known));
+  return result;
+}
+
+std::shared_ptr<const void> UserMemory::Add(Known known) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  longest_ = std::max(longest_, memory.size());
-  const auto known =
-      known_.emplace(reinterpret_cast<uintptr_t>(memory.data()),
-                     Known{memory, std::move(owner), std::move(log), false, nullptr});
-  return {&known->second, [self = shared_from_this(), known](const void*) { self->Forget(known); }};
+  longest_ = std::max(longest_, known.memory.size());
+  const auto begin = reinterpret_cast<uintptr_t>(known.memory.data());
+  const auto added = known_.emplace(begin, std::move(known));
+  return {&added->second, [self = shared_from_this(), added](const void*) { self->Forget(added); }};
 }
 
 void UserMemory::Forget(Table::iterator known) {
@@ -35,7 +73,7 @@ void UserMemory::MakeRoom() {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (auto& [begin, known] : known_) {
     known.tried = true;
-    if (known.region == nullptr) continue;
+    if (known.region == nullptr || known.gpu.has_value()) continue;
     known.log.Info(absl::StrCat(port_->name(), ": gives up the registration of ",
                                 known.memory.size(),
                                 " bytes, for a connection needs the memory that may be pinned"));
@@ -43,9 +81,9 @@ void UserMemory::MakeRoom() {
   }
 }
 
-std::shared_ptr<const UserMemory::Region> UserMemory::Find(absl::Span<const std::byte> bytes) {
+template <class Accept>
+void UserMemory::Search(absl::Span<const std::byte> bytes, Accept accept) {
   const auto begin = reinterpret_cast<uintptr_t>(bytes.data());
-  const std::lock_guard<std::mutex> lock(mutex_);
   // Mostly the one that begins last before the bytes; others where pieces overlap.
   for (auto next = known_.upper_bound(begin); next != known_.begin();) {
     --next;
@@ -53,10 +91,44 @@ std::shared_ptr<const UserMemory::Region> UserMemory::Find(absl::Span<const std:
     if (offset >= longest_) break;
     Known& known = next->second;
     if (offset > known.memory.size() || bytes.size() > known.memory.size() - offset) continue;
-    if (!known.tried) Register(known);
-    if (known.region != nullptr) return known.region;
+    if (accept(known)) return;
   }
-  return nullptr;
+}
+
+std::shared_ptr<const UserMemory::Region> UserMemory::Find(absl::Span<const std::byte> bytes) {
+  std::shared_ptr<const Region> found;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Search(bytes, [&](Known& known) {
+    if (!known.tried) Register(known);
+    found = known.region;
+    return found != nullptr;
+  });
+  return found;
+}
+
+absl::Status UserMemory::CopyOut(absl::Span<const std::byte> bytes, std::byte* to) {
+  std::optional<device::Memory> gpu;
+  if (gpus_.load(std::memory_order_acquire)) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Search(bytes, [&](const Known& known) {
+      gpu = known.gpu;
+      return gpu.has_value();
+    });
+  }
+  if (gpu.has_value()) return gpu->CopyOut(bytes.data(), to, bytes.size());
+  std::memcpy(to, bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const UserMemory::Region> UserMemory::Make(Owned<ibv_mr> registered,
+                                                           const Known& known) const {
+  known.log.Write(LogLevel::kDebug, absl::StrCat(port_->name(), ": registered ",
+                                                 known.memory.size(), " bytes to send from"));
+  auto region = std::make_shared<Region>();
+  region->port_ = port_;
+  region->owner_ = known.owner;
+  region->registered_ = std::move(registered);
+  return region;
 }
 
 void UserMemory::Register(Known& known) const {
@@ -70,13 +142,7 @@ void UserMemory::Register(Known& known) const {
         absl::StrCat(registered.status().message(), ". What is sent from there is copied"));
     return;
   }
-  auto region = std::make_shared<Region>();
-  region->port_ = port_;
-  region->owner_ = known.owner;
-  region->registered_ = *std::move(registered);
-  known.region = std::move(region);
-  known.log.Write(LogLevel::kDebug, absl::StrCat(port_->name(), ": registered ",
-                                                 known.memory.size(), " bytes to send from"));
+  known.region = Make(*std::move(registered), known);
 }
 
 }  // namespace railhead::transport::verbs

@@ -7,6 +7,10 @@
 // when it is first sent from, and stays registered until it is forgotten. Where that fails (too
 // little memory may be pinned) it is not tried again, and the memory is copied as any other.
 //
+// Memory of a GPU is registered when it is made known, as a dma-buf or else by nvidia-peermem, so
+// that it can be said at once which way it went. Where neither works, and for what is not read from
+// where it lies, its bytes are copied by the GPU: no CPU may touch them.
+//
 // What is under way outlives being forgotten: who sends keeps the region until its NIC has no more
 // use for it, and the region keeps its pages. So a NIC never reads pages that are somebody else's,
 // whatever the user does.
@@ -15,15 +19,20 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "runtime/base/log.h"
+#include "runtime/device/memory.h"
 #include "runtime/transport/verbs/device_port.h"
+#include "runtime/transport/verbs/known_gpu.h"
 
 namespace railhead::transport::verbs {
 
@@ -52,11 +61,19 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
   [[nodiscard]] std::shared_ptr<const void> Know(absl::Span<const std::byte> memory,
                                                  std::shared_ptr<const void> owner, Logger log);
 
+  // The same of memory of a GPU.
+  [[nodiscard]] KnownGpu KnowGpu(absl::Span<const std::byte> memory, const device::Memory& gpu,
+                                 Logger log);
+
   // The region that all of these bytes are in; null when they must be copied. To be kept until the
   // NIC has sent them.
   std::shared_ptr<const Region> Find(absl::Span<const std::byte> bytes);
 
-  // Registers none of what is known now any more: connections cannot do without pinned memory.
+  // Copies bytes that may be in memory of a GPU which is known.
+  absl::Status CopyOut(absl::Span<const std::byte> bytes, std::byte* to);
+
+  // Registers none of what is known now any more: connections cannot do without pinned memory. That
+  // of GPUs does not count as such.
   void MakeRoom();
 
  private:
@@ -65,17 +82,24 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
     std::shared_ptr<const void> owner;
     Logger log;
     bool tried = false;
-    std::shared_ptr<const Region> region;
+    std::shared_ptr<const Region> region = nullptr;
+    std::optional<device::Memory> gpu = std::nullopt;
   };
   // By where they begin, as numbers: they are not all of one array.
   using Table = std::multimap<uintptr_t, Known>;
 
   explicit UserMemory(std::shared_ptr<const DevicePort> port) : port_(std::move(port)) {}
+  std::shared_ptr<const void> Add(Known known);
+  std::shared_ptr<const Region> Make(Owned<ibv_mr> registered, const Known& known) const;
   void Register(Known& known) const;
   void Forget(Table::iterator known);
+  // With the lock: the first known memory that all of these bytes are in and that `accept` takes.
+  template <class Accept>
+  void Search(absl::Span<const std::byte> bytes, Accept accept);
 
   const std::shared_ptr<const DevicePort> port_;
-  std::mutex mutex_;  // guards what follows
+  std::atomic<bool> gpus_{false};  // memory of one was ever known
+  std::mutex mutex_;               // guards what follows
   Table known_;
   size_t longest_ = 0;  // of all that were ever known
 };

@@ -22,6 +22,7 @@ constexpr char kBaseVersion[] = "IBVERBS_1.1";
 constexpr char kChannelVersion[] = "IBVERBS_1.0";
 constexpr char kRegistrationVersion[] = "IBVERBS_1.8";
 constexpr char kGidTableVersion[] = "IBVERBS_1.11";
+constexpr char kDmabufVersion[] = "IBVERBS_1.12";
 
 class LibraryVerbsApi final : public VerbsApi {
  public:
@@ -39,6 +40,7 @@ class LibraryVerbsApi final : public VerbsApi {
     library.Find("ibv_alloc_pd", kBaseVersion, alloc_pd_);
     library.Find("ibv_dealloc_pd", kBaseVersion, dealloc_pd_);
     library.Find("ibv_reg_mr_iova2", kRegistrationVersion, reg_mr_);
+    library.FindOptional("ibv_reg_dmabuf_mr", kDmabufVersion, reg_dmabuf_mr_);
     library.Find("ibv_dereg_mr", kBaseVersion, dereg_mr_);
     library.Find("ibv_create_comp_channel", kChannelVersion, create_comp_channel_);
     library.Find("ibv_destroy_comp_channel", kChannelVersion, destroy_comp_channel_);
@@ -103,6 +105,14 @@ class LibraryVerbsApi final : public VerbsApi {
     return reg_mr_(domain, address, length, reinterpret_cast<uintptr_t>(address),
                    static_cast<unsigned>(access));
   }
+  ibv_mr* RegDmabufMr(ibv_pd* domain, uint64_t offset, size_t length, uint64_t address, int fd,
+                      int access) const override {
+    if (reg_dmabuf_mr_ == nullptr) {
+      errno = EOPNOTSUPP;
+      return nullptr;
+    }
+    return reg_dmabuf_mr_(domain, offset, length, address, fd, access);
+  }
   int DeregMr(ibv_mr* region) const override { return dereg_mr_(region); }
   ibv_comp_channel* CreateCompChannel(ibv_context* context) const override {
     return create_comp_channel_(context);
@@ -144,6 +154,7 @@ class LibraryVerbsApi final : public VerbsApi {
   ibv_pd* (*alloc_pd_)(ibv_context*) = nullptr;
   int (*dealloc_pd_)(ibv_pd*) = nullptr;
   ibv_mr* (*reg_mr_)(ibv_pd*, void*, size_t, uint64_t, unsigned) = nullptr;
+  ibv_mr* (*reg_dmabuf_mr_)(ibv_pd*, uint64_t, size_t, uint64_t, int, int) = nullptr;
   int (*dereg_mr_)(ibv_mr*) = nullptr;
   ibv_comp_channel* (*create_comp_channel_)(ibv_context*) = nullptr;
   int (*destroy_comp_channel_)(ibv_comp_channel*) = nullptr;

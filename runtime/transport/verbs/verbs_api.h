@@ -59,6 +59,11 @@ class VerbsApi {
   // and a slot is read only after its message's completion. Nor is a slot written twice without a
   // completion between: its next frame needs a credit, which is given when it has been read.
   virtual ibv_mr* RegMr(ibv_pd* domain, void* address, size_t length, int access) const = 0;
+  // The same of a dma-buf, from `offset` on, whose first byte the NIC is to know as `address`.
+  // EOPNOTSUPP where the library is older than rdma-core 34, or the device's driver cannot. The
+  // descriptor may be closed afterwards.
+  virtual ibv_mr* RegDmabufMr(ibv_pd* domain, uint64_t offset, size_t length, uint64_t address,
+                              int fd, int access) const = 0;
   virtual int DeregMr(ibv_mr* region) const = 0;
 
   virtual ibv_comp_channel* CreateCompChannel(ibv_context* context) const = 0;
