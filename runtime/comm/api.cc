@@ -49,6 +49,7 @@ CommunicatorOptions OptionsFromEnvironment() {
     return OpenVerbsRail(rail, verbs);
   };
   options.setup.place = shm::PlaceOfProcess();
+  options.setup.cuda = std::make_shared<device::LoadedCuda>();
   return options;
 }
 
@@ -375,8 +376,9 @@ rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info) {
     const Communicator& communicator = *comm->communicator;
     CopyText(communicator.transport(), info->transport);
     info->rails = static_cast<int>(communicator.Rails().size());
-    info->degraded = communicator.degraded_reason().empty() ? 0 : 1;
-    CopyText(communicator.degraded_reason(), info->degraded_reason);
+    const std::string degraded = communicator.degraded_reason();
+    info->degraded = degraded.empty() ? 0 : 1;
+    CopyText(degraded, info->degraded_reason);
     info->rejected_connections = communicator.rejected_connections();
     return rhSuccess;
   });

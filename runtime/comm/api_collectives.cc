@@ -2,7 +2,9 @@
 //
 // The C API's collectives: checks arguments, and hands the call on.
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -18,6 +20,7 @@
 #include "runtime/comm/calls.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/handle.h"
+#include "runtime/comm/on_host.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/reduce/scalar.h"
 
@@ -27,10 +30,13 @@ namespace {
 
 using railhead::Parts;
 using railhead::collectives::Transfer;
+using railhead::comm::Area;
 using railhead::comm::Communicator;
+using railhead::comm::CopyToHost;
 using railhead::comm::Guard;
 using railhead::comm::ListedParts;
 using railhead::comm::NullArgument;
+using railhead::comm::OnHost;
 using railhead::comm::Report;
 using railhead::comm::Submit;
 using railhead::comm::ThreadGroup;
@@ -69,7 +75,6 @@ rhResult_t Collective(const char* call, rhComm_t comm, rhStream_t stream, Prepar
   });
 }
 
-const std::byte* Bytes(const void* buffer) { return static_cast<const std::byte*>(buffer); }
 std::byte* Bytes(void* buffer) { return static_cast<std::byte*>(buffer); }
 
 size_t Rank(rhComm_t comm) { return static_cast<size_t>(comm->communicator->rank()); }
@@ -155,8 +160,8 @@ rhResult_t AddTransfer(const char* call, Transfer::Direction direction, const vo
       ThreadGroup().transfers.push_back({call, comm, stream, transfer});
       return rhSuccess;
     }
-    return Submit(call, comm, stream, [transfer](Communicator& communicator) {
-      return communicator.Transfer({transfer});
+    return Submit(call, comm, stream, [call, transfer](Communicator& communicator) {
+      return railhead::comm::Transfer(call, communicator, {transfer});
     });
   });
 }
@@ -171,12 +176,15 @@ rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataT
         {WrongType(datatype), Find(comm, datatype, op, use),
          WrongBuffers({.send = sendbuf, .receive = recvbuf, .count = count}, SizeOf(datatype))});
     return [=](Communicator& communicator) {
-      const std::byte* send = Bytes(sendbuf);
-      if (use.factor.has_value()) {
-        Multiply(datatype, *use.factor, send, Bytes(recvbuf), count);
-        send = Bytes(recvbuf);
-      }
-      return communicator.AllReduce(datatype, use.op, send, Bytes(recvbuf), count);
+      const size_t bytes = count * SizeOf(datatype);
+      return OnHost("rhAllReduce", communicator, {sendbuf, bytes}, {recvbuf, bytes},
+                    [&](const std::byte* send, std::byte* receive) {
+                      if (use.factor.has_value()) {
+                        Multiply(datatype, *use.factor, send, receive, count);
+                        send = receive;
+                      }
+                      return communicator.AllReduce(datatype, use.op, send, receive, count);
+                    });
     };
   });
 }
@@ -193,7 +201,10 @@ rhResult_t rhAllGather(const void* sendbuf, void* recvbuf, size_t sendcount, rhD
                                                         .in_place_part = Rank(comm)},
                                                        SizeOf(datatype))});
     return [=](Communicator& communicator) {
-      return communicator.AllGather(Bytes(sendbuf), Bytes(recvbuf), parts);
+      return OnHost("rhAllGather", communicator, {sendbuf, parts.largest()},
+                    {recvbuf, parts.total()}, [&](const std::byte* send, std::byte* receive) {
+                      return communicator.AllGather(send, receive, parts);
+                    });
     };
   });
 }
@@ -207,8 +218,13 @@ rhResult_t rhAllGatherv(const void* sendbuf, void* recvbuf, const size_t* recvco
     wrong = FirstOf({WrongType(datatype), listed.wrong(), listed.Overlap(),
                      WrongPart({"recvbuf", recvbuf}, listed, {"sendbuf", sendbuf}, Rank(comm),
                                SizeOf(datatype))});
-    return [=](Communicator& communicator) {
-      return communicator.AllGather(Bytes(sendbuf), Bytes(recvbuf), listed.InBytes());
+    return [=, rank = Rank(comm)](Communicator& communicator) {
+      const Parts parts = listed.InBytes();
+      return OnHost("rhAllGatherv", communicator, {sendbuf, parts[rank].size},
+                    {recvbuf, listed.extent(), &parts},
+                    [&](const std::byte* send, std::byte* receive) {
+                      return communicator.AllGather(send, receive, parts);
+                    });
     };
   });
 }
@@ -227,8 +243,13 @@ rhResult_t rhReduceScatter(const void* sendbuf, void* recvbuf, size_t recvcount,
                                    .in_place_part = Rank(comm)},
                                   SizeOf(datatype))});
     return [=](Communicator& communicator) {
-      const Multiplied send(use.factor, datatype, Bytes(sendbuf), parts.total());
-      return communicator.ReduceScatter(datatype, use.op, send.data(), Bytes(recvbuf), parts);
+      const size_t element = SizeOf(datatype);
+      return OnHost(
+          "rhReduceScatter", communicator, {sendbuf, parts.total() * element},
+          {recvbuf, parts.largest() * element}, [&](const std::byte* values, std::byte* receive) {
+            const Multiplied send(use.factor, datatype, values, parts.total());
+            return communicator.ReduceScatter(datatype, use.op, send.data(), receive, parts);
+          });
     };
   });
 }
@@ -241,10 +262,14 @@ rhResult_t rhReduceScatterv(const void* sendbuf, void* recvbuf, const size_t* re
     wrong = FirstOf({WrongType(datatype), Find(comm, datatype, op, use), listed.wrong(),
                      WrongPart({"sendbuf", sendbuf}, listed, {"recvbuf", recvbuf}, Rank(comm),
                                SizeOf(datatype))});
-    return [=](Communicator& communicator) {
-      const Multiplied send(use.factor, datatype, Bytes(sendbuf), listed.InValues().total());
-      return communicator.ReduceScatter(datatype, use.op, send.data(), Bytes(recvbuf),
-                                        listed.InValues());
+    return [=, rank = Rank(comm)](Communicator& communicator) {
+      const Parts parts = listed.InValues();
+      return OnHost(
+          "rhReduceScatterv", communicator, {sendbuf, listed.extent()},
+          {recvbuf, listed.InBytes()[rank].size}, [&](const std::byte* values, std::byte* receive) {
+            const Multiplied send(use.factor, datatype, values, parts.total());
+            return communicator.ReduceScatter(datatype, use.op, send.data(), receive, parts);
+          });
     };
   });
 }
@@ -258,8 +283,10 @@ rhResult_t rhBroadcast(const void* sendbuf, void* recvbuf, size_t count, rhDataT
                                    .count = count,
                                    .send_parts = IsRoot(comm, root) ? size_t{1} : 0},
                                   SizeOf(datatype))});
-    return [=](Communicator& communicator) {
-      return communicator.Broadcast(Bytes(sendbuf), Bytes(recvbuf), count * SizeOf(datatype), root);
+    return [=, is_root = IsRoot(comm, root)](Communicator& communicator) {
+      const size_t bytes = count * SizeOf(datatype);
+      return railhead::comm::Broadcast("rhBroadcast", communicator, {sendbuf, is_root ? bytes : 0},
+                                       {recvbuf, bytes}, root);
     };
   });
 }
@@ -274,9 +301,14 @@ rhResult_t rhReduce(const void* sendbuf, void* recvbuf, size_t count, rhDataType
                                    .count = count,
                                    .receive_parts = IsRoot(comm, root) ? size_t{1} : 0},
                                   SizeOf(datatype))});
-    return [=](Communicator& communicator) {
-      const Multiplied send(use.factor, datatype, Bytes(sendbuf), count);
-      return communicator.Reduce(datatype, use.op, send.data(), Bytes(recvbuf), count, root);
+    return [=, is_root = IsRoot(comm, root)](Communicator& communicator) {
+      const size_t bytes = count * SizeOf(datatype);
+      return OnHost("rhReduce", communicator, {sendbuf, bytes}, {recvbuf, is_root ? bytes : 0},
+                    [&](const std::byte* values, std::byte* receive) {
+                      const Multiplied send(use.factor, datatype, values, count);
+                      return communicator.Reduce(datatype, use.op, send.data(), receive, count,
+                                                 root);
+                    });
     };
   });
 }
@@ -292,11 +324,15 @@ rhResult_t rhAlltoAll(const void* sendbuf, void* recvbuf, size_t count, rhDataTy
                                                         .receive_parts = Ranks(comm)},
                                                        SizeOf(datatype))});
     return [=](Communicator& communicator) {
-      if (sendbuf != recvbuf) {
-        return communicator.AllToAll(Bytes(sendbuf), parts, Bytes(recvbuf), parts);
-      }
-      const std::vector<std::byte> copy(Bytes(sendbuf), Bytes(sendbuf) + parts.total());
-      return communicator.AllToAll(copy.data(), parts, Bytes(recvbuf), parts);
+      const Area all = {recvbuf, parts.total()};
+      return OnHost("rhAlltoAll", communicator, {sendbuf, parts.total()}, all,
+                    [&](const std::byte* send, std::byte* receive) {
+                      if (send != receive) {
+                        return communicator.AllToAll(send, parts, receive, parts);
+                      }
+                      const std::vector<std::byte> copy(send, send + parts.total());
+                      return communicator.AllToAll(copy.data(), parts, receive, parts);
+                    });
     };
   });
 }
@@ -316,8 +352,13 @@ rhResult_t rhAlltoAllv(const void* sendbuf, const size_t* sendcounts, const size
           "sendcounts and recvcounts differ in what this rank gives itself");
     }
     return [=](Communicator& communicator) {
-      return communicator.AllToAll(Bytes(sendbuf), sends.InBytes(), Bytes(recvbuf),
-                                   receives.InBytes());
+      const Parts from = sends.InBytes();
+      const Parts to = receives.InBytes();
+      return OnHost("rhAlltoAllv", communicator, {sendbuf, sends.extent(), &from},
+                    {recvbuf, receives.extent(), &to},
+                    [&](const std::byte* send, std::byte* receive) {
+                      return communicator.AllToAll(send, from, receive, to);
+                    });
     };
   });
 }
@@ -333,9 +374,12 @@ rhResult_t rhGather(const void* sendbuf, void* recvbuf, size_t sendcount, rhData
                                    .receive_parts = IsRoot(comm, root) ? Ranks(comm) : 0,
                                    .in_place_part = Rank(comm)},
                                   SizeOf(datatype))});
-    return [=](Communicator& communicator) {
-      return communicator.Gather(Bytes(sendbuf), Bytes(recvbuf), sendcount * SizeOf(datatype),
-                                 root);
+    return [=, all = IsRoot(comm, root) ? Ranks(comm) : 0](Communicator& communicator) {
+      const size_t bytes = sendcount * SizeOf(datatype);
+      return OnHost("rhGather", communicator, {sendbuf, bytes}, {recvbuf, all * bytes},
+                    [&](const std::byte* send, std::byte* receive) {
+                      return communicator.Gather(send, receive, bytes, root);
+                    });
     };
   });
 }
@@ -351,9 +395,12 @@ rhResult_t rhScatter(const void* sendbuf, void* recvbuf, size_t recvcount, rhDat
                                    .send_parts = IsRoot(comm, root) ? Ranks(comm) : 0,
                                    .in_place_part = Rank(comm)},
                                   SizeOf(datatype))});
-    return [=](Communicator& communicator) {
-      return communicator.Scatter(Bytes(sendbuf), Bytes(recvbuf), recvcount * SizeOf(datatype),
-                                  root);
+    return [=, all = IsRoot(comm, root) ? Ranks(comm) : 0](Communicator& communicator) {
+      const size_t bytes = recvcount * SizeOf(datatype);
+      return OnHost("rhScatter", communicator, {sendbuf, all * bytes}, {recvbuf, bytes},
+                    [&](const std::byte* send, std::byte* receive) {
+                      return communicator.Scatter(send, receive, bytes, root);
+                    });
     };
   });
 }
@@ -384,9 +431,17 @@ rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t data
     if (scalar == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "scalar");
     const absl::Status wrong = WrongType(datatype);
     if (!wrong.ok()) return ReportWrong("rhRedOpCreatePreMulSum", comm, wrong);
+    // It may be in memory of a GPU, whatever its residence says.
+    alignas(alignof(std::max_align_t)) std::array<std::byte, sizeof(uint64_t)> copy{};
+    const absl::Status copied =
+        CopyToHost(*comm->communicator, scalar, SizeOf(datatype), copy.data());
+    if (!copied.ok()) {
+      return Report(comm, rhSystemError,
+                    absl::StrCat("rhRedOpCreatePreMulSum: scalar: ", copied.message()));
+    }
     const std::lock_guard<std::mutex> lock(comm->state);
     comm->operators.push_back(
-        rhComm::Operator{datatype, railhead::reduce::ReadScalar(datatype, scalar)});
+        rhComm::Operator{datatype, railhead::reduce::ReadScalar(datatype, copy.data())});
     *op = static_cast<rhRedOp_t>(kFirstOwnOperator + comm->operators.size() - 1);
     return rhSuccess;
   });

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/comm/on_host.h"
 
 namespace railhead::comm {
 
@@ -100,8 +101,8 @@ rhResult_t rhGroupEnd() {
       }
       if (begun) continue;
       submit(transfer.name, transfer.comm, transfer.stream,
-             [together = std::move(together)](Communicator& communicator) {
-               return communicator.Transfer(together);
+             [name = transfer.name, together = std::move(together)](Communicator& communicator) {
+               return railhead::comm::Transfer(name, communicator, together);
              });
     }
     return result;

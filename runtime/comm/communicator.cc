@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "fabric/gpu_direct.h"
 #include "fabric/port_counters.h"
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/bootstrap.h"
@@ -42,6 +43,9 @@ constexpr absl::Duration kLongestGoodbye = absl::Seconds(10);
 // Longer than a message needs over the last of several rails, the others having just died: NICs say
 // so after 4 s at the latest.
 constexpr absl::Duration kLongestSettling = absl::Seconds(8);
+
+// What is wrong where a NIC does not read memory of GPUs.
+constexpr absl::string_view kThroughTheHost = "what is sent from GPUs goes through the host: ";
 
 // How much of an error is told to all, so that there is room for the report.
 constexpr size_t kCauseBesideReport = 1200;
@@ -145,6 +149,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
         comm->fabric_.segment->data() + shm::Group::Bytes(comm->world_size_), comm->rank_,
         comm->world_size_);
   }
+
+  comm->over_verbs_ = comm->transport_ == "verbs" && !comm->fabric_.segment.has_value();
 
   comm->lookout_ = comm->MakeLookout(group, log);
   // Who is alone waits for nobody.
@@ -534,6 +540,11 @@ absl::Status Communicator::Begin(const Work& work) {
   return hierarchy_->Begin(work.call);
 }
 
+absl::Status Communicator::GiveUp(absl::string_view what, const absl::Status& cause) {
+  if (failure_.ok()) failure_ = Fail(what, cause);
+  return failure_;
+}
+
 shm::Patience Communicator::SharedPatience() const {
   return {group_->Look(), setup_.settings.timeout, &watch_->failed(), fabric_.decision.crowded};
 }
@@ -598,12 +609,50 @@ std::unique_ptr<Lookout> Communicator::MakeLookout(const std::string& group,
 
 Communicator::Registration Communicator::Register(absl::Span<const std::byte> memory,
                                                   const std::shared_ptr<const void>& owner) const {
+  const device::CudaApi* const driver = cuda();
+  if (driver != nullptr) {
+    const std::optional<device::Memory> gpu = device::Memory::Find(*driver, memory.data());
+    if (gpu.has_value()) return RegisterGpu(memory, *gpu);
+  }
   const Logger log(setup_.settings.log_level, self_);
   Registration registration;
-  for (const std::unique_ptr<RdmaRail>& device : fabric_.devices) {
+  for (const auto& [rail, device] : fabric_.devices) {
     registration.push_back(device->Know(memory, owner, log));
   }
   return registration;
+}
+
+Communicator::Registration Communicator::RegisterGpu(absl::Span<const std::byte> memory,
+                                                     const device::Memory& gpu) const {
+  const Logger log(setup_.settings.log_level, self_);
+  Registration registration;
+  bool read = false;
+  for (const rails::RailName& name : fabric_.rails) {
+    const auto device = fabric_.devices.find(name.rail);
+    if (name.transport != "verbs" || device == fabric_.devices.end()) continue;
+    transport::verbs::KnownGpu known = device->second->KnowGpu(memory, gpu, log);
+    read = read || known.way != fabric::GpuDirectWay::kNone;
+    if (known_gpus_->Note(name, known.way, known.trouble)) {
+      if (known.way != fabric::GpuDirectWay::kNone) {
+        log.Info(absl::StrCat(rails::ToString(name), ": its NIC reads memory of ", gpu.Name(),
+                              " by ", fabric::ToString(known.way)));
+      } else {
+        const bool allowed = fabric_.decision.fallback == config::Fallback::kAllow;
+        log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn,
+                  absl::StrCat("degraded: ", kThroughTheHost, known.trouble));
+      }
+    }
+    registration.push_back(std::move(known.known));
+  }
+  registration.push_back(known_gpus_->Add(memory, gpu, read));
+  return registration;
+}
+
+std::string Communicator::degraded_reason() const {
+  std::string reason = fabric_.decision.degraded_reason;
+  const std::string trouble = known_gpus_->Trouble();
+  if (trouble.empty()) return reason;
+  return absl::StrCat(reason, reason.empty() ? "" : "; ", self_, ": ", kThroughTheHost, trouble);
 }
 
 void Communicator::Abort(const std::string& reason) {
@@ -643,6 +692,7 @@ metrics::Snapshot Communicator::Read() const {
   snapshot.rejected_connections = rejected_;
   snapshot.rails = Rails();
   snapshot.ports = Ports();
+  snapshot.gpu_direct = known_gpus_->Ways();
   snapshot.collectives = stats_.Read();
   return snapshot;
 }

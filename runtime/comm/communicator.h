@@ -31,11 +31,14 @@
 #include "runtime/collectives/point_to_point.h"
 #include "runtime/comm/hierarchy.h"
 #include "runtime/comm/joining.h"
+#include "runtime/comm/known_gpus.h"
 #include "runtime/comm/lookout.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/setup.h"
 #include "runtime/comm/unique_id.h"
 #include "runtime/config/env.h"
+#include "runtime/device/cuda_api.h"
+#include "runtime/device/memory.h"
 #include "runtime/metrics/board.h"
 #include "runtime/metrics/collective_stats.h"
 #include "runtime/metrics/snapshot.h"
@@ -97,14 +100,47 @@ class Communicator {
   void CloseWindow(size_t window);
 
   // Any thread: makes memory of this rank known to its RDMA rails, which then send large messages
-  // from where they lie. What a user has made known must be there until the result is gone; other
-  // memory, which has an owner, until that is gone.
+  // from where they lie, be it of a GPU. What a user has made known must be there until the result
+  // is gone; other memory, which has an owner, until that is gone.
   using Registration = std::vector<std::shared_ptr<const void>>;  // by rail
   Registration Register(absl::Span<const std::byte> memory,
                         const std::shared_ptr<const void>& owner) const;
 
   // Any thread: ends the communicator on all ranks. A running collective returns with `reason`.
   void Abort(const std::string& reason);
+  // The same of a call that fails outside a collective; returns what all ranks are told.
+  absl::Status GiveUp(absl::string_view what, const absl::Status& cause);
+
+  // Any thread: the driver by which buffers may be in memory of GPUs; null while there is none.
+  const device::CudaApi* cuda() const {
+    return setup_.cuda != nullptr ? setup_.cuda->Loaded() : nullptr;
+  }
+  // Through which such buffers are copied. Of the thread that does a call.
+  struct Staging {
+    device::PinnedMemory send;
+    device::PinnedMemory receive;
+  };
+  Staging& staging() { return staging_; }
+  // Any thread: what has been made known of such memory.
+  const KnownGpus& known_gpus() const { return *known_gpus_; }
+  // Whether sends of a call may be left to rails that read them where they lie: known memory of a
+  // GPU, which no CPU may touch.
+  bool ReadsGpu(absl::Span<const std::byte> bytes, const device::Memory& gpu) const {
+    return over_verbs_ && known_gpus_->AreRead(bytes, gpu);
+  }
+  // While it lives, nothing that is sent is copied for being small.
+  class NothingCopied {
+   public:
+    explicit NothingCopied(Communicator& communicator) : mesh_(*communicator.mesh_) {
+      mesh_.CopySmall(false);
+    }
+    ~NothingCopied() { mesh_.CopySmall(true); }
+    NothingCopied(const NothingCopied&) = delete;
+    NothingCopied& operator=(const NothingCopied&) = delete;
+
+   private:
+    rails::Mesh& mesh_;
+  };
 
   // Any thread: why the job has failed; OK while it has not.
   absl::Status verdict() const { return watch_->verdict(); }
@@ -115,7 +151,8 @@ class Communicator {
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   const std::string& transport() const { return transport_; }
-  const std::string& degraded_reason() const { return fabric_.decision.degraded_reason; }
+  // Any thread. It may become more when memory of a GPU is made known.
+  std::string degraded_reason() const;
   uint64_t rejected_connections() const { return rejected_; }
   // Any thread. The rails in use, also those that carry nothing because there is only one rank.
   std::vector<rails::RailTotals> Rails() const;
@@ -166,6 +203,7 @@ class Communicator {
   Traffic Moved() const;
   std::unique_ptr<Lookout> MakeLookout(const std::string& group, const Logger& log) const;
   metrics::Snapshot Read() const;
+  Registration RegisterGpu(absl::Span<const std::byte> memory, const device::Memory& gpu) const;
   // Any thread: what the ports of RDMA rails have counted, from sysfs.
   std::vector<metrics::PortSnapshot> Ports() const;
 
@@ -176,6 +214,9 @@ class Communicator {
                                                             SetupOptions setup);
 
   SetupOptions setup_;
+  Staging staging_;
+  const std::shared_ptr<KnownGpus> known_gpus_ = std::make_shared<KnownGpus>();
+  bool over_verbs_ = false;                 // and nothing else: ranks of a place share no memory
   std::optional<fabric::RootFiles> files_;  // nothing when they cannot be read
   net::IpAddress address_;                  // of this process, for others
   int rank_ = 0;

@@ -11,9 +11,11 @@
 #include "absl/types/span.h"
 #include "fabric/pod_rails.h"
 #include "runtime/base/log.h"
+#include "runtime/device/memory.h"
 #include "runtime/preflight/facts.h"
 #include "runtime/transport/door/hall.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/verbs/known_gpu.h"
 #include "runtime/transport/verbs/verbs.h"
 
 namespace railhead::comm {
@@ -39,6 +41,9 @@ class RdmaRail {
   virtual std::shared_ptr<const void> Know(absl::Span<const std::byte> memory,
                                            std::shared_ptr<const void> owner,
                                            const Logger& log) = 0;
+  // The same of memory of a GPU.
+  virtual transport::verbs::KnownGpu KnowGpu(absl::Span<const std::byte> memory,
+                                             const device::Memory& gpu, const Logger& log) = 0;
 };
 
 // Opens the device of a rail, or says what is missing.

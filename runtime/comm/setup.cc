@@ -256,7 +256,7 @@ absl::StatusOr<Fabric> Setup::Run() {
                                         Logger(options_.settings.log_level, self_));
     }
     fabric.reach = ReachOthers(rails);
-    for (auto& [rail, device] : devices_) fabric.devices.push_back(std::move(device));
+    fabric.devices = std::move(devices_);
     fabric.segment = std::move(segment);
     return fabric;
   }

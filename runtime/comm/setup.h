@@ -19,6 +19,7 @@
 #include "runtime/comm/decision.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/config/env.h"
+#include "runtime/device/cuda_api.h"
 #include "runtime/net/fd.h"
 #include "runtime/preflight/facts.h"
 #include "runtime/rails/mesh.h"
@@ -33,7 +34,8 @@ struct SetupOptions {
   absl::Status problem;
   std::string root = "/";  // where the rails file is looked for
   OpenRdmaRail open_rdma_rail;
-  std::string place;  // see RankReport
+  std::string place;                         // see RankReport
+  std::shared_ptr<device::CudaSource> cuda;  // null: there are no GPUs
   // Whether this rank connects to all its neighbours before the job starts, also over TCP in a
   // large world, where ranks else do that when they first have something for each other.
   bool all_neighbours = false;
@@ -48,7 +50,7 @@ struct Fabric {
   preflight::RankFacts facts;         // of this rank, about the RDMA rails that it was given
   std::string trouble;                // why it has none to look at; "" if it has, or nobody asked
   std::vector<std::string> warnings;  // about those in use, for the log
-  std::vector<std::unique_ptr<RdmaRail>> devices;     // outlive the peers
+  std::map<int, std::unique_ptr<RdmaRail>> devices;   // by rail; outlive the peers
   std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; none with shared memory
   rails::Reach reach;                                 // all others, over TCP
   // Where each rank can be met again, for a group without those that were lost: an encoded

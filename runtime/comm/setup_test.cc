@@ -95,6 +95,11 @@ class TestRail final : public RdmaRail {
                                    const Logger& /*log*/) override {
     return nullptr;
   }
+  transport::verbs::KnownGpu KnowGpu(absl::Span<const std::byte> /*memory*/,
+                                     const device::Memory& /*gpu*/,
+                                     const Logger& /*log*/) override {
+    return {};
+  }
 
  private:
   Luck luck_;

@@ -50,6 +50,10 @@ class VerbsRail final : public RdmaRail {
                                    std::shared_ptr<const void> owner, const Logger& log) override {
     return device_->memory()->Know(memory, std::move(owner), log);
   }
+  transport::verbs::KnownGpu KnowGpu(absl::Span<const std::byte> memory, const device::Memory& gpu,
+                                     const Logger& log) override {
+    return device_->memory()->KnowGpu(memory, gpu, log);
+  }
 
  private:
   std::unique_ptr<transport::VerbsDevice> device_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library that is called libcuda.so.1 and has its functions, none of which does anything but say
-// by which of its numbers it was called. For the test of how it is found.
+// A library that is called libcuda.so.1 and has its functions; each only returns a number by which
+// it is recognized. For the test of how it is found.
+// NOLINTBEGIN(readability-identifier-naming): these names are the driver's.
 extern "C" {
 int cuGetErrorString(int result, const char** text) {
   *text = "from the stub";
@@ -22,3 +23,4 @@ int cuStreamSynchronize() { return 112; }
 int cuMemHostAlloc() { return 113; }
 int cuMemFreeHost() { return 114; }
 }
+// NOLINTEND(readability-identifier-naming)

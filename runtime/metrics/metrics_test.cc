@@ -227,6 +227,22 @@ TEST(ServerTest, ATakenPortIsAnErrorThatNamesIt) {
               HasSubstr(absl::StrCat("RAILHEAD_METRICS_PORT ", port)));
 }
 
+TEST(PageTest, HasTheWayToMemoryOfGpusOnceThereIsSome) {
+  Snapshot snapshot = Example();
+  EXPECT_THAT(Text(snapshot), Not(HasSubstr("railhead_gpudirect")));
+  snapshot.gpu_direct = {{snapshot.rails[0].name, fabric::GpuDirectWay::kDmabuf},
+                         {snapshot.rails[1].name, fabric::GpuDirectWay::kPeermem}};
+  Snapshot other = Example();
+  other.gpu_direct = {{snapshot.rails[1].name, fabric::GpuDirectWay::kNone}};
+  Add(other, snapshot);
+  EXPECT_THAT(Text(snapshot),
+              AllOf(HasSubstr("railhead_gpudirect{job=\"train\",rank=\"3\",rail=\"0\",device="
+                              "\"rxe0\",port=\"1\",transport=\"verbs\",way=\"dmabuf\"} 1\n"),
+                    HasSubstr("rail=\"1\",device=\"rxe1\",port=\"1\",transport=\"verbs\",way="
+                              "\"none\"} 1\n"),
+                    Not(HasSubstr("peermem\"}"))));
+}
+
 TEST(SnapshotTest, CountersAddUpAndStatesAreTheWorse) {
   CollectiveStats stats;
   stats.Record(Collective::kAllReduce, Algorithm::kRing, 8, 70'000);

@@ -201,6 +201,20 @@ void AddPorts(const Ranks& ranks, Builder& builder) {
   }
 }
 
+void AddGpuDirect(const Ranks& ranks, Builder& builder) {
+  builder.Family("railhead_gpudirect",
+                 "Always 1: how the rail's NIC reads memory of GPUs that was registered last; way "
+                 "is dmabuf, peermem, or none where it is copied through the host.",
+                 MetricType::Gauge);
+  for (const Snapshot& rank : ranks) {
+    for (const GpuDirectSnapshot& rail : rank.gpu_direct) {
+      Labels labels = RailLabels(rail.name);
+      labels.push_back({"way", std::string(fabric::ToString(rail.way))});
+      builder.Gauge(rank, labels, 1);
+    }
+  }
+}
+
 void FillHistogram(const CollectiveCounts& counts, ClientMetric::Histogram& histogram) {
   histogram.sample_sum = counts.seconds;
   uint64_t cumulative = 0;
@@ -276,6 +290,7 @@ std::vector<MetricFamily> ToFamilies(const Ranks& ranks) {
   AddStart(ranks, builder);
   AddRails(ranks, builder);
   AddPorts(ranks, builder);
+  AddGpuDirect(ranks, builder);
   AddCollectives(ranks, builder);
   builder.Family(
       "railhead_degraded",

@@ -24,6 +24,10 @@ void Add(const rails::RailTotals& other, rails::RailTotals& sum) {
 // The other reading is the newer one.
 void Add(const PortSnapshot& other, PortSnapshot& sum) { sum.counters = other.counters; }
 
+void Add(const GpuDirectSnapshot& other, GpuDirectSnapshot& sum) {
+  sum.way = std::min(sum.way, other.way);
+}
+
 void Add(const KindCounts& other, KindCounts& sum) {
   for (size_t i = 0; i < sum.classes.size(); ++i) {
     const CollectiveCounts& from = other.classes[i];
@@ -65,6 +69,10 @@ void Add(const Snapshot& other, Snapshot& sum) {
   AddAll(other.ports, sum.ports, [](const PortSnapshot& a, const PortSnapshot& b) {
     return rails::ToString(a.name) == rails::ToString(b.name);
   });
+  AddAll(other.gpu_direct, sum.gpu_direct,
+         [](const GpuDirectSnapshot& a, const GpuDirectSnapshot& b) {
+           return rails::ToString(a.name) == rails::ToString(b.name);
+         });
   AddAll(other.collectives, sum.collectives, [](const KindCounts& a, const KindCounts& b) {
     return a.collective == b.collective && a.algorithm == b.algorithm;
   });

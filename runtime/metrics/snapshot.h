@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/gpu_direct.h"
 #include "fabric/port_counters.h"
 #include "runtime/metrics/collective_stats.h"
 #include "runtime/metrics/start.h"
@@ -20,6 +21,12 @@ struct PortSnapshot {
   fabric::PortCounters counters;
 };
 
+// How the NIC of a rail reads memory of GPUs.
+struct GpuDirectSnapshot {
+  rails::RailName name;
+  fabric::GpuDirectWay way = fabric::GpuDirectWay::kNone;
+};
+
 // Everything that the page shows of one rank.
 struct Snapshot {
   std::string job;
@@ -29,12 +36,14 @@ struct Snapshot {
   uint64_t rejected_connections = 0;
   std::vector<rails::RailTotals> rails;
   std::vector<PortSnapshot> ports;
-  std::vector<KindCounts> collectives;  // those that have happened
+  std::vector<GpuDirectSnapshot> gpu_direct;  // none before memory of a GPU is made known
+  std::vector<KindCounts> collectives;        // those that have happened
 };
 
 // Adds what another communicator of the same rank has counted. A rail that both have works when it
 // works for both, and has the lesser weight. A port that both have is the same one, so
-// its counts are not summed: those of `other`, which has been read later, stand. How the rank
+// its counts are not summed: those of `other`, which has been read later, stand. So does the worse
+// way to memory of GPUs. How the rank
 // started is what `sum` says, the first communicator that is left.
 void Add(const Snapshot& other, Snapshot& sum);
 

@@ -80,8 +80,14 @@ Peer* Mesh::To(int rank) {
   broken_.Update(made);
   if (!made.ok()) return nullptr;
   (*opened)->Expect(call_);
+  (*opened)->CopySmall(copies_small_);
   const std::lock_guard<std::mutex> lock(mutex_);
   return (peers_[rank] = *std::move(opened)).get();
+}
+
+void Mesh::CopySmall(bool copies) {
+  copies_small_ = copies;
+  for (const auto& [rank, peer] : peers_) peer->CopySmall(copies);
 }
 
 void Mesh::Begin(absl::Duration patience) {

@@ -62,6 +62,9 @@ class Mesh final : public collectives::Messenger {
   static absl::StatusOr<std::unique_ptr<Mesh>> Create(std::map<int, std::unique_ptr<Peer>> peers,
                                                       Alarm alarm, Reach reach = {});
 
+  // Whether small messages are copied when they are posted, so that nobody waits for their
+  // acknowledgement: on, unless their memory is not the CPU's.
+  void CopySmall(bool copies);
   // From here on Progress fails with DeadlineExceeded when nothing has moved for `patience`.
   void Begin(absl::Duration patience);
   // Waits until nothing depends on further polling, so that the caller may stay away for long.
@@ -109,6 +112,7 @@ class Mesh final : public collectives::Messenger {
   Reach reach_;
   absl::Status broken_;  // a peer could not be made
   collectives::Call call_;
+  bool copies_small_ = true;
   net::Fd epoll_;
   bool finishing_ = false;  // waits for NICs and sockets to be done
   bool must_poll_ = false;  // some link has no descriptor to wait on

@@ -55,7 +55,7 @@ Peer::Peer(std::string name, std::vector<Rail> rails, Logger log)
 uint64_t Peer::PostSend(absl::Span<const std::byte> data) {
   const uint64_t number = sends_.Push();
   Send& send = sends_[number];
-  send.copied = recovers_ && data.size() <= kCopied;
+  send.copied = recovers_ && copies_small_ && data.size() <= kCopied;
   if (send.copied) {
     send.copy.assign(data.begin(), data.end());
     data = send.copy;

@@ -93,6 +93,8 @@ class Peer {
 
   // What transfers that are posted from now on belong to; both sides must agree.
   void Expect(collectives::Call call) { call_ = call; }
+  // Whether small ones are copied; see Mesh.
+  void CopySmall(bool copies) { copies_small_ = copies; }
   uint64_t PostSend(absl::Span<const std::byte> data);
   uint64_t PostReceive(const collectives::ReceiveBuffer& buffer);
   // A sent transfer is done when its memory is free again.
@@ -213,6 +215,7 @@ class Peer {
   size_t max_payload_;
 
   collectives::Call call_;
+  bool copies_small_ = true;
   SlotQueue<Send> sends_;      // begins with the oldest that is not complete
   uint64_t next_ = 0;          // the oldest that has not been handed out whole
   uint64_t oldest_copy_ = 0;   // no copied one before it is unacknowledged

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "runtime/base/parts.h"
 #include "runtime/collectives/collective.h"
 #include "runtime/reduce/reduce.h"
@@ -107,6 +108,13 @@ class GuardedBuffer {
     return Untouched(end, bytes_.size());
   }
 
+  // With the guards.
+  absl::Span<std::byte> memory() { return absl::MakeSpan(bytes_); }
+  // Where one of its bytes is in a copy of all that.
+  std::byte* In(std::byte* copy, const std::byte* byte) const {
+    return copy + (byte - bytes_.data());
+  }
+
   uint64_t Load(size_t index) const {
     uint64_t bits = 0;
     std::memcpy(&bits, data() + index * element_, element_);  // little endian
@@ -182,20 +190,26 @@ class Trial {
   }
 
   const CollectiveCase& what() const { return case_; }
+
+  // Its buffers, guards included. From PassInstead on it passes copies of them, null: themselves.
+  // What the call leaves there must be here again for Check.
+  absl::Span<std::byte> send_memory() { return send_.memory(); }
+  absl::Span<std::byte> receive_memory() { return receive_.memory(); }
+  void PassInstead(std::byte* send_copy, std::byte* receive_copy) {
+    send_copy_ = send_copy;
+    receive_copy_ = receive_copy;
+  }
+
   const std::byte* send() const {
-    const bool only_root =
-        case_.collective == Collective::kBroadcast || case_.collective == Collective::kScatter;
-    if (only_root && !IsRoot()) return nullptr;
-    if (!shared_) return send_.data();
-    const bool in_receive = ReceivesParts() && !SendsParts();
-    return At(receive_.data(), in_receive ? receives_.begins[rank_] : 0);
+    const std::byte* const send = OwnSend();
+    const GuardedBuffer& in = shared_ ? receive_ : send_;
+    std::byte* const copy = shared_ ? receive_copy_ : send_copy_;
+    return send == nullptr || copy == nullptr ? send : in.In(copy, send);
   }
   std::byte* receive() {
-    if (case_.collective == Collective::kGather && !IsRoot()) return nullptr;
-    if (case_.collective == Collective::kReduce && !shared_ && !IsRoot()) return nullptr;
-    const bool in_send = shared_ && SendsParts() && !ReceivesParts();
-    return receive_.data() +
-           (in_send ? sends_.begins[rank_] * reduce::SizeOf(case_.type) : size_t{0});
+    std::byte* const receive = OwnReceive();
+    return receive == nullptr || receive_copy_ == nullptr ? receive
+                                                          : receive_.In(receive_copy_, receive);
   }
   // What the functions for parts that differ are given.
   const std::vector<size_t>& send_counts() const { return sends_.sizes; }
@@ -233,6 +247,22 @@ class Trial {
     std::vector<size_t> begins;
     size_t extent = 0;
   };
+
+  const std::byte* OwnSend() const {
+    const bool only_root =
+        case_.collective == Collective::kBroadcast || case_.collective == Collective::kScatter;
+    if (only_root && !IsRoot()) return nullptr;
+    if (!shared_) return send_.data();
+    const bool in_receive = ReceivesParts() && !SendsParts();
+    return At(receive_.data(), in_receive ? receives_.begins[rank_] : 0);
+  }
+  std::byte* OwnReceive() {
+    if (case_.collective == Collective::kGather && !IsRoot()) return nullptr;
+    if (case_.collective == Collective::kReduce && !shared_ && !IsRoot()) return nullptr;
+    const bool in_send = shared_ && SendsParts() && !ReceivesParts();
+    return receive_.data() +
+           (in_send ? sends_.begins[rank_] * reduce::SizeOf(case_.type) : size_t{0});
+  }
 
   bool DependsOnOrder() const {
     return OperationOf(case_, static_cast<int>(ranks_)).depends_on_order();
@@ -374,6 +404,8 @@ class Trial {
   std::vector<Piece> before_;  // what the receive buffer held before
   GuardedBuffer send_;
   GuardedBuffer receive_;
+  std::byte* send_copy_ = nullptr;
+  std::byte* receive_copy_ = nullptr;
 };
 
 }  // namespace railhead::testing

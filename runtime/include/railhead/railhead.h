@@ -3,9 +3,9 @@
  * Railhead: collectives over all RDMA rails of a pod, over TCP where there is no RDMA.
  *
  * The interface has the shape of NCCL's, so that porting is renaming (nccl -> rh); result codes,
- * data types and operators have NCCL's numbers. Differences: buffers are in host memory; with
- * `stream` NULL a call blocks until it is done, and with a stream of rhStreamCreate it returns at
- * once; a process has one rank of a communicator.
+ * data types and operators have NCCL's numbers. Differences: with `stream` NULL a call blocks until
+ * it is done, and with a stream of rhStreamCreate it returns at once; a process has one rank of a
+ * communicator.
  *
  * A first program:
  *
@@ -34,6 +34,13 @@
  * rhInvalidUsage), except rhCommAbort and the query functions, which any thread may call. Different
  * communicators are independent. A stream counts as the thread of the calls that are made on it.
  * After fork() only the parent may go on using a communicator.
+ *
+ * Memory of GPUs. A buffer of any call may be memory of a CUDA device, whatever the others are.
+ * What a call reads must be there when it begins: synchronize the CUDA streams that write it. What
+ * it writes is there when it is done. Collectives are done by the CPU: such buffers are copied
+ * through as much pinned memory of the host, which the communicator keeps. Only what rhSend sends
+ * (more than 16 KiB) and rhBroadcast (its root) from memory that rhCommRegister has made known is
+ * read by RDMA adapters where it lies.
  */
 #ifndef RAILHEAD_RAILHEAD_H_
 #define RAILHEAD_RAILHEAD_H_
@@ -216,10 +223,12 @@ RH_EXPORT rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win);
 /* Makes `size` bytes at `buff` known to the network adapters that `comm` uses: over RDMA, messages
  * of more than 16 KiB are then sent from there, and not copied first. Any memory of this process
  * will do, and it may be made known several times. It must stay mapped until it is deregistered,
- * else its old contents may be sent. It is pinned when it is first sent from; where that fails
- * (RAILHEAD_LOG=info says so, and why), and over other networks, everything is done as without
- * it. A window does the same for this rank. Concerns this rank alone; any thread, without waiting
- * for calls. (NCCL's ncclCommRegister.) */
+ * else its old contents may be sent. That of a GPU is registered at once, as a dma-buf or else by
+ * nvidia-peermem; where neither works it is copied through the host, and the communicator is
+ * degraded, with the reason (rhCommGetInfo). It must not be freed before. Other memory is pinned
+ * when it is first sent from; where that fails (RAILHEAD_LOG=info says so, and why), and over other
+ * networks, everything is done as without it. A window does the same for this rank. Concerns this
+ * rank alone; any thread, without waiting for calls. (NCCL's ncclCommRegister.) */
 RH_EXPORT rhResult_t rhCommRegister(rhComm_t comm, void* buff, size_t size, void** handle);
 
 /* Takes what rhCommRegister wrote to *handle. Not while a call that uses the memory is unfinished.
@@ -334,7 +343,7 @@ RH_EXPORT rhResult_t rhGroupEnd(void);
 /* Makes an operator for rhAllReduce, rhReduceScatter(v) and rhReduce of `comm` and `datatype`: the
  * sum of what each rank's values are when multiplied by that rank's *scalar (one element of
  * `datatype`, read now). Products are rounded to the type before they are added. `residence` is
- * kept for the shape of the call. */
+ * kept for the shape of the call: where the scalar is, is seen. */
 typedef enum RH_INT_ENUM { rhScalarDevice = 0, rhScalarHostImmediate = 1 } rhScalarResidence_t;
 RH_EXPORT rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t datatype,
                                             rhScalarResidence_t residence, rhComm_t comm);
