@@ -394,6 +394,26 @@ TEST(GpuDirectTest, AnAddressThatIsAllocatedAgainIsNotWhatWasRegistered) {
   EXPECT_EQ(world.rails().verbs().gathered_sends(), 0U);
 }
 
+TEST(GpuDirectTest, AnOldRegistrationOfTheSameAddressIsNotSent) {
+  for (const bool numbered : {true, false}) {
+    GpuWorld world(2, TransportChoice::kVerbs);
+    if (!numbered) world.cuda().WithoutIds();
+    const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
+      Values values(world.cuda(), kBytes + 100, 1);
+      void* handle = nullptr;
+      // The old one begins later than the new one, and holds all that is sent.
+      EXPECT_EQ(rhCommRegister(comm, values.data() + 100, kBytes, &handle), rhSuccess);
+      world.cuda().Reallocate(values.data());
+      values.Fill(2);
+      EXPECT_EQ(rhCommRegister(comm, values.data(), kBytes + 100, &handle), rhSuccess);
+      const std::string got = Carry(comm, rank, values.data() + 100);
+      return rank == 0 || got == values.Get().substr(100) ? "right" : "stale";
+    });
+    EXPECT_EQ(results, std::vector<std::string>(2, "right"));
+    EXPECT_EQ(world.rails().verbs().gathered_sends() > 0, numbered);
+  }
+}
+
 TEST(GpuFailureTest, MemoryFreedWhileRegisteredIsAnErrorOnAllRanks) {
   GpuWorld world(2, TransportChoice::kVerbs);
   const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {

@@ -70,7 +70,7 @@ std::byte* FakeCuda::Allocate(size_t bytes, int gpu, bool own_context) {
   std::byte* const address = Mapped(
       ::mmap(nullptr, made.pages->bytes().size(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   const std::lock_guard<std::mutex> lock(mutex_);
-  made.id = next_id_++;
+  made.id = NextId();
   allocations_[Number(address)] = std::move(made);
   return address;
 }
@@ -83,9 +83,14 @@ std::byte* FakeCuda::AllocateManaged(size_t bytes) {
       Mapped(::mmap(nullptr, made.pages->bytes().size(), PROT_READ | PROT_WRITE, MAP_SHARED,
                     made.pages->fd(), 0));
   const std::lock_guard<std::mutex> lock(mutex_);
-  made.id = next_id_++;
+  made.id = NextId();
   allocations_[Number(address)] = std::move(made);
   return address;
+}
+
+void FakeCuda::WithoutIds() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ids_ = false;
 }
 
 void FakeCuda::Free(std::byte* memory) {
@@ -101,7 +106,7 @@ void FakeCuda::Reallocate(std::byte* memory) {
   const auto found = allocations_.find(Number(memory));
   if (found == allocations_.end()) std::abort();
   found->second.pages = std::make_shared<FakePages>(found->second.pages->bytes().size());
-  found->second.id = next_id_++;
+  found->second.id = NextId();
 }
 
 std::byte* FakeCuda::Bytes(const std::byte* memory) const {

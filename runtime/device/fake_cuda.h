@@ -53,6 +53,8 @@ class FakeCuda final : public CudaApi, public CudaSource {
   std::byte* Allocate(size_t bytes, int gpu = 0, bool own_context = true);
   // Memory that GPU and CPU may touch.
   std::byte* AllocateManaged(size_t bytes);
+  // Memory is given no number from here on, as is some that is mapped.
+  void WithoutIds();
   void Free(std::byte* memory);
   // Frees it and allocates as much at the same address, as a driver may.
   void Reallocate(std::byte* memory);
@@ -123,7 +125,11 @@ class FakeCuda final : public CudaApi, public CudaSource {
   mutable std::map<void*, std::unique_ptr<std::byte[]>> pinned_;
   mutable size_t retained_ = 0;
   mutable int copies_ = 0;
+  // With the lock.
+  uint64_t NextId() { return ids_ ? next_id_++ : 0; }
+
   uint64_t next_id_ = 1;
+  bool ids_ = true;
   bool loaded_ = true;
   bool initialized_ = true;
   bool dma_buf_ = true;

@@ -40,8 +40,14 @@ class Memory {
 
   // "GPU 3", as this process counts them.
   std::string Name() const;
-  // Whether it is the same allocation: an address that was freed may be given out again.
-  bool IsSame(const Memory& other) const { return allocation_ == other.allocation_; }
+  // Whether the driver tells it from others that had its address before. Not that which is mapped
+  // (cuMemMap) with some drivers.
+  bool HasIdentity() const { return allocation_ != 0; }
+  // Whether it is the same allocation for certain: an address that was freed may be given out
+  // again.
+  bool IsSame(const Memory& other) const {
+    return HasIdentity() && allocation_ == other.allocation_;
+  }
 
   absl::Status CopyOut(const std::byte* from, std::byte* to, size_t bytes) const;
   absl::Status CopyIn(const std::byte* from, std::byte* to, size_t bytes) const;

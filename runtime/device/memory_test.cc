@@ -33,6 +33,10 @@ TEST(DeviceMemory, IsKnownByItsAddress) {
   EXPECT_EQ(Memory::Find(cuda, device)->Name(), "GPU 3");
   EXPECT_TRUE(Memory::Find(cuda, device)->IsSame(*Memory::Find(cuda, device + kBytes - 1)));
   EXPECT_FALSE(Memory::Find(cuda, device)->IsSame(*Memory::Find(cuda, other)));
+  cuda.WithoutIds();
+  const Memory unnumbered = *Memory::Find(cuda, cuda.Allocate(kBytes));
+  EXPECT_FALSE(unnumbered.HasIdentity());
+  EXPECT_FALSE(unnumbered.IsSame(unnumbered)) << "who knows";
   EXPECT_FALSE(Memory::Find(cuda, host.data()).has_value());
   EXPECT_FALSE(Memory::Find(cuda, nullptr).has_value());
   EXPECT_FALSE(Memory::Find(cuda, cuda.AllocateManaged(kBytes)).has_value())

@@ -124,6 +124,41 @@ TEST_P(GpuMemoryTest, ACopyThatFailsIsNotTheRailsFault) {
   EXPECT_THAT(std::string(failed.message()), HasSubstr("GPU 2: cannot copy 100 bytes"));
 }
 
+// Nobody has said that it was freed, so there is a region of the old bytes at the same address, and
+// of the two the one that begins last comes first.
+TEST_P(GpuMemoryTest, WhatIsAllocatedAgainIsNotReadByAnOldRegistration) {
+  ConnectBoth();
+  const KnownGpu old = Know(100, kBytes - 100);
+  const KnownGpu apart = Know(0, 50);
+  cuda_->Reallocate(data_);
+  std::fill_n(cuda_->Bytes(data_), kBytes, std::byte{7});
+  const KnownGpu known = Know(60, kBytes - 60);
+  EXPECT_EQ(Regions().size(), 2U) << "the new one, and what it says nothing of";
+  EXPECT_EQ(Carry(200, 65536), Text(200, 65536));
+  EXPECT_EQ(cuda_->copies(), 0);
+  EXPECT_EQ(Carry(200, 100), Text(200, 100));
+}
+
+TEST_P(GpuMemoryTest, PiecesOfOneAllocationStandBesideEachOther) {
+  ConnectBoth();
+  const KnownGpu all = Know();
+  const KnownGpu piece = Know(100, 5000);
+  EXPECT_EQ(Regions().size(), 2U);
+}
+
+TEST_P(GpuMemoryTest, ThatTheDriverDoesNotNumberIsNotRead) {
+  ConnectBoth();
+  cuda_->WithoutIds();
+  cuda_->Reallocate(data_);
+  std::fill_n(cuda_->Bytes(data_), kBytes, std::byte{7});
+  const KnownGpu known = Know();
+  EXPECT_EQ(known.way, GpuDirectWay::kNone);
+  EXPECT_THAT(known.trouble, AllOf(HasSubstr("rail 0, device fake0 port 1"), HasSubstr("GPU 2"),
+                                   HasSubstr("no number"), HasSubstr("cudaMalloc")));
+  EXPECT_TRUE(Regions().empty());
+  EXPECT_EQ(Carry(10, 65536), Text(10, 65536));
+}
+
 // It takes no memory that may be pinned.
 TEST_P(GpuMemoryTest, ConnectionsDoNotComeBeforeIt) {
   ConnectBoth();

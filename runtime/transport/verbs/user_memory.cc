@@ -8,8 +8,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace railhead::transport::verbs {
+namespace {
+
+// The fix for memory of a kind that no NIC may read.
+constexpr absl::string_view kAllocate =
+    "Allocate it with cudaMalloc (PyTorch: without expandable_segments)";
+
+}  // namespace
 
 std::shared_ptr<UserMemory> UserMemory::Of(std::shared_ptr<const DevicePort> port) {
   return std::shared_ptr<UserMemory>(new UserMemory(std::move(port)));
@@ -22,40 +30,68 @@ std::shared_ptr<const void> UserMemory::Know(absl::Span<const std::byte> memory,
 
 KnownGpu UserMemory::KnowGpu(absl::Span<const std::byte> memory, const device::Memory& gpu,
                              Logger log) {
-  constexpr int kAccess = IBV_ACCESS_RELAXED_ORDERING;
   Known known = {memory, nullptr, std::move(log)};
   known.tried = true;
   known.gpu = gpu;
-  // Not all kinds of memory can be told so. Who writes it must see to it in any case.
-  gpu.Synchronize(memory.data()).IgnoreError();
-
   KnownGpu result;
-  result.way = fabric::GpuDirectWay::kDmabuf;
-  const absl::StatusOr<device::DmaBuf> buffer = gpu.Export(memory);
-  absl::StatusOr<Owned<ibv_mr>> registered = buffer.ok()
-                                                 ? port_->RegisterDmaBuf(*buffer, memory, kAccess)
-                                                 : absl::StatusOr<Owned<ibv_mr>>(buffer.status());
-  const absl::Status no_dma_buf = registered.status();
-  if (!registered.ok()) {
-    result.way = fabric::GpuDirectWay::kPeermem;
-    registered = port_->Register(const_cast<std::byte*>(memory.data()), memory.size(), kAccess);
-  }
-  if (registered.ok()) {
-    known.region = Make(*std::move(registered), known);
+  if (gpu.HasIdentity()) {
+    result.trouble = RegisterGpu(known, result.way);
   } else {
-    result.way = fabric::GpuDirectWay::kNone;
     result.trouble = absl::StrCat(
         port_->name(), " cannot read memory of ", gpu.Name(),
-        ". As a dma-buf: ", no_dma_buf.message(), ". By peermem: ", registered.status().message(),
-        ". Use NVIDIA's open kernel modules on the node, or load nvidia-peermem there");
+        ": its driver gives it no number that tells it from what was at its address before. ",
+        kAllocate);
   }
   gpus_.store(true, std::memory_order_release);
   result.known = Add(std::move(known));
   return result;
 }
 
+std::string UserMemory::RegisterGpu(Known& known, fabric::GpuDirectWay& way) const {
+  constexpr int kAccess = IBV_ACCESS_RELAXED_ORDERING;
+  const device::Memory& gpu = *known.gpu;
+  // Who writes it must see to it in any case.
+  gpu.Synchronize(known.memory.data()).IgnoreError();
+  const absl::StatusOr<device::DmaBuf> buffer = gpu.Export(known.memory);
+  absl::StatusOr<Owned<ibv_mr>> registered =
+      buffer.ok() ? port_->RegisterDmaBuf(*buffer, known.memory, kAccess)
+                  : absl::StatusOr<Owned<ibv_mr>>(buffer.status());
+  const absl::Status no_dma_buf = registered.status();
+  if (!registered.ok()) {
+    registered =
+        port_->Register(const_cast<std::byte*>(known.memory.data()), known.memory.size(), kAccess);
+  }
+  if (!registered.ok()) {
+    return absl::StrCat(
+        port_->name(), " cannot read memory of ", gpu.Name(),
+        ". As a dma-buf: ", no_dma_buf.message(), ". By peermem: ", registered.status().message(),
+        ". Use NVIDIA's open kernel modules on the node, or load nvidia-peermem there");
+  }
+  way = no_dma_buf.ok() ? fabric::GpuDirectWay::kDmabuf : fabric::GpuDirectWay::kPeermem;
+  known.region = Make(*std::move(registered), known);
+  return "";
+}
+
+std::vector<std::shared_ptr<const UserMemory::Region>> UserMemory::Supersede(
+    absl::Span<const std::byte> memory, const device::Memory& gpu) {
+  const auto begin = reinterpret_cast<uintptr_t>(memory.data());
+  std::vector<std::shared_ptr<const Region>> regions;
+  for (auto& [other_begin, known] : known_) {
+    const bool apart =
+        other_begin >= begin + memory.size() || begin >= other_begin + known.memory.size();
+    if (apart || (known.gpu.has_value() && known.gpu->IsSame(gpu))) continue;
+    regions.push_back(std::exchange(known.region, nullptr));
+    known.gpu.reset();
+    known.tried = true;
+    known.memory = {};
+  }
+  return regions;
+}
+
 std::shared_ptr<const void> UserMemory::Add(Known known) {
+  std::vector<std::shared_ptr<const Region>> gone;  // after the lock: that takes its time
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (known.gpu.has_value()) gone = Supersede(known.memory, *known.gpu);
   longest_ = std::max(longest_, known.memory.size());
   const auto begin = reinterpret_cast<uintptr_t>(known.memory.data());
   const auto added = known_.emplace(begin, std::move(known));

@@ -9,7 +9,8 @@
 //
 // Memory of a GPU is registered when it is made known, as a dma-buf or else by nvidia-peermem, so
 // that it can be said at once which way it went. Where neither works, and for what is not read from
-// where it lies, its bytes are copied by the GPU: no CPU may touch them.
+// where it lies, its bytes are copied by the GPU: no CPU may touch them. Its addresses are those of
+// one allocation: what was known there of another has been freed, though nobody has said so.
 //
 // What is under way outlives being forgotten: who sends keeps the region until its NIC has no more
 // use for it, and the region keeps its pages. So a NIC never reads pages that are somebody else's,
@@ -26,9 +27,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "fabric/gpu_direct.h"
 #include "runtime/base/log.h"
 #include "runtime/device/memory.h"
 #include "runtime/transport/verbs/device_port.h"
@@ -92,6 +96,12 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
   std::shared_ptr<const void> Add(Known known);
   std::shared_ptr<const Region> Make(Owned<ibv_mr> registered, const Known& known) const;
   void Register(Known& known) const;
+  // Returns why the NIC cannot read it, and what to do, or writes by which way it does.
+  std::string RegisterGpu(Known& known, fabric::GpuDirectWay& way) const;
+  // With the lock: of what is known, nothing is looked up any more that these bytes of `gpu` show
+  // to be gone. Returns its regions, to be let go after the lock.
+  std::vector<std::shared_ptr<const Region>> Supersede(absl::Span<const std::byte> memory,
+                                                       const device::Memory& gpu);
   void Forget(Table::iterator known);
   // With the lock: the first known memory that all of these bytes are in and that `accept` takes.
   template <class Accept>
