@@ -68,8 +68,10 @@ rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow
       window->number = *opened;
       // The pages are there for as long as anybody reads them, even if the user frees them before.
       const auto* const memory = static_cast<const std::byte*>(buff);
-      window->registration.rails =
+      absl::StatusOr<Communicator::Registration> known =
           communicator.Register({memory, size}, railhead::shm::SegmentOf(memory, size));
+      if (!known.ok()) return communicator.GiveUp("rhCommWindowRegister", known.status());
+      window->registration.rails = *std::move(known);
       *win = window.get();
       comm->windows.push_back(std::move(window));
       return absl::OkStatus();
@@ -103,8 +105,13 @@ rhResult_t rhCommRegister(rhComm_t comm, void* buff, size_t size, void** handle)
     if (size == 0) return Report(comm, rhInvalidArgument, "rhCommRegister: size is 0");
     const auto* const memory = static_cast<const std::byte*>(buff);
     auto registration = std::make_unique<rhRegistration>();
-    registration->rails =
+    absl::StatusOr<Communicator::Registration> known =
         comm->communicator->Register({memory, size}, railhead::shm::SegmentOf(memory, size));
+    if (!known.ok()) {
+      return Report(comm, rhSystemError,
+                    absl::StrCat("rhCommRegister: ", known.status().message()));
+    }
+    registration->rails = *std::move(known);
     const std::lock_guard<std::mutex> lock(comm->state);
     comm->registrations.push_back(std::move(registration));
     *handle = comm->registrations.back().get();

@@ -150,7 +150,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
         comm->world_size_);
   }
 
-  comm->over_verbs_ = comm->transport_ == "verbs" && !comm->fabric_.segment.has_value();
+  comm->over_verbs_ = comm->transport_ == "verbs" && comm->group_ == nullptr;
 
   comm->lookout_ = comm->MakeLookout(group, log);
   // Who is alone waits for nobody.
@@ -607,12 +607,17 @@ std::unique_ptr<Lookout> Communicator::MakeLookout(const std::string& group,
   return std::make_unique<Lookout>(std::move(options));
 }
 
-Communicator::Registration Communicator::Register(absl::Span<const std::byte> memory,
-                                                  const std::shared_ptr<const void>& owner) const {
-  const device::CudaApi* const driver = cuda();
-  if (driver != nullptr) {
-    const std::optional<device::Memory> gpu = device::Memory::Find(*driver, memory.data());
-    if (gpu.has_value()) return RegisterGpu(memory, *gpu);
+absl::StatusOr<Communicator::Registration> Communicator::Register(
+    absl::Span<const std::byte> memory, const std::shared_ptr<const void>& owner) const {
+  if (const device::CudaApi* const driver = cuda(); driver != nullptr) {
+    const absl::StatusOr<std::optional<device::Memory>> gpu =
+        device::Memory::Find(*driver, memory.data());
+    if (!gpu.ok()) return gpu.status();
+    if (gpu->has_value()) return RegisterGpu(memory, **gpu);
+    const absl::StatusOr<bool> managed = device::Memory::IsManaged(*driver, memory.data());
+    if (!managed.ok()) return managed.status();
+    // The pages that a NIC would read are not where its values are, once a GPU has touched them.
+    if (*managed) return Registration();
   }
   const Logger log(setup_.settings.log_level, self_);
   Registration registration;
@@ -626,25 +631,25 @@ Communicator::Registration Communicator::RegisterGpu(absl::Span<const std::byte>
                                                      const device::Memory& gpu) const {
   const Logger log(setup_.settings.log_level, self_);
   Registration registration;
-  bool read = false;
+  std::vector<KnownGpus::Way> ways;
   for (const rails::RailName& name : fabric_.rails) {
     const auto device = fabric_.devices.find(name.rail);
     if (name.transport != "verbs" || device == fabric_.devices.end()) continue;
     transport::verbs::KnownGpu known = device->second->KnowGpu(memory, gpu, log);
-    read = read || known.way != fabric::GpuDirectWay::kNone;
-    if (known_gpus_->Note(name, known.way, known.trouble)) {
-      if (known.way != fabric::GpuDirectWay::kNone) {
-        log.Info(absl::StrCat(rails::ToString(name), ": its NIC reads memory of ", gpu.Name(),
-                              " by ", fabric::ToString(known.way)));
-      } else {
-        const bool allowed = fabric_.decision.fallback == config::Fallback::kAllow;
-        log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn,
-                  absl::StrCat("degraded: ", kThroughTheHost, known.trouble));
-      }
-    }
+    const KnownGpus::Way& way =
+        ways.emplace_back(KnownGpus::Way{{name, known.way}, std::move(known.trouble)});
     registration.push_back(std::move(known.known));
+    if (!known_gpus_->IsNews(way.rail)) continue;
+    if (known.way != fabric::GpuDirectWay::kNone) {
+      log.Info(absl::StrCat(rails::ToString(name), ": its NIC reads memory of ", gpu.Name(), " by ",
+                            fabric::ToString(known.way)));
+    } else {
+      const bool allowed = fabric_.decision.fallback == config::Fallback::kAllow;
+      log.Write(allowed ? LogLevel::kInfo : LogLevel::kWarn,
+                absl::StrCat("degraded: ", kThroughTheHost, way.trouble));
+    }
   }
-  registration.push_back(known_gpus_->Add(memory, gpu, read));
+  registration.push_back(known_gpus_->Add(memory, gpu, std::move(ways)));
   return registration;
 }
 

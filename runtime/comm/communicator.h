@@ -101,10 +101,11 @@ class Communicator {
 
   // Any thread: makes memory of this rank known to its RDMA rails, which then send large messages
   // from where they lie, be it of a GPU. What a user has made known must be there until the result
-  // is gone; other memory, which has an owner, until that is gone.
+  // is gone; other memory, which has an owner, until that is gone. Managed memory stays as it was.
+  // An error where the driver of GPUs has failed.
   using Registration = std::vector<std::shared_ptr<const void>>;  // by rail
-  Registration Register(absl::Span<const std::byte> memory,
-                        const std::shared_ptr<const void>& owner) const;
+  absl::StatusOr<Registration> Register(absl::Span<const std::byte> memory,
+                                        const std::shared_ptr<const void>& owner) const;
 
   // Any thread: ends the communicator on all ranks. A running collective returns with `reason`.
   void Abort(const std::string& reason);
@@ -123,10 +124,14 @@ class Communicator {
   Staging& staging() { return staging_; }
   // Any thread: what has been made known of such memory.
   const KnownGpus& known_gpus() const { return *known_gpus_; }
-  // Whether sends of a call may be left to rails that read them where they lie: known memory of a
+  // Whether sends of Transfer may be left to rails that read them where they lie: known memory of a
   // GPU, which no CPU may touch.
   bool ReadsGpu(absl::Span<const std::byte> bytes, const device::Memory& gpu) const {
     return over_verbs_ && known_gpus_->AreRead(bytes, gpu);
+  }
+  // Whether a broadcast of them may: not where ranks of a place pass it on in their memory.
+  bool BroadcastsGpu(absl::Span<const std::byte> bytes, const device::Memory& gpu) const {
+    return hierarchy_ == nullptr && ReadsGpu(bytes, gpu);
   }
   // While it lives, nothing that is sent is copied for being small.
   class NothingCopied {
@@ -216,7 +221,7 @@ class Communicator {
   SetupOptions setup_;
   Staging staging_;
   const std::shared_ptr<KnownGpus> known_gpus_ = std::make_shared<KnownGpus>();
-  bool over_verbs_ = false;                 // and nothing else: ranks of a place share no memory
+  bool over_verbs_ = false;                 // all messages are
   std::optional<fabric::RootFiles> files_;  // nothing when they cannot be read
   net::IpAddress address_;                  // of this process, for others
   int rank_ = 0;

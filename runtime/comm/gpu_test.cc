@@ -20,6 +20,7 @@
 #include "runtime/comm/fake_rails_for_test.h"
 #include "runtime/comm/handle.h"
 #include "runtime/device/fake_cuda.h"
+#include "runtime/rails/peer.h"
 #include "runtime/testing/call.h"
 #include "runtime/testing/ranks.h"
 
@@ -37,7 +38,13 @@ using testing::Trial;
 // Ranks of this process, each with a GPU, that share memory or are connected over rails.
 class GpuWorld {
  public:
-  GpuWorld(int ranks, TransportChoice transport) : ranks_(ranks), transport_(transport) {
+  // `pods`: among which ranks are, those of one sharing memory; 0: each has its own.
+  GpuWorld(int ranks, TransportChoice transport, int pods = 0)
+      : ranks_(ranks),
+        places_(pods > 0                             ? pods
+                : transport == TransportChoice::kShm ? 1
+                                                     : ranks),
+        transport_(transport) {
     if (transport != TransportChoice::kVerbs) return;
     rails_.emplace(ranks);
     rails_->verbs().SetGpus(cuda_);
@@ -73,8 +80,8 @@ class GpuWorld {
     settings.metrics_port = 0;
     settings.timeout = absl::Seconds(60);
     settings.log_level = LogLevel::kError;
-    options.setup.place =
-        transport_ == TransportChoice::kShm ? "the same" : absl::StrCat("place ", rank);
+    if (places_ > 1 && places_ < ranks_) settings.algorithms = "broadcast=hierarchical";
+    options.setup.place = absl::StrCat("place ", rank * places_ / ranks_);
     options.setup.open_rdma_rail = [this](const fabric::PodRail& rail) {
       return rails_->Open(rail);
     };
@@ -83,6 +90,7 @@ class GpuWorld {
   }
 
   const int ranks_;
+  const int places_;
   const TransportChoice transport_;
   const int port_ = testing::FreePort();
   std::shared_ptr<device::FakeCuda> cuda_ = std::make_shared<device::FakeCuda>();
@@ -265,6 +273,7 @@ struct Offering {
   int export_result = device::kCudaSuccess;
   int nic_refuses = 0;
   bool peermem = true;
+  int synchronize_result = device::kCudaSuccess;
   fabric::GpuDirectWay way = fabric::GpuDirectWay::kDmabuf;
   std::vector<std::string> trouble = {};  // what the reason says
 };
@@ -288,6 +297,10 @@ TEST(GpuDirectTest, DmaBufComesFirstThenPeermemThenTheHost) {
        .peermem = false,
        .way = kNone,
        .trouble = {"register 1048676 bytes of a dma-buf: Operation not supported"}},
+      {.what = "copies that do not wait",
+       .synchronize_result = device::kCudaNotSupported,
+       .way = kNone,
+       .trouble = {"rank 0", "rail 0, device fake0_0 port 1", "CUDA error 801", "cudaMalloc"}},
   };
   for (const Offering& offering : offerings) {
     SCOPED_TRACE(offering.what);
@@ -295,6 +308,7 @@ TEST(GpuDirectTest, DmaBufComesFirstThenPeermemThenTheHost) {
     world.cuda().SetDmaBuf(offering.driver_exports);
     world.cuda().FailExports(offering.export_result);
     world.cuda().SetPeermem(offering.peermem);
+    world.cuda().FailSynchronizing(offering.synchronize_result);
     world.rails().verbs().RefuseDmaBufs(offering.nic_refuses);
     const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
       Values values(world.cuda(), kBytes, 1);
@@ -414,6 +428,109 @@ TEST(GpuDirectTest, AnOldRegistrationOfTheSameAddressIsNotSent) {
   }
 }
 
+// Its pages are not where its values are.
+TEST(GpuDirectTest, ManagedMemoryIsNotGivenToNics) {
+  GpuWorld world(2, TransportChoice::kVerbs);
+  const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
+    std::byte* const managed = world.cuda().AllocateManaged(kBytes);
+    const std::string text = Values::Text(kBytes, 1);
+    std::memcpy(managed, text.data(), kBytes);
+    void* handle = nullptr;
+    EXPECT_EQ(rhCommRegister(comm, managed, kBytes, &handle), rhSuccess);
+    std::string got = Carry(comm, rank, managed);
+    EXPECT_EQ(rhCommDeregister(comm, handle), rhSuccess);
+    return got;
+  });
+  EXPECT_EQ(results, (std::vector<std::string>{"sent", Values::Text(kBytes, 1)}));
+  EXPECT_EQ(world.rails().verbs().gathered_sends(), 0U);
+}
+
+int Degraded(rhComm_t comm) {
+  rhCommInfo_t info{};
+  info.struct_size = sizeof info;
+  EXPECT_EQ(rhCommGetInfo(comm, &info), rhSuccess);
+  return info.degraded;
+}
+
+TEST(GpuDirectTest, TheWorstOfWhatIsKnownCountsWhileItIs) {
+  GpuWorld world(2, TransportChoice::kVerbs);
+  const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
+    if (rank == 0) {
+      const auto ways = [&] { return comm->communicator->known_gpus().Ways(); };
+      const Values values(world.cuda(), kBytes, 1);
+      void* good = nullptr;
+      void* bad = nullptr;
+      void* last = nullptr;
+      EXPECT_EQ(rhCommRegister(comm, values.data(), 5000, &good), rhSuccess);
+      world.cuda().FailSynchronizing(device::kCudaNotSupported);
+      EXPECT_EQ(rhCommRegister(comm, values.data(), 6000, &bad), rhSuccess);
+      world.cuda().FailSynchronizing(device::kCudaSuccess);
+      EXPECT_EQ(rhCommRegister(comm, values.data(), 7000, &last), rhSuccess);
+      EXPECT_EQ(Degraded(comm), 1) << "whatever came last";
+      EXPECT_EQ(ways().size(), 2U);
+      EXPECT_EQ(ways()[0].way, fabric::GpuDirectWay::kNone);
+      EXPECT_EQ(rhCommDeregister(comm, bad), rhSuccess);
+      EXPECT_EQ(Degraded(comm), 0);
+      EXPECT_EQ(ways()[0].way, fabric::GpuDirectWay::kDmabuf);
+      EXPECT_EQ(rhCommDeregister(comm, good), rhSuccess);
+      EXPECT_EQ(rhCommDeregister(comm, last), rhSuccess);
+      EXPECT_TRUE(ways().empty());
+    }
+    return rhBarrier(comm, nullptr) == rhSuccess ? "right" : rhGetLastError(comm);
+  });
+  EXPECT_EQ(results, std::vector<std::string>(2, "right"));
+}
+
+TEST(GpuDirectTest, AFewBytesOfABroadcastAreCopiedOnce) {
+  GpuWorld world(3, TransportChoice::kVerbs);
+  const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
+    const Values values(world.cuda(), kBytes, 1);
+    void* handle = nullptr;
+    EXPECT_EQ(rhCommRegister(comm, values.data(), kBytes, &handle), rhSuccess);
+    std::string host(rails::kCopied, '\0');
+    if (rhBroadcast(values.data(), host.data(), host.size(), rhUint8, 1, comm, nullptr) !=
+        rhSuccess) {
+      return rhGetLastError(comm);
+    }
+    if (rank == 1) {
+      EXPECT_EQ(world.cuda().pinned(), 1U) << "staged";
+    }
+    return host == Values::Text(kBytes, 1).substr(0, host.size()) ? "right" : "wrong";
+  });
+  EXPECT_EQ(results, std::vector<std::string>(3, "right"));
+  EXPECT_EQ(world.cuda().copies(), 1);
+  EXPECT_EQ(world.rails().verbs().gathered_sends(), 0U);
+}
+
+// Sends go over rails wherever their ranks are; a broadcast goes through memory of the host.
+TEST(GpuDirectTest, SendsAreReadWherePodsHaveSeveralRanks) {
+  GpuWorld world(4, TransportChoice::kVerbs, 2);
+  const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
+    const Values values(world.cuda(), kBytes, rank);
+    void* handle = nullptr;
+    EXPECT_EQ(rhCommRegister(comm, values.data(), kBytes, &handle), rhSuccess);
+    EXPECT_EQ(Degraded(comm), 0);
+    std::string host(kBytes, '\0');
+    if (rhBroadcast(values.data(), host.data(), kBytes, rhUint8, 3, comm, nullptr) != rhSuccess) {
+      return rhGetLastError(comm);
+    }
+    EXPECT_EQ(host, Values::Text(kBytes, 3));
+    const uint64_t before = world.rails().verbs().gathered_sends();
+    for (const int to : {1, 2}) {
+      if (rank == 0) {
+        EXPECT_EQ(rhSend(values.data(), kBytes, rhUint8, to, comm, nullptr), rhSuccess);
+        EXPECT_GE(world.rails().verbs().gathered_sends() - before,
+                  static_cast<uint64_t>(to) * (kBytes / 65536));
+      } else if (rank == to) {
+        EXPECT_EQ(rhRecv(host.data(), kBytes, rhUint8, 0, comm, nullptr), rhSuccess);
+        EXPECT_EQ(host, Values::Text(kBytes, 0));
+      }
+    }
+    return rhBarrier(comm, nullptr) == rhSuccess ? "right" : rhGetLastError(comm);
+  });
+  EXPECT_EQ(results, std::vector<std::string>(4, "right"));
+}
+
 TEST(GpuFailureTest, MemoryFreedWhileRegisteredIsAnErrorOnAllRanks) {
   GpuWorld world(2, TransportChoice::kVerbs);
   const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
@@ -469,6 +586,31 @@ TEST_P(GpuFailureEverywhereTest, IsToldToAllRanksAndNobodyWaits) {
       EXPECT_THAT(result, AllOf(HasSubstr("rank 1"), HasSubstr("rhAllReduce"), HasSubstr("GPU 0"),
                                 HasSubstr(fault.text)));
     }
+  }
+}
+
+// Nobody knows then whose a buffer is, so that no CPU may touch it.
+TEST_P(GpuFailureEverywhereTest, ADriverThatHasFailedEndsTheJob) {
+  GpuWorld world(2, GetParam());
+  const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
+    const Values values(world.cuda(), kBytes, 1);
+    if (rhBarrier(comm, nullptr) != rhSuccess) return rhGetLastError(comm);
+    world.cuda().FailQuestions(700);
+    void* handle = nullptr;
+    EXPECT_EQ(rhCommRegister(comm, values.data(), kBytes, &handle), rhSystemError);
+    EXPECT_THAT(rhGetLastError(comm), HasSubstr("CUDA error 700"));
+    EXPECT_EQ(handle, nullptr);
+    rhRedOp_t op = rhSum;
+    EXPECT_EQ(rhRedOpCreatePreMulSum(&op, values.data(), rhFloat32, rhScalarDevice, comm),
+              rhSystemError);
+    if (rhBroadcast(values.data(), values.data(), kBytes, rhUint8, 0, comm, nullptr) == rhSuccess) {
+      return absl::StrCat("rank ", rank, " did it");
+    }
+    return rhGetLastError(comm);
+  });
+  for (const std::string& result : results) {
+    EXPECT_THAT(result, AllOf(HasSubstr("rhBroadcast"), HasSubstr("made up for the test"),
+                              HasSubstr("CUDA error 700"), HasSubstr("Xid")));
   }
 }
 

@@ -15,44 +15,47 @@
 #include "fabric/gpu_direct.h"
 #include "runtime/device/memory.h"
 #include "runtime/metrics/snapshot.h"
-#include "runtime/rails/peer.h"
 
 namespace railhead::comm {
 
 // Any thread.
 class KnownGpus : public std::enable_shared_from_this<KnownGpus> {
  public:
-  // Makes memory known until the result is gone. `read`: some rail reads it where it lies.
-  [[nodiscard]] std::shared_ptr<const void> Add(absl::Span<const std::byte> memory,
-                                                const device::Memory& gpu, bool read);
+  // How a rail came to some memory, and why not better ("" if it did).
+  struct Way {
+    metrics::GpuDirectSnapshot rail;
+    std::string trouble;
+  };
 
-  // Whether all of these bytes of `gpu` are known and read: what was freed and allocated again is
-  // not what was made known.
+  // Makes memory known until the result is gone.
+  [[nodiscard]] std::shared_ptr<const void> Add(absl::Span<const std::byte> memory,
+                                                const device::Memory& gpu, std::vector<Way> ways);
+
+  // Whether all of these bytes of `gpu` are known, and some rail reads them where they lie: what
+  // was freed and allocated again is not what was made known.
   bool AreRead(absl::Span<const std::byte> bytes, const device::Memory& gpu) const;
   // Whether an address is in what is known. One that is no GPU's any more was freed too early.
   bool Holds(const void* address) const;
 
-  // How a rail came to the memory that was made known last, and why not better ("" if it did).
-  // Returns whether that is news.
-  bool Note(const rails::RailName& rail, fabric::GpuDirectWay way, const std::string& trouble);
+  // Whether a rail's way is to be told for the first time.
+  bool IsNews(const metrics::GpuDirectSnapshot& rail);
+  // Of all that is known now, the worst way of each rail.
   std::vector<metrics::GpuDirectSnapshot> Ways() const;
-  // Of the rails that read no memory of GPUs; "" if there are none.
+  // Why rails do not read some of what is known now; "" if they do.
   std::string Trouble() const;
 
  private:
   struct Known {
     absl::Span<const std::byte> memory;
     device::Memory gpu;
-    bool read;
+    std::vector<Way> ways;
   };
-  struct Rail {
-    metrics::GpuDirectSnapshot seen;
-    std::string trouble;
-  };
+  // With the lock.
+  std::vector<Way> Worst() const;
 
   mutable std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<const Known>> known_;
-  std::vector<Rail> rails_;
+  std::vector<metrics::GpuDirectSnapshot> told_;
 };
 
 }  // namespace railhead::comm

@@ -20,17 +20,20 @@ using Direction = Transfer::Direction;
 // So that buffers which share a piece of pinned memory are aligned for every type.
 constexpr size_t kLine = 64;
 
-// Where an area is; `wrong` if it was made known as memory of a GPU, and is that no more.
+// Where an area is; `wrong` if nobody knows, or it was made known as memory of a GPU, and is that
+// no more.
 std::optional<Memory> Find(const Communicator& communicator, const device::CudaApi& cuda,
                            const Area& area, absl::Status& wrong) {
   if (area.bytes == 0) return std::nullopt;
-  std::optional<Memory> memory = Memory::Find(cuda, area.data);
-  if (!memory.has_value() && communicator.known_gpus().Holds(area.data)) {
+  absl::StatusOr<std::optional<Memory>> memory = Memory::Find(cuda, area.data);
+  wrong.Update(memory.status());
+  if (!memory.ok()) return std::nullopt;
+  if (!memory->has_value() && communicator.known_gpus().Holds(area.data)) {
     wrong.Update(absl::FailedPreconditionError(
         "a buffer was made known with rhCommRegister as memory of a GPU, and has been freed since; "
         "call rhCommDeregister before it is freed"));
   }
-  return memory;
+  return *std::move(memory);
 }
 
 // The user's, which is written to only where the call may.
@@ -116,9 +119,13 @@ absl::Status RunStaged(const char* call, Communicator& communicator, const devic
 
 absl::Status CopyToHost(const Communicator& communicator, const void* from, size_t bytes,
                         std::byte* to) {
-  const device::CudaApi* const cuda = communicator.cuda();
-  const std::optional<Memory> memory = cuda != nullptr ? Memory::Find(*cuda, from) : std::nullopt;
-  if (memory.has_value()) return memory->CopyOut(static_cast<const std::byte*>(from), to, bytes);
+  if (const device::CudaApi* const cuda = communicator.cuda(); cuda != nullptr) {
+    const absl::StatusOr<std::optional<Memory>> memory = Memory::Find(*cuda, from);
+    if (!memory.ok()) return memory.status();
+    if (memory->has_value()) {
+      return (*memory)->CopyOut(static_cast<const std::byte*>(from), to, bytes);
+    }
+  }
   std::memcpy(to, from, bytes);
   return absl::OkStatus();
 }
@@ -126,13 +133,19 @@ absl::Status CopyToHost(const Communicator& communicator, const void* from, size
 absl::Status Broadcast(const char* call, Communicator& communicator, const Area& send,
                        const Area& receive, int root) {
   const device::CudaApi* const cuda = communicator.cuda();
-  const std::optional<Memory> memory =
-      cuda != nullptr && send.bytes > 0 ? Memory::Find(*cuda, send.data) : std::nullopt;
-  if (!memory.has_value() || !communicator.ReadsGpu({Begin(send), send.bytes}, *memory)) {
+  absl::Status wrong;
+  // A few bytes are copied once here, and not for each rank that they are sent to.
+  const std::optional<Memory> memory = cuda != nullptr && send.bytes > rails::kCopied
+                                           ? Find(communicator, *cuda, send, wrong)
+                                           : std::nullopt;
+  if (!wrong.ok()) return communicator.GiveUp(call, wrong);
+  if (!memory.has_value() || !communicator.BroadcastsGpu({Begin(send), send.bytes}, *memory)) {
     return OnHost(call, communicator, send, receive, [&](const std::byte* from, std::byte* to) {
       return communicator.Broadcast(from, to, receive.bytes, root);
     });
   }
+  const std::optional<Memory> to = Find(communicator, *cuda, receive, wrong);
+  if (!wrong.ok()) return communicator.GiveUp(call, wrong);
   {
     // In place, so that nothing is written on this rank, and nothing read but by rails.
     const Communicator::NothingCopied nothing_copied(communicator);
@@ -140,9 +153,8 @@ absl::Status Broadcast(const char* call, Communicator& communicator, const Area&
     if (!done.ok()) return done;
   }
   if (send.data == receive.data) return absl::OkStatus();
-  absl::Status copied = Memory::Find(*cuda, receive.data).has_value()
-                            ? memory->CopyWithin(Begin(send), Begin(receive), send.bytes)
-                            : memory->CopyOut(Begin(send), Begin(receive), send.bytes);
+  absl::Status copied = to.has_value() ? memory->CopyWithin(Begin(send), Begin(receive), send.bytes)
+                                       : memory->CopyOut(Begin(send), Begin(receive), send.bytes);
   return copied.ok() ? copied : communicator.GiveUp(call, copied);
 }
 

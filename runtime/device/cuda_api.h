@@ -26,6 +26,8 @@ inline constexpr int kCudaSuccess = 0;
 inline constexpr int kCudaInvalidValue = 1;
 inline constexpr int kCudaOutOfMemory = 2;
 inline constexpr int kCudaNotInitialized = 3;
+inline constexpr int kCudaDeinitialized = 4;
+inline constexpr int kCudaStubLibrary = 34;
 inline constexpr int kCudaInvalidContext = 201;
 inline constexpr int kCudaNotSupported = 801;
 

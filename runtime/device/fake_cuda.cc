@@ -145,6 +145,14 @@ void FakeCuda::FailPinning(int result) {
   const std::lock_guard<std::mutex> lock(mutex_);
   pin_result_ = result;
 }
+void FakeCuda::FailQuestions(int result) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  question_result_ = result;
+}
+void FakeCuda::FailSynchronizing(int result) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  synchronize_result_ = result;
+}
 
 int FakeCuda::copies() const {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -156,7 +164,9 @@ size_t FakeCuda::pinned() const {
 }
 size_t FakeCuda::retained() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return retained_;
+  size_t retained = 0;
+  for (const auto& [device, count] : retained_) retained += count;
+  return retained;
 }
 bool FakeCuda::synchronized(const std::byte* memory) const {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -220,6 +230,7 @@ int FakeCuda::PointerGetAttributes(absl::Span<int> attributes, absl::Span<void*>
                                    uint64_t address) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!initialized_) return kCudaNotInitialized;
+  if (question_result_ != kCudaSuccess) return question_result_;
   uint64_t offset = 0;
   const Allocation* const found = Holding(address, 0, &offset);
   const Allocation nothing;
@@ -255,6 +266,7 @@ int FakeCuda::PointerSetAttribute(const void* value, int attribute, uint64_t add
   if (found == nullptr || attribute != kPointerSyncMemops || Current().empty()) {
     return kCudaInvalidValue;
   }
+  if (synchronize_result_ != kCudaSuccess) return synchronize_result_;
   found->synchronized = *static_cast<const unsigned*>(value) != 0;
   return kCudaSuccess;
 }
@@ -274,14 +286,19 @@ int FakeCuda::DeviceGetAttribute(int* value, int attribute, int /*device*/) cons
 
 int FakeCuda::DevicePrimaryCtxRetain(CudaContext* context, int device) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  ++retained_;
+  ++retained_[device];
   *context = ContextOf(device, true);
   return kCudaSuccess;
 }
 
-int FakeCuda::DevicePrimaryCtxRelease(int /*device*/) const {
+int FakeCuda::DevicePrimaryCtxRelease(int device) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  --retained_;
+  if (retained_[device] == 0) return kCudaInvalidContext;
+  if (--retained_[device] == 0) {
+    std::erase_if(pinned_, [device](const auto& pinned) {
+      return pinned.second.context == ContextOf(device, true);
+    });
+  }
   return kCudaSuccess;
 }
 
@@ -348,7 +365,7 @@ int FakeCuda::MemHostAlloc(void** memory, size_t bytes, unsigned flags) const {
   void* start = made.get();
   size_t room = bytes + kLine;
   *memory = std::align(kLine, bytes, start, room);
-  pinned_[*memory] = std::move(made);
+  pinned_[*memory] = {std::move(made), Current().back()};
   return kCudaSuccess;
 }
 

@@ -71,6 +71,10 @@ class FakeCuda final : public CudaApi, public CudaSource {
   void FailExports(int result);
   void FailCopies(int result, int after = 0);
   void FailPinning(int result);
+  // Of all questions whose an address is, as after a kernel has failed; and of setting
+  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
+  void FailQuestions(int result);
+  void FailSynchronizing(int result);
 
   // What happened --------------------------------------------------------------------------------
   int copies() const;
@@ -115,6 +119,11 @@ class FakeCuda final : public CudaApi, public CudaSource {
     bool managed = false;
     bool synchronized = false;
   };
+  // Goes with its context, if that is a primary one.
+  struct Pinned {
+    std::unique_ptr<std::byte[]> bytes;
+    CudaContext context = nullptr;
+  };
   // With the lock. The allocation that holds all of these bytes; null if there is none.
   Allocation* Holding(uint64_t address, size_t bytes, uint64_t* offset) const;
   // Why a copy fails; success if it does not.
@@ -122,8 +131,8 @@ class FakeCuda final : public CudaApi, public CudaSource {
 
   mutable std::mutex mutex_;                            // guards what follows
   mutable std::map<uint64_t, Allocation> allocations_;  // by address
-  mutable std::map<void*, std::unique_ptr<std::byte[]>> pinned_;
-  mutable size_t retained_ = 0;
+  mutable std::map<void*, Pinned> pinned_;
+  mutable std::map<int, size_t> retained_;  // by device
   mutable int copies_ = 0;
   // With the lock.
   uint64_t NextId() { return ids_ ? next_id_++ : 0; }
@@ -138,6 +147,8 @@ class FakeCuda final : public CudaApi, public CudaSource {
   int copy_result_ = kCudaSuccess;
   mutable int copies_until_failure_ = 0;
   int pin_result_ = kCudaSuccess;
+  int question_result_ = kCudaSuccess;
+  int synchronize_result_ = kCudaSuccess;
 };
 
 }  // namespace railhead::device

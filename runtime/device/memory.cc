@@ -12,9 +12,31 @@ namespace {
 
 uint64_t Address(const std::byte* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
+// Asks the driver, which leaves the values as they are where an address is not its own, or where
+// nobody uses it yet or any more.
+absl::Status Ask(const CudaApi& cuda, const void* address, absl::Span<int> attributes,
+                 absl::Span<void*> values) {
+  const int result =
+      cuda.PointerGetAttributes(attributes, values, reinterpret_cast<uintptr_t>(address));
+  switch (result) {
+    case kCudaSuccess:
+    case kCudaInvalidValue:
+    case kCudaNotInitialized:
+    case kCudaDeinitialized:
+    case kCudaStubLibrary:
+      return absl::OkStatus();
+    default:
+      return absl::InternalError(
+          absl::StrCat("the CUDA driver cannot say whether a buffer is in memory of a GPU: ",
+                       cuda.ErrorText(result), " (CUDA error ", result,
+                       "). A kernel or copy of this process has failed before; look for it with "
+                       "CUDA_LAUNCH_BLOCKING=1, and in the node's log for Xid"));
+  }
+}
+
 }  // namespace
 
-std::optional<Memory> Memory::Find(const CudaApi& cuda, const void* address) {
+absl::StatusOr<std::optional<Memory>> Memory::Find(const CudaApi& cuda, const void* address) {
   unsigned type = 0;
   unsigned managed = 0;
   Memory memory(cuda);
@@ -22,11 +44,19 @@ std::optional<Memory> Memory::Find(const CudaApi& cuda, const void* address) {
                                    kPointerContext, kPointerBufferId};
   std::array<void*, 5> values = {&type, &managed, &memory.gpu_, &memory.context_,
                                  &memory.allocation_};
-  // An error is that the driver is not in use yet, or not any more.
-  const int result = cuda.PointerGetAttributes(absl::MakeSpan(attributes), absl::MakeSpan(values),
-                                               reinterpret_cast<uintptr_t>(address));
-  if (result != kCudaSuccess || type != kMemoryOfDevice || managed != 0) return std::nullopt;
+  absl::Status asked = Ask(cuda, address, absl::MakeSpan(attributes), absl::MakeSpan(values));
+  if (!asked.ok()) return asked;
+  if (type != kMemoryOfDevice || managed != 0) return std::nullopt;
   return memory;
+}
+
+absl::StatusOr<bool> Memory::IsManaged(const CudaApi& cuda, const void* address) {
+  unsigned managed = 0;
+  std::array<int, 1> attributes = {kPointerIsManaged};
+  std::array<void*, 1> values = {&managed};
+  absl::Status asked = Ask(cuda, address, absl::MakeSpan(attributes), absl::MakeSpan(values));
+  if (!asked.ok()) return asked;
+  return managed != 0;
 }
 
 std::string Memory::Name() const { return absl::StrCat("GPU ", gpu_); }
@@ -44,24 +74,39 @@ absl::Status Memory::Error(absl::string_view what, int result) const {
   }
 }
 
-absl::Status Memory::Do(absl::string_view what, absl::FunctionRef<int()> what_to_do) const {
-  // Memory that was mapped or comes from a pool has no context of its own.
-  CudaContext context = context_;
+absl::StatusOr<CudaContext> Memory::RetainPrimary() const {
   int device = 0;
-  int result = kCudaSuccess;
-  if (context == nullptr) {
-    result = cuda_->DeviceGet(&device, gpu_);
-    if (result == kCudaSuccess) result = cuda_->DevicePrimaryCtxRetain(&context, device);
-    if (result != kCudaSuccess) return Error("get a context", result);
-  }
-  result = cuda_->CtxPushCurrent(context);
+  CudaContext context = nullptr;
+  int result = cuda_->DeviceGet(&device, gpu_);
+  if (result == kCudaSuccess) result = cuda_->DevicePrimaryCtxRetain(&context, device);
+  if (result != kCudaSuccess) return Error("get a context", result);
+  return context;
+}
+
+void Memory::ReleasePrimary() const {
+  int device = 0;
+  if (cuda_->DeviceGet(&device, gpu_) == kCudaSuccess) cuda_->DevicePrimaryCtxRelease(device);
+}
+
+absl::Status Memory::DoIn(CudaContext context, absl::string_view what,
+                          absl::FunctionRef<int()> what_to_do) const {
+  int result = cuda_->CtxPushCurrent(context);
   if (result == kCudaSuccess) {
     result = what_to_do();
     CudaContext popped = nullptr;
     cuda_->CtxPopCurrent(&popped);
   }
-  if (context_ == nullptr) cuda_->DevicePrimaryCtxRelease(device);
   return result == kCudaSuccess ? absl::OkStatus() : Error(what, result);
+}
+
+absl::Status Memory::Do(absl::string_view what, absl::FunctionRef<int()> what_to_do) const {
+  if (context_ != nullptr) return DoIn(context_, what, what_to_do);
+  // Memory that was mapped or comes from a pool has no context of its own.
+  const absl::StatusOr<CudaContext> primary = RetainPrimary();
+  if (!primary.ok()) return primary.status();
+  absl::Status done = DoIn(*primary, what, what_to_do);
+  ReleasePrimary();
+  return done;
 }
 
 absl::Status Memory::CopyOut(const std::byte* from, std::byte* to, size_t bytes) const {
@@ -116,14 +161,19 @@ absl::StatusOr<DmaBuf> Memory::Export(absl::Span<const std::byte> bytes) const {
 absl::StatusOr<std::byte*> PinnedMemory::Get(size_t bytes, const Memory& for_whom) {
   if (bytes <= size_) return data_;
   Free();
+  const absl::StatusOr<CudaContext> primary = for_whom.RetainPrimary();
+  if (!primary.ok()) return primary.status();
   void* memory = nullptr;
-  absl::Status pinned =
-      for_whom.Do(absl::StrCat("pin ", bytes,
-                               " bytes of host memory, through which its memory is "
-                               "copied"),
-                  [&] { return for_whom.cuda_->MemHostAlloc(&memory, bytes, kHostPortable); });
-  if (!pinned.ok()) return pinned;
+  absl::Status pinned = for_whom.DoIn(
+      *primary,
+      absl::StrCat("pin ", bytes, " bytes of host memory, through which its memory is copied"),
+      [&] { return for_whom.cuda_->MemHostAlloc(&memory, bytes, kHostPortable); });
+  if (!pinned.ok()) {
+    for_whom.ReleasePrimary();
+    return pinned;
+  }
   of_ = for_whom;
+  primary_ = *primary;
   data_ = static_cast<std::byte*>(memory);
   size_ = bytes;
   return data_;
@@ -132,7 +182,9 @@ absl::StatusOr<std::byte*> PinnedMemory::Get(size_t bytes, const Memory& for_who
 void PinnedMemory::Free() {
   if (data_ == nullptr) return;
   // Where the driver is gone before, so is what it had pinned.
-  of_->Do("free pinned memory", [this] { return of_->cuda_->MemFreeHost(data_); }).IgnoreError();
+  of_->DoIn(primary_, "free pinned memory", [this] { return of_->cuda_->MemFreeHost(data_); })
+      .IgnoreError();
+  of_->ReleasePrimary();
   data_ = nullptr;
   size_ = 0;
 }

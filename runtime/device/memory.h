@@ -3,9 +3,10 @@
 // Memory of a GPU: whether an address is in some, copies into it and out of it, and how a NIC is
 // given it. A CPU must not touch it.
 //
-// What is copied is copied at once, behind what the caller's default stream holds: values that come
-// from another stream must be there before. (GPUs' own reductions, and their own ways to each
-// other, would stand beside the copies.)
+// What is copied is copied at once, behind what the legacy default stream of the memory's context
+// holds; a NIC that reads memory waits for no stream at all. So who has kernels or copies of any
+// stream write values that are to be sent waits for these first. (GPUs' own reductions, and their
+// own ways to each other, would stand beside the copies.)
 #ifndef RAILHEAD_RUNTIME_DEVICE_MEMORY_H_
 #define RAILHEAD_RUNTIME_DEVICE_MEMORY_H_
 
@@ -35,8 +36,11 @@ struct DmaBuf {
 class Memory {
  public:
   // Nothing for what a CPU may touch: all that is not the driver's, and of that what it has pinned
-  // or manages.
-  static std::optional<Memory> Find(const CudaApi& cuda, const void* address);
+  // or manages. After an error (the driver has failed) nobody knows, and nobody may touch it.
+  static absl::StatusOr<std::optional<Memory>> Find(const CudaApi& cuda, const void* address);
+  // Whether it is managed: the CPU's and the GPUs', and moved between them, so that its pages are
+  // not to be given to NICs.
+  static absl::StatusOr<bool> IsManaged(const CudaApi& cuda, const void* address);
 
   // "GPU 3", as this process counts them.
   std::string Name() const;
@@ -64,6 +68,11 @@ class Memory {
   explicit Memory(const CudaApi& cuda) : cuda_(&cuda) {}
   // Does it in a context that sees the memory, and makes an error of what it returns.
   absl::Status Do(absl::string_view what, absl::FunctionRef<int()> what_to_do) const;
+  absl::Status DoIn(CudaContext context, absl::string_view what,
+                    absl::FunctionRef<int()> what_to_do) const;
+  // The primary context of its GPU, which is there until it is released as often.
+  absl::StatusOr<CudaContext> RetainPrimary() const;
+  void ReleasePrimary() const;
   absl::Status Error(absl::string_view what, int result) const;
 
   const CudaApi* cuda_;
@@ -72,7 +81,8 @@ class Memory {
   uint64_t allocation_ = 0;
 };
 
-// Memory of the host that GPUs copy to and from at full speed. It keeps what it has, and grows.
+// Memory of the host that GPUs copy to and from at full speed. It keeps what it has, and grows. It
+// lives in the primary context of a GPU, and ends with it: so that is retained as long.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -88,6 +98,7 @@ class PinnedMemory {
   void Free();
 
   std::optional<Memory> of_;
+  CudaContext primary_ = nullptr;
   std::byte* data_ = nullptr;
   size_t size_ = 0;
 };

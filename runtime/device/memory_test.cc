@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/device/fake_cuda.h"
 
 namespace railhead::device {
@@ -17,6 +19,13 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr size_t kBytes = 10000;
+
+// What is known of an address, where the driver answers.
+std::optional<Memory> Find(const FakeCuda& cuda, const void* address) {
+  absl::StatusOr<std::optional<Memory>> found = Memory::Find(cuda, address);
+  EXPECT_TRUE(found.ok()) << found.status();
+  return found.ok() ? *found : std::nullopt;
+}
 
 std::vector<std::byte> Pattern(size_t size) {
   std::vector<std::byte> bytes(size);
@@ -29,20 +38,51 @@ TEST(DeviceMemory, IsKnownByItsAddress) {
   std::byte* const device = cuda.Allocate(kBytes, 3);
   std::byte* const other = cuda.Allocate(kBytes, 3);
   const std::vector<std::byte> host(kBytes);
-  ASSERT_TRUE(Memory::Find(cuda, device).has_value());
-  EXPECT_EQ(Memory::Find(cuda, device)->Name(), "GPU 3");
-  EXPECT_TRUE(Memory::Find(cuda, device)->IsSame(*Memory::Find(cuda, device + kBytes - 1)));
-  EXPECT_FALSE(Memory::Find(cuda, device)->IsSame(*Memory::Find(cuda, other)));
-  cuda.WithoutIds();
-  const Memory unnumbered = *Memory::Find(cuda, cuda.Allocate(kBytes));
-  EXPECT_FALSE(unnumbered.HasIdentity());
-  EXPECT_FALSE(unnumbered.IsSame(unnumbered)) << "who knows";
-  EXPECT_FALSE(Memory::Find(cuda, host.data()).has_value());
-  EXPECT_FALSE(Memory::Find(cuda, nullptr).has_value());
-  EXPECT_FALSE(Memory::Find(cuda, cuda.AllocateManaged(kBytes)).has_value())
-      << "a CPU may touch it";
+  ASSERT_TRUE(Find(cuda, device).has_value());
+  EXPECT_EQ(Find(cuda, device)->Name(), "GPU 3");
+  EXPECT_TRUE(Find(cuda, device)->IsSame(*Find(cuda, device + kBytes - 1)));
+  EXPECT_FALSE(Find(cuda, device)->IsSame(*Find(cuda, other)));
+  EXPECT_FALSE(Find(cuda, host.data()).has_value());
+  EXPECT_FALSE(Find(cuda, nullptr).has_value());
+  EXPECT_FALSE(Find(cuda, cuda.AllocateManaged(kBytes)).has_value()) << "a CPU may touch it";
+  for (const int no_driver : {1, 3, 4, 34}) {
+    cuda.FailQuestions(no_driver);
+    EXPECT_FALSE(Find(cuda, device).has_value()) << no_driver;
+  }
+  cuda.FailQuestions(kCudaSuccess);
   cuda.SetInitialized(false);
-  EXPECT_FALSE(Memory::Find(cuda, device).has_value()) << "nobody has asked for any";
+  EXPECT_FALSE(Find(cuda, device).has_value()) << "nobody has asked for any";
+}
+
+TEST(DeviceMemory, ThatTheDriverDoesNotNumberIsNeverTheSame) {
+  FakeCuda cuda;
+  EXPECT_TRUE(Find(cuda, cuda.Allocate(kBytes))->HasIdentity());
+  cuda.WithoutIds();
+  const Memory unnumbered = *Find(cuda, cuda.Allocate(kBytes));
+  EXPECT_FALSE(unnumbered.HasIdentity());
+  EXPECT_FALSE(unnumbered.IsSame(unnumbered));
+}
+
+TEST(DeviceMemory, ManagedMemoryIsKnownAsSuch) {
+  FakeCuda cuda;
+  const std::vector<std::byte> host(kBytes);
+  EXPECT_TRUE(*Memory::IsManaged(cuda, cuda.AllocateManaged(kBytes)));
+  EXPECT_FALSE(*Memory::IsManaged(cuda, cuda.Allocate(kBytes)));
+  EXPECT_FALSE(*Memory::IsManaged(cuda, host.data()));
+}
+
+// A device's memory must not be taken for the host's because its driver has failed.
+TEST(DeviceMemory, NobodyKnowsAfterTheDriverHasFailed) {
+  FakeCuda cuda;
+  std::byte* const device = cuda.Allocate(kBytes);
+  for (const int failed : {700, 719}) {
+    cuda.FailQuestions(failed);
+    const absl::Status found = Memory::Find(cuda, device).status();
+    EXPECT_EQ(found.code(), absl::StatusCode::kInternal);
+    EXPECT_THAT(std::string(found.message()),
+                HasSubstr(absl::StrCat("made up for the test (CUDA error ", failed, ")")));
+    EXPECT_FALSE(Memory::IsManaged(cuda, device).ok());
+  }
 }
 
 TEST(DeviceMemory, IsCopiedWithoutBeingTouched) {
@@ -50,7 +90,7 @@ TEST(DeviceMemory, IsCopiedWithoutBeingTouched) {
     FakeCuda cuda;
     std::byte* const device = cuda.Allocate(kBytes, 1, own_context);
     std::byte* const other = cuda.Allocate(kBytes, 1, own_context);
-    const Memory memory = *Memory::Find(cuda, device);
+    const Memory memory = *Find(cuda, device);
     const std::vector<std::byte> in = Pattern(kBytes);
     std::vector<std::byte> out(kBytes);
     ASSERT_TRUE(memory.CopyIn(in.data(), device, kBytes).ok());
@@ -69,7 +109,7 @@ TEST(DeviceMemory, IsCopiedWithoutBeingTouched) {
 TEST(DeviceMemory, ErrorsNameTheGpuAndTheCause) {
   FakeCuda cuda;
   std::byte* const device = cuda.Allocate(kBytes, 2);
-  const Memory memory = *Memory::Find(cuda, device);
+  const Memory memory = *Find(cuda, device);
   std::vector<std::byte> host(kBytes);
   cuda.FailCopies(719);
   const absl::Status failed = memory.CopyOut(device, host.data(), 100);
@@ -84,11 +124,12 @@ TEST(DeviceMemory, ErrorsNameTheGpuAndTheCause) {
 }
 
 TEST(DeviceMemory, IsExportedByWholePages) {
+  constexpr size_t kFivePages = size_t{5} * 4096;
   FakeCuda cuda;
-  std::byte* const device = cuda.Allocate(5 * 4096);
-  const std::vector<std::byte> values = Pattern(5 * 4096);
+  std::byte* const device = cuda.Allocate(kFivePages);
+  const std::vector<std::byte> values = Pattern(kFivePages);
   std::copy(values.begin(), values.end(), cuda.Bytes(device));
-  const Memory memory = *Memory::Find(cuda, device);
+  const Memory memory = *Find(cuda, device);
   for (const auto& [begin, size] :
        std::vector<std::pair<size_t, size_t>>{{0, 1}, {0, 20480}, {5000, 4096}, {20479, 1}}) {
     absl::StatusOr<DmaBuf> exported = memory.Export({device + begin, size});
@@ -101,7 +142,7 @@ TEST(DeviceMemory, IsExportedByWholePages) {
         static_cast<ssize_t>(size));
     EXPECT_TRUE(std::equal(got.begin(), got.end(), values.begin() + static_cast<ptrdiff_t>(begin)));
   }
-  EXPECT_FALSE(memory.Export({device, 5 * 4096 + 1}).ok()) << "more than there is";
+  EXPECT_FALSE(memory.Export({device, kFivePages + 1}).ok()) << "more than there is";
   cuda.FailExports(kCudaNotSupported);
   EXPECT_EQ(memory.Export({device, 1}).status().code(), absl::StatusCode::kUnimplemented);
   cuda.FailExports(kCudaSuccess);
@@ -113,7 +154,7 @@ TEST(DeviceMemory, IsExportedByWholePages) {
 
 TEST(PinnedMemory, GrowsAndIsFreed) {
   FakeCuda cuda;
-  const Memory memory = *Memory::Find(cuda, cuda.Allocate(kBytes));
+  const Memory memory = *Find(cuda, cuda.Allocate(kBytes));
   {
     PinnedMemory pinned;
     EXPECT_EQ(cuda.pinned(), 0U);
@@ -125,10 +166,33 @@ TEST(PinnedMemory, GrowsAndIsFreed) {
     const absl::Status failed = pinned.Get(200000, memory).status();
     EXPECT_EQ(failed.code(), absl::StatusCode::kResourceExhausted);
     EXPECT_THAT(std::string(failed.message()), HasSubstr("GPU 0: cannot pin 200000 bytes"));
+    EXPECT_EQ(cuda.retained(), 0U) << "what failed keeps no context";
     cuda.FailPinning(kCudaSuccess);
     EXPECT_TRUE(pinned.Get(200000, memory).ok());
   }
   EXPECT_EQ(cuda.pinned(), 0U);
+}
+
+// Who lets go of a primary context last takes with it what was pinned there.
+TEST(PinnedMemory, IsThereAsLongAsItIsKept) {
+  for (const bool own_context : {true, false}) {
+    FakeCuda cuda;
+    std::byte* const device = cuda.Allocate(kBytes, 1, own_context);
+    const Memory memory = *Find(cuda, device);
+    {
+      PinnedMemory pinned;
+      std::byte* const host = *pinned.Get(kBytes, memory);
+      EXPECT_EQ(cuda.pinned(), 1U);
+      std::fill_n(host, kBytes, std::byte{1});
+      ASSERT_TRUE(memory.CopyIn(host, device, kBytes).ok());
+      EXPECT_EQ(cuda.pinned(), 1U) << "others take the context and let go of it";
+      EXPECT_EQ(cuda.retained(), 1U);
+      ASSERT_TRUE(pinned.Get(2 * kBytes, memory).ok());
+      EXPECT_EQ(cuda.retained(), 1U);
+    }
+    EXPECT_EQ(cuda.pinned(), 0U);
+    EXPECT_EQ(cuda.retained(), 0U);
+  }
 }
 
 }  // namespace

@@ -203,8 +203,8 @@ void AddPorts(const Ranks& ranks, Builder& builder) {
 
 void AddGpuDirect(const Ranks& ranks, Builder& builder) {
   builder.Family("railhead_gpudirect",
-                 "Always 1: how the rail's NIC reads memory of GPUs that was registered last; way "
-                 "is dmabuf, peermem, or none where it is copied through the host.",
+                 "Always 1: how the rail's NIC reads memory of GPUs that is registered now, of all "
+                 "the worst way: dmabuf, peermem, or none where it is copied through the host.",
                  MetricType::Gauge);
   for (const Snapshot& rank : ranks) {
     for (const GpuDirectSnapshot& rail : rank.gpu_direct) {

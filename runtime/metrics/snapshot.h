@@ -36,7 +36,7 @@ struct Snapshot {
   uint64_t rejected_connections = 0;
   std::vector<rails::RailTotals> rails;
   std::vector<PortSnapshot> ports;
-  std::vector<GpuDirectSnapshot> gpu_direct;  // none before memory of a GPU is made known
+  std::vector<GpuDirectSnapshot> gpu_direct;  // none while no memory of a GPU is known
   std::vector<KindCounts> collectives;        // those that have happened
 };
 

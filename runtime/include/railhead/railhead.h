@@ -39,8 +39,8 @@
  * What a call reads must be there when it begins: synchronize the CUDA streams that write it. What
  * it writes is there when it is done. Collectives are done by the CPU: such buffers are copied
  * through as much pinned memory of the host, which the communicator keeps. Only what rhSend sends
- * (more than 16 KiB) and rhBroadcast (its root) from memory that rhCommRegister has made known is
- * read by RDMA adapters where it lies.
+ * and rhBroadcast's root (with one rank a pod), more than 16 KiB, from memory that rhCommRegister
+ * has made known is read by RDMA adapters where it lies. Once CUDA's driver has failed, calls fail.
  */
 #ifndef RAILHEAD_RAILHEAD_H_
 #define RAILHEAD_RAILHEAD_H_
@@ -225,10 +225,10 @@ RH_EXPORT rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win);
  * will do, and it may be made known several times. It must stay mapped until it is deregistered,
  * else its old contents may be sent. That of a GPU is registered at once, as a dma-buf or else by
  * nvidia-peermem; where neither works it is copied through the host, and the communicator is
- * degraded, with the reason (rhCommGetInfo). It must not be freed before. Other memory is pinned
- * when it is first sent from; where that fails (RAILHEAD_LOG=info says so, and why), and over other
- * networks, everything is done as without it. A window does the same for this rank. Concerns this
- * rank alone; any thread, without waiting for calls. (NCCL's ncclCommRegister.) */
+ * degraded meanwhile, with the reason (rhCommGetInfo). It must not be freed before. Other memory is
+ * pinned when it is first sent from; where that fails (RAILHEAD_LOG=info says why), for managed
+ * memory of CUDA, and over other networks, everything is done as without it. A window does the same
+ * for this rank. Concerns this rank alone; any thread, at any time. (NCCL's ncclCommRegister.) */
 RH_EXPORT rhResult_t rhCommRegister(rhComm_t comm, void* buff, size_t size, void** handle);
 
 /* Takes what rhCommRegister wrote to *handle. Not while a call that uses the memory is unfinished.

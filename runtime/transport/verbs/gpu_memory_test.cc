@@ -34,7 +34,8 @@ class GpuMemoryTest : public EveryNetworkTest {
   }
 
   KnownGpu Know(size_t begin = 0, size_t size = kBytes) {
-    return a_.device->memory()->KnowGpu({data_ + begin, size}, *device::Memory::Find(*cuda_, data_),
+    return a_.device->memory()->KnowGpu({data_ + begin, size},
+                                        **device::Memory::Find(*cuda_, data_),
                                         Logger(LogLevel::kError, "rank 0"));
   }
   std::string Text(size_t begin, size_t size) const {
@@ -157,6 +158,20 @@ TEST_P(GpuMemoryTest, ThatTheDriverDoesNotNumberIsNotRead) {
                                    HasSubstr("no number"), HasSubstr("cudaMalloc")));
   EXPECT_TRUE(Regions().empty());
   EXPECT_EQ(Carry(10, 65536), Text(10, 65536));
+}
+
+// A NIC could come before the end of a copy that has returned.
+TEST_P(GpuMemoryTest, WhoseCopiesDoNotWaitIsNotRead) {
+  ConnectBoth();
+  cuda_->FailSynchronizing(device::kCudaNotSupported);
+  const KnownGpu known = Know();
+  EXPECT_EQ(known.way, GpuDirectWay::kNone);
+  EXPECT_THAT(known.trouble, AllOf(HasSubstr("rail 0, device fake0 port 1"),
+                                   HasSubstr("GPU 2: cannot make copies wait for their end"),
+                                   HasSubstr("CUDA error 801"), HasSubstr("cudaMalloc")));
+  EXPECT_TRUE(Regions().empty());
+  EXPECT_EQ(Carry(10, 65536), Text(10, 65536));
+  EXPECT_EQ(cuda_->copies(), 1);
 }
 
 // It takes no memory that may be pinned.

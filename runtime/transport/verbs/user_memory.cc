@@ -50,8 +50,12 @@ KnownGpu UserMemory::KnowGpu(absl::Span<const std::byte> memory, const device::M
 std::string UserMemory::RegisterGpu(Known& known, fabric::GpuDirectWay& way) const {
   constexpr int kAccess = IBV_ACCESS_RELAXED_ORDERING;
   const device::Memory& gpu = *known.gpu;
-  // Who writes it must see to it in any case.
-  gpu.Synchronize(known.memory.data()).IgnoreError();
+  const absl::Status synchronized = gpu.Synchronize(known.memory.data());
+  if (!synchronized.ok()) {
+    return absl::StrCat(port_->name(), " does not read memory of ", gpu.Name(),
+                        ", as it might come before the end of a copy: ", synchronized.message(),
+                        ". ", kAllocate);
+  }
   const absl::StatusOr<device::DmaBuf> buffer = gpu.Export(known.memory);
   absl::StatusOr<Owned<ibv_mr>> registered =
       buffer.ok() ? port_->RegisterDmaBuf(*buffer, known.memory, kAccess)
