@@ -24,6 +24,7 @@ absl::Status Ask(const CudaApi& cuda, const void* address, absl::Span<int> attri
     case kCudaNotInitialized:
     case kCudaDeinitialized:
     case kCudaStubLibrary:
+    case kCudaInvalidContext:  // a thread that has never had to do with a GPU
       return absl::OkStatus();
     default:
       return absl::InternalError(
