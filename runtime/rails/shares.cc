@@ -40,8 +40,9 @@ constexpr size_t kMostBytes = size_t{256} << 10;
 constexpr size_t kStep = size_t{4} << 10;  // pieces are whole pages, and so whole values
 // A backlog that says nothing of a rail's rate.
 constexpr size_t kLittle = size_t{8} << 10;
-// While the rates are unknown a slow rail must not swallow much.
-constexpr size_t kUnmeasuredBytes = size_t{128} << 10;
+// While the rates are unknown a slow rail must not swallow much: a NIC takes for lost what has not
+// arrived after 0.1 s or so.
+constexpr size_t kUnmeasuredBytes = size_t{64} << 10;
 
 // Rails that would be done at the same time, give or take this, are as good as each other.
 constexpr double kTolerance = 50e-6;
@@ -97,7 +98,9 @@ void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t del
       of.quiet = absl::ZeroDuration();
       return;
     }
-    if (of.quiet > kLongestQuiet) of.quiet = now - since;
+    // Of a rail that is not known yet it may have been just that: better too slow for a moment than
+    // unknown for good.
+    if (of.quiet > kLongestQuiet && of.measured()) of.quiet = now - since;
   }
   const double elapsed = absl::ToDoubleSeconds(std::exchange(of.quiet, absl::ZeroDuration()));
   if (elapsed <= 0) return;

@@ -162,6 +162,20 @@ TEST(SharesTest, ARailHoldsNoMoreThanKeepsItBusy) {
   EXPECT_LT(times.real, times.fluid * 1.02 + 0.001);
 }
 
+// However late what has arrived shows: a slow rail is known after its first operation, and holds
+// little from then on.
+TEST(SharesTest, SlowRailsAreNotFlooded) {
+  for (const double lump : {16e3, 64e3, 1e9}) {
+    Simulation simulation({{1e6, 0.001, lump}, {1e6, 0.001, lump}}, 1);
+    simulation.Transfer(512 << 10, 0);
+    EXPECT_LT(simulation.LargestQueue(), 0.14) << "lump " << lump;
+    for (int operation = 0; operation < 10; ++operation) {
+      simulation.Transfer(512 << 10, 0);
+      EXPECT_LT(simulation.LargestQueue(), 0.05) << "lump " << lump << " operation " << operation;
+    }
+  }
+}
+
 TEST(SharesTest, RandomRatesThatChangeAtRandomStayNearTheOptimum) {
   std::mt19937 random(3);
   for (uint32_t round = 0; round < 200; ++round) {

@@ -38,7 +38,10 @@ Learner::Class Learner::MakeClass(Collective collective, size_t number) const {
     if (way.choice.algorithm == Algorithm::kHierarchical && hierarchical++ == kMostHierarchical) {
       continue;
     }
-    made.ways.push_back(way);
+    const bool nothing_new = std::any_of(made.ways.begin(), made.ways.end(), [&](auto& other) {
+      return SameSteps(collective, way.choice, other.choice, tuner_.ranks());
+    });
+    if (!nothing_new) made.ways.push_back(way);
   }
   if (made.ways.size() > 1) made.lesson.emplace(made.ways.size());
   return made;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,11 @@ namespace {
 using collectives::Algorithm;
 using collectives::Collective;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 constexpr size_t kMiB = size_t{1} << 20U;
 
@@ -130,6 +134,26 @@ TEST(LearnerTest, NothingIsLearntWhereThereIsNoChoice) {
   EXPECT_FALSE(learns(Learner(tuner), Collective::kAllReduce, 0)) << "nothing moves";
   EXPECT_FALSE(learns(Learner(tuner), Collective::kAllGather, kMiB)) << "one way";
   EXPECT_FALSE(learns(Learner(Tuner(1, {}, {})), Collective::kAllReduce, kMiB)) << "alone";
+}
+
+TEST(LearnerTest, NothingIsLearntOfWaysThatAreTheSame) {
+  const auto tried = [](int ranks, Collective collective) {
+    const Tuner tuner(ranks, {}, {});
+    Learner learner(tuner);
+    Reality reality(tuner, 1.0, 1);
+    std::set<Algorithm> algorithms;
+    for (size_t call = 0; call < Lesson::kMostWays * Lesson::kTurn; ++call) {
+      algorithms.insert(Call(learner, reality, collective, 8).algorithm);
+    }
+    return algorithms;
+  };
+  // One exchange, or two of halves.
+  EXPECT_THAT(tried(2, Collective::kAllReduce),
+              UnorderedElementsAre(Algorithm::kRecursiveDoubling, Algorithm::kRing));
+  EXPECT_THAT(tried(2, Collective::kAllToAll), SizeIs(1));
+  EXPECT_THAT(tried(3, Collective::kAllReduce), Contains(Algorithm::kDirect));
+  EXPECT_THAT(tried(4, Collective::kAllReduce),
+              AllOf(Contains(Algorithm::kRecursiveDoubling), Contains(Algorithm::kDirect)));
 }
 
 TEST(LearnerTest, PinsAreFollowedAndNotCounted) {

@@ -2,6 +2,7 @@
 #include "runtime/tuner/tuner.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <iterator>
@@ -115,6 +116,19 @@ constexpr Way kWays[] = {
     {Collective::kBarrier, Algorithm::kHierarchical, false, nullptr},
     {Collective::kAllGather, Algorithm::kHierarchical, false, nullptr},
     {Collective::kReduceScatter, Algorithm::kHierarchical, false, nullptr},
+};
+
+// Pairs that are the same among two ranks.
+struct Twins {
+  Collective collective;
+  std::array<Algorithm, 2> algorithms;
+};
+constexpr Twins kTwins[] = {
+    {Collective::kAllReduce, {Algorithm::kRing, Algorithm::kHalvingDoubling}},
+    {Collective::kAllReduce, {Algorithm::kRecursiveDoubling, Algorithm::kDirect}},
+    {Collective::kAllToAll, {Algorithm::kPairwise, Algorithm::kBruck}},
+    {Collective::kGather, {Algorithm::kDirect, Algorithm::kBinomial}},
+    {Collective::kScatter, {Algorithm::kDirect, Algorithm::kBinomial}},
 };
 
 bool IsPossible(const Way& way, Collective collective, const Network& network) {
@@ -245,6 +259,17 @@ std::string Name(const Choice& choice) {
   if (choice.algorithm != Algorithm::kHierarchical) return collectives::Name(choice.algorithm);
   return absl::StrCat(collectives::Name(choice.algorithm), " (",
                       collectives::Name(choice.among_places), ")");
+}
+
+bool SameSteps(Collective collective, const Choice& a, const Choice& b, int ranks) {
+  if (a == b) return true;
+  if (ranks != 2) return false;
+  return std::any_of(std::begin(kTwins), std::end(kTwins), [&](const Twins& twins) {
+    const auto has = [&](Algorithm algorithm) {
+      return std::count(twins.algorithms.begin(), twins.algorithms.end(), algorithm) > 0;
+    };
+    return twins.collective == collective && has(a.algorithm) && has(b.algorithm);
+  });
 }
 
 std::vector<Estimate> Estimates(Collective collective, size_t bytes, int ranks,

@@ -43,6 +43,10 @@ struct Choice {
 // "ring", "hierarchical (ring)".
 std::string Name(const Choice& choice);
 
+// Whether both send the same bytes in the same steps, whatever the model makes of them: among two
+// ranks most ways come down to one exchange, or to two of halves.
+bool SameSteps(collectives::Collective collective, const Choice& a, const Choice& b, int ranks);
+
 struct Estimate {
   Choice choice;
   double seconds;
