@@ -23,7 +23,8 @@ constexpr absl::string_view kGreeting = "RHT2";
 constexpr absl::Duration kVisitorsPatience = absl::Seconds(5);
 constexpr size_t kMostStrangers = 16;
 
-constexpr absl::Duration kLookPause = absl::Milliseconds(10);
+// For those who never sleep: others are woken when somebody comes.
+constexpr absl::Duration kLookPause = absl::Milliseconds(100);
 
 }  // namespace
 
