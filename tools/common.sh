@@ -13,3 +13,7 @@ die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 # hash_of FILE... : one short digest of several files' contents.
 hash_of() { cat -- "$@" | sha256sum | cut -c1-16; }
+
+# venv_of NAME REQUIREMENTS : the folder of the Python environment with those packages, named after
+# what is in it, so that another version gets a folder of its own.
+venv_of() { echo "$RAILHEAD_CACHE/$1-venv-$(hash_of "$2")"; }

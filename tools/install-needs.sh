@@ -63,17 +63,24 @@ if [[ " $* " == *" testbed "* ]]; then
   fi
 fi
 
+# python_packages NAME REQUIREMENTS WHAT : installs from PyPI what is not there yet.
+python_packages() {
+  local venv log
+  venv=$(venv_of "$1" "$2")
+  [ ! -e "$venv/complete" ] || return 0
+  say "installing $3 (PyPI): $(grep -v '^#' "$2")"
+  mkdir -p "$RAILHEAD_CACHE/logs"
+  log=$RAILHEAD_CACHE/logs/$1.log
+  { /usr/bin/python3 -m venv --clear "$venv" &&
+    timeout 1800 "$venv/bin/python" -m pip install -r "$2"; } > "$log" 2>&1 ||
+    die "PyPI gave no $3 (log: $log)"
+  touch "$venv/complete"
+}
+
+if [[ " $* " == *" build "* ]]; then
+  python_packages lint "$here/requirements-lint.txt" clang-tidy
+fi
 if [[ " $* " == *" bench "* ]]; then
-  # Named after what is in it, so that another version gets a folder of its own.
-  wanted=$here/../tests/bench/peers/requirements.txt
-  venv=$RAILHEAD_CACHE/bench-venv-$(hash_of "$wanted")
-  if [ ! -e "$venv/complete" ]; then
-    say "installing PyTorch (PyPI), which takes some minutes and 6 GB: $(grep -v '^#' "$wanted")"
-    mkdir -p "$RAILHEAD_CACHE/logs"
-    log=$RAILHEAD_CACHE/logs/torch.log
-    { /usr/bin/python3 -m venv --clear "$venv" &&
-      timeout 1800 "$venv/bin/python" -m pip install -r "$wanted"; } > "$log" 2>&1 ||
-      die "PyTorch could not be installed from PyPI (log: $log)"
-    touch "$venv/complete"
-  fi
+  python_packages bench "$here/../tests/bench/peers/requirements.txt" \
+    "PyTorch, which takes some minutes and 6 GB"
 fi

@@ -21,4 +21,4 @@ mapfile -t unsigned < <(git ls-files '*.cc' '*.h' '*.py' '*.sh' '*.cmake' '*CMak
 
 cmake --preset release > /dev/null
 cmake --build --preset release
-/usr/bin/python3 tools/tidy.py build/release
+/usr/bin/python3 tools/tidy.py build/release "$(venv_of lint tools/requirements-lint.txt)/bin/clang-tidy"

@@ -3,7 +3,7 @@
 
 Tests are left to the compiler's warnings: GoogleTest's macros make them slow to check, and noisy.
 
-usage: tools/tidy.py BUILD_DIR      BUILD_DIR holds a finished Ninja build
+usage: tools/tidy.py BUILD_DIR CLANG_TIDY     BUILD_DIR holds a finished Ninja build
 
 A file that passed is remembered in the cache by a hash of its command, of the configuration and of
 everything of ours that it includes (Ninja knows that from the compiler).
@@ -36,6 +36,7 @@ def dependencies(build):
 
 def key(entry, files, build):
     digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes())
+    digest.update((ROOT / "tools" / "requirements-lint.txt").read_bytes())
     digest.update(entry["command"].replace(str(build), "").replace(str(ROOT), "").encode())
     for name in sorted(files):
         path = (build / name).resolve()
@@ -45,7 +46,7 @@ def key(entry, files, build):
 
 
 def main():
-    build = pathlib.Path(sys.argv[1]).resolve()
+    build, clang_tidy = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     cache = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(base) / "railhead") / "tidy"
     cache.mkdir(parents=True, exist_ok=True)
@@ -73,7 +74,7 @@ def main():
 
     def tidy(item):
         source, stamp = item
-        done = subprocess.run(["clang-tidy", "--quiet", "-p", commands, source], text=True,
+        done = subprocess.run([clang_tidy, "--quiet", "-p", commands, source], text=True,
                               capture_output=True)
         if done.returncode == 0:
             stamp.touch()

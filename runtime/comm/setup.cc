@@ -248,6 +248,7 @@ absl::StatusOr<Fabric> Setup::Run() {
     TakeStock(fabric);
     for (size_t i = 0; i < neighbours_.size(); ++i) {
       std::vector<rails::Rail> peer_rails;
+      peer_rails.reserve(rails.size());
       for (size_t k = 0; k < rails.size(); ++k) {
         peer_rails.push_back({rails[k].name, std::move(links[i][k])});
       }

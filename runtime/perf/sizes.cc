@@ -16,7 +16,7 @@ constexpr uint64_t kLargest = uint64_t{1} << 40;
 }  // namespace
 
 absl::StatusOr<uint64_t> ParseSize(absl::string_view text) {
-  const absl::Status wrong = absl::InvalidArgumentError(
+  absl::Status wrong = absl::InvalidArgumentError(
       absl::StrCat("'", text, "' is not a size: write bytes, or a number with K, M or G, up to ",
                    kLargest >> 30, "G"));
   absl::string_view digits = text;
