@@ -46,6 +46,7 @@ absl::Status DirectAllReduce(Messenger& messenger, int rank, int world_size,
   const Exchange exchange(self, ranks, values.data(), bytes);
   if (absl::Status status = Run(messenger, exchange); !status.ok()) return status;
   std::vector<const std::byte*> inputs;
+  inputs.reserve(ranks);
   for (size_t r = 0; r < ranks; ++r) inputs.push_back(values.data() + r * bytes);
   reduce::Reduce(reduction, inputs, receive, count, reduce::Stores::kNormal);
   return absl::OkStatus();

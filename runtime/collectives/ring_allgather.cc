@@ -20,6 +20,7 @@ class AllGather final : public RingSchedule {
   size_t sends() const override { return timetable_.total(); }
   size_t receives() const override { return timetable_.total(); }
 
+ private:
   Outgoing SendNext(size_t n) const override {
     const Range range = timetable_.Sent(n);
     return {absl::MakeConstSpan(receive_ + range.begin, range.size),
@@ -34,7 +35,6 @@ class AllGather final : public RingSchedule {
     return incoming;
   }
 
- private:
   const Timetable timetable_;
   std::byte* const receive_;
 };

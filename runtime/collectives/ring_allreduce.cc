@@ -27,6 +27,7 @@ class AllReduce final : public RingSchedule {
   size_t sends() const override { return timetable_.total(); }
   size_t receives() const override { return timetable_.total(); }
 
+ private:
   Outgoing SendNext(size_t n) const override {
     const Range range = timetable_.Sent(n);
     const bool own = timetable_.Step(n) == 0;
@@ -49,7 +50,6 @@ class AllReduce final : public RingSchedule {
     return incoming;
   }
 
- private:
   const size_t element_;
   const size_t reducing_steps_;
   const Timetable timetable_;

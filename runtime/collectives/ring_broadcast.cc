@@ -20,6 +20,7 @@ class Broadcast final : public RingSchedule {
   size_t sends() const override { return last_ ? 0 : train_.size(); }
   size_t receives() const override { return first_ ? 0 : train_.size(); }
 
+ private:
   Outgoing SendNext(size_t n) const override {
     const Range range = train_.At(n);
     return {absl::MakeConstSpan(data_ + range.begin, range.size), first_ ? kNothing : n};
@@ -33,7 +34,6 @@ class Broadcast final : public RingSchedule {
     return incoming;
   }
 
- private:
   const bool first_;
   const bool last_;
   const Train train_;

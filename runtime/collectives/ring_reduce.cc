@@ -24,6 +24,7 @@ class Reduce final : public RingSchedule {
   size_t sends() const override { return last_ ? 0 : train_.size(); }
   size_t receives() const override { return first_ ? 0 : train_.size(); }
 
+ private:
   Outgoing SendNext(size_t n) const override {
     const Range range = train_.At(n);
     if (first_) return {absl::MakeConstSpan(send_ + range.begin, range.size)};
@@ -41,7 +42,6 @@ class Reduce final : public RingSchedule {
     return incoming;
   }
 
- private:
   const bool first_;
   const bool last_;
   const Train train_;

@@ -31,6 +31,7 @@ class ReduceScatter final : public RingSchedule {
   size_t sends() const override { return timetable_.total(); }
   size_t receives() const override { return timetable_.total(); }
 
+ private:
   Outgoing SendNext(size_t n) const override {
     const Range range = timetable_.Sent(n);
     const size_t size = range.size * element_;
@@ -59,7 +60,6 @@ class ReduceScatter final : public RingSchedule {
     return incoming;
   }
 
- private:
   static_assert(kMostSegments < kAhead);
 
   const size_t element_;

@@ -27,6 +27,7 @@ Hierarchy::Hierarchy(Options options, rails::Mesh& mesh)
       mesh_(mesh),
       column_(mesh, [this] {
         std::vector<int> ranks;
+        ranks.reserve(places_.size());
         for (const std::vector<int>& place : places_) ranks.push_back(place[self_.column]);
         return ranks;
       }()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -472,8 +473,8 @@ void CheckPings(const Job& job, absl::Span<const RankFacts> ranks, Findings& fin
 }
 
 void CheckTransport(const Job& job, absl::Span<const RankFacts> ranks, Findings& findings) {
-  std::vector<int> all;
-  for (size_t rank = 0; rank < ranks.size(); ++rank) all.push_back(static_cast<int>(rank));
+  std::vector<int> all(ranks.size());
+  std::iota(all.begin(), all.end(), 0);
   if (!job.degraded_reason.empty()) {
     findings.Add(Verdict::kFail, "transport", nullptr, all, job.degraded_reason, kFixDegraded);
   } else {

@@ -42,7 +42,7 @@ class Side {
     return Until([&]() -> absl::StatusOr<bool> {
       absl::StatusOr<bool> taken = link_.TrySend({}, absl::MakeConstSpan(data, bytes.size()));
       if (!taken.ok() || *taken) return taken;
-      const absl::Status polled = Poll();
+      absl::Status polled = Poll();
       if (!polled.ok()) return polled;
       return false;
     });
@@ -50,7 +50,7 @@ class Side {
 
   absl::Status Receive(uint64_t number) {
     absl::Status received = Until([&]() -> absl::StatusOr<bool> {
-      const absl::Status polled = Poll();
+      absl::Status polled = Poll();
       if (!polled.ok()) return polled;
       return got_.has_value();
     });
@@ -64,7 +64,7 @@ class Side {
   // Until nothing of this side depends on further polling.
   absl::Status Flush() {
     return Until([&]() -> absl::StatusOr<bool> {
-      const absl::Status polled = Poll();
+      absl::Status polled = Poll();
       if (!polled.ok()) return polled;
       return link_.Flushed();
     });

@@ -2,6 +2,7 @@
 #include "runtime/recorder/position.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "runtime/base/wire.h"
@@ -129,7 +130,7 @@ bool Stillness::Look(absl::Time now, const std::optional<Operation>& last,
     since_ = last->start;
     way_.reset();
   }
-  if (news) way_ = moved;
+  if (news) way_ = std::move(moved);
   if (news || asleep) since_ = now;
   if (news || first || asleep) next_ = patience_;
   if (now - since_ < next_) return false;

@@ -24,9 +24,9 @@ size_t LastCache() {
     std::ifstream file(absl::StrCat("/sys/devices/system/cpu/cpu0/cache/index", index, "/size"));
     std::string text;  // "32768K"
     size_t kibibytes = 0;
-    absl::string_view number;
-    if (file >> text && absl::ConsumeSuffix(&(number = text), "K") &&
-        absl::SimpleAtoi(number, &kibibytes)) {
+    if (!(file >> text)) continue;
+    absl::string_view number = text;
+    if (absl::ConsumeSuffix(&number, "K") && absl::SimpleAtoi(number, &kibibytes)) {
       largest = std::max(largest, kibibytes << 10U);
     }
   }
