@@ -115,7 +115,7 @@ class Tree {
       absl::StrAppend(&text_, "  ", node.gpus - node.used_gpus, " of ", node.gpus, " GPUs free");
     }
     if (!node.unschedulable.empty()) absl::StrAppend(&text_, "  ", node.unschedulable);
-    text_ += "\n";
+    text_ += '\n';
   }
 
   const fabric::DiscoveredFabric& found_;

@@ -151,7 +151,7 @@ std::string EncodeTestimony(const Testimony& testimony) {
 }
 
 absl::StatusOr<Testimony> ParseTestimony(absl::string_view payload, int world_size) {
-  const absl::Status malformed = absl::InternalError("a malformed testimony");
+  absl::Status malformed = absl::InternalError("a malformed testimony");
   WireReader reader(payload);
   const std::optional<Question> question = ReadQuestion(reader, world_size);
   const uint32_t count = reader.U32();

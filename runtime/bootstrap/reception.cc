@@ -63,6 +63,7 @@ absl::Status Reception::Gather(absl::Time deadline) {
 
 void Reception::PollOnce(absl::Time deadline) {
   std::vector<pollfd> entries;
+  entries.reserve(guests_.size());
   for (const auto& [rank, guest] : guests_) entries.push_back({guest.fd.get(), POLLIN, 0});
   const size_t guests = entries.size();
   door_.Prepare(entries, deadline);

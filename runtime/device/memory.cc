@@ -43,8 +43,8 @@ absl::StatusOr<std::optional<Memory>> Memory::Find(const CudaApi& cuda, const vo
   Memory memory(cuda);
   std::array<int, 5> attributes = {kPointerMemoryType, kPointerIsManaged, kPointerDeviceOrdinal,
                                    kPointerContext, kPointerBufferId};
-  std::array<void*, 5> values = {&type, &managed, &memory.gpu_, &memory.context_,
-                                 &memory.allocation_};
+  std::array<void*, 5> values = {&type, &managed, &memory.gpu_,
+                                 static_cast<void*>(&memory.context_), &memory.allocation_};
   absl::Status asked = Ask(cuda, address, absl::MakeSpan(attributes), absl::MakeSpan(values));
   if (!asked.ok()) return asked;
   if (type != kMemoryOfDevice || managed != 0) return std::nullopt;

@@ -11,6 +11,8 @@
 #include "runtime/reduce/kernels.h"
 #include "runtime/reduce/small_formats-inl.h"
 
+// Compiled once for each target, and picked from among them by name.
+// NOLINTBEGIN(misc-use-internal-linkage)
 HWY_BEFORE_NAMESPACE();
 namespace railhead::reduce::HWY_NAMESPACE {
 
@@ -29,6 +31,7 @@ void ReduceSmallFloats(const Call& call) {
 
 }  // namespace railhead::reduce::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
+// NOLINTEND(misc-use-internal-linkage)
 
 #if HWY_ONCE
 namespace railhead::reduce {
