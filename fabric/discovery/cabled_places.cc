@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -31,15 +32,21 @@ std::string LevelName(size_t tier) {
   return tier < std::size(kNames) ? kNames[tier] : absl::StrCat("tier-", tier + 1);
 }
 
-// What the names begin with, without what only joins it to the rest: "su0-rail0" and "su0-rail1"
-// are "su0-rail".
+bool IsDigit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
+
+// What the names begin with, without a part of a number and what only joins it to the rest:
+// "su0-leaf10" and "su0-leaf11" are "su0-leaf".
 std::string Common(const std::vector<std::string>& names) {
   std::string common = names[0];
+  bool in_number = false;
   for (const std::string& name : names) {
     size_t same = 0;
     while (same < common.size() && same < name.size() && common[same] == name[same]) ++same;
+    in_number = in_number || (same < names[0].size() && IsDigit(names[0][same])) ||
+                (same < name.size() && IsDigit(name[same]));
     common.resize(same);
   }
+  while (in_number && !common.empty() && IsDigit(common.back())) common.pop_back();
   while (!common.empty() && !absl::ascii_isalnum(static_cast<unsigned char>(common.back()))) {
     common.pop_back();
   }
@@ -134,41 +141,66 @@ class Placer {
     return at < 0 ? "" : network_.switches[static_cast<size_t>(at)];
   }
 
+  // Of each domain of a tier its name, leaves first. What it is called depends on its own switches,
+  // and on who has that name before it.
+  std::vector<std::vector<std::string>> NamesOf(const Tiers& tiers) const {
+    const std::set<std::string> switches(network_.switches.begin(), network_.switches.end());
+    std::set<std::string> taken;
+    std::vector<std::vector<std::string>> names;
+    std::vector<std::string> below;  // the name around each leaf, of the tier before
+    for (size_t tier = 0; tier < tiers.domains.size(); ++tier) {
+      const std::vector<Tiers::Domain>& domains = tiers.domains[tier];
+      std::vector<size_t> order(domains.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        return domains[a].switches < domains[b].switches;
+      });
+      names.emplace_back(domains.size());
+      for (const size_t d : order) {
+        const Tiers::Domain& domain = domains[d];
+        std::string name;
+        if (domain.switches.empty()) {  // nothing was seen above these
+          name = absl::StrCat("no-", LevelName(tier), "-",
+                              below[static_cast<size_t>(domain.groups[0])]);
+        } else {
+          name = SwitchName(domain.switches[0]);
+        }
+        if (tier == 0 && domain.switches.size() > 1) {
+          std::vector<std::string> own;
+          for (const int at : domain.switches) own.push_back(SwitchName(at));
+          const std::string common = Common(own);
+          const bool tells = std::any_of(common.begin(), common.end(), IsDigit);
+          if (tells && taken.count(common) == 0 && switches.count(common) == 0) name = common;
+        }
+        names[tier][d] = FreeName(name, taken);
+      }
+      below.resize(static_cast<size_t>(groups_.count));
+      for (size_t d = 0; d < domains.size(); ++d) {
+        for (const int group : domains[d].groups) {
+          below[static_cast<size_t>(group)] = names[tier][d];
+        }
+      }
+    }
+    return names;
+  }
+
   void Name(const Tiers& tiers, const std::vector<SwitchOfRail>& shown) {
     const size_t count = tiers.domains.size();
+    const std::vector<std::vector<std::string>> names = NamesOf(tiers);
     placed_.switches.resize(count);
     std::vector<std::vector<std::string>> paths(shown.size());
-    std::set<std::string> taken;
     for (size_t level = 0; level < count; ++level) {
       const size_t tier = count - 1 - level;
       placed_.levels.push_back(LevelName(tier));
-      const std::vector<Tiers::Domain>& domains = tiers.domains[tier];
-      std::map<std::string, int> common;
-      std::vector<std::vector<std::string>> names(domains.size());
-      for (size_t d = 0; d < domains.size(); ++d) {
-        for (const int at : domains[d].switches) names[d].push_back(SwitchName(at));
-        if (!names[d].empty()) ++common[Common(names[d])];
-      }
-      for (size_t d = 0; d < domains.size(); ++d) {
-        std::string name;
-        if (names[d].empty()) {  // nothing was seen above these leaves
-          const SwitchOfRail& leaf = shown[static_cast<size_t>(domains[d].groups[0])];
-          name = absl::StrCat("no-", LevelName(tier), "-",
-                              SwitchName(*std::max_element(leaf.begin(), leaf.end())));
-        } else {
-          name = Common(names[d]);
-          if (name.empty() || common[name] > 1) name = names[d][0];
+      for (size_t d = 0; d < tiers.domains[tier].size(); ++d) {
+        const Tiers::Domain& domain = tiers.domains[tier][d];
+        std::vector<std::string>& switches = placed_.switches[level][names[tier][d]];
+        const std::vector<int>& at =
+            tier == 0 ? shown[static_cast<size_t>(domain.groups[0])] : domain.switches;
+        for (const int which : at) switches.push_back(SwitchName(which));
+        for (const int group : domain.groups) {
+          paths[static_cast<size_t>(group)].push_back(names[tier][d]);
         }
-        if (taken.count(name) > 0) name = absl::StrCat(name, "-", LevelName(tier), d);
-        name = FreeName(name, taken);
-        if (tier == 0) {
-          names[d].clear();
-          for (const int at : shown[static_cast<size_t>(domains[d].groups[0])]) {
-            names[d].push_back(SwitchName(at));
-          }
-        }
-        placed_.switches[level][name] = names[d];
-        for (const int group : domains[d].groups) paths[static_cast<size_t>(group)].push_back(name);
       }
     }
     for (size_t i = 0; i < nodes_.size(); ++i) {

@@ -22,9 +22,11 @@ struct CabledPlaces {
   std::vector<std::map<std::string, std::vector<std::string>>> switches;
 };
 
-// Levels are called leaf, spine, core, tier-4 and so on. A domain is called after its switch; where
-// it has several, by what their names have in common, if that is enough. Marks the NICs that are
-// not where they should be (RailNic::miswired), and tells of them.
+// Levels are called leaf, spine, core, tier-4 and so on. A domain is called after the first of its
+// switches in natural order; a leaf of several switches by what their names have in common, if
+// there is a number in that ("su3-leaf" of su3-leaf0 to su3-leaf7) and no leaf before it has that
+// name. So spines, leaves and tiers that are added behind the others rename nothing. Marks the NICs
+// that are not where they should be (RailNic::miswired), and tells of them.
 CabledPlaces PlacesByCables(const Network& network, std::vector<NodeRails>& nodes,
                             std::vector<Finding>& findings);
 

@@ -22,6 +22,7 @@
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/offers.h"
 #include "fabric/discovery/other_networks.h"
+#include "fabric/discovery/place_labels.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/natural_order.h"
 
@@ -103,6 +104,7 @@ class Fusion {
 
   // Labels place who has no cable in sight; of others they are checked.
   void CompareWithLabels(const LabelPlaces& labels, CabledPlaces& cabled) {
+    if (!TellsOfNetwork(labels.scheme)) return;
     std::map<Path, std::map<std::string, int>> values;  // innermost label values in a leaf
     std::map<std::string, std::set<Path>> leaves;       // and the leaves of a value
     for (size_t i = 0; i < nodes_.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "fabric/discovery/finding.h"
 #include "fabric/discovery/fusion.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/model/fabric_model.h"
@@ -168,6 +169,20 @@ TEST_F(FusionKinds, ASilentNodeHasTheRailsOfTheSameMachines) {
   EXPECT_THAT(found.model.nodes[3].dead_rails, ElementsAre(3)) << "eth0 is missing";
 }
 
+TEST_F(FusionKinds, ANicOfTheOnlyMachineThatTellsIsNotDeadOnTheOthers) {
+  Leaf("l", 4);
+  for (int i = 0; i < 4; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    Node(name, i == 0 ? 5 : 0);
+    Cables(name, "mlx5_", "l", {0, 1, 2, 3});
+  }
+  Link("n0", "mlx5_4", "l0");
+  const DiscoveredFabric found = Fuse();
+  for (const FabricNode& node : found.model.nodes) EXPECT_THAT(node.dead_rails, IsEmpty());
+  EXPECT_EQ(NodeOf(found, "n0").hcas, 5);
+  EXPECT_EQ(NodeOf(found, "n1").hcas, 4);
+}
+
 TEST_F(FusionKinds, SilentNodesThatAreWiredOtherwiseAreOfAnotherKind) {
   for (const bool spine : {true, false}) {
     seen_ = {};
@@ -230,6 +245,68 @@ TEST_F(FusionKinds, ASmallerKindIsNoBrokenLargerOne) {
   EXPECT_THAT(NodeOf(found, "six0").dead_rails, IsEmpty());
   EXPECT_THAT(found.model.domains[1], SizeIs(2));
   EXPECT_THAT(Names(found), ElementsAre("note no-facts"));
+}
+
+TEST_F(FusionKinds, ANicThatOneNodeHasBesideTheOthersIsNoRail) {
+  for (const bool first : {false, true}) {  // by its name, which must not number the others anew
+    seen_ = {};
+    Leaf("l", 4);
+    Leaf("m", 4);
+    for (int i = 0; i < 8; ++i) {
+      Cables(absl::StrCat("n", i), "e", i < 4 ? "l" : "m", {0, 1, 2, 3});
+    }
+    Link("n1", first ? "a0" : "e4", "l0");
+    const DiscoveredFabric found = Fuse();
+    EXPECT_EQ(found.model.rails, 4);
+    for (size_t n = 0; n < 8; ++n) {
+      EXPECT_EQ(found.model.nodes[n].hcas, 4);
+      EXPECT_THAT(found.model.nodes[n].dead_rails, IsEmpty()) << found.model.nodes[n].name;
+      for (const RailWire& wire : found.wires[n]) EXPECT_EQ(wire.nic, absl::StrCat("e", wire.rail));
+    }
+    ASSERT_THAT(Names(found), ElementsAre("note storage", "note no-facts"));
+    EXPECT_THAT(found.findings[0].message, HasSubstr(" of n1: no other machine of its kind"));
+  }
+}
+
+TEST_F(FusionKinds, MostMachinesOfALeafSayWhichNicsThereAre) {
+  Leaf("l", 4);
+  for (int i = 0; i < 6; ++i) Cables(absl::StrCat("n", i), "e", "l", {0, 1, 2, 3});
+  for (const char* name : {"n0", "n1"}) Link(name, "e4", "l0");
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(NodeOf(found, "n0").hcas, 5) << "two are a kind of their own";
+  for (const FabricNode& node : found.model.nodes) EXPECT_THAT(node.dead_rails, IsEmpty());
+}
+
+TEST_F(FusionKinds, ALoneMachineThatIsWiredOtherwiseHasRailsOfItsOwn) {
+  Leaf("l", 1);
+  Switch("storage0");
+  for (int i = 0; i < 4; ++i) Cables(absl::StrCat("n", i), "e", "l", {0, 0, 0, 0});
+  Cables("odd", "e", "l", {-1, 0, 0, 0, 0});  // storage's NIC comes first
+  Cables("odd", "e", "storage", {0});
+  const DiscoveredFabric found = Fuse();
+  for (const FabricNode& node : found.model.nodes) {
+    EXPECT_EQ(node.hcas, node.name == "odd" ? 5 : 4) << node.name;
+    EXPECT_THAT(node.dead_rails, IsEmpty()) << node.name;
+  }
+  for (const Finding& finding : found.findings) EXPECT_FALSE(finding.trouble) << finding.message;
+}
+
+TEST_F(FusionKinds, ManyOddMachinesDoNotHideTheKindOfMost) {
+  Leaf("l", 4);
+  for (int i = 0; i < 80; ++i) {
+    Cables(absl::StrCat("n", i), "e", "l", {0, 1, 2, 3});
+    Cables(absl::StrCat("odd", i), "e", "l", {0, 1, 2, 3});
+    Link(absl::StrCat("odd", i), absl::StrCat("x", i), "l0");
+  }
+  Cables("wrong", "e", "l", {1, 0, 2, 3});
+  Cables("lame", "e", "l", {0, 1, -1, 3});
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 4);
+  EXPECT_THAT(NodeOf(found, "lame").dead_rails, ElementsAre(2));
+  EXPECT_THAT(NodeOf(found, "odd7").dead_rails, IsEmpty());
+  ASSERT_GE(found.findings.size(), 2);
+  EXPECT_EQ(found.findings[0].kind, FindingKind::kMiswired);
+  EXPECT_EQ(found.findings[0].object, "wrong");
 }
 
 class FusionBonds : public FusionKinds {

@@ -257,7 +257,7 @@ TEST_F(Fusion, SlavesOfABondAreCablesOfOneRail) {
   EXPECT_EQ(found.model.domains[0].size(), 1);
   EXPECT_EQ(found.model.domains[0][0].name, "sp") << "a1 is no spine";
   ASSERT_EQ(found.model.domains[1].size(), 2);
-  EXPECT_EQ(found.model.domains[1][0].name, "a");
+  EXPECT_EQ(found.model.domains[1][0].name, "a0");
   EXPECT_THAT(Names(found), ElementsAre("note cycle"));
 }
 
@@ -318,7 +318,7 @@ TEST_F(Fusion, PlanesWithoutASpineAreAllRails) {
   const DiscoveredFabric found = Fuse();
   EXPECT_EQ(found.model.rails, 3);
   EXPECT_THAT(found.model.levels, ElementsAre("leaf"));
-  EXPECT_EQ(found.model.domains[0][0].name, "plane");
+  EXPECT_EQ(found.model.domains[0][0].name, "plane0");
 }
 
 TEST_F(Fusion, CablesAreBelievedBeforeLabels) {
@@ -379,6 +379,86 @@ TEST_F(Fusion, LabelsThatContradictOneAnotherAreTold) {
   EXPECT_THAT(found.findings[0].message, HasSubstr("labels of n2 say that leaf l0 lies in s1"));
   EXPECT_EQ(found.model.domains[1][1].count, 3) << "n2 is where most nodes say";
   EXPECT_EQ(found.model.domains[1].back().name, "x-leaf");
+}
+
+TEST_F(Fusion, ValuesThatAreUniqueInsideTheirParentAreDomainsOfTheirOwn) {
+  const auto node = [&](const std::string& spine, const std::string& leaf) {
+    Label(Node(absl::StrCat("n", seen_.nodes.size()), 1), {spine, leaf});
+  };
+  for (const char* spine : {"s0", "s10", "s2"}) {
+    for (int leaf = 0; leaf < 3; ++leaf) {
+      for (int i = 0; i < 4; ++i) node(spine, absl::StrCat("l", leaf));
+    }
+  }
+  DiscoveredFabric found = Fuse();
+  EXPECT_THAT(found.findings, IsEmpty());
+  const auto names = [](const DiscoveredFabric& fabric) {
+    std::vector<std::string> leaves;
+    for (const FabricDomain& leaf : fabric.model.domains[1]) leaves.push_back(leaf.name);
+    return leaves;
+  };
+  EXPECT_THAT(names(found), ElementsAre("l0", "l1", "l2", "s2-l0", "s2-l1", "s2-l2", "s10-l0",
+                                        "s10-l1", "s10-l2"));
+  for (const FabricDomain& leaf : found.model.domains[1]) EXPECT_EQ(leaf.count, 4) << leaf.name;
+
+  // A small one is a leaf too, as all the others are there several times.
+  node("s11", "l0");
+  found = Fuse();
+  EXPECT_THAT(found.findings, IsEmpty());
+  EXPECT_EQ(found.model.domains[1].back().name, "s11-l0");
+
+  // One value that is there twice, by nodes of its own in each.
+  seen_ = {};
+  for (int i = 0; i < 4; ++i) node("s0", "a");
+  for (int i = 0; i < 4; ++i) node("s0", "b");
+  for (int i = 0; i < 4; ++i) node("s1", "c");
+  for (int i = 0; i < 2; ++i) node("s1", "a");
+  found = Fuse();
+  EXPECT_THAT(found.findings, IsEmpty());
+  EXPECT_THAT(names(found), ElementsAre("a", "b", "c", "s1-a"));
+}
+
+TEST_F(Fusion, ZonesContradictNobody) {
+  for (const char* name : {"a", "b", "sp"}) Switch(name);
+  Uplink("a", "sp");
+  Uplink("b", "sp");
+  for (int i = 0; i < 10; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    SeenNode& node = Node(name, 1);
+    // By power feed: most of a leaf on one, some on the other.
+    node.places = {{"Kubernetes", {{"zone", i % 5 < 3 ? "feed-a" : "feed-b"}}}};
+    if (i < 9) Link(name, "mlx5_0", i < 5 ? "a" : "b");
+  }
+  DiscoveredFabric found = Fuse();
+  ASSERT_THAT(Names(found), ElementsAre("no-place")) << "nor do they place a node in a leaf";
+  EXPECT_THAT(found.findings[0].message, HasSubstr("n9: no cable and no label"));
+  for (SeenNode& node : seen_.nodes) {
+    node.places.push_back({"Topograph", {{"leaf", node.name < "n5" ? "l0" : "l1"}}});
+  }
+  found = Fuse();
+  EXPECT_THAT(found.findings, IsEmpty()) << "nor do they contradict other labels";
+}
+
+TEST_F(Fusion, NamesOfAnotherKindOfMachineSayNothingOfItsRails) {
+  for (const char* name : {"a", "b", "c", "d", "mgmt", "sp"}) Switch(name);
+  for (const char* name : {"a", "b", "c", "d"}) Uplink(name, "sp");
+  for (int i = 0; i < 3; ++i) {
+    const std::string told = absl::StrCat("told", i);
+    Node(told, 1).rails->at(0).netdev = "ens1";
+    Link(told, "ens1", "a", Evidence::kLldp);
+    Link(told, "eno1", "mgmt", Evidence::kLldp, 1);
+    // Its compute NICs are called as the others' management ports are.
+    const std::string silent = absl::StrCat("silent", i);
+    Node(silent, 0);
+    Link(silent, "eno1", "b", Evidence::kLldp);
+    Link(silent, "eno2", "c", Evidence::kLldp);
+    Link(silent, "eno3", "d", Evidence::kLldp);
+  }
+  const DiscoveredFabric found = Fuse();
+  EXPECT_EQ(found.model.rails, 3);
+  for (const FabricNode& node : found.model.nodes) {
+    EXPECT_EQ(node.hcas, node.name[0] == 's' ? 3 : 1) << node.name;
+  }
 }
 
 TEST_F(Fusion, TheSchemeThatMostNodesHaveCounts) {
@@ -573,18 +653,6 @@ TEST_F(Fusion, DomainsHaveNamesOfTheirOwn) {
   EXPECT_EQ(found.model.domains[1][0].name, "x-leaf");
   EXPECT_EQ(found.model.domains[1][1].name, "x-leaf-2");
   EXPECT_EQ(found.model.domains[1][1].count, 2);
-
-  seen_ = {};
-  for (const char* name : {"l", "l-0", "l-1", "l-leaf1"}) Switch(name);
-  for (const char* leaf : {"l-0", "l-1", "l-leaf1"}) Uplink(leaf, "l");
-  Link("n0", "e0", "l-leaf1");
-  Link("n0", "e1", "l-leaf1");
-  Link("n1", "e0", "l-0");
-  Link("n1", "e1", "l-1");
-  found = Fuse();
-  ASSERT_EQ(found.model.domains[1].size(), 2);
-  EXPECT_EQ(found.model.domains[1][0].name, "l-leaf1");
-  EXPECT_EQ(found.model.domains[1][1].name, "l-leaf1-2");
 }
 
 TEST_F(Fusion, ShortNamesOfHostsAreThoseOfNodes) {

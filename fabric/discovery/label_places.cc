@@ -17,6 +17,7 @@
 #include "fabric/discovery/listed.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/place_labels.h"
+#include "fabric/natural_order.h"
 
 namespace railhead::fabric {
 namespace {
@@ -57,25 +58,32 @@ class Reader {
   // What lies in what, level by level from outside.
   void Settle() {
     for (size_t level = 1; level < places_.levels.size(); ++level) {
-      std::map<std::string, std::map<std::vector<std::string>, int>> votes;
-      const auto around = [level](const std::vector<std::string>& path) {
-        return std::vector<std::string>(path.begin(),
-                                        path.begin() + static_cast<std::ptrdiff_t>(level));
-      };
-      for (const auto& [node, path] : places_.of_node) ++votes[path[level]][around(path)];
+      std::map<std::string, Around> around_of;  // by value
+      for (const auto& [node, path] : places_.of_node) {
+        ++around_of[path[level]][Outside(path, level)];
+      }
+      const bool relative = Relative(around_of);
+      std::set<std::string> taken;
+      for (const auto& [value, around] : around_of) taken.insert(value);
+      std::map<std::pair<std::string, Path>, std::string> renamed;
+      for (const auto& [value, around] : around_of) {
+        bool first = true;
+        for (const auto& [outside, nodes] : around) {
+          if (!relative && !Homes(around, nodes)) continue;
+          if (!first) {
+            renamed[{value, outside}] = FreeName(absl::StrCat(outside.back(), "-", value), taken);
+          }
+          first = false;
+        }
+      }
       for (auto& [node, path] : places_.of_node) {
-        const auto& of_domain = votes[path[level]];
-        const auto most =
-            std::max_element(of_domain.begin(), of_domain.end(),
-                             [](const auto& a, const auto& b) { return a.second < b.second; });
-        if (around(path) == most->first) continue;
-        findings_.push_back(
-            {FindingKind::kContradiction, true, node,
-             absl::StrCat(places_.scheme, "'s labels of ", node, " say that ",
-                          places_.levels[level], " ", path[level], " lies in ", path[level - 1],
-                          ", those of ", most->second, " other nodes that it lies in ",
-                          most->first.back(), "; most nodes are believed: correct the labels")});
-        std::copy(most->first.begin(), most->first.end(), path.begin());
+        const Path outside = Outside(path, level);
+        const Around& around = around_of[path[level]];
+        if (!relative && !Homes(around, around.at(outside))) {
+          Correct(node, level, around, path);
+        }
+        const auto other = renamed.find({path[level], Outside(path, level)});
+        if (other != renamed.end()) path[level] = other->second;
       }
     }
   }
@@ -108,6 +116,58 @@ class Reader {
   }
 
  private:
+  using Path = std::vector<std::string>;
+  struct InOrder {
+    bool operator()(const Path& a, const Path& b) const {
+      return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), NaturalLess);
+    }
+  };
+  using Around = std::map<Path, size_t, InOrder>;  // the nodes of a value, by what is around it
+
+  static Path Outside(const Path& path, size_t level) {
+    return {path.begin(), path.begin() + static_cast<std::ptrdiff_t>(level)};
+  }
+
+  static size_t Most(const Around& around) {
+    size_t most = 0;
+    for (const auto& [outside, nodes] : around) most = std::max(most, nodes);
+    return most;
+  }
+
+  // Whether so many nodes there make a domain: what one node has by mistake, or a few of many, does
+  // not.
+  static bool Homes(const Around& around, size_t nodes) {
+    const size_t most = Most(around);
+    return nodes == most || (nodes > 1 && nodes * 4 > most);
+  }
+
+  // Whether values are unique only inside what is around them: more of them are in several domains
+  // than in one.
+  static bool Relative(const std::map<std::string, Around>& around_of) {
+    size_t several = 0;
+    for (const auto& [value, around] : around_of) {
+      const auto homes = std::count_if(around.begin(), around.end(), [&](const auto& outside) {
+        return Homes(around, outside.second);
+      });
+      several += homes > 1 ? 1 : 0;
+    }
+    return several * 2 > around_of.size();
+  }
+
+  // Puts the node where most nodes of its domain are.
+  void Correct(const std::string& node, size_t level, const Around& around, Path& path) {
+    const auto most =
+        std::max_element(around.begin(), around.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    findings_.push_back(
+        {FindingKind::kContradiction, true, node,
+         absl::StrCat(places_.scheme, "'s labels of ", node, " say that ", places_.levels[level],
+                      " ", path[level], " lies in ", path[level - 1], ", those of ", most->second,
+                      " other nodes that it lies in ", most->first.back(),
+                      "; most nodes are believed: correct the labels")});
+    std::copy(most->first.begin(), most->first.end(), path.begin());
+  }
+
   void Tell(const std::string& inner, const std::string& outer) {
     findings_.push_back(
         {FindingKind::kCycle, true, inner,

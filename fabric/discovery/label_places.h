@@ -21,8 +21,12 @@ struct LabelPlaces {
 
 // One scheme counts for all nodes (label_schemes.h), and of it the levels that most nodes in the
 // fabric have; who lacks one of them has no place, and what somebody has beyond them is not looked
-// at. Where nodes disagree about what a domain lies in, most of them are right; where they disagree
-// about what lies in what, or a domain lies in itself, that is a cycle. Both are findings.
+// at. Where a few nodes disagree with most about what a domain lies in, most of them are right,
+// which is a finding. But where several domains around a value have it for nodes of their own (leaf
+// 0 of each spine), it names a domain in each: the first in natural order has that name, the others
+// that of what is around them before it ("s1-l0"), so that no domain is called otherwise when there
+// are more. Where nodes disagree about what lies in what, or a domain lies in itself, that is a
+// cycle, and a finding.
 LabelPlaces PlacesByLabels(const std::vector<SeenNode>& nodes, std::vector<Finding>& findings);
 
 }  // namespace railhead::fabric

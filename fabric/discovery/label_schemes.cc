@@ -17,7 +17,18 @@
 namespace railhead::fabric {
 namespace {
 
-using Domain = std::pair<std::string, std::string>;  // level and value
+// A level, and the values down to there: some values are unique only inside what is around them.
+using Domain = std::pair<std::string, std::vector<std::string>>;
+
+std::vector<Domain> DomainsOf(const SeenPlace& place) {
+  std::vector<Domain> domains;
+  std::vector<std::string> path;
+  for (const auto& [level, value] : place.levels) {
+    path.push_back(value);
+    domains.emplace_back(level, path);
+  }
+  return domains;
+}
 
 // Two domains that neither lie apart nor in one another, and how many nodes they share.
 struct Crossing {
@@ -35,10 +46,11 @@ std::vector<Crossing> Crossings(const std::vector<const SeenNode*>& nodes,
     const SeenPlace* a = PlaceOf(*node, chosen);
     const SeenPlace* b = PlaceOf(*node, other);
     if (a == nullptr || b == nullptr) continue;
-    for (const Domain& x : a->levels) ++of_chosen[x];
-    for (const Domain& y : b->levels) {
+    const std::vector<Domain> xs = DomainsOf(*a);
+    for (const Domain& x : xs) ++of_chosen[x];
+    for (const Domain& y : DomainsOf(*b)) {
       ++of_other[y];
-      for (const Domain& x : a->levels) shared[{x, y}].push_back(node->name);
+      for (const Domain& x : xs) shared[{x, y}].push_back(node->name);
     }
   }
   std::vector<Crossing> crossings;
@@ -99,15 +111,16 @@ void TellOtherSchemes(const std::vector<SeenNode>& nodes, const std::string& cho
                       std::vector<Finding>& findings) {
   const std::vector<const SeenNode*> counting = CountingNodes(nodes);
   for (const std::string& other : SchemeNames()) {
-    if (other == chosen) continue;
+    if (other == chosen || !TellsOfNetwork(other) || !TellsOfNetwork(chosen)) continue;
     const std::vector<Crossing> crossings = Crossings(counting, chosen, other);
     if (crossings.empty()) continue;
     const Crossing& first = crossings[0];
     findings.push_back(
         {FindingKind::kContradiction, true, first.nodes.size() == 1 ? first.nodes[0] : "",
          absl::StrCat(other, "'s labels contradict those of ", chosen, ": ", first.other.first, " ",
-                      first.other.second, " and ", first.chosen.first, " ", first.chosen.second,
-                      " share ", Listed(first.nodes), ", and neither lies in the other",
+                      first.other.second.back(), " and ", first.chosen.first, " ",
+                      first.chosen.second.back(), " share ", Listed(first.nodes),
+                      ", and neither lies in the other",
                       crossings.size() == 1
                           ? ""
                           : absl::StrCat(" (and ", crossings.size() - 1, " more such pairs)"),

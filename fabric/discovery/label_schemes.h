@@ -27,7 +27,8 @@ std::string ChooseScheme(const std::vector<SeenNode>& nodes);
 
 // Tells where labels of another scheme contradict the chosen one's: a domain of each share nodes,
 // and neither lies in the other. What divides the network further, or less far, is no
-// contradiction. Tells as well who has labels of other schemes alone.
+// contradiction, nor is a scheme that does not tell of the network. Tells as well who has labels of
+// other schemes alone.
 void TellOtherSchemes(const std::vector<SeenNode>& nodes, const std::string& chosen,
                       std::vector<Finding>& findings);
 

@@ -51,9 +51,21 @@ bool Contradicts(const NicWiring& kind, const Seen& nodes) {
                      [](const auto& name) { return name.second > 1; });
 }
 
-bool LacksHalf(const Seen& kind, const Seen& nodes) {
-  const size_t lacking = kind.names.size() - nodes.names.size();
-  return lacking > 1 && lacking * 2 >= kind.names.size();
+// Whether what has the smaller names lacks half of the larger ones, or more.
+bool LacksHalf(const NicKind& larger, const NicKind& smaller) {
+  const size_t lacking = larger.size() - smaller.size();
+  return lacking > 1 && lacking * 2 >= larger.size();
+}
+
+// Of these nodes those at the kind's switches: most of their NICs are where the kind has them.
+size_t Beside(const NicWiring& kind, const Seen& nodes) {
+  return static_cast<size_t>(
+      std::count_if(nodes.nodes.begin(), nodes.nodes.end(), [&](const Nics* nics) {
+        const auto same = std::count_if(nics->begin(), nics->end(), [&](const auto& nic) {
+          return kind.Has(nic.first, nic.second).value_or(false);
+        });
+        return static_cast<size_t>(same) * 2 > nics->size();
+      }));
 }
 
 struct Kind {
@@ -65,28 +77,31 @@ struct Kind {
   bool HasBroken(const Seen& nodes) const {
     if (!Holds(seen.names, nodes.names)) return false;
     if (nodes.nodes.size() == 1) return true;
-    return !LacksHalf(seen, nodes) && !Contradicts(switches, nodes) &&
+    if (seen.nodes.size() == 1 || Beside(switches, nodes) > seen.nodes.size()) return false;
+    return !LacksHalf(seen.names, nodes.names) && !Contradicts(switches, nodes) &&
            !Contradicts(networks, nodes);
   }
 };
 
 }  // namespace
 
-NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>& network_of) {
+NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>& network_of)
+    : network_of_(network_of) {
   std::map<NicKind, std::vector<const Nics*>> alike;
   for (const Nics* nics : nodes) alike[NamesOf(*nics)].push_back(nics);
   std::vector<Seen> sets;
-  for (auto& [names, members] : alike) {
-    sets.push_back({names, std::move(members)});
-    rails_ = std::max(rails_, names.size());
-  }
+  for (auto& [names, members] : alike) sets.push_back({names, std::move(members)});
+  // Odd machines, however many, must not keep the kinds that many are of from being looked at.
   std::stable_sort(sets.begin(), sets.end(), [](const Seen& a, const Seen& b) {
-    return a.names.size() != b.names.size() ? a.names.size() > b.names.size()
-                                            : a.nodes.size() > b.nodes.size();
+    return a.nodes.size() != b.nodes.size() ? a.nodes.size() > b.nodes.size()
+                                            : a.names.size() > b.names.size();
   });
+  std::vector<Seen> looked_at(
+      sets.begin(), sets.begin() + static_cast<std::ptrdiff_t>(std::min(sets.size(), kMaxKinds)));
+  std::stable_sort(looked_at.begin(), looked_at.end(),
+                   [](const Seen& a, const Seen& b) { return a.names.size() > b.names.size(); });
   std::vector<Kind> whole;  // those that are no broken ones of another
-  for (Seen& set : sets) {
-    if (whole.size() == kMaxKinds) break;
+  for (Seen& set : looked_at) {
     const bool held = std::any_of(whole.begin(), whole.end(),
                                   [&](const Kind& kind) { return kind.HasBroken(set); });
     if (held) continue;
@@ -96,17 +111,30 @@ NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>
       set.overlaps = true;
     }
     NicWiring switches(nullptr);
-    NicWiring networks(&network_of);
+    NicWiring networks(&network_of_);
     for (const Nics* nics : set.nodes) {
       switches.Add(*nics);
       networks.Add(*nics);
     }
     whole.push_back({std::move(set), std::move(switches), std::move(networks)});
   }
+  const auto take = [this](Kind& kind) {
+    kinds_.push_back(std::move(kind.seen.names));
+    wired_.push_back({std::move(kind.switches), std::move(kind.networks)});
+  };
   for (Kind& kind : whole) {
-    Seen& set = kind.seen;
+    if (kind.seen.nodes.size() > 1) take(kind);
+  }
+  const auto has_more = [this](const Seen& set) {
+    return set.nodes.size() == 1 && FindLess(*set.nodes[0], set.names) != nullptr;
+  };
+  for (const Seen& set : sets) {
+    if (!has_more(set)) rails_ = std::max(rails_, set.names.size());
+  }
+  for (Kind& kind : whole) {
+    const Seen& set = kind.seen;
     const bool full = set.names.size() == rails_ && !set.overlaps;
-    if (set.nodes.size() > 1 || full) kinds_.push_back(std::move(set.names));
+    if (set.nodes.size() == 1 && full && !has_more(set)) take(kind);
   }
 }
 
@@ -127,6 +155,30 @@ const NicKind* NicKinds::Find(const Nics& nics) const {
     if (!Holds(kind, names)) continue;
     if (found != nullptr && rails_in(*found) != rails_in(kind)) return nullptr;
     if (found == nullptr || kind.size() < found->size()) found = &kind;
+  }
+  return found != nullptr ? found : FindLess(nics, names);
+}
+
+const NicKind* NicKinds::FindLess(const Nics& nics, const NicKind& names) const {
+  const NicKind* found = nullptr;
+  for (size_t i = 0; i < kinds_.size(); ++i) {
+    const NicKind& kind = kinds_[i];
+    if (kind.size() >= names.size() || !Holds(names, kind) || LacksHalf(names, kind)) continue;
+    size_t same = 0;
+    size_t other = 0;
+    bool lost = false;    // one of the kind's NICs is in a network where the kind has none
+    bool gained = false;  // another NIC is in one of the kind's networks
+    for (const auto& [name, cable] : nics) {
+      const bool own = std::binary_search(kind.begin(), kind.end(), name, NaturalOrder());
+      const bool inside = wired_[i].networks.Has(name, cable).has_value();
+      lost = lost || (own && !inside);
+      gained = gained || (!own && inside);
+      if (!own) continue;
+      if (const auto has = wired_[i].switches.Has(name, cable)) ++(*has ? same : other);
+    }
+    // Storage's NIC before the others moves all names by one: another kind with the same names.
+    if (other > same || (lost && gained)) continue;
+    if (found == nullptr || kind.size() > found->size()) found = &kind;
   }
   return found;
 }

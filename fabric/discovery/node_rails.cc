@@ -39,11 +39,19 @@ void TellCrowded(const std::string& node, size_t nics, size_t left_out,
                     " of its NICs are left out: give each host a name of its own")});
 }
 
+void TellMore(const std::string& node, const std::vector<std::string>& nics,
+              std::vector<Finding>& findings) {
+  findings.push_back({FindingKind::kStorage, false, node,
+                      absl::StrCat(Listed(nics), " of ", node,
+                                   ": no other machine of its kind has a NIC of this name; taken "
+                                   "for no rail")});
+}
+
 // Puts the NICs where `kind` has them (what it has not is left out), or without one, by position.
-// Returns how many are left out.
-size_t Seat(const Nics& nics, const NicKind* kind, std::vector<RailNic>& rails) {
+// Returns those that are left out.
+std::vector<std::string> Seat(const Nics& nics, const NicKind* kind, std::vector<RailNic>& rails) {
   size_t next = 0;
-  size_t left_out = 0;
+  std::vector<std::string> left_out;
   for (const auto& [name, cable] : nics) {
     size_t number = next++;
     if (kind != nullptr) {
@@ -52,7 +60,7 @@ size_t Seat(const Nics& nics, const NicKind* kind, std::vector<RailNic>& rails) 
       number = there ? static_cast<size_t>(at - kind->begin()) : rails.size();
     }
     if (number >= rails.size()) {
-      ++left_out;
+      left_out.push_back(name);
       continue;
     }
     rails[number].nic = name;
@@ -83,8 +91,12 @@ void FromCables(const Network& network, const Rows& rows, std::vector<Finding>& 
     const Nics& nics = nics_of[row->node];
     const bool crowded = Crowded(nics);
     const NicKind* kind = crowded ? kinds.Only() : kinds.Find(nics);
-    const size_t left_out = Seat(nics, kind, row->rails);
-    if (crowded) TellCrowded(row->node, nics.size(), left_out, findings);
+    const std::vector<std::string> left_out = Seat(nics, kind, row->rails);
+    if (crowded) {
+      TellCrowded(row->node, nics.size(), left_out.size(), findings);
+    } else if (!left_out.empty()) {
+      TellMore(row->node, left_out, findings);
+    }
     if (kind != nullptr || crowded) continue;
     row->certain = false;
     uncertain.push_back(row->node);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/discovery/other_networks.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -35,11 +37,37 @@ std::map<std::string, Names> NamesOfRails(const Observations& seen, const Networ
   return of_node;
 }
 
+// The names of all NICs that each kind of machine with facts has: rails, whether or not a cable of
+// theirs was seen, and others.
+std::set<Names> NamesOfMachines(const Observations& seen, const Network& network) {
+  std::set<Names> machines;
+  for (const SeenNode& node : seen.nodes) {
+    const auto nics = network.nics.find(node.name);
+    if (!node.rails.has_value() || nics == network.nics.end()) continue;
+    Names names;
+    for (const auto& [nic, cable] : nics->second) names.insert(HcaOf(nic));
+    for (const SeenRail& rail : *node.rails) {
+      names.insert({rail.device, rail.netdev});
+      names.insert(rail.slaves.begin(), rail.slaves.end());
+    }
+    machines.insert(std::move(names));
+  }
+  return machines;
+}
+
+// Whether a silent node may be such a machine.
+bool IsOne(const std::set<Names>& machines, const Nics& nics) {
+  return std::any_of(machines.begin(), machines.end(), [&nics](const Names& names) {
+    return std::all_of(nics.begin(), nics.end(),
+                       [&names](const auto& nic) { return names.count(HcaOf(nic.first)) > 0; });
+  });
+}
+
 // The nodes that have a NIC at one switch. Nodes with facts know which of theirs are rails.
 struct Count {
   size_t told = 0;          // nodes with facts
   size_t told_without = 0;  // of these, who have no rail there
-  size_t others = 0;        // nodes without facts, which have the same names, it is supposed
+  size_t others = 0;        // nodes without facts
   size_t others_without = 0;
   std::string first;  // a NIC that is no rail
 
@@ -61,13 +89,15 @@ void LeaveOtherNetworksOut(const Observations& seen, Network& network,
       if (cable.evidence == Evidence::kLldp && rail_names.count(nic) == 0) other_names.insert(nic);
     }
   }
+  const std::set<Names> machines = NamesOfMachines(seen, network);
   std::map<int, Count> at;
   for (const auto& [node, nics] : network.nics) {
     const auto told = rails.find(node);
+    const bool known = told != rails.end() || IsOne(machines, nics);
     std::map<int, bool> has_rail;  // by switch
     for (const auto& [nic, cable] : nics) {
-      const bool no_rail =
-          other_names.count(nic) > 0 && (told == rails.end() || told->second.count(nic) == 0);
+      const bool no_rail = known && other_names.count(nic) > 0 &&
+                           (told == rails.end() || told->second.count(nic) == 0);
       has_rail[cable.at] |= !no_rail;
       std::string& first = at[cable.at].first;
       if (no_rail && first.empty()) first = absl::StrCat(nic, " of ", node);

@@ -11,6 +11,8 @@
 namespace railhead::fabric {
 namespace {
 
+constexpr char kKubernetes[] = "Kubernetes";
+
 struct Scheme {
   const char* name;
   std::vector<std::pair<const char*, const char*>> levels;  // name and label, outermost first
@@ -41,7 +43,7 @@ std::vector<Scheme> Schemes() {
       {"GKE",
        {{"block", "cloud.google.com/gce-topology-block"},
         {"subblock", "cloud.google.com/gce-topology-subblock"}}},
-      {"Kubernetes",
+      {kKubernetes,
        {{"region", "topology.kubernetes.io/region"}, {"zone", "topology.kubernetes.io/zone"}}},
   };
 }
@@ -63,6 +65,8 @@ std::vector<SeenPlace> PlacesOf(const std::map<std::string, std::string>& labels
   }
   return places;
 }
+
+bool TellsOfNetwork(const std::string& scheme) { return scheme != kKubernetes; }
 
 std::vector<std::string> SchemeNames() {
   std::vector<std::string> names;

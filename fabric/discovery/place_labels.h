@@ -17,6 +17,10 @@ namespace railhead::fabric {
 // network.topology.nvidia.com/*), AWS's, GKE's, Kubernetes' region and zone.
 std::vector<SeenPlace> PlacesOf(const std::map<std::string, std::string>& labels);
 
+// Whether a scheme's labels tell of the network. Kubernetes' regions and zones may be sites, halls
+// or power feeds: they place nodes where nobody knows more, and contradict nobody.
+bool TellsOfNetwork(const std::string& scheme);
+
 // The schemes in that order, and the levels of one, outermost first.
 std::vector<std::string> SchemeNames();
 std::vector<std::string> LevelNames(const std::string& scheme);

@@ -111,6 +111,12 @@ void ToldKinds::Add(const std::vector<SeenRail>& facts, const Nics& nics) {
   }
 }
 
+std::vector<std::string> ToldKinds::NamesOf(const Nics& nics) {
+  std::vector<std::string> names;
+  for (const auto& [name, cable] : nics) names.push_back(name);
+  return names;
+}
+
 ToldKinds::Places ToldKinds::PlacesOf(const NicWiring& wiring, const Nics& nics) {
   Places places;
   for (const auto& [name, cable] : nics) places.emplace_back(name, wiring.PlaceOf(cable));
@@ -120,6 +126,7 @@ ToldKinds::Places ToldKinds::PlacesOf(const NicWiring& wiring, const Nics& nics)
 void ToldKinds::AddSilent(const Nics& nics) {
   ++silent_at_switches_[PlacesOf(by_switch_, nics)];
   ++silent_in_networks_[PlacesOf(by_network_, nics)];
+  ++silent_with_[NamesOf(nics)];
 }
 
 bool ToldKinds::Contradicts(const Kind& kind, const Nics& nics) const {
@@ -153,7 +160,7 @@ std::vector<RailNic> ToldKinds::Rails(const Nics& nics) const {
     for (RailNic& rail : rails) {
       rail.gbps = rail.cable.gbps;
       if (!unseen(rail)) continue;
-      if (missing * 2 >= kind.rails.size()) {
+      if (missing * 2 >= kind.rails.size() || silent_with_.at(NamesOf(nics)) > kind.nodes) {
         rail = {};
       } else {
         rail.dead = true;

@@ -38,8 +38,9 @@ class ToldKinds {
   void AddSilent(const Nics& nics);
 
   // The rails of such a node; empty where it is of no kind, or of kinds that differ on it. A NIC
-  // without a cable is dead; where half of them or more have none, they are left out, since the
-  // node may be of a smaller kind that nobody tells of.
+  // without a cable is dead. They are left out where half of them or more have none, since the node
+  // may be of a smaller kind that nobody tells of; and where more silent nodes have these NICs
+  // alone than machines tell of the others.
   std::vector<RailNic> Rails(const Nics& nics) const;
 
  private:
@@ -52,6 +53,7 @@ class ToldKinds {
     NicWiring networks{nullptr};
   };
   using Places = std::vector<std::pair<std::string, int>>;  // of each NIC
+  static std::vector<std::string> NamesOf(const Nics& nics);
   static Places PlacesOf(const NicWiring& wiring, const Nics& nics);
   bool Contradicts(const Kind& kind, const Nics& nics) const;
 
@@ -59,6 +61,7 @@ class ToldKinds {
   const NicWiring by_network_;
   std::map<Places, size_t> silent_at_switches_;  // how many nodes
   std::map<Places, size_t> silent_in_networks_;
+  std::map<std::vector<std::string>, size_t> silent_with_;  // NICs of these names
   const std::vector<int>& network_of_;
   // By what all nodes of it tell: of each rail number, port, and the names of its NIC.
   std::map<std::vector<std::tuple<int, int, std::vector<std::string>>>, Kind> kinds_;

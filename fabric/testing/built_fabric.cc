@@ -24,11 +24,6 @@ int Pick(std::mt19937& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
 }
 
-// What several switches are called together.
-std::string Named(const std::string& prefix, int count) {
-  return count == 1 ? absl::StrCat(prefix, "0") : prefix;
-}
-
 struct Cord {
   std::string host;  // or a switch
   int rail = -1;     // the number of a host's NIC
@@ -64,10 +59,9 @@ BuiltFabric RandomFabric(std::mt19937& random) {
   if (pods > 1) model.levels.insert(model.levels.begin(), "core");
   model.domains.resize(model.levels.size());
   std::vector<FabricDomain>& spine_domains = model.domains[model.levels.size() - 2];
-  if (pods > 1) model.domains[0].push_back({Named("c", cores), -1, 0, pods});
+  if (pods > 1) model.domains[0].push_back({"c0", -1, 0, pods});
   for (int p = 0; p < pods; ++p) {
-    spine_domains.push_back(
-        {Named(absl::StrCat("p", p, "s"), spines), pods > 1 ? 0 : -1, p * leaves, leaves});
+    spine_domains.push_back({absl::StrCat("p", p, "s0"), pods > 1 ? 0 : -1, p * leaves, leaves});
     for (int s = 0; pods > 1 && s < spines; ++s) {
       for (int c = 0; c < cores; ++c) {
         built.uplinks.emplace_back(absl::StrCat("p", p, "s", s), absl::StrCat("c", c));

@@ -55,7 +55,7 @@ def check(wiring, answer, status, gpus=8):
     expect(spec["topology"], "fat-tree" if one_switch else "rail-optimized", "topology")
     spines = {domain["name"]: {leaf["name"]: [node["name"] for node in leaf["nodes"]]
                                for leaf in domain["domains"]} for domain in spec["domains"]}
-    expect(spines, {"spine": wiring.leaves}, "domains")
+    expect(spines, {"spine0": wiring.leaves}, "domains")
     for domain in spec["domains"][0]["domains"]:
         for node in domain["nodes"]:
             expect((node["gpus"], node["hcas"]), (gpus, wiring.rails), node["name"])
