@@ -2,11 +2,15 @@
 #include "kube/certificate_keeper.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <initializer_list>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 
 namespace railhead::kube {
 namespace {
@@ -19,6 +23,10 @@ constexpr char kCertificateKey[] = "ca.crt";
 constexpr char kPrivateKey[] = "ca.key";
 constexpr char kPreviousKey[] = "previous-ca.crt";
 
+// Replicas that serve from any of them are trusted. So many rotations within the life of a serving
+// certificate are no rotations.
+constexpr size_t kMostPrevious = 8;
+
 // A value of the Secret, decoded; empty when absent or not base64.
 std::string SecretValue(const Json& secret, absl::string_view key) {
   std::string value;
@@ -26,10 +34,19 @@ std::string SecretValue(const Json& secret, absl::string_view key) {
   return value;
 }
 
-// A certificate that is worth trusting a while longer, or nothing.
-std::string StillValid(const std::string& certificate, absl::Time now) {
-  const absl::StatusOr<CertificateFacts> facts = InspectCertificate(certificate);
-  return facts.ok() && facts->is_authority && now < facts->not_after ? certificate : "";
+// The certificates of these texts that are worth trusting a while longer beside `current`: each
+// once, the first ones where there are too many.
+std::string StillValid(std::initializer_list<absl::string_view> texts, const std::string& current,
+                       absl::Time now) {
+  std::vector<std::string> kept;
+  for (const std::string& certificate : SplitCertificates(absl::StrJoin(texts, "\n"))) {
+    const absl::StatusOr<CertificateFacts> facts = InspectCertificate(certificate);
+    const bool counts = facts.ok() && facts->is_authority && now < facts->not_after &&
+                        !absl::StrContains(current, certificate) &&
+                        std::find(kept.begin(), kept.end(), certificate) == kept.end();
+    if (counts && kept.size() < kMostPrevious) kept.push_back(certificate);
+  }
+  return absl::StrJoin(kept, "");
 }
 
 // Whether every webhook of a configuration trusts `issuer`.
@@ -93,8 +110,10 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
                                             "again with helm upgrade"));
   }
   if (!secret.ok()) return secret.status();
-  Authorities found{{SecretValue(*secret, kCertificateKey), SecretValue(*secret, kPrivateKey)},
-                    StillValid(SecretValue(*secret, kPreviousKey), now)};
+  Authorities found;
+  found.current = {absl::StrJoin(SplitCertificates(SecretValue(*secret, kCertificateKey)), ""),
+                   SecretValue(*secret, kPrivateKey)};
+  found.previous = StillValid({SecretValue(*secret, kPreviousKey)}, found.current.certificate, now);
 
   const absl::Status usable = CheckAuthority(found.current, now);
   if (usable.ok()) {
@@ -118,8 +137,8 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   if (!made.ok()) return made.status();
   // What the Secret lost (somebody emptied it, or put another one there), replicas still serve
   // from.
-  std::string previous = StillValid(issuer_, now);
-  if (previous.empty()) previous = StillValid(found.current.certificate, now);
+  std::string previous =
+      StillValid({issuer_, found.current.certificate, found.previous}, made->certificate, now);
   const absl::Status stored = Store(
       *secret,
       {{kCertificateKey, made->certificate}, {kPrivateKey, made->key}, {kPreviousKey, previous}});
@@ -141,10 +160,12 @@ absl::Status CertificateKeeper::Store(const Json& secret,
 
 absl::Status CertificateKeeper::KeepOurs(const Json& secret, Authorities& found,
                                          std::vector<std::string>& log) {
-  const std::string ours = StillValid(issuer_, clock_());
-  if (ours.empty() || absl::StrContains(found.Bundle(), ours)) return absl::OkStatus();
-  if (absl::Status stored = Store(secret, {{kPreviousKey, ours}}); !stored.ok()) return stored;
-  found.previous = ours;
+  const std::string& current = found.current.certificate;
+  const std::string ours = StillValid({issuer_}, current, clock_());
+  if (ours.empty() || absl::StrContains(found.previous, ours)) return absl::OkStatus();
+  std::string previous = StillValid({ours, found.previous}, current, clock_());
+  if (absl::Status stored = Store(secret, {{kPreviousKey, previous}}); !stored.ok()) return stored;
+  found.previous = std::move(previous);
   log.push_back(absl::StrCat("somebody replaced the authority in ", options_.secret.ToString(),
                              ": the last one is kept for the certificates that it signed"));
   return absl::OkStatus();

@@ -30,8 +30,8 @@ struct CertificateKeeperOptions {
 
 // Keeps a webhook trusted without any outside help. The authority lives in a Secret that all
 // replicas share; every replica signs its own serving certificate, which never leaves its memory;
-// the webhook configuration's caBundle gets the authority, and after a rotation also the one
-// before.
+// the webhook configuration's caBundle gets the authority, and after rotations also those before,
+// as long as they are valid (the last eight).
 //
 // One call of Reconcile looks at everything and repairs what is wrong, so it is simply repeated:
 // every few seconds, forever. Several replicas may do so at once: every write carries the
@@ -59,7 +59,7 @@ class CertificateKeeper {
  private:
   struct Authorities {
     KeyedCertificate current;
-    std::string previous;  // certificate only; empty when there is none that still counts
+    std::string previous;  // certificates only, the last one first; empty when none still counts
 
     std::string Bundle() const { return current.certificate + previous; }
   };
@@ -69,7 +69,7 @@ class CertificateKeeper {
   absl::StatusOr<Authorities> LoadAuthority(std::vector<std::string>& log);
   // Writes these values into the Secret, unless it has changed since it was read as `secret`.
   absl::Status Store(const Json& secret, const std::map<std::string, std::string>& values);
-  // What is served stays trusted when somebody replaced the authority: it becomes the previous one.
+  // What is served stays trusted when somebody replaced the authority: it becomes a previous one.
   absl::Status KeepOurs(const Json& secret, Authorities& found, std::vector<std::string>& log);
   // Makes every webhook trust `bundle`.
   absl::Status PutBundle(const Json& configuration, const std::string& bundle,

@@ -87,6 +87,23 @@ class CertificateKeeperTest : public ::testing::Test {
                {"name": "jobs.railhead.io", "clientConfig": {"service": {"name": "op"}}}]})"));
   }
 
+  // Somebody replaces the authority in the Secret, and nothing else there.
+  void PutAuthority(absl::Duration lifetime) {
+    const auto made = MakeAuthority("another", now_, lifetime);
+    ASSERT_TRUE(made.ok());
+    Json secret = api_.At(kSecret);
+    secret["data"]["ca.crt"] = absl::Base64Escape(made->certificate);
+    secret["data"]["ca.key"] = absl::Base64Escape(made->key);
+    api_.Put(kSecret, secret);
+  }
+
+  std::vector<std::string> Previous() {
+    std::string list;
+    EXPECT_TRUE(
+        absl::Base64Unescape(StringAt(api_.At(kSecret), {"data", "previous-ca.crt"}), &list));
+    return SplitCertificates(list);
+  }
+
   absl::Time now_ = kStart;
   FakeApi api_;
   Replica first_{&api_, &now_};
@@ -244,6 +261,61 @@ TEST_F(CertificateKeeperTest, AnAuthorityThatSomebodyPutThereIsTakenWithoutAMome
     const std::string authority = StringAt(api_.At(kSecret), {"data", "ca.crt"});
     EXPECT_EQ(authority == absl::Base64Escape(others->certificate), key == others->key);
   }
+}
+
+TEST_F(CertificateKeeperTest, TwoRotationsInARowKeepBothWhoServeFromTheLastOnes) {
+  first_.MustReconcile();
+  PutAuthority(absl::Hours(24 * 90));
+  first_.MustReconcile();   // waits until the new bundle has settled
+  second_.MustReconcile();  // has just started, and serves from the new one at once
+  PutAuthority(absl::Hours(24 * 90));
+  for (int step = 0; step < 6; ++step) {
+    (step % 2 == 0 ? second_ : first_).MustReconcile();
+    ASSERT_TRUE(Trusts(first_)) << "step " << step;
+    ASSERT_TRUE(Trusts(second_)) << "step " << step;
+    now_ += absl::Seconds(1);
+  }
+  EXPECT_EQ(Previous().size(), 2U);
+  // Nobody has anything left to write, however many there were.
+  const Json secret = api_.At(kSecret);
+  second_.MustReconcile();
+  first_.MustReconcile();
+  EXPECT_EQ(api_.At(kSecret), secret);
+}
+
+TEST_F(CertificateKeeperTest, PreviousAuthoritiesAreBoundedAndThoseThatExpiredGo) {
+  first_.MustReconcile();
+  for (int rotation = 0; rotation < 12; ++rotation) {
+    PutAuthority(absl::Hours(24 * 30));
+    first_.MustReconcile();
+    now_ += absl::Seconds(10);
+    first_.MustReconcile();
+    ASSERT_TRUE(Trusts(first_)) << "rotation " << rotation;
+  }
+  EXPECT_EQ(Previous().size(), 8U);
+  EXPECT_EQ(SplitCertificates(Bundle(api_, 0)).size(), 9U);
+  // All of them have expired, and so has the one in use: there is a new one.
+  now_ += absl::Hours(24 * 31);
+  first_.MustReconcile();
+  EXPECT_EQ(SplitCertificates(Bundle(api_, 0)).size(), 1U);
+  EXPECT_TRUE(Previous().empty());
+  EXPECT_TRUE(Trusts(first_));
+}
+
+TEST_F(CertificateKeeperTest, AnAuthorityThatComesBackIsNotItsOwnPredecessor) {
+  first_.MustReconcile();
+  const Json own = api_.At(kSecret)["data"];
+  PutAuthority(absl::Hours(24 * 90));
+  first_.MustReconcile();
+  now_ += absl::Seconds(10);
+  first_.MustReconcile();
+  Json secret = api_.At(kSecret);
+  secret["data"]["ca.crt"] = own["ca.crt"];
+  secret["data"]["ca.key"] = own["ca.key"];
+  api_.Put(kSecret, secret);
+  first_.MustReconcile();
+  EXPECT_TRUE(Trusts(first_));
+  EXPECT_EQ(SplitCertificates(Bundle(api_, 0)).size(), 2U);
 }
 
 TEST_F(CertificateKeeperTest, ReplacesAnAuthorityThatCannotBeUsed) {

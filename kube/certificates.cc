@@ -185,6 +185,22 @@ absl::StatusOr<KeyedCertificate> SignServingCertificate(const KeyedCertificate& 
   return ToPem(cert, key.get());
 }
 
+std::vector<std::string> SplitCertificates(absl::string_view pem) {
+  std::vector<std::string> found;
+  const Owned<BIO> in(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+  while (in != nullptr) {
+    const Owned<X509> certificate(PEM_read_bio_X509(in.get(), nullptr, NoPassphrase, nullptr));
+    if (certificate == nullptr) break;
+    const Owned<BIO> out(BIO_new(BIO_s_mem()));
+    if (out == nullptr || PEM_write_bio_X509(out.get(), certificate.get()) != 1) break;
+    absl::StatusOr<std::string> text = TakeText(out.get());
+    if (!text.ok()) break;
+    found.push_back(*std::move(text));
+  }
+  ERR_clear_error();
+  return found;
+}
+
 absl::StatusOr<CertificateFacts> InspectCertificate(absl::string_view pem) {
   const Owned<X509> certificate = ReadCertificate(pem);
   if (!certificate) return absl::InvalidArgumentError("not a PEM certificate");

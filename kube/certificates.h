@@ -44,6 +44,10 @@ absl::StatusOr<KeyedCertificate> SignServingCertificate(const KeyedCertificate& 
 // Reads the first certificate of a PEM text. InvalidArgument when there is none.
 absl::StatusOr<CertificateFacts> InspectCertificate(absl::string_view pem);
 
+// The certificates of a PEM text, each as PEM, all written in the same way. What is none is left
+// out.
+std::vector<std::string> SplitCertificates(absl::string_view pem);
+
 // OK when `authority` is a certificate authority, valid at `now`, whose key fits its certificate.
 // InvalidArgument says which of these fails; the message never quotes the key.
 absl::Status CheckAuthority(const KeyedCertificate& authority, absl::Time now);

@@ -11,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
 namespace railhead::kube {
 namespace {
 
@@ -92,6 +95,18 @@ TEST(CertificatesTest, ALeafNeverOutlivesItsAuthority) {
   const auto leaf = SignServingCertificate(*authority, kNames, kNow, absl::Hours(10));
   ASSERT_TRUE(leaf.ok());
   EXPECT_EQ(InspectCertificate(leaf->certificate)->not_after, kNow + absl::Hours(5));
+}
+
+TEST(CertificatesTest, SplitsAListInWhateverFormItIsWritten) {
+  const auto a = MakeAuthority("a", kNow, absl::Hours(1));
+  const auto b = MakeAuthority("b", kNow, absl::Hours(1));
+  ASSERT_TRUE(a.ok() && b.ok());
+  const std::string other = absl::StrReplaceAll(b->certificate, {{"\n", "\r\n"}});
+  EXPECT_THAT(SplitCertificates(absl::StrCat("# a comment\n", a->certificate, a->key, "\n", other)),
+              ElementsAre(a->certificate, b->certificate));
+  EXPECT_TRUE(SplitCertificates("").empty());
+  EXPECT_TRUE(SplitCertificates("garbage").empty());
+  EXPECT_TRUE(SplitCertificates(a->certificate.substr(0, 200)).empty());
 }
 
 TEST(CertificatesTest, LivesBeyond2050) {
