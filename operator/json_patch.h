@@ -9,7 +9,8 @@
 
 namespace railhead::op {
 
-// The one operation that we use: to replace or remove would take something from the user.
+// The one operation that we use: to remove would take something from the user. Where a member is
+// there already, it gets the new value; so it may be one of ours only.
 inline kube::Json AddOperation(std::string path, kube::Json value) {
   return {{"op", "add"}, {"path", std::move(path)}, {"value", std::move(value)}};
 }

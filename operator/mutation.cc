@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/mutation.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <map>
 #include <set>
@@ -8,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,6 +41,10 @@ constexpr char kProfile[] = "railhead.io/profile";
 constexpr char kInjected[] = "railhead.io/injected";
 constexpr char kKept[] = "railhead.io/kept-environment";
 constexpr char kMetricsPort[] = "9402";
+
+// How the version ends in the stamp of the chart's admission policy, which goes before the webhook
+// and knows no profile.
+constexpr char kByPolicy[] = "+policy";
 
 // By these a container turns RDMA off, or takes HCAs of its own choice. Who sets one is noted even
 // where we would not have set it: nobody else can tell later whose it is (verdict/spec_rules.cc).
@@ -184,54 +191,92 @@ std::vector<Json> VariablesFor(const Json& pod,
   return variables;
 }
 
-// Whether an entry of a container is one that an earlier call added. The API server may have filled
-// in defaults since.
 bool SameVariable(const Json& entry, const Json& ours) {
   const std::string field = StringAt(ours, {"valueFrom", "fieldRef", "fieldPath"});
   if (field.empty()) {
     return Find(entry, "valueFrom") == nullptr &&
            StringAt(entry, {"value"}) == StringAt(ours, {"value"});
   }
+  // The API server may have filled in defaults since.
   return StringAt(entry, {"valueFrom", "fieldRef", "fieldPath"}) == field;
 }
 
+// Who has been through the pod before this call.
+struct Earlier {
+  bool webhook = false;
+  bool policy = false;
+  const std::map<std::string, std::string>* configured;  // what the policy sets, beside ranks
+  const std::set<std::string>* kept;                     // what it found to be the user's
+};
+
+enum class Whose {
+  kUsers,
+  kOurs,
+  kPolicys,  // of another value than the pod's profile says
+};
+
+// Whose an entry of a container is that has the name of one of our variables.
+Whose WhoseIs(const Json& entry, const Json& ours, const Earlier& earlier) {
+  if (earlier.webhook) return SameVariable(entry, ours) ? Whose::kOurs : Whose::kUsers;
+  const std::string name = StringAt(ours, {"name"});
+  if (!earlier.policy || earlier.kept->contains(name)) return Whose::kUsers;
+  const auto configured = earlier.configured->find(name);
+  if (configured != earlier.configured->end()) {
+    if (!SameVariable(entry, Variable(name.c_str(), configured->second))) return Whose::kUsers;
+    return SameVariable(entry, ours) ? Whose::kOurs : Whose::kPolicys;
+  }
+  return IsComputedVariable(name) && SameVariable(entry, ours) ? Whose::kOurs : Whose::kUsers;
+}
+
 // Appends what gives one container its variables; notes in `kept` the names that it sets itself.
-// `seen_before` says that the pod has been through here, so that equal entries are ours.
 absl::Status PatchContainer(const RdmaContainer& target, const std::vector<Json>& variables,
-                            bool seen_before, std::set<std::string>& kept, Json& patch) {
+                            const Earlier& earlier, std::set<std::string>& kept, Json& patch) {
   const Json* env = Find(*target.container, "env");
   const bool has_list = env != nullptr && !env->is_null();
   if (has_list && !env->is_array()) {
     return absl::InvalidArgumentError(absl::StrCat("spec", target.pointer, "/env is not a list"));
   }
-  std::map<std::string, const Json*> existing;
+  std::map<std::string, size_t> existing;  // the last of a name counts
   if (has_list) {
-    for (const Json& entry : *env) existing[StringAt(entry, {"name"})] = &entry;
+    for (size_t i = 0; i < env->size(); ++i) existing[StringAt((*env)[i], {"name"})] = i;
   }
-  Json missing = Json::array();
+  const std::string path = absl::StrCat("/spec", target.pointer, "/env");
+  std::vector<std::pair<size_t, Json>> missing;  // and before which of the entries
+  size_t place = 0;
   std::set<std::string> choices(std::begin(kChoices), std::end(kChoices));
   for (const Json& variable : variables) {
     const std::string name = StringAt(variable, {"name"});
     choices.erase(name);
     const auto own = existing.find(name);
     if (own == existing.end()) {
-      missing.push_back(variable);
-    } else if (!seen_before || !SameVariable(*own->second, variable)) {
-      kept.insert(name);
+      missing.emplace_back(place, variable);
+      continue;
     }
+    const Whose whose = WhoseIs((*env)[own->second], variable, earlier);
+    if (whose == Whose::kUsers) {
+      kept.insert(name);
+      continue;
+    }
+    if (whose == Whose::kPolicys) {
+      patch.push_back(AddOperation(absl::StrCat(path, "/", own->second, "/value"),
+                                   StringAt(variable, {"value"})));
+    }
+    // What comes later may refer to this one.
+    place = std::max(place, own->second + 1);
   }
   for (const std::string& choice : choices) {
     if (existing.contains(choice)) kept.insert(choice);
   }
   if (missing.empty()) return absl::OkStatus();
-  const std::string path = absl::StrCat("/spec", target.pointer, "/env");
   if (!has_list) {
-    patch.push_back(AddOperation(path, std::move(missing)));
+    Json list = Json::array();
+    for (auto& [index, variable] : missing) list.push_back(std::move(variable));
+    patch.push_back(AddOperation(path, std::move(list)));
     return absl::OkStatus();
   }
-  // Each goes to the front, so the last comes first.
-  for (auto variable = missing.rbegin(); variable != missing.rend(); ++variable) {
-    patch.push_back(AddOperation(path + "/0", *variable));
+  // The last comes first, so that the places of the others stay.
+  for (auto entry = missing.rbegin(); entry != missing.rend(); ++entry) {
+    patch.push_back(AddOperation(absl::StrCat(path, "/", entry->first), std::move(entry->second)));
   }
   return absl::OkStatus();
 }
@@ -304,13 +349,17 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   Site site = SiteOf(pod, config, profiles, space, warnings);
   const std::vector<Json> variables =
       VariablesFor(pod, *annotations, config, site.environment, warnings);
-  const bool seen_before = annotations->count(kInjected) > 0;
   std::map<std::string, std::string> wanted = *annotations;
   const std::set<std::string> kept_before = ReadKept(wanted[kKept], warnings);
+  Earlier earlier{.configured = &config.environment, .kept = &kept_before};
+  if (const auto stamp = annotations->find(kInjected); stamp != annotations->end()) {
+    earlier.policy = absl::EndsWith(stamp->second, kByPolicy);
+    earlier.webhook = !earlier.policy;
+  }
   std::set<std::string> kept = kept_before;
   Json patch = Json::array();
   for (const RdmaContainer& target : *targets) {
-    if (absl::Status status = PatchContainer(target, variables, seen_before, kept, patch);
+    if (absl::Status status = PatchContainer(target, variables, earlier, kept, patch);
         !status.ok()) {
       return status;
     }
@@ -329,7 +378,7 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
     }
   }
   if (const auto stamp = annotations->find(kProfile);
-      stamp != annotations->end() && stamp->second != site.stamp && !seen_before) {
+      stamp != annotations->end() && stamp->second != site.stamp && !earlier.webhook) {
     warnings.push_back(absl::StrCat(
         "railhead: metadata.annotations[", kProfile, "]: ", Quoted(stamp->second),
         " is not for the pod to say: ",

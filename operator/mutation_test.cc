@@ -256,6 +256,40 @@ TEST(MutatePodTest, UnderstandsWhatAnotherWebhookDidInBetween) {
   EXPECT_EQ(MutatePod(again, kConfig).outcome, Outcome::kUnchanged);
 }
 
+// A pod that the chart's admission policy has seen: ours of the configuration may be replaced by a
+// profile's, and nobody else's.
+TEST(MutatePodTest, CompletesWhatThePolicyBegan) {
+  ProfileSet profiles;
+  ASSERT_TRUE(AddObject(Json::parse(R"json({
+    "apiVersion": "railhead.io/v1alpha1", "kind": "RailProfile",
+    "metadata": {"name": "p", "generation": 1},
+    "spec": {"fabric": "InfiniBand",
+             "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "train"}},
+             "nccl": {"debug": "INFO", "trafficClass": 96},
+             "env": {"AAA": "$(RANK)", "OWN": "2"}}})json"),
+                        profiles)
+                  .ok());
+  Json pod = JobPod();
+  pod["metadata"]["annotations"]["railhead.io/injected"] = "0.1.0+policy";
+  pod["metadata"]["annotations"]["railhead.io/kept-environment"] = "NCCL_IB_TC";
+  pod["spec"]["containers"][0]["env"] = Json::parse(R"json([
+    {"name": "RANK", "value": "1"},
+    {"name": "WORLD_SIZE", "value": "2"},
+    {"name": "NCCL_DEBUG", "value": "WARN"},
+    {"name": "NCCL_IB_TC", "value": "106"},
+    {"name": "OWN", "value": "2"}])json");
+  const Json after = Apply(pod, MutatePod(pod, kConfig, profiles, "train"));
+  const Json& container = after["spec"]["containers"][0];
+  EXPECT_EQ(ValueOf(container, "NCCL_DEBUG"), "INFO");  // the policy's, replaced by the profile's
+  EXPECT_EQ(ValueOf(container, "NCCL_IB_TC"), "106");   // the user's, as the policy noted
+  EXPECT_EQ(Names(container)[0], "RANK");               // what AAA refers to
+  EXPECT_EQ(ValueOf(container, "AAA"), "$(RANK)");
+  // The policy sets nothing that only a profile says, so it is the user's even where it is the
+  // same.
+  EXPECT_EQ(after["metadata"]["annotations"]["railhead.io/kept-environment"], "NCCL_IB_TC,OWN");
+  EXPECT_EQ(after["metadata"]["annotations"]["railhead.io/injected"], RAILHEAD_VERSION);
+}
+
 TEST(MutatePodTest, NeverMakesAPodInvalid) {
   Json pod = JobPod();
   pod["metadata"]["annotations"]["large"] = std::string((256 << 10) - 150, 'x');

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks the chart against a real API server with etcd, in a network namespace of their own: install,
-# upgrade, uninstall, which objects reach the webhook, what the operator may do; and the operator's
-# program with those rights: what profiles do to pods, that new certificates fail none, gangs with the
+# upgrade, uninstall, which objects reach the webhook, what its policies do, what the operator may do;
+# and the operator's program with those rights: what profiles do to pods, that new certificates fail none, gangs with the
 # real scheduler, and what is told of wrong jobs. Six minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
 # helm, kubectl, kube-apiserver and kube-scheduler come from RAILHEAD_KUBE_BIN, or else from PATH; etcd
@@ -31,8 +31,8 @@ verdicts=$(mktemp)
 trap 'rm -f "$verdicts"' EXIT
 run verdict_test.Verdict > "$verdicts" 2>&1 &
 failed=0
-run apiserver_test.Chart profiles_test.Profiles certificates_test.Certificates gangs_test.Gangs ||
-  failed=1
+run apiserver_test.Chart policy_test.Policy policy_test.Together profiles_test.Profiles \
+  certificates_test.Certificates gangs_test.Gangs || failed=1
 wait $! || failed=1
 cat "$verdicts"
 exit $failed

@@ -657,6 +657,10 @@ class Chart(unittest.TestCase):
                 words, admitted = told(asking)
                 self.assertIn(missing, words)
                 self.assertEqual(admitted, action == "Warn")
+            # What the API server does by itself is not all.
+            words, admitted = told(pod("x", limits=hca), {"railhead.io/injected": "0.1.0+policy"})
+            self.assertIn(missing, words)
+            self.assertEqual(admitted, action == "Warn")
             for fine in (
                 told(pod("x", limits=hca), {"railhead.io/injected": "0.1.0"}),
                 told(pod("x", limits={"rdma/hca": 0})),

@@ -25,6 +25,7 @@ operator:
   replicas: 1
   runAsUser: 1234
   environment: {NCCL_IB_TC: "106", NCCL_DEBUG: null}
+  admissionPolicy: {enabled: true}
   rendezvousPort: 12345
   webhook: {failurePolicy: Fail, timeoutSeconds: 3, excludedNamespaces: [monitoring],
             missedPods: Deny}
@@ -50,6 +51,7 @@ REFUSED = {
     "an operator that is root": ("operator.runAsUser=0", "minimum"),
     "a port that is none": ("operator.rendezvousPort=65536", "maximum"),
     "a number for verdicts": ("operator.verdicts.enabled=1", "want boolean"),
+    "a word for the policies": ("operator.admissionPolicy.enabled=on", "want boolean"),
     "a word for gangs": ("operator.gangs.enabled=on", "want boolean"),
     "a word for whether agents tell": ("devicePlugin.nodeFacts=always", "want boolean"),
     "a metrics port that is none": ("devicePlugin.metricsPort=0", "minimum"),
@@ -181,10 +183,19 @@ class Values(unittest.TestCase):
         self.assertIn("devicePlugin.memlock: OpenShift lets no pod", done.stderr)
         self.assertIn("MachineConfig", done.stderr)
 
+    def test_policies_are_for_servers_that_know_them(self):
+        values = "operator: {admissionPolicy: {enabled: true}}"
+        kinds = {kind for kind, _ in render(values, "--kube-version=1.36")}
+        self.assertIn("MutatingAdmissionPolicyBinding", kinds)
+        done = helm("template", "railhead", CHART, "--kube-version=1.35.9", values=values)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("operator.admissionPolicy.enabled: needs Kubernetes 1.36", done.stderr)
+
     def test_optional_parts_are_absent_unless_asked_for(self):
         self.assertNotIn(("DaemonSet", "railhead-memlock"), render())
         kinds = {kind for kind, _ in render()}
         self.assertNotIn("PodMonitor", kinds)
+        self.assertNotIn("MutatingAdmissionPolicy", kinds)
         self.assertNotIn("SecurityContextConstraints", kinds)
         self.assertNotIn(
             ("ConfigMap", "railhead-dashboards"), render("dashboards: {enabled: false}")

@@ -59,7 +59,23 @@ matchExpressions:
 {{- concat (list "kube-system" .Release.Namespace) .Values.operator.webhook.excludedNamespaces | uniq | toYaml -}}
 {{- end -}}
 
-{{/* CEL: whether a pod spec asks for any RDMA resource. None of it, such as "0", is not to ask. Call with "object.spec". */}}
+{{/* CEL: whether a container asks for any RDMA resource. None of it, such as "0", is not to ask. Call with its name. */}}
+{{- define "railhead.containerAsksForRdma" -}}
+{{ . }}.?resources.?limits.orValue({}).exists(name, name.startsWith('rdma/') && string({{ . }}.resources.limits[name]) != '0') || {{ . }}.?resources.?requests.orValue({}).exists(name, name.startsWith('rdma/') && string({{ . }}.resources.requests[name]) != '0')
+{{- end -}}
+
+{{/* CEL: whether one of a pod spec's does. Call with "object.spec". */}}
 {{- define "railhead.asksForRdma" -}}
-({{ . }}.containers + {{ . }}.?initContainers.orValue([])).exists(c, c.?resources.?limits.orValue({}).exists(name, name.startsWith('rdma/') && string(c.resources.limits[name]) != '0') || c.?resources.?requests.orValue({}).exists(name, name.startsWith('rdma/') && string(c.resources.requests[name]) != '0'))
+({{ . }}.containers + {{ . }}.?initContainers.orValue([])).exists(c, {{ include "railhead.containerAsksForRdma" "c" }})
+{{- end -}}
+
+{{/* CEL: the patch that gives each container of a list that asks for RDMA those of variables.ours that
+it has not, before its own, which may then refer to them. Call with "containers". */}}
+{{- define "railhead.environmentPatch" -}}
+object.spec.?{{ . }}.orValue([]).transformList(i, c,
+{{ include "railhead.containerAsksForRdma" "c" }},
+size(c.?env.orValue([])) == 0 ?
+[JSONPatch{op: 'add', path: '/spec/{{ . }}/' + string(i) + '/env', value: variables.ours}] :
+variables.ours.filter(v, !c.env.exists(e, e.name == v.name)).reverse()
+.map(v, JSONPatch{op: 'add', path: '/spec/{{ . }}/' + string(i) + '/env/0', value: v})).flatten()
 {{- end -}}
