@@ -77,7 +77,9 @@ void AddProfiles(const std::vector<Json>& documents, ProfileSet& set) {
 }
 
 void Admit(const Json& object, const ProfileSet& set, const std::string& space) {
-  const InjectionConfig config = {.environment = {{"NCCL_DEBUG", "WARN"}}, .gangs = true};
+  const InjectionConfig config = {.environment = {{"NCCL_DEBUG", "WARN"}},
+                                  .gangs = true,
+                                  .gang_kinds = {"JobSet", "LeaderWorkerSet", "PyTorchJob"}};
   const auto check = [&object](const auto& mutate) {
     const Mutation once = mutate(object);
     Require((once.outcome == Outcome::kMutated) == !once.patch.empty());

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kube/json.h"
 #include "kube/yaml.h"
+#include "operator/gangs/workload.h"
 #include "operator/text_file.h"
 #include "operator/variable_name.h"
 
@@ -35,10 +36,14 @@ class Reader {
         status = ReadSwitch(field, value, config.verdicts);
       } else if (field == "gangs") {
         status = ReadSwitch(field, value, config.gangs);
+      } else if (field == "gangKinds") {
+        status = ReadKinds(value, config.gang_kinds);
+      } else if (field == "gangReserveAfter") {
+        status = ReadWait(field, value, config.gang_reserve_after);
       } else {
         status = Error(field,
                        "is not known; the fields are environment, rendezvousPort, "
-                       "excludedNamespaces, verdicts and gangs");
+                       "excludedNamespaces, verdicts, gangs, gangKinds and gangReserveAfter");
       }
       if (!status.ok()) return status;
     }
@@ -82,6 +87,32 @@ class Reader {
   absl::Status ReadSwitch(absl::string_view field, const Json& value, bool& is_on) const {
     if (!value.is_boolean()) return Error(field, "must be true or false");
     is_on = value.get<bool>();
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadKinds(const Json& value, std::set<std::string>& kinds) const {
+    const bool is_list =
+        value.is_array() && std::all_of(value.begin(), value.end(), [](auto& kind) {
+          return kind.is_string() && gangs::IsWorkloadKind(kind.template get<std::string>());
+        });
+    if (!is_list) {
+      return Error("gangKinds",
+                   "must be a list of kinds of jobs: Job, JobSet, LeaderWorkerSet, PodGroup, or of "
+                   "Kubeflow JAXJob, MPIJob, PaddleJob, PyTorchJob, TFJob, XGBoostJob");
+    }
+    kinds = value.get<std::set<std::string>>();
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadWait(absl::string_view field, const Json& value, absl::Duration& wait) const {
+    if (value == "never") {
+      wait = absl::InfiniteDuration();
+      return absl::OkStatus();
+    }
+    if (!value.is_string() || !absl::ParseDuration(value.get<std::string>(), &wait) ||
+        wait < absl::ZeroDuration()) {
+      return Error(field, "must be a time such as 10m or 1h30m, or never");
+    }
     return absl::OkStatus();
   }
 

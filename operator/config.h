@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace railhead::op {
 
@@ -24,6 +25,11 @@ struct InjectionConfig {
   bool verdicts = false;
   // Pods that ask to start with their gang are gated, and placed by the replica that leads.
   bool gangs = false;
+  // Kinds of jobs (gangs/workload.h) whose pods need not ask for it.
+  std::set<std::string> gang_kinds = {};
+  // A gang that has waited for so long is not overtaken any more by smaller ones; infinite: it may
+  // be for ever.
+  absl::Duration gang_reserve_after = absl::Minutes(10);
 };
 
 // Reads YAML or JSON:
@@ -33,6 +39,8 @@ struct InjectionConfig {
 //   excludedNamespaces: [kube-system]  # optional
 //   verdicts: true                     # optional, false by default
 //   gangs: true                        # optional, false by default
+//   gangKinds: [JobSet]                # optional; whose pods are gangs without asking
+//   gangReserveAfter: 10m              # optional; "never": smaller gangs may always overtake
 //
 // An empty text is an empty configuration. InvalidArgument names the field (or line) and what it
 // may be: unknown fields, names that are no environment variables, and variables that the operator

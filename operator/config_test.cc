@@ -35,6 +35,8 @@ rendezvousPort: 12345
 excludedNamespaces: [kube-system, railhead]
 verdicts: true
 gangs: true
+gangKinds: [JobSet, Job]
+gangReserveAfter: 1h30m
 )",
                                            "x");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -45,6 +47,8 @@ gangs: true
   EXPECT_THAT(config->excluded_namespaces, ElementsAre("kube-system", "railhead"));
   EXPECT_TRUE(config->verdicts);
   EXPECT_TRUE(config->gangs);
+  EXPECT_EQ(config->gang_kinds, (std::set<std::string>{"Job", "JobSet"}));
+  EXPECT_EQ(config->gang_reserve_after, absl::Minutes(90));
 }
 
 TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
@@ -62,7 +66,7 @@ TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
 TEST(ParseInjectionConfigTest, NamesFileAndField) {
   EXPECT_EQ(Error("enviroment: {}"),
             "operator.yaml: enviroment is not known; the fields are environment, "
-            "rendezvousPort, excludedNamespaces, verdicts and gangs");
+            "rendezvousPort, excludedNamespaces, verdicts, gangs, gangKinds and gangReserveAfter");
   EXPECT_THAT(Error("[]"), HasSubstr("must be a mapping"));
   EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml: line 2"));
   EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("one YAML document"));
@@ -70,6 +74,13 @@ TEST(ParseInjectionConfigTest, NamesFileAndField) {
   EXPECT_THAT(Error("excludedNamespaces: [[a]]"), HasSubstr("excludedNamespaces"));
   EXPECT_THAT(Error("verdicts: yes please"), HasSubstr("verdicts must be true or false"));
   EXPECT_THAT(Error("gangs: 1"), HasSubstr("gangs must be true or false"));
+  for (const char* kinds : {"JobSet", "[Deployment]", "[1]"}) {
+    EXPECT_THAT(Error(absl::StrCat("gangKinds: ", kinds)), HasSubstr("a list of kinds of jobs"));
+  }
+  for (const char* wait : {"10", "soon", "-1m", "{}", "''"}) {
+    EXPECT_THAT(Error(absl::StrCat("gangReserveAfter: ", wait)),
+                HasSubstr("gangReserveAfter must be a time such as 10m or 1h30m, or never"));
+  }
   EXPECT_THAT(Error("environment: [A]"), HasSubstr("environment must be a mapping"));
   EXPECT_THAT(Error("environment: {A: [1]}"), HasSubstr("environment.A must be a string"));
   EXPECT_THAT(Error("environment: {A: 1.50}"), HasSubstr("environment.A must be a string"));

@@ -59,10 +59,12 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
           }),
       status_writer_(
           api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }, options.clock),
-      gangs_(options.gangs ? std::make_unique<gangs::GangController>(
-                                 gangs::GangControllerOptions{.host = options.identity}, api,
-                                 [this] { return elector_.Leads(); })
-                           : nullptr) {}
+      gangs_(options.gangs
+                 ? std::make_unique<gangs::GangController>(
+                       gangs::GangControllerOptions{.host = options.identity,
+                                                    .reserve_after = options.gang_reserve_after},
+                       api, [this] { return elector_.Leads(); })
+                 : nullptr) {}
 
 Controllers::~Controllers() { Stop(); }
 

@@ -30,8 +30,9 @@ struct ControllersOptions {
   std::function<absl::Time()> clock = kube::MonotonicNow;
   std::set<std::string> excluded_namespaces = {};  // whose pods nobody judges
   PagePoller::Fetch fetch = AskPod;
-  bool verdicts = false;  // whether jobs are judged
-  bool gangs = false;     // whether gangs are placed
+  bool verdicts = false;                                         // whether jobs are judged
+  bool gangs = false;                                            // whether gangs are placed
+  absl::Duration gang_reserve_after = absl::InfiniteDuration();  // as in InjectionConfig
 };
 
 // What the operator does besides answering. Every replica keeps what admission needs, and what

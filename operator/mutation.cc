@@ -393,10 +393,11 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   wanted.emplace("prometheus.io/scrape", "true");
   wanted.emplace("prometheus.io/port", kMetricsPort);
   wanted.emplace("prometheus.io/path", "/metrics");
+  if (config.gangs) gangs::AddSize(pod, config.gang_kinds, wanted);
   if (absl::Status status = PatchAnnotations(pod, "", *annotations, wanted, patch); !status.ok()) {
     return status;
   }
-  if (config.gangs) gangs::AddGate(pod, *annotations, patch, warnings);
+  if (config.gangs) gangs::AddGate(pod, config.gang_kinds, wanted, patch, warnings);
   Mutation mutation = Finish(std::move(patch), std::move(warnings));
   for (const auto& [name, reason] : site.reasons) {
     mutation.reasons.push_back(absl::StrCat(
@@ -443,14 +444,15 @@ absl::StatusOr<Mutation> TryStampJob(const Json& job, const InjectionConfig& con
   if (!annotations.ok()) return annotations.status();
   std::map<std::string, std::string> wanted = *annotations;
   if (indexed) wanted.emplace(kWorldSize, absl::StrCat(completions));
-  if (config.gangs) gangs::StampSize(job, parallelism, wanted, warnings);
+  if (config.gangs) gangs::StampSize(job, config.gang_kinds, parallelism, wanted, warnings);
   Json patch = Json::array();
   if (absl::Status status =
           PatchAnnotations(pod_template, "/spec/template", *annotations, wanted, patch);
       !status.ok()) {
     return status;
   }
-  if (config.gangs && wanted.contains(gangs::kGangSize)) gangs::AddLabel(job, patch);
+  if (config.gangs && wanted.contains(gangs::kGangSize))
+    gangs::AddLabel(job, config.gang_kinds, patch);
   return Finish(std::move(patch), std::move(warnings));
 }
 

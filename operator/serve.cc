@@ -50,7 +50,8 @@ class Operator::Impl {
                       .identity = options_.identity,
                       .excluded_namespaces = config.excluded_namespaces,
                       .verdicts = config.verdicts,
-                      .gangs = config.gangs},
+                      .gangs = config.gangs,
+                      .gang_reserve_after = config.gang_reserve_after},
                      api),
         webhook_(
             std::move(config), [this] { return controllers_.Profiles(); }, &metrics_),

@@ -19,6 +19,9 @@ GangCounts CountGangs(const std::vector<Decision>& decisions, const GangCounts& 
         ++counts.waiting;
         counts.longest_wait = std::max(counts.longest_wait, now - decision.gang.created);
         break;
+      case Decision::State::kTimedOut:
+        ++counts.incomplete;
+        break;
       case Decision::State::kPlaced:
         ++counts.placed;
         ++counts.running;

@@ -41,6 +41,7 @@ void AddPod(const PodValue& pod, const Promises& promises,
     return;
   }
   if (member.gate) {
+    gang.waits_since = std::max(gang.waits_since, member.created);
     gang.gated.push_back(pod);
     return;
   }
@@ -51,6 +52,12 @@ void AddPod(const PodValue& pod, const Promises& promises,
   gang.released.push_back({pod, node == node_of_hostname.end() ? "" : node->second, member.rank});
 }
 
+// Whether both ask for the same nodes. What somebody has chosen for each is not what they ask for.
+bool SameRules(const NodeRules& a, const NodeRules& b, bool chosen) {
+  return (chosen || a.selector == b.selector) && a.terms == b.terms && a.has_terms == b.has_terms &&
+         a.tolerations == b.tolerations;
+}
+
 std::string Field(const char* annotation) {
   return absl::StrCat("metadata.annotations[", annotation, "]");
 }
@@ -58,7 +65,9 @@ std::string Field(const char* annotation) {
 }  // namespace
 
 std::string GangKeyOf(const StoredPod& pod) {
-  return absl::StrCat(pod.space, "/", pod.member->gang, "/", pod.member->owner.uid);
+  const Membership& member = *pod.member;
+  return absl::StrCat(pod.space, "/", member.gang, "/",
+                      member.group.empty() ? member.owner.uid : member.group);
 }
 
 std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& promises,
@@ -73,6 +82,7 @@ std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& pro
       gang.key = std::move(key);
       gang.space = pod->space;
       gang.name = member.owner.name.empty() ? member.gang : member.owner.name;
+      if (!member.group_name.empty()) gang.name = member.group_name;
       gang.owner = member.owner;
       gang.size = member.size;
       gang.priority = member.priority;
@@ -114,6 +124,7 @@ std::vector<int> RanksOf(const Gang& gang) {
 std::string WhyNotComplete(const Gang& gang) {
   if (gang.gated.empty()) return "";
   const StoredPod& first = *gang.gated.front();
+  const bool chosen = IsChosenByOthers(gang);
   for (const PodValue& pod : gang.gated) {
     if (pod->member->size != first.member->size) {
       return absl::StrCat(Field(kGangSize), " is ", first.member->size, " of pod ", first.name,
@@ -126,7 +137,7 @@ std::string WhyNotComplete(const Gang& gang) {
                           "them has taken them away");
     }
     const Membership& member = *pod->member;
-    if (pod->requests != first.requests || member.rules != first.member->rules ||
+    if (pod->requests != first.requests || !SameRules(member.rules, first.member->rules, chosen) ||
         member.require_level != first.member->require_level ||
         member.pattern != first.member->pattern ||
         member.one_on_a_node != first.member->one_on_a_node) {
@@ -141,6 +152,13 @@ std::string WhyNotComplete(const Gang& gang) {
   if (gang.begun() || there >= static_cast<size_t>(first.member->size)) return "";
   return absl::StrCat(there, " of ", first.member->size, " pods are there (", Field(kGangSize),
                       "); it is placed when all are");
+}
+
+bool IsChosenByOthers(const Gang& gang) {
+  return !gang.gated.empty() &&
+         std::all_of(gang.gated.begin(), gang.gated.end(), [](const PodValue& pod) {
+           return pod->member->rules.selector.contains(kHostname);
+         });
 }
 
 placement::PlacementRequest RequestOf(const Gang& gang) {

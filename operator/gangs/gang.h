@@ -44,6 +44,8 @@ struct Gang {
   int size = 0;
   int priority = 0;
   absl::Time created;  // of its first pod
+  // Of its last gated pod: since then it waits for room, if it is complete.
+  absl::Time waits_since = absl::InfinitePast();
 
   std::vector<PodValue> gated;  // in the order of their ranks; without those that are promised
   std::vector<Released> released;
@@ -67,6 +69,9 @@ std::vector<int> RanksOf(const Gang& gang);
 
 // Why the gang's gated pods cannot be placed whatever the room is, and what to do; empty: they can.
 std::string WhyNotComplete(const Gang& gang);
+
+// Whether somebody else, such as Kueue, has chosen a node for each of its gated pods.
+bool IsChosenByOthers(const Gang& gang);
 
 // What the gated pods of a complete gang ask for.
 placement::PlacementRequest RequestOf(const Gang& gang);

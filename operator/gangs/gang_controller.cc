@@ -121,18 +121,21 @@ void GangController::TakeSnapshot() {
     if (pod->member && pod->member->gate) gated[pod->uid] = pod;
   });
   std::erase_if(sent_, [&](const auto& entry) { return !gated.contains(entry.first); });
+  std::erase_if(given_up_, [&](const std::string& uid) { return !gated.contains(uid); });
   for (auto& [uid, sent] : sent_) sent.assignment.pod = gated.at(uid);
-  if (nodes_.cache().generation() == tree_generation_) return;
+  if (room_ != nullptr && nodes_.cache().generation() == tree_generation_) return;
   std::vector<NodeValue> nodes;
   tree_generation_ = nodes_.cache().ForEach(
       [&](const std::string&, const NodeValue& node) { nodes.push_back(node); });
   tree_ = BuildTree(nodes);
+  room_ = std::make_unique<ClusterRoom>(&tree_);
 }
 
 absl::Status GangController::Round() {
   if (!leads_()) {
     // Another one goes on from what the pods show.
     sent_.clear();
+    given_up_.clear();
     first_seen_.clear();
     refusals_ = Refusals();
     Count({}, options_.now());
@@ -146,43 +149,54 @@ absl::Status GangController::Round() {
   TakeSnapshot();
   const absl::Time now = options_.now();
   const Promises promises = PromisesMade();
-  ClusterRoom room(&tree_, pods_now_, promises);
-  absl::Status trouble = DeleteRefused(room);
-  const std::vector<Decision> decisions =
-      Decide(GangsOf(pods_now_, promises, room.node_of_hostname()), refusals_.Nodes(now), room);
+  room_->Update(pods_now_, promises);
+  absl::Status trouble = DeleteRefused();
+  const std::vector<Decision> decisions = Decide(
+      GangsOf(pods_now_, promises, room_->node_of_hostname()), refusals_.Nodes(now), *room_,
+      {.now = now, .reserve_after = options_.reserve_after, .explain = [this](const Gang& gang) {
+         return events_.WouldTell(gang);
+       }});
   for (const Decision& decision : decisions) {
     for (const Assignment& assignment : decision.assignments) {
       sent_[assignment.pod->uid] = {assignment, decision.placement};
     }
   }
   trouble.Update(SendAll());
+  trouble.Update(EndWaits(decisions));
   Count(decisions, now);
   Tell(decisions);
   return trouble;
 }
 
-absl::Status GangController::SendAll() {
-  std::vector<Sent*> todo;
-  for (auto& [uid, sent] : sent_) {
-    if (!sent.done) todo.push_back(&sent);
-  }
-  std::vector<absl::Status> results(todo.size(), absl::CancelledError("not sent"));
+std::vector<absl::Status> GangController::Send(const std::vector<Call>& calls) const {
+  std::vector<absl::Status> results(calls.size(), absl::CancelledError("not sent"));
   std::atomic<size_t> next{0};
   std::atomic<bool> down{false};
-  {
-    const auto work = [&] {
-      // Who does not lead any more must not send, and a server that is away is not asked for each.
-      for (size_t i = next++; i < todo.size() && leads_() && !down; i = next++) {
-        const StoredPod& pod = *todo[i]->assignment.pod;
-        results[i] = kube::Patch(*api_, {"v1", "pods", pod.space, pod.name}, kube::PatchType::kJson,
-                                 ReleasePatch(todo[i]->assignment, todo[i]->placement))
-                         .status();
-        if (!results[i].ok() && !IsRefusal(results[i])) down = true;
-      }
-    };
-    std::vector<std::jthread> workers;
-    for (size_t i = 0; i < std::min(kAtOnce, todo.size()); ++i) workers.emplace_back(work);
+  const auto work = [&] {
+    // Who does not lead any more must not send, and a server that is away is not asked for each.
+    for (size_t i = next++; i < calls.size() && leads_() && !down; i = next++) {
+      results[i] =
+          kube::Patch(*api_, calls[i].pod, kube::PatchType::kJson, calls[i].patch).status();
+      if (!results[i].ok() && !IsRefusal(results[i])) down = true;
+    }
+  };
+  std::vector<std::jthread> workers;
+  for (size_t i = 0; i < std::min(kAtOnce, calls.size()); ++i) workers.emplace_back(work);
+  workers.clear();  // when they are done
+  return results;
+}
+
+absl::Status GangController::SendAll() {
+  std::vector<Sent*> todo;
+  std::vector<Call> calls;
+  for (auto& [uid, sent] : sent_) {
+    if (sent.done) continue;
+    const StoredPod& pod = *sent.assignment.pod;
+    todo.push_back(&sent);
+    calls.push_back(
+        {{"v1", "pods", pod.space, pod.name}, ReleasePatch(sent.assignment, sent.placement)});
   }
+  const std::vector<absl::Status> results = Send(calls);
   absl::Status trouble;
   for (size_t i = 0; i < todo.size(); ++i) {
     todo[i]->done = results[i].ok();
@@ -194,12 +208,37 @@ absl::Status GangController::SendAll() {
   return trouble;
 }
 
-absl::Status GangController::DeleteRefused(const ClusterRoom& room) {
+absl::Status GangController::EndWaits(const std::vector<Decision>& decisions) {
+  absl::Status trouble;
+  for (const Decision& decision : decisions) {
+    if (decision.state != Decision::State::kTimedOut) continue;
+    const bool fails = decision.gang.gated.front()->member->fails_at_timeout;
+    std::vector<std::string> uids;
+    std::vector<Call> calls;
+    for (const PodValue& pod : decision.gang.gated) {
+      if (given_up_.contains(pod->uid)) continue;
+      uids.push_back(pod->uid);
+      calls.push_back({{"v1", "pods", pod->space, pod->name, fails ? "status" : ""},
+                       fails ? FailurePatch(*pod, decision.message) : UngatePatch(*pod)});
+    }
+    if (calls.empty()) continue;
+    const std::vector<absl::Status> results = Send(calls);
+    for (size_t i = 0; i < calls.size(); ++i) {
+      // A pod that is another one by now, or was released meanwhile, waits no more either.
+      if (results[i].ok() || IsRefusal(results[i])) given_up_.insert(uids[i]);
+      if (!absl::IsCancelled(results[i])) trouble.Update(results[i]);
+    }
+    Told(events_.TimedOut(decision.gang, decision.message));
+  }
+  return trouble;
+}
+
+absl::Status GangController::DeleteRefused() {
   absl::Status trouble;
   const absl::Time now = options_.now();
   for (const PodValue& pod : refusals_.Due(pods_now_, now)) {
     const auto selector = pod->member->rules.selector.find(kHostname);
-    const auto& names = room.node_of_hostname();
+    const auto& names = room_->node_of_hostname();
     const auto node =
         selector == pod->member->rules.selector.end() ? names.end() : names.find(selector->second);
     const std::string name = node == names.end() ? "" : node->second;
@@ -257,7 +296,9 @@ void GangController::Tell(const std::vector<Decision>& decisions) {
       }
       case Decision::State::kWaiting:
         look_again = true;
-        Told(events_.Waits(gang, decision.message));
+        if (!decision.message.empty()) Told(events_.Waits(gang, decision.message));
+        break;
+      case Decision::State::kTimedOut:
         break;
     }
   }

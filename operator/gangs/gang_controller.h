@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -30,13 +31,16 @@ namespace railhead::op::gangs {
 struct GangControllerOptions {
   std::string host;                             // this replica, for its Events
   std::function<absl::Time()> now = absl::Now;  // the time of day; called by several threads
+  // A gang that has waited for so long has room kept free for it (planner.h).
+  absl::Duration reserve_after = absl::InfiniteDuration();
 };
 
 // Watches pods and nodes, decides, and carries decisions out: every replica watches, the one that
 // leads does the rest. What it has sent and the watches do not show yet it remembers; what a leader
 // before it has left half done it finds in the pods. A pod that has a node is never touched.
 //
-// Rights needed: list and watch nodes; list, watch, patch and delete pods; create and patch events.
+// Rights needed: list and watch nodes; list, watch, patch and delete pods; patch pods/status;
+// create and patch events.
 class GangController {
  public:
   // `api` must outlive the controller. `leads` is exact at any moment.
@@ -60,11 +64,21 @@ class GangController {
     bool done = false;  // the server has said so
   };
 
+  struct Call {
+    kube::ObjectRef pod;
+    kube::Json patch;
+  };
+
   absl::Status Round();
   void TakeSnapshot();
-  // Carries out what is not done yet, a few at once. The first trouble.
+  // Sends patches, a few at once. Their results; Cancelled for those that were not sent, which are
+  // all after one that the server did not answer to.
+  std::vector<absl::Status> Send(const std::vector<Call>& calls) const;
+  // Carries out what is not done yet. The first trouble.
   absl::Status SendAll();
-  absl::Status DeleteRefused(const ClusterRoom& room);
+  // What the policies of gangs say that have waited for as long as they want to. The first trouble.
+  absl::Status EndWaits(const std::vector<Decision>& decisions);
+  absl::Status DeleteRefused();
   void Tell(const std::vector<Decision>& decisions);
   void Told(const absl::Status& recorded);
   void Count(const std::vector<Decision>& decisions, absl::Time now);
@@ -82,7 +96,9 @@ class GangController {
   std::map<std::string, Sent> sent_;              // by the pod's uid
   std::map<std::string, absl::Time> first_seen_;  // gangs that are not complete, by their keys
   std::vector<PodValue> pods_now_;
+  std::set<std::string> given_up_;  // uids of pods whose wait has been ended
   NodeTree tree_;
+  std::unique_ptr<ClusterRoom> room_;  // of the tree
   uint64_t tree_generation_ = 0;
   std::string trouble_;  // as told
   std::string untold_;   // why an Event was not

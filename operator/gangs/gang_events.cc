@@ -35,11 +35,17 @@ GangEvents::GangEvents(kube::Api* api, std::string host, std::function<absl::Tim
     : clock_(clock),
       recorder_(api, "railhead-operator", std::move(host), std::move(clock), kLimits) {}
 
+bool GangEvents::WouldTell(const Gang& gang) const {
+  const auto told = waiting_.find(gang.key);
+  return told == waiting_.end() || clock_() - told->second.at >= kBetweenReasons;
+}
+
 absl::Status GangEvents::Waits(const Gang& gang, const std::string& why) {
   const absl::Time now = clock_();
   const auto told = waiting_.find(gang.key);
-  if (told != waiting_.end() &&
-      (told->second.message == why || now - told->second.at < kBetweenReasons)) {
+  if (!WouldTell(gang)) return absl::OkStatus();
+  if (told != waiting_.end() && told->second.message == why) {
+    told->second.at = now;
     return absl::OkStatus();
   }
   kube::Event event = About(gang.owner, *gang.gated.front());
@@ -56,6 +62,15 @@ absl::Status GangEvents::IsPlaced(const Gang& gang, const std::string& where) {
   kube::Event event = About(gang.owner, *gang.gated.front());
   event.reason = "GangPlaced";
   event.message = where;
+  return recorder_.Record(event);
+}
+
+absl::Status GangEvents::TimedOut(const Gang& gang, const std::string& what) {
+  waiting_.erase(gang.key);
+  kube::Event event = About(gang.owner, *gang.gated.front());
+  event.warning = true;
+  event.reason = "GangTimedOut";
+  event.message = what;
   return recorder_.Record(event);
 }
 

@@ -23,8 +23,11 @@ class GangEvents {
   // `clock` is the time of day. `api` must outlive this. Rights needed: create and patch events.
   GangEvents(kube::Api* api, std::string host, std::function<absl::Time()> clock);
 
+  // Whether a reason why this gang waits would be told now.
+  bool WouldTell(const Gang& gang) const;
   absl::Status Waits(const Gang& gang, const std::string& why);       // GangWaiting
   absl::Status IsPlaced(const Gang& gang, const std::string& where);  // GangPlaced
+  absl::Status TimedOut(const Gang& gang, const std::string& what);   // GangTimedOut
   // GangReplanned: a pod that could not be bound is deleted, so that it comes back; or, where
   // nobody would make it again, somebody should.
   absl::Status Replanned(const StoredPod& pod, const std::string& node, bool deleted);

@@ -2,12 +2,16 @@
 #include "operator/gangs/gang_gate.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "operator/gangs/names.h"
+#include "operator/gangs/workload.h"
 #include "operator/json_patch.h"
 
 namespace railhead::op::gangs {
@@ -18,12 +22,29 @@ using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
+constexpr char kReplicas[] = "jobset.sigs.k8s.io/replicatedjob-replicas";  // a Job's label
 constexpr size_t kLongestLevel = 63;  // of the parts of a label's key, in which levels stand
 
 // The gang that an object asks for; empty: none.
 std::string GangOf(const Json& object) {
   std::string gang = StringAt(object, {"metadata", "labels", kGangLabel});
   return gang == "false" ? "" : gang;
+}
+
+// The same, or "true" where it says nothing and its kind is one of these.
+std::string GangOf(const Json& object, const std::string& kind, const Kinds& kinds) {
+  const Json* label = FindPath(object, {"metadata", "labels", kGangLabel});
+  return label == nullptr && kinds.contains(kind) ? "true" : GangOf(object);
+}
+
+std::string KindOfPod(const Json& pod) {
+  const std::optional<Workload> workload = WorkloadOf(pod);
+  return workload ? workload->kind : "";
+}
+
+std::string KindOfJob(const Json& job) {
+  const std::optional<Workload> workload = WorkloadOf(job);
+  return workload ? workload->kind : "Job";
 }
 
 std::string Field(absl::string_view annotation) {
@@ -56,6 +77,41 @@ std::string RuleAboutPods(const Json& pod) {
   return hard ? "spec.topologySpreadConstraints" : "";
 }
 
+// Appends our label for an object at `pointer` that has none. It has metadata when this is applied.
+void AddLabelTo(const Json& object, absl::string_view pointer, const std::string& gang,
+                Json& patch) {
+  const Json* labels = FindPath(object, {"metadata", "labels"});
+  if (labels == nullptr || labels->is_null()) {
+    patch.push_back(AddOperation(absl::StrCat(pointer, "/metadata/labels"), {{kGangLabel, gang}}));
+  } else if (labels->is_object() && !labels->contains(kGangLabel)) {
+    patch.push_back(AddOperation(
+        absl::StrCat(pointer, "/metadata/labels/", kube::PointerToken(kGangLabel)), gang));
+  }
+}
+
+// What is wrong with how long the pod says that it waits, and what then; empty: nothing.
+std::string WhyNoWait(const Annotations& annotations) {
+  for (const char* wait : {kPreferWait, kTimeout}) {
+    const auto found = annotations.find(wait);
+    absl::Duration duration;
+    if (found != annotations.end() &&
+        (!absl::ParseDuration(found->second, &duration) || duration <= absl::ZeroDuration())) {
+      return absl::StrCat(Field(wait), " must be a time such as 90s, 10m or 1h30m");
+    }
+  }
+  if (annotations.contains(kPreferWait) && !annotations.contains(kPreferLevel)) {
+    return absl::StrCat(Field(kPreferWait), " is for how long to wait for a level, which ",
+                        Field(kPreferLevel), " must name");
+  }
+  const auto policy = annotations.find(kTimeoutPolicy);
+  if (annotations.contains(kTimeout) != (policy != annotations.end()) ||
+      (policy != annotations.end() && policy->second != "release" && policy->second != "fail")) {
+    return absl::StrCat(Field(kTimeoutPolicy), " must be release or fail, and stand beside ",
+                        Field(kTimeout));
+  }
+  return "";
+}
+
 // Why the pod cannot wait for its gang, and what to do; empty: it can.
 std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotations& annotations) {
   const auto size = annotations.find(kGangSize);
@@ -68,10 +124,15 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
   if (!absl::SimpleAtoi(size->second, &pods) || pods < 1 || pods > kMostPods) {
     return absl::StrCat(Field(kGangSize), " must be a number of pods from 1 to ", kMostPods);
   }
-  if (gang == "true" && !HasOwner(pod)) {
+  if (gang == "true" && !HasOwner(pod) && !WorkloadOf(pod)) {
     return absl::StrCat("metadata.labels[", kGangLabel,
                         "] is true, which means the pods of one owner, and this pod has none; "
                         "give the gang a name");
+  }
+  if (const std::string scheduler = StringAt(pod, {"spec", "schedulerName"});
+      !scheduler.empty() && scheduler != "default-scheduler") {
+    return absl::StrCat("spec.schedulerName is ", scheduler,
+                        ", which chooses nodes itself; leave one of the two out");
   }
   if (!StringAt(pod, {"spec", "nodeName"}).empty()) {
     return "spec.nodeName names a node already; leave it out";
@@ -93,19 +154,26 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
       return absl::StrCat(Field(level), " must be the name of a level, such as leaf");
     }
   }
-  return "";
+  return WhyNoWait(annotations);
 }
 
 }  // namespace
 
-void AddGate(const Json& pod, const Annotations& annotations, Json& patch,
+void AddSize(const Json& pod, const Kinds& kinds, Annotations& annotations) {
+  const std::optional<Workload> workload = WorkloadOf(pod);
+  if (!workload || !workload->size || GangOf(pod, workload->kind, kinds).empty()) return;
+  annotations.emplace(kGangSize, absl::StrCat(*workload->size));
+}
+
+void AddGate(const Json& pod, const Kinds& kinds, const Annotations& annotations, Json& patch,
              std::vector<std::string>& warnings) {
   const Json* gates = FindPath(pod, {"spec", "schedulingGates"});
   const bool has_gates = gates != nullptr && gates->is_array();
   const bool has_ours =
       has_gates && std::any_of(gates->begin(), gates->end(),
                                [](const Json& gate) { return StringAt(gate, {"name"}) == kGate; });
-  const std::string gang = GangOf(pod);
+  const std::string asked = GangOf(pod);
+  const std::string gang = GangOf(pod, KindOfPod(pod), kinds);
   if (gang.empty()) {
     if (has_ours) {
       warnings.push_back(absl::StrCat("railhead: spec.schedulingGates: nobody takes ", kGate,
@@ -115,10 +183,13 @@ void AddGate(const Json& pod, const Annotations& annotations, Json& patch,
     return;
   }
   const std::string why = WhyNoGate(pod, gang, annotations);
+  // Who has not asked is not told why not.
+  if (!why.empty() && asked.empty()) return;
   if (!why.empty()) {
     warnings.push_back(absl::StrCat("railhead: the pod does not wait for its gang: ", why));
     return;
   }
+  AddLabelTo(pod, "", gang, patch);
   if (has_ours) return;
   Json gate = {{"name", kGate}};
   if (has_gates) {
@@ -128,35 +199,41 @@ void AddGate(const Json& pod, const Annotations& annotations, Json& patch,
   }
 }
 
-void StampSize(const Json& job, int parallelism, Annotations& annotations,
+void StampSize(const Json& job, const Kinds& kinds, int parallelism, Annotations& annotations,
                std::vector<std::string>& warnings) {
   const Json* pod_template = FindPath(job, {"spec", "template"});
-  if (GangOf(job).empty() && (pod_template == nullptr || GangOf(*pod_template).empty())) return;
+  const bool by_template = pod_template != nullptr && !GangOf(*pod_template).empty();
+  if (!by_template && GangOf(job, KindOfJob(job), kinds).empty()) return;
+  const bool asked = by_template || !GangOf(job).empty();
+  // Of a JobSet all Jobs that are alike are one gang, if their pods' label does not name another.
+  int64_t size = parallelism;
+  const std::string name = by_template ? GangOf(*pod_template) : GangOf(job);
+  int jobs = 0;
   const auto own = annotations.find(kGangSize);
-  if (own != annotations.end() && own->second != absl::StrCat(parallelism)) {
-    warnings.push_back(absl::StrCat("railhead: spec.template.", Field(kGangSize),
-                                    " is not spec.parallelism, which is ", parallelism,
-                                    "; leave it out"));
+  if (absl::SimpleAtoi(StringAt(job, {"metadata", "labels", kReplicas}), &jobs) && jobs > 0) {
+    // Of what it joins only its user knows how much it is.
+    if (own != annotations.end() && !name.empty() && name != "true") return;
+    if (name.empty() || name == "true") size *= jobs;
   }
-  if (parallelism < 1) {
+  if (own != annotations.end() && own->second != absl::StrCat(size)) {
+    warnings.push_back(absl::StrCat("railhead: spec.template.", Field(kGangSize),
+                                    " is not spec.parallelism",
+                                    size == parallelism ? "" : " of all Jobs that are alike",
+                                    ", which is ", size, "; leave it out"));
+  }
+  if (size < 1 && asked) {
     warnings.emplace_back(
         "railhead: its pods do not wait for each other: spec.parallelism is 0, so the gang's size "
         "is not known; to pause a Job set spec.suspend instead");
-    return;
   }
-  annotations.emplace(kGangSize, absl::StrCat(parallelism));
+  if (size >= 1) annotations.emplace(kGangSize, absl::StrCat(size));
 }
 
-void AddLabel(const Json& job, Json& patch) {
+void AddLabel(const Json& job, const Kinds& kinds, Json& patch) {
   const Json* pod_template = FindPath(job, {"spec", "template"});
-  const std::string gang = GangOf(job);
-  if (gang.empty() || pod_template == nullptr) return;
-  const Json* labels = FindPath(*pod_template, {"metadata", "labels"});
-  if (labels == nullptr || labels->is_null()) {
-    patch.push_back(AddOperation("/spec/template/metadata/labels", {{kGangLabel, gang}}));
-  } else if (labels->is_object() && !labels->contains(kGangLabel)) {
-    patch.push_back(AddOperation(
-        absl::StrCat("/spec/template/metadata/labels/", kube::PointerToken(kGangLabel)), gang));
+  const std::string gang = GangOf(job, KindOfJob(job), kinds);
+  if (!gang.empty() && pod_template != nullptr) {
+    AddLabelTo(*pod_template, "/spec/template", gang, patch);
   }
 }
 

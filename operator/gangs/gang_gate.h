@@ -7,6 +7,7 @@
 #define RAILHEAD_OPERATOR_GANGS_GANG_GATE_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,18 +17,27 @@ namespace railhead::op::gangs {
 
 using Annotations = std::map<std::string, std::string>;
 
-// Appends the gate to `patch` where the pod gets it. `annotations` are the pod's.
-void AddGate(const kube::Json& pod, const Annotations& annotations, kube::Json& patch,
-             std::vector<std::string>& warnings);
+// Kinds of jobs (workload.h) whose pods wait for each other without asking for it.
+using Kinds = std::set<std::string>;
 
-// Adds the size of the gang to the annotations of a Job's template, whose label, or else the Job's,
-// asks for it. `parallelism` is how many pods the Job has at once.
-void StampSize(const kube::Json& job, int parallelism, Annotations& annotations,
+// Adds the size of the gang to the annotations of a pod that asks to wait for it, or whose kind
+// does, where its kind says it.
+void AddSize(const kube::Json& pod, const Kinds& kinds, Annotations& annotations);
+
+// Appends the gate to `patch` where the pod gets it, and the label that its kind asks for.
+// `annotations` are the pod's.
+void AddGate(const kube::Json& pod, const Kinds& kinds, const Annotations& annotations,
+             kube::Json& patch, std::vector<std::string>& warnings);
+
+// Adds the size of the gang to the annotations of a Job's template, whose label, or else the Job's
+// or its kind, asks for it. `parallelism` is how many pods the Job has at once; of a JobSet all
+// Jobs that are alike are one gang.
+void StampSize(const kube::Json& job, const Kinds& kinds, int parallelism, Annotations& annotations,
                std::vector<std::string>& warnings);
 
-// Appends the label of the Job for a template that asks for nothing itself. The template has
-// metadata when this is applied.
-void AddLabel(const kube::Json& job, kube::Json& patch);
+// Appends the label of the Job, or that its kind asks for, for a template that asks for nothing
+// itself. The template has metadata when this is applied.
+void AddLabel(const kube::Json& job, const Kinds& kinds, kube::Json& patch);
 
 }  // namespace railhead::op::gangs
 

@@ -95,6 +95,74 @@ TEST(GangGate, WhatCannotBeIsToldWithItsFieldAndThePodStarts) {
   EXPECT_THAT(annotation("railhead.io/require-level", ""), HasSubstr("name of a level"));
 }
 
+TEST(GangGate, HowLongItWaitsMustBeAsItIsRead) {
+  const auto warning = [](const char* annotations) {
+    Json pod = Pod();
+    pod["metadata"]["annotations"].merge_patch(Json::parse(annotations));
+    const std::vector<std::string> warnings = Admit(pod).warnings;
+    EXPECT_EQ(GatesOf(pod).empty(), !warnings.empty()) << annotations;
+    return warnings.empty() ? "" : warnings[0];
+  };
+  const char* timeout = "railhead.io/gang-timeout";
+  EXPECT_EQ(warning(R"({"railhead.io/gang-timeout": "1h30m",
+                        "railhead.io/gang-timeout-policy": "fail"})"),
+            "");
+  EXPECT_EQ(warning(R"({"railhead.io/prefer-level": "leaf", "railhead.io/prefer-wait": "90s"})"),
+            "");
+  for (const char* wait : {"", "10", "-1m", "0s", "long"}) {
+    EXPECT_THAT(
+        warning(Json{{timeout, wait}, {"railhead.io/gang-timeout-policy", "fail"}}.dump().c_str()),
+        HasSubstr("[railhead.io/gang-timeout] must be a time such as"));
+  }
+  for (const char* annotations :
+       {R"({"railhead.io/gang-timeout": "1m"})", R"({"railhead.io/gang-timeout-policy": "fail"})",
+        R"({"railhead.io/gang-timeout": "1m", "railhead.io/gang-timeout-policy": "keep"})"}) {
+    EXPECT_THAT(warning(annotations), HasSubstr("must be release or fail, and stand beside"));
+  }
+  EXPECT_THAT(warning(R"({"railhead.io/prefer-wait": "1m"})"),
+              HasSubstr("[railhead.io/prefer-level] must name"));
+}
+
+TEST(GangGate, WhoHasAnotherSchedulerIsItsBusiness) {
+  Json pod = Pod();
+  pod["spec"]["schedulerName"] = "default-scheduler";
+  EXPECT_FALSE(GatesOf(pod).empty());
+  pod["spec"]["schedulerName"] = "volcano";
+  EXPECT_TRUE(GatesOf(pod).empty());
+  EXPECT_THAT(Admit(pod).warnings, ElementsAre(HasSubstr("spec.schedulerName is volcano")));
+}
+
+TEST(GangGate, WhatItsKindSaysOfTheSizeIsTaken) {
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"leaderworkerset.sigs.k8s.io/size", "3"}};
+  pod["metadata"]["labels"] = {{"railhead.io/gang", "true"},
+                               {"leaderworkerset.sigs.k8s.io/name", "s"},
+                               {"leaderworkerset.sigs.k8s.io/group-index", "0"}};
+  EXPECT_FALSE(GatesOf(pod).empty());
+  EXPECT_EQ(pod.patch(Admit(pod).patch)["metadata"]["annotations"][kGangSize], "3");
+  pod["metadata"]["annotations"][kGangSize] = "2";
+  EXPECT_EQ(pod.patch(Admit(pod).patch)["metadata"]["annotations"][kGangSize], "2");
+}
+
+TEST(GangGate, APodIsAGangWithoutAskingWhereItsKindIsConfigured) {
+  InjectionConfig config = kServed;
+  config.gang_kinds = {"LeaderWorkerSet", "MPIJob"};
+  Json pod = Pod();
+  pod["metadata"]["annotations"] = {{"leaderworkerset.sigs.k8s.io/size", "3"}};
+  pod["metadata"]["labels"] = {{"leaderworkerset.sigs.k8s.io/name", "s"},
+                               {"leaderworkerset.sigs.k8s.io/group-index", "0"}};
+  EXPECT_EQ(GatesOf(pod), Json());  // by default nobody is
+  EXPECT_FALSE(GatesOf(pod, config).empty());
+  EXPECT_EQ(pod.patch(Admit(pod, config).patch)["metadata"]["labels"][kGangLabel], "true");
+  pod["metadata"]["labels"][kGangLabel] = "false";
+  EXPECT_EQ(GatesOf(pod, config), Json());
+  // Nobody says how many there are, and nobody has asked.
+  pod["metadata"]["labels"] = {{"training.kubeflow.org/job-name", "m"},
+                               {"training.kubeflow.org/operator-name", "mpi-operator"}};
+  EXPECT_EQ(GatesOf(pod, config), Json());
+  EXPECT_THAT(Admit(pod, config).warnings, IsEmpty());
+}
+
 TEST(GangGate, AGateWithoutALabelIsTold) {
   Json pod = Pod();
   pod["metadata"].erase("labels");
@@ -136,6 +204,22 @@ TEST(GangGate, JobsThatDoNotAskOrWhereGangsAreNotServedGetNoSize) {
   const Json plain = Json::parse(R"({"annotations": {"railhead.io/world-size": "4"}})");
   EXPECT_EQ(Stamped(Job()), plain);
   EXPECT_EQ(Stamped(Job(R"({"metadata": {"labels": {"railhead.io/gang": "true"}}})"), {}), plain);
+}
+
+TEST(GangGate, AJobIsAGangWithoutAskingWhereItsKindIsConfigured) {
+  InjectionConfig config = kServed;
+  config.gang_kinds = {"Job"};
+  const Json wanted = Json::parse(R"({"labels": {"railhead.io/gang": "true"},
+    "annotations": {"railhead.io/gang-size": "4", "railhead.io/world-size": "4"}})");
+  EXPECT_EQ(Stamped(Job(), config), wanted);
+  const Json of_jobset = Job(R"({"metadata": {"labels": {
+    "jobset.sigs.k8s.io/jobset-name": "s", "jobset.sigs.k8s.io/replicatedjob-replicas": "3"}}})");
+  EXPECT_FALSE(Stamped(of_jobset, config).contains("labels"));
+  config.gang_kinds = {"JobSet"};
+  EXPECT_FALSE(Stamped(Job(), config).contains("labels"));
+  // All Jobs that are alike are one gang.
+  EXPECT_EQ(Stamped(of_jobset, config)["annotations"][kGangSize], "12");
+  EXPECT_EQ(Stamped(of_jobset, config)["labels"][kGangLabel], "true");
 }
 
 TEST(GangGate, AJobWithoutIndicesCanBeAGangToo) {

@@ -10,6 +10,9 @@ namespace railhead::op::gangs {
 inline constexpr char kGangLabel[] = "railhead.io/gang";  // a name, or "true": all of one owner
 inline constexpr char kRequireLevel[] = "railhead.io/require-level";
 inline constexpr char kPreferLevel[] = "railhead.io/prefer-level";
+inline constexpr char kPreferWait[] = "railhead.io/prefer-wait";  // how long for that; "10m"
+inline constexpr char kTimeout[] = "railhead.io/gang-timeout";    // after which it waits no more
+inline constexpr char kTimeoutPolicy[] = "railhead.io/gang-timeout-policy";  // what then
 inline constexpr char kPattern[] = "railhead.io/pattern";  // ring, tree or alltoall
 
 // Admission's; of pods without a Job the user's.

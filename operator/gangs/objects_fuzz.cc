@@ -16,6 +16,7 @@
 #include "kube/yaml.h"
 #include "operator/gangs/planner.h"
 #include "operator/gangs/release_patch.h"
+#include "operator/gangs/why.h"
 
 namespace railhead::op::gangs {
 namespace {
@@ -34,7 +35,9 @@ void Run(absl::string_view text) {
   if (!documents.ok()) return;
   std::vector<NodeValue> nodes;
   std::vector<PodValue> pods;
+  ClusterObjects objects;
   for (const kube::Json& document : *documents) {
+    Collect(document, objects);
     if (auto node = ReadStoredNode(document); kube::StringAt(document, {"kind"}) == "Node") {
       if (node) nodes.push_back(std::make_shared<const StoredNode>(*std::move(node)));
     } else if (auto pod = ReadStoredPod(document)) {
@@ -46,11 +49,19 @@ void Run(absl::string_view text) {
   const std::vector<Decision> decisions = DecisionsOf(tree, pods);
   const std::vector<Decision> again = DecisionsOf(tree, pods);
   Require(again.size() == decisions.size());
+  if (!decisions.empty()) {
+    const std::string& name = decisions.front().gang.name;
+    Why(objects, "", name, absl::UnixEpoch()).IgnoreError();
+  }
   for (size_t i = 0; i < decisions.size(); ++i) {
     const Decision& decision = decisions[i];
     Require(decision.message == again[i].message);
     Require(decision.assignments == again[i].assignments);
     Require(decision.gang.gated.empty() || !decision.message.empty());
+    for (const PodValue& pod : decision.gang.gated) {
+      Require(UngatePatch(*pod).size() == 3);
+      Require(FailurePatch(*pod, decision.message).size() == 5);
+    }
     if (decision.state != Decision::State::kPlaced) continue;
     Require(decision.assignments.size() == decision.gang.gated.size());
     std::set<const StoredPod*> placed;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/gangs/planner.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <cstdlib>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -14,8 +18,10 @@
 #include "absl/strings/str_join.h"
 #include "fabric/model/fabric_model.h"
 #include "operator/gangs/names.h"
-#include "operator/placement/reasons.h"
+#include "operator/gangs/reservation.h"
+#include "operator/placement/node_room.h"
 #include "operator/placement/request.h"
+#include "operator/placement/score.h"
 #include "operator/placement/solver.h"
 
 namespace railhead::op::gangs {
@@ -23,9 +29,7 @@ namespace {
 
 using fabric::FabricModel;
 using placement::PlacementRequest;
-
-// Why a node is not to be used, by its index; empty: it may be.
-using Outside = std::function<std::string(size_t)>;
+using State = Decision::State;
 
 // What the decision is called: the same pods on the same nodes have the same name.
 std::string NameOf(const Gang& gang, const std::vector<Assignment>& assignments) {
@@ -38,39 +42,46 @@ std::string NameOf(const Gang& gang, const std::vector<Assignment>& assignments)
   return absl::StrFormat("%s-%016x", gang.name, hash);
 }
 
-std::string WherePlaced(const FabricModel& model, const PlacementRequest& request,
-                        const placement::Placement& found) {
+std::string WherePlaced(const FabricModel& model, const std::vector<int>& node_of_rank,
+                        const placement::Score& score) {
   std::vector<std::string> parts;
   for (size_t level = 0; level < model.levels.size(); ++level) {
-    parts.push_back(absl::StrCat(model.levels[level], " ", found.score.domains[level]));
+    parts.push_back(absl::StrCat(model.levels[level], " ", score.domains[level]));
   }
-  const std::set<int> nodes(found.node_of_rank.begin(), found.node_of_rank.end());
-  return absl::StrCat(request.pods, request.pods == 1 ? " pod" : " pods", " on ", nodes.size(),
-                      nodes.size() == 1 ? " node" : " nodes",
+  const std::set<int> nodes(node_of_rank.begin(), node_of_rank.end());
+  return absl::StrCat(node_of_rank.size(), node_of_rank.size() == 1 ? " pod" : " pods", " on ",
+                      nodes.size(), nodes.size() == 1 ? " node" : " nodes",
                       "; domains used: ", absl::StrJoin(parts, ", "));
 }
 
 // The room first, then what would help, then what is in the way.
-std::string WhyWaiting(const FabricModel& model, const PlacementRequest& request) {
-  const absl::StatusOr<std::vector<placement::Reason>> reasons =
-      placement::WhyNotPlaced(model, request);
-  if (!reasons.ok()) return std::string(reasons.status().message());
+std::string InWords(const std::vector<placement::Reason>& reasons) {
   std::vector<std::string> said;
   for (const placement::Reason::Kind kind :
        {placement::Reason::Kind::kRoom, placement::Reason::Kind::kChange,
         placement::Reason::Kind::kExcluded}) {
-    for (const placement::Reason& reason : *reasons) {
+    for (const placement::Reason& reason : reasons) {
       if (reason.kind == kind) said.push_back(reason.message);
     }
   }
   return absl::StrJoin(said, "; ");
 }
 
+Outside Both(const Outside& a, const Outside& b) {
+  if (a == nullptr) return b;
+  if (b == nullptr) return a;
+  return [a, b](size_t node) {
+    std::string why = a(node);
+    return why.empty() ? b(node) : why;
+  };
+}
+
 class Planner {
  public:
-  Planner(const RefusedNodes& refused, ClusterRoom& room)
+  Planner(const RefusedNodes& refused, ClusterRoom& room, const DecideOptions& options)
       : refused_(refused),
         room_(room),
+        options_(options),
         tree_(room.tree()),
         domains_(fabric::DomainsOfNodes(tree_.model)) {}
 
@@ -79,22 +90,54 @@ class Planner {
     decision.gang = std::move(gang);
     if (decision.gang.gated.empty()) return decision;
     decision.message = WhyNotComplete(decision.gang);
-    decision.state = Decision::State::kIncomplete;
+    decision.state = State::kIncomplete;
     if (decision.message.empty()) Place(decision);
+    const Membership& member = *decision.gang.gated.front()->member;
+    if (decision.state != State::kPlaced && Waited(decision.gang) >= member.timeout) {
+      decision.state = State::kTimedOut;
+      decision.message = absl::StrCat(
+          "it has waited for ", absl::FormatDuration(member.timeout), " (", kTimeout,
+          "): its pods ",
+          member.fails_at_timeout ? "fail" : "start one by one, wherever there is room",
+          decision.message.empty() ? "" : "; ", decision.message);
+    }
     return decision;
   }
 
  private:
+  absl::Duration Waited(const Gang& gang) const { return options_.now - gang.waits_since; }
+
   void Place(Decision& decision) {
     const Gang& gang = decision.gang;
+    if (IsChosenByOthers(gang)) {
+      TakeChosen(decision);
+      return;
+    }
+    const Membership& member = *gang.gated.front()->member;
     PlacementRequest request = RequestOf(gang);
+    const std::optional<int> preferred = fabric::LevelIndex(tree_.model, request.prefer_level);
     // A preference that nothing can meet is no reason to wait.
-    if (!fabric::LevelIndex(tree_.model, request.prefer_level)) request.prefer_level.clear();
-    const auto refused = refused_.find(gang.key);
-    const std::set<std::string> none;
-    FabricModel model;
-    for (const Outside& outside : Areas(gang, request)) {
-      model = room_.ModelFor(gang, refused == refused_.end() ? none : refused->second, outside);
+    if (!preferred) request.prefer_level.clear();
+    const absl::Time patient_until =
+        preferred && !gang.begun() ? gang.waits_since + member.prefer_wait : absl::InfinitePast();
+    const bool patient = options_.now < patient_until;
+    const std::optional<int> required = fabric::LevelIndex(tree_.model, request.require_level);
+    if (patient && (!required || *required < *preferred)) {
+      request.require_level = request.prefer_level;
+    }
+    const Outside kept_free = kept_for_.empty() || gang.begun() ? Outside() : KeptFree();
+    if (gang.begun() && PlaceAtHome(decision, request)) return;
+
+    Outside last;
+    const std::vector<Outside> areas = Areas(gang, request);
+    for (const Outside& area : areas) {
+      last = Both(area, kept_free);
+      // Where even all of it is not enough nobody needs to look closer.
+      const bool enough = room_.RoomFor(gang) >= request.pods;
+      const bool valid = request.require_level.empty() ||
+                         fabric::LevelIndex(tree_.model, request.require_level).has_value();
+      if (!enough && valid) continue;
+      const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), last);
       const absl::StatusOr<placement::Placement> found = placement::Solve(model, request);
       if (!found.ok()) {
         decision.message =
@@ -102,13 +145,158 @@ class Planner {
         return;
       }
       if (!found->placed) continue;
-      decision.state = Decision::State::kPlaced;
-      decision.message = WherePlaced(model, request, *found);
+      decision.state = State::kPlaced;
+      decision.message = WherePlaced(model, found->node_of_rank, found->score);
+      if (!member.prefer_level.empty() && !preferred) {
+        absl::StrAppend(&decision.message, "; there is no level ", member.prefer_level, " (",
+                        kPreferLevel, ")");
+      } else if (preferred && found->score.domains[static_cast<size_t>(*preferred)] > 1) {
+        absl::StrAppend(&decision.message, "; no ", request.prefer_level, " had room for all (",
+                        kPreferLevel, ")");
+      }
+      absl::StrAppend(&decision.message, AboutShared(model, request, found->node_of_rank));
       Assign(found->node_of_rank, decision);
       return;
     }
-    decision.state = Decision::State::kWaiting;
-    decision.message = WhyWaiting(model, request);
+    Wait(decision, request, last, patient ? patient_until : absl::InfinitePast());
+  }
+
+  void Wait(Decision& decision, const PlacementRequest& request, const Outside& outside,
+            absl::Time patient_until) {
+    const Gang& gang = decision.gang;
+    decision.state = State::kWaiting;
+    decision.message.clear();
+    if (kept_for_.empty() && Waited(gang) >= options_.reserve_after) KeepFree(gang, request);
+    const bool timed_out = Waited(gang) >= gang.gated.front()->member->timeout;
+    if (options_.explain != nullptr && !options_.explain(gang) && !timed_out) return;
+    const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), outside);
+    absl::StatusOr<std::vector<placement::Reason>> reasons =
+        placement::WhyNotPlaced(model, request);
+    if (!reasons.ok()) {
+      decision.message = std::string(reasons.status().message());
+      return;
+    }
+    decision.reasons = *std::move(reasons);
+    decision.message = InWords(decision.reasons);
+    if (options_.now < patient_until) {
+      absl::StrAppend(&decision.message, "; it waits for one ", request.require_level, " until ",
+                      absl::FormatTime("%H:%M:%S", patient_until, absl::UTCTimeZone()), " UTC (",
+                      kPreferWait, ")");
+    }
+    if (kept_for_ == gang.key) {
+      absl::StrAppend(&decision.message, "; ", kept_free_.size(),
+                      kept_free_.size() == 1 ? " node is" : " nodes are",
+                      " kept free for it, as it has waited for more than ",
+                      absl::FormatDuration(options_.reserve_after));
+    }
+  }
+
+  // Pods of a part of a node are given the same HCAs on every node only where nobody else has any:
+  // which are in use is not known here, only how many. Empty: that is so.
+  std::string AboutShared(const FabricModel& model, const PlacementRequest& request,
+                          const std::vector<int>& node_of_rank) const {
+    std::set<size_t> shared;
+    for (const int index : node_of_rank) {
+      const auto node = static_cast<size_t>(index);
+      const int alive =
+          model.nodes[node].hcas - static_cast<int>(model.nodes[node].dead_rails.size());
+      if (request.hcas_per_pod > 0 && request.hcas_per_pod < alive && room_.HcasInUse(node) > 0) {
+        shared.insert(node);
+      }
+    }
+    if (shared.empty()) return "";
+    return absl::StrCat("; on ", shared.size(), shared.size() == 1 ? " node" : " nodes",
+                        " other pods have HCAs: what is left there may be other rails than on the "
+                        "gang's other nodes");
+  }
+
+  const std::set<std::string>& RefusedTo(const Gang& gang) const {
+    static const std::set<std::string> kNone;
+    const auto refused = refused_.find(gang.key);
+    return refused == refused_.end() ? kNone : refused->second;
+  }
+
+  void KeepFree(const Gang& gang, const PlacementRequest& request) {
+    const std::vector<int> at_best = room_.RoomWhenFree(gang);
+    const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), nullptr);
+    std::vector<NodeOutlook> nodes(at_best.size());
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].now = placement::RoomOnNode(model.nodes[i], request).pods;
+      if (!RefusedTo(gang).contains(model.nodes[i].name)) nodes[i].at_best = at_best[i];
+    }
+    const std::optional<int> level = fabric::LevelIndex(tree_.model, request.require_level);
+    const std::vector<int> everywhere(nodes.size(), 0);
+    const std::vector<size_t> kept = NodesToKeepFree(
+        nodes, level ? domains_[static_cast<size_t>(*level)] : everywhere, request.pods);
+    if (kept.empty()) return;
+    kept_for_ = gang.key;
+    kept_name_ = gang.name;
+    kept_free_.insert(kept.begin(), kept.end());
+  }
+
+  Outside KeptFree() const {
+    return [this](size_t node) {
+      return kept_free_.contains(node)
+                 ? absl::StrCat("kept free for ", kept_name_, ", which has waited for long")
+                 : "";
+    };
+  }
+
+  // Somebody else decides, and knows of quota and of other jobs: what is left to say is whether all
+  // can start there, and whether it is good.
+  void TakeChosen(Decision& decision) {
+    const Gang& gang = decision.gang;
+    // All but the choice is alike, so one of them without it speaks for all.
+    auto pod = std::make_shared<StoredPod>(*gang.gated.front());
+    pod->member->rules.selector.clear();
+    Gang alike = gang;
+    alike.gated = {std::move(pod)};
+    const FabricModel& model = room_.ModelFor(alike, {}, nullptr);
+    PlacementRequest request = RequestOf(gang);
+    std::map<size_t, int> pods_of_node;
+    std::vector<int> nodes;
+    for (const PodValue& gated : gang.gated) {
+      const std::string& hostname = gated->member->rules.selector.at(kHostname);
+      const auto name = room_.node_of_hostname().find(hostname);
+      const std::optional<size_t> node =
+          name == room_.node_of_hostname().end() ? std::nullopt : room_.IndexOf(name->second);
+      if (!node) {
+        decision.message = absl::StrCat("pod ", gated->name, ": no node with HCAs has the label ",
+                                        kHostname, "=", hostname, " (spec.nodeSelector)");
+        return;
+      }
+      ++pods_of_node[*node];
+      nodes.push_back(static_cast<int>(*node));
+    }
+    decision.state = State::kWaiting;
+    for (const auto& [node, pods] : pods_of_node) {
+      const placement::NodeRoom room = placement::RoomOnNode(model.nodes[node], request);
+      if (room.pods >= pods) continue;
+      decision.message = absl::StrCat(
+          "node ", model.nodes[node].name, ", which spec.nodeSelector names, has room for ",
+          room.pods, " of ", pods, pods == 1 ? " pod" : " pods",
+          room.obstacle == placement::Obstacle::kNone
+              ? ""
+              : absl::StrCat(": ", placement::Describe(room.obstacle, model.nodes[node])));
+      return;
+    }
+    decision.state = State::kPlaced;
+    const placement::Score score = placement::ScoreOf(model, request, nodes);
+    decision.message =
+        absl::StrCat(WherePlaced(model, nodes, score), "; the nodes are not our choice");
+    for (size_t level = 0; level < score.domains.size(); ++level) {
+      const int least = score.domains[level] > 1 ? score.domains[level] : 0;
+      if (score.ring_crossings[level] <= least) continue;
+      absl::StrAppend(&decision.message,
+                      ", and ranks do not follow the fabric: ", score.ring_crossings[level],
+                      " neighbours in rank are in different domains of ", model.levels[level],
+                      " where ", least, " would do");
+    }
+    if (score.rail_mismatches > 0) {
+      absl::StrAppend(&decision.message, ", and ", score.rail_mismatches,
+                      " neighbours in rank are given different rails");
+    }
+    Assign(nodes, decision);
   }
 
   void Assign(const std::vector<int>& node_of_rank, Decision& decision) {
@@ -123,8 +311,78 @@ class Planner {
     decision.placement = NameOf(gang, decision.assignments);
   }
 
+  // Of a gang that has begun: each pod in the innermost domain where its neighbour in rank is.
+  // False if that cannot be for all.
+  bool PlaceAtHome(Decision& decision, const PlacementRequest& request) {
+    const Gang& gang = decision.gang;
+    const std::vector<int>& leaf_of_node = domains_.back();
+    std::map<int, size_t> node_of_rank;
+    for (const Released& released : gang.released) {
+      const std::optional<size_t> node = room_.IndexOf(released.node);
+      if (node && released.rank) node_of_rank[*released.rank] = *node;
+    }
+    if (node_of_rank.empty()) return false;
+    const std::vector<int> ranks = RanksOf(gang);
+    std::map<int, std::vector<size_t>> pods_of_leaf;  // indices of gated pods
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const auto after = node_of_rank.lower_bound(ranks[i]);
+      auto nearest = after;
+      if (after == node_of_rank.end() ||
+          (after != node_of_rank.begin() &&
+           ranks[i] - std::prev(after)->first <= after->first - ranks[i])) {
+        nearest = std::prev(after);
+      }
+      pods_of_leaf[leaf_of_node[nearest->second]].push_back(i);
+    }
+    std::vector<int> found_nodes(ranks.size());
+    for (const auto& [leaf, pods] : pods_of_leaf) {
+      PlacementRequest part = request;
+      part.pods = static_cast<int>(pods.size());
+      part.require_level.clear();
+      const Outside elsewhere = [&, home = leaf](size_t node) {
+        return leaf_of_node[node] == home ? "" : std::string("not beside its neighbours in rank");
+      };
+      std::optional<std::vector<int>> nodes;
+      for (const Outside& area : {Both(elsewhere, OtherRails(gang, request)), elsewhere}) {
+        const absl::StatusOr<placement::Placement> found =
+            placement::Solve(room_.ModelFor(gang, RefusedTo(gang), area), part);
+        if (!found.ok() || !found->placed) continue;
+        nodes = found->node_of_rank;
+        break;
+      }
+      if (!nodes) return false;
+      for (size_t i = 0; i < pods.size(); ++i) found_nodes[pods[i]] = (*nodes)[i];
+    }
+    decision.state = State::kPlaced;
+    const placement::Score score =
+        placement::ScoreOf(room_.ModelFor(gang, {}, nullptr), request, found_nodes);
+    decision.message = absl::StrCat(WherePlaced(tree_.model, found_nodes, score),
+                                    ", beside their neighbours in rank");
+    Assign(found_nodes, decision);
+    return true;
+  }
+
+  // Why a node is not one that gives the same rails as a node that the gang is on; none where all
+  // nodes do.
+  Outside OtherRails(const Gang& gang, const PlacementRequest& request) {
+    std::set<uint64_t> rails;
+    const FabricModel& model = room_.ModelFor(gang, {}, nullptr);
+    for (const Released& released : gang.released) {
+      const std::optional<size_t> node = room_.IndexOf(released.node);
+      if (node) rails.insert(placement::RailsOnNode(model.nodes[*node], request.hcas_per_pod));
+    }
+    std::vector<bool> other(model.nodes.size());
+    for (size_t i = 0; i < other.size(); ++i) {
+      other[i] = !rails.contains(placement::RailsOnNode(model.nodes[i], request.hcas_per_pod));
+    }
+    if (std::find(other.begin(), other.end(), true) == other.end()) return nullptr;
+    return [other = std::move(other)](size_t node) {
+      return other[node] ? std::string("its rails are not those of the gang's other nodes") : "";
+    };
+  }
+
   // The parts of the cluster to try, one after the other; at the end all that may be used.
-  std::vector<Outside> Areas(const Gang& gang, const PlacementRequest& request) const {
+  std::vector<Outside> Areas(const Gang& gang, const PlacementRequest& request) {
     std::vector<Outside> areas;
     const std::optional<int> required = fabric::LevelIndex(tree_.model, request.require_level);
     const bool whole = request.require_level.empty();
@@ -133,17 +391,20 @@ class Planner {
       if (const std::optional<size_t> node = room_.IndexOf(released.node)) at.insert(*node);
     }
     if (!at.empty()) {
+      const Outside other_rails = OtherRails(gang, request);
       for (size_t level = tree_.model.levels.size(); level-- > 0;) {
-        areas.push_back(WithinDomainsOf(at, level));
+        Outside within = WithinDomainsOf(at, level);
+        if (other_rails != nullptr) areas.push_back(Both(within, other_rails));
+        areas.push_back(std::move(within));
         if (required && static_cast<size_t>(*required) == level) return areas;
       }
     }
     if (tree_.placed < tree_.nodes.size() && tree_.placed > 0) {
-      areas.push_back([this](size_t node) {
+      areas.emplace_back([this](size_t node) {
         return node < tree_.placed ? "" : std::string("no label says where in the topology it is");
       });
     }
-    if (whole || areas.empty()) areas.push_back([](size_t) { return std::string(); });
+    if (whole || areas.empty()) areas.emplace_back();
     return areas;
   }
 
@@ -160,15 +421,19 @@ class Planner {
 
   const RefusedNodes& refused_;
   ClusterRoom& room_;
+  const DecideOptions& options_;
   const NodeTree& tree_;
   const std::vector<std::vector<int>> domains_;  // [level][node]
+  std::string kept_for_;                         // a gang's key; empty: nothing is kept free
+  std::string kept_name_;                        // that gang's
+  std::set<size_t> kept_free_;                   // nodes
 };
 
 }  // namespace
 
 std::vector<Decision> Decide(std::vector<Gang> gangs, const RefusedNodes& refused,
-                             ClusterRoom& room) {
-  Planner planner(refused, room);
+                             ClusterRoom& room, const DecideOptions& options) {
+  Planner planner(refused, room, options);
   std::vector<Decision> decisions;
   decisions.reserve(gangs.size());
   for (Gang& gang : gangs) decisions.push_back(planner.Plan(std::move(gang)));

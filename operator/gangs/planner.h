@@ -5,11 +5,14 @@
 #ifndef RAILHEAD_OPERATOR_GANGS_PLANNER_H_
 #define RAILHEAD_OPERATOR_GANGS_PLANNER_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "operator/gangs/cluster_room.h"
 #include "operator/gangs/gang.h"
+#include "operator/placement/reasons.h"
 
 namespace railhead::op::gangs {
 
@@ -28,23 +31,40 @@ struct Decision {
     kIncomplete,  // it cannot be placed as it is, whatever the room
     kWaiting,     // there is no room
     kPlaced,      // of its gated pods, all
+    kTimedOut,    // it has waited for as long as it wants to; its policy says what becomes of it
   };
   Gang gang;
   State state = State::kRunning;
   std::vector<Assignment> assignments;  // of kPlaced, in the order of ranks
   std::string placement;                // of kPlaced: what this decision is called
-  std::string message;                  // for people: where it is placed, or why it waits
+  // For people: where it is placed, or why it waits; that is empty where nobody wants to know.
+  std::string message;
+  std::vector<placement::Reason> reasons;  // of kWaiting, what the message is made of
+};
+
+struct DecideOptions {
+  absl::Time now = absl::UnixEpoch();  // of day
+  // A gang that has waited for so long has room kept free for it.
+  absl::Duration reserve_after = absl::InfiniteDuration();
+  // Whether anybody wants to know why this gang waits, which is much work; none: always.
+  std::function<bool(const Gang&)> explain;
 };
 
 // Looks at the gangs in their order, and gives each that fits its room, which the later ones do not
-// have any more. A gang that fits nowhere keeps no room free, and so may be overtaken by smaller
-// ones.
+// have any more. A gang that fits nowhere may be overtaken by smaller ones, until it has waited for
+// `reserve_after`: from then on those after it in the order get no node that is kept free for it
+// (reservation.h), and only the first such gang has any.
 //
 // A gang uses nodes without a place in the topology only if it does not fit on those with one, and
-// never with a require-level. Of one that has begun, the rest goes into the innermost domains that
-// it is in and that have the room; with a require-level nowhere outside of that level's.
+// never with a require-level. Of one that has begun, each pod goes into the innermost domain of its
+// neighbours in rank; where these have no room, the rest goes into the innermost domains that the
+// gang is in, and there first to nodes that give the same rails as those of the others; with a
+// require-level nowhere outside of that level's.
+//
+// With a prefer-wait, for so long nothing but one domain of its prefer-level will do. Where
+// somebody else has chosen the nodes, they are only looked at.
 std::vector<Decision> Decide(std::vector<Gang> gangs, const RefusedNodes& refused,
-                             ClusterRoom& room);
+                             ClusterRoom& room, const DecideOptions& options = {});
 
 }  // namespace railhead::op::gangs
 

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/release_patch.h"
 #include "operator/gangs/testing/small_cluster.h"
@@ -314,6 +316,225 @@ TEST(Planner, ThePatchAppliesOnceToThatPodAlone) {
   EXPECT_FALSE(cluster.Release(assignment, decision.placement));  // it is released
   cluster.AddPod({.name = "job-0", .gang = "true", .size = 1, .owner = "job", .index = 0});
   EXPECT_FALSE(cluster.Release(assignment, decision.placement));  // it is another pod
+}
+
+DecideOptions At(int second, absl::Duration reserve_after = absl::InfiniteDuration()) {
+  DecideOptions options;
+  EXPECT_TRUE(absl::ParseTime(absl::RFC3339_full, "2026-01-01T00:00:00Z", &options.now, nullptr));
+  options.now += absl::Seconds(second);
+  options.reserve_after = reserve_after;
+  return options;
+}
+
+void Annotate(SmallCluster& cluster, const std::string& job, const char* name, const char* value) {
+  for (auto& [pod, object] : cluster.pods) {
+    if (pod.starts_with(job + "-")) object["metadata"]["annotations"][name] = value;
+  }
+}
+
+// As a scheduler shows that nothing of the first `nodes` nodes is free.
+void Fill(SmallCluster& cluster, int nodes) {
+  for (int i = 0; i < nodes; ++i) {
+    const std::string name = absl::StrCat("n", i / 10, i % 10);
+    cluster.AddPod({.name = "on-" + name});
+    cluster.pods["on-" + name]["spec"]["nodeName"] = name;
+  }
+}
+
+TEST(Planner, AGangThatHasWaitedForLongIsNotOvertakenAnyMore) {
+  SmallCluster cluster = TwoSpines();
+  Fill(cluster, 10);
+  AddJob(cluster, "large", 8, {.second = 1});
+  AddJob(cluster, "small", 2, {.second = 2});
+  const absl::Duration wait = absl::Minutes(10);
+  EXPECT_THAT(NodesOf(cluster.Decide({}, {}, At(600, wait))[1]), ElementsAre("n10", "n11"));
+  std::vector<Decision> decisions = cluster.Decide({}, {}, At(601, wait));
+  EXPECT_THAT(decisions[0].message, HasSubstr("8 nodes are kept free for it"));
+  EXPECT_EQ(decisions[1].state, State::kWaiting);
+  EXPECT_THAT(decisions[1].message,
+              HasSubstr("8 of 16 nodes excluded: unschedulable: kept free for large"));
+  // What is not needed for it is given away: of ten nodes that will be free these are two.
+  cluster.pods.erase("on-n00");
+  cluster.pods.erase("on-n01");
+  cluster.pods.erase("on-n02");
+  decisions = cluster.Decide({}, {}, At(601, wait));
+  EXPECT_EQ(decisions[0].state, State::kPlaced);
+}
+
+TEST(Planner, WhatIsKeptFreeIsForTheFirstAndNoHindranceToThoseBeforeItOrBegun) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "begun", 2, {.second = 3});
+  cluster.ReleaseAll(cluster.Decide());
+  ASSERT_EQ(cluster.Bind(), 0);
+  cluster.AddPod({.name = "begun-1", .gang = "true", .size = 2, .owner = "begun", .index = 1});
+  AddJob(cluster, "large", 16, {.second = 1});
+  AddJob(cluster, "urgent", 2, {.priority = 1, .second = 5});
+  AddJob(cluster, "later", 2, {.second = 2});
+  const std::vector<Decision> decisions = cluster.Decide({}, {}, At(3600, absl::Minutes(10)));
+  ASSERT_EQ(decisions.size(), 4U);
+  EXPECT_THAT(NodesOf(decisions[0]), ElementsAre("n01"));
+  EXPECT_EQ(decisions[1].gang.name, "urgent");
+  EXPECT_EQ(decisions[1].state, State::kPlaced);
+  EXPECT_EQ(decisions[2].gang.name, "large");
+  EXPECT_EQ(decisions[2].state, State::kWaiting);
+  EXPECT_EQ(decisions[3].state, State::kWaiting);
+}
+
+TEST(Planner, NothingIsKeptFreeForAGangThatCanNeverStart) {
+  SmallCluster cluster = TwoSpines();
+  cluster.nodes["n00"]["spec"]["unschedulable"] = true;
+  // What asks for no device is taken to stay: one of each node's.
+  cluster.AddPod({.name = "daemon"});
+  cluster.pods["daemon"]["spec"]["nodeName"] = "n01";
+  cluster.pods["daemon"]["spec"]["containers"][0]["resources"]["requests"] = {{"cpu", "96"}};
+  AddJob(cluster, "large", 15, {.second = 1});
+  AddJob(cluster, "small", 2, {.second = 2});
+  EXPECT_EQ(cluster.Decide({}, {}, At(3600, absl::Minutes(10)))[1].state, State::kPlaced);
+  cluster.pods.erase("daemon");
+  EXPECT_EQ(cluster.Decide({}, {}, At(3600, absl::Minutes(10)))[0].state, State::kPlaced);
+}
+
+TEST(Planner, APreferredLevelIsWaitedForAsLongAsThePodsSay) {
+  SmallCluster cluster = TwoSpines();
+  Fill(cluster, 2);
+  for (const char* full : {"n04", "n08", "n12"}) {
+    cluster.nodes[full]["spec"]["unschedulable"] = true;
+  }
+  AddJob(cluster, "job", 4);
+  Annotate(cluster, "job", kPreferLevel, "leaf");
+  Decision decision = cluster.Decide({}, {}, At(0))[0];
+  EXPECT_EQ(decision.state, State::kPlaced);
+  EXPECT_THAT(decision.message, HasSubstr("no leaf had room for all (railhead.io/prefer-level)"));
+  Annotate(cluster, "job", kPreferWait, "5m");
+  decision = cluster.Decide({}, {}, At(299))[0];
+  EXPECT_EQ(decision.state, State::kWaiting);
+  EXPECT_THAT(decision.message, HasSubstr("it waits for one leaf until 00:05:00 UTC"));
+  EXPECT_EQ(cluster.Decide({}, {}, At(300))[0].state, State::kPlaced);
+  // No need to wait where it can be had.
+  cluster.nodes["n12"]["spec"]["unschedulable"] = false;
+  EXPECT_THAT(NodesOf(cluster.Decide({}, {}, At(0))[0]), ElementsAre("n12", "n13", "n14", "n15"));
+}
+
+TEST(Planner, APreferredLevelThatTheClusterDoesNotHaveIsNamedAndNoReasonToWait) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 4);
+  Annotate(cluster, "job", kPreferLevel, "rack");
+  Annotate(cluster, "job", kPreferWait, "5m");
+  const Decision decision = cluster.Decide({}, {}, At(0))[0];
+  EXPECT_EQ(decision.state, State::kPlaced);
+  EXPECT_THAT(decision.message, HasSubstr("there is no level rack"));
+}
+
+TEST(Planner, AWaitEndsWhenThePodsSayItDoes) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 17, {.second = 5});
+  Annotate(cluster, "job", kTimeout, "1m");
+  Annotate(cluster, "job", kTimeoutPolicy, "fail");
+  EXPECT_EQ(cluster.Decide({}, {}, At(64))[0].state, State::kWaiting);
+  Decision decision = cluster.Decide({}, {}, At(65))[0];
+  EXPECT_EQ(decision.state, State::kTimedOut);
+  EXPECT_TRUE(decision.gang.gated[0]->member->fails_at_timeout);
+  EXPECT_THAT(decision.message,
+              AllOf(HasSubstr("it has waited for 1m (railhead.io/gang-timeout): its pods fail"),
+                    HasSubstr("room for 16 of 17 pods")));
+  // Also while pods are missing; but not where there is room.
+  cluster.pods.erase("job-0");
+  EXPECT_EQ(cluster.Decide({}, {}, At(65))[0].state, State::kTimedOut);
+  Annotate(cluster, "job", kGangSize, "16");
+  EXPECT_EQ(cluster.Decide({}, {}, At(65))[0].state, State::kPlaced);
+}
+
+TEST(Planner, PodsThatShareANodeWithOthersMayHaveOtherRailsAndItIsSaid) {
+  SmallCluster cluster;
+  cluster.AddNode("a", "s", "l");
+  AddJob(cluster, "job", 2, {.hcas = 2});
+  EXPECT_THAT(cluster.Decide()[0].message, Not(HasSubstr("other rails")));
+  cluster.AddPod({.name = "other", .hcas = 1});
+  cluster.pods["other"]["spec"]["nodeName"] = "a";
+  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr("on 1 node other pods have HCAs"));
+}
+
+TEST(Planner, OnlyWhoAsksIsToldWhyAGangWaits) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 17);
+  DecideOptions options;
+  options.explain = [](const Gang&) { return false; };
+  const Decision decision = cluster.Decide({}, {}, options)[0];
+  EXPECT_EQ(decision.state, State::kWaiting);
+  EXPECT_EQ(decision.message, "");
+}
+
+TEST(Planner, APodThatComesBackGoesBesideItsNeighboursInRank) {
+  SmallCluster cluster = TwoSpines();
+  cluster.nodes["n03"]["spec"]["unschedulable"] = true;
+  AddJob(cluster, "job", 6);
+  cluster.ReleaseAll(cluster.Decide());
+  ASSERT_EQ(cluster.Bind(), 0);
+  EXPECT_THAT(cluster.NodesOf("true"), ElementsAre("n00", "n01", "n02", "n04", "n05", "n06"));
+  cluster.nodes["n03"]["spec"]["unschedulable"] = false;
+  // Ranks 1 and 4 are lost with their nodes: each has a neighbour in a leaf of its own.
+  for (const auto& [node, index] : {std::pair("n01", 1), std::pair("n05", 4)}) {
+    cluster.nodes[node]["spec"]["unschedulable"] = true;
+    cluster.AddPod({.name = absl::StrCat("job-", index),
+                    .gang = "true",
+                    .size = 6,
+                    .owner = "job",
+                    .index = index});
+  }
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n03", "n07"));
+  // Where one of them has no place there, both go where the gang is.
+  cluster.nodes["n03"]["spec"]["unschedulable"] = true;
+  cluster.nodes["n07"]["spec"]["unschedulable"] = true;
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n08", "n09"));
+}
+
+TEST(Planner, APodThatComesBackGetsTheRailsOfTheOthersBeforeATighterFit) {
+  SmallCluster cluster = TwoSpines();
+  Json rails = Json::array();
+  for (int i = 0; i < 8; ++i) {
+    rails.push_back({{"rail", i}, {"device", absl::StrCat("mlx5_", i)}, {"usable", i != 0}});
+  }
+  rails[0]["reason"] = "port down";
+  cluster.nodes["n01"]["metadata"]["annotations"]["railhead.io/node-facts"] =
+      kube::DumpJson({{"version", 1}, {"rails", rails}});
+  cluster.nodes["n01"]["status"]["allocatable"]["rdma/hca"] = "7";
+  AddJob(cluster, "job", 2, {.hcas = 4});
+  cluster.ReleaseAll(cluster.Decide());
+  ASSERT_EQ(cluster.Bind(), 0);
+  const std::vector<std::string> nodes = cluster.NodesOf("true");
+  EXPECT_THAT(nodes, ElementsAre("n00", "n00"));
+  cluster.pods.erase("job-1");
+  cluster.nodes["n00"]["spec"]["unschedulable"] = true;
+  cluster.AddPod(
+      {.name = "job-1", .gang = "true", .size = 2, .owner = "job", .index = 1, .hcas = 4});
+  // n01 has seven HCAs, of which one pod leaves the least; but its first four are not rails 0 to 3.
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n02"));
+  for (const char* other : {"n02", "n03"}) cluster.nodes[other]["spec"]["unschedulable"] = true;
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n01"));
+}
+
+TEST(Planner, NodesThatSomebodyElseHasChosenAreLookedAtAndKept) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 4);
+  const std::vector<const char*> chosen = {"n00", "n04", "n01", "n05"};
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    cluster.pods[absl::StrCat("job-", i)]["spec"]["nodeSelector"] = {
+        {kHostname, chosen[i]}, {"topology.railhead.io/leaf", i % 2 == 0 ? "l0" : "l1"}};
+  }
+  Decision decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kPlaced);
+  EXPECT_THAT(NodesOf(decision), ElementsAre("n00", "n04", "n01", "n05"));
+  EXPECT_THAT(decision.message,
+              AllOf(HasSubstr("the nodes are not our choice"),
+                    HasSubstr("4 neighbours in rank are in different domains of leaf where 2")));
+  Fill(cluster, 1);
+  decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kWaiting);
+  EXPECT_THAT(decision.message, HasSubstr("node n00, which spec.nodeSelector names, has room for "
+                                          "0 of 1 pod: GPUs in use"));
+  cluster.pods.erase("on-n00");
+  ASSERT_TRUE(cluster.Release(cluster.Decide()[0].assignments[1], "x"));
+  EXPECT_EQ(cluster.pods["job-1"]["spec"]["nodeSelector"][kHostname], "n04");
 }
 
 TEST(Planner, UnlikePodsAreNotGuessedAt) {

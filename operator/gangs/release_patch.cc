@@ -9,17 +9,29 @@ namespace railhead::op::gangs {
 
 using kube::Json;
 
+namespace {
+
+std::string GateOf(const StoredPod& pod) {
+  return absl::StrCat("/spec/schedulingGates/", pod.member->gate.value_or(0));
+}
+
+// Holds for exactly this pod as long as it has our gate.
+Json IsGated(const StoredPod& pod) {
+  Json patch = Json::array();
+  patch.push_back({{"op", "test"}, {"path", "/metadata/uid"}, {"value", pod.uid}});
+  patch.push_back({{"op", "test"}, {"path", GateOf(pod)}, {"value", {{"name", kGate}}}});
+  return patch;
+}
+
+}  // namespace
+
 Json ReleasePatch(const Assignment& assignment, const std::string& placement) {
   const Membership& member = *assignment.pod->member;
-  const std::string gate = absl::StrCat("/spec/schedulingGates/", member.gate.value_or(0));
   const auto annotation = [](const char* name, std::string value) {
     return AddOperation(absl::StrCat("/metadata/annotations/", kube::PointerToken(name)),
                         std::move(value));
   };
-  Json patch = Json::array();
-  patch.push_back({{"op", "test"}, {"path", "/metadata/uid"}, {"value", assignment.pod->uid}});
-  patch.push_back({{"op", "test"}, {"path", gate}, {"value", {{"name", kGate}}}});
-  patch.push_back({{"op", "remove"}, {"path", gate}});
+  Json patch = UngatePatch(*assignment.pod);
   if (member.has_selector) {
     patch.push_back(AddOperation(absl::StrCat("/spec/nodeSelector/", kube::PointerToken(kHostname)),
                                  assignment.hostname));
@@ -28,6 +40,20 @@ Json ReleasePatch(const Assignment& assignment, const std::string& placement) {
   }
   patch.push_back(annotation(kRank, absl::StrCat(assignment.rank)));
   patch.push_back(annotation(kPlacement, placement));
+  return patch;
+}
+
+Json UngatePatch(const StoredPod& pod) {
+  Json patch = IsGated(pod);
+  patch.push_back({{"op", "remove"}, {"path", GateOf(pod)}});
+  return patch;
+}
+
+Json FailurePatch(const StoredPod& pod, const std::string& why) {
+  Json patch = IsGated(pod);
+  patch.push_back(AddOperation("/status/phase", "Failed"));
+  patch.push_back(AddOperation("/status/reason", "GangTimedOut"));
+  patch.push_back(AddOperation("/status/message", why));
   return patch;
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/gangs/stored_pod.h"
 
+#include <optional>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "operator/gangs/names.h"
+#include "operator/gangs/workload.h"
 
 namespace railhead::op::gangs {
 namespace {
@@ -23,6 +26,13 @@ std::optional<int> NumberIn(const std::string& text, int min, int max) {
   int number = 0;
   if (!absl::SimpleAtoi(text, &number) || number < min || number > max) return std::nullopt;
   return number;
+}
+
+// What admission would refuse is not there.
+std::optional<absl::Duration> DurationIn(const std::string& text) {
+  absl::Duration duration;
+  if (!absl::ParseDuration(text, &duration) || duration < absl::ZeroDuration()) return std::nullopt;
+  return duration;
 }
 
 Owner OwnerOf(const Json& pod) {
@@ -83,8 +93,18 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
   member.size = *size;
   member.owner = OwnerOf(pod);
   member.index = NumberIn(Annotation(pod, kCompletionIndex), 0, kMostIndex);
+  if (const std::optional<Workload> workload = WorkloadOf(pod)) {
+    // A name of its own stands for a gang of all kinds of pods of the job, whose order is theirs.
+    const bool part = member.gang == "true";
+    member.group = part ? workload->part : workload->whole;
+    member.group_name = workload->name;
+    member.index = part ? workload->index : std::nullopt;
+  }
   member.require_level = Annotation(pod, kRequireLevel);
   member.prefer_level = Annotation(pod, kPreferLevel);
+  member.prefer_wait = DurationIn(Annotation(pod, kPreferWait)).value_or(absl::ZeroDuration());
+  member.timeout = DurationIn(Annotation(pod, kTimeout)).value_or(absl::InfiniteDuration());
+  member.fails_at_timeout = Annotation(pod, kTimeoutPolicy) == "fail";
   member.pattern = Annotation(pod, kPattern);
   if (const Json* priority = Find(spec, "priority");
       priority != nullptr && priority->is_number_integer()) {

@@ -28,9 +28,15 @@ struct Membership {
   std::string gang;  // the label's value
   int size = 0;      // of the gang, in pods
   Owner owner;
-  std::optional<int> index;  // in its Job
+  // Which pods of several owners are one gang, and what it is called; empty: all of its owner.
+  std::string group;
+  std::string group_name;
+  std::optional<int> index;  // in its Job, or the like
   std::string require_level;
   std::string prefer_level;
+  absl::Duration prefer_wait;  // for room in one domain of that level
+  absl::Duration timeout = absl::InfiniteDuration();
+  bool fails_at_timeout = false;  // else its gate is taken away
   std::string pattern;
   int priority = 0;
   absl::Time created = absl::UnixEpoch();

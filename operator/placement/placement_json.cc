@@ -57,7 +57,9 @@ Json ScoreJson(const fabric::FabricModel& model, const PlacementRequest& request
   return json;
 }
 
-Json ReasonJson(const Reason& reason) {
+}  // namespace
+
+Json ToJson(const Reason& reason) {
   switch (reason.kind) {
     case Reason::Kind::kExcluded:
       return {{"cause", reason.what}, {"nodes", reason.nodes}, {"message", reason.message}};
@@ -69,8 +71,6 @@ Json ReasonJson(const Reason& reason) {
   }
   return {{"room", reason.what}, {"nodes", reason.nodes}, {"message", reason.message}};
 }
-
-}  // namespace
 
 Json ToJson(const PlacementRequest& request) {
   Json spec = {{"pods", request.pods},
@@ -94,7 +94,7 @@ Json ToJson(const fabric::FabricModel& model, const PlacementRequest& request,
     assignment.push_back({{"rank", rank}, {"node", model.nodes[node].name}});
   }
   Json told = Json::array();
-  for (const Reason& reason : reasons) told.push_back(ReasonJson(reason));
+  for (const Reason& reason : reasons) told.push_back(ToJson(reason));
   return {{"placed", placement.placed},
           {"assignment", std::move(assignment)},
           {"score", placement.placed ? ScoreJson(model, request, placement) : Json(nullptr)},

@@ -15,6 +15,9 @@ namespace railhead::placement {
 // A request as ParsePlacementRequest reads it.
 nlohmann::ordered_json ToJson(const PlacementRequest& request);
 
+// {"cause", "nodes", "message"}, {"change", "message"} or {"room", "nodes", "message"}.
+nlohmann::ordered_json ToJson(const Reason& reason);
+
 // An answer as `railhead plan -o json` prints it, but for what the clock says:
 //
 //   {"placed": true,

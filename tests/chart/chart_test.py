@@ -53,6 +53,8 @@ REFUSED = {
     "a number for verdicts": ("operator.verdicts.enabled=1", "want boolean"),
     "a word for the policies": ("operator.admissionPolicy.enabled=on", "want boolean"),
     "a word for gangs": ("operator.gangs.enabled=on", "want boolean"),
+    "a kind that is no job": ("operator.gangs.kinds={Deployment}", "/operator/gangs/kinds/0"),
+    "a wait without a unit": ("operator.gangs.reserveAfter=10", "/operator/gangs/reserveAfter"),
     "a word for whether agents tell": ("devicePlugin.nodeFacts=always", "want boolean"),
     "a metrics port that is none": ("devicePlugin.metricsPort=0", "minimum"),
     "a selector's field that is none": (
@@ -370,6 +372,7 @@ class Privileges(unittest.TestCase):
             watches | {
                 ("railhead-operator", "patch", "pods", ""),
                 ("railhead-operator", "delete", "pods", ""),
+                ("railhead-operator", "patch", "pods/status", ""),
                 ("railhead-operator", "patch", "events", ""),
             },
         )

@@ -220,6 +220,35 @@ class Gangs(unittest.TestCase):
         self.wait_until_settled()
         self.assertEqual(len(self.look()["late"]), 16)
 
+    def test_a_wait_that_is_limited_ends_as_the_pods_say(self):
+        self.arrive("large", 32)
+        self.wait_until_settled()
+        for policy in ("fail", "release"):
+            for index in range(16):
+                item = pod(f"limited-{policy}", index, 16)
+                item["metadata"]["annotations"]["railhead.io/gang-timeout"] = "2s"
+                item["metadata"]["annotations"]["railhead.io/gang-timeout-policy"] = policy
+                self.ask("POST", f"{SPACE}/pods", item)
+
+        def of(policy):
+            return [p for p in self.pods() if p["metadata"]["name"].startswith(f"limited-{policy}-")]
+
+        def ended():
+            return (
+                all(p["status"]["phase"] == "Failed" for p in of("fail"))
+                and not any(p["spec"].get("schedulingGates") for p in of("release"))
+                and sum("nodeName" in p["spec"] for p in of("release")) == 8
+            )
+
+        wait_until(ended, "the end of their waits", self.replica.log)
+        self.assertEqual({p["status"]["reason"] for p in of("fail")}, {"GangTimedOut"})
+        told = {
+            event["involvedObject"]["name"]
+            for event in self.ask("GET", f"{SPACE}/events")["items"]
+            if event["reason"] == "GangTimedOut"
+        }
+        self.assertEqual(told, {"limited-fail", "limited-release"})
+
     def test_a_pod_that_the_scheduler_refuses_comes_back_and_goes_elsewhere(self):
         taken = pod("other", 0, 1, 0)
         taken["metadata"] = {"name": "other"}

@@ -37,6 +37,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
   "excludedNamespaces" (include "railhead.excludedNamespaces" . | fromYamlArray)
   "verdicts" .Values.operator.verdicts.enabled
   "gangs" .Values.operator.gangs.enabled
+  "gangKinds" .Values.operator.gangs.kinds
+  "gangReserveAfter" .Values.operator.gangs.reserveAfter
   "environment" (default dict .Values.operator.environment)) }}
 {{- end -}}
 

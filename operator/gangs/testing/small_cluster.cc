@@ -96,12 +96,12 @@ std::vector<PodValue> SmallCluster::Pods() const {
   return values;
 }
 
-std::vector<Decision> SmallCluster::Decide(const Promises& promises,
-                                           const RefusedNodes& refused) const {
+std::vector<Decision> SmallCluster::Decide(const Promises& promises, const RefusedNodes& refused,
+                                           const DecideOptions& options) const {
   const NodeTree tree = BuildTree(Nodes());
   const std::vector<PodValue> all = Pods();
   ClusterRoom room(&tree, all, promises);
-  return gangs::Decide(GangsOf(all, promises, room.node_of_hostname()), refused, room);
+  return gangs::Decide(GangsOf(all, promises, room.node_of_hostname()), refused, room, options);
 }
 
 bool SmallCluster::Release(const Assignment& assignment, const std::string& placement) {

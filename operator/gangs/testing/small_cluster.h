@@ -38,8 +38,8 @@ class SmallCluster {
 
   std::vector<NodeValue> Nodes() const;
   std::vector<PodValue> Pods() const;
-  std::vector<Decision> Decide(const Promises& promises = {},
-                               const RefusedNodes& refused = {}) const;
+  std::vector<Decision> Decide(const Promises& promises = {}, const RefusedNodes& refused = {},
+                               const DecideOptions& options = {}) const;
   // As the API server applies it; false when it is refused.
   bool Release(const Assignment& assignment, const std::string& placement);
   void ReleaseAll(const std::vector<Decision>& decisions);

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/why.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "operator/gangs/cluster_room.h"
+#include "operator/gangs/gang.h"
+#include "operator/gangs/node_tree.h"
+#include "operator/gangs/planner.h"
+#include "operator/gangs/stored_node.h"
+#include "operator/gangs/stored_pod.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+constexpr size_t kMostTold = 5;
+
+// The pods that one answer is about.
+struct Subject {
+  std::string space;
+  std::string name;
+  std::string kind;
+  std::set<std::string> uids;    // of its pods
+  std::set<std::string> owners;  // uids of them
+};
+
+Owner ControllerOf(const Json& pod) {
+  const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
+  if (owners == nullptr || !owners->is_array()) return {};
+  for (const Json& owner : *owners) {
+    const Json* controls = Find(owner, "controller");
+    if (controls == nullptr || *controls != true) continue;
+    return {"", StringAt(owner, {"kind"}), StringAt(owner, {"name"}), StringAt(owner, {"uid"})};
+  }
+  return {};
+}
+
+// What the scheduler says of a pod without a node; empty: nothing.
+std::string SchedulersWord(const Json& pod) {
+  const Json* conditions = FindPath(pod, {"status", "conditions"});
+  if (conditions == nullptr || !conditions->is_array()) return "";
+  for (const Json& condition : *conditions) {
+    if (StringAt(condition, {"type"}) != "PodScheduled" ||
+        StringAt(condition, {"status"}) != "False") {
+      continue;
+    }
+    std::string message = StringAt(condition, {"message"});
+    return message.empty() ? StringAt(condition, {"reason"}) : message;
+  }
+  return "";
+}
+
+std::string StateOf(Decision::State state) {
+  switch (state) {
+    case Decision::State::kRunning:
+      return "running";
+    case Decision::State::kIncomplete:
+      return "incomplete";
+    case Decision::State::kWaiting:
+      return "waiting";
+    case Decision::State::kPlaced:
+      return "placed";
+    case Decision::State::kTimedOut:
+      return "timed-out";
+  }
+  return "";
+}
+
+// All jobs of this name.
+std::vector<Subject> SubjectsOf(const ClusterObjects& objects, const std::vector<Gang>& gangs,
+                                const std::string& space, const std::string& job) {
+  std::map<std::string, Subject> by_key;
+  for (const Gang& gang : gangs) {
+    if (!space.empty() && gang.space != space) continue;
+    Subject subject = {gang.space, gang.name, "Gang", {}, {}};
+    bool named = gang.name == job;
+    const auto add = [&](const PodValue& pod) {
+      named =
+          named || pod->member->gang == job || pod->member->owner.name == job || pod->name == job;
+      subject.uids.insert(pod->uid);
+      subject.owners.insert(pod->member->owner.uid);
+    };
+    for (const PodValue& pod : gang.gated) add(pod);
+    for (const Released& released : gang.released) add(released.pod);
+    if (named) by_key[gang.key] = std::move(subject);
+  }
+  if (by_key.empty()) {
+    for (const Json& pod : objects.pods) {
+      const std::string here = StringAt(pod, {"metadata", "namespace"});
+      const Owner owner = ControllerOf(pod);
+      const std::string name = StringAt(pod, {"metadata", "name"});
+      if ((!space.empty() && here != space) || (owner.name != job && name != job)) continue;
+      Subject& subject = by_key[absl::StrCat(here, "/", owner.name == job ? owner.uid : name)];
+      subject.space = here;
+      subject.name = job;
+      subject.kind = owner.name == job ? owner.kind : "Pod";
+      subject.uids.insert(StringAt(pod, {"metadata", "uid"}));
+      if (owner.name == job) subject.owners.insert(owner.uid);
+    }
+  }
+  std::vector<Subject> subjects;
+  subjects.reserve(by_key.size());
+  for (auto& [key, subject] : by_key) subjects.push_back(std::move(subject));
+  return subjects;
+}
+
+void Tell(const ClusterObjects& objects, const Subject& subject, WhyAnswer& answer) {
+  std::map<std::string, size_t> words;
+  for (const Json& pod : objects.pods) {
+    if (!subject.uids.contains(StringAt(pod, {"metadata", "uid"}))) continue;
+    ++answer.pods;
+    if (!StringAt(pod, {"spec", "nodeName"}).empty()) {
+      ++answer.bound;
+    } else if (std::string word = SchedulersWord(pod); !word.empty()) {
+      ++words[word];
+    }
+  }
+  answer.scheduler.assign(words.begin(), words.end());
+  std::stable_sort(answer.scheduler.begin(), answer.scheduler.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::pair<std::string, const Json*>> events;  // by time
+  for (const Json& event : objects.events) {
+    const std::string about = StringAt(event, {"involvedObject", "uid"});
+    const bool ours = subject.uids.contains(about) || subject.owners.contains(about);
+    if (about.empty() || !ours || !StringAt(event, {"reason"}).starts_with("Gang")) continue;
+    events.emplace_back(StringAt(event, {"lastTimestamp"}), &event);
+  }
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  const size_t skipped = events.size() - std::min(events.size(), kMostTold);
+  for (size_t i = skipped; i < events.size(); ++i) {
+    answer.told.emplace_back(StringAt(*events[i].second, {"reason"}),
+                             StringAt(*events[i].second, {"message"}));
+  }
+}
+
+}  // namespace
+
+void Collect(Json document, ClusterObjects& objects) {
+  if (Json* items =
+          document.is_object() && document.contains("items") ? &document["items"] : nullptr;
+      items != nullptr && items->is_array()) {
+    for (Json& item : *items) Collect(std::move(item), objects);
+    return;
+  }
+  const std::string kind = StringAt(document, {"kind"});
+  if (kind == "Node") objects.nodes.push_back(std::move(document));
+  if (kind == "Pod") objects.pods.push_back(std::move(document));
+  if (kind == "Event") objects.events.push_back(std::move(document));
+}
+
+absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& space,
+                              const std::string& job, absl::Time now) {
+  std::vector<NodeValue> nodes;
+  for (const Json& object : objects.nodes) {
+    std::optional<StoredNode> node = ReadStoredNode(object);
+    if (node) nodes.push_back(std::make_shared<const StoredNode>(*std::move(node)));
+  }
+  std::vector<PodValue> pods;
+  for (const Json& object : objects.pods) {
+    std::optional<StoredPod> pod = ReadStoredPod(object);
+    if (pod) pods.push_back(std::make_shared<const StoredPod>(*std::move(pod)));
+  }
+  const NodeTree tree = BuildTree(nodes);
+  ClusterRoom room(&tree, pods, {});
+  std::vector<Gang> gangs = GangsOf(pods, {}, room.node_of_hostname());
+  const std::vector<Subject> subjects = SubjectsOf(objects, gangs, space, job);
+  if (subjects.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("no gang, owner of pods or pod is called ", job,
+                     space.empty() ? "" : absl::StrCat(" in namespace ", space),
+                     "; a job that is suspended, or that nobody has made pods of yet, has none"));
+  }
+  if (subjects.size() > 1) {
+    std::vector<std::string> names;
+    names.reserve(subjects.size());
+    for (const Subject& subject : subjects) {
+      names.push_back(absl::StrCat(subject.space, "/", subject.name));
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(job, " may be any of ", absl::StrJoin(names, ", "),
+                     "; say which by --namespace, or by the name of one of its pods"));
+  }
+  const Subject& subject = subjects.front();
+  WhyAnswer answer;
+  answer.space = subject.space;
+  answer.name = subject.name;
+  answer.kind = subject.kind;
+  Tell(objects, subject, answer);
+  if (subject.kind != "Gang") {
+    answer.state = answer.bound == answer.pods ? "running" : "pending";
+    if (answer.pending()) answer.message = "its pods are no gang: the scheduler places each alone";
+    return answer;
+  }
+  const auto is_it = [&](const Gang& gang) {
+    return (!gang.gated.empty() && subject.uids.contains(gang.gated.front()->uid)) ||
+           (!gang.released.empty() && subject.uids.contains(gang.released.front().pod->uid));
+  };
+  DecideOptions options;
+  options.now = now;
+  options.explain = is_it;
+  for (Decision& decision : Decide(std::move(gangs), {}, room, options)) {
+    if (!is_it(decision.gang)) continue;
+    answer.state = StateOf(decision.state);
+    answer.gated = decision.gang.gated.size();
+    answer.message = std::move(decision.message);
+    answer.reasons = std::move(decision.reasons);
+    // Released, and the scheduler still finds no place for it.
+    if (decision.state == Decision::State::kRunning && answer.bound < answer.pods) {
+      answer.state = "pending";
+      answer.message = "its pods are on their way to their nodes";
+    }
+  }
+  return answer;
+}
+
+}  // namespace railhead::op::gangs

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/why.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "operator/gangs/testing/small_cluster.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using testing::SmallCluster;
+
+// A leaf of four nodes, of which one is cordoned, and a gang of so many pods.
+SmallCluster Cluster(int pods) {
+  SmallCluster cluster;
+  for (const char* name : {"n0", "n1", "n2", "n3"}) cluster.AddNode(name, "s", "l");
+  cluster.nodes["n0"]["spec"]["unschedulable"] = true;
+  for (int i = 0; i < pods; ++i) {
+    cluster.AddPod({.name = absl::StrCat("train-", i),
+                    .gang = "true",
+                    .size = pods,
+                    .owner = "train",
+                    .index = i});
+  }
+  return cluster;
+}
+
+ClusterObjects ObjectsOf(const SmallCluster& cluster) {
+  ClusterObjects objects;
+  Json list = {{"kind", "List"}, {"items", Json::array()}};
+  for (const auto& [name, node] : cluster.nodes) list["items"].push_back(node);
+  for (const auto& [name, pod] : cluster.pods) list["items"].push_back(pod);
+  Collect(std::move(list), objects);
+  return objects;
+}
+
+TEST(Why, AGangThatWaitsSaysWhatIsInTheWayAndTheSmallestChange) {
+  const absl::StatusOr<WhyAnswer> answer =
+      Why(ObjectsOf(Cluster(4)), "", "train", absl::UnixEpoch());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->state, "waiting");
+  EXPECT_TRUE(answer->pending());
+  EXPECT_EQ(answer->pods, 4U);
+  EXPECT_EQ(answer->gated, 4U);
+  bool cordoned = false;
+  bool change = false;
+  for (const placement::Reason& reason : answer->reasons) {
+    cordoned = cordoned || (reason.kind == placement::Reason::Kind::kExcluded &&
+                            reason.what == "unschedulable: cordoned" && reason.nodes == 1);
+    change = change || (reason.kind == placement::Reason::Kind::kChange && reason.what == "nodes" &&
+                        reason.nodes == 1);
+  }
+  EXPECT_TRUE(cordoned) << answer->message;
+  EXPECT_TRUE(change) << answer->message;
+}
+
+TEST(Why, AGangWithRoomIsPlacedAndOneThatRunsRuns) {
+  SmallCluster cluster = Cluster(3);
+  EXPECT_EQ(Why(ObjectsOf(cluster), "train", "train", absl::UnixEpoch())->state, "placed");
+  cluster.ReleaseAll(cluster.Decide());
+  WhyAnswer answer = *Why(ObjectsOf(cluster), "", "train", absl::UnixEpoch());
+  EXPECT_EQ(answer.state, "pending");
+  cluster.pods["train-1"]["status"]["conditions"] = {{{"type", "PodScheduled"},
+                                                      {"status", "False"},
+                                                      {"reason", "Unschedulable"},
+                                                      {"message", "0/4 nodes are available"}}};
+  answer = *Why(ObjectsOf(cluster), "", "train", absl::UnixEpoch());
+  EXPECT_THAT(answer.scheduler, ElementsAre(Pair("0/4 nodes are available", 1)));
+  cluster.Bind();
+  answer = *Why(ObjectsOf(cluster), "", "train-2", absl::UnixEpoch());
+  EXPECT_EQ(answer.state, "running");
+  EXPECT_FALSE(answer.pending());
+  EXPECT_EQ(answer.bound, 3U);
+}
+
+TEST(Why, WhatIsAheadInTheQueueTakesItsRoom) {
+  SmallCluster cluster = Cluster(3);
+  cluster.AddPod({.name = "small-0", .gang = "small", .size = 1, .second = 9});
+  EXPECT_EQ(Why(ObjectsOf(cluster), "", "small", absl::UnixEpoch())->state, "waiting");
+}
+
+TEST(Why, PodsThatAreNoGangHaveTheSchedulersWord) {
+  SmallCluster cluster;
+  cluster.AddPod({.name = "solo"});
+  cluster.pods["solo"]["status"]["conditions"] = {
+      {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}};
+  const WhyAnswer answer = *Why(ObjectsOf(cluster), "", "solo", absl::UnixEpoch());
+  EXPECT_EQ(answer.kind, "Pod");
+  EXPECT_EQ(answer.state, "pending");
+  EXPECT_THAT(answer.scheduler, ElementsAre(Pair("Unschedulable", 1)));
+}
+
+TEST(Why, OnlyTheLastEventsOfThisGangAreTold) {
+  ClusterObjects objects = ObjectsOf(Cluster(4));
+  for (int i = 0; i < 7; ++i) {
+    Collect({{"kind", "Event"},
+             {"reason", "GangWaiting"},
+             {"message", absl::StrCat("why ", i)},
+             {"lastTimestamp", absl::StrCat("2026-01-01T00:00:0", 9 - i, "Z")},
+             {"involvedObject", {{"uid", i == 2 ? "other" : "train"}}}},
+            objects);
+  }
+  EXPECT_THAT(Why(objects, "", "train", absl::UnixEpoch())->told,
+              ElementsAre(Pair("GangWaiting", "why 5"), Pair("GangWaiting", "why 4"),
+                          Pair("GangWaiting", "why 3"), Pair("GangWaiting", "why 1"),
+                          Pair("GangWaiting", "why 0")));
+}
+
+TEST(Why, WhoIsNotThereOrNotAloneIsNamed) {
+  SmallCluster cluster = Cluster(4);
+  EXPECT_EQ(Why(ObjectsOf(cluster), "", "nobody", absl::UnixEpoch()).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(Why(ObjectsOf(cluster), "elsewhere", "train", absl::UnixEpoch()).status().code(),
+            absl::StatusCode::kNotFound);
+  cluster.pods["train-3"]["metadata"]["namespace"] = "test";
+  const absl::Status status = Why(ObjectsOf(cluster), "", "train", absl::UnixEpoch()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("may be any of test/train, train/train"));
+  EXPECT_TRUE(Why(ObjectsOf(cluster), "test", "train", absl::UnixEpoch()).ok());
+}
+
+TEST(Why, WhatIsNoObjectIsLeftOut) {
+  ClusterObjects objects;
+  for (const char* text : {"1", "[]", "{}", R"({"items": 3})", R"({"items": [1, {"kind": 2}]})"}) {
+    Collect(Json::parse(text), objects);
+  }
+  EXPECT_THAT(objects.nodes, IsEmpty());
+  EXPECT_THAT(objects.pods, IsEmpty());
+}
+
+}  // namespace
+}  // namespace railhead::op::gangs

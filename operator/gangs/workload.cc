@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/workload.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "operator/gangs/names.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+constexpr absl::string_view kJobSet = "jobset.sigs.k8s.io/";
+constexpr absl::string_view kLeaderWorkerSet = "leaderworkerset.sigs.k8s.io/";
+constexpr absl::string_view kKubeflow = "training.kubeflow.org/";
+
+// Those of training.kubeflow.org/operator-name, and what people call them.
+struct KubeflowKind {
+  absl::string_view operator_name;
+  absl::string_view kind;
+};
+constexpr KubeflowKind kKubeflowKinds[] = {
+    {"jaxjob-controller", "JAXJob"},         {"mpi-operator", "MPIJob"},
+    {"mpijob-controller", "MPIJob"},         {"paddlejob-controller", "PaddleJob"},
+    {"pytorchjob-controller", "PyTorchJob"}, {"tfjob-controller", "TFJob"},
+    {"xgboostjob-controller", "XGBoostJob"},
+};
+
+std::string Label(const Json& pod, absl::string_view prefix, absl::string_view name) {
+  return StringAt(pod, {"metadata", "labels", absl::StrCat(prefix, name)});
+}
+
+std::string Annotation(const Json& pod, absl::string_view prefix, absl::string_view name) {
+  return StringAt(pod, {"metadata", "annotations", absl::StrCat(prefix, name)});
+}
+
+std::optional<int> Number(const std::string& text, int min) {
+  int number = 0;
+  if (!absl::SimpleAtoi(text, &number) || number < min || number > kMostPods) return std::nullopt;
+  return number;
+}
+
+// The value of a variable of the first container that sets it to a text.
+std::string Variable(const Json& pod, absl::string_view name) {
+  const Json* containers = FindPath(pod, {"spec", "containers"});
+  if (containers == nullptr || !containers->is_array()) return "";
+  for (const Json& container : *containers) {
+    const Json* variables = Find(container, "env");
+    if (variables == nullptr || !variables->is_array()) continue;
+    for (const Json& variable : *variables) {
+      if (StringAt(variable, {"name"}) != name) continue;
+      if (std::string value = StringAt(variable, {"value"}); !value.empty()) return value;
+    }
+  }
+  return "";
+}
+
+std::optional<Workload> JobSetOf(const Json& pod) {
+  Workload workload;
+  workload.kind = "JobSet";
+  workload.name = Label(pod, kJobSet, "jobset-name");
+  if (workload.name.empty()) return std::nullopt;
+  // Another one of the same name has another uid; older controllers do not write it.
+  workload.whole = absl::StrCat("JobSet/", workload.name, "/", Label(pod, kJobSet, "jobset-uid"));
+  workload.part = absl::StrCat(workload.whole, "/", Label(pod, kJobSet, "replicatedjob-name"));
+  workload.size = Number(Annotation(pod, "", kGangSize), 1);
+  const std::optional<int> jobs = Number(Label(pod, kJobSet, "replicatedjob-replicas"), 1);
+  const std::optional<int> job = Number(Label(pod, kJobSet, "job-index"), 0);
+  const std::optional<int> index = Number(Annotation(pod, "", kCompletionIndex), 0);
+  if (workload.size && jobs && job && index && *workload.size % *jobs == 0) {
+    const int64_t all = int64_t{*job} * (*workload.size / *jobs) + *index;
+    if (all <= kMostPods) workload.index = static_cast<int>(all);
+  }
+  return workload;
+}
+
+std::optional<Workload> LeaderWorkerSetOf(const Json& pod) {
+  Workload workload;
+  workload.kind = "LeaderWorkerSet";
+  workload.name = Label(pod, kLeaderWorkerSet, "name");
+  const std::string group = Label(pod, kLeaderWorkerSet, "group-index");
+  if (workload.name.empty() || group.empty()) return std::nullopt;
+  workload.whole = absl::StrCat("LeaderWorkerSet/", workload.name);
+  workload.part = absl::StrCat(workload.whole, "/", group);
+  workload.size = Number(Annotation(pod, kLeaderWorkerSet, "size"), 1);
+  workload.index = Number(Label(pod, kLeaderWorkerSet, "worker-index"), 0);
+  return workload;
+}
+
+// Of one whose number of nodes may change ("1:4") nobody knows how many there will be.
+std::optional<int> KubeflowSize(const Json& pod) {
+  for (const char* name : {"PET_NNODES", "NUM_PROCESSES"}) {
+    if (const std::string value = Variable(pod, name); !value.empty()) return Number(value, 1);
+  }
+  const std::optional<int> ranks = Number(Variable(pod, "WORLD_SIZE"), 1);
+  const std::string per_pod = Variable(pod, "PET_NPROC_PER_NODE");
+  const std::optional<int> divisor = per_pod.empty() ? 1 : Number(per_pod, 1);
+  if (!ranks || !divisor || *ranks % *divisor != 0) return std::nullopt;
+  return *ranks / *divisor;
+}
+
+std::optional<Workload> KubeflowOf(const Json& pod) {
+  const std::string job = Label(pod, kKubeflow, "job-name");
+  const std::string controller = Label(pod, kKubeflow, "operator-name");
+  const auto* known =
+      std::find_if(std::begin(kKubeflowKinds), std::end(kKubeflowKinds),
+                   [&](const KubeflowKind& kind) { return kind.operator_name == controller; });
+  if (job.empty() || known == std::end(kKubeflowKinds)) return std::nullopt;
+  Workload workload;
+  workload.kind = std::string(known->kind);
+  workload.name = job;
+  workload.whole = absl::StrCat(workload.kind, "/", job);
+  workload.part = workload.whole;
+  if (workload.kind == "MPIJob") {
+    workload.index = Number(Label(pod, kKubeflow, "replica-index"), 0);
+    return workload;
+  }
+  workload.size = KubeflowSize(pod);
+  for (const char* name : {"PET_NODE_RANK", "RANK", "PROCESS_ID"}) {
+    if (!workload.index) workload.index = Number(Variable(pod, name), 0);
+  }
+  return workload;
+}
+
+std::optional<Workload> PodGroupOf(const Json& pod) {
+  Workload workload;
+  workload.kind = "PodGroup";
+  workload.name = StringAt(pod, {"spec", "schedulingGroup", "podGroupName"});
+  if (workload.name.empty()) return std::nullopt;
+  workload.whole = absl::StrCat("PodGroup/", workload.name);
+  workload.part = workload.whole;
+  return workload;
+}
+
+}  // namespace
+
+bool IsWorkloadKind(const std::string& kind) {
+  return kind == "Job" || kind == "JobSet" || kind == "LeaderWorkerSet" || kind == "PodGroup" ||
+         std::any_of(std::begin(kKubeflowKinds), std::end(kKubeflowKinds),
+                     [&](const KubeflowKind& known) { return known.kind == kind; });
+}
+
+std::optional<Workload> WorkloadOf(const Json& pod) {
+  for (const auto read : {JobSetOf, LeaderWorkerSetOf, KubeflowOf, PodGroupOf}) {
+    if (std::optional<Workload> workload = read(pod)) return workload;
+  }
+  return std::nullopt;
+}
+
+}  // namespace railhead::op::gangs

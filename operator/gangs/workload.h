@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the controllers of training jobs write into their pods about the job: which pods work
+// together, how many they are, and in which order. Pure.
+#ifndef RAILHEAD_OPERATOR_GANGS_WORKLOAD_H_
+#define RAILHEAD_OPERATOR_GANGS_WORKLOAD_H_
+
+#include <optional>
+#include <string>
+
+#include "kube/json.h"
+
+namespace railhead::op::gangs {
+
+struct Workload {
+  std::string kind;  // "JobSet", "LeaderWorkerSet", "PyTorchJob", "PodGroup", ...
+  std::string name;  // for people
+  // All of the job, and the part of it whose pods are alike and work together. In one namespace
+  // unlike those of every other job.
+  std::string whole;
+  std::string part;
+  std::optional<int> size;   // of the part, in pods; nothing: the pods do not say it
+  std::optional<int> index;  // in the part
+};
+
+// Kinds that WorkloadOf knows, and Job, in which each pod is of its own owner's gang.
+bool IsWorkloadKind(const std::string& kind);
+
+// Of a pod, or of the template that its pods are made of. Nothing for a pod whose owner is all that
+// is to be said of it.
+//
+//   JobSet (and TrainJob, which is made of one): a replicatedJob. The labels jobset.sigs.k8s.io/*
+//     stand on Jobs and pods; how many pods one Job has stands nowhere but in the Job, so the size
+//     is in the annotation railhead.io/gang-size of its template (gang_gate.h).
+//   LeaderWorkerSet: a group, by the labels and annotations leaderworkerset.sigs.k8s.io/*.
+//   PyTorchJob, JAXJob and the like: all pods of it, by the labels training.kubeflow.org/*; how
+//   many
+//     they are, and which it is, by the variables of its containers.
+//   MPIJob: its workers; how many they are nobody tells them.
+//   PodGroup: the pods of one spec.schedulingGroup; likewise.
+std::optional<Workload> WorkloadOf(const kube::Json& pod);
+
+}  // namespace railhead::op::gangs
+
+#endif  // RAILHEAD_OPERATOR_GANGS_WORKLOAD_H_
