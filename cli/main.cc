@@ -3,11 +3,18 @@
 // railhead: what a person asks about rails, jobs and where they go.
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "cli/plan.h"
 #include "cli/topology.h"
+#include "cli/why.h"
+#include "kube/kubeconfig.h"
+#include "kube/rest_client.h"
 
 namespace railhead::cli {
 namespace {
@@ -100,6 +107,60 @@ constexpr char kTopologyFooter[] =
     "Findings go to standard error (and with -o json into the answer). Exit status: 0; 2 where\n"
     "something should be mended; 1 bad input (the message names file, line and field).";
 
+constexpr char kWhyAbout[] =
+    "Says why a job's pods do not run yet: how many nodes each cause excludes, and the smallest "
+    "change\n"
+    "that would help. For gangs it asks the operator's own planner, out of the cluster's objects "
+    "as "
+    "they\n"
+    "are; nothing is changed.";
+
+constexpr char kWhyFooter[] =
+    "JOB is the name of a gang, of what owns the pods (a Job, a JobSet) or of a pod.\n"
+    "\n"
+    "Examples:\n"
+    "  railhead why train -n team-a                            ask the cluster (list of nodes, "
+    "pods "
+    "and\n"
+    "                                                          events)\n"
+    "  railhead why train -o json | jq '.reasons[]'            for scripts\n"
+    "  kubectl get nodes,pods,events -A -o json > cluster.json\n"
+    "  railhead why train -f cluster.json                      without a cluster, or somewhere "
+    "else\n"
+    "  railhead why --decision decision.json                   of `railhead plan --save`\n"
+    "\n"
+    "JSON: namespace, name, kind, state (running, placed, waiting, incomplete, timed-out, "
+    "pending), "
+    "pods,\n"
+    "gated, bound, message; reasons: {cause, nodes, message}, {change, nodes, message} or {room, "
+    "nodes,\n"
+    "message}; scheduler: {pods, message}; events: {reason, message}.\n"
+    "\n"
+    "What the operator alone remembers is not looked at: nodes where the scheduler has refused a "
+    "pod\n"
+    "lately, and nodes that are kept free for a gang that has waited for long; the events say so.\n"
+    "\n"
+    "Exit status: 0 it runs, or is about to; 2 it waits; 1 no such job, or bad input.";
+
+int Why(const WhyOptions& options, std::string kubeconfig) {
+  if (!options.files.empty() || !options.decision.empty()) {
+    return RunWhy(options, nullptr, absl::Now(), std::cout, std::cerr);
+  }
+  const char* variable = std::getenv("KUBECONFIG");
+  const char* home = std::getenv("HOME");
+  if (kubeconfig.empty() && variable != nullptr) kubeconfig = variable;
+  if (kubeconfig.empty() && home != nullptr) kubeconfig = std::string(home) + "/.kube/config";
+  const absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig(kubeconfig, "");
+  if (!config.ok()) {
+    std::cerr << "railhead why: " << config.status().message()
+              << "; or give -f with what `kubectl get nodes,pods,events -A -o json` prints\n";
+    return kBadInput;
+  }
+  std::signal(SIGPIPE, SIG_IGN);  // as the client needs it
+  kube::RestClient client(config->client);
+  return RunWhy(options, &client, absl::Now(), std::cout, std::cerr);
+}
+
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -145,8 +206,32 @@ int Main(int argc, char** argv) {
   topology->add_option("--name", topology_options.name,
                        "What the fabric is called, and its Topology object; of a FabricModel its "
                        "own name, else \"discovered\"");
+  WhyOptions why_options;
+  std::string kubeconfig;
+  CLI::App* why = app.add_subcommand("why", kWhyAbout);
+  why->footer(kWhyFooter);
+  CLI::Option* job = why->add_option("JOB", why_options.job, "The job");
+  why->add_option("-n,--namespace", why_options.space, "Its namespace; else any");
+  CLI::Option* objects =
+      why->add_option("-f,--file", why_options.files,
+                      "Nodes, pods and events as JSON, instead of a cluster; - is standard input")
+          ->type_name("FILE...");
+  why->add_option("--kubeconfig", kubeconfig,
+                  "How to reach the cluster [KUBECONFIG, ~/.kube/config]")
+      ->type_name("FILE")
+      ->excludes(objects);
+  why->add_option("--decision", why_options.decision, "A file of `railhead plan --save`")
+      ->type_name("FILE")
+      ->excludes(objects)
+      ->excludes(job);
+  why->add_option("-o,--output", output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
+    if (why->parsed() && job->empty() && why_options.decision.empty()) {
+      throw CLI::RequiredError("JOB, or --decision");
+    }
     if (plan->parsed() && options.replay.empty() && (fabric->empty() || request->empty())) {
       throw CLI::RequiredError("--fabric and --request, or --replay");
     }
@@ -156,6 +241,8 @@ int Main(int argc, char** argv) {
   }
   if (topology->parsed()) return RunTopology(topology_options, std::cout, std::cerr);
   options.json = output == "json";
+  why_options.json = options.json;
+  if (why->parsed()) return Why(why_options, kubeconfig);
   return RunPlan(options, Seconds, std::cout, std::cerr);
 }
 

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/why.h"
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "cli/files.h"
+#include "cli/plan.h"
+#include "fabric/yaml/document.h"
+#include "kube/json.h"
+#include "operator/gangs/why.h"
+#include "operator/placement/decision.h"
+#include "operator/placement/placement_json.h"
+#include "operator/placement/reasons.h"
+
+namespace railhead::cli {
+namespace {
+
+using op::gangs::ClusterObjects;
+using op::gangs::WhyAnswer;
+using OrderedJson = nlohmann::ordered_json;
+using placement::Reason;
+
+constexpr size_t kMostText = size_t{1} << 30U;  // of one file
+
+absl::StatusOr<ClusterObjects> FromFiles(const std::vector<std::string>& files) {
+  ClusterObjects objects;
+  for (const std::string& file : files) {
+    const absl::StatusOr<std::string> text = ReadText(file, kMostText);
+    if (!text.ok()) return text.status();
+    absl::StatusOr<kube::Json> document = kube::ParseJson(*text);
+    if (!document.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(file, ": ", document.status().message()));
+    }
+    op::gangs::Collect(*std::move(document), objects);
+  }
+  if (objects.nodes.empty() || objects.pods.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.front(), files.size() > 1 ? " and the others have" : " has", " no ",
+                     objects.nodes.empty() ? "nodes" : "pods",
+                     "; give what `kubectl get nodes,pods,events -A -o json` prints"));
+  }
+  return objects;
+}
+
+absl::StatusOr<ClusterObjects> FromServer(kube::Api& api) {
+  ClusterObjects objects;
+  for (const auto& [resource, list] :
+       {std::pair{"nodes", &objects.nodes}, std::pair{"pods", &objects.pods},
+        std::pair{"events", &objects.events}}) {
+    const absl::Status status =
+        kube::ForEach(api, {"v1", resource, "", ""}, [into = list](const kube::Json& object) {
+          into->push_back(object);
+          return absl::OkStatus();
+        });
+    if (!status.ok()) return status;
+  }
+  return objects;
+}
+
+// A saved question, with whatever was answered then.
+absl::StatusOr<WhyAnswer> OfDecision(const std::string& file) {
+  const absl::StatusOr<std::string> text = ReadText(file, fabric::YamlDocument::kMaxText);
+  if (!text.ok()) return text.status();
+  const absl::StatusOr<placement::Decision> decision = placement::ParseDecision(*text, file);
+  if (!decision.ok()) return decision.status();
+  WhyAnswer answer;
+  answer.name = decision->request.name;
+  answer.kind = "Decision";
+  answer.pods = static_cast<size_t>(decision->request.pods);
+  absl::StatusOr<std::vector<Reason>> reasons =
+      placement::WhyNotPlaced(decision->fabric, decision->request);
+  if (!reasons.ok()) return reasons.status();
+  answer.reasons = *std::move(reasons);
+  answer.state = answer.reasons.empty() ? "placed" : "waiting";
+  return answer;
+}
+
+OrderedJson ToJson(const WhyAnswer& answer) {
+  OrderedJson json = {{"namespace", answer.space}, {"name", answer.name},
+                      {"kind", answer.kind},       {"state", answer.state},
+                      {"pods", answer.pods},       {"gated", answer.gated},
+                      {"bound", answer.bound},     {"message", answer.message}};
+  json["reasons"] = OrderedJson::array();
+  for (const Reason& reason : answer.reasons) json["reasons"].push_back(placement::ToJson(reason));
+  json["scheduler"] = OrderedJson::array();
+  for (const auto& [message, pods] : answer.scheduler) {
+    json["scheduler"].push_back({{"pods", pods}, {"message", message}});
+  }
+  json["events"] = OrderedJson::array();
+  for (const auto& [reason, message] : answer.told) {
+    json["events"].push_back({{"reason", reason}, {"message", message}});
+  }
+  return json;
+}
+
+void Print(const WhyAnswer& answer, std::ostream& out) {
+  out << answer.kind << " " << answer.space << (answer.space.empty() ? "" : "/") << answer.name
+      << ": " << answer.state << ", " << answer.pods << (answer.pods == 1 ? " pod" : " pods");
+  if (answer.kind != "Decision") {
+    out << ", " << answer.bound << " with a node, " << answer.gated << " gated";
+  }
+  out << "\n";
+  const auto print = [&](Reason::Kind kind, const char* title) {
+    bool first = true;
+    for (const Reason& reason : answer.reasons) {
+      if (reason.kind != kind) continue;
+      if (first) out << title << "\n";
+      first = false;
+      out << "  " << reason.message << "\n";
+    }
+  };
+  if (answer.reasons.empty() && !answer.message.empty()) out << "  " << answer.message << "\n";
+  print(Reason::Kind::kRoom, "room:");
+  print(Reason::Kind::kChange, "what would help, each alone:");
+  print(Reason::Kind::kExcluded, "in the way:");
+  if (!answer.scheduler.empty()) out << "the scheduler says:\n";
+  for (const auto& [message, pods] : answer.scheduler) {
+    out << "  " << pods << (pods == 1 ? " pod: " : " pods: ") << message << "\n";
+  }
+  if (!answer.told.empty()) out << "told so far:\n";
+  for (const auto& [reason, message] : answer.told)
+    out << "  " << reason << ": " << message << "\n";
+}
+
+absl::StatusOr<WhyAnswer> Answer(const WhyOptions& options, kube::Api* api, absl::Time now) {
+  if (!options.decision.empty()) return OfDecision(options.decision);
+  const absl::StatusOr<ClusterObjects> objects =
+      options.files.empty() ? FromServer(*api) : FromFiles(options.files);
+  if (!objects.ok()) return objects.status();
+  return op::gangs::Why(*objects, options.space, options.job, now);
+}
+
+}  // namespace
+
+int RunWhy(const WhyOptions& options, kube::Api* api, absl::Time now, std::ostream& out,
+           std::ostream& err) {
+  const absl::StatusOr<WhyAnswer> answer = Answer(options, api, now);
+  if (!answer.ok()) {
+    err << "railhead why: " << answer.status().message() << "\n";
+    return kBadInput;
+  }
+  if (options.json) {
+    out << ToJson(*answer).dump(2, ' ', false, OrderedJson::error_handler_t::replace) << "\n";
+  } else {
+    Print(*answer, out);
+  }
+  out.flush();
+  if (!out) {
+    err << "railhead why: cannot write the answer\n";
+    return kBadInput;
+  }
+  return answer->pending() ? kPending : kRuns;
+}
+
+}  // namespace railhead::cli

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/why.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cli/folder_for_test.h"
+#include "cli/plan.h"
+#include "kube/testing/fake_api.h"
+
+namespace railhead::cli {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+json Node(const std::string& name) {
+  return {
+      {"kind", "Node"},
+      {"metadata",
+       {{"name", name},
+        {"labels",
+         {{"kubernetes.io/hostname", name},
+          {"topology.railhead.io/spine", "s"},
+          {"topology.railhead.io/leaf", "l"}}}}},
+      {"status", {{"allocatable", {{"pods", "110"}, {"rdma/hca", "8"}, {"nvidia.com/gpu", "8"}}}}}};
+}
+
+json Pod(int index) {
+  const json requests = {{"rdma/hca", "8"}, {"nvidia.com/gpu", "8"}};
+  return {{"kind", "Pod"},
+          {"metadata",
+           {{"name", absl::StrCat("train-", index)},
+            {"namespace", "team"},
+            {"uid", absl::StrCat("u", index)},
+            {"labels", {{"railhead.io/gang", "train"}}},
+            {"annotations", {{"railhead.io/gang-size", "3"}}}}},
+          {"spec",
+           {{"schedulingGates", json::array({{{"name", "railhead.io/gang"}}})},
+            {"containers", json::array({{{"resources", {{"requests", requests}}}}})}}}};
+}
+
+class WhyTest : public ::testing::Test {
+ protected:
+  int Run(kube::Api* api = nullptr) {
+    out_.str("");
+    err_.str("");
+    return RunWhy(options_, api, absl::UnixEpoch(), out_, err_);
+  }
+  std::string Cluster(int nodes) {
+    json list = {{"kind", "List"}, {"items", json::array()}};
+    for (int i = 0; i < nodes; ++i) list["items"].push_back(Node(absl::StrCat("n", i)));
+    for (int i = 0; i < 3; ++i) list["items"].push_back(Pod(i));
+    return folder_.Write("cluster.json", list.dump());
+  }
+
+  const FolderForTest folder_;
+  WhyOptions options_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+};
+
+TEST_F(WhyTest, AGangWithoutRoomIsExplained) {
+  options_.job = "train";
+  options_.files = {Cluster(2)};
+  EXPECT_EQ(Run(), kPending) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("Gang team/train: waiting, 3 pods, 0 with a node, 3 gated"));
+  EXPECT_THAT(out_.str(), HasSubstr("fits with 2 pods instead of 3"));
+  options_.json = true;
+  EXPECT_EQ(Run(), kPending);
+  const json answer = json::parse(out_.str());
+  EXPECT_EQ(answer["state"], "waiting");
+  EXPECT_EQ(answer["gated"], 3);
+  bool change = false;
+  for (const json& reason : answer["reasons"])
+    change = change || reason.value("change", "") == "pods";
+  EXPECT_TRUE(change) << out_.str();
+}
+
+TEST_F(WhyTest, AGangWithRoomIsAboutToRun) {
+  options_.job = "train";
+  options_.files = {Cluster(3)};
+  EXPECT_EQ(Run(), kRuns) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("3 pods on 3 nodes"));
+}
+
+TEST_F(WhyTest, TheClusterIsAskedWhereThereAreNoFiles) {
+  kube::testing::FakeApi api;
+  for (const char* name : {"n0", "n1"}) api.Put({"v1", "nodes", "", name}, Node(name));
+  for (int i = 0; i < 3; ++i) {
+    json pod = Pod(i);
+    pod["metadata"].erase("namespace");
+    api.Put({"v1", "pods", "", absl::StrCat("train-", i)}, pod);
+  }
+  options_.job = "train";
+  EXPECT_EQ(Run(&api), kPending) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("room for 2 of 3 pods"));
+}
+
+TEST_F(WhyTest, ASavedDecisionIsExplained) {
+  PlanOptions plan;
+  plan.fabric = folder_.Write("fabric.yaml", R"(apiVersion: railhead.io/v1alpha1
+kind: FabricModel
+metadata: {name: small}
+spec:
+  topology: fat-tree
+  levels: [leaf]
+  rails: 8
+  domains:
+  - {name: l, nodes: [{name: a, gpus: 8, hcas: 8}, {name: b, gpus: 8, hcas: 8, usedGpus: 8}]}
+)");
+  plan.request = folder_.Write("request.yaml", R"(apiVersion: railhead.io/v1alpha1
+kind: PlacementRequest
+metadata: {name: job-a}
+spec: {pods: 2, gpusPerPod: 8, hcasPerPod: 8}
+)");
+  plan.save = folder_.Path("decision.json");
+  std::ostringstream ignored;
+  ASSERT_EQ(RunPlan(
+                plan, [] { return 0.0; }, ignored, ignored),
+            kNotPlaced);
+  options_.decision = plan.save;
+  EXPECT_EQ(Run(), kPending) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("Decision job-a: waiting, 2 pods"));
+  EXPECT_THAT(out_.str(), HasSubstr("1 of 2 nodes excluded: GPUs in use"));
+}
+
+TEST_F(WhyTest, BadInputIsNamed) {
+  options_.job = "nobody";
+  options_.files = {Cluster(2)};
+  EXPECT_EQ(Run(), kBadInput);
+  EXPECT_THAT(err_.str(),
+              HasSubstr("railhead why: no gang, owner of pods or pod is called nobody"));
+  options_.files = {folder_.Write("bad.json", "{")};
+  EXPECT_EQ(Run(), kBadInput);
+  EXPECT_THAT(err_.str(), HasSubstr("bad.json"));
+  options_.files = {folder_.Write("none.json", R"({"items": []})")};
+  EXPECT_EQ(Run(), kBadInput);
+  EXPECT_THAT(err_.str(), HasSubstr("has no nodes; give what `kubectl get nodes,pods,events"));
+}
+
+}  // namespace
+}  // namespace railhead::cli
