@@ -53,7 +53,8 @@ bench: build     ## the benchmarks; their tables go to docs/
 
 chart: build     ## the chart: lint, refusals, rights, and the operator at a real API server
 	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/chart/run.sh
-	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/chart/apiserver.sh
+	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) RAILHEAD_KWOK=$$(tests/testbed/build-kwok.sh) \
+	  tests/chart/apiserver.sh
 
 kube: build      ## the Kubernetes client core against a real API server that dies and forgets
 	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/kube/run.sh
@@ -61,8 +62,9 @@ kube: build      ## the Kubernetes client core against a real API server that di
 node: build      ## the node agent against a real kubelet on this machine
 	@$(PYTHON) tests/kubelet/run.py
 
-soak: build      ## the same, through a thousand restarts and kills
+soak: build      ## the same, through a thousand restarts and kills; gangs at a large cluster (to docs/)
 	@$(PYTHON) tests/kubelet/run.py 1000
+	@tools/bench.sh gangs
 
 e2e: needs       ## the main job and what may go wrong with it, on the testbed
 	@$(PYTHON) tests/e2e/run.py

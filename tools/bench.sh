@@ -4,6 +4,7 @@
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
 #        node-agent cache placement verdict admission scale reduce start metrics allreduce rails verbs
+#        gangs (half an hour, so not among all of them: make soak)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p docs
@@ -83,6 +84,15 @@ scale() {
   /usr/bin/python3 tests/bench/operator/scale.py
 }
 
+gangs() {
+  control_plane
+  RAILHEAD_KWOK=$(tests/testbed/build-kwok.sh)
+  export RAILHEAD_KWOK
+  "$RAILHEAD_KWOK" --version
+  echo
+  /usr/bin/python3 tests/bench/operator/gangs.py
+}
+
 reduce() {
   echo "Highway $(dpkg-query -W -f '${Version}' libhwy-dev)."
   echo
@@ -138,6 +148,10 @@ for part in "$@"; do
     scale)
       tools/install-needs.sh testbed
       page "$part" "What the operator costs at a large cluster" scale
+      ;;
+    gangs)
+      tools/install-needs.sh testbed
+      page "$part" "Gangs at a large cluster" gangs
       ;;
     reduce) page "$part" "How fast reductions are" reduce ;;
     start) page "$part" "How long a job takes to start" start ;;

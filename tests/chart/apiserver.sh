@@ -6,6 +6,7 @@
 # and the operator's program with those rights: what profiles do to pods, that new certificates fail none, gangs with the
 # real scheduler, and what is told of wrong jobs. Six minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
+# kwok comes from RAILHEAD_KWOK, or gangs at a small cluster are left out.
 # helm, kubectl, kube-apiserver and kube-scheduler come from RAILHEAD_KUBE_BIN, or else from PATH; etcd
 # from PATH.
 set -euo pipefail
@@ -31,6 +32,14 @@ verdicts=$(mktemp)
 trap 'rm -f "$verdicts"' EXIT
 run verdict_test.Verdict > "$verdicts" 2>&1 &
 failed=0
+# Gangs while nodes fail and a leader dies; the full size is `make soak`.
+if [ -n "${RAILHEAD_KWOK:-}" ]; then
+  unshare --net sh -ec '
+    ip link set lo up
+    exec "$@"' sh /usr/bin/python3 ../bench/operator/gangs.py 96 8 32 || failed=1
+else
+  echo "tests/chart: no RAILHEAD_KWOK (tests/testbed/build-kwok.sh): gangs.py is left out" >&2
+fi
 run apiserver_test.Chart policy_test.Policy policy_test.Together profiles_test.Profiles \
   certificates_test.Certificates gangs_test.Gangs || failed=1
 wait $! || failed=1
