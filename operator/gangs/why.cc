@@ -158,9 +158,13 @@ void Collect(Json document, ClusterObjects& objects) {
     return;
   }
   const std::string kind = StringAt(document, {"kind"});
-  if (kind == "Node") objects.nodes.push_back(std::move(document));
-  if (kind == "Pod") objects.pods.push_back(std::move(document));
-  if (kind == "Event") objects.events.push_back(std::move(document));
+  if (kind == "Node") {
+    objects.nodes.push_back(std::move(document));
+  } else if (kind == "Pod") {
+    objects.pods.push_back(std::move(document));
+  } else if (kind == "Event") {
+    objects.events.push_back(std::move(document));
+  }
 }
 
 absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& space,
