@@ -83,7 +83,7 @@ TEST_F(Topology, DrawsATree) {
             "\n"
             "spine spine  3 nodes, 21 of 24 GPUs free, 6 of 6 HCAs free, 1 dead rail, 1 not "
             "schedulable\n"
-            "  leaf leaf  3 nodes, 21 of 24 GPUs free, 6 of 6 HCAs free, 1 dead rail, 1 not "
+            "  leaf leaf<0>  3 nodes, 21 of 24 GPUs free, 6 of 6 HCAs free, 1 dead rail, 1 not "
             "schedulable  [leaf<0> leaf<1>]\n"
             "    n0  |x  8 of 8 GPUs free\n"
             "    n1  ||  8 of 8 GPUs free  cordoned\n"

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/topology/place_value.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +17,7 @@ namespace {
 
 constexpr size_t kMaxValue = 63;  // of labels; names of objects may be longer
 constexpr size_t kHash = 9;       // with its '-'
+constexpr size_t kNumber = 8;     // characters of one below a million
 
 bool Alphanumeric(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 bool Digit(char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); }
@@ -38,6 +41,34 @@ std::string Number(absl::string_view digits) {
   return absl::StrCat("99", absl::Dec(length, absl::kZeroPad2), digits);
 }
 
+// A name as it is in a value: texts and numbers, one after the other.
+struct Part {
+  std::string text;
+  bool number = false;
+};
+
+std::string Joined(const std::vector<Part>& parts, size_t longest) {
+  std::string joined;
+  for (const Part& part : parts) {
+    absl::StrAppend(&joined, part.number ? part.text : part.text.substr(0, longest));
+  }
+  return joined;
+}
+
+// How long texts may be, so that names with the same texts are cut alike whatever their numbers
+// are.
+size_t LongestText(const std::vector<Part>& parts) {
+  const auto length = [&parts](size_t longest) {
+    size_t sum = 0;
+    for (const Part& part : parts)
+      sum += part.number ? kNumber : std::min(longest, part.text.size());
+    return sum;
+  };
+  size_t longest = kMaxValue - kHash;
+  while (longest > 1 && length(longest) > kMaxValue - kHash) --longest;
+  return longest;
+}
+
 // Cut to what fits, with the hash where something of the name is lost.
 std::string Bounded(std::string value, absl::string_view name, bool lost) {
   const bool starts = !value.empty() && Alphanumeric(value.front());
@@ -50,20 +81,26 @@ std::string Bounded(std::string value, absl::string_view name, bool lost) {
 }  // namespace
 
 std::string PlaceValue(absl::string_view name) {
-  std::string value;
+  std::vector<Part> parts;
   bool lost = false;
   for (size_t at = 0; at < name.size();) {
     size_t end = at;
     while (end < name.size() && Digit(name[end])) ++end;
     if (end > at) {
-      absl::StrAppend(&value, Number(name.substr(at, end - at)));
+      parts.push_back({Number(name.substr(at, end - at)), true});
       at = end;
       continue;
     }
     const char c = name[at++];
     const bool fits = Alphanumeric(c) || c == '-' || c == '_' || c == '.';
-    value.push_back(fits ? c : '-');
+    if (parts.empty() || parts.back().number) parts.emplace_back();
+    parts.back().text.push_back(fits ? c : '-');
     lost = lost || !fits;
+  }
+  std::string value = Joined(parts, name.size());
+  if (value.size() > kMaxValue) {
+    value = Joined(parts, LongestText(parts));
+    lost = true;
   }
   return Bounded(std::move(value), name, lost);
 }

@@ -15,9 +15,11 @@ namespace railhead::topology {
 // "lf00007"). It depends on the name alone, so that nothing is numbered anew when something is
 // added or taken away.
 //
-// What a value cannot hold (other characters, more of them) is left out, and eight hexadecimal
-// digits of a hash of the name are added: such values still sort by what is left. Names that differ
-// in leading zeros alone have the same value.
+// What a value cannot hold is left out, and eight hexadecimal digits of a hash of the name are
+// added: such values still sort by what is left. Of a name that is too long, all letters between
+// two numbers are cut to as many as there is room for, so that all numbers stay: names of hosts,
+// which differ in their numbers, sort as before. Names that differ in leading zeros alone have the
+// same value.
 std::string PlaceValue(absl::string_view name);
 
 // The same as a name of a Kubernetes object: small letters, digits and '-'.

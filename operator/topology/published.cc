@@ -25,7 +25,6 @@ namespace {
 using fabric::FabricDomain;
 using fabric::FabricModel;
 
-constexpr char kPrefix[] = "railhead.io/topology-";
 constexpr char kNode[] = "node";
 constexpr char kHostname[] = "kubernetes.io/hostname";
 constexpr size_t kMaxKeyName = 63;  // what stands behind the '/'
@@ -48,12 +47,12 @@ absl::Status CheckLevels(const FabricModel& model) {
         std::all_of(level.begin(), level.end(), fits)) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat("fabric ", model.name,
-                                                   ": levels: ", fabric::QuotedText(level),
-                                                   " cannot end the name of a label (", kPrefix,
-                                                   "...); call it otherwise: letters, digits, "
-                                                   "'-', '_' and '.', at most ",
-                                                   room, " of them, and not \"", kNode, "\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("fabric ", model.name, ": levels: ", fabric::QuotedText(level),
+                     " cannot end the name of a label (", kLabelPrefix,
+                     "...); call it otherwise: letters, digits, "
+                     "'-', '_' and '.', at most ",
+                     room, " of them, and not \"", kNode, "\""));
   }
   return absl::OkStatus();
 }
@@ -80,6 +79,12 @@ class Values {
   std::vector<std::string> values_;
 };
 
+Json Metadata(const FabricModel& model, const std::string& name) {
+  return {{"name", name},
+          {"labels",
+           {{"app.kubernetes.io/managed-by", "railhead"}, {kOfTopology, ObjectName(model.name)}}}};
+}
+
 Json Topology(const std::string& version, const FabricModel& model,
               const std::vector<std::string>& keys) {
   Json levels = Json::array();
@@ -87,7 +92,7 @@ Json Topology(const std::string& version, const FabricModel& model,
   levels.push_back({{"nodeLabel", kHostname}});
   return {{"apiVersion", version},
           {"kind", "Topology"},
-          {"metadata", {{"name", ObjectName(model.name)}}},
+          {"metadata", Metadata(model, ObjectName(model.name))},
           {"spec", {{"levels", std::move(levels)}}}};
 }
 
@@ -110,13 +115,13 @@ absl::StatusOr<PlaceLabels> LabelsOfPlaces(const FabricModel& model) {
   PlaceLabels labels;
   std::vector<Values> of_level(model.levels.size());
   for (size_t level = 0; level < model.levels.size(); ++level) {
-    labels.keys.push_back(absl::StrCat(kPrefix, model.levels[level]));
+    labels.keys.push_back(absl::StrCat(kLabelPrefix, model.levels[level]));
     for (const FabricDomain& domain : model.domains[level]) {
       absl::Status status = of_level[level].Add(model, model.levels[level], domain.name);
       if (!status.ok()) return status;
     }
   }
-  labels.keys.push_back(absl::StrCat(kPrefix, kNode));
+  labels.keys.push_back(absl::StrCat(kLabelPrefix, kNode));
   Values of_nodes;
   const std::vector<std::vector<int>> domains = fabric::DomainsOfNodes(model);
   for (size_t node = 0; node < model.nodes.size(); ++node) {
@@ -132,20 +137,31 @@ absl::StatusOr<PlaceLabels> LabelsOfPlaces(const FabricModel& model) {
   return labels;
 }
 
+std::map<std::string, std::map<std::string, std::string>> LabelsByNode(const FabricModel& model,
+                                                                       const PlaceLabels& labels) {
+  std::map<std::string, std::map<std::string, std::string>> by_node;
+  for (size_t node = 0; node < model.nodes.size(); ++node) {
+    std::map<std::string, std::string>& own = by_node[model.nodes[node].name];
+    for (size_t i = 0; i < labels.keys.size(); ++i) own[labels.keys[i]] = labels.values[node][i];
+  }
+  return by_node;
+}
+
+Json NodeWithLabels(const std::string& name, const std::string& uid,
+                    const std::map<std::string, std::string>& labels) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Node"},
+          {"metadata", {{"name", name}, {"uid", uid}, {"labels", labels}}}};
+}
+
 Json NodesWithLabels(const FabricModel& model, const PlaceLabels& labels,
                      const std::map<std::string, std::string>& uid_of_node) {
-  std::map<std::string, size_t> place_of;
-  for (size_t node = 0; node < model.nodes.size(); ++node) place_of[model.nodes[node].name] = node;
+  const auto by_node = LabelsByNode(model, labels);
   Json items = Json::array();
   for (const auto& [name, uid] : uid_of_node) {
-    Json own = Json::object();
-    const auto place = place_of.find(name);
-    for (size_t i = 0; place != place_of.end() && i < labels.keys.size(); ++i) {
-      own[labels.keys[i]] = labels.values[place->second][i];
-    }
-    items.push_back({{"apiVersion", "v1"},
-                     {"kind", "Node"},
-                     {"metadata", {{"name", name}, {"uid", uid}, {"labels", std::move(own)}}}});
+    const auto own = by_node.find(name);
+    items.push_back(NodeWithLabels(
+        name, uid, own == by_node.end() ? std::map<std::string, std::string>() : own->second));
   }
   return List(std::move(items));
 }
@@ -188,7 +204,7 @@ Json VolcanoHyperNodes(const FabricModel& model) {
       if (members.empty()) continue;
       items.push_back({{"apiVersion", "topology.volcano.sh/v1alpha1"},
                        {"kind", "HyperNode"},
-                       {"metadata", {{"name", names[level][d]}}},
+                       {"metadata", Metadata(model, names[level][d])},
                        {"spec", {{"tier", levels - level}, {"members", std::move(members)}}}});
     }
   }

@@ -17,6 +17,16 @@ namespace railhead::topology {
 
 using Json = nlohmann::ordered_json;
 
+// Who says what is published: server-side apply tells by it what is ours.
+inline constexpr char kManager[] = "railhead-topology";
+
+// What the names of the labels begin with that say where a node is.
+inline constexpr char kLabelPrefix[] = "railhead.io/topology-";
+
+// Of objects that are made of a fabric: its name. Those with it that are not among what is
+// published now are of a fabric that was, and can be removed.
+inline constexpr char kOfTopology[] = "railhead.io/topology";
+
 struct PlaceLabels {
   // railhead.io/topology-<level> of each level, outermost first, and railhead.io/topology-node.
   // They are not the labels that discovery reads: what was found once must not prove itself.
@@ -27,11 +37,18 @@ struct PlaceLabels {
 
 // Values are PlaceValue of the names of domains and of the node, so they sort in natural order of
 // names, as discovered models are; and they depend on the names of the node's own domains alone.
-// (What discovery calls a domain depends on all switches of its level: cabled_places.h.)
 //
 // InvalidArgument: a level whose name no label can have, more levels than a Topology can have, or
 // two domains (or nodes) whose values would be the same. The message names them.
 absl::StatusOr<PlaceLabels> LabelsOfPlaces(const fabric::FabricModel& model);
+
+// The labels of a node of the model by its name.
+std::map<std::string, std::map<std::string, std::string>> LabelsByNode(
+    const fabric::FabricModel& model, const PlaceLabels& labels);
+
+// A Node with these labels alone, to be applied as one of NodesWithLabels.
+Json NodeWithLabels(const std::string& name, const std::string& uid,
+                    const std::map<std::string, std::string>& labels);
 
 // A List of Nodes with these labels alone, for `kubectl apply --server-side` under a field manager
 // that has no other fields. `uid_of_node` are the Nodes that there are, and nobody else is in it:

@@ -69,8 +69,8 @@ TEST(Published, NodesHaveALabelOfEachLevel) {
   ASSERT_EQ(list["items"].size(), 2) << "nobody knows n11";
   EXPECT_EQ(list["items"][0].dump(),
             R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n10","uid":"u10","labels":{)"
-            R"("railhead.io/topology-spine":"sp00000","railhead.io/topology-leaf":"lf00002",)"
-            R"("railhead.io/topology-node":"n00010"}}})");
+            R"("railhead.io/topology-leaf":"lf00002","railhead.io/topology-node":"n00010",)"
+            R"("railhead.io/topology-spine":"sp00000"}}})");
 }
 
 TEST(Published, ANodeWithoutAPlaceLosesItsLabels) {
@@ -86,13 +86,15 @@ TEST(Published, TopologiesNameTheLabels) {
   EXPECT_EQ(
       KueueTopology(model, Labels(model)).dump(),
       R"({"apiVersion":"kueue.x-k8s.io/v1beta2","kind":"Topology",)"
-      R"("metadata":{"name":"small-pod-b60c55d7"},"spec":{"levels":[)"
+      R"("metadata":{"name":"small-pod-b60c55d7","labels":{"app.kubernetes.io/managed-by":"railhead",)"
+      R"("railhead.io/topology":"small-pod-b60c55d7"}},"spec":{"levels":[)"
       R"({"nodeLabel":"railhead.io/topology-spine"},{"nodeLabel":"railhead.io/topology-leaf"},)"
       R"({"nodeLabel":"railhead.io/topology-node"},{"nodeLabel":"kubernetes.io/hostname"}]}})");
   EXPECT_EQ(
       KaiTopology(model, Labels(model)).dump(),
       R"({"apiVersion":"kai.scheduler/v1alpha1","kind":"Topology",)"
-      R"("metadata":{"name":"small-pod-b60c55d7"},"spec":{"levels":[)"
+      R"("metadata":{"name":"small-pod-b60c55d7","labels":{"app.kubernetes.io/managed-by":"railhead",)"
+      R"("railhead.io/topology":"small-pod-b60c55d7"}},"spec":{"levels":[)"
       R"({"nodeLabel":"railhead.io/topology-spine"},{"nodeLabel":"railhead.io/topology-leaf"},)"
       R"({"nodeLabel":"kubernetes.io/hostname"}]}})");
 }
@@ -103,14 +105,16 @@ TEST(Published, HyperNodesAreTheTree) {
   ASSERT_EQ(list["items"].size(), 3);
   EXPECT_EQ(list["items"][0].dump(),
             R"({"apiVersion":"topology.volcano.sh/v1alpha1","kind":"HyperNode",)"
-            R"("metadata":{"name":"leaf-lf2"},"spec":{"tier":1,"members":[)"
+            R"("metadata":{"name":"leaf-lf2","labels":{"app.kubernetes.io/managed-by":"railhead",)"
+            R"("railhead.io/topology":"small-pod-b60c55d7"}},"spec":{"tier":1,"members":[)"
             R"({"type":"Node","selector":{"exactMatch":{"name":"n2"}}},)"
             R"({"type":"Node","selector":{"exactMatch":{"name":"n10"}}}]}})");
   const std::string second = list["items"][1]["metadata"]["name"];
   EXPECT_THAT(second, MatchesRegex("leaf-lf-10-[0-9a-f]{8}"));
   EXPECT_EQ(list["items"][2].dump(),
             R"({"apiVersion":"topology.volcano.sh/v1alpha1","kind":"HyperNode",)"
-            R"("metadata":{"name":"spine-sp0"},"spec":{"tier":2,"members":[)"
+            R"("metadata":{"name":"spine-sp0","labels":{"app.kubernetes.io/managed-by":"railhead",)"
+            R"("railhead.io/topology":"small-pod-b60c55d7"}},"spec":{"tier":2,"members":[)"
             R"({"type":"HyperNode","selector":{"exactMatch":{"name":"leaf-lf2"}}},)"
             R"({"type":"HyperNode","selector":{"exactMatch":{"name":")" +
                 second + R"("}}}]}})");
@@ -205,6 +209,28 @@ TEST(PlaceValue, SortsAsNamesDo) {
     EXPECT_EQ(PlaceValue(a) < PlaceValue(b), fabric::NaturalLess(a, b)) << a << " " << b;
     EXPECT_EQ(PlaceValue(a) == PlaceValue(b), a == b) << a << " " << b;
   }
+}
+
+TEST(PlaceValue, LongNamesSortByTheirNumbers) {
+  std::mt19937 random(4);
+  const std::vector<std::string> texts = {"company-production-training-cluster-",
+                                          "-frankfurt-datacenter-hall-", "-rack-", "-unit-",
+                                          ".gpu.internal.company-infrastructure.example"};
+  const auto name = [&] {
+    std::string long_name;
+    for (const std::string& text : texts) {
+      absl::StrAppend(&long_name, text, 1 + random() % (random() % 4 == 0 ? 200000 : 12));
+    }
+    return long_name;
+  };
+  for (int i = 0; i < 5000; ++i) {
+    const std::string a = name();
+    const std::string b = name();
+    EXPECT_LE(PlaceValue(a).size(), 63);
+    EXPECT_EQ(PlaceValue(a) < PlaceValue(b), fabric::NaturalLess(a, b)) << a << " " << b;
+  }
+  EXPECT_THAT(PlaceValue("company-production-training-cluster-frankfurt-rack12-node3"),
+              MatchesRegex("company-production-training-clust00012-node00003-[0-9a-f]{8}"));
 }
 
 // Paths of nodes, outermost first, in natural order; a model of them.
