@@ -92,7 +92,7 @@ class Cache final : public ObjectSink {
     uint64_t list = 0;  // the one that it was last put in
   };
 
-  void Set(const std::string& key, Value after) {
+  void Set(const std::string& key, const Value& after) {
     Value before;
     {
       const std::lock_guard<std::mutex> lock(mutex_);

@@ -236,7 +236,7 @@ absl::StatusOr<std::optional<std::vector<int>>> ChooseLeaves(const Tree& tree,
                                                              const std::vector<LeafOffer>& offers,
                                                              int pods, int single_levels) {
   if (!HasRoom(tree, offers, pods, single_levels)) return std::nullopt;
-  const absl::Status status = CheckWork(offers, pods);
+  absl::Status status = CheckWork(offers, pods);
   if (!status.ok()) return status;
   absl::StatusOr<std::vector<Cost>> units = UnitCosts(tree, offers, pods);
   if (!units.ok()) return units.status();

@@ -95,7 +95,7 @@ class Reasons {
     reasons_ = Exclusions(model_, request_);
     Room();
     for (const auto find : {&Reasons::FreeNodes, &Reasons::FewerPods, &Reasons::WiderLevel}) {
-      const absl::Status status = (this->*find)();
+      absl::Status status = (this->*find)();
       if (!status.ok()) return status;
     }
     return std::move(reasons_);

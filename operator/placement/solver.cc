@@ -227,7 +227,7 @@ class Solver {
       const int64_t here = std::clamp<int64_t>(others, 0, all[i] - alike[i]);
       for (const auto& [same, count] :
            {std::pair{true, shares[n]}, std::pair{false, static_cast<int>(here)}}) {
-        const absl::Status status = FillLeaf(i, rails, same, count, node_of_rank);
+        absl::Status status = FillLeaf(i, rails, same, count, node_of_rank);
         if (!status.ok()) return status;
       }
       others -= here;
@@ -311,7 +311,7 @@ absl::StatusOr<std::vector<int>> OnBetterLinks(const FabricModel& model,
 }  // namespace
 
 absl::StatusOr<Placement> Solve(const FabricModel& model, const PlacementRequest& request) {
-  const absl::Status status = Check(model, request);
+  absl::Status status = Check(model, request);
   if (!status.ok()) return status;
   Solver solver(model, request);
   absl::StatusOr<std::optional<std::vector<int>>> nodes = solver.Solve();
