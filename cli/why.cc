@@ -123,8 +123,9 @@ void Print(const WhyAnswer& answer, std::ostream& out) {
     out << "  " << pods << (pods == 1 ? " pod: " : " pods: ") << message << "\n";
   }
   if (!answer.told.empty()) out << "told so far:\n";
-  for (const auto& [reason, message] : answer.told)
+  for (const auto& [reason, message] : answer.told) {
     out << "  " << reason << ": " << message << "\n";
+  }
 }
 
 absl::StatusOr<WhyAnswer> Answer(const WhyOptions& options, kube::Api* api, absl::Time now) {

@@ -442,6 +442,7 @@ def measure(cluster, folder, nodes, gangs, most):
             say(fault)
         return all(good)
     finally:
+        load.stream.ended = True
         for replica in replicas:
             replica.end()
 

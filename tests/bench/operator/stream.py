@@ -40,6 +40,7 @@ class Stream:
         self.longest_half = 0.0  # seconds from the first pod's release to the last one's binding
         self.changes = 0
         self.lock = threading.Lock()
+        self.ended = False  # the server may go
         self._on_deleted = on_deleted
         self._pods = {}   # by uid: (node that it has or is sent to, HCAs, name)
         self._used = {}   # HCAs by node
@@ -70,9 +71,16 @@ class Stream:
             return [name for at, _, name in self._pods.values() if at == node]
 
     def _follow(self):
+        try:
+            self._follow_all()
+        except OSError as trouble:
+            if not self.ended:
+                self.faults.append(f"changes are lost: {trouble}")
+
+    def _follow_all(self):
         """The server ends a watch whose reader is slow; the next one begins where it was."""
         version = "0"
-        while True:
+        while not self.ended:
             server = http.client.HTTPSConnection(
                 "127.0.0.1", self._cluster.port, timeout=600, context=self._context
             )
