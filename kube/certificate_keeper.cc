@@ -86,6 +86,12 @@ absl::StatusOr<std::vector<std::string>> CertificateKeeper::ReconcileOnce() {
   const absl::StatusOr<Json> configuration = Get(*api_, options_.configuration);
   if (absl::IsNotFound(configuration.status())) trusted_ = false;
   if (!configuration.ok()) return configuration.status();
+  absl::Time created;
+  if (absl::ParseTime(absl::RFC3339_full,
+                      StringAt(*configuration, {"metadata", "creationTimestamp"}), &created,
+                      nullptr)) {
+    configuration_created_ = created;
+  }
   trusted_ = AllTrust(*configuration, issuer_);
   const absl::StatusOr<Authorities> authorities = LoadAuthority(log);
   if (!authorities.ok()) return authorities.status();

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ class CertificateKeeper {
   // servers time to notice. Their outages do not change it.
   bool Trusted() const;
 
+  // When the configuration was created, by the API server's clock; nothing while it was never seen.
+  std::optional<absl::Time> configuration_created() const { return configuration_created_; }
+
   // Zero time until there is one.
   absl::Time authority_expiry() const { return authority_expiry_; }
   absl::Time serving_expiry() const { return serving_expiry_; }
@@ -81,6 +85,7 @@ class CertificateKeeper {
   TlsIdentity* const identity_;
   const std::function<absl::Time()> clock_;
 
+  std::optional<absl::Time> configuration_created_;
   bool trusted_ = false;  // the configuration, as last read, trusts what is served
   std::string bundle_;    // the one last confirmed
   absl::Time bundle_since_ = absl::InfinitePast();  // when it was first seen confirmed

@@ -42,14 +42,16 @@ std::string Stamp(absl::Time time) {
 }  // namespace
 
 EventRecorder::EventRecorder(Api* api, std::string component, std::string host,
-                             std::function<absl::Time()> clock, EventLimits limits)
+                             std::function<absl::Time()> clock, EventLimits limits,
+                             std::function<absl::Time()> monotonic)
     : api_(api),
       component_(std::move(component)),
       host_(std::move(host)),
       clock_(std::move(clock)),
+      monotonic_(std::move(monotonic)),
       limits_(limits),
       tokens_(limits.burst),
-      filled_at_(clock_()) {}
+      filled_at_(monotonic_()) {}
 
 bool EventRecorder::HasToken(absl::Time now) {
   const double more = absl::FDivDuration(now - filled_at_, limits_.refill);
@@ -60,7 +62,7 @@ bool EventRecorder::HasToken(absl::Time now) {
 
 absl::Status EventRecorder::Record(const Event& event) {
   const absl::Time now = clock_();
-  if (!HasToken(now)) {
+  if (!HasToken(monotonic_())) {
     return absl::ResourceExhaustedError(
         absl::StrCat("too many events; not told: ", event.reason, ": ", event.message));
   }
@@ -70,7 +72,7 @@ absl::Status EventRecorder::Record(const Event& event) {
   const std::string key = absl::StrCat(space, "/", name);
   const auto said = counts_.find(key);
   const int count = said == counts_.end() ? 0 : said->second;
-  if (count > 0) {
+  if (count > 0 && !event.part.has_value()) {
     absl::Status again = Patch(*api_, {"v1", "events", space, name}, PatchType::kMerge,
                                {{"count", count + 1}, {"lastTimestamp", Stamp(now)}})
                              .status();

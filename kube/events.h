@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "kube/client.h"
+#include "kube/monotonic.h"
 
 namespace railhead::kube {
 
@@ -27,7 +28,7 @@ struct Event {
   std::string reason;   // one word in CamelCase, for machines
   std::string message;  // for people; its first 1024 bytes are kept
   // What of the object it is about. Where it is set, the message says nothing of which event this
-  // is: told again with another message it is the same one, and stays as it was.
+  // is: told again with another message it is the same one, and stays as it was, uncounted.
   std::optional<std::string> part = std::nullopt;
 };
 
@@ -41,10 +42,11 @@ struct EventLimits {
 class EventRecorder {
  public:
   // `component`: who tells ("railhead-device-plugin"); `host`: the node or replica it runs on.
-  // `api` must outlive the recorder. Rights needed: create events; and patch, by who tells the same
-  // twice.
+  // `clock` is the time of day, `monotonic` what the limits go by. `api` must outlive the recorder.
+  // Rights needed: create events; and patch, by who tells the same twice without a part.
   EventRecorder(Api* api, std::string component, std::string host,
-                std::function<absl::Time()> clock, EventLimits limits = {});
+                std::function<absl::Time()> clock, EventLimits limits = {},
+                std::function<absl::Time()> monotonic = MonotonicNow);
 
   // Makes the event, or counts it once more when the same was told before. ResourceExhausted when
   // more was told lately than the limits allow; else the server's error.
@@ -57,6 +59,7 @@ class EventRecorder {
   const std::string component_;
   const std::string host_;
   const std::function<absl::Time()> clock_;
+  const std::function<absl::Time()> monotonic_;
   const EventLimits limits_;
   std::map<std::string, int> counts_;  // of the events told so far, by namespace and name
   double tokens_;
