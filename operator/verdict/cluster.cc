@@ -6,14 +6,17 @@
 
 namespace railhead::op::verdict {
 
-Cluster::Cluster(Nodes nodes, std::map<std::string, ProfileFacts> profiles)
-    : nodes_(std::move(nodes)), profiles_(std::move(profiles)) {
+Cluster::Cluster(Nodes nodes, std::map<std::string, ProfileFacts> profiles,
+                 ClusterSettings settings)
+    : nodes_(std::move(nodes)), profiles_(std::move(profiles)), settings_(settings) {
   for (const auto& [name, node] : nodes_) {
+    may_grow_ = may_grow_ || node->of_a_pool;
     for (const auto& [resource, count] : node->allocatable) {
       Offer& offer = offers_[resource];
       offer.most_healthy = std::max(offer.most_healthy, count);
     }
     for (const auto& [resource, count] : node->capacity) {
+      has_devices_ = has_devices_ || count > 0;
       Offer& offer = offers_[resource];
       if (count <= offer.most) continue;
       offer.most = count;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/time.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op::verdict {
@@ -18,6 +19,14 @@ struct Offer {
   std::string roomiest;      // the first node that has `most`
 };
 
+// What the administrator and the cluster's history say.
+struct ClusterSettings {
+  // Pods that are not younger could not pass our admission.
+  absl::Time admission_since = absl::InfinitePast();  // by the API server's clock
+  bool tells_missed = true;     // whether pods that did not pass it are anybody's concern
+  bool memlock_raised = false;  // on some nodes, for whoever holds RDMA devices
+};
+
 // What every pod is judged by. What has to be known of all nodes is found once, here: a rule that
 // is applied to each pod of a large job can look nodes up, and has no way to go through them.
 class Cluster {
@@ -26,9 +35,15 @@ class Cluster {
 
   Cluster() = default;
   // `nodes`: all that can take pods, by name; `profiles`: by name.
-  Cluster(Nodes nodes, std::map<std::string, ProfileFacts> profiles);
+  Cluster(Nodes nodes, std::map<std::string, ProfileFacts> profiles, ClusterSettings settings = {});
 
   bool knows_nodes() const { return !nodes_.empty(); }
+  // Nodes may be added because pods wait for them.
+  bool may_grow() const { return may_grow_; }
+  // Some node offers some RDMA device.
+  bool has_devices() const { return has_devices_; }
+  const ClusterSettings& settings() const { return settings_; }
+  void Set(const ClusterSettings& settings) { settings_ = settings; }
   // Each is null where there is none of that name.
   const NodeFacts* FindNode(const std::string& name) const;
   const ProfileFacts* FindProfile(const std::string& name) const;
@@ -38,6 +53,9 @@ class Cluster {
   Nodes nodes_;
   std::map<std::string, ProfileFacts> profiles_;
   std::map<std::string, Offer> offers_;  // by resource
+  ClusterSettings settings_;
+  bool may_grow_ = false;
+  bool has_devices_ = false;
 };
 
 }  // namespace railhead::op::verdict

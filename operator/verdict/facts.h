@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -62,7 +63,9 @@ struct PodFacts {
   std::string uid;
   std::optional<Owner> owner;  // nothing for a pod that somebody made by hand
   std::string gang;            // of pods that are scheduled together, by a label; mostly empty
-  std::string node;            // empty until it is scheduled
+  std::string revision;        // of the template that it was made from, where there are several
+  absl::Time created = absl::InfiniteFuture();  // by the API server's clock; future: unknown
+  std::string node;                             // empty until it is scheduled
   std::string address;
   bool finished = false;      // or about to go
   std::string unschedulable;  // the scheduler's message, while it finds no node
@@ -102,6 +105,8 @@ struct NodeFacts {
   std::string link_layer;         // "InfiniBand", "Ethernet" or "mixed"
   std::string gpu_direct;         // "dmabuf", "peermem" or "none"
   std::optional<double> memlock;  // bytes; may be infinite
+  // It belongs to somebody's pool of machines, of which there may be more when they are needed.
+  bool of_a_pool = false;
 
   bool operator==(const NodeFacts&) const = default;
 };
@@ -115,11 +120,19 @@ struct ProfileFacts {
 };
 
 struct JudgedPod {
-  std::shared_ptr<const PodFacts> pod;          // never null
-  std::shared_ptr<const RuntimeReport> report;  // null when there is none
-  bool heard = false;                           // it has reported before, if not now
+  std::shared_ptr<const PodFacts> pod;  // never null
+  // What it says now; null when there is none, or it is of no rank.
+  std::shared_ptr<const RuntimeReport> report;
+  // What its ranks have said of their start, of each the latest; null when none has. It stays when
+  // a runtime has ended and its pod goes on: the pod's devices and limits are as they were.
+  std::shared_ptr<const RuntimeReport> learned;
+  bool heard = false;  // it has reported before, if not now
+  // It has been asked since it started, so that what it has said was heard.
+  bool from_start = true;
   // Without a report: for how long it has been asked for one in vain.
   absl::Duration silence = absl::ZeroDuration();
+  // Where the scheduler finds no node for it: for how long that has been known.
+  absl::Duration waiting = absl::ZeroDuration();
   // With one: for how long it has said the same, and how old it is.
   absl::Duration unchanged = absl::ZeroDuration();
   absl::Duration age = absl::ZeroDuration();
@@ -131,6 +144,10 @@ struct JobFacts {
   // They work together and are all there, so that what differs between them is wrong. Not so while
   // a job is still being created.
   bool comparable = true;
+  // That they are ranks of one program follows from what made them; else only from their reports.
+  bool one_program = true;
+  // HCAs that are in trouble since a moment ago, and may be back the next: node and device.
+  std::set<std::pair<std::string, std::string>> just_lost = {};
 };
 
 }  // namespace railhead::op::verdict

@@ -36,6 +36,8 @@ metadata:
   name: a-0
   namespace: team
   uid: u
+  creationTimestamp: "2026-01-01T00:00:00Z"
+  labels: {controller-revision-hash: a-5d9}
   annotations:
     railhead.io/injected: "1"
     railhead.io/profile: h100@7
@@ -73,6 +75,8 @@ status:
   expected.uid = "u";
   expected.node = "n1";
   expected.address = "10.1.2.3";
+  expected.revision = "a-5d9";
+  expected.created = absl::FromUnixSeconds(1767225600);
   expected.running_since = absl::FromUnixSeconds(1767225607);
   expected.admitted = true;
   expected.profile = "h100";
@@ -205,6 +209,8 @@ status:
   expected.memlock = 65536;
   EXPECT_EQ(facts, expected);
   EXPECT_EQ(NodeFactsOf(Json()), NodeFacts());
+  EXPECT_TRUE(NodeFactsOf(Yaml("{spec: {providerID: 'gce://p/z/n'}}")).of_a_pool);
+  EXPECT_FALSE(NodeFactsOf(Yaml("{spec: {providerID: 'k3s://n'}}")).of_a_pool);
   EXPECT_EQ(
       NodeFactsOf(Yaml("{metadata: {labels: {railhead.io/memlock-bytes: unlimited}}}")).memlock,
       std::numeric_limits<double>::infinity());

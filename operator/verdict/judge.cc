@@ -17,17 +17,16 @@ std::vector<Finding> Judge(const JobFacts& job, const Cluster& cluster) {
   for (const JudgedPod& judged : job.pods) {
     if (judged.pod->finished) continue;
     pods.push_back(&judged);
-    JudgeScheduling(*judged.pod, cluster, findings);
+    JudgeScheduling(judged, cluster, job.just_lost, findings);
     JudgeSpec(judged, cluster, findings);
     JudgeMemory(judged, cluster, findings);
     JudgeRuntime(judged, cluster, findings);
   }
-  JudgeLostRails(pods, cluster, job.comparable || pods.size() == 1, findings);
-  if (job.comparable) JudgeTogether(pods, cluster, findings);
+  JudgeLostRails(pods, cluster, job, findings);
+  if (job.comparable && AreAllThere(pods)) JudgeTogether(pods, cluster, job.one_program, findings);
   const auto key = [](const Finding& finding) {
-    return std::make_tuple(RowOf(finding.reason).severity == Severity::kInfo,
-                           absl::string_view(finding.pod), finding.reason,
-                           absl::string_view(finding.part));
+    return std::make_tuple(finding.severity == Severity::kInfo, absl::string_view(finding.pod),
+                           finding.reason, absl::string_view(finding.part));
   };
   std::stable_sort(findings.begin(), findings.end(),
                    [&](const Finding& a, const Finding& b) { return key(a) < key(b); });
@@ -38,7 +37,13 @@ std::vector<Finding> Judge(const JobFacts& job, const Cluster& cluster) {
 }
 
 bool ReportMayCome(const JudgedPod& judged) {
-  return judged.report == nullptr && judged.pod->metrics_port != 0 && judged.silence < kSilence;
+  if (judged.heard || judged.learned != nullptr || judged.pod->metrics_port == 0) return false;
+  // Who was not asked from the start may have reported to another replica, and ended since.
+  return !judged.from_start || judged.silence < kSilence;
+}
+
+const RuntimeReport* StartOf(const JudgedPod& judged) {
+  return judged.learned != nullptr ? judged.learned.get() : judged.report.get();
 }
 
 std::map<std::string, int64_t> DevicesOf(const PodFacts& pod) {

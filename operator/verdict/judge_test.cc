@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <string>
@@ -26,27 +27,27 @@ namespace {
 using kube::Json;
 using testing::BadCases;
 using testing::Case;
+using ::testing::ElementsAre;
 using testing::Expected;
 using testing::GoodCases;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::Scene;
 
-class BadCaseTest : public ::testing::TestWithParam<Case> {};
-
-TEST_P(BadCaseTest, IsToldWithItsReasonAndNothingElse) {
-  Scene scene;
-  GetParam().spoil(scene);
-  const std::vector<Finding> findings = scene.Judge();
+// That these and no others are told, all of this severity.
+void ExpectTold(const std::vector<Expected>& all, Severity severity,
+                const std::vector<Finding>& findings) {
   std::multiset<std::pair<std::string, std::string>> told;
   for (const Finding& finding : findings) {
+    EXPECT_EQ(finding.severity, severity) << finding.message;
+    EXPECT_THAT(finding.message, HasSubstr(absl::StrCat("; ", finding.fix)));
     told.emplace(finding.pod, RowOf(finding.reason).name);
     EXPECT_LE(finding.message.size(), 1024U);
     EXPECT_EQ(finding.message.find_first_of("\n\r$"), std::string::npos) << finding.message;
     EXPECT_THAT(finding.message, HasSubstr(absl::StrCat("pod ", finding.pod)));
   }
   std::multiset<std::pair<std::string, std::string>> wanted;
-  for (const Expected& expected : GetParam().expected) {
+  for (const Expected& expected : all) {
     wanted.emplace(expected.pod, expected.reason);
     for (const Finding& finding : findings) {
       if (finding.pod != expected.pod || RowOf(finding.reason).name != expected.reason) continue;
@@ -54,6 +55,29 @@ TEST_P(BadCaseTest, IsToldWithItsReasonAndNothingElse) {
     }
   }
   EXPECT_EQ(told, wanted);
+}
+
+class BadCaseTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(BadCaseTest, IsToldWithItsReasonAndNothingElse) {
+  Scene scene;
+  GetParam().spoil(scene);
+  ExpectTold(GetParam().expected, Severity::kWarning, scene.Judge());
+}
+
+TEST_P(BadCaseTest, IsNoWarningWhileItMayPass) {
+  Scene scene;
+  GetParam().spoil(scene);
+  scene.waiting = absl::ZeroDuration();
+  if (GetParam().first.empty()) {
+    EXPECT_EQ(scene.Judge(), [] {
+      Scene again;
+      GetParam().spoil(again);
+      return again.Judge();
+    }());
+    return;
+  }
+  ExpectTold(GetParam().first, Severity::kInfo, scene.Judge());
 }
 
 TEST_P(BadCaseTest, IsNotToldOfPodsThatHaveFinished) {
@@ -68,10 +92,12 @@ INSTANTIATE_TEST_SUITE_P(Matrix, BadCaseTest, ::testing::ValuesIn(BadCases()),
 
 TEST(ReasonsTest, EachOfTheTableIsToldInSomeCase) {
   std::set<Reason> told;
-  for (const Case& bad : BadCases()) {
-    Scene scene;
-    bad.spoil(scene);
-    for (const Finding& finding : scene.Judge()) told.insert(finding.reason);
+  for (const std::vector<Case>* cases : {&BadCases(), &GoodCases()}) {
+    for (const Case& one : *cases) {
+      Scene scene;
+      one.spoil(scene);
+      for (const Finding& finding : scene.Judge()) told.insert(finding.reason);
+    }
   }
   std::set<std::string> names;
   for (const ReasonRow& row : Reasons()) {
@@ -98,12 +124,62 @@ TEST(PageTest, SaysWhatEachCaseReports) {
 
 class GoodCaseTest : public ::testing::TestWithParam<Case> {};
 
-TEST_P(GoodCaseTest, IsNotTold) {
+TEST_P(GoodCaseTest, IsNotWarnedOf) {
   Scene scene;
   GetParam().spoil(scene);
+  ExpectTold(GetParam().first, Severity::kInfo, scene.Judge());
+}
+
+std::vector<std::string> WarningsOf(const Scene& scene) {
   std::vector<std::string> messages;
-  for (const Finding& finding : scene.Judge()) messages.push_back(finding.message);
-  EXPECT_THAT(messages, IsEmpty());
+  for (const Finding& finding : scene.Judge()) {
+    if (finding.severity == Severity::kWarning) messages.push_back(finding.message);
+  }
+  return messages;
+}
+
+// What may happen to any of them, and makes none of them wrong.
+
+TEST_P(GoodCaseTest, IsNotWarnedOfWhenItsRuntimesEnd) {
+  Scene scene;
+  GetParam().spoil(scene);
+  scene.RuntimesEnd();
+  EXPECT_THAT(WarningsOf(scene), IsEmpty());
+  // One after the other.
+  for (size_t pod = 0; pod < scene.reports.size(); ++pod) {
+    Scene other;
+    GetParam().spoil(other);
+    if (!other.reporting[pod]) continue;
+    other.reporting[pod] = false;
+    other.silence[pod] = absl::Hours(1);
+    other.ended[pod] = other.reports[pod];
+    EXPECT_THAT(WarningsOf(other), IsEmpty()) << pod;
+  }
+}
+
+TEST_P(GoodCaseTest, IsNotWarnedOfWhenTheLeaderChanges) {
+  Scene scene;
+  GetParam().spoil(scene);
+  scene.from_start = false;  // who leads now, and hears the same
+  EXPECT_THAT(WarningsOf(scene), IsEmpty());
+  // Some have ended before, and nobody remembers.
+  for (size_t pod = 0; pod < scene.reports.size(); ++pod) {
+    scene.reporting[pod] = false;
+    scene.silence[pod] = absl::Hours(1);
+    EXPECT_THAT(WarningsOf(scene), IsEmpty()) << pod;
+  }
+}
+
+TEST_P(GoodCaseTest, IsNotWarnedOfLaterOrSooner) {
+  if (GetParam().takes_time) GTEST_SKIP() << "it is what it is by the time";
+  Scene scene;
+  GetParam().spoil(scene);
+  const absl::Duration waiting = scene.waiting;
+  for (const absl::Duration later : {absl::ZeroDuration(), absl::Seconds(61), absl::Hours(100)}) {
+    scene.unchanged.assign(4, later);
+    scene.waiting = std::min(waiting, later);
+    EXPECT_THAT(WarningsOf(scene), IsEmpty()) << later;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Matrix, GoodCaseTest, ::testing::ValuesIn(GoodCases()),
@@ -134,9 +210,9 @@ TEST(JudgeTest, OnlyWhatAReportCouldTakeBackWaitsForIt) {
     return told;
   };
   scene.silence.assign(4, absl::Seconds(59));
-  EXPECT_THAT(pods(), ::testing::ElementsAre("train-1", "train-2"));
+  EXPECT_THAT(pods(), ElementsAre("train-1", "train-2"));
   scene.silence.assign(4, kSilence);
-  EXPECT_THAT(pods(), ::testing::ElementsAre("train-0", "train-1", "train-2"));
+  EXPECT_THAT(pods(), ElementsAre("train-0", "train-1", "train-2"));
 }
 
 TEST(JudgeTest, ARailIsNotBlamedOnReportsThatAreOlderThanItsLoss) {
@@ -171,6 +247,42 @@ TEST(JudgeTest, OfAReasonAndAPartThereIsOneFindingAndWarningsComeFirst) {
   EXPECT_EQ(findings[0].pod, "train-3");
   EXPECT_EQ(findings[0].part, "trainer");
   for (size_t i = 1; i < 5; ++i) EXPECT_EQ(findings[i].reason, Reason::kProfileOutdated);
+}
+
+TEST(JudgeTest, APodThatHasHeardOfNobodyIsNoSilentOneAfterItHasReported) {
+  Scene scene;
+  scene.reporting[3] = false;
+  scene.silence[3] = absl::Hours(1);
+  EXPECT_THAT(WarningsOf(scene), ElementsAre(HasSubstr("reports nothing at port 9402")));
+  scene.ended[3] = scene.reports[3];
+  EXPECT_THAT(WarningsOf(scene), IsEmpty());
+}
+
+// What the report had refuted is alleged where it never came.
+TEST(JudgeTest, WhatAReportHasRefutedStaysSo) {
+  Scene scene;
+  scene.pods[1]["spec"]["securityContext"] = {{"runAsUser", 1000}};
+  testing::Rank(scene, 1).memlock_limit = 1 << 30;
+  scene.Container(1).erase("volumeMounts");
+  scene.UserSets(1, "NCCL_IB_DISABLE", "1");
+  scene.nodes[1]["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
+  testing::SetRail(scene, 1, 6, false, "port 1 is DOWN");
+  EXPECT_THAT(WarningsOf(scene), IsEmpty());
+  scene.RuntimesEnd();
+  EXPECT_THAT(WarningsOf(scene), IsEmpty());
+  scene.ended.assign(4, std::nullopt);
+  EXPECT_EQ(WarningsOf(scene).size(), 5U);
+}
+
+TEST(JudgeTest, WhereOnlyReportsTieThePodsTheyAreComparedByThem) {
+  Scene scene;
+  testing::MakeStatefulSet(scene);
+  testing::All(scene, [&](int pod) { scene.WeSet(pod, "NCCL_IB_TC", pod == 1 ? "0" : "106"); });
+  EXPECT_THAT(WarningsOf(scene), ElementsAre(HasSubstr("NCCL_IB_TC=0")));
+  for (RuntimeReport& report : scene.reports) {
+    report.ranks[0].job = report.ranks[0].start->pod;
+  }
+  EXPECT_THAT(WarningsOf(scene), IsEmpty());
 }
 
 TEST(JudgeTest, AJobOfManyPodsIsJudgedWithoutGoingThroughAllNodesForEach) {

@@ -30,12 +30,13 @@ std::string FixOf(const PodFacts& pod, bool non_root) {
 
 // Measured. Whether any rank could tell.
 bool JudgeMeasuredMemlock(const JudgedPod& judged, Findings& findings) {
-  if (judged.report == nullptr) return false;
+  const RuntimeReport* start = StartOf(judged);
+  if (start == nullptr) return false;
   const PodFacts& pod = *judged.pod;
   const bool non_root = std::all_of(pod.containers.begin(), pod.containers.end(),
                                     [](const ContainerFacts& c) { return c.non_root; });
   bool told = false;
-  for (const RankReport& rank : judged.report->ranks) {
+  for (const RankReport& rank : start->ranks) {
     if (!rank.memlock_limit.has_value()) continue;
     told = true;
     const double limit = *rank.memlock_limit;
@@ -52,6 +53,8 @@ bool JudgeMeasuredMemlock(const JudgedPod& judged, Findings& findings) {
 
 void JudgeMemlock(const JudgedPod& judged, const Cluster& cluster, Findings& findings) {
   if (JudgeMeasuredMemlock(judged, findings) || ReportMayCome(judged)) return;
+  // The agent knows what its node gives to containers, and not what is given to this one.
+  if (cluster.settings().memlock_raised) return;
   const PodFacts& pod = *judged.pod;
   const NodeFacts* node = NodeOf(pod, cluster);
   if (node == nullptr || !node->memlock.has_value() || *node->memlock >= kLeastForGpus) return;
@@ -67,8 +70,9 @@ void JudgeMemlock(const JudgedPod& judged, const Cluster& cluster, Findings& fin
 std::optional<double> MeasuredSharedMemory(const JudgedPod& judged) {
   std::optional<double> least;
   // Of several containers nobody knows which one it was.
-  if (judged.report == nullptr || judged.pod->containers.size() != 1) return least;
-  for (const RankReport& rank : judged.report->ranks) {
+  const RuntimeReport* start = StartOf(judged);
+  if (start == nullptr || judged.pod->containers.size() != 1) return least;
+  for (const RankReport& rank : start->ranks) {
     if (!rank.shared_memory.has_value()) continue;
     least = std::min(least.value_or(*rank.shared_memory), *rank.shared_memory);
   }

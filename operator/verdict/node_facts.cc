@@ -33,6 +33,17 @@ std::map<std::string, int64_t> DevicesOf(const Json& node, absl::string_view fie
   return devices;
 }
 
+// Whoever adds nodes to a cluster on demand knows a node's machine by its provider ID (Cluster API,
+// the cluster autoscaler and Karpenter all do). Distributions that give one to any node of a fixed
+// cluster are no such pool.
+bool IsOfAPool(const Json& node) {
+  const std::string id = StringAt(node, {"spec", "providerID"});
+  if (id.empty()) return false;
+  constexpr absl::string_view kFixed[] = {"k3s://", "kind://", "minikube://", "rke2://"};
+  return std::none_of(std::begin(kFixed), std::end(kFixed),
+                      [&id](absl::string_view prefix) { return absl::StartsWith(id, prefix); });
+}
+
 std::vector<NodeRail> RailsOf(const Json& node) {
   std::vector<NodeRail> rails;
   const std::string text = StringAt(node, {"metadata", "annotations", "railhead.io/node-facts"});
@@ -62,6 +73,7 @@ NodeFacts NodeFactsOf(const Json& node) {
   facts.allocatable = DevicesOf(node, "allocatable");
   facts.capacity = DevicesOf(node, "capacity");
   facts.rails = RailsOf(node);
+  facts.of_a_pool = IsOfAPool(node);
   facts.link_layer = StringAt(node, {"metadata", "labels", "railhead.io/link-layer"});
   facts.gpu_direct = StringAt(node, {"metadata", "labels", "railhead.io/gpudirect"});
   const std::string memlock = StringAt(node, {"metadata", "labels", "railhead.io/memlock-bytes"});

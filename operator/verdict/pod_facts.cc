@@ -32,7 +32,12 @@ constexpr absl::string_view kNetworkStatus = "k8s.v1.cni.cncf.io/network-status"
 constexpr absl::string_view kGangLabels[] = {"scheduling.x-k8s.io/pod-group",
                                              "kueue.x-k8s.io/pod-group-name"};
 
+// Labels by which controllers tell the pods of one template from those of the next, while they go
+// from one to the other (apps/v1: ControllerRevisionHashLabelKey, DefaultDeploymentUniqueLabelKey).
+constexpr absl::string_view kRevisionLabels[] = {"controller-revision-hash", "pod-template-hash"};
+
 // Enough for whoever means well.
+constexpr size_t kMostOfALabel = 63;  // bytes, as the API allows
 constexpr size_t kMostValues = 4096;  // bytes of the variables' values of all containers
 constexpr size_t kMostContainers = 64;
 constexpr size_t kMostInterfaces = 64;
@@ -153,6 +158,12 @@ std::optional<PodFacts> PodFactsOf(const Json& pod) {
   for (const absl::string_view label : kGangLabels) {
     if (facts.gang.empty()) facts.gang = StringAt(pod, {"metadata", "labels", label});
   }
+  for (const absl::string_view label : kRevisionLabels) {
+    if (!facts.revision.empty()) break;
+    facts.revision = StringAt(pod, {"metadata", "labels", label}).substr(0, kMostOfALabel);
+  }
+  absl::ParseTime(absl::RFC3339_full, StringAt(pod, {"metadata", "creationTimestamp"}),
+                  &facts.created, nullptr);
   facts.node = StringAt(*spec, {"nodeName"});
   ReadStatus(pod, facts);
   facts.admitted = !Annotation(pod, "railhead.io/injected").empty();

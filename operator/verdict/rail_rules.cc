@@ -5,6 +5,7 @@
 // has lost all of its peers is the one, where these still have each other.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,8 @@
 
 namespace railhead::op::verdict {
 namespace {
+
+using Devices = std::set<std::pair<std::string, std::string>>;  // node and device
 
 // What a pod sees of one of its rails, all of its ranks together.
 struct View {
@@ -58,10 +61,12 @@ void TellDown(const PodFacts& pod, int rail, const std::string& device, const st
 }
 
 // Without a runtime that tells, a pod surely has the rail that is down when it has all of its node.
-void JudgeByNode(const JudgedPod& judged, const NodeFacts* node, Findings& findings) {
+// One whose runtime has ended uses none.
+void JudgeByNode(const JudgedPod& judged, const NodeFacts* node, const Devices& just_lost,
+                 Findings& findings) {
   const PodFacts& pod = *judged.pod;
   if (node == nullptr || pod.running_since == absl::InfiniteFuture() || node->rails.empty() ||
-      ReportMayCome(judged)) {
+      judged.heard || ReportMayCome(judged)) {
     return;
   }
   const std::map<std::string, int64_t> devices = DevicesOf(pod);
@@ -69,7 +74,8 @@ void JudgeByNode(const JudgedPod& judged, const NodeFacts* node, Findings& findi
     return;
   }
   for (const NodeRail& rail : node->rails) {
-    if (!rail.usable) TellDown(pod, rail.rail, rail.device, rail.reason, findings);
+    if (rail.usable || just_lost.contains({pod.node, rail.device})) continue;
+    TellDown(pod, rail.rail, rail.device, rail.reason, findings);
   }
 }
 
@@ -106,7 +112,8 @@ void JudgeUnexplained(int rail, const std::vector<View>& seen, Findings& finding
 
 }  // namespace
 
-void JudgeLostRails(const Pods& pods, const Cluster& cluster, bool comparable, Findings& findings) {
+void JudgeLostRails(const Pods& pods, const Cluster& cluster, const JobFacts& job,
+                    Findings& findings) {
   std::map<int, std::vector<View>> unexplained;  // by rail
   std::set<int> explained;
   for (const JudgedPod* judged : pods) {
@@ -117,7 +124,7 @@ void JudgeLostRails(const Pods& pods, const Cluster& cluster, bool comparable, F
       }
     }
     if (judged->report == nullptr) {
-      if (!TcpIsMeant(*judged->pod, cluster)) JudgeByNode(*judged, node, findings);
+      if (!TcpIsMeant(*judged->pod, cluster)) JudgeByNode(*judged, node, job.just_lost, findings);
       continue;
     }
     const std::map<int, View> views = ViewsOf(*judged);
@@ -127,13 +134,15 @@ void JudgeLostRails(const Pods& pods, const Cluster& cluster, bool comparable, F
     for (const auto& [rail, view] : views) {
       if (!view.down) continue;
       if (const NodeRail* word = WordOf(node, view.device); word != nullptr && !word->usable) {
+        if (job.just_lost.contains({judged->pod->node, view.device})) continue;
         TellDown(*judged->pod, rail, view.device, word->reason, findings);
       } else if (!all) {
         unexplained[rail].push_back(view);
       }
     }
   }
-  if (!comparable) return;
+  // The pods that are there must be all that see it.
+  if (!job.comparable && pods.size() > 1) return;
   for (const auto& [rail, seen] : unexplained) {
     if (!explained.contains(rail) && HasLasted(seen, pods)) JudgeUnexplained(rail, seen, findings);
   }

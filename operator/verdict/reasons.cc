@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -153,9 +154,12 @@ const ReasonRow& RowOf(Reason reason) {
 Finding MakeFinding(Reason reason, absl::string_view pod, absl::string_view container,
                     const std::vector<std::string>& seen) {
   const ReasonRow& row = RowOf(reason);
-  return {reason, std::string(pod), std::string(container), std::nullopt,
-          absl::StrCat("pod ", pod, container.empty() ? "" : ", container ", container, ": ",
-                       Fill(row.what, seen), "; ", Fill(row.fix, seen))};
+  std::string fix = Fill(row.fix, seen);
+  std::string message = absl::StrCat("pod ", pod, container.empty() ? "" : ", container ",
+                                     container, ": ", Fill(row.what, seen), "; ", fix);
+  return {reason,       std::string(pod),   std::string(container),
+          std::nullopt, std::move(message), std::move(fix),
+          row.severity};
 }
 
 Finding MakeRailFinding(Reason reason, absl::string_view pod, absl::string_view container,
@@ -164,6 +168,11 @@ Finding MakeRailFinding(Reason reason, absl::string_view pod, absl::string_view 
   finding.part = absl::StrCat("rail ", place.rail);
   finding.place = place;
   return finding;
+}
+
+void SayThatItMayPass(absl::string_view why, Finding& finding) {
+  finding.severity = Severity::kInfo;
+  absl::StrAppend(&finding.message, " (", why, ")");
 }
 
 }  // namespace railhead::op::verdict

@@ -83,6 +83,8 @@ struct Finding {
   std::string part;                // the container, or "rail N"; empty for the pod as a whole
   std::optional<RailPlace> place;  // where the reason is about a rail
   std::string message;             // one line: pod, container, what, and the fix
+  std::string fix;                 // the end of the message
+  Severity severity = Severity::kWarning;  // mostly that of the reason
 
   bool operator==(const Finding&) const = default;
 };
@@ -93,6 +95,9 @@ Finding MakeFinding(Reason reason, absl::string_view pod, absl::string_view cont
 // The same for a reason that is about a rail.
 Finding MakeRailFinding(Reason reason, absl::string_view pod, absl::string_view container,
                         const RailPlace& place, const std::vector<std::string>& seen);
+
+// What may be mending itself: to be known, and no warning yet.
+void SayThatItMayPass(absl::string_view why, Finding& finding);
 
 }  // namespace railhead::op::verdict
 

@@ -1,51 +1,91 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "operator/verdict/rules.h"
 
 namespace railhead::op::verdict {
 namespace {
+
+using Devices = std::set<std::pair<std::string, std::string>>;  // node and device
 
 int64_t CountIn(const std::map<std::string, int64_t>& devices, const std::string& resource) {
   const auto found = devices.find(resource);
   return found == devices.end() ? 0 : found->second;
 }
 
-// What is down at a node, as far as its agent says.
-std::string DownAt(const std::string& name, const NodeFacts& node, const std::string& resource) {
+// Whether the scheduler says that it is this resource, and none whose name is longer.
+bool Lacks(absl::string_view words, const std::string& resource) {
+  const std::string lack = absl::StrCat("Insufficient ", resource);
+  for (size_t at = words.find(lack); at != absl::string_view::npos; at = words.find(lack, at + 1)) {
+    absl::string_view rest = words.substr(at + lack.size());
+    absl::ConsumePrefix(&rest, ".");
+    if (rest.empty() || rest[0] == ' ' || rest[0] == ',') return true;
+  }
+  return false;
+}
+
+// The rails that are down at a node, as its agent says, and not just now.
+std::vector<std::string> DownAt(const std::string& name, const NodeFacts& node,
+                                const Devices& just_lost) {
   std::vector<std::string> down;
   for (const NodeRail& rail : node.rails) {
-    if (rail.usable) continue;
+    if (rail.usable || just_lost.contains({name, rail.device})) continue;
     down.push_back(absl::StrCat("rail ", rail.rail, " (", rail.device, "): ", rail.reason));
   }
-  if (down.empty()) {
-    return absl::StrCat("node ", name, " has ", CountIn(node.allocatable, resource), " of ",
-                        CountIn(node.capacity, resource), " in order");
+  return down;
+}
+
+// Nodes with what is missing may be on their way.
+void SayWhileNodesMayCome(const JudgedPod& judged, const Cluster& cluster, Finding& finding) {
+  if (cluster.may_grow() && judged.waiting < kUntilNodesCome) {
+    SayThatItMayPass("unless such nodes are being made", finding);
+  } else if (!cluster.has_devices() && judged.waiting < kUntilAgentsCome) {
+    SayThatItMayPass("unless the node agents are just being started", finding);
   }
-  return absl::StrCat("node ", name, ", ", absl::StrJoin(down, ", "));
+}
+
+Finding RailsDown(const JudgedPod& judged, const Cluster& cluster, const std::string& resource,
+                  const std::string& count, const std::string& name, const Devices& just_lost) {
+  const NodeFacts& node = *cluster.FindNode(name);
+  const std::vector<std::string> down = DownAt(name, node, just_lost);
+  const std::string what =
+      down.empty() ? absl::StrCat("node ", name, " has ", CountIn(node.allocatable, resource),
+                                  " of ", CountIn(node.capacity, resource), " in order")
+                   : absl::StrCat("node ", name, ", ", absl::StrJoin(down, ", "));
+  Finding finding =
+      MakeFinding(Reason::kRailsDownAtNodes, judged.pod->name, "", {resource, count, what});
+  // An agent that starts again takes all devices away for a moment.
+  if (down.empty() && judged.waiting < kUntilAgentsCome) {
+    SayThatItMayPass("unless its node agent is just being started", finding);
+  }
+  return finding;
 }
 
 }  // namespace
 
-void JudgeScheduling(const PodFacts& pod, const Cluster& cluster, Findings& findings) {
+void JudgeScheduling(const JudgedPod& judged, const Cluster& cluster, const Devices& just_lost,
+                     Findings& findings) {
+  const PodFacts& pod = *judged.pod;
   if (pod.unschedulable.empty() || !cluster.knows_nodes()) return;
   for (const auto& [resource, asked] : DevicesOf(pod)) {
     // The scheduler's words; a pod that waits for something else is none of ours.
-    if (!absl::StrContains(pod.unschedulable, absl::StrCat("Insufficient ", resource))) continue;
+    if (!Lacks(pod.unschedulable, resource)) continue;
     const Offer* offer = cluster.FindOffer(resource);
     const std::string count = absl::StrCat(asked);
     if (offer == nullptr || offer->most == 0) {
-      findings.push_back(MakeFinding(Reason::kResourceUnknown, pod.name, "", {resource}));
+      Finding finding = MakeFinding(Reason::kResourceUnknown, pod.name, "", {resource});
+      SayWhileNodesMayCome(judged, cluster, finding);
+      findings.push_back(std::move(finding));
     } else if (asked <= offer->most_healthy) {
       findings.push_back(MakeFinding(Reason::kDevicesInUse, pod.name, "", {resource, count}));
     } else if (asked <= offer->most) {
-      const NodeFacts& broken = *cluster.FindNode(offer->roomiest);
-      findings.push_back(MakeFinding(Reason::kRailsDownAtNodes, pod.name, "",
-                                     {resource, count, DownAt(offer->roomiest, broken, resource)}));
+      findings.push_back(RailsDown(judged, cluster, resource, count, offer->roomiest, just_lost));
     } else {
-      findings.push_back(MakeFinding(Reason::kTooManyDevices, pod.name, "",
-                                     {resource, count, absl::StrCat(offer->most)}));
+      Finding finding = MakeFinding(Reason::kTooManyDevices, pod.name, "",
+                                    {resource, count, absl::StrCat(offer->most)});
+      SayWhileNodesMayCome(judged, cluster, finding);
+      findings.push_back(std::move(finding));
     }
   }
 }

@@ -35,6 +35,8 @@ class SharedList {
   std::vector<T> Copy() const { return {begin(), end()}; }
   // No other list has the same place in memory.
   bool IsAlone() const { return items_.use_count() == 1; }
+  // How many lists have it, roughly: other threads may be making or dropping some.
+  size_t sharers() const { return static_cast<size_t>(items_.use_count()); }
 
   friend bool operator==(const SharedList& a, const SharedList& b) {
     return a.items_ == b.items_ || std::equal(a.begin(), a.end(), b.begin(), b.end());

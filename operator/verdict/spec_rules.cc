@@ -27,15 +27,27 @@ std::optional<std::string> OwnValueOf(const PodFacts& pod, const ContainerFacts&
 }
 
 bool RunsOverRdma(const JudgedPod& judged) {
-  return judged.report != nullptr &&
-         std::any_of(judged.report->ranks.begin(), judged.report->ranks.end(),
-                     [](const RankReport& rank) {
-                       return rank.start.has_value() && rank.start->transport == "verbs";
-                     });
+  const RuntimeReport* start = StartOf(judged);
+  return start != nullptr &&
+         std::any_of(start->ranks.begin(), start->ranks.end(), [](const RankReport& rank) {
+           return rank.start.has_value() && rank.start->transport == "verbs";
+         });
+}
+
+// Whether its ranks have met others, which they cannot by an interface that is not there.
+bool HasMetOthers(const JudgedPod& judged) {
+  const RuntimeReport* start = StartOf(judged);
+  return start != nullptr &&
+         std::any_of(start->ranks.begin(), start->ranks.end(), [start](const RankReport& rank) {
+           return rank.start.has_value() &&
+                  rank.start->world_size > static_cast<int>(start->ranks.size());
+         });
 }
 
 void JudgeAdmission(const PodFacts& pod, const Cluster& cluster, Findings& findings) {
-  if (!pod.admitted) {
+  // The webhook is as old as our first installation, so who is older could not pass it.
+  const ClusterSettings& settings = cluster.settings();
+  if (!pod.admitted && settings.tells_missed && pod.created > settings.admission_since) {
     findings.push_back(MakeFinding(Reason::kAdmissionMissed, pod.name, "", {}));
   }
   const ProfileFacts* profile = ProfileOf(pod, cluster);
@@ -104,8 +116,8 @@ bool AllAreKnown(absl::string_view list, const std::set<std::string>& known) {
 // The HCAs that the pod has, as its runtime says; else all of its node, of which it has some.
 std::set<std::string> HcasOf(const JudgedPod& judged, const Cluster& cluster) {
   std::set<std::string> devices;
-  if (judged.report != nullptr) {
-    for (const RankReport& rank : judged.report->ranks) {
+  if (const RuntimeReport* start = StartOf(judged); start != nullptr) {
+    for (const RankReport& rank : start->ranks) {
       for (const GivenRail& rail : rank.given) devices.insert(rail.device);
     }
   }
@@ -124,10 +136,14 @@ void JudgeNames(const JudgedPod& judged, const ContainerFacts& container, const 
     findings.push_back(MakeFinding(Reason::kNcclHcaUnknown, pod.name, container.name,
                                    {*hca, absl::StrJoin(hcas, ", "), pod.node}));
   }
-  if (!pod.interfaces.has_value()) return;
+  // Whoever adds interfaces has done so, and has said so, when the containers run.
+  if (!pod.interfaces.has_value() || pod.running_since == absl::InfiniteFuture()) return;
   for (const char* name : {"NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "RAILHEAD_SOCKET_IFNAME"}) {
     const auto value = ValueOf(container, name);
     if (!value.has_value()) continue;
+    if (absl::StartsWith(name, "RAILHEAD") && (HasMetOthers(judged) || ReportMayCome(judged))) {
+      continue;
+    }
     const bool fits = absl::StartsWith(name, "NCCL") ? AnyMatches(*value, *pod.interfaces)
                                                      : AllAreKnown(*value, *pod.interfaces);
     if (fits) continue;

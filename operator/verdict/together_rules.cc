@@ -4,7 +4,10 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -44,15 +47,21 @@ std::vector<Odd> OddOnes(const Pods& pods,
   return odd;
 }
 
+std::string StampOf(const PodFacts& pod) {
+  return pod.profile.empty() ? "none" : absl::StrCat(pod.profile, "@", pod.generation);
+}
+
+// Another generation of the same profile has a reason of its own, and what it changed is compared.
 void JudgeProfiles(const Pods& pods, Findings& findings) {
-  const auto stamp = [](const JudgedPod& judged) -> std::optional<std::string> {
+  const auto name = [](const JudgedPod& judged) -> std::optional<std::string> {
     const PodFacts& pod = *judged.pod;
     if (!pod.admitted) return std::nullopt;
-    return pod.profile.empty() ? "none" : absl::StrCat(pod.profile, "@", pod.generation);
+    return pod.profile;
   };
-  for (const Odd& odd : OddOnes(pods, stamp)) {
-    findings.push_back(MakeFinding(Reason::kProfilesDiffer, odd.pod->pod->name, "",
-                                   {odd.value, odd.other->pod->name, odd.usual}));
+  for (const Odd& odd : OddOnes(pods, name)) {
+    findings.push_back(
+        MakeFinding(Reason::kProfilesDiffer, odd.pod->pod->name, "",
+                    {StampOf(*odd.pod->pod), odd.other->pod->name, StampOf(*odd.other->pod)}));
   }
 }
 
@@ -90,9 +99,9 @@ bool JudgeDeviceCounts(const Pods& pods, const Cluster& cluster, Findings& findi
 }
 
 // The first rank that takes part in RDMA between pods; null if none does.
-const RankReport* RdmaRank(const JudgedPod& judged) {
-  if (judged.report == nullptr) return nullptr;
-  for (const RankReport& rank : judged.report->ranks) {
+const RankReport* RdmaRankIn(const RuntimeReport* report) {
+  if (report == nullptr) return nullptr;
+  for (const RankReport& rank : report->ranks) {
     if (rank.start.has_value() && rank.start->world_size > 1 && rank.start->transport != "shm" &&
         rank.start->fallback != "allow" && !rank.given.empty()) {
       return &rank;
@@ -100,6 +109,8 @@ const RankReport* RdmaRank(const JudgedPod& judged) {
   }
   return nullptr;
 }
+
+const RankReport* RdmaRank(const JudgedPod& judged) { return RdmaRankIn(judged.report.get()); }
 
 void JudgeRails(const Pods& pods, Findings& findings) {
   const auto rails = [](const JudgedPod& judged) -> std::optional<std::string> {
@@ -121,14 +132,14 @@ void JudgeRails(const Pods& pods, Findings& findings) {
 std::optional<std::string> LinkLayerOf(const JudgedPod& judged, const Cluster& cluster) {
   if (TcpIsMeant(*judged.pod, cluster)) return std::nullopt;
   std::set<std::string> layers;
-  if (const RankReport* rank = RdmaRank(judged); rank != nullptr) {
+  if (const RankReport* rank = RdmaRankIn(StartOf(judged)); rank != nullptr) {
     for (const GivenRail& rail : rank->given) {
       if (!rail.link_layer.empty()) layers.insert(rail.link_layer);
     }
     return layers.size() == 1 ? std::optional<std::string>(*layers.begin()) : std::nullopt;
   }
   const NodeFacts* node = NodeOf(*judged.pod, cluster);
-  if (node == nullptr || ReportMayCome(judged) ||
+  if (node == nullptr || judged.heard || ReportMayCome(judged) ||
       (node->link_layer != "InfiniBand" && node->link_layer != "Ethernet")) {
     return std::nullopt;
   }
@@ -187,14 +198,18 @@ void JudgePorts(const Pods& pods, Findings& findings) {
   }
 }
 
-// A pod that says nothing while others do and know of ranks that nobody has seen. `explained`: pods
-// of which it is known why.
+// A pod that says nothing while others do and know of ranks that nobody has seen, and never has.
+// `explained`: pods of which it is known why.
 void JudgeSilence(const Pods& pods, const std::set<const JudgedPod*>& explained,
                   Findings& findings) {
   std::set<std::pair<std::string, int>> seen;
   std::map<std::string, int> worlds;
   int reporting = 0;
   for (const JudgedPod* judged : pods) {
+    // Ranks whose runtime has ended are not those of a pod that never said anything.
+    if (judged->learned != nullptr) {
+      for (const RankReport& rank : judged->learned->ranks) seen.emplace(rank.job, rank.rank);
+    }
     if (judged->report == nullptr || judged->report->ranks.empty()) continue;
     ++reporting;
     for (const RankReport& rank : judged->report->ranks) {
@@ -204,11 +219,14 @@ void JudgeSilence(const Pods& pods, const std::set<const JudgedPod*>& explained,
   }
   int64_t ranks = 0;
   for (const auto& [job, size] : worlds) ranks += size;
-  if (reporting == 0 || ranks <= static_cast<int64_t>(seen.size())) return;
+  const auto met = std::count_if(seen.begin(), seen.end(), [&worlds](const auto& rank) {
+    return worlds.contains(rank.first);
+  });
+  if (reporting == 0 || ranks <= met) return;
   for (const JudgedPod* judged : pods) {
     const PodFacts& pod = *judged->pod;
-    if (judged->report != nullptr || judged->heard || judged->silence < kSilence ||
-        explained.contains(judged)) {
+    if (judged->report != nullptr || judged->heard || !judged->from_start ||
+        judged->silence < kSilence || explained.contains(judged)) {
       continue;
     }
     findings.push_back(MakeFinding(Reason::kRankSilent, pod.name, OnlyContainer(pod),
@@ -216,32 +234,84 @@ void JudgeSilence(const Pods& pods, const std::set<const JudgedPod*>& explained,
   }
 }
 
-// The pods that have a port in common with an earlier one.
+// Of pods in the network of one node, at one port, only one can be heard. Who uses no runtime of
+// ours listens at none. The pods that are not heard for that.
 std::set<const JudgedPod*> JudgeHostPorts(const Pods& pods, Findings& findings) {
-  std::set<const JudgedPod*> sharing;
-  std::map<std::pair<std::string, int>, const JudgedPod*> taken;
+  using Port = std::pair<std::string, int>;  // by node
+  const auto port_of = [](const JudgedPod& judged) -> std::optional<Port> {
+    const PodFacts& pod = *judged.pod;
+    if (!pod.host_network || pod.node.empty() || pod.metrics_port == 0) return std::nullopt;
+    return Port(pod.node, pod.metrics_port);
+  };
+  std::map<Port, const JudgedPod*> taken;
   for (const JudgedPod* judged : pods) {
+    if (const auto port = port_of(*judged); port && judged->heard) taken.emplace(*port, judged);
+  }
+  std::set<const JudgedPod*> unheard;
+  for (const JudgedPod* judged : pods) {
+    const auto port = port_of(*judged);
+    if (!port || judged->heard || judged->pod->running_since == absl::InfiniteFuture()) continue;
+    const auto by = taken.find(*port);
+    if (by == taken.end()) continue;
+    unheard.insert(judged);
     const PodFacts& pod = *judged->pod;
-    if (!pod.host_network || pod.node.empty() || pod.metrics_port == 0) continue;
-    const auto [first, fresh] = taken.try_emplace({pod.node, pod.metrics_port}, judged);
-    if (fresh) continue;
-    sharing.insert({judged, first->second});  // whoever came first has the port
     findings.push_back(
         MakeFinding(Reason::kMetricsPortShared, pod.name, OnlyContainer(pod),
-                    {pod.node, absl::StrCat(pod.metrics_port), first->second->pod->name}));
+                    {pod.node, absl::StrCat(pod.metrics_port), by->second->pod->name}));
   }
-  return sharing;
+  return unheard;
 }
 
-}  // namespace
-
-void JudgeTogether(const Pods& pods, const Cluster& cluster, Findings& findings) {
-  JudgeProfiles(pods, findings);
+// What must be alike where it was meant to be.
+void JudgeAlike(const Pods& pods, const Cluster& cluster, Findings& findings) {
   JudgeEnvironment(pods, findings);
   // Where pods ask for more or less, they have more or less.
   if (!JudgeDeviceCounts(pods, cluster, findings)) JudgeRails(pods, findings);
   // Rates and MTUs of two kinds of network cannot be compared.
   if (!JudgeLinkLayers(pods, cluster, findings)) JudgePorts(pods, findings);
+}
+
+// The job that a pod's ranks say they are of, together with other pods; empty if they do not.
+std::string ProgramOf(const JudgedPod& judged) {
+  if (judged.report == nullptr) return "";
+  const std::vector<RankReport>& ranks = judged.report->ranks;
+  for (const RankReport& rank : ranks) {
+    if (rank.start.has_value() && rank.start->world_size > static_cast<int>(ranks.size())) {
+      return rank.job;
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+bool AreAllThere(const Pods& pods) {
+  std::set<int> ranks;
+  int world = 0;
+  for (const JudgedPod* judged : pods) {
+    if (judged->pod->rank.has_value()) ranks.insert(*judged->pod->rank);
+    world = std::max(world, judged->pod->world.value_or(0));
+  }
+  return ranks.empty() || static_cast<int>(ranks.size()) >= world;
+}
+
+void JudgeTogether(const Pods& pods, const Cluster& cluster, bool one_program, Findings& findings) {
+  // Pods of two templates differ because somebody is going from one to the other; and where pods
+  // are replaced one by one, those of two states of a profile do.
+  using Cohort = std::tuple<std::string, std::string, std::string, int64_t>;
+  std::map<Cohort, Pods> cohorts;
+  for (const JudgedPod* judged : pods) {
+    const PodFacts& pod = *judged->pod;
+    if (one_program) {
+      cohorts[{"", pod.revision, "", 0}].push_back(judged);
+    } else if (const std::string program = ProgramOf(*judged); !program.empty()) {
+      cohorts[{program, pod.revision, pod.profile, pod.generation}].push_back(judged);
+    }
+  }
+  for (const auto& [cohort, alike] : cohorts) {
+    if (one_program) JudgeProfiles(alike, findings);
+    JudgeAlike(alike, cluster, findings);
+  }
   JudgeSilence(pods, JudgeHostPorts(pods, findings), findings);
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "operator/verdict/testing/scene.h"
 
 namespace railhead::op::verdict::testing {
@@ -25,7 +26,12 @@ struct Case {
   const char* name;
   std::function<void(Scene&)> spoil;
   std::vector<Expected> expected = {};
-  // It is what it is by having lasted, or by not having lasted yet.
+  // How soon after the pods' start that is told, by who sees it from there on.
+  absl::Duration within = absl::Seconds(5);
+  // What is told at once, and no warning: it may pass, or is only to be known.
+  std::vector<Expected> first = {};
+  // It is what it is by not having lasted yet, by having lasted for long, or by what came before:
+  // nothing that a cluster could be put into.
   bool takes_time = false;
   // So that the test's name is readable.
   friend void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }

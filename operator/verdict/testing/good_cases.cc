@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "operator/verdict/judge.h"
 #include "operator/verdict/testing/cases.h"
 #include "operator/verdict/testing/spoil.h"
 
@@ -9,6 +10,171 @@ using kube::Json;
 const std::vector<Case>& GoodCases() {
   static const auto* const kCases = new std::vector<Case>{
       {"AsItShouldBe", [](Scene&) {}},
+      // To be known, and no more.
+      {"AllDevicesAreInUse",
+       [](Scene& s) { s.Unschedulable(3, kNoRoom); },
+       {},
+       {},
+       {{"train-3", "RdmaDevicesInUse", {"waits for 8 of rdma/hca"}}}},
+      {"ProfileHasChangedSince",
+       [](Scene& s) {
+         s.profiles["h100"].generation = 3;
+         for (const int pod : {0, 1, 3}) {
+           s.pods[pod]["metadata"]["annotations"]["railhead.io/profile"] = "h100@3";
+         }
+       },
+       {},
+       {},
+       {{"train-2", "RailProfileOutdated", {"RailProfile h100", "generation 2, now 3"}}}},
+      {"MemlockMakesDo",
+       [](Scene& s) { Rank(s, 2).memlock_limit = 100 << 20; },
+       {},
+       {},
+       {{"train-2", "MemlockTight", {"100.0 MiB", "would use 600.0 MiB"}}}},
+      // Nodes that are on their way.
+      {"NodesWithTheResourceMayBeMade",
+       [](Scene& s) {
+         s.Unschedulable(3, kNoRoom);
+         s.waiting = kUntilNodesCome - absl::Seconds(1);
+         OfAPool(s);
+         Resource(s, "allocatable", {{"cpu", "8"}});
+         Resource(s, "capacity", {{"cpu", "8"}});
+       },
+       {},
+       {},
+       {{"train-3", "RdmaResourceUnknown", {"unless such nodes are being made"}}}},
+      {"NodesWithMoreMayBeMade",
+       [](Scene& s) {
+         s.Unschedulable(3, kNoRoom);
+         s.waiting = kUntilNodesCome - absl::Seconds(1);
+         OfAPool(s);
+         Resource(s, "allocatable", {{"rdma/hca", "4"}});
+         Resource(s, "capacity", {{"rdma/hca", "4"}});
+       },
+       {},
+       {},
+       {{"train-3", "RdmaTooManyDevices", {"unless such nodes are being made"}}}},
+      {"AnAgentIsJustStartingAgain",
+       [](Scene& s) {
+         s.Unschedulable(3, kNoRoom);
+         s.waiting = kUntilAgentsCome - absl::Seconds(1);
+         Resource(s, "allocatable", {{"rdma/hca", "0"}});
+       },
+       {},
+       {},
+       {{"train-3", "RdmaRailsDownAtNodes", {"unless its node agent"}}},
+       true},
+      {"ItLacksAnotherResourceThatIsNamedAlike",
+       [](Scene& s) {
+         s.Unschedulable(3, "0/4 nodes are available: 4 Insufficient rdma/hca-storage.");
+         Resource(s, "capacity", {{"rdma/hca", "4"}});
+         Resource(s, "allocatable", {{"rdma/hca", "4"}});
+       }},
+      {"PlainNcclInTheNetworkOfOneNode",
+       [](Scene& s) {
+         s.WithoutReports();
+         All(s, [&](int pod) {
+           s.pods[pod]["spec"]["hostNetwork"] = true;
+           s.pods[pod]["spec"]["nodeName"] = "n0";
+         });
+       }},
+      {"AStatefulSetThatIsBeingChanged",
+       [](Scene& s) {
+         MakeStatefulSet(s);
+         for (const int pod : {2, 3}) {
+           s.pods[pod]["metadata"]["labels"]["controller-revision-hash"] = "train-2";
+           s.Container(pod)["resources"]["limits"]["rdma/hca"] = "4";
+           EditGiven(Rank(s, pod), [](auto& rails) { rails.resize(4); });
+         }
+         All(s, [&](int pod) { s.WeSet(pod, "NCCL_IB_TC", pod < 2 ? "106" : "104"); });
+       }},
+      {"AStatefulSetWhoseProfileHasChanged",
+       [](Scene& s) {
+         MakeStatefulSet(s);
+         s.profiles["other"] = {1, Fabric::kInfiniBand, RequireRdma::kWarn};
+         s.pods[3]["metadata"]["annotations"]["railhead.io/profile"] = "other@1";
+         All(s, [&](int pod) { s.WeSet(pod, "NCCL_IB_TC", pod < 3 ? "106" : "104"); });
+       }},
+      {"AStatefulSetOfServersThatKnowNothingOfEachOther",
+       [](Scene& s) {
+         MakeStatefulSet(s);
+         s.WithoutReports();
+         s.nodes[1]["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
+         s.Container(2)["resources"]["limits"]["rdma/hca"] = "4";
+       }},
+      {"AJobThatWorksThroughAList",
+       [](Scene& s) {
+         All(s, [&](int pod) {
+           s.pods[pod]["metadata"]["annotations"]["railhead.io/world-size"] = "100";
+           s.WeSet(pod, "NCCL_IB_TC", absl::StrCat(pod));
+         });
+         s.WithoutReports();
+         s.nodes[1]["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
+       }},
+      {"InterfacesThatAreYetToBeAdded",
+       [](Scene& s) {
+         s.WithoutReports();
+         All(s, [&](int pod) {
+           s.UserSets(pod, "NCCL_SOCKET_IFNAME", "net1");
+           s.pods[pod]["status"]["phase"] = "Pending";
+           s.pods[pod]["status"]["containerStatuses"][0]["state"] = {{"waiting", Json::object()}};
+         });
+       }},
+      {"AnInterfaceThatItsRanksHaveMetBy",
+       [](Scene& s) {
+         All(s, [&](int pod) { s.UserSets(pod, "RAILHEAD_SOCKET_IFNAME", "net1"); });
+       }},
+      {"ALinkThatFlaps",
+       [](Scene& s) {
+         LoseRail(s, 2, 6, {1, 3});
+         SetRail(s, 2, 6, false, "port 1 is DOWN");
+         s.just_lost = {{"n2", "mlx5_6"}};
+       },
+       {},
+       {},
+       {},
+       true},
+      {"ALinkThatFlapsUnderAPodThatReportsNothing",
+       [](Scene& s) {
+         s.WithoutReports();
+         SetRail(s, 2, 6, false, "port 1 is DOWN");
+         s.just_lost = {{"n2", "mlx5_6"}};
+       },
+       {},
+       {},
+       {},
+       true},
+      {"OlderThanOurWebhook",
+       [](Scene& s) {
+         s.settings.admission_since = absl::FromUnixSeconds(1767225600);
+         All(s, [&](int pod) {
+           s.pods[pod]["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z";
+           s.pods[pod]["metadata"]["annotations"].erase("railhead.io/injected");
+         });
+       },
+       {},
+       {},
+       {},
+       true},
+      {"NobodyLooksAtPodsThatMissedAdmission",
+       [](Scene& s) {
+         s.settings.tells_missed = false;
+         s.pods[1]["metadata"]["annotations"].erase("railhead.io/injected");
+       },
+       {},
+       {},
+       {},
+       true},
+      {"APluginRaisesTheLimit",
+       [](Scene& s) {
+         s.settings.memlock_raised = true;
+         s.WithoutReports();
+         All(s, [&](int pod) { s.pods[pod]["spec"]["securityContext"] = {{"runAsUser", 1000}}; });
+       },
+       {},
+       {},
+       {},
+       true},
       {"NcclAloneReportsNothing", [](Scene& s) { s.WithoutReports(); }},
       {"TcpByProfile",
        [](Scene& s) {
@@ -67,6 +233,8 @@ const std::vector<Case>& GoodCases() {
          s.nodes[1]["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
        },
        {},
+       {},
+       {},
        true},
       {"APodIsGoneAndTakesAllLinksWithIt",
        [](Scene& s) {
@@ -81,12 +249,16 @@ const std::vector<Case>& GoodCases() {
          All(s, [&](int pod) { Rank(s, pod).start->world_size = 3; });
        },
        {},
+       {},
+       {},
        true},
       {"ARailThatWasJustLost",
        [](Scene& s) {
          LoseRail(s, 2, 6, {1, 3});
          s.unchanged.assign(4, absl::Seconds(19));
        },
+       {},
+       {},
        {},
        true},
       {"TheJobIsStillBeingCreated",
@@ -98,6 +270,8 @@ const std::vector<Case>& GoodCases() {
          s.WeSet(0, "NCCL_IB_TC", "106");
          s.nodes[1]["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
        },
+       {},
+       {},
        {},
        true},
       {"AllRanksAreSeenAndOnePodHasNone",

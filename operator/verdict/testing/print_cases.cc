@@ -4,6 +4,7 @@
 // one JSON object a line, with what is in the cluster, what the pods answer, and what is to be
 // told.
 #include <iostream>
+#include <vector>
 
 #include "kube/json.h"
 #include "operator/profile.h"
@@ -15,6 +16,14 @@ namespace railhead::op::verdict::testing {
 namespace {
 
 using kube::Json;
+
+Json JsonOf(const std::vector<Expected>& findings) {
+  Json list = Json::array();
+  for (const Expected& finding : findings) {
+    list.push_back({{"pod", finding.pod}, {"reason", finding.reason}, {"says", finding.says}});
+  }
+  return list;
+}
 
 void Print(const Case& one) {
   Scene scene;
@@ -30,17 +39,16 @@ void Print(const Case& one) {
   for (size_t pod = 0; pod < scene.pods.size(); ++pod) {
     pages.push_back(scene.reporting[pod] ? Json(PageOf(scene.reports[pod])) : Json());
   }
-  Json expected = Json::array();
-  for (const Expected& finding : one.expected) {
-    expected.push_back({{"pod", finding.pod}, {"reason", finding.reason}, {"says", finding.says}});
-  }
   std::cout << kube::DumpJson({{"name", one.name},
                                {"pods", scene.pods},
                                {"nodes", scene.nodes},
                                {"profiles", profiles},
                                {"pages", pages},
+                               {"kind", scene.kind},
                                {"takesTime", one.takes_time},
-                               {"expected", expected}})
+                               {"within", absl::ToInt64Seconds(one.within)},
+                               {"first", JsonOf(one.first)},
+                               {"expected", JsonOf(one.expected)}})
             << "\n";
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/substitute.h"
 #include "kube/yaml.h"
 #include "operator/verdict/judge.h"
+#include "operator/verdict/learned.h"
 #include "operator/verdict/node_facts.h"
 #include "operator/verdict/pod_facts.h"
 
@@ -112,6 +113,7 @@ Scene::Scene() : pods(Json::array()), nodes(Json::array()) {
   reporting.resize(kPods, true);
   silence.resize(kPods, absl::ZeroDuration());
   unchanged.resize(kPods, absl::Hours(1));
+  ended.resize(kPods);
 }
 
 void Scene::WeSet(int pod, const std::string& name, const std::string& value) {
@@ -129,6 +131,21 @@ void Scene::UserSets(int pod, const std::string& name, const std::string& value)
 void Scene::WithoutReports() {
   reporting.assign(reporting.size(), false);
   silence.assign(silence.size(), absl::Hours(1));
+}
+
+void Scene::RuntimesEnd() {
+  for (size_t rank = 0; rank < reporting.size(); ++rank) {
+    if (!reporting[rank]) continue;
+    reporting[rank] = false;
+    silence[rank] = absl::Hours(1);
+    ended[rank] = reports[rank];
+  }
+}
+
+void Scene::LeaderChanges() {
+  WithoutReports();
+  ended.assign(ended.size(), std::nullopt);
+  from_start = false;
 }
 
 void Scene::Unschedulable(int pod, const std::string& message) {
@@ -149,13 +166,19 @@ JobFacts Scene::Job() const {
     judged.pod = std::make_shared<const PodFacts>(*std::move(facts));
     const bool asked = judged.pod->running_since != absl::InfiniteFuture();
     if (asked && !reporting[i]) judged.silence = silence[i];
+    if (!judged.pod->unschedulable.empty()) judged.waiting = waiting;
+    judged.from_start = from_start;
     judged.unchanged = unchanged[i];
     judged.age = absl::Seconds(1);
-    if (!reporting[i]) continue;
-    judged.report = std::make_shared<const RuntimeReport>(reports[i]);
+    const RuntimeReport* said = reporting[i] ? &reports[i] : ended[i] ? &*ended[i] : nullptr;
+    if (said == nullptr) continue;
     judged.heard = true;
+    judged.learned = Learn(nullptr, std::make_shared<const RuntimeReport>(*said));
+    if (reporting[i]) judged.report = std::make_shared<const RuntimeReport>(*said);
   }
   job.comparable = comparable;
+  job.one_program = kind != "StatefulSet";
+  job.just_lost = just_lost;
   return job;
 }
 
@@ -165,7 +188,7 @@ Cluster Scene::MakeCluster() const {
     known[kube::StringAt(node, {"metadata", "name"})] =
         std::make_shared<const NodeFacts>(NodeFactsOf(node));
   }
-  return Cluster(std::move(known), profiles);
+  return Cluster(std::move(known), profiles, settings);
 }
 
 std::vector<Finding> Scene::Judge() const { return verdict::Judge(Job(), MakeCluster()); }

@@ -6,7 +6,10 @@
 #define RAILHEAD_OPERATOR_VERDICT_TESTING_SCENE_H_
 
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -30,7 +33,14 @@ struct Scene {
   // By rank. Without a report: for how long it has been asked in vain.
   std::vector<absl::Duration> silence;
   std::vector<absl::Duration> unchanged;  // by rank: for how long the report has said so
+  // By rank: what it had reported when its runtime ended; nothing as long as `reporting`.
+  std::vector<std::optional<RuntimeReport>> ended;
+  bool from_start = true;                   // the pods have been asked since they started
+  absl::Duration waiting = absl::Hours(1);  // of pods that the scheduler finds no node for
+  std::set<std::pair<std::string, std::string>> just_lost;  // node and device
+  ClusterSettings settings;
   bool comparable = true;
+  std::string kind = "Job";  // of what made the pods
 
   kube::Json& Container(int pod) { return pods[pod]["spec"]["containers"][0]; }
   // Adds a variable to a pod's container: what the user had set before it was admitted.
@@ -39,6 +49,10 @@ struct Scene {
   void WeSet(int pod, const std::string& name, const std::string& value);
   // Nobody reports, as with programs that use NCCL alone, and has not for an hour.
   void WithoutReports();
+  // The runtimes have ended, and the pods go on: pages are gone, or name no rank any more.
+  void RuntimesEnd();
+  // Another replica leads, which has not heard what was said before: nobody it asks answers.
+  void LeaderChanges();
   // The pod waits for a node.
   void Unschedulable(int pod, const std::string& message);
 

@@ -87,6 +87,22 @@ inline void Resource(Scene& scene, const char* field, const kube::Json& value) {
   for (kube::Json& node : scene.nodes) node["status"][field] = value;
 }
 
+// Nodes that somebody makes when pods need them.
+inline void OfAPool(Scene& scene) {
+  for (kube::Json& node : scene.nodes) node["spec"]["providerID"] = "aws:///zone/i-0123456789";
+}
+
+// What a StatefulSet makes has no ranks by Kubernetes.
+inline void MakeStatefulSet(Scene& scene) {
+  scene.kind = "StatefulSet";
+  All(scene, [&](int pod) {
+    kube::Json& metadata = scene.pods[pod]["metadata"];
+    metadata["annotations"].erase("batch.kubernetes.io/job-completion-index");
+    metadata["annotations"].erase("railhead.io/world-size");
+    metadata["labels"]["controller-revision-hash"] = "train-1";
+  });
+}
+
 inline constexpr char kNoRoom[] =
     "0/4 nodes are available: 4 Insufficient rdma/hca. preemption: 0/4";
 
