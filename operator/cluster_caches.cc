@@ -30,8 +30,7 @@ kube::ReflectorOptions WatchingProfiles() {
 
 }  // namespace
 
-ClusterCaches::ClusterCaches(kube::Api* api, std::function<void()> on_change,
-                             std::function<void(const std::string& name)> on_node)
+ClusterCaches::ClusterCaches(kube::Api* api, std::function<void()> on_change, OnNode on_node)
     : on_change_(std::move(on_change)),
       on_node_(std::move(on_node)),
       profiles_(
@@ -70,7 +69,7 @@ kube::Informer<StoredNode>::Callbacks ClusterCaches::NodeCallbacks() {
             const std::optional<Labels>& was = before == nullptr ? none : before->fabric;
             const std::optional<Labels>& is = after == nullptr ? none : after->fabric;
             if (was != is) on_change_();
-            on_node_(name);
+            on_node_(name, before, after);
           },
           on_change_, [this](const absl::Status& end) { Tell("nodes", end); }};
 }

@@ -23,11 +23,11 @@ namespace railhead::op {
 // Rights needed: list and watch railprofiles, namespaces and nodes.
 class ClusterCaches {
  public:
-  // `on_change`: what admission looks at has changed, or all is there for the first time.
-  // `on_node`: a node has, in whatever. Called by several threads, and so briefly. `api` must
-  // outlive the caches.
-  ClusterCaches(kube::Api* api, std::function<void()> on_change,
-                std::function<void(const std::string& name)> on_node);
+  // A node has changed, in whatever; null where it was not there before, or is not now.
+  using OnNode = kube::Cache<StoredNode>::OnChange;
+  // `on_change`: what admission looks at has changed, or all is there for the first time. Called by
+  // several threads, `on_node` by one; both briefly. `api` must outlive the caches.
+  ClusterCaches(kube::Api* api, std::function<void()> on_change, OnNode on_node);
 
   void Start();
   void RequestStop();  // the destructor waits for it
@@ -49,7 +49,7 @@ class ClusterCaches {
   void Tell(const std::string& resource, const absl::Status& end);
 
   const std::function<void()> on_change_;
-  const std::function<void(const std::string& name)> on_node_;
+  const OnNode on_node_;
   mutable std::mutex mutex_;
   std::map<std::string, std::string> trouble_;  // by resource; guarded by mutex_
 

@@ -34,6 +34,10 @@ class Reader {
         status = ReadNamespaces(value, config.excluded_namespaces);
       } else if (field == "verdicts") {
         status = ReadSwitch(field, value, config.verdicts);
+      } else if (field == "tellMissedPods") {
+        status = ReadSwitch(field, value, config.tell_missed_pods);
+      } else if (field == "memlockRaised") {
+        status = ReadSwitch(field, value, config.memlock_raised);
       } else if (field == "gangs") {
         status = ReadSwitch(field, value, config.gangs);
       } else if (field == "gangKinds") {
@@ -41,9 +45,11 @@ class Reader {
       } else if (field == "gangReserveAfter") {
         status = ReadWait(field, value, config.gang_reserve_after);
       } else {
-        status = Error(field,
-                       "is not known; the fields are environment, rendezvousPort, "
-                       "excludedNamespaces, verdicts, gangs, gangKinds and gangReserveAfter");
+        status =
+            Error(field,
+                  "is not known; the fields are environment, rendezvousPort, "
+                  "excludedNamespaces, verdicts, tellMissedPods, memlockRaised, gangs, gangKinds "
+                  "and gangReserveAfter");
       }
       if (!status.ok()) return status;
     }

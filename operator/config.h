@@ -22,7 +22,11 @@ struct InjectionConfig {
   std::set<std::string> excluded_namespaces = {};
   // The replica that leads asks training pods how they run, and tells what is wrong with their
   // jobs.
-  bool verdicts = false;
+  bool verdicts = true;
+  // Whether that is told of pods that did not pass our admission.
+  bool tell_missed_pods = true;
+  // Whoever holds RDMA devices may pin more than its node's agent may, on some nodes.
+  bool memlock_raised = false;
   // Pods that ask to start with their gang are gated, and placed by the replica that leads.
   bool gangs = false;
   // Kinds of jobs (gangs/workload.h) whose pods need not ask for it.
@@ -37,7 +41,9 @@ struct InjectionConfig {
 //   environment: {NCCL_IB_TC: "106"}   # optional; values are scalars, taken as they are written
 //   rendezvousPort: 29500              # optional
 //   excludedNamespaces: [kube-system]  # optional
-//   verdicts: true                     # optional, false by default
+//   verdicts: true                     # optional, true by default
+//   tellMissedPods: true               # optional, true by default
+//   memlockRaised: true                # optional, false by default
 //   gangs: true                        # optional, false by default
 //   gangKinds: [JobSet]                # optional; whose pods are gangs without asking
 //   gangReserveAfter: 10m              # optional; "never": smaller gangs may always overtake

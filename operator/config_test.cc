@@ -33,7 +33,9 @@ environment:
   FLAG: true
 rendezvousPort: 12345
 excludedNamespaces: [kube-system, railhead]
-verdicts: true
+verdicts: false
+tellMissedPods: false
+memlockRaised: true
 gangs: true
 gangKinds: [JobSet, Job]
 gangReserveAfter: 1h30m
@@ -45,7 +47,9 @@ gangReserveAfter: 1h30m
                           Pair("NCCL_DEBUG", "INFO"), Pair("NCCL_IB_TC", "106")));
   EXPECT_EQ(config->rendezvous_port, 12345);
   EXPECT_THAT(config->excluded_namespaces, ElementsAre("kube-system", "railhead"));
-  EXPECT_TRUE(config->verdicts);
+  EXPECT_FALSE(config->verdicts);
+  EXPECT_FALSE(config->tell_missed_pods);
+  EXPECT_TRUE(config->memlock_raised);
   EXPECT_TRUE(config->gangs);
   EXPECT_EQ(config->gang_kinds, (std::set<std::string>{"Job", "JobSet"}));
   EXPECT_EQ(config->gang_reserve_after, absl::Minutes(90));
@@ -58,7 +62,9 @@ TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
     EXPECT_THAT(config->environment, IsEmpty());
     EXPECT_EQ(config->rendezvous_port, 29500);
     EXPECT_THAT(config->excluded_namespaces, IsEmpty());
-    EXPECT_FALSE(config->verdicts);
+    EXPECT_TRUE(config->verdicts);
+    EXPECT_TRUE(config->tell_missed_pods);
+    EXPECT_FALSE(config->memlock_raised);
     EXPECT_FALSE(config->gangs);
   }
 }
@@ -66,7 +72,8 @@ TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
 TEST(ParseInjectionConfigTest, NamesFileAndField) {
   EXPECT_EQ(Error("enviroment: {}"),
             "operator.yaml: enviroment is not known; the fields are environment, "
-            "rendezvousPort, excludedNamespaces, verdicts, gangs, gangKinds and gangReserveAfter");
+            "rendezvousPort, excludedNamespaces, verdicts, tellMissedPods, memlockRaised, gangs, "
+            "gangKinds and gangReserveAfter");
   EXPECT_THAT(Error("[]"), HasSubstr("must be a mapping"));
   EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml: line 2"));
   EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("one YAML document"));

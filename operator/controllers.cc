@@ -9,6 +9,8 @@
 namespace railhead::op {
 namespace {
 
+using StoredNodePtr = kube::Cache<StoredNode>::Value;
+
 kube::ElectionOptions Election(const std::string& identity) {
   kube::ElectionOptions election;
   election.identity = identity;
@@ -32,7 +34,9 @@ std::function<void(const absl::Status&)> TellTrouble() {
 }  // namespace
 
 Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
-    : elector_(Election(options.identity),
+    : tell_missed_pods_(options.tell_missed_pods),
+      memlock_raised_(options.memlock_raised),
+      elector_(Election(options.identity),
                {"coordination.k8s.io/v1", "leases", options.space, options.lease}, api,
                {[this] {
                   spdlog::info("this replica leads");
@@ -46,16 +50,19 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
               status_writer_.Wake();
               if (collector_ != nullptr) collector_->OnProfiles();
             }),
-      collector_(options.verdicts
-                     ? std::make_unique<Collector>(
-                           CollectorOptions{options.identity, options.excluded_namespaces,
-                                            options.fetch, options.clock},
-                           api, &caches_, &feed_, [this] { return elector_.Leads(); })
-                     : nullptr),
+      collector_(
+          options.verdicts
+              ? std::make_unique<Collector>(
+                    CollectorOptions{options.identity, options.excluded_namespaces, options.fetch,
+                                     [this] { return Settings(); }, options.clock, options.now},
+                    api, &caches_, &feed_, [this] { return elector_.Leads(); })
+              : nullptr),
       caches_(
           api, [this] { feed_.Wake(); },
-          [this](const std::string& name) {
-            if (collector_ != nullptr) collector_->OnNode(name);
+          [this](const std::string& name, const StoredNodePtr& before, const StoredNodePtr& after) {
+            if (collector_ == nullptr) return;
+            collector_->OnNode(name, before == nullptr ? nullptr : &before->facts,
+                               after == nullptr ? nullptr : &after->facts);
           }),
       status_writer_(
           api, &caches_.profiles(), &feed_, [this] { return elector_.Leads(); }, options.clock),
@@ -106,6 +113,20 @@ absl::Status Controllers::Synced() const {
   if (absl::Status synced = caches_.Synced(); !synced.ok()) return synced;
   if (feed_.Get() == nullptr) return absl::UnavailableError("profiles are just being read");
   return absl::OkStatus();
+}
+
+void Controllers::SetAdmissionSince(absl::Time since) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (admission_since_ == since) return;
+    admission_since_ = since;
+  }
+  if (collector_ != nullptr) collector_->OnProfiles();
+}
+
+verdict::ClusterSettings Controllers::Settings() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return {admission_since_, tell_missed_pods_, memlock_raised_};
 }
 
 void Controllers::Report(Metrics& metrics) const {

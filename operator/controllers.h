@@ -4,11 +4,13 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "kube/client.h"
 #include "kube/leader_elector.h"
@@ -28,9 +30,12 @@ struct ControllersOptions {
   std::string identity;  // of this replica; another one after every start
   // Monotonic; called by several threads.
   std::function<absl::Time()> clock = kube::MonotonicNow;
+  std::function<absl::Time()> now = absl::Now;     // the time of day
   std::set<std::string> excluded_namespaces = {};  // whose pods nobody judges
   PagePoller::Fetch fetch = AskPod;
-  bool verdicts = false;                                         // whether jobs are judged
+  bool verdicts = false;  // whether jobs are judged
+  bool tell_missed_pods = true;
+  bool memlock_raised = false;
   bool gangs = false;                                            // whether gangs are placed
   absl::Duration gang_reserve_after = absl::InfiniteDuration();  // as in InjectionConfig
 };
@@ -61,8 +66,17 @@ class Controllers {
   // Unavailable names what of the cluster is not known yet, and why.
   absl::Status Synced() const;
   void Report(Metrics& metrics) const;
+  // Since when pods can pass admission, by the API server's clock: older ones have not missed it.
+  void SetAdmissionSince(absl::Time since);
 
  private:
+  verdict::ClusterSettings Settings() const;
+
+  const bool tell_missed_pods_;
+  const bool memlock_raised_;
+  mutable std::mutex mutex_;
+  absl::Time admission_since_ = absl::InfinitePast();  // guarded by mutex_
+
   kube::LeaderElector elector_;
   ProfileFeed feed_;
   const std::unique_ptr<Collector> collector_;  // null where jobs are not judged

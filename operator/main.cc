@@ -44,6 +44,7 @@ constexpr char kFooter[] =
     "    NCCL_IB_TC: \"106\"\n"
     "  rendezvousPort: 29500   # MASTER_PORT\n"
     "  excludedNamespaces: [kube-system]  # whose pods are not judged\n"
+    "  verdicts: false         # jobs are not judged\n"
     "  gangs: true             # pods with the label railhead.io/gang start together\n"
     "  gangReserveAfter: 10m   # then smaller gangs do not overtake one that waits; or never\n"
     "\n"
@@ -54,9 +55,10 @@ constexpr char kFooter[] =
     "\n"
     "It needs these rights: get and patch of the Secret, the Lease and the\n"
     "MutatingWebhookConfiguration named below, list and watch of railprofiles, namespaces, nodes\n"
-    "and pods, patch of railprofiles/status, create of events; with gangs also patch of events\n"
-    "and pods/status, patch and delete of pods. The webhook is at /mutate; /healthz, /readyz and "
-    "/metrics are on\n"
+    "and pods, patch of railprofiles/status, create of events, list, create and patch of\n"
+    "railreports and patch of railreports/status; with gangs also patch of events and\n"
+    "pods/status, patch and delete of pods. The webhook is at /mutate; /healthz, /readyz and\n"
+    "/metrics are on "
     "the health port.";
 
 // How long a replica that was told to go keeps answering: the API server and the cluster's

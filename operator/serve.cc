@@ -5,6 +5,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "kube/certificate_keeper.h"
 #include "kube/http_server.h"
+#include "kube/monotonic.h"
 #include "kube/tls_identity.h"
 #include "operator/controllers.h"
 #include "operator/metrics.h"
@@ -38,6 +40,9 @@ kube::HttpServerOptions ServerOptions(const ServeOptions& options, int port) {
   return server;
 }
 
+// How long the objects of an installation may come after its processes.
+constexpr absl::Duration kUntilInstalled = absl::Seconds(10);
+
 }  // namespace
 
 class Operator::Impl {
@@ -50,6 +55,8 @@ class Operator::Impl {
                       .identity = options_.identity,
                       .excluded_namespaces = config.excluded_namespaces,
                       .verdicts = config.verdicts,
+                      .tell_missed_pods = config.tell_missed_pods,
+                      .memlock_raised = config.memlock_raised,
                       .gangs = config.gangs,
                       .gang_reserve_after = config.gang_reserve_after},
                      api),
@@ -62,6 +69,7 @@ class Operator::Impl {
   absl::Status Start() {
     if (absl::Status started = https_.Start(); !started.ok()) return started;
     if (absl::Status started = http_.Start(); !started.ok()) return started;
+    controllers_.SetAdmissionSince(absl::InfiniteFuture());  // until that is known
     controllers_.Start();
     keeper_thread_ = std::thread([this] { KeepTrust(); });
     return absl::OkStatus();
@@ -135,7 +143,18 @@ class Operator::Impl {
     if (!trusted && was_trusted) spdlog::warn("not ready any more: {}", why_not_trusted_);
   }
 
+  // Pods that are older than our webhook have not missed it. Where there is none all have, unless
+  // it is just being made.
+  void TellSinceWhenPodsPass(const absl::Status& looked, absl::Time begin) {
+    if (const std::optional<absl::Time> created = keeper_.configuration_created()) {
+      controllers_.SetAdmissionSince(*created);
+    } else if (absl::IsNotFound(looked) && kube::MonotonicNow() - begin > kUntilInstalled) {
+      controllers_.SetAdmissionSince(absl::InfinitePast());
+    }
+  }
+
   void KeepTrust() {
+    const absl::Time begin = kube::MonotonicNow();
     std::string last_error;
     for (;;) {
       const absl::StatusOr<std::vector<std::string>> log = keeper_.Reconcile();
@@ -146,6 +165,7 @@ class Operator::Impl {
         spdlog::error("certificates: {}", error);
       }
       last_error = error;
+      TellSinceWhenPodsPass(log.status(), begin);
       const bool trusted = keeper_.Trusted();
       metrics_.CountCertificateCheck(log.ok());
       metrics_.SetCertificateExpiry(keeper_.authority_expiry(), keeper_.serving_expiry());

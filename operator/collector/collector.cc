@@ -22,9 +22,8 @@ using verdict::Finding;
 using verdict::JobFacts;
 using verdict::PodFacts;
 
-// Of those who hang only a few are asked at once.
-constexpr int kQuickAskers = 4;
-constexpr int kSlowAskers = 2;
+// Of each kind.
+constexpr int kAskers = 2;
 constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
 // Changes that come together are judged together.
 constexpr absl::Duration kSettle = absl::Milliseconds(500);
@@ -49,6 +48,14 @@ bool IsSameRun(const PodFacts& before, const PodFacts& after) {
          !after.finished && after.running_since != absl::InfiniteFuture();
 }
 
+// When there is more to say of a pod for no other reason than that it still waits.
+absl::Duration UntilItHasWaited(absl::Duration waiting) {
+  for (const absl::Duration patience : {verdict::kUntilAgentsCome, verdict::kUntilNodesCome}) {
+    if (waiting < patience) return patience - waiting;
+  }
+  return absl::InfiniteDuration();
+}
+
 bool HasLostRail(const verdict::RuntimeReport& report) {
   for (const verdict::RankReport& rank : report.ranks) {
     for (const verdict::UsedRail& rail : rank.used) {
@@ -67,9 +74,10 @@ Collector::Collector(CollectorOptions options, kube::Api* api, const ClusterCach
       feed_(feed),
       leads_(std::move(leads)),
       queue_(kBackoff),
-      events_(api, options_.host, options_.now),
+      events_(api, options_.host, options_.now, options_.clock),
+      reports_(api, leads_, options_.clock),
       poller_([this](const std::string& key) { return pods_.cache().Get(key); }, options_.fetch,
-              leads_, {options_.now, options_.clock},
+              leads_, options_.clock,
               [this](const std::string& key) {
                 const Pod pod = pods_.cache().Get(key);
                 if (pod != nullptr) queue_.AddAfter(JobOf(*pod).Key(), kSettle);
@@ -105,6 +113,7 @@ void Collector::OnProfiles() {
 void Collector::OnLead() {
   // What this replica knew when it led before is of the past.
   poller_.ForgetAll();
+  reports_.OnLead();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     counts_.clear();
@@ -115,9 +124,11 @@ void Collector::OnLead() {
   for (const std::string& key : pods) poller_.Follow(key);
 }
 
-void Collector::OnNode(const std::string& name) {
+void Collector::OnNode(const std::string& name, const verdict::NodeFacts* before,
+                       const verdict::NodeFacts* after) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
+    rails_.Note(name, before, after, options_.clock());
     changed_nodes_.insert(name);
   }
   queue_.AddAfter(kNodes, kSettle);
@@ -131,11 +142,27 @@ void Collector::OnPod(const std::string& key, const Pod& before, const Pod& afte
     if (before != nullptr) jobs_.Remove(key, *before);
     if (after != nullptr) jobs_.Add(key, *after, options_.clock());
   }
-  if (before == nullptr || after == nullptr || !IsSameRun(*before, *after)) poller_.Forget(key);
+  NoteWaiting(key, before, after);
+  if (before == nullptr || after == nullptr) {
+    poller_.Forget(key);
+  } else if (!IsSameRun(*before, *after) || !PagePoller::CanBeAsked(*before)) {
+    poller_.Forget(key);
+    if (before->uid == after->uid) poller_.Begin(key);
+  }
   if (before != nullptr) queue_.AddAfter(JobOf(*before).Key(), kSettle);
   if (after == nullptr) return;
   queue_.AddAfter(JobOf(*after).Key(), kSettle);
   poller_.Follow(key);
+}
+
+void Collector::NoteWaiting(const std::string& key, const Pod& before, const Pod& after) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (before != nullptr && after != nullptr && before->uid != after->uid) waiting_since_.erase(key);
+  if (after == nullptr || after->unschedulable.empty()) {
+    waiting_since_.erase(key);
+  } else {
+    waiting_since_.try_emplace(key, options_.clock());
+  }
 }
 
 void Collector::TellEnd(const absl::Status& end) {
@@ -148,14 +175,15 @@ void Collector::TellEnd(const absl::Status& end) {
 void Collector::Run(const std::stop_token& stop) {
   const std::stop_callback on_stop(stop, [this] {
     poller_.ShutDown();
+    reports_.ShutDown();
     queue_.ShutDown();
   });
-  std::vector<std::jthread> askers;
-  const auto add_askers = [&](int count, PagePoller::Pace pace) {
-    for (int i = 0; i < count; ++i) askers.emplace_back([this, pace] { poller_.Run(pace); });
-  };
-  add_askers(kQuickAskers, PagePoller::Pace::kQuick);
-  add_askers(kSlowAskers, PagePoller::Pace::kSlow);
+  std::vector<std::jthread> threads;
+  for (const PagePoller::Pace pace : {PagePoller::Pace::kFirst, PagePoller::Pace::kUsual,
+                                      PagePoller::Pace::kBacklog, PagePoller::Pace::kSlow}) {
+    for (int i = 0; i < kAskers; ++i) threads.emplace_back([this, pace] { poller_.Run(pace); });
+  }
+  threads.emplace_back([this] { reports_.Run(); });
   while (!queue_.is_shut_down()) {
     const std::optional<std::string> item = queue_.Take(kPatience);
     if (!item) continue;
@@ -196,9 +224,11 @@ void Collector::QueueJobsOfNodes() {
 
 absl::Status Collector::JudgeJob(const std::string& job) {
   absl::Duration again = absl::InfiniteDuration();
-  const JobFacts facts = Gather(job, again);
+  JobName name;
+  const JobFacts facts = Gather(job, name, again);
   if (facts.pods.empty()) {
     events_.Forget(job);
+    reports_.Forget(job);
     const std::lock_guard<std::mutex> lock(mutex_);
     counts_.erase(job);
     return absl::OkStatus();
@@ -213,27 +243,34 @@ absl::Status Collector::JudgeJob(const std::string& job) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     counts_.erase(job);
-    if (!findings.empty()) {
-      const JobName name = JobOf(*facts.pods.front().pod);
-      counts_[job] = CountPods(name.space, name.name, findings);
-    }
+    if (!findings.empty()) counts_[job] = CountPods(name.space, name.name, findings);
   }
   if (!leads_()) return absl::OkStatus();
   if (again != absl::InfiniteDuration()) queue_.AddAfter(job, again);
+  reports_.Put(job, ReportOf(name, facts, findings));
   return events_.Tell(job, facts, findings);
 }
 
-JobFacts Collector::Gather(const std::string& job, absl::Duration& again) const {
+JobFacts Collector::Gather(const std::string& job, JobName& name, absl::Duration& again) {
   std::set<std::string> keys;
+  std::map<std::string, absl::Time> waiting_since;
   JobFacts facts;
+  const absl::Time now = options_.clock();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const JobIndex::Entry* entry = jobs_.Find(job);
     if (entry == nullptr) return facts;
+    name = entry->name;
     keys = entry->pods;
-    const absl::Duration age = options_.clock() - entry->grown;
-    facts.comparable = entry->name.together && age >= kGrown;
-    if (entry->name.together && age < kGrown) again = kGrown - age;
+    const absl::Duration age = now - entry->grown;
+    facts.comparable = name.together && age >= kGrown;
+    facts.one_program = name.one_program;
+    if (name.together && age < kGrown) again = kGrown - age;
+    facts.just_lost = rails_.JustLost(now);
+    for (const std::string& key : keys) {
+      const auto since = waiting_since_.find(key);
+      if (since != waiting_since_.end()) waiting_since.insert(*since);
+    }
   }
   for (const std::string& key : keys) {
     const Pod pod = pods_.cache().Get(key);
@@ -242,8 +279,18 @@ JobFacts Collector::Gather(const std::string& job, absl::Duration& again) const 
     verdict::JudgedPod& judged = facts.pods.emplace_back();
     judged.pod = pod;
     judged.report = answer.report;
+    judged.learned = answer.learned;
     judged.heard = answer.heard;
+    judged.from_start = answer.from_start;
     judged.silence = answer.silence;
+    if (const auto since = waiting_since.find(key); since != waiting_since.end()) {
+      judged.waiting = now - since->second;
+      again = std::min(again, UntilItHasWaited(judged.waiting));
+    }
+    if (!facts.just_lost.empty()) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      again = std::min(again, rails_.UntilLost(pod->node, now));
+    }
     judged.unchanged = answer.unchanged;
     judged.age = answer.age;
     if (answer.report != nullptr && HasLostRail(*answer.report)) {
@@ -255,6 +302,7 @@ JobFacts Collector::Gather(const std::string& job, absl::Duration& again) const 
 
 const verdict::Cluster& Collector::Cluster() {
   const std::shared_ptr<const ClusterProfiles> profiles = feed_->Get();
+  cluster_.Set(options_.settings());
   if (cluster_profiles_ == profiles && cluster_nodes_ == caches_->nodes().generation()) {
     return cluster_;
   }
@@ -267,7 +315,7 @@ const verdict::Cluster& Collector::Cluster() {
       [&nodes](const std::string& name, const kube::Cache<StoredNode>::Value& node) {
         nodes[name] = std::shared_ptr<const verdict::NodeFacts>(node, &node->facts);
       });
-  cluster_ = verdict::Cluster(std::move(nodes), std::move(by_name));
+  cluster_ = verdict::Cluster(std::move(nodes), std::move(by_name), cluster_.settings());
   cluster_profiles_ = profiles;
   return cluster_;
 }

@@ -24,6 +24,8 @@
 #include "operator/collector/job_index.h"
 #include "operator/collector/page_client.h"
 #include "operator/collector/page_poller.h"
+#include "operator/collector/rail_watch.h"
+#include "operator/collector/report_writer.h"
 #include "operator/collector/verdict_counts.h"
 #include "operator/profile_feed.h"
 #include "operator/verdict/cluster.h"
@@ -35,6 +37,8 @@ struct CollectorOptions {
   std::string host;                                // this replica, for its Events
   std::set<std::string> excluded_namespaces = {};  // as in admission: their pods are nobody's here
   PagePoller::Fetch fetch = AskPod;
+  // Called by Run's thread.
+  std::function<verdict::ClusterSettings()> settings = [] { return verdict::ClusterSettings(); };
   // Monotonic, and the time of day; called by several threads.
   std::function<absl::Time()> clock = kube::MonotonicNow;
   std::function<absl::Time()> now = absl::Now;
@@ -47,10 +51,10 @@ struct CollectorOptions {
 // Memory: of 20,000 pods with 8 rails that all report 28 MiB are kept (verdict/verdict_bench.cc),
 // and less than 1 KiB each in keys, queues and records: 48 MiB at most. With the 42 MiB of a
 // process that knows 5,000 nodes (docs/bench-scale.md) and the 7 MiB that the verdict keeps of
-// these, that is 97 MiB of the 128Mi that the chart allows. Six pages are read at once, of each of
-// which 128 KiB at most are in memory.
+// these, that is 97 MiB of the 128Mi that the chart allows. Eight pages are read at once, of each
+// of which 128 KiB at most are in memory.
 //
-// Rights needed: list and watch pods; create events.
+// Rights needed: list and watch pods; create events; and those of ReportWriter.
 class Collector {
  public:
   // All must outlive the collector, but for `caches` and `feed`, which only Run uses. `leads` is
@@ -65,9 +69,11 @@ class Collector {
 
   // What is below is thread-safe, and brief.
 
-  void OnLead();                         // this replica has begun to
-  void OnProfiles();                     // they have changed
-  void OnNode(const std::string& name);  // it has changed
+  void OnLead();      // this replica has begun to
+  void OnProfiles();  // they have changed
+  // It has changed; null where it was not there before, or is not now.
+  void OnNode(const std::string& name, const verdict::NodeFacts* before,
+              const verdict::NodeFacts* after);
   // Of the jobs that there are; empty while another replica leads.
   VerdictCounts Counts() const;
   PageCounts Pages() const { return poller_.Counts(); }
@@ -82,7 +88,8 @@ class Collector {
   void QueueJobsOfNodes();
   absl::Status JudgeJob(const std::string& job);
   // The job's pods; `again`: when it is to be judged again, whatever happens, or never.
-  verdict::JobFacts Gather(const std::string& job, absl::Duration& again) const;
+  verdict::JobFacts Gather(const std::string& job, JobName& name, absl::Duration& again);
+  void NoteWaiting(const std::string& key, const Pod& before, const Pod& after);
   const verdict::Cluster& Cluster();
 
   const CollectorOptions options_;
@@ -102,11 +109,14 @@ class Collector {
   std::string watch_trouble_;
   verdict::ListPool<verdict::ContainerFacts> containers_;
 
-  mutable std::mutex mutex_;  // guards the next three
+  mutable std::mutex mutex_;  // guards the next five
   JobIndex jobs_;
-  std::map<std::string, VerdictCounts> counts_;  // by job
-  std::set<std::string> changed_nodes_;          // by name
+  std::map<std::string, VerdictCounts> counts_;      // by job
+  std::set<std::string> changed_nodes_;              // by name
+  std::map<std::string, absl::Time> waiting_since_;  // of pods that no scheduler finds a node for
+  RailWatch rails_;
 
+  ReportWriter reports_;
   PagePoller poller_;
   kube::Informer<verdict::PodFacts> pods_;
 };

@@ -31,6 +31,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using verdict::testing::All;
 using verdict::testing::Scene;
 
 // True as soon as `condition` is; false when that takes more than 60 s.
@@ -52,6 +53,10 @@ class RefusingApi final : public kube::Api {
       --refuse;
       return absl::UnavailableError("no room");
     }
+    if (request.method == "POST" && forbid && absl::StrContains(request.path, "/events")) {
+      ++refused;
+      return absl::PermissionDeniedError("forbidden");
+    }
     return api_->Call(request);
   }
   absl::Status Stream(const kube::StreamRequest& request,
@@ -60,6 +65,8 @@ class RefusingApi final : public kube::Api {
   }
 
   std::atomic<int> refuse{0};
+  std::atomic<bool> forbid{false};
+  std::atomic<int> refused{0};
 
  private:
   kube::Api* const api_;
@@ -86,10 +93,21 @@ class CollectorTest : public ::testing::Test {
   static kube::ObjectRef Pod(const std::string& name) { return {"v1", "pods", "", name}; }
 
   void PutScene() {
+    PutNodes();
+    for (const Json& pod : scene_.pods) api_.Put(Pod(pod["metadata"]["name"]), pod);
+  }
+  void PutNodes() {
     for (const Json& node : scene_.nodes) {
       api_.Put({"v1", "nodes", "", node["metadata"]["name"]}, node);
     }
-    for (const Json& pod : scene_.pods) api_.Put(Pod(pod["metadata"]["name"]), pod);
+  }
+  // The pods start now, before the eyes of the replica.
+  void StartPods() {
+    for (Json pod : scene_.pods) {
+      pod["status"] = {{"phase", "Pending"}};
+      api_.Put(Pod(pod["metadata"]["name"]), pod);
+    }
+    PutScene();
   }
   void Answer(int pod, const std::string& page) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -130,6 +148,12 @@ class CollectorTest : public ::testing::Test {
     return metrics.Text();
   }
 
+  static bool Leads(const Controllers& controllers) {
+    const std::string page = Metric(controllers);
+    return absl::StrContains(page, "\nrailhead_leader 1\n") &&
+           absl::StrContains(page, "railhead_cache_synced{resource=\"pods\"} 1");
+  }
+
   std::unique_ptr<Controllers> Replica(const std::string& identity) {
     ControllersOptions options;
     options.space = "sys";
@@ -138,6 +162,7 @@ class CollectorTest : public ::testing::Test {
     options.excluded_namespaces = {"kube-system"};
     options.verdicts = true;
     options.clock = [this] { return kube::MonotonicNow() + absl::Seconds(later_.load()); };
+    options.now = [this] { return absl::Now() + absl::Seconds(moved_.load()); };
     options.fetch = [this](const std::string& address, int port,
                            absl::Duration) -> absl::StatusOr<std::string> {
       EXPECT_EQ(port, 9402);
@@ -155,15 +180,16 @@ class CollectorTest : public ::testing::Test {
   // Something of the pod changes, so that it is asked; until it was.
   bool AskAgain(int pod) {
     const int asked = AskedOf(pod);
-    Json& annotations = scene_.pods[pod]["metadata"]["annotations"];
-    annotations["railhead.io/world-size"] = absl::StrCat(++world_);
+    scene_.pods[pod]["metadata"]["creationTimestamp"] =
+        absl::FormatTime(absl::FromUnixSeconds(1767225600 + ++changes_), absl::UTCTimeZone());
     api_.Put(Pod(absl::StrCat("train-", pod)), scene_.pods[pod]);
     return Soon([&] { return AskedOf(pod) > asked; });
   }
 
   Scene scene_;
-  int world_ = 100;
+  int changes_ = 0;
   std::atomic<int> later_{0};  // seconds
+  std::atomic<int> moved_{0};  // by how many the time of day was set
   kube::testing::FakeApi api_;
   RefusingApi refusing_api_{&api_};
   std::mutex mutex_;  // guards the two below
@@ -212,8 +238,9 @@ TEST_F(CollectorTest, AJobWithNothingWrongIsNotTold) {
 TEST_F(CollectorTest, APageThatIsNoneBlamesNobodyAndIsCounted) {
   AnswerAsTheSceneSays();
   Answer(1, "<html>it works</html>\nrailhead_runtime_info{ nonsense\n");
-  PutScene();
   const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return Leads(*replica); }));
+  StartPods();
   ASSERT_TRUE(Soon([&] {
     return Metric(*replica).find("pages_total{result=\"unreadable\"} ") != std::string::npos &&
            Metric(*replica).find("pages_total{result=\"unreadable\"} 0") == std::string::npos;
@@ -235,8 +262,10 @@ TEST_F(CollectorTest, NodesAndProfilesThatChangeAreNews) {
   Json profile = api_.At(Profile());
   profile["metadata"]["generation"] = 3;
   api_.Put(Profile(), profile);
-  ASSERT_TRUE(Soon([&] { return !Told("train-3").empty(); }));
-  EXPECT_THAT(Told("train-3"), ElementsAre("Normal RailProfileOutdated"));
+  // Of what is only to be known one pod of a job is told.
+  ASSERT_TRUE(Soon([&] { return !Told("train-0").empty(); }));
+  EXPECT_THAT(Told("train-0"), ElementsAre("Normal RailProfileOutdated"));
+  EXPECT_THAT(Told("train-3"), IsEmpty());
 }
 
 TEST_F(CollectorTest, ALostRailIsToldOfThePodWhoseNicItIs) {
@@ -249,7 +278,12 @@ TEST_F(CollectorTest, ALostRailIsToldOfThePodWhoseNicItIs) {
   AnswerAsTheSceneSays();
   verdict::testing::SetRail(scene_, 2, 6, false, "port 1 is DOWN");
   api_.Put({"v1", "nodes", "", "n2"}, scene_.nodes[2]);
-  // What its node's agent says has the pod asked at once.
+  // What its node's agent says has the pod asked at once, and told when it has lasted.
+  ASSERT_TRUE(AskAgain(2));
+  ASSERT_TRUE(TellOfAnother("one"));
+  EXPECT_THAT(Told("train-2"), IsEmpty());
+  later_ = 10;
+  ASSERT_TRUE(AskAgain(2));
   ASSERT_TRUE(Soon([&] { return !Told("train-2").empty(); }));
   EXPECT_THAT(Told("train-2"), ElementsAre("Warning RailDown"));
   EXPECT_THAT(Metric(*replica),
@@ -261,11 +295,120 @@ TEST_F(CollectorTest, ALostRailIsToldOfThePodWhoseNicItIs) {
   EXPECT_THAT(Told("train-3"), IsEmpty());
 }
 
+TEST_F(CollectorTest, ALinkThatFlapsIsNotTold) {
+  AnswerAsTheSceneSays();
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return Leads(*replica) && AskedOf(2) > 0; }));
+  for (int flap = 1; flap <= 3; ++flap) {
+    verdict::testing::SetRail(scene_, 2, 6, false, "port 1 is DOWN");
+    verdict::testing::LoseRail(scene_, 2, 6, {1, 3});
+    AnswerAsTheSceneSays();
+    api_.Put({"v1", "nodes", "", "n2"}, scene_.nodes[2]);
+    ASSERT_TRUE(AskAgain(2));
+    ASSERT_TRUE(TellOfAnother(absl::StrCat("down-", flap)));
+    const auto reports = Scene().reports;
+    verdict::testing::SetRail(scene_, 2, 6, true, "");
+    scene_.reports = reports;
+    AnswerAsTheSceneSays();
+    api_.Put({"v1", "nodes", "", "n2"}, scene_.nodes[2]);
+    ASSERT_TRUE(AskAgain(1) && AskAgain(2) && AskAgain(3));
+    later_ = 60 * flap;
+  }
+  ASSERT_TRUE(TellOfAnother("another"));
+  for (const char* pod : {"train-1", "train-2", "train-3"}) EXPECT_THAT(Told(pod), IsEmpty());
+}
+
+TEST_F(CollectorTest, WhatAReportHasRefutedStaysSoWhenTheRuntimeEnds) {
+  scene_.pods[1]["spec"]["securityContext"] = {{"runAsUser", 1000}};
+  AnswerAsTheSceneSays();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return Leads(*replica); }));
+  PutNodes();
+  StartPods();
+  ASSERT_TRUE(Soon([&] { return AskedOf(1) > 0; }));
+  // At first the page names no rank any more, then it is gone.
+  for (const char* page : {"railhead_up 1\n", ""}) {
+    Answer(1, page);
+    for (int i = 0; i < 4; ++i) {
+      later_ += 30;
+      ASSERT_TRUE(AskAgain(1));
+    }
+  }
+  ASSERT_TRUE(TellOfAnother("another"));
+  EXPECT_THAT(Told("train-1"), IsEmpty());
+}
+
+TEST_F(CollectorTest, WhoBeginsToLeadAllegesNothingOfPodsThatMayHaveReportedBefore) {
+  scene_.pods[1]["spec"]["securityContext"] = {{"runAsUser", 1000}};
+  AnswerAsTheSceneSays();
+  Answer(1, "");
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return AskedOf(1) > 0; }));
+  for (int i = 0; i < 4; ++i) {
+    later_ += 30;
+    ASSERT_TRUE(AskAgain(1));
+  }
+  ASSERT_TRUE(TellOfAnother("another"));
+  EXPECT_THAT(Told("train-1"), IsEmpty());
+}
+
+TEST_F(CollectorTest, ThatTheTimeOfDayWasSetIsNoNews) {
+  AnswerAsTheSceneSays();
+  Answer(3, "");
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return Leads(*replica); }));
+  PutNodes();
+  StartPods();
+  for (const int moved : {-100'000, 100'000}) {
+    moved_ = moved;
+    ASSERT_TRUE(AskAgain(3));
+    ASSERT_TRUE(TellOfAnother(absl::StrCat("another", moved > 0 ? "-later" : "")));
+  }
+  EXPECT_THAT(Told("train-3"), IsEmpty());
+}
+
+TEST_F(CollectorTest, PodsThatWaitAreWarnedOfWhenTheyHaveForLong) {
+  scene_.Unschedulable(3, verdict::testing::kNoRoom);
+  verdict::testing::OfAPool(scene_);
+  verdict::testing::Resource(scene_, "capacity", {{"cpu", "4"}});
+  verdict::testing::Resource(scene_, "allocatable", {{"cpu", "4"}});
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return !Told("train-3").empty(); }));
+  EXPECT_THAT(Told("train-3"), ElementsAre("Normal RdmaResourceUnknown"));
+  later_ = 10 * 60;
+  ASSERT_TRUE(AskAgain(0));
+  ASSERT_TRUE(Soon([&] { return Told("train-3").size() == 2; }));
+  EXPECT_THAT(Told("train-3"), ::testing::UnorderedElementsAre("Normal RdmaResourceUnknown",
+                                                               "Warning RdmaResourceUnknown"));
+}
+
+TEST_F(CollectorTest, EventsThatAreRefusedAreNotTriedAgainAndAgain) {
+  All(scene_, [&](int pod) { scene_.UserSets(pod, "NCCL_SOCKET_IFNAME", "=eno1"); });
+  refusing_api_.forbid = true;
+  AnswerAsTheSceneSays();
+  PutScene();
+  const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return refusing_api_.refused > 0; }));
+  ASSERT_TRUE(AskAgain(0) && AskAgain(1));
+  refusing_api_.forbid = false;
+  ASSERT_TRUE(TellOfAnother("another"));
+  EXPECT_LE(refusing_api_.refused, 2);  // of two jobs at most
+  EXPECT_THAT(Told("train-0"), IsEmpty());
+  later_ = 301;
+  ASSERT_TRUE(AskAgain(0));
+  EXPECT_TRUE(Soon([&] { return !Told("train-0").empty(); }));
+}
+
 TEST_F(CollectorTest, APodThatStartedAgainIsGivenTimeAnew) {
   AnswerAsTheSceneSays();
   Answer(3, "");
-  PutScene();
   const auto replica = Replica("a");
+  ASSERT_TRUE(Soon([&] { return Leads(*replica); }));
+  PutNodes();
+  StartPods();
   ASSERT_TRUE(Soon([&] { return AskedOf(3) > 0; }));
   later_ = 40;
   ASSERT_TRUE(AskAgain(3));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/collector/finding_events.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace railhead::op {
@@ -8,27 +10,34 @@ namespace {
 
 using verdict::Finding;
 using verdict::PodFacts;
+using verdict::Severity;
 
-constexpr size_t kMostOfOneReason = 16;
+constexpr char kComponent[] = "railhead-operator";
+constexpr std::ptrdiff_t kMostWarnings =
+    16;  // of one reason in one job, for as long as Events live
+constexpr std::ptrdiff_t kMostInfos = 1;
+constexpr absl::Duration kEventsLive = absl::Hours(1);
+// What comes and goes is one thing.
+constexpr absl::Duration kGone = absl::Minutes(10);
+constexpr absl::Duration kAfterRefusal = absl::Minutes(5);
 // Of the whole cluster: what is wrong with a few jobs is told at once.
-constexpr kube::EventLimits kLimits = {200, absl::Milliseconds(200)};
+constexpr kube::EventLimits kWarnings = {200, absl::Milliseconds(200)};
+constexpr kube::EventLimits kInfos = {50, absl::Seconds(2)};
 
-// Whether the API server will say the same the next time.
+// Whether the API server will say the same of all Events of this namespace.
 bool IsRefusal(const absl::Status& status) {
-  return absl::IsPermissionDenied(status) || absl::IsInvalidArgument(status) ||
-         absl::IsNotFound(status);
+  return absl::IsPermissionDenied(status) || absl::IsNotFound(status);
 }
 
 kube::Event EventOf(const Finding& finding, const PodFacts& pod) {
-  const verdict::ReasonRow& row = verdict::RowOf(finding.reason);
   kube::Event event;
   event.api = "v1";
   event.kind = "Pod";
   event.space = pod.space;
   event.name = pod.name;
   event.uid = pod.uid;
-  event.warning = row.severity == verdict::Severity::kWarning;
-  event.reason = std::string(row.name);
+  event.warning = finding.severity == Severity::kWarning;
+  event.reason = std::string(verdict::RowOf(finding.reason).name);
   event.message = finding.message;
   event.part = finding.part;
   return event;
@@ -36,39 +45,69 @@ kube::Event EventOf(const Finding& finding, const PodFacts& pod) {
 
 }  // namespace
 
-FindingEvents::FindingEvents(kube::Api* api, std::string host, std::function<absl::Time()> clock)
-    : recorder_(api, "railhead-operator", std::move(host), std::move(clock), kLimits) {}
+FindingEvents::FindingEvents(kube::Api* api, std::string host, std::function<absl::Time()> now,
+                             std::function<absl::Time()> clock)
+    : clock_(clock),
+      warnings_(api, kComponent, host, now, kWarnings, clock),
+      infos_(api, kComponent, host, now, kInfos, clock) {}
+
+bool FindingEvents::HasRoom(const std::map<Key, Told>& told, Severity severity, absl::Time now) {
+  const auto lately = std::count_if(told.begin(), told.end(), [now](const auto& entry) {
+    return now - entry.second.at < kEventsLive;
+  });
+  return lately < (severity == Severity::kWarning ? kMostWarnings : kMostInfos);
+}
+
+kube::EventRecorder& FindingEvents::RecorderOf(Severity severity) {
+  return severity == Severity::kWarning ? warnings_ : infos_;
+}
 
 absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts& facts,
                                  const std::vector<Finding>& findings) {
+  const absl::Time now = clock_();
   std::map<std::string, const PodFacts*> pods;
-  std::set<std::string> uids;
-  for (const verdict::JudgedPod& judged : facts.pods) {
-    pods[judged.pod->name] = judged.pod.get();
-    uids.insert(judged.pod->uid);
+  for (const verdict::JudgedPod& judged : facts.pods) pods[judged.pod->name] = judged.pod.get();
+  Job& of_job = jobs_[job];
+  for (const Finding& finding : findings) {
+    const auto kind = of_job.told.find({finding.reason, finding.severity});
+    if (kind == of_job.told.end()) continue;
+    const auto told = kind->second.find({pods.at(finding.pod)->uid, finding.part});
+    if (told != kind->second.end()) told->second.found = now;
   }
+  for (auto& [kind, told] : of_job.told) {
+    std::erase_if(told, [now](const auto& entry) {
+      return now - entry.second.found > kGone && now - entry.second.at >= kEventsLive;
+    });
+  }
+  if (now < of_job.refused_until) return absl::OkStatus();
   absl::Status trouble;
-  Told& told = told_[job];
-  for (auto& [reason, keys] : told) {
-    std::erase_if(keys, [&uids](const auto& key) { return !uids.contains(key.first); });
-  }
+  bool infos_have_room = true;
   for (const Finding& finding : findings) {
     const PodFacts& pod = *pods.at(finding.pod);
-    const std::pair<std::string, std::string> key = {pod.uid, finding.part};
-    auto& keys = told[finding.reason];
-    if (keys.size() >= kMostOfOneReason || keys.contains(key)) continue;
-    const absl::Status recorded = recorder_.Record(EventOf(finding, pod));
-    if (!recorded.ok()) {
-      trouble.Update({recorded.code(), absl::StrCat("no Event for pod ", pod.space, "/", pod.name,
-                                                    ": ", recorded.message())});
-      if (!IsRefusal(recorded)) break;
+    auto& told = of_job.told[{finding.reason, finding.severity}];
+    const Key key = {pod.uid, finding.part};
+    if (told.contains(key) || !HasRoom(told, finding.severity, now)) continue;
+    if (finding.severity == Severity::kInfo && !infos_have_room) continue;
+    const absl::Status recorded = RecorderOf(finding.severity).Record(EventOf(finding, pod));
+    if (finding.severity == Severity::kInfo && absl::IsResourceExhausted(recorded)) {
+      infos_have_room = false;  // nobody needs it so much that it would be tried again
+      continue;
     }
-    // One that was refused would be so again, and must not be in the way of the others.
-    keys.insert(key);
+    if (!recorded.ok()) {
+      trouble = {recorded.code(), absl::StrCat("no Event for pod ", pod.space, "/", pod.name, ": ",
+                                               recorded.message())};
+      if (IsRefusal(recorded)) {
+        of_job.refused_until = now + kAfterRefusal;
+        break;
+      }
+      // One that is wrong in itself must not be in the way of the others.
+      if (!absl::IsInvalidArgument(recorded)) break;
+    }
+    told[key] = {now, now};
   }
   return trouble;
 }
 
-void FindingEvents::Forget(const std::string& job) { told_.erase(job); }
+void FindingEvents::Forget(const std::string& job) { jobs_.erase(job); }
 
 }  // namespace railhead::op

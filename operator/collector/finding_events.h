@@ -2,9 +2,9 @@
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_FINDING_EVENTS_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_FINDING_EVENTS_H_
 
+#include <cstddef>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,30 +18,48 @@
 
 namespace railhead::op {
 
-// Tells of each finding once, by an Event on its pod. Of one reason in one job the first sixteen
-// are told: hundreds of the same would drive out of the cluster's memory what else has happened.
-// The name of an Event is made of pod, reason and part, so another replica that finds the same
-// tells it no second time, whatever numbers it sees.
+// Tells of each finding once, by an Event on its pod; again when it has been gone, and its Event
+// is. Of one reason in one job sixteen warnings are told within the hour for which Events live:
+// hundreds of the same would drive out of the cluster's memory what else has happened. Of what is
+// only to be known one pod of a job is told, and never at the expense of a warning. The name of an
+// Event is made of pod, reason and part, so another replica that finds the same tells it no second
+// time, whatever numbers it sees.
 //
 // Rights needed: create events. Not thread-safe.
 class FindingEvents {
  public:
-  // `host`: this replica. `clock`: the time of day. `api` must outlive this.
-  FindingEvents(kube::Api* api, std::string host, std::function<absl::Time()> clock);
+  // `host`: this replica. `now`: the time of day; `clock` is monotonic. `api` must outlive this.
+  FindingEvents(kube::Api* api, std::string host, std::function<absl::Time()> now,
+                std::function<absl::Time()> clock);
 
-  // Tells what is new of a job, in their order; a finding that comes back is not. The first error
-  // ends it: the rest is told when this is called again.
+  // Tells what is new of a job, in their order. The first error ends it: the rest is told when this
+  // is called again. Where the server refuses Events of this job, no more are tried for a while,
+  // and that is an error once.
   absl::Status Tell(const std::string& job, const verdict::JobFacts& facts,
                     const std::vector<verdict::Finding>& findings);
   // The job is gone.
   void Forget(const std::string& job);
 
  private:
-  // By pod and part, of each reason; of the pods that are there.
-  using Told = std::map<verdict::Reason, std::set<std::pair<std::string, std::string>>>;
+  using Key = std::pair<std::string, std::string>;  // a pod's uid, and the part
+  struct Told {
+    absl::Time at;
+    absl::Time found;  // for the last time
+  };
+  using Kind = std::pair<verdict::Reason, verdict::Severity>;
+  struct Job {
+    std::map<Kind, std::map<Key, Told>> told;
+    absl::Time refused_until = absl::InfinitePast();
+  };
 
-  kube::EventRecorder recorder_;
-  std::map<std::string, Told> told_;  // by job
+  // Whether one more of this kind may be told.
+  static bool HasRoom(const std::map<Key, Told>& told, verdict::Severity severity, absl::Time now);
+  kube::EventRecorder& RecorderOf(verdict::Severity severity);
+
+  const std::function<absl::Time()> clock_;
+  kube::EventRecorder warnings_;
+  kube::EventRecorder infos_;
+  std::map<std::string, Job> jobs_;
 };
 
 }  // namespace railhead::op

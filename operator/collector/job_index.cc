@@ -5,30 +5,40 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace railhead::op {
 namespace {
 
-// Kinds whose pods are the ranks of one program: Kubernetes' own, and those of the training
-// operators that people use.
-constexpr absl::string_view kTogether[] = {"Job",      "JobSet",     "StatefulSet",    "JAXJob",
-                                           "MPIJob",   "PaddleJob",  "PyTorchJob",     "TFJob",
-                                           "TrainJob", "XGBoostJob", "LeaderWorkerSet"};
+// Kinds whose pods are the ranks of one program: those of the training operators that people use.
+constexpr absl::string_view kPrograms[] = {"JobSet",     "JAXJob", "MPIJob",   "PaddleJob",
+                                           "PyTorchJob", "TFJob",  "TrainJob", "XGBoostJob"};
+constexpr absl::string_view kMayBePrograms[] = {"StatefulSet", "LeaderWorkerSet"};
+
+bool IsOneOf(absl::Span<const absl::string_view> kinds, const std::string& kind) {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+bool IsRank(const verdict::PodFacts& pod) {
+  return IsOneOf(kPrograms, pod.owner->kind) || (pod.owner->kind == "Job" && pod.rank.has_value());
+}
 
 }  // namespace
 
 std::string JobName::Key() const { return absl::StrJoin({space, kind, name, uid}, "/"); }
 
 JobName JobOf(const verdict::PodFacts& pod) {
-  if (pod.owner.has_value()) {
+  if (pod.owner.has_value() && IsRank(pod)) {
     const verdict::Owner& owner = *pod.owner;
-    if (std::find(std::begin(kTogether), std::end(kTogether), owner.kind) != std::end(kTogether)) {
-      return {pod.space, owner.kind, owner.name, owner.uid, true};
-    }
+    return {pod.space, owner.kind, owner.name, owner.uid, owner.api, true, true};
   }
-  if (!pod.gang.empty()) return {pod.space, "PodGroup", pod.gang, "", true};
-  if (!pod.owner.has_value()) return {pod.space, "Pod", pod.name, pod.uid};
-  return {pod.space, pod.owner->kind, pod.owner->name, pod.uid};
+  if (!pod.gang.empty()) return {pod.space, "PodGroup", pod.gang, "", "", true, true};
+  if (!pod.owner.has_value()) return {pod.space, "Pod", pod.name, pod.uid, "v1"};
+  const verdict::Owner& owner = *pod.owner;
+  if (IsOneOf(kMayBePrograms, owner.kind)) {
+    return {pod.space, owner.kind, owner.name, owner.uid, owner.api, true, false};
+  }
+  return {pod.space, owner.kind, owner.name, pod.uid, owner.api};
 }
 
 void JobIndex::Add(const std::string& pod_key, const verdict::PodFacts& pod, absl::Time now) {

@@ -17,16 +17,20 @@ struct JobName {
   std::string space;
   std::string kind;  // of the owner; "Pod" for a pod without one, "PodGroup" for a gang
   std::string name;
-  std::string uid;        // of the owner, or the pod; empty for a gang
-  bool together = false;  // its pods work together, and can be compared with each other
+  std::string uid;           // of the owner; of the pod where it is judged alone; empty for a gang
+  std::string api = "";      // of the owner
+  bool together = false;     // its pods work together, or may
+  bool one_program = false;  // they surely do, and can be compared with each other
 
   // For queues and maps.
   std::string Key() const;
 };
 
-// The pods of an owner whose pods work together (a Job, a StatefulSet, a training operator's kind)
-// are a job; else those of a gang are. What a DaemonSet, a Deployment or anybody else makes has
-// nothing to do with each other: such a pod is judged alone, under its owner's name.
+// The pods of an owner whose pods are ranks (an Indexed Job, a training operator's kind) are a job;
+// else those of a gang are. Those of a StatefulSet may be ranks, or servers that know nothing of
+// each other: their reports tell. What a DaemonSet, a Deployment or anybody else makes, and a Job
+// without an index, has nothing to do with each other: such a pod is judged alone, under its
+// owner's name.
 JobName JobOf(const verdict::PodFacts& pod);
 
 // Which pods are of which job. A job without pods is none. Not thread-safe.

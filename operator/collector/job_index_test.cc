@@ -18,6 +18,7 @@ PodFacts OwnedBy(const std::string& kind, const std::string& name) {
   pod.name = name;
   pod.uid = "uid-" + name;
   if (!kind.empty()) pod.owner = {"v1", kind, "owner", "uid-owner"};
+  if (kind == "Job") pod.rank = 0;
   return pod;
 }
 
@@ -26,6 +27,7 @@ TEST(JobOfTest, PodsThatWorkTogetherAreOneJobAndOthersAreEachAlone) {
     const JobName a = JobOf(OwnedBy(kind, "a"));
     EXPECT_EQ(a.Key(), JobOf(OwnedBy(kind, "b")).Key()) << kind;
     EXPECT_TRUE(a.together) << kind;
+    EXPECT_EQ(a.one_program, std::string(kind) != "StatefulSet") << kind;
     EXPECT_EQ(a.name, "owner");
   }
   for (const char* kind : {"DaemonSet", "ReplicaSet", "Node", "ReplicationController", ""}) {
@@ -34,6 +36,17 @@ TEST(JobOfTest, PodsThatWorkTogetherAreOneJobAndOthersAreEachAlone) {
     EXPECT_FALSE(a.together) << kind;
     EXPECT_EQ(a.name, *kind == '\0' ? "a" : "owner");
   }
+}
+
+TEST(JobOfTest, PodsOfAJobWithoutAnIndexAreNoRanks) {
+  PodFacts a = OwnedBy("Job", "a");
+  PodFacts b = OwnedBy("Job", "b");
+  a.rank = b.rank = std::nullopt;
+  EXPECT_NE(JobOf(a).Key(), JobOf(b).Key());
+  EXPECT_FALSE(JobOf(a).together);
+  a.gang = b.gang = "gang";  // but for somebody's word
+  EXPECT_EQ(JobOf(a).Key(), JobOf(b).Key());
+  EXPECT_TRUE(JobOf(a).one_program);
 }
 
 TEST(JobOfTest, AGangIsAJobWhereItsOwnerIsNone) {

@@ -45,6 +45,30 @@ TEST(PageRecordTest, AnAnswerIsNewsWhereItSaysAnother) {
   EXPECT_EQ(*answer.report, ReportOf(2));
 }
 
+TEST(PageRecordTest, APageThatNamesNoRankIsAQuestionInVain) {
+  PageRecord record;
+  EXPECT_FALSE(record.Answered({}, kBegin));
+  EXPECT_FALSE(record.At(kBegin).heard);
+  EXPECT_TRUE(record.Answered({}, kBegin + kSilence));
+  EXPECT_EQ(record.At(kBegin + kSilence).silence, kSilence);
+  EXPECT_TRUE(record.Answered(ReportOf(1), kBegin + absl::Minutes(2)));
+  EXPECT_TRUE(record.Answered({}, kBegin + absl::Minutes(3)));  // it has ended
+  EXPECT_EQ(record.At(kBegin + absl::Minutes(3)).report, nullptr);
+  EXPECT_TRUE(record.At(kBegin + absl::Minutes(3)).heard);
+}
+
+TEST(PageRecordTest, WhatRanksSaidOfTheirStartStays) {
+  RuntimeReport report = ReportOf(1);
+  report.ranks[0].start = {4, "verbs", "auto", "warn", "", "train-1"};
+  PageRecord record;
+  record.Answered(report, kBegin);
+  EXPECT_EQ(record.At(kBegin).learned, record.At(kBegin).report);
+  record.Answered({}, kBegin + absl::Seconds(10));
+  EXPECT_EQ(*record.At(kBegin).learned, report);
+  for (int i = 2; i < 9; ++i) record.Missed(kBegin + absl::Seconds(10 * i));
+  EXPECT_EQ(*record.At(kBegin).learned, report);
+}
+
 TEST(PageRecordTest, WhoHasAnsweredMayMissTwoQuestions) {
   PageRecord record;
   record.Answered(ReportOf(1), kBegin);

@@ -22,7 +22,7 @@ absl::StatusOr<std::string> AskPod(const std::string& address, int port, absl::D
 // answer the lines that verdict::PageLines keeps. Errors name address and port:
 //   InvalidArgument   `address` is no IP address
 //   ResourceExhausted more than verdict::PageLines takes, or more than 64 KiB of headers
-//   DeadlineExceeded  the page was not complete within `timeout`
+//   DeadlineExceeded  the page was not complete within `timeout`, or no connection within 500 ms
 //   Unavailable       nobody listens, or another status than 200: a redirect is not followed, for
 //                     it would have the operator ask whomever a user likes
 // Thread-safe, once a kube::RestClient has been made, which initializes libcurl.

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "operator/collector/job_index.h"
 #include "operator/verdict/judge.h"
+#include "operator/verdict/learned.h"
 #include "operator/verdict/page_identity.h"
 #include "operator/verdict/runtime_page.h"
 
@@ -19,25 +21,36 @@ constexpr absl::Duration kAnswerWithin = absl::Seconds(2);
 constexpr absl::Duration kSoon = absl::Seconds(2);
 constexpr absl::Duration kUsually = absl::Seconds(15);
 constexpr absl::Duration kSeldom = absl::Minutes(1);
+// Who hangs in the first minute may have a network that is only being made.
+constexpr absl::Duration kSlowAtFirst = absl::Seconds(10);
 // A question costs about a millisecond of CPU time: 200 a second are a fifth of a core.
 constexpr absl::Duration kBetweenQuestions = absl::Milliseconds(5);
+// Who is asked for the first time later than this may have said something before.
+constexpr absl::Duration kAtTheStart = absl::Seconds(30);
+// After so many pods of a job have hung, and none has not, the others are expected to.
+constexpr int kHungAreAll = 4;
+// Of all reports together: users write them. 20,000 pods with 8 rails say 8 MiB.
+constexpr size_t kMostBytes = 32U << 20U;
 
-bool HasPage(const PodFacts* pod) {
-  return pod != nullptr && !pod->finished && pod->running_since != absl::InfiniteFuture() &&
-         !pod->address.empty() && pod->metrics_port != 0;
-}
+bool HasPage(const PodFacts* pod) { return pod != nullptr && PagePoller::CanBeAsked(*pod); }
 
 }  // namespace
 
-PagePoller::PagePoller(PodOf pod_of, Fetch fetch, std::function<bool()> leads, Clocks clocks,
+PagePoller::PagePoller(PodOf pod_of, Fetch fetch, std::function<bool()> leads,
+                       std::function<absl::Time()> clock,
                        std::function<void(const std::string& key)> on_news)
     : pod_of_(std::move(pod_of)),
       fetch_(std::move(fetch)),
       leads_(std::move(leads)),
-      clocks_(std::move(clocks)),
-      on_news_(std::move(on_news)),
-      quick_(kube::BackoffOptions{}),
-      slow_(kube::BackoffOptions{}) {}
+      clock_(std::move(clock)),
+      on_news_(std::move(on_news)) {
+  for (auto& queue : queues_) queue = std::make_unique<kube::WorkQueue>(kube::BackoffOptions{});
+}
+
+bool PagePoller::CanBeAsked(const PodFacts& pod) {
+  return !pod.finished && pod.running_since != absl::InfiniteFuture() && !pod.address.empty() &&
+         pod.metrics_port != 0;
+}
 
 void PagePoller::Run(Pace pace) {
   kube::WorkQueue& queue = QueueOf(pace);
@@ -50,37 +63,52 @@ void PagePoller::Run(Pace pace) {
 }
 
 void PagePoller::ShutDown() {
-  quick_.ShutDown();
-  slow_.ShutDown();
+  for (const auto& queue : queues_) queue->ShutDown();
+}
+
+void PagePoller::Begin(const std::string& key) {
+  const Pod pod = pod_of_(key);
+  // Another replica, if any, asks it now.
+  if (!HasPage(pod.get()) || !leads_()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto at = entries_.find(key); at != entries_.end()) Erase(at);
+  EntryOf(key, *pod, true);
 }
 
 void PagePoller::Follow(const std::string& key) {
-  if (!HasPage(pod_of_(key).get())) return;
+  const Pod pod = pod_of_(key);
+  if (!HasPage(pod.get()) || !leads_()) return;
+  Pace pace;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (const auto at = entries_.find(key);
-        at != entries_.end() && at->second.pace == Pace::kSlow) {
-      return;  // it is asked when its turn comes
-    }
+    const Entry& entry = EntryOf(key, *pod, false);
+    if (entry.pace == Pace::kSlow && entry.asked) return;  // it is asked when its turn comes
+    pace = entry.pace;
   }
-  quick_.Add(key);
+  QueueOf(pace).Add(key);
 }
 
 void PagePoller::Forget(const std::string& key) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  entries_.erase(key);
+  if (const auto at = entries_.find(key); at != entries_.end()) Erase(at);
 }
 
 void PagePoller::ForgetAll() {
   const std::lock_guard<std::mutex> lock(mutex_);
   entries_.clear();
+  of_pace_ = {};
+  jobs_.clear();
+  bytes_ = 0;
 }
 
 PageAnswer PagePoller::Get(const std::string& key) const {
-  const absl::Time now = clocks_.clock();
+  const absl::Time now = clock_();
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto at = entries_.find(key);
-  return at == entries_.end() ? PageAnswer() : at->second.record.At(now);
+  if (at == entries_.end()) return {};
+  PageAnswer answer = at->second.record.At(now);
+  answer.from_start = at->second.from_start;
+  return answer;
 }
 
 PageCounts PagePoller::Counts() const {
@@ -88,16 +116,52 @@ PageCounts PagePoller::Counts() const {
   return counts_;
 }
 
+PagePoller::Entry& PagePoller::EntryOf(const std::string& key, const PodFacts& pod,
+                                       bool from_start) {
+  const auto [at, added] = entries_.try_emplace(key);
+  Entry& entry = at->second;
+  if (!added) return entry;
+  entry.from_start = from_start;
+  entry.began = clock_();
+  entry.job = JobOf(pod).Key();
+  ++jobs_[entry.job].pods;
+  entry.pace = from_start ? Pace::kFirst : Pace::kBacklog;
+  ++of_pace_.at(static_cast<size_t>(entry.pace));
+  return entry;
+}
+
+bool PagePoller::AllHang(const std::string& job) const {
+  const Reach& reach = jobs_.at(job);
+  return !reach.can_be_reached && reach.hung >= kHungAreAll;
+}
+
+void PagePoller::Erase(Entries::iterator at) {
+  --of_pace_.at(static_cast<size_t>(at->second.pace));
+  bytes_ -= at->second.bytes;
+  if (const auto job = jobs_.find(at->second.job); --job->second.pods == 0) jobs_.erase(job);
+  entries_.erase(at);
+}
+
+void PagePoller::SetPace(Pace pace, Entry& entry) {
+  --of_pace_.at(static_cast<size_t>(entry.pace));
+  entry.pace = pace;
+  ++of_pace_.at(static_cast<size_t>(pace));
+}
+
 void PagePoller::Ask(const std::string& key, Pace pace) {
   const Pod pod = pod_of_(key);
   // Who begins to lead follows all pods anew.
   if (!HasPage(pod.get()) || !leads_()) return;
-  size_t followed = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto at = entries_.find(key);
-    if ((at == entries_.end() ? Pace::kQuick : at->second.pace) != pace) return;
-    followed = entries_.size();
+    Entry& entry = EntryOf(key, *pod, false);
+    if (!entry.asked && AllHang(entry.job)) SetPace(Pace::kSlow, entry);
+    if (entry.pace != pace) {
+      if (!entry.asked) QueueOf(entry.pace).Add(key);
+      return;
+    }
+    if (!entry.asked && clock_() - entry.began > kAtTheStart) entry.from_start = false;
+    entry.asked = true;
   }
   const absl::StatusOr<std::string> page = fetch_(pod->address, pod->metrics_port, kAnswerWithin);
   absl::StatusOr<RuntimeReport> report =
@@ -109,25 +173,28 @@ void PagePoller::Ask(const std::string& key, Pace pace) {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++(report.ok() ? counts_.ok : page.ok() ? counts_.unreadable : counts_.unreachable);
   }
-  const bool slow = absl::IsDeadlineExceeded(page.status());
+  const bool hung = absl::IsDeadlineExceeded(page.status());
+  absl::Duration again;
   bool news = false;
-  if (!Store(key, *pod, std::move(report), slow, news)) {
+  if (!Store(key, *pod, std::move(report), hung, again, news)) {
     Follow(key);  // there may be another one of that name
     return;
   }
   if (news) on_news_(key);
   if (!leads_()) return;
-  if (slow) {
-    slow_.AddAfter(key, kSeldom);
-  } else if (clocks_.now() - pod->running_since < verdict::kSilence) {
-    quick_.AddAfter(key, kSoon);
-  } else {
-    quick_.AddAfter(key, std::max(kUsually, kBetweenQuestions * static_cast<double>(followed)));
+  Pace next = pace;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto at = entries_.find(key);
+    if (at == entries_.end()) return;  // it has just ended
+    next = at->second.pace;
   }
+  QueueOf(next).AddAfter(key, again);
 }
 
 bool PagePoller::Store(const std::string& key, const PodFacts& pod,
-                       absl::StatusOr<RuntimeReport> report, bool slow, bool& news) {
+                       absl::StatusOr<RuntimeReport> report, bool hung, absl::Duration& again,
+                       bool& news) {
   const std::lock_guard<std::mutex> lock(mutex_);
   // Forget comes after that has changed: what is stored here will be forgotten.
   const Pod current = pod_of_(key);
@@ -135,17 +202,63 @@ bool PagePoller::Store(const std::string& key, const PodFacts& pod,
       current->running_since != pod.running_since) {
     return false;
   }
-  Entry& entry = entries_[key];
-  entry.pace = slow ? Pace::kSlow : Pace::kQuick;
+  Entry& entry = EntryOf(key, pod, false);
+  entry.asked = true;
+  const absl::Time now = clock_();
   if (report.ok()) {
-    for (verdict::RankReport& rank : report->ranks) {
-      rank.given = given_.Share(rank.given);
-      rank.used = used_.Share(rank.used);
-    }
+    Keep(*std::move(report), now, entry, news);
+  } else {
+    news = entry.record.Missed(now);
   }
-  const absl::Time now = clocks_.clock();
-  news = report.ok() ? entry.record.Answered(*std::move(report), now) : entry.record.Missed(now);
+  Reach& reach = jobs_[entry.job];
+  reach.can_be_reached = reach.can_be_reached || !hung;
+  if (hung) reach.hung = std::min(reach.hung + 1, kHungAreAll);
+  SetPace(hung                                                        ? Pace::kSlow
+          : entry.from_start && now - entry.began < verdict::kSilence ? Pace::kFirst
+                                                                      : Pace::kUsual,
+          entry);
+  again = PauseOf(entry);
   return true;
+}
+
+void PagePoller::Keep(RuntimeReport report, absl::Time now, Entry& entry, bool& news) {
+  for (verdict::RankReport& rank : report.ranks) {
+    rank.given = given_.Share(rank.given);
+    rank.used = used_.Share(rank.used);
+  }
+  news = entry.record.Answered(std::move(report), now);
+  if (!news) return;
+  const PageAnswer answer = entry.record.At(now);
+  bytes_ -= entry.bytes;
+  entry.bytes = answer.report == nullptr ? 0 : verdict::BytesOf(*answer.report);
+  if (answer.learned != nullptr && answer.learned != answer.report) {
+    entry.bytes += verdict::BytesOf(*answer.learned);
+  }
+  if (bytes_ + entry.bytes > kMostBytes) {
+    // As if it had spoken to another replica: it is not known what it said.
+    entry.bytes = 0;
+    entry.from_start = false;
+    entry.record = PageRecord();
+  }
+  bytes_ += entry.bytes;
+}
+
+// Of each kind as often as it is right for one pod, and as it is for all of them together.
+absl::Duration PagePoller::PauseOf(const Entry& entry) const {
+  const absl::Duration fair =
+      kBetweenQuestions * static_cast<double>(of_pace_.at(static_cast<size_t>(entry.pace)));
+  switch (entry.pace) {
+    case Pace::kFirst:
+      return std::max(kSoon, fair);
+    case Pace::kSlow: {
+      const bool at_first = entry.from_start && clock_() - entry.began < verdict::kSilence;
+      return std::max(at_first ? kSlowAtFirst : kSeldom, fair);
+    }
+    case Pace::kUsual:
+    case Pace::kBacklog:
+      break;
+  }
+  return std::max(kUsually, fair);
 }
 
 }  // namespace railhead::op

@@ -2,6 +2,8 @@
 #ifndef RAILHEAD_OPERATOR_COLLECTOR_PAGE_POLLER_H_
 #define RAILHEAD_OPERATOR_COLLECTOR_PAGE_POLLER_H_
 
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,9 +21,9 @@
 namespace railhead::op {
 
 // Asks running pods for their metrics pages, again and again: every two seconds in a pod's first
-// minute, then every fifteen, or less often where there are thousands. One that lets a question run
-// into its deadline is asked every minute, by askers of its own: whoever hangs keeps nobody else
-// waiting.
+// minute, then every fifteen, or less often where there are thousands. Who keeps askers waiting has
+// askers of its own, and so have those that have just started: neither pods that hang, nor the
+// thousands that a new leader finds, come before them.
 class PagePoller {
  public:
   // As AskPod; called by several threads.
@@ -29,25 +31,33 @@ class PagePoller {
                                                           absl::Duration timeout)>;
   using Pod = std::shared_ptr<const verdict::PodFacts>;
   using PodOf = std::function<Pod(const std::string& key)>;
-  // `now` is the time of day, `clock` monotonic.
-  struct Clocks {
-    std::function<absl::Time()> now;
-    std::function<absl::Time()> clock;
-  };
 
   // `pod_of`: the pod of this moment, null when there is none. Pods are asked only while `leads`.
-  // `on_news` is told the key of a pod of which there is something new to judge, by Run's threads.
-  PagePoller(PodOf pod_of, Fetch fetch, std::function<bool()> leads, Clocks clocks,
+  // `clock` is monotonic. `on_news` is told the key of a pod of which there is something new to
+  // judge, by Run's threads.
+  PagePoller(PodOf pod_of, Fetch fetch, std::function<bool()> leads,
+             std::function<absl::Time()> clock,
              std::function<void(const std::string& key)> on_news);
 
+  // Whether it runs, and is annotated with a page.
+  static bool CanBeAsked(const verdict::PodFacts& pod);
+
   // Works until ShutDown; may be called by several threads, each of which asks one pod at a time,
-  // those that were slow the last time or the others.
-  enum class Pace { kQuick, kSlow };
+  // of one kind.
+  enum class Pace {
+    kFirst,    // those that were seen to start, in their first minute
+    kUsual,    // those that have answered, or refused at once
+    kBacklog,  // those that ran before they were known here, and were not asked yet
+    kSlow,     // those that hung the last time, and those of jobs of which all did
+  };
+  static constexpr size_t kPaces = 4;
   void Run(Pace pace);
   void ShutDown();
 
   // What is below is thread-safe and brief.
 
+  // The pod has just started: what it says from now on is all that it has said.
+  void Begin(const std::string& key);
   // The pod is to be asked as soon as possible, where it runs and has a page; not one that is slow.
   void Follow(const std::string& key);
   // The pod is gone, or does not run any more.
@@ -58,26 +68,51 @@ class PagePoller {
   PageCounts Counts() const;
 
  private:
-  kube::WorkQueue& QueueOf(Pace pace) { return pace == Pace::kSlow ? slow_ : quick_; }
+  struct Entry {
+    PageRecord record;
+    Pace pace = Pace::kBacklog;
+    bool from_start = false;
+    bool asked = false;
+    absl::Time began;  // or was found
+    std::string job;
+    size_t bytes = 0;  // of what it said
+  };
+  using Entries = std::map<std::string, Entry>;  // by key
+
+  kube::WorkQueue& QueueOf(Pace pace) { return *queues_.at(static_cast<size_t>(pace)); }
   void Ask(const std::string& key, Pace pace);
-  // False when the pod has gone meanwhile, or is another one.
+  // False when the pod has gone meanwhile, or is another one. Else when it is asked again, and
+  // whether there is news.
   bool Store(const std::string& key, const verdict::PodFacts& pod,
-             absl::StatusOr<verdict::RuntimeReport> report, bool slow, bool& news);
+             absl::StatusOr<verdict::RuntimeReport> report, bool hung, absl::Duration& again,
+             bool& news);
+  // With mutex_ held:
+  Entry& EntryOf(const std::string& key, const verdict::PodFacts& pod, bool from_start);
+  bool AllHang(const std::string& job) const;
+  void Erase(Entries::iterator at);
+  void Keep(verdict::RuntimeReport report, absl::Time now, Entry& entry, bool& news);
+  void SetPace(Pace pace, Entry& entry);
+  absl::Duration PauseOf(const Entry& entry) const;
 
   const PodOf pod_of_;
   const Fetch fetch_;
   const std::function<bool()> leads_;
-  const Clocks clocks_;
+  const std::function<absl::Time()> clock_;
   const std::function<void(const std::string& key)> on_news_;
-  kube::WorkQueue quick_;  // keys of pods
-  kube::WorkQueue slow_;   // the same; of a pod that is in both, one lets go
+  // Keys of pods, by pace; of a pod that is in several, all but one let go.
+  std::array<std::unique_ptr<kube::WorkQueue>, kPaces> queues_;
 
-  struct Entry {
-    PageRecord record;
-    Pace pace = Pace::kQuick;
+  mutable std::mutex mutex_;  // guards all below
+  Entries entries_;
+  std::array<size_t, kPaces> of_pace_ = {};  // how many entries
+  // Of a job that has entries.
+  struct Reach {
+    size_t pods = 0;
+    bool can_be_reached = false;  // some have answered or refused
+    int hung = 0;                 // until then
   };
-  mutable std::mutex mutex_;              // guards all below
-  std::map<std::string, Entry> entries_;  // by key
+  std::map<std::string, Reach> jobs_;
+  size_t bytes_ = 0;  // of all entries
   PageCounts counts_;
   verdict::ListPool<verdict::GivenRail> given_;
   verdict::ListPool<verdict::UsedRail> used_;

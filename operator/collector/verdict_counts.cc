@@ -13,7 +13,7 @@ VerdictCounts CountPods(const std::string& space, const std::string& job,
   std::map<VerdictSeries, std::set<absl::string_view>> pods;
   for (const verdict::Finding& finding : findings) {
     const verdict::ReasonRow& row = verdict::RowOf(finding.reason);
-    VerdictSeries series = {row.severity == verdict::Severity::kWarning, space, job,
+    VerdictSeries series = {finding.severity == verdict::Severity::kWarning, space, job,
                             std::string(row.name)};
     if (finding.place.has_value()) {
       series.rail = absl::StrCat(finding.place->rail);

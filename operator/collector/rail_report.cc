@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/collector/rail_report.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+using verdict::Finding;
+using verdict::Severity;
+
+constexpr size_t kMostName = 200;   // of 253 that the API allows
+constexpr size_t kMostOwners = 16;  // pods of a gang
+constexpr size_t kMostExamples = 3;
+constexpr size_t kMostReasons = 32;   // the table has fewer
+constexpr size_t kMostSummary = 256;  // it is one line of a terminal
+
+const char* NameOf(Severity severity) {
+  return severity == Severity::kWarning ? "Warning" : "Info";
+}
+
+// The same in every process.
+uint64_t Fingerprint(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  for (const char letter : text) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+  }
+  return hash;
+}
+
+std::string ReportName(const JobName& job) {
+  const std::string name = absl::StrCat(absl::AsciiStrToLower(job.kind), "-", job.name);
+  if (name.size() <= kMostName) return name;
+  return absl::StrCat(name.substr(0, kMostName), "-", absl::Hex(Fingerprint(name)));
+}
+
+Json Reference(const std::string& api, const std::string& kind, const std::string& name,
+               const std::string& uid) {
+  return {{"apiVersion", api}, {"kind", kind}, {"name", name}, {"uid", uid}};
+}
+
+// Nobody knows which kind of object a gang's label means: it belongs to its pods.
+Json OwnersOf(const JobName& job, const verdict::JobFacts& facts) {
+  Json owners = Json::array();
+  if (!job.uid.empty()) {
+    owners.push_back(Reference(job.api, job.kind, job.name, job.uid));
+    return owners;
+  }
+  for (const verdict::JudgedPod& judged : facts.pods) {
+    if (owners.size() == kMostOwners) break;
+    owners.push_back(Reference("v1", "Pod", judged.pod->name, judged.pod->uid));
+  }
+  return owners;
+}
+
+// Who has not been asked since it started may have reported to another replica.
+bool IsKnown(const verdict::JudgedPod& judged) {
+  return judged.pod->finished || judged.pod->running_since == absl::InfiniteFuture() ||
+         judged.pod->metrics_port == 0 || judged.heard || judged.from_start;
+}
+
+struct OfReason {
+  std::set<std::string> pods;
+  std::string fix;
+};
+
+// "RailDown: 1 pod, MemlockTooLow: 2 pods"
+std::string SummaryOf(const Json& reasons) {
+  std::string summary = absl::StrJoin(reasons, ", ", [](std::string* out, const Json& reason) {
+    const int64_t pods = reason["pods"].get<int64_t>();
+    absl::StrAppend(out, reason["reason"].get<std::string>(), ": ", pods,
+                    pods == 1 ? " pod" : " pods");
+  });
+  if (summary.size() <= kMostSummary) return summary;
+  return summary.substr(0, kMostSummary - 3) + "...";
+}
+
+// `reasons` has warnings first.
+Json StatusOf(Json reasons, size_t pods) {
+  Json status;
+  status["severity"] = reasons.empty() ? Json("None") : reasons.front()["severity"];
+  status["summary"] = reasons.empty() ? "nothing is known to be wrong" : SummaryOf(reasons);
+  status["pods"] = pods;
+  status["reasons"] = std::move(reasons);
+  return status;
+}
+
+}  // namespace
+
+RailReport ReportOf(const JobName& job, const verdict::JobFacts& facts,
+                    const std::vector<Finding>& findings) {
+  std::map<std::pair<bool, std::string>, OfReason> by_reason;  // warnings first
+  for (const Finding& finding : findings) {
+    OfReason& of_reason = by_reason[{finding.severity == Severity::kInfo,
+                                     std::string(verdict::RowOf(finding.reason).name)}];
+    of_reason.pods.insert(finding.pod);
+    if (of_reason.fix.empty()) of_reason.fix = finding.fix;
+  }
+  Json reasons = Json::array();
+  for (const auto& [key, of_reason] : by_reason) {
+    if (reasons.size() == kMostReasons) break;
+    Json examples = Json::array();
+    for (const std::string& pod : of_reason.pods) {
+      if (examples.size() < kMostExamples) examples.push_back(pod);
+    }
+    reasons.push_back({{"reason", key.second},
+                       {"severity", NameOf(key.first ? Severity::kInfo : Severity::kWarning)},
+                       {"pods", of_reason.pods.size()},
+                       {"examples", std::move(examples)},
+                       {"fix", of_reason.fix}});
+  }
+  // Where pods are judged alone each has a report of its own.
+  JobName of = job;
+  if (!job.together) {
+    const verdict::PodFacts& pod = *facts.pods.front().pod;
+    of = {pod.space, "Pod", pod.name, pod.uid, "v1"};
+  }
+  RailReport report;
+  report.space = of.space;
+  report.name = ReportName(of);
+  report.owners = OwnersOf(of, facts);
+  report.is_clear = findings.empty();
+  report.is_certain = std::all_of(facts.pods.begin(), facts.pods.end(), IsKnown);
+  report.status = StatusOf(std::move(reasons), facts.pods.size());
+  return report;
+}
+
+Json Merge(const Json& before, const Json& now) {
+  const Json* old = kube::Find(before, "reasons");
+  if (old == nullptr || !old->is_array()) return now;
+  Json reasons = now["reasons"];
+  std::set<std::string> named;
+  for (const Json& reason : reasons) named.insert(kube::StringAt(reason, {"reason"}));
+  for (const Json& reason : *old) {
+    // Others may have written to it.
+    const std::string name = kube::StringAt(reason, {"reason"});
+    const std::string severity = kube::StringAt(reason, {"severity"});
+    const Json* pods = kube::Find(reason, "pods");
+    if (name.empty() || named.contains(name) || (severity != "Warning" && severity != "Info") ||
+        pods == nullptr || !pods->is_number_integer() || reasons.size() == kMostReasons) {
+      continue;
+    }
+    reasons.push_back(reason);
+  }
+  std::stable_sort(reasons.begin(), reasons.end(), [](const Json& a, const Json& b) {
+    const auto key = [](const Json& reason) {
+      return std::make_pair(kube::StringAt(reason, {"severity"}) != "Warning",
+                            kube::StringAt(reason, {"reason"}));
+    };
+    return key(a) < key(b);
+  });
+  return StatusOf(std::move(reasons), now["pods"].get<size_t>());
+}
+
+}  // namespace railhead::op

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/collector/report_writer.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+
+constexpr char kManager[] = "railhead-operator";
+constexpr char kResource[] = "railreports";
+// In the queue, where jobs have slashes: what stands there is to be read.
+constexpr char kLoad[] = "load";
+constexpr size_t kMostReports = 2000;
+constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
+constexpr absl::Duration kBetweenWritesOfOne = absl::Seconds(10);
+constexpr absl::Duration kBetweenWrites = absl::Milliseconds(100);
+constexpr kube::BackoffOptions kBackoff = {absl::Milliseconds(500), absl::Minutes(5)};
+
+std::string KeyOf(const std::string& space, const std::string& name) {
+  return absl::StrCat(space, "/", name);
+}
+
+Json ObjectNamed(const std::string& space, const std::string& name) {
+  return {{"apiVersion", kRailReportVersion},
+          {"kind", kRailReportKind},
+          {"metadata", {{"name", name}, {"namespace", space}}}};
+}
+
+}  // namespace
+
+ReportWriter::ReportWriter(kube::Api* api, std::function<bool()> leads,
+                           std::function<absl::Time()> clock)
+    : api_(api),
+      leads_(std::move(leads)),
+      queue_(kBackoff, kube::SystemRandom(), std::move(clock)) {}
+
+void ReportWriter::ShutDown() { queue_.ShutDown(); }
+
+void ReportWriter::OnLead() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    loaded_ = false;
+    wanted_.clear();
+    written_.clear();
+  }
+  queue_.Add(kLoad);
+}
+
+void ReportWriter::Put(const std::string& job, RailReport report) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto written = written_.find(KeyOf(report.space, report.name));
+    const bool stands = written != written_.end() && !written->second.is_clear;
+    if (report.is_clear && loaded_ && !stands) {
+      wanted_.erase(job);
+      return;
+    }
+    wanted_[job] = {report.space,
+                    report.name,
+                    kube::DumpJson(report.owners),
+                    kube::DumpJson(report.status),
+                    report.is_clear,
+                    report.is_certain};
+  }
+  queue_.Add(job);
+}
+
+void ReportWriter::Forget(const std::string& job) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = wanted_.find(job);
+  if (at == wanted_.end()) return;
+  written_.erase(KeyOf(at->second.space, at->second.name));
+  wanted_.erase(at);
+}
+
+void ReportWriter::Run() {
+  while (!queue_.is_shut_down()) {
+    const std::optional<std::string> item = queue_.Take(kPatience);
+    if (!item) continue;
+    const absl::StatusOr<bool> wrote = *item == kLoad ? Load() : Write(*item);
+    Tell(wrote.status());
+    if (!wrote.ok()) {
+      queue_.Retry(*item);
+    } else if (*wrote) {
+      queue_.Rest(*item, kBetweenWritesOfOne);
+      absl::SleepFor(kBetweenWrites);
+    } else {
+      queue_.Finish(*item);
+    }
+  }
+}
+
+absl::StatusOr<bool> ReportWriter::Load() {
+  if (!leads_()) return false;
+  std::map<std::string, Written> written;
+  const absl::Status read =
+      kube::ForEach(*api_, {kRailReportVersion, kResource, "", ""}, [&written](const Json& object) {
+        if (written.size() >= kMostReports) return absl::OkStatus();
+        const Json* owners = kube::FindPath(object, {"metadata", "ownerReferences"});
+        const Json* status = kube::Find(object, "status");
+        Written& one = written[KeyOf(kube::StringAt(object, {"metadata", "namespace"}),
+                                     kube::StringAt(object, {"metadata", "name"}))];
+        if (owners != nullptr) one.owners = kube::DumpJson(*owners);
+        if (status != nullptr) one.status = kube::DumpJson(*status);
+        one.is_clear = kube::StringAt(object, {"status", "severity"}) == "None";
+        return absl::OkStatus();
+      });
+  if (!read.ok()) {
+    return absl::Status(read.code(), absl::StrCat("cannot read railreports: ", read.message()));
+  }
+  std::vector<std::string> jobs;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    written_ = std::move(written);
+    loaded_ = true;
+    for (const auto& [job, wanted] : wanted_) jobs.push_back(job);
+  }
+  for (const std::string& job : jobs) queue_.Add(job);
+  return false;
+}
+
+std::optional<ReportWriter::Wanted> ReportWriter::Next(const std::string& job) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = wanted_.find(job);
+  if (!loaded_ || at == wanted_.end()) return std::nullopt;
+  Wanted next = at->second;
+  const auto written = written_.find(KeyOf(next.space, next.name));
+  if (written == written_.end()) {
+    if (!next.is_clear && written_.size() < kMostReports) return next;
+    wanted_.erase(at);
+    return std::nullopt;
+  }
+  const bool same_job = written->second.owners == next.owners;
+  if (!next.is_certain && same_job) {
+    const absl::StatusOr<Json> before = kube::ParseJson(written->second.status);
+    if (before.ok()) {
+      const Json merged = Merge(*before, *kube::ParseJson(next.status));
+      next.is_clear = merged["severity"] == "None";
+      next.status = kube::DumpJson(merged);
+    }
+  }
+  if (same_job && written->second.status == next.status) return std::nullopt;
+  return next;
+}
+
+absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
+  const std::optional<Wanted> next = Next(job);
+  if (!next || !leads_()) return false;
+  const std::string key = KeyOf(next->space, next->name);
+  bool is_there = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto written = written_.find(key);
+    is_there = written != written_.end() && written->second.owners == next->owners;
+  }
+  const kube::ObjectRef object = {kRailReportVersion, kResource, next->space, next->name};
+  if (!is_there) {
+    Json made = ObjectNamed(next->space, next->name);
+    made["metadata"]["ownerReferences"] = *kube::ParseJson(next->owners);
+    const absl::Status applied = kube::Apply(*api_, object, kManager, made).status();
+    if (!applied.ok()) return applied;
+  }
+  kube::ObjectRef status = object;
+  status.subresource = "status";
+  Json said = ObjectNamed(next->space, next->name);
+  said["status"] = *kube::ParseJson(next->status);
+  const absl::Status applied = kube::Apply(*api_, status, kManager, said).status();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (absl::IsNotFound(applied)) written_.erase(key);  // somebody has removed it
+  if (!applied.ok()) return applied;
+  written_[key] = {next->owners, next->status, next->is_clear};
+  return true;
+}
+
+void ReportWriter::Tell(const absl::Status& status) {
+  const std::string now(status.message());
+  if (now != trouble_ && !status.ok()) spdlog::warn("reports of jobs: {}", now);
+  trouble_ = now;
+}
+
+}  // namespace railhead::op

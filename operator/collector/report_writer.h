@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_COLLECTOR_REPORT_WRITER_H_
+#define RAILHEAD_OPERATOR_COLLECTOR_REPORT_WRITER_H_
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "kube/client.h"
+#include "kube/work_queue.h"
+#include "operator/collector/rail_report.h"
+
+namespace railhead::op {
+
+// Keeps a RailReport for each job that something is, or was, wrong with. One that is well, and
+// always was, has none. Nothing is written that stands there already, to no report twice within ten
+// seconds, to all of them ten times a second at most; and there are no more than two thousand:
+// where everything is wrong, a few say so.
+//
+// Rights needed: list, create and patch railreports; patch railreports/status.
+class ReportWriter {
+ public:
+  // `api` must outlive the writer. `leads` is exact at any moment; `clock` is monotonic, and called
+  // by several threads.
+  ReportWriter(kube::Api* api, std::function<bool()> leads, std::function<absl::Time()> clock);
+
+  // Works until ShutDown, in one thread.
+  void Run();
+
+  // What is below is thread-safe and brief.
+
+  void ShutDown();
+  void OnLead();  // another replica may have written meanwhile
+  // What is to be known of a job.
+  void Put(const std::string& job, RailReport report);
+  // It is gone, and its report with it.
+  void Forget(const std::string& job);
+
+ private:
+  // As it stands at the server, as far as this replica knows.
+  struct Written {
+    std::string owners;  // JSON
+    std::string status;  // JSON
+    bool is_clear = false;
+  };
+  struct Wanted {
+    std::string space;
+    std::string name;
+    std::string owners;
+    std::string status;
+    bool is_clear = true;
+    bool is_certain = true;
+  };
+
+  // Whether they wrote.
+  absl::StatusOr<bool> Load();
+  absl::StatusOr<bool> Write(const std::string& job);
+  // What is to be written, if anything.
+  std::optional<Wanted> Next(const std::string& job);
+  void Tell(const absl::Status& status);
+
+  kube::Api* const api_;
+  const std::function<bool()> leads_;
+  kube::WorkQueue queue_;  // jobs
+
+  std::string trouble_;  // as told; used by Run's thread alone
+
+  std::mutex mutex_;  // guards all below
+  bool loaded_ = false;
+  std::map<std::string, Wanted> wanted_;    // by job
+  std::map<std::string, Written> written_;  // by namespace and name
+};
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_COLLECTOR_REPORT_WRITER_H_

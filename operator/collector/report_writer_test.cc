@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/collector/report_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "kube/monotonic.h"
+#include "kube/testing/fake_api.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+bool Soon(const std::function<bool()>& condition) {
+  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(60);
+  while (!condition()) {
+    if (kube::MonotonicNow() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return true;
+}
+
+class ReportWriterTest : public ::testing::Test {
+ protected:
+  ReportWriterTest() : thread_([this] { writer_.Run(); }) {}
+  ~ReportWriterTest() override {
+    writer_.ShutDown();
+    thread_.join();
+  }
+
+  static RailReport ReportOn(const std::string& job, const std::string& reason) {
+    RailReport report;
+    report.space = "team";
+    report.name = job;
+    report.owners = Json::parse(R"([{"apiVersion": "batch/v1", "kind": "Job", "name": "a"}])");
+    report.owners[0]["uid"] = absl::StrCat("uid-", job);
+    report.is_clear = reason.empty();
+    report.status = {
+        {"severity", reason.empty() ? "None" : "Warning"}, {"pods", 4}, {"reasons", Json::array()}};
+    if (!reason.empty()) {
+      report.status["reasons"].push_back(
+          {{"reason", reason}, {"severity", "Warning"}, {"pods", 1}});
+    }
+    return report;
+  }
+  static kube::ObjectRef Object(const std::string& job) {
+    return {kRailReportVersion, "railreports", "", job};
+  }
+  // What a server has of a report that stands there.
+  void Stands(const RailReport& report) {
+    api_.Put(
+        Object(report.name),
+        {{"apiVersion", kRailReportVersion},
+         {"kind", kRailReportKind},
+         {"metadata",
+          {{"name", report.name}, {"namespace", report.space}, {"ownerReferences", report.owners}}},
+         {"status", report.status}});
+  }
+  // The writes so far, as "PATCH path".
+  std::vector<std::string> Writes() {
+    for (std::string& call : api_.TakeCalls()) {
+      if (absl::StartsWith(call, "PATCH")) writes_.push_back(call.substr(0, call.find('?')));
+    }
+    return writes_;
+  }
+  // All that was asked for before has been done.
+  void WaitForAll() {
+    const std::string last = absl::StrCat("last-", ++last_);
+    writer_.Put(last, ReportOn(last, "RailDown"));
+    ASSERT_TRUE(Soon([&] {
+      for (const std::string& call : Writes()) {
+        if (absl::EndsWith(call, absl::StrCat(last, "/status"))) return true;
+      }
+      return false;
+    }));
+    std::erase_if(writes_, [&](const std::string& call) { return absl::StrContains(call, last); });
+  }
+
+  int last_ = 0;
+  std::vector<std::string> writes_;
+  kube::testing::FakeApi api_;
+  std::atomic<bool> leads_{true};
+  std::atomic<int> seconds_{0};
+  ReportWriter writer_{&api_, [this] { return leads_.load(); },
+                       [this] { return kube::MonotonicNow() + absl::Seconds(seconds_.load()); }};
+  std::thread thread_;
+};
+
+constexpr char kPath[] = "PATCH /apis/railhead.io/v1alpha1/namespaces/team/railreports/";
+
+TEST_F(ReportWriterTest, AReportIsMadeOnceAndThenItsStatusIsWritten) {
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  WaitForAll();
+  EXPECT_EQ(Writes(),
+            (std::vector<std::string>{absl::StrCat(kPath, "a"), absl::StrCat(kPath, "a/status")}));
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  WaitForAll();
+  EXPECT_THAT(Writes(), SizeIs(2));
+  seconds_ = 60;
+  writer_.Put("a", ReportOn("a", ""));
+  WaitForAll();
+  EXPECT_THAT(Writes(), SizeIs(3));
+  EXPECT_EQ(Writes()[2], absl::StrCat(kPath, "a/status"));
+}
+
+TEST_F(ReportWriterTest, AJobThatIsWellAndAlwaysWasHasNone) {
+  writer_.Put("before", ReportOn("before", ""));
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", ""));
+  WaitForAll();
+  EXPECT_THAT(Writes(), IsEmpty());
+}
+
+TEST_F(ReportWriterTest, WhatAnotherReplicaWroteIsKnownAndMended) {
+  Stands(ReportOn("same", "RailDown"));
+  Stands(ReportOn("mended", "RailDown"));
+  Stands(ReportOn("clear", ""));
+  writer_.OnLead();
+  writer_.Put("same", ReportOn("same", "RailDown"));
+  writer_.Put("mended", ReportOn("mended", ""));
+  writer_.Put("clear", ReportOn("clear", ""));
+  WaitForAll();
+  EXPECT_EQ(Writes(), std::vector<std::string>{absl::StrCat(kPath, "mended/status")});
+}
+
+TEST_F(ReportWriterTest, WhatIsNotKnownIsNotTakenBack) {
+  Stands(ReportOn("a", "RailDown"));
+  writer_.OnLead();
+  RailReport unknown = ReportOn("a", "");
+  unknown.is_certain = false;
+  writer_.Put("a", unknown);
+  WaitForAll();
+  const auto status = [this] {
+    return api_.At({kRailReportVersion, "railreports", "team", "a", "status"})["status"];
+  };
+  EXPECT_EQ(status()["severity"], "Warning");  // with a summary, which it had not
+  seconds_ = 60;
+  writer_.Put("a", ReportOn("a", ""));
+  WaitForAll();
+  EXPECT_EQ(status()["severity"], "None");
+}
+
+TEST_F(ReportWriterTest, AnotherJobOfTheSameNameTakesTheReportOver) {
+  RailReport old = ReportOn("a", "RailDown");
+  old.owners[0]["uid"] = "uid-before";
+  Stands(old);
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  WaitForAll();
+  EXPECT_EQ(Writes()[0], absl::StrCat(kPath, "a"));
+}
+
+TEST_F(ReportWriterTest, WhoDoesNotLeadWritesNothing) {
+  writer_.OnLead();
+  WaitForAll();
+  leads_ = false;
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  absl::SleepFor(absl::Milliseconds(300));
+  EXPECT_THAT(Writes(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace railhead::op
