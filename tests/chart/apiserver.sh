@@ -19,11 +19,11 @@ done
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 cd "$(dirname "$0")"
 
-# run TEST...: where there is a loopback device, with one more address that pods may have.
+# run TEST...: where there is a loopback device, with addresses that pods may have.
 run() {
   unshare --net sh -ec '
     ip link set lo up
-    ip address add 192.0.2.1/32 dev lo
+    ip route add local 198.18.0.0/15 dev lo
     exec "$@"' sh /usr/bin/python3 -m unittest "$@"
 }
 

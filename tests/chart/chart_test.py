@@ -90,6 +90,12 @@ HOST_PATHS = {
 CDI_PATHS = HOST_PATHS | {"/var/run/cdi": ("/var/run/cdi", False)}
 
 
+# What verdicts write beside Events.
+REPORTS = {("railhead-operator", verb, "railreports", "") for verb in ("list", "create", "patch")} | {
+    ("railhead-operator", "patch", "railreports/status", "")
+}
+
+
 class Values(unittest.TestCase):
     """values.yaml and values.schema.json."""
 
@@ -364,9 +370,11 @@ class Privileges(unittest.TestCase):
         watches = {("railhead-operator", verb, "pods", "") for verb in ("list", "watch")} | {
             ("railhead-operator", "create", "events", "")
         }
-        more = rights(render("operator: {verdicts: {enabled: true}}")) - rights(render())
-        self.assertEqual(more, watches)
-        more = rights(render("operator: {gangs: {enabled: true}}")) - rights(render())
+        without = "operator: {verdicts: {enabled: false}}"
+        more = rights(render()) - rights(render(without))
+        self.assertEqual(more, watches | REPORTS)
+        gangs = "operator: {verdicts: {enabled: false}, gangs: {enabled: true}}"
+        more = rights(render(gangs)) - rights(render(without))
         self.assertEqual(
             more,
             watches | {
@@ -392,6 +400,10 @@ class Privileges(unittest.TestCase):
             for what in ("railprofiles", "namespaces", "nodes")
         } | {
             ("railhead-operator", "patch", "railprofiles/status", ""),
+        } | REPORTS | {
+            ("railhead-operator", "list", "pods", ""),
+            ("railhead-operator", "watch", "pods", ""),
+            ("railhead-operator", "create", "events", ""),
         }
         agent = {
             ("railhead-device-plugin", verb, what, "")

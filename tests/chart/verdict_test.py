@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is wrong with a job is told, and nothing else: the matrix of operator/verdict/testing,
 played at a real API server to the operator's program with the rights that the chart gives it. Pods
-are objects without a node; their metrics pages are served here. No pod can have an address of the
-loopback device, so all have the one of the test's network namespace, and each has a port."""
+are objects without a node; their metrics pages are served here, at addresses of the test's network
+namespace. All cases are there at once: each has a namespace, nodes and a resource of its own."""
 
 import collections
+import copy
 import datetime
 import http.client
 import http.server
@@ -20,16 +21,16 @@ from apiserver_test import Cluster, profile
 from helm import ROOT
 from replica import Replica, install
 
-from control_plane import folder_for, free_port, wait_until
+from control_plane import folder_for, wait_until
 
 PRINT_CASES = ROOT / "build" / "release" / "operator" / "railhead_verdict_print_cases"
-SPACE = "team"
-PODS = 4
-ADDRESS = "192.0.2.1"  # apiserver.sh makes it
+REPORTS = "/apis/railhead.io/v1alpha1"
+PORT = 9402
 PROMISED = 5  # seconds from a pod's start until its Event
 SILENCE = 60  # more where its runtime may still report
 GROWN = 2  # seconds without a new pod, after which a job's pods are compared
 STARTED = 1767225600  # when the pods of the scenes started
+REASON = "RdmaAdmissionMissed"  # of a pod that shows that all before it has been judged
 
 
 class Api:
@@ -38,53 +39,54 @@ class Api:
     def __init__(self, cluster):
         context = ssl.create_default_context(cafile=cluster.authority)
         self._server = http.client.HTTPSConnection(
-            "127.0.0.1", cluster.port, timeout=30, context=context
+            "127.0.0.1", cluster.port, timeout=60, context=context
         )
         self._token = cluster.token
+        self._lock = threading.Lock()
 
     def call(self, method, path, body=None):
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
-        self._server.request(method, path, None if body is None else json.dumps(body), headers)
-        answer = self._server.getresponse()
-        text = answer.read().decode()
+        with self._lock:
+            self._server.request(
+                method, path, None if body is None else json.dumps(body), headers
+            )
+            answer = self._server.getresponse()
+            text = answer.read().decode()
         if answer.status >= 300:
             raise AssertionError(f"{method} {path}: {answer.status}\n{text}")
         return json.loads(text)
 
 
 class Pages:
-    """The metrics pages of four pods, each at a port of its own."""
+    """The metrics pages of all pods, by address."""
 
     def __init__(self):
-        self.address = ADDRESS
-        self.pages = {}  # by port
+        self.pages = {}
         self.asked = collections.Counter()
         pages, asked = self.pages, self.asked
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
-                port = self.server.server_address[1]
-                page = pages.get(port) if self.path == "/metrics" else None
+                address = self.connection.getsockname()[0]
+                page = pages.get(address) if self.path == "/metrics" else None
                 self.send_response(503 if page is None else 200)
                 self.end_headers()
                 self.wfile.write((page or "").encode())
-                asked[port] += 1
+                asked[address] += 1
 
             def log_message(self, *_):
                 pass
 
-        self._servers = [
-            http.server.ThreadingHTTPServer((self.address, 0), Handler) for _ in range(PODS)
-        ]
-        self.ports = [server.server_address[1] for server in self._servers]
-        for server in self._servers:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+        class Server(http.server.ThreadingHTTPServer):
+            request_queue_size = 256
+
+        self._server = Server(("0.0.0.0", PORT), Handler)
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def stop(self):
-        for server in self._servers:
-            server.shutdown()
-            server.server_close()
+        self._server.shutdown()
+        self._server.server_close()
 
 
 def moved(text, seconds):
@@ -93,14 +95,174 @@ def moved(text, seconds):
     return (then + datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def of_pool(case):
+    return any("spec" in node for node in case["nodes"] or [])
+
+
+class Play:
+    """A case in a cluster that it shares with others."""
+
+    def __init__(self, test, number, case):
+        self.case, self.api, self.pages = copy.deepcopy(case), test.api, test.pages
+        self.name = case["name"]
+        self.space = f"c{number:03}"
+        self._own = f"{self.space}-"
+        self._shift = 0.0
+        self.began = 0.0
+        self.seen = {}  # (pod, reason, type): seconds after the start, and the message
+        self.addresses = [f"198.18.{number}.{pod + 1}" for pod in range(len(case["pods"]))]
+        by_node = {}
+        for index, pod in enumerate(case["pods"]):
+            if pod["spec"].get("hostNetwork") and pod["spec"].get("nodeName"):
+                self.addresses[index] = by_node.setdefault(
+                    pod["spec"]["nodeName"], self.addresses[index]
+                )
+
+    def _renamed(self, resources):
+        return {
+            name.replace("rdma/", f"rdma/{self._own}"): value for name, value in resources.items()
+        }
+
+    def prepare(self):
+        """All but the pods."""
+        self.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": self.space}})
+        for given in self.case["profiles"]:
+            self._make_profile(given)
+        for node in self.case["nodes"] or []:
+            self._make_node(node)
+
+    def _make_node(self, node):
+        metadata = dict(node["metadata"], name=self._own + node["metadata"]["name"])
+        made = {"metadata": metadata, "spec": node.get("spec", {})}
+        self.api.call("POST", "/api/v1/nodes", made)
+        status = {key: self._renamed(value) for key, value in node["status"].items()}
+        path = f"/api/v1/nodes/{metadata['name']}/status"
+        self.api.call("PATCH", path, {"status": status})
+
+    def _make_profile(self, given):
+        spec = {key: given[key] for key in ("fabric", "requireRDMA")}
+        spec["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": self.space}}
+        path, name = f"{REPORTS}/railprofiles", self._own + given["name"]
+        self.api.call("POST", path, profile(name, spec))
+        for generation in range(2, given["generation"] + 1):
+            change = {"spec": {"priority": generation}}
+            changed = self.api.call("PATCH", f"{path}/{name}", change)
+            assert changed["metadata"]["generation"] == generation
+
+    def start(self):
+        self._shift = time.time() - STARTED
+        # Backwards: of those who share an address the first has it.
+        for address, page in reversed(list(zip(self.addresses, self.case["pages"]))):
+            self.pages.pages[address] = page
+        owner = str(uuid.uuid4())
+        # Where nobody reports, nobody says that they will: these are told at once.
+        has_pages = any(page is not None for page in self.case["pages"])
+        made = [
+            self._make_pod(pod, owner, address, has_pages)
+            for pod, address in zip(self.case["pods"], self.addresses)
+        ]
+        self.began = time.monotonic()
+        for path, status in made:
+            self.api.call("PATCH", f"{path}/status", {"status": status})
+
+    def _make_pod(self, pod, owner, address, has_pages):
+        """Its path, and the status that it gets as if it were started by a node."""
+        metadata = {
+            key: value
+            for key, value in pod["metadata"].items()
+            if key not in ("uid", "deletionTimestamp", "creationTimestamp")
+        }
+        metadata["namespace"] = self.space
+        kind = self.case["kind"]
+        metadata["ownerReferences"] = [
+            {
+                "apiVersion": "batch/v1" if kind == "Job" else "apps/v1",
+                "kind": kind,
+                "name": "train",
+                "uid": owner,
+                "controller": True,
+            }
+        ]
+        annotations = metadata.setdefault("annotations", {})
+        if "railhead.io/profile" in annotations:
+            annotations["railhead.io/profile"] = self._own + annotations["railhead.io/profile"]
+        if not has_pages:
+            annotations["prometheus.io/scrape"] = "false"
+        spec = pod["spec"]
+        if "nodeName" in spec:
+            spec["nodeName"] = self._own + spec["nodeName"]
+        for container in spec["containers"]:
+            container["image"] = "x"
+            for section, values in container.get("resources", {}).items():
+                container["resources"][section] = self._renamed(values)
+        for claim in spec.get("resourceClaims", []):
+            claim["resourceClaimName"] = "x"
+        pods = f"/api/v1/namespaces/{self.space}/pods"
+        self.api.call("POST", pods, {"metadata": metadata, "spec": spec})
+        if "deletionTimestamp" in pod["metadata"]:
+            self.api.call("DELETE", f"{pods}/{metadata['name']}", {"gracePeriodSeconds": 300})
+        status = pod["status"]
+        for condition in status.get("conditions", []):
+            condition["message"] = condition["message"].replace("rdma/", f"rdma/{self._own}")
+        if "podIP" in status:
+            status["podIP"] = address
+            status["podIPs"] = [{"ip": address}]
+        for container in status.get("containerStatuses", []):
+            container.update(image="x", imageID="x", ready=True, restartCount=0)
+            running = container["state"].get("running")
+            if running:
+                running["startedAt"] = moved(running["startedAt"], self._shift)
+        return f"{pods}/{metadata['name']}", status
+
+    def forget_pages(self):
+        for address in self.addresses:
+            self.pages.pages[address] = None
+
+    def look(self, event):
+        """One of its Events, seen now."""
+        told = (event["involvedObject"]["name"], event["reason"], event["type"])
+        if told not in self.seen and not told[0].startswith("mark-"):
+            message = event["message"].replace(self._own, "")
+            self.seen[told] = (time.monotonic() - self.began, message)
+
+    def wanted(self, kind):
+        """What is to be told: (pod, reason): parts of the message."""
+        which = "expected" if kind == "Warning" else "first"
+        wanted = {}
+        for item in self.case[which]:
+            # A case that lasts longer than any test shows what is told at first.
+            if kind == "Normal" or not self.case["takesTime"]:
+                wanted[item["pod"], item["reason"], kind] = item["says"]
+        return wanted
+
+    def within(self, told):
+        return self.case["within"] if told[2] == "Warning" else PROMISED
+
+    def is_told(self):
+        return all(told in self.seen for kind in ("Warning", "Normal") for told in self.wanted(kind))
+
+    def asked(self):
+        """Every pod that runs has shown its page, if it has one."""
+        return all(
+            self.pages.asked[address]
+            for pod, address, page in zip(self.case["pods"], self.addresses, self.case["pages"])
+            if page is not None
+            and "deletionTimestamp" not in pod["metadata"]
+            and pod["status"]["phase"] == "Running"
+            and "running" in pod["status"]["containerStatuses"][0]["state"]
+        )
+
+
 class Verdict(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = folder_for(cls, "verdict")
         cls.cluster = Cluster(cls.folder)
         cls.cluster.start_for(cls)
-        install(cls.cluster, "--set=operator.verdicts.enabled=true")
-        cls.cluster.kubectl("create", "namespace", SPACE)
+        install(cls.cluster)
+        cls.cluster.kubectl(
+            "wait", "--for=condition=Established", "crd/railreports.railhead.io", "--timeout=60s"
+        )
         # The scenes' pods are as they are after admission.
         cls.cluster.kubectl("delete", "mutatingwebhookconfiguration", "--all")
         cls.api = Api(cls.cluster)
@@ -112,220 +274,194 @@ class Verdict(unittest.TestCase):
         lines = subprocess.run(
             [PRINT_CASES], check=True, capture_output=True, text=True, timeout=60
         ).stdout.splitlines()
-        cases = [json.loads(line) for line in lines]
-        # Here every pod that runs is asked, and none has been for long.
-        cls.cases = [
-            case for case in cases if not case["takesTime"] and case["name"] != "NotAskedYet"
-        ]
-        cls.silent = next(case for case in cases if case["name"] == "OneRankReportsNothing")
+        cls.cases = [json.loads(line) for line in lines]
+        cls.marks = 0
+        cls.numbers = 0
 
-    def make_node(self, node):
-        name = node["metadata"]["name"]
-        self.api.call("POST", "/api/v1/nodes", {"metadata": node["metadata"]})
-        self.api.call("PATCH", f"/api/v1/nodes/{name}/status", {"status": node["status"]})
+    def plays(self, cases):
+        made = []
+        for case in cases:
+            type(self).numbers += 1
+            made.append(Play(self, self.numbers, case))
+        return made
 
-    def make_profile(self, given):
-        spec = {key: given[key] for key in ("fabric", "requireRDMA")}
-        spec["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": SPACE}}
-        path = "/apis/railhead.io/v1alpha1/railprofiles"
-        self.api.call("POST", path, profile(given["name"], spec))
-        for generation in range(2, given["generation"] + 1):
-            changed = self.api.call(
-                "PATCH", f"{path}/{given['name']}", {"spec": {"priority": generation}}
-            )
-            self.assertEqual(changed["metadata"]["generation"], generation)
+    def watch(self, plays, until, seconds):
+        """Looks at what is told until it is enough, or the time is over."""
+        by_space = {play.space: play for play in plays}
+        deadline = time.monotonic() + seconds
+        while True:
+            for event in self.api.call("GET", "/api/v1/events")["items"]:
+                play = by_space.get(event["metadata"]["namespace"])
+                if play is not None:
+                    play.look(event)
+            if until() or time.monotonic() > deadline:
+                return
+            time.sleep(0.1)
 
-    def make_pod(self, pod, owner, port, has_page, shift):
-        """Its uid. It gets its status at once, as if it had been started by a node."""
-        metadata = dict(pod["metadata"], namespace=SPACE)
-        metadata.pop("uid")
-        going = metadata.pop("deletionTimestamp", None)
-        metadata["ownerReferences"] = [
-            {
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "name": "train",
-                "uid": owner,
-                "controller": True,
-            }
-        ]
-        annotations = metadata.setdefault("annotations", {})
-        if annotations.get("prometheus.io/port") == "9402":
-            annotations["prometheus.io/port"] = str(port)
-        if not has_page:
-            annotations["prometheus.io/scrape"] = "false"
-        spec = json.loads(json.dumps(pod["spec"]))
-        for container in spec["containers"]:
-            container["image"] = "x"
-        for claim in spec.get("resourceClaims", []):
-            claim["resourceClaimName"] = "x"
-        pods = f"/api/v1/namespaces/{SPACE}/pods"
-        made = self.api.call("POST", pods, {"metadata": metadata, "spec": spec})
-        name = metadata["name"]
-        if going:
-            self.api.call("DELETE", f"{pods}/{name}", {"gracePeriodSeconds": 300})
-        status = json.loads(json.dumps(pod["status"]))
-        if "podIP" in status:
-            status["podIP"] = self.pages.address
-            status["podIPs"] = [{"ip": self.pages.address}]
-        for container in status.get("containerStatuses", []):
-            container.update(image="x", imageID="x", ready=True, restartCount=0)
-            running = container["state"].get("running")
-            if running:
-                running["startedAt"] = moved(running["startedAt"], shift)
-        self.api.call("PATCH", f"{pods}/{name}/status", {"status": status})
-        return made["metadata"]["uid"]
-
-    def remove(self, path):
-        for item in self.api.call("GET", path)["items"]:
-            name = item["metadata"]["name"]
-            self.api.call("DELETE", f"{path}/{name}", {"gracePeriodSeconds": 0})
-
-    def clear(self):
-        self.remove(f"/api/v1/namespaces/{SPACE}/pods")
-        self.remove("/api/v1/nodes")
-        self.remove("/apis/railhead.io/v1alpha1/railprofiles")
-
-    def ports(self, case):
-        """Of the pods of the case. In the network of one node they have it in common."""
-        ports, taken = [], {}
-        for pod, own in zip(case["pods"], self.pages.ports):
-            node = pod["spec"].get("nodeName")
-            shared = pod["spec"].get("hostNetwork") and node
-            ports.append(taken.setdefault(node, own) if shared else own)
-        return ports
-
-    def play(self, case):
-        """Makes what the case is about; its pods' names by uid."""
-        self.pages.pages.clear()
-        self.pages.asked.clear()
-        ports = self.ports(case)
-        # Backwards: of those who share a port the first has it.
-        for port, page in reversed(list(zip(ports, case["pages"]))):
-            self.pages.pages[port] = page
-        for given in case["profiles"]:
-            self.make_profile(given)
-        for node in case["nodes"] or []:
-            self.make_node(node)
-        owner = str(uuid.uuid4())
-        shift = time.time() - STARTED
-        # Where nobody reports, nobody says that they will: these are told at once.
-        has_pages = any(page is not None for page in case["pages"])
-        return {
-            self.make_pod(pod, owner, port, has_pages, shift): pod["metadata"]["name"]
-            for pod, port in zip(case["pods"], ports)
-        }
-
-    def told(self, uids):
-        """The Events of these pods: (pod, reason, message)."""
-        return sorted(
-            (item["involvedObject"]["name"], item["reason"], item["message"])
-            for item in self.api.call("GET", f"/api/v1/namespaces/{SPACE}/events")["items"]
-            if item["involvedObject"].get("uid") in uids
-        )
-
-    def tell_of_another(self, name):
-        """A pod without any admission, which is told: all that was there before has been judged."""
+    def let_all_be_judged(self, plays):
+        """In each namespace a pod without any admission is told."""
+        type(self).marks += 1
+        name = f"mark-{self.marks}"
         item = {
-            "metadata": {"name": name, "namespace": SPACE},
+            "metadata": {"name": name},
             "spec": {
                 "containers": [
-                    {"name": "x", "image": "x", "resources": {"limits": {"rdma/hca": "1"}}}
+                    {"name": "x", "image": "x", "resources": {"limits": {"rdma/mark": "1"}}}
                 ]
             },
         }
-        made = self.api.call("POST", f"/api/v1/namespaces/{SPACE}/pods", item)
-        uid = made["metadata"]["uid"]
-        wait_until(lambda: self.told({uid}), f"the Event of {name}", self.replica.log)
+        for play in plays:
+            self.api.call("POST", f"/api/v1/namespaces/{play.space}/pods", item)
 
-    def wait_until_asked(self, case):
-        """Every pod that runs has shown its page, if it has one."""
-        if all(page is None for page in case["pages"]):
-            return
-        ports = {
-            port
-            for pod, port in zip(case["pods"], self.ports(case))
-            if "deletionTimestamp" not in pod["metadata"]
-            and pod["metadata"].get("annotations", {}).get("prometheus.io/port")
-            and pod["status"]["phase"] == "Running"
-        }
-        wait_until(
-            lambda: all(self.pages.asked[port] for port in ports),
-            f"a question at each of {ports}",
-            self.replica.log,
-        )
+        def told():
+            items = self.api.call("GET", "/api/v1/events")["items"]
+            marked = {
+                event["metadata"]["namespace"]
+                for event in items
+                if event["involvedObject"]["name"] == name and event["reason"] == REASON
+            }
+            return marked.issuperset(play.space for play in plays)
 
-    def check(self, case, uids, within):
-        """Waits until what is expected is told, and sees that nothing else is. How long it took."""
-        begin = time.monotonic()
-        wanted = sorted((item["pod"], item["reason"]) for item in case["expected"])
-        while [item[:2] for item in self.told(uids)] != wanted:
-            if time.monotonic() - begin > within:
-                break
-            time.sleep(0.05)
-        took = time.monotonic() - begin
-        self.wait_until_asked(case)
-        time.sleep(max(0, begin + GROWN + 1 - time.monotonic()))
-        self.tell_of_another("another")
-        told = self.told(uids)
-        self.assertEqual([item[:2] for item in told], wanted)
-        ports = dict(zip((pod["metadata"]["name"] for pod in case["pods"]), self.ports(case)))
-        for expected in case["expected"]:
-            message = next(
-                text
-                for pod, reason, text in told
-                if (pod, reason) == (expected["pod"], expected["reason"])
-            )
-            for part in expected["says"]:
-                self.assertIn(part.replace("9402", str(ports[expected["pod"]])), message)
-        self.assertLess(took, within)
-        return took
+        wait_until(told, f"an Event of each {name}", self.replica.log)
 
-    def test_each_of_what_can_be_wrong_is_told_in_time_and_nothing_else(self):
-        cases = [case for case in self.cases if case["expected"]]
-        self.assertGreaterEqual(len(cases), 20)
+    def start(self, plays):
+        for play in plays:
+            play.prepare()
+        for play in plays:
+            play.start()
+
+    def check(self, plays):
+        """That what is to be told is, in time, and nothing else."""
         slowest = (0, "")
-        for case in cases:
-            with self.subTest(case["name"]):
-                took = self.check(case, self.play(case), PROMISED)
-                slowest = max(slowest, (took, case["name"]))
-            self.clear()
-        print(f"{len(cases)} wrong jobs told; the slowest, {slowest[1]}: {slowest[0]:.1f} s")
+        for play in plays:
+            with self.subTest(play.name):
+                wanted = {**play.wanted("Warning"), **play.wanted("Normal")}
+                self.assertEqual(set(play.seen), set(wanted))
+                for told, says in wanted.items():
+                    took, message = play.seen[told]
+                    for part in says:
+                        self.assertIn(part, message)
+                    self.assertLess(took, play.within(told))
+                    if play.within(told) == PROMISED:
+                        slowest = max(slowest, (took, play.name))
+        return slowest
 
-    def test_who_reports_nothing_is_told_when_it_had_its_time(self):
-        uids = self.play(self.silent)
-        self.addCleanup(self.clear)
-        # Its questions are two seconds apart in its first minute, and then up to fifteen.
-        took = self.check(self.silent, uids, SILENCE + 15 + PROMISED)
-        self.assertGreater(took, SILENCE)
+    def test_each_of_what_can_be_wrong_is_told_in_time_and_nothing_of_what_is_right(self):
+        # Whether nodes come is a question to the cluster as a whole, and so is whether any are known.
+        nothing_known = [case for case in self.cases if not case["nodes"]]
+        unknown = self.plays(nothing_known)
+        self.start(unknown)
+        self.watch(unknown, lambda: False, PROMISED)
+        self.let_all_be_judged(unknown)
+        self.watch(unknown, lambda: False, 0)
+        self.check(unknown)
 
-    def test_nothing_is_told_of_jobs_that_are_right(self):
-        cases = [case for case in self.cases if not case["expected"]]
-        self.assertGreaterEqual(len(cases), 20)
-        for case in cases:
-            with self.subTest(case["name"]):
-                self.check(case, self.play(case), PROMISED)
-            self.clear()
-        print(f"{len(cases)} right jobs not told")
+        playable = [case for case in self.cases if case["nodes"] and not case["takesTime"]]
+        wrong = self.plays(c for c in playable if c["expected"] and not of_pool(c))
+        right = self.plays(c for c in playable if not c["expected"] and not of_pool(c))
+        # The same, whose runtimes end: what their reports have refuted stays so.
+        ending = self.plays(
+            c
+            for c in playable
+            if not c["expected"] and not of_pool(c) and any(page for page in c["pages"])
+        )
+        self.assertGreaterEqual(len(wrong), 20)
+        self.assertGreaterEqual(len(right), 20)
+        plays = wrong + right + ending
+        # A few at a time, so that what is measured is not this machine's time to make them.
+        for play in plays:
+            play.prepare()
+        for begin in range(0, len(plays), 4):
+            some = plays[begin : begin + 4]
+            for play in some:
+                play.start()
+            soon = [play for play in some if play.case["within"] == PROMISED]
+            self.watch(plays, lambda soon=soon: all(play.is_told() for play in soon), PROMISED)
+        wait_until(lambda: all(play.asked() for play in plays), "all questions", self.replica.log)
+        for play in ending:
+            play.forget_pages()
+        ended = time.monotonic()
+        self.watch(plays, lambda: all(play.is_told() for play in plays), SILENCE + 25)
+        self.check_reports(wrong, right)
+        # Questions are two seconds apart in a pod's first minute, and then up to fifteen.
+        self.watch(plays, lambda: False, max(0, ended + SILENCE + 20 - time.monotonic()))
+        self.let_all_be_judged(plays)
+        self.watch(plays, lambda: False, 0)
+        slowest = self.check(plays)
+        print(
+            f"{len(wrong)} wrong jobs told; the slowest of those that need no time, {slowest[1]}: "
+            f"{slowest[0]:.1f} s; {len(right)} right jobs not warned of, nor {len(ending)} of them "
+            "when their runtimes ended"
+        )
+        self.check_another_leader(plays, ending)
 
-    def test_who_leads_after_a_leader_was_killed_tells_nothing_twice(self):
+        pool = self.plays(c for c in self.cases if c["nodes"] and of_pool(c))
+        self.start(pool)
+        self.watch(pool, lambda: all(play.is_told() for play in pool), PROMISED)
+        self.watch(pool, lambda: False, 35)  # no warning while nodes may come
+        self.check(pool)
+
+    def check_reports(self, wrong, right):
+        """What people read of the jobs."""
+        def reports():
+            items = self.api.call("GET", f"{REPORTS}/railreports")["items"]
+            return {
+                item["metadata"]["namespace"]: item
+                for item in items
+                if item["metadata"]["name"].endswith("-train")
+            }
+
+        def of_all():
+            found = reports()
+            return all(
+                found.get(play.space, {}).get("status", {}).get("severity") == "Warning"
+                for play in wrong
+            )
+
+        wait_until(of_all, "a RailReport of each wrong job", self.replica.log)
+        found = reports()
+        for play in wrong:
+            with self.subTest(f"RailReport of {play.name}"):
+                report = found[play.space]
+                owner = report["metadata"]["ownerReferences"]
+                self.assertEqual([item["name"] for item in owner], ["train"])
+                named = {item["reason"] for item in report["status"]["reasons"]}
+                self.assertEqual(named, {item["reason"] for item in play.case["expected"]})
+                for reason in report["status"]["reasons"]:
+                    self.assertTrue(reason["fix"])
+                    self.assertIn(reason["reason"], report["status"]["summary"])
+        for play in right:
+            if play.space in found:
+                self.assertNotEqual(found[play.space]["status"]["severity"], "Warning", play.name)
+        table = self.cluster.kubectl("get", "railreports", "--all-namespaces").stdout
+        self.assertRegex(table.splitlines()[0], r"NAMESPACE +NAME +SEVERITY +PODS +SUMMARY +AGE")
+        # Written once where nothing changes.
+        before = {space: item["metadata"]["resourceVersion"] for space, item in found.items()}
+        time.sleep(12)
+        after = {space: item["metadata"]["resourceVersion"] for space, item in reports().items()}
+        changed = [space for space in before if after.get(space) != before[space]]
+        self.assertEqual(changed, [])
+
+    def check_another_leader(self, plays, ending):
+        """It tells nothing twice, nor what it did not hear being refuted."""
         second = Replica(self.cluster, self.folder, "second")
         self.addClassCleanup(second.end)
-        self.addCleanup(self.clear)
-        case = next(case for case in self.cases if case["name"] == "WrongNameOfAnHca")
-        uids = self.play(case)
-        wait_until(lambda: self.told(uids), "an Event", self.replica.log)
-        before = self.told(uids)
+        before = {play.space: set(play.seen) for play in plays}
         wait_until(lambda: "railhead_leader 0" in second.ask("/metrics")[1], "another", second.log)
         self.replica.end()
-        # For the tests that come after.
         type(self).replica = second
         wait_until(second.leads, "another leader", second.log)
-        page = 'railhead_verdict_pods{job="train",namespace="team",reason="NcclHcaUnknown"'
-        wait_until(lambda: page in second.ask("/metrics")[1], "its own verdict", second.log)
-        self.tell_of_another("later")
-        self.assertEqual(self.told(uids), before)
-        for item in self.api.call("GET", f"/api/v1/namespaces/{SPACE}/events")["items"]:
+        led = time.monotonic()
+        wait_until(
+            lambda: "railhead_verdict_pods{" in second.ask("/metrics")[1], "verdicts", second.log
+        )
+        self.watch(plays, lambda: False, max(0, led + SILENCE + 20 - time.monotonic()))
+        self.let_all_be_judged(ending)
+        self.watch(plays, lambda: False, 0)
+        for play in plays:
+            with self.subTest(f"another leader: {play.name}"):
+                self.assertEqual(set(play.seen), before[play.space])
+        for item in self.api.call("GET", "/api/v1/events")["items"]:
             self.assertEqual(item["count"], 1, item)
 
 

@@ -36,6 +36,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
   "rendezvousPort" .Values.operator.rendezvousPort
   "excludedNamespaces" (include "railhead.excludedNamespaces" . | fromYamlArray)
   "verdicts" .Values.operator.verdicts.enabled
+  "tellMissedPods" (ne .Values.operator.webhook.missedPods "Ignore")
+  "memlockRaised" .Values.devicePlugin.memlock
   "gangs" .Values.operator.gangs.enabled
   "gangKinds" .Values.operator.gangs.kinds
   "gangReserveAfter" .Values.operator.gangs.reserveAfter

@@ -30,7 +30,7 @@ from writers import Writers  # noqa: E402
 from control_plane import wait_until  # noqa: E402
 
 SPACES = 100
-KINDS = ("railprofiles", "namespaces", "nodes")  # that the operator watches
+KINDS = ("railprofiles", "namespaces", "nodes", "pods")  # that the operator watches
 MEMORY_GOAL = 100  # MiB
 BEATS = 2          # changes of every node's status
 QUIET = 30         # seconds after which a reconnect is over
