@@ -202,6 +202,13 @@ def a_dead_link_is_told_and_recovers(stage):
     stage.wait_for_hcas(60)
 
 
+def events_of(stage, job, reason):
+    """The operator's Events for that reason about the job's pods."""
+    names = {pod["metadata"]["name"] for pod in stage.pods(job)}
+    return [e for e in stage.cluster.get("events", "--field-selector", f"reason={reason}")["items"]
+            if e["involvedObject"]["name"] in names]
+
+
 def a_lost_rail_is_survived(stage):
     """A rail is taken from under a running job, again and again: the job goes on, and uses it again."""
     stage.submit(with_sizes(stage.example("flapping"), "1M", "1M", "-n", "40"))
@@ -229,6 +236,10 @@ def a_lost_rail_is_survived(stage):
         spoil("down")
         wait_for(f"rail {last} is lost", lost_more_often(lost), 30, interval=0.5)
         told = time.monotonic() - begin
+        if trouble == "interface":
+            wait_for(f"an Event names rail {last} of node-2",
+                     lambda: any(f"rail {last} " in e["message"] and "node-2" in e["message"]
+                                 for e in events_of(stage, "flapping", "RailDown")), 60, interval=2)
         sent, _ = carried()
         begin = time.monotonic()
         spoil("up")
