@@ -81,7 +81,8 @@ class Tree {
     for (const std::string& name : found_.switches[level][domain]) {
       if (!name.empty() && (names.empty() || names.back() != name)) names.push_back(name);
     }
-    if (names.empty() || names[0] == model_.domains[level][domain].name) return "";
+    if (names.empty()) return "";
+    if (names.size() == 1 && names[0] == model_.domains[level][domain].name) return "";
     if (names.size() > kMostSwitches) {
       return absl::StrCat("  [", names.front(), " to ", names.back(), "]");
     }
