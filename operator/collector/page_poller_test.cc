@@ -163,9 +163,10 @@ TEST_F(PagePollerTest, OnlyWhoWasAskedFromItsStartHasSaidNothingElse) {
   Begin("begun");
   poller_.Follow("found");
   poller_.Begin("late");
+  ASSERT_TRUE(Soon([&] { return Asked("begun") > 0; }));
   seconds_ = 31;
   poller_.Follow("late");
-  ASSERT_TRUE(Soon([&] { return Asked("begun") > 0 && Asked("found") > 0 && Asked("late") > 0; }));
+  ASSERT_TRUE(Soon([&] { return Asked("found") > 0 && Asked("late") > 0; }));
   EXPECT_TRUE(poller_.Get("begun").from_start);
   EXPECT_FALSE(poller_.Get("found").from_start);
   EXPECT_FALSE(poller_.Get("late").from_start);

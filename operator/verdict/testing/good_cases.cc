@@ -217,8 +217,12 @@ const std::vector<Case>& GoodCases() {
        [](Scene& s) {
          s.reporting[3] = false;
          s.silence[3] = absl::Seconds(20);
-       }},
-      {"NotAskedYet", [](Scene& s) { s.reporting[3] = false; }},
+       },
+       {},
+       {},
+       {},
+       true},
+      {"NotAskedYet", [](Scene& s) { s.reporting[3] = false; }, {}, {}, {}, true},
       // What its report would take back.
       {"ItsRuntimeStillStarts",
        [](Scene& s) {
