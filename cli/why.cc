@@ -52,7 +52,7 @@ absl::StatusOr<ClusterObjects> FromServer(kube::Api& api) {
   for (const auto& [resource, list] :
        {std::pair{"nodes", &objects.nodes}, std::pair{"pods", &objects.pods},
         std::pair{"events", &objects.events}}) {
-    const absl::Status status =
+    absl::Status status =
         kube::ForEach(api, {"v1", resource, "", ""}, [into = list](const kube::Json& object) {
           into->push_back(object);
           return absl::OkStatus();

@@ -39,7 +39,7 @@ absl::Status ForgetNode(kube::Api& api, const std::string& name) {
 absl::StatusOr<std::vector<std::string>> ForgetNodes(kube::Api& api) {
   std::vector<std::string> forgotten;
   absl::Status first_error;
-  const absl::Status listed = kube::ForEach(api, {"v1", "nodes", "", ""}, [&](const Json& node) {
+  absl::Status listed = kube::ForEach(api, {"v1", "nodes", "", ""}, [&](const Json& node) {
     if (!HasOurs(node)) return absl::OkStatus();
     const std::string name = kube::StringAt(node, {"metadata", "name"});
     const absl::Status status = ForgetNode(api, name);

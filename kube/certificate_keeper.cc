@@ -145,7 +145,7 @@ absl::StatusOr<CertificateKeeper::Authorities> CertificateKeeper::LoadAuthority(
   // from.
   std::string previous =
       StillValid({issuer_, found.current.certificate, found.previous}, made->certificate, now);
-  const absl::Status stored = Store(
+  absl::Status stored = Store(
       *secret,
       {{kCertificateKey, made->certificate}, {kPrivateKey, made->key}, {kPreviousKey, previous}});
   if (!stored.ok()) return stored;

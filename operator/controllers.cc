@@ -71,7 +71,8 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                        gangs::GangControllerOptions{.host = options.identity,
                                                     .reserve_after = options.gang_reserve_after},
                        api, [this] { return elector_.Leads(); })
-                 : nullptr) {}
+                 // TellTrouble's function frees what it has.
+                 : nullptr) {}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 
 Controllers::~Controllers() { Stop(); }
 

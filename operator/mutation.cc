@@ -451,8 +451,9 @@ absl::StatusOr<Mutation> TryStampJob(const Json& job, const InjectionConfig& con
       !status.ok()) {
     return status;
   }
-  if (config.gangs && wanted.contains(gangs::kGangSize))
+  if (config.gangs && wanted.contains(gangs::kGangSize)) {
     gangs::AddLabel(job, config.gang_kinds, patch);
+  }
   return Finish(std::move(patch), std::move(warnings));
 }
 

@@ -40,7 +40,7 @@ absl::StatusOr<int> Connect(const std::string& path) {
   if (fd < 0) return absl::ErrnoToStatus(errno, "cannot make a Unix socket");
   if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &kSendTimeout, sizeof(kSendTimeout)) != 0 ||
       connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    const absl::Status failed = absl::ErrnoToStatus(
+    absl::Status failed = absl::ErrnoToStatus(
         errno, absl::StrCat("cannot reach the container runtime at ", path,
                             " (NRI is on by default in containerd 2 and CRI-O; containerd 1.7 has "
                             "it off)"));

@@ -36,7 +36,7 @@ std::string Session::Introduction() {
 
 absl::StatusOr<std::string> Session::Take(absl::string_view bytes) {
   std::string answers;
-  const absl::Status taken =
+  absl::Status taken =
       reader_.Take(bytes, [&](const Message& message) { return TakeMessage(message, answers); });
   if (!taken.ok()) return taken;
   return answers;

@@ -167,6 +167,7 @@ class Placer {
         }
         if (tier == 0 && domain.switches.size() > 1) {
           std::vector<std::string> own;
+          own.reserve(domain.switches.size());
           for (const int at : domain.switches) own.push_back(SwitchName(at));
           const std::string common = Common(own);
           const bool tells = std::any_of(common.begin(), common.end(), IsDigit);

@@ -90,6 +90,7 @@ NicKinds::NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>
   std::map<NicKind, std::vector<const Nics*>> alike;
   for (const Nics* nics : nodes) alike[NamesOf(*nics)].push_back(nics);
   std::vector<Seen> sets;
+  sets.reserve(alike.size());
   for (auto& [names, members] : alike) sets.push_back({names, std::move(members)});
   // Odd machines, however many, must not keep the kinds that many are of from being looked at.
   std::stable_sort(sets.begin(), sets.end(), [](const Seen& a, const Seen& b) {

@@ -45,8 +45,9 @@ kube::Event EventOf(const Finding& finding, const PodFacts& pod) {
 
 }  // namespace
 
-FindingEvents::FindingEvents(kube::Api* api, std::string host, std::function<absl::Time()> now,
-                             std::function<absl::Time()> clock)
+FindingEvents::FindingEvents(kube::Api* api, const std::string& host,
+                             const std::function<absl::Time()>& now,
+                             const std::function<absl::Time()>& clock)
     : clock_(clock),
       warnings_(api, kComponent, host, now, kWarnings, clock),
       infos_(api, kComponent, host, now, kInfos, clock) {}

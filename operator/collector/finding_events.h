@@ -29,8 +29,8 @@ namespace railhead::op {
 class FindingEvents {
  public:
   // `host`: this replica. `now`: the time of day; `clock` is monotonic. `api` must outlive this.
-  FindingEvents(kube::Api* api, std::string host, std::function<absl::Time()> now,
-                std::function<absl::Time()> clock);
+  FindingEvents(kube::Api* api, const std::string& host, const std::function<absl::Time()>& now,
+                const std::function<absl::Time()>& clock);
 
   // Tells what is new of a job, in their order. The first error ends it: the rest is told when this
   // is called again. Where the server refuses Events of this job, no more are tried for a while,

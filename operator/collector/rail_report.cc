@@ -39,7 +39,7 @@ uint64_t Fingerprint(const std::string& text) {
 }
 
 std::string ReportName(const JobName& job) {
-  const std::string name = absl::StrCat(absl::AsciiStrToLower(job.kind), "-", job.name);
+  std::string name = absl::StrCat(absl::AsciiStrToLower(job.kind), "-", job.name);
   if (name.size() <= kMostName) return name;
   return absl::StrCat(name.substr(0, kMostName), "-", absl::Hex(Fingerprint(name)));
 }

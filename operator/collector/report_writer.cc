@@ -55,7 +55,7 @@ void ReportWriter::OnLead() {
   queue_.Add(kLoad);
 }
 
-void ReportWriter::Put(const std::string& job, RailReport report) {
+void ReportWriter::Put(const std::string& job, const RailReport& report) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto written = written_.find(KeyOf(report.space, report.name));
@@ -166,14 +166,14 @@ absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
   if (!is_there) {
     Json made = ObjectNamed(next->space, next->name);
     made["metadata"]["ownerReferences"] = *kube::ParseJson(next->owners);
-    const absl::Status applied = kube::Apply(*api_, object, kManager, made).status();
+    absl::Status applied = kube::Apply(*api_, object, kManager, made).status();
     if (!applied.ok()) return applied;
   }
   kube::ObjectRef status = object;
   status.subresource = "status";
   Json said = ObjectNamed(next->space, next->name);
   said["status"] = *kube::ParseJson(next->status);
-  const absl::Status applied = kube::Apply(*api_, status, kManager, said).status();
+  absl::Status applied = kube::Apply(*api_, status, kManager, said).status();
   const std::lock_guard<std::mutex> lock(mutex_);
   if (absl::IsNotFound(applied)) written_.erase(key);  // somebody has removed it
   if (!applied.ok()) return applied;

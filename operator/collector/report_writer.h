@@ -37,7 +37,7 @@ class ReportWriter {
   void ShutDown();
   void OnLead();  // another replica may have written meanwhile
   // What is to be known of a job.
-  void Put(const std::string& job, RailReport report);
+  void Put(const std::string& job, const RailReport& report);
   // It is gone, and its report with it.
   void Forget(const std::string& job);
 

@@ -45,6 +45,7 @@ std::string NameOf(const Gang& gang, const std::vector<Assignment>& assignments)
 std::string WherePlaced(const FabricModel& model, const std::vector<int>& node_of_rank,
                         const placement::Score& score) {
   std::vector<std::string> parts;
+  parts.reserve(model.levels.size());
   for (size_t level = 0; level < model.levels.size(); ++level) {
     parts.push_back(absl::StrCat(model.levels[level], " ", score.domains[level]));
   }

@@ -60,8 +60,9 @@ std::string Joined(const std::vector<Part>& parts, size_t longest) {
 size_t LongestText(const std::vector<Part>& parts) {
   const auto length = [&parts](size_t longest) {
     size_t sum = 0;
-    for (const Part& part : parts)
+    for (const Part& part : parts) {
       sum += part.number ? kNumber : std::min(longest, part.text.size());
+    }
     return sum;
   };
   size_t longest = kMaxValue - kHash;

@@ -100,7 +100,7 @@ absl::StatusOr<Sample> ParseSample(absl::string_view line) {
   if (sample.name.empty()) return absl::InvalidArgumentError("it begins with no metric's name");
   SkipBlanks(line);
   if (absl::ConsumePrefix(&line, "{")) {
-    const absl::Status labels = TakeLabels(line, sample);
+    absl::Status labels = TakeLabels(line, sample);
     if (!labels.ok()) return labels;
   }
   SkipBlanks(line);

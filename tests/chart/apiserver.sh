@@ -3,8 +3,8 @@
 #
 # Checks the chart against a real API server with etcd, in a network namespace of their own: install,
 # upgrade, uninstall, which objects reach the webhook, what its policies do, what the operator may do;
-# and the operator's program with those rights: what profiles do to pods, that new certificates fail none, gangs with the
-# real scheduler, and what is told of wrong jobs. Six minutes.
+# and the operator's program with those rights: what profiles do to pods, that new certificates fail
+# none, gangs with the real scheduler, and what is told of wrong jobs. Eight minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
 # kwok comes from RAILHEAD_KWOK, or gangs at a small cluster are left out.
 # helm, kubectl, kube-apiserver and kube-scheduler come from RAILHEAD_KUBE_BIN, or else from PATH; etcd

@@ -99,6 +99,13 @@ def of_pool(case):
     return any("spec" in node for node in case["nodes"] or [])
 
 
+def without_devices(case):
+    """No node of the case has any, as before the first node agent runs."""
+    return case["nodes"] and not any(
+        resource.startswith("rdma/") for node in case["nodes"] for resource in node["status"]["capacity"]
+    )
+
+
 class Play:
     """A case in a cluster that it shares with others."""
 
@@ -347,7 +354,8 @@ class Verdict(unittest.TestCase):
         return slowest
 
     def test_each_of_what_can_be_wrong_is_told_in_time_and_nothing_of_what_is_right(self):
-        # Whether nodes come is a question to the cluster as a whole, and so is whether any are known.
+        # Whether nodes come is a question to the cluster as a whole, and so is whether any are known,
+        # and whether any has devices.
         nothing_known = [case for case in self.cases if not case["nodes"]]
         unknown = self.plays(nothing_known)
         self.start(unknown)
@@ -355,8 +363,17 @@ class Verdict(unittest.TestCase):
         self.let_all_be_judged(unknown)
         self.watch(unknown, lambda: False, 0)
         self.check(unknown)
+        bare = self.plays(c for c in self.cases if without_devices(c) and not of_pool(c))
+        self.start(bare)
+        until = max(play.case["within"] for play in bare)
+        self.watch(bare, lambda: all(play.is_told() for play in bare), until)
+        self.check(bare)
 
-        playable = [case for case in self.cases if case["nodes"] and not case["takesTime"]]
+        playable = [
+            case
+            for case in self.cases
+            if case["nodes"] and not without_devices(case) and not case["takesTime"]
+        ]
         wrong = self.plays(c for c in playable if c["expected"] and not of_pool(c))
         right = self.plays(c for c in playable if not c["expected"] and not of_pool(c))
         # The same, whose runtimes end: what their reports have refuted stays so.
@@ -389,7 +406,7 @@ class Verdict(unittest.TestCase):
         self.watch(plays, lambda: False, 0)
         slowest = self.check(plays)
         print(
-            f"{len(wrong)} wrong jobs told; the slowest of those that need no time, {slowest[1]}: "
+            f"{len(bare) + len(wrong)} wrong jobs told; the slowest of those that need no time, {slowest[1]}: "
             f"{slowest[0]:.1f} s; {len(right)} right jobs not warned of, nor {len(ending)} of them "
             "when their runtimes ended"
         )
