@@ -35,9 +35,12 @@
 #include "device-plugin/rails_files.h"
 #include "device-plugin/resource_plugin.h"
 #include "device-plugin/selector.h"
+#include "fabric/cpu_model.h"
 #include "fabric/gpu_direct.h"
 #include "fabric/gpu_uuids.h"
 #include "fabric/inventory.h"
+#include "fabric/nccl_topology.h"
+#include "fabric/pci_attributes.h"
 #include "fabric/port_counters.h"
 #include "fabric/roce_gids.h"
 #include "fabric/root_files.h"
@@ -129,11 +132,12 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Make(const AgentOptions& options) 
       AllocationStore::Make({folder, options.cdi_dir, options.node_name}, files.get());
   if (!allocations.ok()) return allocations.status();
   return std::unique_ptr<Agent>(new Agent(options, std::move(config), *std::move(wake_up),
-                                          std::move(files), *std::move(allocations)));
+                                          std::move(files), *std::move(allocations), folder));
 }
 
 Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> wake_up,
-             std::unique_ptr<RailsFiles> files, std::unique_ptr<AllocationStore> allocations)
+             std::unique_ptr<RailsFiles> files, std::unique_ptr<AllocationStore> allocations,
+             const std::string& folder)
     : options_(std::move(options)),
       wake_up_(std::move(wake_up)),
       metrics_(
@@ -141,6 +145,8 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
           std::chrono::steady_clock::now),
       files_(std::move(files)),
       allocations_(std::move(allocations)),
+      topologies_(folder),
+      gives_topology_(config.nccl_topology),
       config_(std::move(config)),
       steadiness_(options_.steadiness),
       symbol_rate_(SymbolRate::Limit{}) {}
@@ -207,6 +213,7 @@ bool Agent::Reload() {
   last_config_error_.clear();
   metrics_.ConfigRefused(false);
   config_ = *std::move(config);
+  gives_topology_ = config_.nccl_topology;
   const std::string message =
       absl::StrCat("the configuration has changed: ", config_.resources.size(), " resources");
   spdlog::info("{}", message);
@@ -302,12 +309,14 @@ void Agent::Publish() {
 ResourcePlugin& Agent::PluginOf(const std::string& resource) {
   std::unique_ptr<ResourcePlugin>& plugin = plugins_[resource];
   if (plugin == nullptr) {
-    const ServiceOptions service = {options_.node_name,
-                                    files_.get(),
-                                    [this] { return GpusInAdmission(); },
-                                    resource,
-                                    allocations_->enabled() ? allocations_.get() : nullptr,
-                                    [this] { return AskKubelet(); }};
+    const ServiceOptions service = {
+        options_.node_name,
+        files_.get(),
+        [this] { return GpusInAdmission(); },
+        resource,
+        allocations_->enabled() ? allocations_.get() : nullptr,
+        [this] { return AskKubelet(); },
+        [this](const fabric::NodeInventory& inventory) { return TopologyFile(inventory); }};
     plugin = std::make_unique<ResourcePlugin>(resource, options_.kubelet_dir, service,
                                               options_.timing, [this] { wake_up_->Wake(); });
   }
@@ -377,6 +386,20 @@ std::vector<std::string> Agent::GpusInAdmission() {
                                 our_resources_, gpus_, uuids);
 }
 
+std::string Agent::TopologyFile(const fabric::NodeInventory& inventory) {
+  if (!gives_topology_) return "";
+  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(options_.root);
+  absl::StatusOr<std::string> path =
+      files.ok()
+          ? topologies_.Store(fabric::NcclTopology(
+                inventory, fabric::ReadPciAttributes(*files, inventory), fabric::ThisCpuModel()))
+          : files.status();
+  if (path.ok()) return *std::move(path);
+  // A container can do without it.
+  spdlog::warn("a container gets no topology file for NCCL: {}", Text(path.status()));
+  return "";
+}
+
 KubeletView Agent::AskKubelet() const {
   KubeletView view;
   absl::StatusOr<std::vector<ContainerDevices>> listed =
@@ -391,13 +414,16 @@ KubeletView Agent::AskKubelet() const {
 }
 
 bool Agent::HasFilesUntil(absl::Time limit) const {
-  return files_->HasFilesUntil(limit) || allocations_->HasFilesUntil(limit);
+  return files_->HasFilesUntil(limit) || allocations_->HasFilesUntil(limit) ||
+         topologies_.HasFilesUntil(limit);
 }
 
 absl::Status Agent::RemoveUnused(absl::Time limit) {
   absl::Status status = allocations_->Collect(held_, limit);
+  const std::set<std::string> hcas = HeldHcas(held_);
+  status.Update(topologies_.Collect(!hcas.empty(), limit));
   // Last, because it removes the folder.
-  status.Update(files_->Collect(HeldHcas(held_), limit));
+  status.Update(files_->Collect(hcas, limit));
   return status;
 }
 

@@ -8,6 +8,7 @@
 #ifndef RAILHEAD_DEVICE_PLUGIN_AGENT_H_
 #define RAILHEAD_DEVICE_PLUGIN_AGENT_H_
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -34,6 +35,7 @@
 #include "device-plugin/resource_plugin.h"
 #include "device-plugin/steadiness.h"
 #include "device-plugin/symbol_rate.h"
+#include "device-plugin/topology_files.h"
 #include "device-plugin/wake_up.h"
 #include "fabric/inventory.h"
 #include "fabric/root_files.h"
@@ -87,7 +89,8 @@ class Agent {
 
  private:
   Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> wake_up,
-        std::unique_ptr<RailsFiles> files, std::unique_ptr<AllocationStore> allocations);
+        std::unique_ptr<RailsFiles> files, std::unique_ptr<AllocationStore> allocations,
+        const std::string& folder);
 
   // Takes the configuration anew. True when it has changed.
   bool Reload();
@@ -112,6 +115,7 @@ class Agent {
   void Stop();
   ResourcePlugin& PluginOf(const std::string& resource);
   std::vector<std::string> GpusInAdmission();
+  std::string TopologyFile(const fabric::NodeInventory& inventory);
 
   const AgentOptions options_;
   const std::unique_ptr<WakeUp> wake_up_;
@@ -120,6 +124,8 @@ class Agent {
   MetricsPage metrics_;
   const std::unique_ptr<RailsFiles> files_;
   const std::unique_ptr<AllocationStore> allocations_;
+  TopologyFiles topologies_;
+  std::atomic<bool> gives_topology_;  // as config_ says, for kubelet's calls
   AgentConfig config_;
   std::string last_config_error_;
   std::string last_scan_error_;

@@ -452,6 +452,57 @@ TEST_F(ConfigTest, OffersEachResourceItsDevices) {
   EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
 }
 
+// The mount of a container at this path.
+const v1beta1::Mount* MountAt(const v1beta1::ContainerAllocateResponse& got,
+                              const std::string& path) {
+  for (const v1beta1::Mount& mount : got.mounts()) {
+    if (mount.container_path() == path) return &mount;
+  }
+  return nullptr;
+}
+
+TEST_F(ConfigTest, NcclIsToldOfTheMachineWhereTheConfigurationSaysSo) {
+  Configure("ncclTopology: true");
+  const FakePodResources pods(options_.pod_resources_socket, {kSecond});
+  kubelet_->Start();
+  RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kSecond}, &response).ok());
+  const v1beta1::ContainerAllocateResponse got = response.container_responses(0);
+  EXPECT_EQ(got.envs().at("NCCL_TOPO_FILE"), "/run/railhead/nccl-topology.xml");
+  const v1beta1::Mount* mount = MountAt(got, "/run/railhead/nccl-topology.xml");
+  ASSERT_NE(mount, nullptr);
+  EXPECT_TRUE(mount->read_only());
+  ASSERT_NE(MountAt(got, "/run/railhead/rails.json"), nullptr);
+  std::ifstream file(mount->host_path());
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  EXPECT_THAT(text, HasSubstr("busid=\"0000:00:04.0\""));
+  EXPECT_THAT(text, HasSubstr("<net name=\"rxe1\"/>"));
+  // A change of the configuration is for containers that come later.
+  Configure("ncclTopology: false");
+  EXPECT_TRUE(Eventually([&] {
+    v1beta1::AllocateResponse later;
+    return kubelet_->Allocate({kFirst}, &later).ok() &&
+           !later.container_responses(0).envs().contains("NCCL_TOPO_FILE");
+  }));
+  // Kubelet still holds the path for a container that has the device.
+  agent.Stop();
+  EXPECT_TRUE(fs::exists(mount->host_path()));
+}
+
+TEST_F(ConfigTest, TheTopologyFileGoesWithTheLastDeviceThatIsHeld) {
+  Configure("ncclTopology: true");
+  const FakePodResources pods(options_.pod_resources_socket, {});
+  kubelet_->Start();
+  RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kFirst}, &response).ok());
+  agent.Stop();
+  EXPECT_THAT(FolderContent(), IsEmpty());
+}
+
 TEST_F(ConfigTest, SlotsShareAnHca) {
   Configure("resources: [{name: rdma/hca, slots: 2}]");
   kubelet_->Start();

@@ -16,6 +16,8 @@ namespace railhead::device_plugin {
 
 // Where a container finds its rails.json.
 inline constexpr char kRailsPathInPod[] = "/run/railhead/rails.json";
+// And what NCCL is told of the machine.
+inline constexpr char kTopologyPathInPod[] = "/run/railhead/nccl-topology.xml";
 
 struct Allocation {
   std::vector<std::string> char_devices;  // host paths, the same in the container

@@ -40,6 +40,7 @@ struct AgentConfig {
   std::vector<ResourceConfig> resources = {{.name = "rdma/hca"}};
   std::vector<RailEntry> rails;
   std::vector<std::string> gpu_vendors;  // PCI vendor ids in lower case, beside the built-in ones
+  bool nccl_topology = false;            // containers get the machine's PCI tree as a file for NCCL
 
   bool operator==(const AgentConfig&) const = default;
 };

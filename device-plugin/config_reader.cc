@@ -91,7 +91,8 @@ class Reader {
   AgentConfig Read(const YAML::Node& document) {
     AgentConfig config;
     if (document.IsNull()) return config;
-    const Fields fields = Mapping(document, "", {"resources", "rails", "gpuVendors"});
+    const Fields fields =
+        Mapping(document, "", {"resources", "rails", "gpuVendors", "ncclTopology"});
     if (const YAML::Node* node = fields.Find("resources")) {
       config.resources.clear();
       ForEach(*node, "resources", kNotEmpty, [&](const YAML::Node& item, const std::string& path) {
@@ -108,6 +109,9 @@ class Reader {
               [&](const YAML::Node& item, const std::string& path) {
                 config.gpu_vendors.push_back(PciId(item, path, "8086"));
               });
+    }
+    if (const YAML::Node* node = fields.Find("ncclTopology")) {
+      config.nccl_topology = Switch(*node, "ncclTopology");
     }
     return config;
   }
@@ -220,6 +224,14 @@ class Reader {
          absl::StrCat("must be a whole number from ", low, " to ", high, ", not ", ShownValue(node),
                       "; ", quoted ? "write it without quotes" : hint));
     return low;
+  }
+
+  bool Switch(const YAML::Node& node, const std::string& path) {
+    const std::string text = node.IsScalar() && !IsQuoted(node) ? node.Scalar() : "";
+    if (text != "true" && text != "false") {
+      Fail(node, path, absl::StrCat("must be true or false, not ", ShownValue(node)));
+    }
+    return text == "true";
   }
 
   std::string PciId(const YAML::Node& node, const std::string& path, absl::string_view example) {

@@ -23,6 +23,7 @@ namespace railhead::device_plugin {
 //   - {rail: 0, interface: eth2}               # one of interface, pciAddress and name
 //   - {rail: 1, pciAddress: "0000:18:00.0"}
 //   gpuVendors: ["8086"]        # optional
+//   ncclTopology: true          # optional, false by default
 //
 // Ids and PCI addresses may be written in either case and become lower case, as in Hca. An empty
 // text is the default configuration; an empty list of resources, of selectors or of a selector's

@@ -59,6 +59,7 @@ rails:
 - {rail: 0, pciAddress: "0000:AB:00.0"}
 - {rail: 7, name: rxe0}
 gpuVendors: ["8086", 1ED5]
+ncclTopology: true
 )",
                                                               "agent.yaml");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -81,6 +82,7 @@ gpuVendors: ["8086", 1ED5]
                     {.rail = 0, .pci_address = "0000:ab:00.0"},
                     {.rail = 7, .name = "rxe0"}};
   expected.gpu_vendors = {"8086", "1ed5"};
+  expected.nccl_topology = true;
   EXPECT_EQ(*config, expected);
 }
 
@@ -118,27 +120,31 @@ TEST(ParseAgentConfig, RefusalsSayWhereWhatAndHowToMendIt) {
   } cases[] = {
       // The shape of the document.
       {"[]",
-       "1: the document: must be a mapping, not a list; its fields are resources, rails and "
-       "gpuVendors"},
+       "1: the document: must be a mapping, not a list; its fields are resources, rails, "
+       "gpuVendors and ncclTopology"},
       {"hello",
-       "1: the document: must be a mapping, not hello; its fields are resources, rails and "
-       "gpuVendors"},
+       "1: the document: must be a mapping, not hello; its fields are resources, rails, "
+       "gpuVendors and ncclTopology"},
       {"rails: []\nresuorces: []\n",
        "2: resuorces: this field is not known; did you mean resources?"},
       {"gpus: []\n",
-       "1: gpus: this field is not known; the fields here are resources, rails and gpuVendors"},
+       "1: gpus: this field is not known; the fields here are resources, rails, gpuVendors "
+       "and ncclTopology"},
       {"rails: []\n\nrails: []\n", "3: rails: appears a second time; keep one of the two"},
       {"rails: []\n\"rails\": []\n", "2: rails: appears a second time; keep one of the two"},
       {"? [rails]\n: []\n",
-       "1: the document: has a field whose name is a list; its fields are resources, rails and "
-       "gpuVendors"},
+       "1: the document: has a field whose name is a list; its fields are resources, rails, "
+       "gpuVendors and ncclTopology"},
       {"~: []\n",
-       "1: the document: has a field whose name is an empty value; its fields are resources, rails "
-       "and gpuVendors"},
+       "1: the document: has a field whose name is an empty value; its fields are resources, "
+       "rails, "
+       "gpuVendors and ncclTopology"},
       {"<<: {}\n",
-       "1: <<: this field is not known; the fields here are resources, rails and gpuVendors"},
+       "1: <<: this field is not known; the fields here are resources, rails, gpuVendors "
+       "and ncclTopology"},
       {"a\\b: 1\n",
-       "1: a\\\\b: this field is not known; the fields here are resources, rails and gpuVendors"},
+       "1: a\\\\b: this field is not known; the fields here are resources, rails, gpuVendors "
+       "and ncclTopology"},
       {"rails: []\n---\nresources: []\n",
        "2: a second document begins; keep one, and remove what follows its ---"},
       {"---\n---\nrails: []\n",
@@ -247,6 +253,10 @@ TEST(ParseAgentConfig, RefusalsSayWhereWhatAndHowToMendIt) {
        "1: gpuVendors[0]: \"0x8086\" is not four hex digits; write it as lspci -n prints it, such "
        "as "
        "\"8086\""},
+      // The switch.
+      {"ncclTopology: yes\n", "1: ncclTopology: must be true or false, not yes"},
+      {"ncclTopology: \"true\"\n", "1: ncclTopology: must be true or false, not \"true\""},
+      {"ncclTopology: [true]\n", "1: ncclTopology: must be true or false, not a list"},
   };
   for (const auto& test : cases) {
     EXPECT_EQ(MessageFor(test.yaml), absl::StrCat("agent.yaml:", test.message)) << test.yaml;

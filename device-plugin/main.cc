@@ -32,8 +32,12 @@
 #include "device-plugin/node_reporter.h"
 #include "device-plugin/nri/plugin.h"
 #include "device-plugin/status_server.h"
+#include "fabric/cpu_model.h"
 #include "fabric/inventory.h"
 #include "fabric/inventory_json.h"
+#include "fabric/nccl_topology.h"
+#include "fabric/pci_attributes.h"
+#include "fabric/root_files.h"
 #include "fabric/sysfs_reader.h"
 #include "kube/in_cluster.h"
 #include "kube/rest_client.h"
@@ -130,8 +134,10 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   discover->add_option("--config", flags.discover_config,
                        "A configuration to try: its rails, and which HCAs its resources get");
-  discover->add_option("-o,--output", flags.discover_output, "json or table")
-      ->check(CLI::IsMember({"json", "table"}))
+  discover
+      ->add_option("-o,--output", flags.discover_output,
+                   "json, table, or nccl-topology: the PCI tree as NCCL reads it (NCCL_TOPO_FILE)")
+      ->check(CLI::IsMember({"json", "table", "nccl-topology"}))
       ->capture_default_str();
 }
 
@@ -150,6 +156,11 @@ int Discover(const Flags& flags) {
   ApplyRails(config->rails, inventory->hcas);
   if (flags.discover_output == "json") {
     std::cout << fabric::ToJson(*inventory);
+  } else if (flags.discover_output == "nccl-topology") {
+    const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(flags.discover_root);
+    if (!files.ok()) return Fail(files.status());
+    std::cout << fabric::NcclTopology(*inventory, fabric::ReadPciAttributes(*files, *inventory),
+                                      fabric::ThisCpuModel());
   } else {
     std::cout << ToTable(*inventory);
     if (!flags.discover_config.empty()) std::cout << "\n" << ToTable(*config, *inventory);

@@ -149,9 +149,22 @@ grpc::Status PluginService::GetPreferredAllocation(
   return grpc::Status::OK;
 }
 
+void PluginService::AddTopology(const DeviceSnapshot& snapshot,
+                                v1beta1::ContainerAllocateResponse* out) const {
+  const std::string path = options_.topology_file(snapshot.inventory);
+  if (path.empty()) return;
+  // By kubelet, with CDI too: kubelet lets the container's own value win.
+  (*out->mutable_envs())["NCCL_TOPO_FILE"] = kTopologyPathInPod;
+  v1beta1::Mount* mount = out->add_mounts();
+  mount->set_host_path(path);
+  mount->set_container_path(kTopologyPathInPod);
+  mount->set_read_only(true);
+}
+
 absl::Status PluginService::AllocateOne(const DeviceSnapshot& snapshot,
                                         const std::vector<std::string>& ids,
                                         v1beta1::ContainerAllocateResponse* out) const {
+  AddTopology(snapshot, out);
   if (options_.allocations != nullptr) {
     const absl::StatusOr<std::string> name =
         options_.allocations->Add(snapshot, options_.resource, ids);

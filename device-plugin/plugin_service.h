@@ -35,6 +35,9 @@ struct ServiceOptions {
   // Asked before a container starts, with `allocations` only. Called from any thread; may take a
   // moment.
   std::function<KubeletView()> ask_kubelet = {};
+  // The host's path of the file that tells NCCL how this machine is built; "" where containers get
+  // none. Called from any thread.
+  std::function<std::string(const fabric::NodeInventory&)> topology_file = {};
 };
 
 // Thread-safe. No call waits for another: kubelet asks GetDevicePluginOptions while our own
@@ -75,6 +78,7 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
                                  v1beta1::PreStartContainerResponse* response) override;
 
  private:
+  void AddTopology(const DeviceSnapshot& snapshot, v1beta1::ContainerAllocateResponse* out) const;
   absl::Status AllocateOne(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids,
                            v1beta1::ContainerAllocateResponse* out) const;
 
