@@ -42,6 +42,7 @@ ProfileSet Start() {
   profile.namespaces.expressions = {
       {"kubernetes.io/metadata.name", LabelSelector::Operator::kExists, {}}};
   profile.shared_memory_size = "1Gi";
+  profile.inject = {"a", "b", "/l/libnccl-net-x.so"};
   profile.settings = {{"nccl.trafficClass", "106"}, {"nccl.socketInterface", "eth0"}};
   return set;
 }

@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "operator/gangs/gang_gate.h"
 #include "operator/gangs/names.h"
+#include "operator/injection.h"
 #include "operator/json_patch.h"
 #include "operator/label_selector.h"
 #include "operator/profile_environment.h"
@@ -398,6 +399,13 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
     return status;
   }
   if (config.gangs) gangs::AddGate(pod, config.gang_kinds, wanted, patch, warnings);
+  // Last: what stands before has the places of the init containers as they are.
+  if (site.profile != nullptr) {
+    if (absl::Status status = AddLibraries(*spec, *targets, site.profile->inject, patch, warnings);
+        !status.ok()) {
+      return status;
+    }
+  }
   Mutation mutation = Finish(std::move(patch), std::move(warnings));
   for (const auto& [name, reason] : site.reasons) {
     mutation.reasons.push_back(absl::StrCat(

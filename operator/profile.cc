@@ -191,6 +191,10 @@ absl::Status ReadSharedMemory(const Json& spec, RailProfile& profile) {
 }
 
 absl::Status CheckContradictions(const RailProfile& profile) {
+  if (!profile.inject.plugin_image.empty() && profile.environment.contains("NCCL_NET_PLUGIN")) {
+    return FieldError("spec.env[NCCL_NET_PLUGIN]",
+                      "cannot be set beside spec.inject.ncclPlugin, which says it");
+  }
   if (profile.require_rdma == RequireRdma::kFail) {
     if (profile.fabric == Fabric::kTcp) {
       return FieldError("spec.requireRDMA", "cannot be fail on fabric TCP, which has no RDMA");
@@ -245,7 +249,7 @@ absl::StatusOr<RailProfile> ParseRailProfile(const Json& object) {
   if (absl::Status known =
           CheckMembers(*spec, "spec",
                        {"fabric", "namespaceSelector", "podSelector", "priority", "requireRDMA",
-                        "sharedMemory", "nccl", "ucx", "gloo", "railhead", "env"});
+                        "sharedMemory", "inject", "nccl", "ucx", "gloo", "railhead", "env"});
       !known.ok()) {
     return known;
   }
@@ -271,6 +275,11 @@ absl::StatusOr<RailProfile> ParseRailProfile(const Json& object) {
   }
   if (absl::Status read = ReadEnvironment(*spec, profile); !read.ok()) return read;
   if (absl::Status read = ReadSharedMemory(*spec, profile); !read.ok()) return read;
+  if (const Json* inject = Member(*spec, "inject"); inject != nullptr) {
+    absl::StatusOr<Injection> injection = ReadInjection(*inject, "spec.inject");
+    if (!injection.ok()) return injection.status();
+    profile.inject = *std::move(injection);
+  }
   if (absl::Status checked = CheckContradictions(profile); !checked.ok()) return checked;
   return profile;
 }

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "kube/json.h"
+#include "operator/injection.h"
 #include "operator/label_selector.h"
 
 namespace railhead::op {
@@ -36,6 +37,7 @@ struct RailProfile {
   std::map<std::string, std::string> settings;     // by ProfileSetting::Name, as ReadSetting
   std::map<std::string, std::string> environment;  // spec.env
   std::string shared_memory_size;                  // of /dev/shm, a quantity; empty: as it is
+  Injection inject;
 
   bool operator==(const RailProfile&) const = default;
 };

@@ -102,6 +102,20 @@ void CheckLinkLayers(const RailProfile& profile, const FabricFacts& facts,
                                          facts.link_layers.begin()->first));
 }
 
+// How injected libraries are found: before those of the profile's own path.
+void AddLibraries(const RailProfile& profile, ProfileEnvironment& result) {
+  if (profile.inject.empty()) return;
+  std::string path = LibraryPath(profile.inject);
+  if (const auto own = profile.environment.find("LD_LIBRARY_PATH");
+      own != profile.environment.end()) {
+    absl::StrAppend(&path, ":", own->second);
+  }
+  result.variables["LD_LIBRARY_PATH"] = {std::move(path), "spec.inject"};
+  if (std::string plugin = PluginName(profile.inject); !plugin.empty()) {
+    result.variables["NCCL_NET_PLUGIN"] = {std::move(plugin), "spec.inject.ncclPlugin"};
+  }
+}
+
 }  // namespace
 
 ProfileEnvironment EnvironmentOf(const RailProfile& profile, const FabricFacts& facts) {
@@ -111,6 +125,7 @@ ProfileEnvironment EnvironmentOf(const RailProfile& profile, const FabricFacts& 
   for (const auto& [name, value] : profile.environment) {
     result.variables[name] = {value, absl::StrCat("spec.env[", name, "]")};
   }
+  AddLibraries(profile, result);
   CheckLinkLayers(profile, facts, result);
   return result;
 }

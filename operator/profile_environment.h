@@ -27,7 +27,8 @@ struct ProfileEnvironment {
 //     it is not given TCP;
 //   - the fields of the profile, without those that the nodes contradict: GPUDirect is asked for
 //     only if all nodes with GPUs have it. Where no node tells anything, the profile's word counts;
-//   - spec.env.
+//   - spec.env;
+//   - where the libraries of spec.inject are, before what spec.env says of LD_LIBRARY_PATH.
 // NCCL_IB_HCA is never among them: which HCAs a container has is known at its node, by the agent.
 ProfileEnvironment EnvironmentOf(const RailProfile& profile, const FabricFacts& facts);
 

@@ -198,6 +198,20 @@ TEST(EnvironmentOfTest, TheFreeVariablesWinOverTheRules) {
 
 // The table itself.
 
+TEST(EnvironmentOfTest, InjectedLibrariesAreFoundBeforeTheProfilesOwn) {
+  RailProfile profile = Profile(Fabric::kEfa);
+  EXPECT_EQ(EnvironmentOf(profile, {}).variables.count("LD_LIBRARY_PATH"), 0U);
+  profile.inject = {"a", "b", "/l/libnccl-net-ofi.so"};
+  Values values = ValuesOf(EnvironmentOf(profile, {}));
+  EXPECT_EQ(values["LD_LIBRARY_PATH"], "/opt/railhead/runtime:/opt/railhead/nccl-net");
+  EXPECT_EQ(values["NCCL_NET_PLUGIN"], "ofi");
+  profile.environment = {{"LD_LIBRARY_PATH", "/mine"}};
+  profile.inject = {"", "b", "/l/libnccl-net.so"};
+  values = ValuesOf(EnvironmentOf(profile, {}));
+  EXPECT_EQ(values["LD_LIBRARY_PATH"], "/opt/railhead/nccl-net:/mine");
+  EXPECT_EQ(values.count("NCCL_NET_PLUGIN"), 0U);
+}
+
 TEST(ProfileSettingsTest, NamesAndVariablesAreUniqueAndOurs) {
   std::set<std::string> names;
   std::set<std::string> variables;

@@ -26,6 +26,8 @@ Json Whole() {
       "priority": -5,
       "requireRDMA": "fail",
       "sharedMemory": {"size": "16Gi"},
+      "inject": {"runtime": {"image": "a"},
+                 "ncclPlugin": {"image": "b", "library": "/l/libnccl-net.so"}},
       "nccl": {"gdrLevel": "PXB", "gdrRead": true, "trafficClass": 106, "serviceLevel": 3,
                "qpsPerConnection": 4, "crossNic": 0, "socketInterface": "eth0,bond0.100",
                "addressFamily": "IPv6", "roceVersion": 2, "bufferSize": 8388608, "debug": "WARN",
@@ -51,6 +53,7 @@ TEST(ParseRailProfileTest, ReadsEveryField) {
   expected.priority = -5;
   expected.require_rdma = RequireRdma::kFail;
   expected.shared_memory_size = "16Gi";
+  expected.inject = {"a", "b", "/l/libnccl-net.so"};
   expected.settings = {{"nccl.gdrLevel", "PXB"},
                        {"nccl.gdrRead", "true"},
                        {"nccl.trafficClass", "106"},
@@ -150,6 +153,10 @@ TEST(ParseRailProfileTest, RefusalsBeginWithTheField) {
       {R"({"spec": {"sharedMemory": {"size": "Gi"}}})", "spec.sharedMemory.size: must be a size"},
       {R"({"spec": {"sharedMemory": {"size": 5}}})", "spec.sharedMemory.size: must be a string"},
       {R"({"spec": {"sharedMemory": {"medium": "x"}}})", "spec.sharedMemory.medium: is not known"},
+      {R"({"spec": {"inject": {"runtime": null, "ncclPlugin": null}}})", "spec.inject: must say"},
+      {R"({"spec": {"inject": {"runtime": {"image": "a b"}}}})", "spec.inject.runtime.image: must"},
+      {R"({"spec": {"env": {"NCCL_NET_PLUGIN": "x"}}})",
+       "spec.env[NCCL_NET_PLUGIN]: cannot be set beside spec.inject.ncclPlugin"},
       {R"({"spec": {"env": []}})", "spec.env: must be an object"},
       {R"({"spec": {"env": {"A-B": "1"}}})", "spec.env[A-B]: is not the name"},
       {R"({"spec": {"env": {"RANK": "1"}}})", "spec.env[RANK]: cannot be set here: Railhead"},

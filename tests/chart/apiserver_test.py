@@ -152,6 +152,10 @@ WHOLE_SPEC = {
     "priority": -5,
     "requireRDMA": "fail",
     "sharedMemory": {"size": "16Gi"},
+    "inject": {
+        "runtime": {"image": "registry.example:5000/railhead/runtime:0.1.0"},
+        "ncclPlugin": {"image": "ofi@sha256:01", "library": "/opt/ofi/lib/libnccl-net-ofi.so"},
+    },
     "nccl": {
         "gdrLevel": "PXB",
         "gdrRead": True,
@@ -228,6 +232,16 @@ WRONG_SPECS = [
     ({"nccl": {"serviceLevel": 8}}, "spec.nccl.serviceLevel: Invalid value"),
     ({"ucx": {"serviceLevel": 8}}, "spec.ucx.serviceLevel: Invalid value"),
     ({"railhead": {"serviceLevel": 8}}, "spec.railhead.serviceLevel: Invalid value"),
+    ({"inject": {"runtime": None, "ncclPlugin": None}}, "spec.inject: Invalid value"),
+    ({"inject": {"plugin": {}}}, 'unknown field "spec.inject.plugin"'),
+    ({"inject": {"runtime": {"image": None}}}, "spec.inject.runtime.image: Required"),
+    ({"inject": {"runtime": {"image": "a b"}}}, "spec.inject.runtime.image: Invalid value"),
+    ({"inject": {"ncclPlugin": {"library": None}}}, "spec.inject.ncclPlugin.library: Required"),
+    (
+        {"inject": {"ncclPlugin": {"library": "/libnccl-net.so"}}},
+        "spec.inject.ncclPlugin.library: Invalid value",
+    ),
+    ({"env": {"NCCL_NET_PLUGIN": "ofi"}}, "spec.env: Invalid value"),
     ({"env": {"A-B": "1"}}, "spec.env: Invalid value"),
     ({"env": {"A": 1}}, "spec.env.A: Invalid value"),
     ({"env": {"RANK": "0"}}, "Railhead decides for every pod: RANK"),
