@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "device-plugin/node_reporter.h"
 #include "kube/client.h"
 #include "kube/json.h"
@@ -16,22 +17,23 @@ namespace {
 
 using kube::Json;
 
-bool HasOurs(const Json& node) {
+// As whom the operator labels nodes, where it publishes the topology.
+constexpr char kTopologyManager[] = "railhead-topology";
+
+bool HasFieldsOf(const Json& node, absl::string_view manager) {
   const Json* managers = kube::FindPath(node, {"metadata", "managedFields"});
   if (managers == nullptr || !managers->is_array()) return false;
-  return std::any_of(managers->begin(), managers->end(), [](const Json& entry) {
-    return kube::StringAt(entry, {"manager"}) == kFieldManager;
+  return std::any_of(managers->begin(), managers->end(), [manager](const Json& entry) {
+    return kube::StringAt(entry, {"manager"}) == manager;
   });
 }
 
 // To apply nothing is to give up all that was applied before.
-absl::Status ForgetNode(kube::Api& api, const std::string& name) {
+absl::Status Forget(kube::Api& api, const std::string& name, absl::string_view subresource,
+                    absl::string_view manager) {
   const Json nothing = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}};
-  absl::Status status =
-      kube::Apply(api, {"v1", "nodes", "", name}, kFieldManager, nothing).status();
-  status.Update(
-      kube::Apply(api, {"v1", "nodes", "", name, "status"}, kFieldManager, nothing).status());
-  return status;
+  return kube::Apply(api, {"v1", "nodes", "", name, std::string(subresource)}, manager, nothing)
+      .status();
 }
 
 }  // namespace
@@ -40,9 +42,16 @@ absl::StatusOr<std::vector<std::string>> ForgetNodes(kube::Api& api) {
   std::vector<std::string> forgotten;
   absl::Status first_error;
   absl::Status listed = kube::ForEach(api, {"v1", "nodes", "", ""}, [&](const Json& node) {
-    if (!HasOurs(node)) return absl::OkStatus();
+    const bool told = HasFieldsOf(node, kFieldManager);
+    const bool labelled = HasFieldsOf(node, kTopologyManager);
+    if (!told && !labelled) return absl::OkStatus();
     const std::string name = kube::StringAt(node, {"metadata", "name"});
-    const absl::Status status = ForgetNode(api, name);
+    absl::Status status;
+    if (labelled) status.Update(Forget(api, name, "", kTopologyManager));
+    if (told) {
+      status.Update(Forget(api, name, "", kFieldManager));
+      status.Update(Forget(api, name, "status", kFieldManager));
+    }
     first_error.Update(status);
     if (status.ok()) forgotten.push_back(name);
     return absl::OkStatus();

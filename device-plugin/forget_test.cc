@@ -41,6 +41,17 @@ TEST(ForgetNodesTest, TakesWhatWasWrittenFromEveryNodeThatHasIt) {
   EXPECT_THAT(calls, Not(Contains(::testing::StartsWith("PATCH /api/v1/nodes/b"))));
 }
 
+TEST(ForgetNodesTest, TakesTheOperatorsLabelsToo) {
+  kube::testing::FakeApi api;
+  PutNode(api, "a", "railhead-topology");
+  const auto forgotten = ForgetNodes(api);
+  ASSERT_TRUE(forgotten.ok()) << forgotten.status();
+  EXPECT_THAT(*forgotten, ElementsAre("a"));
+  const std::vector<std::string> calls = api.TakeCalls();
+  EXPECT_THAT(calls, Contains("PATCH /api/v1/nodes/a?force=true&fieldManager=railhead-topology"));
+  EXPECT_THAT(calls, Not(Contains(::testing::HasSubstr("railhead-device-plugin"))));
+}
+
 TEST(ForgetNodesTest, AnOutageIsAnError) {
   kube::testing::FakeApi api;
   api.SetOutage(absl::UnavailableError("no connection"));

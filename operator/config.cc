@@ -44,14 +44,21 @@ class Reader {
         status = ReadKinds(value, config.gang_kinds);
       } else if (field == "gangReserveAfter") {
         status = ReadWait(field, value, config.gang_reserve_after);
+      } else if (field == "topology") {
+        status = ReadSwitch(field, value, config.topology);
+      } else if (field == "publishTopology") {
+        status = ReadSwitch(field, value, config.publish_topology);
       } else {
         status =
             Error(field,
                   "is not known; the fields are environment, rendezvousPort, "
-                  "excludedNamespaces, verdicts, tellMissedPods, memlockRaised, gangs, gangKinds "
-                  "and gangReserveAfter");
+                  "excludedNamespaces, verdicts, tellMissedPods, memlockRaised, gangs, gangKinds, "
+                  "gangReserveAfter, topology and publishTopology");
       }
       if (!status.ok()) return status;
+    }
+    if (config.publish_topology && !config.topology) {
+      return Error("publishTopology", "needs topology: true");
     }
     return config;
   }

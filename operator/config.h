@@ -34,6 +34,10 @@ struct InjectionConfig {
   // A gang that has waited for so long is not overtaken any more by smaller ones; infinite: it may
   // be for ever.
   absl::Duration gang_reserve_after = absl::Minutes(10);
+  // The replica that leads keeps the FabricTopology's status as the fabric is...
+  bool topology = false;
+  // ...and publishes it as labels of nodes and objects of other schedulers.
+  bool publish_topology = false;
 };
 
 // Reads YAML or JSON:
@@ -47,6 +51,8 @@ struct InjectionConfig {
 //   gangs: true                        # optional, false by default
 //   gangKinds: [JobSet]                # optional; whose pods are gangs without asking
 //   gangReserveAfter: 10m              # optional; "never": smaller gangs may always overtake
+//   topology: true                     # optional, false by default
+//   publishTopology: true              # optional, false by default; needs topology
 //
 // An empty text is an empty configuration. InvalidArgument names the field (or line) and what it
 // may be: unknown fields, names that are no environment variables, and variables that the operator

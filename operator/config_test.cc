@@ -39,6 +39,8 @@ memlockRaised: true
 gangs: true
 gangKinds: [JobSet, Job]
 gangReserveAfter: 1h30m
+topology: true
+publishTopology: true
 )",
                                            "x");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -53,6 +55,8 @@ gangReserveAfter: 1h30m
   EXPECT_TRUE(config->gangs);
   EXPECT_EQ(config->gang_kinds, (std::set<std::string>{"Job", "JobSet"}));
   EXPECT_EQ(config->gang_reserve_after, absl::Minutes(90));
+  EXPECT_TRUE(config->topology);
+  EXPECT_TRUE(config->publish_topology);
 }
 
 TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
@@ -66,6 +70,8 @@ TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
     EXPECT_TRUE(config->tell_missed_pods);
     EXPECT_FALSE(config->memlock_raised);
     EXPECT_FALSE(config->gangs);
+    EXPECT_FALSE(config->topology);
+    EXPECT_FALSE(config->publish_topology);
   }
 }
 
@@ -73,7 +79,7 @@ TEST(ParseInjectionConfigTest, NamesFileAndField) {
   EXPECT_EQ(Error("enviroment: {}"),
             "operator.yaml: enviroment is not known; the fields are environment, "
             "rendezvousPort, excludedNamespaces, verdicts, tellMissedPods, memlockRaised, gangs, "
-            "gangKinds and gangReserveAfter");
+            "gangKinds, gangReserveAfter, topology and publishTopology");
   EXPECT_THAT(Error("[]"), HasSubstr("must be a mapping"));
   EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml: line 2"));
   EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("one YAML document"));
@@ -88,6 +94,8 @@ TEST(ParseInjectionConfigTest, NamesFileAndField) {
     EXPECT_THAT(Error(absl::StrCat("gangReserveAfter: ", wait)),
                 HasSubstr("gangReserveAfter must be a time such as 10m or 1h30m, or never"));
   }
+  EXPECT_THAT(Error("topology: 1"), HasSubstr("topology must be true or false"));
+  EXPECT_THAT(Error("publishTopology: true"), HasSubstr("publishTopology needs topology: true"));
   EXPECT_THAT(Error("environment: [A]"), HasSubstr("environment must be a mapping"));
   EXPECT_THAT(Error("environment: {A: [1]}"), HasSubstr("environment.A must be a string"));
   EXPECT_THAT(Error("environment: {A: 1.50}"), HasSubstr("environment.A must be a string"));

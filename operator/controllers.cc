@@ -43,6 +43,7 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                   status_writer_.Wake();
                   if (collector_ != nullptr) collector_->OnLead();
                   if (gangs_ != nullptr) gangs_->OnLead();
+                  if (topology_ != nullptr) topology_->OnLead();
                 },
                 [] { spdlog::info("this replica does not lead any more"); }, TellTrouble()}),
       feed_(&caches_,
@@ -71,8 +72,12 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                        gangs::GangControllerOptions{.host = options.identity,
                                                     .reserve_after = options.gang_reserve_after},
                        api, [this] { return elector_.Leads(); })
-                 // TellTrouble's function frees what it has.
-                 : nullptr) {}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
+                 : nullptr),
+      topology_(options.topology
+                    ? std::make_unique<topology::TopologyController>(
+                          topology::TopologyControllerOptions{.publish = options.publish_topology},
+                          api, [this] { return elector_.Leads(); })
+                    : nullptr) {}
 
 Controllers::~Controllers() { Stop(); }
 
@@ -83,6 +88,10 @@ void Controllers::Start() {
   if (gangs_ != nullptr) {
     gangs_thread_ = std::jthread([this](const std::stop_token& stop) { gangs_->Run(stop); });
     gangs_->Start();
+  }
+  if (topology_ != nullptr) {
+    topology_thread_ = std::jthread([this](const std::stop_token& stop) { topology_->Run(stop); });
+    topology_->Start();
   }
   if (collector_ != nullptr) {
     collector_thread_ =
@@ -98,11 +107,13 @@ void Controllers::Stop() {
   StopLeading();
   if (collector_ != nullptr) collector_->RequestStop();
   if (gangs_ != nullptr) gangs_->RequestStop();
+  if (topology_ != nullptr) topology_->RequestStop();
   caches_.RequestStop();
   feed_thread_.request_stop();
   status_thread_.request_stop();
   collector_thread_.request_stop();
   gangs_thread_.request_stop();
+  topology_thread_.request_stop();
 }
 
 std::shared_ptr<const ProfileSet> Controllers::Profiles() const {
@@ -147,6 +158,9 @@ void Controllers::Report(Metrics& metrics) const {
   if (gangs_ != nullptr) {
     for (const kube::InformerState& state : gangs_->States()) metrics.SetCache(state);
     metrics.SetGangs(gangs_->Counts());
+  }
+  if (topology_ != nullptr) {
+    for (const kube::InformerState& state : topology_->States()) metrics.SetCache(state);
   }
   metrics.SetLeads(elector_.Leads());
 }

@@ -21,6 +21,7 @@
 #include "operator/metrics.h"
 #include "operator/profile_feed.h"
 #include "operator/profile_status_writer.h"
+#include "operator/topology/topology_controller.h"
 
 namespace railhead::op {
 
@@ -38,6 +39,8 @@ struct ControllersOptions {
   bool memlock_raised = false;
   bool gangs = false;                                            // whether gangs are placed
   absl::Duration gang_reserve_after = absl::InfiniteDuration();  // as in InjectionConfig
+  bool topology = false;  // whether the FabricTopology is kept
+  bool publish_topology = false;
 };
 
 // What the operator does besides answering. Every replica keeps what admission needs, and what
@@ -82,12 +85,14 @@ class Controllers {
   const std::unique_ptr<Collector> collector_;  // null where jobs are not judged
   ClusterCaches caches_;
   ProfileStatusWriter status_writer_;
-  const std::unique_ptr<gangs::GangController> gangs_;  // null where gangs are not served
+  const std::unique_ptr<gangs::GangController> gangs_;            // null where gangs are not served
+  const std::unique_ptr<topology::TopologyController> topology_;  // null where nobody keeps it
 
   std::jthread feed_thread_;
   std::jthread status_thread_;
   std::jthread collector_thread_;
   std::jthread gangs_thread_;
+  std::jthread topology_thread_;
   std::jthread elector_thread_;
 };
 

@@ -47,6 +47,8 @@ constexpr char kFooter[] =
     "  verdicts: false         # jobs are not judged\n"
     "  gangs: true             # pods with the label railhead.io/gang start together\n"
     "  gangReserveAfter: 10m   # then smaller gangs do not overtake one that waits; or never\n"
+    "  topology: true          # the FabricTopology says what the fabric is\n"
+    "  publishTopology: true   # and nodes have labels that say where they are\n"
     "\n"
     "What the webhook would do with your manifest, without a cluster:\n"
     "  railhead-operator mutate -f job.yaml --config operator.yaml --profiles profiles.yaml\n"
@@ -57,9 +59,11 @@ constexpr char kFooter[] =
     "MutatingWebhookConfiguration named below, list and watch of railprofiles, namespaces, nodes\n"
     "and pods, patch of railprofiles/status, create of events, list, create and patch of\n"
     "railreports and patch of railreports/status; with gangs also patch of events and\n"
-    "pods/status, patch and delete of pods. The webhook is at /mutate; /healthz, /readyz and\n"
-    "/metrics are on "
-    "the health port.";
+    "pods/status, patch and delete of pods; with topology list, watch and create of\n"
+    "fabrictopologies, and patch of their status; with publishTopology patch of nodes, create and\n"
+    "patch of topologies of Kueue and KAI, list, create, patch and delete of Volcano's "
+    "hypernodes.\n"
+    "The webhook is at /mutate; /healthz, /readyz and /metrics are on the health port.";
 
 // How long a replica that was told to go keeps answering: the API server and the cluster's
 // load balancing learn late that it is not ready any more, and a call that fails is a pod without

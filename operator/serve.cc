@@ -58,7 +58,9 @@ class Operator::Impl {
                       .tell_missed_pods = config.tell_missed_pods,
                       .memlock_raised = config.memlock_raised,
                       .gangs = config.gangs,
-                      .gang_reserve_after = config.gang_reserve_after},
+                      .gang_reserve_after = config.gang_reserve_after,
+                      .topology = config.topology,
+                      .publish_topology = config.publish_topology},
                      api),
         webhook_(
             std::move(config), [this] { return controllers_.Profiles(); }, &metrics_),

@@ -4,7 +4,8 @@
 # Checks the chart against a real API server with etcd, in a network namespace of their own: install,
 # upgrade, uninstall, which objects reach the webhook, what its policies do, what the operator may do;
 # and the operator's program with those rights: what profiles do to pods, that new certificates fail
-# none, gangs with the real scheduler, and what is told of wrong jobs. Eight minutes.
+# none, gangs with the real scheduler, what is told of wrong jobs, and what is published of the fabric.
+# Nine minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
 # kwok comes from RAILHEAD_KWOK, or gangs at a small cluster are left out.
 # helm, kubectl, kube-apiserver and kube-scheduler come from RAILHEAD_KUBE_BIN, or else from PATH; etcd
@@ -41,7 +42,7 @@ else
   echo "tests/chart: no RAILHEAD_KWOK (tests/testbed/build-kwok.sh): gangs.py is left out" >&2
 fi
 run apiserver_test.Chart policy_test.Policy policy_test.Together profiles_test.Profiles \
-  certificates_test.Certificates gangs_test.Gangs || failed=1
+  certificates_test.Certificates gangs_test.Gangs topology_test.Topology || failed=1
 wait $! || failed=1
 cat "$verdicts"
 exit $failed

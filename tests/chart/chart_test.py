@@ -27,6 +27,7 @@ operator:
   environment: {NCCL_IB_TC: "106", NCCL_DEBUG: null}
   admissionPolicy: {enabled: true}
   rendezvousPort: 12345
+  topology: {crd: false}
   webhook: {failurePolicy: Fail, timeoutSeconds: 3, excludedNamespaces: [monitoring],
             missedPods: Deny}
 profiles: {crd: false}
@@ -55,6 +56,8 @@ REFUSED = {
     "a word for gangs": ("operator.gangs.enabled=on", "want boolean"),
     "a kind that is no job": ("operator.gangs.kinds={Deployment}", "/operator/gangs/kinds/0"),
     "a wait without a unit": ("operator.gangs.reserveAfter=10", "/operator/gangs/reserveAfter"),
+    "a topology that is published and not kept": (
+        "operator.topology.publish=true", "/operator/topology/enabled"),
     "a word for whether agents tell": ("devicePlugin.nodeFacts=always", "want boolean"),
     "a metrics port that is none": ("devicePlugin.metricsPort=0", "minimum"),
     "a selector's field that is none": (
@@ -383,6 +386,22 @@ class Privileges(unittest.TestCase):
                 ("railhead-operator", "patch", "pods/status", ""),
                 ("railhead-operator", "patch", "events", ""),
             },
+        )
+
+    def test_the_topology_costs_rights_only_where_it_is_enabled(self):
+        name = "railhead-operator"
+        keeps = {(name, verb, "fabrictopologies", "") for verb in ("list", "watch", "create")} | {
+            (name, "patch", "fabrictopologies/status", "")
+        }
+        more = rights(render("operator: {topology: {enabled: true}}")) - rights(render())
+        self.assertEqual(more, keeps)
+        more = rights(render("operator: {topology: {enabled: true, publish: true}}"))
+        self.assertEqual(
+            more - rights(render()),
+            keeps
+            | {(name, "patch", "nodes", "")}
+            | {(name, verb, "topologies", "") for verb in ("create", "patch")}
+            | {(name, verb, "hypernodes", "") for verb in ("list", "create", "patch", "delete")},
         )
 
     def test_the_operator_and_the_agents_have_these_rights(self):

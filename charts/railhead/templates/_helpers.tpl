@@ -41,6 +41,8 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
   "gangs" .Values.operator.gangs.enabled
   "gangKinds" .Values.operator.gangs.kinds
   "gangReserveAfter" .Values.operator.gangs.reserveAfter
+  "topology" .Values.operator.topology.enabled
+  "publishTopology" .Values.operator.topology.publish
   "environment" (default dict .Values.operator.environment)) }}
 {{- end -}}
 

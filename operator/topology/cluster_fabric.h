@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fabric of a cluster, from what is known in it.
+#ifndef RAILHEAD_OPERATOR_TOPOLOGY_CLUSTER_FABRIC_H_
+#define RAILHEAD_OPERATOR_TOPOLOGY_CLUSTER_FABRIC_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "fabric/discovery/fusion.h"
+#include "fabric/model/fabric_model.h"
+#include "operator/topology/cluster_node.h"
+
+namespace railhead::topology {
+
+using NodeValue = std::shared_ptr<const ClusterNode>;
+
+struct ClusterFabric {
+  bool given = false;  // by people; else discovered
+  fabric::DiscoveredFabric found;
+};
+
+// With a model that people give, that is the fabric: of its nodes those that the cluster has, with
+// the GPUs and rails that they tell; where the two differ is a finding. Without one, the labels of
+// nodes say where they are.
+//
+// FailedPrecondition: no node has a place. The message says what to give.
+absl::StatusOr<ClusterFabric> FindFabric(const std::vector<NodeValue>& nodes,
+                                         const std::optional<fabric::FabricModel>& given);
+
+}  // namespace railhead::topology
+
+#endif  // RAILHEAD_OPERATOR_TOPOLOGY_CLUSTER_FABRIC_H_

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/topology/topology_controller.h"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "kube/json.h"
+#include "operator/topology/published.h"
+#include "operator/topology/topology_status.h"
+
+namespace railhead::topology {
+namespace {
+
+constexpr char kRound[] = "topology";
+constexpr char kStatusManager[] = "railhead-operator";
+constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
+constexpr absl::Duration kUntilSynced = absl::Seconds(1);
+// What is published may be changed by others, and kinds that were not there may be.
+constexpr absl::Duration kLookAgain = absl::Minutes(10);
+constexpr kube::BackoffOptions kBackoff = {absl::Seconds(1), absl::Minutes(1)};
+
+kube::ReflectorOptions Nodes() {
+  kube::ReflectorOptions options;
+  options.collection = {"v1", "nodes", "", ""};
+  return options;
+}
+
+kube::ReflectorOptions Topologies() {
+  kube::ReflectorOptions options;
+  options.collection = {kTopologyVersion, kTopologyResource, "", ""};
+  options.may_be_unknown = true;
+  return options;
+}
+
+absl::Status Create(kube::Api& api) {
+  const absl::Status made = kube::Create(api, {kTopologyVersion, kTopologyResource, "", ""},
+                                         {{"apiVersion", kTopologyVersion},
+                                          {"kind", kTopologyKind},
+                                          {"metadata", {{"name", kTopologyName}}}})
+                                .status();
+  if (absl::IsAlreadyExists(made)) return absl::OkStatus();
+  if (!absl::IsNotFound(made)) return made;
+  return absl::NotFoundError(
+      "the cluster has no kind FabricTopology, which the chart brings with "
+      "operator.topology.enabled: helm upgrade");
+}
+
+}  // namespace
+
+TopologyController::TopologyController(TopologyControllerOptions options, kube::Api* api,
+                                       std::function<bool()> leads)
+    : options_(std::move(options)),
+      api_(api),
+      leads_(std::move(leads)),
+      queue_(kBackoff),
+      labeller_(api, leads_),
+      foreign_(api, leads_),
+      nodes_(Nodes(), api, ReadClusterNode,
+             {[this](const std::string&, const auto&, const auto&) {
+                queue_.AddAfter(kRound, options_.settle);
+              },
+              [this] { queue_.Add(kRound); },
+              [this](const absl::Status& end) { TellEnd("nodes", end); }}),
+      topologies_(Topologies(), api, ReadStoredTopology,
+                  {[this](const std::string&, const auto&, const auto&) {
+                     queue_.AddAfter(kRound, options_.settle);
+                   },
+                   [this] { queue_.Add(kRound); },
+                   [this](const absl::Status& end) { TellEnd(kTopologyResource, end); }}) {}
+
+void TopologyController::Start() {
+  nodes_.Start();
+  topologies_.Start();
+}
+
+void TopologyController::RequestStop() {
+  nodes_.RequestStop();
+  topologies_.RequestStop();
+}
+
+void TopologyController::OnLead() { queue_.Add(kRound); }
+
+void TopologyController::TellEnd(const std::string& resource, const absl::Status& end) {
+  if (absl::IsCancelled(end)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::string& last = watch_trouble_[resource];
+  const std::string now(end.message());
+  if (now != last && !end.ok()) spdlog::warn("topology: watching {}: {}", resource, now);
+  last = now;
+}
+
+void TopologyController::Run(const std::stop_token& stop) {
+  const std::stop_callback on_stop(stop, [this] { queue_.ShutDown(); });
+  while (!queue_.is_shut_down()) {
+    const std::optional<std::string> item = queue_.Take(kPatience);
+    if (!item) continue;
+    const absl::Status done = Round();
+    const std::string trouble(done.message());
+    if (trouble != trouble_ && !done.ok()) spdlog::warn("topology: {}", trouble);
+    trouble_ = trouble;
+    if (done.ok()) {
+      queue_.Finish(*item);
+    } else {
+      queue_.Retry(*item);
+    }
+  }
+}
+
+absl::Status TopologyController::Round() {
+  if (!leads_()) {
+    labeller_.Forget();
+    foreign_.Forget();
+    return absl::OkStatus();
+  }
+  // What is half known would be half wrong.
+  if (!nodes_.Synced() || !topologies_.Synced()) {
+    queue_.AddAfter(kRound, kUntilSynced);
+    return absl::OkStatus();
+  }
+  const kube::Cache<StoredTopology>::Value stored = topologies_.cache().Get(kTopologyName);
+  if (stored == nullptr) return Create(*api_);  // the watch will show it
+  std::vector<NodeValue> nodes;
+  nodes_.cache().ForEach([&](const std::string&, const NodeValue& node) { nodes.push_back(node); });
+  TopologyReport report = {
+      stored->generation,
+      stored->refusal.empty()
+          ? FindFabric(nodes, stored->given)
+          : absl::StatusOr<ClusterFabric>(absl::InvalidArgumentError(stored->refusal)),
+      std::nullopt};
+  absl::Status trouble;
+  if (options_.publish) {
+    report.published = Publish(nodes, report.fabric);
+    trouble.Update(*report.published);
+    queue_.AddAfter(kRound, kLookAgain);
+  }
+  if (!leads_()) return trouble;
+  const std::optional<kube::Json> object = StatusToApply(*stored, report, options_.now());
+  if (!object) return trouble;
+  const kube::ObjectRef ref = {kTopologyVersion, kTopologyResource, "", kTopologyName, "status"};
+  const absl::Status applied = kube::Apply(*api_, ref, kStatusManager, *object).status();
+  // It was changed or deleted meanwhile: the watch will tell.
+  if (!absl::IsAborted(applied) && !absl::IsNotFound(applied)) trouble.Update(applied);
+  return trouble;
+}
+
+absl::Status TopologyController::Publish(const std::vector<NodeValue>& nodes,
+                                         const absl::StatusOr<ClusterFabric>& fabric) {
+  // What people have written wrong says nothing of where nodes are: what is published stays.
+  if (absl::IsInvalidArgument(fabric.status())) {
+    return absl::FailedPreconditionError("nothing is changed while spec.model cannot be read");
+  }
+  if (!fabric.ok()) {
+    fabric::FabricModel none;
+    none.name = kTopologyName;
+    absl::Status trouble = labeller_.Write(nodes, {});
+    trouble.Update(foreign_.Write(none, nullptr, options_.now()));
+    return trouble;
+  }
+  const fabric::FabricModel& model = fabric->found.model;
+  const absl::StatusOr<PlaceLabels> labels = LabelsOfPlaces(model);
+  absl::Status trouble = labels.status();
+  if (labels.ok()) trouble.Update(labeller_.Write(nodes, LabelsByNode(model, *labels)));
+  trouble.Update(foreign_.Write(model, labels.ok() ? &*labels : nullptr, options_.now()));
+  return trouble;
+}
+
+std::vector<kube::InformerState> TopologyController::States() const {
+  std::vector<kube::InformerState> states = {nodes_.State(), topologies_.State()};
+  states[0].resource += " (topology)";
+  return states;
+}
+
+}  // namespace railhead::topology
