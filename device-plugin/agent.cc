@@ -420,10 +420,9 @@ bool Agent::HasFilesUntil(absl::Time limit) const {
 
 absl::Status Agent::RemoveUnused(absl::Time limit) {
   absl::Status status = allocations_->Collect(held_, limit);
-  const std::set<std::string> hcas = HeldHcas(held_);
-  status.Update(topologies_.Collect(!hcas.empty(), limit));
-  // Last, because it removes the folder.
-  status.Update(files_->Collect(hcas, limit));
+  status.Update(files_->Collect(HeldHcas(held_), limit));
+  // Who holds an HCA has rails.json, too.
+  status.Update(topologies_.Collect(files_->HasFilesUntil(absl::InfiniteFuture()), limit));
   return status;
 }
 

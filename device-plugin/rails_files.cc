@@ -3,10 +3,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <mutex>
 #include <set>
 #include <string>
@@ -65,9 +63,7 @@ absl::Status RailsFiles::Collect(const std::set<std::string>& in_use, absl::Time
     if (!NotYoungerThan(path, limit) || HoldsUsedDevice(path, in_use)) continue;
     status.Update(RemoveFile(path));
   }
-  if (rmdir(folder_.c_str()) != 0 && errno != ENOTEMPTY && errno != EEXIST && errno != ENOENT) {
-    status.Update(absl::ErrnoToStatus(errno, absl::StrCat("cannot remove folder ", folder_)));
-  }
+  status.Update(RemoveEmptyFolder(folder_));
   return status;
 }
 

@@ -61,6 +61,13 @@ absl::Status MakeFolder(const std::string& folder) {
   return absl::OkStatus();
 }
 
+absl::Status RemoveEmptyFolder(const std::string& folder) {
+  if (rmdir(folder.c_str()) == 0 || errno == ENOTEMPTY || errno == EEXIST || errno == ENOENT) {
+    return absl::OkStatus();
+  }
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot remove folder ", folder));
+}
+
 absl::Status WriteFile(const std::string& path, const std::string& content) {
   // A container runtime makes a folder where a file it should mount is missing.
   rmdir(path.c_str());

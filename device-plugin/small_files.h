@@ -17,6 +17,9 @@ namespace railhead::device_plugin {
 // Makes the folder (mode 0755, whatever the umask) where there is none; not what is above it.
 absl::Status MakeFolder(const std::string& folder);
 
+// Removes the folder if nothing is in it; one that is not there is removed.
+absl::Status RemoveEmptyFolder(const std::string& folder);
+
 // Makes `path` hold `content` (mode 0644) on disk, in the place of what was there. Until it is
 // complete it is the file `path` + ".unfinished".
 absl::Status WriteFile(const std::string& path, const std::string& content);

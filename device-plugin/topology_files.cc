@@ -47,6 +47,7 @@ absl::Status TopologyFiles::Collect(bool in_use, absl::Time limit) {
   for (const std::string& path : ListFiles(folder_, kPrefix, kSuffix)) {
     if (NotYoungerThan(path, limit)) status.Update(RemoveFile(path));
   }
+  status.Update(RemoveEmptyFolder(folder_));
   return status;
 }
 

@@ -4,7 +4,7 @@
 //
 // Kubelet remembers their paths as it does those of rails.json (rails_files.h), beside which they
 // lie under the hash of their content. But a machine has one, for all of its pods: it goes when no
-// pod holds any device.
+// pod holds an HCA.
 #ifndef RAILHEAD_DEVICE_PLUGIN_TOPOLOGY_FILES_H_
 #define RAILHEAD_DEVICE_PLUGIN_TOPOLOGY_FILES_H_
 
@@ -22,7 +22,7 @@ namespace railhead::device_plugin {
 // Thread-safe.
 class TopologyFiles {
  public:
-  // `folder` is made (mode 0755) with the first file, and removed by RailsFiles.
+  // `folder` is made (mode 0755) with the first file.
   explicit TopologyFiles(std::string folder) : folder_(std::move(folder)) {}
 
   // Writes the file (mode 0644), whole or not at all, and returns its path. A file that is there
@@ -32,7 +32,8 @@ class TopologyFiles {
   // Whether there is any file not younger than `limit`, so that Collect could find work.
   bool HasFilesUntil(absl::Time limit) const;
 
-  // Where nothing is `in_use`, removes the files not younger than `limit`.
+  // Where nothing is `in_use`, removes the files not younger than `limit`, and the folder if
+  // nothing is left in it.
   absl::Status Collect(bool in_use, absl::Time limit);
 
  private:

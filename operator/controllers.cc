@@ -77,7 +77,8 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
                     ? std::make_unique<topology::TopologyController>(
                           topology::TopologyControllerOptions{.publish = options.publish_topology},
                           api, [this] { return elector_.Leads(); })
-                    : nullptr) {}
+                    // TellTrouble's function frees what it has.
+                    : nullptr) {}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks)
 
 Controllers::~Controllers() { Stop(); }
 

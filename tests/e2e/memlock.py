@@ -3,7 +3,7 @@
 
 import json
 
-from stage import NAMESPACE, ROOT, expect
+from stage import NAMESPACE, expect
 from railbed.console import wait_for
 
 NODE = 1
@@ -15,7 +15,7 @@ def who_holds_an_hca_may_pin_memory(stage):
     usual = _limit(stage, "pins-little", hcas=1)
     expect(usual != "unlimited", "the node has no limit of locked memory that could be raised")
     try:
-        _upgrade(stage, "true")
+        stage.upgrade("--set", "devicePlugin.memlock=true")
         expect(_limit(stage, "pins", hcas=1) == "unlimited", "the limit of a pod with an HCA was not raised")
         expect(_limit(stage, "pins-nothing", hcas=0) == usual, "the limit of a pod without an HCA changed")
         stage.cluster.on_node(NODE, "pkill -x containerd")
@@ -23,12 +23,7 @@ def who_holds_an_hca_may_pin_memory(stage):
                  120)
         expect(_limit(stage, "pins-again", hcas=1) == "unlimited", "not raised after the runtime's restart")
     finally:
-        _upgrade(stage, "false")
-
-
-def _upgrade(stage, memlock):
-    stage.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE,
-                       "--set", f"devicePlugin.memlock={memlock}", "--wait", "--timeout", "180s")
+        stage.upgrade()
 
 
 def _registrations(stage):

@@ -19,6 +19,7 @@ from aligned_sets import aligned_sets
 from conformance import conformance
 from documents import (container_of, keeping_failed_pods, pod_of, with_env, with_sizes,
                        without_rdma_on_rank_1)
+from gangs import a_gang_lands_in_one_leaf
 from main_job import measure, parse_log, report
 from memlock import who_holds_an_hca_may_pin_memory
 from stage import NAMESPACE, ROOT, Stage, expect
@@ -458,13 +459,8 @@ def chart_refuses_unknown_values(stage):
 
 def upgrade_keeps_the_webhook(stage):
     """helm upgrade leaves the certificates alone: the next pod is still injected."""
-    stage.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE,
-                       "--set", "operator.environment.NCCL_DEBUG=TRACE", "--wait", "--timeout", "180s")
+    stage.upgrade("--set", "operator.environment.NCCL_DEBUG=TRACE")
     stage.wait_for_hcas(120)
-    # helm waits for the new pods only; an old operator answers for some seconds more, as it should.
-    wait_for("the old pods are gone", lambda: all(
-        "deletionTimestamp" not in pod["metadata"]
-        for pod in stage.cluster.get("pods", "--namespace", NAMESPACE)["items"]), 60)
     stage.submit(with_sizes(stage.example("upgraded"), "8", "8"))
     expect(stage.wait_for_job("upgraded") == "Complete", "the job did not complete")
     env = {e["name"]: e.get("value") for e in stage.pods("upgraded")[0]["spec"]["containers"][0]["env"]}
@@ -528,7 +524,7 @@ ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_devi
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
                   every_collective_is_right, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
                   iwarp_rails, a_dead_link_is_told_and_recovers, aligned_sets,
-                  who_holds_an_hca_may_pin_memory, too_many_hcas_stay_pending,
+                  who_holds_an_hca_may_pin_memory, a_gang_lands_in_one_leaf, too_many_hcas_stay_pending,
                   chart_refuses_unknown_values, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (interrupted_demo_leaves_nothing,)
 

@@ -92,6 +92,15 @@ class Stage:
                               NAMESPACE, "--create-namespace", "--wait", "--timeout", "180s")
             self.wait_for_hcas()
 
+    def upgrade(self, *words):
+        """helm upgrade with these values and no others, until nothing of the old release answers."""
+        self.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE,
+                          *words, "--wait", "--timeout", "180s")
+        # helm waits for the new pods only; an old operator answers for some seconds more, as it should.
+        wait_for("the old pods are gone", lambda: all(
+            "deletionTimestamp" not in pod["metadata"]
+            for pod in self.cluster.get("pods", "--namespace", NAMESPACE)["items"]), 60)
+
     def wait_for_hcas(self, seconds=60):
         """Until every node offers one rdma/hca for each rail; returns how long that took."""
         begin = time.monotonic()
