@@ -75,6 +75,7 @@ class Topology(unittest.TestCase):
             cls.cluster,
             "--set=operator.topology.enabled=true",
             "--set=operator.topology.publish=true",
+            "--set=operator.verdicts.enabled=false",
         )
         cls.cluster.kubectl(
             "create",
