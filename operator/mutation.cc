@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "operator/gangs/gang_gate.h"
 #include "operator/gangs/names.h"
+#include "operator/gangs/pod_rules.h"
 #include "operator/injection.h"
 #include "operator/json_patch.h"
 #include "operator/label_selector.h"
@@ -143,9 +144,24 @@ Json Variable(const char* name, std::string value) {
   return {{"name", name}, {"value", std::move(value)}};
 }
 
-Json FieldVariable(const char* name, const char* field) {
+Json FieldVariable(const char* name, const std::string& field) {
   return {{"name", name},
           {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", field}}}}}};
+}
+
+// What is known only when the gang is placed stands in the pod's annotations before its gate goes.
+void AddRankOfGang(const Json& pod, const std::map<std::string, std::string>& annotations,
+                   const InjectionConfig& config, std::vector<Json>& variables) {
+  const std::string size = gangs::SizeWithoutRanks(pod, config.gang_kinds, annotations);
+  if (size.empty()) return;
+  const auto told = [](const char* annotation) {
+    return absl::StrCat("metadata.annotations['", annotation, "']");
+  };
+  variables.push_back(FieldVariable("RANK", told(gangs::kRank)));
+  variables.push_back(Variable("WORLD_SIZE", size));
+  if (gangs::DnsNameOf(pod).empty()) return;
+  variables.push_back(FieldVariable("MASTER_ADDR", told(gangs::kMaster)));
+  variables.push_back(Variable("MASTER_PORT", absl::StrCat(config.rendezvous_port)));
 }
 
 // The variables for one pod, in the order they are written. What cannot be known is left out, with
@@ -183,6 +199,7 @@ std::vector<Json> VariablesFor(const Json& pod,
       variables.push_back(Variable("MASTER_PORT", absl::StrCat(config.rendezvous_port)));
     }
   }
+  if (config.gangs) AddRankOfGang(pod, annotations, config, variables);
   if (!job.empty()) variables.push_back(Variable("RAILHEAD_JOB", job));
   variables.push_back(FieldVariable("RAILHEAD_POD", "metadata.name"));
   variables.push_back(FieldVariable("RAILHEAD_NODE", "spec.nodeName"));
@@ -348,9 +365,9 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
 
   std::vector<std::string> warnings;
   Site site = SiteOf(pod, config, profiles, space, warnings);
-  const std::vector<Json> variables =
-      VariablesFor(pod, *annotations, config, site.environment, warnings);
   std::map<std::string, std::string> wanted = *annotations;
+  if (config.gangs) gangs::AddSize(pod, config.gang_kinds, wanted);
+  const std::vector<Json> variables = VariablesFor(pod, wanted, config, site.environment, warnings);
   const std::set<std::string> kept_before = ReadKept(wanted[kKept], warnings);
   Earlier earlier{.configured = &config.environment, .kept = &kept_before};
   if (const auto stamp = annotations->find(kInjected); stamp != annotations->end()) {
@@ -394,7 +411,6 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   wanted.emplace("prometheus.io/scrape", "true");
   wanted.emplace("prometheus.io/port", kMetricsPort);
   wanted.emplace("prometheus.io/path", "/metrics");
-  if (config.gangs) gangs::AddSize(pod, config.gang_kinds, wanted);
   if (absl::Status status = PatchAnnotations(pod, "", *annotations, wanted, patch); !status.ok()) {
     return status;
   }

@@ -209,7 +209,7 @@ const fabric::FabricModel& ClusterRoom::ModelFor(const Gang& gang,
     } else if (refused.contains(node.name)) {
       node.unschedulable = "the scheduler refused a pod of this gang there a moment ago";
     } else if (own.contains(node.name)) {
-      node.unschedulable = "a pod of this gang has the ports of the node";
+      node.unschedulable = "a pod of this gang is there, and wants no other one";
     }
   }
   return part_;

@@ -121,6 +121,17 @@ std::vector<int> RanksOf(const Gang& gang) {
   return ranks;
 }
 
+std::string MasterOf(const Gang& gang) {
+  for (const Released& pod : gang.released) {
+    if (pod.rank == 0) return pod.pod->member->dns_name;
+  }
+  const std::vector<int> ranks = RanksOf(gang);
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] == 0) return gang.gated[i]->member->dns_name;
+  }
+  return "";
+}
+
 std::string WhyNotComplete(const Gang& gang) {
   if (gang.gated.empty()) return "";
   const StoredPod& first = *gang.gated.front();

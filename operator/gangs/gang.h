@@ -67,6 +67,9 @@ std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& pro
 // The rank that a pod of the gang gets: its index in its Job, or else the first that nobody has.
 std::vector<int> RanksOf(const Gang& gang);
 
+// The name in DNS of the pod with rank 0; empty: it has none, or there is no such pod.
+std::string MasterOf(const Gang& gang);
+
 // Why the gang's gated pods cannot be placed whatever the room is, and what to do; empty: they can.
 std::string WhyNotComplete(const Gang& gang);
 

@@ -215,11 +215,15 @@ absl::Status GangController::EndWaits(const std::vector<Decision>& decisions) {
     const bool fails = decision.gang.gated.front()->member->fails_at_timeout;
     std::vector<std::string> uids;
     std::vector<Call> calls;
-    for (const PodValue& pod : decision.gang.gated) {
-      if (given_up_.contains(pod->uid)) continue;
-      uids.push_back(pod->uid);
-      calls.push_back({{"v1", "pods", pod->space, pod->name, fails ? "status" : ""},
-                       fails ? FailurePatch(*pod, decision.message) : UngatePatch(*pod)});
+    const std::vector<int> ranks = RanksOf(decision.gang);
+    const std::string master = MasterOf(decision.gang);
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      const StoredPod& pod = *decision.gang.gated[i];
+      if (given_up_.contains(pod.uid)) continue;
+      uids.push_back(pod.uid);
+      calls.push_back(
+          {{"v1", "pods", pod.space, pod.name, fails ? "status" : ""},
+           fails ? FailurePatch(pod, decision.message) : UngatePatch(pod, ranks[i], master)});
     }
     if (calls.empty()) continue;
     const std::vector<absl::Status> results = Send(calls);

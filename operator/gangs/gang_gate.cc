@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "operator/gangs/names.h"
+#include "operator/gangs/pod_rules.h"
 #include "operator/gangs/workload.h"
 #include "operator/json_patch.h"
 
@@ -58,23 +59,6 @@ bool HasOwner(const Json& pod) {
            const Json* controls = Find(owner, "controller");
            return controls != nullptr && *controls == true;
          });
-}
-
-// What a pod says of other pods' nodes that placement does not look at; empty: nothing.
-std::string RuleAboutPods(const Json& pod) {
-  for (const char* kind : {"podAffinity", "podAntiAffinity"}) {
-    const Json* rules =
-        FindPath(pod, {"spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"});
-    if (rules != nullptr && rules->is_array() && !rules->empty()) {
-      return absl::StrCat("spec.affinity.", kind);
-    }
-  }
-  const Json* spread = FindPath(pod, {"spec", "topologySpreadConstraints"});
-  if (spread == nullptr || !spread->is_array()) return "";
-  const bool hard = std::any_of(spread->begin(), spread->end(), [](const Json& constraint) {
-    return StringAt(constraint, {"whenUnsatisfiable"}) != "ScheduleAnyway";
-  });
-  return hard ? "spec.topologySpreadConstraints" : "";
 }
 
 // Appends our label for an object at `pointer` that has none. It has metadata when this is applied.
@@ -139,8 +123,9 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
   }
   if (const std::string rule = RuleAboutPods(pod); !rule.empty()) {
     return absl::StrCat(rule,
-                        " is not looked at when a gang is placed; leave it out, or make it a "
-                        "preference");
+                        " is not looked at when a gang is placed, but for an anti-affinity to pods "
+                        "as this one with the topologyKey ",
+                        kHostname, "; leave it out, or make it a preference");
   }
   if (const auto pattern = annotations.find(kPattern);
       pattern != annotations.end() && pattern->second != "ring" && pattern->second != "tree" &&
@@ -163,6 +148,16 @@ void AddSize(const Json& pod, const Kinds& kinds, Annotations& annotations) {
   const std::optional<Workload> workload = WorkloadOf(pod);
   if (!workload || !workload->size || GangOf(pod, workload->kind, kinds).empty()) return;
   annotations.emplace(kGangSize, absl::StrCat(*workload->size));
+}
+
+std::string SizeWithoutRanks(const Json& pod, const Kinds& kinds, const Annotations& annotations) {
+  const std::optional<Workload> workload = WorkloadOf(pod);
+  const std::string gang = GangOf(pod, workload ? workload->kind : "", kinds);
+  if (gang.empty() || annotations.contains(kCompletionIndex) || (workload && workload->index) ||
+      !WhyNoGate(pod, gang, annotations).empty()) {
+    return "";
+  }
+  return annotations.at(kGangSize);
 }
 
 void AddGate(const Json& pod, const Kinds& kinds, const Annotations& annotations, Json& patch,

@@ -24,6 +24,12 @@ using Kinds = std::set<std::string>;
 // does, where its kind says it.
 void AddSize(const kube::Json& pod, const Kinds& kinds, Annotations& annotations);
 
+// The size of the gang that a pod waits for and whose order nobody knows before it is placed: no
+// index gives the pod its rank. Empty: it is no such pod. `annotations` are the pod's, with the
+// size.
+std::string SizeWithoutRanks(const kube::Json& pod, const Kinds& kinds,
+                             const Annotations& annotations);
+
 // Appends the gate to `patch` where the pod gets it, and the label that its kind asks for.
 // `annotations` are the pod's.
 void AddGate(const kube::Json& pod, const Kinds& kinds, const Annotations& annotations,

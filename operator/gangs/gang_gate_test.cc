@@ -52,6 +52,46 @@ TEST(GangGate, APodThatAsksForItWaitsForItsGang) {
   EXPECT_EQ(GatesOf(pod), Json::parse(R"([{"name": "another"}, {"name": "railhead.io/gang"}])"));
 }
 
+// What a container's env says of each of these; null: nothing.
+Json EnvOf(const Json& pod, const InjectionConfig& config = kServed) {
+  const Json admitted = pod.patch(Admit(pod, config).patch);
+  Json told;
+  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+    for (const Json& variable : admitted["spec"]["containers"][0]["env"]) {
+      if (variable["name"] != name) continue;
+      told[name] = variable.contains("value") ? variable["value"]
+                                              : variable["valueFrom"]["fieldRef"]["fieldPath"];
+    }
+  }
+  return told;
+}
+
+TEST(GangGate, APodWithoutAnIndexIsToldItsRankWhenItIsPlaced) {
+  EXPECT_EQ(EnvOf(Pod()), Json::parse(R"({"RANK": "metadata.annotations['railhead.io/rank']",
+                                          "WORLD_SIZE": "4"})"));
+  Json pod = Pod();
+  pod["spec"]["hostname"] = "w-0";
+  pod["spec"]["subdomain"] = "ring";
+  EXPECT_EQ(EnvOf(pod),
+            Json::parse(R"({"RANK": "metadata.annotations['railhead.io/rank']", "WORLD_SIZE": "4",
+                            "MASTER_ADDR": "metadata.annotations['railhead.io/master-addr']",
+                            "MASTER_PORT": "29500"})"));
+  // Nobody would say it: it does not wait.
+  EXPECT_EQ(EnvOf(pod, {}), Json());
+  Json alone = pod;
+  alone["spec"]["nodeName"] = "n";
+  EXPECT_EQ(EnvOf(alone), Json());
+  // It is known already.
+  Json indexed = pod;
+  indexed["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = "2";
+  EXPECT_EQ(EnvOf(indexed)["RANK"], "2");
+  pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/name"] = "set";
+  pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/group-index"] = "0";
+  pod["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/worker-index"] = "1";
+  pod["metadata"]["labels"]["railhead.io/gang"] = "true";
+  EXPECT_EQ(EnvOf(pod), Json());
+}
+
 TEST(GangGate, NobodyElseIsGated) {
   EXPECT_EQ(GatesOf(Pod(), {}), Json());  // gangs are not served
   for (const char* label : {"", "false"}) {

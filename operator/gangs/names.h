@@ -21,6 +21,7 @@ inline constexpr char kGate[] = "railhead.io/gang";           // the scheduling 
 
 // Written when the gate is taken away.
 inline constexpr char kRank[] = "railhead.io/rank";
+inline constexpr char kMaster[] = "railhead.io/master-addr";   // rank 0, if it has a name in DNS
 inline constexpr char kPlacement[] = "railhead.io/placement";  // which decision it was
 
 inline constexpr char kHostname[] = "kubernetes.io/hostname";

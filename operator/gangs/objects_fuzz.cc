@@ -59,7 +59,7 @@ void Run(absl::string_view text) {
     Require(decision.assignments == again[i].assignments);
     Require(decision.gang.gated.empty() || !decision.message.empty());
     for (const PodValue& pod : decision.gang.gated) {
-      Require(UngatePatch(*pod).size() == 3);
+      Require(UngatePatch(*pod, 0, "").size() == 4);
       Require(FailurePatch(*pod, decision.message).size() == 5);
     }
     if (decision.state != Decision::State::kPlaced) continue;
@@ -68,7 +68,8 @@ void Run(absl::string_view text) {
     for (const Assignment& assignment : decision.assignments) {
       Require(placed.insert(assignment.pod.get()).second);
       Require(!assignment.hostname.empty());
-      Require(ReleasePatch(assignment, decision.placement).size() == 6);
+      Require(ReleasePatch(assignment, decision.placement).size() ==
+              (assignment.master.empty() ? 6u : 7u));
     }
   }
 }

@@ -303,10 +303,11 @@ class Planner {
   void Assign(const std::vector<int>& node_of_rank, Decision& decision) {
     const Gang& gang = decision.gang;
     const std::vector<int> ranks = RanksOf(gang);
+    const std::string master = MasterOf(gang);
     for (size_t i = 0; i < gang.gated.size(); ++i) {
       const auto node = static_cast<size_t>(node_of_rank[i]);
-      decision.assignments.push_back(
-          {gang.gated[i], tree_.model.nodes[node].name, tree_.nodes[node]->hostname, ranks[i]});
+      decision.assignments.push_back({gang.gated[i], tree_.model.nodes[node].name,
+                                      tree_.nodes[node]->hostname, ranks[i], master});
       room_.Take(node, gang.gated[i]->requests);
     }
     decision.placement = NameOf(gang, decision.assignments);

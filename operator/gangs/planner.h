@@ -21,6 +21,7 @@ struct Assignment {
   std::string node;
   std::string hostname;  // the node's label
   int rank = 0;
+  std::string master;  // MasterOf its gang
 
   bool operator==(const Assignment&) const = default;
 };

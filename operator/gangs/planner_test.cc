@@ -284,17 +284,66 @@ TEST(Planner, WhereTheSchedulerRefusedAPodIsNotTriedAgain) {
               ElementsAre("n04", "n05", "n06", "n07"));
 }
 
-TEST(Planner, OnePodANodeWhereTheyHavePortsOfIt) {
-  SmallCluster cluster;
-  for (const char* name : {"a", "b", "c"}) cluster.AddNode(name, "s", "l");
-  AddJob(cluster, "job", 2, {.hcas = 1});
-  for (auto& [name, pod] : cluster.pods) {
-    pod["spec"]["containers"][0]["ports"] = {{{"containerPort", 80}, {"hostPort", 80}}};
+TEST(Planner, OnePodANodeWhereTheyHavePortsOfItOrKeepApart) {
+  const Json ports = {{{"containerPort", 80}, {"hostPort", 80}}};
+  const Json affinity = Json::parse(R"({"podAntiAffinity": {
+    "requiredDuringSchedulingIgnoredDuringExecution": [{
+      "topologyKey": "kubernetes.io/hostname",
+      "labelSelector": {"matchExpressions": [{"key": "railhead.io/gang", "operator": "Exists"}]}
+    }]}})");
+  for (const bool by_ports : {true, false}) {
+    SmallCluster cluster;
+    for (const char* name : {"a", "b", "c"}) cluster.AddNode(name, "s", "l");
+    AddJob(cluster, "job", 2, {.hcas = 1});
+    EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("a", "a"));
+    for (auto& [name, pod] : cluster.pods) {
+      if (by_ports) {
+        pod["spec"]["containers"][0]["ports"] = ports;
+      } else {
+        pod["spec"]["affinity"] = affinity;
+      }
+    }
+    EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("a", "b"));
+    const Decision begun = cluster.Decide()[0];
+    ASSERT_TRUE(cluster.Release(begun.assignments[0], begun.placement));
+    EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("b"));
   }
-  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("a", "b"));
-  const Decision begun = cluster.Decide()[0];
-  ASSERT_TRUE(cluster.Release(begun.assignments[0], begun.placement));
-  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("b"));
+}
+
+TEST(Planner, EveryPodIsToldWhereRankZeroIs) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 3);
+  const auto told = [&](const std::string& pod) {
+    return cluster.pods[pod]["metadata"]["annotations"].value("railhead.io/master-addr", "");
+  };
+  for (auto& [name, pod] : cluster.pods) {
+    pod["spec"]["hostname"] = name;
+    pod["spec"]["subdomain"] = "ring";
+  }
+  Decision decision = cluster.Decide()[0];
+  for (const Assignment& assignment : decision.assignments) {
+    ASSERT_TRUE(cluster.Release(assignment, decision.placement));
+  }
+  for (const char* pod : {"job-0", "job-1", "job-2"}) EXPECT_EQ(told(pod), "job-0.ring");
+  // One that comes back, whichever it was.
+  for (const int rank : {2, 0}) {
+    const std::string name = absl::StrCat("job-", rank);
+    Json again = cluster.pods["job-1"];
+    cluster.pods.erase(name);
+    AddJob(cluster, "again", 3);
+    Json back = cluster.pods[absl::StrCat("again-", rank)];
+    for (int i = 0; i < 3; ++i) cluster.pods.erase(absl::StrCat("again-", i));
+    back["metadata"]["name"] = name;
+    back["metadata"]["ownerReferences"] = again["metadata"]["ownerReferences"];
+    back["spec"]["hostname"] = name;
+    back["spec"]["subdomain"] = "ring";
+    cluster.pods[name] = back;
+    decision = cluster.Decide()[0];
+    ASSERT_EQ(decision.assignments.size(), 1u) << decision.message;
+    EXPECT_EQ(decision.assignments[0].rank, rank);
+    EXPECT_EQ(decision.assignments[0].master, "job-0.ring");
+    ASSERT_TRUE(cluster.Release(decision.assignments[0], decision.placement));
+  }
 }
 
 TEST(Planner, ThePatchAppliesOnceToThatPodAlone) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/gangs/release_patch.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "operator/gangs/names.h"
 #include "operator/json_patch.h"
@@ -23,29 +25,31 @@ Json IsGated(const StoredPod& pod) {
   return patch;
 }
 
+Json Annotation(const char* name, std::string value) {
+  return AddOperation(absl::StrCat("/metadata/annotations/", kube::PointerToken(name)),
+                      std::move(value));
+}
+
 }  // namespace
 
 Json ReleasePatch(const Assignment& assignment, const std::string& placement) {
   const Membership& member = *assignment.pod->member;
-  const auto annotation = [](const char* name, std::string value) {
-    return AddOperation(absl::StrCat("/metadata/annotations/", kube::PointerToken(name)),
-                        std::move(value));
-  };
-  Json patch = UngatePatch(*assignment.pod);
+  Json patch = UngatePatch(*assignment.pod, assignment.rank, assignment.master);
   if (member.has_selector) {
     patch.push_back(AddOperation(absl::StrCat("/spec/nodeSelector/", kube::PointerToken(kHostname)),
                                  assignment.hostname));
   } else {
     patch.push_back(AddOperation("/spec/nodeSelector", {{kHostname, assignment.hostname}}));
   }
-  patch.push_back(annotation(kRank, absl::StrCat(assignment.rank)));
-  patch.push_back(annotation(kPlacement, placement));
+  patch.push_back(Annotation(kPlacement, placement));
   return patch;
 }
 
-Json UngatePatch(const StoredPod& pod) {
+Json UngatePatch(const StoredPod& pod, int rank, const std::string& master) {
   Json patch = IsGated(pod);
   patch.push_back({{"op", "remove"}, {"path", GateOf(pod)}});
+  patch.push_back(Annotation(kRank, absl::StrCat(rank)));
+  if (!master.empty()) patch.push_back(Annotation(kMaster, master));
   return patch;
 }
 

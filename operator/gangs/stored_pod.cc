@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "operator/gangs/names.h"
+#include "operator/gangs/pod_rules.h"
 #include "operator/gangs/workload.h"
 
 namespace railhead::op::gangs {
@@ -47,20 +48,6 @@ Owner OwnerOf(const Json& pod) {
   return {};
 }
 
-bool HasHostPorts(const Json& spec) {
-  const Json* containers = Find(spec, "containers");
-  if (containers == nullptr || !containers->is_array()) return false;
-  for (const Json& container : *containers) {
-    const Json* ports = Find(container, "ports");
-    if (ports == nullptr || !ports->is_array()) continue;
-    for (const Json& port : *ports) {
-      const Json* host = Find(port, "hostPort");
-      if (host != nullptr && host->is_number_integer() && *host != 0) return true;
-    }
-  }
-  return false;
-}
-
 void ReadGates(const Json& spec, Membership& member) {
   const Json* gates = Find(spec, "schedulingGates");
   if (gates == nullptr || !gates->is_array()) return;
@@ -100,6 +87,7 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
     member.group_name = workload->name;
     member.index = part ? workload->index : std::nullopt;
   }
+  member.dns_name = DnsNameOf(pod);
   member.require_level = Annotation(pod, kRequireLevel);
   member.prefer_level = Annotation(pod, kPreferLevel);
   member.prefer_wait = DurationIn(Annotation(pod, kPreferWait)).value_or(absl::ZeroDuration());
@@ -118,9 +106,9 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
   ReadGates(spec, member);
   const Json* selector = Find(spec, "nodeSelector");
   member.has_selector = selector != nullptr && selector->is_object();
-  member.one_on_a_node = HasHostPorts(spec);
+  member.one_on_a_node = OneOnANode(pod);
   member.released = !member.gate && !Annotation(pod, kPlacement).empty();
-  if (member.released) member.rank = NumberIn(Annotation(pod, kRank), 0, kMostIndex);
+  if (!member.gate) member.rank = NumberIn(Annotation(pod, kRank), 0, kMostIndex);
   if (bound) return member;
   member.rules = ReadNodeRules(spec);
   member.unschedulable = IsUnschedulable(pod);

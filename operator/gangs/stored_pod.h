@@ -32,6 +32,7 @@ struct Membership {
   std::string group;
   std::string group_name;
   std::optional<int> index;  // in its Job, or the like
+  std::string dns_name;      // as other pods of its namespace find it; empty: it has none
   std::string require_level;
   std::string prefer_level;
   absl::Duration prefer_wait;  // for room in one domain of that level
@@ -44,10 +45,10 @@ struct Membership {
   std::optional<size_t> gate;    // where in spec.schedulingGates ours is; nothing: it has none
   bool other_gates = false;      // somebody else holds it, too
   bool has_selector = false;     // it has a spec.nodeSelector, maybe an empty one
-  bool one_on_a_node = false;    // it has ports of its node
+  bool one_on_a_node = false;    // it wants no other pod of its gang there
   NodeRules rules;               // as long as it has no node
   bool released = false;         // by us: it says of which decision
-  std::optional<int> rank;       // of that decision
+  std::optional<int> rank;       // as we have said when its gate was taken away
   bool unschedulable = false;    // the scheduler finds no node for it
   std::string resource_version;  // of a released pod that has no node yet; else empty
 

@@ -242,6 +242,8 @@ class Gangs(unittest.TestCase):
 
         wait_until(ended, "the end of their waits", self.replica.log)
         self.assertEqual({p["status"]["reason"] for p in of("fail")}, {"GangTimedOut"})
+        ranks = [int(p["metadata"]["annotations"]["railhead.io/rank"]) for p in of("release")]
+        self.assertEqual(sorted(ranks), list(range(16)))
         told = {
             event["involvedObject"]["name"]
             for event in self.ask("GET", f"{SPACE}/events")["items"]

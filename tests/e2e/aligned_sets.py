@@ -36,7 +36,7 @@ def aligned_sets(stage):
     try:
         with contextlib.ExitStack() as stack:
             with step("a node with PCIe switches, GPUs and four rails"):
-                number = stack.enter_context(stage.cluster.one_more_node(gpu_server(), [TEST_NODE]))
+                number, = stack.enter_context(stage.cluster.more_nodes([gpu_server()], [TEST_NODE]))
                 node = GpuNode(stage, number)
                 node.offer_gpus()
             discovery_is_right(node)

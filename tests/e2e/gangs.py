@@ -23,8 +23,7 @@ def a_gang_lands_in_one_leaf(stage):
     try:
         with contextlib.ExitStack() as stack:
             with step("two more nodes, and labels that say which leaf each is in"):
-                while stage.cluster.nodes < len(LEAVES):
-                    stack.enter_context(stage.cluster.one_more_node(Machine(stage.cluster.rails)))
+                stack.enter_context(stage.cluster.more_nodes([Machine(stage.cluster.rails)] * 2))
                 for node, leaf in LEAVES.items():
                     stage.cluster.kubectl("label", "node", node, f"{LEAF}={leaf}")
                 stage.wait_for_hcas(PATIENCE)

@@ -132,18 +132,20 @@ class Cluster:
         self.network.delete()
 
     @contextlib.contextmanager
-    def one_more_node(self, machine, files=()):
-        """A node that is there inside the `with`; yields its number. It has `files` in
+    def more_nodes(self, machines, files=()):
+        """Nodes that are there inside the `with`; yields their numbers. They have `files` in
         /etc/kubernetes."""
-        self.nodes += 1
-        i = self.nodes
+        numbers = list(range(self.nodes + 1, self.nodes + len(machines) + 1))
+        self.nodes += len(machines)
         try:
-            self._start_node(i, machine, files)
-            self._wait_ready([i])
-            yield i
+            for i, machine in zip(numbers, machines):
+                self._start_node(i, machine, files)
+            self._wait_ready(numbers)
+            yield numbers
         finally:
-            self.nodes -= 1
-            self._remove_node(i, machine)
+            self.nodes -= len(machines)
+            for i, machine in zip(numbers, machines):
+                self._remove_node(i, machine)
 
     @contextlib.contextmanager
     def rails_as(self, kind):
