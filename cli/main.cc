@@ -3,18 +3,17 @@
 // railhead: what a person asks about rails, jobs and where they go.
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <csignal>
-#include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
+#include "cli/cluster.h"
 #include "cli/plan.h"
 #include "cli/topology.h"
 #include "cli/why.h"
-#include "kube/kubeconfig.h"
-#include "kube/rest_client.h"
+#include "kube/client.h"
 
 namespace railhead::cli {
 namespace {
@@ -67,11 +66,14 @@ constexpr char kPlanFooter[] =
     "replay whose answer is not the one that was saved.";
 
 constexpr char kTopologyAbout[] =
-    "Says what the cluster's fabric is, out of what switches, subnet and Kubernetes say, without\n"
-    "asking a cluster; and what is wired wrong in it.";
+    "Says what the cluster's fabric is, and what is wrong with it: of the cluster as it is now, "
+    "by\n"
+    "nodes' labels or the FabricTopology's model; or out of files, which may know every cable.";
 
 constexpr char kTopologyFooter[] =
-    "Sources, in files of any name and number, are told apart by what is in them:\n"
+    "Without -f the cluster is asked (list of nodes, pods and fabrictopologies). Sources, in "
+    "files\n"
+    "of any name and number, are told apart by what is in them:\n"
     "  kubectl get nodes,pods -A -o json > nodes.json        nodes, labels, node facts, what is "
     "used\n"
     "  ibnetdiscover > subnet.txt                            InfiniBand: every cable\n"
@@ -86,7 +88,8 @@ constexpr char kTopologyFooter[] =
     "Topograph, AWS, GKE, zones). Without nodes.json, GPUs are not known and counted as 0.\n"
     "\n"
     "Examples:\n"
-    "  railhead topology -f nodes.json subnet.txt                     a tree\n"
+    "  railhead topology                                              a tree, of this cluster\n"
+    "  railhead topology -f nodes.json subnet.txt                     the same, by its cables\n"
     "  railhead topology -f nodes.json lldp/*.json -o svg > f.svg     a picture, for a browser\n"
     "  railhead topology -f nodes.json subnet.txt -o yaml > f.yaml    a fabric for railhead plan\n"
     "  railhead topology -f nodes.json subnet.txt -o labels |\n"
@@ -119,10 +122,8 @@ constexpr char kWhyFooter[] =
     "JOB is the name of a gang, of what owns the pods (a Job, a JobSet) or of a pod.\n"
     "\n"
     "Examples:\n"
-    "  railhead why train -n team-a                            ask the cluster (list of nodes, "
-    "pods "
-    "and\n"
-    "                                                          events)\n"
+    "  railhead why train -n team-a                            ask the cluster (list of nodes,\n"
+    "                                                          pods, events, fabrictopologies)\n"
     "  railhead why train -o json | jq '.reasons[]'            for scripts\n"
     "  kubectl get nodes,pods,events -A -o json > cluster.json\n"
     "  railhead why train -f cluster.json                      without a cluster, or somewhere "
@@ -142,23 +143,28 @@ constexpr char kWhyFooter[] =
     "\n"
     "Exit status: 0 it runs, or is about to; 2 it waits; 1 no such job, or bad input.";
 
-int Why(const WhyOptions& options, std::string kubeconfig) {
+int Why(const WhyOptions& options, const std::string& kubeconfig) {
   if (!options.files.empty() || !options.decision.empty()) {
     return RunWhy(options, nullptr, absl::Now(), std::cout, std::cerr);
   }
-  const char* variable = std::getenv("KUBECONFIG");
-  const char* home = std::getenv("HOME");
-  if (kubeconfig.empty() && variable != nullptr) kubeconfig = variable;
-  if (kubeconfig.empty() && home != nullptr) kubeconfig = std::string(home) + "/.kube/config";
-  const absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig(kubeconfig, "");
-  if (!config.ok()) {
-    std::cerr << "railhead why: " << config.status().message()
+  const absl::StatusOr<std::unique_ptr<kube::Api>> api = ReachCluster(kubeconfig);
+  if (!api.ok()) {
+    std::cerr << "railhead why: " << api.status().message()
               << "; or give -f with what `kubectl get nodes,pods,events -A -o json` prints\n";
     return kBadInput;
   }
-  std::signal(SIGPIPE, SIG_IGN);  // as the client needs it
-  kube::RestClient client(config->client);
-  return RunWhy(options, &client, absl::Now(), std::cout, std::cerr);
+  return RunWhy(options, api->get(), absl::Now(), std::cout, std::cerr);
+}
+
+int Topology(const TopologyOptions& options, const std::string& kubeconfig) {
+  if (!options.files.empty()) return RunTopology(options, nullptr, std::cout, std::cerr);
+  const absl::StatusOr<std::unique_ptr<kube::Api>> api = ReachCluster(kubeconfig);
+  if (!api.ok()) {
+    std::cerr << "railhead topology: " << api.status().message()
+              << "; or give -f with the sources (--help)\n";
+    return kBadSource;
+  }
+  return RunTopology(options, api->get(), std::cout, std::cerr);
 }
 
 double Seconds() {
@@ -195,9 +201,16 @@ int Main(int argc, char** argv) {
   TopologyOptions topology_options;
   CLI::App* topology = app.add_subcommand("topology", kTopologyAbout);
   topology->footer(kTopologyFooter);
-  topology->add_option("-f,--file", topology_options.files, "The sources; - is standard input")
-      ->type_name("SOURCE...")
-      ->required();
+  CLI::Option* sources = topology
+                             ->add_option("-f,--file", topology_options.files,
+                                          "The sources, instead of a cluster; - is standard input")
+                             ->type_name("SOURCE...");
+  std::string kubeconfig;
+  topology
+      ->add_option("--kubeconfig", kubeconfig,
+                   "How to reach the cluster [KUBECONFIG, ~/.kube/config]")
+      ->type_name("FILE")
+      ->excludes(sources);
   topology
       ->add_option("-o,--output", topology_options.output,
                    "text, yaml, json, svg, labels, kueue, kai or volcano")
@@ -207,7 +220,6 @@ int Main(int argc, char** argv) {
                        "What the fabric is called, and its Topology object; of a FabricModel its "
                        "own name, else \"discovered\"");
   WhyOptions why_options;
-  std::string kubeconfig;
   CLI::App* why = app.add_subcommand("why", kWhyAbout);
   why->footer(kWhyFooter);
   CLI::Option* job = why->add_option("JOB", why_options.job, "The job");
@@ -239,7 +251,7 @@ int Main(int argc, char** argv) {
     // CLI11 has a number for each kind of mistake; here all of them are bad input.
     return app.exit(error) == 0 ? 0 : kBadInput;
   }
-  if (topology->parsed()) return RunTopology(topology_options, std::cout, std::cerr);
+  if (topology->parsed()) return Topology(topology_options, kubeconfig);
   options.json = output == "json";
   why_options.json = options.json;
   if (why->parsed()) return Why(why_options, kubeconfig);

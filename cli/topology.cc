@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "cli/cluster.h"
 #include "cli/files.h"
 #include "cli/topology_svg.h"
 #include "cli/topology_tree.h"
@@ -27,7 +29,10 @@
 #include "fabric/model/model_reader.h"
 #include "fabric/model/model_yaml.h"
 #include "fabric/yaml/message.h"
+#include "kube/json.h"
+#include "operator/topology/cluster_fabric.h"
 #include "operator/topology/published.h"
+#include "operator/topology/stored_topology.h"
 
 namespace railhead::cli {
 namespace {
@@ -63,12 +68,63 @@ struct Loaded {
   std::vector<fabric::SeenNode> nodes;  // as Kubernetes knows them
 };
 
-absl::StatusOr<Loaded> Load(const TopologyOptions& options) {
+void CountUses(const std::vector<fabric::SeenUse>& uses, fabric::FabricModel& model) {
+  std::map<std::string, fabric::SeenUse> by_node;
+  for (const fabric::SeenUse& use : uses) {
+    by_node[use.node].gpus += use.gpus;
+    by_node[use.node].hcas += use.hcas;
+  }
+  for (fabric::FabricNode& node : model.nodes) {
+    const fabric::SeenUse& use = by_node[node.name];
+    const int alive = node.hcas - static_cast<int>(node.dead_rails.size());
+    node.used_gpus = std::min(use.gpus, node.gpus);
+    node.used_hcas = std::min(use.hcas, std::max(0, alive));
+  }
+}
+
+// As the operator finds it.
+absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& name) {
+  absl::StatusOr<op::gangs::ClusterObjects> objects = AskCluster(api, false);
+  if (!objects.ok()) return objects.status();
+  topology::StoredTopology stored;
+  for (const kube::Json& object : objects->topologies) {
+    stored = topology::ReadStoredTopology(object).value_or(stored);
+  }
+  kube::Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(objects->nodes)}};
+  for (kube::Json& pod : objects->pods) list["items"].push_back(std::move(pod));
+  absl::StatusOr<fabric::Observations> seen =
+      fabric::ReadSource(kube::DumpJson(list), "the cluster");
+  if (!seen.ok()) return seen.status();
+  if (!stored.given) {
+    absl::StatusOr<DiscoveredFabric> found =
+        fabric::FuseObservations(*seen, name.value_or("cluster"));
+    if (!found.ok()) return found.status();
+    if (!stored.refusal.empty()) {
+      found->findings.insert(
+          found->findings.begin(),
+          {fabric::FindingKind::kContradiction, true, topology::kTopologyName,
+           absl::StrCat("FabricTopology ", topology::kTopologyName, ": ", stored.refusal,
+                        "; until it is corrected, labels say where nodes are")});
+    }
+    return Loaded{*std::move(found), std::move(seen->nodes)};
+  }
+  std::vector<const fabric::SeenNode*> nodes;
+  nodes.reserve(seen->nodes.size());
+  for (const fabric::SeenNode& node : seen->nodes) nodes.push_back(&node);
+  absl::StatusOr<topology::ClusterFabric> fabric = topology::FindFabric(nodes, stored.given);
+  if (!fabric.ok()) return fabric.status();
+  if (name.has_value()) fabric->found.model.name = *name;
+  CountUses(seen->uses, fabric->found.model);
+  return Loaded{std::move(fabric->found), std::move(seen->nodes)};
+}
+
+absl::StatusOr<Loaded> Load(const TopologyOptions& options, kube::Api* api) {
   if (options.name.has_value()) {
     if (const auto fault = fabric::NameFault(*options.name)) {
       return absl::InvalidArgumentError(absl::StrCat("--name: ", *fault));
     }
   }
+  if (options.files.empty()) return Ask(*api, options.name);
   fabric::Observations seen;
   for (const std::string& file : options.files) {
     const absl::StatusOr<std::string> text = ReadText(file, fabric::kMaxJsonText);
@@ -180,12 +236,13 @@ std::string Shown(const DiscoveredFabric& found, absl::string_view output) {
 
 }  // namespace
 
-int RunTopology(const TopologyOptions& options, std::ostream& out, std::ostream& err) {
+int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& out,
+                std::ostream& err) {
   const auto fail = [&err](const absl::Status& status) {
     err << "railhead topology: " << status.message() << "\n";
     return kBadSource;
   };
-  const absl::StatusOr<Loaded> loaded = Load(options);
+  const absl::StatusOr<Loaded> loaded = Load(options, api);
   if (!loaded.ok()) return fail(loaded.status());
   const DiscoveredFabric& found = loaded->found;
   if (IsPublished(options.output)) {

@@ -14,6 +14,7 @@
 #include "cli/folder_for_test.h"
 #include "cli/svg_text.h"
 #include "fabric/model/model_reader.h"
+#include "kube/testing/fake_api.h"
 
 namespace railhead::cli {
 namespace {
@@ -62,10 +63,10 @@ class Topology : public ::testing::Test {
     options_.files = {folder_.Write("subnet.txt", Subnet(false)),
                       folder_.Write("nodes.json", kNodes)};
   }
-  int Run() {
+  int Run(kube::Api* api = nullptr) {
     out_.str("");
     err_.str("");
-    return RunTopology(options_, out_, err_);
+    return RunTopology(options_, api, out_, err_);
   }
 
   const FolderForTest folder_;
@@ -89,6 +90,47 @@ TEST_F(Topology, DrawsATree) {
             "    n1  ||  8 of 8 GPUs free  cordoned\n"
             "    n2  ||  5 of 8 GPUs free\n"
             "rails: | up   x dead   ! cable at the wrong switch   . no NIC\n");
+}
+
+TEST_F(Topology, TheClusterIsAskedWhereThereAreNoFiles) {
+  kube::testing::FakeApi api;
+  const json list = json::parse(kNodes);
+  for (json item : list["items"]) {
+    if (item["kind"] == "Pod") {
+      item["metadata"]["name"] = "holder";
+      item["apiVersion"] = "v1";
+      api.Put({"v1", "pods", "", "holder"}, item);
+      continue;
+    }
+    item["apiVersion"] = "v1";
+    item["metadata"]["labels"]["topology.railhead.io/leaf"] = "l0";
+    api.Put({"v1", "nodes", "", item["metadata"]["name"]}, item);
+  }
+  options_.files.clear();
+  EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("leaf l0  3 nodes, 21 of 24 GPUs free"));
+  // What people have written counts instead of labels, and its nodes are as they tell.
+  const kube::ObjectRef fabric = {"railhead.io/v1alpha1", "fabrictopologies", "", "cluster"};
+  api.Put(fabric, json::parse(R"({
+    "apiVersion": "railhead.io/v1alpha1", "kind": "FabricTopology",
+    "metadata": {"name": "cluster"}, "spec": {"model": {
+      "topology": "rail-optimized", "levels": ["row"], "rails": 2, "domains": [
+        {"name": "r0", "nodes": [{"name": "n0", "gpus": 8, "hcas": 2},
+                                 {"name": "n2", "gpus": 4, "hcas": 1}]},
+        {"name": "r1", "nodes": [{"name": "n1", "gpus": 8, "hcas": 2}]}]}}})"));
+  EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("row r0  2 nodes, 13 of 16 GPUs free"));
+  EXPECT_THAT(out_.str(), HasSubstr("row r1  1 node, 8 of 8 GPUs free"));
+  EXPECT_THAT(out_.str(), HasSubstr("n0  |x  8 of 8 GPUs free"));
+  options_.output = "yaml";
+  EXPECT_EQ(Run(&api), kNoTrouble) << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("usedGpus: 3"));
+  json wrong = api.At(fabric);
+  wrong["spec"]["model"]["rails"] = 0;
+  api.Put(fabric, wrong);
+  EXPECT_EQ(Run(&api), kTrouble);
+  EXPECT_THAT(err_.str(), HasSubstr("FabricTopology cluster: spec.model"));
+  EXPECT_THAT(out_.str(), HasSubstr("l0"));
 }
 
 TEST_F(Topology, WrongCablesAreToldWithTheExitStatus) {

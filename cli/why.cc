@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "cli/cluster.h"
 #include "cli/files.h"
 #include "cli/plan.h"
 #include "fabric/yaml/document.h"
@@ -43,21 +44,6 @@ absl::StatusOr<ClusterObjects> FromFiles(const std::vector<std::string>& files) 
         absl::StrCat(files.front(), files.size() > 1 ? " and the others have" : " has", " no ",
                      objects.nodes.empty() ? "nodes" : "pods",
                      "; give what `kubectl get nodes,pods,events -A -o json` prints"));
-  }
-  return objects;
-}
-
-absl::StatusOr<ClusterObjects> FromServer(kube::Api& api) {
-  ClusterObjects objects;
-  for (const auto& [resource, list] :
-       {std::pair{"nodes", &objects.nodes}, std::pair{"pods", &objects.pods},
-        std::pair{"events", &objects.events}}) {
-    absl::Status status =
-        kube::ForEach(api, {"v1", resource, "", ""}, [into = list](const kube::Json& object) {
-          into->push_back(object);
-          return absl::OkStatus();
-        });
-    if (!status.ok()) return status;
   }
   return objects;
 }
@@ -131,7 +117,7 @@ void Print(const WhyAnswer& answer, std::ostream& out) {
 absl::StatusOr<WhyAnswer> Answer(const WhyOptions& options, kube::Api* api, absl::Time now) {
   if (!options.decision.empty()) return OfDecision(options.decision);
   const absl::StatusOr<ClusterObjects> objects =
-      options.files.empty() ? FromServer(*api) : FromFiles(options.files);
+      options.files.empty() ? AskCluster(*api, true) : FromFiles(options.files);
   if (!objects.ok()) return objects.status();
   return op::gangs::Why(*objects, options.space, options.job, now);
 }

@@ -102,6 +102,30 @@ TEST_F(WhyTest, TheClusterIsAskedWhereThereAreNoFiles) {
   EXPECT_THAT(out_.str(), HasSubstr("room for 2 of 3 pods"));
 }
 
+TEST_F(WhyTest, NodesAreWhereTheFabricTopologySays) {
+  kube::testing::FakeApi api;
+  for (const char* name : {"n0", "n1", "n2"}) api.Put({"v1", "nodes", "", name}, Node(name));
+  for (int i = 0; i < 2; ++i) {
+    json pod = Pod(i);
+    pod["metadata"].erase("namespace");
+    pod["metadata"]["annotations"]["railhead.io/gang-size"] = "2";
+    pod["metadata"]["annotations"]["railhead.io/require-level"] = "row";
+    api.Put({"v1", "pods", "", absl::StrCat("train-", i)}, pod);
+  }
+  options_.job = "train";
+  EXPECT_EQ(Run(&api), kPending);
+  EXPECT_THAT(out_.str() + err_.str(), HasSubstr("row"));
+  api.Put({"railhead.io/v1alpha1", "fabrictopologies", "", "cluster"}, json::parse(R"({
+    "apiVersion": "railhead.io/v1alpha1", "kind": "FabricTopology",
+    "metadata": {"name": "cluster"}, "spec": {"model": {
+      "topology": "fat-tree", "levels": ["row"], "rails": 8, "domains": [
+        {"name": "r0", "nodes": [{"name": "n0", "gpus": 8, "hcas": 8}]},
+        {"name": "r1", "nodes": [{"name": "n1", "gpus": 8, "hcas": 8},
+                                 {"name": "n2", "gpus": 8, "hcas": 8}]}]}}})"));
+  EXPECT_EQ(Run(&api), kRuns) << out_.str() << err_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("2 pods on 2 nodes; domains used: row 1"));
+}
+
 TEST_F(WhyTest, ASavedDecisionIsExplained) {
   PlanOptions plan;
   plan.fabric = folder_.Write("fabric.yaml", R"(apiVersion: railhead.io/v1alpha1

@@ -70,7 +70,8 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
       gangs_(options.gangs
                  ? std::make_unique<gangs::GangController>(
                        gangs::GangControllerOptions{.host = options.identity,
-                                                    .reserve_after = options.gang_reserve_after},
+                                                    .reserve_after = options.gang_reserve_after,
+                                                    .topology = options.topology},
                        api, [this] { return elector_.Leads(); })
                  : nullptr),
       topology_(options.topology

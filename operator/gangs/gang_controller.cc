@@ -13,6 +13,7 @@
 #include "operator/gangs/count_gangs.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/release_patch.h"
+#include "operator/topology/stored_topology.h"
 
 namespace railhead::op::gangs {
 namespace {
@@ -63,16 +64,31 @@ GangController::GangController(GangControllerOptions options, kube::Api* api,
                 queue_.AddAfter(kRound, kSettle);
               },
               [this] { queue_.Add(kRound); },
-              [this](const absl::Status& end) { TellEnd("nodes", end); }}) {}
+              [this](const absl::Status& end) { TellEnd("nodes", end); }}) {
+  if (!options_.topology) return;
+  kube::ReflectorOptions watched;
+  watched.collection = {topology::kTopologyVersion, topology::kTopologyResource, "", ""};
+  watched.may_be_unknown = true;
+  models_ = std::make_unique<kube::Informer<fabric::FabricModel>>(
+      watched, api, topology::ReadGivenModel,
+      kube::Informer<fabric::FabricModel>::Callbacks{
+          [this](const std::string&, const auto&, const auto&) {
+            queue_.AddAfter(kRound, kSettle);
+          },
+          [this] { queue_.Add(kRound); },
+          [this](const absl::Status& end) { TellEnd(topology::kTopologyResource, end); }});
+}
 
 void GangController::Start() {
   pods_.Start();
   nodes_.Start();
+  if (models_ != nullptr) models_->Start();
 }
 
 void GangController::RequestStop() {
   pods_.RequestStop();
   nodes_.RequestStop();
+  if (models_ != nullptr) models_->RequestStop();
 }
 
 void GangController::OnLead() { queue_.Add(kRound); }
@@ -123,11 +139,20 @@ void GangController::TakeSnapshot() {
   std::erase_if(sent_, [&](const auto& entry) { return !gated.contains(entry.first); });
   std::erase_if(given_up_, [&](const std::string& uid) { return !gated.contains(uid); });
   for (auto& [uid, sent] : sent_) sent.assignment.pod = gated.at(uid);
-  if (room_ != nullptr && nodes_.cache().generation() == tree_generation_) return;
+  const uint64_t model = models_ == nullptr ? 0 : models_->cache().generation();
+  if (room_ != nullptr && nodes_.cache().generation() == tree_generation_ &&
+      model == model_generation_) {
+    return;
+  }
   std::vector<NodeValue> nodes;
   tree_generation_ = nodes_.cache().ForEach(
       [&](const std::string&, const NodeValue& node) { nodes.push_back(node); });
-  tree_ = BuildTree(nodes);
+  std::optional<fabric::FabricModel> given;
+  if (models_ != nullptr) {
+    model_generation_ =
+        models_->cache().ForEach([&](const std::string&, const auto& value) { given = *value; });
+  }
+  tree_ = BuildTree(nodes, given);
   room_ = std::make_unique<ClusterRoom>(&tree_);
 }
 
@@ -142,7 +167,7 @@ absl::Status GangController::Round() {
     return absl::OkStatus();
   }
   // What is half known would be half wrong.
-  if (!pods_.Synced() || !nodes_.Synced()) {
+  if (!pods_.Synced() || !nodes_.Synced() || (models_ != nullptr && !models_->Synced())) {
     queue_.AddAfter(kRound, kUntilSynced);
     return absl::OkStatus();
   }
@@ -330,6 +355,7 @@ GangCounts GangController::Counts() const {
 
 std::vector<kube::InformerState> GangController::States() const {
   std::vector<kube::InformerState> states = {pods_.State(), nodes_.State()};
+  if (models_ != nullptr) states.push_back(models_->State());
   for (kube::InformerState& state : states) state.resource += " (gangs)";
   return states;
 }

@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "fabric/model/fabric_model.h"
 #include "kube/client.h"
 #include "kube/informer.h"
 #include "kube/work_queue.h"
@@ -33,14 +34,16 @@ struct GangControllerOptions {
   std::function<absl::Time()> now = absl::Now;  // the time of day; called by several threads
   // A gang that has waited for so long has room kept free for it (planner.h).
   absl::Duration reserve_after = absl::InfiniteDuration();
+  // Where people have written a model into the FabricTopology, that says where nodes are.
+  bool topology = false;
 };
 
 // Watches pods and nodes, decides, and carries decisions out: every replica watches, the one that
 // leads does the rest. What it has sent and the watches do not show yet it remembers; what a leader
 // before it has left half done it finds in the pods. A pod that has a node is never touched.
 //
-// Rights needed: list and watch nodes; list, watch, patch and delete pods; patch pods/status;
-// create and patch events.
+// Rights needed: list and watch nodes, and with `topology` fabrictopologies; list, watch, patch and
+// delete pods; patch pods/status; create and patch events.
 class GangController {
  public:
   // `api` must outlive the controller. `leads` is exact at any moment.
@@ -99,9 +102,10 @@ class GangController {
   std::set<std::string> given_up_;  // uids of pods whose wait has been ended
   NodeTree tree_;
   std::unique_ptr<ClusterRoom> room_;  // of the tree
-  uint64_t tree_generation_ = 0;
-  std::string trouble_;  // as told
-  std::string untold_;   // why an Event was not
+  uint64_t tree_generation_ = 0;       // of nodes
+  uint64_t model_generation_ = 0;      // of what people say
+  std::string trouble_;                // as told
+  std::string untold_;                 // why an Event was not
 
   mutable std::mutex mutex_;  // guards the next two
   GangCounts counts_;
@@ -109,6 +113,7 @@ class GangController {
 
   kube::Informer<StoredPod> pods_;
   kube::Informer<StoredNode> nodes_;
+  std::unique_ptr<kube::Informer<fabric::FabricModel>> models_;  // null: nobody is asked
 };
 
 }  // namespace railhead::op::gangs

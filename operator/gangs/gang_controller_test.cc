@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "kube/json.h"
@@ -87,10 +88,10 @@ class GangControllerTest : public ::testing::Test {
               .index = i});
     }
   }
-  void StartLeading() {
+  void StartLeading(bool topology = false) {
     controller_ = std::make_unique<GangController>(
-        GangControllerOptions{.host = "me", .now = [this] { return Now(); }}, &failing_,
-        [this] { return leads_.load(); });
+        GangControllerOptions{.host = "me", .now = [this] { return Now(); }, .topology = topology},
+        &failing_, [this] { return leads_.load(); });
     controller_->Start();
     thread_ = std::jthread([this](const std::stop_token& stop) { controller_->Run(stop); });
   }
@@ -132,6 +133,32 @@ class GangControllerTest : public ::testing::Test {
   std::unique_ptr<GangController> controller_;
   std::jthread thread_;
 };
+
+TEST_F(GangControllerTest, NodesAreWherePeopleSay) {
+  // By their labels n0 to n3 are one leaf, and n4 to n7 the other.
+  const kube::ObjectRef fabric = {"railhead.io/v1alpha1", "fabrictopologies", "", "cluster"};
+  api_.Put(fabric, Json::parse(R"({
+    "apiVersion": "railhead.io/v1alpha1", "kind": "FabricTopology",
+    "metadata": {"name": "cluster"}, "spec": {"model": {
+      "topology": "fat-tree", "levels": ["row"], "rails": 8, "domains": [
+        {"name": "r0", "nodes": [{"name": "n0", "gpus": 8, "hcas": 8},
+                                 {"name": "n2", "gpus": 8, "hcas": 8},
+                                 {"name": "n4", "gpus": 8, "hcas": 8}]},
+        {"name": "r1", "nodes": [{"name": "n1", "gpus": 8, "hcas": 8},
+                                 {"name": "n6", "gpus": 8, "hcas": 8}]}]}}})"));
+  PutJob("job", 2);
+  StartLeading(true);
+  ASSERT_TRUE(Soon([&] { return ReleasedOf("job", 2) == 2; }));
+  EXPECT_EQ(NodeOf("job-0"), "n1");
+  EXPECT_EQ(NodeOf("job-1"), "n6");
+  // Nobody says it any more: their labels do.
+  api_.Remove(fabric);
+  PutJob("next", 3);
+  ASSERT_TRUE(Soon([&] { return ReleasedOf("next", 3) == 3; }));
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 3; ++i) nodes.push_back(NodeOf(absl::StrCat("next-", i)));
+  EXPECT_EQ(absl::StrJoin(nodes, " "), "n0 n2 n3");
+}
 
 TEST_F(GangControllerTest, SendsAWholeGangToItsNodesAndTellsItsJob) {
   StartLeading();

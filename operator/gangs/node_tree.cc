@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "fabric/discovery/fusion.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/natural_order.h"
+#include "operator/topology/cluster_fabric.h"
 
 namespace railhead::op::gangs {
 namespace {
@@ -32,17 +32,21 @@ fabric::FabricNode NodeAlone(const fabric::SeenNode& seen) {
 
 }  // namespace
 
-NodeTree BuildTree(const std::vector<NodeValue>& nodes) {
+NodeTree BuildTree(const std::vector<NodeValue>& nodes,
+                   const std::optional<fabric::FabricModel>& given) {
   std::map<std::string, NodeValue> by_name;
-  fabric::Observations seen;
+  std::vector<const fabric::SeenNode*> seen;
   for (const NodeValue& node : nodes) {
-    if (!by_name.emplace(node->seen.name, node).second) continue;
-    seen.nodes.push_back(node->seen);
+    if (by_name.emplace(node->seen.name, node).second) seen.push_back(&node->seen);
   }
   NodeTree tree;
-  absl::StatusOr<fabric::DiscoveredFabric> found = fabric::FuseObservations(seen, kName);
-  if (found.ok()) {
-    tree.model = std::move(found->model);
+  absl::StatusOr<topology::ClusterFabric> fabric = topology::FindFabric(seen, given);
+  if (fabric.ok()) {
+    tree.model = std::move(fabric->found.model);
+    for (fabric::FabricNode& node : tree.model.nodes) {
+      node.used_gpus = 0;
+      node.used_hcas = 0;
+    }
   } else {
     tree.model.name = kName;
     tree.model.levels = {kName};

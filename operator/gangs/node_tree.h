@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ namespace railhead::op::gangs {
 
 using NodeValue = std::shared_ptr<const StoredNode>;
 
-// Where all nodes are, by their labels and facts. Nothing is in use there.
+// Where all nodes are, by their labels and facts, or as people say. Nothing is in use there.
 struct NodeTree {
   fabric::FabricModel model;
   std::vector<NodeValue> nodes;  // [node of the model]
@@ -23,7 +24,9 @@ struct NodeTree {
   size_t placed = 0;
 };
 
-NodeTree BuildTree(const std::vector<NodeValue>& nodes);
+// `given`: the fabric that people have written (topology/stored_topology.h).
+NodeTree BuildTree(const std::vector<NodeValue>& nodes,
+                   const std::optional<fabric::FabricModel>& given = std::nullopt);
 
 }  // namespace railhead::op::gangs
 

@@ -18,6 +18,7 @@
 #include "operator/gangs/planner.h"
 #include "operator/gangs/stored_node.h"
 #include "operator/gangs/stored_pod.h"
+#include "operator/topology/stored_topology.h"
 
 namespace railhead::op::gangs {
 namespace {
@@ -164,6 +165,8 @@ void Collect(Json document, ClusterObjects& objects) {
     objects.pods.push_back(std::move(document));
   } else if (kind == "Event") {
     objects.events.push_back(std::move(document));
+  } else if (kind == topology::kTopologyKind) {
+    objects.topologies.push_back(std::move(document));
   }
 }
 
@@ -179,7 +182,11 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
     std::optional<StoredPod> pod = ReadStoredPod(object);
     if (pod) pods.push_back(std::make_shared<const StoredPod>(*std::move(pod)));
   }
-  const NodeTree tree = BuildTree(nodes);
+  std::optional<fabric::FabricModel> given;
+  for (const Json& object : objects.topologies) {
+    if (!given) given = topology::ReadGivenModel(object);
+  }
+  const NodeTree tree = BuildTree(nodes, given);
   ClusterRoom room(&tree, pods, {});
   std::vector<Gang> gangs = GangsOf(pods, {}, room.node_of_hostname());
   const std::vector<Subject> subjects = SubjectsOf(objects, gangs, space, job);

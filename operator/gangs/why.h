@@ -21,7 +21,8 @@ namespace railhead::op::gangs {
 struct ClusterObjects {
   std::vector<kube::Json> nodes;
   std::vector<kube::Json> pods;
-  std::vector<kube::Json> events;  // may be left out
+  std::vector<kube::Json> events;      // may be left out
+  std::vector<kube::Json> topologies;  // FabricTopologies; likewise
 };
 
 // Sorts the objects of a list, or one object, by their kinds; others are left out.

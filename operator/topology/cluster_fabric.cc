@@ -109,11 +109,11 @@ ClusterFabric Given(const FabricModel& model, const std::map<std::string, const 
 
 }  // namespace
 
-absl::StatusOr<ClusterFabric> FindFabric(const std::vector<NodeValue>& nodes,
+absl::StatusOr<ClusterFabric> FindFabric(const std::vector<const SeenNode*>& nodes,
                                          const std::optional<FabricModel>& given) {
   if (given.has_value()) {
     std::map<std::string, const SeenNode*> seen;
-    for (const NodeValue& node : nodes) seen[node->seen.name] = &node->seen;
+    for (const SeenNode* node : nodes) seen[node->name] = node;
     ClusterFabric fabric = Given(*given, seen);
     if (fabric.found.model.nodes.empty()) {
       return absl::FailedPreconditionError(
@@ -122,8 +122,8 @@ absl::StatusOr<ClusterFabric> FindFabric(const std::vector<NodeValue>& nodes,
     return fabric;
   }
   fabric::Observations seen;
-  for (const NodeValue& node : nodes) {
-    if (InFabric(node->seen) || !node->seen.facts_fault.empty()) seen.nodes.push_back(node->seen);
+  for (const SeenNode* node : nodes) {
+    if (InFabric(*node) || !node->facts_fault.empty()) seen.nodes.push_back(*node);
   }
   absl::StatusOr<DiscoveredFabric> found = fabric::FuseObservations(seen, kName);
   if (!found.ok()) {

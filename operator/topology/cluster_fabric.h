@@ -4,18 +4,15 @@
 #ifndef RAILHEAD_OPERATOR_TOPOLOGY_CLUSTER_FABRIC_H_
 #define RAILHEAD_OPERATOR_TOPOLOGY_CLUSTER_FABRIC_H_
 
-#include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "fabric/discovery/fusion.h"
+#include "fabric/discovery/observations.h"
 #include "fabric/model/fabric_model.h"
-#include "operator/topology/cluster_node.h"
 
 namespace railhead::topology {
-
-using NodeValue = std::shared_ptr<const ClusterNode>;
 
 struct ClusterFabric {
   bool given = false;  // by people; else discovered
@@ -27,7 +24,7 @@ struct ClusterFabric {
 // nodes say where they are.
 //
 // FailedPrecondition: no node has a place. The message says what to give.
-absl::StatusOr<ClusterFabric> FindFabric(const std::vector<NodeValue>& nodes,
+absl::StatusOr<ClusterFabric> FindFabric(const std::vector<const fabric::SeenNode*>& nodes,
                                          const std::optional<fabric::FabricModel>& given);
 
 }  // namespace railhead::topology

@@ -57,6 +57,14 @@ NodeValue Value(const Json& node) {
   return std::make_shared<const ClusterNode>(*std::move(read));
 }
 
+absl::StatusOr<ClusterFabric> Find(const std::vector<NodeValue>& nodes,
+                                   const std::optional<fabric::FabricModel>& given) {
+  std::vector<const fabric::SeenNode*> seen;
+  seen.reserve(nodes.size());
+  for (const NodeValue& node : nodes) seen.push_back(&node->seen);
+  return FindFabric(seen, given);
+}
+
 std::optional<fabric::FabricModel> Model(const std::string& leaf0, const std::string& leaf1) {
   const auto nodes = [](const std::string& name) {
     return Json::array({{{"name", name}, {"gpus", 4}, {"hcas", 2}, {"deadRails", {0}}}});
@@ -104,7 +112,7 @@ TEST(ClusterNode, WhatCannotBeReadIsToldAndHidesNoOther) {
   Json node = Node("n0", "l0");
   node["status"]["allocatable"]["rdma/hca"] = "many";
   EXPECT_THAT(Value(node)->seen.facts_fault, HasSubstr("rdma/hca"));
-  const auto fabric = FindFabric({Value(node), Value(Node("n1", "l0"))}, std::nullopt);
+  const auto fabric = Find({Value(node), Value(Node("n1", "l0"))}, std::nullopt);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_EQ(fabric->found.model.nodes.size(), 1);
   ASSERT_FALSE(fabric->found.findings.empty());
@@ -113,8 +121,8 @@ TEST(ClusterNode, WhatCannotBeReadIsToldAndHidesNoOther) {
 
 TEST(FindFabric, LabelsSayWhereNodesAreAndAgentsWhatTheyHave) {
   const auto fabric =
-      FindFabric({Value(Node("n0", "l0")), Value(Node("n1", "l1", 4, 2)), Value(Node("n2", ""))},
-                 std::nullopt);
+      Find({Value(Node("n0", "l0")), Value(Node("n1", "l1", 4, 2)), Value(Node("n2", ""))},
+           std::nullopt);
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_FALSE(fabric->given);
   EXPECT_THAT(fabric->found.model.levels, ElementsAre("spine", "leaf"));
@@ -125,14 +133,13 @@ TEST(FindFabric, LabelsSayWhereNodesAreAndAgentsWhatTheyHave) {
 }
 
 TEST(FindFabric, WithoutAnyLabelItSaysWhatToGive) {
-  const auto fabric = FindFabric({Value(Node("n0", ""))}, std::nullopt);
+  const auto fabric = Find({Value(Node("n0", ""))}, std::nullopt);
   EXPECT_TRUE(absl::IsFailedPrecondition(fabric.status()));
   EXPECT_THAT(fabric.status().message(), HasSubstr("write spec.model"));
 }
 
 TEST(FindFabric, WhatPeopleGiveCountsAndNodesTellOfThemselves) {
-  auto fabric =
-      FindFabric({Value(Node("n0", "l0", 4, 1)), Value(Node("n1", "l0"))}, Model("n0", "n1"));
+  auto fabric = Find({Value(Node("n0", "l0", 4, 1)), Value(Node("n1", "l0"))}, Model("n0", "n1"));
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_TRUE(fabric->given);
   const fabric::FabricModel& model = fabric->found.model;
@@ -146,7 +153,7 @@ TEST(FindFabric, WhatPeopleGiveCountsAndNodesTellOfThemselves) {
   EXPECT_THAT(fabric->found.findings, IsEmpty());
 
   // One that is not in the model, one that is not in the cluster, and more rails than it says.
-  fabric = FindFabric({Value(Node("n0", "", 5)), Value(Node("n2", ""))}, Model("n0", "n1"));
+  fabric = Find({Value(Node("n0", "", 5)), Value(Node("n2", ""))}, Model("n0", "n1"));
   ASSERT_TRUE(fabric.ok()) << fabric.status();
   EXPECT_EQ(fabric->found.model.nodes.size(), 1);
   EXPECT_EQ(fabric->found.model.nodes[0].hcas, 4);
@@ -157,7 +164,7 @@ TEST(FindFabric, WhatPeopleGiveCountsAndNodesTellOfThemselves) {
                                     HasSubstr("n2: not in spec.model"),
                                     HasSubstr("n1: in spec.model, but the cluster has no")));
 
-  const auto none = FindFabric({Value(Node("n5", ""))}, Model("n0", "n1"));
+  const auto none = Find({Value(Node("n5", ""))}, Model("n0", "n1"));
   EXPECT_TRUE(absl::IsFailedPrecondition(none.status()));
 }
 

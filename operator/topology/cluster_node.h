@@ -3,6 +3,7 @@
 #define RAILHEAD_OPERATOR_TOPOLOGY_CLUSTER_NODE_H_
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -22,6 +23,8 @@ struct ClusterNode {
 // Nothing for a node that has nothing to do with a fabric. It is read as `railhead topology` reads
 // it; one that cannot be read is one whose facts cannot (SeenNode::facts_fault).
 std::optional<ClusterNode> ReadClusterNode(const kube::Json& node);
+
+using NodeValue = std::shared_ptr<const ClusterNode>;
 
 }  // namespace railhead::topology
 

@@ -40,7 +40,9 @@ void Run(absl::string_view text) {
       nodes.push_back(std::make_shared<const ClusterNode>(*std::move(node)));
     }
   }
-  const TopologyReport report = {stored.generation, FindFabric(nodes, stored.given), std::nullopt};
+  std::vector<const fabric::SeenNode*> seen;
+  for (const NodeValue& node : nodes) seen.push_back(&node->seen);
+  const TopologyReport report = {stored.generation, FindFabric(seen, stored.given), std::nullopt};
   if (!report.fabric.ok()) {
     Require(!report.fabric.status().message().empty());
   } else if (const auto labels = LabelsOfPlaces(report.fabric->found.model); labels.ok()) {

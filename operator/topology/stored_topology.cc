@@ -36,4 +36,9 @@ std::optional<StoredTopology> ReadStoredTopology(const Json& object) {
   return stored;
 }
 
+std::optional<fabric::FabricModel> ReadGivenModel(const Json& object) {
+  std::optional<StoredTopology> stored = ReadStoredTopology(object);
+  return stored ? std::move(stored->given) : std::nullopt;
+}
+
 }  // namespace railhead::topology

@@ -32,6 +32,9 @@ struct StoredTopology {
 // be older or newer than this program.
 std::optional<StoredTopology> ReadStoredTopology(const kube::Json& object);
 
+// The model alone, if people have written one that can be read.
+std::optional<fabric::FabricModel> ReadGivenModel(const kube::Json& object);
+
 }  // namespace railhead::topology
 
 #endif  // RAILHEAD_OPERATOR_TOPOLOGY_STORED_TOPOLOGY_H_

@@ -122,11 +122,15 @@ absl::Status TopologyController::Round() {
   const kube::Cache<StoredTopology>::Value stored = topologies_.cache().Get(kTopologyName);
   if (stored == nullptr) return Create(*api_);  // the watch will show it
   std::vector<NodeValue> nodes;
-  nodes_.cache().ForEach([&](const std::string&, const NodeValue& node) { nodes.push_back(node); });
+  std::vector<const fabric::SeenNode*> seen;
+  nodes_.cache().ForEach([&](const std::string&, const NodeValue& node) {
+    nodes.push_back(node);
+    seen.push_back(&node->seen);
+  });
   TopologyReport report = {
       stored->generation,
       stored->refusal.empty()
-          ? FindFabric(nodes, stored->given)
+          ? FindFabric(seen, stored->given)
           : absl::StatusOr<ClusterFabric>(absl::InvalidArgumentError(stored->refusal)),
       std::nullopt};
   absl::Status trouble;

@@ -6,7 +6,7 @@ import json
 
 from documents import container_of, job_of, with_sizes
 from main_job import parse_log
-from stage import expect
+from stage import ROOT, expect
 from railbed.console import wait_for
 from railbed.machine import Machine
 
@@ -50,6 +50,11 @@ def _published(stage):
 
     wait_for("the FabricTopology has both leaves", told, 60, interval=1,
              advice="kubectl describe ft cluster")
+    tree = stage.cluster.run_inside([ROOT / "build/release/cli/railhead", "topology", "--kubeconfig",
+                                     stage.cluster.kubeconfig]).stdout
+    for line in tree.splitlines():
+        stage.console.line(f"    {line}")
+    expect("leaf east  2 nodes" in tree and "leaf west  2 nodes" in tree, "no such tree")
     label = "railhead.io/topology-node"
 
     def labelled():

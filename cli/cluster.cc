@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/cluster.h"
+
+#include <csignal>
+#include <cstdlib>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kube/json.h"
+#include "kube/kubeconfig.h"
+#include "kube/rest_client.h"
+#include "operator/topology/stored_topology.h"
+
+namespace railhead::cli {
+namespace {
+
+// The items of a list do not say what they are.
+absl::Status List(kube::Api& api, const kube::ObjectRef& all, const char* kind,
+                  std::vector<kube::Json>& into) {
+  return kube::ForEach(api, all, [&](const kube::Json& object) {
+    into.push_back(object);
+    into.back()["apiVersion"] = all.api;
+    into.back()["kind"] = kind;
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<kube::Api>> ReachCluster(std::string kubeconfig) {
+  const char* variable = std::getenv("KUBECONFIG");
+  const char* home = std::getenv("HOME");
+  if (kubeconfig.empty() && variable != nullptr) kubeconfig = variable;
+  if (kubeconfig.empty() && home != nullptr) kubeconfig = std::string(home) + "/.kube/config";
+  absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig(kubeconfig, "");
+  if (!config.ok()) return config.status();
+  std::signal(SIGPIPE, SIG_IGN);  // as the client needs it
+  return std::make_unique<kube::RestClient>(std::move(config->client));
+}
+
+absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool events) {
+  op::gangs::ClusterObjects objects;
+  absl::Status status = List(api, {"v1", "nodes", "", ""}, "Node", objects.nodes);
+  if (status.ok()) status = List(api, {"v1", "pods", "", ""}, "Pod", objects.pods);
+  if (status.ok() && events) status = List(api, {"v1", "events", "", ""}, "Event", objects.events);
+  if (!status.ok()) return status;
+  status = List(api, {topology::kTopologyVersion, topology::kTopologyResource, "", ""},
+                topology::kTopologyKind, objects.topologies);
+  if (!status.ok() && !absl::IsNotFound(status) && !absl::IsPermissionDenied(status)) return status;
+  return objects;
+}
+
+}  // namespace railhead::cli
