@@ -76,6 +76,7 @@ constexpr char kTopologyFooter[] =
     "of any name and number, are told apart by what is in them:\n"
     "  kubectl get nodes,pods -A -o json > nodes.json        nodes, labels, node facts, what is "
     "used\n"
+    "    (and ,nicinterfacenametemplates where NVIDIA's operator names NICs by their rails)\n"
     "  ibnetdiscover > subnet.txt                            InfiniBand: every cable\n"
     "  (lldpcli -f json show chassis;\n"
     "   lldpcli -f json show neighbors details) > n0.json    RoCE: of each node, and of switches "

@@ -23,6 +23,7 @@
 #include "fabric/discovery/offers.h"
 #include "fabric/discovery/other_networks.h"
 #include "fabric/discovery/place_labels.h"
+#include "fabric/discovery/rail_names.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/natural_order.h"
 
@@ -54,6 +55,7 @@ class Fusion {
     Network network = BuildNetwork(seen_, found_.findings);
     LeaveOtherNetworksOut(seen_, network, found_.findings);
     nodes_ = FindRails(seen_, network, found_.findings);
+    CompareRailNames(seen_, found_.findings);
     std::erase_if(nodes_, Bystander);
     const LabelPlaces labels = PlacesByLabels(seen_.nodes, found_.findings);
     CabledPlaces cabled = PlacesByCables(network, nodes_, found_.findings);

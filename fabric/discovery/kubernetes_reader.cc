@@ -30,6 +30,8 @@ using Type = JsonValue::Type;
 // has chosen.
 constexpr int kMaxGpus = 1024;
 constexpr int kMaxShares = 1'000'000;
+constexpr int kMaxPlanes = 64;
+constexpr size_t kMaxNics = 1024;
 
 struct Amounts {
   int gpus = 0;
@@ -72,7 +74,36 @@ class KubernetesReader {
       Node(object, path);
     } else if (kind->text == "Pod") {
       Pod(object, path);
+    } else if (kind->text == "NicInterfaceNameTemplate") {
+      NameTemplate(object, path);
     }
+  }
+
+  // Of NVIDIA's nic-configuration-operator (configuration.net.nvidia.com/v1alpha1).
+  void NameTemplate(const JsonValue& object, const std::string& path) {
+    const JsonValue* metadata = reader_.Need(object, path, "metadata", Type::kObject);
+    const JsonValue* spec = reader_.Need(object, path, "spec", Type::kObject);
+    if (metadata == nullptr || spec == nullptr) return;
+    SeenRailNames names;
+    if (const JsonValue* name = reader_.Need(*metadata, path + ".metadata", "name", Type::kText)) {
+      names.name = reader_.Name(*name, path + ".metadata.name");
+      names.where = absl::StrCat(reader_.source(), ":", name->line);
+    }
+    const std::string spec_path = path + ".spec";
+    const JsonValue* prefix = reader_.Find(*spec, spec_path, "rdmaDevicePrefix", Type::kText);
+    if (prefix == nullptr || prefix->text.empty()) return;  // it names no RDMA devices
+    names.pattern = reader_.Name(*prefix, spec_path + ".rdmaDevicePrefix");
+    int planes = 1;
+    if (const JsonValue* count = reader_.Find(*spec, spec_path, "pfsPerNic", Type::kNumber)) {
+      planes = reader_.Integer(*count, spec_path + ".pfsPerNic", 1, kMaxPlanes);
+    }
+    size_t nics = 1;
+    const JsonValue* rails = reader_.Find(*spec, spec_path, "railPciAddresses", Type::kList);
+    for (size_t i = 0; rails != nullptr && i < rails->fields.size(); ++i) {
+      nics = std::max(nics, std::min(kMaxNics, rails->fields[i].value.fields.size()));
+    }
+    names.devices = planes * static_cast<int>(nics);
+    seen_.rail_names.push_back(std::move(names));
   }
 
   void Node(const JsonValue& object, const std::string& path) {

@@ -14,7 +14,8 @@
 namespace railhead::fabric {
 
 // Reads what `kubectl get nodes -o json` or `kubectl get nodes,pods -A -o json` prints: lists, or
-// objects one after the other; of other kinds nothing is read. GPUs are all resources whose name
+// objects one after the other, and among them NicInterfaceNameTemplates (rail_names.h); of other
+// kinds nothing is read. GPUs are all resources whose name
 // ends in "/gpu", HCAs are rdma/hca. A node counts as unschedulable when it is cordoned or not
 // ready; taints of users' own do not count, since a job may tolerate them.
 //

@@ -41,6 +41,30 @@ constexpr char kCluster[] = R"({"apiVersion": "v1", "kind": "List", "items": [
     "containers": [{"resources": {"requests": {"nvidia.com/gpu": "2"}}}]}},
  {"kind": "Pod", "spec": {"containers": []}}, {"kind": "Service"}]})";
 
+TEST(Kubernetes, ReadsHowRailsAreNamed) {
+  const auto read = [](const char* spec) {
+    return ReadSource(absl::StrCat(R"({"apiVersion": "v1", "kind": "List", "items": [
+ {"apiVersion": "configuration.net.nvidia.com/v1alpha1", "kind": "NicInterfaceNameTemplate",
+  "metadata": {"name": "t", "namespace": "o"}, "spec": )",
+                                   spec, "}]}"),
+                      "k.json");
+  };
+  auto seen = read(R"({"pfsPerNic": 2, "rdmaDevicePrefix": "r%rail_id%",
+                       "railPciAddresses": [["a"], ["b", "c", "d"]]})");
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  Observations want;
+  want.rail_names = {{"t", "r%rail_id%", 6, "k.json:3"}};
+  EXPECT_EQ(*seen, want);
+  seen = read(R"({"rdmaDevicePrefix": "r%rail_id%"})");
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  EXPECT_EQ(seen->rail_names[0].devices, 1);
+  EXPECT_EQ(*read(R"({"rdmaDevicePrefix": "", "pfsPerNic": 0})"), Observations());
+  EXPECT_THAT(read(R"({"rdmaDevicePrefix": "x", "pfsPerNic": 0})").status().message(),
+              HasSubstr("k.json:3: items[0].spec.pfsPerNic"));
+  EXPECT_THAT(read(R"({"rdmaDevicePrefix": 5})").status().message(),
+              HasSubstr("items[0].spec.rdmaDevicePrefix"));
+}
+
 TEST(Kubernetes, ReadsNodesAndWhatPodsHold) {
   const auto seen = ReadSource(kCluster, "k.json");
   ASSERT_TRUE(seen.ok()) << seen.status();

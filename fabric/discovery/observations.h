@@ -95,11 +95,22 @@ struct SeenUse {
   bool operator==(const SeenUse&) const = default;
 };
 
+// How somebody names the RDMA devices of nodes (rail_names.h).
+struct SeenRailNames {
+  std::string name;     // of the object that says it
+  std::string pattern;  // "rdma_r%rail_id%"
+  int devices = 1;      // of a rail: each plane of each of its NICs
+  std::string where;
+
+  bool operator==(const SeenRailNames&) const = default;
+};
+
 struct Observations {
   std::vector<SeenDevice> devices;
   std::vector<SeenLink> links;
   std::vector<SeenNode> nodes;
   std::vector<SeenUse> uses;
+  std::vector<SeenRailNames> rail_names;
 
   bool operator==(const Observations&) const = default;
 };

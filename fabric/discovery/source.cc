@@ -44,6 +44,7 @@ void Append(Observations more, Observations& all) {
   move(more.links, all.links);
   move(more.nodes, all.nodes);
   move(more.uses, all.uses);
+  move(more.rail_names, all.rail_names);
 }
 
 }  // namespace railhead::fabric

@@ -58,14 +58,13 @@ class Server final : public kube::Api {
     if (request.content_type != "application/apply-patch+yaml") return api.Call(request);
     const Json body = Json::parse(request.body);
     const std::string path = request.path.substr(0, request.path.find('?'));
-    writes_.push_back(path);
-    if (absl::EndsWith(path, "/status")) return ApplyStatus(body);
-    if (absl::StartsWith(path, "/api/v1/nodes/")) return ApplyLabels(body);
-    const std::string kind = kinds_[body["apiVersion"].get<std::string>()];
-    Json object = body;
-    object["metadata"]["uid"] = path;
-    api.Put({body["apiVersion"], kind, "", body["metadata"]["name"]}, object);
-    return object;
+    absl::StatusOr<Json> applied = absl::EndsWith(path, "/status") ? ApplyStatus(body)
+                                   : absl::StartsWith(path, "/api/v1/nodes/")
+                                       ? ApplyLabels(body)
+                                       : ApplyObject(body, path);
+    // What is refused, as the watch was not there yet, has changed nothing.
+    if (applied.ok()) writes_.push_back(path);
+    return applied;
   }
   absl::Status Stream(const kube::StreamRequest& request,
                       const std::function<absl::Status(absl::string_view)>& on_bytes) override {
@@ -108,6 +107,14 @@ class Server final : public kube::Api {
       own.insert(key);
     }
     api.Put(ref, object);
+    return object;
+  }
+
+  absl::StatusOr<Json> ApplyObject(const Json& body, const std::string& path) {
+    const std::string kind = kinds_[body["apiVersion"].get<std::string>()];
+    Json object = body;
+    object["metadata"]["uid"] = path;
+    api.Put({body["apiVersion"], kind, "", body["metadata"]["name"]}, object);
     return object;
   }
 

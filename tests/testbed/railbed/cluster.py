@@ -305,7 +305,7 @@ class Cluster:
             return not missing
 
         try:
-            wait_for("the nodes are Ready", ready, 180, interval=0.5)
+            wait_for("the nodes are Ready", ready, 300, interval=0.5)
         except Failure as failure:
             name = min(missing)
             told = "; ".join(f"{node}: {why}" for node, why in sorted(missing.items()))
