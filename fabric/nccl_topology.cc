@@ -114,7 +114,7 @@ Function* Place(const PciPath& path, uint32_t pci_class, const PciAttributesMap&
     level = &function.below;
     last = &function;
   }
-  last->pci_class = pci_class;
+  if (last != nullptr) last->pci_class = pci_class;
   return last;
 }
 

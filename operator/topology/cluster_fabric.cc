@@ -19,7 +19,6 @@ namespace {
 using fabric::DiscoveredFabric;
 using fabric::FabricModel;
 using fabric::FabricNode;
-using fabric::Finding;
 using fabric::FindingKind;
 using fabric::RailWire;
 using fabric::SeenNode;

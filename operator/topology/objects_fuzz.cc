@@ -41,6 +41,7 @@ void Run(absl::string_view text) {
     }
   }
   std::vector<const fabric::SeenNode*> seen;
+  seen.reserve(nodes.size());
   for (const NodeValue& node : nodes) seen.push_back(&node->seen);
   const TopologyReport report = {stored.generation, FindFabric(seen, stored.given), std::nullopt};
   if (!report.fabric.ok()) {

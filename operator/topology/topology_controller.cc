@@ -35,11 +35,11 @@ kube::ReflectorOptions Topologies() {
 }
 
 absl::Status Create(kube::Api& api) {
-  const absl::Status made = kube::Create(api, {kTopologyVersion, kTopologyResource, "", ""},
-                                         {{"apiVersion", kTopologyVersion},
-                                          {"kind", kTopologyKind},
-                                          {"metadata", {{"name", kTopologyName}}}})
-                                .status();
+  absl::Status made = kube::Create(api, {kTopologyVersion, kTopologyResource, "", ""},
+                                   {{"apiVersion", kTopologyVersion},
+                                    {"kind", kTopologyKind},
+                                    {"metadata", {{"name", kTopologyName}}}})
+                          .status();
   if (absl::IsAlreadyExists(made)) return absl::OkStatus();
   if (!absl::IsNotFound(made)) return made;
   return absl::NotFoundError(
