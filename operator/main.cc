@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigtimedwait is POSIX
 #include <spdlog/sinks/stdout_sinks.h>
@@ -134,6 +135,10 @@ std::string Identity() {
 }
 
 int RunServe(ServeOptions options, const std::string& config_path, const std::string& kubeconfig) {
+  // Tens of threads that do little: an arena for each would be mostly holes. And what is large is
+  // short-lived, such as pages of a list: it goes back to the system, also the second time.
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, 256 << 10);
   // Before any thread exists, so that all inherit it and only this one takes the signals.
   sigset_t signals;
   sigemptyset(&signals);

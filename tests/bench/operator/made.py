@@ -87,15 +87,34 @@ def heartbeat(second):
 
 
 def pod(index, nodes, spaces):
-    """Four to a node."""
+    """Four to a node, 64 of a Job; as it is after admission."""
     limits = {"rdma/hca": "2", "nvidia.com/gpu": "2"}
+    job, space = index // 64, index // 64 % spaces
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": f"job-{index // 64}-worker-{index % 64}",
-            "namespace": f"space-{index // 64 % spaces:03}",
-            "labels": {"job": f"job-{index // 64}"},
+            "name": f"job-{job}-worker-{index % 64}",
+            "namespace": f"space-{space:03}",
+            "labels": {"batch.kubernetes.io/job-name": f"job-{job}"},
+            "annotations": {
+                "batch.kubernetes.io/job-completion-index": str(index % 64),
+                "prometheus.io/path": "/metrics",
+                "prometheus.io/port": "9402",
+                "prometheus.io/scrape": "true",
+                "railhead.io/injected": "0.1.0",
+                "railhead.io/profile": f"{TEAMS[space % len(TEAMS)]}@1",
+                "railhead.io/world-size": "64",
+            },
+            "ownerReferences": [
+                {
+                    "apiVersion": "batch/v1",
+                    "kind": "Job",
+                    "name": f"job-{job}",
+                    "uid": f"00000000-0000-0000-0001-{job:012}",
+                    "controller": True,
+                }
+            ],
         },
         "spec": {
             "nodeName": f"node-{index // 4 % nodes:05}",
@@ -122,6 +141,16 @@ def running(index):
             "phase": "Running",
             "podIP": f"10.{index >> 16}.{index >> 8 & 255}.{index & 255}",
             "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [
+                {
+                    "name": "main",
+                    "image": "registry.example/team/image:v1",
+                    "imageID": "x",
+                    "ready": True,
+                    "restartCount": 0,
+                    "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+                }
+            ],
         }
     }
 
@@ -130,7 +159,7 @@ def review(index, spaces):
     """What the API server sends: of ten, a Job and nine of such Jobs' pods."""
     item = pod(index, 1, spaces)
     space = f"space-{index % spaces:03}"
-    item["metadata"]["namespace"] = space
+    item["metadata"] = {"name": item["metadata"]["name"], "namespace": space, "labels": {}}
     del item["spec"]["nodeName"]
     kind, resource, group = "Pod", "pods", ""
     if index % 10 == 0:
