@@ -30,7 +30,7 @@ class ObjectSink {
 
 struct ReflectorOptions {
   ObjectRef collection;
-  int page_size = 250;                               // at first
+  int page_size = 100;                               // at first
   absl::Duration shortest_watch = absl::Minutes(5);  // up to twice as long, by chance
   absl::Duration silence = absl::Minutes(3);         // as of WatchOptions
   BackoffOptions backoff = {};                       // between tries

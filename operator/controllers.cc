@@ -31,6 +31,11 @@ std::function<void(const absl::Status&)> TellTrouble() {
   };
 }
 
+template <typename Part>
+std::jthread Running(Part& part) {
+  return std::jthread([&part](const std::stop_token& stop) { part.Run(stop); });
+}
+
 }  // namespace
 
 Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
@@ -84,20 +89,19 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
 Controllers::~Controllers() { Stop(); }
 
 void Controllers::Start() {
-  feed_thread_ = std::jthread([this](const std::stop_token& stop) { feed_.Run(stop); });
-  status_thread_ = std::jthread([this](const std::stop_token& stop) { status_writer_.Run(stop); });
-  elector_thread_ = std::jthread([this](const std::stop_token& stop) { elector_.Run(stop); });
+  feed_thread_ = Running(feed_);
+  status_thread_ = Running(status_writer_);
+  elector_thread_ = Running(elector_);
   if (gangs_ != nullptr) {
-    gangs_thread_ = std::jthread([this](const std::stop_token& stop) { gangs_->Run(stop); });
+    gangs_thread_ = Running(*gangs_);
     gangs_->Start();
   }
   if (topology_ != nullptr) {
-    topology_thread_ = std::jthread([this](const std::stop_token& stop) { topology_->Run(stop); });
+    topology_thread_ = Running(*topology_);
     topology_->Start();
   }
   if (collector_ != nullptr) {
-    collector_thread_ =
-        std::jthread([this](const std::stop_token& stop) { collector_->Run(stop); });
+    collector_thread_ = Running(*collector_);
     collector_->Start();
   }
   caches_.Start();
