@@ -297,9 +297,7 @@ std::map<std::string, std::string> AllocationStore::BoundElsewhere(
 
 bool AllocationStore::HasFilesUntil(absl::Time limit) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const std::vector<std::string> paths = OurFiles();
-  return std::any_of(paths.begin(), paths.end(),
-                     [limit](const std::string& path) { return NotYoungerThan(path, limit); });
+  return AnyNotYoungerThan(OurFiles(), limit);
 }
 
 absl::Status AllocationStore::Collect(const std::map<std::string, std::set<std::string>>& held,

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device-plugin/rails_files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <mutex>
 #include <set>
@@ -12,9 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "device-plugin/content_hash.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/small_files.h"
 #include "fabric/pod_rails.h"
@@ -36,24 +31,13 @@ bool HoldsUsedDevice(const std::string& path, const std::set<std::string>& in_us
 }  // namespace
 
 absl::StatusOr<std::string> RailsFiles::Store(const fabric::PodRails& rails) {
-  const std::string content = fabric::ToJson(rails);
-  std::string path =
-      absl::StrCat(folder_, "/", kPrefix, ContentHash(content).substr(0, 32), kSuffix);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = MakeFolder(folder_); !status.ok()) return status;
-  if (ReadFile(path) == content) {
-    utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
-    return path;
-  }
-  if (absl::Status status = WriteFile(path, content); !status.ok()) return status;
-  return path;
+  return StoreByContent(folder_, kPrefix, kSuffix, fabric::ToJson(rails));
 }
 
 bool RailsFiles::HasFilesUntil(absl::Time limit) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const std::vector<std::string> paths = ListFiles(folder_, kPrefix, kSuffix);
-  return std::any_of(paths.begin(), paths.end(),
-                     [limit](const std::string& path) { return NotYoungerThan(path, limit); });
+  return AnyNotYoungerThan(ListFiles(folder_, kPrefix, kSuffix), limit);
 }
 
 absl::Status RailsFiles::Collect(const std::set<std::string>& in_use, absl::Time limit) {

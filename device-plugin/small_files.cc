@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -20,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "device-plugin/content_hash.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -94,6 +96,18 @@ std::optional<std::string> ReadFile(const std::string& path) {
   return content;
 }
 
+absl::StatusOr<std::string> StoreByContent(const std::string& folder, absl::string_view prefix,
+                                           absl::string_view suffix, const std::string& content) {
+  std::string path = absl::StrCat(folder, "/", prefix, ContentHash(content).substr(0, 32), suffix);
+  if (absl::Status status = MakeFolder(folder); !status.ok()) return status;
+  if (ReadFile(path) == content) {
+    utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+    return path;
+  }
+  if (absl::Status status = WriteFile(path, content); !status.ok()) return status;
+  return path;
+}
+
 std::vector<std::string> ListFiles(const std::string& folder, absl::string_view prefix,
                                    absl::string_view suffix) {
   std::vector<std::string> paths;
@@ -107,6 +121,11 @@ std::vector<std::string> ListFiles(const std::string& folder, absl::string_view 
     }
   }
   return paths;
+}
+
+bool AnyNotYoungerThan(const std::vector<std::string>& paths, absl::Time limit) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [limit](const std::string& path) { return NotYoungerThan(path, limit); });
 }
 
 bool NotYoungerThan(const std::string& path, absl::Time limit) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
@@ -24,12 +25,21 @@ absl::Status RemoveEmptyFolder(const std::string& folder);
 // complete it is the file `path` + ".unfinished".
 absl::Status WriteFile(const std::string& path, const std::string& content);
 
+// Makes a file of this content, under a name of its hash between `prefix` and `suffix`, in the
+// folder, which is made where there is none. Returns its path. One that is there is made young
+// again.
+absl::StatusOr<std::string> StoreByContent(const std::string& folder, absl::string_view prefix,
+                                           absl::string_view suffix, const std::string& content);
+
 // Nothing when it cannot be read, is no ordinary file, or is larger than 1 MiB.
 std::optional<std::string> ReadFile(const std::string& path);
 
 // The paths of what is in the folder under a name of this form, finished or not.
 std::vector<std::string> ListFiles(const std::string& folder, absl::string_view prefix,
                                    absl::string_view suffix);
+
+// Whether any of these was changed at `limit` or before.
+bool AnyNotYoungerThan(const std::vector<std::string>& paths, absl::Time limit);
 
 // Whether it was changed at `limit` or before. False when it is not there.
 bool NotYoungerThan(const std::string& path, absl::Time limit);

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device-plugin/topology_files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include <algorithm>
 #include <mutex>
 #include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "device-plugin/content_hash.h"
 #include "device-plugin/small_files.h"
 
 namespace railhead::device_plugin {
@@ -22,22 +15,13 @@ constexpr char kSuffix[] = ".xml";
 }  // namespace
 
 absl::StatusOr<std::string> TopologyFiles::Store(const std::string& xml) {
-  std::string path = absl::StrCat(folder_, "/", kPrefix, ContentHash(xml).substr(0, 32), kSuffix);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (absl::Status status = MakeFolder(folder_); !status.ok()) return status;
-  if (ReadFile(path) == xml) {
-    utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
-    return path;
-  }
-  if (absl::Status status = WriteFile(path, xml); !status.ok()) return status;
-  return path;
+  return StoreByContent(folder_, kPrefix, kSuffix, xml);
 }
 
 bool TopologyFiles::HasFilesUntil(absl::Time limit) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const std::vector<std::string> paths = ListFiles(folder_, kPrefix, kSuffix);
-  return std::any_of(paths.begin(), paths.end(),
-                     [limit](const std::string& path) { return NotYoungerThan(path, limit); });
+  return AnyNotYoungerThan(ListFiles(folder_, kPrefix, kSuffix), limit);
 }
 
 absl::Status TopologyFiles::Collect(bool in_use, absl::Time limit) {
