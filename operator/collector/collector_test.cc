@@ -18,6 +18,7 @@
 #include "kube/json.h"
 #include "kube/monotonic.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/soon.h"
 #include "operator/controllers.h"
 #include "operator/verdict/testing/page.h"
 #include "operator/verdict/testing/scene.h"
@@ -27,22 +28,13 @@ namespace railhead::op {
 namespace {
 
 using kube::Json;
+using kube::testing::Soon;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using verdict::testing::All;
 using verdict::testing::Scene;
-
-// True as soon as `condition` is; false when that takes more than 60 s.
-bool Soon(const std::function<bool()>& condition) {
-  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(60);
-  while (!condition()) {
-    if (kube::MonotonicNow() > deadline) return false;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return true;
-}
 
 // The server, but for some Events that it does not take.
 class RefusingApi final : public kube::Api {

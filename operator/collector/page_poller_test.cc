@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,22 +15,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
-#include "kube/monotonic.h"
+#include "kube/testing/soon.h"
 #include "operator/verdict/judge.h"
 
 namespace railhead::op {
 namespace {
 
+using kube::testing::Soon;
 using verdict::PodFacts;
-
-bool Soon(const std::function<bool()>& condition) {
-  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(60);
-  while (!condition()) {
-    if (kube::MonotonicNow() > deadline) return false;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return true;
-}
 
 using Pace = PagePoller::Pace;
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,22 +14,15 @@
 #include "absl/time/clock.h"
 #include "kube/monotonic.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/soon.h"
 
 namespace railhead::op {
 namespace {
 
 using kube::Json;
+using kube::testing::Soon;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-bool Soon(const std::function<bool()>& condition) {
-  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(60);
-  while (!condition()) {
-    if (kube::MonotonicNow() > deadline) return false;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return true;
-}
 
 class ReportWriterTest : public ::testing::Test {
  protected:

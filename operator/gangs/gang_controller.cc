@@ -20,9 +20,7 @@ namespace {
 
 using kube::Json;
 
-constexpr char kRound[] = "gangs";
-constexpr size_t kAtOnce = 8;                            // calls of the API
-constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
+constexpr size_t kAtOnce = 8;  // calls of the API
 // Changes that come together are looked at together: the pods of a gang come one by one.
 constexpr absl::Duration kSettle = absl::Milliseconds(200);
 constexpr absl::Duration kUntilSynced = absl::Seconds(1);
@@ -51,32 +49,18 @@ GangController::GangController(GangControllerOptions options, kube::Api* api,
     : options_(std::move(options)),
       api_(api),
       leads_(std::move(leads)),
-      queue_(kBackoff),
+      rounds_("gangs", kBackoff),
       events_(api, options_.host, options_.now),
-      pods_(Watching("pods"), api, ReadStoredPod,
-            {[this](const std::string&, const auto&, const auto&) {
-               queue_.AddAfter(kRound, kSettle);
-             },
-             [this] { queue_.Add(kRound); },
-             [this](const absl::Status& end) { TellEnd("pods", end); }}),
+      pods_(Watching("pods"), api, ReadStoredPod, rounds_.Watching<StoredPod>("pods", kSettle)),
       nodes_(Watching("nodes"), api, ReadStoredNode,
-             {[this](const std::string&, const auto&, const auto&) {
-                queue_.AddAfter(kRound, kSettle);
-              },
-              [this] { queue_.Add(kRound); },
-              [this](const absl::Status& end) { TellEnd("nodes", end); }}) {
+             rounds_.Watching<StoredNode>("nodes", kSettle)) {
   if (!options_.topology) return;
   kube::ReflectorOptions watched;
   watched.collection = {topology::kTopologyVersion, topology::kTopologyResource, "", ""};
   watched.may_be_unknown = true;
   models_ = std::make_unique<kube::Informer<fabric::FabricModel>>(
       watched, api, topology::ReadGivenModel,
-      kube::Informer<fabric::FabricModel>::Callbacks{
-          [this](const std::string&, const auto&, const auto&) {
-            queue_.AddAfter(kRound, kSettle);
-          },
-          [this] { queue_.Add(kRound); },
-          [this](const absl::Status& end) { TellEnd(topology::kTopologyResource, end); }});
+      rounds_.Watching<fabric::FabricModel>(topology::kTopologyResource, kSettle));
 }
 
 void GangController::Start() {
@@ -91,32 +75,10 @@ void GangController::RequestStop() {
   if (models_ != nullptr) models_->RequestStop();
 }
 
-void GangController::OnLead() { queue_.Add(kRound); }
-
-void GangController::TellEnd(const std::string& resource, const absl::Status& end) {
-  if (absl::IsCancelled(end)) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::string& last = watch_trouble_[resource];
-  const std::string now(end.message());
-  if (now != last && !end.ok()) spdlog::warn("gangs: watching {}: {}", resource, now);
-  last = now;
-}
+void GangController::OnLead() { rounds_.Ask(); }
 
 void GangController::Run(const std::stop_token& stop) {
-  const std::stop_callback on_stop(stop, [this] { queue_.ShutDown(); });
-  while (!queue_.is_shut_down()) {
-    const std::optional<std::string> item = queue_.Take(kPatience);
-    if (!item) continue;
-    const absl::Status done = Round();
-    const std::string trouble(done.message());
-    if (trouble != trouble_ && !done.ok()) spdlog::warn("gangs: {}", trouble);
-    trouble_ = trouble;
-    if (done.ok()) {
-      queue_.Finish(*item);
-    } else {
-      queue_.Retry(*item);
-    }
-  }
+  rounds_.Run(stop, [this] { return Round(); });
 }
 
 Promises GangController::PromisesMade() const {
@@ -168,7 +130,7 @@ absl::Status GangController::Round() {
   }
   // What is half known would be half wrong.
   if (!pods_.Synced() || !nodes_.Synced() || (models_ != nullptr && !models_->Synced())) {
-    queue_.AddAfter(kRound, kUntilSynced);
+    rounds_.AskAfter(kUntilSynced);
     return absl::OkStatus();
   }
   TakeSnapshot();
@@ -333,7 +295,7 @@ void GangController::Tell(const std::vector<Decision>& decisions) {
   }
   first_seen_ = std::move(first_seen);
   events_.KeepOnly(keys);
-  if (look_again) queue_.AddAfter(kRound, kLookAgain);
+  if (look_again) rounds_.AskAfter(kLookAgain);
 }
 
 // An Event that is not told is no reason to do anything later.

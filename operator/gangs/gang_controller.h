@@ -18,7 +18,6 @@
 #include "fabric/model/fabric_model.h"
 #include "kube/client.h"
 #include "kube/informer.h"
-#include "kube/work_queue.h"
 #include "operator/gangs/gang_counts.h"
 #include "operator/gangs/gang_events.h"
 #include "operator/gangs/node_tree.h"
@@ -26,6 +25,7 @@
 #include "operator/gangs/refusals.h"
 #include "operator/gangs/stored_node.h"
 #include "operator/gangs/stored_pod.h"
+#include "operator/rounds.h"
 
 namespace railhead::op::gangs {
 
@@ -86,12 +86,11 @@ class GangController {
   void Told(const absl::Status& recorded);
   void Count(const std::vector<Decision>& decisions, absl::Time now);
   Promises PromisesMade() const;
-  void TellEnd(const std::string& resource, const absl::Status& end);
 
   const GangControllerOptions options_;
   kube::Api* const api_;
   const std::function<bool()> leads_;
-  kube::WorkQueue queue_;  // of one item
+  Rounds rounds_;
 
   // Used by Run's thread alone.
   GangEvents events_;
@@ -104,12 +103,10 @@ class GangController {
   std::unique_ptr<ClusterRoom> room_;  // of the tree
   uint64_t tree_generation_ = 0;       // of nodes
   uint64_t model_generation_ = 0;      // of what people say
-  std::string trouble_;                // as told
   std::string untold_;                 // why an Event was not
 
-  mutable std::mutex mutex_;  // guards the next two
-  GangCounts counts_;
-  std::map<std::string, std::string> watch_trouble_;  // by resource
+  mutable std::mutex mutex_;
+  GangCounts counts_;  // guarded by mutex_
 
   kube::Informer<StoredPod> pods_;
   kube::Informer<StoredNode> nodes_;

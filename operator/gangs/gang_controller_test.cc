@@ -17,8 +17,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "kube/json.h"
-#include "kube/monotonic.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/soon.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/testing/small_cluster.h"
 
@@ -26,17 +26,8 @@ namespace railhead::op::gangs {
 namespace {
 
 using kube::Json;
+using kube::testing::Soon;
 using ::testing::HasSubstr;
-
-// True as soon as `condition` is; false when that takes more than 60 s.
-bool Soon(const std::function<bool()>& condition) {
-  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(60);
-  while (!condition()) {
-    if (kube::MonotonicNow() > deadline) return false;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return true;
-}
 
 // The server, which after some patches of pods is out of reach of whoever sends them: it takes
 // `lost` more without an answer.

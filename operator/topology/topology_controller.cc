@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/topology/topology_controller.h"
 
-#include <spdlog/spdlog.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,9 +11,7 @@
 namespace railhead::topology {
 namespace {
 
-constexpr char kRound[] = "topology";
 constexpr char kStatusManager[] = "railhead-operator";
-constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
 constexpr absl::Duration kUntilSynced = absl::Seconds(1);
 // What is published may be changed by others, and kinds that were not there may be.
 constexpr absl::Duration kLookAgain = absl::Minutes(10);
@@ -54,21 +50,13 @@ TopologyController::TopologyController(TopologyControllerOptions options, kube::
     : options_(std::move(options)),
       api_(api),
       leads_(std::move(leads)),
-      queue_(kBackoff),
+      rounds_("topology", kBackoff),
       labeller_(api, leads_),
       foreign_(api, leads_),
       nodes_(Nodes(), api, ReadClusterNode,
-             {[this](const std::string&, const auto&, const auto&) {
-                queue_.AddAfter(kRound, options_.settle);
-              },
-              [this] { queue_.Add(kRound); },
-              [this](const absl::Status& end) { TellEnd("nodes", end); }}),
+             rounds_.Watching<ClusterNode>("nodes", options_.settle)),
       topologies_(Topologies(), api, ReadStoredTopology,
-                  {[this](const std::string&, const auto&, const auto&) {
-                     queue_.AddAfter(kRound, options_.settle);
-                   },
-                   [this] { queue_.Add(kRound); },
-                   [this](const absl::Status& end) { TellEnd(kTopologyResource, end); }}) {}
+                  rounds_.Watching<StoredTopology>(kTopologyResource, options_.settle)) {}
 
 void TopologyController::Start() {
   nodes_.Start();
@@ -80,32 +68,10 @@ void TopologyController::RequestStop() {
   topologies_.RequestStop();
 }
 
-void TopologyController::OnLead() { queue_.Add(kRound); }
-
-void TopologyController::TellEnd(const std::string& resource, const absl::Status& end) {
-  if (absl::IsCancelled(end)) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  std::string& last = watch_trouble_[resource];
-  const std::string now(end.message());
-  if (now != last && !end.ok()) spdlog::warn("topology: watching {}: {}", resource, now);
-  last = now;
-}
+void TopologyController::OnLead() { rounds_.Ask(); }
 
 void TopologyController::Run(const std::stop_token& stop) {
-  const std::stop_callback on_stop(stop, [this] { queue_.ShutDown(); });
-  while (!queue_.is_shut_down()) {
-    const std::optional<std::string> item = queue_.Take(kPatience);
-    if (!item) continue;
-    const absl::Status done = Round();
-    const std::string trouble(done.message());
-    if (trouble != trouble_ && !done.ok()) spdlog::warn("topology: {}", trouble);
-    trouble_ = trouble;
-    if (done.ok()) {
-      queue_.Finish(*item);
-    } else {
-      queue_.Retry(*item);
-    }
-  }
+  rounds_.Run(stop, [this] { return Round(); });
 }
 
 absl::Status TopologyController::Round() {
@@ -116,7 +82,7 @@ absl::Status TopologyController::Round() {
   }
   // What is half known would be half wrong.
   if (!nodes_.Synced() || !topologies_.Synced()) {
-    queue_.AddAfter(kRound, kUntilSynced);
+    rounds_.AskAfter(kUntilSynced);
     return absl::OkStatus();
   }
   const kube::Cache<StoredTopology>::Value stored = topologies_.cache().Get(kTopologyName);
@@ -137,7 +103,7 @@ absl::Status TopologyController::Round() {
   if (options_.publish) {
     report.published = Publish(nodes, report.fabric);
     trouble.Update(*report.published);
-    queue_.AddAfter(kRound, kLookAgain);
+    rounds_.AskAfter(kLookAgain);
   }
   if (!leads_()) return trouble;
   const std::optional<kube::Json> object = StatusToApply(*stored, report, options_.now());

@@ -2,11 +2,7 @@
 #ifndef RAILHEAD_OPERATOR_TOPOLOGY_TOPOLOGY_CONTROLLER_H_
 #define RAILHEAD_OPERATOR_TOPOLOGY_TOPOLOGY_CONTROLLER_H_
 
-#include <cstdint>
 #include <functional>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -17,7 +13,7 @@
 #include "absl/time/time.h"
 #include "kube/client.h"
 #include "kube/informer.h"
-#include "kube/work_queue.h"
+#include "operator/rounds.h"
 #include "operator/topology/cluster_fabric.h"
 #include "operator/topology/cluster_node.h"
 #include "operator/topology/foreign_objects.h"
@@ -58,20 +54,15 @@ class TopologyController {
   absl::Status Round();
   absl::Status Publish(const std::vector<NodeValue>& nodes,
                        const absl::StatusOr<ClusterFabric>& fabric);
-  void TellEnd(const std::string& resource, const absl::Status& end);
 
   const TopologyControllerOptions options_;
   kube::Api* const api_;
   const std::function<bool()> leads_;
-  kube::WorkQueue queue_;  // of one item
+  op::Rounds rounds_;
 
   // Used by Run's thread alone.
   NodeLabeller labeller_;
   ForeignObjects foreign_;
-  std::string trouble_;  // as told
-
-  std::mutex mutex_;
-  std::map<std::string, std::string> watch_trouble_;  // by resource; guarded by mutex_
 
   kube::Informer<ClusterNode> nodes_;
   kube::Informer<StoredTopology> topologies_;
