@@ -46,18 +46,10 @@ bool IsModel(absl::string_view text) {
          absl::StrContains(begin, "\"FabricModel\"");
 }
 
-// A model says which rails are dead, and nothing of cables.
 DiscoveredFabric Known(fabric::FabricModel model) {
   DiscoveredFabric known;
   for (const fabric::FabricNode& node : model.nodes) {
-    known.wires.emplace_back();
-    // Dead rails are NICs too, wherever they are; which of the others have one it does not say.
-    int alive = node.hcas - static_cast<int>(node.dead_rails.size());
-    for (int rail = 0; rail < model.rails; ++rail) {
-      const bool dead = std::binary_search(node.dead_rails.begin(), node.dead_rails.end(), rail);
-      if (!dead && alive-- <= 0) continue;
-      known.wires.back().push_back({rail, "", "", "", 0, dead, false});
-    }
+    known.wires.push_back(fabric::WiresOf(node, model.rails));
   }
   known.model = std::move(model);
   return known;

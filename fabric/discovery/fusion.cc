@@ -267,6 +267,18 @@ class Fusion {
 
 }  // namespace
 
+std::vector<RailWire> WiresOf(const FabricNode& node, int rails) {
+  std::vector<RailWire> wires;
+  // Dead rails are NICs too, wherever they are; which of the others have one it does not say.
+  int alive = node.hcas - static_cast<int>(node.dead_rails.size());
+  for (int rail = 0; rail < rails; ++rail) {
+    const bool dead = std::binary_search(node.dead_rails.begin(), node.dead_rails.end(), rail);
+    if (!dead && alive-- <= 0) continue;
+    wires.push_back({rail, "", "", "", 0, dead, false});
+  }
+  return wires;
+}
+
 absl::string_view FindingName(FindingKind kind) {
   switch (kind) {
     case FindingKind::kMiswired:

@@ -26,6 +26,9 @@ struct RailWire {
   bool miswired = false;
 };
 
+// Of a node of a model, which says which rails are dead, and nothing of cables.
+std::vector<RailWire> WiresOf(const FabricNode& node, int rails);
+
 struct DiscoveredFabric {
   FabricModel model;
   std::vector<std::vector<RailWire>> wires;  // [node of the model]

@@ -26,10 +26,6 @@ using fabric::SeenRail;
 
 constexpr char kName[] = "cluster";
 
-bool InFabric(const SeenNode& node) {
-  return node.gpus > 0 || node.hcas > 0 || node.rails.has_value();
-}
-
 // What the node's agent and kubelet tell takes the place of what people wrote.
 void TellOfItself(const SeenNode& seen, int rails, FabricNode& node, std::vector<RailWire>& wires) {
   if (seen.gpus > 0) node.gpus = seen.gpus;
@@ -46,12 +42,7 @@ void TellOfItself(const SeenNode& seen, int rails, FabricNode& node, std::vector
     }
     return;
   }
-  int alive = node.hcas - static_cast<int>(node.dead_rails.size());
-  for (int rail = 0; rail < rails; ++rail) {
-    const bool dead = std::binary_search(node.dead_rails.begin(), node.dead_rails.end(), rail);
-    if (!dead && alive-- <= 0) continue;
-    wires.push_back({rail, "", "", "", 0, dead, false});
-  }
+  wires = fabric::WiresOf(node, rails);
 }
 
 // The model without the nodes that the cluster has not; domains stay, also empty ones.
@@ -107,6 +98,10 @@ ClusterFabric Given(const FabricModel& model, const std::map<std::string, const 
 }
 
 }  // namespace
+
+bool InFabric(const SeenNode& node) {
+  return node.gpus > 0 || node.hcas > 0 || node.rails.has_value();
+}
 
 absl::StatusOr<ClusterFabric> FindFabric(const std::vector<const SeenNode*>& nodes,
                                          const std::optional<FabricModel>& given) {

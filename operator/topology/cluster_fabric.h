@@ -14,6 +14,9 @@
 
 namespace railhead::topology {
 
+// Whether a node has, or offers, any of what fabrics are about.
+bool InFabric(const fabric::SeenNode& node);
+
 struct ClusterFabric {
   bool given = false;  // by people; else discovered
   fabric::DiscoveredFabric found;

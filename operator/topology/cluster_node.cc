@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "fabric/discovery/node_facts_reader.h"
 #include "fabric/discovery/source.h"
+#include "operator/topology/cluster_fabric.h"
 #include "operator/topology/published.h"
 
 namespace railhead::topology {
@@ -58,8 +59,7 @@ std::optional<ClusterNode> ReadClusterNode(const kube::Json& node) {
       }
     }
   }
-  const bool fabric = read.seen.gpus > 0 || read.seen.hcas > 0 || read.seen.rails.has_value() ||
-                      !read.seen.facts_fault.empty();
+  const bool fabric = InFabric(read.seen) || !read.seen.facts_fault.empty();
   if (!fabric && read.published.empty()) return std::nullopt;
   return read;
 }

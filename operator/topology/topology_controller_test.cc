@@ -20,28 +20,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "kube/json.h"
-#include "kube/monotonic.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/soon.h"
 #include "operator/topology/published.h"
 
 namespace railhead::topology {
 namespace {
 
 using kube::Json;
+using kube::testing::Soon;
 using ::testing::HasSubstr;
 
 constexpr char kKueue[] = "kueue.x-k8s.io/v1beta2";
 constexpr char kVolcano[] = "topology.volcano.sh/v1alpha1";
-
-// True as soon as `condition` is; false when that takes more than 60 s.
-bool Soon(const std::function<bool()>& condition) {
-  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(60);
-  while (!condition()) {
-    if (kube::MonotonicNow() > deadline) return false;
-    absl::SleepFor(absl::Milliseconds(5));
-  }
-  return true;
-}
 
 // A server that applies as a real one does: labels of one manager, an object's UID and version as
 // conditions, and all of it seen by watches.

@@ -36,6 +36,26 @@ std::string Cut(const std::string& text, size_t limit) {
 
 int Alive(const FabricNode& node) { return node.hcas - static_cast<int>(node.dead_rails.size()); }
 
+// Of so many nodes, from the first of them.
+Json Counts(const FabricModel& model, int first, int nodes) {
+  int gpus = 0;
+  int alive = 0;
+  int dead = 0;
+  int unschedulable = 0;
+  for (int i = first; i < first + nodes; ++i) {
+    const FabricNode& node = model.nodes[static_cast<size_t>(i)];
+    gpus += node.gpus;
+    alive += Alive(node);
+    dead += static_cast<int>(node.dead_rails.size());
+    unschedulable += node.unschedulable.empty() ? 0 : 1;
+  }
+  return {{"nodes", nodes},
+          {"unschedulable", unschedulable},
+          {"gpus", gpus},
+          {"aliveRails", alive},
+          {"deadRails", dead}};
+}
+
 Json Leaves(const FabricModel& model, size_t limit) {
   Json leaves = Json::array();
   const size_t innermost = model.levels.size() - 1;
@@ -48,24 +68,10 @@ Json Leaves(const FabricModel& model, size_t limit) {
       around.insert(around.begin(), domain.name);
       parent = domain.parent;
     }
-    int gpus = 0;
-    int alive = 0;
-    int dead = 0;
-    int unschedulable = 0;
-    for (int i = leaf.first; i < leaf.first + leaf.count; ++i) {
-      const FabricNode& node = model.nodes[static_cast<size_t>(i)];
-      gpus += node.gpus;
-      alive += Alive(node);
-      dead += static_cast<int>(node.dead_rails.size());
-      unschedulable += node.unschedulable.empty() ? 0 : 1;
-    }
-    leaves.push_back({{"name", leaf.name},
-                      {"path", std::move(around)},
-                      {"nodes", leaf.count},
-                      {"unschedulable", unschedulable},
-                      {"gpus", gpus},
-                      {"aliveRails", alive},
-                      {"deadRails", dead}});
+    Json of_leaf = Counts(model, leaf.first, leaf.count);
+    of_leaf["name"] = leaf.name;
+    of_leaf["path"] = std::move(around);
+    leaves.push_back(std::move(of_leaf));
   }
   return leaves;
 }
@@ -76,24 +82,6 @@ Json Levels(const FabricModel& model) {
     levels.push_back({{"name", model.levels[level]}, {"domains", model.domains[level].size()}});
   }
   return levels;
-}
-
-Json Counts(const FabricModel& model) {
-  int gpus = 0;
-  int alive = 0;
-  int dead = 0;
-  int unschedulable = 0;
-  for (const FabricNode& node : model.nodes) {
-    gpus += node.gpus;
-    alive += Alive(node);
-    dead += static_cast<int>(node.dead_rails.size());
-    unschedulable += node.unschedulable.empty() ? 0 : 1;
-  }
-  return {{"nodes", model.nodes.size()},
-          {"unschedulable", unschedulable},
-          {"gpus", gpus},
-          {"aliveRails", alive},
-          {"deadRails", dead}};
 }
 
 Json DeadRails(const FabricModel& model) {
@@ -181,7 +169,7 @@ Json ToJson(const TopologyReport& report, size_t max_leaves) {
   status["topology"] = fabric::TopologyName(model.topology);
   status["levels"] = Levels(model);
   status["railsPerNode"] = model.rails;
-  status["counts"] = Counts(model);
+  status["counts"] = Counts(model, 0, static_cast<int>(model.nodes.size()));
   status["leaves"] = Leaves(model, max_leaves);
   status["deadRails"] = DeadRails(model);
   status["conflicts"] = Conflicts(troubles);
