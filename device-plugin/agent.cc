@@ -277,6 +277,12 @@ void Agent::TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& be
     const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(options_.proc_root);
     if (proc.ok()) host.gpu_direct = fabric::ReadGpuDirect(files, *proc, inventory_);
   }
+  for (const fabric::Hca& hca : inventory_.hcas) {
+    // The id of a share is another one: a shared HCA is free as long as it is offered.
+    if (hca.offered && bound_.contains(DeviceId(hca.name, hca.pci_address))) {
+      host.rails_in_use.insert(hca.rail);
+    }
+  }
   metrics_.Host(host);
   for (kube::Event& event : RailEvents(before, *overview_.Current())) TellEvent(std::move(event));
   if (options_.reporter != nullptr) options_.reporter->Publish(DescribeNode(inventory_, host));
@@ -331,8 +337,10 @@ bool Agent::LookAtKubelet() {
   allocations_->Look(*listed);
   const std::vector<ContainerDevices> bound = allocations_->AsBound(*listed);
   held_ = HeldByResource(*listed);
+  bound_.clear();
   for (const auto& [resource, ids] : HeldByResource(bound)) {
     held_[resource].insert(ids.begin(), ids.end());
+    bound_.insert(ids.begin(), ids.end());
   }
   NoteMisaligned(bound, checkpoint);
   const std::lock_guard<std::mutex> lock(admission_mutex_);

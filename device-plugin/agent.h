@@ -136,6 +136,7 @@ class Agent {
   // Resource to the ids that containers hold, as kubelet said last, and those that they are bound
   // to; after a change of the configuration also what may have been given away since.
   std::map<std::string, std::set<std::string>> held_;
+  std::set<std::string> bound_;       // ids that containers have, whatever kubelet calls them
   std::set<std::string> misaligned_;  // keys of containers
   uint64_t registrations_ = 0;        // of all plugins, when last seen
 

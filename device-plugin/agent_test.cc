@@ -672,6 +672,27 @@ TEST_F(ClusterTest, HearsOfTheNodesRailsAndOfTheirTroubles) {
   EXPECT_TRUE(Eventually([&] { return absl::StrContains(Condition(), "\"True\""); }));
 }
 
+TEST_F(ClusterTest, HearsWhichRailsAreInUseWhereOthersAreFree) {
+  FakePodResources pods(options_.pod_resources_socket, {});
+  Configure("");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  const auto told = [this] {
+    if (api_.In("/api/v1/nodes").empty()) return std::string("nothing");
+    return kube::StringAt(api_.At({"v1", "nodes", "", "node-1"}),
+                          {"metadata", "annotations", "railhead.io/rails-in-use"});
+  };
+  const auto holds = [&](std::vector<std::string> ids) {
+    pods.Hold({{"team", "trainer", "main", {{"rdma/hca", std::move(ids)}}}});
+  };
+  holds({kSecond});
+  EXPECT_TRUE(Eventually([&] { return told() == "1"; }));
+  holds({kFirst});
+  EXPECT_TRUE(Eventually([&] { return told() == "0"; }));
+  holds({kFirst, kSecond});
+  EXPECT_TRUE(Eventually([&] { return told().empty(); }));
+}
+
 TEST_F(ClusterTest, HearsOfAWrongConfiguration) {
   Configure("");
   kubelet_->Start();

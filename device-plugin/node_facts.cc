@@ -120,7 +120,12 @@ NodeFacts DescribeNode(const fabric::NodeInventory& inventory, const HostFacts& 
     if (hca.offered) rails.push_back(&hca);
   }
   if (rails.empty()) return {};
-  return {Labels(rails, inventory, host), Annotation(inventory, host), Condition(rails)};
+  // Where pods hold all, or none, there is nothing to tell them apart by.
+  const bool some_free = std::any_of(rails.begin(), rails.end(), [&](const fabric::Hca* hca) {
+    return hca->usable && !host.rails_in_use.contains(hca->rail);
+  });
+  return {Labels(rails, inventory, host), Annotation(inventory, host),
+          some_free ? absl::StrJoin(host.rails_in_use, ",") : "", Condition(rails)};
 }
 
 }  // namespace railhead::device_plugin

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "fabric/gpu_direct.h"
@@ -16,14 +17,18 @@
 namespace railhead::device_plugin {
 
 inline constexpr char kFactsAnnotation[] = "railhead.io/node-facts";
+// Rails of HCAs that containers hold, as in "0,1,4", where they hold some and others are free. Not
+// in the facts, which change seldom.
+inline constexpr char kRailsInUseAnnotation[] = "railhead.io/rails-in-use";
 inline constexpr char kRailsCondition[] = "RailheadRailsReady";
 
 // What is not in the inventory.
 struct HostFacts {
-  std::optional<fabric::GpuDirect> gpu_direct;  // where the node has GPUs
+  std::optional<fabric::GpuDirect> gpu_direct = {};  // where the node has GPUs
   // RLIMIT_MEMLOCK as containers get it: how much memory a process without CAP_IPC_LOCK may
   // register with an HCA. Nothing: as much as it likes.
-  std::optional<uint64_t> memlock_bytes;
+  std::optional<uint64_t> memlock_bytes = {};
+  std::set<int> rails_in_use = {};  // of HCAs that containers hold, each for itself
 
   bool operator==(const HostFacts&) const = default;
 };
@@ -39,7 +44,8 @@ struct RailsCondition {
 // As constructed it is what is told of a node without RDMA devices: nothing.
 struct NodeFacts {
   std::map<std::string, std::string> labels;
-  std::string annotation;  // JSON; "" for none
+  std::string annotation;    // JSON; "" for none
+  std::string rails_in_use;  // "0,1,4"; "" for none, and for all
   std::optional<RailsCondition> condition;
 
   bool operator==(const NodeFacts&) const = default;

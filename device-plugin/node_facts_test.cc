@@ -75,6 +75,21 @@ TEST(DescribeNodeTest, UnequalRailsAreTold) {
                            Pair("railhead.io/memlock-bytes", "8388608")));
 }
 
+TEST(DescribeNodeTest, RailsInUseAreToldWhereOthersAreFree) {
+  fabric::NodeInventory inventory;
+  inventory.hcas = {Rail(0), Rail(1), Rail(2)};
+  const NodeFacts idle = DescribeNode(inventory, {});
+  EXPECT_EQ(idle.rails_in_use, "");
+  NodeFacts some = DescribeNode(inventory, {.rails_in_use = {2, 0}});
+  EXPECT_EQ(some.rails_in_use, "0,2");
+  EXPECT_EQ(DescribeNode(inventory, {.rails_in_use = {0, 1, 2}}).rails_in_use, "");
+  // One that nobody can have is not free.
+  inventory.hcas[1].usable = false;
+  EXPECT_EQ(DescribeNode(inventory, {.rails_in_use = {0, 2}}).rails_in_use, "");
+  some.rails_in_use.clear();
+  EXPECT_EQ(some, idle) << "and nothing else";
+}
+
 TEST(DescribeNodeTest, TheAnnotationIsWhatTheOperatorReads) {
   fabric::NodeInventory inventory;
   inventory.hcas = {Rail(0), Rail(1)};

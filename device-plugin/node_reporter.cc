@@ -131,14 +131,18 @@ void NodeReporter::Run() {
 absl::Status NodeReporter::Work(std::unique_lock<std::mutex>& lock) {
   absl::Status result;
   const std::optional<NodeFacts> facts = wanted_;
+  // What of it is written when something fails is not known.
+  const std::optional<NodeFacts> before = std::exchange(written_, std::nullopt);
   std::deque<kube::Event> events = std::exchange(queue_, {});
   lock.unlock();
-  if (facts.has_value() && facts != written_) {
+  if (facts.has_value() && facts != before) {
     result.Update(WriteFacts(*facts));
-    result.Update(WriteCondition(facts->condition));
-    result.Update(WriteFeature(*facts));
-    if (result.ok()) written_ = facts;
+    if (!before || facts->condition != before->condition) {
+      result.Update(WriteCondition(facts->condition));
+    }
+    if (!before || facts->labels != before->labels) result.Update(WriteFeature(*facts));
   }
+  const bool is_written = result.ok();
   while (!events.empty()) {
     const absl::Status told = events_.Record(events.front());
     if (IsOutage(told)) {
@@ -150,6 +154,7 @@ absl::Status NodeReporter::Work(std::unique_lock<std::mutex>& lock) {
     events.pop_front();
   }
   lock.lock();
+  if (is_written) written_ = facts;
   queue_.insert(queue_.begin(), events.begin(), events.end());
   while (queue_.size() > kMaxQueued) queue_.pop_front();
   return result;
@@ -159,6 +164,9 @@ absl::Status NodeReporter::WriteFacts(const NodeFacts& facts) {
   Json metadata = {{"name", options_.node}};
   if (!facts.labels.empty()) metadata["labels"] = facts.labels;
   if (!facts.annotation.empty()) metadata["annotations"][kFactsAnnotation] = facts.annotation;
+  if (!facts.rails_in_use.empty()) {
+    metadata["annotations"][kRailsInUseAnnotation] = facts.rails_in_use;
+  }
   return kube::Apply(*api_, {"v1", "nodes", "", options_.node}, kFieldManager,
                      {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", metadata}})
       .status();

@@ -81,6 +81,23 @@ TEST_F(NodeReporterTest, WritesOnlyChanges) {
   EXPECT_EQ(api_.At(kNode)["metadata"]["labels"]["railhead.io/rails"], "3");
 }
 
+TEST_F(NodeReporterTest, WhatChangesOftenCostsOneCall) {
+  Start();
+  reporter_->Publish(Facts("2", true));
+  ASSERT_TRUE(Flush());
+  api_.TakeCalls();
+  NodeFacts facts = Facts("2", true);
+  facts.rails_in_use = "0,1";
+  reporter_->Publish(facts);
+  ASSERT_TRUE(Flush());
+  EXPECT_EQ(api_.TakeCalls().size(), 1U);
+  EXPECT_EQ(api_.At(kNode)["metadata"]["annotations"]["railhead.io/rails-in-use"], "0,1");
+  EXPECT_EQ(Condition()["status"], "True");
+  reporter_->Publish(Facts("2", true));
+  ASSERT_TRUE(Flush());
+  EXPECT_FALSE(api_.At(kNode)["metadata"]["annotations"].contains("railhead.io/rails-in-use"));
+}
+
 TEST_F(NodeReporterTest, AConditionKeepsSinceWhenItIs) {
   Json node = api_.At(kNode);
   node["status"]["conditions"] = {{{"type", "Ready"}, {"status", "True"}},

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "fabric/discovery/ibnetdiscover_line.h"
 #include "fabric/discovery/json_text.h"
@@ -97,6 +99,16 @@ absl::StatusOr<NodeFacts> ReadNodeFacts(absl::string_view text, absl::string_vie
   std::sort(facts.rails.begin(), facts.rails.end(),
             [](const SeenRail& a, const SeenRail& b) { return a.rail < b.rail; });
   return facts;
+}
+
+std::vector<int> ReadRailsInUse(absl::string_view text) {
+  std::set<int> rails;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    int rail = 0;
+    if (!absl::SimpleAtoi(part, &rail) || rail < 0 || rail > kMaxRail) return {};
+    rails.insert(rail);
+  }
+  return {rails.begin(), rails.end()};
 }
 
 }  // namespace railhead::fabric

@@ -13,6 +13,9 @@
 namespace railhead::fabric {
 
 inline constexpr char kNodeFactsAnnotation[] = "railhead.io/node-facts";
+// Beside it, as long as containers hold some of the node's HCAs, but not all: their rails, as in
+// "0,1,4". It is not in the facts, as it changes with every pod that holds a part of a node.
+inline constexpr char kRailsInUseAnnotation[] = "railhead.io/rails-in-use";
 
 struct NodeFacts {
   std::vector<SeenRail> rails;  // in the order of their numbers
@@ -23,6 +26,10 @@ struct NodeFacts {
 // InvalidArgument for rails out of 0 to 63, for a rail that is there twice, and
 // for more than the 256 KiB that annotations can have.
 absl::StatusOr<NodeFacts> ReadNodeFacts(absl::string_view text, absl::string_view source);
+
+// Rails from 0 to 63, ascending, each once. None for a text that is anything else: then which are
+// in use is not known.
+std::vector<int> ReadRailsInUse(absl::string_view text);
 
 }  // namespace railhead::fabric
 

@@ -26,6 +26,9 @@ struct FabricNode {
   int used_hcas = 0;
   std::vector<int> dead_rails;  // ascending, without repetition
   std::string unschedulable;    // why no pod may be put there; empty: pods may
+  // Which rails are in use, where that is known; ascending, without repetition. Dead ones may be
+  // among them, and more HCAs may be in use than these.
+  std::vector<int> used_rails = {};
 
   bool operator==(const FabricNode&) const = default;
 };

@@ -17,6 +17,7 @@ Json NodeJson(const FabricNode& node) {
   if (node.used_gpus > 0) json["usedGpus"] = node.used_gpus;
   if (node.used_hcas > 0) json["usedHcas"] = node.used_hcas;
   if (!node.dead_rails.empty()) json["deadRails"] = node.dead_rails;
+  if (!node.used_rails.empty()) json["usedRails"] = node.used_rails;
   if (!node.unschedulable.empty()) json["unschedulable"] = node.unschedulable;
   return json;
 }

@@ -169,8 +169,9 @@ class ModelReader {
 
   FabricNode ReadNode(Value item, const std::string& path) {
     FabricNode node;
-    const Fields fields = reader_.Mapping(
-        item, path, {"name", "gpus", "hcas", "usedGpus", "usedHcas", "deadRails", "unschedulable"});
+    const Fields fields = reader_.Mapping(item, path,
+                                          {"name", "gpus", "hcas", "usedGpus", "usedHcas",
+                                           "deadRails", "usedRails", "unschedulable"});
     const auto name = reader_.Need(fields, item, path, "name", "name the node");
     const auto gpus = reader_.Need(fields, item, path, "gpus", "say how many it has, such as 8");
     const auto hcas = reader_.Need(fields, item, path, "hcas", "say how many it has, such as 8");
@@ -185,11 +186,21 @@ class ModelReader {
       node.used_gpus = reader_.Integer(*used, path + ".usedGpus", 0, node.gpus,
                                        "no more can be in use than the node has");
     }
-    if (const auto used = fields.Find("usedHcas")) {
-      node.used_hcas = reader_.Integer(*used, path + ".usedHcas", 0, node.hcas,
-                                       "no more can be in use than the node has");
+    if (const auto dead = fields.Find("deadRails")) {
+      node.dead_rails = ReadRails(*dead, path + ".deadRails", node.hcas);
     }
-    if (const auto dead = fields.Find("deadRails")) ReadDeadRails(*dead, path + ".deadRails", node);
+    if (const auto used = fields.Find("usedRails")) {
+      node.used_rails = ReadRails(*used, path + ".usedRails", node.hcas);
+    }
+    // Who names the rails has said how many there are.
+    node.used_hcas = static_cast<int>(
+        std::count_if(node.used_rails.begin(), node.used_rails.end(), [&](int rail) {
+          return !std::binary_search(node.dead_rails.begin(), node.dead_rails.end(), rail);
+        }));
+    if (const auto used = fields.Find("usedHcas")) {
+      node.used_hcas = reader_.Integer(*used, path + ".usedHcas", node.used_hcas, node.hcas,
+                                       "as many as usedRails names, and no more than the node has");
+    }
     if (const auto why = fields.Find("unschedulable")) {
       node.unschedulable = reader_.Text(*why, path + ".unschedulable");
     }
@@ -202,24 +213,26 @@ class ModelReader {
     return node;
   }
 
-  void ReadDeadRails(Value list, const std::string& list_path, FabricNode& node) {
+  // Rails of a node with so many HCAs; ascending.
+  std::vector<int> ReadRails(Value list, const std::string& list_path, int hcas) {
+    std::vector<int> rails;
     reader_.ForEach(list, list_path, [&](Value item, const std::string& path) {
       const int rail =
           reader_.Integer(item, path, 0, model_.rails - 1,
                           "rails count from 0, and spec.rails says how many there are");
-      if (std::find(node.dead_rails.begin(), node.dead_rails.end(), rail) !=
-          node.dead_rails.end()) {
+      if (std::find(rails.begin(), rails.end(), rail) != rails.end()) {
         reader_.Fail(item, path,
                      absl::StrCat("rail ", rail, " is there a second time; keep one of the two"));
       }
-      node.dead_rails.push_back(rail);
+      rails.push_back(rail);
     });
-    if (node.dead_rails.size() > static_cast<size_t>(node.hcas)) {
+    if (rails.size() > static_cast<size_t>(hcas)) {
       reader_.Fail(list, list_path,
-                   absl::StrCat("names ", node.dead_rails.size(), " rails, but the node has ",
-                                node.hcas, " HCAs, dead ones among them"));
+                   absl::StrCat("names ", rails.size(), " rails, but the node has ", hcas,
+                                " HCAs, dead ones among them"));
     }
-    std::sort(node.dead_rails.begin(), node.dead_rails.end());
+    std::sort(rails.begin(), rails.end());
+    return rails;
   }
 
   void ReadLinkGbps(Value value) {

@@ -30,6 +30,7 @@ namespace railhead::fabric {
 //         - {name: n0, gpus: 8, hcas: 8}
 //         - {name: n1, gpus: 8, hcas: 8, usedGpus: 2, usedHcas: 2, deadRails: [3],
 //            unschedulable: "taint maintenance"}
+//         - {name: n2, gpus: 8, hcas: 8, usedGpus: 2, usedRails: [0, 1]}  # also which
 //
 // InvalidArgument says where, what and how to mend it, as in `fabric.yaml:12:
 // spec.domains[0].domains[1].nodes[3].usedGpus: ...`, where `source` is what the text is called:

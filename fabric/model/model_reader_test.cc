@@ -99,6 +99,17 @@ TEST(FabricModel, ComesBackFromJson) {
   }
 }
 
+TEST(FabricModel, RailsInUseAreCounted) {
+  const std::string text = absl::StrReplaceAll(
+      kTwoSpines, {{"usedGpus: 2, usedHcas: 2", "usedRails: [5, 0, 3], deadRails: [3]"}});
+  const absl::StatusOr<FabricModel> model = ParseFabricModel(text, "fabric.yaml");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT(model->nodes[1].used_rails, ElementsAre(0, 3, 5));
+  EXPECT_EQ(model->nodes[1].used_hcas, 2) << "dead ones are not in use for long";
+  EXPECT_EQ(ParseFabricModel(ToJson(*model).dump(), "again").value(), *model);
+  EXPECT_EQ(ParseFabricModel(ToYaml(*model), "again").value(), *model);
+}
+
 TEST(FabricModel, LevelsAndDomainsMayBeNumbered) {
   const std::string text = absl::StrReplaceAll(kTwoSpines, {{"lf000", "17"}, {"n00003", "4711"}});
   const absl::StatusOr<FabricModel> model = ParseFabricModel(text, "fabric.yaml");
@@ -145,6 +156,9 @@ TEST(FabricModel, RefusesWithFileLineAndField) {
        "fabric.yaml:14: spec.domains[0].domains[0].nodes[1].usedGpus: "
        "must be a whole number from 0 to 8, not 9"},
       {"usedHcas: 2", "usedHcas: 9", "nodes[1].usedHcas: must be"},
+      {"usedGpus: 2", "usedRails: [1, 2, 3]",
+       "usedHcas: must be a whole number from 3 to 8, not 2"},
+      {"usedGpus: 2", "usedRails: [8]", "usedRails[0]: must be a whole number from 0 to 7"},
       {"usedGpus: 2", "usedGpus: -1", "nodes[1].usedGpus: must be"},
       {"gpus: 4", "gpus: -4", "fabric.yaml:22: spec.domains[1].domains[0].nodes[0].gpus: must be"},
       {"gpus: 4", "gpus: four", "gpus: must be"},

@@ -42,6 +42,9 @@ std::string NodeLine(const FabricNode& node) {
   if (!node.dead_rails.empty()) {
     absl::StrAppend(&line, ", deadRails: [", absl::StrJoin(node.dead_rails, ", "), "]");
   }
+  if (!node.used_rails.empty()) {
+    absl::StrAppend(&line, ", usedRails: [", absl::StrJoin(node.used_rails, ", "), "]");
+  }
   if (!node.unschedulable.empty()) {
     absl::StrAppend(&line, ", unschedulable: ", Text(node.unschedulable));
   }

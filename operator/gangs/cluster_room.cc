@@ -40,6 +40,32 @@ Room RoomIn(const Resources& all, const Resources& used, const Resources& reques
   return room;
 }
 
+// Which rails are in use where pods hold `count` HCAs: as the agent says, and of what it does not
+// say yet the first that are free, as it gives those first. All that it says is out of date where
+// it says more.
+std::vector<int> RailsInUse(const fabric::FabricNode& node, const std::vector<int>& told, int rails,
+                            int count) {
+  std::vector<int> used;
+  const auto is_in = [](const std::vector<int>& list, int rail) {
+    return std::binary_search(list.begin(), list.end(), rail);
+  };
+  const auto alive = std::count_if(told.begin(), told.end(), [&](int rail) {
+    return rail < rails && !is_in(node.dead_rails, rail);
+  });
+  const bool is_true = alive <= count;
+  auto more = count - (is_true ? static_cast<int>(alive) : 0);
+  for (int rail = 0; rail < rails; ++rail) {
+    if (is_in(node.dead_rails, rail)) continue;
+    if (is_true && is_in(told, rail)) {
+      used.push_back(rail);
+    } else if (more > 0) {
+      used.push_back(rail);
+      --more;
+    }
+  }
+  return used;
+}
+
 // Free as much as `pods` pods need, and no more: the room of a node is what the scarcest of all
 // resources leaves, of which the model knows but two.
 int UsedFor(int all, int64_t pods, int per_pod) {
@@ -123,6 +149,10 @@ fabric::FabricNode ClusterRoom::Describe(const Shape& shape, size_t index,
   // More than rails: they are shared, and a pod that asks for one does not take it from others.
   if (offered > node.hcas) node.hcas = offered + dead;
   const int alive = std::max(0, node.hcas - dead);
+  if (offered <= alive) {
+    node.used_rails =
+        RailsInUse(node, stored.used_rails, tree_->model.rails, std::min(HcasIn(used), alive));
+  }
   node.gpus = GpusIn(stored.allocatable);
   if (room.pods > 0) {
     if (shape.request.gpus_per_pod > 0) {

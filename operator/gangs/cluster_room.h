@@ -55,8 +55,6 @@ class ClusterRoom {
   // ended. What holds neither, such as a pod of each node, is taken to stay.
   std::vector<int> RoomWhenFree(const Gang& gang);
 
-  // How many HCAs of the node, an index of the tree's, pods have.
-  int HcasInUse(size_t node) const { return HcasIn(used_[node]); }
   // From now on a pod with these requests is on the node, an index of the tree's.
   void Take(size_t node, const Resources& requests);
 

@@ -181,6 +181,7 @@ placement::PlacementRequest RequestOf(const Gang& gang) {
   request.hcas_per_pod = HcasIn(pod.requests);
   request.require_level = pod.member->require_level;
   request.prefer_level = pod.member->prefer_level;
+  request.same_rails = pod.member->same_rails;
   if (pod.member->pattern == "tree") request.pattern = placement::Pattern::kTree;
   if (pod.member->pattern == "alltoall") request.pattern = placement::Pattern::kAllToAll;
   return request;

@@ -132,6 +132,10 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
       pattern->second != "alltoall") {
     return absl::StrCat(Field(kPattern), " must be ring, tree or alltoall");
   }
+  if (const auto same = annotations.find(kSameRails);
+      same != annotations.end() && same->second != "true" && same->second != "false") {
+    return absl::StrCat(Field(kSameRails), " must be true or false");
+  }
   for (const char* level : {kRequireLevel, kPreferLevel}) {
     const auto found = annotations.find(level);
     if (found == annotations.end()) continue;

@@ -132,6 +132,7 @@ TEST(GangGate, WhatCannotBeIsToldWithItsFieldAndThePodStarts) {
                 {"whenUnsatisfiable": "DoNotSchedule"}]}})"),
               HasSubstr("spec.topologySpreadConstraints"));
   EXPECT_THAT(annotation("railhead.io/pattern", "star"), HasSubstr("ring, tree or alltoall"));
+  EXPECT_THAT(annotation("railhead.io/same-rails", "yes"), HasSubstr("must be true or false"));
   EXPECT_THAT(annotation("railhead.io/require-level", ""), HasSubstr("name of a level"));
 }
 

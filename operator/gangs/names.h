@@ -13,6 +13,8 @@ inline constexpr char kPreferLevel[] = "railhead.io/prefer-level";
 inline constexpr char kPreferWait[] = "railhead.io/prefer-wait";  // how long for that; "10m"
 inline constexpr char kTimeout[] = "railhead.io/gang-timeout";    // after which it waits no more
 inline constexpr char kTimeoutPolicy[] = "railhead.io/gang-timeout-policy";  // what then
+// "true": pods that are given other rails than the rest are none; it waits instead.
+inline constexpr char kSameRails[] = "railhead.io/same-rails";
 inline constexpr char kPattern[] = "railhead.io/pattern";  // ring, tree or alltoall
 
 // Admission's; of pods without a Job the user's.

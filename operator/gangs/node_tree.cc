@@ -46,6 +46,7 @@ NodeTree BuildTree(const std::vector<NodeValue>& nodes,
     for (fabric::FabricNode& node : tree.model.nodes) {
       node.used_gpus = 0;
       node.used_hcas = 0;
+      node.used_rails.clear();
     }
   } else {
     tree.model.name = kName;

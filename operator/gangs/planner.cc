@@ -155,7 +155,7 @@ class Planner {
         absl::StrAppend(&decision.message, "; no ", request.prefer_level, " had room for all (",
                         kPreferLevel, ")");
       }
-      absl::StrAppend(&decision.message, AboutShared(model, request, found->node_of_rank));
+      absl::StrAppend(&decision.message, AboutOtherRails(model, request, found->node_of_rank));
       Assign(found->node_of_rank, decision);
       return;
     }
@@ -192,23 +192,21 @@ class Planner {
     }
   }
 
-  // Pods of a part of a node are given the same HCAs on every node only where nobody else has any:
-  // which are in use is not known here, only how many. Empty: that is so.
-  std::string AboutShared(const FabricModel& model, const PlacementRequest& request,
-                          const std::vector<int>& node_of_rank) const {
-    std::set<size_t> shared;
-    for (const int index : node_of_rank) {
-      const auto node = static_cast<size_t>(index);
-      const int alive =
-          model.nodes[node].hcas - static_cast<int>(model.nodes[node].dead_rails.size());
-      if (request.hcas_per_pod > 0 && request.hcas_per_pod < alive && room_.HcasInUse(node) > 0) {
-        shared.insert(node);
-      }
+  // Pods of a part of a node may be given other HCAs on some nodes than on the rest. Empty: they
+  // are not.
+  static std::string AboutOtherRails(const FabricModel& model, const PlacementRequest& request,
+                                     const std::vector<int>& node_of_rank) {
+    std::map<uint64_t, int> pods_of_rails;
+    int most = 0;
+    for (const int node : node_of_rank) {
+      const uint64_t rails =
+          placement::RailsOnNode(model.nodes[static_cast<size_t>(node)], request.hcas_per_pod);
+      most = std::max(most, ++pods_of_rails[rails]);
     }
-    if (shared.empty()) return "";
-    return absl::StrCat("; on ", shared.size(), shared.size() == 1 ? " node" : " nodes",
-                        " other pods have HCAs: what is left there may be other rails than on the "
-                        "gang's other nodes");
+    const int off = static_cast<int>(node_of_rank.size()) - most;
+    if (off == 0) return "";
+    return absl::StrCat("; ", off, off == 1 ? " pod is" : " pods are",
+                        " given other rails than the rest, which are in use or dead on its node");
   }
 
   const std::set<std::string>& RefusedTo(const Gang& gang) const {
@@ -345,7 +343,9 @@ class Planner {
         return leaf_of_node[node] == home ? "" : std::string("not beside its neighbours in rank");
       };
       std::optional<std::vector<int>> nodes;
-      for (const Outside& area : {Both(elsewhere, OtherRails(gang, request)), elsewhere}) {
+      std::vector<Outside> areas = {Both(elsewhere, OtherRails(gang, request))};
+      if (!request.same_rails) areas.push_back(elsewhere);
+      for (const Outside& area : areas) {
         const absl::StatusOr<placement::Placement> found =
             placement::Solve(room_.ModelFor(gang, RefusedTo(gang), area), part);
         if (!found.ok() || !found->placed) continue;
@@ -371,7 +371,14 @@ class Planner {
     const FabricModel& model = room_.ModelFor(gang, {}, nullptr);
     for (const Released& released : gang.released) {
       const std::optional<size_t> node = room_.IndexOf(released.node);
-      if (node) rails.insert(placement::RailsOnNode(model.nodes[*node], request.hcas_per_pod));
+      if (!node) continue;
+      // Where nobody else is, what is in use is the pod's; else it is taken to have the first.
+      fabric::FabricNode there = model.nodes[*node];
+      uint64_t used = 0;
+      for (const int rail : there.used_rails) used |= uint64_t{1} << static_cast<unsigned>(rail);
+      const bool alone = there.used_rails.size() == static_cast<size_t>(request.hcas_per_pod);
+      there.used_rails.clear();
+      rails.insert(alone ? used : placement::RailsOnNode(there, request.hcas_per_pod));
     }
     std::vector<bool> other(model.nodes.size());
     for (size_t i = 0; i < other.size(); ++i) {
@@ -392,21 +399,21 @@ class Planner {
     for (const Released& released : gang.released) {
       if (const std::optional<size_t> node = room_.IndexOf(released.node)) at.insert(*node);
     }
-    if (!at.empty()) {
-      const Outside other_rails = OtherRails(gang, request);
-      for (size_t level = tree_.model.levels.size(); level-- > 0;) {
-        Outside within = WithinDomainsOf(at, level);
-        if (other_rails != nullptr) areas.push_back(Both(within, other_rails));
-        areas.push_back(std::move(within));
-        if (required && static_cast<size_t>(*required) == level) return areas;
-      }
+    const Outside other_rails = at.empty() ? nullptr : OtherRails(gang, request);
+    const Outside never = request.same_rails ? other_rails : nullptr;
+    for (size_t level = tree_.model.levels.size(); !at.empty() && level-- > 0;) {
+      const Outside within = WithinDomainsOf(at, level);
+      if (other_rails != nullptr) areas.push_back(Both(within, other_rails));
+      if (other_rails == nullptr || never == nullptr) areas.push_back(within);
+      if (required && static_cast<size_t>(*required) == level) return areas;
     }
     if (tree_.placed < tree_.nodes.size() && tree_.placed > 0) {
-      areas.emplace_back([this](size_t node) {
+      const Outside unplaced = [this](size_t node) {
         return node < tree_.placed ? "" : std::string("no label says where in the topology it is");
-      });
+      };
+      areas.push_back(Both(unplaced, never));
     }
-    if (whole || areas.empty()) areas.emplace_back();
+    if (whole || areas.empty()) areas.push_back(never);
     return areas;
   }
 

@@ -493,14 +493,66 @@ TEST(Planner, AWaitEndsWhenThePodsSayItDoes) {
   EXPECT_EQ(cluster.Decide({}, {}, At(65))[0].state, State::kPlaced);
 }
 
-TEST(Planner, PodsThatShareANodeWithOthersMayHaveOtherRailsAndItIsSaid) {
+// Two nodes, of which one has a pod with one HCA, and a gang of two pods of a part of a node each.
+SmallCluster SharedNode() {
   SmallCluster cluster;
-  cluster.AddNode("a", "s", "l");
-  AddJob(cluster, "job", 2, {.hcas = 2});
-  EXPECT_THAT(cluster.Decide()[0].message, Not(HasSubstr("other rails")));
+  for (const char* node : {"a", "b"}) cluster.AddNode(node, "s", "l");
   cluster.AddPod({.name = "other", .hcas = 1});
   cluster.pods["other"]["spec"]["nodeName"] = "a";
-  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr("on 1 node other pods have HCAs"));
+  AddJob(cluster, "job", 2, {.hcas = 6});
+  return cluster;
+}
+
+void TellRailsInUse(SmallCluster& cluster, const std::string& node, const std::string& rails) {
+  cluster.nodes[node]["metadata"]["annotations"]["railhead.io/rails-in-use"] = rails;
+}
+
+TEST(Planner, PodsThatAreGivenOtherRailsAreTold) {
+  SmallCluster cluster = SharedNode();
+  const char kTold[] = "; 1 pod is given other rails than the rest";
+  // The other one has the lowest rail, as the agent gives those first.
+  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr(kTold));
+  TellRailsInUse(cluster, "a", "7");
+  EXPECT_THAT(cluster.Decide()[0].message, Not(HasSubstr("other rails")));
+  TellRailsInUse(cluster, "a", "3");
+  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr(kTold));
+  // More than pods hold: one has ended since, and nobody knows which.
+  TellRailsInUse(cluster, "a", "6,7");
+  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr(kTold));
+  TellRailsInUse(cluster, "a", "many");
+  EXPECT_THAT(cluster.Decide()[0].message, HasSubstr(kTold));
+  cluster.pods.erase("other");
+  EXPECT_THAT(cluster.Decide()[0].message, Not(HasSubstr("other rails")));
+}
+
+TEST(Planner, AGangThatWantsTheSameRailsWaitsForThem) {
+  SmallCluster cluster = SharedNode();
+  Annotate(cluster, "job", kSameRails, "true");
+  Decision decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kWaiting);
+  EXPECT_THAT(decision.message,
+              AllOf(HasSubstr("has room for 1 of 2 pods on nodes that give the same rails"),
+                    HasSubstr("fits if 1 node of fabric cluster is free: a (drain: "),
+                    HasSubstr("fits if some pods may be given other rails than the rest")));
+  TellRailsInUse(cluster, "a", "7");
+  decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kPlaced);
+  cluster.ReleaseAll({decision});
+  EXPECT_EQ(cluster.Bind(), 0);
+
+  // Who comes instead of one that is lost gets the rails of those that are still there.
+  cluster.nodes.erase("a");
+  cluster.pods.erase("job-0");
+  cluster.pods.erase("other");
+  cluster.AddNode("c", "s", "l");
+  cluster.AddPod(
+      {.name = "job-0", .gang = "true", .size = 2, .owner = "job", .index = 0, .hcas = 6});
+  Annotate(cluster, "job", kSameRails, "true");
+  cluster.AddPod({.name = "third", .hcas = 2});
+  cluster.pods["third"]["spec"]["nodeName"] = "c";
+  EXPECT_EQ(cluster.Decide()[0].state, State::kWaiting);
+  TellRailsInUse(cluster, "c", "6,7");
+  EXPECT_EQ(cluster.Decide()[0].state, State::kPlaced);
 }
 
 TEST(Planner, OnlyWhoAsksIsToldWhyAGangWaits) {

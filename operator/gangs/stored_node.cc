@@ -65,6 +65,8 @@ std::optional<StoredNode> ReadStoredNode(const Json& node) {
       stored.seen.facts_fault = std::string(read.status().message());
     }
   }
+  stored.used_rails = fabric::ReadRailsInUse(
+      StringAt(node, {"metadata", "annotations", fabric::kRailsInUseAnnotation}));
   return stored;
 }
 

@@ -22,7 +22,8 @@ struct StoredNode {
   bool cordoned = false;
   bool ready = true;  // also while nobody says anything
   Resources allocatable;
-  fabric::SeenNode seen;  // its rails and places, with its name
+  fabric::SeenNode seen;        // its rails and places, with its name
+  std::vector<int> used_rails;  // as its agent says; ascending
 
   bool operator==(const StoredNode&) const = default;
 };

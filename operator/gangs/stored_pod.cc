@@ -93,6 +93,7 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
   member.prefer_wait = DurationIn(Annotation(pod, kPreferWait)).value_or(absl::ZeroDuration());
   member.timeout = DurationIn(Annotation(pod, kTimeout)).value_or(absl::InfiniteDuration());
   member.fails_at_timeout = Annotation(pod, kTimeoutPolicy) == "fail";
+  member.same_rails = Annotation(pod, kSameRails) == "true";
   member.pattern = Annotation(pod, kPattern);
   if (const Json* priority = Find(spec, "priority");
       priority != nullptr && priority->is_number_integer()) {

@@ -38,6 +38,7 @@ struct Membership {
   absl::Duration prefer_wait;  // for room in one domain of that level
   absl::Duration timeout = absl::InfiniteDuration();
   bool fails_at_timeout = false;  // else its gate is taken away
+  bool same_rails = false;        // it does without nodes that give other rails than the rest
   std::string pattern;
   int priority = 0;
   absl::Time created = absl::UnixEpoch();

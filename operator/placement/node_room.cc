@@ -30,12 +30,20 @@ NodeRoom RoomOnNode(const fabric::FabricNode& node, const PlacementRequest& requ
 }
 
 uint64_t RailsOnNode(const fabric::FabricNode& node, int hcas_per_pod) {
+  uint64_t not_free = 0;
+  uint64_t dead = 0;
+  for (const int rail : node.used_rails) not_free |= uint64_t{1} << static_cast<unsigned>(rail);
+  for (const int rail : node.dead_rails) dead |= uint64_t{1} << static_cast<unsigned>(rail);
   uint64_t rails = 0;
   int given = 0;
-  for (int rail = 0; rail < 64 && given < hcas_per_pod; ++rail) {
-    if (std::binary_search(node.dead_rails.begin(), node.dead_rails.end(), rail)) continue;
-    rails |= uint64_t{1} << static_cast<unsigned>(rail);
-    ++given;
+  // A node without a model's rails has HCAs all the same, at most 64.
+  for (const uint64_t taken : {not_free | dead, dead}) {
+    for (int rail = 0; rail < 64 && given < hcas_per_pod; ++rail) {
+      const uint64_t bit = uint64_t{1} << static_cast<unsigned>(rail);
+      if (((taken | rails) & bit) != 0) continue;
+      rails |= bit;
+      ++given;
+    }
   }
   return rails;
 }

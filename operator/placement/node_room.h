@@ -32,8 +32,9 @@ struct NodeRoom {
 // `request` asks for GPUs, HCAs or both.
 NodeRoom RoomOnNode(const fabric::FabricNode& node, const PlacementRequest& request);
 
-// The rails that a pod is given there, as bits: the first that are alive, as many as it asks for.
-// Which HCAs other pods hold is not known to the model, only how many.
+// The rails that a pod is given there, as bits: the first that are alive and that nobody is known
+// to use, as many as it asks for; where those do not suffice, what is known is out of date, and it
+// is given the first of the others, too.
 uint64_t RailsOnNode(const fabric::FabricNode& node, int hcas_per_pod);
 
 // The obstacle in words, for a message that counts nodes: "unschedulable: taint maintenance".

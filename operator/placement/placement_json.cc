@@ -79,6 +79,7 @@ Json ToJson(const PlacementRequest& request) {
   if (!request.require_level.empty()) spec["requireLevel"] = request.require_level;
   if (!request.prefer_level.empty()) spec["preferLevel"] = request.prefer_level;
   for (const auto& [name, size] : request.parallelism) spec["parallelism"][name] = size;
+  if (request.same_rails) spec["sameRails"] = true;
   spec["pattern"] = PatternName(request.pattern);
   return {{"apiVersion", "railhead.io/v1alpha1"},
           {"kind", "PlacementRequest"},

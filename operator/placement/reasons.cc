@@ -38,6 +38,7 @@ FabricNode Freed(FabricNode node) {
   node.used_gpus = 0;
   node.used_hcas = 0;
   node.dead_rails.clear();
+  node.used_rails.clear();
   node.unschedulable.clear();
   return node;
 }
@@ -62,8 +63,11 @@ std::string ToDo(const FabricNode& node, const PlacementRequest& request) {
 // A part of the fabric that the whole gang must fit into: a domain of the required level, or all.
 struct Region {
   std::string name;
-  int64_t room = 0;
-  std::vector<std::pair<int, size_t>> gains;  // pods that a node would take more if it were free
+  int64_t room = 0;  // with sameRails on nodes that give the same rails
+  // That to which nodes add that are freed. With sameRails on nodes that give what a free node
+  // does.
+  int64_t base = 0;
+  std::vector<std::pair<int, size_t>> gains = {};  // pods that a node would add if it were free
 };
 
 class Reasons {
@@ -72,29 +76,40 @@ class Reasons {
       : model_(model), request_(request) {
     std::vector<int> region_of_node(model.nodes.size(), 0);
     if (request.require_level.empty()) {
-      regions_.push_back({absl::StrCat("fabric ", model.name), 0, {}});
+      regions_.push_back({.name = absl::StrCat("fabric ", model.name)});
     } else {
       const auto level = static_cast<size_t>(*fabric::LevelIndex(model, request.require_level));
       region_of_node = fabric::DomainsOfNodes(model)[level];
       for (const fabric::FabricDomain& domain : model.domains[level]) {
-        regions_.push_back({absl::StrCat(request.require_level, " ", domain.name), 0, {}});
+        regions_.push_back({.name = absl::StrCat(request.require_level, " ", domain.name)});
       }
     }
+    std::vector<std::map<uint64_t, int64_t>> room_of_rails(regions_.size());
     for (size_t i = 0; i < model.nodes.size(); ++i) {
       const FabricNode& node = model.nodes[i];
-      const NodeRoom room = RoomOnNode(node, request);
-      Region& region = regions_[static_cast<size_t>(region_of_node[i])];
-      region.room += room.pods;
-      if (room.pods > 0) ++usable_;
-      const int gain = RoomOnNode(Freed(node), request).pods - room.pods;
-      if (gain > 0) region.gains.emplace_back(gain, i);
+      const auto at = static_cast<size_t>(region_of_node[i]);
+      const int pods = RoomOnNode(node, request).pods;
+      const FabricNode free = Freed(node);
+      const uint64_t rails = RailsThatCount(node);
+      const int base = rails == RailsThatCount(free) ? pods : 0;
+      room_of_rails[at][rails] += pods;
+      regions_[at].base += base;
+      if (pods > 0) ++usable_;
+      const int gain = RoomOnNode(free, request).pods - base;
+      if (gain > 0) regions_[at].gains.emplace_back(gain, i);
+    }
+    for (size_t i = 0; i < regions_.size(); ++i) {
+      for (const auto& [rails, pods] : room_of_rails[i]) {
+        regions_[i].room = std::max(regions_[i].room, pods);
+      }
     }
   }
 
   absl::StatusOr<std::vector<Reason>> Find() {
     reasons_ = Exclusions(model_, request_);
     Room();
-    for (const auto find : {&Reasons::FreeNodes, &Reasons::FewerPods, &Reasons::WiderLevel}) {
+    for (const auto find :
+         {&Reasons::FreeNodes, &Reasons::FewerPods, &Reasons::WiderLevel, &Reasons::OtherRails}) {
       absl::Status status = (this->*find)();
       if (!status.ok()) return status;
     }
@@ -102,6 +117,11 @@ class Reasons {
   }
 
  private:
+  // The rails that must be the same for all; none must without sameRails.
+  uint64_t RailsThatCount(const FabricNode& node) const {
+    return request_.same_rails ? RailsOnNode(node, request_.hcas_per_pod) : 0;
+  }
+
   void Add(Reason::Kind kind, std::string what, int64_t nodes, std::string message) {
     reasons_.push_back({kind, std::move(what), static_cast<int>(nodes), std::move(message)});
   }
@@ -124,7 +144,8 @@ class Reasons {
                                                " is that of " + best.name
                                          : best.name,
                      regions_.size() > 1 ? ": " : " has room for ", best.room, " of ",
-                     Counted(request_.pods, "pod")));
+                     Counted(request_.pods, "pod"),
+                     request_.same_rails ? " on nodes that give the same rails" : ""));
   }
 
   static absl::StatusOr<bool> Fits(const FabricModel& model, const PlacementRequest& request) {
@@ -141,7 +162,7 @@ class Reasons {
       std::stable_sort(region.gains.begin(), region.gains.end(),
                        [](const auto& a, const auto& b) { return a.first > b.first; });
       std::vector<size_t> nodes;
-      int64_t missing = request_.pods - region.room;
+      int64_t missing = request_.pods - region.base;
       for (size_t i = 0; i < region.gains.size() && missing > 0; ++i) {
         missing -= region.gains[i].first;
         nodes.push_back(region.gains[i].second);
@@ -200,6 +221,18 @@ class Reasons {
                        " instead of requireLevel: ", request_.require_level));
       break;
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status OtherRails() {
+    if (!request_.same_rails) return absl::OkStatus();
+    PlacementRequest any = request_;
+    any.same_rails = false;
+    const absl::StatusOr<bool> fits = Fits(model_, any);
+    if (!fits.ok()) return fits.status();
+    if (!*fits) return absl::OkStatus();
+    Add(Reason::Kind::kChange, "sameRails", 0,
+        "fits if some pods may be given other rails than the rest (without sameRails)");
     return absl::OkStatus();
   }
 

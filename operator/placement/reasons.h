@@ -20,8 +20,8 @@ struct Reason {
     kChange,    // if this is changed, the gang fits
   };
   Kind kind = Kind::kRoom;
-  std::string what;     // kExcluded: the cause; kChange: "nodes", "pods" or "requireLevel"
-  int nodes = 0;        // how many nodes it is about
+  std::string what;  // kExcluded: the cause; kChange: "nodes", "pods", "requireLevel", "sameRails"
+  int nodes = 0;     // how many nodes it is about
   std::string message;  // all of it, for people
 
   bool operator==(const Reason&) const = default;

@@ -88,6 +88,27 @@ TEST(WhyNotPlaced, LooksAtEachDomainOfTheRequiredLevel) {
                           "fits without requireLevel instead of requireLevel: leaf"));
 }
 
+TEST(WhyNotPlaced, EqualRailsThatAreFreeOnTooFewNodes) {
+  FabricModel model = SixNodes();
+  for (const size_t node : {0, 1, 2}) {
+    model.nodes[node].used_gpus = 4;
+    model.nodes[node].used_hcas = 4;
+    model.nodes[node].used_rails = {0, 1, 2, 3};
+  }
+  PlacementRequest request = Gang(6, 4, 4);
+  request.same_rails = true;
+  model.nodes[5].used_rails = {0};
+  model.nodes[5].used_hcas = 1;
+  EXPECT_THAT(
+      Messages(model, request),
+      ElementsAre(
+          "6 nodes take pods; fabric six has room for 4 of 6 pods on nodes that give the same "
+          "rails",
+          "fits if 1 node of fabric six is free: n0 (drain: 4 of 8 GPUs in use)",
+          "fits with 4 pods instead of 6",
+          "fits if some pods may be given other rails than the rest (without sameRails)"));
+}
+
 TEST(WhyNotPlaced, PromisesNothingThatCannotBe) {
   EXPECT_THAT(Messages(SixNodes(), Gang(2, 9, 8)),
               ElementsAre("6 of 6 nodes excluded: fewer GPUs than a pod asks for",
@@ -98,7 +119,8 @@ TEST(WhyNotPlaced, PromisesNothingThatCannotBe) {
 TEST(WhyNotPlaced, ChangesAreTheSmallest) {
   std::mt19937 random(3);
   int compared = 0;
-  for (int round = 0; round < 400; ++round) {
+  int by_rails = 0;
+  for (int round = 0; round < 2000; ++round) {
     testing::Shape shape;
     shape.fanout = {1 + static_cast<int>(random() % 2), 1 + static_cast<int>(random() % 2)};
     shape.nodes_per_leaf = 1 + static_cast<int>(random() % 3);
@@ -106,9 +128,15 @@ TEST(WhyNotPlaced, ChangesAreTheSmallest) {
     shape.partly_used = 0.5;
     shape.unschedulable = 0.2;
     shape.dead_rails = 0.2;
+    shape.told_rails = random() % 2 == 0;
+    if (shape.told_rails) {
+      shape.occupancy = 0;
+      shape.partly_used = 0.7;
+    }
     const FabricModel model = testing::RandomFabric(shape, random);
     PlacementRequest request = Gang(1 + static_cast<int>(random() % 12), 4, 4);
     if (random() % 2 == 0) request.require_level = model.levels[random() % 2];
+    request.same_rails = random() % 2 == 0;
     const absl::StatusOr<std::vector<Reason>> reasons = WhyNotPlaced(model, request);
     ASSERT_TRUE(reasons.ok()) << reasons.status();
     if (reasons->empty()) continue;
@@ -131,11 +159,13 @@ TEST(WhyNotPlaced, ChangesAreTheSmallest) {
     }
     bool nodes_told = false;
     bool pods_told = false;
+    bool rails_told = false;
     for (const Reason& reason : *reasons) {
       if (reason.what == "nodes") {
         nodes_told = true;
         EXPECT_EQ(static_cast<size_t>(reason.nodes), fewest);
       }
+      rails_told = rails_told || reason.what == "sameRails";
       if (reason.what == "pods") {
         pods_told = true;
         EXPECT_TRUE(absl::StrContains(reason.message,
@@ -145,9 +175,14 @@ TEST(WhyNotPlaced, ChangesAreTheSmallest) {
     }
     EXPECT_EQ(nodes_told, fewest <= model.nodes.size());
     EXPECT_EQ(pods_told, pods > 0);
+    PlacementRequest any = request;
+    any.same_rails = false;
+    EXPECT_EQ(rails_told, Solve(model, any)->placed);
+    by_rails += rails_told ? 1 : 0;
     ++compared;
   }
   EXPECT_GT(compared, 100);
+  EXPECT_GT(by_rails, 10);
 }
 
 }  // namespace

@@ -23,6 +23,9 @@ struct PlacementRequest {
   int hcas_per_pod = 0;
   std::string require_level;  // all pods in one domain of this level; empty: anywhere
   std::string prefer_level;   // the same, if it can be done
+  // Every node gives its pods the same rails as the others, or the gang is not placed: where pods
+  // get a part of a node's HCAs, what is free may differ.
+  bool same_rails = false;
   // Sizes in GPUs, innermost first, such as {"tp", 8}; empty when none are given.
   std::vector<std::pair<std::string, int>> parallelism;
   Pattern pattern = Pattern::kRing;

@@ -52,7 +52,7 @@ PlacementRequest ReadPlacementRequest(YamlReader& reader, Value root,
   if (!spec) return request;
   const Fields fields = reader.Mapping(*spec, "spec",
                                        {"pods", "gpusPerPod", "hcasPerPod", "requireLevel",
-                                        "preferLevel", "parallelism", "pattern"});
+                                        "preferLevel", "parallelism", "pattern", "sameRails"});
   const auto need = [&](const char* name, int low, int high, const char* hint) {
     const std::optional<Value> value = reader.Need(fields, *spec, "spec", name, hint);
     return value ? reader.Integer(*value, absl::StrCat("spec.", name), low, high, hint) : low;
@@ -72,6 +72,9 @@ PlacementRequest ReadPlacementRequest(YamlReader& reader, Value root,
   };
   level("requireLevel", request.require_level);
   level("preferLevel", request.prefer_level);
+  if (const std::optional<Value> value = fields.Find("sameRails")) {
+    request.same_rails = reader.OneOf(*value, "spec.sameRails", {"true", "false"}) == "true";
+  }
   if (const std::optional<Value> value = fields.Find("pattern")) {
     const std::string pattern = reader.OneOf(*value, "spec.pattern", {"ring", "tree", "alltoall"});
     if (pattern == "tree") request.pattern = Pattern::kTree;

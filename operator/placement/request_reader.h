@@ -25,6 +25,7 @@ namespace railhead::placement {
 //     hcasPerPod: 8                        # 0 to 64
 //     requireLevel: spine                  # optional
 //     preferLevel: leaf                    # optional
+//     sameRails: true                      # optional: not on nodes that give pods other rails
 //     parallelism: {tp: 8, pp: 4, dp: 16}  # optional, innermost first; the product is all GPUs
 //     pattern: ring                        # optional: ring, tree or alltoall
 //

@@ -28,6 +28,7 @@ spec:
   preferLevel: leaf
   parallelism: {tp: 8, pp: 4, dp: 16}
   pattern: alltoall
+  sameRails: true
 )";
 
 absl::StatusOr<PlacementRequest> Parse(const std::string& text) {
@@ -45,6 +46,7 @@ TEST(PlacementRequest, ReadsTheContractsExample) {
   EXPECT_EQ(request->prefer_level, "leaf");
   EXPECT_THAT(request->parallelism, ElementsAre(Pair("tp", 8), Pair("pp", 4), Pair("dp", 16)));
   EXPECT_EQ(request->pattern, Pattern::kAllToAll);
+  EXPECT_TRUE(request->same_rails);
 }
 
 TEST(PlacementRequest, MostIsOptional) {
@@ -53,6 +55,7 @@ TEST(PlacementRequest, MostIsOptional) {
     "spec": {"pods": 1, "gpusPerPod": 1, "hcasPerPod": 0}})");
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_EQ(request->require_level, "");
+  EXPECT_FALSE(request->same_rails);
   EXPECT_EQ(request->pattern, Pattern::kRing);
 }
 
@@ -83,6 +86,8 @@ TEST(PlacementRequest, RefusesWithFileLineAndField) {
        "spec.parallelism: the product"},
       {"dp: 16", "xp: 16", "spec.parallelism.xp: this field is not known"},
       {"dp: 16", "dp: 0", "spec.parallelism.dp: must be"},
+      {"sameRails: true", "sameRails: yes",
+       "request.yaml:12: spec.sameRails: \"yes\" is not known here; write true or false"},
       {"alltoall", "all", "spec.pattern: \"all\" is not known here; write ring, tree or alltoall"},
   };
   for (const auto& test : cases) {

@@ -93,7 +93,13 @@ class Solver {
     if (!least.ok()) return least.status();
     if (!*least) return std::nullopt;
     if (room_of_rails_.size() == 1) return Fill(**least, room_of_rails_.begin()->first);
-    return SolveRails(all, **least);
+    absl::StatusOr<std::optional<Alike>> alike = SolveAlike(all);
+    if (!alike.ok()) return alike.status();
+    if (*alike && (request_.same_rails || (*alike)->domains == DomainsUsed(**least))) {
+      return Fill((*alike)->leaves, (*alike)->rails);
+    }
+    if (request_.same_rails) return std::nullopt;
+    return SolveMostAlike(all);
   }
 
   // What makes two answers equal but for the order of the file: domains, pods off the rails of
@@ -142,29 +148,45 @@ class Solver {
     return ChooseLeaves(model_.domains, offers, request_.pods, single_levels_);
   }
 
-  // Nodes differ in the rails that they give: first all pods on the same, without one domain more
-  // than `least` uses; if that cannot be, as many pods as possible.
-  absl::StatusOr<std::optional<std::vector<int>>> SolveRails(const std::vector<int>& all,
-                                                             const std::vector<int>& least) {
+  // Leaves whose nodes with `rails` have room for all pods.
+  struct Alike {
+    std::vector<int> domains;  // how many of each level
+    int64_t left = 0;          // all room in these leaves
+    std::vector<int> leaves;
+    uint64_t rails = 0;
+  };
+
+  // The rails that nodes give, those of the most room first.
+  std::vector<std::pair<uint64_t, int64_t>> RailsByRoom() const {
     std::vector<std::pair<uint64_t, int64_t>> classes(room_of_rails_.begin(), room_of_rails_.end());
     std::stable_sort(classes.begin(), classes.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
-    const std::vector<int> domains = DomainsUsed(least);
-    std::optional<std::pair<int64_t, std::vector<int>>> best;  // what it is worth, and the leaves
-    uint64_t best_rails = 0;
-    for (const auto& [rails, room] : classes) {
+    return classes;
+  }
+
+  // All pods on nodes that give the same rails; nothing where that cannot be.
+  absl::StatusOr<std::optional<Alike>> SolveAlike(const std::vector<int>& all) {
+    std::optional<Alike> best;
+    for (const auto& [rails, room] : RailsByRoom()) {
       if (room < request_.pods) break;
       const absl::StatusOr<Leaves> found =
           Choose(LeafRooms(rails), std::vector<int64_t>(all.begin(), all.end()));
       if (!found.ok()) return found.status();
-      if (!*found || DomainsUsed(**found) != domains) continue;
-      const int64_t left = Total(all, **found);
-      if (best && best->first <= left) continue;
-      best = {left, **found};
-      best_rails = rails;
+      if (!*found) continue;
+      Alike alike = {DomainsUsed(**found), Total(all, **found), **found, rails};
+      if (best && std::tie(best->domains, best->left) <= std::tie(alike.domains, alike.left)) {
+        continue;
+      }
+      best = std::move(alike);
     }
-    if (best) return Fill(best->second, best_rails);
-    for (const auto& [rails, room] : classes) {
+    return best;
+  }
+
+  // As many pods as possible on nodes that give the same rails, on no more domains than needed.
+  absl::StatusOr<std::optional<std::vector<int>>> SolveMostAlike(const std::vector<int>& all) {
+    std::optional<std::pair<int64_t, std::vector<int>>> best;  // pods alike, negative; the leaves
+    uint64_t best_rails = 0;
+    for (const auto& [rails, room] : RailsByRoom()) {
       if (best && room <= -best->first) break;
       const std::vector<int> alike = LeafRooms(rails);
       std::vector<int64_t> costs;

@@ -26,7 +26,8 @@ struct Placement {
 // The answer that is first by, in this order:
 //   1. fewest domains of the outermost level, then of each next level inwards;
 //   2. fewest pods off the rails that most of its pods are given (none, if that can be had with the
-//      same numbers of domains: then no two ring neighbours have different rails);
+//      same numbers of domains: then no two ring neighbours have different rails). With sameRails
+//      none whatever it costs, or it is not placed;
 //   3. the least room left in the leaves that it uses;
 //   4. in a dragonfly with global links, where several groups are needed: groups that are better
 //      linked (see BetterLinkedGroups, which also says how many sets of groups it looks at);

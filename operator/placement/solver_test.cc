@@ -176,6 +176,32 @@ TEST(Solver, ARailThatNoPodIsGivenDoesNotMatter) {
   EXPECT_EQ(placement.score.rail_mismatches, 0);
 }
 
+TEST(Solver, RailsInUseAreNotGiven) {
+  FabricModel model = Tree({{2, 2}});
+  // Pods of two HCAs elsewhere: the agent gives the lowest rails that are free.
+  for (const size_t node : {0, 3}) {
+    model.nodes[node].used_gpus = 2;
+    model.nodes[node].used_hcas = 2;
+    model.nodes[node].used_rails = {0, 1};
+  }
+  // Alike, though it costs no more room to take a leaf of two kinds.
+  Placement placement = MustSolve(model, Gang(2, 2, 2));
+  EXPECT_EQ(placement.score.domains[1], 1);
+  // Three pods of six GPUs need both leaves; two of them are given the same rails.
+  placement = MustSolve(model, Gang(3, 6, 6));
+  EXPECT_EQ(placement.score.domains[1], 2);
+  EXPECT_GT(placement.score.rail_mismatches, 0);
+  PlacementRequest same = Gang(3, 6, 6);
+  same.same_rails = true;
+  EXPECT_FALSE(MustSolve(model, same).placed);
+  same.pods = 2;
+  placement = MustSolve(model, same);
+  ASSERT_TRUE(placement.placed);
+  EXPECT_EQ(placement.score.rail_mismatches, 0);
+  EXPECT_EQ(placement.score.domains[1], 2) << "one leaf has no two nodes alike";
+  EXPECT_EQ(MustSolve(model, Gang(2, 6, 6)).score.domains[1], 1) << "which is not asked for here";
+}
+
 TEST(Solver, PatternsAreCounted) {
   const FabricModel model = Tree({{2, 2}});
   PlacementRequest request = Gang(4);
@@ -331,6 +357,7 @@ std::optional<Answer> BruteForce(const FabricModel& model, const PlacementReques
     int most = 0;
     for (const auto& [rails, pods] : room) most = std::max(most, pods);
     answer.off = std::max(0, request.pods - most);
+    if (request.same_rails && answer.off > 0) continue;
     answer.left = total - request.pods;
     // Of equal ones, the one that has the first leaf in which they differ.
     if (!best || answer.key() < best->key() ||
@@ -410,6 +437,7 @@ testing::Shape SmallShape(std::mt19937& random) {
   shape.uneven = random() % 2 == 0;
   shape.unschedulable = random() % 2 == 0 ? 0.1 : 0;
   if (random() % 2 == 0) shape.partly_used = 0.6;
+  shape.told_rails = random() % 2 == 0;
   if (random() % 2 == 0) shape.dead_rails = 0.4;
   return shape;
 }
@@ -421,6 +449,7 @@ PlacementRequest SmallGang(const FabricModel& model, std::mt19937& random) {
       Gang(1 + static_cast<int>(random() % 12), per_pod[random() % 4], per_pod[random() % 4]);
   if (random() % 5 == 0) request.gpus_per_pod = 0;
   if (random() % 5 == 0 && request.gpus_per_pod > 0) request.hcas_per_pod = 0;
+  request.same_rails = random() % 4 == 0;
   if (random() % 3 == 0) request.require_level = model.levels[random() % model.levels.size()];
   return request;
 }
@@ -430,6 +459,7 @@ TEST(Solver, IsFirstAmongAllAnswers) {
   int placed = 0;
   int mixed = 0;
   int refused = 0;
+  int alike = 0;  // though that costs something
   for (int round = 0; round < 6000; ++round) {
     const FabricModel model = testing::RandomFabric(SmallShape(random), random);
     const PlacementRequest request = SmallGang(model, random);
@@ -466,12 +496,18 @@ TEST(Solver, IsFirstAmongAllAnswers) {
       ASSERT_EQ(placement->score.rail_mismatches, 0) << context;
     }
     mixed += answer.off > 0 ? 1 : 0;
+    if (request.same_rails) {
+      PlacementRequest any = request;
+      any.same_rails = false;
+      alike += Solve(model, any)->score.domains != answer.domains ? 1 : 0;
+    }
     // The same question has the same answer.
     ASSERT_EQ(*Solve(model, request), *placement);
   }
   EXPECT_GT(placed, 2000);
   EXPECT_GT(refused, 500);
   EXPECT_GT(mixed, 50);
+  EXPECT_GT(alike, 10);
 }
 
 // Among all sets of leaves that are equal otherwise, none is on better linked groups.

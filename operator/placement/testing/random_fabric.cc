@@ -34,6 +34,14 @@ FabricNode RandomNode(const Shape& shape, double occupancy, std::mt19937& random
   } else if (Share(random) < shape.partly_used) {
     node.used_gpus = Below(node.gpus + 1, random);
     node.used_hcas = Below(node.hcas + 1, random);
+    if (shape.told_rails) {
+      for (int rail = 0; rail < node.hcas; ++rail) {
+        const auto told = static_cast<int>(node.used_rails.size());
+        if (Share(random) * (node.hcas - rail) < node.used_hcas - told) {
+          node.used_rails.push_back(rail);
+        }
+      }
+    }
   }
   if (Share(random) < shape.dead_rails) {
     node.dead_rails.push_back(Below(shape.gpus, random));

@@ -21,6 +21,7 @@ struct Shape {
   // after the other, so that leaves differ as they do in use.
   double occupancy = 0.5;
   double partly_used = 0;    // share of nodes with some GPUs and HCAs in use
+  bool told_rails = false;   // which rails of those are in use is known
   double dead_rails = 0;     // share of nodes with one or two dead rails
   double unschedulable = 0;  // share of nodes
   bool uneven = false;       // leaves have between 0 and nodes_per_leaf nodes
