@@ -164,17 +164,29 @@ absl::Status Mesh::Progress() {
     const absl::StatusOr<bool> moved = PollAll(now);
     if (!moved.ok()) return moved.status();
     now = absl::Now();
-    if (*moved) return CheckPatience(now);
+    if (*moved || KeepUnacknowledged()) return CheckPatience(now);
     // Where ranks share a core, what this one waits for may need it.
     std::this_thread::yield();
   } while (now - start < kLookRound);
   return Sleep();
 }
 
+bool Mesh::Receiving() const {
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const auto& entry) { return entry.second->Receiving(); });
+}
+
+bool Mesh::KeepUnacknowledged() {
+  if (Receiving()) return false;
+  bool kept = false;
+  for (const auto& [rank, peer] : peers_) kept = peer->KeepUnacknowledged() || kept;
+  return kept;
+}
+
 absl::Status Mesh::Sleep() {
   // Nobody waits for what this side's NIC says of frames, unless nothing else is left to wait for.
   const transport::Wake wake =
-      finishing_ || HeldBack() ? transport::Wake::kAll : transport::Wake::kFrames;
+      finishing_ || HeldBack() || !Receiving() ? transport::Wake::kAll : transport::Wake::kFrames;
   for (bool at_first = true;; at_first = false) {
     // What was taken is mostly told by the answer that this rank is about to send, so not at once.
     absl::Status armed =

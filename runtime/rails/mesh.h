@@ -62,8 +62,8 @@ class Mesh final : public collectives::Messenger {
   static absl::StatusOr<std::unique_ptr<Mesh>> Create(std::map<int, std::unique_ptr<Peer>> peers,
                                                       Alarm alarm, Reach reach = {});
 
-  // Whether small messages are copied when they are posted, so that nobody waits for their
-  // acknowledgement: on, unless their memory is not the CPU's.
+  // Whether small messages, and the last bytes of others, are copied, so that nobody waits for
+  // their acknowledgement: on, unless their memory is not the CPU's.
   void CopySmall(bool copies);
   // From here on Progress fails with DeadlineExceeded when nothing has moved for `patience`.
   void Begin(absl::Duration patience);
@@ -100,6 +100,9 @@ class Mesh final : public collectives::Messenger {
   bool Restless() const;
   bool HeldBack() const;
   absl::Status Sleep();
+  bool Receiving() const;
+  // So that nobody waits for acknowledgements alone.
+  bool KeepUnacknowledged();
   void LetCallersIn();
   uint64_t ProgressOfAll() const;
   // Fails when there has been no progress for too long.

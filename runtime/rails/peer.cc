@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -61,6 +62,8 @@ uint64_t Peer::PostSend(absl::Span<const std::byte> data) {
     data = send.copy;
   }
   send.data = data;
+  send.begin = 0;
+  send.size = data.size();
   send.call = call_;
   send.chunk = ChunkSize(data.size(), rails_.size(), max_payload_);
   send.taken = send.acknowledged = 0;
@@ -86,7 +89,43 @@ uint64_t Peer::PostReceive(const collectives::ReceiveBuffer& buffer) {
 bool Peer::SendDone(uint64_t ticket) const {
   if (ticket < sends_.begin()) return true;
   const Send& send = sends_[ticket];
-  return send.copied ? send.taken == send.data.size() : send.complete();
+  return send.copied ? send.taken == send.size : send.complete();
+}
+
+bool Peer::KeepUnacknowledged() {
+  if (!recovers_ || !copies_small_ || waiting_ > 0 || !Flushed()) return false;
+  // What has not reached the peer's machine would be taken for slowness of its rail by what is
+  // posted next.
+  if (std::any_of(rails_.begin(), rails_.end(),
+                  [](const Rail& rail) { return rail.link->load().backlog > 0; })) {
+    return false;
+  }
+  // All are handed out whole, so what is under way is all that is not acknowledged.
+  std::map<uint64_t, size_t> begins;  // of transfers that are not copied
+  for (const RailState& state : states_) {
+    for (uint64_t i = state.underway.begin(); i < state.underway.end(); ++i) {
+      const Chunk& chunk = state.underway[i];
+      if (sends_[chunk.transfer].copied) continue;
+      size_t& begin = begins.try_emplace(chunk.transfer, chunk.offset).first->second;
+      begin = std::min(begin, chunk.offset);
+    }
+  }
+  size_t bytes = 0;
+  for (const auto& [number, begin] : begins) bytes += sends_[number].size - begin;
+  if (bytes == 0 || bytes > kKept) return false;
+  for (const auto& [number, begin] : begins) {
+    Send& send = sends_[number];
+    const absl::Span<const std::byte> rest = send.data.subspan(begin - send.begin);
+    send.copy.assign(rest.begin(), rest.end());
+    send.data = send.copy;
+    send.begin = begin;
+    send.copied = true;
+    // What is posted by now the receiver asks for without it; what comes after may be put aside.
+    send.ahead_of_it = handed_;
+  }
+  oldest_copy_ = std::min(oldest_copy_, begins.begin()->first);
+  Progress();
+  return true;
 }
 
 bool Peer::ReceiveDone(uint64_t ticket) const {
@@ -212,7 +251,7 @@ absl::Status Peer::Pull() {
     const absl::StatusOr<bool> accepted =
         rails_[*rail].link->TrySend({chunk.transfer, chunk.offset, repeat,
                                      recovers_ && !send.copied, send.call.word(), LostRails()},
-                                    send.data.subspan(chunk.offset, chunk.size));
+                                    send.BytesOf(chunk));
     if (!accepted.ok()) {
       if (absl::Status fatal = Lose(*rail, accepted.status()); !fatal.ok()) return fatal;
       continue;
@@ -231,10 +270,10 @@ bool Peer::NextChunk(Chunk* chunk) {
     *chunk = repeats_.front();
     return true;
   }
-  while (next_ < sends_.end() && sends_[next_].taken == sends_[next_].data.size()) ++next_;
+  while (next_ < sends_.end() && sends_[next_].taken == sends_[next_].size) ++next_;
   if (next_ == sends_.end()) return false;
   const Send& send = sends_[next_];
-  *chunk = {next_, send.taken, std::min(send.chunk, send.data.size() - send.taken)};
+  *chunk = {next_, send.taken, std::min(send.chunk, send.size - send.taken)};
   return MayRunAhead(chunk->size);
 }
 
@@ -398,7 +437,7 @@ std::string Peer::DescribeProgress() const {
     absl::StrAppend(&text, "nothing left to send");
   } else {
     const Send& send = sends_[sends_.begin()];
-    absl::StrAppend(&text, "sent ", send.taken, " of ", send.data.size(), " bytes of transfer ",
+    absl::StrAppend(&text, "sent ", send.taken, " of ", send.size, " bytes of transfer ",
                     sends_.begin());
     if (recovers_) absl::StrAppend(&text, ", of which ", send.acknowledged, " have arrived");
   }

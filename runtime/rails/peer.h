@@ -18,7 +18,8 @@
 // its arrival everywhere is proven by what comes back, which can be before the acknowledgement. A
 // repeat of such a chunk carries wrong bytes, and is dropped, because that proof is just that the
 // receiver has the right ones. Smaller transfers are copied and done once the rails have taken
-// them, so that nobody waits for a small message to be acknowledged.
+// them, so that nobody waits for a small message to be acknowledged. And where nothing is left to
+// wait for but the acknowledgement of the last bytes of longer ones, those are copied, too.
 //
 // Every frame says which rails its sender has lost. Who learns so of one that seems to work gives
 // it up too: else its next chunk on it would have to be missed first, after the peer's was.
@@ -59,6 +60,9 @@ namespace railhead::rails {
 // Up to this size a copy of a message costs less than an acknowledgement.
 inline constexpr size_t kCopied = size_t{16} << 10;
 
+// And no more is copied of longer ones so as not to wait for their acknowledgement.
+inline constexpr size_t kKept = size_t{64} << 10;
+
 // What people call a rail.
 struct RailName {
   int rail = 0;
@@ -93,13 +97,19 @@ class Peer {
 
   // What transfers that are posted from now on belong to; both sides must agree.
   void Expect(collectives::Call call) { call_ = call; }
-  // Whether small ones are copied; see Mesh.
+  // Whether little is copied; see Mesh.
   void CopySmall(bool copies) { copies_small_ = copies; }
   uint64_t PostSend(absl::Span<const std::byte> data);
   uint64_t PostReceive(const collectives::ReceiveBuffer& buffer);
   // A sent transfer is done when its memory is free again.
   bool SendDone(uint64_t ticket) const;
   bool ReceiveDone(uint64_t ticket) const;
+
+  // Whether something is still to be received.
+  bool Receiving() const { return !receives_.empty(); }
+  // Copies what the peer is not known to have taken, if it is little and the rails do without the
+  // original, so that the transfers are done. Returns whether any is that was not.
+  bool KeepUnacknowledged();
 
   // Whether every posted transfer has arrived.
   bool Idle() const { return sends_.empty() && receives_.empty(); }
@@ -148,28 +158,33 @@ class Peer {
     uint64_t bytes = 0;
     uint64_t frames = 0;
   };
+  struct Chunk {
+    uint64_t transfer = 0;
+    size_t offset = 0;
+    size_t size = 0;
+  };
   struct Send {
-    absl::Span<const std::byte> data;
+    absl::Span<const std::byte> data;  // the transfer's bytes from `begin` on
+    size_t begin = 0;                  // no earlier ones are needed any more
+    size_t size = 0;
     collectives::Call call;
     size_t chunk = 0;
     size_t taken = 0;         // handed to the rails
     size_t acknowledged = 0;  // taken by the peer
     bool copied = false;
-    Count ahead_of_it;            // handed_, when it was handed out
+    Count ahead_of_it;            // handed_, when it was handed out, or copied later
     std::vector<std::byte> copy;  // keeps its memory for the next user of this place
 
-    bool complete() const { return acknowledged == data.size(); }
+    bool complete() const { return acknowledged == size; }
+    absl::Span<const std::byte> BytesOf(const Chunk& of) const {
+      return data.subspan(of.offset - begin, of.size);
+    }
   };
   struct Receive {
     collectives::ReceiveBuffer buffer;
     collectives::Call call;
     RangeSet arrived;
     bool done = false;
-  };
-  struct Chunk {
-    uint64_t transfer = 0;
-    size_t offset = 0;
-    size_t size = 0;
   };
   struct RailState {
     RailHealth health;

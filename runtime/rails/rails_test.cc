@@ -479,6 +479,7 @@ PeerPair MakeRecoveringPeers(size_t rails) {
 // Cables are cut and plugged in again at random, sides notice it late and at different times, and
 // acknowledgements are lost: every sum must still be right, and everything must end.
 TEST(FailoverTest, RandomLossesAndReturnsChangeNoResult) {
+  int kept = 0;
   for (uint32_t seed = 0; seed < 150; ++seed) {
     std::mt19937 random(seed);
     const size_t rails = 1 + random() % 4;
@@ -512,12 +513,15 @@ TEST(FailoverTest, RandomLossesAndReturnsChangeNoResult) {
       for (const int side : {0, 1}) {
         exchange.Step(side, ahead, random() % 8 == 0);
         now += absl::Microseconds(random() % 50);
-        const absl::StatusOr<bool> polled = (side == 0 ? pair.a : pair.b)->Poll(now);
+        const auto& peer = side == 0 ? pair.a : pair.b;
+        if (random() % 4 == 0) kept += peer->KeepUnacknowledged() ? 1 : 0;
+        const absl::StatusOr<bool> polled = peer->Poll(now);
         ASSERT_TRUE(polled.ok()) << "seed " << seed << ": " << polled.status();
       }
     }
     ASSERT_EQ(exchange.Wrong(), 0U) << "seed " << seed;
   }
+  EXPECT_GT(kept, 300);
 }
 
 // The last rail carries everything, and rails that come back carry something again.
@@ -554,7 +558,6 @@ TEST(FailoverTest, OneOfFourRailsIsEnough) {
   EXPECT_EQ(pair.a->rail_health(2).failovers, 0U);
 }
 
-// A large transfer's memory is the caller's again only when the peer has it all.
 // A rail that the ranks have left for another still owes what was last taken on it; nobody may have
 // to sleep until that is told.
 TEST(FailoverTest, SmallMessagesNeverWaitForWhatAnotherRailOwes) {
@@ -579,6 +582,7 @@ TEST(FailoverTest, SmallMessagesNeverWaitForWhatAnotherRailOwes) {
   }
 }
 
+// A large transfer's memory is the caller's again only when the peer has it all.
 TEST(FailoverTest, LargeTransfersAreDoneWhenAcknowledgedAndSmallOnesBefore) {
   PeerPair pair = MakeRecoveringPeers(1);
   pair.links_a[0]->hears = [] { return false; };
@@ -602,6 +606,59 @@ TEST(FailoverTest, LargeTransfersAreDoneWhenAcknowledgedAndSmallOnesBefore) {
   ASSERT_TRUE(*pair.a->Poll(kNow));
   EXPECT_TRUE(pair.a->SendDone(second));
   EXPECT_TRUE(pair.a->Acknowledged());
+}
+
+// Whoever has nothing else to wait for keeps a copy of what the peer may not have, and goes on.
+TEST(FailoverTest, TheLastBytesOfALargeTransferAreCopiedRatherThanWaitedFor) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  for (FakeLink* link : pair.links_b) link->delivers = [] { return false; };
+  for (FakeLink* link : pair.links_a) {
+    link->hears = [] { return false; };
+    link->notices = [] { return false; };
+  }
+  std::string data(kKept, 'd');
+  std::string longer(kKept + 1, 'l');
+  std::string into(data.size(), '\0');
+  const uint64_t send = pair.a->PostSend(Bytes(data));
+  pair.b->PostReceive(Into(into));
+  EXPECT_FALSE(pair.a->KeepUnacknowledged()) << "no rail has it yet";
+  ASSERT_TRUE(pair.a->Poll(kNow).ok());
+  EXPECT_FALSE(pair.a->KeepUnacknowledged()) << "it is still on its way";
+  // One rail loses its part, and the other brings its own, but A knows of neither.
+  pair.links_a[0]->cable().Cut();
+  pair.links_b[1]->delivers = [] { return true; };
+  ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  EXPECT_FALSE(pair.a->SendDone(send));
+  pair.a->CopySmall(false);
+  EXPECT_FALSE(pair.a->KeepUnacknowledged()) << "of memory that no CPU reads";
+  pair.a->CopySmall(true);
+  EXPECT_TRUE(pair.a->KeepUnacknowledged());
+  EXPECT_FALSE(pair.a->KeepUnacknowledged()) << "it is done";
+  EXPECT_TRUE(pair.a->SendDone(send));
+  EXPECT_FALSE(pair.a->Acknowledged());
+  std::fill(data.begin(), data.end(), '!');
+  for (FakeLink* link : pair.links_a) {
+    link->hears = [] { return true; };
+    link->notices = [] { return true; };
+  }
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_TRUE(into == std::string(kKept, 'd')) << "repeated as it was";
+  EXPECT_TRUE(pair.a->Acknowledged());
+  // More than that is waited for, until less is left.
+  pair.links_a[1]->hears = [] { return false; };
+  const uint64_t second = pair.a->PostSend(Bytes(longer));
+  std::string into_longer(longer.size(), '\0');
+  pair.b->PostReceive(Into(into_longer));
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(pair.a->Poll(kNow).ok());
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_TRUE(into_longer == longer);
+  EXPECT_FALSE(pair.a->KeepUnacknowledged());
+  EXPECT_FALSE(pair.a->SendDone(second));
 }
 
 // A lost small message must get past later ones that its receiver has not asked for yet.

@@ -142,18 +142,31 @@ def restarts_do_not_disturb(stage):
     expect(stage.wait_for_job("after") == "Complete", "a new job does not run after the restarts")
 
 
-def a_dead_link_is_told_and_recovers(stage):
-    """A rail goes down under a pod that holds it: node, pod status and metrics say so; then it is up
-    again by itself."""
+@contextlib.contextmanager
+def _holder(stage, hcas):
+    """Inside the `with` the pod `holder` runs on node 2 and holds so many HCAs."""
     container = container_of(stage.example("holder"))
     container.update(command=["sleep", "600"], env=[])
-    container["resources"]["limits"]["rdma/hca"] = stage.cluster.rails
+    container["resources"]["limits"]["rdma/hca"] = hcas
     stage.cluster.apply(json.dumps({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder"},
         "spec": {"nodeSelector": {"kubernetes.io/hostname": "node-2"}, "containers": [container],
                  "terminationGracePeriodSeconds": 1}}))
     wait_for("the pod runs",
              lambda: stage.cluster.get("pod", "holder")["status"]["phase"] == "Running", 60)
+    yield
+    stage.cluster.kubectl("delete", "pod", "holder", "--wait=true")
+    stage.wait_for_hcas(60)
+
+
+def a_dead_link_is_told_and_recovers(stage):
+    """A rail goes down under a pod that holds it: node, pod status and metrics say so; then it is up
+    again by itself."""
+    with _holder(stage, stage.cluster.rails):
+        _link_goes_down_and_up(stage)
+
+
+def _link_goes_down_and_up(stage):
 
     def health():
         """Device to health, as the pod's status has it."""
@@ -199,8 +212,6 @@ def a_dead_link_is_told_and_recovers(stage):
     wait_for("the metrics say so", lambda: shown(device, 1), 30)
     wait_for("the node's condition is True again",
              lambda: stage.told_of(2)["condition"].startswith("True"), 30)
-    stage.cluster.kubectl("delete", "pod", "holder", "--wait=true")
-    stage.wait_for_hcas(60)
 
 
 def events_of(stage, job, reason):
@@ -406,6 +417,13 @@ def nodes_say_what_they_have(stage):
         expect([rail["device"] for rail in facts["rails"]] == [f"rxe{r}" for r in range(rails)] and
                all(rail["usable"] for rail in facts["rails"]), f"the facts are {facts}")
         expect(told["condition"] == f"True AllRailsUp: all {rails} rails carry data", told["condition"])
+
+    def in_use():
+        return stage.told_of(2)["annotations"].get("railhead.io/rails-in-use")
+
+    with _holder(stage, 1):
+        wait_for("the agent tells which rail a pod holds", lambda: in_use() == "0", 60)
+    wait_for("no rail is in use any more", lambda: in_use() is None, 60)
     # One agent's token is good for its own node only.
     agent = next(p["metadata"]["name"] for p in stage.cluster.get("pods", "-n", NAMESPACE)["items"]
                  if p["spec"]["nodeName"] == "node-1" and "device-plugin" in p["metadata"]["name"])

@@ -191,6 +191,7 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
   uint64_t failovers = 0;
   uint64_t returns = 0;
   uint64_t gathered = 0;
+  uint64_t kept = 0;
   for (int schedule = 0; schedule < schedules; ++schedule) {
     std::mt19937 random(static_cast<uint32_t>(schedule));
     const size_t rails = 1 + random() % 3;
@@ -292,6 +293,7 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
         for (const size_t side : {0, 1}) {
           exchange.Step(side, ahead, random() % 4 == 0);
           rails::Peer& peer = side == 0 ? a : b;
+          if (random() % 4 == 0) kept += peer.KeepUnacknowledged() ? 1 : 0;
           const absl::StatusOr<bool> polled = peer.Poll(fake->Now());
           ASSERT_TRUE(polled.ok()) << "schedule " << schedule << ": " << polled.status();
           // As before a sleep.
@@ -314,6 +316,7 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
     ASSERT_EQ(fake->open_objects(), 0U) << "schedule " << schedule;
   }
   EXPECT_GT(gathered, static_cast<uint64_t>(schedules)) << "frames that were not copied";
+  EXPECT_GT(kept, static_cast<uint64_t>(schedules)) << "transfers that nobody waited for";
   EXPECT_GT(failovers, static_cast<uint64_t>(schedules) / 4);
   EXPECT_GT(returns, static_cast<uint64_t>(schedules) / 8);
 }
