@@ -171,11 +171,17 @@ absl::Status Transfer(const char* call, Communicator& communicator,
   std::vector<Staged> staged;
   size_t bytes = 0;
   absl::Status wrong;
+  // Alive where a CPU that copied what is sent would die of it.
+  std::optional<Communicator::NothingCopied> nothing_copied;
   for (size_t i = 0; i < transfers.size(); ++i) {
     const collectives::Transfer& transfer = transfers[i];
     const std::optional<Memory> memory =
         Find(communicator, *cuda, {transfer.data, transfer.bytes}, wrong);
-    if (!memory.has_value() || IsRead(communicator, transfer, *memory)) continue;
+    if (!memory.has_value()) continue;
+    if (IsRead(communicator, transfer, *memory)) {
+      if (!nothing_copied.has_value()) nothing_copied.emplace(communicator);
+      continue;
+    }
     staged.push_back({i, *memory, bytes});
     bytes += RoundUp(transfer.bytes, kLine);
   }

@@ -171,13 +171,13 @@ absl::Status Mesh::Progress() {
   return Sleep();
 }
 
-bool Mesh::Receiving() const {
-  return std::any_of(peers_.begin(), peers_.end(),
-                     [](const auto& entry) { return entry.second->Receiving(); });
+bool Mesh::OnlyUnacknowledged() const {
+  return std::all_of(peers_.begin(), peers_.end(),
+                     [](const auto& entry) { return entry.second->OnlyUnacknowledged(); });
 }
 
 bool Mesh::KeepUnacknowledged() {
-  if (Receiving()) return false;
+  if (!OnlyUnacknowledged()) return false;
   bool kept = false;
   for (const auto& [rank, peer] : peers_) kept = peer->KeepUnacknowledged() || kept;
   return kept;
@@ -185,8 +185,9 @@ bool Mesh::KeepUnacknowledged() {
 
 absl::Status Mesh::Sleep() {
   // Nobody waits for what this side's NIC says of frames, unless nothing else is left to wait for.
-  const transport::Wake wake =
-      finishing_ || HeldBack() || !Receiving() ? transport::Wake::kAll : transport::Wake::kFrames;
+  const transport::Wake wake = finishing_ || HeldBack() || OnlyUnacknowledged()
+                                   ? transport::Wake::kAll
+                                   : transport::Wake::kFrames;
   for (bool at_first = true;; at_first = false) {
     // What was taken is mostly told by the answer that this rank is about to send, so not at once.
     absl::Status armed =

@@ -100,7 +100,7 @@ class Mesh final : public collectives::Messenger {
   bool Restless() const;
   bool HeldBack() const;
   absl::Status Sleep();
-  bool Receiving() const;
+  bool OnlyUnacknowledged() const;
   // So that nobody waits for acknowledgements alone.
   bool KeepUnacknowledged();
   void LetCallersIn();

@@ -56,7 +56,8 @@ Peer::Peer(std::string name, std::vector<Rail> rails, Logger log)
 uint64_t Peer::PostSend(absl::Span<const std::byte> data) {
   const uint64_t number = sends_.Push();
   Send& send = sends_[number];
-  send.copied = recovers_ && copies_small_ && data.size() <= kCopied;
+  send.may_be_copied = recovers_ && copies_small_;
+  send.copied = send.may_be_copied && data.size() <= kCopied;
   if (send.copied) {
     send.copy.assign(data.begin(), data.end());
     data = send.copy;
@@ -93,7 +94,7 @@ bool Peer::SendDone(uint64_t ticket) const {
 }
 
 bool Peer::KeepUnacknowledged() {
-  if (!recovers_ || !copies_small_ || waiting_ > 0 || !Flushed()) return false;
+  if (!Flushed()) return false;
   // What has not reached the peer's machine would be taken for slowness of its rail by what is
   // posted next.
   if (std::any_of(rails_.begin(), rails_.end(),
@@ -106,6 +107,7 @@ bool Peer::KeepUnacknowledged() {
     for (uint64_t i = state.underway.begin(); i < state.underway.end(); ++i) {
       const Chunk& chunk = state.underway[i];
       if (sends_[chunk.transfer].copied) continue;
+      if (!sends_[chunk.transfer].may_be_copied) return false;
       size_t& begin = begins.try_emplace(chunk.transfer, chunk.offset).first->second;
       begin = std::min(begin, chunk.offset);
     }

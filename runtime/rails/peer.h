@@ -105,8 +105,8 @@ class Peer {
   bool SendDone(uint64_t ticket) const;
   bool ReceiveDone(uint64_t ticket) const;
 
-  // Whether something is still to be received.
-  bool Receiving() const { return !receives_.empty(); }
+  // Whether nothing is left to be done but to hear that what was sent has been taken.
+  bool OnlyUnacknowledged() const { return waiting_ == 0 && receives_.empty(); }
   // Copies what the peer is not known to have taken, if it is little and the rails do without the
   // original, so that the transfers are done. Returns whether any is that was not.
   bool KeepUnacknowledged();
@@ -171,6 +171,7 @@ class Peer {
     size_t chunk = 0;
     size_t taken = 0;         // handed to the rails
     size_t acknowledged = 0;  // taken by the peer
+    bool may_be_copied = true;
     bool copied = false;
     Count ahead_of_it;            // handed_, when it was handed out, or copied later
     std::vector<std::byte> copy;  // keeps its memory for the next user of this place
