@@ -154,17 +154,22 @@ void Goals() {
   shape.fanout = {32, 32};
   std::printf("\n| what | measured | goal | reached |\n|---|---|---|---|\n");
   double peak = 0;
-  for (const auto& [what, occupancy, dead] :
-       {std::tuple{"all nodes free", 0.0, 0.0}, std::tuple{"half of them free", 0.5, 0.0},
-        std::tuple{"half of them free, 5 % with a dead rail, pods of 4 HCAs", 0.5, 0.05}}) {
+  for (const auto& [what, occupancy, dead, partly_used, part] :
+       {std::tuple{"all nodes free", 0.0, 0.0, 0.0, 8},
+        std::tuple{"half of them free", 0.5, 0.0, 0.0, 8},
+        std::tuple{"half of them free, 5 % with a dead rail, pods of 4 HCAs", 0.5, 0.05, 0.0, 4},
+        std::tuple{"rails in use at random on each, pods of 2 HCAs", 0.0, 0.05, 1.0, 2}}) {
     shape.occupancy = occupancy;
     shape.dead_rails = dead;
+    shape.partly_used = partly_used;
+    shape.told_rails = partly_used > 0;
     std::mt19937 random(16384);  // NOLINT(bugprone-random-generator-seed): the same each time
     std::vector<double> times;
     for (int trial = 0; trial < kTrials; ++trial) {
       const FabricModel model = testing::RandomFabric(shape, random);
       PlacementRequest request = Gang(2048);
-      if (dead > 0) request.hcas_per_pod = 4;
+      request.hcas_per_pod = part;
+      if (partly_used > 0) request.gpus_per_pod = part;
       const Clock::time_point begin = Clock::now();
       if (!Solve(model, request)->placed) Die("2048 pods were not placed");
       times.push_back(Milliseconds(Clock::now() - begin));
@@ -175,6 +180,7 @@ void Goals() {
     Goal(std::string("the same: p99 of ") + std::to_string(kTrials), Percentile(times, 0.99), "ms",
          100);
   }
+  shape.partly_used = 0;
   shape.occupancy = 0.95;
   shape.dead_rails = 0.05;
   shape.unschedulable = 0.02;
