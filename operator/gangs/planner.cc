@@ -404,7 +404,7 @@ class Planner {
     for (size_t level = tree_.model.levels.size(); !at.empty() && level-- > 0;) {
       const Outside within = WithinDomainsOf(at, level);
       if (other_rails != nullptr) areas.push_back(Both(within, other_rails));
-      if (other_rails == nullptr || never == nullptr) areas.push_back(within);
+      if (never == nullptr) areas.push_back(within);
       if (required && static_cast<size_t>(*required) == level) return areas;
     }
     if (tree_.placed < tree_.nodes.size() && tree_.placed > 0) {

@@ -616,6 +616,12 @@ TEST(FailoverTest, TheLastBytesOfALargeTransferAreCopiedRatherThanWaitedFor) {
     link->hears = [] { return false; };
     link->notices = [] { return false; };
   }
+  const auto poll_both = [&pair] {
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_TRUE(pair.a->Poll(kNow).ok());
+      ASSERT_TRUE(pair.b->Poll(kNow).ok());
+    }
+  };
   std::string data(kKept, 'd');
   std::string longer(kKept + 1, 'l');
   std::string into(data.size(), '\0');
@@ -638,10 +644,7 @@ TEST(FailoverTest, TheLastBytesOfALargeTransferAreCopiedRatherThanWaitedFor) {
     link->hears = [] { return true; };
     link->notices = [] { return true; };
   }
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(pair.a->Poll(kNow).ok());
-    ASSERT_TRUE(pair.b->Poll(kNow).ok());
-  }
+  ASSERT_NO_FATAL_FAILURE(poll_both());
   EXPECT_TRUE(into == std::string(kKept, 'd')) << "repeated as it was";
   EXPECT_TRUE(pair.a->Acknowledged());
   // What no CPU may read is waited for, and more than that much.
@@ -650,10 +653,7 @@ TEST(FailoverTest, TheLastBytesOfALargeTransferAreCopiedRatherThanWaitedFor) {
   const uint64_t unread = pair.a->PostSend(Bytes(data));
   pair.a->CopySmall(true);
   pair.b->PostReceive(Into(into));
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(pair.a->Poll(kNow).ok());
-    ASSERT_TRUE(pair.b->Poll(kNow).ok());
-  }
+  ASSERT_NO_FATAL_FAILURE(poll_both());
   EXPECT_TRUE(into == data);
   EXPECT_FALSE(pair.a->KeepUnacknowledged());
   EXPECT_FALSE(pair.a->SendDone(unread));
@@ -663,10 +663,7 @@ TEST(FailoverTest, TheLastBytesOfALargeTransferAreCopiedRatherThanWaitedFor) {
   const uint64_t second = pair.a->PostSend(Bytes(longer));
   std::string into_longer(longer.size(), '\0');
   pair.b->PostReceive(Into(into_longer));
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(pair.a->Poll(kNow).ok());
-    ASSERT_TRUE(pair.b->Poll(kNow).ok());
-  }
+  ASSERT_NO_FATAL_FAILURE(poll_both());
   EXPECT_TRUE(into_longer == longer);
   EXPECT_FALSE(pair.a->KeepUnacknowledged());
   EXPECT_FALSE(pair.a->SendDone(second));
