@@ -374,8 +374,7 @@ class Planner {
       if (!node) continue;
       // Where nobody else is, what is in use is the pod's; else it is taken to have the first.
       fabric::FabricNode there = model.nodes[*node];
-      uint64_t used = 0;
-      for (const int rail : there.used_rails) used |= uint64_t{1} << static_cast<unsigned>(rail);
+      const uint64_t used = placement::RailBits(there.used_rails);
       const bool alone = there.used_rails.size() == static_cast<size_t>(request.hcas_per_pod);
       there.used_rails.clear();
       rails.insert(alone ? used : placement::RailsOnNode(there, request.hcas_per_pod));

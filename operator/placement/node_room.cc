@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "fabric/model/fabric_model.h"
@@ -29,15 +30,18 @@ NodeRoom RoomOnNode(const fabric::FabricNode& node, const PlacementRequest& requ
   return {std::min(free_gpus / gpus, free_hcas / hcas), Obstacle::kNone};
 }
 
+uint64_t RailBits(const std::vector<int>& rails) {
+  uint64_t bits = 0;
+  for (const int rail : rails) bits |= uint64_t{1} << static_cast<unsigned>(rail);
+  return bits;
+}
+
 uint64_t RailsOnNode(const fabric::FabricNode& node, int hcas_per_pod) {
-  uint64_t not_free = 0;
-  uint64_t dead = 0;
-  for (const int rail : node.used_rails) not_free |= uint64_t{1} << static_cast<unsigned>(rail);
-  for (const int rail : node.dead_rails) dead |= uint64_t{1} << static_cast<unsigned>(rail);
+  const uint64_t dead = RailBits(node.dead_rails);
   uint64_t rails = 0;
   int given = 0;
   // A node without a model's rails has HCAs all the same, at most 64.
-  for (const uint64_t taken : {not_free | dead, dead}) {
+  for (const uint64_t taken : {RailBits(node.used_rails) | dead, dead}) {
     for (int rail = 0; rail < 64 && given < hcas_per_pod; ++rail) {
       const uint64_t bit = uint64_t{1} << static_cast<unsigned>(rail);
       if (((taken | rails) & bit) != 0) continue;

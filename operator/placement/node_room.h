@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "fabric/model/fabric_model.h"
 #include "operator/placement/request.h"
@@ -31,6 +32,9 @@ struct NodeRoom {
 
 // `request` asks for GPUs, HCAs or both.
 NodeRoom RoomOnNode(const fabric::FabricNode& node, const PlacementRequest& request);
+
+// Rails from 0 to 63 as bits.
+uint64_t RailBits(const std::vector<int>& rails);
 
 // The rails that a pod is given there, as bits: the first that are alive and that nobody is known
 // to use, as many as it asks for; where those do not suffice, what is known is out of date, and it
