@@ -14,29 +14,27 @@ class Row {
   bool full() const { return posted_ - done_ == kAhead; }
 
   // An empty message has nothing to wait for, and is done when its turn comes.
-  void PushEmpty() { places_[posted_++ % kAhead].empty = true; }
-  void Push(int peer, Messenger::Ticket ticket) {
-    places_[posted_++ % kAhead] = {false, peer, ticket};
-  }
+  void PushEmpty() { places_[posted_++ % kAhead] = {kNobody, 0}; }
+  void Push(int peer, Messenger::Ticket ticket) { places_[posted_++ % kAhead] = {peer, ticket}; }
 
   template <class IsDone>
   void Update(IsDone is_done) {
     for (; done_ < posted_; ++done_) {
       const Place& place = places_[done_ % kAhead];
-      if (!place.empty && !is_done(place.peer, place.ticket)) return;
+      if (place.peer != kNobody && !is_done(place.peer, place.ticket)) return;
     }
   }
 
  private:
+  static constexpr int kNobody = -1;
   struct Place {
-    bool empty = true;
-    int peer = -1;
-    Messenger::Ticket ticket = 0;
+    int peer;
+    Messenger::Ticket ticket;
   };
 
   size_t done_ = 0;
   size_t posted_ = 0;
-  std::array<Place, kAhead> places_;
+  std::array<Place, kAhead> places_;  // those between done and posted are set
 };
 
 // Whether the message that another one waits for is done.

@@ -50,6 +50,7 @@ class MuteLink final : public transport::Link {
   bool Flushed() const override { return true; }
   Load load() const override { return {}; }
   int event_fd() const override { return -1; }
+  void Answer(absl::Time /*now*/) override {}
   absl::Status Arm(transport::Wake /*wake*/) override { return absl::OkStatus(); }
   const transport::LinkStats& stats() const override { return stats_; }
 

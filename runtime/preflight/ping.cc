@@ -111,6 +111,7 @@ class Side {
     const absl::Duration pause = entry.fd >= 0 ? kLongPause : kShortPause;
     ::poll(&entry, entry.fd >= 0 ? 1 : 0,
            net::PollTimeout(std::min(deadline_, absl::Now() + pause)));
+    link_.Answer(absl::Now());
     return absl::OkStatus();
   }
 

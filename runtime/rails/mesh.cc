@@ -28,12 +28,12 @@ constexpr int kRestlessSleepMs = 20;
 // What a rail holds becomes less without its descriptor stirring.
 constexpr int kHeldBackSleepMs = 2;
 
-// Wakes the waits on `epoll` when `fd` is readable; then `doorbell`, if it is one, must be
+// Wakes the waits on `epoll` when `fd` is readable; then its `source`, if it has one, must be
 // answered.
-absl::Status AddTo(const net::Fd& epoll, int fd, transport::Doorbell* doorbell) {
+absl::Status AddTo(const net::Fd& epoll, int fd, transport::WakeSource* source) {
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.ptr = doorbell;
+  event.data.ptr = source;
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
   return net::ErrnoError("epoll_ctl", errno);
 }
@@ -60,10 +60,11 @@ Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach,
 
 absl::Status Mesh::Watch(Peer& peer) {
   for (size_t i = 0; i < peer.rail_count(); ++i) {
-    const int fd = peer.link(i).event_fd();
+    transport::Link& link = peer.link(i);
+    const int fd = link.event_fd();
     must_poll_ = must_poll_ || fd < 0;
     if (fd < 0) continue;
-    if (absl::Status added = AddTo(epoll_, fd, nullptr); !added.ok()) return added;
+    if (absl::Status added = AddTo(epoll_, fd, &link); !added.ok()) return added;
   }
   return absl::OkStatus();
 }
@@ -195,9 +196,10 @@ absl::Status Mesh::Sleep() {
     // Arming comes before the last look, so that nothing can arrive unnoticed between them.
     armed.Update(OnAll([wake](Peer& peer) { return peer.Arm(wake); }));
     if (!armed.ok()) return armed;
-    const absl::StatusOr<bool> moved = PollAll(absl::Now());
+    const absl::Time now = absl::Now();
+    const absl::StatusOr<bool> moved = PollAll(now);
     if (!moved.ok()) return moved.status();
-    absl::Status patient = CheckPatience(absl::Now());
+    absl::Status patient = CheckPatience(now);
     if (*moved || !patient.ok()) return patient;
     const int longest = must_poll_               ? kPollingSleepMs
                         : HeldBack()             ? kHeldBackSleepMs
@@ -207,14 +209,15 @@ absl::Status Mesh::Sleep() {
     std::array<epoll_event, 16> events;
     const int stirred = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
     if (stirred < 0 && errno != EINTR) return net::ErrnoError("epoll_wait", errno);
+    const absl::Time woken = absl::Now();
     for (int i = 0; i < stirred; ++i) {
-      void* const doorbell = events[static_cast<size_t>(i)].data.ptr;
-      if (doorbell != nullptr) static_cast<transport::Doorbell*>(doorbell)->Answer(absl::Now());
+      void* const source = events[static_cast<size_t>(i)].data.ptr;
+      if (source != nullptr) static_cast<transport::WakeSource*>(source)->Answer(woken);
     }
     LetCallersIn();
     if (stirred <= 0) continue;
     // Whoever waits for what has come gets it at once: arming again can wait for the next sleep.
-    const absl::StatusOr<bool> came = PollAll(absl::Now());
+    const absl::StatusOr<bool> came = PollAll(woken);
     if (!came.ok() || *came) return came.status();
   }
 }

@@ -51,7 +51,7 @@ struct Reach {
   // Makes the peer, not connected yet; without it there are no others.
   std::function<absl::StatusOr<std::unique_ptr<Peer>>(int rank)> open;
   // Where others come before this rank has a peer for them, and which of them stand there.
-  std::vector<std::shared_ptr<transport::Doorbell>> doorbells;
+  std::vector<std::shared_ptr<transport::WakeSource>> doorbells;
   std::function<std::vector<int>()> callers;
 };
 

@@ -77,6 +77,9 @@ void Wait(const std::vector<LinkTrial>& trials, const std::vector<State>& states
     }
   }
   ::poll(entries.data(), entries.size(), net::PollTimeout(std::min(deadline, absl::Now() + pause)));
+  for (size_t i = 0; i < trials.size(); ++i) {
+    if (!states[i].over) trials[i].link->Answer(absl::Now());
+  }
 }
 
 }  // namespace

@@ -65,14 +65,22 @@ void Shares::Give(size_t rail, size_t bytes) {
   Rail& taker = rails_[rail];
   taker.given_since += bytes;
   taker.owing = false;
-  const double rate = Rate(rail);
-  taker.virtual_time += static_cast<double>(bytes) / rate;
-  const double forgotten = taker.virtual_time - kMemory / rate;
+  AssessLeft(taker);
+  taker.virtual_time += static_cast<double>(bytes) / taker.rate;
+  const double forgotten = taker.virtual_time - kMemory / taker.rate;
   for (Rail& other : rails_) other.virtual_time = std::max(other.virtual_time, forgotten);
 }
 
-void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t delivered_in_all) {
+void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t delivered) {
   Rail& of = rails_[rail];
+  if (Measure(of, now, backlog, delivered)) {
+    Assess();
+  } else {
+    AssessLeft(of);
+  }
+}
+
+bool Shares::Measure(Rail& of, absl::Time now, uint64_t backlog, uint64_t delivered_in_all) {
   const bool was_given = std::exchange(of.given_since, 0) > 0;
   const bool was_busy = std::exchange(of.backlog, backlog) > 0;
   const absl::Time since = std::exchange(of.observed, now);
@@ -83,49 +91,78 @@ void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t del
     const bool passed_over = !was_given && std::any_of(rails_.begin(), rails_.end(), [](auto& r) {
       return r.backlog + r.given_since > 0;
     });
-    if (passed_over && of.measured()) Encourage(of, std::min(now - since, kLongestLook));
-    return;
+    if (!passed_over || !of.measured()) return false;
+    Encourage(of, std::min(now - since, kLongestLook));
+    return true;
   }
   of.quiet += now - since;
   if (delivered == 0) {
     // While nothing arrives on any rail the peer may not be reading, which says nothing about
     // rails.
-    if (of.quiet < kLump || last_delivery_ <= now - of.quiet) return;
+    if (of.quiet < kLump || last_delivery_ <= now - of.quiet) return false;
   } else {
     last_delivery_ = now;
     // Nobody looked for so long: when it arrived is not known.
     if (now - since > kLongestQuiet) {
       of.quiet = absl::ZeroDuration();
-      return;
+      return false;
     }
     // Of a rail that is not known yet it may have been just that: better too slow for a moment than
     // unknown for good.
     if (of.quiet > kLongestQuiet && of.measured()) of.quiet = now - since;
   }
   const double elapsed = absl::ToDoubleSeconds(std::exchange(of.quiet, absl::ZeroDuration()));
-  if (elapsed <= 0) return;
+  if (elapsed <= 0) return false;
   // A rail that ran dry may have done so long ago, and one with little to carry shows how long the
   // way is: it is at least so fast.
-  if (backlog < kLittle && (of.measured() ? delivered / elapsed < of.rate()
+  if (backlog < kLittle && (of.measured() ? delivered / elapsed < of.measured_rate()
                                           : delivered < static_cast<double>(kUnmeasuredBytes))) {
-    return;
+    return false;
   }
   const double kept = std::exp(-elapsed / kFadeSeconds);
   of.bytes = of.bytes * kept + delivered;
   of.seconds = of.seconds * kept + elapsed;
+  return true;
+}
+
+void Shares::Assess() {
+  double sum = 0;
+  int measured = 0;
+  for (const Rail& rail : rails_) {
+    if (!rail.measured()) continue;
+    sum += rail.measured_rate();
+    ++measured;
+  }
+  const double least = Fastest() * kSlowest;
+  for (Rail& rail : rails_) {
+    rail.rate = measured == 0
+                    ? kUnmeasuredRate
+                    : std::max(rail.measured() ? rail.measured_rate() : sum / measured, least);
+    AssessLeft(rail);
+  }
+}
+
+void Shares::AssessLeft(Rail& of) {
+  of.left = 0;
+  const uint64_t held = of.backlog + of.given_since;
+  if (held == 0) return;
+  // Some of the backlog is gone by now, and only has not shown yet.
+  of.left = std::max(static_cast<double>(held) / of.rate -
+                         std::min(absl::ToDoubleSeconds(of.quiet), kHiddenSeconds),
+                     0.0);
 }
 
 double Shares::Fastest() const {
   double fastest = 0;
   for (const Rail& rail : rails_) {
-    if (rail.measured()) fastest = std::max(fastest, rail.rate());
+    if (rail.measured()) fastest = std::max(fastest, rail.measured_rate());
   }
   return fastest;
 }
 
 void Shares::Encourage(Rail& rail, absl::Duration passed_over) const {
   const double fastest = Fastest();
-  const double rate = std::max(rail.rate(), fastest * kSlowest) *
+  const double rate = std::max(rail.measured_rate(), fastest * kSlowest) *
                       std::exp2(absl::ToDoubleSeconds(passed_over) / kSecondChanceSeconds);
   // A guess, that the next measurement outweighs.
   rail.seconds = kLeastSeconds;
@@ -137,19 +174,7 @@ void Shares::SetUp(size_t rail, bool up) {
   rails_[rail] = Rail();
   rails_[rail].up = up;
   rails_[rail].virtual_time = virtual_time;
-}
-
-double Shares::Rate(size_t rail) const {
-  double sum = 0;
-  int measured = 0;
-  for (const Rail& other : rails_) {
-    if (!other.measured()) continue;
-    sum += other.rate();
-    ++measured;
-  }
-  if (measured == 0) return kUnmeasuredRate;
-  const Rail& of = rails_[rail];
-  return std::max(of.measured() ? of.rate() : sum / measured, Fastest() * kSlowest);
+  Assess();
 }
 
 size_t Shares::Piece(size_t rail) const {
@@ -160,15 +185,6 @@ size_t Shares::Hold(size_t rail) const {
   return rails_[rail].measured() ? Bounded(Rate(rail) * kHoldSeconds) : kUnmeasuredBytes;
 }
 
-double Shares::Finish(size_t rail, double bytes) const {
-  const Rail& of = rails_[rail];
-  const double rate = Rate(rail);
-  // Some of the backlog is gone by now, and only has not shown yet.
-  const double left = static_cast<double>(of.backlog + of.given_since) / rate -
-                      std::min(absl::ToDoubleSeconds(of.quiet), kHiddenSeconds);
-  return std::max(left, 0.0) + bytes / rate;
-}
-
 double Shares::FluidFinish(uint64_t bytes) const {
   // All rails are done together, except those that have so much already that they are done later
   // and so get nothing. Leaving them out lowers the level, which may show more of them.
@@ -176,10 +192,10 @@ double Shares::FluidFinish(uint64_t bytes) const {
   while (true) {
     double work = static_cast<double>(bytes);
     double rate = 0;
-    for (size_t i = 0; i < rails_.size(); ++i) {
-      if (!rails_[i].up || Finish(i, 0) >= level) continue;
-      work += Finish(i, 0) * Rate(i);
-      rate += Rate(i);
+    for (const Rail& rail : rails_) {
+      if (!rail.up || rail.left >= level) continue;
+      work += rail.left * rail.rate;
+      rate += rail.rate;
     }
     if (rate == 0) return level;
     const double lower = work / rate;
@@ -196,7 +212,7 @@ double Shares::Turn(size_t rail) const {
 bool Shares::Sated(size_t rail) const {
   const Rail& of = rails_[rail];
   return of.measured() && of.backlog + of.given_since >= 2 * kLeastBytes &&
-         Finish(rail, 0) >= kQueueSeconds + 2 * absl::ToDoubleSeconds(of.round_trip);
+         of.left >= kQueueSeconds + 2 * absl::ToDoubleSeconds(of.round_trip);
 }
 
 bool Shares::HoldsBack() const {
@@ -209,7 +225,8 @@ std::optional<size_t> Shares::Pick(size_t chunk, bool divisible, uint64_t waitin
     return rails_[0].up && !rails_[0].full ? std::optional<size_t>(0) : std::nullopt;
   }
   const auto finish = [&](size_t rail) {
-    return Finish(rail, static_cast<double>(divisible ? std::min(chunk, Piece(rail)) : chunk));
+    const size_t bytes = divisible ? std::min(chunk, Piece(rail)) : chunk;
+    return rails_[rail].left + static_cast<double>(bytes) / rails_[rail].rate;
   };
   double limit = HUGE_VAL;
   for (size_t i = 0; i < rails_.size(); ++i) {

@@ -26,7 +26,7 @@ namespace railhead::rails {
 
 class Shares {
  public:
-  explicit Shares(size_t rails) : rails_(rails) {}
+  explicit Shares(size_t rails) : rails_(rails) { Assess(); }
 
   // The rail has taken `bytes`.
   void Give(size_t rail, size_t bytes);
@@ -58,7 +58,7 @@ class Shares {
   size_t Hold(size_t rail) const;
 
   // Measured bytes per second; that of a rail not yet measured is guessed from the others.
-  double Rate(size_t rail) const;
+  double Rate(size_t rail) const { return rails_[rail].rate; }
 
  private:
   struct Rail {
@@ -77,10 +77,20 @@ class Shares {
     // How long its share of all chunks so far takes it.
     double virtual_time = 0;
 
+    // What follows from the above, and is asked for much more often than it changes: what it is
+    // taken for, and the seconds until it is done with what it has.
+    double rate = 0;
+    double left = 0;
+
     bool measured() const;
-    double rate() const { return bytes / seconds; }
+    double measured_rate() const { return bytes / seconds; }
   };
 
+  // Of Observe: whether it tells how fast a rail is.
+  bool Measure(Rail& of, absl::Time now, uint64_t backlog, uint64_t delivered_in_all);
+  // What follows from new measurements.
+  void Assess();
+  static void AssessLeft(Rail& of);
   double Fastest() const;
   // A rail that is passed over is taken for faster and faster, until it is tried again.
   void Encourage(Rail& rail, absl::Duration passed_over) const;
@@ -89,9 +99,7 @@ class Shares {
   double Turn(size_t rail) const;
   // Whether the rail has enough to be busy with until its next acknowledgements are there.
   bool Sated(size_t rail) const;
-  // Seconds after which the rail would be done with `bytes` more.
-  double Finish(size_t rail, double bytes) const;
-  // The same for all rails together.
+  // Seconds after which all rails together would be done with `bytes` more.
   double FluidFinish(uint64_t bytes) const;
 
   std::vector<Rail> rails_;

@@ -126,6 +126,7 @@ class FakeLink final : public transport::Link {
     return broken;
   }
   int event_fd() const override { return descriptor; }
+  void Answer(absl::Time /*now*/) override {}
   absl::Status Arm(transport::Wake /*wake*/) override { return broken; }
   const transport::LinkStats& stats() const override { return stats_; }
 

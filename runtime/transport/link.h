@@ -68,10 +68,20 @@ enum class Wake {
   kAll,     // also that Flushed may be true, and load less
 };
 
-class Link {
+// A descriptor that people sleep on.
+class WakeSource {
  public:
-  virtual ~Link() = default;
+  virtual ~WakeSource() = default;
 
+  // Readable when there may be something to do, or -1 where somebody must look.
+  virtual int event_fd() const = 0;
+  // It was readable. Who does not answer is woken again at once, perhaps for nothing.
+  virtual void Answer(absl::Time now) = 0;
+};
+
+// Its descriptor stirs when Poll may have something to do.
+class Link : public WakeSource {
+ public:
   // The largest payload of one frame, in bytes.
   virtual size_t max_payload() const = 0;
 
@@ -129,23 +139,10 @@ class Link {
   // Tells the peer of them by itself. For who sleeps long, or goes.
   virtual absl::Status Acknowledge() { return absl::OkStatus(); }
 
-  // File descriptor that becomes readable when Poll may have something to do, or -1 when the link
-  // must be polled. Arm() is called once before each wait on it; after Arm, Poll once more before
-  // sleeping.
-  virtual int event_fd() const = 0;
+  // Must come before each wait for the descriptor; after it, Poll once more before sleeping.
   virtual absl::Status Arm(Wake wake) = 0;
 
   virtual const LinkStats& stats() const = 0;
-};
-
-// Where peers may come, too, whose links are not there yet.
-class Doorbell {
- public:
-  virtual ~Doorbell() = default;
-
-  // Readable when somebody has come; then somebody must answer.
-  virtual int event_fd() const = 0;
-  virtual void Answer(absl::Time now) = 0;
 };
 
 class Endpoint {

@@ -33,7 +33,7 @@ class Door {
   bool dials() const { return hall_->own().token < remote_.token; }
 
   // Whether the peer stands in the hall.
-  bool called() const { return !dials() && hall_->Has(remote_.token); }
+  bool called() const { return hall_->Has(remote_.token) && !dials(); }
 
   // For a side that does not dial: asks the one that does for another connection, where that one
   // may not have noticed that the last was lost. To be called again and again.

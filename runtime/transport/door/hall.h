@@ -24,7 +24,7 @@ namespace railhead::transport {
 // rank it is, and with this one's token that it was told of this place; then it waits here until
 // its door (door.h) takes it, be it that nobody expects that rank yet. Strangers are turned away
 // and counted. Used by one thread at a time; nothing here blocks.
-class Hall final : public Doorbell {
+class Hall final : public WakeSource {
  public:
   // What a rank must know of another's hall.
   struct Place {
@@ -41,6 +41,7 @@ class Hall final : public Doorbell {
   static absl::StatusOr<Place> ParsePlace(absl::string_view address);
   const Place& own() const { return own_; }
 
+  // Stirs when somebody has come.
   int event_fd() const override { return epoll_.get(); }
   void Answer(absl::Time now) override { Admit(now).IgnoreError(); }
 

@@ -43,6 +43,7 @@ class TcpLink final : public Link {
   absl::Duration round_trip() const override { return round_trip_; }
   void SetHold(size_t bytes) override;
   int event_fd() const override { return epoll_.get(); }
+  void Answer(absl::Time /*now*/) override {}
   bool owes() const override { return taken_ != told_; }
   absl::Status Acknowledge() override;
   absl::Status Arm(Wake wake) override;

@@ -228,12 +228,8 @@ absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
     if (!lane.Unsignaled()) continue;
     if (absl::Status status = PostProbe(lane); !status.ok()) return status;
   }
-  if (*completed || *delivered) {
-    next_look_ = absl::InfiniteFuture();
-    return true;
-  }
-  if (absl::Status status = LookAfterIdleLink(); !status.ok()) return status;
-  return false;
+  if (*completed || *delivered) next_look_ = absl::InfiniteFuture();
+  return *completed || *delivered;
 }
 
 absl::Status Channel::BringUp() {
@@ -303,12 +299,14 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
   // Only what gets the caller's work on counts as movement: a sign of life from the peer's NIC does
   // not, else a caller that waits for a peer in vain would never notice.
   bool moved = false;
+  bool any = false;
   bool alive = false;
   const bool had_heard = heard_peer_;
   const bool had_room = lanes_[turn_].HasRoom();
   const bool had_greeted = greeted();
   const uint64_t had_acknowledged = acknowledged_;
   absl::Status drained = parts_.completions->Drain([&](const ibv_wc& completion) {
+    any = true;
     const RequestId id = RequestId::Unpack(completion.wr_id);
     if (!IsOurs(id)) return absl::OkStatus();
     if (completion.status != IBV_WC_SUCCESS) {
@@ -329,6 +327,7 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
     return OnReceived(id.lane, completion);
   });
   if (!drained.ok()) return drained;
+  if (!any && had_greeted) return false;
   if (alive) trusted_until_ = parts_.port->Now() + kTrusted;
   if (greeting_failed_) {
     if (absl::Status status = RestartGreeting(); !status.ok()) return status;
@@ -399,6 +398,8 @@ void Channel::OnSent(const RequestId& id) {
 }
 
 absl::StatusOr<bool> Channel::Deliver(FrameSink sink) {
+  // Who polls mostly finds nothing.
+  if (!receive_credits_.pending() && !awaited_ && !receive_credits_.ReportDue()) return false;
   bool moved = false;
   while (receive_credits_.pending()) {
     const uint64_t number = receive_credits_.consumed();
@@ -443,13 +444,16 @@ absl::Status Channel::PostMessage(MessageKind kind, uint64_t counter) {
   return lanes_.front().Send(message);
 }
 
-absl::Status Channel::LookAfterIdleLink() {
+absl::Status Channel::LookAfterIdle(absl::Time now) {
+  if (!error_.ok()) return error_;
   if (!greeted()) return absl::OkStatus();
-  const absl::Time now = parts_.port->Now();
   next_look_ = std::min(next_look_, now + kLookInterval);
   if (now < next_look_) return absl::OkStatus();
   next_look_ = now + kLookInterval;
+  return Final(LookAfterLanes(now));
+}
 
+absl::Status Channel::LookAfterLanes(absl::Time now) {
   for (Lane& lane : lanes_) {
     const absl::Duration silence = lane.LookForSilence(now);
     if (!lane.SignalOutstanding()) {

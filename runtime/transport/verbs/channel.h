@@ -109,6 +109,8 @@ class Channel {
   size_t max_payload() const;
   absl::StatusOr<bool> TrySend(const FrameHeader& header, absl::Span<const std::byte> payload);
   absl::StatusOr<bool> Poll(FrameSink sink);
+  // After a poll that moved nothing.
+  absl::Status LookAfterIdle(absl::Time now);
   // Works at the greeting alone. Returns whether it is over: frames may go.
   absl::StatusOr<bool> Greet();
 
@@ -128,6 +130,7 @@ class Channel {
   int connection_fd() const { return peer_.connection->event_fd(); }
   bool owes() const { return receive_credits_.owed(); }
   absl::Status Acknowledge();
+  void Answer() { parts_.completions->Answer(); }
   absl::Status Arm(Wake wake);
 
  private:
@@ -153,7 +156,7 @@ class Channel {
 
   absl::Status PostMessage(MessageKind kind, uint64_t counter);
   absl::Status PostProbe(Lane& lane);
-  absl::Status LookAfterIdleLink();
+  absl::Status LookAfterLanes(absl::Time now);
 
   absl::Status CompletionError(const RequestId& id, const ibv_wc& completion) const;
   absl::Status ProtocolError(absl::string_view what) const;

@@ -50,6 +50,7 @@ absl::Status CompletionQueue::Drain(
           port_.name(), ": cannot poll the completion queue (error ", count,
           "); it has overflowed or the device has failed: see the kernel's log on the node"));
     }
+    may_have_stirred_ = may_have_stirred_ || count > 0;
     for (int i = 0; i < count; ++i) {
       if (absl::Status taken = take(completions[static_cast<size_t>(i)]); !taken.ok()) return taken;
     }
@@ -58,19 +59,30 @@ absl::Status CompletionQueue::Drain(
 }
 
 absl::Status CompletionQueue::Arm(bool solicited_only) {
-  unsigned events = 0;
-  ibv_cq* queue = nullptr;
-  void* cookie = nullptr;
-  while (port_.api().GetCqEvent(channel_.get(), &queue, &cookie) == 0) ++events;
-  const int drained = errno;
-  if (events > 0) port_.api().AckCqEvents(queue_.get(), events);
-  if (drained != EAGAIN && drained != EWOULDBLOCK && drained != EINTR) {
-    return VerbsError(port_.name(), "read completion events", drained);
+  const bool enough = armed_ && (solicited_only || !solicited_only_);
+  if (enough && !may_have_stirred_) return absl::OkStatus();
+  if (may_have_stirred_) {
+    if (absl::Status taken = TakeEvent(); !taken.ok()) return taken;
   }
   if (const int error = ibv_req_notify_cq(queue_.get(), solicited_only ? 1 : 0); error != 0) {
     return VerbsError(port_.name(), "ask for completion events", error);
   }
+  armed_ = true;
+  solicited_only_ = solicited_only;
+  may_have_stirred_ = false;
   return absl::OkStatus();
+}
+
+absl::Status CompletionQueue::TakeEvent() {
+  ibv_cq* queue = nullptr;
+  void* cookie = nullptr;
+  if (port_.api().GetCqEvent(channel_.get(), &queue, &cookie) == 0) {
+    port_.api().AckCqEvents(queue_.get(), 1);
+    return absl::OkStatus();
+  }
+  const int error = errno;
+  if (error == EAGAIN || error == EWOULDBLOCK || error == EINTR) return absl::OkStatus();
+  return VerbsError(port_.name(), "read completion events", error);
 }
 
 }  // namespace railhead::transport::verbs

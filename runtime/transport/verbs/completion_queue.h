@@ -32,17 +32,24 @@ class CompletionQueue {
   absl::Status Drain(absl::FunctionRef<absl::Status(const ibv_wc& completion)> take);
 
   // Readable when a completion arrived after Arm; `solicited_only`: one of a message that the peer
-  // sent so (IBV_SEND_SOLICITED), and perhaps of a failure. Arm also clears what made it readable
-  // before.
+  // sent so (IBV_SEND_SOLICITED), and perhaps of a failure. What is armed stays so until then, and
+  // costs nothing to arm again.
   int event_fd() const { return channel_->fd; }
   absl::Status Arm(bool solicited_only);
+  // It was readable. The next Arm takes what made it so.
+  void Answer() { may_have_stirred_ = true; }
 
  private:
   CompletionQueue(const DevicePort& port, Owned<ibv_comp_channel> channel, Owned<ibv_cq> queue);
 
+  absl::Status TakeEvent();
+
   const DevicePort& port_;
   Owned<ibv_comp_channel> channel_;
   Owned<ibv_cq> queue_;
+  bool armed_ = false;
+  bool solicited_only_ = false;
+  bool may_have_stirred_ = false;  // since it was armed: there may be an event
 };
 
 }  // namespace railhead::transport::verbs

@@ -138,13 +138,14 @@ absl::StatusOr<bool> VerbsLink::Poll(FrameSink sink) {
   if (!up_) return error_;
   absl::StatusOr<bool> moved = channel_->Poll(sink);
   if (!moved.ok()) return Lose(moved.status());
-  if (door_ != nullptr) {
-    const absl::Time now = port_->Now();
-    if (now >= next_look_ || door_->called()) {
-      if (absl::Status looked = LookAtDoor(now); !looked.ok()) return looked;
-    }
+  // Whoever polls does so until nothing moves.
+  if (*moved) return true;
+  const absl::Time now = port_->Now();
+  if (absl::Status idle = channel_->LookAfterIdle(now); !idle.ok()) return Lose(idle);
+  if (door_ != nullptr && (now >= next_look_ || door_->called())) {
+    if (absl::Status looked = LookAtDoor(now); !looked.ok()) return looked;
   }
-  return moved;
+  return false;
 }
 
 absl::Status VerbsLink::LookAtDoor(absl::Time now) {

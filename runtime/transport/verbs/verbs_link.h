@@ -82,6 +82,9 @@ class VerbsLink final : public Link {
   Load load() const override { return up_ ? channel_->load() : Load(); }
   void SetHold(size_t bytes) override;
   int event_fd() const override { return epoll_.get(); }
+  void Answer(absl::Time /*now*/) override {
+    if (channel_ != nullptr) channel_->Answer();
+  }
   bool owes() const override { return up_ && channel_->owes(); }
   absl::Status Acknowledge() override;
   absl::Status Arm(Wake wake) override;
