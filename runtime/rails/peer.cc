@@ -69,6 +69,8 @@ uint64_t Peer::PostSend(absl::Span<const std::byte> data) {
   send.chunk = ChunkSize(data.size(), rails_.size(), max_payload_);
   send.taken = send.acknowledged = 0;
   waiting_ += data.size();
+  // Who waits for a small message should not wait until this side has looked at all its rails.
+  if (send.copied && waiting_ == data.size()) send_error_.Update(Pull());
   return number;
 }
 
@@ -151,6 +153,7 @@ absl::Status Peer::LinkError(size_t index, const absl::Status& status) const {
 }
 
 absl::StatusOr<bool> Peer::Poll(absl::Time now) {
+  if (!send_error_.ok()) return send_error_;
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!states_[i].health.up.load(std::memory_order_relaxed)) TryToReturn(i, now);
     if (!states_[i].health.up.load(std::memory_order_relaxed)) continue;

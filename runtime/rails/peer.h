@@ -122,7 +122,7 @@ class Peer {
   // Whether that may be soon: something waits, though a rail has room.
   bool HeldBack() const { return held_back_; }
 
-  // Moves everything that can move. Returns whether anything did. An error is final; it names the
+  // Moves everything that can move; small messages have moved already, if they could. Returns whether anything did. An error is final; it names the
   // rail and the peer.
   absl::StatusOr<bool> Poll(absl::Time now);
   // Grows as transfers come nearer to their end: whatever rails do that come and go and repeat
@@ -248,6 +248,7 @@ class Peer {
   bool held_back_ = false;   // as of the last Poll
   uint64_t progress_ = 0;
   absl::Status receive_error_;
+  absl::Status send_error_;  // of a message that went at once
 };
 
 }  // namespace railhead::rails

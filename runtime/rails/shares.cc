@@ -18,6 +18,11 @@ constexpr absl::Duration kLongestQuiet = absl::Milliseconds(50);
 // Deliveries show in lumps: acknowledgements wait behind what the peer sends, and come for 64 KiB
 // at once. Silence is no slowness before it has lasted longer than a lump.
 constexpr absl::Duration kLump = absl::Milliseconds(20);
+// A rail that has rested may be fast for a moment: what limits it (a shaper, the queue of a slow
+// switch port) lets through what it could have let through meanwhile, up to so much.
+constexpr double kLongestRest = 0.05;
+// After so long what was seen is what was expected.
+constexpr double kLongestTrial = 0.1;
 // No rail is taken for slower than this part of the fastest; and one that gets nothing because it
 // seems slow is taken for twice as fast after so long, or a bad moment would be its last.
 constexpr double kSlowest = 1.0 / 128;
@@ -38,7 +43,7 @@ constexpr double kHiddenSeconds = kQueueSeconds;
 constexpr size_t kLeastBytes = size_t{16} << 10;
 constexpr size_t kMostBytes = size_t{256} << 10;
 constexpr size_t kStep = size_t{4} << 10;  // pieces are whole pages, and so whole values
-// A backlog that says nothing of a rail's rate.
+// A backlog with which a rail may run dry before it is looked at again.
 constexpr size_t kLittle = size_t{8} << 10;
 // While the rates are unknown a slow rail must not swallow much: a NIC takes for lost what has not
 // arrived after 0.1 s or so.
@@ -83,19 +88,23 @@ void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t del
 bool Shares::Measure(Rail& of, absl::Time now, uint64_t backlog, uint64_t delivered_in_all) {
   const bool was_given = std::exchange(of.given_since, 0) > 0;
   const bool was_busy = std::exchange(of.backlog, backlog) > 0;
-  const absl::Time since = std::exchange(of.observed, now);
-  const auto delivered =
-      static_cast<double>(delivered_in_all - std::exchange(of.delivered, delivered_in_all));
+  const absl::Duration look = now - std::exchange(of.observed, now);
+  const uint64_t delivered = delivered_in_all - std::exchange(of.delivered, delivered_in_all);
   if (!was_busy) {
     of.quiet = absl::ZeroDuration();
-    const bool passed_over = !was_given && std::any_of(rails_.begin(), rails_.end(), [](auto& r) {
-      return r.backlog + r.given_since > 0;
+    of.carried = 0;
+    if (was_given) return false;
+    const double rest = std::min(absl::ToDoubleSeconds(look), kLongestRest - of.rest);
+    of.rest += rest;
+    of.perhaps_idle += rest;
+    const bool passed_over = std::any_of(rails_.begin(), rails_.end(), [](const Rail& other) {
+      return other.backlog + other.given_since > 0;
     });
     if (!passed_over || !of.measured()) return false;
-    Encourage(of, std::min(now - since, kLongestLook));
+    Encourage(of, std::min(look, kLongestLook));
     return true;
   }
-  of.quiet += now - since;
+  of.quiet += look;
   if (delivered == 0) {
     // While nothing arrives on any rail the peer may not be reading, which says nothing about
     // rails.
@@ -103,25 +112,52 @@ bool Shares::Measure(Rail& of, absl::Time now, uint64_t backlog, uint64_t delive
   } else {
     last_delivery_ = now;
     // Nobody looked for so long: when it arrived is not known.
-    if (now - since > kLongestQuiet) {
+    if (look > kLongestQuiet) {
       of.quiet = absl::ZeroDuration();
       return false;
     }
     // Of a rail that is not known yet it may have been just that: better too slow for a moment than
     // unknown for good.
-    if (of.quiet > kLongestQuiet && of.measured()) of.quiet = now - since;
+    if (of.quiet > kLongestQuiet && of.measured()) of.quiet = look;
   }
   const double elapsed = absl::ToDoubleSeconds(std::exchange(of.quiet, absl::ZeroDuration()));
   if (elapsed <= 0) return false;
-  // A rail that ran dry may have done so long ago, and one with little to carry shows how long the
-  // way is: it is at least so fast.
-  if (backlog < kLittle && (of.measured() ? delivered / elapsed < of.measured_rate()
-                                          : delivered < static_cast<double>(kUnmeasuredBytes))) {
-    return false;
+  of.carried += delivered;
+  of.rest = 0;
+  return Weigh(of, static_cast<double>(delivered), elapsed, absl::ToDoubleSeconds(look));
+}
+
+bool Shares::Weigh(Rail& of, double delivered, double elapsed, double look) {
+  const bool dry = of.backlog < kLittle;
+  if (!of.measured() && dry && delivered < static_cast<double>(kUnmeasuredBytes)) return false;
+  // What arrived did so at some time since the last look.
+  double unsure = delivered > 0 ? look : 0;
+  if (dry && of.measured()) {
+    // It ran dry at some time since then, too. And the last bytes have shown only after their way,
+    // which is all that few bytes show.
+    const bool little = of.carried < kLeastBytes;
+    if (little) of.way = std::min(of.way.value_or(elapsed), elapsed);
+    const double idle = little ? elapsed : std::min(unsure + of.way.value_or(0), elapsed);
+    of.perhaps_idle += idle;
+    elapsed -= idle;
+    unsure = 0;
   }
-  const double kept = std::exp(-elapsed / kFadeSeconds);
-  of.bytes = of.bytes * kept + delivered;
-  of.seconds = of.seconds * kept + elapsed;
+  of.seen_bytes += delivered;
+  of.seen_seconds += elapsed;
+  double took = of.seen_seconds;
+  if (of.measured()) {
+    const double expected = of.seen_bytes / of.measured_rate();
+    const double longest = of.seen_seconds + of.perhaps_idle;
+    took = std::clamp(expected, of.seen_seconds - unsure, longest);
+    if (took == expected && longest < kLongestTrial) return false;
+  }
+  const double kept = std::exp(-took / kFadeSeconds);
+  of.bytes = of.bytes * kept + of.seen_bytes;
+  of.seconds = of.seconds * kept + took;
+  // The time that this does not explain is that of what comes next.
+  of.perhaps_idle = std::min(of.perhaps_idle - std::max(took - of.seen_seconds, 0.0), kLongestRest);
+  of.seen_seconds = std::max(of.seen_seconds - took, 0.0);
+  of.seen_bytes = 0;
   return true;
 }
 

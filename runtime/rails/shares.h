@@ -7,6 +7,11 @@
 // rails together could be done with everything (the fluid optimum), or before any other rail could
 // be done with this chunk. Else the chunk is better off waiting.
 //
+// How long it worked on what has arrived is not known exactly. It is seen only when this process
+// looks, a rail that has run dry may have done so long before, and one that has rested may have
+// saved up for a burst. So what arrives bounds the rate from both sides, the more closely the more
+// it is, and the rate that a rail is taken for stays where it is as long as it is between them.
+//
 // What a rail holds counts until it has arrived. A network takes much more than it carries at once,
 // and congestion control finds out only by filling its queues: what stands there is lost to the
 // other rails, and what does not fit is lost altogether, with the time of its repetition.
@@ -71,6 +76,14 @@ class Shares {
     absl::Time observed;
     absl::Duration quiet;  // busy since the last delivery, and not counted yet
     absl::Duration round_trip;
+    uint64_t carried = 0;       // since it was last idle
+    std::optional<double> way;  // the least seconds from a little chunk to its acknowledgement
+    double rest = 0;            // seconds for which it has been idle
+    // What was seen since it was last measured: bytes in seconds of work, and in so many more if it
+    // was idle, or did then what it had saved up for.
+    double seen_bytes = 0;
+    double seen_seconds = 0;
+    double perhaps_idle = 0;
     // What was delivered in how much busy time, the past fading.
     double bytes = 0;
     double seconds = 0;
@@ -88,6 +101,8 @@ class Shares {
 
   // Of Observe: whether it tells how fast a rail is.
   bool Measure(Rail& of, absl::Time now, uint64_t backlog, uint64_t delivered_in_all);
+  // `delivered` bytes showed after `elapsed` seconds of work, `look` seconds after the last look.
+  static bool Weigh(Rail& of, double delivered, double elapsed, double look);
   // What follows from new measurements.
   void Assess();
   static void AssessLeft(Rail& of);

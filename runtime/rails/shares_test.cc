@@ -270,7 +270,63 @@ TEST(SharesTest, SmallFramesDoNotMakeARailSlow) {
     shares.Give(1, 100);
     shares.Observe(1, now, 100, delivered);
   }
-  EXPECT_GE(shares.Rate(1), before);
+  EXPECT_NEAR(shares.Rate(1) / before, 1, 0.01);
+}
+
+// What a shaper lets through at once after a rest is not the rail's rate: taken for it, now one and
+// now the other of two equal rails would get most of every transfer.
+TEST(SharesTest, ABurstAfterARestIsNotTheRate) {
+  Shares shares(2);
+  absl::Time now = absl::UnixEpoch();
+  uint64_t delivered = 0;
+  const auto deliver = [&](absl::Duration after, uint64_t bytes, uint64_t backlog) {
+    now += after;
+    delivered += bytes;
+    shares.Observe(0, now, backlog, delivered);
+  };
+  shares.Give(0, 1 << 20);
+  for (int i = 0; i < 200; ++i) deliver(absl::Milliseconds(1), 1000, 100000);
+  EXPECT_NEAR(shares.Rate(0) / 1e6, 1, 0.01);
+  for (int i = 0; i < 20; ++i) {
+    deliver(absl::Milliseconds(1), 0, 0);
+    deliver(absl::Milliseconds(32), 0, 0);
+    shares.Give(0, 32000);
+    deliver(absl::ZeroDuration(), 0, 32000);
+    deliver(absl::Milliseconds(3), 16000, 16000);
+    deliver(absl::Milliseconds(1), 16000, 0);
+    EXPECT_NEAR(shares.Rate(0) / 1e6, 1, 0.01) << i;
+  }
+  // Faster for longer than a rest explains, it is faster.
+  shares.Give(0, 1 << 20);
+  for (int i = 0; i < 100; ++i) deliver(absl::Milliseconds(1), 5000, 100000);
+  EXPECT_NEAR(shares.Rate(0) / 5e6, 1, 0.1);
+}
+
+// Somebody who sleeps until a frame comes sees late what has arrived before.
+TEST(SharesTest, ALateLookIsNotSlowness) {
+  Shares shares(2);
+  absl::Time now = absl::UnixEpoch();
+  uint64_t delivered = 0;
+  const auto deliver = [&](absl::Duration after, uint64_t bytes, uint64_t backlog) {
+    now += after;
+    delivered += bytes;
+    shares.Observe(0, now, backlog, delivered);
+  };
+  shares.Give(0, 1 << 20);
+  for (int i = 0; i < 200; ++i) deliver(absl::Milliseconds(1), 1000, 100000);
+  for (int i = 0; i < 20; ++i) {
+    deliver(absl::Milliseconds(1), 0, 0);
+    shares.Give(0, 32000);
+    deliver(absl::ZeroDuration(), 0, 32000);
+    deliver(absl::Milliseconds(2), 0, 32000);
+    deliver(absl::Milliseconds(25), 16000, 16000);  // after 16 ms
+    deliver(absl::Milliseconds(20), 16000, 0);      // after 5 ms more
+    EXPECT_NEAR(shares.Rate(0) / 1e6, 1, 0.1) << i;
+  }
+  // A rail that is as slow as it seems is not seen late, but late again and again.
+  shares.Give(0, 1 << 20);
+  for (int i = 0; i < 20; ++i) deliver(absl::Milliseconds(25), 5000, 100000);
+  EXPECT_NEAR(shares.Rate(0) / 0.2e6, 1, 0.1);
 }
 
 // A rail that stood still for a while is given something again, though what is sent is short.
