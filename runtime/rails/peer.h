@@ -122,8 +122,8 @@ class Peer {
   // Whether that may be soon: something waits, though a rail has room.
   bool HeldBack() const { return held_back_; }
 
-  // Moves everything that can move; small messages have moved already, if they could. Returns whether anything did. An error is final; it names the
-  // rail and the peer.
+  // Moves everything that can move; small messages have moved already, if they could. Returns
+  // whether anything did. An error is final; it names the rail and the peer.
   absl::StatusOr<bool> Poll(absl::Time now);
   // Grows as transfers come nearer to their end: whatever rails do that come and go and repeat
   // themselves is no progress.
