@@ -123,19 +123,33 @@ class Protocol final : public httplib::Server {
       connection.BeginRequest(options_.max_body_bytes + kMaxHeaderBytes, deadline);
       bool refused = false;
       bool client_closes = false;
-      const bool served = process_request(connection, closing, client_closes,
-                                          [&refused](httplib::Request& request) {
-                                            // The body of such a request stays in the socket.
-                                            refused = Refused(request);
-                                            // Answers are too small to be worth compressing.
-                                            request.headers.erase("Accept-Encoding");
-                                          });
+      const bool served =
+          Process(*this, connection, closing, client_closes, [&refused](httplib::Request& request) {
+            // The body of such a request stays in the socket.
+            refused = Refused(request);
+            // Answers are too small to be worth compressing.
+            request.headers.erase("Accept-Encoding");
+          });
       if (!served || refused || client_closes || closing || connection.finished()) return false;
     } while (connection.HasBuffered());
     return true;
   }
 
  private:
+  // Calls process_request() of cpp-httplib, which since 0.18 wants the addresses of both ends as
+  // well. A template, so that only the call that the installed version has is compiled.
+  template <typename Server, typename Setup>
+  static bool Process(Server& server, Connection& connection, bool closing, bool& client_closes,
+                      const Setup& setup) {
+    if constexpr (requires {
+                    server.process_request(connection, "", 0, "", 0, closing, client_closes, setup);
+                  }) {
+      return server.process_request(connection, "", 0, "", 0, closing, client_closes, setup);
+    } else {
+      return server.process_request(connection, closing, client_closes, setup);
+    }
+  }
+
   // The library would unpack such bodies, to any size, before a handler sees them.
   static bool Refused(const httplib::Request& request) {
     const std::string type = request.get_header_value("Content-Type");
