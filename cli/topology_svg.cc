@@ -34,9 +34,9 @@ constexpr double kRail = 18;   // from rail to rail
 constexpr double kName = 100;  // of a node
 constexpr double kGpus = 88;
 constexpr double kLetter = 5.2;  // a letter of a switch's name, aslant, upwards
-constexpr size_t kMostNodes = 256;
+constexpr size_t kMostDrawnNodes = 256;
 constexpr size_t kMostFindings = 40;
-constexpr size_t kMostSwitches = 6;
+constexpr size_t kMostDrawnSwitches = 6;
 constexpr size_t kMostLetters = 16;
 constexpr size_t kMostTitle = 32;
 
@@ -49,7 +49,7 @@ class Drawing {
   explicit Drawing(const fabric::DiscoveredFabric& found)
       : found_(found),
         model_(found.model),
-        fold_(model_.nodes.size() > kMostNodes),
+        fold_(model_.nodes.size() > kMostDrawnNodes),
         card_(std::max(260.0, 2 * kPad + kName + kRail * model_.rails + 16 + kGpus)) {}
 
   std::string Svg() {
@@ -106,7 +106,7 @@ class Drawing {
   std::string Switches(size_t level, size_t domain) const {
     if (found_.switches.empty()) return "";
     std::vector<std::string> names = found_.switches[level][domain];
-    const size_t more = names.size() - std::min(names.size(), kMostSwitches);
+    const size_t more = names.size() - std::min(names.size(), kMostDrawnSwitches);
     names.resize(names.size() - more);
     return absl::StrCat(absl::StrJoin(names, ", "),
                         more == 0 ? "" : absl::StrCat(" and ", more, " more"));

@@ -16,16 +16,16 @@
 namespace railhead::cli {
 namespace {
 
-constexpr size_t kMostNodes = 64;
+constexpr size_t kMostTreeNodes = 64;
 constexpr size_t kMostLeaves = 128;
-constexpr size_t kMostSwitches = 4;
+constexpr size_t kMostTreeSwitches = 4;
 
 class Tree {
  public:
   explicit Tree(const fabric::DiscoveredFabric& found)
       : found_(found),
         model_(found.model),
-        fold_nodes_(model_.nodes.size() > kMostNodes),
+        fold_nodes_(model_.nodes.size() > kMostTreeNodes),
         fold_leaves_(model_.domains.back().size() > kMostLeaves) {
     for (const fabric::FabricNode& node : model_.nodes) {
       width_ = std::max(width_, node.name.size());
@@ -83,7 +83,7 @@ class Tree {
     }
     if (names.empty()) return "";
     if (names.size() == 1 && names[0] == model_.domains[level][domain].name) return "";
-    if (names.size() > kMostSwitches) {
+    if (names.size() > kMostTreeSwitches) {
       return absl::StrCat("  [", names.front(), " to ", names.back(), "]");
     }
     return absl::StrCat("  [", absl::StrJoin(names, " "), "]");

@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # How every part of Railhead is compiled: one place for the language, the warnings, the hardening,
-# and four verbs (railhead_library, railhead_program, railhead_test, railhead_fuzz_test).
+# and the functions that declare libraries, programs, tests, fuzz tests and benchmarks.
+#
+# Targets that collect others:
+#   railhead_programs      what is installed: the images need this alone
+#   railhead_tests         the unit tests, and the programs that tests/ runs
+#   railhead_fuzz_tests    the replay of all corpora, or with RAILHEAD_FUZZ the fuzzers
+#   railhead_benches       the benchmarks
+#   railhead_generated     generated headers: what clang-tidy needs before it can read our sources
+# `all` is programs and tests.
 include(GNUInstallDirs)
 
 set(CMAKE_CXX_STANDARD 20)
@@ -27,6 +35,10 @@ target_compile_options(railhead_options INTERFACE
   -fstack-protector-strong -fstack-clash-protection)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|i.86)$")
   target_compile_options(railhead_options INTERFACE -fcf-protection)
+endif()
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # Such a build includes our files into one, and GCC takes them for headers.
+  target_compile_options(railhead_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 target_link_options(railhead_options INTERFACE -Wl,-z,relro,-z,now -Wl,--as-needed)
 target_include_directories(railhead_options INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
@@ -55,13 +67,11 @@ find_package(GTest REQUIRED)
 find_package(Threads REQUIRED)
 include(GoogleTest)
 
-# railhead_not_optimised(TARGET): compiles a target of a release build without optimisation, which
-# takes half as long. For tests, which run once for each time they are compiled; what they test is
-# optimised as users run it.
-function(railhead_not_optimised target)
-  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
-  set_target_properties(${target} PROPERTIES RAILHEAD_NOT_OPTIMISED $<CONFIG:Release>)
-endfunction()
+add_custom_target(railhead_programs)
+add_custom_target(railhead_tests)
+add_custom_target(railhead_fuzz_tests)
+add_custom_target(railhead_benches)
+add_custom_target(railhead_generated)
 
 # railhead_library(NAME SRCS a.cc ... [DEPS target ...]): a static library that sees the repository
 # root as its include path, so that headers are named by their folder ("fabric/inventory.h").
@@ -77,6 +87,21 @@ function(railhead_program name)
   add_executable(${name} ${arg_SRCS})
   target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS})
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${name})
+  add_dependencies(railhead_programs ${name})
+endfunction()
+
+# railhead_not_optimised(TARGET): compiles a target of a release build without optimisation, which
+# takes half as long. For tests; the code under test is optimised, as users run it.
+function(railhead_not_optimised target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+  set_target_properties(${target} PROPERTIES RAILHEAD_NOT_OPTIMISED $<CONFIG:Release>)
+endfunction()
+
+# railhead_test_library(NAME SRCS a.cc ... [DEPS target ...]): a library that tests share.
+function(railhead_test_library name)
+  railhead_library(${name} ${ARGN})
+  railhead_not_optimised(${name})
+  set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
 endfunction()
 
 # railhead_test(NAME SRCS a_test.cc ... [DEPS target ...] [TIMEOUT seconds] [LABELS label]): a
@@ -90,27 +115,68 @@ function(railhead_test name)
   target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS} GTest::gmock GTest::gtest_main)
   railhead_not_optimised(${name})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}")
+  add_dependencies(railhead_tests ${name})
 endfunction()
 
-# railhead_fuzz_test(NAME SRCS a_fuzz.cc ... CORPUS folder [DEPS target ...]): a program that defines
-# LLVMFuzzerTestOneInput, and one ctest case that runs it over each file of the corpus. With
-# RAILHEAD_FUZZ the program is a fuzzer: NAME CORPUS goes on looking for texts that break it.
-function(railhead_fuzz_test name)
-  cmake_parse_arguments(arg "" "CORPUS" "SRCS;DEPS" ${ARGN})
+# railhead_test_program(NAME SRCS a.cc ... [DEPS target ...]): a program that tests start.
+function(railhead_test_program name)
+  cmake_parse_arguments(arg "" "" "SRCS;DEPS" ${ARGN})
   add_executable(${name} ${arg_SRCS})
   target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS})
+  add_dependencies(railhead_tests ${name})
+endfunction()
+
+# railhead_bench(NAME SRCS a_bench.cc ... [DEPS target ...]): a benchmark of `make bench`.
+function(railhead_bench name)
+  cmake_parse_arguments(arg "" "" "SRCS;DEPS" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${arg_SRCS})
+  target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS})
+  add_dependencies(railhead_benches ${name})
+endfunction()
+
+# railhead_fuzz_test(NAME SRCS a_fuzz.cc CORPUS folder [DEPS target ...]): a file that defines
+# LLVMFuzzerTestOneInput, and one ctest case that calls it with each file of the corpus. One program
+# holds all of them, each under its own name. With RAILHEAD_FUZZ each is a fuzzer: NAME CORPUS
+# searches for inputs that break it.
+# A release build has none of them: they are for sanitizers.
+function(railhead_fuzz_test name)
+  cmake_parse_arguments(arg "" "CORPUS" "SRCS;DEPS" ${ARGN})
+  set(corpus ${CMAKE_CURRENT_SOURCE_DIR}/${arg_CORPUS})
   if(RAILHEAD_FUZZ)
+    add_executable(${name} EXCLUDE_FROM_ALL ${arg_SRCS})
+    target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    set(arguments -runs=0)
+    add_dependencies(railhead_fuzz_tests ${name})
+    add_test(NAME ${name} COMMAND ${name} -runs=0 ${corpus})
+  elseif(CMAKE_BUILD_TYPE STREQUAL Release)
+    return()
   else()
-    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cc)
-    set(arguments)
+    add_library(${name} OBJECT EXCLUDE_FROM_ALL ${arg_SRCS})
+    target_link_libraries(${name} PRIVATE railhead_options ${arg_DEPS})
+    target_compile_definitions(${name} PRIVATE LLVMFuzzerTestOneInput=${name})
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+    set_property(GLOBAL APPEND PROPERTY railhead_fuzz_targets ${name})
+    set_property(GLOBAL APPEND PROPERTY railhead_fuzz_deps ${arg_DEPS})
+    add_test(NAME ${name} COMMAND railhead_fuzz_replay ${name} ${corpus})
   endif()
-  add_test(NAME ${name}
-    COMMAND ${name} ${arguments} ${CMAKE_CURRENT_SOURCE_DIR}/${arg_CORPUS})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS fuzz)
-  if(NOT TARGET railhead_fuzz_tests)
-    add_custom_target(railhead_fuzz_tests)
+endfunction()
+
+# railhead_fuzz_replay(): the program with every fuzz test. Called once, after all of them.
+function(railhead_fuzz_replay)
+  get_property(targets GLOBAL PROPERTY railhead_fuzz_targets)
+  if(NOT targets)
+    return()
   endif()
-  add_dependencies(railhead_fuzz_tests ${name})
+  get_property(deps GLOBAL PROPERTY railhead_fuzz_deps)
+  list(REMOVE_DUPLICATES deps)
+  list(TRANSFORM targets REPLACE "(.+)" "RAILHEAD_FUZZ_TARGET(\\1)" OUTPUT_VARIABLE table)
+  list(JOIN table "\n" table)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/fuzz/targets.inc CONTENT "@table@\n" @ONLY)
+  add_executable(railhead_fuzz_replay ${CMAKE_SOURCE_DIR}/tests/fuzz/replay_main.cc)
+  target_include_directories(railhead_fuzz_replay PRIVATE ${CMAKE_BINARY_DIR}/fuzz)
+  list(TRANSFORM targets REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>")
+  target_sources(railhead_fuzz_replay PRIVATE ${targets})
+  target_link_libraries(railhead_fuzz_replay PRIVATE railhead_options ${deps})
+  add_dependencies(railhead_fuzz_tests railhead_fuzz_replay)
 endfunction()

@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kApiVersion[] = "railhead.io/v1alpha1";
 constexpr char kKind[] = "Allocation";
-constexpr size_t kMaxText = size_t{1} << 20;
+constexpr size_t kMaxRecordText = size_t{1} << 20;
 constexpr size_t kMaxIds = 4096;
 constexpr int64_t kLatest = 8'000'000'000'000'000'000;  // in 2223: later ones can be made from it
 // Kubelet asks every device plugin for each container of the pod in turn.
@@ -76,7 +76,7 @@ bool NamesExactly(const Binding& binding, const std::vector<std::string>& ids) {
                      [&binding](const std::string& hca) { return binding.contains(hca); });
 }
 
-bool Names(const AllocationRecord& record, const std::string& resource, const std::string& id) {
+bool Holds(const AllocationRecord& record, const std::string& resource, const std::string& id) {
   return record.resource == resource &&
          std::binary_search(record.ids.begin(), record.ids.end(), id);
 }
@@ -91,7 +91,7 @@ const AllocationRecord* RecordOf(const AllocationRecords& records, const std::st
   });
   if (exact != records.rend()) return &*exact;
   const auto latest = std::find_if(records.rbegin(), records.rend(),
-                                   [&](const auto& record) { return Names(record, resource, id); });
+                                   [&](const auto& record) { return Holds(record, resource, id); });
   return latest == records.rend() ? nullptr : &*latest;
 }
 
@@ -127,7 +127,7 @@ std::string ToJson(const AllocationRecord& record) {
 }
 
 absl::StatusOr<AllocationRecord> ParseAllocationRecord(absl::string_view json) {
-  if (json.size() > kMaxText) return Bad("the text is longer than 1 MiB");
+  if (json.size() > kMaxRecordText) return Bad("the text is longer than 1 MiB");
   const Json document =
       Json::parse(json.data(), json.data() + json.size(), nullptr, /*allow_exceptions=*/false);
   if (!document.is_object()) return Bad("the text is not a JSON object");
@@ -206,7 +206,7 @@ bool IsGone(const AllocationRecords& records, size_t place,
   return std::any_of(later, records.end(), [&record](const AllocationRecord& other) {
     return other.made - record.made > absl::ToInt64Nanoseconds(kLongestAdmission) &&
            std::any_of(record.ids.begin(), record.ids.end(),
-                       [&](const std::string& id) { return Names(other, record.resource, id); });
+                       [&](const std::string& id) { return Holds(other, record.resource, id); });
   });
 }
 

@@ -35,7 +35,7 @@
 namespace railhead::device_plugin {
 namespace {
 
-constexpr size_t kMaxText = size_t{1} << 20;
+constexpr size_t kMaxConfigText = size_t{1} << 20;
 // Aliases let a small text stand for an enormous one.
 constexpr int kMaxValues = 100'000;
 constexpr int kMaxRail = 1023;  // as in rails.json
@@ -451,9 +451,9 @@ class DocumentCounter : public YAML::EventHandler {
 }  // namespace
 
 absl::StatusOr<AgentConfig> ParseAgentConfig(absl::string_view yaml, absl::string_view source) {
-  if (yaml.size() > kMaxText) {
+  if (yaml.size() > kMaxConfigText) {
     return absl::InvalidArgumentError(absl::StrCat(source, ": the document has more than the ",
-                                                   kMaxText, " bytes that are allowed"));
+                                                   kMaxConfigText, " bytes that are allowed"));
   }
   if (const auto found = fabric::ControlCharacter(yaml)) {
     return absl::InvalidArgumentError(
@@ -491,7 +491,7 @@ absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path) {
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
   struct stat info = {};
   absl::Status status;
-  std::string text(kMaxText + 1, '\0');
+  std::string text(kMaxConfigText + 1, '\0');
   size_t size = 0;
   if (fstat(fd, &info) != 0) {
     status = absl::ErrnoToStatus(errno, absl::StrCat("cannot examine ", path));

@@ -16,45 +16,45 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-const TimePoint kStart = TimePoint() + seconds(1000);
+const TimePoint kBoot = TimePoint() + seconds(1000);
 
 TEST(Health, ReadyFollowsTheStream) {
   Health health;
   EXPECT_FALSE(health.Ready().ok()) << "not before the first look";
-  health.Report({/*has_devices=*/true, /*kubelet=*/true, /*serving=*/false}, kStart);
+  health.Report({/*has_devices=*/true, /*kubelet=*/true, /*serving=*/false}, kBoot);
   EXPECT_THAT(std::string(health.Ready().message()), HasSubstr("stream"));
-  health.Report({true, true, true}, kStart);
+  health.Report({true, true, true}, kBoot);
   EXPECT_TRUE(health.Ready().ok());
-  health.Report({true, false, false}, kStart);
+  health.Report({true, false, false}, kBoot);
   EXPECT_THAT(std::string(health.Ready().message()), HasSubstr("kubelet.sock"));
 }
 
 TEST(Health, ANodeWithoutDevicesIsReady) {
   Health health;
-  health.Report({false, true, false}, kStart);
+  health.Report({false, true, false}, kBoot);
   EXPECT_TRUE(health.Ready().ok());
 }
 
 TEST(Health, LiveUntilTheLoopIsStuck) {
   Health health;
-  EXPECT_TRUE(health.Live(kStart).ok());
-  health.Report({true, true, true}, kStart);
-  EXPECT_TRUE(health.Live(kStart + seconds(60)).ok());
-  EXPECT_FALSE(health.Live(kStart + seconds(61)).ok());
+  EXPECT_TRUE(health.Live(kBoot).ok());
+  health.Report({true, true, true}, kBoot);
+  EXPECT_TRUE(health.Live(kBoot + seconds(60)).ok());
+  EXPECT_FALSE(health.Live(kBoot + seconds(61)).ok());
 }
 
 TEST(Health, LiveUntilUnheardForTooLong) {
   Health health;
   for (int t = 0; t <= 120; t += 5) {
-    health.Report({true, true, false}, kStart + seconds(t));
-    EXPECT_TRUE(health.Live(kStart + seconds(t)).ok()) << t;
+    health.Report({true, true, false}, kBoot + seconds(t));
+    EXPECT_TRUE(health.Live(kBoot + seconds(t)).ok()) << t;
   }
-  health.Report({true, true, false}, kStart + seconds(125));
-  EXPECT_FALSE(health.Live(kStart + seconds(125)).ok());
-  health.Report({true, false, false}, kStart + seconds(130));
-  EXPECT_TRUE(health.Live(kStart + seconds(130)).ok()) << "a kubelet that is down is not our fault";
-  health.Report({true, true, false}, kStart + seconds(135));
-  EXPECT_TRUE(health.Live(kStart + seconds(135)).ok()) << "and the count begins anew";
+  health.Report({true, true, false}, kBoot + seconds(125));
+  EXPECT_FALSE(health.Live(kBoot + seconds(125)).ok());
+  health.Report({true, false, false}, kBoot + seconds(130));
+  EXPECT_TRUE(health.Live(kBoot + seconds(130)).ok()) << "a kubelet that is down is not our fault";
+  health.Report({true, true, false}, kBoot + seconds(135));
+  EXPECT_TRUE(health.Live(kBoot + seconds(135)).ok()) << "and the count begins anew";
 }
 
 TEST(HealthPages, AnswerProbes) {

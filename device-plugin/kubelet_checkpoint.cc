@@ -14,27 +14,28 @@
 namespace railhead::device_plugin {
 namespace {
 
-using Json = nlohmann::json;
-
 // The member, or null where there is none.
-const Json& Member(const Json& object, const char* name) {
-  static const Json kNull;
+const nlohmann::json& Member(const nlohmann::json& object, const char* name) {
+  static const nlohmann::json kNull;
   if (!object.is_object()) return kNull;
   const auto found = object.find(name);
   return found == object.end() ? kNull : *found;
 }
 
-std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : ""; }
+std::string Text(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : "";
+}
 
 }  // namespace
 
 std::vector<CheckpointEntry> ParseKubeletCheckpoint(absl::string_view json) {
-  const Json document = Json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json document =
+      nlohmann::json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
   std::vector<CheckpointEntry> entries;
-  for (const Json& item : Member(Member(document, "Data"), "PodDeviceEntries")) {
+  for (const nlohmann::json& item : Member(Member(document, "Data"), "PodDeviceEntries")) {
     CheckpointEntry entry{Text(Member(item, "PodUID")), Text(Member(item, "ResourceName")), {}};
-    for (const Json& of_numa_node : Member(item, "DeviceIDs")) {
-      for (const Json& id : of_numa_node) entry.ids.insert(Text(id));
+    for (const nlohmann::json& of_numa_node : Member(item, "DeviceIDs")) {
+      for (const nlohmann::json& id : of_numa_node) entry.ids.insert(Text(id));
     }
     entries.push_back(std::move(entry));
   }

@@ -27,7 +27,7 @@ using fabric::HcaPort;
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
+using MetricLabels = std::vector<ClientMetric::Label>;
 
 // Prometheus throws a whole page away for one label that is not UTF-8, and the name of a device may
 // be any bytes. Quotes, backslashes and ends of lines are the serializer's business.
@@ -93,7 +93,7 @@ class Page {
   }
 
   void AddAgent() {
-    const Labels labels = {{"node", LabelValue(metrics_.node)}};
+    const MetricLabels labels = {{"node", LabelValue(metrics_.node)}};
     const AgentFacts& agent = metrics_.agent;
     Family("railhead_agent_registered", MetricType::Gauge,
            "1 while kubelet holds this agent's list of devices. 0 with devices on the node: no pod "
@@ -127,7 +127,7 @@ class Page {
   void AddHost() {
     if (!metrics_.agent.host.has_value()) return;
     const HostFacts& host = *metrics_.agent.host;
-    const Labels labels = {{"node", LabelValue(metrics_.node)}};
+    const MetricLabels labels = {{"node", LabelValue(metrics_.node)}};
     Family("railhead_node_memlock_bytes", MetricType::Gauge,
            "How much memory a container without CAP_IPC_LOCK may register with an HCA "
            "(RLIMIT_MEMLOCK as containers of this node get it); +Inf without a limit. Less than "
@@ -138,7 +138,7 @@ class Page {
            "1 for the way in which HCAs of this node reach the memory of its GPUs: dmabuf, peermem "
            "or none. The node's annotation railhead.io/node-facts says why.");
     if (!host.gpu_direct.has_value()) return;
-    Labels way = labels;
+    MetricLabels way = labels;
     way.push_back({"way", std::string(ToString(WayOf(*host.gpu_direct)))});
     Add(way, 1);
   }
@@ -150,15 +150,15 @@ class Page {
     }
   }
 
-  Labels DeviceLabels(const Device& device) const {
+  MetricLabels DeviceLabels(const Device& device) const {
     return PortLabels(device, fabric::DataPort(device.hca));
   }
 
   // `port` is null for a device that has none.
-  Labels PortLabels(const Device& device, const HcaPort* port) const {
-    Labels labels = {{"node", LabelValue(metrics_.node)},
-                     {"rail", absl::StrCat(device.hca.rail)},
-                     {"device", LabelValue(device.hca.name)}};
+  MetricLabels PortLabels(const Device& device, const HcaPort* port) const {
+    MetricLabels labels = {{"node", LabelValue(metrics_.node)},
+                           {"rail", absl::StrCat(device.hca.rail)},
+                           {"device", LabelValue(device.hca.name)}};
     if (port != nullptr) labels.push_back({"port", absl::StrCat(port->port)});
     if (!metrics_.holders.has_value()) return labels;
     const auto holders = metrics_.holders->find(device.id);
@@ -174,7 +174,7 @@ class Page {
     families_.push_back({std::move(name), help, type, {}});
   }
 
-  void Add(Labels labels, double value) {
+  void Add(MetricLabels labels, double value) {
     ClientMetric& metric = families_.back().metric.emplace_back();
     metric.label = std::move(labels);
     if (families_.back().type == MetricType::Counter) {

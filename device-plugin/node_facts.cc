@@ -16,29 +16,29 @@
 namespace railhead::device_plugin {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // More of them would not be read.
 constexpr size_t kMaxRailsInMessage = 4;
 
-Json RailOf(const fabric::NodeInventory& inventory, const fabric::Hca& hca) {
+OrderedJson RailOf(const fabric::NodeInventory& inventory, const fabric::Hca& hca) {
   const fabric::HcaPort* port = fabric::DataPort(hca);
-  Json rail = {{"rail", hca.rail},
-               {"device", hca.name},
-               {"port", port == nullptr ? 0 : port->port},
-               {"linkLayer", port == nullptr ? "" : port->link_layer},
-               {"rateGbps", port == nullptr ? 0 : port->rate_gbps},
-               {"pciAddress", hca.pci_address},
-               {"numaNode", hca.numa_node},
-               {"netdev", hca.netdev},
-               {"nearestGpus", fabric::NearestGpus(inventory, hca)},
-               {"usable", hca.usable},
-               {"reason", hca.reason}};
+  OrderedJson rail = {{"rail", hca.rail},
+                      {"device", hca.name},
+                      {"port", port == nullptr ? 0 : port->port},
+                      {"linkLayer", port == nullptr ? "" : port->link_layer},
+                      {"rateGbps", port == nullptr ? 0 : port->rate_gbps},
+                      {"pciAddress", hca.pci_address},
+                      {"numaNode", hca.numa_node},
+                      {"netdev", hca.netdev},
+                      {"nearestGpus", fabric::NearestGpus(inventory, hca)},
+                      {"usable", hca.usable},
+                      {"reason", hca.reason}};
   if (!hca.slaves.empty()) rail["slaves"] = hca.slaves;
   return rail;
 }
 
-Json GpuDirectOf(const fabric::GpuDirect& direct) {
+OrderedJson GpuDirectOf(const fabric::GpuDirect& direct) {
   return {{"way", std::string(ToString(WayOf(direct)))},
           {"kernel", direct.kernel},
           {"peermem", direct.peermem},
@@ -49,20 +49,21 @@ Json GpuDirectOf(const fabric::GpuDirect& direct) {
 }
 
 std::string Annotation(const fabric::NodeInventory& inventory, const HostFacts& host) {
-  Json rails = Json::array();
+  OrderedJson rails = OrderedJson::array();
   for (const fabric::Hca& hca : inventory.hcas) {
     if (hca.offered) rails.push_back(RailOf(inventory, hca));
   }
-  Json gpus = Json::array();
+  OrderedJson gpus = OrderedJson::array();
   for (const fabric::Gpu& gpu : inventory.gpus) {
     gpus.push_back(
         {{"vendor", gpu.vendor}, {"pciAddress", gpu.pci_address}, {"numaNode", gpu.numa_node}});
   }
-  Json facts = {{"version", 1}, {"rails", rails}, {"gpus", gpus}};
+  OrderedJson facts = {{"version", 1}, {"rails", rails}, {"gpus", gpus}};
   if (host.gpu_direct.has_value()) facts["gpuDirect"] = GpuDirectOf(*host.gpu_direct);
   // A number where there is a limit, null where there is none.
-  facts["memlockBytes"] = host.memlock_bytes.has_value() ? Json(*host.memlock_bytes) : Json();
-  return facts.dump(-1, ' ', false, Json::error_handler_t::replace);
+  facts["memlockBytes"] =
+      host.memlock_bytes.has_value() ? OrderedJson(*host.memlock_bytes) : OrderedJson();
+  return facts.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 std::map<std::string, std::string> Labels(const std::vector<const fabric::Hca*>& rails,

@@ -17,8 +17,8 @@
 namespace railhead::device_plugin {
 namespace {
 
-constexpr char kPrefix[] = "rails-";
-constexpr char kSuffix[] = ".json";
+constexpr char kRailsPrefix[] = "rails-";
+constexpr char kRailsSuffix[] = ".json";
 
 bool HoldsUsedDevice(const std::string& path, const std::set<std::string>& in_use) {
   const absl::StatusOr<fabric::PodRails> rails = fabric::ParsePodRails(ReadFile(path).value_or(""));
@@ -32,18 +32,18 @@ bool HoldsUsedDevice(const std::string& path, const std::set<std::string>& in_us
 
 absl::StatusOr<std::string> RailsFiles::Store(const fabric::PodRails& rails) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return StoreByContent(folder_, kPrefix, kSuffix, fabric::ToJson(rails));
+  return StoreByContent(folder_, kRailsPrefix, kRailsSuffix, fabric::ToJson(rails));
 }
 
 bool RailsFiles::HasFilesUntil(absl::Time limit) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return AnyNotYoungerThan(ListFiles(folder_, kPrefix, kSuffix), limit);
+  return AnyNotYoungerThan(ListFiles(folder_, kRailsPrefix, kRailsSuffix), limit);
 }
 
 absl::Status RailsFiles::Collect(const std::set<std::string>& in_use, absl::Time limit) {
   const std::lock_guard<std::mutex> lock(mutex_);
   absl::Status status;
-  for (const std::string& path : ListFiles(folder_, kPrefix, kSuffix)) {
+  for (const std::string& path : ListFiles(folder_, kRailsPrefix, kRailsSuffix)) {
     if (!NotYoungerThan(path, limit) || HoldsUsedDevice(path, in_use)) continue;
     status.Update(RemoveFile(path));
   }

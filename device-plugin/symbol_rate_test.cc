@@ -14,9 +14,9 @@ namespace {
 
 class SymbolRateTest : public ::testing::Test {
  protected:
-  // What the HCA is called when `count` is read `seconds` later; "" for usable.
-  std::string After(int seconds, uint64_t count) {
-    now_ += std::chrono::seconds(seconds);
+  // What the HCA is called when `count` is read `later` seconds on; "" for usable.
+  std::string After(int later, uint64_t count) {
+    now_ += std::chrono::seconds(later);
     fabric::NodeInventory inventory;
     inventory.hcas.resize(2);
     inventory.hcas[0].name = "mlx5_0";

@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);
-const ObjectRef kSecret = {"v1", "secrets", "sys", "authority"};
+const ObjectRef kAuthority = {"v1", "secrets", "sys", "authority"};
 const ObjectRef kConfiguration = {"admissionregistration.k8s.io/v1",
                                   "mutatingwebhookconfigurations", "", "hook"};
 constexpr char kName[] = "op.sys.svc";
@@ -32,7 +32,7 @@ constexpr char kName[] = "op.sys.svc";
 // One replica of the operator.
 struct Replica {
   Replica(FakeApi* api, absl::Time* now)
-      : keeper({kSecret, kConfiguration, "test authority", {kName}}, api, &identity,
+      : keeper({kAuthority, kConfiguration, "test authority", {kName}}, api, &identity,
                [now] { return *now; }) {}
 
   void MustReconcile() {
@@ -81,7 +81,7 @@ class CertificateKeeperTest : public ::testing::Test {
   }
 
   void SetUp() override {
-    api_.Put(kSecret, {{"metadata", {{"name", "authority"}}}, {"type", "Opaque"}});
+    api_.Put(kAuthority, {{"metadata", {{"name", "authority"}}}, {"type", "Opaque"}});
     api_.Put(kConfiguration, Json::parse(R"({"metadata": {"name": "hook"}, "webhooks": [
                {"name": "pods.railhead.io", "clientConfig": {"service": {"name": "op"}}},
                {"name": "jobs.railhead.io", "clientConfig": {"service": {"name": "op"}}}]})"));
@@ -91,16 +91,16 @@ class CertificateKeeperTest : public ::testing::Test {
   void PutAuthority(absl::Duration lifetime) {
     const auto made = MakeAuthority("another", now_, lifetime);
     ASSERT_TRUE(made.ok());
-    Json secret = api_.At(kSecret);
+    Json secret = api_.At(kAuthority);
     secret["data"]["ca.crt"] = absl::Base64Escape(made->certificate);
     secret["data"]["ca.key"] = absl::Base64Escape(made->key);
-    api_.Put(kSecret, secret);
+    api_.Put(kAuthority, secret);
   }
 
   std::vector<std::string> Previous() {
     std::string list;
     EXPECT_TRUE(
-        absl::Base64Unescape(StringAt(api_.At(kSecret), {"data", "previous-ca.crt"}), &list));
+        absl::Base64Unescape(StringAt(api_.At(kAuthority), {"data", "previous-ca.crt"}), &list));
     return SplitCertificates(list);
   }
 
@@ -129,15 +129,15 @@ TEST_F(CertificateKeeperTest, ALaterRoundOnlyLooks) {
   api_.TakeCalls();
   first_.MustReconcile();
   EXPECT_THAT(api_.TakeCalls(),
-              ElementsAre("GET " + kConfiguration.Path(), "GET " + kSecret.Path()));
+              ElementsAre("GET " + kConfiguration.Path(), "GET " + kAuthority.Path()));
   EXPECT_EQ(first_.identity.context(), identity);
 }
 
 TEST_F(CertificateKeeperTest, ReplicasShareOneAuthority) {
   first_.MustReconcile();
-  const Json secret = api_.At(kSecret);
+  const Json secret = api_.At(kAuthority);
   second_.MustReconcile();
-  EXPECT_EQ(api_.At(kSecret), secret);
+  EXPECT_EQ(api_.At(kAuthority), secret);
   EXPECT_TRUE(Trusts(first_));
   EXPECT_TRUE(Trusts(second_));
   EXPECT_NE(first_.identity.context(), second_.identity.context());
@@ -162,9 +162,9 @@ TEST_F(CertificateKeeperTest, AStaleReplicaCannotPutAnOldBundleBack) {
   configuration["webhooks"][0]["clientConfig"].erase("caBundle");
   api_.Put(kConfiguration, configuration);
   api_.before_patch = [this] {
-    Json secret = api_.At(kSecret);
+    Json secret = api_.At(kAuthority);
     secret.erase("data");
-    api_.Put(kSecret, secret);
+    api_.Put(kAuthority, secret);
     second_.MustReconcile();
   };
   first_.MustReconcile();
@@ -203,7 +203,7 @@ TEST_F(CertificateKeeperTest, RenewsTheServingCertificateBeforeItExpires) {
 TEST_F(CertificateKeeperTest, RotationsNeverLeaveAReplicaUntrusted) {
   first_.MustReconcile();
   second_.MustReconcile();
-  const std::string first_authority = StringAt(api_.At(kSecret), {"data", "ca.crt"});
+  const std::string first_authority = StringAt(api_.At(kAuthority), {"data", "ca.crt"});
   int rotations = 0;
   std::string authority = first_authority;
   for (int day = 0; day < 720; day += 3) {
@@ -214,8 +214,8 @@ TEST_F(CertificateKeeperTest, RotationsNeverLeaveAReplicaUntrusted) {
       ASSERT_TRUE(Trusts(first_)) << "day " << day << " step " << step;
       ASSERT_TRUE(Trusts(second_)) << "day " << day << " step " << step;
     }
-    if (StringAt(api_.At(kSecret), {"data", "ca.crt"}) != authority) {
-      authority = StringAt(api_.At(kSecret), {"data", "ca.crt"});
+    if (StringAt(api_.At(kAuthority), {"data", "ca.crt"}) != authority) {
+      authority = StringAt(api_.At(kAuthority), {"data", "ca.crt"});
       ++rotations;
     }
   }
@@ -227,9 +227,9 @@ TEST_F(CertificateKeeperTest, KeepsTheOldServingCertificateUntilTheBundleHasSett
   first_.MustReconcile();
   const auto before = first_.identity.context();
   now_ += absl::Hours(24 * 3);
-  Json secret = api_.At(kSecret);
+  Json secret = api_.At(kAuthority);
   secret.erase("data");  // somebody forces a new authority
-  api_.Put(kSecret, secret);
+  api_.Put(kAuthority, secret);
   first_.MustReconcile();
   EXPECT_EQ(first_.identity.context(), before);
   EXPECT_TRUE(Trusts(first_));
@@ -247,10 +247,10 @@ TEST_F(CertificateKeeperTest, AnAuthorityThatSomebodyPutThereIsTakenWithoutAMome
   ASSERT_TRUE(others.ok());
   for (const std::string& key : {others->key, std::string("of another certificate")}) {
     const auto before = first_.identity.context();
-    Json secret = api_.At(kSecret);
+    Json secret = api_.At(kAuthority);
     secret["data"] = {{"ca.crt", absl::Base64Escape(others->certificate)},
                       {"ca.key", absl::Base64Escape(key)}};
-    api_.Put(kSecret, secret);
+    api_.Put(kAuthority, secret);
     for (int step = 0; step < 6; ++step) {
       (step % 2 == 1 ? second_ : first_).MustReconcile();
       ASSERT_TRUE(Trusts(first_)) << "step " << step;
@@ -258,7 +258,7 @@ TEST_F(CertificateKeeperTest, AnAuthorityThatSomebodyPutThereIsTakenWithoutAMome
       now_ += absl::Seconds(5);
     }
     EXPECT_NE(first_.identity.context(), before);
-    const std::string authority = StringAt(api_.At(kSecret), {"data", "ca.crt"});
+    const std::string authority = StringAt(api_.At(kAuthority), {"data", "ca.crt"});
     EXPECT_EQ(authority == absl::Base64Escape(others->certificate), key == others->key);
   }
 }
@@ -277,10 +277,10 @@ TEST_F(CertificateKeeperTest, TwoRotationsInARowKeepBothWhoServeFromTheLastOnes)
   }
   EXPECT_EQ(Previous().size(), 2U);
   // Nobody has anything left to write, however many there were.
-  const Json secret = api_.At(kSecret);
+  const Json secret = api_.At(kAuthority);
   second_.MustReconcile();
   first_.MustReconcile();
-  EXPECT_EQ(api_.At(kSecret), secret);
+  EXPECT_EQ(api_.At(kAuthority), secret);
 }
 
 TEST_F(CertificateKeeperTest, PreviousAuthoritiesAreBoundedAndThoseThatExpiredGo) {
@@ -304,30 +304,30 @@ TEST_F(CertificateKeeperTest, PreviousAuthoritiesAreBoundedAndThoseThatExpiredGo
 
 TEST_F(CertificateKeeperTest, AnAuthorityThatComesBackIsNotItsOwnPredecessor) {
   first_.MustReconcile();
-  const Json own = api_.At(kSecret)["data"];
+  const Json own = api_.At(kAuthority)["data"];
   PutAuthority(absl::Hours(24 * 90));
   first_.MustReconcile();
   now_ += absl::Seconds(10);
   first_.MustReconcile();
-  Json secret = api_.At(kSecret);
+  Json secret = api_.At(kAuthority);
   secret["data"]["ca.crt"] = own["ca.crt"];
   secret["data"]["ca.key"] = own["ca.key"];
-  api_.Put(kSecret, secret);
+  api_.Put(kAuthority, secret);
   first_.MustReconcile();
   EXPECT_TRUE(Trusts(first_));
   EXPECT_EQ(SplitCertificates(Bundle(api_, 0)).size(), 2U);
 }
 
 TEST_F(CertificateKeeperTest, ReplacesAnAuthorityThatCannotBeUsed) {
-  Json secret = api_.At(kSecret);
+  Json secret = api_.At(kAuthority);
   secret["data"] = {{"ca.crt", "!not base64!"}, {"ca.key", 7}, {"previous-ca.crt", "Z2FyYmFnZQ=="}};
-  api_.Put(kSecret, secret);
+  api_.Put(kAuthority, secret);
   first_.MustReconcile();
   EXPECT_TRUE(Trusts(first_));
 
-  secret = api_.At(kSecret);
+  secret = api_.At(kAuthority);
   secret["data"]["ca.key"] = absl::Base64Escape("garbage");
-  api_.Put(kSecret, secret);
+  api_.Put(kAuthority, secret);
   const auto log = first_.keeper.Reconcile();
   ASSERT_TRUE(log.ok()) << log.status();
   EXPECT_THAT(log->front(), HasSubstr("the key is not PEM"));
@@ -348,10 +348,10 @@ TEST_F(CertificateKeeperTest, AnOutageChangesNothingUntilTheCertificateExpires) 
 }
 
 TEST_F(CertificateKeeperTest, SaysWhatIsMissing) {
-  const Json secret = api_.At(kSecret);
-  api_.Remove(kSecret);
+  const Json secret = api_.At(kAuthority);
+  api_.Remove(kAuthority);
   EXPECT_THAT(std::string(first_.keeper.Reconcile().status().message()), HasSubstr("helm upgrade"));
-  api_.Put(kSecret, secret);
+  api_.Put(kAuthority, secret);
   first_.MustReconcile();
   first_.MustReconcile();
   ASSERT_TRUE(first_.keeper.Trusted());

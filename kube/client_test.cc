@@ -10,10 +10,10 @@
 namespace railhead::kube {
 namespace {
 
-const ObjectRef kSecret = {"v1", "secrets", "team", "authority"};
+const ObjectRef kTeamSecret = {"v1", "secrets", "team", "authority"};
 
 TEST(ObjectRefTest, PathsNameOneObject) {
-  EXPECT_EQ(kSecret.Path(), "/api/v1/namespaces/team/secrets/authority");
+  EXPECT_EQ(kTeamSecret.Path(), "/api/v1/namespaces/team/secrets/authority");
   const ObjectRef configuration = {"admissionregistration.k8s.io/v1",
                                    "mutatingwebhookconfigurations", "", "hook"};
   EXPECT_EQ(configuration.Path(),

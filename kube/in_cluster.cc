@@ -15,12 +15,12 @@
 namespace railhead::kube {
 namespace {
 
-constexpr size_t kMaxFileBytes = 64U << 10U;
+constexpr size_t kMaxMountedFileBytes = 64U << 10U;
 
 // Files here are one line; the white space around it is not part of the value.
 absl::StatusOr<std::string> ReadOneLine(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxFileBytes + 1, '\0');
+  std::string text(kMaxMountedFileBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad() || (file.fail() && !file.eof())) {
     return absl::FailedPreconditionError(
@@ -30,7 +30,7 @@ absl::StatusOr<std::string> ReadOneLine(const std::string& path) {
   }
   text.resize(static_cast<size_t>(file.gcount()));
   absl::StripAsciiWhitespace(&text);
-  if (text.empty() || text.size() > kMaxFileBytes) {
+  if (text.empty() || text.size() > kMaxMountedFileBytes) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, text.empty() ? " is empty" : " is too large"));
   }

@@ -18,7 +18,7 @@
 namespace railhead::kube {
 namespace {
 
-constexpr size_t kMaxFileBytes = 1U << 20U;
+constexpr size_t kMaxKubeconfigBytes = 1U << 20U;
 
 absl::Status Wrong(absl::string_view field, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("kubeconfig: ", field, " ", what));
@@ -180,13 +180,13 @@ absl::Status ReadUser(const Section& user, const Files& files, ClientOptions& cl
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxFileBytes + 1, '\0');
+  std::string text(kMaxKubeconfigBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad() || (file.fail() && !file.eof())) {
     return absl::InvalidArgumentError(absl::StrCat("names a file that cannot be read: ", path));
   }
   text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxFileBytes) {
+  if (text.size() > kMaxKubeconfigBytes) {
     return absl::InvalidArgumentError(absl::StrCat("names a file that is too large: ", path));
   }
   return text;

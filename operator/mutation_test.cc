@@ -44,7 +44,7 @@ Mutation MutatePod(const Json& pod, const InjectionConfig& config) {
 
 Json Apply(const Json& object, const Mutation& mutation) { return object.patch(mutation.patch); }
 
-std::vector<std::string> Names(const Json& container) {
+std::vector<std::string> VariableNames(const Json& container) {
   std::vector<std::string> names;
   for (const Json& entry : container.value("env", Json::array())) names.push_back(entry["name"]);
   return names;
@@ -132,7 +132,7 @@ TEST(MutatePodTest, UserValuesWinAndAreReported) {
   const Json mutated = Apply(pod, MutatePod(pod, kConfig));
   const Json& container = mutated["spec"]["containers"][0];
   // Ours first, so that MINE may refer to RANK; theirs as they were.
-  EXPECT_THAT(Names(container),
+  EXPECT_THAT(VariableNames(container),
               ElementsAre("RANK", "WORLD_SIZE", "MASTER_ADDR", "RAILHEAD_JOB", "RAILHEAD_POD",
                           "NCCL_DEBUG", "NCCL_IB_TC", "MINE", "MASTER_PORT", "RAILHEAD_NODE"));
   for (size_t i = 0; i < 4; ++i) {
@@ -185,7 +185,7 @@ TEST(MutatePodTest, WorksWhereEverythingOptionalIsAbsentOrNull) {
       const Mutation mutation = MutatePod(pod, kConfig);
       ASSERT_EQ(mutation.outcome, Outcome::kMutated) << pod;
       const Json mutated = Apply(pod, mutation);
-      EXPECT_THAT(Names(mutated["spec"]["containers"][0]),
+      EXPECT_THAT(VariableNames(mutated["spec"]["containers"][0]),
                   ElementsAre("RAILHEAD_POD", "RAILHEAD_NODE", "NCCL_DEBUG", "NCCL_IB_TC"));
       EXPECT_EQ(mutated["metadata"]["annotations"]["railhead.io/injected"], RAILHEAD_VERSION);
       EXPECT_EQ(MutatePod(mutated, kConfig).outcome, Outcome::kUnchanged);
@@ -215,7 +215,8 @@ TEST(MutatePodTest, LeavesOutWhatItCannotKnow) {
   pod["metadata"]["annotations"].erase("railhead.io/world-size");
   Mutation mutation = MutatePod(pod, kConfig);
   EXPECT_THAT(mutation.warnings, ElementsAre(HasSubstr("no WORLD_SIZE")));
-  EXPECT_THAT(Names(Apply(pod, mutation)["spec"]["containers"][0]), Not(Contains("WORLD_SIZE")));
+  EXPECT_THAT(VariableNames(Apply(pod, mutation)["spec"]["containers"][0]),
+              Not(Contains("WORLD_SIZE")));
 
   for (const char* stamp : {"", "1", "0", "-2", "2x", "99999999999", " 2"}) {
     pod = JobPod();
@@ -230,7 +231,8 @@ TEST(MutatePodTest, LeavesOutWhatItCannotKnow) {
     pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] = index;
     mutation = MutatePod(pod, kConfig);
     EXPECT_THAT(mutation.warnings, ElementsAre(HasSubstr("no RANK"))) << index;
-    EXPECT_THAT(Names(Apply(pod, mutation)["spec"]["containers"][0]), Not(Contains("RANK")));
+    EXPECT_THAT(VariableNames(Apply(pod, mutation)["spec"]["containers"][0]),
+                Not(Contains("RANK")));
   }
 }
 
@@ -282,7 +284,7 @@ TEST(MutatePodTest, CompletesWhatThePolicyBegan) {
   const Json& container = after["spec"]["containers"][0];
   EXPECT_EQ(ValueOf(container, "NCCL_DEBUG"), "INFO");  // the policy's, replaced by the profile's
   EXPECT_EQ(ValueOf(container, "NCCL_IB_TC"), "106");   // the user's, as the policy noted
-  EXPECT_EQ(Names(container)[0], "RANK");               // what AAA refers to
+  EXPECT_EQ(VariableNames(container)[0], "RANK");       // what AAA refers to
   EXPECT_EQ(ValueOf(container, "AAA"), "$(RANK)");
   // The policy sets nothing that only a profile says, so it is the user's even where it is the
   // same.

@@ -37,7 +37,7 @@ constexpr char kSubnet[] =
     "Ca\t2 \"H-0000000000100000\"\t\t# \"n0 mlx5_0\"\n"
     "[1](100001) \t\"S-0000000000200000\"[1]\t\t# lid 4 lmc 0 \"leaf0\" lid 3 4xNDR\n";
 
-std::string Error(const std::string& text) {
+std::string ErrorOf(const std::string& text) {
   const auto seen = ReadSource(text, "ib.txt");
   EXPECT_FALSE(seen.ok()) << text;
   return std::string(seen.status().message());
@@ -73,21 +73,21 @@ TEST(Ibnetdiscover, AnAdapterWithoutItsHostsNameHasNone) {
 }
 
 TEST(Ibnetdiscover, WhatIsWrongIsNamed) {
-  EXPECT_THAT(Error(absl::StrReplaceAll(kSubnet, {{"[7]\t", "[700]\t"}})),
+  EXPECT_THAT(ErrorOf(absl::StrReplaceAll(kSubnet, {{"[7]\t", "[700]\t"}})),
               HasSubstr("ib.txt:12: port: must be as in [1]"));
-  EXPECT_THAT(Error(absl::StrReplaceAll(kSubnet, {{"\"[7]\t", "\"[6]\t"}})),
+  EXPECT_THAT(ErrorOf(absl::StrReplaceAll(kSubnet, {{"\"[7]\t", "\"[6]\t"}})),
               HasSubstr("ib.txt:17: port: port 1 of \"S-0000000000200002\" leads to"));
-  EXPECT_THAT(Error(absl::StrReplaceAll(kSubnet, {{"Switch\t64", "Switch\tmany"}})),
+  EXPECT_THAT(ErrorOf(absl::StrReplaceAll(kSubnet, {{"Switch\t64", "Switch\tmany"}})),
               HasSubstr("ib.txt:10: Switch: must be followed by the number of its ports"));
-  EXPECT_THAT(Error(std::string(kSubnet).substr(0, 700)), HasSubstr("ib.txt:"));
-  EXPECT_THAT(Error(absl::StrCat(kSubnet, "\n", kSubnet)),
+  EXPECT_THAT(ErrorOf(std::string(kSubnet).substr(0, 700)), HasSubstr("ib.txt:"));
+  EXPECT_THAT(ErrorOf(absl::StrCat(kSubnet, "\n", kSubnet)),
               HasSubstr("Switch: \"S-0000000000200000\" is listed a second time"));
-  EXPECT_THAT(Error(absl::StrCat(kSubnet, "\n[1] \"S-0000000000200000\"[2]\n")),
+  EXPECT_THAT(ErrorOf(absl::StrCat(kSubnet, "\n[1] \"S-0000000000200000\"[2]\n")),
               HasSubstr("is a port of no device"));
-  EXPECT_THAT(Error(absl::StrCat(kSubnet, "\nhello\n")),
+  EXPECT_THAT(ErrorOf(absl::StrCat(kSubnet, "\nhello\n")),
               HasSubstr("\"hello\" is no line of ibnetdiscover's output"));
-  EXPECT_THAT(Error("caguid=0x1\n"), HasSubstr("lists no switch and no HCA"));
-  EXPECT_THAT(Error("something else"), HasSubstr("is of no kind that is known"));
+  EXPECT_THAT(ErrorOf("caguid=0x1\n"), HasSubstr("lists no switch and no HCA"));
+  EXPECT_THAT(ErrorOf("something else"), HasSubstr("is of no kind that is known"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string Error(const std::string& text) {
+std::string ReadError(const std::string& text) {
   const auto values = ParseJsonTexts(text, "a.json");
   EXPECT_FALSE(values.ok()) << text;
   return std::string(values.status().message());
@@ -47,11 +47,13 @@ TEST(JsonText, WhatIsSkippedIsCheckedAndNotKept) {
 }
 
 TEST(JsonText, WhatIsWrongIsNamedWithItsLine) {
-  EXPECT_THAT(Error("{\"a\": 1,\n \"b\": }"), HasSubstr("a.json:2: the document: is no JSON at "));
-  EXPECT_THAT(Error("{\"a\": 1}\n{\"b\":"), HasSubstr("a.json:2: the document: is no JSON"));
-  EXPECT_THAT(Error("\"text\""), HasSubstr("a.json:1: the document: is no JSON object or list"));
-  EXPECT_THAT(Error("{\"a\": \"\xff\"}"), HasSubstr("a.json:1: the document: is no JSON"));
-  EXPECT_THAT(Error(std::string(70, '[')), HasSubstr("nests deeper than 64"));
+  EXPECT_THAT(ReadError("{\"a\": 1,\n \"b\": }"),
+              HasSubstr("a.json:2: the document: is no JSON at "));
+  EXPECT_THAT(ReadError("{\"a\": 1}\n{\"b\":"), HasSubstr("a.json:2: the document: is no JSON"));
+  EXPECT_THAT(ReadError("\"text\""),
+              HasSubstr("a.json:1: the document: is no JSON object or list"));
+  EXPECT_THAT(ReadError("{\"a\": \"\xff\"}"), HasSubstr("a.json:1: the document: is no JSON"));
+  EXPECT_THAT(ReadError(std::string(70, '[')), HasSubstr("nests deeper than 64"));
 }
 
 TEST(JsonText, ReaderKeepsTheFirstFault) {

@@ -24,7 +24,8 @@ using verdict::PodFacts;
 
 // Of each kind.
 constexpr int kAskers = 2;
-constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
+constexpr absl::Duration kJobPatience =
+    absl::Seconds(60);  // a wait ends earlier where there is work
 // Changes that come together are judged together.
 constexpr absl::Duration kSettle = absl::Milliseconds(500);
 // Of half a job that is being created nothing is told that will not be so a moment later.
@@ -185,7 +186,7 @@ void Collector::Run(const std::stop_token& stop) {
   }
   threads.emplace_back([this] { reports_.Run(); });
   while (!queue_.is_shut_down()) {
-    const std::optional<std::string> item = queue_.Take(kPatience);
+    const std::optional<std::string> item = queue_.Take(kJobPatience);
     if (!item) continue;
     absl::Status done;
     if (*item == kNodes) {

@@ -16,7 +16,8 @@ namespace {
 using verdict::PodFacts;
 using verdict::RuntimeReport;
 
-constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
+constexpr absl::Duration kPagePatience =
+    absl::Seconds(60);  // a wait ends earlier where there is work
 constexpr absl::Duration kAnswerWithin = absl::Seconds(2);
 constexpr absl::Duration kSoon = absl::Seconds(2);
 constexpr absl::Duration kUsually = absl::Seconds(15);
@@ -55,7 +56,7 @@ bool PagePoller::CanBeAsked(const PodFacts& pod) {
 void PagePoller::Run(Pace pace) {
   kube::WorkQueue& queue = QueueOf(pace);
   while (!queue.is_shut_down()) {
-    const std::optional<std::string> key = queue.Take(kPatience);
+    const std::optional<std::string> key = queue.Take(kPagePatience);
     if (!key) continue;
     Ask(*key, pace);
     queue.Finish(*key);

@@ -20,7 +20,8 @@ constexpr char kResource[] = "railreports";
 // In the queue, where jobs have slashes: what stands there is to be read.
 constexpr char kLoad[] = "load";
 constexpr size_t kMostReports = 2000;
-constexpr absl::Duration kPatience = absl::Seconds(60);  // a wait ends earlier where there is work
+constexpr absl::Duration kReportPatience =
+    absl::Seconds(60);  // a wait ends earlier where there is work
 constexpr absl::Duration kBetweenWritesOfOne = absl::Seconds(10);
 constexpr absl::Duration kBetweenWrites = absl::Milliseconds(100);
 constexpr kube::BackoffOptions kBackoff = {absl::Milliseconds(500), absl::Minutes(5)};
@@ -84,7 +85,7 @@ void ReportWriter::Forget(const std::string& job) {
 
 void ReportWriter::Run() {
   while (!queue_.is_shut_down()) {
-    const std::optional<std::string> item = queue_.Take(kPatience);
+    const std::optional<std::string> item = queue_.Take(kReportPatience);
     if (!item) continue;
     const absl::StatusOr<bool> wrote = *item == kLoad ? Load() : Write(*item);
     Tell(wrote.status());

@@ -36,7 +36,7 @@ FabricModel SixNodes() {
   return model;
 }
 
-PlacementRequest Gang(int pods, int gpus, int hcas, const std::string& level = "") {
+PlacementRequest GangOf(int pods, int gpus, int hcas, const std::string& level = "") {
   PlacementRequest request;
   request.pods = pods;
   request.gpus_per_pod = gpus;
@@ -54,7 +54,7 @@ std::vector<std::string> Messages(const FabricModel& model, const PlacementReque
 }
 
 TEST(WhyNotPlaced, SaysNothingWhenThereIsAPlace) {
-  EXPECT_THAT(Messages(SixNodes(), Gang(6, 8, 8)), IsEmpty());
+  EXPECT_THAT(Messages(SixNodes(), GangOf(6, 8, 8)), IsEmpty());
 }
 
 TEST(WhyNotPlaced, CountsCausesAndFindsTheSmallestChanges) {
@@ -63,7 +63,7 @@ TEST(WhyNotPlaced, CountsCausesAndFindsTheSmallestChanges) {
   model.nodes[1].dead_rails = {3, 5};
   model.nodes[4].used_gpus = 6;
   EXPECT_THAT(
-      Messages(model, Gang(5, 8, 8)),
+      Messages(model, GangOf(5, 8, 8)),
       ElementsAre(
           "1 of 6 nodes excluded: GPUs in use",
           "1 of 6 nodes excluded: dead rails: fewer HCAs alive than a pod asks for",
@@ -79,7 +79,7 @@ TEST(WhyNotPlaced, LooksAtEachDomainOfTheRequiredLevel) {
   model.nodes[0].used_gpus = 8;
   model.nodes[3].used_gpus = 8;
   model.nodes[4].used_gpus = 1;
-  EXPECT_THAT(Messages(model, Gang(3, 8, 0, "leaf")),
+  EXPECT_THAT(Messages(model, GangOf(3, 8, 0, "leaf")),
               ElementsAre("3 of 6 nodes excluded: GPUs in use",
                           "3 nodes take pods; the most room in one leaf is that of leaf lf0: 2 of "
                           "3 pods",
@@ -95,7 +95,7 @@ TEST(WhyNotPlaced, EqualRailsThatAreFreeOnTooFewNodes) {
     model.nodes[node].used_hcas = 4;
     model.nodes[node].used_rails = {0, 1, 2, 3};
   }
-  PlacementRequest request = Gang(6, 4, 4);
+  PlacementRequest request = GangOf(6, 4, 4);
   request.same_rails = true;
   model.nodes[5].used_rails = {0};
   model.nodes[5].used_hcas = 1;
@@ -110,7 +110,7 @@ TEST(WhyNotPlaced, EqualRailsThatAreFreeOnTooFewNodes) {
 }
 
 TEST(WhyNotPlaced, PromisesNothingThatCannotBe) {
-  EXPECT_THAT(Messages(SixNodes(), Gang(2, 9, 8)),
+  EXPECT_THAT(Messages(SixNodes(), GangOf(2, 9, 8)),
               ElementsAre("6 of 6 nodes excluded: fewer GPUs than a pod asks for",
                           "0 nodes take pods; fabric six has room for 0 of 2 pods"));
 }
@@ -134,7 +134,7 @@ TEST(WhyNotPlaced, ChangesAreTheSmallest) {
       shape.partly_used = 0.7;
     }
     const FabricModel model = testing::RandomFabric(shape, random);
-    PlacementRequest request = Gang(1 + static_cast<int>(random() % 12), 4, 4);
+    PlacementRequest request = GangOf(1 + static_cast<int>(random() % 12), 4, 4);
     if (random() % 2 == 0) request.require_level = model.levels[random() % 2];
     request.same_rails = random() % 2 == 0;
     const absl::StatusOr<std::vector<Reason>> reasons = WhyNotPlaced(model, request);

@@ -60,7 +60,8 @@ absl::StatusOr<bool> ForeignObjects::Known(const std::string& api, const std::st
   return kind.known;
 }
 
-absl::Status ForeignObjects::Apply(const kube::ObjectRef& ref, const Json& object, absl::Time now) {
+absl::Status ForeignObjects::Apply(const kube::ObjectRef& ref, const OrderedJson& object,
+                                   absl::Time now) {
   std::string text = object.dump();
   Applied& applied = applied_[ref.ToString()];
   if (applied.text == text && now - applied.at < kResync) return absl::OkStatus();
@@ -70,7 +71,7 @@ absl::Status ForeignObjects::Apply(const kube::ObjectRef& ref, const Json& objec
   return done;
 }
 
-absl::Status ForeignObjects::WriteTopology(const std::string& api, const Json& object,
+absl::Status ForeignObjects::WriteTopology(const std::string& api, const OrderedJson& object,
                                            absl::Time now) {
   const absl::StatusOr<bool> known = Known(api, kTopologies, now);
   if (!known.ok() || !*known) return known.status();
@@ -86,8 +87,8 @@ absl::Status ForeignObjects::WriteHyperNodes(const fabric::FabricModel& model, a
   const absl::StatusOr<bool> known = Known(kVolcano, kHyperNodes, now);
   if (!known.ok() || !*known) return known.status();
   std::set<std::string> names;
-  const Json list = VolcanoHyperNodes(model);
-  for (const Json& item : list["items"]) {
+  const OrderedJson list = VolcanoHyperNodes(model);
+  for (const OrderedJson& item : list["items"]) {
     const std::string name = item["metadata"]["name"];
     names.insert(name);
     absl::Status done = Apply({kVolcano, kHyperNodes, "", name}, item, now);

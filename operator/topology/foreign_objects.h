@@ -42,8 +42,8 @@ class ForeignObjects {
   };
 
   absl::StatusOr<bool> Known(const std::string& api, const std::string& resource, absl::Time now);
-  absl::Status Apply(const kube::ObjectRef& ref, const Json& object, absl::Time now);
-  absl::Status WriteTopology(const std::string& api, const Json& object, absl::Time now);
+  absl::Status Apply(const kube::ObjectRef& ref, const OrderedJson& object, absl::Time now);
+  absl::Status WriteTopology(const std::string& api, const OrderedJson& object, absl::Time now);
   absl::Status WriteHyperNodes(const fabric::FabricModel& model, absl::Time now);
 
   kube::Api* const api_;

@@ -79,15 +79,15 @@ class Values {
   std::vector<std::string> values_;
 };
 
-Json Metadata(const FabricModel& model, const std::string& name) {
+OrderedJson Metadata(const FabricModel& model, const std::string& name) {
   return {{"name", name},
           {"labels",
            {{"app.kubernetes.io/managed-by", "railhead"}, {kOfTopology, ObjectName(model.name)}}}};
 }
 
-Json Topology(const std::string& version, const FabricModel& model,
-              const std::vector<std::string>& keys) {
-  Json levels = Json::array();
+OrderedJson Topology(const std::string& version, const FabricModel& model,
+                     const std::vector<std::string>& keys) {
+  OrderedJson levels = OrderedJson::array();
   for (const std::string& key : keys) levels.push_back({{"nodeLabel", key}});
   levels.push_back({{"nodeLabel", kHostname}});
   return {{"apiVersion", version},
@@ -104,7 +104,7 @@ std::string FreeObjectName(const std::string& text, std::set<std::string>& taken
   return free;
 }
 
-Json List(Json items) {
+OrderedJson List(OrderedJson items) {
   return {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}};
 }
 
@@ -147,17 +147,17 @@ std::map<std::string, std::map<std::string, std::string>> LabelsByNode(const Fab
   return by_node;
 }
 
-Json NodeWithLabels(const std::string& name, const std::string& uid,
-                    const std::map<std::string, std::string>& labels) {
+OrderedJson NodeWithLabels(const std::string& name, const std::string& uid,
+                           const std::map<std::string, std::string>& labels) {
   return {{"apiVersion", "v1"},
           {"kind", "Node"},
           {"metadata", {{"name", name}, {"uid", uid}, {"labels", labels}}}};
 }
 
-Json NodesWithLabels(const FabricModel& model, const PlaceLabels& labels,
-                     const std::map<std::string, std::string>& uid_of_node) {
+OrderedJson NodesWithLabels(const FabricModel& model, const PlaceLabels& labels,
+                            const std::map<std::string, std::string>& uid_of_node) {
   const auto by_node = LabelsByNode(model, labels);
-  Json items = Json::array();
+  OrderedJson items = OrderedJson::array();
   for (const auto& [name, uid] : uid_of_node) {
     const auto own = by_node.find(name);
     items.push_back(NodeWithLabels(
@@ -166,17 +166,17 @@ Json NodesWithLabels(const FabricModel& model, const PlaceLabels& labels,
   return List(std::move(items));
 }
 
-Json KueueTopology(const FabricModel& model, const PlaceLabels& labels) {
+OrderedJson KueueTopology(const FabricModel& model, const PlaceLabels& labels) {
   return Topology("kueue.x-k8s.io/v1beta2", model, labels.keys);
 }
 
-Json KaiTopology(const FabricModel& model, const PlaceLabels& labels) {
+OrderedJson KaiTopology(const FabricModel& model, const PlaceLabels& labels) {
   std::vector<std::string> keys = labels.keys;
   keys.pop_back();
   return Topology("kai.scheduler/v1alpha1", model, keys);
 }
 
-Json VolcanoHyperNodes(const FabricModel& model) {
+OrderedJson VolcanoHyperNodes(const FabricModel& model) {
   const size_t levels = model.levels.size();
   std::vector<std::vector<std::string>> names(levels);
   std::set<std::string> taken;
@@ -187,11 +187,11 @@ Json VolcanoHyperNodes(const FabricModel& model) {
     }
   }
   std::vector<std::vector<bool>> has_nodes(levels);
-  Json items = Json::array();
+  OrderedJson items = OrderedJson::array();
   for (size_t level = levels; level-- > 0;) {
     for (size_t d = 0; d < model.domains[level].size(); ++d) {
       const FabricDomain& domain = model.domains[level][d];
-      Json members = Json::array();
+      OrderedJson members = OrderedJson::array();
       for (int i = domain.first; i < domain.first + domain.count; ++i) {
         const auto inner = static_cast<size_t>(i);
         const bool leaf = level + 1 == levels;

@@ -15,7 +15,7 @@
 
 namespace railhead::topology {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Who says what is published: server-side apply tells by it what is ours.
 inline constexpr char kManager[] = "railhead-topology";
@@ -47,27 +47,27 @@ std::map<std::string, std::map<std::string, std::string>> LabelsByNode(
     const fabric::FabricModel& model, const PlaceLabels& labels);
 
 // A Node with these labels alone, to be applied as one of NodesWithLabels.
-Json NodeWithLabels(const std::string& name, const std::string& uid,
-                    const std::map<std::string, std::string>& labels);
+OrderedJson NodeWithLabels(const std::string& name, const std::string& uid,
+                           const std::map<std::string, std::string>& labels);
 
 // A List of Nodes with these labels alone, for `kubectl apply --server-side` under a field manager
 // that has no other fields. `uid_of_node` are the Nodes that there are, and nobody else is in it:
 // one that has gone in the meantime is a conflict then, and is not made anew. A Node without a
 // place has no labels, so that those that it got earlier are taken from it.
-Json NodesWithLabels(const fabric::FabricModel& model, const PlaceLabels& labels,
-                     const std::map<std::string, std::string>& uid_of_node);
+OrderedJson NodesWithLabels(const fabric::FabricModel& model, const PlaceLabels& labels,
+                            const std::map<std::string, std::string>& uid_of_node);
 
 // Kueue (kueue.x-k8s.io/v1beta2, from 0.15 on; levels can never be changed) gives ranks in the
 // order of the values of all levels, but compares hostnames of one parent as texts, where n10 comes
 // before n2. So the node's own label stands between leaf and hostname.
-Json KueueTopology(const fabric::FabricModel& model, const PlaceLabels& labels);
+OrderedJson KueueTopology(const fabric::FabricModel& model, const PlaceLabels& labels);
 
 // KAI (kai.scheduler/v1alpha1, from 0.12 on).
-Json KaiTopology(const fabric::FabricModel& model, const PlaceLabels& labels);
+OrderedJson KaiTopology(const fabric::FabricModel& model, const PlaceLabels& labels);
 
 // Volcano (topology.volcano.sh/v1alpha1, from 1.11 on): a List of a HyperNode for each domain, of
 // tier 1 for leaves. Members are named, so that it needs no labels, and any model can be one.
-Json VolcanoHyperNodes(const fabric::FabricModel& model);
+OrderedJson VolcanoHyperNodes(const fabric::FabricModel& model);
 
 }  // namespace railhead::topology
 

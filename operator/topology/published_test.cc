@@ -64,7 +64,7 @@ std::string ErrorOf(const FabricModel& model) {
 
 TEST(Published, NodesHaveALabelOfEachLevel) {
   const FabricModel model = Model(kSmall);
-  const Json list = NodesWithLabels(model, Labels(model), {{"n10", "u10"}, {"n2", "u2"}});
+  const OrderedJson list = NodesWithLabels(model, Labels(model), {{"n10", "u10"}, {"n2", "u2"}});
   EXPECT_EQ(list["kind"], "List");
   ASSERT_EQ(list["items"].size(), 2) << "nobody knows n11";
   EXPECT_EQ(list["items"][0].dump(),
@@ -75,7 +75,7 @@ TEST(Published, NodesHaveALabelOfEachLevel) {
 
 TEST(Published, ANodeWithoutAPlaceLosesItsLabels) {
   const FabricModel model = Model(kSmall);
-  const Json list = NodesWithLabels(model, Labels(model), {{"gone-from-the-fabric", "u1"}});
+  const OrderedJson list = NodesWithLabels(model, Labels(model), {{"gone-from-the-fabric", "u1"}});
   ASSERT_EQ(list["items"].size(), 1);
   EXPECT_EQ(list["items"][0]["metadata"].dump(),
             R"({"name":"gone-from-the-fabric","uid":"u1","labels":{}})");
@@ -101,7 +101,7 @@ TEST(Published, TopologiesNameTheLabels) {
 
 TEST(Published, HyperNodesAreTheTree) {
   const FabricModel model = Model(kSmall);
-  const Json list = VolcanoHyperNodes(model);
+  const OrderedJson list = VolcanoHyperNodes(model);
   ASSERT_EQ(list["items"].size(), 3);
   EXPECT_EQ(list["items"][0].dump(),
             R"({"apiVersion":"topology.volcano.sh/v1alpha1","kind":"HyperNode",)"
@@ -128,12 +128,12 @@ TEST(Published, HyperNodesHaveNamesOfTheirOwn) {
   model.domains[0][0].name = "1";
   model.domains[1][0].name = "row-1";
   model.domains[1][1].name = "row-01";
-  const Json list = VolcanoHyperNodes(model);
+  const OrderedJson list = VolcanoHyperNodes(model);
   std::set<std::string> names;
-  for (const Json& item : list["items"]) names.insert(item["metadata"]["name"]);
+  for (const OrderedJson& item : list["items"]) names.insert(item["metadata"]["name"]);
   EXPECT_EQ(names.size(), 3);
   std::set<std::string> inner;
-  for (const Json& member : list["items"][2]["spec"]["members"]) {
+  for (const OrderedJson& member : list["items"][2]["spec"]["members"]) {
     inner.insert(member["selector"]["exactMatch"]["name"]);
   }
   names.erase(list["items"][2]["metadata"]["name"]);

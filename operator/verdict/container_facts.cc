@@ -18,8 +18,6 @@ using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
-// Of containerd and Docker, and CRI-O's own default.
-constexpr double kUsualSharedMemory = 64 << 20;
 // How CRI-O is told another one.
 constexpr absl::string_view kCrioSharedMemory = "io.kubernetes.cri-o.ShmSize";
 

@@ -23,6 +23,10 @@
 
 namespace railhead::op::verdict {
 
+// /dev/shm of a container by default: of containerd, Docker and CRI-O. With no more, NCCL's shared
+// memory between GPUs ends with a bus error.
+inline constexpr double kUsualSharedMemory = 64 << 20;
+
 // A container that asks for rdma/*.
 struct ContainerFacts {
   std::string name;

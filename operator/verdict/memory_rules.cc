@@ -11,8 +11,6 @@ namespace {
 // Less than what NCCL pins for the channels to one peer, by its default buffers of 4 MiB. The
 // kernel gives 8 MiB to who asks for nothing, and older ones 64 KiB.
 constexpr double kLeastForGpus = 64 << 20;
-// What container runtimes give, and where NCCL's shared memory between GPUs ends with a bus error.
-constexpr double kUsualSharedMemory = 64 << 20;
 
 std::string FixOf(const PodFacts& pod, bool non_root) {
   const std::string at = pod.node.empty() ? "its node" : absl::StrCat("node ", pod.node);

@@ -42,7 +42,7 @@ constexpr double kQueueSeconds = 0.005;
 constexpr double kHiddenSeconds = kQueueSeconds;
 constexpr size_t kLeastBytes = size_t{16} << 10;
 constexpr size_t kMostBytes = size_t{256} << 10;
-constexpr size_t kStep = size_t{4} << 10;  // pieces are whole pages, and so whole values
+constexpr size_t kShareStep = size_t{4} << 10;  // pieces are whole pages, and so whole values
 // A backlog with which a rail may run dry before it is looked at again.
 constexpr size_t kLittle = size_t{8} << 10;
 // While the rates are unknown a slow rail must not swallow much: a NIC takes for lost what has not
@@ -59,7 +59,7 @@ constexpr double kFavor = 64 << 10;
 
 size_t Bounded(double bytes) {
   const auto whole = static_cast<size_t>(std::min(bytes, static_cast<double>(kMostBytes)));
-  return std::max(whole / kStep * kStep, kLeastBytes);
+  return std::max(whole / kShareStep * kShareStep, kLeastBytes);
 }
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace railhead::shm {
 namespace {
 
-constexpr size_t kPage = 4096;
+constexpr size_t kLanePage = 4096;
 
-size_t LaneBytes(size_t ranks) { return RoundUp(ranks * sizeof(Lane), kPage); }
+size_t LaneBytes(size_t ranks) { return RoundUp(ranks * sizeof(Lane), kLanePage); }
 
 }  // namespace
 

@@ -45,7 +45,8 @@ def build(console, folder, more_images=lambda: ()):
 
     with console.step("building Railhead"):
         run(["cmake", "--preset", "release"], log=log, seconds=300, cwd=ROOT)
-        run(["cmake", "--build", "--preset", "release"], log=log, seconds=5400, cwd=ROOT)
+        run(["cmake", "--build", "--preset", "release", "--target",
+             "railhead_programs"], log=log, seconds=5400, cwd=ROOT)
     with console.step("building Kubernetes from its Go modules (about 10 minutes when new)"):
         kube = script("tests/testbed/build-kube.sh")
     with console.step("building the nodes' disk"):

@@ -19,7 +19,7 @@ namespace railhead::transport::verbs {
 namespace {
 
 constexpr uint32_t kMagic = 0x56424852;  // "RHBV" in memory
-constexpr uint8_t kVersion = 3;
+constexpr uint8_t kAddressVersion = 3;
 constexpr uint8_t kFlagNeedsGrh = 1;
 constexpr uint8_t kFlagIwarp = 2;
 constexpr uint32_t kMax24Bits = 0xffffff;
@@ -71,10 +71,10 @@ absl::Status CheckFixed(const Fixed& f) {
         "address of the peer's verbs endpoint: it is not one (the peer uses another transport on "
         "this rail)");
   }
-  if (f.version != kVersion) {
+  if (f.version != kAddressVersion) {
     return absl::InvalidArgumentError(absl::StrCat(
         "address of the peer's verbs endpoint: version ", f.version, ", this side speaks ",
-        kVersion, "; run the same version of Railhead on all ranks"));
+        kAddressVersion, "; run the same version of Railhead on all ranks"));
   }
   const bool infiniband = f.link_layer == IBV_LINK_LAYER_INFINIBAND;
   if (!infiniband && f.link_layer != IBV_LINK_LAYER_ETHERNET) {
@@ -145,7 +145,7 @@ absl::StatusOr<CmAddress> ParseIwarp(absl::string_view bytes) {
 std::string EncodeAddress(const VerbsAddress& address) {
   Fixed fixed = {};
   fixed.magic = kMagic;
-  fixed.version = kVersion;
+  fixed.version = kAddressVersion;
   fixed.link_layer = address.infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
   fixed.mtu = static_cast<uint8_t>(address.mtu);
   fixed.flags =

@@ -11,25 +11,25 @@ namespace railhead::transport::verbs {
 namespace {
 
 constexpr char kLibrary[] = "librdmacm.so.1";
-constexpr char kVersion[] = "RDMACM_1.0";
+constexpr char kSymbolVersion[] = "RDMACM_1.0";
 
 class LibraryCmApi final : public CmApi {
  public:
   // Resolves every function; names the first that the library lacks.
   absl::Status Resolve(SharedLibrary& library) {
-    library.Find("rdma_create_event_channel", kVersion, create_event_channel_);
-    library.Find("rdma_destroy_event_channel", kVersion, destroy_event_channel_);
-    library.Find("rdma_get_cm_event", kVersion, get_event_);
-    library.Find("rdma_ack_cm_event", kVersion, ack_event_);
-    library.Find("rdma_create_id", kVersion, create_id_);
-    library.Find("rdma_destroy_id", kVersion, destroy_id_);
-    library.Find("rdma_bind_addr", kVersion, bind_addr_);
-    library.Find("rdma_listen", kVersion, listen_);
-    library.Find("rdma_resolve_addr", kVersion, resolve_addr_);
-    library.Find("rdma_resolve_route", kVersion, resolve_route_);
-    library.Find("rdma_connect", kVersion, connect_);
-    library.Find("rdma_accept", kVersion, accept_);
-    library.Find("rdma_reject", kVersion, reject_);
+    library.Find("rdma_create_event_channel", kSymbolVersion, create_event_channel_);
+    library.Find("rdma_destroy_event_channel", kSymbolVersion, destroy_event_channel_);
+    library.Find("rdma_get_cm_event", kSymbolVersion, get_event_);
+    library.Find("rdma_ack_cm_event", kSymbolVersion, ack_event_);
+    library.Find("rdma_create_id", kSymbolVersion, create_id_);
+    library.Find("rdma_destroy_id", kSymbolVersion, destroy_id_);
+    library.Find("rdma_bind_addr", kSymbolVersion, bind_addr_);
+    library.Find("rdma_listen", kSymbolVersion, listen_);
+    library.Find("rdma_resolve_addr", kSymbolVersion, resolve_addr_);
+    library.Find("rdma_resolve_route", kSymbolVersion, resolve_route_);
+    library.Find("rdma_connect", kSymbolVersion, connect_);
+    library.Find("rdma_accept", kSymbolVersion, accept_);
+    library.Find("rdma_reject", kSymbolVersion, reject_);
     if (library.missing().empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(
         absl::StrCat(kLibrary, " has no function ", library.missing(),
