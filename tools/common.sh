@@ -17,3 +17,17 @@ hash_of() { cat -- "$@" | sha256sum | cut -c1-16; }
 # venv_of NAME REQUIREMENTS : the folder of the Python environment with those packages, named after
 # what is in it, so that another version gets a folder of its own.
 venv_of() { echo "$RAILHEAD_CACHE/$1-venv-$(hash_of "$2")"; }
+
+# sources PATTERN... : the files of this checkout that match, one a line, relative to the current folder,
+# which must be its root. Those that git knows; without a repository (a tarball) all that are not built.
+sources() {
+  local top pattern patterns=()
+  top=$(git rev-parse --show-toplevel 2>/dev/null) || top=
+  if [ "$top" = "$PWD" ]; then
+    git ls-files -- "$@"
+    return
+  fi
+  for pattern in "$@"; do patterns+=(-o -path "./$pattern"); done
+  find . \( -path ./build -o -path ./out -o -name __pycache__ -o -name .git \) -prune \
+    -o -type f \( "${patterns[@]:1}" \) -print | sed 's,^\./,,' | sort
+}

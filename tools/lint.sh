@@ -1,24 +1,27 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Everything that can be said about the text without running it.
-# usage: tools/lint.sh
+# Checks everything that can be checked without running it.
+# usage: tools/lint.sh [--write-stamps]     with it, also updates tools/tidy-clean.txt (make lint-stamps)
 set -euo pipefail
 cd "$(dirname "$(realpath "$0")")/.."
 # shellcheck source=tools/common.sh
 . tools/common.sh
+venv=$(venv_of lint tools/requirements-lint.txt)/bin
 
-mapfile -t cxx < <(git ls-files '*.cc' '*.h')
-clang-format --dry-run -Werror "${cxx[@]}" || die "run: make format"
+mapfile -t cxx < <(sources '*.cc' '*.h')
+[ ${#cxx[@]} != 0 ] || die "no C++ file found in $PWD"
+"$venv/clang-format" --dry-run -Werror "${cxx[@]}" || die "run: make format"
 echo "clang-format: ${#cxx[@]} files"
 
-mapfile -t scripts < <(git ls-files | xargs grep -lE '^#!.*\b(ba)?sh$|^# shellcheck shell=' --)
+mapfile -t scripts < <(sources '*' | xargs -r grep -lE '^#!.*\b(ba)?sh$|^# shellcheck shell=' --)
+[ ${#scripts[@]} != 0 ] || die "no script found in $PWD"
 shellcheck -x "${scripts[@]}"
 echo "shellcheck: ${#scripts[@]} files"
 
-mapfile -t unsigned < <(git ls-files '*.cc' '*.h' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' '*.proto' '*.yaml' |
-  xargs grep -L 'SPDX-License-Identifier: Apache-2.0' --)
+mapfile -t unsigned < <(sources '*.cc' '*.h' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' '*.proto' '*.yaml' |
+  xargs -r grep -L 'SPDX-License-Identifier: Apache-2.0' --)
 [ ${#unsigned[@]} = 0 ] || die "no SPDX line in: ${unsigned[*]}"
 
-cmake --preset release > /dev/null
-cmake --build --preset release
-/usr/bin/python3 tools/tidy.py build/release "$(venv_of lint tools/requirements-lint.txt)/bin/clang-tidy"
+cmake --preset lint > /dev/null
+cmake --build --preset lint --target railhead_generated > /dev/null
+/usr/bin/python3 tools/tidy.py build/lint "$venv/clang-tidy" "$@"

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""clang-tidy over the C++ of this checkout, one for each core, and only where something changed.
+"""Runs clang-tidy over the C++ of this checkout, one process for each core, only on changed files.
 
 Tests are left to the compiler's warnings: GoogleTest's macros make them slow to check, and noisy.
 
-usage: tools/tidy.py BUILD_DIR CLANG_TIDY     BUILD_DIR holds a finished Ninja build
+usage: tools/tidy.py BUILD_DIR CLANG_TIDY [--write-stamps]
+       BUILD_DIR holds a configured, non-unity CMake build whose generated headers exist
 
-A file that passed is remembered in the cache by a hash of its command, of the configuration and of
-everything of ours that it includes (Ninja knows that from the compiler).
+A file's stamp is a hash of everything that its findings depend on: the configuration, clang-tidy's
+version, the file's preprocessor definitions and the content of each header of this repository that
+it includes, directly or not. Stamps of clean files are in two places: tools/tidy-clean.txt, which is
+part of the checkout, so that a new machine checks only what a change touches; and the cache.
+--write-stamps writes tools/tidy-clean.txt. Nothing else does.
 """
 
 import concurrent.futures
@@ -14,82 +18,156 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+STAMPS = ROOT / "tools" / "tidy-clean.txt"
+HEADER = """\
+# Files without findings of clang-tidy: a hash of their content, headers and configuration, and the
+# path. tools/tidy.py reads it; `make lint-stamps` writes it. After a merge conflict run that.
+"""
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
+PROGRESS_SECONDS = 10
 
 
-def dependencies(build):
-    """{object file: [files it was made of]}, from Ninja's log."""
-    text = subprocess.run(["ninja", "-C", build, "-t", "deps"], check=True, text=True,
-                          capture_output=True).stdout
-    found, current = {}, []
-    for line in text.splitlines():
-        if line and not line[0].isspace() and ": #deps" in line:
-            current = found.setdefault(line.split(": #deps")[0], [])
-        elif line.startswith(" "):
-            current.append(line.strip())
-    return found
+class Sources:
+    """The repository's files: their hashes, and which of them each one includes."""
+
+    def __init__(self):
+        self._seen = {}
+
+    def _read(self, path):
+        """(hash, [included files of this repository]) of a file."""
+        if path not in self._seen:
+            data = path.read_bytes()
+            included = [self._find(path, name)
+                        for name in INCLUDE.findall(data.decode("utf-8", "replace"))]
+            self._seen[path] = hashlib.sha256(data).hexdigest(), [p for p in included if p]
+        return self._seen[path]
+
+    @staticmethod
+    def _find(path, name):
+        # A generated header stands for the file that it is made from.
+        name = GENERATED.sub(".proto", name)
+        for folder in (ROOT, path.parent, ROOT / "runtime" / "include"):
+            if (folder / name).is_file():
+                return (folder / name).resolve()
+        return None  # of the system
+
+    def closure(self, path):
+        """{path relative to the repository: hash} of a file and all that it includes."""
+        found, waiting = {}, [path]
+        while waiting:
+            path = waiting.pop()
+            name = path.relative_to(ROOT).as_posix()
+            if name not in found:
+                found[name], included = self._read(path)
+                waiting += included
+        return found
 
 
-def key(entry, files, build):
-    digest = hashlib.sha256((ROOT / ".clang-tidy").read_bytes())
-    digest.update((ROOT / "tools" / "requirements-lint.txt").read_bytes())
-    digest.update(entry["command"].replace(str(build), "").replace(str(ROOT), "").encode())
-    for name in sorted(files):
-        path = (build / name).resolve()
-        if path.is_relative_to(ROOT) and path.exists():
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:32]
+def version():
+    """The pinned version of clang-tidy."""
+    text = (ROOT / "tools" / "requirements-lint.txt").read_text("ascii")
+    return re.search(r"^clang-tidy==\S+$", text, re.MULTILINE)[0]
 
 
-def main():
-    build, clang_tidy = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
-    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    cache = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(base) / "railhead") / "tidy"
-    cache.mkdir(parents=True, exist_ok=True)
-    deps = dependencies(build)
-    # A file that several programs are made of (tests/fuzz/replay_main.cc) is checked as part of one:
-    # clang-tidy would check it once for each, and we would ask it to for each.
-    entries = {entry["file"]: entry
-               for entry in reversed(json.loads((build / "compile_commands.json").read_text()))}
-    commands = build / "tidy"
-    commands.mkdir(exist_ok=True)
-    (commands / "compile_commands.json").write_text(json.dumps(list(entries.values())))
-    work = []
-    for entry in entries.values():
+def stamp(entry, sources):
+    """The hash of everything that the findings in a file depend on."""
+    definitions = sorted(w.replace(str(ROOT), "") for w in entry["command"].split()
+                         if w.startswith("-D"))
+    parts = [version(), (ROOT / ".clang-tidy").read_text("utf-8"), *definitions]
+    closure = sources.closure(pathlib.Path(entry["file"]))
+    parts += [f"{name} {digest}" for name, digest in sorted(closure.items())]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def entries(build):
+    """The compile commands to check: one for each file of ours that is no test."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text("utf-8")):
         source = pathlib.Path(entry["file"])
         if source.is_relative_to(build) or not source.is_relative_to(ROOT):
             continue  # generated
         if source.name.endswith("_test.cc") or "testing" in source.parts:
             continue
-        words = entry["command"].split()
-        made = words[words.index("-o") + 1]
-        stamp = cache / key(entry, deps.get(made, []), build)
-        if not stamp.exists():
-            work.append((source, stamp))
+        # A file that several programs are made of is checked as part of the first.
+        found.setdefault(source.relative_to(ROOT).as_posix(), entry)
+    return found
+
+
+def committed():
+    """{path: stamp} of tools/tidy-clean.txt."""
+    if not STAMPS.exists():
+        return {}
+    lines = [line.split() for line in STAMPS.read_text("utf-8").splitlines()]
+    return {words[1]: words[0] for words in lines if len(words) == 2}
+
+
+def check(work, clang_tidy, commands, cache):
+    """Runs clang-tidy over [(path, stamp)]; returns the paths with findings, which it prints."""
     begin = spoken = time.monotonic()
 
     def tidy(item):
-        source, stamp = item
-        done = subprocess.run([clang_tidy, "--quiet", "-p", commands, source], text=True,
-                              capture_output=True)
+        done = subprocess.run([clang_tidy, "--quiet", "-p", commands, ROOT / item[0]], text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True)
         if done.returncode == 0:
-            stamp.touch()
-        return source, done
+            (cache / item[1]).touch()
+        return item[0], done
 
     bad = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for i, (source, done) in enumerate(pool.map(tidy, work), 1):
-            if done.returncode != 0:
-                bad.append(source)
-                print(done.stdout, done.stderr, sep="\n", flush=True)
-            if time.monotonic() - spoken > 10:
-                spoken = time.monotonic()
-                print(f"    clang-tidy: {i} of {len(work)} ({spoken - begin:.0f} s)", flush=True)
-    print(f"clang-tidy: {len(work)} files checked, {len(bad)} with findings")
+        try:
+            running = [pool.submit(tidy, item) for item in work]
+            for count, future in enumerate(concurrent.futures.as_completed(running), 1):
+                name, done = future.result()
+                if done.returncode != 0:
+                    bad.append(name)
+                    print(done.stdout, done.stderr, sep="\n", flush=True)
+                now = time.monotonic()
+                if now - spoken > PROGRESS_SECONDS or count == len(work):
+                    spoken = now
+                    left = (now - begin) / count * (len(work) - count)
+                    print(f"clang-tidy [{count}/{len(work)}] {now - begin:.0f} s, about {left:.0f} s left",
+                          flush=True)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # what is checked now is finished, and remembered
+            raise
+    return bad
+
+
+def main():
+    words = [word for word in sys.argv[1:] if word != "--write-stamps"]
+    write_stamps = len(words) < len(sys.argv) - 1
+    build, clang_tidy = pathlib.Path(words[0]).resolve(), words[1]
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    cache = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(base) / "railhead") / "tidy"
+    cache.mkdir(parents=True, exist_ok=True)
+    files = entries(build)
+    sources = Sources()
+    stamps = {name: stamp(entry, sources) for name, entry in files.items()}
+    known = committed()
+    work = [(name, value) for name, value in sorted(stamps.items())
+            if known.get(name) != value and not (cache / value).exists()]
+    commands = build / "tidy"
+    commands.mkdir(exist_ok=True)
+    (commands / "compile_commands.json").write_text(json.dumps(list(files.values())))
+    bad = check(work, clang_tidy, commands, cache)
+    clean = {name: value for name, value in stamps.items() if name not in bad}
+    print(f"clang-tidy: {len(files)} files, {len(work)} checked, {len(bad)} with findings")
+    if write_stamps:
+        lines = [f"{value} {name}\n" for name, value in sorted(clean.items())]
+        STAMPS.write_text(HEADER + "".join(lines), "utf-8")
+        print(f"{STAMPS.relative_to(ROOT)}: {len(lines)} stamps; commit it with your change")
+    else:
+        stale = sum(known.get(name) != value for name, value in clean.items())
+        if stale:
+            print(f"{stale} clean files have no stamp in {STAMPS.relative_to(ROOT)}: run "
+                  "`make lint-stamps` and commit it, so that other machines need not check them")
     return 1 if bad else 0
 
 
