@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What people type. Everything real is in CMake, tests/ and tools/.
+# What people type. Everything real is in CMake, tests/ and tools/: tools/parts.py has what each target
+# runs and needs.
 PYTHON := /usr/bin/python3
+PARTS := $(PYTHON) tools/run_parts.py
 export PYTHONDONTWRITEBYTECODE := 1
 # Everything slow that does not depend on the checkout is kept here; a clean clone starts warm.
 export RAILHEAD_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/railhead
@@ -8,72 +10,77 @@ export RAILHEAD_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/railhead
 export CCACHE_DIR ?= $(RAILHEAD_CACHE)/ccache
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
+# Parts run side by side by themselves; `make -j` adds nothing.
+.NOTPARALLEL:
 
-.PHONY: help demo demo-down build test unit rails discovery fuzz sanitize bench chart kube node soak e2e lint format needs clean
+.PHONY: help demo demo-down build test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
+  lint lint-stamps format check python clean
 
 help:            ## this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-demo: needs      ## the main job: two RDMA nodes, one chart, one all-reduce over every rail
-	@$(PYTHON) tests/e2e/demo.py
+demo: python     ## the main job: two RDMA nodes, one chart, one all-reduce over every rail
+	@$(PARTS) demo
 
 demo-down:       ## end what `KEEP=1 make demo` left up
 	@$(PYTHON) tests/e2e/demo.py down
 
-build: needs     ## the programs, in build/release
-	@cmake --preset release
-	@cmake --build --preset release
+build: python    ## the programs, in build/release
+	@$(PARTS) programs
 
-test: lint unit rails discovery fuzz chart kube node e2e  ## everything that must pass: what CI runs
+test: python     ## everything that must pass: what CI runs
+	@$(PARTS) test
 
-lint: needs      ## formatting, clang-tidy, shellcheck, the chart
-	@tools/lint.sh
+check: python    ## whether this machine can do all of it
+	@tools/check_machine.py --emulated
 
-unit: build      ## unit tests, as users run the code
-	@ctest --preset release --parallel $$(nproc) --output-on-failure
+lint: python     ## formatting, clang-tidy, shellcheck, SPDX lines
+	@$(PARTS) lint
 
-rails: build     ## TCP rails that fail in use, between two network namespaces
-	@tools/install-needs.sh rails
-	@$(PYTHON) tests/rails/run.py
+lint-stamps: python ## the same, and write tools/tidy-clean.txt: what clang-tidy need not check again
+	@$(PARTS) lint-stamps
 
-discovery: build ## fabrics found by real lldpd and ibnetdiscover, and what is wired wrong in them
-	@tools/install-needs.sh discovery
-	@$(PYTHON) tests/discovery/run.py
+unit: python     ## unit tests; the code under test as users run it
+	@$(PARTS) unit
 
-fuzz: needs      ## what fuzzers have found and been given, under AddressSanitizer and UBSan
-	@cmake --preset asan > /dev/null
-	@cmake --build --preset asan --target railhead_fuzz_tests
-	@ctest --preset asan --label-regex fuzz
+rails: python    ## TCP rails that fail in use, between two network namespaces
+	@$(PARTS) rails
 
-sanitize: needs  ## unit tests under AddressSanitizer, UBSan and ThreadSanitizer
-	@tools/sanitize.sh
+discovery: python ## fabrics found by real lldpd and ibnetdiscover, and what is wired wrong in them
+	@$(PARTS) discovery
 
-bench: build     ## the benchmarks; their tables go to docs/
+fuzz: python     ## what fuzzers have found and been given, under AddressSanitizer and UBSan
+	@$(PARTS) fuzz
+
+sanitize: python ## unit tests under AddressSanitizer, UBSan and ThreadSanitizer
+	@$(PARTS) sanitize
+
+bench: python    ## the benchmarks; their tables go to docs/
+	@$(PARTS) bench-build
 	@tools/bench.sh
 
-chart: build     ## the chart: lint, refusals, rights, and the operator at a real API server
-	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/chart/run.sh
-	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) RAILHEAD_KWOK=$$(tests/testbed/build-kwok.sh) \
-	  tests/chart/apiserver.sh
+chart: python    ## the chart: lint, refusals, rights, and the operator at a real API server
+	@$(PARTS) chart
 
-kube: build      ## the Kubernetes client core against a real API server that dies and forgets
-	@RAILHEAD_KUBE_BIN=$$(tests/testbed/build-kube.sh) tests/kube/run.sh
+kube: python     ## the Kubernetes client core against a real API server that dies and forgets
+	@$(PARTS) kube-client
 
-node: build      ## the node agent against a real kubelet on this machine
-	@$(PYTHON) tests/kubelet/run.py
+node: python     ## the node agent against a real kubelet on this machine
+	@$(PARTS) node
 
-soak: build      ## the same, through a thousand restarts and kills; gangs at a large cluster (to docs/)
-	@$(PYTHON) tests/kubelet/run.py 1000
-	@tools/bench.sh gangs
+soak: python     ## the same, through a thousand restarts and kills; gangs at a large cluster (to docs/)
+	@$(PARTS) soak
 
-e2e: needs       ## the main job and what may go wrong with it, on the testbed
-	@$(PYTHON) tests/e2e/run.py
+e2e: python      ## the main job and what may go wrong with it, on the testbed
+	@$(PARTS) e2e
 
-format:          ## rewrite the C++ in the house style
-	@git ls-files '*.cc' '*.h' | xargs clang-format -i
+format: python   ## rewrite the C++ in the house style
+	@tools/install-needs.sh build
+	@bash -c '. tools/common.sh; sources "*.cc" "*.h" | \
+	  xargs -r "$$(venv_of lint tools/requirements-lint.txt)/bin/clang-format" -i'
 
-needs:
-	@tools/install-needs.sh build testbed
+python:
+	@[ -x $(PYTHON) ] || tools/install-needs.sh python
 
 clean:           ## remove what was built in this checkout (the cache stays)
 	@rm -rf build out

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs what a build, the testbed or the benchmarks need and what is not there yet (Debian
 # packages; from PyPI: Go where it is missing or too old, and PyTorch for its gloo).
-# usage: tools/install-needs.sh build|testbed|bench|rails|discovery...    quick and silent when everything is there
+# usage: tools/install-needs.sh SET...    quick and silent when everything is there
+#        SET is python, build, testbed, bench, rails or discovery
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tools/common.sh
@@ -10,11 +11,11 @@ here=$(dirname "$(realpath "$0")")
 # shellcheck source=tests/testbed/versions.env
 . "$here/../tests/testbed/versions.env"
 
-[ $# -gt 0 ] || die "say what to install for: build, testbed, bench, rails, discovery, or several"
+[ $# -gt 0 ] || die "say what to install for: python, build, testbed, bench, rails, discovery, or several"
 
 missing=()
 for set in "$@"; do
-  [ -f "$here/packages-$set.txt" ] || die "unknown set '$set': build, testbed, bench, rails or discovery"
+  [ -f "$here/packages-$set.txt" ] || die "unknown set '$set': python, build, testbed, bench, rails or discovery"
   while read -r package; do
     dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
       missing+=("$package")
@@ -36,11 +37,26 @@ if [ ${#missing[@]} -gt 0 ]; then
     chmod +x $policy
     trap 'rm -f $policy' EXIT
   fi
-  if ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y \
-         --no-install-recommends "${missing[@]}"; } > "$log" 2>&1; then
+  # Lists that are old name packages that the mirror has no more. Another apt or dpkg that is at work
+  # (cloud images update themselves after their start) is waited for: update has no option for that.
+  for _ in $(seq 60); do
+    code=0
+    apt-get update > "$log" 2>&1 || code=$?
+    grep -q 'Could not get lock' "$log" || break
+    sleep 5
+  done
+  if [ "$code" != 0 ] || ! DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y \
+       --no-install-recommends "${missing[@]}" >> "$log" 2>&1; then
     tail -n 15 "$log" >&2
     die "apt-get could not install ${missing[*]} (whole log: $log)"
   fi
+  # Nor are these to start when the machine boots. Those that were there before are left alone.
+  for service in etcd:etcd-server prometheus:prometheus lldpd:lldpd; do
+    if [[ " ${missing[*]} " == *" ${service#*:} "* ]]; then
+      deb-systemd-helper disable "${service%:*}.service" >> "$log" 2>&1 ||
+        say "could not disable ${service%:*}.service, which $log tells why: it starts at boot"
+    fi
+  done
 fi
 
 # go_is_new_enough: Kubernetes is built from its Go modules and names the Go version it needs.

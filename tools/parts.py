@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of `make`: what each needs and runs. tools/run_parts.py runs them, side by side.
+
+The order is that of preference: what others wait for longest comes first, what disturbs others last.
+A part's name is its log, out/parts/<name>.log, and its row in the table at the end.
+"""
+
+import dataclasses
+import os
+
+# How much runs at once: two things that keep all cores busy, or a few that mostly wait.
+CAPACITY = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    name: str
+    command: str  # for bash, in the root of the checkout
+    needs: tuple = ()  # names of parts that must have passed
+    weight: int = 2  # of CAPACITY; a part of weight CAPACITY runs alone
+    limit: int = 5400  # seconds until it is ended
+    cluster: bool = False  # needs root and namespaces: --cluster of tools/check_machine.py
+    emulated: bool = False  # needs what the emulated nodes do: --emulated
+    foreground: bool = False  # prints to the terminal, and its own last line ends the run
+
+
+# The programs of the testbed: $kube is their folder.
+_KUBE = "kube=$(tests/testbed/build-kube.sh); export RAILHEAD_KUBE_BIN=$kube RAILHEAD_KWOK=$kube/kwok; "
+# A loopback device of its own: ports on it disturb nobody.
+_ALONE = "unshare --net sh -ec 'ip link set lo up; exec \"$@\"' sh "
+_PYTHON = "/usr/bin/python3 "
+_TESTED = ("unit-build", "kube", "packages-testbed")
+
+PARTS = (
+    Part("packages", "tools/install-needs.sh build"),
+    Part("programs", "cmake --preset release && cmake --build --preset release --target railhead_programs",
+         ("packages",)),
+    Part("packages-testbed", "tools/install-needs.sh testbed rails discovery", ("packages",), weight=1),
+    Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
+    Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
+    Part("unit-build", "cmake --build --preset release", ("programs",)),
+    Part("fuzz-build", "cmake --preset asan && cmake --build --preset asan --target railhead_fuzz_tests",
+         ("packages",)),
+    Part("lint", "tools/lint.sh", ("packages",)),
+    Part("lint-stamps", "tools/lint.sh --write-stamps", ("packages",)),
+    Part("bench-build", "cmake --build --preset release --target railhead_benches", ("unit-build",)),
+
+    Part("chart", _KUBE + "tests/chart/run.sh; tests/chart/apiserver.sh", _TESTED, weight=1, cluster=True),
+    Part("node", _PYTHON + "tests/kubelet/run.py", _TESTED, weight=1, cluster=True),
+    Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True),
+    Part("rails", _PYTHON + "tests/rails/run.py", ("unit-build", "packages-testbed"), weight=1, cluster=True),
+    Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
+    Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,
+         cluster=True),
+    Part("fuzz", f"ctest --preset asan --label-regex fuzz --parallel {os.cpu_count()}", ("fuzz-build",),
+         weight=1),
+    Part("sanitize", "tools/sanitize.sh", ("packages",), limit=10800),
+    Part("soak", _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs", (*_TESTED, "bench-build"),
+         weight=CAPACITY, limit=10800, cluster=True),
+    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk"), weight=CAPACITY,
+         emulated=True),
+    Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk"), weight=CAPACITY,
+         emulated=True, foreground=True),
+)
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "chart", "kube-client", "node", "e2e")

@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs parts of the build and the tests (tools/parts.py) with all that they need, side by side.
+
+usage: tools/run_parts.py PART...     `test` stands for all parts of `make test`
+
+Each part writes to out/parts/<part>.log. A part that fails stops only those that need it. Ctrl-C ends
+everything. The exit code is 0 if all parts passed.
+"""
+
+import fcntl
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import check_machine
+from parts import CAPACITY, PARTS, TEST
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LOGS = ROOT / "out" / "parts"
+PROGRESS_SECONDS = 10
+TAIL_LINES = 25
+# Addresses of testbeds, which no proxy can reach: loopback, pods, services, nodes. Some programs
+# know no networks, so the host's address is there by itself as well.
+NO_PROXY = ("localhost,127.0.0.1,::1,127.0.0.0/8,10.0.0.0/8,192.168.0.0/16,198.18.0.0/15,10.0.9.254,"
+            ".svc,.cluster.local")
+COUNT = re.compile(r"\[\s*(\d+)/(\d+)\]|^\s*(\d+)/(\d+) Test +#", re.MULTILINE)
+
+
+def environment():
+    """Of all parts: no jobserver of a `make -j8`, and no proxy between us and ourselves."""
+    env = {name: value for name, value in os.environ.items()
+           if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    for name in ("no_proxy", "NO_PROXY"):
+        env[name] = ",".join(filter(None, (os.environ.get(name), NO_PROXY)))
+    return env
+
+
+def with_needs(names):
+    """The parts with these names and all that they need, in the table's order."""
+    table = {part.name: part for part in PARTS}
+    wanted, waiting = set(), list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in table:
+            raise SystemExit(f"error: no part '{name}'; there are: test {' '.join(table)}")
+        if name not in wanted:
+            wanted.add(name)
+            waiting += table[name].needs
+    return [part for part in PARTS if part.name in wanted]
+
+
+class Running:
+    """A part under way."""
+
+    def __init__(self, part, to_terminal):
+        self.part = part
+        self.begin = time.monotonic()
+        self.log = LOGS / f"{part.name}.log"
+        self._offset = 0  # how much of the log was copied to the terminal
+        self._to_terminal = to_terminal and not part.foreground
+        self.late = False
+        self._ended = None
+        out = None if part.foreground else open(self.log, "wb")
+        self._child = subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", part.command], cwd=ROOT, env=environment(),
+            stdin=subprocess.DEVNULL, stdout=out, stderr=None if out is None else subprocess.STDOUT,
+            start_new_session=True)
+        if out is not None:
+            out.close()
+
+    def seconds(self):
+        return time.monotonic() - self.begin
+
+    def poll(self):
+        """None while it runs, then (exit code, CPU seconds)."""
+        if self._to_terminal:
+            with open(self.log, "rb") as file:
+                file.seek(self._offset)
+                text = file.read()
+            self._offset += len(text)
+            sys.stdout.buffer.write(text)
+            sys.stdout.buffer.flush()
+        if not self.late and self.seconds() > self.part.limit:
+            self.late = True
+            self.signal(signal.SIGTERM)
+        if self._ended is None:
+            pid, status, usage = os.wait4(self._child.pid, os.WNOHANG)
+            if pid != 0:
+                self._child.returncode = os.waitstatus_to_exitcode(status)
+                self._ended = self._child.returncode, usage.ru_utime + usage.ru_stime
+        return self._ended
+
+    def signal(self, number):
+        try:
+            os.killpg(self._child.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def lives(self):
+        """Whether anything of it is left."""
+        try:
+            os.killpg(self._child.pid, 0)
+            return True
+        except ProcessLookupError:
+            return False
+
+    def tail(self):
+        if self.part.foreground:
+            return ""
+        lines = self.log.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:]
+        return "\n".join(f"    | {line}" for line in lines)
+
+    def progress(self, usual):
+        """`unit 31 s [212/340], about 20 s left`; `usual` is how long it took last time."""
+        text, seconds, left = f"{self.part.name} {self.seconds():.0f} s", self.seconds(), None
+        if not self.part.foreground:
+            with open(self.log, "rb") as file:
+                file.seek(max(0, os.fstat(file.fileno()).st_size - 8192))
+                counts = COUNT.findall(file.read().decode("utf-8", "replace"))
+            if counts:
+                done, total = (int(word) for word in counts[-1] if word)
+                text += f" [{done}/{total}]"
+                left = seconds / done * (total - done) if done else None
+        if left is None and usual is not None:
+            left = max(0, usual - seconds)
+        return text if left is None else f"{text}, about {left:.0f} s left"
+
+
+class Run:
+    """One call: parts that wait, run and are done."""
+
+    def __init__(self, names):
+        self._waiting = with_needs(names)
+        self._single = names[0] if len(names) == 1 else None
+        self._running = []
+        self._done = {}  # name: (result, seconds, CPU seconds)
+        self._begin = time.monotonic()
+        self._spoken = self._begin
+        self._usual_file = check_machine.cache() / "part-seconds.json"
+        try:
+            self._usual = json.loads(self._usual_file.read_text("utf-8"))
+        except (OSError, ValueError):
+            self._usual = {}
+
+    def say(self, text):
+        self._spoken = time.monotonic()
+        print(f"[{self._spoken - self._begin:6.1f} s] {text}", flush=True)
+
+    def _start_what_can(self):
+        for part in list(self._waiting):
+            failed = [name for name in part.needs if self._done.get(name, ("passed",))[0] != "passed"]
+            if failed:
+                self._waiting.remove(part)
+                self._done[part.name] = ("failed", 0.0, 0.0)
+                self.say(f"{part.name}: failed: not run, as {failed[0]} failed")
+                return self._start_what_can()
+            load = sum(running.part.weight for running in self._running)
+            if all(name in self._done for name in part.needs) and load + part.weight <= CAPACITY:
+                self._waiting.remove(part)
+                self._running.append(Running(part, part.name == self._single))
+        return None
+
+    def _reap(self):
+        for running in list(self._running):
+            ended = running.poll()
+            if ended is None:
+                continue
+            self._running.remove(running)
+            code, cpu = ended
+            name, seconds = running.part.name, running.seconds()
+            passed = code == 0 and not running.late
+            self._done[name] = ("passed" if passed else "failed", seconds, cpu)
+            if passed:
+                self._usual[name] = round(seconds, 1)
+                self.say(f"{name}: passed, {seconds:.0f} s")
+                continue
+            why = f"no end within {running.part.limit} s" if running.late else f"exit code {code}"
+            self.say(f"{name}: failed: {why}, {seconds:.0f} s; log: {running.log.relative_to(ROOT)}")
+            if name != self._single:
+                print(running.tail(), flush=True)
+            running.signal(signal.SIGTERM)  # what it left behind
+
+    def run(self):
+        while self._waiting or self._running:
+            self._start_what_can()
+            self._reap()
+            quiet = any(r.part.foreground or r.part.name == self._single for r in self._running)
+            if not quiet and time.monotonic() - self._spoken > PROGRESS_SECONDS:
+                text = "; ".join(r.progress(self._usual.get(r.part.name)) for r in self._running)
+                self.say(f"{text} ({len(self._done)} parts done, {len(self._waiting)} waiting)")
+            time.sleep(0.1)
+
+    def end_all(self):
+        """Ends what runs: as Ctrl-C would, so that it can clean up, and then by force."""
+        for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 20), (signal.SIGKILL, 5)):
+            for running in self._running:
+                running.signal(number)
+            deadline = time.monotonic() + patience
+            while self._running and time.monotonic() < deadline:
+                # Shells' background processes ignore SIGINT: nothing cleans up when only they are left.
+                if all([running.poll() is not None for running in self._running]):
+                    deadline = min(deadline, time.monotonic() + 2)
+                self._running = [running for running in self._running if running.lives()]
+                time.sleep(0.1)
+
+    def summary(self):
+        """Prints the table and returns how many parts failed."""
+        total, cpu = time.monotonic() - self._begin, sum(row[2] for row in self._done.values())
+        print("\n| part | seconds | CPU seconds | result |\n|---|---|---|---|")
+        for name, (result, seconds, used) in self._done.items():
+            print(f"| {name} | {seconds:.0f} | {used:.0f} | {result} |")
+        print(f"| all, side by side | {total:.0f} | {cpu:.0f} | |\n")
+        try:
+            self._usual_file.parent.mkdir(parents=True, exist_ok=True)
+            self._usual_file.write_text(json.dumps(self._usual), "utf-8")
+        except OSError:
+            pass  # estimates are a convenience
+        failed = sum(row[0] != "passed" for row in self._done.values())
+        print(f"{len(self._done) - failed} passed, {failed} failed", flush=True)
+        return failed
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt(number, _frame):
+    raise Interrupted(signal.Signals(number).name)
+
+
+def main():
+    names = [name for word in sys.argv[1:] for name in (TEST if word == "test" else (word,))]
+    if not names:
+        raise SystemExit(__doc__)
+    parts = with_needs(names)
+    check_machine.check(cluster=any(part.cluster for part in parts),
+                        emulated=any(part.emulated for part in parts))
+    LOGS.mkdir(parents=True, exist_ok=True)
+    # Two builds in one folder would spoil each other. Children do not inherit the lock.
+    with open(ROOT / "out" / "lock", "w", encoding="ascii") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise SystemExit("error: another `make` is at work in this checkout: wait for its end, or stop "
+                             "it with Ctrl-C there") from None
+        run = Run(names)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, interrupt)
+        try:
+            run.run()
+        except Interrupted as reason:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+            run.say(f"interrupted ({reason}): ending what runs")
+            run.end_all()
+            return 130
+        return 1 if run.summary() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
