@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TRIED = {"bookworm": "Debian 12", "trixie": "Debian 13", "noble": "Ubuntu 24.04"}
 # GiB that are needed in the cache and in the checkout, with nothing built yet and with everything
 # in the cache.
-DISK = {"emulated": ((12, 4), (2, 3)), "build": ((3, 3), (1, 2))}
+DISK = {"emulated": ((8, 4), (2, 3)), "build": ((3, 3), (1, 2))}
 # GiB of available memory: two compilers; two nodes and a control plane.
 MEMORY = {"emulated": 6, "build": 3}
 

@@ -11,12 +11,12 @@ check() {
   local preset=$1 folder
   shift
   cmake --preset "$preset" > /dev/null
-  ninja -C "build/$preset" "${@/%//all}"
+  ninja -C "build/$preset" "${@/%//all}" railhead_fuzz_tests
   for folder in "$@"; do
     echo "== unit tests: $preset, $folder"
     ctest --test-dir "build/$preset/$folder" --parallel "$(nproc)" --output-on-failure --progress
   done
 }
 
-check asan fabric kube device-plugin operator runtime
-check tsan fabric kube operator runtime
+check asan fabric kube device-plugin operator cli runtime
+check tsan fabric kube operator cli runtime
