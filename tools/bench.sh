@@ -69,7 +69,9 @@ EOT
 
 # A real control plane, for those that need no node.
 control_plane() {
-  PATH=$(tests/testbed/build-kube.sh):$PATH
+  local kube
+  kube=$(tests/testbed/build-kube.sh)
+  PATH=$kube:$PATH
   echo "Kubernetes $(kube-apiserver --version | sed 's/^Kubernetes v//'), $(etcd --version | head -n 1)."
   echo
 }
@@ -86,7 +88,7 @@ scale() {
 
 gangs() {
   control_plane
-  RAILHEAD_KWOK=$(tests/testbed/build-kwok.sh)
+  RAILHEAD_KWOK=$(command -v kwok)
   export RAILHEAD_KWOK
   "$RAILHEAD_KWOK" --version
   echo

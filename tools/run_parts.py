@@ -139,6 +139,7 @@ class Run:
         self._single = names[0] if len(names) == 1 else None
         self._running = []
         self._done = {}  # name: (result, seconds, CPU seconds)
+        self.interrupted = None  # the name of the signal
         self._begin = time.monotonic()
         self._spoken = self._begin
         self._usual_file = check_machine.cache() / "part-seconds.json"
@@ -180,13 +181,18 @@ class Run:
                 self.say(f"{name}: passed, {seconds:.0f} s")
                 continue
             why = f"no end within {running.part.limit} s" if running.late else f"exit code {code}"
-            self.say(f"{name}: failed: {why}, {seconds:.0f} s; log: {running.log.relative_to(ROOT)}")
+            log = "" if running.part.foreground else f"; log: {running.log.relative_to(ROOT)}"
+            self.say(f"{name}: failed: {why}, {seconds:.0f} s{log}")
             if name != self._single:
                 print(running.tail(), flush=True)
             running.signal(signal.SIGTERM)  # what it left behind
 
+    def interrupt(self, number, _frame):
+        """The handler of signals. It only notes them, so that no part is lost that starts just now."""
+        self.interrupted = signal.Signals(number).name
+
     def run(self):
-        while self._waiting or self._running:
+        while (self._waiting or self._running) and not self.interrupted:
             self._start_what_can()
             self._reap()
             quiet = any(r.part.foreground or r.part.name == self._single for r in self._running)
@@ -197,6 +203,7 @@ class Run:
 
     def end_all(self):
         """Ends what runs: as Ctrl-C would, so that it can clean up, and then by force."""
+        self.say(f"interrupted ({self.interrupted}): ending what runs")
         for number, patience in ((signal.SIGINT, 60), (signal.SIGTERM, 20), (signal.SIGKILL, 5)):
             for running in self._running:
                 running.signal(number)
@@ -225,14 +232,6 @@ class Run:
         return failed
 
 
-class Interrupted(Exception):
-    pass
-
-
-def interrupt(number, _frame):
-    raise Interrupted(signal.Signals(number).name)
-
-
 def main():
     names = [name for word in sys.argv[1:] for name in (TEST if word == "test" else (word,))]
     if not names:
@@ -250,13 +249,9 @@ def main():
                              "it with Ctrl-C there") from None
         run = Run(names)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, interrupt)
-        try:
-            run.run()
-        except Interrupted as reason:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)
-            run.say(f"interrupted ({reason}): ending what runs")
+            signal.signal(number, run.interrupt)
+        run.run()
+        if run.interrupted:
             run.end_all()
             return 130
         return 1 if run.summary() else 0
