@@ -20,6 +20,8 @@ namespace {
 
 // Rank 0 judges at the deadline; the others give its verdict this long to arrive.
 constexpr absl::Duration kVerdictGrace = absl::Seconds(5);
+// How long a rank that gives up waits for rank 0's verdict.
+constexpr absl::Duration kVerdictPatience = absl::Seconds(1);
 // How long rank 0 waits for answers when it asks who is missing.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(1);
 // How long a failing rank waits until the others have read why.
@@ -35,8 +37,6 @@ std::string Seconds(absl::Duration duration, absl::Duration unit) {
   return absl::FormatDuration(absl::Trunc(duration, unit));
 }
 
-absl::Status Wait(int fd, absl::Time deadline) { return net::WaitReadable(fd, deadline); }
-
 // The largest frame that a world of this size needs.
 size_t FrameLimit(int world_size) {
   constexpr size_t kHead = 64;
@@ -46,12 +46,12 @@ size_t FrameLimit(int world_size) {
 // An address of rank 0, connected.
 absl::StatusOr<net::Fd> DialHost(const JoinOptions& options) {
   const absl::StatusOr<std::vector<net::IpAddress>> addresses =
-      net::Resolve(options.host, options.deadline);
+      net::Resolve(options.host, options.deadline, options.hopeless);
   if (!addresses.ok()) return addresses.status();
   absl::StatusOr<net::Fd> fd = absl::UnavailableError("no address");
   for (const net::IpAddress& address : *addresses) {
     fd = net::Dial(address, static_cast<uint16_t>(options.port), std::nullopt,
-                   std::min(options.deadline, absl::Now() + kOneDial));
+                   std::min(options.deadline, absl::Now() + kOneDial), options.hopeless);
     if (fd.ok()) break;
   }
   return fd;
@@ -62,6 +62,7 @@ absl::StatusOr<net::Fd> DialHost(const JoinOptions& options) {
 absl::StatusOr<Bootstrap> Bootstrap::Join(JoinOptions options) {
   Bootstrap result(options.rank, options.world_size);
   result.node_.SetName(options.rank, options.name);
+  result.aborted_ = options.aborted;
   if (options.world_size == 1) return result;
   absl::Status joined = options.rank == 0 ? result.HostJoin(options) : result.GuestJoin(options);
   if (!joined.ok()) return joined;
@@ -93,7 +94,7 @@ absl::Status Bootstrap::HostJoin(JoinOptions& options) {
   const int world = options.world_size;
   Reception reception(std::move(listener), world, {0, options.job, options.name}, options.secret,
                       options.log);
-  const absl::Status gathered = reception.Gather(options.deadline);
+  const absl::Status gathered = reception.Gather(options.deadline, options.hopeless);
   rejected_ = reception.rejected();
   std::map<int, std::optional<net::SocketAddress>> doors;
   for (auto& [number, guest] : reception.TakeGuests()) {
@@ -216,68 +217,17 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
 absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door_port,
                                        std::string* welcome) {
   const std::string where = absl::StrCat(options.host, ":", options.port);
-
-  // One attempt: dial, shake hands, and wait for the welcome as long as the connection holds.
-  const auto attempt = [&]() -> Call {
-    Call call;
-    absl::StatusOr<net::Fd> fd = DialHost(options);
-    const absl::StatusOr<net::SocketAddress> local =
-        fd.ok() ? net::LocalAddress(fd->get()) : fd.status();
-    if (!local.ok()) {
-      call.status = local.status();
-      return call;
-    }
-    local_address_ = local->address;
-    Hello hello{kProtocolVersion,
-                static_cast<uint32_t>(options.world_size),
-                static_cast<uint32_t>(options.rank),
-                0,
-                options.secret.has_file(),
-                options.job,
-                options.name,
-                "",
-                std::nullopt};
-    if (door_port != 0) hello.door = net::SocketAddress{local->address, door_port};
-    const absl::Time deadline = options.deadline + kVerdictGrace;
-    call = ShakeHands(*std::move(fd), std::move(hello), options.secret, deadline, Wait);
-    absl::StatusOr<Frame> frame = call.status.ok() ? ReadFrame(call, deadline, Wait) : call.status;
-    call.status = frame.status();
-    if (absl::IsDeadlineExceeded(call.status)) {
-      call.status =
-          absl::DeadlineExceededError("connected, but rank 0 never said that all had come");
-      call.final = true;
-    }
-    if (!frame.ok()) return call;
-    switch (frame->kind) {
-      case FrameKind::kWelcome:
-        *welcome = std::move(frame->payload);
-        break;
-      case FrameKind::kRefuse: {
-        // After the handshake: rank 0 knows what it does.
-        const absl::StatusOr<Refusal> refusal = ParseRefusal(frame->payload);
-        call.status = refusal.ok() ? absl::FailedPreconditionError(absl::StrCat(
-                                         "rank 0 turned this rank away: ", refusal->text))
-                                   : refusal.status();
-        call.final = refusal.ok() && refusal->final;
-        break;
-      }
-      case FrameKind::kFail:
-        call.status = ParseFailure(frame->payload);
-        call.final = true;
-        break;
-      default:
-        call.status = absl::InternalError("rank 0 answered with an unexpected frame");
-    }
-    return call;
-  };
-
   const absl::Time start = absl::Now();
   absl::Time next_word = start + kQuiet;
   absl::Duration pause = kFirstRetry;
   absl::Status refusal;  // the last; says more than that rank 0 has given up meanwhile
   while (true) {
-    Call call = attempt();
+    Call call = TryToArrive(options, door_port, welcome);
     if (call.status.ok()) return call;
+    if (absl::Status halted = CheckHalt(options.hopeless); !halted.ok()) {
+      call.status = std::move(halted);
+      call.final = true;
+    }
     if (absl::IsFailedPrecondition(call.status)) {
       refusal = call.status;
     } else if (!call.final && !refusal.ok()) {
@@ -299,9 +249,65 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door
                                     "): ", call.status.message()));
       next_word = now + 3 * kQuiet;
     }
-    absl::SleepFor(pause);
+    // What ends the sleep is asked for again after one more attempt.
+    SleepUntil(now + pause, options.hopeless).IgnoreError();
     pause = std::min(pause * 2, kLastRetry);
   }
+}
+
+Call Bootstrap::TryToArrive(const JoinOptions& options, uint16_t door_port, std::string* welcome) {
+  Call call;
+  absl::StatusOr<net::Fd> fd = DialHost(options);
+  const absl::StatusOr<net::SocketAddress> local =
+      fd.ok() ? net::LocalAddress(fd->get()) : fd.status();
+  if (!local.ok()) {
+    call.status = local.status();
+    return call;
+  }
+  local_address_ = local->address;
+  Hello hello{kProtocolVersion,
+              static_cast<uint32_t>(options.world_size),
+              static_cast<uint32_t>(options.rank),
+              0,
+              options.secret.has_file(),
+              options.job,
+              options.name,
+              "",
+              std::nullopt};
+  if (door_port != 0) hello.door = net::SocketAddress{local->address, door_port};
+  const absl::Time deadline = options.deadline + kVerdictGrace;
+  const auto wait = [&options](int socket, absl::Time until) {
+    return net::WaitReadable(socket, until, options.hopeless);
+  };
+  call = ShakeHands(*std::move(fd), std::move(hello), options.secret, deadline, wait);
+  absl::StatusOr<Frame> frame = call.status.ok() ? ReadFrame(call, deadline, wait) : call.status;
+  call.status = frame.status();
+  if (absl::IsDeadlineExceeded(call.status)) {
+    call.status = absl::DeadlineExceededError("connected, but rank 0 never said that all had come");
+    call.final = true;
+  }
+  if (!frame.ok()) return call;
+  switch (frame->kind) {
+    case FrameKind::kWelcome:
+      *welcome = std::move(frame->payload);
+      break;
+    case FrameKind::kRefuse: {
+      // After the handshake: rank 0 knows what it does.
+      const absl::StatusOr<Refusal> refusal = ParseRefusal(frame->payload);
+      call.status = refusal.ok() ? absl::FailedPreconditionError(absl::StrCat(
+                                       "rank 0 turned this rank away: ", refusal->text))
+                                 : refusal.status();
+      call.final = refusal.ok() && refusal->final;
+      break;
+    }
+    case FrameKind::kFail:
+      call.status = ParseFailure(frame->payload);
+      call.final = true;
+      break;
+    default:
+      call.status = absl::InternalError("rank 0 answered with an unexpected frame");
+  }
+  return call;
 }
 
 absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress>& place,
@@ -314,8 +320,9 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
     while (node_.verdict().ok()) {
       std::vector<pollfd> others;
       if (fd >= 0) others.push_back({fd, POLLIN, 0});
-      links_.Turn(node_, others, until);
+      links_.Turn(node_, others, NextCheck(aborted_, until));
       if (fd >= 0 && others[0].revents != 0) return absl::OkStatus();
+      if (absl::Status aborted = CheckHalt(aborted_); !aborted.ok()) return aborted;
       if (absl::Now() >= until) return absl::DeadlineExceededError("it does not answer");
     }
     return absl::CancelledError("the job has failed");
@@ -323,7 +330,7 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
   absl::Duration pause = kFirstRetry;
   while (true) {
     absl::StatusOr<net::Fd> fd = net::Dial(place->address, place->port, std::nullopt,
-                                           std::min(deadline, absl::Now() + kOneDial));
+                                           std::min(deadline, absl::Now() + kOneDial), aborted_);
     Call call;
     call.status = fd.status();
     if (fd.ok()) {
@@ -336,7 +343,8 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
       node_.AttachUp(to);
       return absl::OkStatus();
     }
-    if (call.final || !node_.verdict().ok() || absl::Now() + pause >= deadline) {
+    if (call.final || !node_.verdict().ok() || !CheckHalt(aborted_).ok() ||
+        absl::Now() + pause >= deadline) {
       return absl::Status(
           call.status.code(),
           absl::StrCat(Describe(rank()), " cannot reach rank ", to, " at ",
@@ -379,6 +387,11 @@ absl::StatusOr<std::vector<std::string>> Bootstrap::Exchange(absl::StatusOr<std:
       return *std::move(all);
     }
     if (!node_.verdict().ok()) return Fail();
+    if (const absl::Status aborted = CheckHalt(aborted_); !aborted.ok() && node_.reported().ok()) {
+      node_.Report(aborted);
+      patience = absl::Now() + kVerdictPatience;
+      continue;
+    }
     if (absl::Now() >= patience) {
       if (rank() != 0) {
         node_.StopWaiting(absl::DeadlineExceededError(
@@ -394,7 +407,7 @@ absl::StatusOr<std::vector<std::string>> Bootstrap::Exchange(absl::StatusOr<std:
       continue;
     }
     std::vector<pollfd> others;
-    absl::Time until = patience;
+    absl::Time until = NextCheck(aborted_, patience);
     if (door != nullptr) door->Prepare(others, until);
     links_.Turn(node_, others, until);
     if (door == nullptr) continue;

@@ -26,6 +26,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/base/halt.h"
 #include "runtime/base/log.h"
 #include "runtime/bootstrap/call.h"
 #include "runtime/bootstrap/door.h"
@@ -49,6 +50,8 @@ struct JoinOptions {
   Secret secret;     // and those that do not know this
   std::string name;  // where this rank runs ("pod a on node b"), for messages; may be empty
   absl::Time deadline;
+  Halt hopeless;  // why not all ranks will come; matters until they have
+  Halt aborted;   // why this rank is to give up; matters in every exchange, too
   Logger log;
 };
 
@@ -88,6 +91,8 @@ class Bootstrap {
   absl::Status GuestJoin(const JoinOptions& options);
   // The connection to rank 0, once everybody is there and rank 0 has said so in `welcome`.
   absl::StatusOr<Call> Arrive(const JoinOptions& options, uint16_t door_port, std::string* welcome);
+  // One attempt: dials, shakes hands, and waits for the welcome as long as the connection holds.
+  Call TryToArrive(const JoinOptions& options, uint16_t door_port, std::string* welcome);
   absl::Status ConnectUp(int to, const std::optional<net::SocketAddress>& place, const Hello& hello,
                          const Secret& secret, absl::Time deadline);
   absl::Status ExchangeNames(const std::string& name, absl::Time deadline, Door* door);
@@ -101,6 +106,7 @@ class Bootstrap {
   Links links_;
   std::optional<net::IpAddress> local_address_;
   uint64_t rejected_ = 0;
+  Halt aborted_;
 };
 
 }  // namespace railhead::bootstrap

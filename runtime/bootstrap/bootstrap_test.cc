@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <barrier>
 #include <cstdlib>
 #include <functional>
@@ -455,6 +456,52 @@ TEST(BootstrapTest, ATakenPortIsReported) {
   const int port = net::LocalAddress(listener.get())->port;
   EXPECT_THAT(std::string(Bootstrap::Join(Options(0, 2, port, 1)).status().message()),
               AllOf(HasSubstr("MASTER_PORT"), HasSubstr(absl::StrCat(port))));
+}
+
+// Rank 2 never comes; what the others know of it ends their wait, not the deadline.
+TEST(JoinTest, WhoKnowsThatSomebodyWillNotComeDoesNotWait) {
+  const int port = FreePort();
+  std::atomic<bool> known = false;
+  std::thread news([&] {
+    absl::SleepFor(absl::Milliseconds(100));
+    known = true;
+  });
+  const auto statuses = RunRanks(2, [&](int rank) {
+    JoinOptions options = Options(rank, 3, port, 1000);
+    options.hopeless = [&] {
+      return known ? absl::UnavailableError("rank 2 (pod p2) is gone") : absl::OkStatus();
+    };
+    return Bootstrap::Join(std::move(options)).status();
+  });
+  news.join();
+  for (const absl::Status& status : statuses) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 2 (pod p2) is gone"));
+  }
+}
+
+// Rank 1 never gives its part.
+TEST(ExchangeTest, WhoIsToGiveUpEndsItForAll) {
+  const int port = FreePort();
+  std::atomic<bool> told = false;
+  std::barrier<> joined(3);
+  RunRanks(3, [&](int rank) {
+    JoinOptions options = Options(rank, 3, port, 1000);
+    if (rank == 2) {
+      options.aborted = [&] {
+        return told ? absl::AbortedError("rank 2 gives up") : absl::OkStatus();
+      };
+    }
+    absl::StatusOr<Bootstrap> bootstrap = Bootstrap::Join(std::move(options));
+    EXPECT_TRUE(bootstrap.ok()) << bootstrap.status();
+    joined.arrive_and_wait();
+    told = true;
+    if (rank != 1) {
+      const absl::Status status = bootstrap->Exchange(std::string("part"), In(1000)).status();
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 2 gives up"));
+    }
+    joined.arrive_and_wait();
+    return true;
+  });
 }
 
 }  // namespace

@@ -54,6 +54,7 @@ void Door::TakeVisitors() {
     absl::StatusOr<net::Fd> fd = net::Accept(listener_.get());
     if (!fd.ok()) {
       // Out of descriptors or memory, perhaps not for long.
+      trouble_ = fd.status();
       log_.Warn(absl::StrCat("the rendezvous cannot take a connection: ", fd.status().message()));
       absl::SleepFor(kBreath);
       return;

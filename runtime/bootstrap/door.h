@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "runtime/base/log.h"
@@ -59,6 +60,8 @@ class Door {
   // How many connections were turned away, and something about the last of them.
   uint64_t rejected() const { return rejected_; }
   const std::string& last_rejection() const { return last_rejection_; }
+  // Why connections could not be taken, the last time that it was so; OK if they always could.
+  const absl::Status& trouble() const { return trouble_; }
   // The last rejections with a reason to tell, by the rank that the guest said to be.
   const std::map<uint32_t, std::string>& turned_away() const { return turned_away_; }
 
@@ -85,6 +88,7 @@ class Door {
   std::list<Visitor> visitors_;
   uint64_t rejected_ = 0;
   std::string last_rejection_;
+  absl::Status trouble_;
   std::map<uint32_t, std::string> turned_away_;
 };
 

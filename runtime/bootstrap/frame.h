@@ -37,6 +37,8 @@ enum class FrameKind : uint32_t {
   kQuestion = 15,   // down: where are you?
   kTestimony = 16,  // up: there
   kReport = 17,     // down: what comes of it
+  // In the tree (node.h).
+  kGone = 18,  // both ways: this rank's connection has ended
 };
 
 struct Frame {

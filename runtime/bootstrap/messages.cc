@@ -190,6 +190,21 @@ absl::StatusOr<InquiryReport> ParseInquiryReport(absl::string_view payload, int 
   return InquiryReport{*question, std::move(text)};
 }
 
+std::string EncodeGone(int rank) {
+  WireWriter writer;
+  writer.U32(static_cast<uint32_t>(rank));
+  return writer.Take();
+}
+
+absl::StatusOr<int> ParseGone(absl::string_view payload, int world_size) {
+  WireReader reader(payload);
+  const uint32_t rank = reader.U32();
+  if (!reader.Complete() || rank >= static_cast<uint32_t>(world_size)) {
+    return absl::InternalError("a malformed number of a rank");
+  }
+  return static_cast<int>(rank);
+}
+
 std::string EncodeFailure(const absl::Status& status) {
   WireWriter writer;
   writer.U32(static_cast<uint32_t>(status.code()));

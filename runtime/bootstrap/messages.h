@@ -74,13 +74,17 @@ std::string EncodeTestimony(const Testimony& testimony);
 absl::StatusOr<Testimony> ParseTestimony(absl::string_view payload, int world_size);
 
 // kReport: what the asker makes of it.
-inline constexpr size_t kReportLimit = 2048;
+inline constexpr size_t kReportLimit = 12288;
 struct InquiryReport {
   Question question;
   std::string text;
 };
 std::string EncodeInquiryReport(const InquiryReport& report);
 absl::StatusOr<InquiryReport> ParseInquiryReport(absl::string_view payload, int world_size);
+
+// kGone: a rank whose end some neighbour of it has seen.
+std::string EncodeGone(int rank);
+absl::StatusOr<int> ParseGone(absl::string_view payload, int world_size);
 
 // kFail: why the job has failed.
 std::string EncodeFailure(const absl::Status& status);

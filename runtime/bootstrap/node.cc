@@ -15,6 +15,12 @@ bool Has(const std::vector<int>& ranks, int rank) {
   return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
 }
 
+// Whether the tree connects them; others are connected with rank 0 until it stands.
+bool AreNeighbours(int one, int other) {
+  return Parent(one) == other || Guardian(one) == other || Parent(other) == one ||
+         Guardian(other) == one;
+}
+
 }  // namespace
 
 Node::Node(int rank, int world_size)
@@ -223,9 +229,26 @@ void Node::Lost(int neighbour) {
       Report(gone);
     }
   }
+  // After the verdict on it, or on what it has reported itself.
+  if (!everybody_left_ && AreNeighbours(rank_, neighbour)) SpreadGone(neighbour);
   // It may not have passed on that all below this rank have said goodbye.
   if (neighbour == Parent(rank_)) said_done_ = false;
   SayDone();
+}
+
+void Node::SpreadGone(int rank) {
+  if (rank == rank_ || !gone_.insert(rank).second) return;
+  SendAll(up_, FrameKind::kGone, EncodeGone(rank));
+  SendAll(down_, FrameKind::kGone, EncodeGone(rank));
+}
+
+void Node::ReceiveGone(int from, absl::string_view payload) {
+  const absl::StatusOr<int> rank = ParseGone(payload, world_size_);
+  if (!rank.ok()) {
+    Nonsense(from, rank.status().message());
+    return;
+  }
+  SpreadGone(*rank);
 }
 
 // ---- Goodbye ----
@@ -252,7 +275,8 @@ bool Node::AllBelowSaidGoodbye() const {
 void Node::SayDone() {
   if (!leaving_ || said_done_ || everybody_left_ || !AllBelowSaidGoodbye()) return;
   said_done_ = true;
-  if (rank_ == 0) {
+  // Where those above have left before, they do not wait for anybody, and tell nobody.
+  if (up_.empty()) {
     everybody_left_ = true;
     SendAll(down_, FrameKind::kDone, "");
     return;
@@ -295,6 +319,9 @@ void Node::Receive(int from, FrameKind kind, std::string payload) {
       } else {
         Report(ParseFailure(payload));
       }
+      break;
+    case FrameKind::kGone:
+      ReceiveGone(from, payload);
       break;
     case FrameKind::kBye:
       said_bye_.insert(from);

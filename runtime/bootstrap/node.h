@@ -10,6 +10,9 @@
 // root first is the job's verdict, and goes down to all; so it is the same everywhere. Only a rank
 // that can reach nobody above itself judges alone.
 //
+// Gone: whose connection ends before all have left is gone, and all that can be reached are told,
+// also after the verdict: those that are left may meet again without some (JoinOptions::hopeless).
+//
 // Goodbye: a rank that needs nobody any more tells its neighbours, who will not take its end for
 // a death. When all below it have done so it says that upwards, and the root tells all.
 //
@@ -74,8 +77,12 @@ class Node {
   std::optional<std::vector<std::string>> TakeResult() { return std::exchange(result_, {}); }
   // Why the job has failed; OK while it has not.
   const absl::Status& verdict() const { return verdict_; }
+  // Ranks that are known to be gone.
+  const std::set<int>& gone() const { return gone_; }
   // What this rank has reported, and wants a verdict for.
   const absl::Status& reported() const { return reported_; }
+  // Whether it has said goodbye.
+  bool leaving() const { return leaving_; }
   bool everybody_left() const { return everybody_left_; }
   // What it has to say goes with TakeOutgoing.
   Inquiry& inquiry() { return inquiry_; }
@@ -98,6 +105,8 @@ class Node {
   std::vector<int> LackingChildren() const;
   void Send(int to, FrameKind kind, std::string payload);
   void SendAll(const std::vector<int>& to, FrameKind kind, std::string payload);
+  void SpreadGone(int rank);
+  void ReceiveGone(int from, absl::string_view payload);
   void Judge(const absl::Status& verdict);
   void ReceiveGather(int from, const std::string& payload);
   void ReceiveAll(int from, std::string payload);
@@ -128,6 +137,7 @@ class Node {
 
   absl::Status reported_;
   absl::Status verdict_;
+  std::set<int> gone_;
 
   bool leaving_ = false;
   bool said_done_ = false;

@@ -22,30 +22,16 @@ constexpr size_t kMostListed = 16;
 
 }  // namespace
 
-absl::Status Reception::Gather(absl::Time deadline) {
+absl::Status Reception::Gather(absl::Time deadline, const Halt& hopeless) {
   const absl::Time start = absl::Now();
   absl::Time next_word = start + kQuiet;
   while (!Complete()) {
     const absl::Time now = absl::Now();
-    if (now >= deadline) {
-      std::string text = absl::StrCat(
-          "waited ", absl::FormatDuration(absl::Trunc(now - start, absl::Milliseconds(100))),
-          " at the rendezvous, but ", Missing(), " of ", world_size_,
-          " did not arrive: see whether their pods run and their MASTER_ADDR, MASTER_PORT and "
-          "RAILHEAD_JOB are those of rank 0");
-      if (door_.rejected() > 0) {
-        absl::StrAppend(&text, "; ", door_.rejected(), " connection(s) turned away");
-      }
-      bool has_reason = false;
-      for (const auto& [rank, why] : door_.turned_away()) {
-        if (guests_.count(rank) > 0) continue;
-        absl::StrAppend(&text, "; ", why);
-        has_reason = true;
-      }
-      if (door_.rejected() > 0 && !has_reason) {
-        absl::StrAppend(&text, ", the last ", door_.last_rejection());
-      }
-      return absl::DeadlineExceededError(text);
+    if (now >= deadline) return Late(now - start);
+    if (absl::Status halted = CheckHalt(hopeless); !halted.ok()) {
+      return absl::Status(halted.code(),
+                          absl::StrCat("waited at the rendezvous for ", Missing(), " of ",
+                                       world_size_, " in vain: ", halted.message()));
     }
     if (now >= next_word) {
       log_.Warn(
@@ -54,11 +40,41 @@ absl::Status Reception::Gather(absl::Time deadline) {
                        absl::FormatDuration(absl::Trunc(deadline - start, absl::Seconds(1))), ")"));
       next_word = now + 3 * kQuiet;
     }
-    PollOnce(std::min(deadline, next_word));
+    PollOnce(NextCheck(hopeless, std::min(deadline, next_word)));
     // A rank may have come and gone again within that look.
     if (Complete()) PollOnce(absl::Now());
   }
   return absl::OkStatus();
+}
+
+absl::Status Reception::Late(absl::Duration waited) const {
+  std::string text =
+      absl::StrCat("waited ", absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(100))),
+                   " at the rendezvous, but ", Missing(), " of ", world_size_, " did not arrive");
+  // It is not they who are to blame.
+  if (!door_.trouble().ok()) {
+    return absl::Status(
+        door_.trouble().code(),
+        absl::StrCat(text, ", since no more connections could be taken: ",
+                     door_.trouble().message(), "; a rendezvous needs one for each of ",
+                     world_size_, " ranks, besides those of the program"));
+  }
+  absl::StrAppend(&text,
+                  ": see whether their pods run and their MASTER_ADDR, MASTER_PORT and "
+                  "RAILHEAD_JOB are those of rank 0");
+  if (door_.rejected() > 0) {
+    absl::StrAppend(&text, "; ", door_.rejected(), " connection(s) turned away");
+  }
+  bool has_reason = false;
+  for (const auto& [rank, why] : door_.turned_away()) {
+    if (guests_.count(rank) > 0) continue;
+    absl::StrAppend(&text, "; ", why);
+    has_reason = true;
+  }
+  if (door_.rejected() > 0 && !has_reason) {
+    absl::StrAppend(&text, ", the last ", door_.last_rejection());
+  }
+  return absl::DeadlineExceededError(text);
 }
 
 void Reception::PollOnce(absl::Time deadline) {

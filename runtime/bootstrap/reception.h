@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "runtime/base/halt.h"
 #include "runtime/base/log.h"
 #include "runtime/bootstrap/door.h"
 
@@ -31,8 +32,9 @@ class Reception {
   Reception(const Reception&) = delete;
   Reception& operator=(const Reception&) = delete;
 
-  // Returns when all are there. Otherwise DeadlineExceeded that names the missing ranks.
-  absl::Status Gather(absl::Time deadline);
+  // Returns when all are there. Otherwise DeadlineExceeded that names the missing ranks, or what
+  // `hopeless` says.
+  absl::Status Gather(absl::Time deadline, const Halt& hopeless);
 
   // Those who arrived, by rank; also after a failed Gather.
   std::map<uint32_t, Door::Guest> TakeGuests() { return std::move(guests_); }
@@ -43,6 +45,7 @@ class Reception {
   bool Complete() const { return guests_.size() + 1 == world_size_; }
   void PollOnce(absl::Time deadline);
   std::string Missing() const;
+  absl::Status Late(absl::Duration waited) const;
 
   uint32_t world_size_;
   Logger log_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "runtime/base/thread.h"
 #include "runtime/bootstrap/tree.h"
 #include "runtime/net/socket.h"
 
@@ -27,6 +28,10 @@ constexpr absl::Duration kVerdictPatience = absl::Seconds(1);
 // neighbour that takes none holds this rank up this long at most.
 constexpr absl::Duration kSendPatience = absl::Milliseconds(200);
 
+// How long this rank's own thread may take to say goodbye; a neighbour that takes nothing holds it
+// up for the time above.
+constexpr absl::Duration kOwnGoodbye = absl::Seconds(1);
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
@@ -36,7 +41,7 @@ absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
   auto [node, links] = std::move(bootstrap).Take();
   std::unique_ptr<Watch> watch(
       new Watch(std::move(node), std::move(links), std::move(event), std::move(wake)));
-  watch->thread_ = std::thread([raw = watch.get()] { raw->Run(); });
+  watch->thread_ = StartThread([raw = watch.get()] { raw->Run(); });
   return watch;
 }
 
@@ -83,12 +88,19 @@ void Watch::Ask() {
   Wake();
 }
 
-void Watch::Goodbye(absl::Time deadline) {
+bool Watch::Goodbye(absl::Time deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   leaving_ = true;
   Wake();
-  changed_.wait_for(lock, absl::ToChronoMilliseconds(deadline - absl::Now()),
-                    [this] { return everybody_left_ || !verdict_.ok(); });
+  const auto over = [this] { return everybody_left_ || !verdict_.ok(); };
+  changed_.wait_until(lock, absl::ToChronoTime(absl::Now() + kOwnGoodbye),
+                      [&] { return said_goodbye_ || over(); });
+  return changed_.wait_until(lock, absl::ToChronoTime(deadline), over);
+}
+
+std::set<int> Watch::gone() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return gone_;
 }
 
 void Watch::Wake() {
@@ -189,21 +201,21 @@ absl::Time Watch::Inquire(absl::Time now) {
 
 void Watch::Publish() {
   const bool failed = !node_.verdict().ok();
-  if (failed && !failed_) {
-    const std::lock_guard<std::mutex> lock(witness_mutex_);
-    if (witness_ != nullptr) witness_->Failed(node_.verdict());
-  }
+  // Held until the witness knows as well: who is told of a failure may dismiss it at once.
+  const std::lock_guard<std::mutex> witness_lock(witness_mutex_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (verdict_.ok() == !failed && everybody_left_ == node_.everybody_left()) return;
     verdict_ = node_.verdict();
+    gone_ = node_.gone();
+    said_goodbye_ = node_.leaving();
     everybody_left_ = node_.everybody_left();
-    changed_.notify_all();
   }
+  changed_.notify_all();
   if (!failed || failed_) return;
   failed_.store(true, std::memory_order_release);
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
+  if (witness_ != nullptr) witness_->Failed(node_.verdict());
 }
 
 }  // namespace railhead::bootstrap

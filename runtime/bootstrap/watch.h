@@ -13,6 +13,8 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "absl/status/status.h"
@@ -58,9 +60,15 @@ class Watch {
   // Asks what everybody is doing, unless that is known from a moment ago; the witness will hear.
   void Ask();
 
-  // Says that this rank needs nobody any more, and waits until all have said so, the job has
-  // failed, or the deadline has passed.
-  void Goodbye(absl::Time deadline);
+  // Says that this rank needs nobody any more, and waits until all have said so or the job has
+  // failed (true), or the deadline has passed (false). Whatever the deadline, what it says is on
+  // its way when it returns. May be called again.
+  bool Goodbye(absl::Time deadline);
+
+  // Ranks that are known to be gone, be it in peace, and after the job has failed as well.
+  std::set<int> gone() const;
+  // "rank 2 (pod a on node b)".
+  std::string Describe(int rank) const { return node_.Describe(rank); }
 
  private:
   Watch(Node node, Links links, net::Fd event, net::Fd wake);
@@ -79,7 +87,7 @@ class Watch {
   net::Fd event_;
   net::Fd wake_;
 
-  // The thread's own.
+  // The thread's own, but for the names of ranks, which do not change.
   Node node_;
   Links links_;
   absl::Time next_look_ = absl::InfinitePast();
@@ -99,6 +107,8 @@ class Watch {
   bool leaving_ = false;  // whether it says goodbye
   bool asking_ = false;   // whether it asks what everybody is doing
   absl::Status verdict_;
+  std::set<int> gone_;
+  bool said_goodbye_ = false;
   bool everybody_left_ = false;
 
   std::thread thread_;

@@ -206,7 +206,8 @@ TEST_P(WatchTest, WhoAsksHearsWhatEverybodySaysAndSoDoesEverybody) {
   }
 }
 
-TEST_P(WatchTest, TheWitnessLearnsTheVerdictBeforeAnybodyOnItsRank) {
+// Who is told of a failure dismisses the witness at once; it has been told all the same.
+TEST_P(WatchTest, TheWitnessLearnsTheVerdictBeforeItIsDismissed) {
   const int world = GetParam();
   World started(world);
   std::barrier<> attended(world);
@@ -221,8 +222,54 @@ TEST_P(WatchTest, TheWitnessLearnsTheVerdictBeforeAnybodyOnItsRank) {
     } else {
       EXPECT_TRUE(net::WaitReadable(watch->event_fd(), In(20)).ok());
     }
-    EXPECT_EQ(clerk.verdict(), failure);
     watch->Attend(nullptr);
+    EXPECT_EQ(clerk.verdict(), failure);
+    return true;
+  });
+}
+
+// Those that are left must know it: they may meet again.
+TEST_P(WatchTest, WhoGoesAfterAFailureIsKnownToo) {
+  const int world = GetParam();
+  if (world < 3) return;
+  World started(world);
+  std::barrier<> failed(world);
+  const int victim = world - 1;
+  RunRanks(world, [&](int rank) {
+    std::unique_ptr<Watch> watch = started.Start(rank);
+    if (rank == 0) watch->Announce(absl::InternalError("rank 0 failed")).IgnoreError();
+    EXPECT_TRUE(net::WaitReadable(watch->event_fd(), In(20)).ok());
+    EXPECT_THAT(watch->gone(), ::testing::IsEmpty());
+    failed.arrive_and_wait();
+    if (rank == victim) {
+      watch.reset();
+    } else {
+      const absl::Time deadline = In(20);
+      while (watch->gone().count(victim) == 0 && absl::Now() < deadline) {
+        absl::SleepFor(absl::Milliseconds(1));
+      }
+      EXPECT_THAT(watch->gone(), ::testing::Contains(victim));
+    }
+    failed.arrive_and_wait();
+    return true;
+  });
+}
+
+// It does not wait, so the others have nobody above them who could tell them that all have left.
+TEST_P(WatchTest, WhereRankZeroLeavesFirstTheOthersLeaveInPeaceToo) {
+  const int world = GetParam();
+  World started(world);
+  std::barrier<> left(world);
+  RunRanks(world, [&](int rank) {
+    std::unique_ptr<Watch> watch = started.Start(rank);
+    if (rank == 0) {
+      watch->Goodbye(absl::InfinitePast());
+      watch.reset();
+    }
+    left.arrive_and_wait();
+    if (rank == 0) return true;
+    EXPECT_TRUE(watch->Goodbye(In(5)));
+    EXPECT_FALSE(watch->failed());
     return true;
   });
 }

@@ -37,7 +37,7 @@ class Witness {
   virtual std::string Conclude(const std::vector<Said>& ranks) = 0;
   // That is known to this rank.
   virtual void Hear(const std::string& report, absl::Time now) = 0;
-  // The job has failed. The last that is called.
+  // The job has failed, and this rank's calls know it. The last that is called; it does not wait.
   virtual void Failed(const absl::Status& verdict) = 0;
 };
 

@@ -122,6 +122,22 @@ rhResult_t Create(CommunicatorOptions options, rhComm_t* comm) {
   return rhSuccess;
 }
 
+absl::StatusOr<railhead::comm::UniqueId> ParseId(const rhUniqueId& id) {
+  return railhead::comm::ParseUniqueId(absl::string_view(id.internal, sizeof id.internal));
+}
+
+// Makes one communicator of another, which no other call may use meanwhile.
+template <class Make>
+rhResult_t MakeAnother(const char* call, rhComm_t comm, rhComm_t* newcomm, Make make) {
+  absl::StatusOr<std::unique_ptr<Communicator>> made = nullptr;
+  const rhResult_t result = railhead::comm::RunNow(call, comm, [&](Communicator& communicator) {
+    made = make(communicator);
+    return made.status();
+  });
+  if (result == rhSuccess && *made != nullptr) *newcomm = Wrap(*std::move(made));
+  return result;
+}
+
 rhResult_t NotNull(rhComm_t comm, const char* call, const char* argument) {
   return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", argument, " must be NULL"));
 }
@@ -190,8 +206,7 @@ rhResult_t rhCommInitRank(rhComm_t* comm, int nranks, rhUniqueId id, int rank) {
                     absl::StrCat("rhCommInitRank: rank ", rank, " of ", nranks,
                                  " does not exist; ranks go from 0 to nranks-1"));
     }
-    const absl::StatusOr<railhead::comm::UniqueId> parsed =
-        railhead::comm::ParseUniqueId(absl::string_view(id.internal, sizeof id.internal));
+    const absl::StatusOr<railhead::comm::UniqueId> parsed = ParseId(id);
     if (!parsed.ok()) return Report(nullptr, parsed.status());
     CommunicatorOptions options = OptionsFromEnvironment();
     options.rendezvous = {rank, nranks, parsed->address.ToString(), parsed->port};
@@ -225,14 +240,8 @@ rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm, rhC
                     absl::StrCat("rhCommSplit: color ", color,
                                  " is negative; use RH_SPLIT_NOCOLOR to be in no group"));
     }
-    absl::StatusOr<std::unique_ptr<Communicator>> made = nullptr;
-    const rhResult_t result =
-        railhead::comm::RunNow("rhCommSplit", comm, [&](Communicator& communicator) {
-          made = communicator.Split(color, key);
-          return made.status();
-        });
-    if (result == rhSuccess && *made != nullptr) *newcomm = Wrap(*std::move(made));
-    return result;
+    return MakeAnother("rhCommSplit", comm, newcomm,
+                       [&](Communicator& communicator) { return communicator.Split(color, key); });
   });
 }
 
@@ -259,10 +268,8 @@ rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_cou
                     "rhCommShrink: this rank is among exclude_ranks; only those that are left call "
                     "it");
     }
-    absl::StatusOr<std::unique_ptr<Communicator>> made = comm->communicator->Shrink(excluded);
-    if (!made.ok()) return Report(comm, made.status());
-    *newcomm = Wrap(*std::move(made));
-    return rhSuccess;
+    return MakeAnother("rhCommShrink", comm, newcomm,
+                       [&](Communicator& communicator) { return communicator.Shrink(excluded); });
   });
 }
 
@@ -280,7 +287,11 @@ rhResult_t rhCommGrow(rhComm_t comm, int nranks, rhUniqueId id, int rank, rhComm
           absl::StrCat("rhCommGrow: rank ", rank, " of ", nranks, "; a rank of a communicator of ",
                        old, " passes -1, and nranks that is not less"));
     }
-    return rhCommInitRank(newcomm, nranks, id, comm->communicator->rank());
+    const absl::StatusOr<railhead::comm::UniqueId> meeting = ParseId(id);
+    if (!meeting.ok()) return Report(comm, meeting.status());
+    return MakeAnother("rhCommGrow", comm, newcomm, [&](Communicator& communicator) {
+      return communicator.Grow(*meeting, nranks);
+    });
   });
 }
 
@@ -297,7 +308,9 @@ rhResult_t rhCommDestroy(rhComm_t comm) {
         return rhInvalidUsage;
       }
     }
+    std::unique_ptr<Communicator> communicator = std::move(comm->communicator);
     delete comm;
+    Communicator::Leave(std::move(communicator));
     return rhSuccess;
   });
 }
@@ -307,8 +320,12 @@ rhResult_t rhCommAbort(rhComm_t comm) {
     if (comm == nullptr) return rhSuccess;
     comm->communicator->Abort("rhCommAbort was called");
     {
-      // What runs, and what still waits on a stream, has been told to end; wait for it to leave.
       std::unique_lock<std::mutex> state(comm->state);
+      // What waits on a stream may stand behind another communicator's call.
+      if (const auto stream = comm->stream.lock(); stream != nullptr) {
+        comm->on_stream -= stream->Drop(comm, rhRemoteError);
+      }
+      // What runs has been told to end; wait for it to leave.
       comm->left_stream.wait(state, [&] { return comm->on_stream == 0; });
     }
     { const std::lock_guard<std::mutex> use(comm->in_use); }

@@ -440,9 +440,11 @@ rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t data
                     absl::StrCat("rhRedOpCreatePreMulSum: scalar: ", copied.message()));
     }
     const std::lock_guard<std::mutex> lock(comm->state);
-    comm->operators.push_back(
-        rhComm::Operator{datatype, railhead::reduce::ReadScalar(datatype, copy.data())});
-    *op = static_cast<rhRedOp_t>(kFirstOwnOperator + comm->operators.size() - 1);
+    auto& operators = comm->operators;
+    auto place = std::find(operators.begin(), operators.end(), std::nullopt);
+    if (place == operators.end()) place = operators.emplace(place);
+    place->emplace(rhComm::Operator{datatype, railhead::reduce::ReadScalar(datatype, copy.data())});
+    *op = static_cast<rhRedOp_t>(kFirstOwnOperator + (place - operators.begin()));
     return rhSuccess;
   });
 }

@@ -3,6 +3,9 @@
 // The C API as its users see it: ranks in threads, and ranks in processes that die.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -11,6 +14,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +28,7 @@ namespace railhead {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Each;
 using testing::Environment;
 using testing::FreePort;
 using ::testing::HasSubstr;
@@ -554,46 +559,107 @@ TEST_P(DeathTest, AKilledRankIsNamedByAllOthersLongBeforeTheTimeout) {
 
 INSTANTIATE_TEST_SUITE_P(Transports, DeathTest, ::testing::Values("tcp", "shm"));
 
-TEST(ProcessesTest, ARankThatStandsStillInSharedMemoryIsNamed) {
-  const std::vector<std::string> outputs =
-      RunForks(Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "1"}, {"RAILHEAD_TRANSPORT", "shm"}}),
-               [](int rank) {
-                 rhComm_t comm = nullptr;
-                 std::string error = Join(&comm);
-                 std::vector<float> values(1000);
-                 for (int i = 0; error.empty() && i < 100; ++i) {
-                   if (rank == 1 && i == 5) absl::SleepFor(absl::Seconds(3));
-                   error = Reduce(comm, values);
-                 }
-                 return error;
-               });
-  for (const std::string& output : outputs) {
-    EXPECT_THAT(output, AllOf(HasSubstr("rank 0 (pod p0): all_reduce number 5 (4000 bytes)"),
-                              HasSubstr("nothing has moved for 1s in shared memory"),
-                              HasSubstr("waiting for rank 1")));
+// Stops this process for 3 s, as a debugger or an overloaded machine does.
+void StopForAWhile() {
+  const pid_t self = ::getpid();
+  if (::fork() == 0) {
+    absl::SleepFor(absl::Seconds(3));
+    ::kill(self, SIGCONT);
+    _exit(0);
   }
+  ::raise(SIGSTOP);
 }
 
-TEST(ProcessesTest, ARankThatStandsStillIsNamed) {
-  const std::vector<std::string> outputs =
-      RunForks(Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "1"}}), [](int rank) {
+// One hundred reductions of two ranks that wait for 1 s; before the sixth, rank 1 does something.
+std::vector<std::string> Hundred(const std::string& transport, void (*before_the_sixth)()) {
+  return RunForks(
+      Environments(2, {{"RAILHEAD_TIMEOUT_SECONDS", "1"}, {"RAILHEAD_TRANSPORT", transport}}),
+      [&](int rank) {
         rhComm_t comm = nullptr;
         std::string error = Join(&comm);
         std::vector<float> values(1000);
         for (int i = 0; error.empty() && i < 100; ++i) {
-          if (rank == 1 && i == 5) {
-            // Alive, connected, and busy with something else until the other has given up.
-            absl::SleepFor(absl::Seconds(3));
-          }
+          if (rank == 1 && i == 5) before_the_sixth();
           error = Reduce(comm, values);
         }
+        if (error.empty()) rhCommDestroy(comm);
         return error;
       });
-  for (const std::string& output : outputs) {
-    EXPECT_THAT(output, AllOf(HasSubstr("rank 0 (pod p0): all_reduce number 5 (4000 bytes)"),
-                              HasSubstr("nothing has moved for 1s"),
-                              HasSubstr("with rank 1 (pod p1)"), HasSubstr("rail 0 (lo, tcp)")));
+}
+
+TEST(ProcessesTest, ARankThatStandsStillInSharedMemoryIsNamed) {
+  EXPECT_THAT(Hundred("shm", StopForAWhile)[0],
+              AllOf(HasSubstr("rank 0 (pod p0): all_reduce number 5 (4000 bytes)"),
+                    HasSubstr("nothing has moved for 1s in shared memory"),
+                    HasSubstr("waiting for rank 1")));
+}
+
+TEST(ProcessesTest, ARankThatStandsStillIsNamed) {
+  EXPECT_THAT(Hundred("tcp", StopForAWhile)[0],
+              AllOf(HasSubstr("rank 0 (pod p0): all_reduce number 5 (4000 bytes)"),
+                    HasSubstr("nothing has moved for 1s"), HasSubstr("with rank 1 (pod p1)"),
+                    HasSubstr("rail 0 (lo, tcp)")));
+}
+
+// Alive and busy with something else, a checkpoint for example.
+TEST(ProcessesTest, ARankThatCallsLateIsWaitedFor) {
+  for (const char* transport : {"tcp", "shm"}) {
+    EXPECT_THAT(Hundred(transport, [] { absl::SleepFor(absl::Seconds(3)); }), Each(""));
   }
+}
+
+// A signal that the program's threads block waits for them.
+TEST(ProcessesTest, TheLibrarysThreadsTakeNoSignals) {
+  std::vector<Environment> environments = Environments(2);
+  for (Environment& environment : environments) {
+    environment["RAILHEAD_METRICS_PORT"] = absl::StrCat(testing::FreePort());
+  }
+  const auto outputs = RunForks(environments, [](int) -> std::string {
+    rhComm_t comm = nullptr;
+    if (std::string error = Join(&comm); !error.empty()) return error;
+    rhStream_t stream = nullptr;
+    rhStreamCreate(&stream);
+    sigset_t terminate;
+    sigemptyset(&terminate);
+    sigaddset(&terminate, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &terminate, nullptr);
+    ::kill(::getpid(), SIGTERM);
+    const timespec longest = {10, 0};
+    const bool waited = sigtimedwait(&terminate, nullptr, &longest) == SIGTERM;
+    struct sigaction pipe = {};
+    ::sigaction(SIGPIPE, nullptr, &pipe);
+    rhStreamDestroy(stream);
+    rhCommDestroy(comm);
+    return absl::StrCat(waited ? "waited" : "lost", pipe.sa_handler == SIG_DFL ? "" : ", ignored");
+  });
+  EXPECT_THAT(outputs, Each("waited"));
+}
+
+TEST(ProcessesTest, APinThatCannotBeFollowedIsAnErrorOnAllRanks) {
+  for (const auto& [transport, pin] :
+       {std::pair("tcp", "all_reduce=hierarchical"), std::pair("shm", "all_reduce=ring")}) {
+    const auto outputs = RunForks(
+        Environments(3, {{"RAILHEAD_ALGO", pin}, {"RAILHEAD_TRANSPORT", transport}}), [](int) {
+          rhComm_t comm = nullptr;
+          return Join(&comm);
+        });
+    EXPECT_THAT(outputs, Each(AllOf(HasSubstr("invalid argument"), HasSubstr("RAILHEAD_ALGO"),
+                                    HasSubstr(pin), HasSubstr("cannot be followed"))));
+  }
+}
+
+TEST(ProcessesTest, ARankWithTooFewDescriptorsSaysHowManyItNeeds) {
+  const auto outputs = RunForks(
+      Environments(3, {{"RAILHEAD_SOCKET_IFNAME", "lo,lo,lo,lo,lo,lo,lo,lo"}}), [](int rank) {
+        const rlimit limit = {30, 30};
+        if (rank == 1) ::setrlimit(RLIMIT_NOFILE, &limit);
+        rhComm_t comm = nullptr;
+        return Join(&comm);
+      });
+  EXPECT_THAT(outputs,
+              Each(AllOf(HasSubstr("rank 1 (pod p1)"),
+                         HasSubstr("Too many open files (EMFILE: this process may have 30"),
+                         HasSubstr("it needs about "))));
 }
 
 TEST(ProcessesTest, ARankThatLeavesEarlyIsNamed) {

@@ -30,18 +30,15 @@ rhResult_t RunNow(const char* name, rhComm_t comm,
 }
 
 rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body) {
-  {
-    const std::lock_guard<std::mutex> lock(comm->state);
-    if (comm->on_stream > 0 && comm->stream != stream) {
-      comm->last_error = absl::StrCat(name, ": ", comm->on_stream.load(),
-                                      " calls of this communicator are still on another stream; "
-                                      "use that one, or wait for them first");
-      return rhInvalidUsage;
-    }
-    comm->stream = stream;
-    ++comm->on_stream;
+  // Until the call is there: whoever aborts the communicator drops what it finds.
+  const std::lock_guard<std::mutex> adding(comm->state);
+  if (comm->on_stream > 0 && comm->stream.lock() != stream->stream) {
+    comm->last_error = absl::StrCat(name, ": ", comm->on_stream.load(),
+                                    " calls of this communicator are still on another stream; "
+                                    "use that one, or wait for them first");
+    return rhInvalidUsage;
   }
-  stream->stream->Add([comm, body = std::move(body)] {
+  stream->stream->Add(comm, [comm, body = std::move(body)] {
     const rhResult_t result = Guard(comm, [&] {
       // A blocking call that began before may still be running.
       const std::lock_guard<std::mutex> use(comm->in_use);
@@ -53,6 +50,8 @@ rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body 
     comm->left_stream.notify_all();
     return result;
   });
+  comm->stream = stream->stream;
+  ++comm->on_stream;
   return rhSuccess;
 }
 

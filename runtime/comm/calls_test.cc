@@ -295,6 +295,67 @@ TEST(LargeWorldTest, AnyTwoRanksSendToEachOther) {
   EXPECT_EQ(RunForks(kRanks, "tcp", body), Right(kRanks));
 }
 
+// Rank 1 sends on the first communicator only when rank 0 has got rid of the second one, whose call
+// stands behind that of the first one.
+TEST_P(CallsTest, AnAbortDoesNotWaitForAnotherCommunicatorOnTheStream) {
+  EXPECT_EQ(RunForks(
+                2, GetParam(),
+                [](rhComm_t comm, int rank) -> std::string {
+                  rhComm_t other = nullptr;
+                  rhComm_t signal = nullptr;
+                  if (rhCommSplit(comm, 0, 0, &other, nullptr) != rhSuccess) return "no other";
+                  if (rhCommSplit(comm, 0, 0, &signal, nullptr) != rhSuccess) return "no signal";
+                  int value = rank;
+                  if (rank == 1) {
+                    if (rhBarrier(signal, nullptr) != rhSuccess) return rhGetLastError(signal);
+                    if (rhSend(&value, 1, rhInt32, 0, comm, nullptr) != rhSuccess)
+                      return "not sent";
+                    rhCommAbort(other);
+                    rhCommDestroy(signal);
+                    return "right";
+                  }
+                  rhStream_t stream = nullptr;
+                  rhRequest_t first = nullptr;
+                  rhStreamCreate(&stream);
+                  rhRecv(&value, 1, rhInt32, 1, comm, stream);
+                  rhStreamRequest(stream, &first);
+                  rhBarrier(other, stream);
+                  if (rhCommAbort(other) != rhSuccess) return "not aborted";
+                  if (rhBarrier(signal, nullptr) != rhSuccess) return rhGetLastError(signal);
+                  if (rhRequestWait(first) != rhSuccess || value != 1) return "not received";
+                  rhRequestFree(first);
+                  // What was not begun has failed in its turn.
+                  if (rhStreamDestroy(stream) != rhRemoteError) return "no failure";
+                  rhCommDestroy(signal);
+                  return "right";
+                },
+                30),
+            Right(2));
+}
+
+TEST_P(CallsTest, OperatorsThatAreGoneLeaveTheirPlaces) {
+  EXPECT_EQ(RunForks(1, GetParam(),
+                     [](rhComm_t comm, int) -> std::string {
+                       float factor = 2;
+                       const auto make = [&] {
+                         rhRedOp_t op = rhSum;
+                         rhRedOpCreatePreMulSum(&op, &factor, rhFloat32, rhScalarHostImmediate,
+                                                comm);
+                         return op;
+                       };
+                       const rhRedOp_t kept = make();
+                       const rhRedOp_t first = make();
+                       rhRedOpDestroy(first, comm);
+                       factor = 3;
+                       const rhRedOp_t again = make();
+                       if (again != first || again == kept) return "another place";
+                       float value = 1;
+                       rhAllReduce(&value, &value, 1, rhFloat32, again, comm, nullptr);
+                       return value == 3 ? "right" : "wrong factor";
+                     }),
+            Right(1));
+}
+
 INSTANTIATE_TEST_SUITE_P(Transports, CallsTest, ::testing::Values("tcp", "shm"));
 
 }  // namespace

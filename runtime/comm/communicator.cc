@@ -2,6 +2,7 @@
 #include "runtime/comm/communicator.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,8 @@
 #include "absl/time/clock.h"
 #include "fabric/gpu_direct.h"
 #include "fabric/port_counters.h"
+#include "runtime/base/background.h"
+#include "runtime/base/descriptors.h"
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/collectives/binomial.h"
@@ -24,8 +27,8 @@
 #include "runtime/collectives/ring_broadcast.h"
 #include "runtime/collectives/ring_reduce.h"
 #include "runtime/collectives/ring_reduce_scatter.h"
-#include "runtime/comm/measure.h"
 #include "runtime/comm/neighbours.h"
+#include "runtime/comm/partners.h"
 #include "runtime/comm/start.h"
 #include "runtime/recorder/flight_file.h"
 
@@ -40,6 +43,8 @@ namespace {
 // Longer than ranks that finish together need; a rank that goes on working does not hold up one
 // that leaves.
 constexpr absl::Duration kLongestGoodbye = absl::Seconds(10);
+// Longer than ranks that leave together need.
+constexpr absl::Duration kShortGoodbye = absl::Milliseconds(100);
 // Longer than a message needs over the last of several rails, the others having just died: NICs say
 // so after 4 s at the latest.
 constexpr absl::Duration kLongestSettling = absl::Seconds(8);
@@ -88,6 +93,7 @@ tuner::Network SharedMemory() {
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorOptions options) {
   std::unique_ptr<Communicator> comm(new Communicator());
+  RaiseDescriptorLimit();
   const config::Rendezvous rendezvous = options.rendezvous;
   const std::string self = NameOfRank(options);
   const std::string group = GroupOf(options);
@@ -109,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
     comm->setup_.problem.Update(
         absl::InvalidArgumentError(absl::StrCat("RAILHEAD_ALGO: ", pins.status().message())));
   }
-  absl::StatusOr<Fabric> fabric = SetUp(*bootstrap, comm->setup_);
+  absl::StatusOr<Fabric> fabric = SetUp(*bootstrap, comm->setup_, options.aborted);
   if (!fabric.ok()) return fabric.status();
   comm->fabric_ = *std::move(fabric);
   comm->transport_ = comm->fabric_.rails.front().transport;
@@ -123,6 +129,10 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   // Of a family's communicators, which have the same rails, the first says it.
   if (!comm->setup_.rank_in_metrics.has_value()) {
     for (const std::string& warning : comm->fabric_.warnings) log.Warn(warning);
+    if (comm->rank_ == 0 && !comm->fabric_.decision.flat_reason.empty()) {
+      log.Warn(absl::StrCat("collectives do not use the memory inside pods: ",
+                            comm->fabric_.decision.flat_reason));
+    }
   }
 
   absl::StatusOr<std::unique_ptr<bootstrap::Watch>> watch =
@@ -134,6 +144,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
       std::move(comm->fabric_.reach));
   if (!mesh.ok()) return mesh.status();
   comm->mesh_ = *std::move(mesh);
+  comm->patient_ = std::make_unique<Patient>(*comm->mesh_, comm->go_on_);
   if (comm->fabric_.segment.has_value() && !comm->fabric_.decision.shm) {
     Hierarchy::Options places;
     places.places = comm->fabric_.decision.places;
@@ -141,7 +152,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
     places.crowded = comm->fabric_.decision.crowded;
     places.memory = comm->fabric_.segment->data();
     places.patience = {absl::ZeroDuration(), settings.timeout, &comm->watch_->failed()};
-    comm->hierarchy_ = std::make_unique<Hierarchy>(std::move(places), *comm->mesh_);
+    places.patience.go_on = &comm->go_on_;
+    comm->hierarchy_ = std::make_unique<Hierarchy>(std::move(places), *comm->patient_);
   } else if (comm->fabric_.segment.has_value()) {
     comm->group_ =
         std::make_unique<shm::Group>(comm->fabric_.segment->data(), comm->rank_, comm->world_size_);
@@ -158,11 +170,16 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
 
   tuner::Network network = SharedMemory();
   if (comm->group_ == nullptr && comm->world_size_ > 1) {
-    comm->mesh_->Begin(settings.timeout);
+    comm->mesh_->Begin(settings.StartTimeout());
     absl::StatusOr<tuner::Network> measured =
-        MeasureNetwork(*comm->mesh_, comm->rank_, comm->world_size_, comm->hierarchy_.get());
-    if (!measured.ok()) return comm->Fail("measuring the network", measured.status());
+        MeasureNetwork(*comm->mesh_, comm->MeasuredRanks(), comm->hierarchy_.get());
+    if (!measured.ok()) return comm->GiveUp("measuring the network", measured.status());
     network = *measured;
+  }
+  if (absl::Status followed = comm->CheckPins(*pins, network); !followed.ok()) {
+    if (!options.made_of_another) return comm->GiveUp("RAILHEAD_ALGO", followed);
+    // The job's pins are meant for all of it; some of its ranks go on without.
+    if (comm->rank_ == 0) log.Warn(absl::StrCat("RAILHEAD_ALGO: ", followed.message()));
   }
   comm->learner_.emplace(tuner::Tuner(comm->world_size_, network, *std::move(pins)));
 
@@ -184,16 +201,63 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   return comm;
 }
 
-Communicator::~Communicator() {
-  notice_.reset();
-  // Leaving together: a link that closes while the other side still reads could lose its last
-  // bytes.
-  if (watch_ != nullptr && mesh_ != nullptr && failure_.ok()) {
-    mesh_->Settle(absl::Now() + std::min(setup_.settings.timeout, kLongestSettling));
-    watch_->Goodbye(absl::Now() + std::min(setup_.settings.timeout, kLongestGoodbye));
+Measurers Communicator::MeasuredRanks() const {
+  Measurers ranks;
+  ranks.rank = rank_;
+  ranks.world_size = world_size_;
+  ranks.partner = PartnerOf(rank_, fabric_.place_numbers);
+  ranks.may_reach_all = world_size_ <= kAllConnected || !over_verbs_ || MayPinForAll();
+  return ranks;
+}
+
+bool Communicator::MayPinForAll() const {
+  uint64_t bytes = 0;
+  for (const preflight::RailFacts& rail : fabric_.facts.rails) {
+    if (rail.port.has_value()) bytes += rail.port->least_bytes * (Ranks() - 1);
   }
+  return bytes <= fabric_.facts.memlock;
+}
+
+absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
+                                     const tuner::Network& network) const {
+  // Who is alone does everything alike.
+  if (world_size_ == 1) return absl::OkStatus();
+  if (group_ == nullptr) {
+    return tuner::CheckPins(pins, world_size_, network, fabric_.decision.flat_reason);
+  }
+  for (const tuner::Pin& pin : pins) {
+    if (!HasTextForSharedMemory(pin.collective)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", Name(pin.collective), "=", Name(pin.algorithm),
+                     "' cannot be followed: all ranks share memory, where there is one way, which "
+                     "gives the same bits every time; unset it, or set RAILHEAD_TRANSPORT=tcp"));
+  }
+  return absl::OkStatus();
+}
+
+Communicator::~Communicator() {
+  Depart(absl::Now() + kLongestGoodbye);
   if (watch_ != nullptr) watch_->Attend(nullptr);
   mesh_.reset();
+}
+
+void Communicator::Leave(std::unique_ptr<Communicator> communicator) {
+  if (communicator->Depart(absl::Now() + kShortGoodbye)) return;
+  Communicator* const left = communicator.release();
+  RunInBackground(absl::Now() + kLongestGoodbye + kShortGoodbye, [left] { delete left; });
+}
+
+bool Communicator::Depart(absl::Time deadline) {
+  notice_.reset();
+  staging_.reset();
+  if (watch_ == nullptr || mesh_ == nullptr || !failure_.ok()) return true;
+  // Who has left needs nothing that this rank has sent.
+  if (std::exchange(departed_, true) && watch_->Goodbye(absl::InfinitePast())) return true;
+  // Leaving together: a link that closes while the other side still reads could lose its last
+  // bytes.
+  const absl::Time patience = std::min(deadline, absl::Now() + setup_.settings.timeout);
+  mesh_->Settle(std::min(patience, absl::Now() + kLongestSettling));
+  return watch_->Goodbye(patience);
 }
 
 absl::Status Communicator::AllReduce(rhDataType_t type, rhRedOp_t op, const std::byte* send,
@@ -350,6 +414,13 @@ absl::Status Communicator::Transfer(absl::Span<const collectives::Transfer> tran
   size_t bytes = 0;
   for (const collectives::Transfer& transfer : transfers) bytes += transfer.bytes;
   const collectives::Call call({.collective = Collective::kSendReceive});
+  {
+    const std::lock_guard<std::mutex> lock(awaiting_);
+    awaited_.clear();
+    for (const collectives::Transfer& transfer : transfers) {
+      if (awaited_.size() < recorder::kMostAwaited) awaited_.push_back(transfer.peer);
+    }
+  }
   return Run(
       {Collective::kSendReceive, Algorithm::kDirect, bytes, call},
       [&](Messenger& messenger) { return collectives::RunTransfers(messenger, rank_, transfers); });
@@ -387,49 +458,88 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int
   }
   std::sort(members.begin(), members.end());
   const int first = members.front().second;
-  const absl::StatusOr<UniqueId> meeting =
+  const absl::StatusOr<UniqueId> place_of_first =
       ParseUniqueId(entry(first).substr(mine.size() - kUniqueIdSize));
-  if (!meeting.ok()) {
+  if (!place_of_first.ok()) {
     return absl::UnavailableError(
         absl::StrCat(self_, ": rank ", first, " could not open a socket for its group"));
   }
-  const auto self = std::find(members.begin(), members.end(), std::pair(key, rank_));
-  SetupOptions setup = setup_;
-  setup.rank_in_metrics = setup.rank_in_metrics.value_or(rank_);
-  return Meet(*meeting, std::move(listener), static_cast<int>(self - members.begin()),
-              static_cast<int>(members.size()), std::move(setup));
+  Meeting meeting;
+  meeting.place = *place_of_first;
+  meeting.listener = std::move(listener);
+  for (const auto& [key_of_rank, member] : members) meeting.members.push_back(member);
+  meeting.world_size = static_cast<int>(members.size());
+  meeting.sound = true;
+  meeting.setup = setup_;
+  meeting.setup.rank_in_metrics = setup_.rank_in_metrics.value_or(rank_);
+  return Meet(std::move(meeting));
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::set<int>& excluded) {
-  std::vector<int> members;
+  Meeting meeting;
   for (int rank = 0; rank < world_size_; ++rank) {
-    if (excluded.count(rank) == 0) members.push_back(rank);
+    if (excluded.count(rank) == 0) meeting.members.push_back(rank);
   }
-  const auto first = static_cast<size_t>(members.front());
-  const absl::StatusOr<UniqueId> meeting = ParseUniqueId(fabric_.doors[first]);
-  if (!meeting.ok()) {
+  const auto first = static_cast<size_t>(meeting.members.front());
+  const absl::StatusOr<UniqueId> place = ParseUniqueId(fabric_.doors[first]);
+  if (!place.ok()) {
     return absl::UnavailableError(absl::StrCat(
         self_, ": rank ", first, " had no socket open at which the others could meet it again"));
   }
-  std::optional<net::Fd> listener;
-  if (members.front() == rank_) listener = std::exchange(fabric_.door, std::nullopt);
+  meeting.place = *place;
+  if (meeting.members.front() == rank_) {
+    meeting.listener = std::exchange(fabric_.door, std::nullopt);
+  }
+  meeting.world_size = static_cast<int>(meeting.members.size());
+  meeting.setup = setup_;
   // The new one counts from nothing, under its own rank.
   notice_.reset();
-  const auto self = std::find(members.begin(), members.end(), rank_);
-  return Meet(*meeting, std::move(listener), static_cast<int>(self - members.begin()),
-              static_cast<int>(members.size()), setup_);
+  return Meet(std::move(meeting));
 }
 
-absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(const UniqueId& meeting,
-                                                                 std::optional<net::Fd> listener,
-                                                                 int rank, int world_size,
-                                                                 SetupOptions setup) {
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Grow(const UniqueId& place,
+                                                                 int world_size) {
+  Meeting meeting;
+  meeting.place = place;
+  if (rank_ == 0) meeting.listener = TakeListener(place);
+  meeting.members.resize(Ranks());
+  std::iota(meeting.members.begin(), meeting.members.end(), 0);
+  meeting.world_size = world_size;
+  meeting.sound = watch_->verdict().ok();
+  meeting.setup = setup_;
+  return Meet(std::move(meeting));
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(Meeting meeting) const {
+  const std::vector<int>& members = meeting.members;
+  const auto self = std::find(members.begin(), members.end(), rank_) - members.begin();
   CommunicatorOptions options;
-  options.rendezvous = {rank, world_size, meeting.address.ToString(), meeting.port};
-  if (rank == 0) options.listener = std::move(listener);
-  options.key = meeting.key;
-  options.setup = std::move(setup);
+  options.rendezvous = {static_cast<int>(self), meeting.world_size,
+                        meeting.place.address.ToString(), meeting.place.port};
+  if (self == 0) options.listener = std::move(meeting.listener);
+  options.key = meeting.place.key;
+  options.setup = std::move(meeting.setup);
+  options.made_of_another = true;
+  options.hopeless = [&] { return WhyHopeless(members, meeting.sound); };
+  options.aborted = [this] { return WhyAborted(); };
   return Create(std::move(options));
+}
+
+absl::Status Communicator::WhyAborted() const {
+  if (!aborted_) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(self_, ": rhCommAbort was called"));
+}
+
+absl::Status Communicator::WhyHopeless(const std::vector<int>& members, bool sound) const {
+  if (absl::Status aborted = WhyAborted(); !aborted.ok()) return aborted;
+  if (sound && watch_->failed()) return watch_->verdict();
+  const std::set<int> gone = watch_->gone();
+  for (const int member : members) {
+    if (gone.count(member) == 0) continue;
+    return absl::UnavailableError(
+        absl::StrCat(watch_->Describe(member), " is gone: its connection was closed"));
+  }
+  return absl::OkStatus();
 }
 
 Communicator::Work Communicator::Choose(const collectives::Call::Arguments& arguments,
@@ -457,7 +567,11 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
     return absl::StrCat(collective, ": all ranks share memory\n");
   }
   const std::lock_guard<std::mutex> lock(learning_);
-  return learner_->Explain(kind, bytes);
+  std::string text = learner_->Explain(kind, bytes);
+  if (const std::string& reason = fabric_.decision.flat_reason; !reason.empty()) {
+    absl::StrAppend(&text, "  the memory inside pods is not used: ", reason, "\n");
+  }
+  return text;
 }
 
 absl::Status Communicator::Run(const Work& work, Shared shared, InPlaces in_places,
@@ -482,10 +596,10 @@ absl::Status Communicator::Exchange(const Work& work, Messages messages) {
     mailbox_->Expect(work.call);
     return messages(*mailbox_);
   }
-  mesh_->Begin(setup_.settings.timeout);
-  mesh_->Expect(work.call);
-  absl::Status status = messages(*mesh_);
-  return status.ok() ? mesh_->Finish() : status;
+  patient_->Begin(setup_.settings.timeout);
+  patient_->Expect(work.call);
+  absl::Status status = messages(*patient_);
+  return status.ok() ? patient_->Finish() : status;
 }
 
 absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::Status()> run) {
@@ -500,7 +614,7 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
   if (!status.ok()) {
     // Who hindered it is still to be seen now: nobody has been told to stop.
     const std::string report =
-        absl::IsDeadlineExceeded(status) ? lookout_->Ask(*watch_) : std::string();
+        absl::IsDeadlineExceeded(status) ? lookout_->Ask(*watch_).text : std::string();
     recorder_.End(recorder::State::kFailed, clock_.Now(), Moved());
     failure_ =
         Fail(absl::StrCat(Name(work.collective), " number ", number, " (", work.bytes, " bytes)"),
@@ -546,7 +660,8 @@ absl::Status Communicator::GiveUp(absl::string_view what, const absl::Status& ca
 }
 
 shm::Patience Communicator::SharedPatience() const {
-  return {group_->Look(), setup_.settings.timeout, &watch_->failed(), fabric_.decision.crowded};
+  return {group_->Look(), setup_.settings.timeout, &watch_->failed(), fabric_.decision.crowded,
+          &go_on_};
 }
 
 absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause,
@@ -599,6 +714,10 @@ std::unique_ptr<Lookout> Communicator::MakeLookout(const std::string& group,
   }
   options.recorder = &recorder_;
   options.flows = [this] { return Flows(); };
+  options.awaited = [this] {
+    const std::lock_guard<std::mutex> lock(awaiting_);
+    return awaited_;
+  };
   // Of a family's communicators, which have the same ports, the first says it.
   if (files_.has_value() && !setup_.rank_in_metrics.has_value()) {
     options.ports = [this] { return Ports(); };
@@ -661,6 +780,7 @@ std::string Communicator::degraded_reason() const {
 }
 
 void Communicator::Abort(const std::string& reason) {
+  aborted_ = true;
   watch_->Announce(absl::AbortedError(absl::StrCat(self_, ": ", reason))).IgnoreError();
 }
 

@@ -5,8 +5,10 @@
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "fabric/root_files.h"
 #include "runtime/base/clock.h"
@@ -33,6 +36,8 @@
 #include "runtime/comm/joining.h"
 #include "runtime/comm/known_gpus.h"
 #include "runtime/comm/lookout.h"
+#include "runtime/comm/measure.h"
+#include "runtime/comm/patient.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/setup.h"
 #include "runtime/comm/unique_id.h"
@@ -61,6 +66,10 @@ class Communicator {
   // as far as the rendezvous returns the same text.
   static absl::StatusOr<std::unique_ptr<Communicator>> Create(CommunicatorOptions options);
 
+  // Leaves the others in peace and frees it. Ranks may leave several communicators in different
+  // orders, so who has not left by then is waited for in the background.
+  static void Leave(std::unique_ptr<Communicator> communicator);
+  // Leaves, and waits for the others.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -91,6 +100,9 @@ class Communicator {
   absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key);
   // One of all ranks but these, also after a failure. Called by all that are left.
   absl::StatusOr<std::unique_ptr<Communicator>> Shrink(const std::set<int>& excluded);
+  // One of all ranks, which keep their numbers, and others, which join at the meeting by
+  // themselves.
+  absl::StatusOr<std::unique_ptr<Communicator>> Grow(const UniqueId& meeting, int world_size);
 
   // Makes a window (shm/window.h) of a piece of memory of each rank, and returns its number there.
   // Called by all ranks, as is closing it; InvalidArgument on all if one of the pieces is not
@@ -121,7 +133,7 @@ class Communicator {
     device::PinnedMemory send;
     device::PinnedMemory receive;
   };
-  Staging& staging() { return staging_; }
+  Staging& staging() { return *staging_; }
   // Any thread: what has been made known of such memory.
   const KnownGpus& known_gpus() const { return *known_gpus_; }
   // Whether sends of Transfer may be left to rails that read them where they lie: known memory of a
@@ -184,6 +196,11 @@ class Communicator {
   // since each may be chosen otherwise than the one before.
   Work Choose(const collectives::Call::Arguments& arguments, size_t bytes);
 
+  Measurers MeasuredRanks() const;
+  // Whether links to all ranks can be had at once, over RDMA.
+  bool MayPinForAll() const;
+  absl::Status CheckPins(const std::vector<tuner::Pin>& pins, const tuner::Network& network) const;
+
   // Does it: with a text of its own for shared memory, and one for places that have it, or with
   // messages there as well.
   absl::Status Run(const Work& work, Shared shared, InPlaces in_places, Messages messages);
@@ -212,14 +229,25 @@ class Communicator {
   // Any thread: what the ports of RDMA rails have counted, from sysfs.
   std::vector<metrics::PortSnapshot> Ports() const;
 
-  // A new one of some of these ranks, which meet at the first one's.
-  static absl::StatusOr<std::unique_ptr<Communicator>> Meet(const UniqueId& meeting,
-                                                            std::optional<net::Fd> listener,
-                                                            int rank, int world_size,
-                                                            SetupOptions setup);
+  // A new one of these ranks, which meet at the first one's, and of others if there are more.
+  struct Meeting {
+    UniqueId place;
+    std::optional<net::Fd> listener;  // of the first one
+    std::vector<int> members;         // of this communicator, in their new order
+    int world_size = 0;               // with the others
+    bool sound = false;               // the others' failure ends it too
+    SetupOptions setup;
+  };
+  absl::StatusOr<std::unique_ptr<Communicator>> Meet(Meeting meeting) const;
+  // Why ranks wait in vain for all of these; OK while they may come.
+  absl::Status WhyHopeless(const std::vector<int>& members, bool sound) const;
+  absl::Status WhyAborted() const;
+  // Says goodbye, once all that this rank has sent is known to have arrived, and waits for the
+  // others until the deadline. Returns whether nobody needs this rank any more.
+  bool Depart(absl::Time deadline);
 
   SetupOptions setup_;
-  Staging staging_;
+  std::unique_ptr<Staging> staging_ = std::make_unique<Staging>();  // until it departs
   const std::shared_ptr<KnownGpus> known_gpus_ = std::make_shared<KnownGpus>();
   bool over_verbs_ = false;                 // all messages are
   std::optional<fabric::RootFiles> files_;  // nothing when they cannot be read
@@ -230,6 +258,10 @@ class Communicator {
   std::string transport_;
   uint64_t rejected_ = 0;
   absl::Status failure_;
+  std::atomic<bool> aborted_ = false;
+  bool departed_ = false;
+  mutable std::mutex awaiting_;  // guards the peers of the last transfers
+  std::vector<int> awaited_;
   Clock clock_;
   metrics::CollectiveStats stats_;
   recorder::FlightRecorder recorder_;
@@ -239,6 +271,9 @@ class Communicator {
   metrics::Start start_;
   std::unique_ptr<bootstrap::Watch> watch_;
   std::unique_ptr<rails::Mesh> mesh_;
+  // Whether a wait that has used up its patience goes on: it is for ranks that have not called yet.
+  const std::function<bool()> go_on_ = [this] { return lookout_->Ask(*watch_).waits_for_callers; };
+  std::unique_ptr<Patient> patient_;       // of the mesh
   std::unique_ptr<shm::Group> group_;      // with shared memory, in place of the mesh
   std::unique_ptr<shm::Mailbox> mailbox_;  // with the group
   std::unique_ptr<Lookout> lookout_;

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/wire.h"
-#include "runtime/comm/neighbours.h"
 #include "runtime/comm/unique_id.h"
 
 namespace railhead::comm {
@@ -141,40 +140,35 @@ std::string WhyMemoryFailed(absl::Span<const RankReport> reports) {
   return reasons.empty() ? "" : absl::StrCat("no shared memory: ", JoinReasons(reasons));
 }
 
-// Whether the ranks that have the same number in their places are connected as a world of as many
-// ranks would be.
-bool ColumnsConnected(const std::vector<std::vector<int>>& places, int world_size) {
-  for (size_t place = 0; place < places.size(); ++place) {
-    for (size_t distance = 1; distance < places.size(); distance *= 2) {
-      const std::vector<int>& other = places[(place + distance) % places.size()];
-      for (size_t i = 0; i < other.size(); ++i) {
-        if (!Connected(places[place][i], other[i], world_size)) return false;
-      }
-    }
-  }
-  return true;
-}
-
-// The places of ranks that are not all in one; see Decision.
-std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports) {
+// The places of ranks that are not all in one; see Decision. Where ranks of one place have to do
+// without its memory, `why_not` says so.
+std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports,
+                                            std::string& why_not) {
   std::vector<std::vector<int>> places;
-  std::map<std::string, size_t> numbers;
+  const std::vector<int> numbers = PlaceNumbers(reports);
   for (size_t rank = 0; rank < reports.size(); ++rank) {
-    const RankReport& report = reports[rank];
-    if (report.place.empty() || !report.shm_trouble.empty() ||
-        report.choice != config::TransportChoice::kAuto) {
-      return {};
-    }
-    const auto [number, fresh] = numbers.try_emplace(report.place, places.size());
-    if (fresh) places.emplace_back();
-    places[number->second].push_back(static_cast<int>(rank));
+    places.resize(std::max(places.size(), static_cast<size_t>(numbers[rank]) + 1));
+    places[static_cast<size_t>(numbers[rank])].push_back(static_cast<int>(rank));
   }
-  const size_t size = places.front().size();
-  const bool even = std::all_of(places.begin(), places.end(),
-                                [size](const auto& place) { return place.size() == size; });
-  if (!even || size < 2 || places.size() < 2) return {};
-  if (!ColumnsConnected(places, static_cast<int>(reports.size()))) return {};
-  return places;
+  const auto by_size = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+  const auto [least, most] = std::minmax_element(places.begin(), places.end(), by_size);
+  if (most->size() < 2 || places.size() < 2) return {};
+  for (const RankReport& report : reports) {
+    // That is told as a degradation.
+    if (!report.shm_trouble.empty()) return {};
+    if (report.choice == config::TransportChoice::kAuto) continue;
+    why_not = absl::StrCat(report.name,
+                           ": RAILHEAD_TRANSPORT=", config::TransportChoiceName(report.choice),
+                           " is set there");
+    return {};
+  }
+  if (least->size() == most->size()) return places;
+  const auto name = [&](const std::vector<int>& place) -> const std::string& {
+    return reports[static_cast<size_t>(place.front())].name;
+  };
+  why_not = absl::StrCat("pods have different numbers of ranks: that of ", name(*most), " has ",
+                         most->size(), ", that of ", name(*least), " ", least->size());
+  return {};
 }
 
 bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector<int>>& places) {
@@ -223,6 +217,19 @@ absl::Status CheckTcpRails(absl::Span<const RankReport> reports) {
 
 }  // namespace
 
+std::vector<int> PlaceNumbers(absl::Span<const RankReport> reports) {
+  std::vector<int> numbers;
+  std::map<std::string, int> known;
+  int next = 0;
+  for (const RankReport& report : reports) {
+    // Who can share memory with nobody is alone.
+    const auto [number, fresh] = known.try_emplace(report.place, next);
+    numbers.push_back(report.place.empty() ? next : number->second);
+    if (fresh || report.place.empty()) ++next;
+  }
+  return numbers;
+}
+
 absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   absl::Status alike = CheckAlike(reports, "RAILHEAD_ALGO", &RankReport::algorithms);
   if (!alike.ok()) return alike;
@@ -245,7 +252,7 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
         absl::StrCat("shared memory was chosen (RAILHEAD_TRANSPORT=shm on ", wants_shm->name,
                      ") but cannot be used: ", why_not_shared));
   }
-  decision.places = SeveralPlaces(reports);
+  decision.places = SeveralPlaces(reports, decision.flat_reason);
   decision.crowded = Crowded(reports, decision.places);
 
   std::set<int> common;

@@ -6,7 +6,8 @@
 // Ranks that can all share memory do, when none of them requires or chose anything else. Where one
 // of them chose shared memory (RAILHEAD_TRANSPORT=shm) and they cannot, the job fails on all ranks.
 // Otherwise rails connect them, and those of one place share memory besides, if there are several
-// in each place, as many as in any other, and nobody chose a transport:
+// in each place, as many as in any other, and nobody chose a transport (else Decision::flat_reason
+// says why not):
 //
 //   a rail works on every rank | decision
 //   ---------------------------+-----------------------------------------------------------------
@@ -90,6 +91,8 @@ struct Decision {
   // The ranks that share memory, place by place and in ascending order. All of them, if shm; else
   // several places with as many ranks each, at least two, or none.
   std::vector<std::vector<int>> places;
+  std::string
+      flat_reason;       // why ranks of a place share no memory; "" if they do, or are alone there
   bool crowded = false;  // in some place not every rank has a core of its own
   bool verbs = false;
   std::vector<int> rails;       // the rails in use, ascending, if verbs
@@ -102,6 +105,9 @@ struct Decision {
 
 // FailedPrecondition, with the culprit and the cause, if the job must not run like this.
 absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports);
+
+// Numbers by rank, equal for ranks of one place.
+std::vector<int> PlaceNumbers(absl::Span<const RankReport> reports);
 
 // For the exchange between ranks.
 std::string Encode(const RankReport& report);

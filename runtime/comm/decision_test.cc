@@ -91,8 +91,31 @@ TEST(DecisionTest, PlacesThatDifferOrHaveOneRankShareNothing) {
   EXPECT_TRUE(Decide({Local(0, ""), Local(1, ""), Local(2, "a"), Local(3, "a")})->places.empty());
 }
 
-// In large worlds not all are connected.
-TEST(DecisionTest, PlacesNeedConnectionsBetweenTheirRanks) {
+TEST(DecisionTest, PodsWithoutTheirMemorySayWhy) {
+  const auto reason = [](const std::vector<RankReport>& reports) {
+    return Decide(reports)->flat_reason;
+  };
+  std::vector<RankReport> reports = {Local(0, "a"), Local(1, "a"), Local(2, "b"), Local(3, "b")};
+  EXPECT_EQ(reason(reports), "");
+  EXPECT_EQ(reason({Local(0, "a"), Local(1, "b")}), "") << "there is no memory to share";
+  reports[2].choice = TransportChoice::kTcp;
+  EXPECT_THAT(reason(reports),
+              AllOf(HasSubstr("rank 2"), HasSubstr("RAILHEAD_TRANSPORT=tcp is set")));
+  reports.pop_back();
+  reports[2].choice = TransportChoice::kAuto;
+  EXPECT_THAT(reason(reports),
+              AllOf(HasSubstr("pods have different numbers of ranks"), HasSubstr("that of rank 0"),
+                    HasSubstr(" has 2"), HasSubstr("that of rank 2"), HasSubstr(" 1")));
+}
+
+TEST(DecisionTest, PlacesAreNumberedAndWhoIsNowhereIsAlone) {
+  EXPECT_EQ(PlaceNumbers({{Local(0, "a"), Local(1, "b"), Local(2, "a"), Local(3, ""), Local(4, ""),
+                           Local(5, "c"), Local(6, "b")}}),
+            (std::vector<int>{0, 1, 0, 2, 3, 4, 1}));
+}
+
+// In large worlds others connect when they first have something for each other.
+TEST(DecisionTest, PlacesOfAnySizeShareMemoryInLargeWorlds) {
   const auto places = [](int count, int local_ranks) {
     std::vector<RankReport> reports;
     for (int rank = 0; rank < count * local_ranks; ++rank) {
@@ -104,7 +127,8 @@ TEST(DecisionTest, PlacesNeedConnectionsBetweenTheirRanks) {
   EXPECT_EQ(places(21, 3), 21U);
   EXPECT_EQ(places(64, 8), 64U);
   EXPECT_EQ(places(100, 4), 100U);
-  EXPECT_EQ(places(50, 3), 0U) << "ranks 0 and 3 are not connected";
+  EXPECT_EQ(places(50, 3), 50U);
+  EXPECT_EQ(places(13, 5), 13U);
 }
 
 TEST(DecisionTest, ARankWithOtherTcpRailsThanMostIsNamed) {

@@ -22,6 +22,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "fabric/pod_rails.h"
+#include "runtime/base/background.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/transport/verbs/fake_verbs.h"
 #include "runtime/transport/verbs/verbs.h"
@@ -80,6 +81,8 @@ class FakeRails {
     clock_.emplace(fake_);
   }
   ~FakeRails() {
+    // Communicators that were destroyed before the others' were.
+    AwaitBackground();
     clock_.reset();
     std::filesystem::remove_all(folder_);
     EXPECT_EQ(fake_->violations(), std::vector<std::string>());

@@ -8,9 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "railhead/railhead.h"
 #include "runtime/testing/forked_ranks.h"
 
@@ -160,6 +164,124 @@ TEST_P(FamiliesTest, WrongArgumentsAreRefused) {
     EXPECT_THAT(output, HasSubstr("rhCommShrink: this rank is among exclude_ranks"));
     EXPECT_THAT(output,
                 HasSubstr("rhCommGrow: rank -1 of 1; a rank of a communicator of 2 passes"));
+  }
+}
+
+// What is known at once is not waited out: these would take the minute that ranks wait for each
+// other, and are killed before.
+constexpr double kSoon = 30;
+
+TEST_P(FamiliesTest, ADeathEndsTheMeetingOfThoseThatAreLeft) {
+  for (const bool failed_before : {false, true}) {
+    const auto outputs = RunForks(
+        5, GetParam(),
+        [&](rhComm_t& comm, int rank) -> std::string {
+          int sum = 0;
+          const int give = 1;
+          const auto reduce = [&] {
+            return rhAllReduce(&give, &sum, 1, rhInt32, rhSum, comm, nullptr);
+          };
+          if (failed_before) {
+            // All are connected when it is done on one.
+            reduce();
+            if (rank == 4) ::raise(SIGKILL);
+            while (reduce() == rhSuccess) continue;
+          }
+          // It does not come, and they do not know why until it is dead.
+          if (rank == 3) {
+            absl::SleepFor(absl::Milliseconds(300));
+            ::raise(SIGKILL);
+          }
+          if (rank == 4) {
+            absl::SleepFor(absl::Seconds(1));
+            return "";
+          }
+          rhComm_t smaller = nullptr;
+          const int excluded = 4;
+          const rhResult_t result = rhCommShrink(comm, &excluded, 1, &smaller, nullptr);
+          std::string text = result == rhSuccess ? "it came" : rhGetLastError(comm);
+          rhCommAbort(std::exchange(comm, nullptr));
+          return text;
+        },
+        kSoon);
+    for (int rank = 0; rank < 3; ++rank) {
+      EXPECT_THAT(outputs[static_cast<size_t>(rank)], HasSubstr("rank 3 (pod p3) is gone"))
+          << failed_before;
+    }
+  }
+}
+
+TEST_P(FamiliesTest, AnAbortEndsTheMeetingOfOnesOwnRank) {
+  const auto outputs = RunForks(
+      3, GetParam(),
+      [](rhComm_t& comm, int rank) -> std::string {
+        // Nobody else comes.
+        if (rank != 1) {
+          int given = 0;
+          while (rhAllReduce(&given, &given, 1, rhInt32, rhSum, comm, nullptr) == rhSuccess)
+            continue;
+          return rhGetLastError(comm);
+        }
+        rhResult_t result = rhSuccess;
+        std::thread meeting([&result, comm] {
+          rhComm_t smaller = nullptr;
+          const int excluded = 2;
+          result = rhCommShrink(comm, &excluded, 1, &smaller, nullptr);
+        });
+        absl::SleepFor(absl::Milliseconds(300));
+        rhCommAbort(std::exchange(comm, nullptr));
+        meeting.join();
+        return result == rhRemoteError ? "rank 1 (pod p1): rhCommAbort was called" : "no failure";
+      },
+      kSoon);
+  for (const std::string& output : outputs) {
+    EXPECT_THAT(output, HasSubstr("rank 1 (pod p1): rhCommAbort was called"));
+  }
+}
+
+TEST_P(FamiliesTest, ADeathEndsTheMeetingWithNewRanks) {
+  const auto outputs = RunForks(
+      3, GetParam(),
+      [](rhComm_t& comm, int rank) -> std::string {
+        rhUniqueId id{};
+        if (rank == 0) rhGetUniqueId(&id);
+        if (rhBroadcast(&id, &id, sizeof id, rhUint8, 0, comm, nullptr) != rhSuccess) {
+          return rhGetLastError(comm);
+        }
+        if (rank == 2) ::raise(SIGKILL);
+        rhComm_t larger = nullptr;
+        const rhResult_t result = rhCommGrow(comm, 4, id, -1, &larger, nullptr);
+        std::string text = result == rhSuccess ? "they came" : rhGetLastError(comm);
+        rhCommAbort(std::exchange(comm, nullptr));
+        return text;
+      },
+      kSoon);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_THAT(outputs[static_cast<size_t>(rank)], HasSubstr("rank 2 (pod p2) is gone"));
+  }
+}
+
+// As garbage collectors do it.
+TEST_P(FamiliesTest, RanksMayDestroyInOrdersOfTheirOwn) {
+  constexpr int kRanks = 3;
+  const auto outputs = RunForks(
+      kRanks, GetParam(),
+      [](rhComm_t& comm, int rank) -> std::string {
+        std::array<rhComm_t, 4> parts = {};
+        for (rhComm_t& part : parts) {
+          if (rhCommSplit(comm, 0, 0, &part, nullptr) != rhSuccess) return rhGetLastError(comm);
+          if (Describe(part, 1) != absl::StrCat(rank, " of 3: 3")) return "wrong";
+        }
+        std::rotate(parts.begin(), parts.begin() + rank, parts.end());
+        for (int i = 0; i < 4; ++i) {
+          const size_t next = static_cast<size_t>(rank % 2 == 0 ? i : 3 - i);
+          if (rhCommDestroy(parts[next]) != rhSuccess) return "not destroyed";
+        }
+        return Describe(comm, 1);
+      },
+      kSoon);
+  for (int rank = 0; rank < kRanks; ++rank) {
+    EXPECT_EQ(outputs[static_cast<size_t>(rank)], absl::StrCat(rank, " of 3: 3"));
   }
 }
 

@@ -53,7 +53,7 @@ struct rhComm {
 
   std::mutex state;  // guards what follows
   std::condition_variable left_stream;
-  rhStream_t stream = nullptr;     // where calls are
+  std::weak_ptr<railhead::comm::Stream> stream;  // where calls are
   std::atomic<int> on_stream = 0;  // how many; every call asks, and takes no lock to see a 0
   std::string last_error;
   std::vector<std::optional<Operator>> operators;

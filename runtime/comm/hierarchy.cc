@@ -17,7 +17,7 @@ namespace railhead::comm {
 using collectives::Call;
 using collectives::Messenger;
 
-Hierarchy::Hierarchy(Options options, rails::Mesh& mesh)
+Hierarchy::Hierarchy(Options options, Patient& mesh)
     : places_(std::move(options.places)),
       self_(PositionOf(options.rank)),
       group_(options.memory, static_cast<int>(self_.column), local_ranks()),
@@ -42,11 +42,6 @@ Hierarchy::Position Hierarchy::PositionOf(int rank) const {
     return {place, static_cast<size_t>(at - places_[place].begin())};
   }
   return {};
-}
-
-int Hierarchy::Partner() const {
-  const size_t beside = self_.place ^ 1U;
-  return places_[beside < places_.size() ? beside : self_.place][self_.column];
 }
 
 absl::Status Hierarchy::AllReduce(Call call, AllReduceFunction columns,

@@ -33,7 +33,7 @@
 #include "runtime/collectives/call.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/collectives/subgroup.h"
-#include "runtime/rails/mesh.h"
+#include "runtime/comm/patient.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/board.h"
 #include "runtime/shm/group.h"
@@ -68,7 +68,7 @@ class Hierarchy {
   }
 
   // The memory and the mesh outlive this.
-  Hierarchy(Options options, rails::Mesh& mesh);
+  Hierarchy(Options options, Patient& mesh);
 
   // Says what this rank calls next, of all that all ranks call, in whichever way it will be done.
   // Internal if another one of this place contradicts it.
@@ -91,8 +91,6 @@ class Hierarchy {
   const std::vector<int>& here() const { return places_[self_.place]; }
   // How many ranks a place has.
   int local_ranks() const { return static_cast<int>(here().size()); }
-  // The rank of this column in the place beside this one; where there is none, this rank.
-  int Partner() const;
 
  private:
   // Which values belong to whom, where they are not simply one after the other.
@@ -138,7 +136,7 @@ class Hierarchy {
   shm::Group group_;
   shm::Board board_;
   shm::Patience patience_;
-  rails::Mesh& mesh_;
+  Patient& mesh_;
   collectives::Subgroup column_;
   PartList list_;
 };

@@ -474,20 +474,17 @@ TEST(HierarchyTest, RanksThatContradictEachOtherAreNamed) {
 }
 
 // Some wait for it in memory, and others over rails.
-TEST(HierarchyTest, ARankThatDoesNotComeEndsTheWaitOfAllOthers) {
+TEST(HierarchyTest, ARankThatComesLateIsWaitedForByAllOthers) {
   World world;
   world.timeout = absl::Seconds(1);
   const std::vector<std::string> outputs =
       world.Run([&](Communicator& comm, int rank) -> std::string {
         std::vector<std::byte> values(100000);
-        if (rank == 3) {
-          while (comm.verdict().ok()) absl::SleepFor(absl::Milliseconds(1));
-          return std::string(comm.verdict().message());
-        }
+        if (rank == 3) absl::SleepFor(absl::Seconds(3));
         return std::string(
             comm.AllReduce(rhUint8, rhSum, values.data(), values.data(), values.size()).message());
       });
-  EXPECT_THAT(outputs, Each(HasSubstr("nothing has moved for 1s")));
+  EXPECT_THAT(outputs, Each(""));
 }
 
 }  // namespace

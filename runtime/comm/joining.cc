@@ -50,7 +50,9 @@ absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options) {
   join.job = GroupOf(options);
   join.secret = bootstrap::Secret(*secret, options.key);
   join.name = Place(settings);
-  join.deadline = absl::Now() + settings.timeout;
+  join.deadline = absl::Now() + settings.StartTimeout();
+  join.hopeless = options.hopeless;
+  join.aborted = options.aborted;
   join.log = log;
   return bootstrap::Bootstrap::Join(std::move(join));
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/base/halt.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/comm/setup.h"
 #include "runtime/config/env.h"
@@ -20,6 +21,9 @@ struct CommunicatorOptions {
   std::optional<net::Fd> listener;  // rank 0: a socket that listens already
   std::string key;  // of an id: ranks that do not know it are turned away; "": the name of the job
   SetupOptions setup;
+  bool made_of_another = false;  // of a communicator's ranks: what they can do may be less
+  Halt hopeless;                 // see bootstrap::JoinOptions
+  Halt aborted;
 };
 
 // "rank 2 (pod a on node b)", with what is known.

@@ -2,18 +2,26 @@
 #include "runtime/comm/lookout.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/background.h"
 #include "runtime/bootstrap/tree.h"
 #include "runtime/recorder/report.h"
+#include "runtime/recorder/waiting.h"
 
 namespace railhead::comm {
 namespace {
 
 static_assert(recorder::kPositionLimit <= bootstrap::kAnswerLimit);
-static_assert(recorder::kReportLimit <= bootstrap::kReportLimit);
+// A bit for each of the widest world's ranks, and two lengths.
+static_assert(recorder::kReportLimit + 65536 / 8 + 8 <= bootstrap::kReportLimit);
+
+// The end of the process waits so long for the file of a failed job; a communicator's, less.
+constexpr absl::Duration kLongestWriting = absl::Seconds(5);
+constexpr absl::Duration kWritingMoment = absl::Seconds(1);
 
 // Long before the operation fails, and not for every moment in which ranks wait for each other.
 absl::Duration PatienceFor(absl::Duration timeout) {
@@ -33,6 +41,10 @@ Lookout::Lookout(Options options)
       pace_(PaceFor(patience_)),
       stillness_(patience_, options_.about.rails) {}
 
+Lookout::~Lookout() {
+  if (written_.valid()) written_.wait_for(absl::ToChronoMilliseconds(kWritingMoment));
+}
+
 bool Lookout::Look(absl::Time now) {
   if (options_.ports != nullptr && now >= next_ports_) {
     next_ports_ = now + Congestion::kPace;
@@ -43,7 +55,8 @@ bool Lookout::Look(absl::Time now) {
 
 std::string Lookout::Testify(absl::Time now) {
   return recorder::Encode(stillness_.At(now, options_.recorder->Last(),
-                                        options_.recorder->collectives(), options_.flows()));
+                                        options_.recorder->collectives(), options_.flows(),
+                                        options_.awaited()));
 }
 
 std::string Lookout::Conclude(const std::vector<Said>& ranks) {
@@ -58,20 +71,24 @@ std::string Lookout::Conclude(const std::vector<Said>& ranks) {
                                                               : recorder::Seen::How::kSilent;
     if (position.ok()) one.position = *std::move(position);
   }
-  return recorder::Report(seen);
+  return recorder::Encode(
+      {recorder::Report(seen), recorder::WaitsForCallers(seen, options_.timeout)});
 }
 
 void Lookout::Hear(const std::string& report, absl::Time now) {
+  const absl::StatusOr<recorder::Word> word = recorder::ParseWord(report);
+  if (!word.ok()) return;
+  const auto rank = static_cast<size_t>(options_.about.rank);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    report_ = report;
+    report_ = {word->text, rank < word->waits.size() && word->waits[rank]};
     heard_ = now;
   }
   changed_.notify_all();
-  options_.log.Warn(absl::StrCat("the job stands still: ", report));
+  options_.log.Warn(absl::StrCat("the job stands still: ", word->text));
 }
 
-std::string Lookout::Ask(bootstrap::Watch& watch) {
+Lookout::Heard Lookout::Ask(bootstrap::Watch& watch) {
   // Up and down the tree, where ranks that do not answer are waited for at every step.
   const int height = bootstrap::Height(0, options_.about.world_size);
   const absl::Duration longest = pace_.answer * (2 * height + 3);
@@ -83,7 +100,7 @@ std::string Lookout::Ask(bootstrap::Watch& watch) {
   lock.lock();
   changed_.wait_for(lock, absl::ToChronoMilliseconds(longest),
                     [&] { return heard_ >= now || failed_; });
-  return absl::Now() - heard_ < options_.timeout ? report_ : "";
+  return absl::Now() - heard_ < options_.timeout ? report_ : Heard();
 }
 
 void Lookout::Failed(const absl::Status& verdict) {
@@ -91,7 +108,7 @@ void Lookout::Failed(const absl::Status& verdict) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     failed_ = true;
-    flight.report = report_;
+    flight.report = report_.text;
   }
   changed_.notify_all();
   if (options_.path.empty()) return;
@@ -99,9 +116,16 @@ void Lookout::Failed(const absl::Status& verdict) {
   flight.error = std::string(verdict.message());
   flight.flows = options_.flows();
   flight.operations = options_.recorder->Read();
-  const absl::Status written = recorder::WriteFile(options_.path, recorder::ToJson(flight));
-  options_.log.Warn(written.ok() ? absl::StrCat("the last operations are in ", options_.path)
-                                 : absl::StrCat("RAILHEAD_FLIGHT_RECORDER: ", written.message()));
+  const auto done = std::make_shared<std::promise<void>>();
+  written_ = done->get_future();
+  // A file system may hang, and nobody shall wait for it who wants to end this job.
+  RunInBackground(absl::Now() + kLongestWriting, [flight = std::move(flight), path = options_.path,
+                                                  log = options_.log, done] {
+    const absl::Status written = recorder::WriteFile(path, recorder::ToJson(flight));
+    log.Warn(written.ok() ? absl::StrCat("the last operations are in ", path)
+                          : absl::StrCat("RAILHEAD_FLIGHT_RECORDER: ", written.message()));
+    done->set_value();
+  });
 }
 
 }  // namespace railhead::comm

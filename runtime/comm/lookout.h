@@ -8,6 +8,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -34,15 +35,25 @@ class Lookout final : public bootstrap::Witness {
     std::string path;        // of the file; "": there is none
     const recorder::FlightRecorder* recorder = nullptr;  // outlives this
     std::function<std::vector<Flow>()> flows;            // any thread
+    std::function<std::vector<int>()> awaited;           // peers of transfers; any thread
     // What the rails' ports have counted, read now; any thread. Null: nobody looks at them.
     std::function<std::vector<metrics::PortSnapshot>()> ports;
     Logger log;
   };
   explicit Lookout(Options options);
+  // Gives the file of a failed job a moment to be written, which may go on in the background.
+  ~Lookout() override;
+  Lookout(const Lookout&) = delete;
+  Lookout& operator=(const Lookout&) = delete;
 
-  // What everybody is doing, asked anew unless that is known from a moment ago. "" when nobody
-  // says. Not for the watch's thread.
-  std::string Ask(bootstrap::Watch& watch);
+  // What everybody is doing, asked anew unless that is known from a moment ago, and whether this
+  // rank only waits for some that have not called yet. "" and false when nobody says. Not for the
+  // watch's thread.
+  struct Heard {
+    std::string text;
+    bool waits_for_callers = false;
+  };
+  Heard Ask(bootstrap::Watch& watch);
 
   Pace pace() const override { return pace_; }
   bool Look(absl::Time now) override;
@@ -58,10 +69,11 @@ class Lookout final : public bootstrap::Witness {
   recorder::Stillness stillness_;
   Congestion congestion_;
   absl::Time next_ports_ = absl::InfinitePast();
+  std::future<void> written_;  // the file, if one is begun
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::string report_;
+  Heard report_;
   absl::Time heard_ = absl::InfinitePast();
   bool failed_ = false;
 };

@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 #include "runtime/collectives/point_to_point.h"
 #include "runtime/collectives/recursive_doubling.h"
-#include "runtime/comm/neighbours.h"
 
 namespace railhead::comm {
 namespace {
@@ -98,8 +97,9 @@ absl::StatusOr<Cost> MeasureMemory(Hierarchy& hierarchy) {
 
 }  // namespace
 
-absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, int rank, int world_size,
+absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, const Measurers& ranks,
                                               Hierarchy* hierarchy) {
+  const int rank = ranks.rank;
   // Before the rails, whose last messages somebody has to look after.
   Cost memory;
   if (hierarchy != nullptr) {
@@ -108,21 +108,19 @@ absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, int rank, in
     memory = *measured;
   }
   Cost rails;
-  // The last of an odd number has no partner.
-  const int beside = (rank ^ 1) < world_size ? rank ^ 1 : rank;
-  const int with = hierarchy != nullptr ? hierarchy->Partner() : beside;
-  if (with != rank) {
-    Partner partner(messenger, rank, with);
+  if (ranks.partner != rank) {
+    Partner partner(messenger, rank, ranks.partner);
     const absl::StatusOr<double> small = partner.ThereAndBack();
     if (!small.ok()) return small.status();
     const absl::StatusOr<double> large = partner.Exchange();
     if (!large.ok()) return large.status();
     rails = CostOf(*small / 2, *large);
   }
-  const std::array<double, 4> mine = {rails.alpha, rails.beta, memory.alpha, memory.beta};
-  std::array<double, 4> slowest{};
+  const std::array<double, 5> mine = {rails.alpha, rails.beta, memory.alpha, memory.beta,
+                                      ranks.may_reach_all ? 0.0 : 1.0};
+  std::array<double, 5> slowest{};
   absl::Status agreed = collectives::RecursiveDoublingAllReduce(
-      messenger, rank, world_size, {rhFloat64, rhMax, 1, {}},
+      messenger, rank, ranks.world_size, {rhFloat64, rhMax, 1, {}},
       reinterpret_cast<const std::byte*>(mine.data()), reinterpret_cast<std::byte*>(slowest.data()),
       mine.size());
   if (!agreed.ok()) return agreed;
@@ -132,7 +130,7 @@ absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, int rank, in
   if (hierarchy != nullptr) network.local_ranks = hierarchy->local_ranks();
   network.local_alpha = slowest[2];
   network.local_beta = slowest[3];
-  network.all_connected = world_size <= kAllConnected;
+  network.all_connected = slowest[4] == 0;
   return network;
 }
 

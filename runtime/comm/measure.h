@@ -9,12 +9,20 @@
 
 namespace railhead::comm {
 
+// What a rank knows before it measures.
+struct Measurers {
+  int rank = 0;
+  int world_size = 1;
+  int partner = 0;            // see PartnerOf
+  bool may_reach_all = true;  // whether it can have a connection to every other rank at once
+};
+
 // What the rails do while all ranks, two by two, send to each other: that of the slowest pair, so
 // that all ranks get the same. Called by all ranks, of which there are several; takes a few
-// milliseconds, or as long as a few dozen messages take. With a hierarchy (else null) pairs are of
-// different places, and their memories are measured too.
-absl::StatusOr<tuner::Network> MeasureNetwork(collectives::Messenger& messenger, int rank,
-                                              int world_size, Hierarchy* hierarchy);
+// milliseconds, or as long as a few dozen messages take. With a hierarchy (else null) the memories
+// of places are measured too.
+absl::StatusOr<tuner::Network> MeasureNetwork(collectives::Messenger& messenger,
+                                              const Measurers& ranks, Hierarchy* hierarchy);
 
 }  // namespace railhead::comm
 

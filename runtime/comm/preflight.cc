@@ -76,8 +76,8 @@ class Preflight {
   // Step by step, so that in each the two of a pair are there at the same time.
   absl::Status AskAll() {
     for (const int step : Steps(bootstrap_.world_size())) {
-      const absl::Duration longest =
-          kPingPatience * static_cast<double>(fabric_.rails.size()) + options_.settings.timeout;
+      const absl::Duration longest = kPingPatience * static_cast<double>(fabric_.rails.size()) +
+                                     options_.settings.StartTimeout();
       const absl::StatusOr<std::vector<std::string>> together =
           bootstrap_.Exchange(std::string(), absl::Now() + longest);
       if (!together.ok()) return together.status();
@@ -107,7 +107,7 @@ class Preflight {
   absl::StatusOr<std::vector<preflight::Finding>> Judge() {
     const absl::StatusOr<std::vector<std::string>> all =
         bootstrap_.Exchange(preflight::Encode(fabric_.facts),
-                            absl::Now() + options_.settings.timeout +
+                            absl::Now() + options_.settings.StartTimeout() +
                                 kPingPatience * static_cast<double>(fabric_.rails.size()));
     if (!all.ok()) return all.status();
     std::vector<preflight::RankFacts> ranks;

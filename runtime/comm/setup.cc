@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "runtime/base/thread.h"
 #include "runtime/base/wire.h"
 #include "runtime/comm/hierarchy.h"
 #include "runtime/comm/neighbours.h"
@@ -112,8 +113,11 @@ absl::StatusOr<Offer> ParseOffer(absl::string_view bytes) {
 
 class Setup {
  public:
-  Setup(bootstrap::Bootstrap& bootstrap, const SetupOptions& options)
-      : bootstrap_(bootstrap), options_(options), self_(bootstrap.Describe(bootstrap.rank())) {}
+  Setup(bootstrap::Bootstrap& bootstrap, const SetupOptions& options, const Halt& aborted)
+      : bootstrap_(bootstrap),
+        options_(options),
+        aborted_(aborted),
+        self_(bootstrap.Describe(bootstrap.rank())) {}
 
   absl::StatusOr<Fabric> Run();
 
@@ -160,6 +164,8 @@ class Setup {
   absl::Status Connect(const std::vector<Chosen>& rails, const Patience& patience,
                        Endpoints& endpoints, Links& links);
   absl::Status Prove(const std::vector<Chosen>& rails, absl::Time deadline, const Links& links);
+  // Adds to an error for want of descriptors how many there should be.
+  absl::Status WithNeeds(const absl::Status& status, const std::vector<Chosen>& rails) const;
   // A rail failed: an RDMA rail is marked in the report, and all will decide again; without TCP
   // there is nothing left to decide.
   absl::Status Blame(const Chosen& rail, absl::string_view what, const absl::Status& status);
@@ -167,11 +173,12 @@ class Setup {
   // When to give an exchange up: the timeout after the others had to come. Who is done early with a
   // stage comes as much too early as another may still take for it.
   absl::Time Deadline(absl::Duration others_may_take = absl::ZeroDuration()) const {
-    return absl::Now() + options_.settings.timeout + others_may_take;
+    return absl::Now() + options_.settings.StartTimeout() + others_may_take;
   }
 
   bootstrap::Bootstrap& bootstrap_;
   const SetupOptions& options_;
+  const Halt& aborted_;
   std::string self_;
   std::vector<int> neighbours_;  // in the order of connecting
   static std::vector<std::string> Doors(const std::vector<RankReport>& reports);
@@ -231,13 +238,14 @@ absl::StatusOr<Fabric> Setup::Run() {
     Endpoints endpoints;
     absl::Status opened = OpenHalls(rails);
     if (opened.ok()) opened = OpenEndpoints(rails, endpoints);
-    changed = ExchangeOffers(opened, OfferOf(rails, endpoints));
+    changed = ExchangeOffers(WithNeeds(opened, rails), OfferOf(rails, endpoints));
     if (!changed.ok() || *changed) continue;
 
     Links links;
     const Patience patience = PatienceWith(rails);
     const absl::Status connected = Connect(rails, patience, endpoints, links);
-    changed = ExchangeReports(connected, Deadline(patience.connect + patience.prove));
+    changed =
+        ExchangeReports(WithNeeds(connected, rails), Deadline(patience.connect + patience.prove));
     if (!changed.ok() || *changed) continue;
 
     Fabric fabric;
@@ -288,13 +296,13 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(const Decision& d
   const auto first = static_cast<size_t>(members.front());
   const std::vector<std::string>& given = offers_[first].for_all;
   if (reports_[first].shm_trouble.empty()) {
-    const absl::Duration patience = std::min(options_.settings.timeout, kLongestRdmaConnect);
+    const absl::Duration patience = std::min(options_.settings.StartTimeout(), kLongestRdmaConnect);
     const absl::Time deadline = absl::Now() + patience;
     absl::Status shared;
     if (gives) {
-      shared = giver->Give(*segment, sharers - 1, deadline);
+      shared = giver->Give(*segment, sharers - 1, deadline, aborted_);
     } else {
-      segment = shm::Take(given.empty() ? "" : given.front(), bytes, deadline);
+      segment = shm::Take(given.empty() ? "" : given.front(), bytes, deadline, aborted_);
       shared = segment.status();
     }
     report_.shm_trouble = std::string(shared.message());
@@ -370,6 +378,7 @@ void Setup::TakeStock(Fabric& fabric) {
   if (fabric.decision.verbs) {
     fabric.warnings = StartWarnings(bootstrap_.rank(), facts_, reports_);
   }
+  fabric.place_numbers = PlaceNumbers(reports_);
   fabric.facts = std::move(facts_);
   fabric.trouble = report_.trouble;
 }
@@ -439,6 +448,20 @@ absl::Status Setup::Blame(const Chosen& rail, absl::string_view what, const absl
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status Setup::WithNeeds(const absl::Status& status, const std::vector<Chosen>& rails) const {
+  if (!absl::IsResourceExhausted(status)) return status;
+  // Of the rendezvous, the tree and this library's own; each rail's; and each connection's.
+  constexpr size_t kOwn = 32;
+  constexpr size_t kRail = 2;
+  constexpr size_t kConnection = 3;
+  const auto world = static_cast<size_t>(bootstrap_.world_size());
+  const size_t needed = kOwn + (bootstrap_.rank() == 0 ? world : 0) +
+                        rails.size() * (kRail + neighbours_.size() * kConnection);
+  return absl::ResourceExhaustedError(
+      absl::StrCat(status.message(), "; with ", rails.size(), " rails to ", neighbours_.size(),
+                   " ranks it needs about ", needed, " descriptors besides those of the program"));
 }
 
 absl::Status Setup::OpenHalls(const std::vector<Chosen>& rails) {
@@ -612,7 +635,7 @@ absl::StatusOr<bool> Setup::ExchangeOffers(const absl::Status& problem, Offer mi
 }
 
 Setup::Patience Setup::PatienceWith(const std::vector<Chosen>& rails) const {
-  const absl::Duration timeout = options_.settings.timeout;
+  const absl::Duration timeout = options_.settings.StartTimeout();
   const bool rdma = rails.front().device != nullptr;
   const absl::Duration connect = rdma ? std::min(timeout, kLongestRdmaConnect) : timeout;
   return {connect, std::min(connect, kProof)};
@@ -642,7 +665,9 @@ absl::Status Setup::Connect(const std::vector<Chosen>& rails, const Patience& pa
   // Each rail on its own, so that one that waits in vain does not use up the others' time.
   {
     std::vector<std::jthread> threads;
-    for (size_t k = 1; k < rails.size(); ++k) threads.emplace_back(connect_rail, k);
+    for (size_t k = 1; k < rails.size(); ++k) {
+      threads.push_back(StartThread<std::jthread>([&connect_rail, k] { connect_rail(k); }));
+    }
     connect_rail(0);
   }
 
@@ -689,8 +714,9 @@ absl::Status Setup::Prove(const std::vector<Chosen>& rails, absl::Time deadline,
 
 }  // namespace
 
-absl::StatusOr<Fabric> SetUp(bootstrap::Bootstrap& bootstrap, const SetupOptions& options) {
-  return Setup(bootstrap, options).Run();
+absl::StatusOr<Fabric> SetUp(bootstrap::Bootstrap& bootstrap, const SetupOptions& options,
+                             const Halt& aborted) {
+  return Setup(bootstrap, options, aborted).Run();
 }
 
 }  // namespace railhead::comm

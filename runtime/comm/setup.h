@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/base/halt.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/comm/decision.h"
 #include "runtime/comm/rdma_rail.h"
@@ -48,6 +49,7 @@ struct Fabric {
   Decision decision;
   std::vector<rails::RailName> rails;
   preflight::RankFacts facts;         // of this rank, about the RDMA rails that it was given
+  std::vector<int> place_numbers;     // see PlaceNumbers
   std::string trouble;                // why it has none to look at; "" if it has, or nobody asked
   std::vector<std::string> warnings;  // about those in use, for the log
   std::map<int, std::unique_ptr<RdmaRail>> devices;   // by rail; outlive the peers
@@ -62,8 +64,10 @@ struct Fabric {
   std::optional<shm::Segment> segment;
 };
 
-// Must be called by all ranks; on an error all ranks return its text.
-absl::StatusOr<Fabric> SetUp(bootstrap::Bootstrap& bootstrap, const SetupOptions& options);
+// Must be called by all ranks; on an error all ranks return its text. `aborted` says why this rank
+// is to give up.
+absl::StatusOr<Fabric> SetUp(bootstrap::Bootstrap& bootstrap, const SetupOptions& options,
+                             const Halt& aborted = nullptr);
 
 }  // namespace railhead::comm
 

@@ -14,13 +14,24 @@ Stream::~Stream() {
   thread_.join();
 }
 
-void Stream::Add(std::function<rhResult_t()> call) {
+void Stream::Add(const void* owner, std::function<rhResult_t()> call) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    calls_.push_back(std::move(call));
+    calls_.push_back({owner, std::move(call)});
     ++added_;
   }
   changed_.notify_all();
+}
+
+int Stream::Drop(const void* owner, rhResult_t result) {
+  int dropped = 0;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (Call& call : calls_) {
+    if (call.owner != owner) continue;
+    call = {nullptr, [result] { return result; }};
+    ++dropped;
+  }
+  return dropped;
 }
 
 uint64_t Stream::Now() const {
@@ -48,7 +59,7 @@ void Stream::Run() {
   while (true) {
     changed_.wait(lock, [this] { return ending_ || !calls_.empty(); });
     if (calls_.empty()) return;
-    const std::function<rhResult_t()> call = std::move(calls_.front());
+    const std::function<rhResult_t()> call = std::move(calls_.front().run);
     calls_.pop_front();
     lock.unlock();
     const rhResult_t result = call();

@@ -10,19 +10,24 @@
 #include <thread>
 
 #include "railhead/railhead.h"
+#include "runtime/base/thread.h"
 
 namespace railhead::comm {
 
 // Calls that a thread of its own does one after the other. Thread-safe.
 class Stream {
  public:
-  Stream() : thread_([this] { Run(); }) {}
+  Stream() : thread_(StartThread([this] { Run(); })) {}
   // Ends when all calls are done.
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  void Add(std::function<rhResult_t()> call);
+  // `owner` names those that Drop takes together.
+  void Add(const void* owner, std::function<rhResult_t()> call);
+  // Ends what the owner still waits to have done, without doing it: each counts as done in its
+  // turn, with this result. Returns how many there were.
+  int Drop(const void* owner, rhResult_t result);
 
   // Names a moment: all calls that were added before.
   uint64_t Now() const;
@@ -33,11 +38,16 @@ class Stream {
   rhResult_t Result(uint64_t moment) const;
 
  private:
+  struct Call {
+    const void* owner;
+    std::function<rhResult_t()> run;
+  };
+
   void Run();
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<rhResult_t()>> calls_;
+  std::deque<Call> calls_;
   uint64_t added_ = 0;
   uint64_t done_ = 0;
   bool ending_ = false;

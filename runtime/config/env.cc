@@ -85,6 +85,13 @@ std::string ParsePkey(const std::string& text, int& into) {
   return "";
 }
 
+std::string ParseTimeout(const std::string& text, absl::Duration& into) {
+  int seconds = 0;
+  std::string wrong = ParseInteger(text, 1, 86400, seconds);
+  if (wrong.empty()) into = absl::Seconds(seconds);
+  return wrong;
+}
+
 std::string ParseSwitch(const std::string& text, bool& into) {
   if (text != "0" && text != "1") return "0 or 1";
   into = text == "1";
@@ -97,164 +104,198 @@ constexpr int kLastPort = 65535;
 constexpr size_t kLongestName = 253;  // of a DNS name, and so of anything in Kubernetes
 constexpr size_t kLongestPath = 4095;
 
-constexpr auto kTable = std::to_array<Variable>({
-    {Group::kRendezvous, "RANK", "required", "This process's number in the job, from 0.",
-     [](const std::string& text, Target& to) {
-       return ParseInteger(text, 0, kMostRanks - 1, to.rendezvous.rank);
-     }},
-    {Group::kRendezvous, "WORLD_SIZE", "required", "How many processes the job has.",
-     [](const std::string& text, Target& to) {
-       return ParseInteger(text, 1, kMostRanks, to.rendezvous.world_size);
-     }},
-    {Group::kRendezvous, "MASTER_ADDR", "required, except on rank 0",
-     "Host name or address of rank 0. The name may appear in DNS late; ranks keep asking.",
-     [](const std::string& text, Target& to) {
-       return ParseName(text, kLongestName, to.rendezvous.master_addr);
-     }},
-    {Group::kRendezvous, "MASTER_PORT", "29500", "Port on which rank 0 waits for the others.",
-     [](const std::string& text, Target& to) {
-       return ParseInteger(text, 1, kLastPort, to.rendezvous.master_port);
-     }},
-    {Group::kSettings, "RAILHEAD_JOB", "default",
-     "Name of the job. Ranks of another name are turned away; a label of every metric.",
-     [](const std::string& text, Target& to) {
-       return ParseName(text, kLongestName, to.settings.job);
-     }},
-    {Group::kSettings, "RAILHEAD_SECRET_FILE",
-     "none: whoever knows the name of the job can join it",
-     "Path of a file, for example of a mounted Secret, with at least 16 bytes that only this job's "
-     "ranks know. Ranks prove to each other that they know it, without sending it. On all ranks or "
-     "none.",
-     [](const std::string& text, Target& to) {
-       return ParseName(text, kLongestPath, to.settings.secret_file);
-     }},
-    {Group::kSettings, "RAILHEAD_POD", "empty", "Name of this pod, for messages.",
-     [](const std::string& text, Target& to) {
-       return ParseName(text, kLongestName, to.settings.pod);
-     }},
-    {Group::kSettings, "RAILHEAD_NODE", "empty", "Name of this node, for messages.",
-     [](const std::string& text, Target& to) {
-       return ParseName(text, kLongestName, to.settings.node);
-     }},
-    {Group::kSettings, "RAILHEAD_RAILS_FILE", "/run/railhead/rails.json",
-     "File in which the device plugin lists the RDMA rails given to this pod.",
-     [](const std::string& text, Target& to) {
-       return ParseName(text, kLongestPath, to.settings.rails_file);
-     }},
-    {Group::kSettings, "RAILHEAD_TRANSPORT", "auto",
-     "auto: shared memory when all ranks are in one pod, else RDMA where every rank has it, else "
-     "TCP, with shared memory inside pods of as many ranks each. verbs: RDMA, and TCP counts as "
-     "degraded even without a rails file. tcp: nothing but TCP. shm: shared memory, or fail.",
-     [](const std::string& text, Target& to) -> std::string {
-       for (const TransportChoice choice : {TransportChoice::kAuto, TransportChoice::kVerbs,
-                                            TransportChoice::kTcp, TransportChoice::kShm}) {
-         if (text == TransportChoiceName(choice)) {
-           to.settings.transport = choice;
-           return "";
-         }
-       }
-       return "auto, verbs, tcp or shm";
-     }},
-    {Group::kSettings, "RAILHEAD_REQUIRE_RDMA", "0",
-     "1: fail on all ranks at start instead of falling back to TCP. Fewer rails than were given "
-     "are "
-     "enough, unless RAILHEAD_FALLBACK=fail says otherwise.",
-     [](const std::string& text, Target& to) {
-       return ParseSwitch(text, to.settings.require_rdma);
-     }},
-    {Group::kSettings, "RAILHEAD_FALLBACK", "warn",
-     "What happens when a job would start with less RDMA than its ranks were given, on fewer rails "
-     "or over TCP. fail: it ends on all ranks, with the reason. warn: it runs, and every rank "
-     "warns with the reason. allow: it runs without a warning; rhCommGetInfo and railhead_degraded "
-     "tell. "
-     "Where ranks differ, the strictest counts.",
-     [](const std::string& text, Target& to) -> std::string {
-       for (const Fallback fallback : {Fallback::kAllow, Fallback::kWarn, Fallback::kFail}) {
-         if (text == FallbackName(fallback)) {
-           to.settings.fallback = fallback;
-           return "";
-         }
-       }
-       return "fail, warn or allow";
-     }},
-    {Group::kSettings, "RAILHEAD_SOCKET_IFNAME", "the interface that routes to the other ranks",
-     "Network interfaces that TCP transfers use, for example eth0 or eth1,eth2. Each is a rail of "
-     "its own: transfers use all at once, as fast as each is. All ranks must list as many, in the "
-     "same order.",
-     [](const std::string& text, Target& to) { return ParseInterfaces(text, to.settings); }},
-    {Group::kSettings, "RAILHEAD_IB_TC", "0",
-     "Traffic class of packets on RDMA rails, 0 to 255: DSCP times 4 plus ECN bits, as the "
-     "fabric's "
-     "lossless class wants it. The same on all ranks.",
-     [](const std::string& text, Target& to) {
-       return ParseInteger(text, 0, 255, to.settings.ib_traffic_class);
-     }},
-    {Group::kSettings, "RAILHEAD_IB_SL", "0",
-     "Service level of packets on RDMA rails: 0 to 15 on InfiniBand; on RoCE the VLAN's priority, "
-     "0 "
-     "to 7. The same on all ranks.",
-     [](const std::string& text, Target& to) {
-       return ParseInteger(text, 0, 15, to.settings.ib_service_level);
-     }},
-    {Group::kSettings, "RAILHEAD_IB_PKEY",
-     "a partition that both ports are in, preferably as full members",
-     "P_Key of the InfiniBand partition that RDMA rails use, for example 0x8001. Full or limited "
-     "member does not matter here: the port's own table says which it is.",
-     [](const std::string& text, Target& to) { return ParsePkey(text, to.settings.ib_pkey); }},
-    {Group::kSettings, "RAILHEAD_IB_QPS_PER_RAIL", "1",
-     "Queue pairs of each connection over an RDMA rail, 1 to 8. A fabric that spreads flows over "
-     "equal paths (ECMP) sends each queue pair over one: several use more paths, and suffer "
-     "less where one is taken. Where two ranks differ, the smaller number counts. iWARP has one.",
-     [](const std::string& text, Target& to) {
-       return ParseInteger(text, 1, 8, to.settings.ib_qps_per_rail);
-     }},
-    {Group::kSettings, "RAILHEAD_METRICS_PORT", "9402",
-     "Port of the /metrics page for Prometheus; 0 serves none.",
-     [](const std::string& text, Target& to) {
-       return ParseInteger(text, 0, kLastPort, to.settings.metrics_port);
-     }},
-    {Group::kSettings, "RAILHEAD_TIMEOUT_SECONDS", "60",
-     "How long to wait for the other ranks at start, and how long a collective may stand still "
-     "before it fails.",
-     [](const std::string& text, Target& to) {
-       int seconds = 0;
-       std::string wrong = ParseInteger(text, 1, 86400, seconds);
-       if (wrong.empty()) to.settings.timeout = absl::Seconds(seconds);
-       return wrong;
-     }},
-    {Group::kSettings, "RAILHEAD_ALGO",
-     "empty: the fastest, by a model of the network and by trying",
-     "Which algorithm does a collective, for example "
-     "all_reduce<=64K=recursive_doubling,all_reduce=ring; the first entry that fits is followed. "
-     "The same on all ranks. What it names is not tried otherwise, and gives the same bits from "
-     "call "
-     "to call. railhead-perf --explain shows what there is, and why it is chosen.",
-     [](const std::string& text, Target& to) {
-       return ParseName(text, kLongestPath, to.settings.algorithms);
-     }},
-    {Group::kSettings, "RAILHEAD_FLIGHT_RECORDER", "none: no file is written",
-     "Directory in which every rank leaves a file when the job fails: the error, who was where, "
-     "and the last 256 operations (runtime/README.md).",
-     [](const std::string& text, Target& to) {
-       return ParseName(text, kLongestPath, to.settings.flight_recorder);
-     }},
-    {Group::kSettings, "RAILHEAD_LOG", "warn",
-     "What the library says on standard error: error, warn, info or debug.",
-     [](const std::string& text, Target& to) -> std::string {
-       constexpr std::array<std::pair<const char*, LogLevel>, 4> kLevels = {
-           {{"error", LogLevel::kError},
-            {"warn", LogLevel::kWarn},
-            {"info", LogLevel::kInfo},
-            {"debug", LogLevel::kDebug}}};
-       for (const auto& [name, level] : kLevels) {
-         if (text == name) {
-           to.settings.log_level = level;
-           return "";
-         }
-       }
-       return "error, warn, info or debug";
-     }},
-});
+constexpr auto kTable =
+    std::to_array<Variable>(
+        {
+            {Group::kRendezvous, "RANK", "required", "This process's number in the job, from 0.",
+             [](const std::string& text, Target& to) {
+               return ParseInteger(text, 0, kMostRanks - 1, to.rendezvous.rank);
+             }},
+            {Group::kRendezvous, "WORLD_SIZE", "required", "How many processes the job has.",
+             [](const std::string& text, Target& to) {
+               return ParseInteger(text, 1, kMostRanks, to.rendezvous.world_size);
+             }},
+            {Group::kRendezvous, "MASTER_ADDR", "required, except on rank 0",
+             "Host name or address of rank 0. The name may appear in DNS late; ranks keep asking.",
+             [](const std::string& text, Target& to) {
+               return ParseName(text, kLongestName, to.rendezvous.master_addr);
+             }},
+            {Group::kRendezvous, "MASTER_PORT", "29500",
+             "Port on which rank 0 waits for the others.",
+             [](const std::string& text, Target& to) {
+               return ParseInteger(text, 1, kLastPort, to.rendezvous.master_port);
+             }},
+            {Group::kSettings, "RAILHEAD_JOB", "default",
+             "Name of the job. Ranks of another name are turned away; a label of every metric.",
+             [](const std::string& text, Target& to) {
+               return ParseName(text, kLongestName, to.settings.job);
+             }},
+            {Group::kSettings, "RAILHEAD_SECRET_FILE",
+             "none: whoever knows the name of the job can join it",
+             "Path of a file, for example of a mounted Secret, with at least 16 bytes that only "
+             "this job's "
+             "ranks know. Ranks prove to each other that they know it, without sending it. On all "
+             "ranks or "
+             "none.",
+             [](const std::string& text, Target& to) {
+               return ParseName(text, kLongestPath, to.settings.secret_file);
+             }},
+            {Group::kSettings, "RAILHEAD_POD", "empty", "Name of this pod, for messages.",
+             [](const std::string& text, Target& to) {
+               return ParseName(text, kLongestName, to.settings.pod);
+             }},
+            {Group::kSettings, "RAILHEAD_NODE", "empty", "Name of this node, for messages.",
+             [](const std::string& text, Target& to) {
+               return ParseName(text, kLongestName, to.settings.node);
+             }},
+            {Group::kSettings, "RAILHEAD_RAILS_FILE", "/run/railhead/rails.json",
+             "File in which the device plugin lists the RDMA rails given to this pod.",
+             [](const std::string& text, Target& to) {
+               return ParseName(text, kLongestPath, to.settings.rails_file);
+             }},
+            {Group::kSettings, "RAILHEAD_TRANSPORT", "auto",
+             "auto: shared memory when all ranks are in one pod, else RDMA where every rank has "
+             "it, else "
+             "TCP, with shared memory inside pods of as many ranks each. verbs: RDMA, and TCP "
+             "counts as "
+             "degraded even without a rails file. tcp: nothing but TCP. shm: shared memory, or "
+             "fail.",
+             [](const std::string& text, Target& to) -> std::string {
+               for (const TransportChoice choice : {TransportChoice::kAuto, TransportChoice::kVerbs,
+                                                    TransportChoice::kTcp, TransportChoice::kShm}) {
+                 if (text == TransportChoiceName(choice)) {
+                   to.settings.transport = choice;
+                   return "";
+                 }
+               }
+               return "auto, verbs, tcp or shm";
+             }},
+            {Group::kSettings, "RAILHEAD_REQUIRE_RDMA", "0",
+             "1: fail on all ranks at start instead of falling back to TCP. Fewer rails than were "
+             "given "
+             "are "
+             "enough, unless RAILHEAD_FALLBACK=fail says otherwise.",
+             [](const std::string& text, Target& to) {
+               return ParseSwitch(text, to.settings.require_rdma);
+             }},
+            {Group::kSettings, "RAILHEAD_FALLBACK", "warn",
+             "What happens when a job would start with less RDMA than its ranks were given, on "
+             "fewer rails "
+             "or over TCP. fail: it ends on all ranks, with the reason. warn: it runs, and every "
+             "rank "
+             "warns with the reason. allow: it runs without a warning; rhCommGetInfo and "
+             "railhead_degraded "
+             "tell. "
+             "Where ranks differ, the strictest counts.",
+             [](const std::string& text, Target& to) -> std::string {
+               for (const Fallback fallback :
+                    {Fallback::kAllow, Fallback::kWarn, Fallback::kFail}) {
+                 if (text == FallbackName(fallback)) {
+                   to.settings.fallback = fallback;
+                   return "";
+                 }
+               }
+               return "fail, warn or allow";
+             }},
+            {Group::kSettings, "RAILHEAD_SOCKET_IFNAME",
+             "the interface that routes to the other ranks",
+             "Network interfaces that TCP transfers use, for example eth0 or eth1,eth2. Each is a "
+             "rail of "
+             "its own: transfers use all at once, as fast as each is. All ranks must list as many, "
+             "in the "
+             "same order.",
+             [](const std::string& text, Target& to) {
+               return ParseInterfaces(text, to.settings);
+             }},
+            {Group::kSettings, "RAILHEAD_IB_TC", "0",
+             "Traffic class of packets on RDMA rails, 0 to 255: DSCP times 4 plus ECN bits, as the "
+             "fabric's "
+             "lossless class wants it. The same on all ranks.",
+             [](const std::string& text, Target& to) {
+               return ParseInteger(text, 0, 255, to.settings.ib_traffic_class);
+             }},
+            {Group::kSettings, "RAILHEAD_IB_SL", "0",
+             "Service level of packets on RDMA rails: 0 to 15 on InfiniBand; on RoCE the VLAN's "
+             "priority, "
+             "0 "
+             "to 7. The same on all ranks.",
+             [](const std::string& text, Target& to) {
+               return ParseInteger(text, 0, 15, to.settings.ib_service_level);
+             }},
+            {Group::kSettings, "RAILHEAD_IB_PKEY",
+             "a partition that both ports are in, preferably as full members",
+             "P_Key of the InfiniBand partition that RDMA rails use, for example 0x8001. Full or "
+             "limited "
+             "member does not matter here: the port's own table says which it is.",
+             [](const std::string& text, Target& to) {
+               return ParsePkey(text, to.settings.ib_pkey);
+             }},
+            {Group::kSettings, "RAILHEAD_IB_QPS_PER_RAIL", "1",
+             "Queue pairs of each connection over an RDMA rail, 1 to 8. A fabric that spreads "
+             "flows over "
+             "equal paths (ECMP) sends each queue pair over one: several use more paths, and "
+             "suffer "
+             "less where one is taken. Where two ranks differ, the smaller number counts. iWARP "
+             "has one.",
+             [](const std::string& text, Target& to) {
+               return ParseInteger(text, 1, 8, to.settings.ib_qps_per_rail);
+             }},
+            {Group::kSettings, "RAILHEAD_METRICS_PORT",
+             "9402", "Port of the /metrics page for Prometheus; 0 serves none.",
+             [](const std::string& text, Target& to) {
+               return ParseInteger(text, 0, kLastPort, to.settings.metrics_port);
+             }},
+            {Group::kSettings, "RAILHEAD_TIMEOUT_SECONDS", "60",
+             "How long a collective may stand still that all ranks have called, before it fails. A "
+             "rank "
+             "that lives and has not called it yet is waited for, and every rank's log names it.",
+             [](const std::string& text, Target& to) {
+               return ParseTimeout(text, to.settings.timeout);
+             }},
+            {Group::kSettings, "RAILHEAD_START_TIMEOUT_SECONDS", "that of RAILHEAD_TIMEOUT_SECONDS",
+             "How long to wait for the other ranks at start.",
+             [](const std::string& text, Target& to) {
+               absl::Duration start;
+               std::string wrong = ParseTimeout(text, start);
+               if (wrong.empty()) to.settings.start_timeout = start;
+               return wrong;
+             }},
+            {Group::kSettings, "RAILHEAD_ALGO",
+             "empty: the fastest, by a model of the network and by trying",
+             "Which algorithm does a collective, for example "
+             "all_reduce<=64K=recursive_doubling,all_reduce=ring; the first entry that fits is "
+             "followed. "
+             "The same on all ranks. What it names is not tried otherwise, and gives the same bits "
+             "from "
+             "call "
+             "to call. railhead-perf --explain shows what there is, and why it is chosen.",
+             [](const std::string& text, Target& to) {
+               return ParseName(text, kLongestPath, to.settings.algorithms);
+             }},
+            {Group::kSettings, "RAILHEAD_FLIGHT_RECORDER", "none: no file is written",
+             "Directory in which every rank leaves a file when the job fails: the error, who was "
+             "where, "
+             "and the last 256 operations (runtime/README.md).",
+             [](const std::string& text, Target& to) {
+               return ParseName(text, kLongestPath, to.settings.flight_recorder);
+             }},
+            {Group::kSettings, "RAILHEAD_LOG", "warn",
+             "What the library says on standard error: error, warn, info or debug.",
+             [](const std::string& text, Target& to) -> std::string {
+               constexpr std::array<std::pair<const char*, LogLevel>, 4> kLevels = {
+                   {{"error", LogLevel::kError},
+                    {"warn", LogLevel::kWarn},
+                    {"info", LogLevel::kInfo},
+                    {"debug", LogLevel::kDebug}}};
+               for (const auto& [name, level] : kLevels) {
+                 if (text == name) {
+                   to.settings.log_level = level;
+                   return "";
+                 }
+               }
+               return "error, warn, info or debug";
+             }},
+        });
 
 // Reads every variable of the group; the error is that of the first wrong one.
 absl::Status ReadGroup(Group group, Lookup lookup, Target& target) {

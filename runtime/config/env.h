@@ -46,7 +46,9 @@ struct Settings {
   std::string socket_ifname;  // of TCP rail 0; "": the interface that routes to the other ranks
   std::vector<std::string> more_socket_ifnames;  // of TCP rails 1, 2, ...
   int metrics_port = 9402;                       // 0: no metrics server
-  absl::Duration timeout = absl::Seconds(60);
+  absl::Duration timeout = absl::Seconds(60);    // of what stands still
+  std::optional<absl::Duration> start_timeout;   // none: `timeout`
+  absl::Duration StartTimeout() const { return start_timeout.value_or(timeout); }
   std::string algorithms;       // "": the model decides
   std::string flight_recorder;  // a directory; "": the flight recorder leaves no file
   int ib_traffic_class = 0;

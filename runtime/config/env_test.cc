@@ -66,6 +66,7 @@ TEST(EnvTest, EveryVariableIsRead) {
                          {"RAILHEAD_IB_QPS_PER_RAIL", "4"},
                          {"RAILHEAD_METRICS_PORT", "0"},
                          {"RAILHEAD_TIMEOUT_SECONDS", "7"},
+                         {"RAILHEAD_START_TIMEOUT_SECONDS", "300"},
                          {"RAILHEAD_LOG", "debug"}}};
   const absl::StatusOr<Rendezvous> rendezvous = ReadRendezvous(env);
   ASSERT_TRUE(rendezvous.ok()) << rendezvous.status();
@@ -131,6 +132,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"RAILHEAD_FALLBACK", "never", "fail, warn or allow"},
                       Wrong{"RAILHEAD_METRICS_PORT", "http", "from 0 to 65535"},
                       Wrong{"RAILHEAD_TIMEOUT_SECONDS", "0", "from 1 to"},
+                      Wrong{"RAILHEAD_START_TIMEOUT_SECONDS", "0", "from 1 to"},
                       Wrong{"RAILHEAD_JOB", "a\nb", "control characters"},
                       Wrong{"RAILHEAD_SOCKET_IFNAME", "averyverylongname", "at most 15"},
                       Wrong{"RAILHEAD_SOCKET_IFNAME", "eth0,averyverylongname", "at most 15"},
@@ -196,10 +198,21 @@ TEST(EnvTest, HelpNamesEveryVariable) {
                            "RAILHEAD_IB_QPS_PER_RAIL",
                            "RAILHEAD_METRICS_PORT",
                            "RAILHEAD_TIMEOUT_SECONDS",
+                           "RAILHEAD_START_TIMEOUT_SECONDS",
                            "RAILHEAD_FLIGHT_RECORDER",
                            "RAILHEAD_LOG"}) {
     EXPECT_THAT(help, HasSubstr(absl::StrCat(name, " (default: ")));
   }
+}
+
+TEST(SettingsTest, TheStartHasATimeOfItsOwnWhereItIsSet) {
+  EXPECT_EQ(Read(Environment{{{"RAILHEAD_TIMEOUT_SECONDS", "7"}}})->StartTimeout(),
+            absl::Seconds(7));
+  const absl::StatusOr<Settings> both = Read(
+      Environment{{{"RAILHEAD_TIMEOUT_SECONDS", "7"}, {"RAILHEAD_START_TIMEOUT_SECONDS", "300"}}});
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->timeout, absl::Seconds(7));
+  EXPECT_EQ(both->StartTimeout(), absl::Seconds(300));
 }
 
 }  // namespace

@@ -48,8 +48,11 @@ Board::Notice::~Notice() {
   Snapshot last = (*place_)();
   last.degraded_reason.clear();
   last.start.reset();
+  // What it has counted stays; how its rails are says nothing any more.
+  last.gpu_direct.clear();
   for (rails::RailTotals& rail : last.rails) {
     rail.up = true;
+    rail.weight = 1;
     rail.peers = rail.lost_peers = 0;
   }
   AddTo(board_->gone_, std::move(last));

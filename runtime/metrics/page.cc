@@ -5,6 +5,7 @@
 #include <prometheus/collectable.h>
 #include <prometheus/exposer.h>
 #include <prometheus/metric_type.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <exception>
@@ -13,7 +14,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "fabric/port_counters.h"
+#include "runtime/base/thread.h"
+#include "runtime/net/address.h"
+#include "runtime/net/fd.h"
+#include "runtime/net/socket.h"
 
 namespace railhead::metrics {
 namespace {
@@ -24,6 +31,10 @@ using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
 using Ranks = std::vector<Snapshot>;
+
+// Of the web server, and how long they may take to start.
+constexpr size_t kThreads = 2;
+constexpr absl::Duration kThreadsStart = absl::Seconds(1);
 
 // The page under construction: every series begins with the labels of its rank.
 class Builder {
@@ -232,6 +243,8 @@ void AddCollectives(const Ranks& ranks, Builder& builder) {
     for (const Snapshot& rank : ranks) {
       for (const KindCounts& kind : rank.collectives) {
         for (size_t i = 0; i < kind.classes.size(); ++i) {
+          // A histogram is two dozen series, and most sizes do not occur.
+          if (kind.classes[i].operations == 0) continue;
           const Labels labels = {{"collective", Name(kind.collective)},
                                  {"algorithm", Name(kind.algorithm)},
                                  {"size_class", kSizeClasses[i]}};
@@ -270,7 +283,7 @@ class Page final : public prometheus::Collectable {
 class ExposerServer final : public Server {
  public:
   ExposerServer(const std::string& address, std::function<Ranks()> read)
-      : page_(std::make_shared<Page>(std::move(read))), exposer_(address) {
+      : page_(std::make_shared<Page>(std::move(read))), exposer_(address, kThreads) {
     exposer_.RegisterCollectable(page_);
   }
   int port() const override {
@@ -282,6 +295,35 @@ class ExposerServer final : public Server {
   std::shared_ptr<Page> page_;
   prometheus::Exposer exposer_;  // ends its threads before the page goes
 };
+
+// What the process does about SIGPIPE after it lives is what it did before.
+class PipeSignalKept {
+ public:
+  PipeSignalKept() { ::sigaction(SIGPIPE, nullptr, &before_); }
+  ~PipeSignalKept() { ::sigaction(SIGPIPE, &before_, nullptr); }
+  PipeSignalKept(const PipeSignalKept&) = delete;
+  PipeSignalKept& operator=(const PipeSignalKept&) = delete;
+
+ private:
+  struct sigaction before_ = {};
+};
+
+// Returns when all of the server's threads run, each of which ignores SIGPIPE for the whole process
+// when it begins. One holds a connection until that has asked: so who answers the last of as many
+// connections as there are threads is the last of them.
+void AwaitThreads(int port) {
+  const absl::Time deadline = absl::Now() + kThreadsStart;
+  std::vector<net::Fd> connections;
+  for (size_t i = 0; i < kThreads; ++i) {
+    absl::StatusOr<net::Fd> connection = net::Dial(
+        *net::IpAddress::Parse("127.0.0.1"), static_cast<uint16_t>(port), std::nullopt, deadline);
+    if (!connection.ok()) return;
+    connections.push_back(*std::move(connection));
+  }
+  const int last = connections.back().get();
+  if (!net::SendAll(last, "GET / HTTP/1.0\r\n\r\n", deadline).ok()) return;
+  net::WaitReadable(last, deadline).IgnoreError();
+}
 
 }  // namespace
 
@@ -313,7 +355,12 @@ absl::StatusOr<std::unique_ptr<Server>> Serve(int port, const std::function<Rank
   std::string error;
   for (const char* prefix : {"+", ""}) {
     try {
-      return std::make_unique<ExposerServer>(absl::StrCat(prefix, port), read);
+      // The web server's threads are the library's; and it ignores SIGPIPE for the whole process.
+      const SignalsBlocked blocked;
+      const PipeSignalKept kept;
+      auto server = std::make_unique<ExposerServer>(absl::StrCat(prefix, port), read);
+      AwaitThreads(server->port());
+      return server;
     } catch (const std::exception& exception) {
       error = exception.what();
     }

@@ -35,9 +35,18 @@ void ForEachAddress(
   freeifaddrs(list);
 }
 
-// A link-local address means nothing on another machine.
+// Of 169.254.0.0/16 or fe80::/10.
+bool IsLinkLocal(const IpAddress& address) {
+  const std::string bytes = address.Bytes();
+  const auto first = static_cast<uint8_t>(bytes[0]);
+  const auto second = static_cast<uint8_t>(bytes[1]);
+  return address.is_v4() ? first == 169 && second == 254 : first == 0xfe && second >> 6U == 2;
+}
+
+// A link-local address of IPv6 means nothing without its interface. Those of IPv4 reach whoever is
+// on the same wire.
 bool MeansSomethingElsewhere(const IpAddress& address) {
-  return address.is_v4() || static_cast<uint8_t>(address.Bytes()[0]) != 0xfe;
+  return address.is_v4() || !IsLinkLocal(address);
 }
 
 // The names of the interfaces that have this Ethernet address.
@@ -140,17 +149,13 @@ std::string HostPort(const IpAddress& address, uint16_t port) {
 }
 
 absl::StatusOr<IpAddress> AddressOfInterface(absl::string_view name) {
-  std::optional<IpAddress> v4;
-  std::optional<IpAddress> v6;
+  std::vector<IpAddress> addresses;
   std::set<std::string> names;
   ForEachAddress([&](absl::string_view candidate, unsigned /*flags*/, const IpAddress& address) {
     names.insert(std::string(candidate));
-    if (candidate != name) return;
-    std::optional<IpAddress>& slot = address.is_v4() ? v4 : v6;
-    if (!slot.has_value()) slot = address;
+    if (candidate == name) addresses.push_back(address);
   });
-  if (v4.has_value()) return *v4;
-  if (v6.has_value()) return *v6;
+  if (const auto best = MostReachable(addresses); best.has_value()) return *best;
   return absl::NotFoundError(
       absl::StrCat("no interface '", name,
                    "' is up with an IP address; there are: ", absl::StrJoin(names, ", ")));
@@ -185,18 +190,26 @@ std::vector<IpAddress> AddressesOfMac(const MacAddress& mac) {
   return found;
 }
 
+std::optional<IpAddress> MostReachable(absl::Span<const IpAddress> addresses) {
+  // The first of the best: clusters of IPv6 give pods an IPv4 address of 169.254.0.0/16 for the way
+  // out, by which no pod reaches another.
+  const auto rank = [](const IpAddress& address) {
+    return (IsLinkLocal(address) ? 2 : 0) + (address.is_v4() ? 0 : 1);
+  };
+  const auto* const best =
+      std::min_element(addresses.begin(), addresses.end(),
+                       [&](const IpAddress& a, const IpAddress& b) { return rank(a) < rank(b); });
+  return best == addresses.end() ? std::nullopt : std::optional(*best);
+}
+
 IpAddress LikelyPublicAddress() {
-  std::optional<IpAddress> v4;
-  std::optional<IpAddress> v6;
+  std::vector<IpAddress> addresses;
   ForEachAddress([&](absl::string_view /*name*/, unsigned flags, const IpAddress& address) {
-    if ((flags & IFF_LOOPBACK) != 0) return;
-    if (!MeansSomethingElsewhere(address)) return;
-    std::optional<IpAddress>& slot = address.is_v4() ? v4 : v6;
-    if (!slot.has_value()) slot = address;
+    if ((flags & IFF_LOOPBACK) == 0 && MeansSomethingElsewhere(address)) {
+      addresses.push_back(address);
+    }
   });
-  if (v4.has_value()) return *v4;
-  if (v6.has_value()) return *v6;
-  return *IpAddress::Parse("127.0.0.1");
+  return MostReachable(addresses).value_or(*IpAddress::Parse("127.0.0.1"));
 }
 
 }  // namespace railhead::net

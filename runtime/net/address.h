@@ -9,11 +9,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace railhead::net {
 
@@ -46,8 +48,11 @@ class IpAddress {
 // "10.0.0.1:80" or "[fe80::1]:80".
 std::string HostPort(const IpAddress& address, uint16_t port);
 
-// The first usable address of the interface `name`, IPv4 before IPv6. NotFound names the
-// interfaces that there are.
+// The address by which other machines most probably reach this one: IPv4 before IPv6, and both
+// before link-local ones (169.254.0.0/16, then fe80::/10); the first among equals.
+std::optional<IpAddress> MostReachable(absl::Span<const IpAddress> addresses);
+
+// The most reachable address of the interface `name`. NotFound names the interfaces that there are.
 absl::StatusOr<IpAddress> AddressOfInterface(absl::string_view name);
 
 // The name of the interface that carries `address`; "" when none does.
@@ -64,8 +69,8 @@ std::vector<IpAddress> AddressesOfMac(const MacAddress& mac);
 // All addresses of this network namespace that mean something elsewhere, of interfaces that are up.
 std::vector<IpAddress> OwnAddresses();
 
-// An address by which other machines can probably reach this one: that of the first interface which
-// is up and not loopback, IPv4 before IPv6; 127.0.0.1 where there is none.
+// The most reachable address of all interfaces which are up and not loopback; 127.0.0.1 where there
+// is none.
 IpAddress LikelyPublicAddress();
 
 }  // namespace railhead::net

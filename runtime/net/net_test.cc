@@ -2,10 +2,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/descriptors.h"
 #include "runtime/net/address.h"
 #include "runtime/net/socket.h"
 
@@ -122,6 +127,37 @@ TEST(SocketTest, PollTimeoutNeverWaitsBackwards) {
   EXPECT_EQ(PollTimeout(absl::Now() - absl::Seconds(1)), 0);
   EXPECT_GT(PollTimeout(absl::Now() + absl::Microseconds(300)), 0);
   EXPECT_GT(PollTimeout(absl::InfiniteFuture()), 1000);
+}
+
+TEST(AddressTest, LinkLocalOnesAreTheLastResort) {
+  const auto best = [](const std::vector<std::string>& texts) -> std::string {
+    std::vector<IpAddress> addresses;
+    for (const std::string& text : texts) addresses.push_back(*IpAddress::Parse(text));
+    const std::optional<IpAddress> found = MostReachable(addresses);
+    return found.has_value() ? found->ToString() : "none";
+  };
+  // A pod of an IPv6 cluster, whose IPv4 address is for the way out alone.
+  EXPECT_EQ(best({"169.254.172.2", "fe80::1", "fd00:10::7"}), "fd00:10::7");
+  EXPECT_EQ(best({"fd00:10::7", "10.0.0.1", "10.0.0.2"}), "10.0.0.1");
+  EXPECT_EQ(best({"fe80::1", "169.254.172.2"}), "169.254.172.2");
+  EXPECT_EQ(best({"fe80::1"}), "fe80::1");
+  EXPECT_EQ(best({"169.253.0.1", "10.0.0.1"}), "169.253.0.1");
+  EXPECT_EQ(best({"fec0::1", "fe80::1"}), "fec0::1");
+  EXPECT_EQ(best({}), "none");
+}
+
+TEST(SocketTest, WantOfDescriptorsIsNamed) {
+  const absl::Status status = ErrnoError("socket", EMFILE);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(
+      std::string(status.message()),
+      HasSubstr(absl::StrCat("EMFILE: this process may have ", DescriptorLimit(), " open")));
+}
+
+TEST(SocketTest, AWaitEndsWhenItIsOfNoMoreUse) {
+  const Fd listener = *Listen(*IpAddress::Parse("127.0.0.1"), 0);
+  const absl::Status why = absl::UnavailableError("rank 3 is gone");
+  EXPECT_EQ(WaitReadable(listener.get(), absl::InfiniteFuture(), [&] { return why; }), why);
 }
 
 }  // namespace

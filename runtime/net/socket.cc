@@ -16,11 +16,12 @@
 #include <memory>
 #include <mutex>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/descriptors.h"
+#include "runtime/base/thread.h"
 
 namespace railhead::net {
 namespace {
@@ -40,12 +41,14 @@ void Tune(int fd) {
   SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
 }
 
-absl::Status WaitFor(int fd, decltype(pollfd::events) events, absl::Time deadline) {
+absl::Status WaitFor(int fd, decltype(pollfd::events) events, absl::Time deadline,
+                     const Halt& halt = nullptr) {
   while (true) {
     pollfd entry{fd, events, 0};
-    const int ready = ::poll(&entry, 1, PollTimeout(deadline));
+    const int ready = ::poll(&entry, 1, PollTimeout(NextCheck(halt, deadline)));
     if (ready > 0) return absl::OkStatus();
     if (ready < 0 && errno != EINTR) return ErrnoError("poll", errno);
+    if (absl::Status halted = CheckHalt(halt); !halted.ok()) return halted;
     if (absl::Now() >= deadline) return absl::DeadlineExceededError("the deadline has passed");
   }
 }
@@ -95,8 +98,14 @@ void RunLookup(const std::string& host, const std::shared_ptr<Lookup>& lookup) {
 }  // namespace
 
 absl::Status ErrnoError(absl::string_view what, int error_number) {
-  const std::string text =
+  std::string text =
       absl::StrCat(what, ": ", std::error_code(error_number, std::generic_category()).message());
+  if (error_number == EMFILE) {
+    absl::StrAppend(&text, " (EMFILE: this process may have ", DescriptorLimit(),
+                    " open; raise its RLIMIT_NOFILE)");
+  } else if (error_number == ENFILE) {
+    text += " (ENFILE: all of this machine are in use; raise fs.file-max)";
+  }
   switch (error_number) {
     case ECONNREFUSED:
     case ECONNRESET:
@@ -174,10 +183,11 @@ absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port) {
 }
 
 absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
-                        const std::optional<IpAddress>& local, absl::Time deadline) {
+                        const std::optional<IpAddress>& local, absl::Time deadline,
+                        const Halt& halt) {
   absl::StatusOr<Fd> fd = StartDial(remote, port, local);
   if (!fd.ok()) return fd;
-  if (absl::Status ready = WaitFor(fd->get(), POLLOUT, deadline); !ready.ok()) {
+  if (absl::Status ready = WaitFor(fd->get(), POLLOUT, deadline, halt); !ready.ok()) {
     return absl::Status(ready.code(),
                         absl::StrCat("connect to ", HostPort(remote, port), ": ", ready.message()));
   }
@@ -187,16 +197,18 @@ absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
   return fd;
 }
 
-absl::StatusOr<std::vector<IpAddress>> Resolve(absl::string_view host, absl::Time deadline) {
+absl::StatusOr<std::vector<IpAddress>> Resolve(absl::string_view host, absl::Time deadline,
+                                               const Halt& halt) {
   if (const absl::StatusOr<IpAddress> literal = IpAddress::Parse(host); literal.ok()) {
     return std::vector<IpAddress>{*literal};
   }
   const auto lookup = std::make_shared<Lookup>();
-  std::thread([name = std::string(host), lookup] { RunLookup(name, lookup); }).detach();
+  StartThread([name = std::string(host), lookup] { RunLookup(name, lookup); }).detach();
   std::unique_lock<std::mutex> lock(lookup->mutex);
-  const bool done = lookup->done_signal.wait_for(
-      lock, absl::ToChronoMilliseconds(deadline - absl::Now()), [&lookup] { return lookup->done; });
-  if (!done) {
+  while (!lookup->done_signal.wait_until(lock, absl::ToChronoTime(NextCheck(halt, deadline)),
+                                         [&lookup] { return lookup->done; })) {
+    if (absl::Status halted = CheckHalt(halt); !halted.ok()) return halted;
+    if (absl::Now() < deadline) continue;
     return absl::DeadlineExceededError(
         absl::StrCat("the name '", host, "' was not resolved in time"));
   }
@@ -241,7 +253,9 @@ absl::StatusOr<bool> ReceiveSome(int fd, size_t limit, std::string* into) {
   return true;
 }
 
-absl::Status WaitReadable(int fd, absl::Time deadline) { return WaitFor(fd, POLLIN, deadline); }
+absl::Status WaitReadable(int fd, absl::Time deadline, const Halt& halt) {
+  return WaitFor(fd, POLLIN, deadline, halt);
+}
 
 absl::StatusOr<SocketAddress> LocalAddress(int fd) {
   sockaddr_storage storage{};

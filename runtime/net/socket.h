@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "runtime/base/halt.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
 
@@ -34,7 +35,8 @@ absl::StatusOr<Fd> Accept(int listener);
 
 // Connects to `remote`, from `local` where that is given and of the same family.
 absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
-                        const std::optional<IpAddress>& local, absl::Time deadline);
+                        const std::optional<IpAddress>& local, absl::Time deadline,
+                        const Halt& halt = nullptr);
 
 // The same without waiting: starts to connect. The socket becomes writable when that has ended, and
 // FinishDial tells how.
@@ -44,7 +46,8 @@ absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port);
 
 // All addresses of a host name or of an address in text. Looks the name up on a helper thread,
 // since the resolver knows no deadline.
-absl::StatusOr<std::vector<IpAddress>> Resolve(absl::string_view host, absl::Time deadline);
+absl::StatusOr<std::vector<IpAddress>> Resolve(absl::string_view host, absl::Time deadline,
+                                               const Halt& halt = nullptr);
 
 // Writes everything, or says why not.
 absl::Status SendAll(int fd, absl::string_view bytes, absl::Time deadline);
@@ -53,8 +56,8 @@ absl::Status SendAll(int fd, absl::string_view bytes, absl::Time deadline);
 // end of the stream.
 absl::StatusOr<bool> ReceiveSome(int fd, size_t limit, std::string* into);
 
-// Waits until the descriptor is readable. DeadlineExceeded otherwise.
-absl::Status WaitReadable(int fd, absl::Time deadline);
+// Waits until the descriptor is readable. DeadlineExceeded otherwise, or what ended the wait.
+absl::Status WaitReadable(int fd, absl::Time deadline, const Halt& halt = nullptr);
 
 struct SocketAddress {
   IpAddress address;

@@ -71,10 +71,14 @@ std::string Encode(const Position& position) {
   writer.U64(Microseconds(last.age));
   writer.U64(Microseconds(last.still));
   writer.U8(last.way.has_value() ? 1 : 0);
-  if (!last.way.has_value()) return writer.Take();
-  writer.U8(last.way->received ? 1 : 0);
-  writer.U32(static_cast<uint32_t>(last.way->peer));
-  writer.String(last.way->rail.substr(0, kRailLimit));
+  if (last.way.has_value()) {
+    writer.U8(last.way->received ? 1 : 0);
+    writer.U32(static_cast<uint32_t>(last.way->peer));
+    writer.String(last.way->rail.substr(0, kRailLimit));
+  }
+  const size_t awaited = std::min(last.awaited.size(), kMostAwaited);
+  writer.U8(static_cast<uint8_t>(awaited));
+  for (size_t i = 0; i < awaited; ++i) writer.U32(static_cast<uint32_t>(last.awaited[i]));
   return writer.Take();
 }
 
@@ -101,6 +105,8 @@ absl::StatusOr<Position> ParsePosition(absl::string_view bytes) {
       way.peer = static_cast<int>(reader.U32());
       way.rail = reader.String(kRailLimit);
     }
+    const int awaited = strict.OneOf<int>(kMostAwaited + 1);
+    for (int i = 0; i < awaited; ++i) last.awaited.push_back(static_cast<int>(reader.U32()));
   }
   if (!strict.Complete()) return absl::InternalError("a rank's position is malformed");
   return position;
@@ -139,7 +145,7 @@ bool Stillness::Look(absl::Time now, const std::optional<Operation>& last,
 }
 
 Position Stillness::At(absl::Time now, const std::optional<Operation>& last, uint64_t collectives,
-                       const std::vector<Flow>& flows) const {
+                       const std::vector<Flow>& flows, const std::vector<int>& awaited) const {
   Position position;
   position.collectives = collectives;
   if (!last.has_value()) return position;
@@ -158,6 +164,7 @@ Position Stillness::At(absl::Time now, const std::optional<Operation>& last, uin
   said.moved = runs ? Sum(flows) - last->moved : last->moved;
   said.age = now - (runs ? last->start : last->end);
   if (!runs) return position;
+  if (last->collective == collectives::Collective::kSendReceive) said.awaited = awaited;
   const bool known = last->sequence == sequence_;
   said.still = now - (known ? since_ : last->start);
   if (known) said.way = way_;

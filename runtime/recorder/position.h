@@ -38,7 +38,10 @@ struct Doing {
   absl::Duration age;      // since the start of one that runs, else since its end
   absl::Duration still;    // of one that runs: for how long nothing has moved
   std::optional<Way> way;  // if something has
+  // Of transfers that run: ranks that they come from or go to, the first of them.
+  std::vector<int> awaited;
 };
+inline constexpr size_t kMostAwaited = 8;
 
 // What a rank says of itself when it is asked.
 struct Position {
@@ -62,9 +65,9 @@ class Stillness {
   // each time it has done so for twice as long.
   bool Look(absl::Time now, const std::optional<Operation>& last, const std::vector<Flow>& flows);
 
-  // What is to be said of the rank, whose last operation this is.
+  // What is to be said of the rank, whose last operation this is; `awaited` matters for transfers.
   Position At(absl::Time now, const std::optional<Operation>& last, uint64_t collectives,
-              const std::vector<Flow>& flows) const;
+              const std::vector<Flow>& flows, const std::vector<int>& awaited = {}) const;
 
  private:
   const absl::Duration patience_;

@@ -104,7 +104,7 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunk,
   };
   // Most come while the time would be asked for.
   if (look()) return absl::OkStatus();
-  const int64_t start = clock_.Now();
+  int64_t start = clock_.Now();
   const int64_t looking = absl::ToInt64Nanoseconds(patience.look);
   for (int64_t waited = 0; waited < looking; waited = clock_.Now() - start) {
     if (look()) return absl::OkStatus();
@@ -122,7 +122,9 @@ absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunk,
       return absl::CancelledError("the job has failed");
     }
     const absl::Duration waited = absl::Nanoseconds(clock_.Now() - start);
-    if (waited >= patience.limit) return Late(progress, chunk, waited);
+    if (waited < patience.limit) continue;
+    if (!patience.GoesOn()) return Late(progress, chunk, waited);
+    start = clock_.Now();
   }
 }
 

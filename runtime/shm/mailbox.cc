@@ -113,11 +113,14 @@ absl::Status Mailbox::Progress() {
     if (polled.ok() && !moved) {
       if (patience_.cancelled != nullptr && patience_.cancelled->load(std::memory_order_acquire)) {
         polled = absl::CancelledError("the job has failed");
-      } else if (now - last_moved_ >= patience_.limit) {
-        polled = Late();
-      } else {
+      } else if (now - last_moved_ < patience_.limit) {
         FutexWait(bell.rings, rings, kLongestSleep);
         continue;
+      } else if (patience_.GoesOn()) {
+        last_moved_ = absl::Now();
+        continue;
+      } else {
+        polled = Late();
       }
     }
     bell.sleeping.store(0, std::memory_order_relaxed);

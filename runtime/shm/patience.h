@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "absl/time/time.h"
 #include "runtime/shm/futex.h"
@@ -20,7 +21,10 @@ struct Patience {
   // There are more ranks than cores: who is waited for may need this one, so it is offered between
   // looks. That takes a sixth of the time of sleeping and waking.
   bool crowded = false;
+  // Asked when the limit has passed: true begins it anew. Null: it ends the wait.
+  const std::function<bool()>* go_on = nullptr;
 
+  bool GoesOn() const { return go_on != nullptr && (*go_on)(); }
   // How many looks to take between two at the clock; an offered core may be away for long.
   int LooksAtOnce() const { return crowded ? 1 : 16; }
   // Who has not come in so many nanoseconds may have been put on this very core, where it cannot

@@ -6,55 +6,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <fstream>
-#include <limits>
-#include <optional>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/net/socket.h"
+#include "runtime/shm/available_memory.h"
 
 namespace railhead::shm {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// The number after `key` in a file of the kernel's; nothing when it is not there.
-std::optional<uint64_t> ReadNumber(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  std::string word;
-  uint64_t number = 0;
-  if (key.empty()) return file >> number ? std::optional(number) : std::nullopt;
-  while (file >> word) {
-    if (word == key && file >> number) return number;
-  }
-  return std::nullopt;
-}
-
-// What this process can still get before the kernel ends processes for it: of the machine, and of
-// its control group (version 2, as a container sees its own).
-uint64_t AvailableMemory() {
-  const std::optional<uint64_t> machine = ReadNumber("/proc/meminfo", "MemAvailable:");
-  uint64_t available = machine.has_value() ? *machine << 10U : std::numeric_limits<uint64_t>::max();
-  const std::optional<uint64_t> limit = ReadNumber("/sys/fs/cgroup/memory.max", "");
-  const std::optional<uint64_t> used = ReadNumber("/sys/fs/cgroup/memory.current", "");
-  if (limit.has_value() && used.has_value()) {
-    available = std::min(available, *limit - std::min(*limit, *used));
-  }
-  return available;
-}
-
 }  // namespace
 
 void Segment::Unmap::operator()(std::byte* data) const { munmap(data, bytes); }
 
 absl::StatusOr<Segment> Segment::Create(size_t bytes) {
-  if (const uint64_t available = AvailableMemory(); bytes > available / 2) {
+  if (const uint64_t available = AvailableMemory("/"); bytes > available / 2) {
     return absl::ResourceExhaustedError(absl::StrCat("shared memory of ", bytes >> 20U,
                                                      " MiB is too much for a process that can "
                                                      "still get ",

@@ -137,23 +137,35 @@ absl::StatusOr<Giver> Giver::Open() {
   return Giver(std::move(fd), absl::StrCat(*word, *key));
 }
 
-absl::Status Giver::Give(const Segment& segment, int takers, absl::Time deadline) const {
+absl::Status Giver::Give(const Segment& segment, int takers, absl::Time deadline,
+                         const Halt& halt) const {
   const absl::string_view key = absl::string_view(address_).substr(kWord);
   for (int given = 0; given < takers;) {
-    if (absl::Status waited = net::WaitReadable(socket_.get(), deadline); !waited.ok()) {
+    absl::Status waited = net::WaitReadable(socket_.get(), deadline, halt);
+    // Strangers may keep the socket readable for ever.
+    waited.Update(CheckHalt(halt));
+    if (absl::IsDeadlineExceeded(waited) || (waited.ok() && absl::Now() >= deadline)) {
       return absl::DeadlineExceededError(
           absl::StrCat(takers - given, " of ", takers, " ranks did not come for shared memory"));
     }
-    const net::Fd taker(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!taker.valid()) continue;
-    if (!Introduced(taker.get(), key, std::min(deadline, absl::Now() + kIntroduction))) continue;
-    if (absl::Status sent = SendDescriptor(taker.get(), segment.fd()); !sent.ok()) return sent;
+    if (!waited.ok()) return waited;
+    // At the limit of descriptors who waits stays readable, and trying again would spin.
+    const absl::StatusOr<net::Fd> taker = net::Accept(socket_.get());
+    if (!taker.ok()) {
+      return absl::Status(taker.status().code(),
+                          absl::StrCat("cannot give ", takers - given, " of ", takers,
+                                       " ranks shared memory: ", taker.status().message()));
+    }
+    if (!taker->valid()) continue;
+    if (!Introduced(taker->get(), key, std::min(deadline, absl::Now() + kIntroduction))) continue;
+    if (absl::Status sent = SendDescriptor(taker->get(), segment.fd()); !sent.ok()) return sent;
     ++given;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time deadline) {
+absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time deadline,
+                             const Halt& halt) {
   if (address.size() != Giver::kAddressSize) {
     return absl::InvalidArgumentError("the address of the shared memory is malformed");
   }
@@ -166,12 +178,16 @@ absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time
     if (errno != EAGAIN || absl::Now() >= deadline) {
       return net::ErrnoError("cannot reach the rank that has the shared memory", errno);
     }
-    absl::SleepFor(absl::Milliseconds(1));
+    if (absl::Status halted = SleepUntil(absl::Now() + absl::Milliseconds(1), halt); !halted.ok()) {
+      return halted;
+    }
   }
   if (absl::Status said = net::SendAll(fd.get(), address.substr(kWord), deadline); !said.ok()) {
     return said;
   }
-  if (absl::Status waited = net::WaitReadable(fd.get(), deadline); !waited.ok()) return waited;
+  if (absl::Status waited = net::WaitReadable(fd.get(), deadline, halt); !waited.ok()) {
+    return waited;
+  }
   absl::StatusOr<net::Fd> segment = ReceiveDescriptor(fd.get());
   if (!segment.ok()) return segment.status();
   return Segment::Open(*std::move(segment), bytes);

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "runtime/base/halt.h"
 #include "runtime/net/fd.h"
 #include "runtime/shm/segment.h"
 
@@ -32,7 +33,8 @@ class Giver {
   const std::string& address() const { return address_; }
 
   // Gives the segment to as many takers. Strangers are turned away. Returns when all have it.
-  absl::Status Give(const Segment& segment, int takers, absl::Time deadline) const;
+  absl::Status Give(const Segment& segment, int takers, absl::Time deadline,
+                    const Halt& halt = nullptr) const;
 
  private:
   Giver(net::Fd socket, std::string address)
@@ -43,7 +45,8 @@ class Giver {
 };
 
 // Fetches a segment of this size from the giver at `address`.
-absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time deadline);
+absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time deadline,
+                             const Halt& halt = nullptr);
 
 }  // namespace railhead::shm
 

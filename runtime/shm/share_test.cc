@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 namespace railhead::shm {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr size_t kSize = 1U << 16U;
@@ -78,6 +80,34 @@ TEST(ShareTest, EveryWaitEnds) {
   EXPECT_FALSE(Take(giver.address(), kSize, absl::Now() + absl::Milliseconds(50)).ok());
   EXPECT_FALSE(Take(std::string(64, 'f'), kSize, Soon()).ok()) << "nobody is there";
   EXPECT_FALSE(Take("", kSize, Soon()).ok());
+}
+
+// At the limit of descriptors accept() fails, and who waits stays readable.
+TEST(ShareTest, AtTheLimitOfDescriptorsItSaysSo) {
+  const Segment segment = *Segment::Create(kSize);
+  const Giver giver = *Giver::Open();
+  auto child = railhead::testing::Process::Fork({}, [&]() -> std::string {
+    const rlimit limit = {3, 3};
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return "setrlimit failed";
+    return std::string(giver.Give(segment, 2, Soon()).message());
+  });
+  absl::Status taken;
+  std::thread taker(
+      [&] { taken = Take(giver.address(), kSize, absl::Now() + absl::Seconds(3)).status(); });
+  EXPECT_THAT(child.Wait(absl::Now() + absl::Seconds(10)).output,
+              AllOf(HasSubstr("cannot give 2 of 2 ranks shared memory"),
+                    HasSubstr("Too many open files (EMFILE: this process may have 3 open")));
+  taker.join();
+  EXPECT_FALSE(taken.ok());
+}
+
+TEST(ShareTest, WhoIsToldToGiveUpDoes) {
+  const Segment segment = *Segment::Create(kSize);
+  const Giver giver = *Giver::Open();
+  const absl::Status told = absl::AbortedError("told to");
+  const Halt halt = [&] { return told; };
+  EXPECT_EQ(giver.Give(segment, 2, absl::InfiniteFuture(), halt), told);
+  EXPECT_EQ(Take(giver.address(), kSize, absl::InfiniteFuture(), halt).status(), told);
 }
 
 TEST(ShareTest, APlaceIsTheSameForProcessesThatCanShare) {

@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/background.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
 
@@ -59,6 +60,8 @@ class Process {
         if (part <= 0) _exit(125);
         written += static_cast<size_t>(part);
       }
+      // As exit() would, which also ends what belongs to the parent.
+      AwaitBackground();
       _exit(0);
     });
   }

@@ -293,6 +293,27 @@ absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text) {
   return pins;
 }
 
+absl::Status CheckPins(const std::vector<Pin>& pins, int ranks, const Network& network,
+                       absl::string_view flat_reason) {
+  for (const Pin& pin : pins) {
+    const Network among = ColumnOf(pin.collective, 0, ranks, network).network;
+    const auto can = [&](const Way& way) {
+      return way.algorithm == pin.algorithm &&
+             (IsPossible(way, pin.collective, network) || IsPossible(way, pin.collective, among));
+    };
+    if (std::any_of(std::begin(kWays), std::end(kWays), can)) continue;
+    std::string why = "ranks share no memory inside pods";
+    if (pin.algorithm != Algorithm::kHierarchical) {
+      why = "it connects all ranks with each other, which takes more memory than they may pin";
+    } else if (!flat_reason.empty()) {
+      absl::StrAppend(&why, ": ", flat_reason);
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", Name(pin.collective), "=", Name(pin.algorithm), "' cannot be followed: ", why));
+  }
+  return absl::OkStatus();
+}
+
 const Pin* Tuner::Pinned(Collective collective, size_t bytes, const Network& network) const {
   for (const Pin& pin : pins_) {
     if (pin.collective != collective || bytes > pin.most_bytes) continue;

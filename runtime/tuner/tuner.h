@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/collectives/collective.h"
@@ -24,7 +25,7 @@ struct Network {
   double alpha = 20e-6;       // seconds
   double beta = 1 / 1e9;      // seconds per byte, one way
   double gamma = 1 / 8e9;     // seconds per byte
-  bool all_connected = true;  // whether any rank can send to any other
+  bool all_connected = true;  // whether every rank can have a connection to every other
   // Where ranks live in several places, and share memory inside each (comm/hierarchy.h): how many a
   // place has, and what of an all-reduce is done in memory takes.
   int local_ranks = 1;
@@ -67,6 +68,12 @@ struct Pin {
 // "all_reduce<=64K=recursive_doubling,all_reduce=ring": sizes in bytes, or with K, M or G.
 // InvalidArgument says what is wrong with which entry, and what is allowed.
 absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text);
+
+// InvalidArgument that names the first entry which no collective of these ranks can follow: not for
+// any size, and not among places either. `flat_reason`: why there are no places; "" if there are,
+// or none of several ranks.
+absl::Status CheckPins(const std::vector<Pin>& pins, int ranks, const Network& network,
+                       absl::string_view flat_reason);
 
 // The model's choice, where nothing is laid down.
 class Tuner {

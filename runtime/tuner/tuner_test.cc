@@ -116,6 +116,32 @@ TEST(PinsTest, WhatCannotBeDoneIsNotFollowed) {
   EXPECT_EQ(tuner.Choose(Collective::kAllToAll, 1 << 30).algorithm, Algorithm::kBruck);
 }
 
+TEST(PinsTest, ThoseThatNobodyCanFollowAreAnError) {
+  const auto error = [](const char* text, const Network& network, const char* flat = "") {
+    return std::string(CheckPins(*ParsePins(text), 6, network, flat).message());
+  };
+  Network network;
+  EXPECT_EQ(error("all_to_all=pairwise,gather=direct,all_reduce=direct", network), "");
+  EXPECT_THAT(
+      error("all_reduce=ring,all_reduce=hierarchical", network, "pods differ"),
+      AllOf(HasSubstr("'all_reduce=hierarchical' cannot be followed"), HasSubstr("pods differ")));
+  network.all_connected = false;
+  EXPECT_THAT(error("all_to_all=pairwise", network),
+              AllOf(HasSubstr("'all_to_all=pairwise' cannot be followed"), HasSubstr("may pin")));
+  EXPECT_EQ(error("all_to_all=bruck,all_gather=ring", network), "");
+  network.local_ranks = 2;
+  EXPECT_EQ(error("all_reduce=hierarchical,all_reduce=double_tree", network), "");
+}
+
+// Whatever the number of ranks, since any two can have a connection.
+TEST(TunerTest, LargeWorldsChooseAsSmallOnesDo) {
+  const Tuner tuner(65, {}, {});
+  EXPECT_EQ(tuner.Choose(Collective::kAllToAll, size_t{65} << 22).algorithm, Algorithm::kPairwise);
+  EXPECT_EQ(tuner.Choose(Collective::kAllToAll, 65 * 8).algorithm, Algorithm::kBruck);
+  EXPECT_EQ(tuner.Choose(Collective::kGather, size_t{65} << 22).algorithm, Algorithm::kDirect);
+  EXPECT_EQ(tuner.Choose(Collective::kScatter, size_t{65} << 22).algorithm, Algorithm::kDirect);
+}
+
 TEST(PinsTest, WrongOnesAreNamed) {
   const auto error = [](const char* text) {
     return std::string(ParsePins(text).status().message());

@@ -25,10 +25,11 @@
  * environment, which the Railhead operator sets in pods that ask for rdma/hca. `railhead-perf
  * --help-env` lists all variables that the library reads.
  *
- * Errors. Nothing waits for ever: ranks that do not come, die or stand still make the call fail
- * within RAILHEAD_TIMEOUT_SECONDS (60), a dead process usually at once. When one rank fails, all
- * ranks' calls fail, with a text that names the rank and the cause. After a failed collective the
- * communicator can only be aborted or destroyed.
+ * Errors. Ranks that do not come make the start fail within RAILHEAD_START_TIMEOUT_SECONDS (60).
+ * Ranks that stand still make a call fail within RAILHEAD_TIMEOUT_SECONDS (60), a dead process
+ * usually at once. A rank that lives and has not called yet is waited for; the others' logs name
+ * it. When one rank fails, all ranks' calls fail, with a text that names the rank and the cause.
+ * After a failed collective the communicator can only be aborted or destroyed.
  *
  * Threads. One communicator is used by one thread at a time (a second call at the same time returns
  * rhInvalidUsage), except rhCommAbort and the query functions, which any thread may call. Different
@@ -149,9 +150,9 @@ RH_EXPORT const char* rhGetLastError(rhComm_t comm);
 
 /* Makes an id for a new group. Call it once, in the process that will be rank 0 (it opens the
  * socket at which the ranks will meet), and give the id to all ranks. The address in it is that of
- * the first of RAILHEAD_SOCKET_IFNAME, or of the first interface that is not loopback. Who has it
- * can join the group (unless there is a RAILHEAD_SECRET_FILE too): send it where only the ranks
- * read it. */
+ * the first of RAILHEAD_SOCKET_IFNAME, or of the first interface that is not loopback and has one
+ * that is not link-local (169.254.0.0/16, fe80::/10), if any has. Who has it can join the group
+ * (unless there is a RAILHEAD_SECRET_FILE too): send it where only the ranks read it. */
 RH_EXPORT rhResult_t rhGetUniqueId(rhUniqueId* id);
 
 /* Joins the group `id` of `nranks` ranks as `rank` (0 to nranks-1, each once). Blocks until all
@@ -162,13 +163,15 @@ RH_EXPORT rhResult_t rhCommInitRank(rhComm_t* comm, int nranks, rhUniqueId id, i
 /* The same for the group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe. */
 RH_EXPORT rhResult_t rhCommInitFromEnv(rhComm_t* comm);
 
-/* Leaves the group and frees the communicator. Call it on all ranks: it waits up to 10 s for the
- * others, so that nobody loses the last bytes of a collective. NULL is allowed. */
+/* Leaves the group and frees the communicator. Call it on all ranks, in any order of communicators:
+ * it waits for the others for 0.1 s, and then up to 10 s in the background, so that nobody loses
+ * the last bytes of a collective. The end of the process (exit, return from main) waits for that.
+ * NULL is allowed. */
 RH_EXPORT rhResult_t rhCommDestroy(rhComm_t comm);
 
 /* Ends the communicator on all ranks and frees it. A collective that runs in another thread returns
- * with an error first. No other call on this communicator may be begun any more. NULL is allowed.
- */
+ * with an error first; what waits on a stream is not begun. No other call on this communicator may
+ * be begun any more. NULL is allowed. */
 RH_EXPORT rhResult_t rhCommAbort(rhComm_t comm);
 
 /* A communicator of those ranks of `comm` that give the same `color` (not negative), in the order
@@ -180,7 +183,8 @@ RH_EXPORT rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* ne
 
 /* A communicator of the ranks of `comm` without `exclude_count` of them, in their old order. Called
  * by all that are left, with the same list; `comm` may have failed before, and that is what this is
- * for: training goes on without a lost rank. Abort or destroy `comm` afterwards. */
+ * for: training goes on without a lost rank. No call of `comm` may be unfinished. Fails at once
+ * when one that is left dies meanwhile. Abort or destroy `comm` afterwards. */
 RH_EXPORT rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_count,
                                   rhComm_t* newcomm, rhConfig_t* config);
 

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/base/background.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "runtime/base/thread.h"
+
+namespace railhead {
+namespace {
+
+struct Job {
+  std::thread thread;
+  absl::Time deadline;
+  bool done = false;
+};
+
+struct Jobs {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::list<Job> list;
+  const pid_t process = ::getpid();
+
+  // Takes those away that are done. With the lock.
+  void Reap() {
+    for (auto job = list.begin(); job != list.end();) {
+      if (!job->done) {
+        ++job;
+        continue;
+      }
+      job->thread.join();
+      job = list.erase(job);
+    }
+  }
+};
+
+// Those of this process: a forked child has none of its parent's threads. Never destroyed: a job
+// may outlive its deadline, and the objects of this library.
+Jobs& AllJobs() {
+  static std::atomic<Jobs*> jobs = nullptr;
+  Jobs* known = jobs.load();
+  while (known == nullptr || known->process != ::getpid()) {
+    auto fresh = std::make_unique<Jobs>();
+    if (jobs.compare_exchange_strong(known, fresh.get())) known = fresh.release();
+  }
+  return *known;
+}
+
+class End {
+ public:
+  End() = default;
+  ~End() {
+    AwaitBackground();
+    Jobs& jobs = AllJobs();
+    const std::lock_guard<std::mutex> lock(jobs.mutex);
+    for (Job& job : jobs.list) job.thread.detach();
+    jobs.list.clear();
+  }
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+};
+
+}  // namespace
+
+void AwaitBackground() {
+  Jobs& jobs = AllJobs();
+  std::unique_lock<std::mutex> lock(jobs.mutex);
+  const auto all_done = [&jobs] {
+    return std::all_of(jobs.list.begin(), jobs.list.end(),
+                       [](const Job& job) { return job.done || job.deadline <= absl::Now(); });
+  };
+  while (!all_done()) {
+    jobs.changed.wait_until(lock, absl::ToChronoTime(absl::Now() + absl::Milliseconds(20)));
+  }
+  jobs.Reap();
+}
+
+void RunInBackground(absl::Time deadline, std::function<void()> work) {
+  Jobs& jobs = AllJobs();
+  static const End end;
+  const std::lock_guard<std::mutex> lock(jobs.mutex);
+  jobs.Reap();
+  const auto job = jobs.list.insert(jobs.list.end(), {std::thread(), deadline});
+  try {
+    job->thread = StartThread([&jobs, job, work] {
+      work();
+      const std::lock_guard<std::mutex> done(jobs.mutex);
+      job->done = true;
+      jobs.changed.notify_all();
+    });
+  } catch (const std::system_error&) {
+    jobs.list.erase(job);
+    work();
+  }
+}
+
+}  // namespace railhead

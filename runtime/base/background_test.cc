@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/base/background.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <future>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "runtime/net/fd.h"
+
+namespace railhead {
+namespace {
+
+TEST(BackgroundTest, NobodyWaitsForIt) {
+  std::promise<void> go;
+  std::promise<void> done;
+  RunInBackground(absl::Now() + absl::Seconds(20), [&] {
+    go.get_future().wait();
+    done.set_value();
+  });
+  // It has returned, though the work cannot be done yet.
+  go.set_value();
+  done.get_future().wait();
+  AwaitBackground();
+}
+
+// Runs `body` in a program of its own that ends by exit(), and returns its output.
+std::string OutputOf(const std::function<void(int output)>& body) {
+  int ends[2];
+  if (::pipe(ends) != 0) std::abort();
+  const net::Fd in(ends[0]);
+  net::Fd out(ends[1]);
+  if (::fork() == 0) {
+    body(out.get());
+    std::exit(0);
+  }
+  out.Reset();
+  std::string text;
+  char byte = 0;
+  while (::read(in.get(), &byte, 1) == 1) text += byte;
+  ::wait(nullptr);
+  return text;
+}
+
+TEST(BackgroundTest, TheEndOfTheProcessWaitsForItUntilItsDeadline) {
+  EXPECT_EQ(OutputOf([](int output) {
+              RunInBackground(absl::Now() + absl::Seconds(20), [output] {
+                absl::SleepFor(absl::Milliseconds(200));
+                if (::write(output, "done", 4) != 4) std::abort();
+              });
+            }),
+            "done");
+  EXPECT_EQ(OutputOf([](int) {
+              RunInBackground(absl::Now() + absl::Milliseconds(50), [] {
+                while (true) absl::SleepFor(absl::Seconds(1));
+              });
+            }),
+            "")
+      << "the process has ended all the same";
+}
+
+}  // namespace
+}  // namespace railhead

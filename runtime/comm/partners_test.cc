@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/comm/partners.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <set>
+#include <vector>
+
+namespace railhead::comm {
+namespace {
+
+TEST(PartnersTest, UnevenPodsMeasureTheWire) {
+  // Ranks 0 and 1 share a pod, and rank 2 has one of its own.
+  const std::vector<int> places = {0, 0, 1};
+  EXPECT_EQ(PartnerOf(0, places), 2);
+  EXPECT_EQ(PartnerOf(2, places), 0);
+  EXPECT_EQ(PartnerOf(1, places), 1);
+}
+
+TEST(PartnersTest, InOnePlaceNeighboursMeasure) {
+  const std::vector<int> places(5, 3);
+  EXPECT_EQ(PartnerOf(0, places), 1);
+  EXPECT_EQ(PartnerOf(3, places), 2);
+  EXPECT_EQ(PartnerOf(4, places), 4);
+}
+
+TEST(PartnersTest, PairsAreMutualAndSomeCrossWhereverThereAreTwoPlaces) {
+  std::mt19937 random(1);
+  for (int world = 2; world < 40; ++world) {
+    for (int pods = 1; pods <= world; ++pods) {
+      std::vector<int> places;
+      for (int rank = 0; rank < world; ++rank) places.push_back(static_cast<int>(random() % pods));
+      int crossing = 0;
+      int alone = 0;
+      for (int rank = 0; rank < world; ++rank) {
+        const int partner = PartnerOf(rank, places);
+        EXPECT_EQ(PartnerOf(partner, places), rank);
+        alone += partner == rank ? 1 : 0;
+        crossing +=
+            places[static_cast<size_t>(partner)] != places[static_cast<size_t>(rank)] ? 1 : 0;
+      }
+      EXPECT_EQ(alone, world % 2);
+      const std::set<int> different(places.begin(), places.end());
+      EXPECT_EQ(crossing > 0, different.size() > 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace railhead::comm
