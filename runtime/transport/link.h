@@ -31,8 +31,16 @@
 
 namespace railhead::transport {
 
-// Names the place of a payload: bytes [offset, offset + size) of transfer number `transfer` between
-// this pair of ranks (each direction counts its own transfers from 0).
+// What a frame is for. Links only carry it.
+enum class FrameKind : uint8_t {
+  kData = 0,
+  kPosted = 1,    // no payload; `posted` is the news
+  kRailLost = 2,  // no payload; the sender has lost rail number `offset`
+};
+inline constexpr uint32_t kMaxFrameKind = 2;
+
+// Names the place of a payload: bytes [offset, offset + payload) of transfer number `transfer`
+// between this pair of ranks (each direction counts its own transfers from 0).
 struct FrameHeader {
   uint64_t transfer = 0;
   uint64_t offset = 0;
@@ -42,10 +50,11 @@ struct FrameHeader {
   // the values, too, until the peer is known to have them; those of a repeat may change at any
   // time.
   bool awaited = false;
-  // What the message belongs to; links only carry it (collectives/call.h).
-  uint64_t call = 0;
-  // Rails that the sender has lost, as bits; links only carry it.
-  uint16_t lost_rails = 0;
+  // Links only carry what follows.
+  uint64_t call = 0;    // what the message belongs to (collectives/call.h)
+  uint64_t size = 0;    // of the whole transfer, in bytes
+  uint32_t posted = 0;  // receives that the sender has posted in all, modulo 2^32
+  FrameKind kind = FrameKind::kData;
 };
 
 // Counters of one link since it was connected. Written by the link's thread alone.

@@ -24,27 +24,30 @@
 namespace railhead::transport {
 namespace {
 
-constexpr uint32_t kMagic = 0x34484c52;  // "RLH4"
+constexpr uint32_t kMagic = 0x35484c52;  // "RLH5"
 
-// What precedes each payload on the wire, in little-endian order.
+// What precedes each payload on the wire, in little-endian order. FrameHeader gives the meaning of
+// fields of the same names.
 struct WireHeader {
   uint32_t magic = kMagic;
-  uint32_t size = 0;
+  uint32_t payload = 0;  // bytes that follow
   uint64_t transfer = 0;
   uint64_t offset = 0;
+  uint64_t call = 0;
+  uint64_t size = 0;
+  uint32_t posted = 0;
   uint32_t taken = 0;  // how many frames of this connection the sender has taken, modulo 2^32
   uint32_t flags = 0;
-  uint64_t call = 0;
+  uint32_t reserved = 0;
 };
 constexpr size_t kHeaderSize = sizeof(WireHeader);
-static_assert(kHeaderSize == 40 && std::endian::native == std::endian::little);
+static_assert(kHeaderSize == 56 && std::endian::native == std::endian::little);
 
 constexpr uint32_t kRepeated = 1;  // as in FrameHeader
 constexpr uint32_t kAwaited = 2;
-constexpr uint32_t kNoFrame = 4;     // only an acknowledgement
-constexpr int kLostRailsShift = 16;  // above them, FrameHeader::lost_rails
-constexpr uint32_t kKnownFlags =
-    kRepeated | kAwaited | kNoFrame | uint32_t{0xffff} << kLostRailsShift;
+constexpr uint32_t kNoFrame = 4;  // only an acknowledgement
+constexpr int kKindShift = 8;     // above them, FrameHeader::kind
+constexpr uint32_t kKnownFlags = kRepeated | kAwaited | kNoFrame | uint32_t{0xff} << kKindShift;
 
 constexpr size_t kMaxPayload = size_t{256} << 10;
 // Two whole frames, so that the kernel's buffer is emptied while the rails are busy with one.
@@ -204,13 +207,15 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
     return false;
   }
   WireHeader wire;
-  wire.size = static_cast<uint32_t>(payload.size());
+  wire.payload = static_cast<uint32_t>(payload.size());
   wire.transfer = header.transfer;
   wire.offset = header.offset;
   wire.taken = static_cast<uint32_t>(taken_);
   wire.call = header.call;
+  wire.size = header.size;
+  wire.posted = header.posted;
   wire.flags = (header.repeated ? kRepeated : 0) | (header.awaited ? kAwaited : 0) |
-               uint32_t{header.lost_rails} << kLostRailsShift;
+               static_cast<uint32_t>(header.kind) << kKindShift;
   // sendmsg does not write through the pointers; its interface only cannot say so.
   std::array<iovec, 2> parts = {
       {{&wire, sizeof wire}, {const_cast<std::byte*>(payload.data()), payload.size()}}};
@@ -354,11 +359,12 @@ absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
   while (in_end_ - in_begin_ >= kHeaderSize) {
     WireHeader wire;
     std::memcpy(&wire, in_.get() + in_begin_, sizeof wire);
-    if (wire.magic != kMagic || wire.size > kMaxPayload || (wire.flags & ~kKnownFlags) != 0 ||
-        ((wire.flags & kNoFrame) != 0 && wire.size != 0)) {
+    if (wire.magic != kMagic || wire.payload > kMaxPayload ||
+        (wire.flags & ~kKnownFlags) != 0 || wire.flags >> kKindShift > kMaxFrameKind ||
+        ((wire.flags & kNoFrame) != 0 && wire.payload != 0)) {
       return Lose("the stream holds something that is not a frame", absl::StatusCode::kInternal);
     }
-    const size_t size = wire.size;
+    const size_t size = wire.payload;
     if (in_end_ - in_begin_ < kHeaderSize + size) {
       if (end_of_stream_) return Lose("the peer closed the connection within a frame");
       break;
@@ -370,8 +376,8 @@ absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
       continue;
     }
     if (!sink({wire.transfer, wire.offset, (wire.flags & kRepeated) != 0,
-               (wire.flags & kAwaited) != 0, wire.call,
-               static_cast<uint16_t>(wire.flags >> kLostRailsShift)},
+               (wire.flags & kAwaited) != 0, wire.call, wire.size, wire.posted,
+               static_cast<FrameKind>(wire.flags >> kKindShift)},
               absl::MakeConstSpan(in_.get() + in_begin_ + kHeaderSize, size))) {
       break;
     }
