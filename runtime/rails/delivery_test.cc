@@ -219,6 +219,9 @@ class World {
     Advance(at, program_.ranks[rank]);
     for (const auto& [other, peer] : at.peers) {
       if (absl::Status polled = peer->Poll(now).status(); !polled.ok()) return polled;
+      // Who has nothing more to say tells the others what has come, as one who sleeps does.
+      if (at.step < program_.ranks[rank].size()) continue;
+      if (absl::Status told = peer->Acknowledge(); !told.ok()) return told;
     }
     return absl::OkStatus();
   }

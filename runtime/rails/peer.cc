@@ -68,6 +68,15 @@ bool Peer::Flushed() const {
          });
 }
 
+bool Peer::Quiet() const {
+  if (!Idle()) return false;
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    const bool connecting = !Up(i) && !states_[i].health.lost.load(std::memory_order_relaxed);
+    if (connecting || rails_[i].link->owes()) return false;
+  }
+  return true;
+}
+
 bool Peer::Restless() const {
   for (size_t i = 0; i < rails_.size(); ++i) {
     if (!Up(i) || sends_.UnderWay(i)) return true;
@@ -92,6 +101,8 @@ absl::StatusOr<bool> Peer::Poll(absl::Time now) {
     if (absl::Status lost = LoseWithPeer(now); !lost.ok()) return lost;
   }
   if (absl::Status pulled = Pull(); !pulled.ok()) return pulled;
+  settled_ = true;
+  for (size_t i = 0; i < rails_.size(); ++i) settled_ = settled_ && Up(i);
   return std::exchange(moved_, false);
 }
 

@@ -98,6 +98,11 @@ class Peer {
   bool Idle() const { return sends_.empty() && receives_.empty(); }
   // Whether every sent one is known to have.
   bool Acknowledged() const { return sends_.empty(); }
+  // Whether nothing is to be done with this peer at all, but to look now and then what has become of
+  // its rails. Not while its first connections are made.
+  bool Quiet() const;
+  // Whether Poll may have something to hand to a link.
+  bool HasForLinks() const { return sends_.waiting() > 0 || receives_.MustTell() || !settled_; }
   // Whether nothing depends on further polling, as long as no rail is lost.
   bool Flushed() const;
   // Whether time alone may give Poll something to do.
@@ -179,6 +184,7 @@ class Peer {
   std::vector<size_t> lost_by_peer_;  // rails, since the last look
   bool moved_ = false;                // since the last Poll
   bool held_back_ = false;            // as of the last Poll
+  bool settled_ = false;              // every rail has been connected, and none is lost
   uint64_t progress_ = 0;             // apart from that of the ledgers
   absl::Status receive_error_;
   absl::Status send_error_;  // of a message that went at once

@@ -106,6 +106,10 @@ class Link : public WakeSource {
   // address, the device and the cause; it is Unavailable when the network or the peer has ended it.
   virtual absl::StatusOr<bool> Poll(FrameSink sink) = 0;
 
+  // Whether Poll costs no system call when nothing has come. The descriptor of a link where it does
+  // is asked instead, and Poll is called when that has stirred.
+  virtual bool polls_in_memory() const { return true; }
+
   // Whether the link counts what the peer has taken, and can come back after it was lost. One that
   // cannot must not lose anything that TrySend took: its error is the end of the job.
   virtual bool recovers() const { return false; }

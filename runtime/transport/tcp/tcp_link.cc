@@ -49,6 +49,8 @@ constexpr uint32_t kNoFrame = 4;  // only an acknowledgement
 constexpr int kKindShift = 8;     // above them, FrameHeader::kind
 constexpr uint32_t kKnownFlags = kRepeated | kAwaited | kNoFrame | uint32_t{0xff} << kKindShift;
 
+constexpr absl::string_view kNotAFrame = "the stream holds something that is not a frame";
+
 constexpr size_t kMaxPayload = size_t{256} << 10;
 // Two whole frames, so that the kernel's buffer is emptied while the rails are busy with one.
 constexpr size_t kInputSize = 2 * (kMaxPayload + kHeaderSize);
@@ -62,8 +64,9 @@ constexpr int kFirstHold = 256 << 10;
 constexpr size_t kMostBytesNotTold = size_t{64} << 10;
 constexpr uint64_t kMostFramesNotTold = 16;
 
-// Less than any data that matters, more than the acknowledgements that are under way at once.
-constexpr uint64_t kFewAcknowledgements = 32 * kHeaderSize;
+// Less than any data that matters to the scheduler of rails, more than the acknowledgements that are
+// under way at once. So much is no load: a rail that carries nothing else is idle, not slow.
+constexpr uint64_t kLittle = 4096;
 
 // How often the kernel is asked about the connection, and the door about visitors.
 constexpr absl::Duration kLookPause = absl::Milliseconds(10);
@@ -119,11 +122,12 @@ void TcpLink::Tune() {
 size_t TcpLink::max_payload() const { return kMaxPayload; }
 
 Link::Load TcpLink::load() const {
+  // To ask the kernel costs a system call, and what the peer has taken is known without.
+  if (put_ - taken_end_ <= kLittle) return {0, put_};
   int unacknowledged = 0;
   if (socket_.valid()) ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged);
   const uint64_t bytes = static_cast<uint64_t>(unacknowledged) + out_.size() - out_begin_;
-  // Acknowledgements are no load: a rail that carries nothing else is idle, not slow.
-  return {bytes <= kFewAcknowledgements ? 0 : bytes, put_ - bytes};
+  return {bytes <= kLittle ? 0 : bytes, put_ - bytes};
 }
 
 void TcpLink::SetHold(size_t bytes) {
@@ -136,6 +140,10 @@ void TcpLink::SetHold(size_t bytes) {
 
 absl::Status TcpLink::Lose(absl::string_view why, absl::StatusCode code) {
   error_ = absl::Status(code, absl::StrCat("TCP ", name_, ": ", why));
+  // A forked child may hold the socket, too: then closing it here neither ends the connection nor
+  // takes it out of the set.
+  if (watched_ != 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+  ::shutdown(socket_.get(), SHUT_RDWR);
   // A reset, where one gets through, tells the peer at once; and what still waits in the kernel
   // would only take the network's time.
   const linger now = {1, 0};
@@ -144,6 +152,13 @@ absl::Status TcpLink::Lose(absl::string_view why, absl::StatusCode code) {
   watched_ = 0;
   past_retransmits_ = stats_.retransmits.load(std::memory_order_relaxed);
   return error_;
+}
+
+absl::Status TcpLink::LoseBy(absl::string_view what, int error_number) {
+  // What this process did wrong would go wrong on any other rail.
+  return Lose(net::ErrnoError(what, error_number).message(),
+              net::IsNetworkError(error_number) ? absl::StatusCode::kUnavailable
+                                                : absl::StatusCode::kInternal);
 }
 
 absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
@@ -165,7 +180,8 @@ absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
   sent_ = acknowledged_ = taken_ = told_ = 0;
   bytes_not_told_ = 0;
   awaited_ = false;
-  put_ = 0;
+  put_ = taken_end_ = 0;
+  ends_ = {};
   round_trip_ = absl::ZeroDuration();
   return true;
 }
@@ -224,7 +240,7 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
   message.msg_iovlen = parts.size();
   ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
   if (sent < 0) {
-    if (errno != EAGAIN && errno != EINTR) return Lose(net::ErrnoError("send", errno).message());
+    if (errno != EAGAIN && errno != EINTR) return LoseBy("send", errno);
     refused_ = true;
     return false;
   }
@@ -240,6 +256,7 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
   out_.insert(out_.end(), payload.begin() + static_cast<ptrdiff_t>(payload_taken), payload.end());
   ++sent_;
   put_ += kHeaderSize + payload.size();
+  ends_[ends_.Push()] = put_;
   told_ = taken_;
   bytes_not_told_ = 0;
   awaited_ = false;
@@ -276,7 +293,7 @@ absl::Status TcpLink::Flush() {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
-      return Lose(net::ErrnoError("send", errno).message());
+      return LoseBy("send", errno);
     }
   }
   return absl::OkStatus();
@@ -317,6 +334,8 @@ absl::StatusOr<bool> TcpLink::Advance(FrameSink sink) {
     if (!offered.ok()) return offered.status();
     if (!*received && !*offered) break;
     moved = true;
+    // It would only say so.
+    if (drained_) break;
   }
   // Whole frames that came before the end have been offered; what is refused now may still be
   // wanted, so the end is an error only once nothing is left.
@@ -326,11 +345,14 @@ absl::StatusOr<bool> TcpLink::Advance(FrameSink sink) {
 
 absl::StatusOr<bool> TcpLink::Receive() {
   MakeRoom();
+  drained_ = false;
   if (end_of_stream_ || in_end_ == kInputSize) return false;
   while (true) {
-    const ssize_t got = ::recv(socket_.get(), in_.get() + in_end_, kInputSize - in_end_, 0);
+    const size_t room = kInputSize - in_end_;
+    const ssize_t got = ::recv(socket_.get(), in_.get() + in_end_, room, 0);
     if (got > 0) {
       in_end_ += static_cast<size_t>(got);
+      drained_ = static_cast<size_t>(got) < room;
       return true;
     }
     if (got == 0) {
@@ -338,7 +360,7 @@ absl::StatusOr<bool> TcpLink::Receive() {
       return false;
     }
     if (errno == EAGAIN) return false;
-    if (errno != EINTR) return Lose(net::ErrnoError("receive", errno).message());
+    if (errno != EINTR) return LoseBy("receive", errno);
   }
 }
 
@@ -356,13 +378,18 @@ void TcpLink::MakeRoom() {
 
 absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
   bool moved = false;
+  // Whoever speaks another protocol may say less than a header, and then wait for an answer.
+  if (in_end_ - in_begin_ >= sizeof(kMagic) &&
+      std::memcmp(in_.get() + in_begin_, &kMagic, sizeof(kMagic)) != 0) {
+    return Lose(kNotAFrame, absl::StatusCode::kInternal);
+  }
   while (in_end_ - in_begin_ >= kHeaderSize) {
     WireHeader wire;
     std::memcpy(&wire, in_.get() + in_begin_, sizeof wire);
     if (wire.magic != kMagic || wire.payload > kMaxPayload ||
         (wire.flags & ~kKnownFlags) != 0 || wire.flags >> kKindShift > kMaxFrameKind ||
         ((wire.flags & kNoFrame) != 0 && wire.payload != 0)) {
-      return Lose("the stream holds something that is not a frame", absl::StatusCode::kInternal);
+      return Lose(kNotAFrame, absl::StatusCode::kInternal);
     }
     const size_t size = wire.payload;
     if (in_end_ - in_begin_ < kHeaderSize + size) {
@@ -401,6 +428,7 @@ absl::Status TcpLink::TakeCount(uint32_t taken) {
     return Lose("the peer acknowledges what was not sent", absl::StatusCode::kInternal);
   }
   acknowledged_ += news;
+  for (uint32_t i = 0; i < news; ++i, ends_.Pop()) taken_end_ = ends_[ends_.begin()];
   return absl::OkStatus();
 }
 

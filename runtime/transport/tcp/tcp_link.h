@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/slot_queue.h"
 #include "runtime/net/fd.h"
 #include "runtime/transport/door/door.h"
 #include "runtime/transport/link.h"
@@ -33,6 +34,7 @@ class TcpLink final : public Link {
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
   absl::StatusOr<bool> Poll(FrameSink sink) override;
+  bool polls_in_memory() const override { return false; }
   bool recovers() const override { return door_ != nullptr; }
   bool connected() const override { return socket_.valid(); }
   uint64_t unacknowledged() const override { return sent_ - acknowledged_; }
@@ -54,6 +56,8 @@ class TcpLink final : public Link {
 
   // Ends the connection; its error from now on.
   absl::Status Lose(absl::string_view why, absl::StatusCode code = absl::StatusCode::kUnavailable);
+  // The same for what a system call has said.
+  absl::Status LoseBy(absl::string_view what, int error_number);
   void Tune();
   absl::Status LookRound(absl::Time now);
   absl::StatusOr<bool> Advance(FrameSink sink);
@@ -87,6 +91,7 @@ class TcpLink final : public Link {
   size_t in_begin_ = 0;
   size_t in_end_ = 0;
   bool end_of_stream_ = false;
+  bool drained_ = false;  // the kernel had less than was asked for
 
   // The rest of a frame of which the kernel took only the beginning, and acknowledgements behind
   // it: [out_begin_, out_.size()).
@@ -94,6 +99,10 @@ class TcpLink final : public Link {
   size_t out_begin_ = 0;
   bool refused_ = false;  // a TrySend found no room since the last Poll
   uint64_t put_ = 0;      // bytes of this connection that went through out_ or past it
+  // put_ at the end of each frame that the peer is not known to have taken, and of the last one
+  // that it has.
+  SlotQueue<uint64_t> ends_;
+  uint64_t taken_end_ = 0;
   absl::Duration round_trip_;
 
   // Frames of this connection: sent by this side, those of them that the peer has taken, taken by
