@@ -116,6 +116,13 @@ void Mesh::CopySmall(bool copies) {
 }
 
 void Mesh::Begin(absl::Duration patience) {
+  Holder nobody = Holder::kNone;
+  // A tender is done within one round.
+  while (!holder_.compare_exchange_weak(nobody, Holder::kOwner, std::memory_order_acquire) &&
+         nobody != Holder::kOwner) {
+    if (nobody == Holder::kTender) std::this_thread::yield();
+    nobody = Holder::kNone;
+  }
   SweepBusy();
   patience_ = patience;
   progress_ = ProgressOfAll();
@@ -129,7 +136,17 @@ absl::Status Mesh::Finish() {
     progress = Progress();
   }
   finishing_ = false;
+  if (progress.ok()) holder_.store(Holder::kNone, std::memory_order_release);
   return progress;
+}
+
+void Mesh::Tend(absl::Time now) {
+  Holder nobody = Holder::kNone;
+  if (!holder_.compare_exchange_strong(nobody, Holder::kTender, std::memory_order_acquire)) return;
+  if (AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); })) {
+    broken_.Update(PollRound(now).status());
+  }
+  holder_.store(Holder::kNone, std::memory_order_release);
 }
 
 void Mesh::Expect(collectives::Call call) {

@@ -73,8 +73,13 @@ class Mesh final : public collectives::Messenger {
   void CopySmall(bool copies);
   // From here on Progress fails with DeadlineExceeded when nothing has moved for `patience`.
   void Begin(absl::Duration patience);
-  // Waits until nothing depends on further polling, so that the caller may stay away for long.
+  // Waits until nothing depends on further polling as long as no rail is lost, so that the caller may
+  // stay away until the next Begin. Meanwhile Tend looks after what a lost rail had under way.
   absl::Status Finish();
+  // Any thread, now and then: while the owner is away, polls what is not acknowledged yet, so that it
+  // is repeated if its rail is lost. Does nothing while the owner is at work. What fails is the
+  // error of the owner's next Progress.
+  void Tend(absl::Time now);
   // Before the mesh goes, and the ranks with it: waits until all that was sent is known to have
   // arrived, so that nobody still waits for a repeat; at the longest until the deadline.
   void Settle(absl::Time deadline);
@@ -136,12 +141,16 @@ class Mesh final : public collectives::Messenger {
   // Fails when there has been no progress for too long.
   absl::Status CheckPatience(absl::Time now);
 
+  // Whose the mesh is. The owner keeps it from Begin to Finish, and for good after an error.
+  enum class Holder { kNone, kOwner, kTender };
+
   // Of other threads, those that read hold the mutex, as does this one when it adds a peer.
   std::map<int, Entry> peers_;
   mutable std::mutex mutex_;
   std::vector<Entry*> busy_;
   std::deque<Source> sources_;
   absl::Time next_round_ = absl::InfinitePast();
+  std::atomic<Holder> holder_{Holder::kOwner};
   Alarm alarm_;
   Reach reach_;
   absl::Status broken_;  // a peer could not be made

@@ -777,6 +777,30 @@ TEST(FailoverTest, WithoutAnyRailAMeshWaitsUntilItsPatienceEndsAndSaysWhy) {
   mesh->Settle(absl::Now() + absl::Milliseconds(20));  // ends, although nothing can arrive
 }
 
+// Whoever only sends, and then computes for long, must not lose what a dying rail had taken.
+TEST(FailoverTest, WhatALostRailHadIsRepeatedWhileItsOwnerIsAway) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  BeLazy(pair);
+  FakeLink* const used = pair.links_a[0];
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+  const std::string data(1000, 'd');
+  std::string into(data.size(), '\0');
+  mesh->Begin(absl::Seconds(20));
+  mesh->PostSend(1, Bytes(data));
+  mesh->Tend(kNow);  // which is nothing while its owner is there
+  ASSERT_TRUE(mesh->Finish().ok());
+  ASSERT_EQ(used->stats().transmit_bytes, data.size());
+  used->cable().Cut();
+  const uint64_t ticket = pair.b->PostReceive(Into(into));
+  for (int i = 0; i < 100 && !pair.b->ReceiveDone(ticket); ++i) {
+    mesh->Tend(kNow);
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_EQ(into, data);
+  mesh->Begin(absl::Seconds(20));
+  EXPECT_TRUE(mesh->Finish().ok());
+}
+
 TEST(ReachTest, AMeshMakesAPeerWhenItHasSomethingForIt) {
   PeerPair pair = MakeRecoveringPeers(1);
   Reach reach;
