@@ -78,8 +78,8 @@ size_t RandomSize(std::mt19937& random) {
   }
 }
 
-// Whether all ranks get to their ends if no message is buffered: if a send or receive ends only when
-// the other side has come to its own. What ends so is legal.
+// Whether all ranks get to their ends if no message is buffered: if a send or receive ends only
+// when the other side has come to its own. What ends so is legal.
 bool EndsWithoutBuffers(const Program& program) {
   std::vector<size_t> at(program.ranks.size());
   std::vector<int> posted(program.messages.size());
@@ -199,10 +199,8 @@ class World {
           of_a.push_back(std::move(at_a));
           of_b.push_back(std::move(at_b));
         }
-        At(a).peers[b] =
-            std::make_unique<Peer>(absl::StrCat("rank ", b), std::move(of_a), quiet);
-        At(b).peers[a] =
-            std::make_unique<Peer>(absl::StrCat("rank ", a), std::move(of_b), quiet);
+        At(a).peers[b] = std::make_unique<Peer>(absl::StrCat("rank ", b), std::move(of_a), quiet);
+        At(b).peers[a] = std::make_unique<Peer>(absl::StrCat("rank ", a), std::move(of_b), quiet);
       }
     }
     for (size_t m = 0; m < program.messages.size(); ++m) {
@@ -319,8 +317,9 @@ class World {
 
 // Plays a program to its end: ranks look in random order and at random paces. `between` may do harm
 // before each look.
-void Play(std::mt19937& random, const Program& program, World& world,
-          const std::function<void()>& between = [] {}) {
+void Play(
+    std::mt19937& random, const Program& program, World& world,
+    const std::function<void()>& between = [] {}) {
   std::vector<uint32_t> pace;
   for (size_t rank = 0; rank < world.size(); ++rank) pace.push_back(1 + random() % 8);
   absl::Time now = absl::UnixEpoch();
@@ -348,6 +347,7 @@ TEST(DeliveryTest, LegalProgramsEndWhateverThePace) {
         link->recovering = link->lazy = true;
         link->has_room = [&random] { return random() % 8 != 0; };
         link->delivers = [&random] { return random() % 8 != 0; };
+        link->places = [&random] { return random() % 2 == 0; };
       }
       const RailName name{static_cast<int>(rail), absl::StrCat("eth", rail), 0, "tcp"};
       return std::pair(Rail{name, std::move(a)}, Rail{name, std::move(b)});
@@ -368,6 +368,8 @@ TEST(DeliveryTest, LegalProgramsEndWhileRailsComeAndGo) {
       for (FakeLink* link : {a.get(), b.get()}) {
         link->recovering = link->lazy = true;
         link->has_room = [&random] { return random() % 4 != 0; };
+        link->delivers = [&random] { return random() % 4 != 0; };
+        link->places = [&random] { return random() % 2 == 0; };
         link->notices = [&random] { return random() % 16 == 0; };
       }
       links.push_back(a.get());
@@ -409,7 +411,8 @@ TEST(DeliveryTest, LegalProgramsEndOverTcp) {
       const auto end = [&](int from, int to) {
         const auto& hall = halls[static_cast<size_t>(from)][rail];
         const auto& other = halls[static_cast<size_t>(to)][rail];
-        return Rail{name, *transport::OpenTcpLink(hall, other->Address(), absl::StrCat("rank ", to))};
+        return Rail{name,
+                    *transport::OpenTcpLink(hall, other->Address(), absl::StrCat("rank ", to))};
       };
       return std::pair(end(a, b), end(b, a));
     });
@@ -447,9 +450,9 @@ TEST(DeliveryTest, ProgramsHaveGroupsCirclesAndLongMessages) {
                        : 0;
       }
     }
-    const auto longest = std::max_element(
-        program.messages.begin(), program.messages.end(),
-        [](const Message& a, const Message& b) { return a.size < b.size; });
+    const auto longest =
+        std::max_element(program.messages.begin(), program.messages.end(),
+                         [](const Message& a, const Message& b) { return a.size < b.size; });
     beyond += longest->size > 2 * kRoom ? 1 : 0;
   }
   EXPECT_GT(groups, 100);

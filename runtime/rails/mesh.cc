@@ -205,8 +205,8 @@ void Mesh::Settle(absl::Time deadline) {
 absl::Status Mesh::Progress() {
   const absl::Time start = absl::Now();
   absl::Time now = start;
-  const bool spins = std::any_of(busy_.begin(), busy_.end(),
-                                 [](const Entry* entry) { return entry->in_memory; });
+  const bool spins =
+      std::any_of(busy_.begin(), busy_.end(), [](const Entry* entry) { return entry->in_memory; });
   do {
     const absl::StatusOr<bool> moved = now < next_round_ ? PollBusy(now) : PollRound(now);
     if (!moved.ok()) return moved.status();

@@ -73,11 +73,11 @@ class Mesh final : public collectives::Messenger {
   void CopySmall(bool copies);
   // From here on Progress fails with DeadlineExceeded when nothing has moved for `patience`.
   void Begin(absl::Duration patience);
-  // Waits until nothing depends on further polling as long as no rail is lost, so that the caller may
-  // stay away until the next Begin. Meanwhile Tend looks after what a lost rail had under way.
+  // Waits until nothing depends on further polling as long as no rail is lost, so that the caller
+  // may stay away until the next Begin. Meanwhile Tend looks after what a lost rail had under way.
   absl::Status Finish();
-  // Any thread, now and then: while the owner is away, polls what is not acknowledged yet, so that it
-  // is repeated if its rail is lost. Does nothing while the owner is at work. What fails is the
+  // Any thread, now and then: while the owner is away, polls what is not acknowledged yet, so that
+  // it is repeated if its rail is lost. Does nothing while the owner is at work. What fails is the
   // error of the owner's next Progress.
   void Tend(absl::Time now);
   // Before the mesh goes, and the ranks with it: waits until all that was sent is known to have

@@ -120,10 +120,14 @@ absl::Status Peer::LoseWithPeer(absl::Time now) {
 absl::Status Peer::PollRail(size_t index, absl::Time now) {
   transport::Link& link = *rails_[index].link;
   const uint64_t progress = sends_.progress();
-  const absl::StatusOr<bool> polled =
-      link.Poll([this](const transport::FrameHeader& header, absl::Span<const std::byte> payload) {
-        return Take(header, payload);
-      });
+  const auto take = [this, index](const transport::FrameHeader& header,
+                                  absl::Span<const std::byte> payload) {
+    return Take(index, header, payload);
+  };
+  const auto place = [this, index](const transport::FrameHeader& header, size_t size) {
+    return PlaceFor(index, header, size);
+  };
+  const absl::StatusOr<bool> polled = link.Poll(transport::FrameSink(take, place));
   if (!receive_error_.ok()) return LinkError(index, receive_error_);
   if (recovers_) sends_.Consumed(index, link.unacknowledged());
   moved_ = moved_ || sends_.progress() != progress;
@@ -238,13 +242,15 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   if (!recovers_ || !absl::IsUnavailable(status)) return LinkError(index, status);
   state.health.failovers.fetch_add(1, std::memory_order_relaxed);
   state.lost = std::string(status.message());
+  state.placing.reset();
   moved_ = true;
   shares_.SetUp(index, false);
   receives_.ExpectRepeats();
   receives_.TellAgain();
   const uint64_t bytes = sends_.RailLost(index);
   // News that it carried may be lost with it.
-  for (RailState& other : states_) other.tell_lost = other.health.lost.load(std::memory_order_relaxed);
+  for (RailState& other : states_)
+    other.tell_lost = other.health.lost.load(std::memory_order_relaxed);
   const bool others = std::any_of(states_.begin(), states_.end(), [](const RailState& other) {
     return other.health.up.load(std::memory_order_relaxed);
   });
@@ -270,7 +276,36 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
   log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_, ": is back"));
 }
 
-bool Peer::Take(const transport::FrameHeader& header, absl::Span<const std::byte> payload) {
+bool Peer::IsPlacing(size_t index, const transport::FrameHeader& header, size_t size) const {
+  const std::optional<Chunk>& placing = states_[index].placing;
+  return placing.has_value() && placing->transfer == header.transfer &&
+         placing->offset < header.offset + size && header.offset < placing->offset + placing->size;
+}
+
+std::byte* Peer::PlaceFor(size_t index, const transport::FrameHeader& header, size_t size) {
+  if (header.kind != transport::FrameKind::kData) return nullptr;
+  std::byte* const place = receives_.PlaceFor(header, size);
+  if (place == nullptr) return nullptr;
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (IsPlacing(i, header, size)) return nullptr;
+  }
+  states_[index].placing = {header.transfer, header.offset, size};
+  return place;
+}
+
+void Peer::StopPlacing(const transport::FrameHeader& header, size_t size) {
+  for (size_t i = 0; i < rails_.size(); ++i) {
+    if (!IsPlacing(i, header, size)) continue;
+    states_[i].placing.reset();
+    rails_[i].link->StopPlacing();
+  }
+}
+
+bool Peer::Take(size_t index, const transport::FrameHeader& header,
+                absl::Span<const std::byte> payload) {
+  // A link writes no more when the bytes are there: the transfer may be done, and the memory freed.
+  states_[index].placing.reset();
+  StopPlacing(header, payload.size());
   receive_error_.Update(sends_.PeerPosted(header.posted));
   switch (header.kind) {
     case transport::FrameKind::kData:

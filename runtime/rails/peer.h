@@ -7,11 +7,12 @@
 // slow or busy rail delays nothing.
 //
 // A rail that is lost (its link must recover; see link.h) is dialed until it is back. Its chunks
-// that the peer is not known to have consumed go over the other rails. Nothing is missed: a chunk is
-// forgotten only when the link that carried it last says that the peer has consumed it. Nothing is
-// done twice: a chunk keeps its transfer, offset and size for life, and the receiver drops what it
-// has. The original may even come after the repeat, out of a connection that only this side takes
-// for lost, so after a loss all chunks are treated so; before, a chunk that comes twice is an error.
+// that the peer is not known to have consumed go over the other rails. Nothing is missed: a chunk
+// is forgotten only when the link that carried it last says that the peer has consumed it. Nothing
+// is done twice: a chunk keeps its transfer, offset and size for life, and the receiver drops what
+// it has. The original may even come after the repeat, out of a connection that only this side
+// takes for lost, so after a loss all chunks are treated so; before, a chunk that comes twice is an
+// error.
 //
 // What may be sent when, and what becomes of each chunk, is decided by send_ledger.h and
 // receive_ledger.h; what is here connects them with links. Two kinds of frames carry no data: news
@@ -25,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,8 +100,8 @@ class Peer {
   bool Idle() const { return sends_.empty() && receives_.empty(); }
   // Whether every sent one is known to have.
   bool Acknowledged() const { return sends_.empty(); }
-  // Whether nothing is to be done with this peer at all, but to look now and then what has become of
-  // its rails. Not while its first connections are made.
+  // Whether nothing is to be done with this peer at all, but to look now and then what has become
+  // of its rails. Not while its first connections are made.
   bool Quiet() const;
   // Whether Poll may have something to hand to a link.
   bool HasForLinks() const { return sends_.waiting() > 0 || receives_.MustTell() || !settled_; }
@@ -147,6 +149,8 @@ class Peer {
     std::string lost;  // why it is not up
     absl::Time back = absl::InfinitePast();
     bool tell_lost = false;  // the peer is still to be told that this side has lost it
+    // A chunk that the link writes to its place as it arrives.
+    std::optional<Chunk> placing;
   };
 
   bool Up(size_t index) const { return states_[index].health.up.load(std::memory_order_relaxed); }
@@ -158,7 +162,13 @@ class Peer {
   // Sends such a frame over some rail. Returns false if none has room.
   absl::StatusOr<bool> SendNote(transport::FrameKind kind, uint64_t about);
   transport::FrameHeader HeaderOf(const Chunk& chunk, const SendLedger::Content& content) const;
-  bool Take(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
+  bool Take(size_t index, const transport::FrameHeader& header,
+            absl::Span<const std::byte> payload);
+  std::byte* PlaceFor(size_t index, const transport::FrameHeader& header, size_t size);
+  // Whether a rail is writing some of these bytes to their place.
+  bool IsPlacing(size_t index, const transport::FrameHeader& header, size_t size) const;
+  // Keeps all rails from it.
+  void StopPlacing(const transport::FrameHeader& header, size_t size);
 
   // Adds which rail of which peer to an error of that link.
   absl::Status OnAll(absl::FunctionRef<absl::Status(transport::Link& link)> does);

@@ -32,10 +32,10 @@ absl::Status ReceiveLedger::Take(const transport::FrameHeader& header,
     error_ = Place(header, payload);
     Retire();
   } else if (!unexpected_.Put(header, payload)) {
-    error_ = absl::InternalError(absl::StrCat(
-        peer_, " sends transfer ", header.transfer, " (", payload.size(), " bytes of it) although ",
-        receives_.end(), " receives are posted and ", unexpected_.used(), " of ", kRoom,
-        " bytes are used for early frames"));
+    error_ = absl::InternalError(
+        absl::StrCat(peer_, " sends transfer ", header.transfer, " (", payload.size(),
+                     " bytes of it) although ", receives_.end(), " receives are posted and ",
+                     unexpected_.used(), " of ", kRoom, " bytes are used for early frames"));
   }
   return error_;
 }
@@ -82,12 +82,25 @@ absl::Status ReceiveLedger::Place(const transport::FrameHeader& header,
   if (reduction != nullptr) {
     reduce::Reduce(*reduction, {receive.buffer.operand + header.offset, payload.data()}, to,
                    payload.size() / element, reduce::Stores::kNormal);
-  } else {
+  } else if (payload.data() != to) {
     std::memcpy(to, payload.data(), payload.size());
   }
   ++progress_;
   receive.done = receive.arrived.total() == size;
   return absl::OkStatus();
+}
+
+std::byte* ReceiveLedger::PlaceFor(const transport::FrameHeader& header, size_t size) const {
+  // Whatever is not plain is Take's to judge.
+  if (header.transfer < receives_.begin() || header.transfer >= receives_.end()) return nullptr;
+  const Receive& receive = receives_[header.transfer];
+  const uint64_t whole = receive.buffer.size;
+  if (receive.done || receive.buffer.reduction != nullptr || !Compare(header).ok() ||
+      header.offset > whole || size > whole - header.offset ||
+      receive.arrived.Overlaps(header.offset, header.offset + size)) {
+    return nullptr;
+  }
+  return receive.buffer.data + header.offset;
 }
 
 void ReceiveLedger::Retire() {

@@ -6,8 +6,8 @@
 // Delivery. Receives are numbered in the order in which they are posted, and the n-th transfer of
 // the peer goes into the n-th receive. Take() places a frame, or keeps it for a receive that is
 // still to be posted. It never refuses one: the peer sends no more than what is posted and kRoom
-// (unexpected_queue.h), so it must be told of posted receives. posted() goes with every frame to the
-// peer; MustTell() says when it is worth a frame of its own.
+// (unexpected_queue.h), so it must be told of posted receives. posted() goes with every frame to
+// the peer; MustTell() says when it is worth a frame of its own.
 //
 // Frames may come twice once a rail was lost; then those that are there already are dropped.
 #ifndef RAILHEAD_RUNTIME_RAILS_RECEIVE_LEDGER_H_
@@ -47,6 +47,9 @@ class ReceiveLedger {
   // ranks contradict each other.
   absl::Status Take(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
   const absl::Status& status() const { return error_; }
+  // Where the payload of a frame that is arriving may be written at once, so that Take finds it
+  // there; null if it must not be.
+  std::byte* PlaceFor(const transport::FrameHeader& header, size_t size) const;
   // From now on frames may come twice.
   void ExpectRepeats() { may_repeat_ = true; }
 

@@ -54,9 +54,8 @@ std::optional<Chunk> SendLedger::Next() {
 }
 
 bool SendLedger::MayHand(const Chunk& chunk) const {
-  return chunk.transfer < peer_posted_ ||
-         (chunk.transfer - peer_posted_ < kMaxTransfersAhead &&
-          early_cost_ + FrameCost(chunk.size) <= kRoom);
+  return chunk.transfer < peer_posted_ || (chunk.transfer - peer_posted_ < kMaxTransfersAhead &&
+                                           early_cost_ + FrameCost(chunk.size) <= kRoom);
 }
 
 SendLedger::Content SendLedger::ContentOf(const Chunk& chunk) const {

@@ -133,10 +133,10 @@ class SendLedger {
   void Retire();
 
   const bool recovers_;
-  SlotQueue<Send> sends_;      // begins with the oldest that is not consumed
-  uint64_t next_ = 0;          // the oldest that has not been handed out whole
-  uint64_t waiting_ = 0;       // bytes that no rail has
-  std::deque<Chunk> repeats_;  // in the order of transfers
+  SlotQueue<Send> sends_;                    // begins with the oldest that is not consumed
+  uint64_t next_ = 0;                        // the oldest that has not been handed out whole
+  uint64_t waiting_ = 0;                     // bytes that no rail has
+  std::deque<Chunk> repeats_;                // in the order of transfers
   std::vector<SlotQueue<Chunk>> under_way_;  // by rail, in the order in which they were handed
 
   // Credits: how many receives the peer has posted, and what has been handed of each transfer that

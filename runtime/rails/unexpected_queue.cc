@@ -15,9 +15,8 @@ bool UnexpectedQueue::Put(const transport::FrameHeader& header,
   }
   Transfer& transfer = transfers_[header.transfer];
   // A chunk keeps its offset and size for life.
-  if (std::any_of(transfer.frames.begin(), transfer.frames.end(), [&header](const Frame& frame) {
-        return frame.header.offset == header.offset;
-      })) {
+  if (std::any_of(transfer.frames.begin(), transfer.frames.end(),
+                  [&header](const Frame& frame) { return frame.header.offset == header.offset; })) {
     return true;
   }
   const size_t cost = FrameCost(payload.size());

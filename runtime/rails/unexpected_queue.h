@@ -21,7 +21,8 @@
 
 namespace railhead::rails {
 
-// What a sender may have in frames of transfers that the peer has not posted, in bytes by FrameCost.
+// What a sender may have in frames of transfers that the peer has not posted, in bytes by
+// FrameCost.
 inline constexpr size_t kRoom = size_t{1} << 20;
 
 // What a frame takes of that room, in bytes: its payload and what is kept about it.

@@ -18,8 +18,8 @@
 
 namespace railhead::testing {
 
-// What travels on a cable. As on a TCP connection, acknowledgements stand in the same line as frames:
-// each says how many frames of the other direction its sender has taken.
+// What travels on a cable. As on a TCP connection, acknowledgements stand in the same line as
+// frames: each says how many frames of the other direction its sender has taken.
 struct FakeFrame {
   transport::FrameHeader header;
   std::vector<std::byte> payload;
@@ -55,8 +55,9 @@ class FakeLink final : public transport::Link {
   std::function<bool()> has_room = [] { return true; };  // asked by TrySend
   std::function<bool()> delivers = [] { return true; };  // asked before each frame that arrives
   std::function<bool()> hears = [] { return true; };     // asked whether acknowledgements arrive
-  std::function<bool()> notices = [] { return true; };   // asked whether a cut shows
-  absl::Status broken;                                   // returned by everything if not OK
+  std::function<bool()> places = [] { return false; };  // asked whether a frame is placed in halves
+  std::function<bool()> notices = [] { return true; };  // asked whether a cut shows
+  absl::Status broken;                                  // returned by everything if not OK
   int descriptor = -1;
   bool recovering = false;
   // Tells of what it took as real links do: in passing, when that is awaited, of many, when asked.
@@ -95,7 +96,22 @@ class FakeLink final : public transport::Link {
         frames.pop_front();
         continue;
       }
-      if (!sink(frame.header, frame.payload)) break;
+      if (placed_ == nullptr && places()) {
+        placed_ = sink.PlaceFor(frame.header, frame.payload.size());
+        if (placed_ != nullptr) {
+          std::copy_n(frame.payload.begin(), frame.payload.size() / 2, placed_);
+          moved = true;
+          continue;  // the rest comes after what else this side is asked
+        }
+      }
+      if (placed_ != nullptr && !stopped_) {
+        std::copy(frame.payload.begin(), frame.payload.end(), placed_);
+        sink(frame.header, absl::MakeConstSpan(placed_, frame.payload.size()));
+      } else if (placed_ == nullptr && !sink(frame.header, frame.payload)) {
+        break;
+      }
+      placed_ = nullptr;
+      stopped_ = false;
       stats_.receive_bytes += frame.payload.size();
       const bool frame_was_awaited = frame.header.awaited;
       frames.pop_front();
@@ -110,9 +126,11 @@ class FakeLink final : public transport::Link {
   bool recovers() const override { return recovering; }
   uint64_t unacknowledged() const override { return recovering ? sent_ - acknowledged_ : 0; }
   void Drop(absl::string_view /*why*/) override { dropped_ = true; }
+  void StopPlacing() override { stopped_ = true; }
   absl::StatusOr<bool> Reconnect(absl::Time /*now*/) override {
     if (!cable_->plugged) return absl::UnavailableError("the cable is not plugged in");
-    dropped_ = false;
+    dropped_ = stopped_ = false;
+    placed_ = nullptr;
     if (!Lost()) {
       // Only this side had lost it; the other one sees that.
       cable_->ways = {};
@@ -158,6 +176,8 @@ class FakeLink final : public transport::Link {
   size_t side_;
   uint64_t connection_ = 0;
   bool dropped_ = false;
+  std::byte* placed_ = nullptr;  // where the frame in front is being written
+  bool stopped_ = false;
   uint64_t sent_ = 0;
   uint64_t heard_ = 0;         // that the other side has taken
   uint64_t acknowledged_ = 0;  // the same, once `hears`

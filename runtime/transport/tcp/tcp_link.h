@@ -34,6 +34,7 @@ class TcpLink final : public Link {
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
   absl::StatusOr<bool> Poll(FrameSink sink) override;
+  void StopPlacing() override { placed_.dropped = placed_.size > 0; }
   bool polls_in_memory() const override { return false; }
   bool recovers() const override { return door_ != nullptr; }
   bool connected() const override { return socket_.valid(); }
@@ -65,8 +66,10 @@ class TcpLink final : public Link {
   bool Drained() const { return out_begin_ == out_.size(); }
   absl::Status Flush();
   absl::Status SendAcknowledgement();
-  absl::StatusOr<bool> Receive();
+  absl::StatusOr<size_t> Receive();
   absl::StatusOr<bool> Offer(FrameSink sink);
+  // Counts a frame that was taken, or dropped.
+  void OnTaken(const FrameHeader& header, size_t size);
   absl::Status TakeCount(uint32_t taken);
   void MakeRoom();
 
@@ -92,6 +95,16 @@ class TcpLink final : public Link {
   size_t in_end_ = 0;
   bool end_of_stream_ = false;
   bool drained_ = false;  // the kernel had less than was asked for
+  bool gathers_ = true;   // the last long frame had no place of its own
+  // A frame whose payload goes straight to its place. Then in_ holds only what comes behind it.
+  struct Placed {
+    FrameHeader header;
+    std::byte* place = nullptr;
+    size_t size = 0;  // 0: there is none
+    size_t arrived = 0;
+    bool dropped = false;
+  };
+  Placed placed_;
 
   // The rest of a frame of which the kernel took only the beginning, and acknowledgements behind
   // it: [out_begin_, out_.size()).
