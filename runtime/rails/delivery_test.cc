@@ -495,11 +495,11 @@ struct Pair {
   }
 };
 
-absl::Span<const std::byte> Bytes(const std::string& text) {
+absl::Span<const std::byte> AsBytes(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-collectives::ReceiveBuffer Into(std::string& text) {
+collectives::ReceiveBuffer IntoText(std::string& text) {
   collectives::ReceiveBuffer buffer;
   buffer.data = reinterpret_cast<std::byte*>(text.data());
   buffer.size = text.size();
@@ -519,11 +519,11 @@ TEST(DeliveryTest, AWrongSizeIsAnErrorAtAnyTime) {
         }
         const std::string data(65536, 'd');
         std::string into(expected, '\0');
-        if (!early) pair.b->PostReceive(Into(into));
-        pair.a->PostSend(Bytes(data));
+        if (!early) pair.b->PostReceive(IntoText(into));
+        pair.a->PostSend(AsBytes(data));
         if (early) {
           ASSERT_TRUE(pair.Poll(5).ok());
-          pair.b->PostReceive(Into(into));
+          pair.b->PostReceive(IntoText(into));
         }
         const absl::Status status = pair.Poll(20);
         EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << failed_over << early << expected;
@@ -555,16 +555,16 @@ TEST(DeliveryTest, ARepeatNeverStandsBehindWhatIsNotPosted) {
   Pair pair(2);
   const std::string data(size_t{16} << 20, 'x');
   std::string into(data.size(), '\0');
-  const uint64_t first = pair.a->PostSend(Bytes(data));
-  const uint64_t second = pair.a->PostSend(Bytes(data));
-  uint64_t receive = pair.b->PostReceive(Into(into));
+  const uint64_t first = pair.a->PostSend(AsBytes(data));
+  const uint64_t second = pair.a->PostSend(AsBytes(data));
+  uint64_t receive = pair.b->PostReceive(IntoText(into));
   for (int i = 0; !pair.b->ReceiveDone(receive); ++i) {
     ASSERT_LT(i, 10000);
     if (i == 3) pair.links[0]->cable().Cut();
     ASSERT_TRUE(pair.Poll(1).ok());
   }
   EXPECT_TRUE(into == data);
-  receive = pair.b->PostReceive(Into(into));
+  receive = pair.b->PostReceive(IntoText(into));
   for (int i = 0; !pair.b->ReceiveDone(receive) || !pair.a->SendDone(second); ++i) {
     ASSERT_LT(i, 10000);
     ASSERT_TRUE(pair.Poll(1).ok());
@@ -579,20 +579,20 @@ TEST(DeliveryTest, CopiesOfTheTailTakeNoMoreRoom) {
   pair.links[1]->has_room = [] { return false; };
   const std::string longer(20 << 10, 'l');
   const std::string small(8, 's');
-  pair.a->PostSend(Bytes(longer));
-  for (int i = 0; i < 40; ++i) pair.a->PostSend(Bytes(small));
+  pair.a->PostSend(AsBytes(longer));
+  for (int i = 0; i < 40; ++i) pair.a->PostSend(AsBytes(small));
   ASSERT_TRUE(pair.a->Poll(absl::UnixEpoch()).ok());
   pair.links[0]->hears = [] { return false; };
   ASSERT_TRUE(pair.Poll(1).ok());
   EXPECT_TRUE(pair.a->KeepUnacknowledged());
   pair.links[0]->cable().Cut();
   pair.links[1]->has_room = [] { return true; };
-  for (int i = 0; i < 64; ++i) pair.a->PostSend(Bytes(small));
+  for (int i = 0; i < 64; ++i) pair.a->PostSend(AsBytes(small));
   std::vector<std::string> into;
   into.emplace_back(longer.size(), '\0');
   for (int i = 0; i < 104; ++i) into.emplace_back(small.size(), '\0');
   uint64_t last = 0;
-  for (std::string& text : into) last = pair.b->PostReceive(Into(text));
+  for (std::string& text : into) last = pair.b->PostReceive(IntoText(text));
   ASSERT_TRUE(pair.Poll(200).ok());
   EXPECT_TRUE(pair.b->ReceiveDone(last)) << pair.b->DescribeProgress();
 }
@@ -608,8 +608,8 @@ TEST(DeliveryTest, ARailThatHasReturnedStays) {
   std::string into(8, '\0');
   for (int i = 0; i < 50; ++i) {
     now += absl::Milliseconds(100);
-    const uint64_t ticket = pair.b->PostReceive(Into(into));
-    pair.a->PostSend(Bytes(data));  // before this side has looked at its rails
+    const uint64_t ticket = pair.b->PostReceive(IntoText(into));
+    pair.a->PostSend(AsBytes(data));  // before this side has looked at its rails
     for (int look = 0; look < 5; ++look) {
       ASSERT_TRUE(pair.a->Poll(now).ok());
       ASSERT_TRUE(pair.b->Poll(now).ok());

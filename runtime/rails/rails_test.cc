@@ -253,7 +253,7 @@ TEST(PeerTest, ArrivingValuesAreAdded) {
 }
 
 // Runs many transfers of one size and returns the bytes that each rail carried.
-std::vector<double> Shares(size_t rails, size_t transfer, size_t total,
+std::vector<double> CarriedBy(size_t rails, size_t transfer, size_t total,
                            const std::function<void(PeerPair&)>& arrange) {
   PeerPair pair = MakePeers(rails);
   arrange(pair);
@@ -279,7 +279,7 @@ TEST(PeerTest, EqualRailsShareEvenlyAtEverySize) {
        {size_t{8}, size_t{1000}, size_t{20000}, size_t{100000}, size_t{524288}, size_t{3000000}}) {
     for (const size_t rails : {2, 3, 4}) {
       const std::vector<double> shares =
-          Shares(rails, transfer, std::max(transfer * 50, size_t{4} << 20), [](PeerPair&) {});
+          CarriedBy(rails, transfer, std::max(transfer * 50, size_t{4} << 20), [](PeerPair&) {});
       const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
       EXPECT_LE(*most, *least * 1.10) << rails << " rails, transfers of " << transfer;
     }
@@ -312,7 +312,7 @@ TEST(PeerTest, AnswersTakeTheRailOfTheQuestion) {
 
 TEST(PeerTest, EqualButJitteryRailsShareEvenly) {
   std::mt19937 random(6);
-  const std::vector<double> shares = Shares(2, 524288, size_t{64} << 20, [&](PeerPair& pair) {
+  const std::vector<double> shares = CarriedBy(2, 524288, size_t{64} << 20, [&](PeerPair& pair) {
     for (FakeLink* link : pair.links_a) link->has_room = [&random] { return random() % 3 == 0; };
   });
   EXPECT_LE(std::max(shares[0], shares[1]), std::min(shares[0], shares[1]) * 1.10);
@@ -320,7 +320,7 @@ TEST(PeerTest, EqualButJitteryRailsShareEvenly) {
 
 TEST(PeerTest, ASlowRailTakesLessAndHoldsNobodyUp) {
   std::mt19937 random(7);
-  const std::vector<double> shares = Shares(2, 4 << 20, size_t{256} << 20, [&](PeerPair& pair) {
+  const std::vector<double> shares = CarriedBy(2, 4 << 20, size_t{256} << 20, [&](PeerPair& pair) {
     pair.links_a[0]->has_room = [&random] { return random() % 20 == 0; };
   });
   EXPECT_GT(shares[1], shares[0] * 3);
