@@ -62,7 +62,7 @@ TEST(AddressTest, AnUnknownInterfaceListsTheOthers) {
 
 TEST(AddressTest, AddressesOfAnEthernetAddress) {
   const std::vector<IpAddress> loopback = AddressesOfMac({0, 0, 0, 0, 0, 0});
-  EXPECT_THAT(loopback, testing::Contains(*IpAddress::Parse("127.0.0.1")));
+  EXPECT_THAT(loopback, ::testing::Contains(*IpAddress::Parse("127.0.0.1")));
   EXPECT_TRUE(std::is_partitioned(loopback.begin(), loopback.end(),
                                   [](const IpAddress& address) { return address.is_v4(); }));
   EXPECT_TRUE(AddressesOfMac({2, 0xde, 0xad, 0xbe, 0xef, 1}).empty());

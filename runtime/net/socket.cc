@@ -128,6 +128,30 @@ absl::Status ErrnoError(absl::string_view what, int error_number) {
   }
 }
 
+bool IsNetworkError(int error_number) {
+  switch (error_number) {
+    case ECONNABORTED:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case EIO:
+    case ENETDOWN:
+    case ENETRESET:
+    case ENETUNREACH:
+    case ENOBUFS:
+    case ENONET:
+    case ENOTCONN:
+    case EPERM:  // a firewall of this machine
+    case EPIPE:
+    case EPROTO:
+    case ETIMEDOUT:
+      return true;
+    default:
+      return false;
+  }
+}
+
 int PollTimeout(absl::Time deadline) {
   const absl::Duration left = deadline - absl::Now();
   if (left <= absl::ZeroDuration()) return 0;
@@ -150,8 +174,11 @@ absl::StatusOr<Fd> Accept(int listener) {
     Tune(fd.get());
     return fd;
   }
-  // A connection that vanished between its arrival and now concerns nobody.
-  if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return Fd();
+  // accept() passes on what has become of a connection that waited; the next one may be well.
+  if (errno == EAGAIN || errno == EINTR || errno == ENOPROTOOPT || errno == EOPNOTSUPP ||
+      (IsNetworkError(errno) && errno != ENOBUFS)) {
+    return Fd();
+  }
   return ErrnoError("accept", errno);
 }
 

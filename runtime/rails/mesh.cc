@@ -16,27 +16,18 @@
 namespace railhead::rails {
 namespace {
 
-// As long as a wake-up from sleep costs: looking round longer cannot win more.
-constexpr absl::Duration kLookRound = absl::Microseconds(50);
+// As long as a wake-up from sleep costs: spinning longer cannot win more.
+constexpr absl::Duration kSpin = absl::Microseconds(50);
+// How often all peers are polled, busy or not. A rail that has something under way may die, and a
+// dead one return, without any descriptor stirring.
+constexpr absl::Duration kRoundPause = absl::Milliseconds(20);
 // How long to sleep between looks where a link cannot wake us.
 constexpr int kPollingSleepMs = 1;
 // A link notices a peer that has fallen silent only when it is polled.
 constexpr int kLongestSleepMs = 1000;
-// A rail that has something under way may die, and a dead one return, without any descriptor
-// stirring.
 constexpr int kRestlessSleepMs = 20;
 // What a rail holds becomes less without its descriptor stirring.
 constexpr int kHeldBackSleepMs = 2;
-
-// Wakes the waits on `epoll` when `fd` is readable; then its `source`, if it has one, must be
-// answered.
-absl::Status AddTo(const net::Fd& epoll, int fd, transport::WakeSource* source) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = source;
-  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
-  return net::ErrnoError("epoll_ctl", errno);
-}
 
 }  // namespace
 
@@ -46,52 +37,93 @@ absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
   std::unique_ptr<Mesh> mesh(new Mesh(std::move(peers), alarm, std::move(reach), std::move(epoll)));
   absl::Status watched;
-  if (alarm.event_fd >= 0) watched.Update(AddTo(mesh->epoll_, alarm.event_fd, nullptr));
+  if (alarm.event_fd >= 0) watched.Update(mesh->Watch(alarm.event_fd, {}));
   for (const auto& doorbell : mesh->reach_.doorbells) {
-    watched.Update(AddTo(mesh->epoll_, doorbell->event_fd(), doorbell.get()));
+    watched.Update(mesh->Watch(doorbell->event_fd(), {doorbell.get(), nullptr}));
   }
-  for (const auto& [rank, peer] : mesh->peers_) watched.Update(mesh->Watch(*peer));
+  for (auto& [rank, entry] : mesh->peers_) {
+    watched.Update(mesh->Watch(entry));
+    mesh->MakeBusy(entry);
+  }
   if (!watched.ok()) return watched;
   return mesh;
 }
 
 Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll)
-    : peers_(std::move(peers)), alarm_(alarm), reach_(std::move(reach)), epoll_(std::move(epoll)) {}
+    : alarm_(alarm), reach_(std::move(reach)), epoll_(std::move(epoll)) {
+  for (auto& [rank, peer] : peers) peers_[rank].peer = std::move(peer);
+}
 
-absl::Status Mesh::Watch(Peer& peer) {
-  for (size_t i = 0; i < peer.rail_count(); ++i) {
-    transport::Link& link = peer.link(i);
+absl::Status Mesh::Watch(Entry& entry) {
+  for (size_t i = 0; i < entry.peer->rail_count(); ++i) {
+    transport::Link& link = entry.peer->link(i);
+    entry.in_memory = entry.in_memory && link.polls_in_memory();
     const int fd = link.event_fd();
     must_poll_ = must_poll_ || fd < 0;
     if (fd < 0) continue;
-    if (absl::Status added = AddTo(epoll_, fd, &link); !added.ok()) return added;
+    if (absl::Status added = Watch(fd, {&link, &entry}); !added.ok()) return added;
   }
   return absl::OkStatus();
 }
 
-Peer* Mesh::To(int rank) {
-  const auto found = peers_.find(rank);
-  if (found != peers_.end()) return found->second.get();
+absl::Status Mesh::Watch(int fd, const Source& source) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = &sources_.emplace_back(source);
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
+  return net::ErrnoError("epoll_ctl", errno);
+}
+
+void Mesh::MakeBusy(Entry& entry) {
+  if (std::exchange(entry.busy, true)) return;
+  busy_.push_back(&entry);
+  progress_of_idle_ -= entry.peer->progress();
+}
+
+void Mesh::SweepBusy() {
+  for (Entry* entry : busy_) {
+    entry->busy = !entry->peer->Quiet();
+    if (!entry->busy) progress_of_idle_ += entry->peer->progress();
+  }
+  busy_.erase(std::remove_if(busy_.begin(), busy_.end(), [](Entry* entry) { return !entry->busy; }),
+              busy_.end());
+}
+
+Mesh::Entry* Mesh::To(int rank) {
+  if (const auto found = peers_.find(rank); found != peers_.end()) {
+    MakeBusy(found->second);
+    return &found->second;
+  }
   absl::StatusOr<std::unique_ptr<Peer>> opened =
       reach_.open != nullptr
           ? reach_.open(rank)
           : absl::UnimplementedError(absl::StrCat("rank ", rank, " is not connected"));
-  absl::Status made = opened.status();
-  if (made.ok()) made = Watch(**opened);
-  broken_.Update(made);
-  if (!made.ok()) return nullptr;
+  broken_.Update(opened.status());
+  if (!opened.ok()) return nullptr;
   (*opened)->Expect(call_);
   (*opened)->CopySmall(copies_small_);
   const std::lock_guard<std::mutex> lock(mutex_);
-  return (peers_[rank] = *std::move(opened)).get();
+  Entry& entry = peers_[rank];
+  entry.peer = *std::move(opened);
+  broken_.Update(Watch(entry));
+  MakeBusy(entry);
+  return &entry;
 }
 
 void Mesh::CopySmall(bool copies) {
   copies_small_ = copies;
-  for (const auto& [rank, peer] : peers_) peer->CopySmall(copies);
+  for (const auto& [rank, entry] : peers_) entry.peer->CopySmall(copies);
 }
 
 void Mesh::Begin(absl::Duration patience) {
+  Holder nobody = Holder::kNone;
+  // A tender is done within one round.
+  while (!holder_.compare_exchange_weak(nobody, Holder::kOwner, std::memory_order_acquire) &&
+         nobody != Holder::kOwner) {
+    if (nobody == Holder::kTender) std::this_thread::yield();
+    nobody = Holder::kNone;
+  }
+  SweepBusy();
   patience_ = patience;
   progress_ = ProgressOfAll();
   last_progress_ = absl::Now();
@@ -100,60 +132,72 @@ void Mesh::Begin(absl::Duration patience) {
 absl::Status Mesh::Finish() {
   finishing_ = true;
   absl::Status progress;
-  while (progress.ok() && !Flushed()) progress = Progress();
+  while (progress.ok() && AnyBusy([](const Peer& peer) { return !peer.Flushed(); })) {
+    progress = Progress();
+  }
   finishing_ = false;
+  if (progress.ok()) holder_.store(Holder::kNone, std::memory_order_release);
   return progress;
+}
+
+void Mesh::Tend(absl::Time now) {
+  Holder nobody = Holder::kNone;
+  if (!holder_.compare_exchange_strong(nobody, Holder::kTender, std::memory_order_acquire)) return;
+  if (AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); })) {
+    broken_.Update(PollRound(now).status());
+  }
+  holder_.store(Holder::kNone, std::memory_order_release);
 }
 
 void Mesh::Expect(collectives::Call call) {
   call_ = call;
-  for (const auto& [rank, peer] : peers_) peer->Expect(call);
+  for (const auto& [rank, entry] : peers_) entry.peer->Expect(call);
 }
 
 Mesh::Ticket Mesh::PostSend(int peer, absl::Span<const std::byte> data) {
-  Peer* const to = To(peer);
-  return to != nullptr ? to->PostSend(data) : 0;
+  Entry* const to = To(peer);
+  return to != nullptr ? to->peer->PostSend(data) : 0;
 }
 
 Mesh::Ticket Mesh::PostReceive(int peer, const collectives::ReceiveBuffer& buffer) {
-  Peer* const from = To(peer);
-  return from != nullptr ? from->PostReceive(buffer) : 0;
+  Entry* const from = To(peer);
+  return from != nullptr ? from->peer->PostReceive(buffer) : 0;
 }
 
 bool Mesh::SendDone(int peer, Ticket ticket) const {
   const auto to = peers_.find(peer);
-  return to != peers_.end() && to->second->SendDone(ticket);
+  return to != peers_.end() && to->second.peer->SendDone(ticket);
 }
 
 bool Mesh::ReceiveDone(int peer, Ticket ticket) const {
   const auto from = peers_.find(peer);
-  return from != peers_.end() && from->second->ReceiveDone(ticket);
+  return from != peers_.end() && from->second.peer->ReceiveDone(ticket);
 }
 
-bool Mesh::Flushed() const {
-  return std::all_of(peers_.begin(), peers_.end(),
-                     [](const auto& entry) { return entry.second->Flushed(); });
+bool Mesh::AnyBusy(absl::FunctionRef<bool(const Peer& peer)> is) const {
+  return std::any_of(busy_.begin(), busy_.end(),
+                     [is](const Entry* entry) { return is(*entry->peer); });
 }
 
-bool Mesh::Restless() const {
-  return std::any_of(peers_.begin(), peers_.end(),
-                     [](const auto& entry) { return entry.second->Restless(); });
+absl::Status Mesh::OnBusy(absl::FunctionRef<absl::Status(Peer& peer)> does) {
+  for (const Entry* entry : busy_) {
+    if (absl::Status done = does(*entry->peer); !done.ok()) return done;
+  }
+  return absl::OkStatus();
 }
 
-bool Mesh::HeldBack() const {
-  return std::any_of(peers_.begin(), peers_.end(),
-                     [](const auto& entry) { return entry.second->HeldBack(); });
+bool Mesh::OnlyUnacknowledged() const {
+  return !AnyBusy([](const Peer& peer) { return !peer.OnlyUnacknowledged(); });
 }
 
 void Mesh::Settle(absl::Time deadline) {
   Begin(deadline - absl::Now());
-  const auto acknowledged = [this] {
-    return std::all_of(peers_.begin(), peers_.end(),
-                       [](const auto& entry) { return entry.second->Acknowledged(); });
+  const auto unacknowledged = [this] {
+    return AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); });
   };
   // Others may wait for acknowledgements just as this rank does.
-  if (!OnAll([](Peer& peer) { return peer.Acknowledge(); }).ok()) return;
-  while (!acknowledged() && absl::Now() < deadline) {
+  if (!OnBusy([](Peer& peer) { return peer.Acknowledge(); }).ok()) return;
+  while (unacknowledged() && absl::Now() < deadline) {
     if (!Progress().ok()) return;
   }
 }
@@ -161,63 +205,53 @@ void Mesh::Settle(absl::Time deadline) {
 absl::Status Mesh::Progress() {
   const absl::Time start = absl::Now();
   absl::Time now = start;
+  const bool spins =
+      std::any_of(busy_.begin(), busy_.end(), [](const Entry* entry) { return entry->in_memory; });
   do {
-    const absl::StatusOr<bool> moved = PollAll(now);
+    const absl::StatusOr<bool> moved = now < next_round_ ? PollBusy(now) : PollRound(now);
     if (!moved.ok()) return moved.status();
     now = absl::Now();
     if (*moved || KeepUnacknowledged()) return CheckPatience(now);
+    if (!spins) break;
     // Where ranks share a core, what this one waits for may need it.
     std::this_thread::yield();
-  } while (now - start < kLookRound);
+  } while (now - start < kSpin);
   return Sleep();
-}
-
-bool Mesh::OnlyUnacknowledged() const {
-  return std::all_of(peers_.begin(), peers_.end(),
-                     [](const auto& entry) { return entry.second->OnlyUnacknowledged(); });
 }
 
 bool Mesh::KeepUnacknowledged() {
   if (!OnlyUnacknowledged()) return false;
   bool kept = false;
-  for (const auto& [rank, peer] : peers_) kept = peer->KeepUnacknowledged() || kept;
+  for (const Entry* entry : busy_) kept = entry->peer->KeepUnacknowledged() || kept;
   return kept;
 }
 
 absl::Status Mesh::Sleep() {
+  const auto held_back = [](const Peer& peer) { return peer.HeldBack(); };
+  const auto restless = [](const Peer& peer) { return peer.Restless(); };
   // Nobody waits for what this side's NIC says of frames, unless nothing else is left to wait for.
-  const transport::Wake wake = finishing_ || HeldBack() || OnlyUnacknowledged()
+  const transport::Wake wake = finishing_ || AnyBusy(held_back) || OnlyUnacknowledged()
                                    ? transport::Wake::kAll
                                    : transport::Wake::kFrames;
   for (bool at_first = true;; at_first = false) {
     // What was taken is mostly told by the answer that this rank is about to send, so not at once.
     absl::Status armed =
-        at_first ? absl::OkStatus() : OnAll([](Peer& peer) { return peer.Acknowledge(); });
+        at_first ? absl::OkStatus() : OnBusy([](Peer& peer) { return peer.Acknowledge(); });
     // Arming comes before the last look, so that nothing can arrive unnoticed between them.
-    armed.Update(OnAll([wake](Peer& peer) { return peer.Arm(wake); }));
+    armed.Update(OnBusy([wake](Peer& peer) { return peer.Arm(wake); }));
     if (!armed.ok()) return armed;
-    const absl::Time now = absl::Now();
-    const absl::StatusOr<bool> moved = PollAll(now);
+    absl::Time now = absl::Now();
+    const absl::StatusOr<bool> moved = now < next_round_ ? PollBusy(now) : PollRound(now);
     if (!moved.ok()) return moved.status();
     absl::Status patient = CheckPatience(now);
     if (*moved || !patient.ok()) return patient;
-    const int longest = must_poll_               ? kPollingSleepMs
-                        : HeldBack()             ? kHeldBackSleepMs
-                        : at_first || Restless() ? kRestlessSleepMs
-                                                 : kLongestSleepMs;
+    const int longest = must_poll_                      ? kPollingSleepMs
+                        : AnyBusy(held_back)            ? kHeldBackSleepMs
+                        : at_first || AnyBusy(restless) ? kRestlessSleepMs
+                                                        : kLongestSleepMs;
     const int timeout = std::min(net::PollTimeout(last_progress_ + patience_), longest);
-    std::array<epoll_event, 16> events;
-    const int stirred = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
-    if (stirred < 0 && errno != EINTR) return net::ErrnoError("epoll_wait", errno);
-    const absl::Time woken = absl::Now();
-    for (int i = 0; i < stirred; ++i) {
-      void* const source = events[static_cast<size_t>(i)].data.ptr;
-      if (source != nullptr) static_cast<transport::WakeSource*>(source)->Answer(woken);
-    }
-    LetCallersIn();
-    if (stirred <= 0) continue;
-    // Whoever waits for what has come gets it at once: arming again can wait for the next sleep.
-    const absl::StatusOr<bool> came = PollAll(woken);
+    // What has come is given at once to who waits for it: arming again can wait for the next sleep.
+    const absl::StatusOr<bool> came = PollStirred(timeout);
     if (!came.ok() || *came) return came.status();
   }
 }
@@ -230,8 +264,8 @@ void Mesh::LetCallersIn() {
 }
 
 uint64_t Mesh::ProgressOfAll() const {
-  uint64_t sum = 0;
-  for (const auto& [rank, peer] : peers_) sum += peer->progress();
+  uint64_t sum = progress_of_idle_;
+  for (const Entry* entry : busy_) sum += entry->peer->progress();
   return sum;
 }
 
@@ -244,42 +278,87 @@ absl::Status Mesh::CheckPatience(absl::Time now) {
   std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(patience_), " (");
   // Of many peers only those with which something is still to be done.
   const bool all_idle = std::all_of(peers_.begin(), peers_.end(),
-                                    [](const auto& entry) { return entry.second->Idle(); });
+                                    [](const auto& entry) { return entry.second.peer->Idle(); });
   bool first = true;
-  for (const auto& [rank, peer] : peers_) {
-    if (peer->Idle() && !all_idle) continue;
-    absl::StrAppend(&text, first ? "" : "; ", peer->DescribeProgress());
+  for (const auto& [rank, entry] : peers_) {
+    if (entry.peer->Idle() && !all_idle) continue;
+    absl::StrAppend(&text, first ? "" : "; ", entry.peer->DescribeProgress());
     first = false;
   }
   return absl::DeadlineExceededError(absl::StrCat(text, ")"));
 }
 
-absl::StatusOr<bool> Mesh::PollAll(absl::Time now) {
+absl::Status Mesh::Trouble() const {
   // The alarm first: once a rank is gone, what the links to it say is only a consequence.
   if (alarm_.raised != nullptr && alarm_.raised->load(std::memory_order_acquire)) {
     return absl::CancelledError("the job has failed");
   }
-  if (!broken_.ok()) return broken_;
+  return broken_;
+}
+
+absl::StatusOr<bool> Mesh::PollRound(absl::Time now) {
+  next_round_ = now + kRoundPause;
+  if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
+  // Those who come are let in when there is room again, if there was none.
+  for (const auto& doorbell : reach_.doorbells) doorbell->Answer(now);
+  LetCallersIn();
   bool any = false;
-  for (const auto& [rank, peer] : peers_) {
-    const absl::StatusOr<bool> moved = peer->Poll(now);
+  for (auto& [rank, entry] : peers_) {
+    const absl::StatusOr<bool> moved = entry.peer->Poll(now);
+    if (!moved.ok()) return moved.status();
+    any = any || *moved;
+    if (*moved) MakeBusy(entry);
+  }
+  SweepBusy();
+  return any;
+}
+
+absl::StatusOr<bool> Mesh::PollBusy(absl::Time now) {
+  if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
+  bool any = false;
+  for (const Entry* entry : busy_) {
+    if (!entry->in_memory && !entry->peer->HasForLinks()) continue;
+    const absl::StatusOr<bool> moved = entry->peer->Poll(now);
     if (!moved.ok()) return moved.status();
     any = any || *moved;
   }
   return any;
 }
 
-absl::Status Mesh::OnAll(absl::FunctionRef<absl::Status(Peer& peer)> does) {
-  for (const auto& [rank, peer] : peers_) {
-    if (absl::Status done = does(*peer); !done.ok()) return done;
+absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
+  std::array<epoll_event, 16> events;
+  const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
+  if (count < 0 && errno != EINTR) return net::ErrnoError("epoll_wait", errno);
+  if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
+  const absl::Time now = absl::Now();
+  bool rang = false;
+  const Entry* last = nullptr;
+  bool any = false;
+  for (int i = 0; i < count; ++i) {
+    const auto& stirred = *static_cast<const Source*>(events[static_cast<size_t>(i)].data.ptr);
+    if (stirred.source != nullptr) stirred.source->Answer(now);
+    rang = rang || stirred.entry == nullptr;
+    if (stirred.entry == nullptr) continue;
+    MakeBusy(*stirred.entry);
   }
-  return absl::OkStatus();
+  for (int i = 0; i < count; ++i) {
+    const auto& stirred = *static_cast<const Source*>(events[static_cast<size_t>(i)].data.ptr);
+    // A peer's rails mostly stir together.
+    if (stirred.entry == nullptr || stirred.entry == last) continue;
+    last = stirred.entry;
+    const absl::StatusOr<bool> moved = last->peer->Poll(now);
+    if (!moved.ok()) return moved.status();
+    any = any || *moved;
+  }
+  if (rang) LetCallersIn();
+  return any;
 }
 
 std::vector<Flow> Mesh::Flows() const {
   std::vector<Flow> flows;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [rank, peer] : peers_) {
+  for (const auto& [rank, entry] : peers_) {
+    const Peer* const peer = entry.peer.get();
     for (size_t i = 0; i < peer->rail_count(); ++i) {
       flows.push_back({rank, i, peer->rail_traffic(i)});
     }
@@ -289,8 +368,8 @@ std::vector<Flow> Mesh::Flows() const {
 
 Traffic Mesh::Moved() const {
   Traffic moved;
-  for (const auto& [rank, peer] : peers_) {
-    for (size_t i = 0; i < peer->rail_count(); ++i) moved += peer->rail_traffic(i);
+  for (const auto& [rank, entry] : peers_) {
+    for (size_t i = 0; i < entry.peer->rail_count(); ++i) moved += entry.peer->rail_traffic(i);
   }
   return moved;
 }
@@ -299,7 +378,8 @@ std::vector<RailTotals> Mesh::Totals() const {
   std::vector<RailTotals> totals;
   std::vector<double> rates;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [rank, peer] : peers_) {
+  for (const auto& [rank, entry] : peers_) {
+    const Peer* const peer = entry.peer.get();
     totals.resize(peer->rail_count());
     for (size_t i = 0; i < peer->rail_count(); ++i) {
       const transport::LinkStats& stats = peer->rail_stats(i);

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// This rank's rails to all the ranks it talks with, and the waiting for them: first a short look
-// round, then a sleep until a rail or the alarm stirs, so that ranks that share a core do not burn
-// it.
+// This rank's rails to all the ranks it talks with, and the waiting for them: first a short spin,
+// then a sleep until a rail or the alarm stirs, so that ranks that share a core do not burn it.
+//
+// Peers with which nothing is to be done cost nothing. A peer is busy from the moment something is
+// posted for it until all of that is over and acknowledged. Only busy peers are polled, and where
+// that costs a system call, only those whose descriptor has stirred. All are polled every
+// kRoundPause, for what no descriptor shows: rails that have died or may return.
 #ifndef RAILHEAD_RUNTIME_RAILS_MESH_H_
 #define RAILHEAD_RUNTIME_RAILS_MESH_H_
 
 #include <atomic>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -67,8 +73,13 @@ class Mesh final : public collectives::Messenger {
   void CopySmall(bool copies);
   // From here on Progress fails with DeadlineExceeded when nothing has moved for `patience`.
   void Begin(absl::Duration patience);
-  // Waits until nothing depends on further polling, so that the caller may stay away for long.
+  // Waits until nothing depends on further polling as long as no rail is lost, so that the caller
+  // may stay away until the next Begin. Meanwhile Tend looks after what a lost rail had under way.
   absl::Status Finish();
+  // Any thread, now and then: while the owner is away, polls what is not acknowledged yet, so that
+  // it is repeated if its rail is lost. Does nothing while the owner is at work. What fails is the
+  // error of the owner's next Progress.
+  void Tend(absl::Time now);
   // Before the mesh goes, and the ranks with it: waits until all that was sent is known to have
   // arrived, so that nobody still waits for a repeat; at the longest until the deadline.
   void Settle(absl::Time deadline);
@@ -91,16 +102,38 @@ class Mesh final : public collectives::Messenger {
  private:
   Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach, net::Fd epoll);
 
-  // The peer of this rank, made now if need be; null when that fails, which ends the mesh.
-  Peer* To(int rank);
-  absl::Status Watch(Peer& peer);
-  absl::StatusOr<bool> PollAll(absl::Time now);
-  absl::Status OnAll(absl::FunctionRef<absl::Status(Peer& peer)> does);
-  bool Flushed() const;
-  bool Restless() const;
-  bool HeldBack() const;
-  absl::Status Sleep();
+  struct Entry {
+    std::unique_ptr<Peer> peer;
+    bool busy = false;
+    bool in_memory = true;  // polling it costs no system call
+  };
+  // What a descriptor in `epoll_` belongs to. The alarm has none, a doorbell no peer.
+  struct Source {
+    transport::WakeSource* source = nullptr;
+    Entry* entry = nullptr;
+  };
+
+  // The entry of this rank, made now if need be, and busy from now on; null when that fails, which
+  // ends the mesh.
+  Entry* To(int rank);
+  absl::Status Watch(Entry& entry);
+  absl::Status Watch(int fd, const Source& source);
+  void MakeBusy(Entry& entry);
+  // Drops those with which nothing is to be done any more.
+  void SweepBusy();
+
+  // Why nothing goes on; OK if it may.
+  absl::Status Trouble() const;
+  absl::StatusOr<bool> PollRound(absl::Time now);
+  // Busy peers that are polled in memory, or have something for their links.
+  absl::StatusOr<bool> PollBusy(absl::Time now);
+  // Waits for descriptors, and polls the peers of those that have stirred. Returns whether anything
+  // moved.
+  absl::StatusOr<bool> PollStirred(int timeout_ms);
+  absl::Status OnBusy(absl::FunctionRef<absl::Status(Peer& peer)> does);
+  bool AnyBusy(absl::FunctionRef<bool(const Peer& peer)> is) const;
   bool OnlyUnacknowledged() const;
+  absl::Status Sleep();
   // So that nobody waits for acknowledgements alone.
   bool KeepUnacknowledged();
   void LetCallersIn();
@@ -108,9 +141,16 @@ class Mesh final : public collectives::Messenger {
   // Fails when there has been no progress for too long.
   absl::Status CheckPatience(absl::Time now);
 
+  // Whose the mesh is. The owner keeps it from Begin to Finish, and for good after an error.
+  enum class Holder { kNone, kOwner, kTender };
+
   // Of other threads, those that read hold the mutex, as does this one when it adds a peer.
-  std::map<int, std::unique_ptr<Peer>> peers_;
+  std::map<int, Entry> peers_;
   mutable std::mutex mutex_;
+  std::vector<Entry*> busy_;
+  std::deque<Source> sources_;
+  absl::Time next_round_ = absl::InfinitePast();
+  std::atomic<Holder> holder_{Holder::kOwner};
   Alarm alarm_;
   Reach reach_;
   absl::Status broken_;  // a peer could not be made
@@ -120,7 +160,8 @@ class Mesh final : public collectives::Messenger {
   bool finishing_ = false;  // waits for NICs and sockets to be done
   bool must_poll_ = false;  // some link has no descriptor to wait on
   absl::Duration patience_ = absl::InfiniteDuration();
-  uint64_t progress_ = 0;  // that of all peers, when it last grew
+  uint64_t progress_of_idle_ = 0;  // of peers that are not busy
+  uint64_t progress_ = 0;          // of all peers, when it last grew
   absl::Time last_progress_;
 };
 

@@ -1,42 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All rails to one other rank. Transfers wait in one queue, and the rails pull from it: whichever
-// has room takes the next chunk, unless that is better off waiting for a faster one (shares.h). So
-// equal rails carry equal shares, also of many small transfers, and a slow or busy rail holds
-// nobody up.
+// All rails to one other rank. Used by Mesh.
 //
-// A rail that is lost (its link must recover; see link.h). What it was given and the peer is not
-// known to have taken goes over the other rails, and the rail is dialed until it is back. Nothing
-// is missed: a chunk is forgotten only when the link on which it went last says that the peer has
-// taken it. Nothing is done twice: a chunk keeps its transfer, offset and size for life, and the
-// receiver drops what it has, or what belongs to a transfer that it has completed. The original may
-// even come after the repeat, out of a connection that only this side takes for lost, so once a
-// rail was lost all chunks are treated so; before, a chunk that comes twice is an error.
+// Sends wait in one queue, and the rails pull from it: the rail scheduler (shares.h) names the rail
+// that takes the next chunk. So equal rails carry equal shares, also of many small messages, and a
+// slow or busy rail delays nothing.
 //
-// The memory of a repeat. A transfer of more than 16 KiB is done when all of it is acknowledged, so
-// its memory lives until then. It need not keep its values: a ring may overwrite a part as soon as
-// its arrival everywhere is proven by what comes back, which can be before the acknowledgement. A
-// repeat of such a chunk carries wrong bytes, and is dropped, because that proof is just that the
-// receiver has the right ones. Smaller transfers are copied and done once the rails have taken
-// them, so that nobody waits for a small message to be acknowledged. And where nothing is left to
-// wait for but the acknowledgement of the last bytes of longer ones, those are copied, too.
+// A rail that is lost (its link must recover; see link.h) is dialed until it is back. Its chunks
+// that the peer is not known to have consumed go over the other rails. Nothing is missed: a chunk
+// is forgotten only when the link that carried it last says that the peer has consumed it. Nothing
+// is done twice: a chunk keeps its transfer, offset and size for life, and the receiver drops what
+// it has. The original may even come after the repeat, out of a connection that only this side
+// takes for lost, so after a loss all chunks are treated so; before, a chunk that comes twice is an
+// error.
 //
-// Every frame says which rails its sender has lost. Who learns so of one that seems to work gives
-// it up too: else its next chunk on it would have to be missed first, after the peer's was.
-//
-// Who copies runs ahead: its next messages may reach a receiver that still waits for a lost one,
-// and stand in a link before the repeat of it. The receiver puts them aside (stash.h), and a sender
-// goes no further past an unacknowledged copy than the receiver can put aside. Transfers that were
-// not copied need no such care: as they are done only when acknowledged, whoever sends them is
-// never further ahead than the receiver has asked for, or will ask for without the missing chunk.
+// What may be sent when, and what becomes of each chunk, is decided by send_ledger.h and
+// receive_ledger.h; what is here connects them with links. Two kinds of frames carry no data: news
+// of posted receives, where no data goes to the peer that could bring it, and news of a rail that
+// this side has lost. The peer then gives that rail up as well; else its next chunk there would
+// have to be missed first.
 #ifndef RAILHEAD_RUNTIME_RAILS_PEER_H_
 #define RAILHEAD_RUNTIME_RAILS_PEER_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,22 +36,15 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "runtime/base/log.h"
-#include "runtime/base/slot_queue.h"
 #include "runtime/base/traffic.h"
 #include "runtime/collectives/call.h"
 #include "runtime/collectives/messenger.h"
-#include "runtime/rails/range_set.h"
+#include "runtime/rails/receive_ledger.h"
+#include "runtime/rails/send_ledger.h"
 #include "runtime/rails/shares.h"
-#include "runtime/rails/stash.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::rails {
-
-// Up to this size a copy of a message costs less than an acknowledgement.
-inline constexpr size_t kCopied = size_t{16} << 10;
-
-// And no more is copied of longer ones so as not to wait for their acknowledgement.
-inline constexpr size_t kKept = size_t{64} << 10;
 
 // What people call a rail.
 struct RailName {
@@ -100,21 +83,28 @@ class Peer {
   // Whether little is copied; see Mesh.
   void CopySmall(bool copies) { copies_small_ = copies; }
   uint64_t PostSend(absl::Span<const std::byte> data);
-  uint64_t PostReceive(const collectives::ReceiveBuffer& buffer);
+  uint64_t PostReceive(const collectives::ReceiveBuffer& buffer) {
+    return receives_.Post(buffer, call_);
+  }
   // A sent transfer is done when its memory is free again.
-  bool SendDone(uint64_t ticket) const;
-  bool ReceiveDone(uint64_t ticket) const;
+  bool SendDone(uint64_t ticket) const { return sends_.Done(ticket); }
+  bool ReceiveDone(uint64_t ticket) const { return receives_.Done(ticket); }
 
-  // Whether nothing is left to be done but to hear that what was sent has been taken.
-  bool OnlyUnacknowledged() const { return waiting_ == 0 && receives_.empty(); }
-  // Copies what the peer is not known to have taken, if it is little and the rails do without the
-  // original, so that the transfers are done. Returns whether any is that was not.
+  // Whether nothing is left to be done but to hear that what was sent has been consumed.
+  bool OnlyUnacknowledged() const { return sends_.waiting() == 0 && receives_.empty(); }
+  // Copies what the peer is not known to have consumed, if it is little and the rails do without
+  // the original, so that the transfers are done. Returns whether any is that was not.
   bool KeepUnacknowledged();
 
   // Whether every posted transfer has arrived.
   bool Idle() const { return sends_.empty() && receives_.empty(); }
   // Whether every sent one is known to have.
   bool Acknowledged() const { return sends_.empty(); }
+  // Whether nothing is to be done with this peer at all, but to look now and then what has become
+  // of its rails. Not while its first connections are made.
+  bool Quiet() const;
+  // Whether Poll may have something to hand to a link.
+  bool HasForLinks() const { return sends_.waiting() > 0 || receives_.MustTell() || !settled_; }
   // Whether nothing depends on further polling, as long as no rail is lost.
   bool Flushed() const;
   // Whether time alone may give Poll something to do.
@@ -127,7 +117,7 @@ class Peer {
   absl::StatusOr<bool> Poll(absl::Time now);
   // Grows as transfers come nearer to their end: whatever rails do that come and go and repeat
   // themselves is no progress.
-  uint64_t progress() const { return progress_; }
+  uint64_t progress() const { return progress_ + sends_.progress() + receives_.progress(); }
   // Tells the other side what it has not been told of what has arrived.
   absl::Status Acknowledge() {
     return OnAll([](transport::Link& link) { return link.Acknowledge(); });
@@ -154,73 +144,40 @@ class Peer {
   transport::Link& link(size_t index) { return *rails_[index].link; }
 
  private:
-  struct Count {
-    uint64_t bytes = 0;
-    uint64_t frames = 0;
-  };
-  struct Chunk {
-    uint64_t transfer = 0;
-    size_t offset = 0;
-    size_t size = 0;
-  };
-  struct Send {
-    absl::Span<const std::byte> data;  // the transfer's bytes from `begin` on
-    size_t begin = 0;                  // no earlier ones are needed any more
-    size_t size = 0;
-    collectives::Call call;
-    size_t chunk = 0;
-    size_t taken = 0;         // handed to the rails
-    size_t acknowledged = 0;  // taken by the peer
-    bool may_be_copied = true;
-    bool copied = false;
-    Count ahead_of_it;            // handed_, when it was handed out, or copied later
-    std::vector<std::byte> copy;  // keeps its memory for the next user of this place
-
-    bool complete() const { return acknowledged == size; }
-    absl::Span<const std::byte> BytesOf(const Chunk& of) const {
-      return data.subspan(of.offset - begin, of.size);
-    }
-  };
-  struct Receive {
-    collectives::ReceiveBuffer buffer;
-    collectives::Call call;
-    RangeSet arrived;
-    bool done = false;
-  };
   struct RailState {
     RailHealth health;
-    SlotQueue<Chunk> underway;  // handed to the link, not acknowledged
-    std::string lost;           // why it is not up
+    std::string lost;  // why it is not up
     absl::Time back = absl::InfinitePast();
-    bool owes = false;        // frames were taken of which the peer has not been told,
-    uint64_t owes_since = 0;  // since so many were on all rails
+    bool tell_lost = false;  // the peer is still to be told that this side has lost it
+    // A chunk that the link writes to its place as it arrives.
+    std::optional<Chunk> placing;
   };
 
+  bool Up(size_t index) const { return states_[index].health.up.load(std::memory_order_relaxed); }
   absl::Status PollRail(size_t index, absl::Time now);
-  // Tells the peer of frames that were taken on a rail which nothing is sent over.
-  absl::Status TellInTime(size_t index);
+  // Hands out what may go.
   absl::Status Pull();
-  // The next chunk that a rail should take. Nothing when there is none, or none that may go yet.
-  bool NextChunk(Chunk* chunk);
-  bool MayRunAhead(size_t bytes);
-  void Hand(size_t index, const Chunk& chunk);
-  void TakeAcknowledgements(size_t index);
-  void Retire();
+  // News for the peer, in frames without data.
+  absl::Status SendNotes();
+  // Sends such a frame over some rail. Returns false if none has room.
+  absl::StatusOr<bool> SendNote(transport::FrameKind kind, uint64_t about);
+  transport::FrameHeader HeaderOf(const Chunk& chunk, const SendLedger::Content& content) const;
+  bool Take(size_t index, const transport::FrameHeader& header,
+            absl::Span<const std::byte> payload);
+  std::byte* PlaceFor(size_t index, const transport::FrameHeader& header, size_t size);
+  // Whether a rail is writing some of these bytes to their place.
+  bool IsPlacing(size_t index, const transport::FrameHeader& header, size_t size) const;
+  // Keeps all rails from it.
+  void StopPlacing(const transport::FrameHeader& header, size_t size);
 
   // Adds which rail of which peer to an error of that link.
   absl::Status OnAll(absl::FunctionRef<absl::Status(transport::Link& link)> does);
   absl::Status LinkError(size_t index, const absl::Status& status) const;
   // Moves what the rail carried to the others, or returns the error that ends the job.
   absl::Status Lose(size_t index, const absl::Status& status);
-  void Progress();
   void TryToReturn(size_t index, absl::Time now);
-  // Rails that this side has lost, as bits.
-  uint16_t LostRails() const;
   // Gives up what the peer has said that it has lost.
   absl::Status LoseWithPeer(absl::Time now);
-
-  bool Take(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
-  absl::Status Place(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
 
   std::string name_;
   Logger log_;
@@ -228,25 +185,17 @@ class Peer {
   std::vector<RailState> states_;
   Shares shares_;
   bool recovers_ = true;  // all links do
-  size_t max_payload_;
+  size_t max_payload_ = SIZE_MAX;
 
   collectives::Call call_;
   bool copies_small_ = true;
-  SlotQueue<Send> sends_;      // begins with the oldest that is not complete
-  uint64_t next_ = 0;          // the oldest that has not been handed out whole
-  uint64_t oldest_copy_ = 0;   // no copied one before it is unacknowledged
-  uint64_t waiting_ = 0;       // bytes that no rail has
-  Count handed_;               // in all, repeats apart
-  std::deque<Chunk> repeats_;  // in the order of transfers
-
-  SlotQueue<Receive> receives_;
-  uint64_t taken_ = 0;  // frames, on all rails
-  Stash stash_;
-  bool may_repeat_ = false;  // chunks may come twice
-  uint16_t peers_lost_ = 0;  // rails that the peer has lost, as bits, as of the last frames
-  bool moved_ = false;       // since the last Poll
-  bool held_back_ = false;   // as of the last Poll
-  uint64_t progress_ = 0;
+  SendLedger sends_;
+  ReceiveLedger receives_;
+  std::vector<size_t> lost_by_peer_;  // rails, since the last look
+  bool moved_ = false;                // since the last Poll
+  bool held_back_ = false;            // as of the last Poll
+  bool settled_ = false;              // every rail has been connected, and none is lost
+  uint64_t progress_ = 0;             // apart from that of the ledgers
   absl::Status receive_error_;
   absl::Status send_error_;  // of a message that went at once
 };

@@ -22,7 +22,9 @@
 #include "runtime/rails/peer.h"
 #include "runtime/rails/prove.h"
 #include "runtime/rails/range_set.h"
-#include "runtime/rails/stash.h"
+#include "runtime/rails/receive_ledger.h"
+#include "runtime/rails/send_ledger.h"
+#include "runtime/rails/unexpected_queue.h"
 #include "runtime/testing/exchange.h"
 #include "runtime/testing/fake_link.h"
 
@@ -51,6 +53,15 @@ ReceiveBuffer Into(std::string& text) {
   buffer.data = Bytes(text).data();
   buffer.size = text.size();
   return buffer;
+}
+
+// A frame of a transfer of `size` bytes.
+transport::FrameHeader Frame(uint64_t transfer, uint64_t offset, uint64_t size) {
+  transport::FrameHeader header;
+  header.transfer = transfer;
+  header.offset = offset;
+  header.size = size;
+  return header;
 }
 
 std::string Random(std::mt19937& random, size_t size) {
@@ -242,7 +253,7 @@ TEST(PeerTest, ArrivingValuesAreAdded) {
 }
 
 // Runs many transfers of one size and returns the bytes that each rail carried.
-std::vector<double> Shares(size_t rails, size_t transfer, size_t total,
+std::vector<double> CarriedBy(size_t rails, size_t transfer, size_t total,
                            const std::function<void(PeerPair&)>& arrange) {
   PeerPair pair = MakePeers(rails);
   arrange(pair);
@@ -268,7 +279,7 @@ TEST(PeerTest, EqualRailsShareEvenlyAtEverySize) {
        {size_t{8}, size_t{1000}, size_t{20000}, size_t{100000}, size_t{524288}, size_t{3000000}}) {
     for (const size_t rails : {2, 3, 4}) {
       const std::vector<double> shares =
-          Shares(rails, transfer, std::max(transfer * 50, size_t{4} << 20), [](PeerPair&) {});
+          CarriedBy(rails, transfer, std::max(transfer * 50, size_t{4} << 20), [](PeerPair&) {});
       const auto [least, most] = std::minmax_element(shares.begin(), shares.end());
       EXPECT_LE(*most, *least * 1.10) << rails << " rails, transfers of " << transfer;
     }
@@ -301,7 +312,7 @@ TEST(PeerTest, AnswersTakeTheRailOfTheQuestion) {
 
 TEST(PeerTest, EqualButJitteryRailsShareEvenly) {
   std::mt19937 random(6);
-  const std::vector<double> shares = Shares(2, 524288, size_t{64} << 20, [&](PeerPair& pair) {
+  const std::vector<double> shares = CarriedBy(2, 524288, size_t{64} << 20, [&](PeerPair& pair) {
     for (FakeLink* link : pair.links_a) link->has_room = [&random] { return random() % 3 == 0; };
   });
   EXPECT_LE(std::max(shares[0], shares[1]), std::min(shares[0], shares[1]) * 1.10);
@@ -309,7 +320,7 @@ TEST(PeerTest, EqualButJitteryRailsShareEvenly) {
 
 TEST(PeerTest, ASlowRailTakesLessAndHoldsNobodyUp) {
   std::mt19937 random(7);
-  const std::vector<double> shares = Shares(2, 4 << 20, size_t{256} << 20, [&](PeerPair& pair) {
+  const std::vector<double> shares = CarriedBy(2, 4 << 20, size_t{256} << 20, [&](PeerPair& pair) {
     pair.links_a[0]->has_room = [&random] { return random() % 20 == 0; };
   });
   EXPECT_GT(shares[1], shares[0] * 3);
@@ -350,8 +361,8 @@ TEST_P(HostileFrameTest, IsAnErrorAndWritesNothing) {
   buffer.reduction = &kSum;
   pair.b->PostReceive(buffer);
   const std::string zeros(16, '\0');
-  ASSERT_TRUE(*pair.links_a[0]->TrySend({0, 0}, Bytes(std::string(8, 'f'))));
-  ASSERT_TRUE(*pair.links_a[0]->TrySend({1, 16}, Bytes(zeros)));
+  ASSERT_TRUE(*pair.links_a[0]->TrySend(Frame(0, 0, 8), Bytes(std::string(8, 'f'))));
+  ASSERT_TRUE(*pair.links_a[0]->TrySend(Frame(1, 16, 64), Bytes(zeros)));
   ASSERT_TRUE(pair.b->Poll(kNow).ok());
   const std::string before = guarded;
 
@@ -366,24 +377,27 @@ TEST_P(HostileFrameTest, IsAnErrorAndWritesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, HostileFrameTest,
-    ::testing::Values(Hostile{{0, 0}, 8, "is complete"}, Hostile{{1, 60}, 8, "same count"},
-                      Hostile{{1, 64}, 4, "same count"}, Hostile{{1, 0}, 68, "same count"},
-                      Hostile{{1, ~uint64_t{0}}, 8, "same count"},
-                      Hostile{{1, ~uint64_t{0} - 3}, 8, "same count"},
-                      Hostile{{1, 16}, 16, "here already"}, Hostile{{1, 28}, 8, "here already"},
-                      Hostile{{1, 0}, 64, "here already"}, Hostile{{1, 2}, 4, "cuts through"},
-                      Hostile{{1, 0}, 6, "cuts through"}, Hostile{{1, 0}, 0, "empty"},
-                      Hostile{{~uint64_t{0}, 0}, 8, "far in the future"}));
+    ::testing::Values(
+        Hostile{Frame(0, 0, 8), 8, "is complete"}, Hostile{Frame(0, 0, 9), 8, "same count"},
+        Hostile{Frame(1, 60, 64), 8, "has 64 bytes"}, Hostile{Frame(1, 64, 64), 4, "has 64 bytes"},
+        Hostile{Frame(1, 0, 64), 68, "has 64 bytes"}, Hostile{Frame(1, 0, 68), 68, "same count"},
+        Hostile{Frame(1, 0, 32), 16, "same count"},
+        Hostile{Frame(1, ~uint64_t{0}, 64), 8, "has 64 bytes"},
+        Hostile{Frame(1, ~uint64_t{0} - 3, 64), 8, "has 64 bytes"},
+        Hostile{Frame(1, 16, 64), 16, "here already"}, Hostile{Frame(1, 28, 64), 8, "here already"},
+        Hostile{Frame(1, 0, 64), 64, "here already"}, Hostile{Frame(1, 2, 64), 4, "cuts through"},
+        Hostile{Frame(1, 0, 64), 6, "cuts through"}, Hostile{Frame(1, 0, 64), 0, "empty"},
+        Hostile{Frame(2, 0, kRoom), kRoom, "2 receives are posted"},
+        Hostile{Frame(~uint64_t{0}, 0, 8), 8, "2 receives are posted"}));
 
 TEST(PeerTest, AFrameThatComesTooEarlyWaits) {
   PeerPair pair = MakePeers(1);
   const std::string data = "early";
   pair.a->PostSend(Bytes(data));
   ASSERT_TRUE(pair.a->Poll(kNow).ok());
-  ASSERT_FALSE(*pair.b->Poll(kNow));
+  ASSERT_TRUE(pair.b->Poll(kNow).ok());
   std::string into(5, '\0');
-  pair.b->PostReceive(Into(into));
-  ASSERT_TRUE(*pair.b->Poll(kNow));
+  EXPECT_TRUE(pair.b->ReceiveDone(pair.b->PostReceive(Into(into))));
   EXPECT_EQ(into, "early");
 }
 
@@ -400,7 +414,7 @@ TEST(MeshTest, WhatStandsStillFailsAndSaysWhatIsMissing) {
   const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
   std::string into(100, '\0');
   mesh->PostReceive(1, Into(into));
-  ASSERT_TRUE(*pair.links_b[1]->TrySend({0, 0}, Bytes(std::string(40, 'x'))));
+  ASSERT_TRUE(*pair.links_b[1]->TrySend(Frame(0, 0, 100), Bytes(std::string(40, 'x'))));
   mesh->Begin(absl::Milliseconds(50));
   ASSERT_TRUE(mesh->Progress().ok());  // the first 40 bytes
   const absl::Status status = mesh->Progress();
@@ -490,6 +504,7 @@ TEST(FailoverTest, RandomLossesAndReturnsChangeNoResult) {
         link->delivers = [&random] { return random() % 2 != 0; };
         link->hears = [&random] { return random() % 4 == 0; };
         link->notices = [&random] { return random() % 16 == 0; };
+        link->places = [&random] { return random() % 2 == 0; };
       }
     }
     railhead::testing::Exchange exchange(random, *pair.a, *pair.b, 1 + random() % 80);
@@ -622,8 +637,8 @@ TEST(FailoverTest, TheLastBytesOfALargeTransferAreCopiedRatherThanWaitedFor) {
       ASSERT_TRUE(pair.b->Poll(kNow).ok());
     }
   };
-  std::string data(kKept, 'd');
-  std::string longer(kKept + 1, 'l');
+  std::string data(kMaxTail, 'd');
+  std::string longer(kMaxTail + 1, 'l');
   std::string into(data.size(), '\0');
   const uint64_t send = pair.a->PostSend(Bytes(data));
   pair.b->PostReceive(Into(into));
@@ -645,7 +660,7 @@ TEST(FailoverTest, TheLastBytesOfALargeTransferAreCopiedRatherThanWaitedFor) {
     link->notices = [] { return true; };
   }
   ASSERT_NO_FATAL_FAILURE(poll_both());
-  EXPECT_TRUE(into == std::string(kKept, 'd')) << "repeated as it was";
+  EXPECT_TRUE(into == std::string(kMaxTail, 'd')) << "repeated as it was";
   EXPECT_TRUE(pair.a->Acknowledged());
   // What no CPU may read is waited for, and more than that much.
   pair.links_a[1]->hears = [] { return false; };
@@ -685,7 +700,7 @@ TEST(FailoverTest, ARepeatOvertakesWhatNobodyHasAskedForYet) {
   pair.a->PostSend(Bytes(later));
   ASSERT_TRUE(pair.a->Poll(kNow).ok());
   EXPECT_GT(pair.links_a[1]->stats().transmit_bytes, 100000U);
-  EXPECT_LE(pair.links_a[1]->stats().transmit_bytes, Stash::kBytes) << "as far as B can put aside";
+  EXPECT_LE(pair.links_a[1]->stats().transmit_bytes, kRoom) << "as far as B has room";
   pair.links_a[0]->cable().Cut();
   std::string into(lost.size(), '\0');
   pair.b->PostReceive(Into(into));
@@ -762,6 +777,30 @@ TEST(FailoverTest, WithoutAnyRailAMeshWaitsUntilItsPatienceEndsAndSaysWhy) {
   mesh->Settle(absl::Now() + absl::Milliseconds(20));  // ends, although nothing can arrive
 }
 
+// Whoever only sends, and then computes for long, must not lose what a dying rail had taken.
+TEST(FailoverTest, WhatALostRailHadIsRepeatedWhileItsOwnerIsAway) {
+  PeerPair pair = MakeRecoveringPeers(2);
+  BeLazy(pair);
+  FakeLink* const used = pair.links_a[0];
+  const std::unique_ptr<Mesh> mesh = MeshOf(std::move(pair.a));
+  const std::string data(1000, 'd');
+  std::string into(data.size(), '\0');
+  mesh->Begin(absl::Seconds(20));
+  mesh->PostSend(1, Bytes(data));
+  mesh->Tend(kNow);  // which is nothing while its owner is there
+  ASSERT_TRUE(mesh->Finish().ok());
+  ASSERT_EQ(used->stats().transmit_bytes, data.size());
+  used->cable().Cut();
+  const uint64_t ticket = pair.b->PostReceive(Into(into));
+  for (int i = 0; i < 100 && !pair.b->ReceiveDone(ticket); ++i) {
+    mesh->Tend(kNow);
+    ASSERT_TRUE(pair.b->Poll(kNow).ok());
+  }
+  EXPECT_EQ(into, data);
+  mesh->Begin(absl::Seconds(20));
+  EXPECT_TRUE(mesh->Finish().ok());
+}
+
 TEST(ReachTest, AMeshMakesAPeerWhenItHasSomethingForIt) {
   PeerPair pair = MakeRecoveringPeers(1);
   Reach reach;
@@ -789,25 +828,33 @@ TEST(ReachTest, AMeshMakesAPeerWhenItHasSomethingForIt) {
   EXPECT_EQ(mesh->Progress().message(), "no connection to rank 2");
 }
 
-TEST(StashTest, KeepsWhatFitsOnceAndHandsItOut) {
-  Stash stash;
+TEST(UnexpectedQueueTest, KeepsWhatFitsOnceAndGivesItBackInOrder) {
+  UnexpectedQueue queue;
   const std::string text(1000, 't');
-  EXPECT_TRUE(stash.Put({7, 0}, Bytes(text)));
-  EXPECT_TRUE(stash.Put({8, 0}, Bytes(std::string("eight"))));
-  EXPECT_TRUE(stash.Put({7, 1000, true}, Bytes(std::string("more"))));
-  EXPECT_TRUE(stash.Put({7, 0, true}, Bytes(text))) << "is there already";
-  EXPECT_FALSE(stash.Put({9, 0}, Bytes(std::string(Stash::kBytes, 'x'))));
   std::string out;
   const auto append = [&](const transport::FrameHeader&, absl::Span<const std::byte> payload) {
     out.append(reinterpret_cast<const char*>(payload.data()), payload.size());
   };
-  stash.Take(7, append);
-  EXPECT_EQ(out, text + "more");
-  stash.Take(7, append);
-  stash.Take(8, append);
-  EXPECT_EQ(out, text + "moreeight");
-  for (size_t i = 0; i < Stash::kFrames; ++i) ASSERT_TRUE(stash.Put({i, 0}, Bytes(text)));
-  EXPECT_FALSE(stash.Put({999, 0}, Bytes(text)));
+  for (int round = 0; round < 3; ++round) {
+    const auto next = static_cast<uint64_t>(4 * round);
+    EXPECT_TRUE(queue.Put(Frame(next + 1, 0, 1004), Bytes(text)));
+    EXPECT_TRUE(queue.Put(Frame(next + 2, 0, 3), Bytes(std::string("two"))));
+    EXPECT_TRUE(queue.Put(Frame(next + 1, 1000, 1004), Bytes(std::string("more"))));
+    const size_t used = queue.used();
+    EXPECT_TRUE(queue.Put(Frame(next + 1, 0, 1004), Bytes(text))) << "it is there already";
+    EXPECT_EQ(queue.used(), used);
+    EXPECT_FALSE(queue.Put(Frame(next + 3, 0, kRoom), Bytes(std::string(kRoom - used, 'x'))));
+    queue.TakeNext(append);
+    EXPECT_EQ(out, "");
+    queue.TakeNext(append);
+    EXPECT_EQ(out, text + "more");
+    queue.TakeNext(append);
+    EXPECT_EQ(std::exchange(out, ""), text + "moretwo");
+    EXPECT_EQ(queue.used(), 0U);
+    queue.TakeNext(append);
+  }
+  EXPECT_FALSE(queue.Put(Frame(11, 0, 1), Bytes(std::string("x")))) << "posted long ago";
+  EXPECT_FALSE(queue.Put(Frame(13 + kMaxTransfersAhead, 0, 1), Bytes(std::string("x"))));
 }
 
 // ---- Trials of fresh links ----

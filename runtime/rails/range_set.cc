@@ -34,6 +34,12 @@ bool RangeSet::Contains(uint64_t begin, uint64_t end) const {
   });
 }
 
+bool RangeSet::Overlaps(uint64_t begin, uint64_t end) const {
+  return std::any_of(ranges_.begin(), ranges_.end(), [begin, end](const auto& range) {
+    return range.first < end && begin < range.second;
+  });
+}
+
 void RangeSet::Clear() {
   ranges_.clear();
   total_ = 0;

@@ -18,6 +18,9 @@ class RangeSet {
   // Whether all of [begin, end) is in the set.
   bool Contains(uint64_t begin, uint64_t end) const;
 
+  // Whether any of [begin, end) is in the set.
+  bool Overlaps(uint64_t begin, uint64_t end) const;
+
   // Bytes in the set.
   uint64_t total() const { return total_; }
 

@@ -15,7 +15,7 @@ using collectives::Algorithm;
 using collectives::Call;
 using collectives::Collective;
 
-absl::Time At(double second) { return absl::FromUnixSeconds(1700000000) + absl::Seconds(second); }
+absl::Time SecondsIn(double second) { return absl::FromUnixSeconds(1700000000) + absl::Seconds(second); }
 
 Position Example() {
   Position position;
@@ -82,7 +82,7 @@ Operation Running(uint64_t sequence, Traffic before = {}) {
   Operation operation;
   operation.sequence = sequence;
   operation.number = sequence - 1;
-  operation.start = At(0);
+  operation.start = SecondsIn(0);
   operation.moved = before;
   return operation;
 }
@@ -93,10 +93,10 @@ class StillnessTest : public ::testing::Test {
   std::vector<Flow> flows_ = {{4, 0, {100, 100}}, {4, 1, {0, 0}}, {5, 0, {0, 0}}};
 
   bool Look(double second, const std::optional<Operation>& last) {
-    return stillness_.Look(At(second), last, flows_);
+    return stillness_.Look(SecondsIn(second), last, flows_);
   }
   Doing Last(double second, const Operation& operation) {
-    return *stillness_.At(At(second), operation, 0, flows_).last;
+    return *stillness_.At(SecondsIn(second), operation, 0, flows_).last;
   }
 };
 
@@ -133,7 +133,7 @@ TEST_F(StillnessTest, WhatMovesDoesNotStandStill) {
 TEST_F(StillnessTest, WhatFollowsEachOtherDoesNotStandStill) {
   for (uint64_t second = 1; second < 100; ++second) {
     Operation operation = Running(second, {100, 100});
-    operation.start = At(static_cast<double>(second) - 0.5);
+    operation.start = SecondsIn(static_cast<double>(second) - 0.5);
     EXPECT_FALSE(Look(static_cast<double>(second), operation));
   }
 }
@@ -141,7 +141,7 @@ TEST_F(StillnessTest, WhatFollowsEachOtherDoesNotStandStill) {
 TEST_F(StillnessTest, BetweenOperationsNothingStandsStill) {
   Operation operation = Running(1);
   operation.state = State::kDone;
-  operation.end = At(1);
+  operation.end = SecondsIn(1);
   operation.moved = {3, 4};
   for (int second = 1; second < 100; ++second) EXPECT_FALSE(Look(second, operation));
   EXPECT_EQ(Last(100, operation).age, absl::Seconds(99));

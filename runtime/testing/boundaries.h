@@ -18,7 +18,8 @@
 #include "runtime/collectives/timetable.h"
 #include "runtime/comm/hierarchy.h"
 #include "runtime/rails/chunk.h"
-#include "runtime/rails/peer.h"
+#include "runtime/rails/send_ledger.h"
+#include "runtime/rails/unexpected_queue.h"
 #include "runtime/shm/lanes.h"
 #include "runtime/shm/limits.h"
 #include "runtime/shm/mailbox.h"
@@ -205,7 +206,14 @@ inline std::vector<Boundary> InPlaces(const Way& way) {
 inline std::vector<Boundary> BoundariesOf(const Way& way, bool shared_memory) {
   if (way.collective == Collective::kBarrier) return {};
   if (way.algorithm == Algorithm::kHierarchical) return InPlaces(way);
-  if (!shared_memory) return OverRails(way);
+  if (!shared_memory) {
+    std::vector<Boundary> boundaries = OverRails(way);
+    // A rank that is a leaf in both trees may run ahead of all others, here as far as it can.
+    if (way.algorithm == Algorithm::kDoubleTree) {
+      boundaries.push_back({"far ahead", 16 * rails::kRoom});
+    }
+    return boundaries;
+  }
   const auto ranks = static_cast<size_t>(way.ranks);
   return way.algorithm == Algorithm::kSharedMemory ? InSharedMemory(way.collective, ranks)
                                                    : OfMail(ranks);

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_RUNTIME_TESTING_FAKE_LINK_H_
 #define RAILHEAD_RUNTIME_TESTING_FAKE_LINK_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,17 +18,21 @@
 
 namespace railhead::testing {
 
+// What travels on a cable. As on a TCP connection, acknowledgements stand in the same line as
+// frames: each says how many frames of the other direction its sender has taken.
 struct FakeFrame {
   transport::FrameHeader header;
   std::vector<std::byte> payload;
+  uint64_t taken = 0;
+  bool acknowledges_only = false;
 };
 
 // What two links share. Both sides live in one thread.
 struct FakeCable {
   struct Way {
     std::deque<FakeFrame> frames;
-    uint64_t taken = 0;  // by the other side
-    uint64_t told = 0;   // of those: how many it has said so of
+    uint64_t taken = 0;  // of them, by the other side
+    uint64_t told = 0;   // of those: how many it has put on the cable that it has
   };
   std::array<Way, 2> ways;  // away from side 0 and from side 1
   uint64_t connection = 0;  // counts them; a link with an older one is lost
@@ -50,8 +55,9 @@ class FakeLink final : public transport::Link {
   std::function<bool()> has_room = [] { return true; };  // asked by TrySend
   std::function<bool()> delivers = [] { return true; };  // asked before each frame that arrives
   std::function<bool()> hears = [] { return true; };     // asked whether acknowledgements arrive
-  std::function<bool()> notices = [] { return true; };   // asked whether a cut shows
-  absl::Status broken;                                   // returned by everything if not OK
+  std::function<bool()> places = [] { return false; };  // asked whether a frame is placed in halves
+  std::function<bool()> notices = [] { return true; };  // asked whether a cut shows
+  absl::Status broken;                                  // returned by everything if not OK
   int descriptor = -1;
   bool recovering = false;
   // Tells of what it took as real links do: in passing, when that is awaited, of many, when asked.
@@ -66,8 +72,10 @@ class FakeLink final : public transport::Link {
     if (!broken.ok()) return broken;
     if (Lost() && notices()) return absl::UnavailableError("the cable was cut");
     if (!has_room()) return false;
-    if (!Lost()) out().frames.push_back({header, {payload.begin(), payload.end()}});
-    Tell();
+    if (!Lost()) {
+      out().frames.push_back({header, {payload.begin(), payload.end()}, in().taken});
+      in().told = in().taken;
+    }
     ++sent_;
     stats_.transmit_bytes += payload.size();
     return true;
@@ -80,34 +88,56 @@ class FakeLink final : public transport::Link {
       return false;
     }
     bool moved = false;
-    FakeCable::Way& in = cable_->ways[1 - side_];
-    while (!in.frames.empty() && delivers()) {
-      const FakeFrame& frame = in.frames.front();
-      if (!sink(frame.header, frame.payload)) break;
+    std::deque<FakeFrame>& frames = in().frames;
+    while (!frames.empty() && delivers()) {
+      const FakeFrame& frame = frames.front();
+      heard_ = std::max(heard_, frame.taken);
+      if (frame.acknowledges_only) {
+        frames.pop_front();
+        continue;
+      }
+      if (placed_ == nullptr && places()) {
+        placed_ = sink.PlaceFor(frame.header, frame.payload.size());
+        if (placed_ != nullptr) {
+          std::copy_n(frame.payload.begin(), frame.payload.size() / 2, placed_);
+          moved = true;
+          continue;  // the rest comes after what else this side is asked
+        }
+      }
+      if (placed_ != nullptr && !stopped_) {
+        std::copy(frame.payload.begin(), frame.payload.end(), placed_);
+        sink(frame.header, absl::MakeConstSpan(placed_, frame.payload.size()));
+      } else if (placed_ == nullptr && !sink(frame.header, frame.payload)) {
+        break;
+      }
+      placed_ = nullptr;
+      stopped_ = false;
       stats_.receive_bytes += frame.payload.size();
       const bool frame_was_awaited = frame.header.awaited;
-      in.frames.pop_front();
-      ++in.taken;
+      frames.pop_front();
+      ++in().taken;
       moved = true;
-      if (!lazy || frame_was_awaited || in.taken - in.told == kMostUntold) Tell();
+      if (!lazy || frame_was_awaited || in().taken - in().told == kMostUntold) Tell();
     }
-    if (hears()) acknowledged_ = out().told;
+    if (hears()) acknowledged_ = heard_;
     return moved;
   }
 
   bool recovers() const override { return recovering; }
   uint64_t unacknowledged() const override { return recovering ? sent_ - acknowledged_ : 0; }
   void Drop(absl::string_view /*why*/) override { dropped_ = true; }
+  void StopPlacing() override { stopped_ = true; }
   absl::StatusOr<bool> Reconnect(absl::Time /*now*/) override {
     if (!cable_->plugged) return absl::UnavailableError("the cable is not plugged in");
-    dropped_ = false;
+    dropped_ = stopped_ = false;
+    placed_ = nullptr;
     if (!Lost()) {
       // Only this side had lost it; the other one sees that.
       cable_->ways = {};
       ++cable_->connection;
     }
     connection_ = cable_->connection;
-    sent_ = acknowledged_ = 0;
+    sent_ = acknowledged_ = heard_ = 0;
     return true;
   }
 
@@ -117,10 +147,7 @@ class FakeLink final : public transport::Link {
     for (const FakeFrame& frame : cable_->ways[side_].frames) bytes += frame.payload.size();
     return {bytes, stats_.transmit_bytes - bytes};
   }
-  bool owes() const override {
-    const FakeCable::Way& in = cable_->ways[1 - side_];
-    return in.told != in.taken;
-  }
+  bool owes() const override { return in().told != in().taken; }
   absl::Status Acknowledge() override {
     if (broken.ok() && !Lost()) Tell();
     return broken;
@@ -135,20 +162,25 @@ class FakeLink final : public transport::Link {
   // along.
   static constexpr uint64_t kMostUntold = 16;
 
-  // The other side of what was taken: any frame to it says so.
   void Tell() {
-    FakeCable::Way& in = cable_->ways[1 - side_];
-    in.told = in.taken;
+    if (in().told == in().taken) return;
+    in().told = in().taken;
+    out().frames.push_back({{}, {}, in().taken, /*acknowledges_only=*/true});
   }
   bool Lost() const { return dropped_ || connection_ != cable_->connection; }
   FakeCable::Way& out() { return cable_->ways[side_]; }
+  FakeCable::Way& in() { return cable_->ways[1 - side_]; }
+  const FakeCable::Way& in() const { return cable_->ways[1 - side_]; }
 
   std::shared_ptr<FakeCable> cable_;
   size_t side_;
   uint64_t connection_ = 0;
   bool dropped_ = false;
+  std::byte* placed_ = nullptr;  // where the frame in front is being written
+  bool stopped_ = false;
   uint64_t sent_ = 0;
-  uint64_t acknowledged_ = 0;
+  uint64_t heard_ = 0;         // that the other side has taken
+  uint64_t acknowledged_ = 0;  // the same, once `hears`
   transport::LinkStats stats_;
 };
 

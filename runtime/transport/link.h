@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -31,8 +32,16 @@
 
 namespace railhead::transport {
 
-// Names the place of a payload: bytes [offset, offset + size) of transfer number `transfer` between
-// this pair of ranks (each direction counts its own transfers from 0).
+// What a frame is for. Links only carry it.
+enum class FrameKind : uint8_t {
+  kData = 0,
+  kPosted = 1,    // no payload; `posted` is the news
+  kRailLost = 2,  // no payload; the sender has lost rail number `offset`
+};
+inline constexpr uint32_t kMaxFrameKind = 2;
+
+// Names the place of a payload: bytes [offset, offset + payload) of transfer number `transfer`
+// between this pair of ranks (each direction counts its own transfers from 0).
 struct FrameHeader {
   uint64_t transfer = 0;
   uint64_t offset = 0;
@@ -42,10 +51,11 @@ struct FrameHeader {
   // the values, too, until the peer is known to have them; those of a repeat may change at any
   // time.
   bool awaited = false;
-  // What the message belongs to; links only carry it (collectives/call.h).
-  uint64_t call = 0;
-  // Rails that the sender has lost, as bits; links only carry it.
-  uint16_t lost_rails = 0;
+  // Links only carry what follows.
+  uint64_t call = 0;    // what the message belongs to (collectives/call.h)
+  uint64_t size = 0;    // of the whole transfer, in bytes
+  uint32_t posted = 0;  // receives that the sender has posted in all, modulo 2^32
+  FrameKind kind = FrameKind::kData;
 };
 
 // Counters of one link since it was connected. Written by the link's thread alone.
@@ -56,10 +66,37 @@ struct LinkStats {
   std::atomic<uint64_t> strangers{0};       // connections that were turned away
 };
 
-// Takes one arrived frame. `payload` is valid only during the call. Returns false for "not yet":
-// the link keeps the frame, and offers it again at the next Poll; frames behind it wait too.
-using FrameSink =
-    absl::FunctionRef<bool(const FrameHeader& header, absl::Span<const std::byte> payload)>;
+// Where arrived frames go; made for one Poll.
+class FrameSink {
+ public:
+  // Takes one arrived frame. `payload` is valid only during the call. Returns false for "not yet":
+  // the link keeps the frame, and offers it again at the next Poll; frames behind it wait too.
+  using Take =
+      absl::FunctionRef<bool(const FrameHeader& header, absl::Span<const std::byte> payload)>;
+  // Where `size` bytes of payload may be written as they arrive, or null. They are then given to
+  // Take at that very place. The memory is the link's to write until then, until it has lost its
+  // connection, or until StopPlacing.
+  using Place = absl::FunctionRef<std::byte*(const FrameHeader& header, size_t size)>;
+
+  FrameSink(Take take, Place place) : take_(take), place_(place) {}
+  // Without places.
+  template <class Taker>
+  requires std::is_invocable_r_v<bool, Taker&, const FrameHeader&, absl::Span<const std::byte>>
+  FrameSink(Taker&& taker)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload):
+                            // as FunctionRef
+      : take_(taker), place_(kNowhere) {}
+
+  bool operator()(const FrameHeader& header, absl::Span<const std::byte> payload) const {
+    return take_(header, payload);
+  }
+  std::byte* PlaceFor(const FrameHeader& header, size_t size) const { return place_(header, size); }
+
+ private:
+  static constexpr auto kNowhere = [](const FrameHeader&, size_t) -> std::byte* { return nullptr; };
+
+  Take take_;
+  Place place_;
+};
 
 // What a wait is for. Waking for less spares those that sleep a wake-up for every frame they sent.
 enum class Wake {
@@ -96,6 +133,14 @@ class Link : public WakeSource {
   // `sink`. Returns whether anything moved. An error ends the connection and names the peer's
   // address, the device and the cause; it is Unavailable when the network or the peer has ended it.
   virtual absl::StatusOr<bool> Poll(FrameSink sink) = 0;
+
+  // From now on the link writes nothing to the place that it was given for a frame that has not
+  // arrived whole; that frame is dropped. For one whose bytes have come over another link.
+  virtual void StopPlacing() {}
+
+  // Whether Poll costs no system call when nothing has come. The descriptor of a link where it does
+  // is asked instead, and Poll is called when that has stirred.
+  virtual bool polls_in_memory() const { return true; }
 
   // Whether the link counts what the peer has taken, and can come back after it was lost. One that
   // cannot must not lose anything that TrySend took: its error is the end of the job.

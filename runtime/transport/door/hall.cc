@@ -23,6 +23,9 @@ constexpr absl::string_view kGreeting = "RHT2";
 constexpr absl::Duration kVisitorsPatience = absl::Seconds(5);
 constexpr size_t kMostStrangers = 16;
 
+// How long those who come are not looked at when they cannot be let in.
+constexpr absl::Duration kClosedPause = absl::Milliseconds(100);
+
 // For those who never sleep: others are woken when somebody comes.
 constexpr absl::Duration kLookPause = absl::Milliseconds(100);
 
@@ -77,9 +80,19 @@ absl::StatusOr<Hall::Place> Hall::ParsePlace(absl::string_view address) {
 }
 
 absl::Status Hall::Admit(absl::Time now) {
+  if (closed_until_ <= now) {
+    closed_until_ = absl::InfiniteFuture();
+    if (absl::Status watched = Watch(listener_); !watched.ok()) return watched;
+  }
   for (size_t i = 0; i < most_; ++i) {
     absl::StatusOr<net::Fd> fd = net::Accept(listener_.get());
-    if (!fd.ok()) return fd.status();
+    if (!fd.ok()) {
+      // Without descriptors or memory to take it, the connection goes on waiting, and would wake
+      // whoever sleeps on it again and again.
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+      closed_until_ = now + kClosedPause;
+      return fd.status();
+    }
     if (!fd->valid()) break;
     if (visitors_.size() == most_) {
       visitors_.pop_front();

@@ -76,6 +76,7 @@ class Hall final : public WakeSource {
   size_t most_;
   uint64_t strangers_ = 0;
   absl::Time next_look_ = absl::InfinitePast();
+  absl::Time closed_until_ = absl::InfiniteFuture();  // the listener is not watched until then
   std::list<Visitor> visitors_;
 };
 

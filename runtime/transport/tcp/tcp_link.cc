@@ -24,31 +24,39 @@
 namespace railhead::transport {
 namespace {
 
-constexpr uint32_t kMagic = 0x34484c52;  // "RLH4"
+constexpr uint32_t kMagic = 0x35484c52;  // "RLH5"
 
-// What precedes each payload on the wire, in little-endian order.
+// What precedes each payload on the wire, in little-endian order. FrameHeader gives the meaning of
+// fields of the same names.
 struct WireHeader {
   uint32_t magic = kMagic;
-  uint32_t size = 0;
+  uint32_t payload = 0;  // bytes that follow
   uint64_t transfer = 0;
   uint64_t offset = 0;
+  uint64_t call = 0;
+  uint64_t size = 0;
+  uint32_t posted = 0;
   uint32_t taken = 0;  // how many frames of this connection the sender has taken, modulo 2^32
   uint32_t flags = 0;
-  uint64_t call = 0;
+  uint32_t reserved = 0;
 };
 constexpr size_t kHeaderSize = sizeof(WireHeader);
-static_assert(kHeaderSize == 40 && std::endian::native == std::endian::little);
+static_assert(kHeaderSize == 56 && std::endian::native == std::endian::little);
 
 constexpr uint32_t kRepeated = 1;  // as in FrameHeader
 constexpr uint32_t kAwaited = 2;
-constexpr uint32_t kNoFrame = 4;     // only an acknowledgement
-constexpr int kLostRailsShift = 16;  // above them, FrameHeader::lost_rails
-constexpr uint32_t kKnownFlags =
-    kRepeated | kAwaited | kNoFrame | uint32_t{0xffff} << kLostRailsShift;
+constexpr uint32_t kNoFrame = 4;  // only an acknowledgement
+constexpr int kKindShift = 8;     // above them, FrameHeader::kind
+constexpr uint32_t kKnownFlags = kRepeated | kAwaited | kNoFrame | uint32_t{0xff} << kKindShift;
+
+constexpr absl::string_view kNotAFrame = "the stream holds something that is not a frame";
 
 constexpr size_t kMaxPayload = size_t{256} << 10;
 // Two whole frames, so that the kernel's buffer is emptied while the rails are busy with one.
 constexpr size_t kInputSize = 2 * (kMaxPayload + kHeaderSize);
+// A frame that is not here whole goes to its place from this size of payload on; and where a frame
+// may begin, no more than that is asked for at once, so that long ones do not pass through in_.
+constexpr size_t kLeastPlaced = size_t{8} << 10;
 // One Poll takes at most this much, so that one rail cannot keep the others waiting.
 constexpr size_t kMostPerPoll = size_t{1} << 20;
 // What the kernel may hold unsent at first. More would only hide from the rails how fast the wire
@@ -59,8 +67,9 @@ constexpr int kFirstHold = 256 << 10;
 constexpr size_t kMostBytesNotTold = size_t{64} << 10;
 constexpr uint64_t kMostFramesNotTold = 16;
 
-// Less than any data that matters, more than the acknowledgements that are under way at once.
-constexpr uint64_t kFewAcknowledgements = 32 * kHeaderSize;
+// Less than any data that matters to the scheduler of rails, more than the acknowledgements that
+// are under way at once. So much is no load: a rail that carries nothing else is idle, not slow.
+constexpr uint64_t kLittle = 4096;
 
 // How often the kernel is asked about the connection, and the door about visitors.
 constexpr absl::Duration kLookPause = absl::Milliseconds(10);
@@ -116,11 +125,12 @@ void TcpLink::Tune() {
 size_t TcpLink::max_payload() const { return kMaxPayload; }
 
 Link::Load TcpLink::load() const {
+  // To ask the kernel costs a system call, and what the peer has taken is known without.
+  if (put_ - taken_end_ <= kLittle) return {0, put_};
   int unacknowledged = 0;
   if (socket_.valid()) ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged);
   const uint64_t bytes = static_cast<uint64_t>(unacknowledged) + out_.size() - out_begin_;
-  // Acknowledgements are no load: a rail that carries nothing else is idle, not slow.
-  return {bytes <= kFewAcknowledgements ? 0 : bytes, put_ - bytes};
+  return {bytes <= kLittle ? 0 : bytes, put_ - bytes};
 }
 
 void TcpLink::SetHold(size_t bytes) {
@@ -133,14 +143,26 @@ void TcpLink::SetHold(size_t bytes) {
 
 absl::Status TcpLink::Lose(absl::string_view why, absl::StatusCode code) {
   error_ = absl::Status(code, absl::StrCat("TCP ", name_, ": ", why));
+  // A forked child may hold the socket, too: then closing it here neither ends the connection nor
+  // takes it out of the set.
+  if (watched_ != 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+  ::shutdown(socket_.get(), SHUT_RDWR);
   // A reset, where one gets through, tells the peer at once; and what still waits in the kernel
   // would only take the network's time.
   const linger now = {1, 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   socket_.Reset();
   watched_ = 0;
+  placed_ = Placed();
   past_retransmits_ = stats_.retransmits.load(std::memory_order_relaxed);
   return error_;
+}
+
+absl::Status TcpLink::LoseBy(absl::string_view what, int error_number) {
+  // What this process did wrong would go wrong on any other rail.
+  return Lose(net::ErrnoError(what, error_number).message(), net::IsNetworkError(error_number)
+                                                                 ? absl::StatusCode::kUnavailable
+                                                                 : absl::StatusCode::kInternal);
 }
 
 absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
@@ -155,6 +177,8 @@ absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
   error_ = absl::OkStatus();
   pulse_ = Pulse();
   in_begin_ = in_end_ = 0;
+  gathers_ = true;
+  placed_ = Placed();
   end_of_stream_ = false;
   out_.clear();
   out_begin_ = 0;
@@ -162,7 +186,8 @@ absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
   sent_ = acknowledged_ = taken_ = told_ = 0;
   bytes_not_told_ = 0;
   awaited_ = false;
-  put_ = 0;
+  put_ = taken_end_ = 0;
+  ends_ = {};
   round_trip_ = absl::ZeroDuration();
   return true;
 }
@@ -204,13 +229,15 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
     return false;
   }
   WireHeader wire;
-  wire.size = static_cast<uint32_t>(payload.size());
+  wire.payload = static_cast<uint32_t>(payload.size());
   wire.transfer = header.transfer;
   wire.offset = header.offset;
   wire.taken = static_cast<uint32_t>(taken_);
   wire.call = header.call;
+  wire.size = header.size;
+  wire.posted = header.posted;
   wire.flags = (header.repeated ? kRepeated : 0) | (header.awaited ? kAwaited : 0) |
-               uint32_t{header.lost_rails} << kLostRailsShift;
+               static_cast<uint32_t>(header.kind) << kKindShift;
   // sendmsg does not write through the pointers; its interface only cannot say so.
   std::array<iovec, 2> parts = {
       {{&wire, sizeof wire}, {const_cast<std::byte*>(payload.data()), payload.size()}}};
@@ -219,7 +246,7 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
   message.msg_iovlen = parts.size();
   ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
   if (sent < 0) {
-    if (errno != EAGAIN && errno != EINTR) return Lose(net::ErrnoError("send", errno).message());
+    if (errno != EAGAIN && errno != EINTR) return LoseBy("send", errno);
     refused_ = true;
     return false;
   }
@@ -235,6 +262,7 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
   out_.insert(out_.end(), payload.begin() + static_cast<ptrdiff_t>(payload_taken), payload.end());
   ++sent_;
   put_ += kHeaderSize + payload.size();
+  ends_[ends_.Push()] = put_;
   told_ = taken_;
   bytes_not_told_ = 0;
   awaited_ = false;
@@ -271,7 +299,7 @@ absl::Status TcpLink::Flush() {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
-      return Lose(net::ErrnoError("send", errno).message());
+      return LoseBy("send", errno);
     }
   }
   return absl::OkStatus();
@@ -302,38 +330,57 @@ absl::StatusOr<bool> TcpLink::Poll(FrameSink sink) {
 // Takes what has arrived. Returns whether a frame, or a part of one, was among it.
 absl::StatusOr<bool> TcpLink::Advance(FrameSink sink) {
   bool moved = false;
-  size_t taken = 0;
-  while (taken < kMostPerPoll) {
-    const size_t before = in_end_ - in_begin_;
-    const absl::StatusOr<bool> received = Receive();
+  for (size_t taken = 0; taken < kMostPerPoll;) {
+    const absl::StatusOr<size_t> received = Receive();
     if (!received.ok()) return received.status();
-    taken += (in_end_ - in_begin_) - before;
+    taken += *received;
     const absl::StatusOr<bool> offered = Offer(sink);
     if (!offered.ok()) return offered.status();
-    if (!*received && !*offered) break;
+    if (*received == 0 && !*offered) break;
     moved = true;
+    // To ask once more would only say so.
+    if (drained_) break;
   }
   // Whole frames that came before the end have been offered; what is refused now may still be
   // wanted, so the end is an error only once nothing is left.
+  if (end_of_stream_ && placed_.size > 0)
+    return Lose("the peer closed the connection within a frame");
   if (end_of_stream_ && in_begin_ == in_end_) return Lose("the peer closed the connection");
   return moved;
 }
 
-absl::StatusOr<bool> TcpLink::Receive() {
+// Reads the rest of a frame to its place, and what comes behind it, or else, to in_. Returns how
+// many bytes came.
+absl::StatusOr<size_t> TcpLink::Receive() {
   MakeRoom();
-  if (end_of_stream_ || in_end_ == kInputSize) return false;
+  drained_ = false;
+  if (end_of_stream_ || in_end_ == kInputSize) return 0;
+  const size_t rest = placed_.size - placed_.arrived;
+  // What is dropped passes through in_, which is empty then, and is not kept there.
+  std::byte* const place = placed_.dropped ? in_.get() : placed_.place + placed_.arrived;
+  const size_t asked =
+      gathers_ ? kInputSize - in_end_ : std::min(kLeastPlaced, kInputSize - in_end_);
+  std::array<iovec, 2> parts = {{{place, placed_.dropped ? std::min(rest, kInputSize) : rest},
+                                 {in_.get() + in_end_, placed_.dropped ? 0 : asked}}};
+  msghdr message{};
+  message.msg_iov = rest > 0 ? parts.data() : parts.data() + 1;
+  message.msg_iovlen = rest > 0 ? 2 : 1;
   while (true) {
-    const ssize_t got = ::recv(socket_.get(), in_.get() + in_end_, kInputSize - in_end_, 0);
-    if (got > 0) {
-      in_end_ += static_cast<size_t>(got);
-      return true;
+    const ssize_t result = ::recvmsg(socket_.get(), &message, 0);
+    if (result > 0) {
+      const auto got = static_cast<size_t>(result);
+      const size_t placed = std::min(got, rest);
+      placed_.arrived += placed;
+      in_end_ += got - placed;
+      drained_ = got < parts[0].iov_len + parts[1].iov_len;
+      return got;
     }
-    if (got == 0) {
+    if (result == 0) {
       end_of_stream_ = true;
-      return false;
+      return 0;
     }
-    if (errno == EAGAIN) return false;
-    if (errno != EINTR) return Lose(net::ErrnoError("receive", errno).message());
+    if (errno == EAGAIN) return 0;
+    if (errno != EINTR) return LoseBy("receive", errno);
   }
 }
 
@@ -351,17 +398,50 @@ void TcpLink::MakeRoom() {
 
 absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
   bool moved = false;
+  if (placed_.size > 0) {
+    if (placed_.arrived < placed_.size) return false;
+    if (!placed_.dropped &&
+        !sink(placed_.header, absl::MakeConstSpan(placed_.place, placed_.size))) {
+      return false;
+    }
+    OnTaken(placed_.header, placed_.size);
+    placed_ = Placed();
+    moved = true;
+  }
+  // Whoever speaks another protocol may say less than a header, and then wait for an answer.
+  if (in_end_ - in_begin_ >= sizeof(kMagic) &&
+      std::memcmp(in_.get() + in_begin_, &kMagic, sizeof(kMagic)) != 0) {
+    return Lose(kNotAFrame, absl::StatusCode::kInternal);
+  }
   while (in_end_ - in_begin_ >= kHeaderSize) {
     WireHeader wire;
     std::memcpy(&wire, in_.get() + in_begin_, sizeof wire);
-    if (wire.magic != kMagic || wire.size > kMaxPayload || (wire.flags & ~kKnownFlags) != 0 ||
-        ((wire.flags & kNoFrame) != 0 && wire.size != 0)) {
-      return Lose("the stream holds something that is not a frame", absl::StatusCode::kInternal);
+    if (wire.magic != kMagic || wire.payload > kMaxPayload || wire.reserved != 0 ||
+        (wire.flags & ~kKnownFlags) != 0 || wire.flags >> kKindShift > kMaxFrameKind ||
+        ((wire.flags & kNoFrame) != 0 && wire.payload != 0)) {
+      return Lose(kNotAFrame, absl::StatusCode::kInternal);
     }
-    const size_t size = wire.size;
-    if (in_end_ - in_begin_ < kHeaderSize + size) {
+    const FrameHeader header = {wire.transfer,
+                                wire.offset,
+                                (wire.flags & kRepeated) != 0,
+                                (wire.flags & kAwaited) != 0,
+                                wire.call,
+                                wire.size,
+                                wire.posted,
+                                static_cast<FrameKind>(wire.flags >> kKindShift)};
+    const size_t size = wire.payload;
+    const std::byte* const payload = in_.get() + in_begin_ + kHeaderSize;
+    const size_t here = in_end_ - in_begin_ - kHeaderSize;
+    if (here < size) {
       if (end_of_stream_) return Lose("the peer closed the connection within a frame");
-      break;
+      std::byte* const place = size >= kLeastPlaced ? sink.PlaceFor(header, size) : nullptr;
+      gathers_ = place == nullptr;
+      if (gathers_) break;
+      if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
+      std::memcpy(place, payload, here);
+      placed_ = {header, place, size, here};
+      in_begin_ = in_end_ = 0;
+      return true;
     }
     // A frame that is offered again says the same again.
     if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
@@ -369,23 +449,22 @@ absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
       in_begin_ += kHeaderSize;
       continue;
     }
-    if (!sink({wire.transfer, wire.offset, (wire.flags & kRepeated) != 0,
-               (wire.flags & kAwaited) != 0, wire.call,
-               static_cast<uint16_t>(wire.flags >> kLostRailsShift)},
-              absl::MakeConstSpan(in_.get() + in_begin_ + kHeaderSize, size))) {
-      break;
-    }
+    if (!sink(header, absl::MakeConstSpan(payload, size))) break;
     in_begin_ += kHeaderSize + size;
-    stats_.receive_bytes.fetch_add(size, std::memory_order_relaxed);
-    ++taken_;
-    bytes_not_told_ += size;
-    awaited_ = awaited_ || (wire.flags & kAwaited) != 0;
+    OnTaken(header, size);
     moved = true;
   }
   if (end_of_stream_ && in_end_ > in_begin_ && in_end_ - in_begin_ < kHeaderSize) {
     return Lose("the peer closed the connection within a frame");
   }
   return moved;
+}
+
+void TcpLink::OnTaken(const FrameHeader& header, size_t size) {
+  stats_.receive_bytes.fetch_add(size, std::memory_order_relaxed);
+  ++taken_;
+  bytes_not_told_ += size;
+  awaited_ = awaited_ || header.awaited;
 }
 
 absl::Status TcpLink::TakeCount(uint32_t taken) {
@@ -395,6 +474,7 @@ absl::Status TcpLink::TakeCount(uint32_t taken) {
     return Lose("the peer acknowledges what was not sent", absl::StatusCode::kInternal);
   }
   acknowledged_ += news;
+  for (uint32_t i = 0; i < news; ++i, ends_.Pop()) taken_end_ = ends_[ends_.begin()];
   return absl::OkStatus();
 }
 

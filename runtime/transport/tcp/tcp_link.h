@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/slot_queue.h"
 #include "runtime/net/fd.h"
 #include "runtime/transport/door/door.h"
 #include "runtime/transport/link.h"
@@ -33,6 +34,8 @@ class TcpLink final : public Link {
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
   absl::StatusOr<bool> Poll(FrameSink sink) override;
+  void StopPlacing() override { placed_.dropped = placed_.size > 0; }
+  bool polls_in_memory() const override { return false; }
   bool recovers() const override { return door_ != nullptr; }
   bool connected() const override { return socket_.valid(); }
   uint64_t unacknowledged() const override { return sent_ - acknowledged_; }
@@ -54,6 +57,8 @@ class TcpLink final : public Link {
 
   // Ends the connection; its error from now on.
   absl::Status Lose(absl::string_view why, absl::StatusCode code = absl::StatusCode::kUnavailable);
+  // The same for what a system call has said.
+  absl::Status LoseBy(absl::string_view what, int error_number);
   void Tune();
   absl::Status LookRound(absl::Time now);
   absl::StatusOr<bool> Advance(FrameSink sink);
@@ -61,8 +66,10 @@ class TcpLink final : public Link {
   bool Drained() const { return out_begin_ == out_.size(); }
   absl::Status Flush();
   absl::Status SendAcknowledgement();
-  absl::StatusOr<bool> Receive();
+  absl::StatusOr<size_t> Receive();
   absl::StatusOr<bool> Offer(FrameSink sink);
+  // Counts a frame that was taken, or dropped.
+  void OnTaken(const FrameHeader& header, size_t size);
   absl::Status TakeCount(uint32_t taken);
   void MakeRoom();
 
@@ -87,6 +94,17 @@ class TcpLink final : public Link {
   size_t in_begin_ = 0;
   size_t in_end_ = 0;
   bool end_of_stream_ = false;
+  bool drained_ = false;  // the kernel had less than was asked for
+  bool gathers_ = true;   // the last long frame had no place of its own
+  // A frame whose payload goes straight to its place. Then in_ holds only what comes behind it.
+  struct Placed {
+    FrameHeader header;
+    std::byte* place = nullptr;
+    size_t size = 0;  // 0: there is none
+    size_t arrived = 0;
+    bool dropped = false;
+  };
+  Placed placed_;
 
   // The rest of a frame of which the kernel took only the beginning, and acknowledgements behind
   // it: [out_begin_, out_.size()).
@@ -94,6 +112,10 @@ class TcpLink final : public Link {
   size_t out_begin_ = 0;
   bool refused_ = false;  // a TrySend found no room since the last Poll
   uint64_t put_ = 0;      // bytes of this connection that went through out_ or past it
+  // put_ at the end of each frame that the peer is not known to have taken, and of the last one
+  // that it has.
+  SlotQueue<uint64_t> ends_;
+  uint64_t taken_end_ = 0;
   absl::Duration round_trip_;
 
   // Frames of this connection: sent by this side, those of them that the peer has taken, taken by

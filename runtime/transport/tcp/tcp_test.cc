@@ -191,7 +191,7 @@ TEST(TcpTest, NonsenseOnTheStreamIsAnError) {
   for (const std::string& bytes :
        {std::string("GET / HTTP/1.1\r\nHost: railhead.example.org\r\n\r\n"),
         // A frame of 4 GiB.
-        std::string("RLH4\xff\xff\xff\xff") + std::string(32, '\0')}) {
+        std::string("RLH5\xff\xff\xff\xff") + std::string(48, '\0')}) {
     const HalfPair pair = HalfConnected();
     ASSERT_TRUE(net::SendAll(pair.raw.get(), bytes, In(20)).ok());
     EXPECT_THAT(std::string(ErrorOf(*pair.link).message()), HasSubstr("not a frame"));
@@ -200,7 +200,7 @@ TEST(TcpTest, NonsenseOnTheStreamIsAnError) {
 
 TEST(TcpTest, AnEndWithinAFrameIsAnError) {
   HalfPair pair = HalfConnected();
-  ASSERT_TRUE(net::SendAll(pair.raw.get(), std::string("RLH4\x04\0\0\0", 8), In(20)).ok());
+  ASSERT_TRUE(net::SendAll(pair.raw.get(), std::string("RLH5\x04\0\0\0", 8), In(20)).ok());
   pair.raw.Reset();
   EXPECT_THAT(std::string(ErrorOf(*pair.link).message()), HasSubstr("within a frame"));
 }
@@ -296,8 +296,8 @@ TEST(TcpTest, WhatThePeerHasTakenIsAcknowledged) {
 
 TEST(TcpTest, AnAcknowledgementOfWhatWasNotSentIsAnError) {
   const HalfPair pair = HalfConnected();
-  std::string bytes("RLH4", 4);
-  bytes += std::string(20, '\0') + std::string("\1\0\0\0\4\0\0\0", 8) + std::string(8, '\0');
+  std::string bytes("RLH5", 4);
+  bytes += std::string(40, '\0') + std::string("\1\0\0\0\4\0\0\0", 8) + std::string(4, '\0');
   ASSERT_TRUE(net::SendAll(pair.raw.get(), bytes, In(20)).ok());
   const absl::Status error = ErrorOf(*pair.link);
   EXPECT_EQ(error.code(), absl::StatusCode::kInternal);

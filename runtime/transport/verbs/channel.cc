@@ -157,12 +157,14 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
   const SlotHeader slot_header = {
       .transfer = header.transfer,
       .offset = header.offset,
-      .size = static_cast<uint32_t>(payload.size()),
+      .call = header.call,
+      .size = header.size,
+      .payload = static_cast<uint32_t>(payload.size()),
       .sequence = static_cast<uint32_t>(number) & kCounterMask,
       .consumed = static_cast<uint32_t>(receive_credits_.TakeReport()) & kCounterMask,
+      .posted = header.posted,
       .flags = (header.repeated ? kRepeated : 0) | (header.awaited ? kAwaited : 0) |
-               uint32_t{header.lost_rails} << kLostRailsShift,
-      .call = header.call,
+               static_cast<uint32_t>(header.kind) << kKindShift,
   };
   awaited_ = false;
   std::memcpy(start, &slot_header, sizeof(slot_header));
@@ -370,11 +372,12 @@ absl::Status Channel::OnFrame(size_t lane, uint32_t counter) {
   if (!number.has_value()) return ProtocolError("a frame out of sequence or without a credit");
   SlotHeader& header = arrived_headers_[*number % arrived_headers_.size()];
   std::memcpy(&header, parts_.receive_ring->Slot(*number) + kHeaderOffset, sizeof(header));
-  if (header.sequence != counter || (header.flags & ~kKnownFlags) != 0) {
+  if (header.sequence != counter || (header.flags & ~kKnownFlags) != 0 ||
+      header.flags >> kKindShift > kMaxFrameKind || header.reserved != 0) {
     return ProtocolError("a frame whose slot holds something else");
   }
-  if (header.size > parts_.receive_ring->slot_payload()) {
-    return ProtocolError(absl::StrCat("a frame of ", header.size, " bytes, more than a slot"));
+  if (header.payload > parts_.receive_ring->slot_payload()) {
+    return ProtocolError(absl::StrCat("a frame of ", header.payload, " bytes, more than a slot"));
   }
   if (!send_credits_.Report(header.consumed, lane)) {
     return ProtocolError("a report of more frames than were sent");
@@ -410,9 +413,11 @@ absl::StatusOr<bool> Channel::Deliver(FrameSink sink) {
                                (header.flags & kRepeated) != 0,
                                (header.flags & kAwaited) != 0,
                                header.call,
-                               static_cast<uint16_t>(header.flags >> kLostRailsShift)};
-    if (!sink(frame, absl::MakeSpan(payload, header.size))) break;
-    stats_.receive_bytes.fetch_add(header.size, std::memory_order_relaxed);
+                               header.size,
+                               header.posted,
+                               static_cast<FrameKind>(header.flags >> kKindShift)};
+    if (!sink(frame, absl::MakeSpan(payload, header.payload))) break;
+    stats_.receive_bytes.fetch_add(header.payload, std::memory_order_relaxed);
     receive_credits_.Consume();
     awaited_ = awaited_ || frame.awaited;
     moved = true;

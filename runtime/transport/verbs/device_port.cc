@@ -38,7 +38,7 @@ absl::string_view StateName(ibv_port_state state) {
   return "unknown";
 }
 
-// "8 MiB", or "unlimited".
+// "8 KiB", or "unlimited".
 std::string MemlockLimit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "unknown";
@@ -53,7 +53,8 @@ std::string Advice(int error) {
           "; RLIMIT_MEMLOCK of this process is ", MemlockLimit(),
           ": set LimitMEMLOCK=infinity for the node's container runtime service, or "
           "devicePlugin.memlock in Railhead's chart (the capability IPC_LOCK helps only processes "
-          "that run as root)");
+          "that run as root). Where it is unlimited, the adapter has run out of what this needs: "
+          "run fewer ranks on the node, or set RAILHEAD_IB_QPS_PER_RAIL=1");
     case EACCES:
     case EPERM:
       return "; check that the pod asks for rdma/hca and that /dev/infiniband/uverbs* is readable "

@@ -1100,6 +1100,12 @@ ibv_qp* FakeVerbs::CreateQp(ibv_pd* domain, ibv_qp_init_attr* attributes) const 
     errno = EINVAL;
     return nullptr;
   }
+  const auto ours = std::count_if(fabric_->pairs.begin(), fabric_->pairs.end(),
+                                  [&nic](const auto& pair) { return pair.second->nic == &nic; });
+  if (static_cast<size_t>(ours) >= nic.config.queue_pairs) {
+    errno = ENOMEM;
+    return nullptr;
+  }
   auto pair = std::make_unique<Fabric::Pair>();
   pair->nic = &nic;
   pair->cap = attributes->cap;

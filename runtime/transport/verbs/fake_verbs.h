@@ -46,6 +46,8 @@ struct FakeDevice {
   uint32_t max_inline = 220;
   // Bytes of memory that may be registered before RegMr fails with ENOMEM.
   uint64_t memlock = UINT64_MAX;
+  // How many queue pairs there may be before CreateQp fails with ENOMEM.
+  size_t queue_pairs = SIZE_MAX;
   // errno of the next OpenDevice, 0 for none.
   int open_error = 0;
   std::vector<ibv_gid_entry> gids;

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+
 #include <functional>
 
 #include "runtime/base/wire.h"
@@ -421,25 +423,30 @@ TEST_P(LinkFaultTest, AShortOutageIsSurvived) {
 }
 
 // Peers that lie
-// ------------------------------------------------------------------------------------ Offsets are
-// those of SlotHeader, which starts the message.
+// ------------------------------------------------------------------------------------
+// A SlotHeader starts the message.
 
 TEST_P(LinkFaultTest, AFrameThatClaimsMoreThanASlot) {
-  const absl::Status error = ErrorAfter([&] { fake_->CorruptNextSend("fake0", 19, 0x40); });
+  const absl::Status error = ErrorAfter([&] { fake_->CorruptNextSend("fake0", offsetof(SlotHeader, payload) + 3, 0x40); });
   EXPECT_THAT(std::string(error.message()), HasSubstr("more than a slot"));
 }
 
 TEST_P(LinkFaultTest, AFrameWithAnotherNumberInItsSlot) {
-  EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", 20, 0x11); }).ok());
+  EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", offsetof(SlotHeader, sequence), 0x11); }).ok());
 }
 
 TEST_P(LinkFaultTest, AFrameThatReportsWhatWasNeverSent) {
-  const absl::Status error = ErrorAfter([&] { fake_->CorruptNextSend("fake0", 24, 0xff); });
+  const absl::Status error = ErrorAfter([&] { fake_->CorruptNextSend("fake0", offsetof(SlotHeader, consumed), 0xff); });
   EXPECT_THAT(std::string(error.message()), HasSubstr("more frames than were sent"));
 }
 
 TEST_P(LinkFaultTest, AFrameWithReservedBits) {
-  EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", 28, 4); }).ok());
+  for (const size_t offset :
+       {offsetof(SlotHeader, flags), offsetof(SlotHeader, flags) + 1, offsetof(SlotHeader, reserved)}) {
+    SetUp();
+    EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", offset, 4); }).ok()) << offset;
+    TearDown();
+  }
 }
 
 TEST_P(LinkFaultTest, ImmediateValuesThatMakeNoSense) {

@@ -19,23 +19,26 @@ namespace railhead::transport::verbs {
 static_assert(std::endian::native == std::endian::little,
               "slot headers are little-endian and are copied to the wire as they are");
 
-// Little-endian, 40 bytes.
+// Little-endian, 56 bytes. FrameHeader gives the meaning of fields of the same names.
 struct SlotHeader {
   uint64_t transfer = 0;
   uint64_t offset = 0;
-  uint32_t size = 0;      // of the payload, in bytes
+  uint64_t call = 0;
+  uint64_t size = 0;
+  uint32_t payload = 0;   // bytes that follow
   uint32_t sequence = 0;  // the frame's number, as in the immediate value
   uint32_t consumed = 0;  // frames of the other direction that the sender has consumed so far
-  uint32_t flags = 0;     // kRepeated, kAwaited; lost rails
-  uint64_t call = 0;      // as in FrameHeader
+  uint32_t posted = 0;
+  uint32_t flags = 0;  // kRepeated, kAwaited; kind
+  uint32_t reserved = 0;
 };
-static_assert(sizeof(SlotHeader) == 40);
+static_assert(sizeof(SlotHeader) == 56);
 
 // As in FrameHeader.
 inline constexpr uint32_t kRepeated = 1;
 inline constexpr uint32_t kAwaited = 2;
-inline constexpr int kLostRailsShift = 16;
-inline constexpr uint32_t kKnownFlags = kRepeated | kAwaited | uint32_t{0xffff} << kLostRailsShift;
+inline constexpr int kKindShift = 8;
+inline constexpr uint32_t kKnownFlags = kRepeated | kAwaited | uint32_t{0xff} << kKindShift;
 
 // What a slot of our rings holds at most. 64 KiB amortize the cost of a work request down to
 // nothing.

@@ -121,6 +121,11 @@ void UserMemory::MakeRoom() {
   }
 }
 
+void UserMemory::TryAgain() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (auto& [begin, known] : known_) known.tried = known.region != nullptr;
+}
+
 template <class Accept>
 void UserMemory::Search(absl::Span<const std::byte> bytes, Accept accept) {
   const auto begin = reinterpret_cast<uintptr_t>(bytes.data());

@@ -79,6 +79,8 @@ class UserMemory : public std::enable_shared_from_this<UserMemory> {
   // Registers none of what is known now any more: connections cannot do without pinned memory. That
   // of GPUs does not count as such.
   void MakeRoom();
+  // Room was not what the connection lacked: memory is registered again when it is next sent from.
+  void TryAgain();
 
  private:
   struct Known {

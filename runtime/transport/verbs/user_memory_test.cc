@@ -313,5 +313,25 @@ TEST_P(UserMemoryTest, ConnectionsComeBeforeIt) {
   EXPECT_EQ(SentFrom(memory), piece.size()) << "what is made known later may be registered";
 }
 
+// An adapter without queue pairs says ENOMEM, too. Memory that was given up for that comes back.
+TEST_P(UserMemoryTest, RunningOutOfQueuePairsDoesNotEndIt) {
+  FakeDevice few = Device("fake0", "10.0.0.1");
+  few.queue_pairs = 4;  // as many as one link has at most
+  Make({few, Device("fake1", "10.0.0.2")});
+  ConnectBoth();
+  std::vector<std::unique_ptr<Endpoint>> others;
+  absl::StatusOr<std::unique_ptr<Endpoint>> another = nullptr;
+  const std::vector<std::byte> memory = Pattern(2 * kPage);
+  const auto known = Know(memory);
+  EXPECT_EQ(Carry(memory), Text(memory));
+  EXPECT_EQ(SentFrom(memory), memory.size());
+  while ((another = OpenVerbsEndpoint(*a_.device, nullptr, "rank 2")).ok()) {
+    others.push_back(*std::move(another));
+  }
+  EXPECT_THAT(std::string(another.status().message()), HasSubstr("run fewer ranks on the node"));
+  EXPECT_EQ(Carry(memory), Text(memory));
+  EXPECT_EQ(SentFrom(memory), memory.size()) << "registered anew, and sent from";
+}
+
 }  // namespace
 }  // namespace railhead::transport::verbs

@@ -77,7 +77,10 @@ absl::Status VerbsLink::Prepare() {
   absl::Status made = MakeOffer();
   if (!absl::IsResourceExhausted(made)) return made;
   memory_->MakeRoom();
-  return MakeOffer();
+  made = MakeOffer();
+  // Adapters run out of queue pairs, too.
+  if (!made.ok()) memory_->TryAgain();
+  return made;
 }
 
 absl::Status VerbsLink::MakeOffer() {
