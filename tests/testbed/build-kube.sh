@@ -1,92 +1,82 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds a real Kubernetes (control plane, kubelet, kube-proxy, kubectl), containerd, CoreDNS, Helm
-# and kubeconform from their Go modules into the cache, and prints the folder with the programs.
-# 10 to 25 minutes on 2 cores with nothing cached, nothing to do after that.
-# usage: tests/testbed/build-kube.sh
+# Builds the testbed's Go programs into the cache and prints the folder with them: a real Kubernetes
+# (control plane, kubelet, kube-proxy, kubectl), containerd, CoreDNS, Helm and KWOK. kube/go.mod has their
+# versions. Some minutes on 2 cores with nothing cached, nothing to do after that.
+# usage: tests/testbed/build-kube.sh [--download]
+#   --download   only fetch the sources, which needs no CPU: beside a compiler, for the build later on
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tools/common.sh
 . "$here/../../tools/common.sh"
-# shellcheck source=tests/testbed/versions.env
-. "$here/versions.env"
 
-export CGO_ENABLED=0 GOFLAGS=-buildvcs=false
-out=$RAILHEAD_CACHE/kube-$(hash_of "$here/versions.env" "$here/build-kube.sh")
-mkdir -p "$out"
-if [ -e "$out/complete" ]; then
-  echo "$out"
+# All but CoreDNS and the shim are one program, see kube/main.go.
+links="kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl helm kwok"
+links+=" containerd ctr"
+# No debugger is used on them. Most of Kubernetes' API is generated, long, and run rarely: nothing in it is
+# worth inlining, which is a third of the compiler's work.
+flags=(-trimpath -buildvcs=false -tags "grpcnotrace no_btrfs no_devmapper no_zfs"
+  -gcflags=all=-dwarf=false)
+for generated in k8s.io/{api,client-go/{applyconfigurations,informers,kubernetes,listers}} \
+  k8s.io/kubernetes/pkg/{apis,generated}; do
+  flags+=("-gcflags=$generated/...=-dwarf=false -l")
+done
+
+only_download=false
+case ${1-} in
+  "") ;;
+  --download) only_download=true ;;
+  *) die "unknown option '$1': build-kube.sh [--download]" ;;
+esac
+
+key=$(printf '%s\n' "$links" "${flags[@]}" |
+  cat - "$here"/kube/go.* "$here"/kube/*.go "$here"/kube/*/*.go | sha256sum | cut -c1-16)
+out=$RAILHEAD_CACHE/kube-$key
+finish() {
+  if [ $only_download = false ]; then echo "$out"; fi
   exit 0
-fi
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-# build NAME PACKAGE LDFLAGS [GO_BUILD_FLAG...] : one program, unless it is there from a build that
-# was interrupted later on.
-build() {
-  local name=$1 package=$2 ldflags=$3
-  shift 3
-  [ -e "$out/$name" ] && return
-  say "building $name" >&2
-  go build -trimpath "$@" -ldflags "-s -w $ldflags" -o "$out/$name.part" "$package"
-  mv "$out/$name.part" "$out/$name"
 }
+[ ! -e "$out/complete" ] || finish
 
-# k8s.io/kubernetes replaces its staging modules by relative paths. As a dependency those paths do
-# not exist, so the same modules are pinned here by version.
-kubernetes() {
-  local programs="kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubectl"
-  mkdir -p "$work/kubernetes"
-  cd "$work/kubernetes"
-  local gomod version=k8s.io/component-base/version program
-  gomod=$(go mod download -json "k8s.io/kubernetes@$KUBERNETES" | sed -n 's/.*"GoMod": "\(.*\)".*/\1/p')
-  {
-    printf 'module testbed\ngo %s.0\nrequire k8s.io/kubernetes %s\nreplace (\n' "$GO_MINIMUM" "$KUBERNETES"
-    grep -oE 'k8s\.io/[^ ]+ => \./staging' "$gomod" |
-      awk -v v="$KUBERNETES_STAGING" '{print "\t" $1 " => " $1 " " v}'
-    printf ')\ntool (\n'
-    for program in $programs; do printf '\tk8s.io/kubernetes/cmd/%s\n' "$program"; done
-    printf ')\n'
-  } > go.mod
-  go mod tidy 2> "$work/tidy.log" || { cat "$work/tidy.log" >&2; exit 1; }
-  local minor=${KUBERNETES#v*.}
-  for program in $programs; do
-    build "$program" "k8s.io/kubernetes/cmd/$program" \
-      "-X $version.gitVersion=$KUBERNETES -X $version.gitMajor=1 -X $version.gitMinor=${minor%.*}"
-  done
+# Sources and compiled packages are 3 GB that nobody needs after the build; before it ends they are what an
+# interrupted one goes on from.
+go=$RAILHEAD_CACHE/go-work
+export CGO_ENABLED=0 GOWORK=off GOFLAGS=-modcacherw GOMODCACHE=$go/modules GOCACHE=$go/packages
+log=$RAILHEAD_CACHE/logs/kube.log
+mkdir -p "$RAILHEAD_CACHE/logs" "$go"
+cd "$here/kube"
+
+# Those who come while a build runs wait for it, and use it.
+exec 9> "$RAILHEAD_CACHE/kube.lock"
+flock -w 3600 9 || die "another build-kube.sh has been at it for an hour: end it"
+[ ! -e "$out/complete" ] || finish
+
+say "downloading the sources of Kubernetes, containerd, Helm" >&2
+: > "$log"
+timeout 1800 go list -deps ./... 2>> "$log" > /dev/null || {
+  code=$?
+  [ $code != 124 ] || die "Go's modules did not arrive within 30 minutes (log: $log): run this again, it goes on from there"
+  cause=$(grep -v '^go: downloading' "$log" | tail -n 1)
+  die "Go's modules could not be downloaded: ${cause:-exit code $code} (log: $log): mend the network or set GOPROXY (now $(go env GOPROXY)) and HTTPS_PROXY, then run this again, it goes on from there"
 }
+[ $only_download = false ] || finish
 
-# module NAME MODULE VERSION : an empty module that requires MODULE.
-module() {
-  mkdir -p "$work/$1"
-  cd "$work/$1"
-  printf 'module testbed\ngo %s.0\n' "$GO_MINIMUM" > go.mod
-  go get "$2@$3" 2> "$work/get.log" || { cat "$work/get.log" >&2; exit 1; }
-}
-
-containerd() {
-  local module=github.com/containerd/containerd/v2 program
-  module containerd $module "$CONTAINERD"
-  for program in containerd ctr containerd-shim-runc-v2; do
-    go get "$module/cmd/$program@$CONTAINERD" 2> "$work/get.log" || { cat "$work/get.log" >&2; exit 1; }
-    build "$program" "$module/cmd/$program" "-X $module/version.Version=$CONTAINERD" -tags no_btrfs
-  done
-}
-
-# tool NAME PACKAGE VERSION : a program that builds as a main module of its own.
-tool() {
-  [ -e "$out/$1" ] && return
-  say "building $1" >&2
-  GOBIN=$work/bin go install -trimpath -ldflags "-s -w" "$2@$3" 2> "$work/tool.log" ||
-    { cat "$work/tool.log" >&2; exit 1; }
-  mv "$work/bin/$1" "$out/$1"
-}
-
-kubernetes
-containerd
-tool helm helm.sh/helm/v4/cmd/helm "$HELM"
-tool kubeconform github.com/yannh/kubeconform/cmd/kubeconform "$KUBECONFORM"
-tool coredns github.com/coredns/coredns "$COREDNS"
+say "compiling Kubernetes, containerd, Helm" >&2
+version_of() { go list -m -f '{{.Version}}' "$1"; }
+kubernetes=$(version_of k8s.io/kubernetes)
+minor=${kubernetes#v*.}
+versions="-X k8s.io/component-base/version.gitVersion=$kubernetes"
+versions+=" -X k8s.io/component-base/version.gitMajor=1"
+versions+=" -X k8s.io/component-base/version.gitMinor=${minor%.*}"
+containerd=github.com/containerd/containerd/v2
+versions+=" -X $containerd/version.Version=$(version_of $containerd)"
+versions+=" -X helm.sh/helm/v4/internal/version.version=$(version_of helm.sh/helm/v4)"
+versions+=" -X sigs.k8s.io/kwok/pkg/consts.Version=$(version_of sigs.k8s.io/kwok)"
+rm -rf "$out"
+mkdir -p "$out"
+go build "${flags[@]}" -ldflags "-s -w $versions" -o "$out/" ./... >> "$log" 2>&1 ||
+  { tail -n 15 "$log" >&2; die "Kubernetes did not compile (whole log: $log)"; }
+for name in $links; do ln -s testbed "$out/$name"; done
+rm -rf "$go"
 touch "$out/complete"
-echo "$out"
+finish
