@@ -714,6 +714,7 @@ std::unique_ptr<Lookout> Communicator::MakeLookout(const std::string& group,
   }
   options.recorder = &recorder_;
   options.flows = [this] { return Flows(); };
+  options.tend = [this](absl::Time now) { mesh_->Tend(now); };
   options.awaited = [this] {
     const std::lock_guard<std::mutex> lock(awaiting_);
     return awaited_;

@@ -46,6 +46,7 @@ Lookout::~Lookout() {
 }
 
 bool Lookout::Look(absl::Time now) {
+  if (options_.tend != nullptr) options_.tend(now);
   if (options_.ports != nullptr && now >= next_ports_) {
     next_ports_ = now + Congestion::kPace;
     for (const std::string& text : congestion_.Look(now, options_.ports())) options_.log.Warn(text);

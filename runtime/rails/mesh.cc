@@ -144,7 +144,7 @@ void Mesh::Tend(absl::Time now) {
   Holder nobody = Holder::kNone;
   if (!holder_.compare_exchange_strong(nobody, Holder::kTender, std::memory_order_acquire)) return;
   if (AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); })) {
-    broken_.Update(PollRound(now).status());
+    broken_.Update(PollPeers(now).status());
   }
   holder_.store(Holder::kNone, std::memory_order_release);
 }
@@ -297,11 +297,15 @@ absl::Status Mesh::Trouble() const {
 }
 
 absl::StatusOr<bool> Mesh::PollRound(absl::Time now) {
-  next_round_ = now + kRoundPause;
-  if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
   // Those who come are let in when there is room again, if there was none.
   for (const auto& doorbell : reach_.doorbells) doorbell->Answer(now);
   LetCallersIn();
+  return PollPeers(now);
+}
+
+absl::StatusOr<bool> Mesh::PollPeers(absl::Time now) {
+  next_round_ = now + kRoundPause;
+  if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
   bool any = false;
   for (auto& [rank, entry] : peers_) {
     const absl::StatusOr<bool> moved = entry.peer->Poll(now);

@@ -124,6 +124,8 @@ class Mesh final : public collectives::Messenger {
 
   // Why nothing goes on; OK if it may.
   absl::Status Trouble() const;
+  // All peers; PollRound also lets in those who have come.
+  absl::StatusOr<bool> PollPeers(absl::Time now);
   absl::StatusOr<bool> PollRound(absl::Time now);
   // Busy peers that are polled in memory, or have something for their links.
   absl::StatusOr<bool> PollBusy(absl::Time now);
