@@ -5,7 +5,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <functional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -70,6 +73,7 @@ struct Arguments {
   int warmup = 50;
   bool check = false;
   bool in_windows = false;
+  std::string until;
   std::string output = "table";
   std::string transport;
   bool explain = false;
@@ -95,8 +99,16 @@ absl::StatusOr<RunOptions> OptionsOf(const Collective& collective, const Argumen
   absl::StatusOr<std::vector<Kind>> kinds =
       Kinds(collective.reduces(), arguments.type, arguments.op);
   if (!kinds.ok()) return kinds.status();
-  return RunOptions{&collective,          *std::move(kinds), sizes,           arguments.root,
-                    arguments.iterations, arguments.warmup,  arguments.check, arguments.in_windows};
+  std::function<bool()> enough;
+  if (!arguments.until.empty()) {
+    enough = [path = std::filesystem::path(arguments.until)] {
+      std::error_code ignored;
+      return std::filesystem::exists(path, ignored);
+    };
+  }
+  return RunOptions{&collective,     *std::move(kinds),    sizes,
+                    arguments.root,  arguments.iterations, arguments.warmup,
+                    arguments.check, arguments.in_windows, std::move(enough)};
 }
 
 // What there is to say in place of a table.
@@ -227,6 +239,8 @@ CLI::App* AddCommand(const Collective& collective, CLI::App& app, Arguments& arg
           "algorithm")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
+  command->add_option("--until", arguments.until,
+                      "Repeat all sizes until this file exists where rank 0 runs");
   AddTransportOption(*command, arguments);
   command->add_flag("--explain", arguments.explain,
                     "Say in place of the figures which algorithm is chosen for each size, and why: "

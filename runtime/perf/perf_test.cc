@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -234,9 +235,9 @@ TEST(PreflightReportTest, JsonHasEverythingAndTheWorstVerdict) {
 
 // ---- The program ----
 
-std::vector<Outcome> RunProgram(int world, const std::vector<std::string>& arguments,
-                                const Environment& more = {},
-                                const std::string& program = RAILHEAD_PERF) {
+std::vector<Process> StartProgram(int world, const std::vector<std::string>& arguments,
+                                  const Environment& more = {},
+                                  const std::string& program = RAILHEAD_PERF) {
   const int port = FreePort();
   std::vector<std::string> command = {program};
   command.insert(command.end(), arguments.begin(), arguments.end());
@@ -246,10 +247,20 @@ std::vector<Outcome> RunProgram(int world, const std::vector<std::string>& argum
     for (const auto& [name, value] : more) environment[name] = value;
     processes.push_back(Process::Run(environment, command));
   }
+  return processes;
+}
+
+std::vector<Outcome> EndsOf(std::vector<Process> processes) {
   std::vector<Outcome> outcomes;
   const absl::Time deadline = absl::Now() + absl::Seconds(60);
   for (Process& process : processes) outcomes.push_back(process.Wait(deadline));
   return outcomes;
+}
+
+std::vector<Outcome> RunProgram(int world, const std::vector<std::string>& arguments,
+                                const Environment& more = {},
+                                const std::string& program = RAILHEAD_PERF) {
+  return EndsOf(StartProgram(world, arguments, more, program));
 }
 
 TEST(ProgramTest, ChecksEverySizeAndOnlyRankZeroPrints) {
@@ -275,6 +286,38 @@ TEST(ProgramTest, ChecksEverySizeAndOnlyRankZeroPrints) {
       EXPECT_GT(json["rails"][0]["tx_bytes"], 0);
     }
   }
+}
+
+TEST(ProgramTest, RepeatsAllSizesUntilAFileExists) {
+  const std::string file = absl::StrCat(::testing::TempDir(), "/perf-until-", ::getpid());
+  const std::vector<std::string> command = {"all_reduce", "-b",      "4",       "-e", "16",
+                                            "-f",         "4",       "-n",      "1",  "-w",
+                                            "0",          "--check", "--until", file};
+  const auto rows = [](const std::string& output) {
+    std::vector<std::string> sizes;
+    for (const absl::string_view line : absl::StrSplit(output, '\n')) {
+      const std::vector<std::string> words = Words(std::string(line));
+      if (!words.empty() && words[0] != "#") sizes.push_back(words[0]);
+    }
+    return sizes;
+  };
+  std::vector<Process> processes = StartProgram(2, command);
+  EXPECT_TRUE(processes[0].WaitForOutput(
+      [&](const std::string& output) { return rows(output).size() >= 5; },
+      absl::Now() + absl::Seconds(60)));
+  std::ofstream(file).close();
+  const std::vector<Outcome> repeated = EndsOf(std::move(processes));
+  const std::vector<Outcome> once = RunProgram(2, command);  // the file is there at the start
+  std::filesystem::remove(file);
+  for (const std::vector<Outcome>* outcomes : {&repeated, &once}) {
+    for (const Outcome& outcome : *outcomes) EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+    EXPECT_THAT((*outcomes)[0].output, HasSubstr("# verified: yes"));
+  }
+  EXPECT_THAT(rows(once[0].output), ElementsAre("4", "16"));
+  // Whole passes.
+  const std::vector<std::string> sizes = rows(repeated[0].output);
+  EXPECT_EQ(sizes.size() % 2, 0U);
+  for (size_t i = 0; i < sizes.size(); ++i) EXPECT_EQ(sizes[i], i % 2 == 0 ? "4" : "16");
 }
 
 TEST(ProgramTest, TheTableEndsWithASummary) {
@@ -361,6 +404,7 @@ TEST(ProgramTest, BadArgumentsTeachAndExitWithTwo) {
       {{"broadcast", "--root", "1"}, "root 1 does not exist; ranks go from 0 to 0"},
       {{"barrier", "--check"}, "--check"},
       {{"all_reduce", "--transport", "rdma"}, "--transport"},
+      {{"all_reduce", "--until"}, "--until"},
       {{"-o", "json"}, "--output requires --preflight"},
       {{"--preflight", "all_reduce"}, "without a collective"}};
   for (const auto& [arguments, text] : wrong) {

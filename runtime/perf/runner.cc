@@ -91,6 +91,8 @@ class Runner {
   uint64_t Unit(const Kind& kind) const {
     return kind.type->bytes * collective_.SizeInValues(report_.ranks, 1);
   }
+  absl::Status Pass(const OnRow& on_row);
+  absl::StatusOr<bool> Enough();
   absl::StatusOr<Row> MeasureRow(const Kind& kind, const Pattern& pattern, uint64_t bytes);
   Buffers BuffersOf(const Work& work, bool in_place);
   absl::Status Once(const Work& work, const Buffers& buffers);
@@ -113,6 +115,18 @@ class Runner {
 absl::StatusOr<Report> Runner::Run(const OnRow& on_row) {
   if (absl::Status begun = Begin(); !begun.ok()) return begun;
   if (rank_ == 0) on_row(report_);
+  for (bool last = false; !last;) {
+    if (absl::Status passed = Pass(on_row); !passed.ok()) return passed;
+    const absl::StatusOr<bool> enough = Enough();
+    if (!enough.ok()) return enough.status();
+    last = *enough;
+  }
+  if (absl::Status read = ReadRails(); !read.ok()) return read;
+  return report_;
+}
+
+// All kinds and sizes, once.
+absl::Status Runner::Pass(const OnRow& on_row) {
   for (const Kind& kind : options_.kinds) {
     const Pattern pattern(*kind.type, kind.op, report_.ranks, rank_);
     const absl::StatusOr<std::vector<uint64_t>> sizes = SizesOf(kind);
@@ -125,8 +139,15 @@ absl::StatusOr<Report> Runner::Run(const OnRow& on_row) {
       last_word_ = absl::Now();
     }
   }
-  if (absl::Status read = ReadRails(); !read.ok()) return read;
-  return report_;
+  return absl::OkStatus();
+}
+
+// Whether the last pass is done: rank 0 decides for all.
+absl::StatusOr<bool> Runner::Enough() {
+  if (!options_.enough) return true;
+  const absl::StatusOr<double> sum = SumOverRanks(rank_ == 0 && options_.enough() ? 1 : 0);
+  if (!sum.ok()) return sum.status();
+  return *sum > 0;
 }
 
 absl::Status Runner::Begin() {

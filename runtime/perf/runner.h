@@ -23,6 +23,9 @@ struct RunOptions {
   int warmup = 5;
   bool check = false;
   bool in_windows = false;  // buffers are memory of rhMemAlloc
+  // Rank 0 calls it after each pass over all sizes: all ranks begin another pass unless it returns
+  // true. Empty: one pass.
+  std::function<bool()> enough;
 };
 
 // Called on rank 0 when the report begins (no rows yet) and after each row.

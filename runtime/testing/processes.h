@@ -77,7 +77,9 @@ class Process {
   }
 
   Process(Process&& other) noexcept
-      : pid_(std::exchange(other.pid_, -1)), pipe_(std::move(other.pipe_)) {}
+      : pid_(std::exchange(other.pid_, -1)),
+        pipe_(std::move(other.pipe_)),
+        output_(std::move(other.output_)) {}
   Process& operator=(Process&&) = delete;
   ~Process() {
     if (pid_ < 0) return;
@@ -87,15 +89,21 @@ class Process {
 
   pid_t pid() const { return pid_; }
 
+  // Waits until `enough` of its output so far; false: it ended before, or the deadline came.
+  bool WaitForOutput(const std::function<bool(const std::string& output)>& enough,
+                     absl::Time deadline) {
+    while (!enough(output_)) {
+      if (!ReadMore(deadline)) return false;
+    }
+    return true;
+  }
+
   // Waits for the end of the process, at most until the deadline (then it is killed).
   Outcome Wait(absl::Time deadline) {
     Outcome outcome;
-    while (net::WaitReadable(pipe_.get(), deadline).ok()) {
-      std::string part(65536, '\0');
-      const ssize_t got = ::read(pipe_.get(), part.data(), part.size());
-      if (got <= 0) break;
-      outcome.output.append(part, 0, static_cast<size_t>(got));
+    while (ReadMore(deadline)) {
     }
+    outcome.output = std::move(output_);
     int status = 0;
     while (::waitpid(pid_, &status, WNOHANG) == 0) {
       if (absl::Now() >= deadline) ::kill(pid_, SIGKILL);
@@ -121,8 +129,19 @@ class Process {
     pipe_ = net::Fd(ends[0]);
   }
 
+  // False at the end of the output, or when the deadline has come.
+  bool ReadMore(absl::Time deadline) {
+    if (!net::WaitReadable(pipe_.get(), deadline).ok()) return false;
+    std::string part(65536, '\0');
+    const ssize_t got = ::read(pipe_.get(), part.data(), part.size());
+    if (got <= 0) return false;
+    output_.append(part, 0, static_cast<size_t>(got));
+    return true;
+  }
+
   pid_t pid_ = -1;
   net::Fd pipe_;
+  std::string output_;
 };
 
 }  // namespace railhead::testing
