@@ -27,10 +27,12 @@ def _run(*argv):
 
 
 class Network:
-    """Rail i is the interface railI in both namespaces, 10.77.I.1 and 10.77.I.2."""
+    """Rail i is the interface railI in both namespaces, 10.77.I.1 and 10.77.I.2; without IPv4
+    fd77:I::1 and fd77:I::2. The loopback device has both."""
 
-    def __init__(self, megabits):
+    def __init__(self, megabits, ipv4=True):
         self.megabits = list(megabits)
+        self._ipv4 = ipv4
         self._names = {node: f"railhead-{os.getpid()}-{node}" for node in NODES}
 
     def __enter__(self):
@@ -42,10 +44,12 @@ class Network:
             for number, interface in [*enumerate(self.interfaces()), (CONTROL, "control")]:
                 _run("ip", "-n", self._names["a"], "link", "add", interface, "type", "veth", "peer",
                      "name", interface, "netns", self._names["b"])
-                for host, node in enumerate(NODES, 1):
+                for node in NODES:
                     name = self._names[node]
-                    _run("ip", "-n", name, "address", "add", f"10.77.{number}.{host}/24", "dev",
-                         interface)
+                    # Nobody else is there who could have the address: it need not be tried first.
+                    length = ["/24"] if self._ipv4 else ["/64", "nodad"]
+                    _run("ip", "-n", name, "address", "add",
+                         self.address(node, number) + length[0], *length[1:], "dev", interface)
                     _run("ip", "-n", name, "link", "set", interface, "up")
             for rail, rate in enumerate(self.megabits):
                 self.shape(rail, rate)
@@ -67,7 +71,8 @@ class Network:
         return ["ip", "netns", "exec", self._names[node], *map(str, argv)]
 
     def address(self, node, rail=CONTROL):
-        return f"10.77.{rail}.{NODES.index(node) + 1}"
+        host = NODES.index(node) + 1
+        return f"10.77.{rail}.{host}" if self._ipv4 else f"fd77:{rail}::{host}"
 
     def shape(self, rail, megabits):
         """Both directions of the rail carry so much."""
@@ -79,10 +84,7 @@ class Network:
 
     def swallow(self, rail):
         """Nothing arrives any more on this rail, and nobody is told."""
-        for node in NODES:
-            _run(*self.inside(node, "iptables", "-w", "-A", "INPUT", "-i", f"rail{rail}", "-j", "DROP"))
-        return lambda: [_run(*self.inside(node, "iptables", "-w", "-D", "INPUT", "-i", f"rail{rail}",
-                                          "-j", "DROP")) for node in NODES]
+        return self._filter("-i", f"rail{rail}", "-j", "DROP")
 
     def unplug(self, rail):
         """The interface goes down on one node; its neighbour loses the carrier."""
@@ -91,10 +93,19 @@ class Network:
 
     def reset(self, rail):
         """The rail's connections are reset, and new ones refused."""
-        rule = ("-p", "tcp", "--syn", "-i", f"rail{rail}", "-j", "REJECT", "--reject-with",
-                "tcp-reset")
-        for node in NODES:
-            _run(*self.inside(node, "iptables", "-w", "-A", "INPUT", *rule))
-        _run(*self.inside("a", "ss", "--kill", "--tcp", "src", self.address("a", rail)))
-        return lambda: [_run(*self.inside(node, "iptables", "-w", "-D", "INPUT", *rule))
-                        for node in NODES]
+        repair = self._filter("-p", "tcp", "--syn", "-i", f"rail{rail}", "-j", "REJECT",
+                              "--reject-with", "tcp-reset")
+        address = self.address("a", rail)
+        _run(*self.inside("a", "ss", "--kill", "--tcp", "src",
+                          address if self._ipv4 else f"[{address}]"))
+        return repair
+
+    def _filter(self, *rule):
+        """Adds a rule for what arrives, on both nodes; returns what takes it away."""
+        def change(how):
+            for node in NODES:
+                _run(*self.inside(node, "iptables" if self._ipv4 else "ip6tables", "-w", how,
+                                  "INPUT", *rule))
+
+        change("-A")
+        return lambda: change("-D")

@@ -49,9 +49,10 @@ def used_again(job, rail):
                f"rail {rail} carries data again", job)
 
 
-def one_rail(trouble):
+def one_rail(trouble, ipv4=True):
     def scene():
-        with Network(RATES) as network, Job(network, OUT, trouble, 6, SIZE) as job:
+        name = trouble if ipv4 else f"{trouble}-ipv6"
+        with Network(RATES, ipv4) as network, Job(network, OUT, name, 6, SIZE) as job:
             job.wait_for_operations(5)
             repair = getattr(network, trouble)(0)
             wait_until(lambda: job.metric("railhead_rail_state", 0) == 0, "rail 0 is lost", job)
@@ -157,6 +158,9 @@ SCENES = {
     "swallow": one_rail("swallow"),
     "unplug": one_rail("unplug"),
     "reset": one_rail("reset"),
+    # Rendezvous and rails where the nodes have no IPv4 address.
+    "swallow-ipv6": one_rail("swallow", ipv4=False),
+    "reset-ipv6": one_rail("reset", ipv4=False),
     "all-but-one": all_but_one,
     "all-for-a-while": all_for_a_while,
     "all-for-good": all_for_good,
