@@ -20,7 +20,7 @@ SPACE = "default"
 MAPS = f"/api/v1/namespaces/{SPACE}/configmaps"
 OBJECTS = 2000
 SETTLED = 60  # seconds for a cache to become what it should be; it takes about one
-TAKEOVER = 20  # seconds from a leader's death to the next one
+TAKEOVER = 60  # seconds from a leader's death to the next one; it takes about a lease
 
 
 class Admin:
@@ -229,20 +229,20 @@ class Client(unittest.TestCase):
         self.addCleanup(second.process.kill)
         time.sleep(3)  # long enough for it to have seen the lease, and to try
         first.end(signal.SIGKILL)
-        self.wait(second.led, "the second one leads", 2 * TAKEOVER)
+        self.wait(second.led, "the second one leads", TAKEOVER)
         third = Candidate(self.plane, self.folder, "third")
         self.addCleanup(third.process.kill)
         time.sleep(3)
         second.end(signal.SIGTERM)
-        self.wait(third.led, "the third one leads", 2 * TAKEOVER)
+        # Released when it ended: nobody has to wait until the lease has run out.
+        held = self.plane.get("lease", "election")["spec"]["holderIdentity"]
+        self.assertNotEqual(held, "second")
+        self.wait(third.led, "the third one leads", TAKEOVER)
         third.end(signal.SIGTERM)
 
         terms = [candidate.led() for candidate in (first, second, third)]
         for before, after in zip(terms, terms[1:]):
             self.assertLess(before[-1], after[0])
-        self.assertLess(terms[1][0] - terms[0][-1], TAKEOVER)
-        # Released, not waited for: less than the lease.
-        self.assertLess(terms[2][0] - terms[1][-1], 10)
         lease = self.plane.get("lease", "election")
         self.assertEqual(lease["spec"]["holderIdentity"], "")
         self.assertEqual(lease["spec"]["leaseTransitions"], 2)
