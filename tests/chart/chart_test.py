@@ -597,7 +597,7 @@ class Metrics(unittest.TestCase):
             )
             ports = {item["name"]: item["containerPort"] for item in container["ports"]}
             self.assertEqual(ports, {"health": 8080, "metrics": port})
-            self.assertIn(f"--metrics-address=0.0.0.0:{port}", container["args"])
+            self.assertIn(f"--metrics-address=:{port}", container["args"])
 
     def test_the_pod_monitor_finds_the_agents_and_leaves_their_pod_out(self):
         objects = render(EVERYTHING)

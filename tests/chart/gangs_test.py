@@ -27,6 +27,7 @@ ALLOCATABLE = {
     "nvidia.com/gpu": str(HCAS),
 }
 SPACE = "/api/v1/namespaces/default"
+HELD = {"test/gates": "stay"}  # a pod that a policy of the test keeps from being let go
 
 
 def pod(gang, index, size, hcas=HCAS):
@@ -271,29 +272,82 @@ class Gangs(unittest.TestCase):
         wait_until(lambda: self.look()["port"], "another node", self.replica.log)
         self.assertNotEqual(self.look()["port"][0], "n00")
 
+    def hold_gates(self):
+        """From now on the server lets no pod go that is labelled so, until the returned call."""
+        name = "test-gates-stay"
+        rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"]}]
+        rules[0]["resources"] = ["pods"]
+        self.cluster.kubectl(
+            "create",
+            objects=[
+                {
+                    "apiVersion": "admissionregistration.k8s.io/v1",
+                    "kind": "ValidatingAdmissionPolicy",
+                    "metadata": {"name": name},
+                    "spec": {
+                        "matchConstraints": {
+                            "resourceRules": rules,
+                            "objectSelector": {"matchLabels": HELD},
+                        },
+                        "validations": [{"expression": "has(object.spec.schedulingGates)"}],
+                    },
+                },
+                {
+                    "apiVersion": "admissionregistration.k8s.io/v1",
+                    "kind": "ValidatingAdmissionPolicyBinding",
+                    "metadata": {"name": name},
+                    "spec": {"policyName": name, "validationActions": ["Deny"]},
+                },
+            ],
+        )
+
+        def let_go():
+            kind = "validatingadmissionpolicybinding,validatingadmissionpolicy"
+            self.cluster.kubectl("delete", kind, name, "--ignore-not-found")
+
+        self.addCleanup(let_go)
+        probe = pod("probe", 0, 1)
+        probe["metadata"] = {"name": "probe", "labels": HELD}
+        probe["spec"]["schedulingGates"] = [{"name": "test/probe"}]
+        self.ask("POST", f"{SPACE}/pods", probe)
+
+        def stays():
+            path, merge = f"{SPACE}/pods/probe?dryRun=All", "application/merge-patch+json"
+            try:
+                self.ask("PATCH", path, {"spec": {"schedulingGates": None}}, merge)
+            except urllib.error.HTTPError:
+                return True
+            return False
+
+        # The server takes a moment until it knows a new policy.
+        wait_until(stays, "the policy")
+        self.remove("probe")
+        return let_go
+
     def test_a_leader_that_dies_in_the_middle_leaves_no_gang_half_placed(self):
         second = Replica(self.cluster, self.folder, "second")
         self.addClassCleanup(second.end)
         second.wait_until_ready()
         send_reviews_to(self.cluster, second, second)
+        let_go = self.hold_gates()
         for number in range(4):
-            for index in range(9):
-                # The last pod of each is missing: nothing starts yet.
-                self.ask("POST", f"{SPACE}/pods", pod(f"k{number}", index, 10))
+            for index in range(10):
+                item = pod(f"k{number}", index, 10)
+                if index >= 5:
+                    item["metadata"]["labels"] |= HELD
+                self.ask("POST", f"{SPACE}/pods", item)
             self.sizes[f"k{number}"] = 10
-        for number in range(4):
-            self.ask("POST", f"{SPACE}/pods", pod(f"k{number}", 9, 10))
 
-        def begun():
-            return any(not item["spec"].get("schedulingGates") for item in self.pods())
+        def half():
+            return all(len(nodes) == 5 for nodes in self.look().values())
 
-        wait_until(begun, "the first pod", self.replica.log)
+        wait_until(half, "half of each gang", self.replica.log)
         self.replica.end()
         type(self).replica = second
-        half = [gang for gang, nodes in self.look().items() if 0 < len(nodes) < 10]
+        let_go()
         self.wait_until_settled()
         self.check_order()
-        self.assertTrue(all(len(nodes) == 10 for nodes in self.look().values()), half)
+        self.assertTrue(all(len(nodes) == 10 for nodes in self.look().values()), self.look())
 
     def test_what_is_asked_for_is_allowed(self):
         self.arrive("rights", 4)
