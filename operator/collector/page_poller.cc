@@ -170,14 +170,17 @@ void PagePoller::Ask(const std::string& key, Pace pace) {
   if (report.ok()) {
     if (absl::Status own = verdict::CheckPageIsOf(*report, *pod); !own.ok()) report = own;
   }
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ++(report.ok() ? counts_.ok : page.ok() ? counts_.unreadable : counts_.unreachable);
-  }
   const bool hung = absl::IsDeadlineExceeded(page.status());
   absl::Duration again;
   bool news = false;
-  if (!Store(key, *pod, std::move(report), hung, again, news)) {
+  bool stored = false;
+  {
+    // At once, so that whatever is counted can be read with Get.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++(report.ok() ? counts_.ok : page.ok() ? counts_.unreadable : counts_.unreachable);
+    stored = Store(key, *pod, std::move(report), hung, again, news);
+  }
+  if (!stored) {
     Follow(key);  // there may be another one of that name
     return;
   }
@@ -196,7 +199,6 @@ void PagePoller::Ask(const std::string& key, Pace pace) {
 bool PagePoller::Store(const std::string& key, const PodFacts& pod,
                        absl::StatusOr<RuntimeReport> report, bool hung, absl::Duration& again,
                        bool& news) {
-  const std::lock_guard<std::mutex> lock(mutex_);
   // Forget comes after that has changed: what is stored here will be forgotten.
   const Pod current = pod_of_(key);
   if (!HasPage(current.get()) || current->uid != pod.uid ||

@@ -81,12 +81,12 @@ class PagePoller {
 
   kube::WorkQueue& QueueOf(Pace pace) { return *queues_.at(static_cast<size_t>(pace)); }
   void Ask(const std::string& key, Pace pace);
+  // With mutex_ held:
   // False when the pod has gone meanwhile, or is another one. Else when it is asked again, and
   // whether there is news.
   bool Store(const std::string& key, const verdict::PodFacts& pod,
              absl::StatusOr<verdict::RuntimeReport> report, bool hung, absl::Duration& again,
              bool& news);
-  // With mutex_ held:
   Entry& EntryOf(const std::string& key, const verdict::PodFacts& pod, bool from_start);
   bool AllHang(const std::string& job) const;
   void Erase(Entries::iterator at);
