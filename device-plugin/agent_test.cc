@@ -547,8 +547,12 @@ TEST_F(ConfigTest, AWrongOneLeavesTheLastGoodOne) {
   const RunningAgent agent(options_);
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
   Configure("resources: [{name: rdma/hca, slots: 0}]");
-  std::this_thread::sleep_for(5 * options_.rescan);
-  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+  EXPECT_TRUE(Eventually(
+      [&] { return absl::StrContains(agent.Metrics(), "config_refused{node=\"node-1\"} 1"); }));
+  EXPECT_EQ(kubelet_->devices(), both_);
+  // It goes on with both.
+  tree_.SetState("rxe1", "1: DOWN");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}, {kSecond, "Unhealthy"}}));
   Configure("resources: [{name: rdma/hca, selectors: [{names: [rxe0]}]}]");
   EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
 }

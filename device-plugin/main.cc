@@ -61,8 +61,8 @@ constexpr char kExamples[] =
 struct Flags {
   AgentOptions agent;
   int rescan_seconds = 1;
-  std::string health_address = "0.0.0.0:8080";
-  std::string metrics_address = "0.0.0.0:9401";
+  std::string health_address = ":8080";
+  std::string metrics_address = ":9401";
   std::string discover_root = "/";
   std::string discover_config;
   std::string discover_output = "table";

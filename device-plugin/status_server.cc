@@ -38,6 +38,8 @@ absl::StatusOr<std::unique_ptr<StatusServer>> StatusServer::Start(const std::str
   server.set_socket_options([](socket_t sock) {
     const int yes = 1;
     setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    const int no = 0;  // "::" is IPv4 too, whatever the machine's default
+    setsockopt(sock, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   });
   server.set_keep_alive_max_count(1);
   server.set_read_timeout(2);
@@ -50,8 +52,14 @@ absl::StatusOr<std::unique_ptr<StatusServer>> StatusServer::Start(const std::str
       response.set_content(page.body, page.content_type);
     });
   }
-  self->port_ = port == 0 ? server.bind_to_any_port(host) : port;
-  if (self->port_ < 0 || (port != 0 && !server.bind_to_port(host, port))) {
+  const auto bind = [&server, port](const std::string& to) {
+    if (port == 0) return server.bind_to_any_port(to);
+    return server.bind_to_port(to, port) ? port : -1;
+  };
+  self->port_ = bind(host.empty() ? "::" : host);
+  // A machine without IPv6.
+  if (self->port_ < 0 && host.empty()) self->port_ = bind("0.0.0.0");
+  if (self->port_ < 0) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", flag, " ", address, "; is the port in use?"));
   }

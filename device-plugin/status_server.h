@@ -31,8 +31,9 @@ class StatusServer {
   using Pages = std::map<std::string, std::function<StatusPage()>>;
 
   // Answers GET (and HEAD) of the paths in `pages`, and 404 to anything else, until destroyed.
-  // `address` is "host:port" or "[v6]:port"; port 0 takes a free one. InvalidArgument when it is
-  // neither, Unavailable when the port is taken; both name `flag`, which the address came from.
+  // `address` is "host:port", "[v6]:port" or, for all addresses of both families, ":port"; port 0
+  // takes a free one. InvalidArgument when it is neither, Unavailable when the port is taken; both
+  // name `flag`, which the address came from.
   static absl::StatusOr<std::unique_ptr<StatusServer>> Start(const std::string& flag,
                                                              const std::string& address,
                                                              const Pages& pages);

@@ -46,6 +46,25 @@ TEST(StatusServer, AnswersItsPathsAndNothingElse) {
   EXPECT_EQ(client.Post("/metrics", "x", "text/plain")->status, 404);
 }
 
+TEST(StatusServer, ListensWhereItIsTold) {
+  const auto answers = [](const char* host, const StatusServer& server) {
+    return static_cast<bool>(httplib::Client(host, server.port()).Get("/metrics"));
+  };
+  int calls = 0;
+  const auto both = StatusServer::Start("--flag", ":0", Counting(calls));
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_TRUE(answers("127.0.0.1", **both));
+  EXPECT_TRUE(answers("::1", **both));
+  const auto v6 = StatusServer::Start("--flag", "[::1]:0", Counting(calls));
+  ASSERT_TRUE(v6.ok()) << v6.status();
+  EXPECT_TRUE(answers("::1", **v6));
+  EXPECT_FALSE(answers("127.0.0.1", **v6));
+  const auto v4 = StatusServer::Start("--flag", "127.0.0.1:0", Counting(calls));
+  ASSERT_TRUE(v4.ok()) << v4.status();
+  EXPECT_TRUE(answers("127.0.0.1", **v4));
+  EXPECT_FALSE(answers("::1", **v4));
+}
+
 TEST(StatusServer, RefusesBadAddressesAndUsedPorts) {
   for (const std::string address : {"", "9401", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536"}) {
     EXPECT_THAT(std::string(StatusServer::Start("--flag", address, {}).status().message()),

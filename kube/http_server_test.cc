@@ -111,6 +111,16 @@ TEST(HttpServerTest, ListensOnBothFamiliesByDefault) {
   HttpServer server(options, Echo);
   ASSERT_TRUE(server.Start().ok());
   EXPECT_TRUE(httplib::Client("127.0.0.1", server.port()).Get("/"));
+  EXPECT_TRUE(httplib::Client("::1", server.port()).Get("/"));
+}
+
+TEST(HttpServerTest, ListensOnAnIpv6AddressOnly) {
+  HttpServerOptions options = Loopback();
+  options.address = "::1";
+  HttpServer server(options, Echo);
+  ASSERT_TRUE(server.Start().ok());
+  EXPECT_TRUE(httplib::Client("::1", server.port()).Get("/"));
+  EXPECT_FALSE(httplib::Client("127.0.0.1", server.port()).Get("/"));
 }
 
 TEST(HttpServerTest, SaysThatAPortIsTaken) {
