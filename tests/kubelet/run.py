@@ -4,7 +4,7 @@
 
 usage: run.py [TROUBLES]     how many restarts, kills and deleted sockets to live through (default 50)
 
-The kubelet and its containerd run on this machine, in a mount namespace whose /var/lib/kubelet, /run
+The kubelet and its containerd run on this machine, in namespaces whose network, /var/lib/kubelet, /run
 and /dev are their own. Its pods are static ones; their only image waits for a signal and does nothing.
 """
 
@@ -479,12 +479,12 @@ def troubles(node, console, count):
                      "after the kubelet listened")
 
 
-def inside(count):
-    """In a mount namespace of our own."""
+def inside(count, kube_bin):
+    """In mount, network and process namespaces of our own."""
     console = Console()
     console.line(f"The node agent against the real kubelet. All logs are in {OUT}")
     private_folders()
-    kube_bin = run([ROOT / "tests" / "testbed" / "build-kube.sh"], seconds=7200).stdout.strip().splitlines()[-1]
+    run(["ip", "link", "set", "lo", "up"])
     node = None
     try:
         with console.step("containerd, the kubelet, its GPUs and the agent"):
@@ -523,17 +523,19 @@ def remove_cgroups(before):
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     if "RAILHEAD_INSIDE" in os.environ:
-        return inside(count)
+        return inside(count, os.environ["RAILHEAD_INSIDE"])
+    kube_bin = run([ROOT / "tests" / "testbed" / "build-kube.sh"], seconds=7200).stdout.strip().splitlines()[-1]
     run(["rm", "-rf", OUT])
     OUT.mkdir(parents=True)
     before = cgroups()
     made = not KUBELET_ROOT.exists()
     KUBELET_ROOT.mkdir(parents=True, exist_ok=True)
     try:
-        # A process namespace too: however this run ends, nothing of it stays.
-        return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-                               sys.executable, __file__, str(count)],
-                              env={**os.environ, "RAILHEAD_INSIDE": "1"}, check=False).returncode
+        # A process namespace too: however this run ends, nothing of it stays. And a network namespace:
+        # its ports are its own.
+        return subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child",
+                               "--mount-proc", sys.executable, __file__, str(count)],
+                              env={**os.environ, "RAILHEAD_INSIDE": kube_bin}, check=False).returncode
     finally:
         if made:
             KUBELET_ROOT.rmdir()
