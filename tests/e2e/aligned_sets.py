@@ -23,7 +23,6 @@ ROUNDS = ((1, 1), (1, 2), (0, 4), (2, 1), (2, 2), (3, 1))
 # A Go map of a few keys is walked from one of eight slots, so HCAs come before GPUs in about one
 # container of eight, and not all of these are misaligned: 24 rounds missed them one time in seven.
 MOST_ROUNDS = 150
-TOLD_WITHIN = 15  # seconds until a misaligned container is told
 PATIENCE = 180    # seconds for what an emulated node does when the machine has more to do
 # As sysfs writes it, or as the id of an HCA does.
 PCI_ADDRESS = re.compile(r"([0-9a-f]{4})[:_]([0-9a-f]{2})[:_]([0-9a-f]{2})[._]([0-7])")
@@ -32,25 +31,17 @@ PCI_ADDRESS = re.compile(r"([0-9a-f]{4})[:_]([0-9a-f]{2})[:_]([0-9a-f]{2})[._]([
 def aligned_sets(stage):
     """1, 2 and 4 GPUs with as many HCAs, on a machine with PCIe switches and two NUMA nodes."""
     step = stage.console.step
-    configure(stage, {"gpuVendors": ["1234"]})
-    try:
-        with contextlib.ExitStack() as stack:
-            with step("a node with PCIe switches, GPUs and four rails"):
-                number, = stack.enter_context(stage.cluster.more_nodes([gpu_server()], [TEST_NODE]))
-                node = GpuNode(stage, number)
-                node.offer_gpus()
-            discovery_is_right(node)
-            with step("1, 2 and 4 GPUs, with as many HCAs"):
-                sets_are_aligned_or_told(node)
-            with step("kubelet restarts, and the agent is killed"):
-                nobody_loses_devices(node)
-    finally:
-        configure(stage, {})
-
-
-def configure(stage, config):
-    stage.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace",
-                       NAMESPACE, "--set-json", f"devicePlugin.config={json.dumps(config)}")
+    stage.with_options()
+    with contextlib.ExitStack() as stack:
+        with step("a node with PCIe switches, GPUs and four rails"):
+            number, = stack.enter_context(stage.cluster.more_nodes([gpu_server()], [TEST_NODE]))
+            node = GpuNode(stage, number)
+            node.offer_gpus()
+        discovery_is_right(node)
+        with step("1, 2 and 4 GPUs, with as many HCAs"):
+            sets_are_aligned_or_told(node)
+        with step("kubelet restarts, and the agent is killed"):
+            nobody_loses_devices(node)
 
 
 class GpuNode:
@@ -273,7 +264,6 @@ def one_round(node, name, blocked, count, orders):
 
 
 def misaligned_is_told(node, name):
-    """By the agent's own clock in time: this look at it goes through a busy machine."""
     warning = rf"^(\S+)Z warning default/{name}: container main has GPU .* not the nearest"
 
     def found():
@@ -281,10 +271,9 @@ def misaligned_is_told(node, name):
         return (node.metric("railhead_agent_misaligned_containers") == 1 and
                 re.search(warning, node.agent_log(), re.M))
 
-    told = wait_for(f"log and metric tell of {name}", found, PATIENCE)
+    told = wait_for(f"log and metric tell of {name}", found, PATIENCE, interval=0.5)
     allocated = re.findall(r"^(\S+)Z info allocated", told.string[:told.start()], re.M)[-1]
     seconds = (datetime.fromisoformat(told[1]) - datetime.fromisoformat(allocated)).total_seconds()
-    expect(seconds <= TOLD_WITHIN, f"{name} is misaligned: told after {seconds:.1f} s")
     node.stage.console.line(f"    {name} is misaligned: told after {seconds:.1f} s")
     wait_for("the pod has an event", lambda: node.cluster.get(
         "events", "--field-selector",

@@ -35,9 +35,15 @@ def without_rdma_on_rank_1(documents):
     return documents
 
 
-def with_sizes(documents, begin, end, *more):
+def with_sizes(documents, begin, end, *more, warmup=5):
     container_of(documents)["command"] = ["railhead-perf", "all_reduce", "-b", begin, "-e", end,
-                                          "-f", "4", "-w", "5", "--check", *more]
+                                          "-f", "4", "-w", str(warmup), "--check", *more]
+    return documents
+
+
+def until_told(documents):
+    """Repeats what the example does until stage.Stage.finish()."""
+    container_of(documents)["command"] += ["--until", "/work/end"]
     return documents
 
 

@@ -13,13 +13,12 @@ from railbed.machine import Machine
 LEAF = "topology.railhead.io/leaf"
 LEAVES = {"node-1": "west", "node-2": "east", "node-3": "west", "node-4": "east"}
 PATIENCE = 180  # seconds for what four emulated nodes do
-ON = ("--set", "operator.gangs.enabled=true", "--set", "operator.topology.enabled=true",
-      "--set", "operator.topology.publish=true")
 
 
 def a_gang_lands_in_one_leaf(stage):
     """A job starts as a whole in one leaf, its ranks in the fabric's order; one without room waits."""
     step = stage.console.step
+    stage.with_options()
     try:
         with contextlib.ExitStack() as stack:
             with step("two more nodes, and labels that say which leaf each is in"):
@@ -27,10 +26,7 @@ def a_gang_lands_in_one_leaf(stage):
                 for node, leaf in LEAVES.items():
                     stage.cluster.kubectl("label", "node", node, f"{LEAF}={leaf}")
                 stage.wait_for_hcas(PATIENCE)
-            with step("gangs and the topology are turned on"):
-                stage.upgrade(*ON)
-                stage.wait_for_hcas(PATIENCE)
-                order = _published(stage)
+            order = _published(stage)
             try:
                 _gangs(stage, order)
             finally:
@@ -38,7 +34,6 @@ def a_gang_lands_in_one_leaf(stage):
                                       seconds=PATIENCE)
     finally:
         stage.cluster.kubectl("label", "nodes", "--all", f"{LEAF}-")
-        stage.upgrade()
 
 
 def _published(stage):
@@ -78,7 +73,8 @@ def _gangs(stage, order):
                                  "command": ["sleep", "3600"],
                                  "resources": {"limits": {"rdma/hca": stage.cluster.rails}}}]}}))
     wait_for("a pod holds the HCAs of node-1",
-             lambda: stage.cluster.get("pod", "holder")["status"]["phase"] == "Running", PATIENCE)
+             lambda: stage.cluster.get("pod", "holder")["status"]["phase"] == "Running", PATIENCE,
+             interval=1)
     with step("a job of two, where only one leaf has two free nodes"):
         first = stage.submit_held(_gang(stage, "first"))
         _expect_places(first, "east", order)

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job, measured: the example's all-reduce beside ib_write_bw and beside Prometheus."""
 
+import contextlib
 import dataclasses
 import re
 import sys
 
+from documents import until_told
 from stage import ROOT, PROMETHEUS, expect, rate_text
 from railbed.console import Failure, table, wait_for
+from railbed.process import run
 
 LARGE = 8 * 2**20
-# Of what ib_write_bw gives, for the busbw at 8 MiB. A goal and no check: a busy machine takes the
-# emulated CPUs away from both at different times.
+# Of what ib_write_bw gives, for the busbw at 8 MiB. What is missed by little is explained, what is missed
+# by much fails; but not on a machine that spent more than BUSY_ELSEWHERE of its CPU time on something else:
+# it takes the emulated CPUs away, and ib_write_bw needs them less, since it looks at no data.
 GOAL = 0.85
+FLOOR = 0.60
+BUSY_ELSEWHERE = 0.15
 EVENNESS = 0.10            # how far the rails' bytes may be apart
 
 
@@ -58,10 +64,18 @@ class MainJob:
     exit_codes: list       # of each rank
     prometheus: list       # (rank, rail, device, transport, peak bytes/s sent, bytes sent)
     dashboard: str         # what the check of its queries said
+    busy: float            # share of this machine's CPU time that was in use while the job ran
+    elsewhere: float       # and that was not the cluster's
 
     @property
     def busbw(self):
-        return next(row.busbw for row in self.log.rows if row.size == LARGE)
+        """Of the last pass: by then the runtime knows the rails."""
+        return [row.busbw for row in self.log.rows if row.size == LARGE][-1]
+
+    @property
+    def share(self):
+        """Of the line rate."""
+        return self.busbw / sum(self.line_rates)
 
     def check(self):
         """Raises where the main job is not right, whatever the machine's speed."""
@@ -76,15 +90,23 @@ class MainJob:
         series = {(rank, rail) for rank, rail, *_ in self.prometheus}
         expect(series == {("0", "0"), ("0", "1"), ("1", "0"), ("1", "1")},
                f"Prometheus knows only {sorted(series)}")
+        expect(self.share >= FLOOR or self.elsewhere > BUSY_ELSEWHERE,
+               f"busbw at 8 MiB is {self.share:.1%} of the line rate, not even {FLOOR:.0%}; this machine's "
+               f"CPUs were in use {self.busy:.0%} of the time")
 
 
 def measure(stage):
-    """Runs the example unchanged, and asks everybody how it went."""
-    with stage.console.step("ib_write_bw on every rail at once: the line rate"):
+    """Runs the example until Prometheus has seen it, and asks everybody how it went."""
+    with stage.console.step("ib_write_bw on every rail at once, both ways: the line rate"):
         line_rates = stage.write_bandwidth()
-    with stage.console.step("kubectl apply -f manifests/examples/allreduce.yaml"):
-        stage.submit(stage.example())
+    with stage.console.step("manifests/examples/allreduce.yaml, until Prometheus has seen both ranks"):
+        pods = stage.submit_held(until_told(stage.example()))
+        before = cpu_times(stage)
+        stage.release(pods)
+        wait_for("Prometheus has seen both ranks", lambda: ask(stage), 240, interval=2)
+        stage.finish(pods)
         stage.wait_for_job("allreduce", 420)
+        total, idle, ours = (after - old for after, old in zip(cpu_times(stage), before))
     pods = stage.pods("allreduce")
     codes = [p["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for p in pods]
     logs = [stage.logs(pod) for pod in pods]
@@ -92,35 +114,50 @@ def measure(stage):
         last = {p["metadata"]["name"]: text.strip()[-500:] for p, text in zip(pods, logs)}
         raise Failure(f"exit codes of the ranks: {codes}; they said: {last}")
     with stage.console.step("asking Prometheus"):
-        prometheus = wait_for("Prometheus has seen both ranks", lambda: ask(stage), 20)
+        prometheus = ask(stage)
         dashboard = stage.cluster.run_inside(
             [sys.executable, ROOT / "tests" / "e2e" / "dashboard_queries.py", PROMETHEUS],
             check=False)
     if dashboard.returncode != 0:
         raise Failure(f"the dashboard has panels without data: {dashboard.stdout.strip()[-600:]} "
                       f"{dashboard.stderr.strip()[-300:]}")
-    return MainJob(line_rates, parse_log(logs[0]), codes, prometheus, dashboard.stdout.strip())
+    return MainJob(line_rates, parse_log(logs[0]), codes, prometheus, dashboard.stdout.strip(),
+                   1 - idle / total, 1 - (idle + ours) / total)
+
+
+def cpu_times(stage):
+    """This machine's CPU time so far: all, idle, and of the cluster's processes that run now."""
+    with open("/proc/stat", encoding="ascii") as file:
+        times = [int(word) for word in file.readline().split()[1:9]]
+    ours = 0
+    for pid in run(["ip", "netns", "pids", stage.cluster.network.name]).stdout.split():
+        with contextlib.suppress(OSError):  # it may end meanwhile
+            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+                ours += sum(map(int, file.read().rsplit(")", 1)[1].split()[11:13]))
+    return sum(times), times[3] + times[4], ours
 
 
 def ask(stage):
-    """Bandwidth per rank and rail as Prometheus saw it: the best 5 seconds, and all bytes."""
+    """Bandwidth per rank and rail as Prometheus saw it: the best 5 seconds, and all bytes; None while
+    it has not seen all."""
     series = 'railhead_rail_transmit_bytes_total{job="allreduce"}'
     peaks = stage.query(f"max_over_time(rate({series}[5s])[10m:1s])")
     totals = {(m["rank"], m["rail"]): v for m, v in stage.query(f"max_over_time({series}[10m])")}
     rows = sorted((m["rank"], m["rail"], m["device"], m["transport"], v,
                    totals[m["rank"], m["rail"]]) for m, v in peaks)
-    return rows if len({rank for rank, *_ in rows}) == 2 else None
+    return rows if len(rows) == 2 * stage.cluster.rails and all(row[4] > 0 for row in rows) else None
 
 
 def report(console, job):
     log = job.log
     console.plain("\nall_reduce between two pods on two nodes\n")
     rails = sorted(log.rails)
+    sizes = len({row.size for row in log.rows})
     console.plain(table(
         [["all_reduce", row.size, f"{row.time_us:.1f}", f"{row.algbw / 1e6:.3f}",
-          f"{row.busbw / 1e6:.3f}", "yes" if row.wrong == 0 else "NO"] for row in log.rows],
+          f"{row.busbw / 1e6:.3f}", "yes" if row.wrong == 0 else "NO"] for row in log.rows[-sizes:]],
         ["collective", "size (B)", "time (us)", "algbw (MB/s)", "busbw (MB/s)", "verified"]))
-    console.plain("\nEach rail, as rank 0 counted it, and as ib_write_bw found it before\n")
+    console.plain("\nEach rail, as rank 0 counted it, and as ib_write_bw found it before, one way of two\n")
     console.plain(table(
         [[r, log.rails[r][0], log.transport, log.rails[r][1], log.rails[r][2],
           f"{job.line_rates[r] / 1e6:.3f}"] for r in rails],
@@ -132,7 +169,18 @@ def report(console, job):
         ["rank", "rail", "device", "transport", "sent (MB/s)", "sent (B)"]))
     console.plain(f"""
 verified on every rank: {log.verified}; transport: {log.transport}; degraded: {log.degraded}
-busbw at 8 MiB: {rate_text(job.busbw)} = {job.busbw / sum(job.line_rates):.1%} of what ib_write_bw gives \
-on all rails ({rate_text(sum(job.line_rates))}); the goal is {GOAL:.0%}
+busbw at 8 MiB: {rate_text(job.busbw)} = {job.share:.1%} of what ib_write_bw gives on all rails with \
+traffic both ways ({rate_text(sum(job.line_rates))} each way); the goal is {GOAL:.0%}{why_below(job)}
 dashboard: {job.dashboard.splitlines()[-1] if job.dashboard else ''}
 """)
+
+
+def why_below(job):
+    """What kept the job from its goal, where it has missed it."""
+    if job.share >= GOAL:
+        return ""
+    why = (f"\n  below it: this machine's CPUs, which play the nodes' CPUs and NICs, were in use "
+           f"{job.busy:.0%} of the time")
+    if job.elsewhere > BUSY_ELSEWHERE:
+        return f"{why}, {job.elsewhere:.0%} by something else than the cluster: this is no measurement"
+    return f"{why}; they are the limit, not the rails" if job.busy > 0.9 else why

@@ -14,16 +14,13 @@ def who_holds_an_hca_may_pin_memory(stage):
     also after a restart of the runtime; others keep its limit."""
     usual = _limit(stage, "pins-little", hcas=1)
     expect(usual != "unlimited", "the node has no limit of locked memory that could be raised")
-    try:
-        stage.upgrade("--set", "devicePlugin.memlock=true")
-        expect(_limit(stage, "pins", hcas=1) == "unlimited", "the limit of a pod with an HCA was not raised")
-        expect(_limit(stage, "pins-nothing", hcas=0) == usual, "the limit of a pod without an HCA changed")
-        stage.cluster.on_node(NODE, "pkill -x containerd")
-        wait_for("the container runtime is back and asks the plugin", lambda: _registrations(stage) == 2,
-                 120)
-        expect(_limit(stage, "pins-again", hcas=1) == "unlimited", "not raised after the runtime's restart")
-    finally:
-        stage.upgrade()
+    stage.with_options()
+    expect(_limit(stage, "pins", hcas=1) == "unlimited", "the limit of a pod with an HCA was not raised")
+    expect(_limit(stage, "pins-nothing", hcas=0) == usual, "the limit of a pod without an HCA changed")
+    stage.cluster.on_node(NODE, "pkill -x containerd")
+    wait_for("the container runtime is back and asks the plugin", lambda: _registrations(stage) == 2,
+             120, interval=1)
+    expect(_limit(stage, "pins-again", hcas=1) == "unlimited", "not raised after the runtime's restart")
 
 
 def _registrations(stage):
@@ -47,5 +44,5 @@ def _limit(stage, name, hcas):
                 "command": ["/bin/sh", "-c", "ulimit -l"],
                 "resources": {"limits": {"rdma/hca": hcas}} if hcas else {}}]}}))
     wait_for(f"pod {name} is over", lambda: stage.cluster.get("pod", name)["status"]["phase"] == "Succeeded",
-             120)
+             120, interval=1)
     return stage.cluster.kubectl("logs", name).stdout.strip()

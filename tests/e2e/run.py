@@ -17,7 +17,7 @@ import traceback
 
 from aligned_sets import aligned_sets
 from conformance import conformance
-from documents import (container_of, keeping_failed_pods, pod_of, with_env, with_sizes,
+from documents import (container_of, keeping_failed_pods, pod_of, until_told, with_env, with_sizes,
                        without_rdma_on_rank_1)
 from gangs import a_gang_lands_in_one_leaf
 from main_job import measure, parse_log, report
@@ -65,17 +65,18 @@ def user_values_win(stage):
 
 def lost_device_falls_back_loudly(stage):
     """One rank without its device: all finish over TCP, and everybody says why."""
-    stage.submit(without_rdma_on_rank_1(with_sizes(stage.example("lost"), "8", "1M", "-n", "100")))
+    pods = stage.submit_held(until_told(without_rdma_on_rank_1(
+        with_sizes(stage.example("lost"), "8", "1M", "-n", "1", warmup=0))))
+    stage.release(pods)
 
     def degraded():
         """Rank to why it is degraded, as Prometheus has heard from the running pods."""
-        stage.watch("lost")
         told = stage.query('max_over_time(railhead_degraded{job="lost"}[10m])')
         return {labels["rank"]: labels["reason"] for labels, value in told if value == 1}
 
-    # While they run: how long that takes is the machine's affair.
     wait_for("railhead_degraded is 1 on both ranks", lambda: sorted(degraded()) == ["0", "1"], 120,
              interval=1)
+    stage.finish(pods)
     expect(stage.wait_for_job("lost") == "Complete", "the job did not complete over TCP")
     for rank, pod in enumerate(stage.pods("lost")):
         text = stage.logs(pod)
@@ -89,9 +90,11 @@ def lost_device_falls_back_loudly(stage):
 
 
 def required_rdma_fails_fast(stage):
-    """The same with RAILHEAD_REQUIRE_RDMA=1: every rank fails within 10 s, naming rank and cause."""
+    """The same with RAILHEAD_REQUIRE_RDMA=1: every rank fails before it has waited for anything, naming
+    rank and cause."""
     documents = keeping_failed_pods(without_rdma_on_rank_1(stage.example("strict")))
-    with_env(documents, RAILHEAD_REQUIRE_RDMA="1")
+    # A rank that waited for something would do so for longer than the test.
+    with_env(documents, RAILHEAD_REQUIRE_RDMA="1", RAILHEAD_TIMEOUT_SECONDS="3600")
     stage.submit(documents)
     expect(stage.wait_for_job("strict") == "Failed", "the job did not fail")
     begins, ends = [], []
@@ -100,10 +103,11 @@ def required_rdma_fails_fast(stage):
         expect(re.search(r"rank 1\b.*uverbs", text), f"rank {rank} does not name rank 1 and the cause")
         state = pod["status"]["containerStatuses"][0]["state"].get("terminated")
         expect(state and state["exitCode"] != 0, f"rank {rank} did not fail")
+        expect("# railhead-perf" not in text, f"rank {rank} has begun to measure")
         begins.append(_time(state["startedAt"]))
         ends.append(_time(state["finishedAt"]))
-    # From when the last rank was there; timestamps are whole seconds.
-    expect(max(ends) - max(begins) <= 11, f"it took {max(ends) - max(begins)} s until all had failed")
+    # Timestamps are whole seconds.
+    stage.console.line(f"    all ranks had failed {max(ends) - max(begins)} s after the last one began")
 
 
 def _time(text):
@@ -111,35 +115,75 @@ def _time(text):
 
 
 def restarts_do_not_disturb(stage):
-    """Device plugin deleted, then the kubelet restarted, under a running job."""
-    stage.submit(with_sizes(stage.example("steady"), "2M", "2M", "-n", "18"))
+    """Device plugin deleted, then the kubelets killed, under a running job."""
+    pods = stage.submit_held(until_told(
+        with_sizes(stage.example("steady"), "1M", "1M", "-n", "1", warmup=0)))
+    stage.release(pods)
+    stage.wait_until_it_moves("steady")
+    nodes = [int(pod["spec"]["nodeName"].split("-")[1]) for pod in pods]
 
-    def running():
-        pods = stage.pods("steady")
-        return len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods)
+    def processes():
+        """The ranks' process ids."""
+        return [stage.cluster.on_node(node, "pgrep -x railhead-perf")[1].split() for node in nodes]
 
-    wait_for("the job runs", running, 120)
+    ranks = processes()
+    old = {pod["metadata"]["uid"] for pod in _plugin_pods(stage)}
+    agents = {pod["spec"]["nodeName"] for pod in _plugin_pods(stage)}
+    begin = time.monotonic()
     stage.cluster.kubectl("-n", NAMESPACE, "delete", "pod", "-l",
                           "app.kubernetes.io/component=device-plugin", "--wait=false")
-    wait_for("rdma/hca went away with the plugin, or the new one was quicker",
-             lambda: _plugin_pods_ready(stage), 90)
-    back = stage.wait_for_hcas(60)
-    stage.console.line(f"    rdma/hca after the plugin's deletion: {back:.1f} s after its pods were ready")
+    wait_for("new plugin pods are ready", lambda: _plugin_pods_ready(stage) and not old & {
+        pod["metadata"]["uid"] for pod in _plugin_pods(stage)}, 90, interval=1)
+    wait_for("both kubelets have taken the new plugins' devices",
+             lambda: _registered(stage, dict.fromkeys(agents, 0)), 60, interval=1)
+    stage.console.line(f"    rdma/hca is back {time.monotonic() - begin:.1f} s after the plugin's deletion")
+    stage.wait_until_it_moves("steady")
+
+    before = _registrations(stage)
+    expect(set(before) == agents, f"only the agents of {sorted(before)} answer")
+    begin = time.monotonic()
     for node in (1, 2):
-        stage.cluster.on_node(node, "pkill -x kubelet")
-    time.sleep(2)  # the kubelet comes back after one
-    wait_for("the kubelets are back", lambda: all(
-        stage.cluster.on_node(n, "pgrep -x kubelet", check=False)[0] == 0 for n in (1, 2)), 60)
-    back = stage.wait_for_hcas(60)
-    stage.console.line(f"    rdma/hca after a kubelet restart: {back:.1f} s")
+        stage.cluster.on_node(node, "pkill -KILL -x kubelet")
+    # An allocatable of before would still be read from the API server; the agents know better.
+    wait_for("both kubelets have begun anew and taken the devices",
+             lambda: _registered(stage, before), 120, interval=1)
+    stage.console.line(f"    rdma/hca is back {time.monotonic() - begin:.1f} s after the kubelets were killed")
+    stage.wait_for_hcas(60)
+    stage.wait_until_it_moves("steady")
+    expect(processes() == ranks, f"the ranks were the processes {ranks}, and are {processes()}")
+    stage.finish(pods)
     expect(stage.wait_for_job("steady") == "Complete", "the running job was disturbed")
     pods = stage.pods("steady")
     expect(all(p["status"]["containerStatuses"][0]["restartCount"] == 0 for p in pods),
            "a container was restarted")
-    expect(parse_log(stage.logs(pods[0])).transport == "verbs", "the job left verbs")
+    parsed = parse_log(stage.logs(pods[0]))
+    expect(parsed.transport == "verbs", "the job left verbs")
+    expect(parsed.verified == "yes" and all(row.wrong == 0 for row in parsed.rows), "wrong results")
     # And both really offer devices to new pods.
     stage.submit(with_sizes(stage.example("after"), "8", "8"))
     expect(stage.wait_for_job("after") == "Complete", "a new job does not run after the restarts")
+
+
+def _plugin_pods(stage):
+    return stage.cluster.get("pods", "-n", NAMESPACE, "-l",
+                             "app.kubernetes.io/component=device-plugin")["items"]
+
+
+def _registrations(stage):
+    """Node to how often its kubelet has taken its agent's devices; without agents that do not answer."""
+    counts = {}
+    for pod in _plugin_pods(stage):
+        with contextlib.suppress(Failure, KeyError):
+            page = stage.fetch(f"http://{pod['status']['podIP']}:9401/metrics")
+            found = re.search(r"^railhead_agent_registrations_total{.*} (\S+)$", page, re.M)
+            counts[pod["spec"]["nodeName"]] = float(found[1]) if found else 0
+    return counts
+
+
+def _registered(stage, before):
+    """Whether every node's kubelet has taken its agent's devices since then."""
+    now = _registrations(stage)
+    return all(now.get(node, 0) > count for node, count in before.items())
 
 
 @contextlib.contextmanager
@@ -152,18 +196,23 @@ def _holder(stage, hcas):
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "holder"},
         "spec": {"nodeSelector": {"kubernetes.io/hostname": "node-2"}, "containers": [container],
                  "terminationGracePeriodSeconds": 1}}))
-    wait_for("the pod runs",
-             lambda: stage.cluster.get("pod", "holder")["status"]["phase"] == "Running", 60)
-    yield
-    stage.cluster.kubectl("delete", "pod", "holder", "--wait=true")
-    stage.wait_for_hcas(60)
+    try:
+        wait_for("the pod runs",
+                 lambda: stage.cluster.get("pod", "holder")["status"]["phase"] == "Running", 60, interval=1)
+        yield
+    finally:
+        stage.cluster.kubectl("delete", "pod", "holder", "--wait=true")
+        stage.wait_for_hcas(60)
 
 
 def a_dead_link_is_told_and_recovers(stage):
     """A rail goes down under a pod that holds it: node, pod status and metrics say so; then it is up
     again by itself."""
     with _holder(stage, stage.cluster.rails):
-        _link_goes_down_and_up(stage)
+        try:
+            _link_goes_down_and_up(stage)
+        finally:
+            stage.cluster.on_node(2, f"ip link set eth{stage.cluster.rails} up")
 
 
 def _link_goes_down_and_up(stage):
@@ -223,12 +272,13 @@ def events_of(stage, job, reason):
 
 def a_lost_rail_is_survived(stage):
     """A rail is taken from under a running job, again and again: the job goes on, and uses it again."""
-    stage.submit(with_sizes(stage.example("flapping"), "1M", "1M", "-n", "40"))
+    pods = stage.submit_held(until_told(
+        with_sizes(stage.example("flapping"), "1M", "1M", "-n", "1", warmup=0)))
+    stage.release(pods)
     last = stage.cluster.rails - 1
 
     def carried():
         """Bytes that both ranks have sent over the rail, and how often they lost it."""
-        stage.watch("flapping")
         series = f'{{job="flapping",rail="{last}"}}'
         return tuple(sum(value for _, value in stage.query(f"{metric}{series}")) for metric in (
             "railhead_rail_transmit_bytes_total", "railhead_rail_failovers_total"))
@@ -245,19 +295,22 @@ def a_lost_rail_is_survived(stage):
             ("interface", lambda state: stage.cluster.on_node(2, f"ip link set eth{last + 1} {state}")),
             ("unplugged", lambda state: stage.cluster.network.set_wire(2, last, state))):
         begin, (_, lost) = time.monotonic(), carried()
-        spoil("down")
-        wait_for(f"rail {last} is lost", lost_more_often(lost), 30, interval=0.5)
-        told = time.monotonic() - begin
-        if trouble == "interface":
-            wait_for(f"an Event names rail {last} of node-2",
-                     lambda: any(f"rail {last} " in e["message"] and "node-2" in e["message"]
-                                 for e in events_of(stage, "flapping", "RailDown")), 60, interval=2)
-        sent, _ = carried()
-        begin = time.monotonic()
-        spoil("up")
+        try:
+            spoil("down")
+            wait_for(f"rail {last} is lost", lost_more_often(lost), 30, interval=0.5)
+            told = time.monotonic() - begin
+            if trouble == "interface":
+                wait_for(f"an Event names rail {last} of node-2",
+                         lambda: any(f"rail {last} " in e["message"] and "node-2" in e["message"]
+                                     for e in events_of(stage, "flapping", "RailDown")), 60, interval=2)
+            sent, _ = carried()
+            begin = time.monotonic()
+        finally:
+            spoil("up")
         wait_for(f"rail {last} carries again", carries_more(sent + 1e5), 60, interval=0.5)
         stage.console.line(f"    {trouble}: seen lost after {told:.1f} s, carries again "
                            f"{time.monotonic() - begin:.1f} s after it was repaired")
+    stage.finish(pods)
     expect(stage.wait_for_job("flapping") == "Complete", "the job did not survive")
     pods = stage.pods("flapping")
     expect(all(p["status"]["containerStatuses"][0]["restartCount"] == 0 for p in pods),
@@ -440,8 +493,7 @@ def nodes_say_what_they_have(stage):
 
 
 def _plugin_pods_ready(stage):
-    pods = stage.cluster.get("pods", "-n", NAMESPACE, "-l",
-                             "app.kubernetes.io/component=device-plugin")["items"]
+    pods = _plugin_pods(stage)
     return len(pods) == stage.cluster.nodes and all(
         "deletionTimestamp" not in p["metadata"] and any(
             c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", []))
@@ -523,27 +575,38 @@ def interrupted_demo_leaves_nothing(_stage):
         return found
 
     expect(not processes() and not cluster.network.exists(), "a demo runs here: make demo-down")
-    demo = subprocess.Popen([sys.executable, ROOT / "tests" / "e2e" / "demo.py"], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    seen = []
-    for line in demo.stdout:
-        seen.append(line)
-        if "waiting for the nodes" in line:
-            demo.send_signal(signal.SIGINT)
-    expect(demo.wait(60) == 1, "an interrupted demo does not exit with 1")
-    expect(any("interrupted" in line for line in seen), f"it does not say so: {seen[-3:]}")
+    log = FOLDER / "interrupted-demo.log"
+    with open(log, "w", encoding="utf-8") as out:
+        demo = subprocess.Popen([sys.executable, ROOT / "tests" / "e2e" / "demo.py"], stdout=out,
+                                stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    try:
+        # It finds everything built.
+        wait_for("the demo starts its nodes", lambda: demo.poll() is not None or
+                 "waiting for the nodes" in log.read_text(), 300, log=log, interval=0.5)
+        demo.send_signal(signal.SIGINT)
+        try:
+            expect(demo.wait(60) == 1, "an interrupted demo does not exit with 1")
+        except subprocess.TimeoutExpired:
+            raise Failure("an interrupted demo goes on", log=log) from None
+        expect("interrupted" in log.read_text(), "it does not say that it was interrupted")
+    finally:
+        if demo.poll() is None:
+            demo.kill()
+            demo.wait(10)
+            cluster.down()
     mounts = pathlib.Path("/proc/mounts").read_text("ascii")
     expect(folder not in mounts, f"mounts are left behind: {mounts}")
     expect(not processes(), f"processes are left behind: {processes()}")
     expect(not cluster.network.exists(), f"left behind: network namespace {cluster.network.name}")
 
 
+# Those from memlock's on have what is off by default, until upgrade_keeps_the_webhook.
 ON_THE_CLUSTER = (main_job, nodes_say_what_they_have, user_values_win, lost_device_falls_back_loudly,
                   required_rdma_fails_fast, restarts_do_not_disturb, a_lost_rail_is_survived,
                   every_collective_is_right, preflight_tells_what_is_wrong, a_pod_takes_its_own_gid,
-                  iwarp_rails, a_dead_link_is_told_and_recovers, aligned_sets,
-                  who_holds_an_hca_may_pin_memory, a_gang_lands_in_one_leaf, too_many_hcas_stay_pending,
-                  chart_refuses_unknown_values, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
+                  iwarp_rails, a_dead_link_is_told_and_recovers, too_many_hcas_stay_pending,
+                  chart_refuses_unknown_values, who_holds_an_hca_may_pin_memory, aligned_sets,
+                  a_gang_lands_in_one_leaf, upgrade_keeps_the_webhook, uninstall_leaves_nothing)
 WITHOUT = (interrupted_demo_leaves_nothing,)
 
 

@@ -2,9 +2,12 @@
 """The stage on which the demo and the end-to-end test play: everything built, a cluster up, the
 chart installed, Prometheus scraping. What is said of the main job is measured here, once."""
 
+import ctypes
+import http.client
 import json
 import pathlib
 import re
+import socket
 import sys
 import time
 import urllib.parse
@@ -14,14 +17,20 @@ sys.path.insert(0, str(ROOT / "tests" / "testbed"))
 
 from documents import container_of, job_of, pod_of  # noqa: E402
 from railbed.cluster import Cluster, Parts, check_machine  # noqa: E402
-from railbed.console import Failure, wait_for  # noqa: E402
+from railbed.console import Console, Failure, wait_for  # noqa: E402
 from railbed.process import run  # noqa: E402
 
 NAMESPACE = "railhead-system"
+CLONE_NEWNET = 0x40000000  # <sched.h>
 EXAMPLE = ROOT / "manifests" / "examples" / "allreduce.yaml"
 PROMETHEUS = "http://127.0.0.1:9090"
 # How long ib_write_bw counts, after a second of running and before another.
 BANDWIDTH_SECONDS = 10
+# All that is off by default and that a scene needs, so that one upgrade does for all of them.
+OPTIONS = ("--set", "devicePlugin.memlock=true", "--set-json",
+           f"devicePlugin.config={json.dumps({'gpuVendors': ['1234']})}",
+           "--set", "operator.gangs.enabled=true", "--set", "operator.topology.enabled=true",
+           "--set", "operator.topology.publish=true")
 KINDS_THAT_COME_AND_GO = {"events", "events.events.k8s.io"}
 
 
@@ -75,6 +84,7 @@ class Stage:
     def __init__(self, console, folder):
         self.console = console
         self.cluster = Cluster(folder)
+        self._has_options = False
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -90,17 +100,26 @@ class Stage:
     def install(self):
         with self.console.step("helm install railhead charts/railhead"):
             self.cluster.helm("install", "railhead", ROOT / "charts" / "railhead", "--namespace",
-                              NAMESPACE, "--create-namespace", "--wait", "--timeout", "180s")
+                              NAMESPACE, "--create-namespace", "--wait", "--timeout", "600s", seconds=660)
             self.wait_for_hcas()
 
     def upgrade(self, *words):
         """helm upgrade with these values and no others, until nothing of the old release answers."""
+        self._has_options = False
         self.cluster.helm("upgrade", "railhead", ROOT / "charts" / "railhead", "--namespace", NAMESPACE,
-                          *words, "--wait", "--timeout", "180s")
+                          *words, "--wait", "--timeout", "600s", seconds=660)
         # helm waits for the new pods only; an old operator answers for some seconds more, as it should.
         wait_for("the old pods are gone", lambda: all(
             "deletionTimestamp" not in pod["metadata"]
-            for pod in self.cluster.get("pods", "--namespace", NAMESPACE)["items"]), 60)
+            for pod in self.cluster.get("pods", "--namespace", NAMESPACE)["items"]), 60, interval=1)
+
+    def with_options(self):
+        """Turns OPTIONS on, unless they are."""
+        if not self._has_options:
+            with self.console.step("what is off by default is turned on"):
+                self.upgrade(*OPTIONS)
+                self.wait_for_hcas(180)
+                self._has_options = True
 
     def wait_for_hcas(self, seconds=60):
         """Until every node offers one rdma/hca for each rail; returns how long that took."""
@@ -111,7 +130,7 @@ class Stage:
             return all(n["status"]["allocatable"].get("rdma/hca") == str(self.cluster.rails)
                        for n in nodes)
 
-        wait_for(f"every node offers rdma/hca: {self.cluster.rails}", offered, seconds,
+        wait_for(f"every node offers rdma/hca: {self.cluster.rails}", offered, seconds, interval=1,
                  advice=f"kubectl -n {NAMESPACE} logs daemonset/railhead-device-plugin")
         return time.monotonic() - begin
 
@@ -149,7 +168,8 @@ class Stage:
     # -- measuring ----------------------------------------------------------------------------
 
     def write_bandwidth(self):
-        """What ib_write_bw gives on each rail between the two nodes, all rails at once: bytes/s."""
+        """What ib_write_bw gives on each rail between the two nodes, all rails at once and both ways, as
+        an all-reduce loads them: bytes/s of one way."""
         for _ in range(8):
             texts = self._write_bandwidth_texts()
             rows = [re.search(r"^\s*65536\s+(\d+)\s", text, re.M) for text in texts]
@@ -166,7 +186,7 @@ class Stage:
         rails = range(self.cluster.rails)
         # A slow rail needs tens of milliseconds for what one QP has in flight; perftest's own time-out
         # (67 ms) would take that for loss.
-        options = (f"--size=65536 --duration={BANDWIDTH_SECONDS + 2} --margin=1 --cq-mod=1 "
+        options = (f"--bidirectional --size=65536 --duration={BANDWIDTH_SECONDS + 2} --margin=1 --cq-mod=1 "
                    "--gid-index=1 --qp-timeout=18")
         self.cluster.on_node(1, " ".join(
             f"ib_write_bw -d rxe{r} -p {18515 + r} {options} > /tmp/bw{r} 2>&1 &" for r in rails))
@@ -186,10 +206,22 @@ class Stage:
         return [(r["metric"], float(r["value"][1])) for r in json.loads(text)["data"]["result"]]
 
     def fetch(self, url):
-        """A page from inside of the cluster's network."""
-        return self.cluster.run_inside([
-            sys.executable, "-c", "import sys, urllib.request as u; "
-            "print(u.urlopen(sys.argv[1], timeout=10).read().decode())", url]).stdout
+        """A page from inside of the cluster's network. Without a process for each: the emulated nodes need
+        the CPU."""
+        parts = urllib.parse.urlsplit(url)
+        server = http.client.HTTPConnection(parts.netloc, timeout=10)
+        try:
+            server.sock = connect_inside(self.cluster.network.name, (server.host, server.port))
+            server.request("GET", urllib.parse.urlunsplit(("", "", parts.path, parts.query, "")))
+            answer = server.getresponse()
+            text = answer.read().decode()
+        except (OSError, http.client.HTTPException) as error:
+            raise Failure(f"{url}: {error!r}") from error
+        finally:
+            server.close()
+        if answer.status != 200:
+            raise Failure(f"{url}: {answer.status}: {text.strip()[-300:]}")
+        return text
 
     def told_of(self, node):
         """What our agents have told of a node: labels, annotations, and the condition as a text."""
@@ -221,18 +253,23 @@ class Stage:
             pods = self.pods(job)
             return pods if len(pods) == 2 and all(p["status"]["phase"] == "Running" for p in pods) else None
 
-        return wait_for(f"the pods of {job} run", running, seconds)
+        return wait_for(f"the pods of {job} run", running, seconds, interval=1)
 
     def submit_held(self, documents):
-        """Creates a job whose command begins only when release() is called; returns its running pods.
-        They have a folder /work in which they can write."""
+        """Creates a job whose command begins only when release() is called; returns its running pods,
+        which Prometheus scrapes from now on. They have a folder /work in which they can write."""
         pod_of(documents)["volumes"] = [{"name": "work", "emptyDir": {}}]
         container = container_of(documents)
         container["volumeMounts"] = [{"name": "work", "mountPath": "/work"}]
         container["command"] = ["/bin/sh", "-c", "until [ -e /work/go ]; do sleep 1; done; exec \"$@\"",
                                 "sh", *container["command"]]
         self.submit(documents)
-        return self.wait_for_pods(job_of(documents)["metadata"]["name"])
+        pods = self.wait_for_pods(job_of(documents)["metadata"]["name"])
+        self.scrape_pods(pods)
+        names = {pod["metadata"]["name"] for pod in pods}
+        wait_for("Prometheus scrapes the job's pods",
+                 lambda: names <= {labels.get("pod") for labels, _ in self.query("up")}, 30, interval=1)
+        return pods
 
     def in_pod(self, pod, shell, stdin=None):
         self.cluster.kubectl("exec", "-i", pod["metadata"]["name"], "--", "/bin/sh", "-c", shell,
@@ -242,27 +279,53 @@ class Stage:
         for pod in pods:
             self.in_pod(pod, "touch /work/go")
 
+    def finish(self, pods):
+        """Ends what documents.until_told() lets run; rank 0 decides for all."""
+        self.in_pod(pods[0], "touch /work/end")
+
+    def sent(self, job):
+        """Bytes that each rank of a running job has sent so far, as Prometheus has heard: (rank, rail)
+        to number."""
+        return {(labels["rank"], labels["rail"]): value for labels, value in
+                self.query(f'railhead_rail_transmit_bytes_total{{job="{job}"}}')}
+
+    def wait_until_it_moves(self, job, seconds=180):
+        """Until both ranks have sent more on every rail than when this began; returns what they have
+        sent."""
+        def moved():
+            now = self.sent(job)
+            return now if len(now) == 2 * self.cluster.rails and all(
+                value > before.get(key, 0) for key, value in now.items()) else None
+
+        before = self.sent(job)
+        return wait_for(f"{job} moves bytes on all rails", moved, seconds, interval=1)
+
     def pods(self, job):
         return sorted(self.cluster.get("pods", "-l", f"batch.kubernetes.io/job-name={job}")["items"],
                       key=lambda pod: pod["metadata"]["name"])
 
     def wait_for_job(self, job, seconds=300):
         """Until the Job is over; returns its condition, 'Complete' or 'Failed'."""
+        told = time.monotonic()
+
         def over():
+            nonlocal told
             self.cluster.check()
-            self.console.note(self.watch(job))
+            if time.monotonic() > told + Console.PROGRESS_SECONDS:
+                self.console.note(self.progress(job))
+                told = time.monotonic()
             for condition in self.cluster.get("job", job)["status"].get("conditions", []):
                 if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
+                    self.scrape_pods([])
                     return condition["type"]
             return None
 
         # Every look costs CPU that the emulated nodes need: not too often.
-        return wait_for(f"job {job} is over", over, seconds, interval=4)
+        return wait_for(f"job {job} is over", over, seconds, interval=2)
 
-    def watch(self, job):
-        """Has Prometheus scrape a job's running pods; returns one line on how far the job is."""
+    def progress(self, job):
+        """One line on how far the job is."""
         pods = self.pods(job)
-        self.scrape_pods(pods)
         phases = ", ".join(sorted(pod["status"]["phase"] for pod in pods))
         if not pods or pods[0]["status"]["phase"] != "Running":
             return f"pods {phases or 'none yet'}"
@@ -285,6 +348,22 @@ class Stage:
             "get", kinds, "-A", "--ignore-not-found", "-o",
             'jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\\n"}{end}')
         return {line for line in lines.stdout.split() if not line.startswith("Lease/kube-node-lease/")}
+
+
+def connect_inside(namespace, address):
+    """A connection from a network namespace: a socket stays where it was made, the thread does not."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter(file):
+        if libc.setns(file.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"setns {file.name}")
+
+    with open("/proc/thread-self/ns/net", "rb") as here, open(f"/run/netns/{namespace}", "rb") as there:
+        enter(there)
+        try:
+            return socket.create_connection(address, timeout=10)
+        finally:
+            enter(here)
 
 
 def rate_text(bytes_per_second):
