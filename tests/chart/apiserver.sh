@@ -7,7 +7,7 @@
 # none, gangs with the real scheduler, what is told of wrong jobs, and what is published of the fabric.
 # Nine minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
-# RAILHEAD_KWOK names the program kwok (tests/testbed/build-kube.sh).
+# RAILHEAD_KWOK names the program kwok, which tests/testbed builds.
 # helm, kubectl, kube-apiserver and kube-scheduler come from RAILHEAD_KUBE_BIN, or else from PATH; etcd
 # from PATH.
 set -euo pipefail
@@ -19,8 +19,8 @@ done
 /usr/bin/python3 -c 'import yaml' 2>/dev/null ||
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 [ -x "${RAILHEAD_KWOK:-}" ] ||
-  { echo "tests/chart: RAILHEAD_KWOK is '${RAILHEAD_KWOK:-}', no program: run tests/testbed/build-kube.sh," \
-    "and set it to kwok in the folder that this prints" >&2; exit 1; }
+  { echo "tests/chart: RAILHEAD_KWOK is '${RAILHEAD_KWOK:-}', no program: set it to the kwok of the testbed's" \
+    "Kubernetes programs (tests/testbed/README.md)" >&2; exit 1; }
 cd "$(dirname "$0")"
 
 logs=$(mktemp -d)

@@ -255,9 +255,9 @@ def _link_goes_down_and_up(stage):
     expect(health().get("rxe0") == "Healthy", f"the other device is {health().get('rxe0')}")
     begin = time.monotonic()
     stage.cluster.on_node(2, f"ip link set {interface} up")
-    wait_for("the device is healthy again", lambda: health().get(device) == "Healthy", 90)
+    wait_for("the device is healthy again", lambda: health().get(device) == "Healthy", 180)
     stage.console.line(f"    link up: healthy again after {time.monotonic() - begin:.1f} s "
-                       "(it has to be well for 10 s)")
+                       "(it has to be well for 10 s, for 2 minutes when it has gone up and down often)")
     wait_for("the metrics say so", lambda: shown(device, 1), 30)
     wait_for("the node's condition is True again",
              lambda: stage.told_of(2)["condition"].startswith("True"), 30)
