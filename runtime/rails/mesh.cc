@@ -132,12 +132,14 @@ void Mesh::Begin(absl::Duration patience) {
 absl::Status Mesh::Finish() {
   finishing_ = true;
   absl::Status progress;
-  while (progress.ok() && AnyBusy([](const Peer& peer) { return !peer.Flushed(); })) {
-    progress = Progress();
-  }
+  while (progress.ok() && !Flushed()) progress = Progress();
   finishing_ = false;
   if (progress.ok()) holder_.store(Holder::kNone, std::memory_order_release);
   return progress;
+}
+
+bool Mesh::Flushed() const {
+  return !AnyBusy([](const Peer& peer) { return !peer.Flushed(); });
 }
 
 void Mesh::Tend(absl::Time now) {
@@ -240,6 +242,8 @@ absl::Status Mesh::Sleep() {
     // Arming comes before the last look, so that nothing can arrive unnoticed between them.
     armed.Update(OnBusy([wake](Peer& peer) { return peer.Arm(wake); }));
     if (!armed.ok()) return armed;
+    // What the peers waited for may have been just that.
+    if (finishing_ && Flushed()) return absl::OkStatus();
     absl::Time now = absl::Now();
     const absl::StatusOr<bool> moved = now < next_round_ ? PollBusy(now) : PollRound(now);
     if (!moved.ok()) return moved.status();

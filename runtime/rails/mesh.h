@@ -135,6 +135,7 @@ class Mesh final : public collectives::Messenger {
   absl::Status OnBusy(absl::FunctionRef<absl::Status(Peer& peer)> does);
   bool AnyBusy(absl::FunctionRef<bool(const Peer& peer)> is) const;
   bool OnlyUnacknowledged() const;
+  bool Flushed() const;
   absl::Status Sleep();
   // So that nobody waits for acknowledgements alone.
   bool KeepUnacknowledged();

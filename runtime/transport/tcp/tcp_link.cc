@@ -317,7 +317,7 @@ absl::StatusOr<bool> TcpLink::Poll(FrameSink sink) {
   if (!advanced.ok()) return advanced.status();
   // While frames come in, one acknowledgement for many; when no more come, at once.
   if (bytes_not_told_ >= kMostBytesNotTold || taken_ - told_ >= kMostFramesNotTold ||
-      (awaited_ && !*advanced)) {
+      (awaited_ && (!*advanced || drained_))) {
     if (absl::Status sent = SendAcknowledgement(); !sent.ok()) return sent;
   }
   if (const absl::Time now = absl::Now();
