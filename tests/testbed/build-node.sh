@@ -22,31 +22,46 @@ if [ -e "$out/complete" ]; then
   exit 0
 fi
 mkdir -p "$out"
+# Each change of the programs or of node/ makes new disks: keep only the newest few.
+find "$RAILHEAD_CACHE" -maxdepth 1 -name 'node-????????????????' -printf '%T@ %p\n' | sort -rn |
+  tail -n +4 | cut -d' ' -f2- | xargs -r rm -rf
 work=$(mktemp -d -p "$RAILHEAD_CACHE")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
-# The Debian part changes rarely: it has a cache of its own.
-debian=$RAILHEAD_CACHE/node-debian-$(printf '%s' "$packages $DEBIAN" | sha256sum | cut -c1-16).tar
+# The Debian part changes rarely: it has a cache of its own. Emulated nodes have virtio devices only, and
+# the other drivers would be most of the disk. Their initrd is made below, not by Debian.
+options=(--dpkgopt=force-unsafe-io)
+for path in /usr/share/{doc,man,locale} '/lib/modules/*/kernel/'{sound,drivers}; do
+  options+=(--dpkgopt="path-exclude=$path/*")
+done
+for drivers in net block virtio infiniband char crypto md; do
+  options+=(--dpkgopt="path-include=/lib/modules/*/kernel/drivers/$drivers/*")
+done
+for path in '/lib/modules/*/kernel/drivers/net/'{ethernet,wireless,usb,can}/'*' \
+  /etc/kernel/postinst.d/initramfs-tools; do
+  options+=(--dpkgopt="path-exclude=$path")
+done
+debian=$RAILHEAD_CACHE/node-debian-$(printf '%s\n' "$packages" "$DEBIAN" "${options[@]}" | sha256sum |
+  cut -c1-16).tar
 if [ ! -e "$debian" ]; then
   say "making a Debian $DEBIAN root for the nodes" >&2
-  mmdebstrap --quiet --variant=minbase --include="$packages" \
-    --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-    --dpkgopt='path-exclude=/usr/share/locale/*' "$DEBIAN" "$work/debian.tar" >&2
+  log=$RAILHEAD_CACHE/logs/node.log
+  mkdir -p "$RAILHEAD_CACHE/logs"
+  mmdebstrap --variant=minbase --include="$packages" "${options[@]}" "$DEBIAN" "$work/debian.tar" \
+    > "$log" 2>&1 || {
+    tail -n 15 "$log" >&2
+    die "mmdebstrap could not make the nodes' Debian root (whole log: $log): mend the network or Debian's mirror, with a proxy set http_proxy, then run this again"
+  }
+  find "$RAILHEAD_CACHE" -maxdepth 1 -name 'node-debian-*.tar' -delete
   mv "$work/debian.tar" "$debian"
 fi
 
 mkdir root
 tar -C root -xf "$debian"
 kernel=$(basename root/lib/modules/*)
-# Emulated nodes have virtio devices only: the other drivers would be most of the disk.
-for keep in net block virtio infiniband char crypto md; do printf '%s\n' "drivers/$keep"; done > keep
-find "root/lib/modules/$kernel/kernel/drivers" -mindepth 1 -maxdepth 1 -printf 'drivers/%f\n' |
-  grep -vxFf keep | while read -r d; do rm -rf "root/lib/modules/$kernel/kernel/$d"; done
-rm -rf "root/lib/modules/$kernel/kernel/drivers/net/"{ethernet,wireless,usb,can} \
-  "root/lib/modules/$kernel/kernel/sound" root/boot/initrd* root/var/cache/apt/*
 cp root/boot/vmlinuz-"$kernel" "$out/vmlinuz"
-rm -rf root/boot/*
+rm -rf root/boot/* root/var/cache/apt/*
 # shellcheck disable=SC2016  # dpkg-query expands it
 version=$(dpkg-query --admindir=root/var/lib/dpkg -W -f '${Version}' "linux-image-$kernel")
 siw=$("$here/build-siw.sh" "$kernel" "$version")
@@ -54,7 +69,8 @@ install -D -m 644 "$siw" "root/lib/modules/$kernel/extra/siw.ko"
 depmod -b root "$kernel"
 
 mkdir -p root/opt/cni root/etc/containerd root/etc/cni/net.d root/etc/kubernetes root/var/lib/containerd
-cp "$bin"/{kubelet,kube-proxy,containerd,ctr,containerd-shim-runc-v2} root/usr/local/bin/
+# The programs are links to one, see kube/main.go.
+cp -d "$bin"/{testbed,kubelet,kube-proxy,containerd,ctr,containerd-shim-runc-v2} root/usr/local/bin/
 ln -sfn /usr/lib/cni root/opt/cni/bin
 install -m 755 "$here/node/init" root/sbin/node-init
 install -m 755 "$here/node/rails" root/sbin/node-rails

@@ -7,6 +7,8 @@ set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 # shellcheck source=tools/common.sh
 . "$here/../../tools/common.sh"
+# shellcheck source=tests/testbed/versions.env
+. "$here/versions.env"
 
 kernel=$1
 version=$2
@@ -26,9 +28,15 @@ say "building siw for Debian's kernel $kernel ($version)" >&2
 log=$RAILHEAD_CACHE/logs/siw.log
 mkdir -p "$RAILHEAD_CACHE/logs"
 common=linux-headers-${kernel%-*}-common   # linux-headers-6.1.0-56-common
-apt-get -o APT::Sandbox::User=root download "linux-source-$series=$version" \
-  "linux-headers-$kernel=$version" "$common=$version" "linux-kbuild-$series=$version" > "$log" 2>&1 ||
-  { tail -n 5 "$log" >&2; die "Debian's packages of kernel $version could not be fetched (log: $log)"; }
+packages=("linux-source-$series=$version" "linux-headers-$kernel=$version" "$common=$version"
+  "linux-kbuild-$series=$version")
+fetch() { apt-get -o APT::Sandbox::User=root download "${packages[@]}" >> "$log" 2>&1; }
+: > "$log"
+# The nodes' kernel is the mirror's newest, which lists of packages from another day do not know.
+fetch || { apt-get -o DPkg::Lock::Timeout=300 update >> "$log" 2>&1 && fetch; } || {
+  tail -n 5 "$log" >&2
+  die "Debian's packages of kernel $version could not be fetched (log: $log): see that apt-get update works (network, proxy, nobody else holding apt's lock) and that apt's sources are $DEBIAN, then run this again"
+}
 mkdir headers
 for package in linux-headers-* linux-kbuild-*; do dpkg-deb -x "$package" headers; done
 mkdir source

@@ -1,9 +1,9 @@
 module testbed
 
-go 1.26.8
+go 1.26.3
 
 require (
-	github.com/containerd/containerd/v2 v2.3.7
+	github.com/containerd/containerd/v2 v2.3.5
 	github.com/coredns/coredns v1.15.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.10

@@ -12,6 +12,7 @@ import socket
 import tarfile
 import time
 
+from .accelerator import use_kvm
 from .console import Failure, wait_for
 from .machine import Machine
 from .network import HOST, MTU, Network
@@ -45,12 +46,6 @@ class Parts:
         self.pause = pause  # name of the sandbox image on the images' disk
 
 
-def has_kvm():
-    """KVM is worth nothing without the CPU's extensions: /dev/kvm alone does not tell."""
-    cpu = pathlib.Path("/proc/cpuinfo").read_text("ascii", errors="replace")
-    return os.access("/dev/kvm", os.W_OK) and re.search(r"\b(vmx|svm)\b", cpu) is not None
-
-
 def check_machine(folder):
     """One clear line for each thing that is missing, before anything is started."""
     if os.geteuid() != 0:
@@ -71,7 +66,7 @@ def check_machine(folder):
     run(["ip", "netns", "delete", probe])
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for place, gigabytes in ((folder, 1), (cache(), 4)):
+    for place, gigabytes in ((folder, 1), (cache(), 5)):
         free = shutil.disk_usage(place).free / 2**30
         if free < gigabytes:
             raise Failure(f"{place}: {free:.1f} GiB free, {gigabytes} GiB are needed",
@@ -98,15 +93,22 @@ class Cluster:
         self.parts = parts
         self.nodes = nodes
         self.rails = rails
-        self.kvm = has_kvm()
-        # Low enough that the rails, not the emulated CPUs, are the limit with traffic both ways.
-        self.rate = "400mbit" if self.kvm else "8mbit"
         self.kubeconfig = self.folder / "pki" / "admin.kubeconfig"
         self.server = f"https://{API}"
         self.pki = None  # made by up()
         name = hashlib.sha256(str(self.folder).encode()).hexdigest()[:8]
         self.network = Network(f"railhead-testbed-{name}")
         self._processes = Processes(self.folder)
+
+    @property
+    def kvm(self):
+        return use_kvm()[0]
+
+    @property
+    def rate(self):
+        """Low enough that the rails are the limit, with traffic both ways on all of them at once, and
+        not the CPUs of the nodes: two cores carry rdma_rxe for four rails."""
+        return "100mbit" if self.kvm else "8mbit"
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -115,10 +117,13 @@ class Cluster:
             raise Failure(f"a testbed is already up in {self.folder}", advice="make demo-down")
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
+        with console.step("KVM or emulated CPUs, by trying both"):
+            kvm, why = use_kvm()
+            console.line(f"    {'KVM' if kvm else 'emulated CPUs'}: {why}")
         with console.step(f"network: {self.rails} rails, shaped to {self.rate}"):
             self.network.create(self.rate)
         with console.step(f"control plane and {self.nodes} nodes "
-                          f"({'KVM' if self.kvm else 'emulated CPUs: no KVM here'})"):
+                          f"({'KVM' if self.kvm else 'emulated CPUs'})"):
             self.pki = Pki(self.folder / "pki")
             for i in range(1, self.nodes + 1):
                 self._start_node(i, Machine(self.rails))
