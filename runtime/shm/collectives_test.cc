@@ -185,6 +185,7 @@ TEST(WindowsTest, MayBeOpenedAndClosedBetweenCollectives) {
   }
 }
 
+// On a busy machine the other rank may be late as well, and is named beside it.
 TEST(CollectivesErrors, WhoDoesNotComeIsNamed) {
   for (const Collective collective : kCollectives) {
     World world(3, false);
@@ -197,7 +198,7 @@ TEST(CollectivesErrors, WhoDoesNotComeIsNamed) {
     for (size_t rank = 0; rank < 2; ++rank) {
       EXPECT_TRUE(absl::IsDeadlineExceeded(results[rank])) << ToString(c) << results[rank];
       EXPECT_THAT(std::string(results[rank].message()),
-                  AnyOf(HasSubstr("waiting for rank 2 (1 chunks"), HasSubstr("rank 2 has ")));
+                  AnyOf(HasSubstr("rank 2 (1 chunks"), HasSubstr("rank 2 has ")));
     }
   }
 }
