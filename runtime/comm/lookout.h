@@ -36,8 +36,8 @@ class Lookout final : public bootstrap::Witness {
     const recorder::FlightRecorder* recorder = nullptr;  // outlives this
     std::function<std::vector<Flow>()> flows;            // any thread
     std::function<std::vector<int>()> awaited;           // peers of transfers; any thread
-    // Looks after messages that are not acknowledged while no call is running; any thread. Null: there
-    // are none.
+    // Looks after messages that are not acknowledged while no call is running; any thread. Null:
+    // there are none.
     std::function<void(absl::Time now)> tend;
     // What the rails' ports have counted, read now; any thread. Null: nobody looks at them.
     std::function<std::vector<metrics::PortSnapshot>()> ports;

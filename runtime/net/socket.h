@@ -22,8 +22,8 @@ namespace railhead::net {
 // "<what>: <the text of errno>" under the code that fits (Unavailable for network troubles).
 absl::Status ErrnoError(absl::string_view what, int error_number);
 
-// Whether the error of a socket came from the network or the peer, so that another connection may do
-// better; others are this process's own.
+// Whether the error of a socket came from the network or the peer, so that another connection may
+// do better; others are this process's own.
 bool IsNetworkError(int error_number);
 
 // Milliseconds to give to poll() or epoll_wait() so that they end at the deadline: at least 0, and

@@ -254,7 +254,7 @@ TEST(PeerTest, ArrivingValuesAreAdded) {
 
 // Runs many transfers of one size and returns the bytes that each rail carried.
 std::vector<double> CarriedBy(size_t rails, size_t transfer, size_t total,
-                           const std::function<void(PeerPair&)>& arrange) {
+                              const std::function<void(PeerPair&)>& arrange) {
   PeerPair pair = MakePeers(rails);
   arrange(pair);
   const std::string data(transfer, 'x');

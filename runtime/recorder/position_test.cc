@@ -15,7 +15,9 @@ using collectives::Algorithm;
 using collectives::Call;
 using collectives::Collective;
 
-absl::Time SecondsIn(double second) { return absl::FromUnixSeconds(1700000000) + absl::Seconds(second); }
+absl::Time SecondsIn(double second) {
+  return absl::FromUnixSeconds(1700000000) + absl::Seconds(second);
+}
 
 Position Example() {
   Position position;

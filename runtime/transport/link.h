@@ -82,8 +82,9 @@ class FrameSink {
   // Without places.
   template <class Taker>
   requires std::is_invocable_r_v<bool, Taker&, const FrameHeader&, absl::Span<const std::byte>>
-  FrameSink(Taker&& taker)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload):
-                            // as FunctionRef
+  FrameSink(
+      Taker&& taker)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload):
+                      // as FunctionRef
       : take_(taker), place_(kNowhere) {}
 
   bool operator()(const FrameHeader& header, absl::Span<const std::byte> payload) const {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-
 #include <functional>
 
 #include "runtime/base/wire.h"
@@ -427,22 +426,26 @@ TEST_P(LinkFaultTest, AShortOutageIsSurvived) {
 // A SlotHeader starts the message.
 
 TEST_P(LinkFaultTest, AFrameThatClaimsMoreThanASlot) {
-  const absl::Status error = ErrorAfter([&] { fake_->CorruptNextSend("fake0", offsetof(SlotHeader, payload) + 3, 0x40); });
+  const absl::Status error =
+      ErrorAfter([&] { fake_->CorruptNextSend("fake0", offsetof(SlotHeader, payload) + 3, 0x40); });
   EXPECT_THAT(std::string(error.message()), HasSubstr("more than a slot"));
 }
 
 TEST_P(LinkFaultTest, AFrameWithAnotherNumberInItsSlot) {
-  EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", offsetof(SlotHeader, sequence), 0x11); }).ok());
+  EXPECT_FALSE(ErrorAfter([&] {
+                 fake_->CorruptNextSend("fake0", offsetof(SlotHeader, sequence), 0x11);
+               }).ok());
 }
 
 TEST_P(LinkFaultTest, AFrameThatReportsWhatWasNeverSent) {
-  const absl::Status error = ErrorAfter([&] { fake_->CorruptNextSend("fake0", offsetof(SlotHeader, consumed), 0xff); });
+  const absl::Status error =
+      ErrorAfter([&] { fake_->CorruptNextSend("fake0", offsetof(SlotHeader, consumed), 0xff); });
   EXPECT_THAT(std::string(error.message()), HasSubstr("more frames than were sent"));
 }
 
 TEST_P(LinkFaultTest, AFrameWithReservedBits) {
-  for (const size_t offset :
-       {offsetof(SlotHeader, flags), offsetof(SlotHeader, flags) + 1, offsetof(SlotHeader, reserved)}) {
+  for (const size_t offset : {offsetof(SlotHeader, flags), offsetof(SlotHeader, flags) + 1,
+                              offsetof(SlotHeader, reserved)}) {
     SetUp();
     EXPECT_FALSE(ErrorAfter([&] { fake_->CorruptNextSend("fake0", offset, 4); }).ok()) << offset;
     TearDown();
