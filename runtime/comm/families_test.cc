@@ -21,6 +21,7 @@
 namespace railhead {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using testing::Process;
 using testing::RunForks;
@@ -204,10 +205,14 @@ TEST_P(FamiliesTest, ADeathEndsTheMeetingOfThoseThatAreLeft) {
           return text;
         },
         kSoon);
+    // Rank 1, whose child in the tree it is, aborts when it knows, and may be gone before others have
+    // heard of rank 3.
     for (int rank = 0; rank < 3; ++rank) {
-      EXPECT_THAT(outputs[static_cast<size_t>(rank)], HasSubstr("rank 3 (pod p3) is gone"))
+      EXPECT_THAT(outputs[static_cast<size_t>(rank)],
+                  AnyOf(HasSubstr("rank 3 (pod p3) is gone"), HasSubstr("rank 1 (pod p1) is gone")))
           << failed_before;
     }
+    EXPECT_THAT(outputs[1], HasSubstr("rank 3 (pod p3) is gone")) << failed_before;
   }
 }
 

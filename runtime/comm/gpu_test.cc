@@ -73,14 +73,16 @@ class GpuWorld {
     CommunicatorOptions options;
     options.rendezvous = {rank, ranks_, "127.0.0.1", port_};
     config::Settings& settings = options.setup.settings;
-    settings.transport = transport_;
+    // A transport that is asked for leaves out memory inside pods.
+    const bool hierarchical = places_ > 1 && places_ < ranks_;
+    settings.transport = hierarchical ? TransportChoice::kAuto : transport_;
     settings.socket_ifname = "lo";
     settings.pod = absl::StrCat("p", rank);
     settings.rails_file = rails_.has_value() ? rails_->File(rank) : "/nonexistent/rails.json";
     settings.metrics_port = 0;
     settings.timeout = absl::Seconds(60);
     settings.log_level = LogLevel::kError;
-    if (places_ > 1 && places_ < ranks_) settings.algorithms = "broadcast=hierarchical";
+    if (hierarchical) settings.algorithms = "broadcast=hierarchical";
     options.setup.place = absl::StrCat("place ", rank * places_ / ranks_);
     options.setup.open_rdma_rail = [this](const fabric::PodRail& rail) {
       return rails_->Open(rail);

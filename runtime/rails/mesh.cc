@@ -111,18 +111,24 @@ Mesh::Entry* Mesh::To(int rank) {
 }
 
 void Mesh::CopySmall(bool copies) {
+  Hold();
   copies_small_ = copies;
   for (const auto& [rank, entry] : peers_) entry.peer->CopySmall(copies);
 }
 
-void Mesh::Begin(absl::Duration patience) {
+void Mesh::Hold() {
+  // Mostly it does already.
+  if (holder_.load(std::memory_order_relaxed) == Holder::kOwner) return;
   Holder nobody = Holder::kNone;
   // A tender is done within one round.
-  while (!holder_.compare_exchange_weak(nobody, Holder::kOwner, std::memory_order_acquire) &&
-         nobody != Holder::kOwner) {
-    if (nobody == Holder::kTender) std::this_thread::yield();
+  while (!holder_.compare_exchange_weak(nobody, Holder::kOwner, std::memory_order_acquire)) {
     nobody = Holder::kNone;
+    std::this_thread::yield();
   }
+}
+
+void Mesh::Begin(absl::Duration patience) {
+  Hold();
   SweepBusy();
   patience_ = patience;
   progress_ = ProgressOfAll();
@@ -130,6 +136,7 @@ void Mesh::Begin(absl::Duration patience) {
 }
 
 absl::Status Mesh::Finish() {
+  Hold();
   finishing_ = true;
   absl::Status progress;
   while (progress.ok() && !Flushed()) progress = Progress();
@@ -152,16 +159,19 @@ void Mesh::Tend(absl::Time now) {
 }
 
 void Mesh::Expect(collectives::Call call) {
+  Hold();
   call_ = call;
   for (const auto& [rank, entry] : peers_) entry.peer->Expect(call);
 }
 
 Mesh::Ticket Mesh::PostSend(int peer, absl::Span<const std::byte> data) {
+  Hold();
   Entry* const to = To(peer);
   return to != nullptr ? to->peer->PostSend(data) : 0;
 }
 
 Mesh::Ticket Mesh::PostReceive(int peer, const collectives::ReceiveBuffer& buffer) {
+  Hold();
   Entry* const from = To(peer);
   return from != nullptr ? from->peer->PostReceive(buffer) : 0;
 }
@@ -205,6 +215,7 @@ void Mesh::Settle(absl::Time deadline) {
 }
 
 absl::Status Mesh::Progress() {
+  Hold();
   const absl::Time start = absl::Now();
   absl::Time now = start;
   const bool spins =

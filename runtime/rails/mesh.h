@@ -144,8 +144,10 @@ class Mesh final : public collectives::Messenger {
   // Fails when there has been no progress for too long.
   absl::Status CheckPatience(absl::Time now);
 
-  // Whose the mesh is. The owner keeps it from Begin to Finish, and for good after an error.
+  // Whose the mesh is. The owner takes it with whatever it calls, and gives it back at the end of
+  // Finish; after an error it keeps it.
   enum class Holder { kNone, kOwner, kTender };
+  void Hold();
 
   // Of other threads, those that read hold the mutex, as does this one when it adds a peer.
   std::map<int, Entry> peers_;
