@@ -85,7 +85,7 @@ void AwaitBackground() {
   jobs.Reap();
 }
 
-void RunInBackground(absl::Time deadline, std::function<void()> work) {
+void RunInBackground(absl::Time deadline, const std::function<void()>& work) {
   Jobs& jobs = AllJobs();
   static const End end;
   const std::lock_guard<std::mutex> lock(jobs.mutex);

@@ -13,6 +13,7 @@ int PartnerOf(int rank, const std::vector<int>& places) {
   // different places until a single place is left.
   std::map<int, int> met;                  // ranks of each place
   std::vector<std::pair<int, int>> order;  // place in the place, rank
+  order.reserve(places.size());
   for (size_t r = 0; r < places.size(); ++r) {
     order.emplace_back(met[places[r]]++, static_cast<int>(r));
   }

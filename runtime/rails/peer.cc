@@ -249,8 +249,9 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   receives_.TellAgain();
   const uint64_t bytes = sends_.RailLost(index);
   // News that it carried may be lost with it.
-  for (RailState& other : states_)
+  for (RailState& other : states_) {
     other.tell_lost = other.health.lost.load(std::memory_order_relaxed);
+  }
   const bool others = std::any_of(states_.begin(), states_.end(), [](const RailState& other) {
     return other.health.up.load(std::memory_order_relaxed);
   });

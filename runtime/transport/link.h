@@ -82,10 +82,9 @@ class FrameSink {
   // Without places.
   template <class Taker>
   requires std::is_invocable_r_v<bool, Taker&, const FrameHeader&, absl::Span<const std::byte>>
-  FrameSink(
-      Taker&& taker)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload):
-                      // as FunctionRef
-      : take_(taker), place_(kNowhere) {}
+  // As FunctionRef does it.
+  // NOLINTNEXTLINE(google-explicit-constructor,misc-explicit-constructor,bugprone-forwarding-reference-overload)
+  FrameSink(Taker&& taker) : take_(taker), place_(kNowhere) {}
 
   bool operator()(const FrameHeader& header, absl::Span<const std::byte> payload) const {
     return take_(header, payload);

@@ -343,8 +343,9 @@ absl::StatusOr<bool> TcpLink::Advance(FrameSink sink) {
   }
   // Whole frames that came before the end have been offered; what is refused now may still be
   // wanted, so the end is an error only once nothing is left.
-  if (end_of_stream_ && placed_.size > 0)
+  if (end_of_stream_ && placed_.size > 0) {
     return Lose("the peer closed the connection within a frame");
+  }
   if (end_of_stream_ && in_begin_ == in_end_) return Lose("the peer closed the connection");
   return moved;
 }
