@@ -55,7 +55,8 @@ PARTS = (
     Part("fuzz", f"ctest --preset asan --label-regex fuzz --parallel {os.cpu_count()}", ("fuzz-build",),
          weight=1),
     Part("sanitize", "tools/sanitize.sh", ("packages",), limit=10800),
-    Part("soak", _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs", (*_TESTED, "bench-build"),
+    Part("soak", "RAILHEAD_SEEDS=10000 build/release/runtime/railhead_rails_test --gtest_filter='DeliveryTest.*'; " +
+         _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs", (*_TESTED, "bench-build"),
          weight=CAPACITY, limit=10800, cluster=True),
     Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk"), weight=CAPACITY,
          emulated=True),
