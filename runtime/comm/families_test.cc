@@ -205,8 +205,8 @@ TEST_P(FamiliesTest, ADeathEndsTheMeetingOfThoseThatAreLeft) {
           return text;
         },
         kSoon);
-    // Rank 1, whose child in the tree it is, aborts when it knows, and may be gone before others have
-    // heard of rank 3.
+    // Rank 1, whose child in the tree it is, aborts when it knows, and may be gone before others
+    // have heard of rank 3.
     for (int rank = 0; rank < 3; ++rank) {
       EXPECT_THAT(outputs[static_cast<size_t>(rank)],
                   AnyOf(HasSubstr("rank 3 (pod p3) is gone"), HasSubstr("rank 1 (pod p1) is gone")))
