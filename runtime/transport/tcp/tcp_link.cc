@@ -126,11 +126,15 @@ size_t TcpLink::max_payload() const { return kMaxPayload; }
 
 Link::Load TcpLink::load() const {
   // To ask the kernel costs a system call, and what the peer has taken is known without.
-  if (put_ - taken_end_ <= kLittle) return {0, put_};
+  if (put_ - taken_end_ <= kLittle) {
+    delivered_ = std::max(delivered_, taken_end_);
+    return {0, delivered_};
+  }
   int unacknowledged = 0;
   if (socket_.valid()) ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged);
   const uint64_t bytes = static_cast<uint64_t>(unacknowledged) + out_.size() - out_begin_;
-  return {bytes <= kLittle ? 0 : bytes, put_ - bytes};
+  delivered_ = std::max(delivered_, put_ - bytes);
+  return {bytes <= kLittle ? 0 : bytes, delivered_};
 }
 
 void TcpLink::SetHold(size_t bytes) {
@@ -186,7 +190,7 @@ absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
   sent_ = acknowledged_ = taken_ = told_ = 0;
   bytes_not_told_ = 0;
   awaited_ = false;
-  put_ = taken_end_ = 0;
+  put_ = taken_end_ = delivered_ = 0;
   ends_ = {};
   round_trip_ = absl::ZeroDuration();
   return true;

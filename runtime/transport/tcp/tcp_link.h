@@ -116,6 +116,7 @@ class TcpLink final : public Link {
   // that it has.
   SlotQueue<uint64_t> ends_;
   uint64_t taken_end_ = 0;
+  mutable uint64_t delivered_ = 0;  // what load() has said last: it never says less
   absl::Duration round_trip_;
 
   // Frames of this connection: sent by this side, those of them that the peer has taken, taken by
