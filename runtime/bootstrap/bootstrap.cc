@@ -369,22 +369,37 @@ absl::Status Bootstrap::ExchangeNames(const std::string& name, absl::Time deadli
 
 absl::StatusOr<std::vector<std::string>> Bootstrap::Exchange(absl::StatusOr<std::string> mine,
                                                              absl::Time deadline, Door* door) {
+  const auto all = [](std::vector<std::string> parts) -> absl::StatusOr<Node::Answer> {
+    return Node::Answer{EncodeParts({0, std::move(parts)}), {}};
+  };
+  const absl::StatusOr<Node::Result> result = Agree(std::move(mine), all, deadline, door);
+  if (!result.ok()) return result.status();
+  absl::StatusOr<Parts> parts = ParseParts(result->for_all, static_cast<size_t>(world_size()));
+  if (!parts.ok()) return parts.status();
+  return std::move(parts->parts);
+}
+
+absl::StatusOr<Node::Result> Bootstrap::Agree(absl::StatusOr<std::string> mine, Node::Decide decide,
+                                              absl::Time deadline, Door* door) {
   if (mine.ok() && mine->size() > kPartLimit) {
     mine = absl::InternalError(absl::StrCat(Describe(rank()), " has ", mine->size(),
                                             " bytes for an exchange that takes ", kPartLimit));
   }
   if (world_size() == 1) {
     if (!mine.ok()) return mine.status();
-    return std::vector<std::string>{*std::move(mine)};
+    absl::StatusOr<Node::Answer> answer = decide({*std::move(mine)});
+    if (!answer.ok()) return answer.status();
+    return Node::Result{std::move(answer->for_all),
+                        answer->for_each.empty() ? "" : std::move(answer->for_each.front())};
   }
-  node_.Give(std::move(mine));
+  node_.Give(std::move(mine), std::move(decide));
   bool asked = false;
   absl::Time patience = rank() == 0 ? deadline : deadline + kVerdictGrace;
   while (true) {
     // An exchange that is through is a success, even when the job has failed right after it.
-    if (std::optional<std::vector<std::string>> all = node_.TakeResult(); all.has_value()) {
+    if (std::optional<Node::Result> result = node_.TakeResult(); result.has_value()) {
       links_.Flush(node_, deadline + kVerdictGrace);
-      return *std::move(all);
+      return *std::move(result);
     }
     if (!node_.verdict().ok()) return Fail();
     if (const absl::Status aborted = CheckHalt(aborted_); !aborted.ok() && node_.reported().ok()) {

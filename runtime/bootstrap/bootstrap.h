@@ -9,9 +9,10 @@
 // is through the tree stands, and the other connections to rank 0 close. Whoever else connects (a
 // scraper, a port scan, a rank of another job) is turned away, counted, and delays nobody.
 //
-// Exchange: every rank gives some bytes and gets everybody's. A rank that cannot go on gives its
-// reason instead, and then every rank's Exchange returns that reason: nobody is left waiting and
-// everybody names the same culprit.
+// Agree: every rank gives some bytes, rank 0 decides what they come to, and everybody gets that. A
+// rank that cannot go on gives its reason instead, and then every rank's Agree returns that reason:
+// nobody is left waiting and everybody names the same culprit. Exchange: what they come to is all
+// of them, which in a large world only small things should be.
 //
 // The tree's connections stay open afterwards, so that a rank's death is noticed by all (watch.h).
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
@@ -69,6 +70,16 @@ class Bootstrap {
     return Exchange(std::move(mine), deadline, nullptr);
   }
 
+  // Gives `mine` to rank 0, where `decide` makes the answer of it. Errors as for Exchange; one of
+  // `decide` is everybody's, too.
+  absl::StatusOr<Node::Result> Agree(absl::StatusOr<std::string> mine, Node::Decide decide,
+                                     absl::Time deadline) {
+    return Agree(std::move(mine), std::move(decide), deadline, nullptr);
+  }
+
+  // What those are told who look for this rank (Watch::Locate).
+  void SetPlace(std::string place) { node_.SetPlace(std::move(place)); }
+
   int rank() const { return node_.rank(); }
   int world_size() const { return node_.world_size(); }
 
@@ -99,6 +110,8 @@ class Bootstrap {
   // With a door, ranks come in through it meanwhile.
   absl::StatusOr<std::vector<std::string>> Exchange(absl::StatusOr<std::string> mine,
                                                     absl::Time deadline, Door* door);
+  absl::StatusOr<Node::Result> Agree(absl::StatusOr<std::string> mine, Node::Decide decide,
+                                     absl::Time deadline, Door* door);
   void Attach(int rank, const std::string& name, net::Fd fd, FrameReader reader);
   absl::Status Fail();
 

@@ -34,7 +34,7 @@ absl::StatusOr<std::optional<Frame>> FrameReader::Next() {
   const uint32_t kind = reader.U32();
   const uint32_t size = reader.U32();
   if (kind < static_cast<uint32_t>(FrameKind::kHello) ||
-      kind > static_cast<uint32_t>(FrameKind::kGone)) {
+      kind > static_cast<uint32_t>(kLastFrameKind)) {
     return absl::InvalidArgumentError(absl::StrCat("unknown kind of frame ", kind));
   }
   if (size > limit_) {

@@ -26,7 +26,7 @@ enum class FrameKind : uint32_t {
   kWelcome = 6,    // 0 -> rank: everyone is here; where your part of the tree is
   // In the tree (node.h).
   kGather = 7,    // up: parts of an exchange
-  kAll = 8,       // down: everybody's parts
+  kAll = 8,       // down: what the root makes of them
   kAsk = 9,       // down: the exchange takes too long; for whom do you wait?
   kMissing = 10,  // up: for these
   kFail = 11,     // both ways: the job has failed; the text says who and why
@@ -38,8 +38,11 @@ enum class FrameKind : uint32_t {
   kTestimony = 16,  // up: there
   kReport = 17,     // down: what comes of it
   // In the tree (node.h).
-  kGone = 18,  // both ways: this rank's connection has ended
+  kGone = 18,     // both ways: this rank's connection has ended
+  kLocate = 19,   // towards a rank: where can you be reached?
+  kLocated = 20,  // back to who has asked: there
 };
+inline constexpr FrameKind kLastFrameKind = FrameKind::kLocated;
 
 struct Frame {
   FrameKind kind = FrameKind::kHello;

@@ -80,6 +80,51 @@ absl::StatusOr<Parts> ParseParts(absl::string_view payload, size_t count) {
   return parts;
 }
 
+std::string EncodeAnswers(const Answers& answers) {
+  WireWriter writer;
+  writer.U32(answers.round);
+  writer.String(answers.for_all);
+  writer.U32(static_cast<uint32_t>(answers.for_each.size()));
+  for (const std::string& answer : answers.for_each) writer.String(answer);
+  return writer.Take();
+}
+
+absl::StatusOr<Answers> ParseAnswers(absl::string_view payload, size_t count) {
+  WireReader reader(payload);
+  Answers answers;
+  answers.round = reader.U32();
+  answers.for_all = reader.String(kAllLimit);
+  const uint32_t each = reader.U32();
+  // As above.
+  if ((each != 0 && each != count) || each > payload.size() / sizeof(uint32_t)) {
+    return absl::InternalError("answers for another number of ranks");
+  }
+  answers.for_each.resize(each);
+  for (std::string& answer : answers.for_each) answer = reader.String(kAllLimit);
+  if (!reader.Complete()) return absl::InternalError("malformed answers");
+  return answers;
+}
+
+std::string EncodeLocation(const Location& location) {
+  WireWriter writer;
+  writer.U32(static_cast<uint32_t>(location.asker));
+  writer.U32(static_cast<uint32_t>(location.rank));
+  writer.String(location.place);
+  return writer.Take();
+}
+
+absl::StatusOr<Location> ParseLocation(absl::string_view payload, int world_size) {
+  WireReader reader(payload);
+  const uint32_t asker = reader.U32();
+  const uint32_t rank = reader.U32();
+  std::string place = reader.String(kLocationLimit);
+  const auto world = static_cast<uint32_t>(world_size);
+  if (!reader.Complete() || asker >= world || rank >= world) {
+    return absl::InternalError("a malformed location of a rank");
+  }
+  return Location{static_cast<int>(asker), static_cast<int>(rank), std::move(place)};
+}
+
 std::string EncodeMissing(const Missing& missing) {
   WireWriter writer;
   writer.U32(static_cast<uint32_t>(missing.rank));

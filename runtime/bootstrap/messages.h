@@ -20,7 +20,7 @@ namespace railhead::bootstrap {
 
 // What one rank may give to an exchange.
 inline constexpr size_t kPartLimit = size_t{1} << 20;
-// What everybody's parts may be together.
+// What everybody's parts may be together, and what is answered.
 inline constexpr size_t kAllLimit = size_t{1} << 30;
 
 // kWelcome: all ranks have come. Where the parent or the guardian is rank 0, that connection is
@@ -38,13 +38,35 @@ std::string EncodePlace(const std::optional<net::SocketAddress>& place);
 absl::StatusOr<std::optional<net::SocketAddress>> ParsePlace(absl::string_view bytes);
 inline constexpr size_t kPlaceLimit = 18;
 
-// kGather and kAll: parts of the exchange of this number.
+// kGather: parts of the exchange of this number.
 struct Parts {
   uint32_t round = 0;
   std::vector<std::string> parts;
 };
 std::string EncodeParts(const Parts& parts);
 absl::StatusOr<Parts> ParseParts(absl::string_view payload, size_t count);
+
+// kAll: what the root has made of them. `for_each`, in the order of the receiver's Subtree, or
+// nothing.
+struct Answers {
+  uint32_t round = 0;
+  std::string for_all;
+  std::vector<std::string> for_each;
+};
+std::string EncodeAnswers(const Answers& answers);
+absl::StatusOr<Answers> ParseAnswers(absl::string_view payload, size_t count);
+
+// kLocate: `asker` looks for `rank`. kLocated: there it is, as it says itself.
+inline constexpr size_t kLocationLimit = 4096;
+struct Location {
+  int asker = 0;
+  int rank = 0;
+  std::string place;  // of kLocated
+
+  bool operator==(const Location&) const = default;
+};
+std::string EncodeLocation(const Location& location);
+absl::StatusOr<Location> ParseLocation(absl::string_view payload, int world_size);
 
 // kMissing: `rank` is there, and waits for these of its children.
 struct Missing {

@@ -64,12 +64,13 @@ std::vector<Node::Outgoing> Node::TakeOutgoing() {
 
 // ---- Exchange ----
 
-void Node::Give(absl::StatusOr<std::string> mine) {
+void Node::Give(absl::StatusOr<std::string> mine, Decide decide) {
   if (!mine.ok()) {
     Report(mine.status());
     return;
   }
   mine_ = *std::move(mine);
+  decide_ = std::move(decide);
   GatherIfComplete();
 }
 
@@ -93,16 +94,43 @@ void Node::GatherIfComplete() {
     Send(*Parent(rank_), FrameKind::kGather, EncodeParts(parts));
     return;
   }
-  std::vector<std::string> by_rank(parts.parts.size());
   const std::vector<int> order = Subtree(0, world_size_);
+  std::vector<std::string> by_rank(parts.parts.size());
   for (size_t i = 0; i < order.size(); ++i) {
     by_rank[static_cast<size_t>(order[i])] = std::move(parts.parts[i]);
   }
-  ++round_;
+  absl::StatusOr<Answer> answer = decide_(std::move(by_rank));
+  if (!answer.ok()) {
+    Report(answer.status());
+    return;
+  }
+  Answers answers{round_ + 1, std::move(answer->for_all), {}};
+  for (const int rank : order) {
+    if (answer->for_each.empty()) break;
+    answers.for_each.push_back(std::move(answer->for_each[static_cast<size_t>(rank)]));
+  }
   accused_.clear();
   present_.clear();
-  SendAll(Children(0, world_size_), FrameKind::kAll, EncodeParts({round_, by_rank}));
-  result_ = std::move(by_rank);
+  TakeAnswers(std::move(answers));
+}
+
+// Keeps what is for this rank, and passes on what is for those below it.
+void Node::TakeAnswers(Answers answers) {
+  round_ = answers.round;
+  const std::vector<std::string> for_each = std::exchange(answers.for_each, {});
+  if (for_each.empty()) {
+    SendAll(Children(rank_, world_size_), FrameKind::kAll, EncodeAnswers(answers));
+  }
+  // Those of children come one child after the other, as in Subtree.
+  auto next = for_each.begin() + (for_each.empty() ? 0 : 1);
+  for (const Child& child : children_) {
+    if (for_each.empty()) break;
+    const auto end = next + static_cast<ptrdiff_t>(child.subtree.size());
+    answers.for_each.assign(next, end);
+    next = end;
+    Send(child.rank, FrameKind::kAll, EncodeAnswers(answers));
+  }
+  result_ = {std::move(answers.for_all), for_each.empty() ? "" : for_each.front()};
 }
 
 std::vector<int> Node::LackingChildren() const {
@@ -128,20 +156,20 @@ void Node::ReceiveGather(int from, const std::string& payload) {
   GatherIfComplete();
 }
 
-void Node::ReceiveAll(int from, std::string payload) {
+void Node::ReceiveAll(int from, const std::string& payload) {
   if (Parent(rank_) != from) {
-    Nonsense(from, "everybody's parts");
+    Nonsense(from, "answers");
     return;
   }
-  absl::StatusOr<Parts> all = ParseParts(payload, static_cast<size_t>(world_size_));
-  if (!all.ok() || all->round != round_ + 1 || !passed_on_) {
-    Nonsense(from, all.ok() ? "parts of another exchange" : all.status().message());
+  size_t below = 1;
+  for (const Child& child : children_) below += child.subtree.size();
+  absl::StatusOr<Answers> answers = ParseAnswers(payload, below);
+  if (!answers.ok() || answers->round != round_ + 1 || !passed_on_) {
+    Nonsense(from, answers.ok() ? "answers of another exchange" : answers.status().message());
     return;
   }
   passed_on_ = false;
-  ++round_;
-  SendAll(Children(rank_, world_size_), FrameKind::kAll, std::move(payload));
-  result_ = std::move(all->parts);
+  TakeAnswers(*std::move(answers));
 }
 
 void Node::AskWhoIsMissing() {
@@ -251,6 +279,50 @@ void Node::ReceiveGone(int from, absl::string_view payload) {
   SpreadGone(*rank);
 }
 
+// ---- Location ----
+
+void Node::Locate(int rank) {
+  if (const std::optional<int> next = NextTo(rank); next.has_value()) {
+    Send(*next, FrameKind::kLocate, EncodeLocation({rank_, rank, ""}));
+  }
+}
+
+// The neighbour that is nearest to another rank; past one that has left. Nothing when the way is
+// broken, for which the job's verdict comes.
+std::optional<int> Node::NextTo(int rank) const {
+  if (!IsAbove(rank_, rank)) {
+    for (const std::optional<int> above : {Parent(rank_), Guardian(rank_)}) {
+      if (above.has_value() && Has(up_, *above)) return above;
+    }
+    return std::nullopt;
+  }
+  // Down the way on which `rank` lies: a grandchild is nearer than a child, but who is asked for
+  // may be the child.
+  std::optional<int> child = rank;
+  std::optional<int> grandchild;
+  while (Parent(*child) != rank_) grandchild = std::exchange(child, Parent(*child));
+  if (Has(down_, *child)) return child;
+  return grandchild.has_value() && Has(down_, *grandchild) ? grandchild : std::nullopt;
+}
+
+void Node::ReceiveLocation(int from, FrameKind kind, const std::string& payload) {
+  absl::StatusOr<Location> location = ParseLocation(payload, world_size_);
+  if (!location.ok()) {
+    Nonsense(from, location.status().message());
+    return;
+  }
+  if (kind == FrameKind::kLocate && location->rank == rank_) {
+    kind = FrameKind::kLocated;
+    location->place = place_;
+  }
+  const int to = kind == FrameKind::kLocate ? location->rank : location->asker;
+  if (to == rank_) {
+    located_[location->rank] = std::move(location->place);
+  } else if (const std::optional<int> next = NextTo(to); next.has_value()) {
+    Send(*next, kind, EncodeLocation(*location));
+  }
+}
+
 // ---- Goodbye ----
 
 void Node::Goodbye() {
@@ -299,13 +371,13 @@ void Node::ReceiveDone(int from) {
   SendAll(down_, FrameKind::kDone, "");
 }
 
-void Node::Receive(int from, FrameKind kind, std::string payload) {
+void Node::Receive(int from, FrameKind kind, const std::string& payload) {
   switch (kind) {
     case FrameKind::kGather:
       ReceiveGather(from, payload);
       break;
     case FrameKind::kAll:
-      ReceiveAll(from, std::move(payload));
+      ReceiveAll(from, payload);
       break;
     case FrameKind::kAsk:
       ReceiveAsk(from);
@@ -319,6 +391,10 @@ void Node::Receive(int from, FrameKind kind, std::string payload) {
       } else {
         Report(ParseFailure(payload));
       }
+      break;
+    case FrameKind::kLocate:
+    case FrameKind::kLocated:
+      ReceiveLocation(from, kind, payload);
       break;
     case FrameKind::kGone:
       ReceiveGone(from, payload);

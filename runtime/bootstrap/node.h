@@ -2,9 +2,13 @@
 //
 // One rank's part in the conversation of the tree: exchanges, verdicts and goodbyes.
 //
-// Exchange: parts go up, each rank adding its own to those of its children; from the root
-// everybody's go down again. That is at most 2 * (kArity + 1) messages sent and received for a
+// Exchange: parts go up, each rank adding its own to those of its children; the root decides what
+// they come to, and that goes down again: an answer for all, and one for each rank that nobody but
+// those above it has to carry. That is at most 2 * (kArity + 1) messages sent and received for a
 // rank.
+//
+// Location: nobody knows where all others can be reached, which in a large world would be most of
+// what a rank knows. Who looks for one asks it, along the tree.
 //
 // Verdict: who fails, or notices that a connection has ended, reports it upwards. What reaches the
 // root first is the job's verdict, and goes down to all; so it is the same everywhere. Only a rank
@@ -24,6 +28,7 @@
 #define RAILHEAD_RUNTIME_BOOTSTRAP_NODE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -56,13 +61,23 @@ class Node {
   // Ends a connection without anybody's death.
   void Detach(int rank);
 
+  // What the root makes of everybody's parts. An error is the job's verdict.
+  struct Answer {
+    std::string for_all;
+    std::vector<std::string> for_each;  // by rank, or nothing
+  };
+  using Decide = std::function<absl::StatusOr<Answer>(std::vector<std::string> parts)>;
+
   // What this rank wants.
-  void Give(absl::StatusOr<std::string> mine);  // its part of the next exchange; see TakeResult
-  void Report(const absl::Status& failure);     // it cannot go on; see verdict
-  void Goodbye();                               // it needs nobody any more; see everybody_left
+  // Its part of the next exchange; see TakeResult. All give the same `decide`, the root calls it.
+  void Give(absl::StatusOr<std::string> mine, Decide decide);
+  void Report(const absl::Status& failure);  // it cannot go on; see verdict
+  void Goodbye();                            // it needs nobody any more; see everybody_left
+  void SetPlace(std::string place) { place_ = std::move(place); }  // what who looks for it is told
+  void Locate(int rank);                                           // see TakeLocated
 
   // What comes from the others.
-  void Receive(int from, FrameKind kind, std::string payload);
+  void Receive(int from, FrameKind kind, const std::string& payload);
   void Lost(int neighbour);
 
   // What time brings. The root, when an exchange takes too long, asks who is missing, waits a
@@ -73,8 +88,14 @@ class Node {
 
   // What comes of it.
   std::vector<Outgoing> TakeOutgoing();
-  // Everybody's parts by rank, once the exchange is through.
-  std::optional<std::vector<std::string>> TakeResult() { return std::exchange(result_, {}); }
+  // What this rank is answered, once the exchange is through.
+  struct Result {
+    std::string for_all;
+    std::string for_this;
+  };
+  std::optional<Result> TakeResult() { return std::exchange(result_, {}); }
+  // Where the ranks are that it has looked for, and that have answered.
+  std::map<int, std::string> TakeLocated() { return std::exchange(located_, {}); }
   // Why the job has failed; OK while it has not.
   const absl::Status& verdict() const { return verdict_; }
   // Ranks that are known to be gone.
@@ -109,7 +130,10 @@ class Node {
   void ReceiveGone(int from, absl::string_view payload);
   void Judge(const absl::Status& verdict);
   void ReceiveGather(int from, const std::string& payload);
-  void ReceiveAll(int from, std::string payload);
+  void ReceiveAll(int from, const std::string& payload);
+  void TakeAnswers(Answers answers);
+  void ReceiveLocation(int from, FrameKind kind, const std::string& payload);
+  std::optional<int> NextTo(int rank) const;
   void ReceiveAsk(int from);
   void ReceiveMissing(int from, const std::string& payload);
   void ReceiveDone(int from);
@@ -128,10 +152,14 @@ class Node {
 
   uint32_t round_ = 0;               // of the last exchange that is through
   std::optional<std::string> mine_;  // between Give and passing it on
-  bool passed_on_ = false;           // between passing it on and everybody's
-  std::optional<std::vector<std::string>> result_;
+  Decide decide_;
+  bool passed_on_ = false;  // between passing it on and everybody's
+  std::optional<Result> result_;
   std::set<int> accused_;
   std::set<int> present_;
+
+  std::string place_;
+  std::map<int, std::string> located_;
 
   Inquiry inquiry_;
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -97,7 +98,12 @@ void RunNode(absl::string_view bytes) {
     const int from = neighbours[what % neighbours.size()];
     switch (what / 32) {
       case 0:
-        node.Give(std::string("mine"));
+        node.Give(std::string("mine"), [](std::vector<std::string> parts) {
+          Require(parts.size() == static_cast<size_t>(kWorld));
+          Node::Answer answer{"all", std::move(parts)};
+          return absl::StatusOr<Node::Answer>(std::move(answer));
+        });
+        node.Locate((rank + 1 + what) % kWorld);
         break;
       case 1:
         node.Report(absl::InternalError("this rank failed"));
@@ -112,7 +118,7 @@ void RunNode(absl::string_view bytes) {
         Inquire(node.inquiry(), input.Byte());
         break;
       default: {
-        const auto kind = static_cast<FrameKind>(1 + input.Byte() % 17);
+        const auto kind = static_cast<FrameKind>(1 + input.Byte() % 20);
         node.Receive(from, kind, input.Text(input.Byte()));
       }
     }
@@ -122,9 +128,8 @@ void RunNode(absl::string_view bytes) {
       Require(message.to >= 0 && message.to < kWorld && message.to != rank);
       Require(message.payload != nullptr);
     }
-    if (const auto result = node.TakeResult(); result.has_value()) {
-      Require(result->size() == static_cast<size_t>(kWorld));
-    }
+    node.TakeResult();
+    node.TakeLocated();
     Require(verdict.ok() || verdict == node.verdict());
     verdict = node.verdict();
   }
@@ -138,6 +143,14 @@ void RunParsers(absl::string_view bytes) {
     if (const absl::StatusOr<Parts> parts = ParseParts(bytes, count); parts.ok()) {
       Require(EncodeParts(*parts) == bytes);
     }
+  }
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{3}, size_t{1} << 30U}) {
+    if (const absl::StatusOr<Answers> answers = ParseAnswers(bytes, count); answers.ok()) {
+      Require(EncodeAnswers(*answers) == bytes);
+    }
+  }
+  if (const absl::StatusOr<Location> location = ParseLocation(bytes, kWorld); location.ok()) {
+    Require(EncodeLocation(*location) == bytes);
   }
   if (const absl::StatusOr<Missing> missing = ParseMissing(bytes, kWorld); missing.ok()) {
     Require(EncodeMissing(*missing) == bytes);

@@ -93,6 +93,7 @@ class Simulation {
       ++sent_[Index(way.second)];
       Do(way.second, [&](Node& node) {
         if (message.kind.has_value()) {
+          if (on_delivery) on_delivery(way.second, *message.kind, *message.payload);
           node.Receive(way.first, *message.kind, *message.payload);
         } else {
           node.Lost(way.first);
@@ -104,11 +105,12 @@ class Simulation {
     return false;
   }
 
-  // Called with the rank after each delivery.
+  // Called with the rank after each delivery, and before it with what comes.
   std::function<void(int rank)> after_delivery;
+  std::function<void(int rank, FrameKind kind, absl::string_view payload)> on_delivery;
 
   // Takes a result, so that 4,096 ranks need not hold 4,096 parts each.
-  std::optional<std::vector<std::string>> TakeResult(int rank) {
+  std::optional<Node::Result> TakeResult(int rank) {
     return Lives(rank) ? nodes_[Index(rank)]->TakeResult() : std::nullopt;
   }
 
@@ -140,6 +142,20 @@ std::string PartOf(int rank, int round) {
   return absl::StrCat(rank, ".", round, std::string(static_cast<size_t>(rank % 3), 'x'));
 }
 
+// Everybody's parts for all, and in odd rounds something for each.
+Node::Decide DecideOf(int round) {
+  return [round](std::vector<std::string> parts) -> absl::StatusOr<Node::Answer> {
+    Node::Answer answer;
+    for (const std::string& part : parts) {
+      if (round % 2 == 1) answer.for_each.push_back(absl::StrCat("for ", part));
+    }
+    answer.for_all = EncodeParts({0, std::move(parts)});
+    return answer;
+  };
+}
+
+void Give(Node& node, int round) { node.Give(PartOf(node.rank(), round), DecideOf(round)); }
+
 // Lets every rank give its part, in random order among the deliveries, and checks what all get.
 void Exchange(Simulation& simulation, int round, std::mt19937& random) {
   const int world = simulation.world();
@@ -148,19 +164,21 @@ void Exchange(Simulation& simulation, int round, std::mt19937& random) {
   std::shuffle(order.begin(), order.end(), random);
   int through = 0;
   const auto check = [&](int rank) {
-    const std::optional<std::vector<std::string>> all = simulation.TakeResult(rank);
-    if (!all.has_value()) return;
+    const std::optional<Node::Result> result = simulation.TakeResult(rank);
+    if (!result.has_value()) return;
     ++through;
-    ASSERT_EQ(all->size(), static_cast<size_t>(world));
+    const absl::StatusOr<Parts> all = ParseParts(result->for_all, static_cast<size_t>(world));
+    ASSERT_TRUE(all.ok());
     bool right = true;
     for (int r = 0; r < world; ++r) {
-      right = right && (*all)[static_cast<size_t>(r)] == PartOf(r, round);
+      right = right && all->parts[static_cast<size_t>(r)] == PartOf(r, round);
     }
     ASSERT_TRUE(right) << "rank " << rank;
+    ASSERT_EQ(result->for_this, round % 2 == 1 ? absl::StrCat("for ", PartOf(rank, round)) : "");
   };
   simulation.after_delivery = check;
   for (const int rank : order) {
-    simulation.Do(rank, [&](Node& node) { node.Give(PartOf(rank, round)); });
+    simulation.Do(rank, [&](Node& node) { Give(node, round); });
     check(rank);
     if (random() % 2 == 0) simulation.Deliver();
   }
@@ -183,6 +201,55 @@ TEST_P(NodeSizeTest, EverybodyGetsWhatEverybodyGaveForFewMessages) {
     // One to and one from the parent and each child, however many ranks there are.
     EXPECT_LE(most, 2U * (kArity + 1));
     EXPECT_LE(static_cast<double>(most), 5.0 * std::max(1.0, std::log2(world)));
+  }
+}
+
+TEST_P(NodeSizeTest, AnAnswerForEachIsCarriedByThoseAboveItAlone) {
+  const int world = GetParam();
+  Simulation simulation(world, 11);
+  std::map<int, size_t> bytes;  // received
+  simulation.on_delivery = [&](int rank, FrameKind kind, absl::string_view payload) {
+    if (kind == FrameKind::kAll) bytes[rank] += payload.size();
+  };
+  constexpr size_t kEach = 100;
+  const auto decide = [](const std::vector<std::string>& parts) -> absl::StatusOr<Node::Answer> {
+    return Node::Answer{"", std::vector<std::string>(parts.size(), std::string(kEach, 'x'))};
+  };
+  for (int rank = 0; rank < world; ++rank) {
+    simulation.Do(rank, [&](Node& node) { node.Give(std::string(), decide); });
+  }
+  while (simulation.Deliver()) {
+  }
+  size_t sum = 0;
+  for (const auto& [rank, count] : bytes) {
+    EXPECT_LE(count, Subtree(rank, world).size() * (kEach + 4) + 12) << rank;
+    sum += count;
+  }
+  // So a rank carries as many on average as there are steps to the root.
+  EXPECT_LE(sum, static_cast<size_t>(world) * (static_cast<size_t>(Height(0, world)) * 104 + 12));
+}
+
+TEST_P(NodeSizeTest, WhoIsLookedForIsFoundAlongTheTree) {
+  const int world = GetParam();
+  std::mt19937 random(17);
+  Simulation simulation(world, 19);
+  for (int rank = 0; rank < world; ++rank) {
+    simulation.Do(rank, [](Node& node) { node.SetPlace(absl::StrCat("at ", node.rank())); });
+    simulation.TakeCount(rank);
+  }
+  for (int trial = 0; world > 1 && trial < 200; ++trial) {
+    const int asker = static_cast<int>(random() % static_cast<uint32_t>(world));
+    const int rank =
+        (asker + 1 + static_cast<int>(random() % static_cast<uint32_t>(world - 1))) % world;
+    std::map<int, std::string> located;
+    size_t messages = 0;
+    simulation.on_delivery = [&](int, FrameKind, absl::string_view) { ++messages; };
+    simulation.Do(asker, [rank](Node& node) { node.Locate(rank); });
+    while (simulation.Deliver()) {
+    }
+    simulation.Do(asker, [&](Node& node) { located = node.TakeLocated(); });
+    EXPECT_EQ(located, (std::map<int, std::string>{{rank, absl::StrCat("at ", rank)}}));
+    EXPECT_LE(messages, static_cast<size_t>(4 * Height(0, world)));
   }
 }
 
@@ -242,7 +309,7 @@ TEST(NodeDeathTest, WhoeverDiesWheneverAllOthersSayTheSame) {
     const int moment = static_cast<int>(random() % static_cast<uint32_t>(2 * world + 2));
     for (int rank = 0; rank < world; ++rank) {
       if (rank == moment) simulation.Kill(victim);
-      simulation.Do(rank, [&](Node& node) { node.Give(PartOf(rank, 0)); });
+      simulation.Do(rank, [](Node& node) { Give(node, 0); });
       if (random() % 2 == 0) simulation.Deliver();
     }
     for (int rank = world; rank < moment; ++rank) simulation.Deliver();
@@ -328,6 +395,39 @@ TEST(NodeDeathTest, WhoLeavesEarlyHasNotDiedAndTheOthersStillPart) {
   }
 }
 
+// Everybody who is left finds everybody who is left, past one that has left.
+TEST(NodeLocateTest, OneThatHasLeftHidesNobody) {
+  for (const int world : {6, 22, 40, 90}) {
+    for (int leaver = 0; leaver < world; leaver += world / 11 + 1) {
+      Simulation simulation(world, static_cast<uint32_t>(leaver));
+      for (int rank = 0; rank < world; ++rank) {
+        simulation.Do(rank, [](Node& node) { node.SetPlace(absl::StrCat("at ", node.rank())); });
+      }
+      simulation.Do(leaver, [](Node& node) { node.Goodbye(); });
+      while (simulation.Deliver()) {
+      }
+      simulation.Kill(leaver);
+      while (simulation.Deliver()) {
+      }
+      for (int asker = 0; asker < world; ++asker) {
+        // The root joins the parts of the tree.
+        if (asker == leaver || leaver == 0) continue;
+        std::map<int, std::string> located;
+        simulation.Do(asker, [&](Node& node) {
+          for (int rank = 0; rank < world; ++rank) {
+            if (rank != asker) node.Locate(rank);
+          }
+        });
+        while (simulation.Deliver()) {
+        }
+        simulation.Do(asker, [&](Node& node) { located = node.TakeLocated(); });
+        ASSERT_EQ(located.size(), static_cast<size_t>(world - 2))
+            << "rank " << asker << " of " << world << " without " << leaver;
+      }
+    }
+  }
+}
+
 TEST(NodeAskTest, WhoStandsStillIsNamedWhereverItIs) {
   for (const int world : {2, 6, 22, 60}) {
     for (int victim = 1; victim < world; ++victim) {
@@ -335,7 +435,7 @@ TEST(NodeAskTest, WhoStandsStillIsNamedWhereverItIs) {
       simulation.Stop(victim);
       for (int rank = 0; rank < world; ++rank) {
         if (rank == victim) continue;
-        simulation.Do(rank, [&](Node& node) { node.Give(PartOf(rank, 0)); });
+        simulation.Do(rank, [](Node& node) { Give(node, 0); });
       }
       while (simulation.Deliver()) {
       }
@@ -543,12 +643,13 @@ TEST(NodeInquiryTest, NonsenseEndsTheJob) {
 }
 
 TEST(NodeNonsenseTest, WhatIsOutOfTurnEndsTheJobWithTheSendersName) {
-  const std::string parts = EncodeParts({1, {"a"}});
   const std::vector<std::pair<FrameKind, std::string>> nonsense = {
       {FrameKind::kGather, ""},
       {FrameKind::kGather, EncodeParts({2, {"a"}})},
       {FrameKind::kGather, EncodeParts({1, {"a", "b"}})},
-      {FrameKind::kAll, parts},
+      {FrameKind::kAll, EncodeAnswers({1, "a", {}})},
+      {FrameKind::kLocate, "x"},
+      {FrameKind::kLocated, EncodeLocation({3, 0, ""})},
       {FrameKind::kAsk, ""},
       {FrameKind::kMissing, "x"},
       {FrameKind::kHello, ""},
@@ -591,6 +692,17 @@ TEST(MessagesTest, TheyTravelAndBrokenOnesAreRefused) {
   EXPECT_FALSE(ParseParts(parts, 2).ok());
   EXPECT_FALSE(ParseParts(EncodeParts({3, {}}), size_t{1} << 40).ok());
 
+  const std::string answers = EncodeAnswers({3, "all", {"a", "", "bc"}});
+  EXPECT_EQ(ParseAnswers(answers, 3)->for_all, "all");
+  EXPECT_EQ(ParseAnswers(answers, 3)->for_each, (std::vector<std::string>{"a", "", "bc"}));
+  EXPECT_FALSE(ParseAnswers(answers, 2).ok());
+  EXPECT_TRUE(ParseAnswers(EncodeAnswers({3, "all", {}}), 2)->for_each.empty());
+  EXPECT_FALSE(ParseAnswers(answers.substr(0, 11) + std::string(4, '\xff'), 0xffffffff).ok());
+
+  const std::string location = EncodeLocation({3, 9, "there"});
+  EXPECT_EQ(*ParseLocation(location, 10), (Location{3, 9, "there"}));
+  EXPECT_FALSE(ParseLocation(location, 9).ok());
+
   const std::string missing = EncodeMissing({7, {29, 30}});
   EXPECT_EQ(ParseMissing(missing, 64)->children, (std::vector<int>{29, 30}));
   EXPECT_FALSE(ParseMissing(missing, 30).ok());
@@ -613,6 +725,10 @@ TEST(MessagesTest, TheyTravelAndBrokenOnesAreRefused) {
   refuses_others(question, ParseQuestion);
   refuses_others(testimony, ParseTestimony);
   refuses_others(report, ParseInquiryReport);
+  refuses_others(location, ParseLocation);
+  for (size_t size = 0; size <= answers.size() + 1; ++size) {
+    EXPECT_EQ(ParseAnswers((answers + "x").substr(0, size), 3).ok(), size == answers.size());
+  }
 
   const absl::Status failure = absl::NotFoundError("rank 1: nothing there");
   EXPECT_EQ(ParseFailure(EncodeFailure(failure)), failure);

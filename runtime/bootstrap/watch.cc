@@ -32,22 +32,27 @@ constexpr absl::Duration kSendPatience = absl::Milliseconds(200);
 // up for the time above.
 constexpr absl::Duration kOwnGoodbye = absl::Seconds(1);
 
+// After which a rank is asked again where it can be reached.
+constexpr absl::Duration kSearchPause = absl::Seconds(1);
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
   net::Fd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   net::Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event.valid() || !wake.valid()) return net::ErrnoError("eventfd", errno);
+  net::Fd located(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event.valid() || !wake.valid() || !located.valid()) return net::ErrnoError("eventfd", errno);
   auto [node, links] = std::move(bootstrap).Take();
-  std::unique_ptr<Watch> watch(
-      new Watch(std::move(node), std::move(links), std::move(event), std::move(wake)));
+  std::unique_ptr<Watch> watch(new Watch(std::move(node), std::move(links), std::move(event),
+                                         std::move(wake), std::move(located)));
   watch->thread_ = StartThread([raw = watch.get()] { raw->Run(); });
   return watch;
 }
 
-Watch::Watch(Node node, Links links, net::Fd event, net::Fd wake)
+Watch::Watch(Node node, Links links, net::Fd event, net::Fd wake, net::Fd located)
     : event_(std::move(event)),
       wake_(std::move(wake)),
+      located_event_(std::move(located)),
       node_(std::move(node)),
       links_(std::move(links)) {}
 
@@ -88,6 +93,18 @@ void Watch::Ask() {
   Wake();
 }
 
+std::optional<std::string> Watch::Locate(int rank) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (const auto found = located_.find(rank); found != located_.end()) return found->second;
+  if (sought_.emplace(rank, absl::InfinitePast()).second) Wake();
+  return std::nullopt;
+}
+
+void Watch::ClearLocated() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(located_event_.get(), &count, sizeof count);
+}
+
 bool Watch::Goodbye(absl::Time deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
   leaving_ = true;
@@ -120,7 +137,7 @@ void Watch::Run() {
     if (!waiting) patience = absl::InfiniteFuture();
     if (waiting && patience == absl::InfiniteFuture()) patience = absl::Now() + kVerdictPatience;
     if (absl::Now() >= patience) node_.StopWaiting(node_.reported());
-    const absl::Time again = Inquire(absl::Now());
+    const absl::Time again = std::min(Inquire(absl::Now()), Search(absl::Now()));
     // First the others: once this rank knows, its process may end at any moment, and the others
     // would take that for the cause.
     links_.Flush(node_, absl::Now() + kSendPatience);
@@ -135,6 +152,26 @@ void Watch::Run() {
       [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
     }
   }
+}
+
+absl::Time Watch::Search(absl::Time now) {
+  std::map<int, std::string> located = node_.TakeLocated();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [rank, place] : located) sought_.erase(rank);
+  if (!located.empty()) {
+    located_.merge(located);
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(located_event_.get(), &one, sizeof one);
+  }
+  absl::Time again = absl::InfiniteFuture();
+  for (auto& [rank, when] : sought_) {
+    if (now >= when) {
+      node_.Locate(rank);
+      when = now + kSearchPause;
+    }
+    again = std::min(again, when);
+  }
+  return again;
 }
 
 void Watch::TakeWishes() {

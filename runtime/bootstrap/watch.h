@@ -11,8 +11,10 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -60,6 +62,13 @@ class Watch {
   // Asks what everybody is doing, unless that is known from a moment ago; the witness will hear.
   void Ask();
 
+  // Where a rank can be reached, as it says itself (Bootstrap::SetPlace); nothing while that is not
+  // known yet. It is asked then, and located_fd stirs when any answer has come.
+  std::optional<std::string> Locate(int rank);
+  // Readable when places have become known, until ClearLocated.
+  int located_fd() const { return located_event_.get(); }
+  void ClearLocated();
+
   // Says that this rank needs nobody any more, and waits until all have said so or the job has
   // failed (true), or the deadline has passed (false). Whatever the deadline, what it says is on
   // its way when it returns. May be called again.
@@ -71,9 +80,12 @@ class Watch {
   std::string Describe(int rank) const { return node_.Describe(rank); }
 
  private:
-  Watch(Node node, Links links, net::Fd event, net::Fd wake);
+  Watch(Node node, Links links, net::Fd event, net::Fd wake, net::Fd located);
 
   void Run();
+  // Looks for those that are looked for. Returns when to do so again, for an answer may get lost
+  // where a rank has left on its way.
+  absl::Time Search(absl::Time now);
   // Does what the time has come for in an inquiry. Returns when that is to be done again.
   absl::Time Inquire(absl::Time now);
   // Tells the witness what has been reported.
@@ -86,6 +98,7 @@ class Watch {
 
   net::Fd event_;
   net::Fd wake_;
+  net::Fd located_event_;
 
   // The thread's own, but for the names of ranks, which do not change.
   Node node_;
@@ -103,9 +116,11 @@ class Watch {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  absl::Status failure_;  // what this rank announces
-  bool leaving_ = false;  // whether it says goodbye
-  bool asking_ = false;   // whether it asks what everybody is doing
+  absl::Status failure_;              // what this rank announces
+  bool leaving_ = false;              // whether it says goodbye
+  bool asking_ = false;               // whether it asks what everybody is doing
+  std::map<int, absl::Time> sought_;  // ranks, and when to ask them (again)
+  std::map<int, std::string> located_;
   absl::Status verdict_;
   std::set<int> gone_;
   bool said_goodbye_ = false;

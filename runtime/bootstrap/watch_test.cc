@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ std::unique_ptr<Watch> World::StartAlone(int rank) const {
   options.deadline = In(20);
   absl::StatusOr<Bootstrap> bootstrap = Bootstrap::Join(std::move(options));
   EXPECT_TRUE(bootstrap.ok()) << bootstrap.status();
+  bootstrap->SetPlace(absl::StrCat("at ", rank));
   return *Watch::Start(*std::move(bootstrap));
 }
 
@@ -72,6 +74,29 @@ TEST_P(WatchTest, WhoLeavesTogetherLeavesInPeace) {
     EXPECT_LT(absl::Now(), deadline);
     EXPECT_FALSE(watch->failed());
     EXPECT_TRUE(watch->verdict().ok());
+    return true;
+  });
+}
+
+TEST_P(WatchTest, EachFindsAllOthers) {
+  const int world = GetParam();
+  World started(world);
+  RunRanks(world, [&](int rank) {
+    const std::unique_ptr<Watch> watch = started.Start(rank);
+    const absl::Time deadline = In(20);
+    for (int other = 0; other < world; ++other) {
+      while (other != rank && absl::Now() < deadline) {
+        watch->ClearLocated();
+        const std::optional<std::string> place = watch->Locate(other);
+        if (place.has_value()) {
+          EXPECT_EQ(*place, absl::StrCat("at ", other));
+          break;
+        }
+        EXPECT_TRUE(net::WaitReadable(watch->located_fd(), deadline).ok());
+      }
+    }
+    EXPECT_LT(absl::Now(), deadline);
+    watch->Goodbye(deadline);
     return true;
   });
 }
