@@ -120,9 +120,8 @@ absl::Status Bootstrap::HostJoin(JoinOptions& options) {
     links_.Queue(rank, FrameKind::kWelcome,
                  EncodeWelcome({*session, door_of(Parent(rank)), door_of(Guardian(rank))}));
   }
-  absl::Status named =
-      ExchangeNames(options.name, std::max(options.deadline, absl::Now() + kGrowth), nullptr);
-  if (!named.ok()) return named;
+  absl::Status stands = TryTree(std::max(options.deadline, absl::Now() + kGrowth), nullptr);
+  if (!stands.ok()) return stands;
 
   // From here on only the tree is used.
   for (int rank = 1; rank < world; ++rank) {
@@ -204,8 +203,8 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
         std::move(listener), HostHandshake::Identity{options.rank, options.job, options.name},
         secret, children.size() + grandchildren.size(), object, options.log);
   }
-  absl::Status named = ExchangeNames(options.name, deadline, door.get());
-  if (!named.ok()) return named;
+  absl::Status stands = TryTree(deadline, door.get());
+  if (!stands.ok()) return stands;
   if (door != nullptr) rejected_ = door->rejected();
   if (Parent(options.rank) != 0 && Guardian(options.rank) != 0) {
     node_.Detach(0);
@@ -358,21 +357,19 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
 
 // ---- Everybody ----
 
-absl::Status Bootstrap::ExchangeNames(const std::string& name, absl::Time deadline, Door* door) {
-  absl::StatusOr<std::vector<std::string>> names = Exchange(name, deadline, door);
-  if (!names.ok()) return names.status();
-  for (int rank = 0; rank < world_size(); ++rank) {
-    node_.SetName(rank, std::move((*names)[static_cast<size_t>(rank)]));
-  }
-  return absl::OkStatus();
+absl::Status Bootstrap::TryTree(absl::Time deadline, Door* door) {
+  const auto nothing = [](const std::vector<std::string>& /*parts*/) {
+    return absl::StatusOr<Node::Answer>(Node::Answer());
+  };
+  return Agree(std::string(), nothing, deadline, door).status();
 }
 
 absl::StatusOr<std::vector<std::string>> Bootstrap::Exchange(absl::StatusOr<std::string> mine,
-                                                             absl::Time deadline, Door* door) {
+                                                             absl::Time deadline) {
   const auto all = [](std::vector<std::string> parts) -> absl::StatusOr<Node::Answer> {
     return Node::Answer{EncodeParts({0, std::move(parts)}), {}};
   };
-  const absl::StatusOr<Node::Result> result = Agree(std::move(mine), all, deadline, door);
+  const absl::StatusOr<Node::Result> result = Agree(std::move(mine), all, deadline);
   if (!result.ok()) return result.status();
   absl::StatusOr<Parts> parts = ParseParts(result->for_all, static_cast<size_t>(world_size()));
   if (!parts.ok()) return parts.status();

@@ -5,8 +5,8 @@
 // Join: rank 0 listens, and the others dial it until it answers; its address is all that they know.
 // Both sides prove that they know the job's secret (handshake.h). When everyone is there, rank 0
 // tells each rank where its parent and its guardian in the tree (tree.h) listen, and the ranks
-// connect to these in the same way. The names of all ranks are the tree's first exchange; when it
-// is through the tree stands, and the other connections to rank 0 close. Whoever else connects (a
+// connect to these in the same way. When a first exchange is through, the tree stands, and the
+// other connections to rank 0 close. Whoever else connects (a
 // scraper, a port scan, a rank of another job) is turned away, counted, and delays nobody.
 //
 // Agree: every rank gives some bytes, rank 0 decides what they come to, and everybody gets that. A
@@ -66,9 +66,7 @@ class Bootstrap {
   // Gives `mine` to all and returns what everybody gave, by rank. If any rank gives an error, all
   // ranks return that error's text with its code. After an error the bootstrap is of no more use.
   absl::StatusOr<std::vector<std::string>> Exchange(absl::StatusOr<std::string> mine,
-                                                    absl::Time deadline) {
-    return Exchange(std::move(mine), deadline, nullptr);
-  }
+                                                    absl::Time deadline);
 
   // Gives `mine` to rank 0, where `decide` makes the answer of it. Errors as for Exchange; one of
   // `decide` is everybody's, too.
@@ -83,7 +81,7 @@ class Bootstrap {
   int rank() const { return node_.rank(); }
   int world_size() const { return node_.world_size(); }
 
-  // "rank 2 (pod a on node b)".
+  // "rank 2 (pod a on node b)"; rank 0 knows all names, others their own and their neighbours'.
   std::string Describe(int rank) const { return node_.Describe(rank); }
 
   // This machine's address on the connection to the others; nullopt in a world of one.
@@ -106,10 +104,9 @@ class Bootstrap {
   Call TryToArrive(const JoinOptions& options, uint16_t door_port, std::string* welcome);
   absl::Status ConnectUp(int to, const std::optional<net::SocketAddress>& place, const Hello& hello,
                          const Secret& secret, absl::Time deadline);
-  absl::Status ExchangeNames(const std::string& name, absl::Time deadline, Door* door);
+  // The tree's first exchange.
+  absl::Status TryTree(absl::Time deadline, Door* door);
   // With a door, ranks come in through it meanwhile.
-  absl::StatusOr<std::vector<std::string>> Exchange(absl::StatusOr<std::string> mine,
-                                                    absl::Time deadline, Door* door);
   absl::StatusOr<Node::Result> Agree(absl::StatusOr<std::string> mine, Node::Decide decide,
                                      absl::Time deadline, Door* door);
   void Attach(int rank, const std::string& name, net::Fd fd, FrameReader reader);

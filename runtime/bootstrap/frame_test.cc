@@ -52,8 +52,7 @@ TEST(FrameTest, LongFramesAreRefusedBeforeTheyArrive) {
 
 TEST(FrameTest, UnknownKindsAreRefused) {
   std::string frame = EncodeFrame(FrameKind::kHello, "");
-  for (const char kind :
-       {'\0', static_cast<char>(static_cast<int>(kLastFrameKind) + 1), '\xff'}) {
+  for (const char kind : {'\0', static_cast<char>(static_cast<int>(kLastFrameKind) + 1), '\xff'}) {
     frame[4] = kind;
     FrameReader reader(10);
     reader.buffer()->append(frame);

@@ -235,19 +235,21 @@ absl::StatusOr<InquiryReport> ParseInquiryReport(absl::string_view payload, int 
   return InquiryReport{*question, std::move(text)};
 }
 
-std::string EncodeGone(int rank) {
+std::string EncodeGone(const Gone& gone) {
   WireWriter writer;
-  writer.U32(static_cast<uint32_t>(rank));
+  writer.U32(static_cast<uint32_t>(gone.rank));
+  writer.String(absl::string_view(gone.name).substr(0, kFailureLimit));
   return writer.Take();
 }
 
-absl::StatusOr<int> ParseGone(absl::string_view payload, int world_size) {
+absl::StatusOr<Gone> ParseGone(absl::string_view payload, int world_size) {
   WireReader reader(payload);
   const uint32_t rank = reader.U32();
+  std::string name = reader.String(kFailureLimit);
   if (!reader.Complete() || rank >= static_cast<uint32_t>(world_size)) {
-    return absl::InternalError("a malformed number of a rank");
+    return absl::InternalError("a malformed notice of a rank's end");
   }
-  return static_cast<int>(rank);
+  return Gone{static_cast<int>(rank), std::move(name)};
 }
 
 std::string EncodeFailure(const absl::Status& status) {

@@ -104,9 +104,13 @@ struct InquiryReport {
 std::string EncodeInquiryReport(const InquiryReport& report);
 absl::StatusOr<InquiryReport> ParseInquiryReport(absl::string_view payload, int world_size);
 
-// kGone: a rank whose end some neighbour of it has seen.
-std::string EncodeGone(int rank);
-absl::StatusOr<int> ParseGone(absl::string_view payload, int world_size);
+// kGone: a rank whose end some neighbour of it has seen, and what that calls it.
+struct Gone {
+  int rank = 0;
+  std::string name;  // "rank 2 (pod a on node b)"
+};
+std::string EncodeGone(const Gone& gone);
+absl::StatusOr<Gone> ParseGone(absl::string_view payload, int world_size);
 
 // kFail: why the job has failed.
 std::string EncodeFailure(const absl::Status& status);

@@ -258,25 +258,27 @@ void Node::Lost(int neighbour) {
     }
   }
   // After the verdict on it, or on what it has reported itself.
-  if (!everybody_left_ && AreNeighbours(rank_, neighbour)) SpreadGone(neighbour);
+  if (!everybody_left_ && AreNeighbours(rank_, neighbour))
+    SpreadGone({neighbour, Describe(neighbour)});
   // It may not have passed on that all below this rank have said goodbye.
   if (neighbour == Parent(rank_)) said_done_ = false;
   SayDone();
 }
 
-void Node::SpreadGone(int rank) {
-  if (rank == rank_ || !gone_.insert(rank).second) return;
-  SendAll(up_, FrameKind::kGone, EncodeGone(rank));
-  SendAll(down_, FrameKind::kGone, EncodeGone(rank));
+void Node::SpreadGone(Gone gone) {
+  if (gone.rank == rank_ || gone_.count(gone.rank) > 0) return;
+  SendAll(up_, FrameKind::kGone, EncodeGone(gone));
+  SendAll(down_, FrameKind::kGone, EncodeGone(gone));
+  gone_[gone.rank] = std::move(gone.name);
 }
 
 void Node::ReceiveGone(int from, absl::string_view payload) {
-  const absl::StatusOr<int> rank = ParseGone(payload, world_size_);
-  if (!rank.ok()) {
-    Nonsense(from, rank.status().message());
+  absl::StatusOr<Gone> gone = ParseGone(payload, world_size_);
+  if (!gone.ok()) {
+    Nonsense(from, gone.status().message());
     return;
   }
-  SpreadGone(*rank);
+  SpreadGone(*std::move(gone));
 }
 
 // ---- Location ----

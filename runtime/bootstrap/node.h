@@ -98,8 +98,8 @@ class Node {
   std::map<int, std::string> TakeLocated() { return std::exchange(located_, {}); }
   // Why the job has failed; OK while it has not.
   const absl::Status& verdict() const { return verdict_; }
-  // Ranks that are known to be gone.
-  const std::set<int>& gone() const { return gone_; }
+  // Ranks that are known to be gone, and what they are called.
+  const std::map<int, std::string>& gone() const { return gone_; }
   // What this rank has reported, and wants a verdict for.
   const absl::Status& reported() const { return reported_; }
   // Whether it has said goodbye.
@@ -111,7 +111,8 @@ class Node {
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   const std::vector<int>& down() const { return down_; }
-  // "rank 2 (pod a on node b)", with what is known.
+  // "rank 2 (pod a on node b)", with what is known: rank 0 knows all names, others those of their
+  // neighbours.
   std::string Describe(int rank) const;
   void SetName(int rank, std::string name) { names_[rank] = std::move(name); }
 
@@ -126,7 +127,7 @@ class Node {
   std::vector<int> LackingChildren() const;
   void Send(int to, FrameKind kind, std::string payload);
   void SendAll(const std::vector<int>& to, FrameKind kind, std::string payload);
-  void SpreadGone(int rank);
+  void SpreadGone(Gone gone);
   void ReceiveGone(int from, absl::string_view payload);
   void Judge(const absl::Status& verdict);
   void ReceiveGather(int from, const std::string& payload);
@@ -165,7 +166,7 @@ class Node {
 
   absl::Status reported_;
   absl::Status verdict_;
-  std::set<int> gone_;
+  std::map<int, std::string> gone_;
 
   bool leaving_ = false;
   bool said_done_ = false;

@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 
@@ -74,10 +73,9 @@ class Watch {
   // its way when it returns. May be called again.
   bool Goodbye(absl::Time deadline);
 
-  // Ranks that are known to be gone, be it in peace, and after the job has failed as well.
-  std::set<int> gone() const;
-  // "rank 2 (pod a on node b)".
-  std::string Describe(int rank) const { return node_.Describe(rank); }
+  // Ranks that are known to be gone, be it in peace, and after the job has failed as well; and what
+  // they are called: "rank 2 (pod a on node b)".
+  std::map<int, std::string> gone() const;
 
  private:
   Watch(Node node, Links links, net::Fd event, net::Fd wake, net::Fd located);
@@ -100,7 +98,7 @@ class Watch {
   net::Fd wake_;
   net::Fd located_event_;
 
-  // The thread's own, but for the names of ranks, which do not change.
+  // The thread's own.
   Node node_;
   Links links_;
   absl::Time next_look_ = absl::InfinitePast();
@@ -122,7 +120,7 @@ class Watch {
   std::map<int, absl::Time> sought_;  // ranks, and when to ask them (again)
   std::map<int, std::string> located_;
   absl::Status verdict_;
-  std::set<int> gone_;
+  std::map<int, std::string> gone_;
   bool said_goodbye_ = false;
   bool everybody_left_ = false;
 

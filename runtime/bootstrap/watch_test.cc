@@ -273,7 +273,9 @@ TEST_P(WatchTest, WhoGoesAfterAFailureIsKnownToo) {
       while (watch->gone().count(victim) == 0 && absl::Now() < deadline) {
         absl::SleepFor(absl::Milliseconds(1));
       }
-      EXPECT_THAT(watch->gone(), ::testing::Contains(victim));
+      EXPECT_THAT(watch->gone(),
+                  ::testing::Contains(::testing::Pair(
+                      victim, absl::StrCat("rank ", victim, " (pod p", victim, ")"))));
     }
     failed.arrive_and_wait();
     return true;

@@ -533,11 +533,12 @@ absl::Status Communicator::WhyAborted() const {
 absl::Status Communicator::WhyHopeless(const std::vector<int>& members, bool sound) const {
   if (absl::Status aborted = WhyAborted(); !aborted.ok()) return aborted;
   if (sound && watch_->failed()) return watch_->verdict();
-  const std::set<int> gone = watch_->gone();
+  const std::map<int, std::string> gone = watch_->gone();
   for (const int member : members) {
-    if (gone.count(member) == 0) continue;
+    const auto found = gone.find(member);
+    if (found == gone.end()) continue;
     return absl::UnavailableError(
-        absl::StrCat(watch_->Describe(member), " is gone: its connection was closed"));
+        absl::StrCat(found->second, " is gone: its connection was closed"));
   }
   return absl::OkStatus();
 }

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/wire.h"
-#include "runtime/comm/unique_id.h"
 
 namespace railhead::comm {
 namespace {
@@ -354,7 +353,7 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   report.place = reader.String(kTextLimit);
   report.shm_trouble = reader.String(kTextLimit);
   report.cores = reader.String(kMostCores / 8);
-  report.door = reader.String(kUniqueIdSize);
+  report.door = reader.String(kDoorLimit);
   report.algorithms = reader.String(bytes.size());
   report.tcp_rails = static_cast<int>(std::min<uint32_t>(reader.U32(), kMostRails));
   report.ib_traffic_class = reader.U8();

@@ -43,6 +43,7 @@
 #ifndef RAILHEAD_RUNTIME_COMM_DECISION_H_
 #define RAILHEAD_RUNTIME_COMM_DECISION_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ struct RailReport {
   bool operator==(const RailReport&) const = default;
 };
 
+// Of RankReport::door, in bytes.
+inline constexpr size_t kDoorLimit = 18;
+
 // What one rank wanted and got.
 struct RankReport {
   std::string name;  // "rank 2 (pod a on node b)"
@@ -78,7 +82,7 @@ struct RankReport {
   std::string shm_trouble;  // why it cannot, all the same; "" if it can
   Cores cores;              // that it may run on
   std::string algorithms;   // RAILHEAD_ALGO
-  std::string door;         // where it can be met again: an encoded UniqueId, or ""
+  std::string door;         // where it can be met again: bootstrap::EncodePlace's, or ""
   int tcp_rails = 1;        // interfaces that it would use for TCP
   int ib_traffic_class = 0;
   int ib_service_level = 0;

@@ -8,7 +8,7 @@
 
 namespace railhead::comm {
 
-int PartnerOf(int rank, const std::vector<int>& places) {
+std::vector<int> Partners(const std::vector<int>& places) {
   // First the first rank of each place, then the second ones: neighbours in this order are of
   // different places until a single place is left.
   std::map<int, int> met;                  // ranks of each place
@@ -18,12 +18,13 @@ int PartnerOf(int rank, const std::vector<int>& places) {
     order.emplace_back(met[places[r]]++, static_cast<int>(r));
   }
   std::sort(order.begin(), order.end());
-  const auto self =
-      static_cast<size_t>(std::find_if(order.begin(), order.end(),
-                                       [rank](const auto& at) { return at.second == rank; }) -
-                          order.begin());
-  const size_t beside = self ^ 1U;
-  return beside < order.size() ? order[beside].second : rank;
+  std::vector<int> partners(places.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const size_t beside = i ^ 1U;
+    partners[static_cast<size_t>(order[i].second)] =
+        order[beside < order.size() ? beside : i].second;
+  }
+  return partners;
 }
 
 }  // namespace railhead::comm

@@ -6,10 +6,10 @@
 
 namespace railhead::comm {
 
-// With whom a rank measures the network: pairs of different places as far as there are any, since
-// the way inside a place says nothing about the wire. `places` are numbers by rank, equal for ranks
-// of one place. The last of an odd number has no partner, and is its own.
-int PartnerOf(int rank, const std::vector<int>& places);
+// With whom each rank measures the network, by rank: pairs of different places as far as there are
+// any, since the way inside a place says nothing about the wire. `places` are numbers by rank,
+// equal for ranks of one place. The last of an odd number has no partner, and is its own.
+std::vector<int> Partners(const std::vector<int>& places);
 
 }  // namespace railhead::comm
 

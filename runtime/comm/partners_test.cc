@@ -15,16 +15,12 @@ namespace {
 TEST(PartnersTest, UnevenPodsMeasureTheWire) {
   // Ranks 0 and 1 share a pod, and rank 2 has one of its own.
   const std::vector<int> places = {0, 0, 1};
-  EXPECT_EQ(PartnerOf(0, places), 2);
-  EXPECT_EQ(PartnerOf(2, places), 0);
-  EXPECT_EQ(PartnerOf(1, places), 1);
+  EXPECT_EQ(Partners(places), (std::vector<int>{2, 1, 0}));
 }
 
 TEST(PartnersTest, InOnePlaceNeighboursMeasure) {
   const std::vector<int> places(5, 3);
-  EXPECT_EQ(PartnerOf(0, places), 1);
-  EXPECT_EQ(PartnerOf(3, places), 2);
-  EXPECT_EQ(PartnerOf(4, places), 4);
+  EXPECT_EQ(Partners(places), (std::vector<int>{1, 0, 3, 2, 4}));
 }
 
 TEST(PartnersTest, PairsAreMutualAndSomeCrossWhereverThereAreTwoPlaces) {
@@ -33,11 +29,12 @@ TEST(PartnersTest, PairsAreMutualAndSomeCrossWhereverThereAreTwoPlaces) {
     for (int pods = 1; pods <= world; ++pods) {
       std::vector<int> places;
       for (int rank = 0; rank < world; ++rank) places.push_back(static_cast<int>(random() % pods));
+      const std::vector<int> partners = Partners(places);
       int crossing = 0;
       int alone = 0;
       for (int rank = 0; rank < world; ++rank) {
-        const int partner = PartnerOf(rank, places);
-        EXPECT_EQ(PartnerOf(partner, places), rank);
+        const int partner = partners[static_cast<size_t>(rank)];
+        EXPECT_EQ(partners[static_cast<size_t>(partner)], rank);
         alone += partner == rank ? 1 : 0;
         crossing +=
             places[static_cast<size_t>(partner)] != places[static_cast<size_t>(rank)] ? 1 : 0;

@@ -8,10 +8,9 @@
 namespace railhead::comm {
 namespace {
 
-preflight::RankFacts FactsOf(const RankReport& report) {
+preflight::RankFacts FactsOf(absl::Span<const RailReport> rails) {
   preflight::RankFacts facts;
-  facts.name = report.name;
-  for (const RailReport& rail : report.rails) {
+  for (const RailReport& rail : rails) {
     preflight::RailFacts& entry = facts.rails.emplace_back();
     entry.name = {rail.rail, rail.device, 0, "verbs"};
     entry.rate = rail.rate;
@@ -24,13 +23,21 @@ preflight::RankFacts FactsOf(const RankReport& report) {
 
 }  // namespace
 
-std::vector<std::string> StartWarnings(int rank, const preflight::RankFacts& own,
-                                       absl::Span<const RankReport> reports) {
+std::vector<RailReport> UsualRails(absl::Span<const RankReport> reports) {
   std::vector<preflight::RankFacts> ranks;
   ranks.reserve(reports.size());
-  for (const RankReport& report : reports) ranks.push_back(FactsOf(report));
-  ranks[static_cast<size_t>(rank)] = own;
-  return preflight::WarningsOf(rank, ranks);
+  for (const RankReport& report : reports) ranks.push_back(FactsOf(report.rails));
+  std::vector<RailReport> usual;
+  for (const preflight::RailFacts& rail : preflight::UsualOf(ranks).rails) {
+    usual.push_back(
+        {rail.name.rail, "", "", rail.rate, rail.port.has_value() ? rail.port->mtu : 0});
+  }
+  return usual;
+}
+
+std::vector<std::string> StartWarnings(const preflight::RankFacts& own,
+                                       absl::Span<const RailReport> usual) {
+  return preflight::WarningsOf(own, FactsOf(usual));
 }
 
 }  // namespace railhead::comm

@@ -11,10 +11,13 @@
 
 namespace railhead::comm {
 
-// What a job's rank should say of its own RDMA rails when it starts: what the pre-flight warns of,
-// as far as that is known from its own facts and all ranks' reports. Pure.
-std::vector<std::string> StartWarnings(int rank, const preflight::RankFacts& own,
-                                       absl::Span<const RankReport> reports);
+// The rate and MTU that most ranks have, by rail.
+std::vector<RailReport> UsualRails(absl::Span<const RankReport> reports);
+
+// What a rank should say of its own RDMA rails when it starts: what the pre-flight warns of, as far
+// as that is known from its own facts and the usual rails.
+std::vector<std::string> StartWarnings(const preflight::RankFacts& own,
+                                       absl::Span<const RailReport> usual);
 
 }  // namespace railhead::comm
 

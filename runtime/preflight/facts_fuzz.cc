@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const size_t ranks : {size_t{1}, size_t{3}}) {
     const std::vector<RankFacts> all(ranks, *facts);
     Require(!railhead::preflight::FindAll({"verbs", ""}, all).empty());
-    railhead::preflight::WarningsOf(0, all);
+    railhead::preflight::WarningsOf(*facts, railhead::preflight::UsualOf(all));
   }
   return 0;
 }

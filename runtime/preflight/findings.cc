@@ -505,14 +505,31 @@ std::vector<Finding> FindAll(const Job& job, absl::Span<const RankFacts> ranks) 
   return findings.Take();
 }
 
-std::vector<std::string> WarningsOf(int rank, absl::Span<const RankFacts> ranks) {
+RankFacts UsualOf(absl::Span<const RankFacts> ranks) {
+  RankFacts usual;
+  for (const auto& [key, seen] : Rails(ranks)) {
+    RailFacts& rail = usual.rails.emplace_back();
+    rail.name = seen.front().facts->name;
+    rail.rate = Usual<std::string>(seen, RateOf).value_or("");
+    const std::optional<int> mtu = Usual<int>(seen, MtuOf);
+    if (!mtu.has_value()) continue;
+    rail.port.emplace();
+    rail.port->mtu = *mtu;
+  }
+  return usual;
+}
+
+std::vector<std::string> WarningsOf(const RankFacts& own, const RankFacts& usual) {
+  // What is usual comes first: of two it is right.
+  constexpr int kOwn = 1;
+  const RankFacts ranks[] = {usual, own};
   Findings findings(ranks);
-  CheckMemlock(rank, ranks[static_cast<size_t>(rank)], findings);
+  CheckMemlock(kOwn, own, findings);
   for (const auto& [key, seen] : Rails(ranks)) {
     const auto rate = Usual<std::string>(seen, RateOf);
     const auto mtu = Usual<int>(seen, MtuOf);
     for (const Seen& one : seen) {
-      if (one.rank != rank) continue;
+      if (one.rank != kOwn) continue;
       CheckRate(one, rate, findings);
       CheckMtu(one, mtu, findings);
       CheckGids({&one, 1}, findings);

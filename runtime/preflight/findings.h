@@ -43,9 +43,12 @@ struct Job {
 // All findings; `ranks` by rank.
 std::vector<Finding> FindAll(const Job& job, absl::Span<const RankFacts> ranks);
 
-// What this rank should say at start of itself: a line for each warning about the rails that it
-// has. Of the other ranks' facts only rates and MTUs need to be known.
-std::vector<std::string> WarningsOf(int rank, absl::Span<const RankFacts> ranks);
+// A rank as most of them are: the rate and MTU of each rail. Of equally many, the first one's.
+RankFacts UsualOf(absl::Span<const RankFacts> ranks);
+
+// What a rank should say at start of itself: a line for each warning about the rails that it has,
+// beside those that are usual.
+std::vector<std::string> WarningsOf(const RankFacts& own, const RankFacts& usual);
 
 }  // namespace railhead::preflight
 

@@ -369,9 +369,9 @@ TEST(WarningsTest, ARankWarnsOfItselfAlone) {
   std::vector<RankFacts> ranks = GoodWorld(3);
   ranks[1].rails[0].rate = "100 Gb/sec (4X EDR)";
   ranks[1].memlock = 32 << 20;
-  EXPECT_THAT(WarningsOf(0, ranks), IsEmpty());
+  EXPECT_THAT(WarningsOf(ranks[0], UsualOf(ranks)), IsEmpty());
   EXPECT_THAT(
-      WarningsOf(1, ranks),
+      WarningsOf(ranks[1], UsualOf(ranks)),
       ElementsAre(AllOf(HasSubstr("memlock: RLIMIT_MEMLOCK is 32 MiB"),
                         HasSubstr("; set LimitMEMLOCK=infinity")),
                   AllOf(HasSubstr("rail 0 (mlx5_0 port 1, verbs): rate: 100 Gb/sec (4X EDR) where "
