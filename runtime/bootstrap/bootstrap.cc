@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,9 @@ constexpr absl::Duration kGrowth = absl::Seconds(10);
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(5);
 constexpr absl::Duration kLastRetry = absl::Seconds(1);
 constexpr absl::Duration kQuiet = absl::Seconds(3);
+// How long the answer about rank 0's name is taken to be true. A pod that is made anew has another
+// address.
+constexpr absl::Duration kResolvePause = absl::Seconds(2);
 
 std::string Seconds(absl::Duration duration, absl::Duration unit) {
   return absl::FormatDuration(absl::Trunc(duration, unit));
@@ -43,21 +47,42 @@ size_t FrameLimit(int world_size) {
   return kHead + std::min(kAllLimit, static_cast<size_t>(world_size) * (kPartLimit + 4));
 }
 
-// An address of rank 0, connected.
-absl::StatusOr<net::Fd> DialHost(const JoinOptions& options) {
-  const absl::StatusOr<std::vector<net::IpAddress>> addresses =
-      net::Resolve(options.host, options.deadline, options.hopeless);
-  if (!addresses.ok()) return addresses.status();
-  absl::StatusOr<net::Fd> fd = absl::UnavailableError("no address");
-  for (const net::IpAddress& address : *addresses) {
-    fd = net::Dial(address, static_cast<uint16_t>(options.port), std::nullopt,
-                   std::min(options.deadline, absl::Now() + kOneDial), options.hopeless);
-    if (fd.ok()) break;
-  }
-  return fd;
+// Between half of it and all of it: ranks that begin together do not go on in step.
+absl::Duration Spread(absl::Duration pause) {
+  thread_local std::minstd_rand random{std::random_device()()};
+  return pause * std::uniform_real_distribution<double>(0.5, 1)(random);
 }
 
 }  // namespace
+
+// Rank 0, by the name that the others know.
+class Bootstrap::Host {
+ public:
+  explicit Host(const JoinOptions& options) : options_(options) {}
+
+  // Connects to one of its addresses. Every rank of a job does this again and again until rank 0
+  // is there, so the name server is not asked each time.
+  absl::StatusOr<net::Fd> Dial() {
+    const absl::Time now = absl::Now();
+    if (now >= resolve_again_) {
+      addresses_ = net::Resolve(options_.host, options_.deadline, options_.hopeless);
+      resolve_again_ = now + Spread(kResolvePause);
+    }
+    if (!addresses_.ok()) return addresses_.status();
+    absl::StatusOr<net::Fd> fd = absl::UnavailableError("no address");
+    for (const net::IpAddress& address : *addresses_) {
+      fd = net::Dial(address, static_cast<uint16_t>(options_.port), std::nullopt,
+                     std::min(options_.deadline, absl::Now() + kOneDial), options_.hopeless);
+      if (fd.ok()) break;
+    }
+    return fd;
+  }
+
+ private:
+  const JoinOptions& options_;
+  absl::StatusOr<std::vector<net::IpAddress>> addresses_;
+  absl::Time resolve_again_ = absl::InfinitePast();
+};
 
 absl::StatusOr<Bootstrap> Bootstrap::Join(JoinOptions options) {
   Bootstrap result(options.rank, options.world_size);
@@ -220,8 +245,9 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door
   absl::Time next_word = start + kQuiet;
   absl::Duration pause = kFirstRetry;
   absl::Status refusal;  // the last; says more than that rank 0 has given up meanwhile
+  Host host(options);
   while (true) {
-    Call call = TryToArrive(options, door_port, welcome);
+    Call call = TryToArrive(options, host, door_port, welcome);
     if (call.status.ok()) return call;
     if (absl::Status halted = CheckHalt(options.hopeless); !halted.ok()) {
       call.status = std::move(halted);
@@ -249,14 +275,15 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door
       next_word = now + 3 * kQuiet;
     }
     // What ends the sleep is asked for again after one more attempt.
-    SleepUntil(now + pause, options.hopeless).IgnoreError();
+    SleepUntil(now + Spread(pause), options.hopeless).IgnoreError();
     pause = std::min(pause * 2, kLastRetry);
   }
 }
 
-Call Bootstrap::TryToArrive(const JoinOptions& options, uint16_t door_port, std::string* welcome) {
+Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t door_port,
+                            std::string* welcome) {
   Call call;
-  absl::StatusOr<net::Fd> fd = DialHost(options);
+  absl::StatusOr<net::Fd> fd = host.Dial();
   const absl::StatusOr<net::SocketAddress> local =
       fd.ok() ? net::LocalAddress(fd->get()) : fd.status();
   if (!local.ok()) {
@@ -350,7 +377,7 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
                        net::HostPort(place->address, place->port), ": ", call.status.message(),
                        "; see whether a NetworkPolicy keeps the job's pods apart"));
     }
-    wait(-1, absl::Now() + pause).IgnoreError();
+    wait(-1, absl::Now() + Spread(pause)).IgnoreError();
     pause = std::min(pause * 2, kLastRetry);
   }
 }

@@ -100,8 +100,10 @@ class Bootstrap {
   absl::Status GuestJoin(const JoinOptions& options);
   // The connection to rank 0, once everybody is there and rank 0 has said so in `welcome`.
   absl::StatusOr<Call> Arrive(const JoinOptions& options, uint16_t door_port, std::string* welcome);
+  class Host;
   // One attempt: dials, shakes hands, and waits for the welcome as long as the connection holds.
-  Call TryToArrive(const JoinOptions& options, uint16_t door_port, std::string* welcome);
+  Call TryToArrive(const JoinOptions& options, Host& host, uint16_t door_port,
+                   std::string* welcome);
   absl::Status ConnectUp(int to, const std::optional<net::SocketAddress>& place, const Hello& hello,
                          const Secret& secret, absl::Time deadline);
   // The tree's first exchange.

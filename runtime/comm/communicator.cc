@@ -28,7 +28,6 @@
 #include "runtime/collectives/ring_reduce.h"
 #include "runtime/collectives/ring_reduce_scatter.h"
 #include "runtime/comm/neighbours.h"
-#include "runtime/comm/partners.h"
 #include "runtime/comm/start.h"
 #include "runtime/recorder/flight_file.h"
 
@@ -205,7 +204,7 @@ Measurers Communicator::MeasuredRanks() const {
   Measurers ranks;
   ranks.rank = rank_;
   ranks.world_size = world_size_;
-  ranks.partner = PartnerOf(rank_, fabric_.place_numbers);
+  ranks.partner = fabric_.partner;
   ranks.may_reach_all = world_size_ <= kAllConnected || !over_verbs_ || MayPinForAll();
   return ranks;
 }
@@ -481,12 +480,15 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
     if (excluded.count(rank) == 0) meeting.members.push_back(rank);
   }
   const auto first = static_cast<size_t>(meeting.members.front());
-  const absl::StatusOr<UniqueId> place = ParseUniqueId(fabric_.doors[first]);
-  if (!place.ok()) {
+  const absl::StatusOr<std::optional<net::SocketAddress>> door =
+      bootstrap::ParsePlace(fabric_.doors[first]);
+  if (!door.ok() || !door->has_value()) {
     return absl::UnavailableError(absl::StrCat(
         self_, ": rank ", first, " had no socket open at which the others could meet it again"));
   }
-  meeting.place = *place;
+  meeting.place.address = (*door)->address;
+  meeting.place.port = (*door)->port;
+  meeting.place.key = absl::StrCat(fabric_.door_key, first);
   if (meeting.members.front() == rank_) {
     meeting.listener = std::exchange(fabric_.door, std::nullopt);
   }

@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import socket
+import sys
 import tarfile
 import time
 
@@ -19,8 +20,11 @@ from .network import HOST, MTU, Network
 from .pki import Pki
 from .process import Processes, run
 
-API = f"{HOST}:6443"
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "tools"))
+from check_machine import obstacles  # noqa: E402
+
+API = f"{HOST}:6443"
 
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -48,33 +52,14 @@ class Parts:
 
 def check_machine(folder):
     """One clear line for each thing that is missing, before anything is started."""
-    if os.geteuid() != 0:
-        raise Failure("the testbed needs root: it makes network namespaces and TAP devices",
-                      advice="run it with sudo, or in a container or VM where you are root")
+    missing = list(obstacles(cluster=True, emulated=True))
     for tool in ("ip", "tc", "etcd", "prometheus", "qemu-system-x86_64", "openssl", "buildah",
                  "mke2fs"):
         if not shutil.which(tool):
-            raise Failure(f"{tool} is not installed", advice="tools/install-needs.sh build testbed")
-    if not pathlib.Path("/dev/net/tun").exists():
-        raise Failure("/dev/net/tun is missing: no TAP device can be made",
-                      advice="modprobe tun, or give the container that device")
-    probe = f"railhead-probe-{os.getpid()}"
-    made = run(["ip", "netns", "add", probe], check=False)
-    if made.returncode != 0:
-        raise Failure(f"no network namespace can be made here: {made.stderr.strip()}",
-                      advice="run on a machine or in a container with CAP_SYS_ADMIN")
-    run(["ip", "netns", "delete", probe])
-    folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for place, gigabytes in ((folder, 1), (cache(), 5)):
-        free = shutil.disk_usage(place).free / 2**30
-        if free < gigabytes:
-            raise Failure(f"{place}: {free:.1f} GiB free, {gigabytes} GiB are needed",
-                          advice="free some space, or set RAILHEAD_CACHE to a folder that has it")
-    memory = dict(re.findall(r"(\w+):\s+(\d+) kB", pathlib.Path("/proc/meminfo").read_text("ascii")))
-    if int(memory["MemAvailable"]) < 6 * 2**20:
-        raise Failure(f"{int(memory['MemAvailable']) / 2**20:.1f} GiB of memory are free, two nodes "
-                      "and a control plane need 6 GiB", advice="end something big, or add memory")
+            missing.append(f"{tool} is not installed: run tools/install-needs.sh build testbed")
+    if missing:
+        raise Failure("\n".join(missing))
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def cache():
