@@ -9,13 +9,15 @@
 #include "absl/strings/str_join.h"
 #include "runtime/collectives/leaders.h"
 #include "runtime/collectives/reducing.h"
-#include "runtime/collectives/ring_allgather.h"
-#include "runtime/collectives/ring_reduce_scatter.h"
 
 namespace railhead::comm {
 
+using collectives::AllGatherFunction;
+using collectives::AllReduceFunction;
 using collectives::Call;
 using collectives::Messenger;
+using collectives::ReduceScatterFunction;
+using collectives::RootedFunction;
 
 Hierarchy::Hierarchy(Options options, Patient& mesh)
     : places_(std::move(options.places)),
@@ -79,9 +81,9 @@ absl::Status Hierarchy::AllReducePiece(Call call, AllReduceFunction columns,
   });
 }
 
-absl::Status Hierarchy::ReduceScatter(Call call, const reduce::Reduction& reduction,
-                                      const std::byte* send, std::byte* receive,
-                                      const Parts& parts) {
+absl::Status Hierarchy::ReduceScatter(Call call, ReduceScatterFunction columns,
+                                      const reduce::Reduction& reduction, const std::byte* send,
+                                      std::byte* receive, const Parts& parts) {
   const size_t element = reduce::SizeOf(reduction.type);
   // What this place has of each part of the column, one after the other.
   PartList column_parts;
@@ -102,19 +104,18 @@ absl::Status Hierarchy::ReduceScatter(Call call, const reduce::Reduction& reduct
     if (!done.ok()) return done;
   }
   return OverRails(call, [&](Messenger& column, int rank, int ranks) {
-    return collectives::RingReduceScatter(column, rank, ranks, reduction, reduced.get(), receive,
-                                          column_parts.Of(1));
+    return columns(column, rank, ranks, reduction, reduced.get(), receive, column_parts.Of(1));
   });
 }
 
-absl::Status Hierarchy::AllGather(Call call, const std::byte* send, std::byte* receive,
-                                  const Parts& parts) {
+absl::Status Hierarchy::AllGather(Call call, AllGatherFunction columns, const std::byte* send,
+                                  std::byte* receive, const Parts& parts) {
   list_.Clear();
   for (const std::vector<int>& place : places_) {
     list_.Add(parts[static_cast<size_t>(place[self_.column])]);
   }
   absl::Status done = OverRails(call, [&](Messenger& column, int rank, int ranks) {
-    return collectives::RingAllGather(column, rank, ranks, send, receive, list_.Of(1));
+    return columns(column, rank, ranks, send, receive, list_.Of(1));
   });
   for (size_t place = 0; place < places_.size() && done.ok(); ++place) {
     ListPlace(parts, place);
@@ -126,7 +127,7 @@ absl::Status Hierarchy::AllGather(Call call, const std::byte* send, std::byte* r
   return done;
 }
 
-absl::Status Hierarchy::Broadcast(Call call, BroadcastFunction columns, const std::byte* send,
+absl::Status Hierarchy::Broadcast(Call call, RootedFunction columns, const std::byte* send,
                                   std::byte* receive, size_t bytes, int root) {
   const Position from = PositionOf(root);
   const size_t piece = here().size() * kPiece;
@@ -138,7 +139,7 @@ absl::Status Hierarchy::Broadcast(Call call, BroadcastFunction columns, const st
   return absl::OkStatus();
 }
 
-absl::Status Hierarchy::BroadcastPiece(Call call, BroadcastFunction columns, const std::byte* send,
+absl::Status Hierarchy::BroadcastPiece(Call call, RootedFunction columns, const std::byte* send,
                                        std::byte* receive, size_t bytes, const Position& root) {
   const bool at_root = root.place == self_.place;
   if (at_root) {
