@@ -18,7 +18,7 @@
 #include "runtime/rails/mesh.h"
 #include "runtime/rails/peer.h"
 #include "runtime/testing/ranks.h"
-#include "runtime/transport/tcp/tcp.h"
+#include "runtime/testing/tcp_pair.h"
 
 namespace railhead::collectives {
 namespace {
@@ -27,8 +27,6 @@ using railhead::testing::RunRanks;
 
 // Between threads of this process: a full mesh of TCP peers with `rails` rails each.
 std::vector<std::unique_ptr<rails::Mesh>> TcpWorld(int world, int rails) {
-  const net::IpAddress loopback = *net::IpAddress::Parse("127.0.0.1");
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
   std::vector<std::map<int, std::unique_ptr<rails::Peer>>> peers(static_cast<size_t>(world));
   for (int a = 0; a < world; ++a) {
     const int b = (a + 1) % world;
@@ -36,13 +34,9 @@ std::vector<std::unique_ptr<rails::Mesh>> TcpWorld(int world, int rails) {
     std::vector<rails::Rail> rails_a;
     std::vector<rails::Rail> rails_b;
     for (int rail = 0; rail < rails; ++rail) {
-      const auto end_a = *transport::OpenTcpEndpoint(*transport::Hall::Open(loopback, 1), "b");
-      const auto end_b = *transport::OpenTcpEndpoint(*transport::Hall::Open(loopback, 1), "a");
-      std::unique_ptr<transport::Link> link_b;
-      std::thread other([&] { link_b = *end_b->Connect(end_a->Address(), deadline); });
-      rails_a.push_back({{rail, "lo", 0, "tcp"}, *end_a->Connect(end_b->Address(), deadline)});
-      other.join();
-      rails_b.push_back({{rail, "lo", 0, "tcp"}, std::move(link_b)});
+      railhead::testing::TcpPair pair = railhead::testing::ConnectedTcp();
+      rails_a.push_back({{rail, "lo", 0, "tcp"}, std::move(pair.a)});
+      rails_b.push_back({{rail, "lo", 0, "tcp"}, std::move(pair.b)});
     }
     peers[static_cast<size_t>(a)][b] = std::make_unique<rails::Peer>("b", std::move(rails_a));
     peers[static_cast<size_t>(b)][a] = std::make_unique<rails::Peer>("a", std::move(rails_b));

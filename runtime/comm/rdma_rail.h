@@ -28,12 +28,10 @@ class RdmaRail {
   virtual std::string Describe() const = 0;
   // How the port is set up, as it was when it was opened.
   virtual preflight::PortFacts Facts() const = 0;
-  // An endpoint for one peer; `peer` names it in errors. Later connections of its link come through
-  // the hall.
-  virtual absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(
-      std::shared_ptr<transport::Hall> hall, absl::string_view peer) = 0;
-  // A link whose first connection comes through the hall, too; the peer's has this address.
-  virtual absl::StatusOr<std::unique_ptr<transport::Link>> OpenLink(
+  // Whether so many links can have the memory that they cannot do without.
+  virtual absl::Status CanPin(size_t links) const = 0;
+  // A link to the peer whose hall has this address, not connected yet; `peer` names it in errors.
+  virtual absl::StatusOr<std::unique_ptr<transport::Link>> Open(
       std::shared_ptr<transport::Hall> hall, absl::string_view peer_hall,
       absl::string_view peer) = 0;
   // Any thread: makes memory of the user known, from which the device's links then send without

@@ -2,19 +2,19 @@
 #include "runtime/comm/setup.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "runtime/base/thread.h"
 #include "runtime/base/wire.h"
+#include "runtime/comm/connect.h"
 #include "runtime/comm/hierarchy.h"
 #include "runtime/comm/neighbours.h"
 #include "runtime/comm/start_warnings.h"
@@ -22,7 +22,6 @@
 #include "runtime/net/address.h"
 #include "runtime/net/socket.h"
 #include "runtime/preflight/local.h"
-#include "runtime/rails/prove.h"
 #include "runtime/shm/group.h"
 #include "runtime/shm/mailbox.h"
 #include "runtime/shm/share.h"
@@ -31,7 +30,6 @@
 namespace railhead::comm {
 namespace {
 
-using transport::Endpoint;
 using transport::Link;
 
 constexpr size_t kAddressLimit = 4096;
@@ -39,8 +37,9 @@ constexpr size_t kRailsFileLimit = size_t{1} << 20;
 // An RDMA rail whose peer has not answered by then does not work, and TCP may. Ranks connect in the
 // same moment, so this is long; and a job that requires RDMA learns soon that it cannot run.
 constexpr absl::Duration kLongestRdmaConnect = absl::Seconds(6);
-// What the trial of connected links may take besides.
-constexpr absl::Duration kProof = absl::Seconds(3);
+
+// Of a connection.
+constexpr size_t kDescriptors = 3;
 
 // Reads a small file. NotFound when it does not exist.
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
@@ -73,28 +72,14 @@ Cores AvailableCores() {
 // What goes round once the decision is known: what is new in the report, and addresses.
 struct Offer {
   std::string news;
-  std::vector<std::string> for_all;                // of this rank's halls, by rail
-  std::vector<std::vector<std::string>> for_each;  // of endpoints, [neighbour][rail]; RDMA only
+  std::vector<std::string> addresses;  // of this rank's halls, by rail; or of its giver of memory
 };
-
-void Write(WireWriter& writer, const std::vector<std::string>& texts) {
-  writer.U32(static_cast<uint32_t>(texts.size()));
-  for (const std::string& text : texts) writer.String(text);
-}
-
-std::vector<std::string> ReadTexts(WireReader& reader) {
-  std::vector<std::string> texts;
-  const uint32_t count = reader.U32();
-  for (uint32_t i = 0; i < count && reader.ok(); ++i) texts.push_back(reader.String(kAddressLimit));
-  return texts;
-}
 
 std::string Encode(const Offer& offer) {
   WireWriter writer;
   writer.String(offer.news);
-  Write(writer, offer.for_all);
-  writer.U32(static_cast<uint32_t>(offer.for_each.size()));
-  for (const std::vector<std::string>& rails : offer.for_each) Write(writer, rails);
+  writer.U32(static_cast<uint32_t>(offer.addresses.size()));
+  for (const std::string& address : offer.addresses) writer.String(address);
   return writer.Take();
 }
 
@@ -102,10 +87,9 @@ absl::StatusOr<Offer> ParseOffer(absl::string_view bytes) {
   WireReader reader(bytes);
   Offer offer;
   offer.news = reader.String(bytes.size());
-  offer.for_all = ReadTexts(reader);
-  const uint32_t neighbours = reader.U32();
-  for (uint32_t i = 0; i < neighbours && reader.ok(); ++i) {
-    offer.for_each.push_back(ReadTexts(reader));
+  const uint32_t count = reader.U32();
+  for (uint32_t i = 0; i < count && reader.ok(); ++i) {
+    offer.addresses.push_back(reader.String(kAddressLimit));
   }
   if (!reader.Complete()) return absl::InternalError("a rank's addresses are malformed");
   return offer;
@@ -127,14 +111,12 @@ class Setup {
     rails::RailName name;
     RdmaRail* device = nullptr;  // null: TCP
     net::IpAddress address;      // where its hall listens
+
+    absl::StatusOr<std::unique_ptr<Link>> Open(std::shared_ptr<transport::Hall> hall,
+                                               absl::string_view peer_hall,
+                                               absl::string_view peer) const;
   };
-  // How long a rank tries to connect, and then to prove what it connected.
-  struct Patience {
-    absl::Duration connect;
-    absl::Duration prove;
-  };
-  using Endpoints = std::vector<std::vector<std::unique_ptr<Endpoint>>>;  // [neighbour][rail]
-  using Links = std::vector<std::vector<std::unique_ptr<Link>>>;
+  using Links = std::vector<Connecting>;  // neighbour by neighbour, of each all rails
 
   void OpenDevices();
   void OpenDoor();
@@ -147,7 +129,8 @@ class Setup {
                              const std::vector<net::IpAddress>& tcp) const;
   rails::Reach ReachOthers(const std::vector<Chosen>& rails) const;
   absl::Status OpenHalls(const std::vector<Chosen>& rails);
-  absl::Status OpenEndpoints(const std::vector<Chosen>& rails, Endpoints& endpoints);
+  // What connections need, so that the rank that lacks it is the one that is named, and at once.
+  absl::Status TryNeeds(const std::vector<Chosen>& rails);
   // What this rank's report has that the others do not know: nothing, or all of it.
   std::string News();
   // Takes what the ranks have told. Returns whether a report is another than before.
@@ -155,15 +138,11 @@ class Setup {
   // Both return whether the reports have changed.
   absl::StatusOr<bool> ExchangeReports(const absl::Status& problem, absl::Time deadline);
   absl::StatusOr<bool> ExchangeOffers(const absl::Status& problem, Offer offer);
-  Offer OfferOf(const std::vector<Chosen>& rails, const Endpoints& endpoints) const;
-  // Where a rank's hall is, and what this rank's endpoint connects to; nothing when its offer does
-  // not say.
-  std::optional<std::string> HallOf(int rank, size_t rail) const;
-  std::optional<std::string> AddressOf(const Chosen& chosen, int rank, size_t rail) const;
-  Patience PatienceWith(const std::vector<Chosen>& rails) const;
-  absl::Status Connect(const std::vector<Chosen>& rails, const Patience& patience,
-                       Endpoints& endpoints, Links& links);
-  absl::Status Prove(const std::vector<Chosen>& rails, absl::Time deadline, const Links& links);
+  // Where a rank's hall is; "" when its offer does not say.
+  std::string HallOf(int rank, size_t rail) const;
+  // How long a rank tries to connect.
+  absl::Duration PatienceWith(const std::vector<Chosen>& rails) const;
+  absl::Status Connect(const std::vector<Chosen>& rails, absl::Duration patience, Links& links);
   // Adds to an error for want of descriptors how many there should be.
   absl::Status WithNeeds(const absl::Status& status, const std::vector<Chosen>& rails) const;
   // A rail failed: an RDMA rail is marked in the report, and all will decide again; without TCP
@@ -180,7 +159,7 @@ class Setup {
   const SetupOptions& options_;
   const Halt& aborted_;
   std::string self_;
-  std::vector<int> neighbours_;  // in the order of connecting
+  std::vector<int> neighbours_;
   static std::vector<std::string> Doors(const std::vector<RankReport>& reports);
 
   RankReport report_;
@@ -231,21 +210,21 @@ absl::StatusOr<Fabric> Setup::Run() {
     }
     const std::vector<Chosen> rails = Choose(*decision, *tcp);
     const int world = bootstrap_.world_size();
-    // Over TCP the others connect when they have something for each other.
-    neighbours_ = decision->verbs || world <= kAllConnected || options_.all_neighbours
+    // The others connect when they have something for each other.
+    neighbours_ = world <= kAllConnected || options_.all_neighbours
                       ? Neighbours(bootstrap_.rank(), world)
                       : RingNeighbours(bootstrap_.rank(), world);
-    Endpoints endpoints;
     absl::Status opened = OpenHalls(rails);
-    if (opened.ok()) opened = OpenEndpoints(rails, endpoints);
-    changed = ExchangeOffers(WithNeeds(opened, rails), OfferOf(rails, endpoints));
+    if (opened.ok()) opened = TryNeeds(rails);
+    Offer offer;
+    for (const auto& hall : halls_) offer.addresses.push_back(hall->Address());
+    changed = ExchangeOffers(WithNeeds(opened, rails), std::move(offer));
     if (!changed.ok() || *changed) continue;
 
     Links links;
-    const Patience patience = PatienceWith(rails);
-    const absl::Status connected = Connect(rails, patience, endpoints, links);
-    changed =
-        ExchangeReports(WithNeeds(connected, rails), Deadline(patience.connect + patience.prove));
+    const absl::Duration patience = PatienceWith(rails);
+    const absl::Status connected = Connect(rails, patience, links);
+    changed = ExchangeReports(WithNeeds(connected, rails), Deadline(patience));
     if (!changed.ok() || *changed) continue;
 
     Fabric fabric;
@@ -258,7 +237,7 @@ absl::StatusOr<Fabric> Setup::Run() {
       std::vector<rails::Rail> peer_rails;
       peer_rails.reserve(rails.size());
       for (size_t k = 0; k < rails.size(); ++k) {
-        peer_rails.push_back({rails[k].name, std::move(links[i][k])});
+        peer_rails.push_back({rails[k].name, std::move(links[i * rails.size() + k].link)});
       }
       fabric.peers[neighbours_[i]] =
           std::make_unique<rails::Peer>(bootstrap_.Describe(neighbours_[i]), std::move(peer_rails),
@@ -289,12 +268,12 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(const Decision& d
     absl::Status opened = segment.status();
     opened.Update(giver.status());
     report_.shm_trouble = std::string(opened.message());
-    if (opened.ok()) offer.for_all = {giver->address()};
+    if (opened.ok()) offer.addresses = {giver->address()};
   }
   absl::StatusOr<bool> changed = ExchangeOffers(absl::OkStatus(), std::move(offer));
   if (!changed.ok()) return changed.status();
   const auto first = static_cast<size_t>(members.front());
-  const std::vector<std::string>& given = offers_[first].for_all;
+  const std::vector<std::string>& given = offers_[first].addresses;
   if (reports_[first].shm_trouble.empty()) {
     const absl::Duration patience = std::min(options_.settings.StartTimeout(), kLongestRdmaConnect);
     const absl::Time deadline = absl::Now() + patience;
@@ -452,13 +431,12 @@ absl::Status Setup::Blame(const Chosen& rail, absl::string_view what, const absl
 
 absl::Status Setup::WithNeeds(const absl::Status& status, const std::vector<Chosen>& rails) const {
   if (!absl::IsResourceExhausted(status)) return status;
-  // Of the rendezvous, the tree and this library's own; each rail's; and each connection's.
+  // Of the rendezvous, the tree and this library's own; and each rail's.
   constexpr size_t kOwn = 32;
   constexpr size_t kRail = 2;
-  constexpr size_t kConnection = 3;
   const auto world = static_cast<size_t>(bootstrap_.world_size());
   const size_t needed = kOwn + (bootstrap_.rank() == 0 ? world : 0) +
-                        rails.size() * (kRail + neighbours_.size() * kConnection);
+                        rails.size() * (kRail + neighbours_.size() * kDescriptors);
   return absl::ResourceExhaustedError(
       absl::StrCat(status.message(), "; with ", rails.size(), " rails to ", neighbours_.size(),
                    " ranks it needs about ", needed, " descriptors besides those of the program"));
@@ -479,20 +457,19 @@ absl::Status Setup::OpenHalls(const std::vector<Chosen>& rails) {
   return absl::OkStatus();
 }
 
-absl::Status Setup::OpenEndpoints(const std::vector<Chosen>& rails, Endpoints& endpoints) {
-  for (const int neighbour : neighbours_) {
-    const std::string peer = bootstrap_.Describe(neighbour);
-    std::vector<std::unique_ptr<Endpoint>>& row = endpoints.emplace_back();
-    for (size_t k = 0; k < rails.size(); ++k) {
-      absl::StatusOr<std::unique_ptr<Endpoint>> endpoint =
-          rails[k].device != nullptr ? rails[k].device->Open(halls_[k], peer)
-                                     : transport::OpenTcpEndpoint(halls_[k], peer);
-      if (!endpoint.ok()) {
-        absl::Status fatal =
-            Blame(rails[k], absl::StrCat("no endpoint for ", peer), endpoint.status());
-        if (!fatal.ok()) return fatal;
-      }
-      row.push_back(endpoint.ok() ? *std::move(endpoint) : nullptr);
+absl::Status Setup::TryNeeds(const std::vector<Chosen>& rails) {
+  std::vector<net::Fd> trial;
+  while (trial.size() < rails.size() * neighbours_.size() * kDescriptors) {
+    trial.emplace_back(::dup(halls_.front()->event_fd()));
+    if (trial.back().valid()) continue;
+    const absl::Status error = net::ErrnoError("open what connections need", errno);
+    return absl::Status(error.code(), absl::StrCat(self_, ": ", error.message()));
+  }
+  for (const Chosen& rail : rails) {
+    if (rail.device == nullptr) continue;
+    const absl::Status pinned = rail.device->CanPin(neighbours_.size());
+    if (!pinned.ok()) {
+      Blame(rail, "no memory for its connections", pinned).IgnoreError();
     }
   }
   return absl::OkStatus();
@@ -527,35 +504,16 @@ absl::StatusOr<bool> Setup::ExchangeReports(const absl::Status& problem, absl::T
   return Hear(*all);
 }
 
-Offer Setup::OfferOf(const std::vector<Chosen>& rails, const Endpoints& endpoints) const {
-  Offer offer;
-  for (const auto& hall : halls_) offer.for_all.push_back(hall->Address());
-  // Over TCP all come to the same place.
-  if (rails.front().device == nullptr) return offer;
-  for (const auto& row : endpoints) {
-    std::vector<std::string>& texts = offer.for_each.emplace_back();
-    for (const auto& endpoint : row) {
-      texts.push_back(endpoint != nullptr ? endpoint->Address() : "");
-    }
-  }
-  return offer;
+std::string Setup::HallOf(int rank, size_t rail) const {
+  const std::vector<std::string>& halls = offers_[static_cast<size_t>(rank)].addresses;
+  return rail < halls.size() ? halls[rail] : "";
 }
 
-std::optional<std::string> Setup::HallOf(int rank, size_t rail) const {
-  const std::vector<std::string>& halls = offers_[static_cast<size_t>(rank)].for_all;
-  if (rail >= halls.size()) return std::nullopt;
-  return halls[rail];
-}
-
-std::optional<std::string> Setup::AddressOf(const Chosen& chosen, int rank, size_t rail) const {
-  if (chosen.device == nullptr) return HallOf(rank, rail);
-  // My place in its offer is my place among its neighbours.
-  const std::vector<int> theirs = Neighbours(rank, bootstrap_.world_size());
-  const auto place = static_cast<size_t>(
-      std::find(theirs.begin(), theirs.end(), bootstrap_.rank()) - theirs.begin());
-  const auto& endpoints = offers_[static_cast<size_t>(rank)].for_each;
-  if (place >= endpoints.size() || rail >= endpoints[place].size()) return std::nullopt;
-  return endpoints[place][rail];
+absl::StatusOr<std::unique_ptr<Link>> Setup::Chosen::Open(std::shared_ptr<transport::Hall> hall,
+                                                          absl::string_view peer_hall,
+                                                          absl::string_view peer) const {
+  return device != nullptr ? device->Open(std::move(hall), peer_hall, peer)
+                           : transport::OpenTcpLink(std::move(hall), peer_hall, peer);
 }
 
 rails::Reach Setup::ReachOthers(const std::vector<Chosen>& rails) const {
@@ -576,7 +534,7 @@ rails::Reach Setup::ReachOthers(const std::vector<Chosen>& rails) const {
   for (int rank = 0; rank < bootstrap_.world_size(); ++rank) {
     others->names.push_back(bootstrap_.Describe(rank));
     for (size_t k = 0; k < rails.size(); ++k) {
-      const std::string address = HallOf(rank, k).value_or("");
+      const std::string address = HallOf(rank, k);
       const absl::StatusOr<transport::Hall::Place> place = transport::Hall::ParsePlace(address);
       if (place.ok()) others->rank_with[k][place->token] = rank;
       others->addresses[static_cast<size_t>(rank)].push_back(address);
@@ -588,13 +546,9 @@ rails::Reach Setup::ReachOthers(const std::vector<Chosen>& rails) const {
     const auto index = static_cast<size_t>(rank);
     std::vector<rails::Rail> peer_rails;
     for (size_t k = 0; k < others->rails.size(); ++k) {
-      const auto& hall = others->halls[k];
-      const std::string& address = others->addresses[index][k];
       const std::string& peer = others->names[index];
       absl::StatusOr<std::unique_ptr<Link>> link =
-          others->rails[k].device != nullptr
-              ? others->rails[k].device->OpenLink(hall, address, peer)
-              : transport::OpenTcpLink(hall, address, peer);
+          others->rails[k].Open(others->halls[k], others->addresses[index][k], peer);
       if (!link.ok()) {
         return absl::Status(link.status().code(),
                             absl::StrCat("no connection to ", peer, ": ", link.status().message()));
@@ -634,80 +588,27 @@ absl::StatusOr<bool> Setup::ExchangeOffers(const absl::Status& problem, Offer mi
   return Hear(news);
 }
 
-Setup::Patience Setup::PatienceWith(const std::vector<Chosen>& rails) const {
+absl::Duration Setup::PatienceWith(const std::vector<Chosen>& rails) const {
   const absl::Duration timeout = options_.settings.StartTimeout();
-  const bool rdma = rails.front().device != nullptr;
-  const absl::Duration connect = rdma ? std::min(timeout, kLongestRdmaConnect) : timeout;
-  return {connect, std::min(connect, kProof)};
+  return rails.front().device != nullptr ? std::min(timeout, kLongestRdmaConnect) : timeout;
 }
 
-absl::Status Setup::Connect(const std::vector<Chosen>& rails, const Patience& patience,
-                            Endpoints& endpoints, Links& links) {
-  const absl::Time deadline = absl::Now() + patience.connect;
-  std::vector<std::vector<absl::Status>> results(neighbours_.size());
-  links.resize(neighbours_.size());
-  for (size_t i = 0; i < neighbours_.size(); ++i) {
-    links[i].resize(rails.size());
-    results[i].resize(rails.size());
-  }
-  const auto connect_rail = [&](size_t k) {
-    for (size_t i = 0; i < neighbours_.size(); ++i) {
-      const std::optional<std::string> address = AddressOf(rails[k], neighbours_[i], k);
-      if (!address.has_value()) {
-        results[i][k] = absl::InternalError("its address is missing");
-        continue;
-      }
-      absl::StatusOr<std::unique_ptr<Link>> link = endpoints[i][k]->Connect(*address, deadline);
-      results[i][k] = link.status();
-      if (link.ok()) links[i][k] = *std::move(link);
-    }
-  };
-  // Each rail on its own, so that one that waits in vain does not use up the others' time.
-  {
-    std::vector<std::jthread> threads;
-    for (size_t k = 1; k < rails.size(); ++k) {
-      threads.push_back(StartThread<std::jthread>([&connect_rail, k] { connect_rail(k); }));
-    }
-    connect_rail(0);
-  }
-
-  absl::Status result;
-  for (size_t i = 0; i < neighbours_.size(); ++i) {
+absl::Status Setup::Connect(const std::vector<Chosen>& rails, absl::Duration patience,
+                            Links& links) {
+  const absl::Time deadline = absl::Now() + patience;
+  for (const int neighbour : neighbours_) {
     for (size_t k = 0; k < rails.size(); ++k) {
-      if (results[i][k].ok()) continue;
-      result.Update(Blame(rails[k],
-                          absl::StrCat("no connection to ", bootstrap_.Describe(neighbours_[i])),
-                          results[i][k]));
+      absl::StatusOr<std::unique_ptr<Link>> link =
+          rails[k].Open(halls_[k], HallOf(neighbour, k), bootstrap_.Describe(neighbour));
+      links.push_back({link.ok() ? *std::move(link) : nullptr, link.status()});
     }
   }
-  // A neighbour may come here later by as long as it waited for another rail.
-  result.Update(Prove(rails, deadline + patience.prove, links));
-  return result;
-}
-
-absl::Status Setup::Prove(const std::vector<Chosen>& rails, absl::Time deadline,
-                          const Links& links) {
-  const auto greeting = [](int from, int to, int rail) {
-    return absl::StrCat("rank ", from, " to ", to, " on rail ", rail);
-  };
-  std::vector<rails::LinkTrial> trials;
-  std::vector<std::pair<size_t, size_t>> places;
+  absl::Status result = ConnectAll(links, halls_, deadline, aborted_);
   for (size_t i = 0; i < links.size(); ++i) {
-    for (size_t k = 0; k < rails.size(); ++k) {
-      if (links[i][k] == nullptr) continue;
-      const int rail = rails[k].name.rail;
-      trials.push_back({links[i][k].get(), greeting(bootstrap_.rank(), neighbours_[i], rail),
-                        greeting(neighbours_[i], bootstrap_.rank(), rail), absl::OkStatus()});
-      places.emplace_back(i, k);
-    }
-  }
-  rails::ProveLinks(trials, deadline);
-  absl::Status result;
-  for (size_t t = 0; t < trials.size(); ++t) {
-    if (trials[t].result.ok()) continue;
-    const auto& [i, k] = places[t];
-    result.Update(Blame(rails[k], absl::StrCat("no way to ", bootstrap_.Describe(neighbours_[i])),
-                        trials[t].result));
+    if (links[i].result.ok()) continue;
+    const std::string peer = bootstrap_.Describe(neighbours_[i / rails.size()]);
+    result.Update(
+        Blame(rails[i % rails.size()], absl::StrCat("no connection to ", peer), links[i].result));
   }
   return result;
 }

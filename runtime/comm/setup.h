@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From ranks that have met to ranks that are connected: everybody reports what it has, all decide
-// alike (decision.h), endpoints are opened and connected, and every link is tried. When a rail
+// alike (decision.h), and links are opened and connected (connect.h). When a rail
 // turns out not to work on some rank, that goes into the rank's report and all decide again, so
 // that the job ends up on what really works everywhere, or on all ranks with the same reason.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_H_
@@ -37,8 +37,8 @@ struct SetupOptions {
   OpenRdmaRail open_rdma_rail;
   std::string place;                         // see RankReport
   std::shared_ptr<device::CudaSource> cuda;  // null: there are no GPUs
-  // Whether this rank connects to all its neighbours before the job starts, also over TCP in a
-  // large world, where ranks else do that when they first have something for each other.
+  // Whether this rank connects to all its neighbours before the job starts, also in a large world,
+  // where ranks else do that when they first have something for each other.
   bool all_neighbours = false;
   // Under which rank metrics count it, which a family has in common; none: this communicator's.
   std::optional<int> rank_in_metrics;
@@ -54,7 +54,7 @@ struct Fabric {
   std::vector<std::string> warnings;  // about those in use, for the log
   std::map<int, std::unique_ptr<RdmaRail>> devices;   // by rail; outlive the peers
   std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; none with shared memory
-  rails::Reach reach;                                 // all others, over TCP
+  rails::Reach reach;                                 // all others
   // Where each rank can be met again, for a group without those that were lost: an encoded
   // UniqueId, and this rank's socket.
   std::vector<std::string> doors;

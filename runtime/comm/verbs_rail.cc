@@ -37,13 +37,12 @@ class VerbsRail final : public RdmaRail {
     return facts;
   }
 
-  absl::StatusOr<std::unique_ptr<transport::Endpoint>> Open(std::shared_ptr<transport::Hall> hall,
-                                                            absl::string_view peer) override {
-    return transport::OpenVerbsEndpoint(*device_, std::move(hall), peer);
+  absl::Status CanPin(size_t links) const override {
+    return transport::verbs::Rings::CanPin(*device_->port(), links);
   }
-  absl::StatusOr<std::unique_ptr<transport::Link>> OpenLink(std::shared_ptr<transport::Hall> hall,
-                                                            absl::string_view peer_hall,
-                                                            absl::string_view peer) override {
+  absl::StatusOr<std::unique_ptr<transport::Link>> Open(std::shared_ptr<transport::Hall> hall,
+                                                        absl::string_view peer_hall,
+                                                        absl::string_view peer) override {
     return transport::OpenVerbsLink(*device_, std::move(hall), peer_hall, peer);
   }
   std::shared_ptr<const void> Know(absl::Span<const std::byte> memory,

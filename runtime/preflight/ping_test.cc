@@ -12,15 +12,12 @@
 
 #include "absl/time/clock.h"
 #include "runtime/base/wire.h"
-#include "runtime/net/address.h"
-#include "runtime/transport/door/hall.h"
-#include "runtime/transport/tcp/tcp.h"
+#include "runtime/testing/tcp_pair.h"
 
 namespace railhead::preflight {
 namespace {
 
 using ::testing::HasSubstr;
-using transport::Endpoint;
 using transport::Link;
 
 absl::Time In(double seconds) { return absl::Now() + absl::Seconds(seconds); }
@@ -28,15 +25,9 @@ absl::Time In(double seconds) { return absl::Now() + absl::Seconds(seconds); }
 class PingTest : public ::testing::Test {
  protected:
   PingTest() {
-    const auto open = [](const char* peer) {
-      return *transport::OpenTcpEndpoint(
-          *transport::Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 1), peer);
-    };
-    const std::unique_ptr<Endpoint> a = open("rank 1");
-    const std::unique_ptr<Endpoint> b = open("rank 0");
-    std::thread other([&] { b_ = *b->Connect(a->Address(), In(20)); });
-    a_ = *a->Connect(b->Address(), In(20));
-    other.join();
+    railhead::testing::TcpPair pair = railhead::testing::ConnectedTcp();
+    a_ = std::move(pair.a);
+    b_ = std::move(pair.b);
   }
 
   std::unique_ptr<Link> a_;

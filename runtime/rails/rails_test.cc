@@ -20,7 +20,6 @@
 #include "runtime/rails/chunk.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/rails/peer.h"
-#include "runtime/rails/prove.h"
 #include "runtime/rails/range_set.h"
 #include "runtime/rails/receive_ledger.h"
 #include "runtime/rails/send_ledger.h"
@@ -855,46 +854,6 @@ TEST(UnexpectedQueueTest, KeepsWhatFitsOnceAndGivesItBackInOrder) {
   }
   EXPECT_FALSE(queue.Put(Frame(11, 0, 1), Bytes(std::string("x")))) << "posted long ago";
   EXPECT_FALSE(queue.Put(Frame(13 + kMaxTransfersAhead, 0, 1), Bytes(std::string("x"))));
-}
-
-// ---- Trials of fresh links ----
-
-TEST(ProveTest, LinksThatWorkPassAndTheOthersSayWhy) {
-  // Rail 0 works. Rail 1 swallows what this side sends, rail 2 breaks, rail 3 leads elsewhere.
-  std::vector<std::unique_ptr<FakeLink>> mine;
-  std::vector<std::unique_ptr<FakeLink>> theirs;
-  for (int i = 0; i < 4; ++i) {
-    auto [a, b] = FakePair();
-    mine.push_back(std::move(a));
-    theirs.push_back(std::move(b));
-  }
-  mine[1]->has_room = [] { return false; };
-  mine[2]->broken = absl::UnavailableError("retries exceeded");
-  for (const size_t i : {0, 1}) {
-    ASSERT_TRUE(*theirs[i]->TrySend({0, 0}, Bytes(std::string("hello from b"))));
-  }
-  ASSERT_TRUE(*theirs[3]->TrySend({0, 0}, Bytes(std::string("hello from c"))));
-  // What follows the greeting belongs to somebody else.
-  ASSERT_TRUE(*theirs[0]->TrySend({0, 0}, Bytes(std::string("data"))));
-
-  std::vector<LinkTrial> trials;
-  for (const auto& link : mine) {
-    trials.push_back({link.get(), "hello from a", "hello from b", absl::OkStatus()});
-  }
-  ProveLinks(trials, absl::Now() + absl::Milliseconds(100));
-  EXPECT_TRUE(trials[0].result.ok()) << trials[0].result;
-  EXPECT_THAT(std::string(trials[1].result.message()), HasSubstr("nothing reaches it"));
-  EXPECT_THAT(std::string(trials[2].result.message()), HasSubstr("retries exceeded"));
-  EXPECT_THAT(std::string(trials[3].result.message()), HasSubstr("somebody else"));
-
-  std::string data;
-  ASSERT_TRUE(mine[0]
-                  ->Poll([&](const transport::FrameHeader&, absl::Span<const std::byte> payload) {
-                    data.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
-                    return true;
-                  })
-                  .ok());
-  EXPECT_EQ(data, "data");
 }
 
 }  // namespace

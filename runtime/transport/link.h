@@ -7,10 +7,8 @@
 // is a chunk of some transfer; its header says which one and where in it the payload belongs, so
 // that the rails are free to send any chunk over any link.
 //
-// Life of a link: Transport::Open makes an Endpoint (memory registered, queue pair or listening
-// socket created). The bootstrap carries Endpoint::Address to the peer. Endpoint::Connect, called
-// on both sides with the other's address, turns the endpoint into a Link. A link that recovers may
-// lose its connection and get another one, and stays the same object all the while.
+// A link begins without a connection, and gets its first one as it gets another after that was lost
+// (Reconnect). It stays the same object all the while.
 //
 // Threads: a Link is used by one thread at a time; Stats may be read by any thread at any time.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_LINK_H_
@@ -19,8 +17,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
 #include <type_traits>
 
 #include "absl/functional/function_ref.h"
@@ -188,19 +184,6 @@ class Link : public WakeSource {
   virtual absl::Status Arm(Wake wake) = 0;
 
   virtual const LinkStats& stats() const = 0;
-};
-
-class Endpoint {
- public:
-  virtual ~Endpoint() = default;
-
-  // Opaque bytes that the peer's Connect needs. Untrusted on arrival: Connect checks every field.
-  virtual std::string Address() const = 0;
-
-  // Connects to the peer's endpoint; called once, on both sides, after the exchange of addresses.
-  // Returns DeadlineExceeded when the peer does not answer in time.
-  virtual absl::StatusOr<std::unique_ptr<Link>> Connect(absl::string_view peer_address,
-                                                        absl::Time deadline) = 0;
 };
 
 }  // namespace railhead::transport

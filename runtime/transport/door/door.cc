@@ -16,15 +16,17 @@ namespace {
 
 // A network that comes back lets the next attempt through at once, but an attempt made before only
 // with its kernel's first repeat, after a second: short attempts find it sooner.
-constexpr absl::Duration kBetweenAttempts = absl::Milliseconds(100);
+constexpr absl::Duration kBetweenAttempts = absl::Milliseconds(100);  // on average
 constexpr absl::Duration kConnectPatience = absl::Milliseconds(500);
 // The peer may be slow to answer, since it answers when it polls.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(1);
+// What the side that has dialed says to the answer.
+constexpr absl::string_view kConfirmation = "!";
 
-// A greeting fits into the empty buffer of a new connection.
-absl::Status SendGreeting(int fd, absl::string_view greeting) {
-  const ssize_t sent = ::send(fd, greeting.data(), greeting.size(), MSG_NOSIGNAL);
-  if (sent == static_cast<ssize_t>(greeting.size())) return absl::OkStatus();
+// What is said fits into the empty buffer of a new connection.
+absl::Status Say(int fd, absl::string_view words) {
+  const ssize_t sent = ::send(fd, words.data(), words.size(), MSG_NOSIGNAL);
+  if (sent == static_cast<ssize_t>(words.size())) return absl::OkStatus();
   return sent < 0 ? net::ErrnoError("greet", errno)
                   : absl::UnavailableError("greet: the connection takes nothing");
 }
@@ -32,78 +34,129 @@ absl::Status SendGreeting(int fd, absl::string_view greeting) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Door>> Door::Open(std::shared_ptr<Hall> hall,
+                                                 absl::string_view peer_hall,
                                                  absl::string_view peer) {
-  net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  return std::unique_ptr<Door>(new Door(std::move(hall), std::move(epoll), std::string(peer)));
-}
-
-Door::Door(std::shared_ptr<Hall> hall, net::Fd epoll, std::string peer)
-    : hall_(std::move(hall)), epoll_(std::move(epoll)), peer_(std::move(peer)) {}
-
-absl::Status Door::SetPeer(absl::string_view address) {
-  absl::StatusOr<Hall::Place> place = Hall::ParsePlace(address);
-  if (!place.ok()) return place.status();
-  if (place->token == hall_->own().token) {
+  absl::StatusOr<Hall::Place> remote = Hall::ParsePlace(peer_hall);
+  if (!remote.ok()) return remote.status();
+  if (remote->token == hall->own().token) {
     return absl::InvalidArgumentError("the peer's TCP address is this rank's own");
   }
-  remote_ = *std::move(place);
-  return absl::OkStatus();
+  net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
+  return std::unique_ptr<Door>(
+      new Door(std::move(hall), *std::move(remote), std::move(epoll), std::string(peer)));
 }
+
+Door::Door(std::shared_ptr<Hall> hall, Hall::Place remote, net::Fd epoll, std::string peer)
+    : hall_(std::move(hall)),
+      remote_(std::move(remote)),
+      epoll_(std::move(epoll)),
+      peer_(std::move(peer)) {}
 
 std::string Door::Name() const {
   return absl::StrCat(net::HostPort(hall_->own().ip, hall_->own().port), " - ",
                       net::HostPort(remote_.ip, remote_.port));
 }
 
-absl::StatusOr<net::Fd> Door::Advance(absl::Time now) {
-  if (visitor_.valid()) return std::exchange(visitor_, net::Fd());
-  return dials() ? Dial(now) : Await(now);
+absl::Status Door::Use(net::Fd line, uint32_t events, absl::Time give_up) {
+  line_ = std::move(line);
+  greeted_ = answered_ = false;
+  heard_.clear();
+  give_up_ = give_up;
+  epoll_event event{};
+  event.events = events;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, line_.get(), &event) == 0) return absl::OkStatus();
+  return net::ErrnoError("epoll_ctl", errno);
+}
+
+absl::Status Door::GiveUp(const absl::Status& why) {
+  line_.Reset();
+  answered_ = false;
+  return absl::Status(why.code(), absl::StrCat(peer_, ": ", why.message()));
 }
 
 absl::Status Door::Call(absl::Time now) {
-  if (!dialed_.valid()) {
-    next_attempt_ = now + kBetweenAttempts;
+  if (!line_.valid()) {
+    next_attempt_ = now + PauseBeforeAttempt(hall_->own().token, ++attempts_);
     absl::StatusOr<net::Fd> dialed = net::StartDial(remote_.ip, remote_.port, hall_->own().ip);
     if (!dialed.ok()) return dialed.status();
-    dialed_ = *std::move(dialed);
-    greeted_ = false;
-    answer_.clear();
-    give_up_ = now + kConnectPatience;
-    if (absl::Status watched = Watch(EPOLL_CTL_ADD, EPOLLOUT); !watched.ok()) return watched;
+    const absl::Status used = Use(*std::move(dialed), EPOLLOUT, now + kConnectPatience);
+    if (!used.ok()) return used;
   }
-  pollfd entry{dialed_.get(), POLLOUT, 0};
+  pollfd entry{line_.get(), POLLOUT, 0};
   if (greeted_ || ::poll(&entry, 1, 0) <= 0) return absl::OkStatus();
   greeted_ = true;
   give_up_ = now + kAnswerPatience;
-  absl::Status called = net::FinishDial(dialed_.get(), remote_.ip, remote_.port);
-  if (called.ok()) called = SendGreeting(dialed_.get(), Mine());
-  if (called.ok()) called = Watch(EPOLL_CTL_MOD, EPOLLIN);
-  return called;
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, line_.get(), &event) != 0) {
+    return net::ErrnoError("epoll_ctl", errno);
+  }
+  const absl::Status called = net::FinishDial(line_.get(), remote_.ip, remote_.port);
+  return called.ok() ? Say(line_.get(), Mine()) : called;
 }
 
 absl::StatusOr<net::Fd> Door::Dial(absl::Time now) {
-  if (!dialed_.valid() && now < next_attempt_) return net::Fd();
-  absl::Status failure = Call(now);
-  if (failure.ok() && greeted_) {
-    absl::StatusOr<net::Fd> connection = Greet();
-    if (connection.ok() && connection->valid()) return connection;
-    failure = connection.status();
+  if (!line_.valid() && now < next_attempt_) return net::Fd();
+  if (absl::Status called = Call(now); !called.ok()) return GiveUp(called);
+  if (greeted_) {
+    absl::StatusOr<net::Fd> connection = Hear(Greeting(remote_.token, hall_->own().token));
+    if (!connection.ok()) return GiveUp(connection.status());
+    if (connection->valid()) {
+      if (absl::Status said = Say(connection->get(), kConfirmation); !said.ok())
+        return GiveUp(said);
+      return connection;
+    }
   }
-  if (failure.ok() && now >= give_up_) {
-    failure = absl::DeadlineExceededError(
-        absl::StrCat(net::HostPort(remote_.ip, remote_.port),
-                     greeted_ ? " took the connection but does not greet" : " does not answer"));
+  if (now < give_up_) return net::Fd();
+  return GiveUp(absl::DeadlineExceededError(
+      absl::StrCat(net::HostPort(remote_.ip, remote_.port),
+                   greeted_ ? " took the connection but does not greet" : " does not answer")));
+}
+
+absl::StatusOr<net::Fd> Door::Await(absl::Time now) {
+  const absl::Status admitted = hall_->Admit(now);
+  if (net::Fd found = hall_->Take(remote_.token); found.valid()) {
+    next_attempt_ = absl::InfinitePast();
+    // In place of a knock, which has been heard, or of one who calls again.
+    absl::Status answered = Use(std::move(found), EPOLLIN, now + kAnswerPatience);
+    if (answered.ok()) answered = Say(line_.get(), Mine());
+    if (!answered.ok()) return GiveUp(answered);
+    answered_ = true;
   }
-  if (failure.ok()) return net::Fd();
-  dialed_.Reset();
-  return absl::Status(failure.code(), absl::StrCat(peer_, ": ", failure.message()));
+  if (!answered_) return admitted.ok() ? absl::StatusOr<net::Fd>(net::Fd()) : admitted;
+  absl::StatusOr<net::Fd> connection = Hear(kConfirmation);
+  if (!connection.ok()) return GiveUp(connection.status());
+  if (connection->valid() || now < give_up_) return connection;
+  return GiveUp(absl::DeadlineExceededError("it was answered but says nothing more"));
+}
+
+absl::StatusOr<net::Fd> Door::Hear(absl::string_view expected) {
+  const absl::StatusOr<bool> open =
+      net::ReceiveSome(line_.get(), expected.size() - heard_.size(), &heard_);
+  if (!open.ok()) return open.status();
+  if (heard_ == expected) {
+    // It belongs to the link now, and so do its events.
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, line_.get(), nullptr);
+    answered_ = false;
+    return std::exchange(line_, net::Fd());
+  }
+  const std::string where = net::HostPort(remote_.ip, remote_.port);
+  if (heard_.size() == expected.size()) {
+    return absl::UnavailableError(absl::StrCat("whoever is at ", where, " is somebody else"));
+  }
+  if (!*open) return absl::UnavailableError(absl::StrCat(where, " closed the connection"));
+  return net::Fd();
 }
 
 void Door::Knock(absl::Time now) {
-  if (!dialed_.valid() && now < next_attempt_) return;
+  // Mostly the peer comes by itself.
+  if (next_attempt_ == absl::InfinitePast()) {
+    next_attempt_ = now + PauseBeforeAttempt(hall_->own().token, ++attempts_);
+  }
+  if (answered_ || (!line_.valid() && now < next_attempt_)) return;
   // What stands at the door stays there until it is seen, or too old.
-  if (!Call(now).ok() || now >= give_up_) dialed_.Reset();
+  if (!Call(now).ok() || now >= give_up_) line_.Reset();
 }
 
 bool Door::PeerLeft(absl::Time now) {
@@ -111,48 +164,21 @@ bool Door::PeerLeft(absl::Time now) {
     hall_->LookRound(now);
     return hall_->Has(remote_.token) && hall_->Take(remote_.token).valid();
   }
-  // The door may fail without harm to the connection that there is.
-  absl::StatusOr<net::Fd> visitor = Await(now);
-  if (visitor.ok() && visitor->valid()) visitor_ = *std::move(visitor);
-  return visitor_.valid();
-}
-
-absl::StatusOr<net::Fd> Door::Greet() {
-  const absl::StatusOr<bool> open =
-      net::ReceiveSome(dialed_.get(), GreetingSize() - answer_.size(), &answer_);
-  if (!open.ok()) return open.status();
-  if (answer_ == Greeting(remote_.token, hall_->own().token)) {
-    // It belongs to the link now, and so do its events.
-    if (absl::Status left = Watch(EPOLL_CTL_DEL, 0); !left.ok()) return left;
-    return std::exchange(dialed_, net::Fd());
-  }
-  if (answer_.size() == GreetingSize()) {
-    return absl::UnavailableError(absl::StrCat(
-        "whoever listens at ", net::HostPort(remote_.ip, remote_.port), " is somebody else"));
-  }
-  if (!*open) {
-    return absl::UnavailableError(absl::StrCat(net::HostPort(remote_.ip, remote_.port),
-                                               " took the connection but closed it"));
-  }
-  return net::Fd();
-}
-
-absl::StatusOr<net::Fd> Door::Await(absl::Time now) {
-  const absl::Status admitted = hall_->Admit(now);
-  net::Fd found = hall_->Take(remote_.token);
-  if (!found.valid()) return admitted.ok() ? absl::StatusOr<net::Fd>(net::Fd()) : admitted;
-  dialed_.Reset();  // a knock that has been heard
-  if (absl::Status answered = SendGreeting(found.get(), Mine()); !answered.ok()) return answered;
-  return found;
+  // The hall may fail without harm to the connection that there is.
+  hall_->Admit(now).IgnoreError();
+  return called();
 }
 
 std::string Door::Mine() const { return Greeting(hall_->own().token, remote_.token); }
 
-absl::Status Door::Watch(int operation, uint32_t events) {
-  epoll_event event{};
-  event.events = events;
-  if (::epoll_ctl(epoll_.get(), operation, dialed_.get(), &event) == 0) return absl::OkStatus();
-  return net::ErrnoError("epoll_ctl", errno);
+absl::Duration PauseBeforeAttempt(absl::string_view who, uint64_t attempt) {
+  // FNV-1a, and the end of SplitMix64, so that each bit of both counts.
+  uint64_t mixed = 0xcbf29ce484222325;
+  for (const char c : who) mixed = (mixed ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  mixed += attempt * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  return kBetweenAttempts / 2 + kBetweenAttempts * (static_cast<double>(mixed >> 32) / 0x1p32);
 }
 
 }  // namespace railhead::transport

@@ -19,17 +19,19 @@ namespace railhead::transport {
 // Where one peer's connections come from: the first one, and others after a connection was lost.
 // Both sides have a hall, and each proves that it knows the other's random token; the side with the
 // smaller token dials, and the other waits in its hall. Nothing here blocks.
+//
+//   the side that dials:  connects, greets      hears the answer, confirms: connected
+//   the side that waits:           answers in its hall          hears that: connected
+//
+// So a side that is connected knows that the other is, or will be without its help.
 class Door {
  public:
-  // `peer` is what errors call the other side.
+  // `peer_hall` is the address of the peer's, untrusted; `peer` is what errors call it.
   static absl::StatusOr<std::unique_ptr<Door>> Open(std::shared_ptr<Hall> hall,
+                                                    absl::string_view peer_hall,
                                                     absl::string_view peer);
 
-  // What the peer's SetPeer needs; untrusted there.
-  std::string Address() const { return hall_->Address(); }
-  absl::Status SetPeer(absl::string_view address);
-
-  // Whether this side dials, once the peer is set. Who does not may be called at any time.
+  // Whether this side dials. Who does not may be called at any time.
   bool dials() const { return hall_->own().token < remote_.token; }
 
   // Whether the peer stands in the hall.
@@ -38,19 +40,18 @@ class Door {
   // For a side that does not dial: asks the one that does for another connection, where that one
   // may not have noticed that the last was lost. To be called again and again.
   void Knock(absl::Time now);
-  // Whether the peer has given up the connection that there is: it has come anew, and Advance will
-  // return that connection; or it has knocked since the last call.
+  // Whether the peer has given up the connection that there is: it stands in the hall anew, or has
+  // knocked since the last call.
   bool PeerLeft(absl::Time now);
 
   // Works at a connection. Returns one that both sides have greeted on, or an invalid descriptor:
   // not yet. An error is that of one attempt; the next call that comes a little later makes
   // another.
-  absl::StatusOr<net::Fd> Advance(absl::Time now);
+  absl::StatusOr<net::Fd> Advance(absl::Time now) { return dials() ? Dial(now) : Await(now); }
 
-  // Readable when Advance may have something to do. Attempts end and begin with time, too.
-  int event_fd() const { return dials() ? epoll_.get() : hall_->event_fd(); }
-  // The part of it that is not the hall's, which others watch anyway.
-  int dialing_fd() const { return epoll_.get(); }
+  // Readable when Advance may have something to do, besides the hall's. Attempts end and begin with
+  // time, too.
+  int event_fd() const { return epoll_.get(); }
 
   // Strangers in the hall that no other door has counted.
   uint64_t strangers() {
@@ -61,30 +62,38 @@ class Door {
   std::string Name() const;
 
  private:
-  Door(std::shared_ptr<Hall> hall, net::Fd epoll, std::string peer);
+  Door(std::shared_ptr<Hall> hall, Hall::Place remote, net::Fd epoll, std::string peer);
 
   // Dials, and says who it is.
   absl::Status Call(absl::Time now);
   absl::StatusOr<net::Fd> Dial(absl::Time now);
-  absl::StatusOr<net::Fd> Greet();
   absl::StatusOr<net::Fd> Await(absl::Time now);
+  // The line, once all of `expected` has come over it; an invalid descriptor before.
+  absl::StatusOr<net::Fd> Hear(absl::string_view expected);
+  // Begins an attempt on a line, and ends one.
+  absl::Status Use(net::Fd line, uint32_t events, absl::Time give_up);
+  absl::Status GiveUp(const absl::Status& why);
   std::string Mine() const;  // this side's greeting
-  absl::Status Watch(int operation, uint32_t events);
 
   std::shared_ptr<Hall> hall_;
-  net::Fd epoll_;  // for what is dialed, be it only to knock
   Hall::Place remote_;
+  net::Fd epoll_;  // for the line
   std::string peer_;
   uint64_t strangers_ = 0;
-  net::Fd visitor_;  // came while there was a connection
 
-  // One attempt to dial.
-  net::Fd dialed_;
+  // One attempt: what is dialed, be it only to knock, or the one in the hall that was answered.
+  net::Fd line_;
   bool greeted_ = false;
-  std::string answer_;
+  bool answered_ = false;
+  std::string heard_;
   absl::Time give_up_;
+  uint64_t attempts_ = 0;
   absl::Time next_attempt_ = absl::InfinitePast();
 };
+
+// How long to wait before the next attempt: different for each attempt and each `who`, so that
+// ranks that lost the same switch do not all dial in the same moment.
+absl::Duration PauseBeforeAttempt(absl::string_view who, uint64_t attempt);
 
 }  // namespace railhead::transport
 

@@ -17,7 +17,7 @@ namespace railhead::transport {
 namespace {
 
 constexpr size_t kTokenSize = 16;
-constexpr absl::string_view kGreeting = "RHT2";
+constexpr absl::string_view kGreeting = "RHT3";
 
 // How long a connection may stay without a whole greeting, and how many may do so at once.
 constexpr absl::Duration kVisitorsPatience = absl::Seconds(5);

@@ -13,16 +13,11 @@
 
 namespace railhead::transport {
 
-// For one peer that comes to this hall, or has one; `peer` names it in errors. Strangers who
+// A link to the peer whose hall has this address, not connected yet: it connects as one that was
+// lost does. The peer must do the same, sooner or later. `peer` names it in errors. Strangers who
 // connect are turned away: both sides prove that they know the random token in the other's address.
-// The address is the same for all peers.
-absl::StatusOr<std::unique_ptr<Endpoint>> OpenTcpEndpoint(std::shared_ptr<Hall> hall,
-                                                          absl::string_view peer);
-
-// A link to the peer with this address that is not connected yet, and connects as one that was lost
-// does. The peer must do the same, sooner or later.
 absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall,
-                                                  absl::string_view peer_address,
+                                                  absl::string_view peer_hall,
                                                   absl::string_view peer);
 
 }  // namespace railhead::transport

@@ -85,8 +85,8 @@ absl::StatusOr<std::unique_ptr<Link>> TcpLink::Create(net::Fd socket, std::strin
                                                       std::unique_ptr<Door> door) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  // Whoever waits in the hall for a connection is woken by the hall.
-  if (door != nullptr && door->dials()) {
+  // Whoever waits in the hall is woken by that, too.
+  if (door != nullptr) {
     epoll_event event{};
     event.events = EPOLLIN;
     if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, door->event_fd(), &event) != 0) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <deque>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
+#include "runtime/testing/tcp_pair.h"
 #include "runtime/transport/door/door.h"
 #include "runtime/transport/tcp/pulse.h"
 #include "runtime/transport/tcp/tcp_link.h"
@@ -39,20 +41,9 @@ absl::Span<const std::byte> Bytes(absl::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-struct Pair {
-  std::unique_ptr<Link> a;
-  std::unique_ptr<Link> b;
-};
+using Pair = railhead::testing::TcpPair;
 
-Pair Connected() {
-  std::unique_ptr<Endpoint> a = *OpenTcpEndpoint(AHall(), "rank 1");
-  std::unique_ptr<Endpoint> b = *OpenTcpEndpoint(AHall(), "rank 0");
-  Pair pair;
-  std::thread other([&] { pair.b = *b->Connect(a->Address(), In(20)); });
-  pair.a = *a->Connect(b->Address(), In(20));
-  other.join();
-  return pair;
-}
+Pair Connected() { return railhead::testing::ConnectedTcp(); }
 
 // A link whose other side is a bare socket of the test.
 struct HalfPair {
@@ -207,23 +198,16 @@ TEST(TcpTest, AnEndWithinAFrameIsAnError) {
 
 TEST(TcpTest, StrangersAtTheListeningSideAreTurnedAway) {
   // Both sides listen; one of the two is the one that waits. Strangers call at both.
-  std::unique_ptr<Endpoint> a = *OpenTcpEndpoint(AHall(), "rank 1");
-  std::unique_ptr<Endpoint> b = *OpenTcpEndpoint(AHall(), "rank 0");
-  const auto port_of = [](const Endpoint& endpoint) {
-    const std::string address = endpoint.Address();  // length, 4 bytes of IP, port
-    return static_cast<unsigned char>(address[8]) | static_cast<unsigned char>(address[9]) << 8;
-  };
-  const net::Fd silent_a = DialStranger(port_of(*a));
-  const net::Fd silent_b = DialStranger(port_of(*b));
-  const net::Fd babbling_a = DialStranger(port_of(*a));
-  const net::Fd babbling_b = DialStranger(port_of(*b));
+  const std::shared_ptr<Hall> a = AHall();
+  const std::shared_ptr<Hall> b = AHall();
+  const net::Fd silent_a = DialStranger(a->own().port);
+  const net::Fd silent_b = DialStranger(b->own().port);
+  const net::Fd babbling_a = DialStranger(a->own().port);
+  const net::Fd babbling_b = DialStranger(b->own().port);
   for (const net::Fd* fd : {&babbling_a, &babbling_b}) {
     ASSERT_TRUE(net::SendAll(fd->get(), std::string(1000, 'x'), In(20)).ok());
   }
-  Pair pair;
-  std::thread other([&] { pair.b = *b->Connect(a->Address(), In(20)); });
-  pair.a = *a->Connect(b->Address(), In(20));
-  other.join();
+  const Pair pair = railhead::testing::ConnectedTcp(a, b);
   ASSERT_TRUE(*pair.a->TrySend({1, 2}, Bytes("through")));
   bool arrived = false;
   const absl::Time deadline = In(20);
@@ -238,15 +222,66 @@ TEST(TcpTest, StrangersAtTheListeningSideAreTurnedAway) {
   EXPECT_TRUE(arrived);
 }
 
-TEST(TcpTest, APeerThatDoesNotComeIsNamedAtTheDeadline) {
-  // Of the two, one dials a listener that never answers and the other waits in vain.
-  for (int i = 0; i < 4; ++i) {
-    std::unique_ptr<Endpoint> a = *OpenTcpEndpoint(AHall(), "rank 1 (pod x)");
-    std::unique_ptr<Endpoint> b = *OpenTcpEndpoint(AHall(), "rank 0");
-    const absl::StatusOr<std::unique_ptr<Link>> link = a->Connect(b->Address(), In(0.1));
-    EXPECT_EQ(link.status().code(), absl::StatusCode::kDeadlineExceeded);
-    EXPECT_THAT(std::string(link.status().message()), HasSubstr("rank 1 (pod x)"));
+TEST(TcpTest, APeerThatDoesNotAnswerIsNamed) {
+  std::shared_ptr<Hall> own;
+  const std::shared_ptr<Hall> peer = AHall();
+  // One of the two dials.
+  do {
+    own = AHall();
+  } while (own->own().token > peer->own().token);
+  const auto link = *OpenTcpLink(own, peer->Address(), "rank 1 (pod x)");
+  absl::Status error;
+  // It listens, but nobody looks at who comes.
+  absl::Time now = absl::Now();
+  for (const absl::Time deadline = In(20); error.ok() && absl::Now() < deadline;) {
+    error = link->Reconnect(now).status();
+    now += absl::Milliseconds(1);
   }
+  EXPECT_EQ(error.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(error.message()), HasSubstr("rank 1 (pod x)"));
+}
+
+// Who has the answer says so, or the other side does not count itself as connected: it would be
+// gone when the next attempt comes.
+TEST(TcpTest, AnAnswerThatIsNotConfirmedIsNoConnection) {
+  const std::shared_ptr<Hall> caller = AHall();
+  std::shared_ptr<Hall> waits;
+  do {
+    waits = AHall();
+  } while (waits->own().token < caller->own().token);
+  const auto link = *OpenTcpLink(waits, caller->Address(), "rank 1");
+  net::Fd dialed = DialStranger(waits->own().port);
+  const std::string greeting = Greeting(caller->own().token, waits->own().token);
+  ASSERT_TRUE(net::SendAll(dialed.get(), greeting, In(20)).ok());
+  std::string answer;
+  for (const absl::Time deadline = In(20);
+       answer.size() < GreetingSize() && absl::Now() < deadline;) {
+    EXPECT_FALSE(link->Reconnect(absl::Now()).value());
+    ASSERT_TRUE(net::ReceiveSome(dialed.get(), 4096, &answer).ok());
+  }
+  EXPECT_EQ(answer, Greeting(waits->own().token, caller->own().token));
+  dialed.Reset();
+  absl::Status error;
+  for (const absl::Time deadline = In(20); error.ok() && absl::Now() < deadline;) {
+    error = link->Reconnect(absl::Now()).status();
+  }
+  EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(link->connected());
+}
+
+// Ranks that lost the same switch do not all dial in the same moment, again and again.
+TEST(TcpTest, AttemptsOfDifferentRanksDrift) {
+  std::set<int64_t> pauses;
+  for (const char* who : {"a", "b", "c"}) {
+    for (uint64_t attempt = 0; attempt < 100; ++attempt) {
+      const absl::Duration pause = PauseBeforeAttempt(who, attempt);
+      EXPECT_EQ(pause, PauseBeforeAttempt(who, attempt));
+      EXPECT_GE(pause, absl::Milliseconds(50));
+      EXPECT_LE(pause, absl::Milliseconds(150));
+      pauses.insert(absl::ToInt64Milliseconds(pause));
+    }
+  }
+  EXPECT_GT(pauses.size(), 80U) << "of a hundred";
 }
 
 // ---- Loss and return ----
@@ -383,10 +418,10 @@ TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
 
 // A side that has not noticed is told by the new connection.
 TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
-  std::unique_ptr<Door> a = *Door::Open(AHall(), "rank 1");
-  std::unique_ptr<Door> b = *Door::Open(AHall(), "rank 0");
-  ASSERT_TRUE(a->SetPeer(b->Address()).ok());
-  ASSERT_TRUE(b->SetPeer(a->Address()).ok());
+  const std::shared_ptr<Hall> hall_a = AHall();
+  const std::shared_ptr<Hall> hall_b = AHall();
+  std::unique_ptr<Door> a = *Door::Open(hall_a, hall_b->Address(), "rank 1");
+  std::unique_ptr<Door> b = *Door::Open(hall_b, hall_a->Address(), "rank 0");
   Door& dials = a->dials() ? *a : *b;
   std::unique_ptr<Door>& waits = a->dials() ? b : a;
   const auto meet = [&](auto dialed, auto awaited) {
@@ -407,24 +442,24 @@ TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
   absl::Status told;
   meet([&] { return second.valid() || (second = *dials.Advance(absl::Now())).valid(); },
        [&] {
-         if (told.ok()) told = Drop(*link).status();
-         return !told.ok();
+         if (!told.ok()) return *link->Reconnect(absl::Now());
+         told = Drop(*link).status();
+         return false;
        });
   EXPECT_THAT(std::string(told.message()), HasSubstr("connected anew"));
-  EXPECT_TRUE(*link->Reconnect(absl::Now()));
   ASSERT_TRUE(*link->TrySend({0, 0}, Bytes("x")));
   EXPECT_TRUE(net::WaitReadable(second.get(), In(20)).ok());
 }
 
 TEST(TcpTest, StrangersAreCountedAlsoLater) {
-  std::unique_ptr<Door> a = *Door::Open(AHall(), "rank 1");
-  std::unique_ptr<Door> b = *Door::Open(AHall(), "rank 0");
-  ASSERT_TRUE(a->SetPeer(b->Address()).ok());
-  ASSERT_TRUE(b->SetPeer(a->Address()).ok());
-  Door& waits = a->dials() ? *b : *a;
-  const std::string address = waits.Address();
-  const net::Fd stranger = DialStranger(static_cast<unsigned char>(address[8]) |
-                                        static_cast<unsigned char>(address[9]) << 8);
+  const std::shared_ptr<Hall> hall = AHall();
+  std::shared_ptr<Hall> peer;
+  do {
+    peer = AHall();
+  } while (peer->own().token > hall->own().token);
+  const std::unique_ptr<Door> door = *Door::Open(hall, peer->Address(), "rank 1");
+  Door& waits = *door;
+  const net::Fd stranger = DialStranger(hall->own().port);
   ASSERT_TRUE(net::SendAll(stranger.get(), "GET / HTTP/1.1\r\n", In(20)).ok());
   const absl::Time deadline = In(20);
   while (waits.strangers() == 0 && absl::Now() < deadline) {
@@ -519,13 +554,12 @@ TEST_F(PulseTest, OverALongRoundTripOnlyARetransmissionTells) {
 }
 
 TEST(TcpTest, BadAddressesAreRefused) {
-  std::unique_ptr<Endpoint> endpoint = *OpenTcpEndpoint(AHall(), "rank 1");
-  const std::string good = (*OpenTcpEndpoint(AHall(), "rank 0"))->Address();
-  EXPECT_FALSE(endpoint->Connect("", In(1)).ok());
-  EXPECT_FALSE(endpoint->Connect(good.substr(0, good.size() - 1), In(1)).ok());
-  EXPECT_FALSE(endpoint->Connect(good + "x", In(1)).ok());
-  EXPECT_FALSE(endpoint->Connect(std::string(26, '\xff'), In(1)).ok());
-  EXPECT_FALSE(endpoint->Connect(endpoint->Address(), In(1)).ok()) << "that is this side's own";
+  const std::shared_ptr<Hall> own = AHall();
+  const std::string good = AHall()->Address();
+  for (const std::string& address : {std::string(), good.substr(0, good.size() - 1), good + "x",
+                                     std::string(26, '\xff'), own->Address()}) {
+    EXPECT_FALSE(OpenTcpLink(own, address, "rank 1").ok());
+  }
 }
 
 TEST(TcpTest, ACloseOfTheRawSideShowsAsError) {

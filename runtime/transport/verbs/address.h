@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a verbs endpoint tells its peer, and its form as bytes. The bytes come from another machine:
-// ParseAddress checks every field.
+// What a side of a verbs link tells its peer, and its form as bytes. The bytes come from another
+// machine: ParseAddress checks every field.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_ADDRESS_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_ADDRESS_H_
 

@@ -75,15 +75,16 @@ QueueDepths DepthsFor(uint32_t slots) {
 }
 
 uint32_t CompletionsFor(const DevicePort& port, QueueDepths depths, size_t pairs) {
-  // Those of the first twice: after its reset, completions of requests that are forgotten may still
-  // be in the queue.
-  return static_cast<uint32_t>(pairs + 1) * QueuePair::CompletionsOf(port, depths);
+  return static_cast<uint32_t>(pairs) * QueuePair::CompletionsOf(port, depths);
 }
 
 absl::StatusOr<std::unique_ptr<Channel>> Channel::Start(ChannelParts parts, ChannelPeer peer,
                                                         absl::Time deadline, LinkStats& stats) {
   std::unique_ptr<Channel> channel(new Channel(std::move(parts), std::move(peer), deadline, stats));
-  if (absl::Status status = channel->BringUp(); !status.ok()) return status;
+  const ChannelPeer& to = channel->peer_;
+  if (absl::Status begun = to.connection->Begin(channel->lanes_.front().pair()); !begun.ok()) {
+    return absl::Status(begun.code(), absl::StrCat(to.where, ": ", begun.message()));
+  }
   return channel;
 }
 
@@ -125,14 +126,7 @@ absl::Status Channel::Acknowledge() {
 absl::Status Channel::Arm(Wake wake) {
   if (!error_.ok()) return error_;
   // What its connection has to say would wake this side for ever.
-  if (greeted()) {
-    const absl::StatusOr<Connection::State> state = peer_.connection->Advance();
-    if (!state.ok()) return Final(state.status());
-    if (*state == Connection::State::kFailed) {
-      return Final(
-          absl::UnavailableError(absl::StrCat(peer_.where, ": ", peer_.connection->trouble())));
-    }
-  }
+  if (absl::Status up = WorkAtConnection().status(); !up.ok()) return Final(up);
   const bool all = wake == Wake::kAll || no_room_ || !lanes_.front().HasRoom() || !greeted();
   return Final(parts_.completions->Arm(/*solicited_only=*/!all));
 }
@@ -150,7 +144,7 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
   const auto bytes = static_cast<uint32_t>(sizeof(SlotHeader) + payload.size());
   no_room_ = unacknowledged >= parts_.send_ring->slots() || !lane.HasRoom() ||
              (bytes_in_flight_ > 0 && bytes_in_flight_ + payload.size() > most_in_flight_);
-  if (!greeted() || !send_credits_.available() || no_room_) return false;
+  if (!send_credits_.available() || no_room_) return false;
 
   const uint64_t number = send_credits_.Take();
   std::byte* const start = parts_.send_ring->Slot(number) + kHeaderOffset;
@@ -210,20 +204,44 @@ absl::StatusOr<bool> Channel::Poll(FrameSink sink) {
 
 absl::StatusOr<bool> Channel::Greet() {
   if (!error_.ok()) return error_;
-  absl::Status status = WorkAtConnection();
-  if (status.ok()) status = TakeCompletions().status();
-  if (status.ok() && !greeted()) status = FinishGreeting();
+  absl::Status status = TakeCompletions().status();
+  if (status.ok() && !greeted()) status = WorkAtGreeting();
   if (!status.ok()) return Final(status);
+  if (greeted()) peer_.connection->Settle();
   return greeted();
 }
 
+absl::StatusOr<bool> Channel::WorkAtConnection() {
+  absl::StatusOr<bool> up = peer_.connection->Advance();
+  if (up.ok()) return up;
+  return absl::Status(up.status().code(), absl::StrCat(peer_.where, ": ", up.status().message()));
+}
+
+absl::Status Channel::WorkAtGreeting() {
+  const absl::StatusOr<bool> up = WorkAtConnection();
+  if (!up.ok()) return up.status();
+  const absl::Time now = parts_.port->Now();
+  if (*up && !has_greeted_ && (peer_.connection->speaks_first() || heard_peer_)) {
+    has_greeted_ = true;
+    remind_at_ = now + peer_.connection->reminder();
+    return PostMessage(MessageKind::kGreeting, 0);
+  }
+  if (now >= remind_at_ && lanes_.front().HasRoom()) {
+    remind_at_ = now + peer_.connection->reminder();
+    return PostProbe(lanes_.front());
+  }
+  if (now < deadline_) return absl::OkStatus();
+  return absl::DeadlineExceededError(absl::StrCat(
+      peer_.where,
+      ": the peer did not answer on this rail in time; check that its process runs, "
+      "and that the two nodes reach each other on this rail (link, addresses, routes, MTU). "
+      "This side's port is ",
+      parts_.port->StateNow()));
+}
+
 absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
-  if (absl::Status status = WorkAtConnection(); !status.ok()) return status;
   absl::StatusOr<bool> completed = TakeCompletions();
   if (!completed.ok()) return completed;
-  if (!greeted()) {
-    if (absl::Status status = FinishGreeting(); !status.ok()) return status;
-  }
   absl::StatusOr<bool> delivered = Deliver(sink);
   if (!delivered.ok()) return delivered;
   for (Lane& lane : lanes_) {
@@ -234,92 +252,19 @@ absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
   return *completed || *delivered;
 }
 
-absl::Status Channel::BringUp() {
-  connected_ = false;
-  if (absl::Status status = peer_.connection->Begin(lanes_.front().pair(), greetings_heard_);
-      !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat(peer_.where, ": ", status.message()));
-  }
-  return WorkAtConnection();
-}
-
-absl::Status Channel::WorkAtConnection() {
-  if (connected_) return absl::OkStatus();
-  const absl::StatusOr<Connection::State> state = peer_.connection->Advance();
-  if (!state.ok()) {
-    return absl::Status(state.status().code(),
-                        absl::StrCat(peer_.where, ": ", state.status().message()));
-  }
-  greeting_failed_ = *state == Connection::State::kFailed;
-  connected_ = *state == Connection::State::kUp;
-  if (!connected_ || !(peer_.connection->speaks_first() || heard_peer_)) return absl::OkStatus();
-  remind_at_ = parts_.port->Now() + peer_.connection->reminder();
-  return PostMessage(MessageKind::kGreeting, 0);
-}
-
-absl::Status Channel::FinishGreeting() {
-  if (connected_ && parts_.port->Now() >= remind_at_ && lanes_.front().HasRoom()) {
-    remind_at_ = parts_.port->Now() + peer_.connection->reminder();
-    if (absl::Status status = PostProbe(lanes_.front()); !status.ok()) return status;
-  }
-  if (parts_.port->Now() < deadline_) return absl::OkStatus();
-  return absl::DeadlineExceededError(absl::StrCat(
-      peer_.where,
-      ": the peer did not answer on this rail in time; check that its process runs, "
-      "and that the two nodes reach each other on this rail (link, addresses, routes, MTU). "
-      "This side's port is ",
-      parts_.port->StateNow(),
-      peer_.connection->trouble().empty()
-          ? ""
-          : absl::StrCat("; the last attempt to connect: ", peer_.connection->trouble())));
-}
-
-absl::Status Channel::RestartGreeting() {
-  greeting_failed_ = false;
-  Lane& first = lanes_.front();
-  if (absl::Status status = first.pair()->Stop(); !status.ok()) return status;
-  // What had arrived before the queue pair stopped still counts: the peer saw it acknowledged.
-  absl::Status drained = parts_.completions->Drain([this](const ibv_wc& completion) {
-    const RequestId id = RequestId::Unpack(completion.wr_id);
-    const bool counts = id.receive && completion.status == IBV_WC_SUCCESS && IsOurs(id);
-    return counts ? OnReceived(id.lane, completion) : absl::OkStatus();
-  });
-  if (!drained.ok()) return drained;
-  if (receive_credits_.arrived() != kFirstFrame) {
-    return absl::UnavailableError(
-        absl::StrCat(peer_.where,
-                     ": the peer sends, but this side's packets do not reach it; check the rail's "
-                     "path in this direction (routes, MTU, filters)"));
-  }
-
-  heard_peer_ = heard_peer_ && !peer_.connection->begins_anew();
-  if (absl::Status status = first.Restart(); !status.ok()) return status;
-  return BringUp();
-}
-
 absl::StatusOr<bool> Channel::TakeCompletions() {
   // Only what gets the caller's work on counts as movement: a sign of life from the peer's NIC does
   // not, else a caller that waits for a peer in vain would never notice.
   bool moved = false;
   bool any = false;
-  bool alive = false;
-  const bool had_heard = heard_peer_;
   const bool had_room = lanes_[turn_].HasRoom();
-  const bool had_greeted = greeted();
   const uint64_t had_acknowledged = acknowledged_;
   absl::Status drained = parts_.completions->Drain([&](const ibv_wc& completion) {
     any = true;
     const RequestId id = RequestId::Unpack(completion.wr_id);
-    if (!IsOurs(id)) return absl::OkStatus();
-    if (completion.status != IBV_WC_SUCCESS) {
-      const bool first = id.lane == 0;
-      if (first && !greeting_acknowledged_ && peer_.connection->MayFailWith(completion.status)) {
-        greeting_failed_ = true;
-      }
-      // After a failed greeting everything else is flushed, which says nothing new.
-      return first && greeting_failed_ ? absl::OkStatus() : CompletionError(id, completion);
-    }
-    alive = true;
+    // Of a queue pair that found no other at the peer.
+    if (id.lane >= lanes_.size()) return absl::OkStatus();
+    if (completion.status != IBV_WC_SUCCESS) return CompletionError(id, completion);
     if (!id.receive) {
       OnSent(id);
       return absl::OkStatus();
@@ -329,23 +274,14 @@ absl::StatusOr<bool> Channel::TakeCompletions() {
     return OnReceived(id.lane, completion);
   });
   if (!drained.ok()) return drained;
-  if (!any && had_greeted) return false;
-  if (alive) trusted_until_ = parts_.port->Now() + kTrusted;
-  if (greeting_failed_) {
-    if (absl::Status status = RestartGreeting(); !status.ok()) return status;
-    return true;
-  }
+  if (!any) return false;
+  trusted_until_ = parts_.port->Now() + kTrusted;
   if (moved) {
     for (Lane& lane : lanes_) {
       if (absl::Status status = lane.RepostReceives(); !status.ok()) return status;
     }
   }
-  if (connected_ && heard_peer_ && !had_heard && !greeting_acknowledged_) {
-    if (absl::Status status = PostMessage(MessageKind::kGreeting, 0); !status.ok()) return status;
-  }
-  if (greeted() && !had_greeted) peer_.connection->Settle();
-  return moved || acknowledged_ != had_acknowledged || greeted() != had_greeted ||
-         lanes_[turn_].HasRoom() != had_room;
+  return moved || acknowledged_ != had_acknowledged || lanes_[turn_].HasRoom() != had_room;
 }
 
 absl::Status Channel::OnReceived(size_t lane, const ibv_wc& completion) {
@@ -360,7 +296,6 @@ absl::Status Channel::OnReceived(size_t lane, const ibv_wc& completion) {
       if (send_credits_.Report(counter, lane)) return absl::OkStatus();
       return ProtocolError("a report of more frames than were sent");
     case static_cast<uint32_t>(MessageKind::kGreeting):
-      ++greetings_heard_;
       return absl::OkStatus();
     default:
       return ProtocolError("a message of unknown kind");
@@ -451,7 +386,6 @@ absl::Status Channel::PostMessage(MessageKind kind, uint64_t counter) {
 
 absl::Status Channel::LookAfterIdle(absl::Time now) {
   if (!error_.ok()) return error_;
-  if (!greeted()) return absl::OkStatus();
   next_look_ = std::min(next_look_, now + kLookInterval);
   if (now < next_look_) return absl::OkStatus();
   next_look_ = now + kLookInterval;
@@ -491,7 +425,8 @@ absl::Status Channel::CompletionError(const RequestId& id, const ibv_wc& complet
       static_cast<int>(completion.status), ", vendor error ", completion.vendor_err, "); ",
       port_down ? absl::StrCat("this side's port is ", port_state, kCheckPort)
                 : WhatToCheck(completion.status));
-  if (port_down) return absl::UnavailableError(message);
+  // Before the greeting is over this is only an attempt.
+  if (port_down || !greeted()) return absl::UnavailableError(message);
   // So siw ends what was under way when its TCP connection broke. Elsewhere it is this side's
   // fault.
   if (completion.status == IBV_WC_LOC_QP_OP_ERR && parts_.port->iwarp()) {

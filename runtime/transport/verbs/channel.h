@@ -7,19 +7,11 @@
 // the sink gets them in their order. All that is no frame goes over the first. An error of any is
 // the end of all.
 //
-// Greeting. Over InfiniBand and RoCE the queue pair comes up without waiting for the peer, so a
-// side's first message may find nobody: the peer's NIC drops it. Each side therefore sends a
-// greeting first and no frame before (a) the greeting is acknowledged and (b) the peer's own has
-// arrived. Whoever is
-// up later is answered at once; its greeting makes the earlier side post a second one, whose packet
-// number shows the peer's NIC that one is missing, which brings the first one back without waiting
-// for a timeout. If the NIC gives up on the greeting (the peer is seconds late), the queue pair is
-// reset and the greeting starts again, until the deadline. Nothing is lost by that: only greetings
-// were sent, and how many of the peer's arrived is known, so the packet numbers of both sides still
-// agree. The other lanes carry nothing so far, and need no greeting of their own: they are
-// connected before the first one greets, so whoever has heard that may use them. Over iWARP the
-// connection itself may fail and is begun again in the same way; one side greets when it is up, and
-// the other when it has heard that.
+// Greeting. Both sides have brought their queue pairs up before one speaks (verbs_link.h), so what
+// is sent finds the peer. No frame goes before this side's greeting is acknowledged and the peer's
+// has arrived: then the path works in both directions. The other lanes carry nothing so far, and
+// need no greeting of their own. Over iWARP the connection itself may take longer; one side greets
+// when it is up, and the other when it has heard that.
 //
 // Completions. Only some work requests ask for one; queue pairs complete in order, so a completion
 // stands for everything posted before it on its lane. Small frames that were posted without one and
@@ -77,8 +69,8 @@ struct ChannelParts {
   const Ring* receive_ring = nullptr;
   UserMemory* memory = nullptr;
   std::shared_ptr<CompletionQueue> completions;  // of the pairs
-  // At least one, each initialized and with Lane::Prepare called. Who still works at the connection
-  // of the first when the channel goes, keeps it until then. The others are connected.
+  // At least one, each with Lane::Prepare called. Who still works at the connection of the first
+  // when the channel goes, keeps it until then. The others are connected.
   std::vector<std::shared_ptr<QueuePair>> pairs;
 };
 
@@ -98,7 +90,7 @@ struct ChannelPeer {
 // Used by one thread at a time; its functions are those of Link.
 class Channel {
  public:
-  // Counts into `stats`, which outlive it.
+  // Counts into `stats`, which outlive it. The deadline is that of the greeting.
   static absl::StatusOr<std::unique_ptr<Channel>> Start(ChannelParts parts, ChannelPeer peer,
                                                         absl::Time deadline, LinkStats& stats);
   // From then on the NIC reads and writes nothing of it.
@@ -111,7 +103,7 @@ class Channel {
   absl::StatusOr<bool> Poll(FrameSink sink);
   // After a poll that moved nothing.
   absl::Status LookAfterIdle(absl::Time now);
-  // Works at the greeting alone. Returns whether it is over: frames may go.
+  // Before all else, and once the peer listens: works at the greeting. Returns whether it is over.
   absl::StatusOr<bool> Greet();
 
   // Frames that the peer's sink is not known to have taken.
@@ -136,14 +128,8 @@ class Channel {
  private:
   Channel(ChannelParts parts, ChannelPeer peer, absl::Time deadline, LinkStats& stats);
 
-  absl::Status BringUp();
-  absl::Status WorkAtConnection();
-  absl::Status FinishGreeting();
-  absl::Status RestartGreeting();
-  // Not of an earlier life of its queue pair, nor of one that found no other at the peer.
-  bool IsOurs(const RequestId& id) const {
-    return id.lane < lanes_.size() && lanes_[id.lane].IsOurs(id);
-  }
+  absl::StatusOr<bool> WorkAtConnection();
+  absl::Status WorkAtGreeting();
   bool greeted() const { return heard_peer_ && greeting_acknowledged_; }
 
   absl::StatusOr<bool> Advance(FrameSink sink);
@@ -173,12 +159,10 @@ class Channel {
   size_t turn_ = 0;  // the lane of the next frame
 
   // Greeting, on the first lane.
-  bool connected_ = false;
+  bool has_greeted_ = false;
   absl::Time remind_at_ = absl::InfiniteFuture();
   bool heard_peer_ = false;
   bool greeting_acknowledged_ = false;
-  uint32_t greetings_heard_ = 0;
-  bool greeting_failed_ = false;
 
   // Frames sent. Entry k of in_flight_ belongs to the frame in slot k of the send ring.
   struct InFlight {

@@ -8,65 +8,39 @@
 
 namespace railhead::transport::verbs {
 
-absl::Status CmAcceptor::Begin(std::shared_ptr<QueuePair> pair, uint32_t /*heard*/) {
-  HangUp();
-  pair_ = std::move(pair);
-  return absl::OkStatus();
-}
-
-void CmAcceptor::HangUp() {
+CmAcceptor::~CmAcceptor() {
   if (accepted_ != nullptr && !up_) EndAside(std::move(accepted_));
-  accepted_.reset();
-  pair_.reset();
-  up_ = false;
 }
 
-Connection::State CmAcceptor::Fail(absl::string_view why) {
-  trouble_ = std::string(why);
-  return State::kFailed;
-}
-
-void CmAcceptor::OnCall(CmEvent event) {
+absl::Status CmAcceptor::OnCall(CmEvent event) {
+  const CmApi& api = *listener_.events->port()->cm();
   const CmToken& token = listener_.address.token;
-  if (event.data.size() == token.size() &&
-      std::memcmp(event.data.data(), token.data(), token.size()) == 0) {
-    caller_ = std::move(event.caller);
-    return;
+  if (accepted_ != nullptr || event.data.size() != token.size() ||
+      std::memcmp(event.data.data(), token.data(), token.size()) != 0) {
+    static_cast<void>(api.Reject(event.caller.get()));
+    stats_.strangers.fetch_add(1, std::memory_order_relaxed);
+    return absl::OkStatus();
   }
-  static_cast<void>(listener_.events->port()->cm()->Reject(event.caller.get()));
-  stats_.strangers.fetch_add(1, std::memory_order_relaxed);
+  accepted_ = std::make_shared<CmHandshake>();
+  accepted_->events = listener_.events;
+  accepted_->pair = pair_;
+  accepted_->id = std::move(event.caller);
+  rdma_conn_param parameters = CmParameters(*listener_.events->port(), pair_->number(), "");
+  if (api.Accept(accepted_->id.get(), &parameters) == 0) return absl::OkStatus();
+  // Who called has given up meanwhile.
+  return absl::UnavailableError(std::strerror(errno));
 }
 
-absl::StatusOr<Connection::State> CmAcceptor::Advance() {
-  bool ended = false;
+absl::StatusOr<bool> CmAcceptor::Advance() {
   while (std::optional<CmEvent> event = listener_.events->Next()) {
     if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-      OnCall(*std::move(event));
+      if (absl::Status called = OnCall(*std::move(event)); !called.ok()) return called;
     } else if (accepted_ != nullptr && event->id == accepted_->id.get()) {
       up_ = event->type == RDMA_CM_EVENT_ESTABLISHED;
-      ended = !up_;
-      if (ended) trouble_ = std::string(CmEventName(event->type));
+      if (!up_) return absl::UnavailableError(CmEventName(event->type));
     }
   }
-  if (accepted_ != nullptr && caller_ != nullptr) return Fail("the peer has called again");
-  if (ended) return State::kFailed;
-  if (caller_ != nullptr) {
-    accepted_ = std::make_shared<CmHandshake>();
-    accepted_->events = listener_.events;
-    accepted_->pair = pair_;
-    accepted_->id = std::move(caller_);
-    rdma_conn_param parameters = CmParameters(*listener_.events->port(), pair_->number(), "");
-    if (listener_.events->port()->cm()->Accept(accepted_->id.get(), &parameters) != 0) {
-      // Who called has given up meanwhile.
-      return Fail(std::strerror(errno));
-    }
-  }
-  return up_ ? State::kUp : State::kUnderway;
-}
-
-void CmAcceptor::Settle() {
-  listener_.id.reset();
-  caller_.reset();
+  return up_;
 }
 
 }  // namespace railhead::transport::verbs

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The side of a connection over iWARP that is dialed. Who calls must say the token of its offer;
-// others are refused and counted. A peer that calls again has given up the call before.
-//
-//   listening -> accepted -> up         from anywhere, when it ends or the peer calls again: failed
+// others are refused and counted.
 //
 // It does not speak before it has heard the peer: MPA, which carries iWARP over TCP, lets the side
 // that was called send only after the first message of the other.
@@ -11,7 +9,7 @@
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CM_ACCEPTOR_H_
 
 #include <memory>
-#include <string>
+#include <utility>
 
 #include "runtime/transport/link.h"
 #include "runtime/transport/verbs/cm_listener.h"
@@ -24,30 +22,26 @@ class CmAcceptor final : public Connection {
   // Counts strangers in `stats`, which outlives it.
   CmAcceptor(CmListener listener, LinkStats& stats)
       : listener_(std::move(listener)), stats_(stats) {}
-  ~CmAcceptor() override { HangUp(); }
+  ~CmAcceptor() override;
 
-  absl::Status Begin(std::shared_ptr<QueuePair> pair, uint32_t heard) override;
-  absl::StatusOr<State> Advance() override;
+  absl::Status Begin(std::shared_ptr<QueuePair> pair) override {
+    pair_ = std::move(pair);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<bool> Advance() override;
   bool speaks_first() const override { return false; }
-  bool begins_anew() const override { return true; }
-  bool MayFailWith(ibv_wc_status /*status*/) const override { return true; }
   // Nobody can call any more.
-  void Settle() override;
+  void Settle() override { listener_.id.reset(); }
   int event_fd() const override { return listener_.events->fd(); }
-  std::string trouble() const override { return trouble_; }
 
  private:
-  void OnCall(CmEvent event);
-  State Fail(absl::string_view why);
-  void HangUp();
+  absl::Status OnCall(CmEvent event);
 
   CmListener listener_;
   LinkStats& stats_;
   std::shared_ptr<QueuePair> pair_;
-  CmId caller_;  // not answered yet
   std::shared_ptr<CmHandshake> accepted_;
   bool up_ = false;
-  std::string trouble_;
 };
 
 }  // namespace railhead::transport::verbs

@@ -7,16 +7,14 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/thread.h"
 
 namespace railhead::transport::verbs {
 namespace {
 
-// Between attempts.
-constexpr absl::Duration kPause = absl::Milliseconds(100);
 // The offers have crossed another network a moment ago, so addresses are resolved quickly or not
 // at all.
 constexpr int kResolveMilliseconds = 1000;
@@ -57,35 +55,16 @@ CmDialer::CmDialer(std::shared_ptr<CmEvents> events, const net::IpAddress& from,
                    const CmAddress& peer)
     : events_(std::move(events)), from_(from), peer_(peer) {}
 
-CmDialer::~CmDialer() { GiveUp(); }
-
-void CmDialer::GiveUp() {
+CmDialer::~CmDialer() {
   if (stage_ == Stage::kDialing) EndAside(std::move(handshake_));
-  handshake_.reset();
-  call_.reset();
-  established_ = false;
-  pair_.reset();
-  stage_ = Stage::kResting;
 }
 
-CmDialer::State CmDialer::Fail(absl::string_view why) {
-  trouble_ = std::string(why);
-  next_ = events_->port()->Now() + kPause;
-  return State::kFailed;
-}
-
-absl::Status CmDialer::Begin(std::shared_ptr<QueuePair> pair, uint32_t /*heard*/) {
-  GiveUp();
-  pair_ = std::move(pair);
-  return absl::OkStatus();
-}
-
-absl::Status CmDialer::Dial() {
+absl::Status CmDialer::Begin(std::shared_ptr<QueuePair> pair) {
   absl::StatusOr<CmId> id = events_->NewId();
   if (!id.ok()) return id.status();
   handshake_ = std::make_shared<CmHandshake>();
   handshake_->events = events_;
-  handshake_->pair = pair_;
+  handshake_->pair = std::move(pair);
   handshake_->id = *std::move(id);
   sockaddr_storage from = {};
   sockaddr_storage to = {};
@@ -94,17 +73,16 @@ absl::Status CmDialer::Dial() {
   if (events_->port()->cm()->ResolveAddr(handshake_->id.get(), reinterpret_cast<sockaddr*>(&from),
                                          reinterpret_cast<sockaddr*>(&to),
                                          kResolveMilliseconds) != 0) {
-    return events_->Error("resolve the peer's address", errno);
+    return absl::UnavailableError(events_->Error("resolve the peer's address", errno).message());
   }
-  stage_ = Stage::kAddress;
   return absl::OkStatus();
 }
 
-// An error is that of this attempt.
 absl::Status CmDialer::On(const CmEvent& event) {
   if (stage_ == Stage::kAddress && event.type == RDMA_CM_EVENT_ADDR_RESOLVED) {
     if (events_->port()->cm()->ResolveRoute(handshake_->id.get(), kResolveMilliseconds) != 0) {
-      return events_->Error("resolve the route to the peer", errno);
+      return absl::UnavailableError(
+          events_->Error("resolve the route to the peer", errno).message());
     }
     stage_ = Stage::kRoute;
     return absl::OkStatus();
@@ -112,7 +90,7 @@ absl::Status CmDialer::On(const CmEvent& event) {
   if (stage_ == Stage::kRoute && event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
     stage_ = Stage::kDialing;
     call_ = std::make_shared<Call>();
-    std::thread([call = call_, handshake = handshake_, token = peer_.token]() mutable {
+    StartThread([call = call_, handshake = handshake_, token = peer_.token]() mutable {
       call->Make(std::move(handshake), token);
     }).detach();
     return absl::OkStatus();
@@ -126,28 +104,24 @@ absl::Status CmDialer::On(const CmEvent& event) {
                    event.status < 0 ? absl::StrCat(" (", std::strerror(-event.status), ")") : ""));
 }
 
-absl::StatusOr<Connection::State> CmDialer::Advance() {
-  if (stage_ == Stage::kResting) {
-    if (events_->port()->Now() < next_) return State::kUnderway;
-    if (const absl::Status dialed = Dial(); !dialed.ok()) return Fail(dialed.message());
-  }
+absl::StatusOr<bool> CmDialer::Advance() {
   bool news = false;
   while (std::optional<CmEvent> event = events_->Next()) {
-    // Those of earlier attempts mean nothing.
-    if (handshake_ == nullptr || event->id != handshake_->id.get()) continue;
+    // Those of the listener, which is gone, mean nothing.
+    if (event->id != handshake_->id.get()) continue;
     news = true;
-    if (const absl::Status status = On(*event); !status.ok()) return Fail(status.message());
+    if (absl::Status status = On(*event); !status.ok()) return status;
   }
   if (stage_ == Stage::kDialing) {
     const std::optional<int> error =
         call_->Result(news ? kUsualCall : std::chrono::milliseconds::zero());
-    if (error.has_value() && *error != 0) {
-      return Fail(absl::StrCat("cannot connect to ", net::HostPort(peer_.ip, peer_.port), ": ",
-                               std::strerror(*error)));
+    if (error.value_or(0) != 0) {
+      return absl::UnavailableError(absl::StrCat(
+          "cannot connect to ", net::HostPort(peer_.ip, peer_.port), ": ", std::strerror(*error)));
     }
     if (error.has_value() && established_) stage_ = Stage::kUp;
   }
-  return stage_ == Stage::kUp ? State::kUp : State::kUnderway;
+  return stage_ == Stage::kUp;
 }
 
 }  // namespace railhead::transport::verbs

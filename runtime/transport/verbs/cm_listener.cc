@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/thread.h"
 #include "runtime/transport/verbs/random.h"
 
 namespace railhead::transport::verbs {
@@ -93,7 +93,7 @@ std::optional<CmEvent> CmEvents::Next() {
 }
 
 void EndAside(std::shared_ptr<CmHandshake> handshake) {
-  std::thread([handshake = std::move(handshake)]() mutable { handshake.reset(); }).detach();
+  StartThread([handshake = std::move(handshake)]() mutable { handshake.reset(); }).detach();
 }
 
 rdma_conn_param CmParameters(const DevicePort& port, uint32_t qp_number, absl::string_view data) {

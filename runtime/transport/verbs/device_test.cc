@@ -9,9 +9,9 @@
 #include <functional>
 #include <set>
 
-#include "runtime/base/wire.h"
 #include "runtime/transport/verbs/address.h"
 #include "runtime/transport/verbs/device_port.h"
+#include "runtime/transport/verbs/offer.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
 
 namespace railhead::transport::verbs {
@@ -178,7 +178,7 @@ TEST_F(DeviceTest, DescribesItself) {
 }
 
 TEST_F(DeviceTest, MemoryIsBoundedAndHasNoMoreRightsThanItNeeds) {
-  OpenSide(a_, "fake0", "rank 1");
+  ConnectBoth();
   const std::vector<FakeRegion> regions = fake_->regions("fake0");
   ASSERT_EQ(regions.size(), 2u);
   uint64_t total = 0;
@@ -225,25 +225,22 @@ TEST_F(DeviceTest, WithLittleMemlockTheRingsAreSmaller) {
 TEST_F(DeviceTest, WithoutMemlockTheErrorTellsTheLimitAndTheFix) {
   FakeDevice none = RoceDevice("fake0", "10.0.0.1");
   none.memlock = uint64_t{64} * 1024;
-  Make({none});
-  absl::StatusOr<std::unique_ptr<VerbsDevice>> device = OpenFake(fake_, "fake0");
-  ASSERT_TRUE(device.ok()) << device.status();
-  const absl::Status status = OpenVerbsEndpoint(**device, nullptr, "rank 5").status();
+  Make({none, RoceDevice("fake1", "10.0.0.2")});
+  const absl::Status status = ConnectError();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("rank 5"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("rail 0, device fake0 port 1"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("RLIMIT_MEMLOCK"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("LimitMEMLOCK=infinity"));
 }
 
 TEST_F(DeviceTest, PacketNumbersAreRandom) {
+  const std::unique_ptr<VerbsDevice> device = OpenFake(fake_, "fake0").value();
   std::set<uint32_t> numbers;
   for (int i = 0; i < 8; ++i) {
-    OpenSide(a_, "fake0", "rank 1");
-    const std::string address = a_.endpoint->Address();
-    WireReader reader(address);
-    numbers.insert(ParseAddress(reader.String(address.size())).value().psn);
-    a_ = Side();
+    const Rings rings = Rings::Create(*device->port()).value();
+    const Offer offer = Offer::Make(device->port(), rings, *device->memory()).value();
+    numbers.insert(ParseAddress(offer.Address()).value().psn);
   }
   EXPECT_GT(numbers.size(), 4u);
 }
@@ -251,7 +248,6 @@ TEST_F(DeviceTest, PacketNumbersAreRandom) {
 TEST_F(DeviceTest, ADeviceMayGoBeforeItsLinks) {
   ConnectBoth();
   a_.device.reset();
-  a_.endpoint.reset();
   ASSERT_TRUE(a_.Send(1, 2, "still here").value());
   PollUntilQuiet();
   ASSERT_EQ(b_.received.size(), 1u);

@@ -22,14 +22,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::shared_ptr<Hall> OpenHall() { return *Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 2); }
-
 class RecoveringLinkTest : public EveryNetworkTest {
  protected:
   void SetUp() override {
     VerbsPairTest::SetUp();
-    a_.hall = OpenHall();
-    b_.hall = OpenHall();
     ConnectBoth();
   }
 
@@ -47,8 +43,6 @@ class RecoveringLinkTest : public EveryNetworkTest {
       }
     }
   }
-  bool BothUp() const { return a_.link->connected() && b_.link->connected(); }
-
   // Real sockets take real time, though not much.
   void LiveUntilBothAreUp() {
     const absl::Time deadline = absl::Now() + absl::Seconds(20);
@@ -211,25 +205,19 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
         return settings;
       };
       for (size_t k = 0; k < rails; ++k) {
-        opened.push_back(*OpenFake(fake, absl::StrCat("a", k), any_qps()));
-        auto a = *OpenVerbsEndpoint(*opened.back(), OpenHall(), "rank 1");
-        opened.push_back(*OpenFake(fake, absl::StrCat("b", k), any_qps()));
-        auto b = *OpenVerbsEndpoint(*opened.back(), OpenHall(), "rank 0");
+        const auto hall_a = OpenHall();
+        const auto hall_b = OpenHall();
         const rails::RailName name{static_cast<int>(k), "fake", 1, "verbs"};
-        const absl::Time deadline = fake->Now() + absl::Seconds(60);
-        rails_a.push_back({name, *a->Connect(b->Address(), deadline)});
-        rails_b.push_back({name, *b->Connect(a->Address(), deadline)});
-        // Before anything is wrong. Over iWARP helpers dial, who take real time.
-        const absl::Time patience = absl::Now() + absl::Seconds(20);
-        const auto waits = [&] {
-          return GetParam() == Network::kIwarp && fake->cm().connections() <= k &&
-                 absl::Now() < patience;
-        };
-        for (int i = 0; i < 8 || waits(); ++i) {
-          const auto refuse = [](const FrameHeader&, absl::Span<const std::byte>) { return false; };
-          ASSERT_TRUE(rails_a.back().link->Poll(refuse).ok());
-          ASSERT_TRUE(rails_b.back().link->Poll(refuse).ok());
-        }
+        opened.push_back(*OpenFake(fake, absl::StrCat("a", k), any_qps()));
+        rails_a.push_back(
+            {name, *OpenVerbsLink(*opened.back(), hall_a, hall_b->Address(), "rank 1")});
+        opened.push_back(*OpenFake(fake, absl::StrCat("b", k), any_qps()));
+        rails_b.push_back(
+            {name, *OpenVerbsLink(*opened.back(), hall_b, hall_a->Address(), "rank 0")});
+        // Before anything is wrong.
+        const absl::Status connected =
+            ConnectLinks(*fake, *rails_a.back().link, *rails_b.back().link);
+        ASSERT_TRUE(connected.ok()) << connected;
       }
       if (random() % 2 == 0) fake->MoveAtRandom(random());
       const Logger quiet(LogLevel::kError, "");

@@ -16,12 +16,6 @@ absl::StatusOr<std::unique_ptr<QueuePair>> ImmediatePair::Create(
   return pair;
 }
 
-absl::Status ImmediatePair::Reset() {
-  ibv_qp_attr attributes = {};
-  attributes.qp_state = IBV_QPS_RESET;
-  return Modify(attributes, IBV_QP_STATE, "reset the queue pair");
-}
-
 absl::Status ImmediatePair::PostReceives(uint32_t count, uint64_t id) {
   std::array<ibv_recv_wr, 32> requests;
   while (count > 0) {

@@ -22,7 +22,6 @@ class ImmediatePair final : public QueuePair {
   static absl::StatusOr<std::unique_ptr<QueuePair>> Create(
       const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths);
 
-  absl::Status Reset() override;
   absl::Status PostReceives(uint32_t count, uint64_t id) override;
   absl::Status Send(const Message& message, uint64_t id, bool signaled) override;
   // An empty write.

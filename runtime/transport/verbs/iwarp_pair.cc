@@ -44,12 +44,6 @@ absl::StatusOr<std::unique_ptr<QueuePair>> IwarpPair::Create(
   return pair;
 }
 
-absl::Status IwarpPair::Reset() {
-  DestroyPair();
-  sent_ = posted_ = taken_ = 0;
-  return CreatePair();
-}
-
 absl::Status IwarpPair::PostReceives(uint32_t count, uint64_t id) {
   for (; count > 0; --count) {
     ibv_sge piece = Piece(Received(posted_++), kValueSize, *region_);

@@ -34,8 +34,6 @@ class IwarpPair final : public QueuePair {
       const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths);
   ~IwarpPair() override;
 
-  // iWARP queue pairs do not come back from an error: another one takes its place.
-  absl::Status Reset() override;
   absl::Status PostReceives(uint32_t count, uint64_t id) override;
   absl::Status Send(const Message& message, uint64_t id, bool signaled) override;
   // A read.

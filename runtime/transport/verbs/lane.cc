@@ -11,15 +11,15 @@ constexpr uint32_t kSignalEvery = 4;
 
 }  // namespace
 
-absl::Status Lane::Prepare(QueuePair& pair, size_t index, uint32_t generation) {
-  const RequestId id = {.receive = true, .lane = index, .generation = generation};
+absl::Status Lane::Prepare(QueuePair& pair, size_t index) {
+  const RequestId id = {.receive = true, .lane = index};
   return pair.PostReceives(pair.depths().receive, id.Pack());
 }
 
 uint64_t Lane::NextId(bool signaled) {
   ++posted_;
   if (signaled) last_signaled_ = posted_;
-  const RequestId id = {.lane = index_, .generation = generation_, .number = posted_};
+  const RequestId id = {.lane = index_, .number = posted_};
   return id.Pack();
 }
 
@@ -42,17 +42,8 @@ void Lane::OnSent(uint64_t number) { completed_ = std::max(completed_, number); 
 
 absl::Status Lane::RepostReceives() {
   if (receives_to_post_ == 0) return absl::OkStatus();
-  const RequestId id = {.receive = true, .lane = index_, .generation = generation_};
+  const RequestId id = {.receive = true, .lane = index_};
   return pair_->PostReceives(std::exchange(receives_to_post_, 0), id.Pack());
-}
-
-absl::Status Lane::Restart() {
-  ++generation_;
-  posted_ = completed_ = last_signaled_ = 0;
-  receives_to_post_ = 0;
-  if (absl::Status status = pair_->Reset(); !status.ok()) return status;
-  if (absl::Status status = pair_->Initialize(); !status.ok()) return status;
-  return Prepare(*pair_, index_, generation_);
 }
 
 absl::Duration Lane::LookForSilence(absl::Time now) {

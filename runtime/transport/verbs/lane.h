@@ -28,25 +28,21 @@ inline constexpr size_t kAlwaysSignalBytes = 4096;
 struct RequestId {
   bool receive = false;
   size_t lane = 0;
-  uint32_t generation = 0;  // which life of the queue pair it belongs to: from reset to reset
-  uint64_t number = 0;      // of sends, counted from 1 in each life
+  uint64_t number = 0;  // of sends, counted from 1
 
-  // From the highest bit: 1 for receives, 3 of lane, 12 of generation, 48 of number.
+  // From the highest bit: 1 for receives, 3 of lane, 60 of number.
   static constexpr int kReceiveShift = 63;
   static constexpr int kLaneShift = 60;
-  static constexpr int kGenerationShift = 48;
   static constexpr uint64_t kLaneMask = 0x7;
-  static constexpr uint32_t kGenerationMask = 0xfff;
-  static constexpr uint64_t kNumberMask = (uint64_t{1} << kGenerationShift) - 1;
+  static constexpr uint64_t kNumberMask = (uint64_t{1} << kLaneShift) - 1;
 
   uint64_t Pack() const {
     return uint64_t{receive} << kReceiveShift | (lane & kLaneMask) << kLaneShift |
-           uint64_t{generation & kGenerationMask} << kGenerationShift | (number & kNumberMask);
+           (number & kNumberMask);
   }
   static RequestId Unpack(uint64_t packed) {
     return {.receive = packed >> kReceiveShift != 0,
             .lane = packed >> kLaneShift & kLaneMask,
-            .generation = static_cast<uint32_t>(packed >> kGenerationShift) & kGenerationMask,
             .number = packed & kNumberMask};
   }
 };
@@ -58,14 +54,9 @@ class Lane {
   Lane(std::shared_ptr<QueuePair> pair, size_t index) : pair_(std::move(pair)), index_(index) {}
 
   // Fills the receive queue of a queue pair that has just been initialized.
-  static absl::Status Prepare(QueuePair& pair, size_t index, uint32_t generation = 0);
+  static absl::Status Prepare(QueuePair& pair, size_t index);
 
   const std::shared_ptr<QueuePair>& pair() const { return pair_; }
-
-  // Whether it is of this life of the queue pair.
-  bool IsOurs(const RequestId& id) const {
-    return id.generation == (generation_ & RequestId::kGenerationMask);
-  }
 
   bool HasRoom() const { return posted_ - completed_ < pair_->depths().send; }
   // Whether a completion is to come.
@@ -88,10 +79,6 @@ class Lane {
   void OnReceived() { ++receives_to_post_; }
   absl::Status RepostReceives();
 
-  // After Stop of the queue pair: initializes it again, with all receives. What was under way is
-  // forgotten.
-  absl::Status Restart();
-
   // For how long the NIC has said nothing of what it should send, when looked at now and then.
   absl::Duration LookForSilence(absl::Time now);
 
@@ -100,9 +87,8 @@ class Lane {
 
   std::shared_ptr<QueuePair> pair_;
   size_t index_;
-  uint32_t generation_ = 0;
 
-  // Sends of this life, counted from 1.
+  // Sends, counted from 1.
   uint64_t posted_ = 0;
   uint64_t completed_ = 0;
   uint64_t last_signaled_ = 0;

@@ -68,7 +68,7 @@ TEST_F(LanesTest, BothSidesUseTheSmallerNumber) {
 TEST_F(LanesTest, OverIwarpThereIsOne) {
   Make({IwarpDevice("fake0", "10.0.0.1"), IwarpDevice("fake1", "10.0.0.2")});
   a_.settings.qps_per_rail = b_.settings.qps_per_rail = 4;
-  OpenBoth();
+  ConnectBoth();
   EXPECT_THAT(fake_->pairs("fake0"), SizeIs(1));
   EXPECT_THAT(fake_->pairs("fake1"), SizeIs(1));
 }

@@ -108,6 +108,16 @@ absl::StatusOr<Rings> Rings::Create(const DevicePort& port) {
   return rings;
 }
 
+absl::Status Rings::CanPin(const DevicePort& port, size_t count) {
+  std::vector<Rings> trial;
+  while (trial.size() < count) {
+    absl::StatusOr<Rings> rings = CreateRings(port, kSlotCounts.back());
+    if (!rings.ok()) return rings.status();
+    trial.push_back(*std::move(rings));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const Rings& rings,
                                   UserMemory& memory) {
   absl::StatusOr<PortState> state = port->Read();
@@ -123,7 +133,6 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
     absl::StatusOr<std::unique_ptr<QueuePair>> pair =
         QueuePair::Create(*port, *completions, depths);
     if (!pair.ok()) return pair.status();
-    if (absl::Status status = (*pair)->Initialize(); !status.ok()) return status;
     if (absl::Status status = Lane::Prepare(**pair, i); !status.ok()) return status;
     pairs.push_back(*std::move(pair));
   }

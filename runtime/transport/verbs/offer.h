@@ -34,6 +34,9 @@ struct Rings {
   // As many slots as can be pinned. ResourceExhausted when not even few can.
   static absl::StatusOr<Rings> Create(const DevicePort& port);
 
+  // Whether so many can be had at once, be they small, by trying.
+  static absl::Status CanPin(const DevicePort& port, size_t count);
+
   // How many bytes that pins where there are enough, and where there are as few as can be.
   static uint64_t MostBytes();
   static uint64_t LeastBytes();

@@ -62,7 +62,7 @@ absl::Status QueuePair::CreatePair() {
     if (pair == nullptr) continue;
     pair_ = Owned<ibv_qp>(pair, [api](ibv_qp* p) { static_cast<void>(api->DestroyQp(p)); });
     max_inline_ = inline_size;
-    return absl::OkStatus();
+    return Initialize();
   }
   return VerbsError(
       port_.name(),
@@ -116,12 +116,6 @@ absl::Status QueuePair::Connect(const PeerPath& path, uint32_t receive_psn, uint
                 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC,
                 "make the queue pair ready to send");
-}
-
-absl::Status QueuePair::Stop() {
-  ibv_qp_attr attributes = {};
-  attributes.qp_state = IBV_QPS_ERR;
-  return Modify(attributes, IBV_QP_STATE, "stop the queue pair");
 }
 
 absl::Status QueuePair::PostReceiveList(ibv_recv_wr& first) {

@@ -52,14 +52,14 @@ struct Message {
   uint32_t remote_key = 0;
 };
 
-// Life: RESET -> Initialize -> (post receives) -> connected (connection.h) -> send and receive;
-// Reset from anywhere. Used by one thread at a time. `port` must outlive it.
+// Life: initialized -> (post receives) -> connected (connection.h) -> send and receive. Used by one
+// thread at a time. `port` must outlive it.
 class QueuePair {
  public:
   // Of the kind that the port's network needs, for so many messages.
   static absl::StatusOr<std::unique_ptr<QueuePair>> Create(
       const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths);
-  // How many completions such a queue pair has at most between two resets.
+  // How many completions such a queue pair has at most.
   static uint32_t CompletionsOf(const DevicePort& port, QueueDepths depths);
   virtual ~QueuePair() = default;
   QueuePair(const QueuePair&) = delete;
@@ -69,15 +69,8 @@ class QueuePair {
   // In messages.
   QueueDepths depths() const { return depths_; }
 
-  absl::Status Initialize();
   // Over InfiniBand and RoCE: without waiting for the peer.
   absl::Status Connect(const PeerPath& path, uint32_t receive_psn, uint32_t send_psn);
-
-  // Stops the queue pair for good: from the return on, nothing more arrives or leaves.
-  absl::Status Stop();
-  // After Stop. Work requests that have not completed are forgotten; completions of theirs may
-  // still turn up.
-  virtual absl::Status Reset() = 0;
 
   // Posts `count` receives, of a message each; each completes with `id`.
   virtual absl::Status PostReceives(uint32_t count, uint64_t id) = 0;
@@ -106,9 +99,9 @@ class QueuePair {
   // Bytes that a send may carry inside its work request; anything else is read later.
   uint32_t max_inline() const { return max_inline_; }
 
+  // Creates and initializes it.
   absl::Status CreatePair();
   void DestroyPair() { pair_.reset(); }
-  absl::Status Modify(ibv_qp_attr& attributes, int mask, absl::string_view what);
   // What a message brings, as the list of a work request that writes it; its flags go there too.
   struct Write {
     std::array<ibv_sge, 2> pieces;
@@ -120,6 +113,9 @@ class QueuePair {
   absl::Status PostReceiveList(ibv_recv_wr& first);
 
  private:
+  absl::Status Initialize();
+  absl::Status Modify(ibv_qp_attr& attributes, int mask, absl::string_view what);
+
   const DevicePort& port_;
   const std::shared_ptr<CompletionQueue> completions_;
   const QueueDepths depths_;

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/rails/peer.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
 
 namespace railhead::transport::verbs {
@@ -62,6 +61,15 @@ class UserMemoryTest : public EveryNetworkTest {
     FrameHeader header = {1, offset};
     header.awaited = true;
     return header;
+  }
+  // Other links of the same two devices.
+  using Others = std::vector<std::unique_ptr<Link>>;
+  absl::Status Connect(Others& others) {
+    const auto hall_a = OpenHall();
+    const auto hall_b = OpenHall();
+    others.push_back(*OpenVerbsLink(*a_.device, hall_a, hall_b->Address(), "rank 2"));
+    others.push_back(*OpenVerbsLink(*b_.device, hall_b, hall_a->Address(), "rank 3"));
+    return ConnectLinks(*fake_, *others.rbegin()[1], *others.rbegin()[0]);
   }
   bool TakesFrame(absl::Span<const std::byte> payload, const FrameHeader& header = Awaited()) {
     const absl::StatusOr<bool> taken = a_.link->TrySend(header, payload);
@@ -212,41 +220,7 @@ TEST_P(UserMemoryTest, BytesMayChangeOnceThePeerHasThem) {
   EXPECT_EQ(b_.received[0].second, text);
 }
 
-// Over links that do not recover nobody waits for acknowledgements, nor keeps memory for them.
-TEST_P(UserMemoryTest, WithoutAcknowledgementsAllIsCopied) {
-  ConnectBoth();
-  std::vector<std::byte> memory = Pattern(100000);
-  const std::vector<std::byte> sent = memory;
-  std::vector<std::byte> got(memory.size());
-  const auto known = Know(memory);
-  const auto peer_over = [](std::unique_ptr<Link> link) {
-    std::vector<rails::Rail> rails;
-    rails.push_back({{0, "fake", 1, "verbs"}, std::move(link)});
-    return rails::Peer("the other", std::move(rails));
-  };
-  rails::Peer a = peer_over(std::move(a_.link));
-  rails::Peer b = peer_over(std::move(b_.link));
-  collectives::ReceiveBuffer buffer;
-  buffer.data = got.data();
-  buffer.size = got.size();
-  const uint64_t receive = b.PostReceive(buffer);
-  fake_->SetPortState("fake1", IBV_PORT_DOWN);
-  const uint64_t send = a.PostSend(memory);
-  ASSERT_TRUE(a.Poll(fake_->Now()).ok());
-  ASSERT_TRUE(a.SendDone(send));
-  std::fill(memory.begin(), memory.end(), std::byte{0xee});
-  fake_->SetPortState("fake1", IBV_PORT_ACTIVE);
-  for (int i = 0; i < 20 && !b.ReceiveDone(receive); ++i) {
-    fake_->AdvanceTime(absl::Milliseconds(100));
-    ASSERT_TRUE(a.Poll(fake_->Now()).ok());
-    ASSERT_TRUE(b.Poll(fake_->Now()).ok());
-  }
-  EXPECT_EQ(got, sent);
-}
-
 TEST_P(UserMemoryTest, ALostConnectionReadsNothingMore) {
-  a_.hall = *Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 2);
-  b_.hall = *Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 2);
   ConnectBoth();
   for (const bool link_goes : {false, true}) {
     auto memory = std::make_unique<std::vector<std::byte>>(Pattern(2 * kPage));
@@ -304,8 +278,9 @@ TEST_P(UserMemoryTest, ConnectionsComeBeforeIt) {
   EXPECT_EQ(Carry(piece), Text(piece));
   EXPECT_EQ(SentFrom(memory), piece.size());
   // Another link of the same device.
-  const auto another = OpenVerbsEndpoint(*a_.device, nullptr, "rank 2");
-  ASSERT_TRUE(another.ok()) << another.status();
+  Others others;
+  const absl::Status another = Connect(others);
+  ASSERT_TRUE(another.ok()) << another;
   EXPECT_THAT(RegionsOf(memory), IsEmpty());
   EXPECT_EQ(Carry(piece), Text(piece)) << "copied";
   const auto fresh = Know(piece);
@@ -319,16 +294,14 @@ TEST_P(UserMemoryTest, RunningOutOfQueuePairsDoesNotEndIt) {
   few.queue_pairs = 4;  // as many as one link has at most
   Make({few, Device("fake1", "10.0.0.2")});
   ConnectBoth();
-  std::vector<std::unique_ptr<Endpoint>> others;
-  absl::StatusOr<std::unique_ptr<Endpoint>> another = nullptr;
+  Others others;
+  absl::Status another;
   const std::vector<std::byte> memory = Pattern(2 * kPage);
   const auto known = Know(memory);
   EXPECT_EQ(Carry(memory), Text(memory));
   EXPECT_EQ(SentFrom(memory), memory.size());
-  while ((another = OpenVerbsEndpoint(*a_.device, nullptr, "rank 2")).ok()) {
-    others.push_back(*std::move(another));
-  }
-  EXPECT_THAT(std::string(another.status().message()), HasSubstr("run fewer ranks on the node"));
+  while (another.ok()) another = Connect(others);
+  EXPECT_THAT(std::string(another.message()), HasSubstr("run fewer ranks on the node"));
   EXPECT_EQ(Carry(memory), Text(memory));
   EXPECT_EQ(SentFrom(memory), memory.size()) << "registered anew, and sent from";
 }

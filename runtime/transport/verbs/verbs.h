@@ -12,11 +12,6 @@
 // user has made known and sends from (user_memory.h). At most 256 KiB are on the wire at once, so
 // that a slow or congested rail never queues longer than the NIC's retransmission timeout.
 //
-// Connect does not wait for the peer: it brings the queue pairs up, sends a greeting, and returns.
-// Ranks may therefore connect their peers in any order, one after the other. The link takes frames
-// (TrySend returns true) once the peer has answered; if that does not happen before Connect's
-// deadline, Poll returns DeadlineExceeded.
-//
 // A peer whose process or node dies is noticed by any link that is polled: a link that waits for a
 // second asks the peer's NIC for a sign of life. The error comes about 1 s later on most NICs
 // (their retransmissions), so a caller that sleeps on event_fd should poll every second or so.
@@ -47,7 +42,7 @@ class VerbsApi;
 }  // namespace verbs
 
 // An opened port of an RDMA device, with a protection domain of its own. May be destroyed before
-// the endpoints and links that were opened on it. Any thread may open endpoints on it.
+// the links that were opened on it. Any thread may open links on it.
 class VerbsDevice {
  public:
   explicit VerbsDevice(std::shared_ptr<const verbs::DevicePort> port);
@@ -81,18 +76,13 @@ absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
     const fabric::PodRail& rail, const VerbsSettings& settings,
     std::shared_ptr<const verbs::VerbsApi> api, std::function<absl::Time()> clock);
 
-// Registers the rings and creates the queue pairs for one peer. `peer` is how error messages name
-// it ("rank 3 (pod train-3, node worker-1)"). With a hall, whose address is told to the peer along
-// with the rest, its link recovers.
-//
-// Errors: ResourceExhausted when not even the smallest rings can be pinned; the message then tells
-// RLIMIT_MEMLOCK and how to raise it.
-absl::StatusOr<std::unique_ptr<Endpoint>> OpenVerbsEndpoint(VerbsDevice& device,
-                                                            std::shared_ptr<Hall> hall,
-                                                            absl::string_view peer);
-
 // A link to the peer whose hall has this address, not connected yet: it connects as one that was
-// lost does, and registers its memory then. The peer must do the same, sooner or later.
+// lost does, and registers its memory then. The peer must do the same, sooner or later. `peer` is
+// how error messages name it ("rank 3 (pod train-3, node worker-1)").
+//
+// Reconnect's errors: ResourceExhausted when not even the smallest rings can be pinned; the message
+// then tells RLIMIT_MEMLOCK and how to raise it. FailedPrecondition when the two ports have nothing
+// in common.
 absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device, std::shared_ptr<Hall> hall,
                                                     absl::string_view peer_hall,
                                                     absl::string_view peer);

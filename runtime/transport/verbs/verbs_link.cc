@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/base/wire.h"
 #include "runtime/net/socket.h"
+#include "runtime/transport/verbs/verbs.h"
 
 namespace railhead::transport::verbs {
 namespace {
@@ -23,26 +25,27 @@ constexpr absl::Duration kGreetingPatience = absl::Seconds(2);
 // A knock that the peer has taken back may still stand at the door for a moment.
 constexpr absl::Duration kKnocksFade = absl::Milliseconds(200);
 constexpr size_t kLongestOffer = 1024;
+constexpr char kReady = '!';
+
+// What is said fits into the empty buffer of a new connection.
+absl::Status Say(int fd, absl::string_view bytes) {
+  const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  return sent == static_cast<ssize_t>(bytes.size()) ? absl::OkStatus()
+                                                    : net::ErrnoError("offer", errno);
+}
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<VerbsLink>> VerbsLink::Create(std::shared_ptr<const DevicePort> port,
-                                                             std::shared_ptr<UserMemory> memory,
-                                                             std::shared_ptr<Hall> hall,
-                                                             absl::string_view peer) {
-  absl::StatusOr<std::unique_ptr<Door>> door = nullptr;
-  if (hall != nullptr) door = Door::Open(std::move(hall), peer);
-  if (!door.ok()) return door.status();
+absl::StatusOr<std::unique_ptr<Link>> VerbsLink::Create(std::shared_ptr<const DevicePort> port,
+                                                        std::shared_ptr<UserMemory> memory,
+                                                        std::unique_ptr<Door> door,
+                                                        absl::string_view peer) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
   std::unique_ptr<VerbsLink> link(
-      new VerbsLink(std::move(port), std::move(memory), *std::move(door), std::move(epoll), peer));
-  // Whoever waits in the hall for a connection is woken by the hall.
-  if (link->door_ != nullptr) {
-    if (absl::Status watched = link->Watch(link->door_->dialing_fd()); !watched.ok()) {
-      return watched;
-    }
-  }
+      new VerbsLink(std::move(port), std::move(memory), std::move(door), std::move(epoll), peer));
+  // Whoever waits in the hall is woken by that, too.
+  if (absl::Status watched = link->Watch(link->door_->event_fd()); !watched.ok()) return watched;
   return link;
 }
 
@@ -56,14 +59,12 @@ VerbsLink::VerbsLink(std::shared_ptr<const DevicePort> port, std::shared_ptr<Use
       error_(At(absl::UnavailableError("not connected yet"))) {}
 
 // The queue pair goes before the memory that it uses.
-VerbsLink::~VerbsLink() {
-  channel_.reset();
-  offer_.reset();
-}
+VerbsLink::~VerbsLink() { Clear(); }
 
 absl::Status VerbsLink::At(const absl::Status& status) const {
-  return absl::Status(status.code(),
-                      absl::StrCat(port_->name(), ", peer ", peer_, ": ", status.message()));
+  const std::string where = absl::StrCat(port_->name(), ", peer ", peer_);
+  if (absl::StartsWith(status.message(), where)) return status;
+  return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
 }
 
 absl::Status VerbsLink::Watch(int fd) {
@@ -95,38 +96,17 @@ absl::Status VerbsLink::MakeOffer() {
   return absl::OkStatus();
 }
 
-std::string VerbsLink::Address() const {
-  WireWriter writer;
-  writer.String(offer_->Address());
-  writer.String(door_ != nullptr ? door_->Address() : "");
-  return writer.Take();
-}
-
-absl::Status VerbsLink::Connect(absl::string_view peer_address, absl::Time deadline) {
-  WireReader reader(peer_address);
-  const std::string offer = reader.String(kLongestOffer);
-  const std::string door = reader.String(kLongestOffer);
-  absl::Status usable = reader.Complete()
-                            ? absl::OkStatus()
-                            : absl::InvalidArgumentError("the peer's address is malformed");
-  if (usable.ok() && door_ != nullptr) usable = door_->SetPeer(door);
-  if (!usable.ok()) return At(usable);
-  if (absl::Status accepted = Accept(offer, deadline); !accepted.ok()) return accepted;
-  up_ = true;
-  error_ = absl::OkStatus();
-  return absl::OkStatus();
-}
-
-absl::Status VerbsLink::Accept(absl::string_view address, absl::Time deadline) {
+absl::Status VerbsLink::Accept(absl::string_view address) {
   Offer offer = *std::exchange(offer_, std::nullopt);
   absl::StatusOr<std::unique_ptr<Channel>> channel =
-      std::move(offer).Accept(address, peer_, deadline, stats_);
+      std::move(offer).Accept(address, peer_, port_->Now() + kGreetingPatience, stats_);
   if (!channel.ok()) return channel.status();
   channel_ = *std::move(channel);
   if (channel_->connection_fd() >= 0) {
     if (absl::Status watched = Watch(channel_->connection_fd()); !watched.ok()) return watched;
   }
-  return Watch(channel_->event_fd());
+  if (absl::Status watched = Watch(channel_->event_fd()); !watched.ok()) return watched;
+  return Say(socket_.get(), absl::string_view(&kReady, 1));
 }
 
 absl::StatusOr<bool> VerbsLink::TrySend(const FrameHeader& header,
@@ -145,7 +125,7 @@ absl::StatusOr<bool> VerbsLink::Poll(FrameSink sink) {
   if (*moved) return true;
   const absl::Time now = port_->Now();
   if (absl::Status idle = channel_->LookAfterIdle(now); !idle.ok()) return Lose(idle);
-  if (door_ != nullptr && (now >= next_look_ || door_->called())) {
+  if (now >= next_look_ || door_->called()) {
     if (absl::Status looked = LookAtDoor(now); !looked.ok()) return looked;
   }
   return false;
@@ -165,41 +145,47 @@ void VerbsLink::CountStrangers() {
 }
 
 absl::Status VerbsLink::Lose(const absl::Status& status) {
-  if (door_ == nullptr || !absl::IsUnavailable(status)) return status;
+  if (!absl::IsUnavailable(status)) return status;
   if (up_) unacknowledged_ = channel_->unacknowledged();
-  channel_.reset();
+  Clear();
   up_ = false;
   return error_ = status;
 }
 
-absl::Status VerbsLink::Begin(net::Fd socket, absl::Time now) {
+void VerbsLink::Clear() {
   channel_.reset();
+  offer_.reset();
+  socket_.Reset();
+}
+
+absl::Status VerbsLink::Begin(net::Fd socket, absl::Time now) {
+  Clear();
   heard_.clear();
   give_up_ = now + kExchangePatience;
   if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
   WireWriter writer;
   writer.String(offer_->Address());
-  const std::string bytes = writer.Take();
-  // It fits into the empty buffer of a new connection.
-  const ssize_t sent = ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  if (sent != static_cast<ssize_t>(bytes.size())) return net::ErrnoError("offer", errno);
+  if (absl::Status said = Say(socket.get(), writer.Take()); !said.ok()) return said;
   if (absl::Status watched = Watch(socket.get()); !watched.ok()) return watched;
   socket_ = std::move(socket);
   return absl::OkStatus();
 }
 
-// Hears the peer's offer, and takes it.
+// Hears the peer's offer, takes it, and hears that the peer has taken this side's.
 absl::Status VerbsLink::Exchange(absl::Time now) {
   const absl::StatusOr<bool> open =
-      net::ReceiveSome(socket_.get(), kLongestOffer + 1 - heard_.size(), &heard_);
+      net::ReceiveSome(socket_.get(), kLongestOffer - heard_.size(), &heard_);
   if (!open.ok()) return open.status();
   WireReader reader(heard_);
   const std::string address = reader.String(kLongestOffer);
-  if (reader.Complete()) {
-    socket_.Reset();
-    return Accept(address, port_->Now() + kGreetingPatience);
+  if (reader.ok() && channel_ == nullptr) {
+    if (absl::Status accepted = Accept(address); !accepted.ok()) return accepted;
   }
-  if (heard_.size() > kLongestOffer) {
+  if (reader.Raw(1) == absl::string_view(&kReady, 1)) {
+    socket_.Reset();
+    return absl::OkStatus();
+  }
+  if (heard_.size() == kLongestOffer) {
     return absl::InternalError("the peer's offer is too long; run the same version of Railhead");
   }
   if (!*open) return absl::UnavailableError("the peer gave up");
@@ -209,7 +195,6 @@ absl::Status VerbsLink::Exchange(absl::Time now) {
 
 absl::StatusOr<bool> VerbsLink::Reconnect(absl::Time now) {
   if (up_) return true;
-  if (door_ == nullptr) return error_;
   const bool idle = channel_ == nullptr && !socket_.valid();
   // Who dials knows of no newer one than its own.
   absl::StatusOr<net::Fd> socket = net::Fd();
@@ -223,15 +208,13 @@ absl::StatusOr<bool> VerbsLink::Reconnect(absl::Time now) {
   if (failure.ok() && idle && !socket_.valid() && !door_->dials()) door_->Knock(now);
   if (failure.ok() && socket_.valid()) failure = Exchange(now);
   bool greeted = false;
-  if (failure.ok() && channel_ != nullptr) {
+  if (failure.ok() && channel_ != nullptr && !socket_.valid()) {
     const absl::StatusOr<bool> over = channel_->Greet();
     failure = over.status();
     greeted = over.ok() && *over;
   }
   if (!failure.ok()) {
-    channel_.reset();
-    offer_.reset();
-    socket_.Reset();
+    Clear();
     return At(failure);
   }
   if (!greeted) return false;
@@ -258,3 +241,15 @@ absl::Status VerbsLink::Arm(Wake wake) {
 }
 
 }  // namespace railhead::transport::verbs
+
+namespace railhead::transport {
+
+absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device, std::shared_ptr<Hall> hall,
+                                                    absl::string_view peer_hall,
+                                                    absl::string_view peer) {
+  absl::StatusOr<std::unique_ptr<Door>> door = Door::Open(std::move(hall), peer_hall, peer);
+  if (!door.ok()) return door.status();
+  return verbs::VerbsLink::Create(device.port(), device.memory(), *std::move(door), peer);
+}
+
+}  // namespace railhead::transport

@@ -2,19 +2,18 @@
 //
 // A link over one rail to one peer, and its connections, one after the other.
 //
-//             Endpoint::Connect, with offers that came through the bootstrap
-//                  |
-//                  v      an error, or the peer says that it has lost it
-//             +---------+ -----------------------------------> +------+
-//             |   up    |                                      | lost | <-- OpenVerbsLink
-//             +---------+ <------------+                       +------+
-//                                      | greeted                 |  ^
-//                                      |                         |  | no answer, an error,
-//             a socket through the     |                         |  | no port: from everywhere
-//             door, then both sides'   |                         v  |
-//             offers over it:   +------------+   accepted   +-----------+
-//                               |  greeting  | <----------- | exchanging|
-//                               +------------+              +-----------+
+//     +------+   a socket through the door   +------------+   both offers    +-----------+
+//     | lost | ----------------------------> | exchanging | ---------------> | preparing |
+//     +------+                               +------------+                  +-----------+
+//       ^  ^                                                                       | both are ready
+//       |  |   no answer, an error, no port: from everywhere                       v
+//       |  +-----------------------------------------------------------------  greeting
+//       |                                                                          | greeted
+//       |      an error, or the peer says that it has lost it                      v
+//       +--------------------------------------------------------------------------up
+//
+// Each side says over the socket what it has prepared (offer.h), connects its queue pairs to what
+// the other has, and says that it is ready; then a greeting crosses the rail itself.
 //
 // Losing a connection destroys its queue pairs, so from then on nothing arrives, no slot is
 // written, and nothing of the user's memory is read. Everything that the peer's sink is not known
@@ -51,27 +50,18 @@ namespace railhead::transport::verbs {
 
 class VerbsLink final : public Link {
  public:
-  // Not connected. `peer` names it in errors. Without a hall it does not recover.
-  static absl::StatusOr<std::unique_ptr<VerbsLink>> Create(std::shared_ptr<const DevicePort> port,
-                                                           std::shared_ptr<UserMemory> memory,
-                                                           std::shared_ptr<Hall> hall,
-                                                           absl::string_view peer);
+  // Not connected. `peer` names it in errors.
+  static absl::StatusOr<std::unique_ptr<Link>> Create(std::shared_ptr<const DevicePort> port,
+                                                      std::shared_ptr<UserMemory> memory,
+                                                      std::unique_ptr<Door> door,
+                                                      absl::string_view peer);
   ~VerbsLink() override;
-
-  // Where the peer's hall is.
-  absl::Status SetPeer(absl::string_view hall) { return door_->SetPeer(hall); }
-
-  // The first connection, with offers that are exchanged otherwise: Prepare, tell the peer the
-  // address of the offer, Connect. The link then counts as connected, greeted or not.
-  absl::Status Prepare();
-  std::string Address() const;
-  absl::Status Connect(absl::string_view peer_address, absl::Time deadline);
 
   size_t max_payload() const override { return kSlotPayload; }
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
   absl::StatusOr<bool> Poll(FrameSink sink) override;
-  bool recovers() const override { return door_ != nullptr; }
+  bool recovers() const override { return true; }
   bool connected() const override { return up_; }
   uint64_t unacknowledged() const override {
     return up_ ? channel_->unacknowledged() : unacknowledged_;
@@ -98,13 +88,16 @@ class VerbsLink final : public Link {
   absl::Status At(const absl::Status& status) const;
   // Ends the connection, if it can have another one; its error from now on.
   absl::Status Lose(const absl::Status& status);
-  // Prepare, with what memory may be pinned now.
+  absl::Status Prepare();
+  // The same with what memory may be pinned now.
   absl::Status MakeOffer();
   absl::Status LookAtDoor(absl::Time now);
+  // Drops the connection, or the attempt at one.
+  void Clear();
   void CountStrangers();
   absl::Status Begin(net::Fd socket, absl::Time now);
   absl::Status Exchange(absl::Time now);
-  absl::Status Accept(absl::string_view address, absl::Time deadline);
+  absl::Status Accept(absl::string_view address);
   absl::Status Watch(int fd);
 
   const std::shared_ptr<const DevicePort> port_;

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Two TCP links of this process that are connected with each other, for tests.
+#ifndef RAILHEAD_RUNTIME_TESTING_TCP_PAIR_H_
+#define RAILHEAD_RUNTIME_TESTING_TCP_PAIR_H_
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "runtime/net/address.h"
+#include "runtime/transport/door/hall.h"
+#include "runtime/transport/link.h"
+#include "runtime/transport/tcp/tcp.h"
+
+namespace railhead::testing {
+
+struct TcpPair {
+  std::unique_ptr<transport::Link> a;
+  std::unique_ptr<transport::Link> b;
+};
+
+// At halls that the caller has opened.
+inline TcpPair ConnectedTcp(const std::shared_ptr<transport::Hall>& hall_a,
+                            const std::shared_ptr<transport::Hall>& hall_b) {
+  TcpPair pair = {*transport::OpenTcpLink(hall_a, hall_b->Address(), "rank 1"),
+                  *transport::OpenTcpLink(hall_b, hall_a->Address(), "rank 0")};
+  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  while (!pair.a->connected() || !pair.b->connected()) {
+    for (transport::Link* link : {pair.a.get(), pair.b.get()}) {
+      link->Reconnect(absl::Now()).IgnoreError();
+    }
+    if (absl::Now() < deadline) continue;
+    ADD_FAILURE() << "the links do not connect";
+    break;
+  }
+  return pair;
+}
+
+inline TcpPair ConnectedTcp() {
+  const auto open = [] { return *transport::Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 1); };
+  return ConnectedTcp(open(), open());
+}
+
+}  // namespace railhead::testing
+
+#endif  // RAILHEAD_RUNTIME_TESTING_TCP_PAIR_H_
