@@ -30,6 +30,18 @@ std::vector<std::string> ReadTexts(WireReader& reader, size_t limit) {
   return texts;
 }
 
+void Write(WireWriter& writer, const Whereabouts& whereabouts) {
+  writer.String(whereabouts.name);
+  Write(writer, whereabouts.addresses);
+}
+
+Whereabouts ReadWhereabouts(WireReader& reader) {
+  Whereabouts whereabouts;
+  whereabouts.name = reader.String(kAddressLimit);
+  whereabouts.addresses = ReadTexts(reader, kAddressLimit);
+  return whereabouts;
+}
+
 // A place's ranks are mostly one after the other, or every n-th: runs of ranks with the same
 // distance.
 void WritePlace(WireWriter& writer, const std::vector<int>& ranks) {
@@ -112,6 +124,19 @@ bool Read(WireReader& reader, int world_size, Decision& decision) {
 
 }  // namespace
 
+std::string Encode(const Whereabouts& whereabouts) {
+  WireWriter writer;
+  Write(writer, whereabouts);
+  return writer.Take();
+}
+
+absl::StatusOr<Whereabouts> ParseWhereabouts(absl::string_view bytes) {
+  WireReader reader(bytes);
+  Whereabouts whereabouts = ReadWhereabouts(reader);
+  if (!reader.Complete()) return absl::InternalError("a rank's whereabouts are malformed");
+  return whereabouts;
+}
+
 std::string Encode(const Statement& statement) {
   WireWriter writer;
   writer.String(statement.report);
@@ -176,10 +201,10 @@ absl::StatusOr<Agreement> ParseAgreement(absl::string_view bytes, int world_size
 std::string Encode(const Particulars& particulars) {
   WireWriter writer;
   writer.U32(static_cast<uint32_t>(particulars.partner));
-  writer.U32(static_cast<uint32_t>(particulars.addresses.size()));
-  for (const auto& [rank, addresses] : particulars.addresses) {
+  writer.U32(static_cast<uint32_t>(particulars.wanted.size()));
+  for (const auto& [rank, whereabouts] : particulars.wanted) {
     writer.U32(static_cast<uint32_t>(rank));
-    Write(writer, addresses);
+    Write(writer, whereabouts);
   }
   return writer.Take();
 }
@@ -197,7 +222,7 @@ absl::StatusOr<Particulars> ParseParticulars(absl::string_view bytes, int world_
   for (uint32_t i = 0; i < count; ++i) {
     const uint32_t rank = reader.U32();
     if (!reader.ok() || rank >= world || static_cast<int64_t>(rank) <= previous) return malformed;
-    particulars.addresses[static_cast<int>(rank)] = ReadTexts(reader, kAddressLimit);
+    particulars.wanted[static_cast<int>(rank)] = ReadWhereabouts(reader);
     previous = rank;
   }
   if (!reader.Complete()) return malformed;
@@ -242,7 +267,7 @@ absl::StatusOr<bootstrap::Node::Answer> Coordinator::Answer(
         return absl::InternalError(
             absl::StrCat(reports_[rank].name, " wants to know where rank ", wanted, " is"));
       }
-      particulars.addresses[wanted] = said[index].addresses;
+      particulars.wanted[wanted] = {reports_[index].name, said[index].addresses};
     }
     answer.for_each.push_back(Encode(particulars));
   }

@@ -25,6 +25,16 @@
 
 namespace railhead::comm {
 
+// What others must know of a rank to reach it.
+struct Whereabouts {
+  std::string name;                    // "rank 2 (pod a on node b)"
+  std::vector<std::string> addresses;  // by rail
+
+  bool operator==(const Whereabouts&) const = default;
+};
+std::string Encode(const Whereabouts& whereabouts);
+absl::StatusOr<Whereabouts> ParseWhereabouts(absl::string_view bytes);
+
 // What a rank says in one round.
 struct Statement {
   std::string report;                  // an encoded RankReport; "" if it is as before
@@ -50,8 +60,8 @@ absl::StatusOr<Agreement> ParseAgreement(absl::string_view bytes, int world_size
 
 // What one rank is told besides.
 struct Particulars {
-  int partner = 0;  // with whom it measures the rails (partners.h)
-  std::map<int, std::vector<std::string>> addresses;  // of ranks that it wanted
+  int partner = 0;                    // with whom it measures the rails (partners.h)
+  std::map<int, Whereabouts> wanted;  // of ranks that it wanted to know of
 
   bool operator==(const Particulars&) const = default;
 };

@@ -35,6 +35,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto particulars = comm::ParseParticulars(bytes, kWorld); particulars.ok()) {
     Require(comm::Encode(*particulars) == bytes);
   }
+  if (const auto whereabouts = comm::ParseWhereabouts(bytes); whereabouts.ok()) {
+    Require(comm::Encode(*whereabouts) == bytes);
+  }
   if (const auto report = comm::ParseReport(bytes); report.ok()) {
     const auto again = comm::ParseReport(comm::Encode(*report));
     Require(again.ok() && *again == *report);

@@ -55,9 +55,11 @@ TEST(AgreementTest, AllKnowTheDecisionAndEachItsNeighbours) {
     ASSERT_TRUE(particulars.ok()) << particulars.status();
     const int next = (rank + 1) % kWorld;
     const int previous = (rank + kWorld - 1) % kWorld;
-    EXPECT_EQ(particulars->addresses, (std::map<int, std::vector<std::string>>{
-                                          {next, {absl::StrCat("hall of ", next)}},
-                                          {previous, {absl::StrCat("hall of ", previous)}}}));
+    const auto at = [](int other) {
+      return Whereabouts{ReportOf(other, 4).name, {absl::StrCat("hall of ", other)}};
+    };
+    EXPECT_EQ(particulars->wanted,
+              (std::map<int, Whereabouts>{{next, at(next)}, {previous, at(previous)}}));
     // Pairs of different pods, and they are mutual.
     EXPECT_NE(particulars->partner / 4, rank / 4);
     const auto theirs =
@@ -73,8 +75,8 @@ TEST(AgreementTest, NothingIsDecidedAgainUntilAReportChanges) {
   const auto again = coordinator.Answer(unchanged);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->for_all, "");
-  EXPECT_EQ(ParseParticulars(again->for_each[3], 4)->addresses,
-            (std::map<int, std::vector<std::string>>{{0, {"elsewhere"}}}));
+  EXPECT_EQ(ParseParticulars(again->for_each[3], 4)->wanted,
+            (std::map<int, Whereabouts>{{0, {"rank 0 (pod p0)", {"elsewhere"}}}}));
 
   RankReport changed = ReportOf(1, 2);
   changed.shm_trouble = "no room";

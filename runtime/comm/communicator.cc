@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   comm->watch_ = *std::move(watch);
   absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh = rails::Mesh::Create(
       std::move(comm->fabric_.peers), {&comm->watch_->failed(), comm->watch_->event_fd()},
-      std::move(comm->fabric_.reach));
+      comm->fabric_.reach ? comm->fabric_.reach(*comm->watch_) : rails::Reach());
   if (!mesh.ok()) return mesh.status();
   comm->mesh_ = *std::move(mesh);
   comm->patient_ = std::make_unique<Patient>(*comm->mesh_, comm->go_on_);

@@ -30,9 +30,9 @@ class RdmaRail {
   virtual preflight::PortFacts Facts() const = 0;
   // Whether so many links can have the memory that they cannot do without.
   virtual absl::Status CanPin(size_t links) const = 0;
-  // A link to the peer whose hall has this address, not connected yet; `peer` names it in errors.
+  // A link to the peer whose hall is there, not connected yet; `peer` names it in errors.
   virtual absl::StatusOr<std::unique_ptr<transport::Link>> Open(
-      std::shared_ptr<transport::Hall> hall, absl::string_view peer_hall,
+      std::shared_ptr<transport::Hall> hall, transport::Locator peer_hall,
       absl::string_view peer) = 0;
   // Any thread: makes memory of the user known, from which the device's links then send without
   // copying, until the result is gone (transport/verbs/user_memory.h).

@@ -9,14 +9,18 @@
 #include <cstdio>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "runtime/base/wire.h"
+#include "runtime/bootstrap/messages.h"
+#include "runtime/bootstrap/secret.h"
+#include "runtime/comm/agreement.h"
 #include "runtime/comm/connect.h"
 #include "runtime/comm/hierarchy.h"
 #include "runtime/comm/neighbours.h"
+#include "runtime/comm/reach.h"
 #include "runtime/comm/start_warnings.h"
 #include "runtime/comm/unique_id.h"
 #include "runtime/net/address.h"
@@ -32,7 +36,7 @@ namespace {
 
 using transport::Link;
 
-constexpr size_t kAddressLimit = 4096;
+constexpr size_t kKeyBytes = 16;
 constexpr size_t kRailsFileLimit = size_t{1} << 20;
 // An RDMA rail whose peer has not answered by then does not work, and TCP may. Ranks connect in the
 // same moment, so this is long; and a job that requires RDMA learns soon that it cannot run.
@@ -55,6 +59,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
+// For who meets at this job's doors.
+std::string NewKey() {
+  const absl::StatusOr<std::string> random = bootstrap::RandomBytes(kKeyBytes);
+  return random.ok() ? absl::BytesToHexString(*random) : "";
+}
+
 // The cores that this process may run on.
 Cores AvailableCores() {
   cpu_set_t set;
@@ -69,39 +79,14 @@ Cores AvailableCores() {
   return cores;
 }
 
-// What goes round once the decision is known: what is new in the report, and addresses.
-struct Offer {
-  std::string news;
-  std::vector<std::string> addresses;  // of this rank's halls, by rail; or of its giver of memory
-};
-
-std::string Encode(const Offer& offer) {
-  WireWriter writer;
-  writer.String(offer.news);
-  writer.U32(static_cast<uint32_t>(offer.addresses.size()));
-  for (const std::string& address : offer.addresses) writer.String(address);
-  return writer.Take();
-}
-
-absl::StatusOr<Offer> ParseOffer(absl::string_view bytes) {
-  WireReader reader(bytes);
-  Offer offer;
-  offer.news = reader.String(bytes.size());
-  const uint32_t count = reader.U32();
-  for (uint32_t i = 0; i < count && reader.ok(); ++i) {
-    offer.addresses.push_back(reader.String(kAddressLimit));
-  }
-  if (!reader.Complete()) return absl::InternalError("a rank's addresses are malformed");
-  return offer;
-}
-
 class Setup {
  public:
   Setup(bootstrap::Bootstrap& bootstrap, const SetupOptions& options, const Halt& aborted)
       : bootstrap_(bootstrap),
         options_(options),
         aborted_(aborted),
-        self_(bootstrap.Describe(bootstrap.rank())) {}
+        self_(bootstrap.Describe(bootstrap.rank())),
+        coordinator_(NewKey()) {}
 
   absl::StatusOr<Fabric> Run();
 
@@ -113,7 +98,7 @@ class Setup {
     net::IpAddress address;      // where its hall listens
 
     absl::StatusOr<std::unique_ptr<Link>> Open(std::shared_ptr<transport::Hall> hall,
-                                               absl::string_view peer_hall,
+                                               transport::Locator peer_hall,
                                                absl::string_view peer) const;
   };
   using Links = std::vector<Connecting>;  // neighbour by neighbour, of each all rails
@@ -123,23 +108,19 @@ class Setup {
   // What this rank knows of its rails when all is decided, and what to say of it.
   void TakeStock(Fabric& fabric);
   // One round with shared memory. Nothing, when it does not work out and all have to decide again.
-  absl::StatusOr<std::optional<shm::Segment>> ShareMemory(const Decision& decision);
+  absl::StatusOr<std::optional<shm::Segment>> ShareMemory();
   absl::StatusOr<std::vector<net::IpAddress>> TcpAddresses() const;
   std::vector<Chosen> Choose(const Decision& decision,
                              const std::vector<net::IpAddress>& tcp) const;
-  rails::Reach ReachOthers(const std::vector<Chosen>& rails) const;
+  // What others get at those with, whom this rank does not know from the start.
+  std::vector<OpenRail> OpenRails(const std::vector<Chosen>& rails) const;
   absl::Status OpenHalls(const std::vector<Chosen>& rails);
   // What connections need, so that the rank that lacks it is the one that is named, and at once.
   absl::Status TryNeeds(const std::vector<Chosen>& rails);
-  // What this rank's report has that the others do not know: nothing, or all of it.
-  std::string News();
-  // Takes what the ranks have told. Returns whether a report is another than before.
-  absl::StatusOr<bool> Hear(const std::vector<std::string>& news);
-  // Both return whether the reports have changed.
-  absl::StatusOr<bool> ExchangeReports(const absl::Status& problem, absl::Time deadline);
-  absl::StatusOr<bool> ExchangeOffers(const absl::Status& problem, Offer offer);
-  // Where a rank's hall is; "" when its offer does not say.
-  std::string HallOf(int rank, size_t rail) const;
+  // Tells rank 0 what is new, and hears what it has decided. Returns whether anything has changed.
+  absl::StatusOr<bool> Agree(const absl::Status& problem, Statement statement, absl::Time deadline);
+  // What is known of a rank that was wanted.
+  Whereabouts Of(int rank) const;
   // How long a rank tries to connect.
   absl::Duration PatienceWith(const std::vector<Chosen>& rails) const;
   absl::Status Connect(const std::vector<Chosen>& rails, absl::Duration patience, Links& links);
@@ -160,13 +141,12 @@ class Setup {
   const Halt& aborted_;
   std::string self_;
   std::vector<int> neighbours_;
-  static std::vector<std::string> Doors(const std::vector<RankReport>& reports);
-
   RankReport report_;
   preflight::RankFacts facts_;
-  std::string told_;                 // the report as the others know it
-  std::vector<RankReport> reports_;  // of all ranks, as all know them
-  std::vector<Offer> offers_;        // of all ranks
+  std::string told_;         // the report as rank 0 knows it
+  Coordinator coordinator_;  // of rank 0
+  Agreement agreement_;
+  Particulars particulars_;
   std::optional<net::Fd> door_;
   std::vector<std::shared_ptr<transport::Hall>> halls_;  // by rail
   std::map<int, fabric::PodRail> pod_rails_;
@@ -183,32 +163,28 @@ absl::StatusOr<Fabric> Setup::Run() {
   if (!problem.ok()) {
     problem = absl::Status(problem.code(), absl::StrCat(self_, ": ", problem.message()));
   }
-  absl::StatusOr<bool> changed = ExchangeReports(problem, Deadline());
+  absl::StatusOr<bool> changed = Agree(problem, {}, Deadline());
   std::optional<shm::Segment> segment;
   // Every round but the last takes at least one rail, or shared memory, out of the choice, so this
   // ends.
   while (true) {
     if (!changed.ok()) return changed.status();
-    absl::StatusOr<Decision> decision = Decide(reports_);
-    if (!decision.ok()) return decision.status();
+    const Decision& decision = agreement_.decision;
     // What was shared before a rail turned out not to work stays.
-    if (!decision->places.empty() && !segment.has_value()) {
-      absl::StatusOr<std::optional<shm::Segment>> shared = ShareMemory(*decision);
+    if (!decision.places.empty() && !segment.has_value()) {
+      absl::StatusOr<std::optional<shm::Segment>> shared = ShareMemory();
       if (!shared.ok()) return shared.status();
       if (!shared->has_value()) continue;
       segment = *std::move(shared);
     }
-    if (decision->shm) {
+    if (decision.shm) {
       Fabric fabric;
-      fabric.decision = *std::move(decision);
-      fabric.doors = Doors(reports_);
-      fabric.door = std::move(door_);
       fabric.rails.push_back({0, "memory", 0, "shm"});
       TakeStock(fabric);
       fabric.segment = std::move(segment);
       return fabric;
     }
-    const std::vector<Chosen> rails = Choose(*decision, *tcp);
+    const std::vector<Chosen> rails = Choose(decision, *tcp);
     const int world = bootstrap_.world_size();
     // The others connect when they have something for each other.
     neighbours_ = world <= kAllConnected || options_.all_neighbours
@@ -216,21 +192,21 @@ absl::StatusOr<Fabric> Setup::Run() {
                       : RingNeighbours(bootstrap_.rank(), world);
     absl::Status opened = OpenHalls(rails);
     if (opened.ok()) opened = TryNeeds(rails);
-    Offer offer;
-    for (const auto& hall : halls_) offer.addresses.push_back(hall->Address());
-    changed = ExchangeOffers(WithNeeds(opened, rails), std::move(offer));
+    Statement statement;
+    for (const auto& hall : halls_) statement.addresses.push_back(hall->Address());
+    statement.wanted = neighbours_;
+    bootstrap_.SetPlace(Encode(Whereabouts{self_, statement.addresses}));
+    changed = Agree(WithNeeds(opened, rails), std::move(statement), Deadline());
     if (!changed.ok() || *changed) continue;
 
     Links links;
     const absl::Duration patience = PatienceWith(rails);
     const absl::Status connected = Connect(rails, patience, links);
-    changed = ExchangeReports(WithNeeds(connected, rails), Deadline(patience));
+    std::map<int, Whereabouts> known = particulars_.wanted;
+    changed = Agree(WithNeeds(connected, rails), {}, Deadline(patience));
     if (!changed.ok() || *changed) continue;
 
     Fabric fabric;
-    fabric.decision = *std::move(decision);
-    fabric.doors = Doors(reports_);
-    fabric.door = std::move(door_);
     for (const Chosen& rail : rails) fabric.rails.push_back(rail.name);
     TakeStock(fabric);
     for (size_t i = 0; i < neighbours_.size(); ++i) {
@@ -240,17 +216,21 @@ absl::StatusOr<Fabric> Setup::Run() {
         peer_rails.push_back({rails[k].name, std::move(links[i * rails.size() + k].link)});
       }
       fabric.peers[neighbours_[i]] =
-          std::make_unique<rails::Peer>(bootstrap_.Describe(neighbours_[i]), std::move(peer_rails),
+          std::make_unique<rails::Peer>(known[neighbours_[i]].name, std::move(peer_rails),
                                         Logger(options_.settings.log_level, self_));
     }
-    fabric.reach = ReachOthers(rails);
+    fabric.reach = [rails = OpenRails(rails), known = std::move(known), world,
+                    log = Logger(options_.settings.log_level, self_)](bootstrap::Watch& watch) {
+      return ReachOthers(rails, known, world, log, watch);
+    };
     fabric.devices = std::move(devices_);
     fabric.segment = std::move(segment);
     return fabric;
   }
 }
 
-absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(const Decision& decision) {
+absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
+  const Decision decision = agreement_.decision;
   const std::vector<int>& members = *std::find_if(
       decision.places.begin(), decision.places.end(), [this](const std::vector<int>& place) {
         return std::binary_search(place.begin(), place.end(), bootstrap_.rank());
@@ -261,33 +241,33 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory(const Decision& d
                                     : Hierarchy::Bytes(sharers);
   absl::StatusOr<shm::Giver> giver = absl::UnknownError("");
   absl::StatusOr<shm::Segment> segment = absl::UnknownError("");
-  Offer offer;
+  Statement statement;
+  statement.wanted = {members.front()};
   if (gives) {
     segment = shm::Segment::Create(bytes);
     giver = shm::Giver::Open();
     absl::Status opened = segment.status();
     opened.Update(giver.status());
     report_.shm_trouble = std::string(opened.message());
-    if (opened.ok()) offer.addresses = {giver->address()};
+    if (opened.ok()) statement.addresses = {giver->address()};
   }
-  absl::StatusOr<bool> changed = ExchangeOffers(absl::OkStatus(), std::move(offer));
+  absl::StatusOr<bool> changed = Agree(absl::OkStatus(), std::move(statement), Deadline());
   if (!changed.ok()) return changed.status();
-  const auto first = static_cast<size_t>(members.front());
-  const std::vector<std::string>& given = offers_[first].addresses;
-  if (reports_[first].shm_trouble.empty()) {
+  const std::vector<std::string> given = Of(members.front()).addresses;
+  if (!given.empty()) {
     const absl::Duration patience = std::min(options_.settings.StartTimeout(), kLongestRdmaConnect);
     const absl::Time deadline = absl::Now() + patience;
     absl::Status shared;
     if (gives) {
       shared = giver->Give(*segment, sharers - 1, deadline, aborted_);
     } else {
-      segment = shm::Take(given.empty() ? "" : given.front(), bytes, deadline, aborted_);
+      segment = shm::Take(given.front(), bytes, deadline, aborted_);
       shared = segment.status();
     }
     report_.shm_trouble = std::string(shared.message());
   }
   const bool failed = *changed;
-  changed = ExchangeReports(absl::OkStatus(), Deadline(kLongestRdmaConnect));
+  changed = Agree(absl::OkStatus(), {}, Deadline(kLongestRdmaConnect));
   if (!changed.ok()) return changed.status();
   if (failed || *changed) return std::nullopt;
   return *std::move(segment);
@@ -343,6 +323,10 @@ void Setup::OpenDevices() {
 }
 
 void Setup::TakeStock(Fabric& fabric) {
+  fabric.decision = agreement_.decision;
+  fabric.doors = std::move(agreement_.doors);
+  fabric.door_key = agreement_.key;
+  fabric.door = std::move(door_);
   facts_.name = self_;
   facts_.memlock = preflight::MemlockLimit(options_.root);
   const uint64_t links = Neighbours(bootstrap_.rank(), bootstrap_.world_size()).size();
@@ -355,9 +339,9 @@ void Setup::TakeStock(Fabric& fabric) {
   }
   // Of rails that nobody uses there is nothing to say now.
   if (fabric.decision.verbs) {
-    fabric.warnings = StartWarnings(bootstrap_.rank(), facts_, reports_);
+    fabric.warnings = StartWarnings(facts_, agreement_.usual);
   }
-  fabric.place_numbers = PlaceNumbers(reports_);
+  fabric.partner = particulars_.partner;
   fabric.facts = std::move(facts_);
   fabric.trouble = report_.trouble;
 }
@@ -368,14 +352,7 @@ void Setup::OpenDoor() {
   // Only a group without the lost ranks needs it, and will say so.
   if (!id.ok()) return;
   door_ = TakeListener(*id);
-  report_.door = comm::Encode(*id);
-}
-
-std::vector<std::string> Setup::Doors(const std::vector<RankReport>& reports) {
-  std::vector<std::string> doors;
-  doors.reserve(reports.size());
-  for (const RankReport& report : reports) doors.push_back(report.door);
-  return doors;
+  report_.door = bootstrap::EncodePlace(net::SocketAddress{id->address, id->port});
 }
 
 absl::StatusOr<std::vector<net::IpAddress>> Setup::TcpAddresses() const {
@@ -446,7 +423,8 @@ absl::Status Setup::OpenHalls(const std::vector<Chosen>& rails) {
   halls_.clear();
   for (const Chosen& rail : rails) {
     absl::StatusOr<std::shared_ptr<transport::Hall>> hall =
-        transport::Hall::Open(rail.address, static_cast<size_t>(bootstrap_.world_size()));
+        transport::Hall::Open(rail.address, static_cast<size_t>(bootstrap_.world_size()),
+                              static_cast<uint32_t>(bootstrap_.rank()));
     if (!hall.ok()) {
       return absl::Status(hall.status().code(),
                           absl::StrCat(self_, ": it cannot listen for ", rails::ToString(rail.name),
@@ -475,117 +453,56 @@ absl::Status Setup::TryNeeds(const std::vector<Chosen>& rails) {
   return absl::OkStatus();
 }
 
-std::string Setup::News() {
-  std::string report = comm::Encode(report_);
-  if (report == told_) return "";
-  told_ = report;
-  return report;
-}
-
-absl::StatusOr<bool> Setup::Hear(const std::vector<std::string>& news) {
-  reports_.resize(news.size());
-  bool changed = false;
-  for (size_t rank = 0; rank < news.size(); ++rank) {
-    if (news[rank].empty()) continue;
-    absl::StatusOr<RankReport> report = ParseReport(news[rank]);
-    if (!report.ok()) return report.status();
-    reports_[rank] = *std::move(report);
-    changed = true;
+absl::StatusOr<bool> Setup::Agree(const absl::Status& problem, Statement statement,
+                                  absl::Time deadline) {
+  statement.report = comm::Encode(report_);
+  if (statement.report == told_) {
+    statement.report.clear();
+  } else {
+    told_ = statement.report;
   }
-  return changed;
-}
-
-absl::StatusOr<bool> Setup::ExchangeReports(const absl::Status& problem, absl::Time deadline) {
-  absl::StatusOr<std::string> mine = News();
+  absl::StatusOr<std::string> mine = comm::Encode(statement);
   if (!problem.ok()) mine = problem;
-  const absl::StatusOr<std::vector<std::string>> all =
-      bootstrap_.Exchange(std::move(mine), deadline);
-  if (!all.ok()) return all.status();
-  return Hear(*all);
+  const absl::StatusOr<bootstrap::Node::Result> result = bootstrap_.Agree(
+      std::move(mine),
+      [this](const std::vector<std::string>& statements) {
+        return coordinator_.Answer(statements);
+      },
+      deadline);
+  if (!result.ok()) return result.status();
+  const int world = bootstrap_.world_size();
+  absl::StatusOr<Particulars> particulars = ParseParticulars(result->for_this, world);
+  if (!particulars.ok()) return particulars.status();
+  particulars_ = *std::move(particulars);
+  if (result->for_all.empty()) return false;
+  absl::StatusOr<Agreement> agreement = ParseAgreement(result->for_all, world);
+  if (!agreement.ok()) return agreement.status();
+  agreement_ = *std::move(agreement);
+  return true;
 }
 
-std::string Setup::HallOf(int rank, size_t rail) const {
-  const std::vector<std::string>& halls = offers_[static_cast<size_t>(rank)].addresses;
-  return rail < halls.size() ? halls[rail] : "";
+Whereabouts Setup::Of(int rank) const {
+  const auto found = particulars_.wanted.find(rank);
+  return found != particulars_.wanted.end() ? found->second : Whereabouts();
 }
 
 absl::StatusOr<std::unique_ptr<Link>> Setup::Chosen::Open(std::shared_ptr<transport::Hall> hall,
-                                                          absl::string_view peer_hall,
+                                                          transport::Locator peer_hall,
                                                           absl::string_view peer) const {
-  return device != nullptr ? device->Open(std::move(hall), peer_hall, peer)
-                           : transport::OpenTcpLink(std::move(hall), peer_hall, peer);
+  return device != nullptr ? device->Open(std::move(hall), std::move(peer_hall), peer)
+                           : transport::OpenTcpLink(std::move(hall), std::move(peer_hall), peer);
 }
 
-rails::Reach Setup::ReachOthers(const std::vector<Chosen>& rails) const {
-  struct Others {
-    std::vector<Chosen> rails;
-    std::vector<std::shared_ptr<transport::Hall>> halls;
-    std::vector<std::string> names;                     // by rank
-    std::vector<std::vector<std::string>> addresses;    // [rank][rail]
-    std::vector<std::map<std::string, int>> rank_with;  // by rail and token
-    Logger log;
-  };
-  const auto others = std::make_shared<Others>();
-  others->halls = halls_;
-  others->log = Logger(options_.settings.log_level, self_);
-  others->rank_with.resize(rails.size());
-  others->addresses.resize(offers_.size());
-  others->rails = rails;
-  for (int rank = 0; rank < bootstrap_.world_size(); ++rank) {
-    others->names.push_back(bootstrap_.Describe(rank));
-    for (size_t k = 0; k < rails.size(); ++k) {
-      const std::string address = HallOf(rank, k);
-      const absl::StatusOr<transport::Hall::Place> place = transport::Hall::ParsePlace(address);
-      if (place.ok()) others->rank_with[k][place->token] = rank;
-      others->addresses[static_cast<size_t>(rank)].push_back(address);
-    }
+std::vector<OpenRail> Setup::OpenRails(const std::vector<Chosen>& rails) const {
+  std::vector<OpenRail> open;
+  for (size_t k = 0; k < rails.size(); ++k) {
+    open.push_back({rails[k].name, halls_[k],
+                    [rail = rails[k]](std::shared_ptr<transport::Hall> hall,
+                                      transport::Locator peer, absl::string_view name) {
+                      return rail.Open(std::move(hall), std::move(peer), name);
+                    }});
   }
-  rails::Reach reach;
-  reach.doorbells.assign(halls_.begin(), halls_.end());
-  reach.open = [others](int rank) -> absl::StatusOr<std::unique_ptr<rails::Peer>> {
-    const auto index = static_cast<size_t>(rank);
-    std::vector<rails::Rail> peer_rails;
-    for (size_t k = 0; k < others->rails.size(); ++k) {
-      const std::string& peer = others->names[index];
-      absl::StatusOr<std::unique_ptr<Link>> link =
-          others->rails[k].Open(others->halls[k], others->addresses[index][k], peer);
-      if (!link.ok()) {
-        return absl::Status(link.status().code(),
-                            absl::StrCat("no connection to ", peer, ": ", link.status().message()));
-      }
-      peer_rails.push_back({others->rails[k].name, *std::move(link)});
-    }
-    return std::make_unique<rails::Peer>(others->names[index], std::move(peer_rails), others->log);
-  };
-  reach.callers = [others] {
-    std::vector<int> ranks;
-    for (size_t k = 0; k < others->halls.size(); ++k) {
-      for (const std::string& token : others->halls[k]->Tokens()) {
-        const auto found = others->rank_with[k].find(token);
-        if (found != others->rank_with[k].end()) ranks.push_back(found->second);
-      }
-    }
-    return ranks;
-  };
-  return reach;
-}
-
-absl::StatusOr<bool> Setup::ExchangeOffers(const absl::Status& problem, Offer mine) {
-  mine.news = News();
-  absl::StatusOr<std::string> bytes = Encode(mine);
-  if (!problem.ok()) bytes = problem;
-  const absl::StatusOr<std::vector<std::string>> all =
-      bootstrap_.Exchange(std::move(bytes), Deadline());
-  if (!all.ok()) return all.status();
-  offers_.clear();
-  std::vector<std::string> news;
-  for (const std::string& part : *all) {
-    absl::StatusOr<Offer> offer = ParseOffer(part);
-    if (!offer.ok()) return offer.status();
-    news.push_back(std::exchange(offer->news, ""));
-    offers_.push_back(*std::move(offer));
-  }
-  return Hear(news);
+  return open;
 }
 
 absl::Duration Setup::PatienceWith(const std::vector<Chosen>& rails) const {
@@ -597,16 +514,17 @@ absl::Status Setup::Connect(const std::vector<Chosen>& rails, absl::Duration pat
                             Links& links) {
   const absl::Time deadline = absl::Now() + patience;
   for (const int neighbour : neighbours_) {
+    const Whereabouts peer = Of(neighbour);
     for (size_t k = 0; k < rails.size(); ++k) {
       absl::StatusOr<std::unique_ptr<Link>> link =
-          rails[k].Open(halls_[k], HallOf(neighbour, k), bootstrap_.Describe(neighbour));
+          rails[k].Open(halls_[k], k < peer.addresses.size() ? peer.addresses[k] : "", peer.name);
       links.push_back({link.ok() ? *std::move(link) : nullptr, link.status()});
     }
   }
   absl::Status result = ConnectAll(links, halls_, deadline, aborted_);
   for (size_t i = 0; i < links.size(); ++i) {
     if (links[i].result.ok()) continue;
-    const std::string peer = bootstrap_.Describe(neighbours_[i / rails.size()]);
+    const std::string peer = Of(neighbours_[i / rails.size()]).name;
     result.Update(
         Blame(rails[i % rails.size()], absl::StrCat("no connection to ", peer), links[i].result));
   }

@@ -7,6 +7,7 @@
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/base/halt.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/watch.h"
 #include "runtime/comm/decision.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/config/env.h"
@@ -49,15 +51,17 @@ struct Fabric {
   Decision decision;
   std::vector<rails::RailName> rails;
   preflight::RankFacts facts;         // of this rank, about the RDMA rails that it was given
-  std::vector<int> place_numbers;     // see PlaceNumbers
+  int partner = 0;                    // with whom this rank measures the rails
   std::string trouble;                // why it has none to look at; "" if it has, or nobody asked
   std::vector<std::string> warnings;  // about those in use, for the log
   std::map<int, std::unique_ptr<RdmaRail>> devices;   // by rail; outlive the peers
   std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; none with shared memory
-  rails::Reach reach;                                 // all others
-  // Where each rank can be met again, for a group without those that were lost: an encoded
-  // UniqueId, and this rank's socket.
+  // How to get at all others, whom the watch finds; it outlives the result.
+  std::function<rails::Reach(bootstrap::Watch& watch)> reach;
+  // Where each rank can be met again, for a group without those that were lost
+  // (bootstrap::EncodePlace), by what key, and this rank's socket.
   std::vector<std::string> doors;
+  std::string door_key;
   std::optional<net::Fd> door;
   // With shared memory, of this rank's place: without rails a group's and then its mailbox's, and
   // with them a hierarchy's.

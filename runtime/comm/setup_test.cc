@@ -70,11 +70,11 @@ class TestRail final : public RdmaRail {
   preflight::PortFacts Facts() const override { return luck_.port; }
   absl::Status CanPin(size_t /*links*/) const override { return luck_.pin; }
   absl::StatusOr<std::unique_ptr<transport::Link>> Open(std::shared_ptr<transport::Hall> hall,
-                                                        absl::string_view peer_hall,
+                                                        transport::Locator peer_hall,
                                                         absl::string_view peer) override {
     if (!luck_.connect.ok()) return std::make_unique<StuckLink>(luck_.connect);
     if (luck_.mute) return std::make_unique<StuckLink>(false);
-    return transport::OpenTcpLink(std::move(hall), peer_hall, peer);
+    return transport::OpenTcpLink(std::move(hall), std::move(peer_hall), peer);
   }
   std::shared_ptr<const void> Know(absl::Span<const std::byte> /*memory*/,
                                    std::shared_ptr<const void> /*owner*/,

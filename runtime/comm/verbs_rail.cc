@@ -41,9 +41,9 @@ class VerbsRail final : public RdmaRail {
     return transport::verbs::Rings::CanPin(*device_->port(), links);
   }
   absl::StatusOr<std::unique_ptr<transport::Link>> Open(std::shared_ptr<transport::Hall> hall,
-                                                        absl::string_view peer_hall,
+                                                        transport::Locator peer_hall,
                                                         absl::string_view peer) override {
-    return transport::OpenVerbsLink(*device_, std::move(hall), peer_hall, peer);
+    return transport::OpenVerbsLink(*device_, std::move(hall), std::move(peer_hall), peer);
   }
   std::shared_ptr<const void> Know(absl::Span<const std::byte> memory,
                                    std::shared_ptr<const void> owner, const Logger& log) override {

@@ -135,7 +135,7 @@ void Row(int world) {
     const auto particulars = ParseParticulars(result->for_this, world);
     kept = Allocated() - before;
     good = agreement.ok() && particulars.ok() && agreement->decision.verbs &&
-           particulars->addresses.size() == 2;
+           particulars->wanted.size() == 2;
   });
   std::vector<size_t> bytes = simulated.bytes();
   const size_t root = bytes.front();

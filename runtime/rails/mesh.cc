@@ -21,6 +21,9 @@ constexpr absl::Duration kSpin = absl::Microseconds(50);
 // How often all peers are polled, busy or not. A rail that has something under way may die, and a
 // dead one return, without any descriptor stirring.
 constexpr absl::Duration kRoundPause = absl::Milliseconds(20);
+// Of peers where that costs system calls, so many in one round, and the next ones in the next: a
+// rank with a thousand peers has something else to do, too.
+constexpr size_t kMostInRound = 32;
 // How long to sleep between looks where a link cannot wake us.
 constexpr int kPollingSleepMs = 1;
 // A link notices a peer that has fallen silent only when it is polled.
@@ -153,7 +156,7 @@ void Mesh::Tend(absl::Time now) {
   Holder nobody = Holder::kNone;
   if (!holder_.compare_exchange_strong(nobody, Holder::kTender, std::memory_order_acquire)) return;
   if (AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); })) {
-    broken_.Update(PollPeers(now).status());
+    broken_.Update(PollPeers(now, peers_.size()).status());
   }
   holder_.store(Holder::kNone, std::memory_order_release);
 }
@@ -315,19 +318,25 @@ absl::StatusOr<bool> Mesh::PollRound(absl::Time now) {
   // Those who come are let in when there is room again, if there was none.
   for (const auto& doorbell : reach_.doorbells) doorbell->Answer(now);
   LetCallersIn();
-  return PollPeers(now);
+  return PollPeers(now, kMostInRound);
 }
 
-absl::StatusOr<bool> Mesh::PollPeers(absl::Time now) {
+absl::StatusOr<bool> Mesh::PollPeers(absl::Time now, size_t most) {
   next_round_ = now + kRoundPause;
   if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
   bool any = false;
-  for (auto& [rank, entry] : peers_) {
+  size_t asked = 0;
+  auto peer = peers_.lower_bound(next_in_round_);
+  for (size_t i = 0; i < peers_.size() && asked < most; ++i, ++peer) {
+    if (peer == peers_.end()) peer = peers_.begin();
+    Entry& entry = peer->second;
     const absl::StatusOr<bool> moved = entry.peer->Poll(now);
     if (!moved.ok()) return moved.status();
     any = any || *moved;
     if (*moved) MakeBusy(entry);
+    if (!entry.in_memory) ++asked;
   }
+  next_in_round_ = peer == peers_.end() ? 0 : peer->first;
   SweepBusy();
   return any;
 }
@@ -369,7 +378,11 @@ absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
     if (!moved.ok()) return moved.status();
     any = any || *moved;
   }
-  if (rang) LetCallersIn();
+  if (rang) {
+    LetCallersIn();
+    // Who waits for a connection, for whichever peer it is, looks for what has come.
+    next_round_ = absl::InfinitePast();
+  }
   return any;
 }
 

@@ -5,8 +5,8 @@
 //
 // Peers with which nothing is to be done cost nothing. A peer is busy from the moment something is
 // posted for it until all of that is over and acknowledged. Only busy peers are polled, and where
-// that costs a system call, only those whose descriptor has stirred. All are polled every
-// kRoundPause, for what no descriptor shows: rails that have died or may return.
+// that costs a system call, only those whose descriptor has stirred. All are polled in turn,
+// some every kRoundPause, for what no descriptor shows: rails that have died or may return.
 #ifndef RAILHEAD_RUNTIME_RAILS_MESH_H_
 #define RAILHEAD_RUNTIME_RAILS_MESH_H_
 
@@ -124,8 +124,9 @@ class Mesh final : public collectives::Messenger {
 
   // Why nothing goes on; OK if it may.
   absl::Status Trouble() const;
-  // All peers; PollRound also lets in those who have come.
-  absl::StatusOr<bool> PollPeers(absl::Time now);
+  // The next peers in turn: all that are polled in memory, and `most` of the others. PollRound also
+  // lets in those who have come.
+  absl::StatusOr<bool> PollPeers(absl::Time now, size_t most);
   absl::StatusOr<bool> PollRound(absl::Time now);
   // Busy peers that are polled in memory, or have something for their links.
   absl::StatusOr<bool> PollBusy(absl::Time now);
@@ -155,6 +156,7 @@ class Mesh final : public collectives::Messenger {
   std::vector<Entry*> busy_;
   std::deque<Source> sources_;
   absl::Time next_round_ = absl::InfinitePast();
+  int next_in_round_ = 0;  // the rank with which it begins
   std::atomic<Holder> holder_{Holder::kOwner};
   Alarm alarm_;
   Reach reach_;

@@ -27,7 +27,7 @@ std::string ToString(const RailName& name) {
                       ")");
 }
 
-Peer::Peer(std::string name, std::vector<Rail> rails, Logger log)
+Peer::Peer(Name name, std::vector<Rail> rails, Logger log)
     : name_(std::move(name)),
       log_(std::move(log)),
       rails_(std::move(rails)),
@@ -85,8 +85,8 @@ bool Peer::Restless() const {
 }
 
 absl::Status Peer::LinkError(size_t index, const absl::Status& status) const {
-  return absl::Status(status.code(), absl::StrCat(ToString(rails_[index].name), " to ", name_, ": ",
-                                                  status.message()));
+  return absl::Status(status.code(), absl::StrCat(ToString(rails_[index].name), " to ", name_(),
+                                                  ": ", status.message()));
 }
 
 absl::StatusOr<bool> Peer::Poll(absl::Time now) {
@@ -255,7 +255,7 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   const bool others = std::any_of(states_.begin(), states_.end(), [](const RailState& other) {
     return other.health.up.load(std::memory_order_relaxed);
   });
-  log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_, ": lost (", state.lost,
+  log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_(), ": lost (", state.lost,
                          "); its ", bytes, " bytes ",
                          others ? "go over the other rails" : "wait, for no rail is left"));
   return absl::OkStatus();
@@ -274,7 +274,7 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
   // The first connection is no return.
   if (!state.health.lost.exchange(false, std::memory_order_relaxed)) return;
   state.health.returns.fetch_add(1, std::memory_order_relaxed);
-  log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_, ": is back"));
+  log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_(), ": is back"));
 }
 
 bool Peer::IsPlacing(size_t index, const transport::FrameHeader& header, size_t size) const {
@@ -322,7 +322,7 @@ bool Peer::Take(size_t index, const transport::FrameHeader& header,
 }
 
 std::string Peer::DescribeProgress() const {
-  std::string text = absl::StrCat("with ", name_, ": ");
+  std::string text = absl::StrCat("with ", name_(), ": ");
   if (sends_.empty()) {
     absl::StrAppend(&text, "nothing left to send");
   } else {

@@ -25,9 +25,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -74,9 +76,12 @@ struct RailHealth {
 // Used by one thread at a time, except where said.
 class Peer {
  public:
-  // `name` is the other rank's ("rank 1 (pod b)"). There is at least one rail. What happens to
-  // rails is told to `log`.
-  Peer(std::string name, std::vector<Rail> rails, Logger log = {});
+  // `name` is the other rank's ("rank 1 (pod b)"), which may become known later. There is at least
+  // one rail. What happens to rails is told to `log`.
+  using Name = std::function<std::string()>;
+  Peer(Name name, std::vector<Rail> rails, Logger log = {});
+  Peer(std::string name, std::vector<Rail> rails, Logger log = {})
+      : Peer([name = std::move(name)] { return name; }, std::move(rails), std::move(log)) {}
 
   // What transfers that are posted from now on belong to; both sides must agree.
   void Expect(collectives::Call call) { call_ = call; }
@@ -179,7 +184,7 @@ class Peer {
   // Gives up what the peer has said that it has lost.
   absl::Status LoseWithPeer(absl::Time now);
 
-  std::string name_;
+  Name name_;
   Logger log_;
   std::vector<Rail> rails_;
   std::vector<RailState> states_;

@@ -33,7 +33,7 @@ absl::Status ReceiveLedger::Take(const transport::FrameHeader& header,
     Retire();
   } else if (!unexpected_.Put(header, payload)) {
     error_ = absl::InternalError(
-        absl::StrCat(peer_, " sends transfer ", header.transfer, " (", payload.size(),
+        absl::StrCat(peer_(), " sends transfer ", header.transfer, " (", payload.size(),
                      " bytes of it) although ", receives_.end(), " receives are posted and ",
                      unexpected_.used(), " of ", kRoom, " bytes are used for early frames"));
   }
@@ -44,10 +44,10 @@ absl::Status ReceiveLedger::Compare(const transport::FrameHeader& header) const 
   if (header.transfer + kKeptAgreements < receives_.end()) return absl::OkStatus();
   const Agreement& ours = agreements_[header.transfer % kKeptAgreements];
   if (const collectives::Call theirs(header.call); theirs != ours.call) {
-    return absl::InternalError(collectives::Contradiction(peer_, theirs, ours.call));
+    return absl::InternalError(collectives::Contradiction(peer_(), theirs, ours.call));
   }
   if (header.size == ours.size) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat(peer_, " sends ", header.size, " bytes as transfer ",
+  return absl::InternalError(absl::StrCat(peer_(), " sends ", header.size, " bytes as transfer ",
                                           header.transfer, ", and this rank receives ", ours.size,
                                           "; do all ranks pass the same count?"));
 }

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -34,7 +35,7 @@ namespace railhead::rails {
 class ReceiveLedger {
  public:
   // `peer` names the other rank in errors ("rank 1 (pod b)").
-  explicit ReceiveLedger(std::string peer) : peer_(std::move(peer)) {}
+  explicit ReceiveLedger(std::function<std::string()> peer) : peer_(std::move(peer)) {}
 
   // Posts the next receive, which belongs to `call`, and fills it with what has come early. Returns
   // its number. What is wrong with early frames is the error of the next Take() or status().
@@ -97,7 +98,7 @@ class ReceiveLedger {
   absl::Status Place(const transport::FrameHeader& header, absl::Span<const std::byte> payload);
   void Retire();
 
-  std::string peer_;
+  std::function<std::string()> peer_;
   SlotQueue<Receive> receives_;
   std::array<Agreement, kKeptAgreements> agreements_;  // by number, modulo their number
   UnexpectedQueue unexpected_;

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -20,6 +21,7 @@ constexpr absl::Duration kBetweenAttempts = absl::Milliseconds(100);  // on aver
 constexpr absl::Duration kConnectPatience = absl::Milliseconds(500);
 // The peer may be slow to answer, since it answers when it polls.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(1);
+constexpr uint64_t kMostPatient = 4;
 // What the side that has dialed says to the answer.
 constexpr absl::string_view kConfirmation = "!";
 
@@ -33,33 +35,50 @@ absl::Status Say(int fd, absl::string_view words) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Door>> Door::Open(std::shared_ptr<Hall> hall,
-                                                 absl::string_view peer_hall,
+absl::StatusOr<std::unique_ptr<Door>> Door::Open(std::shared_ptr<Hall> hall, Locator peer_hall,
                                                  absl::string_view peer) {
-  absl::StatusOr<Hall::Place> remote = Hall::ParsePlace(peer_hall);
-  if (!remote.ok()) return remote.status();
-  if (remote->token == hall->own().token) {
-    return absl::InvalidArgumentError("the peer's TCP address is this rank's own");
-  }
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  return std::unique_ptr<Door>(
-      new Door(std::move(hall), *std::move(remote), std::move(epoll), std::string(peer)));
+  std::unique_ptr<Door> door(
+      new Door(std::move(hall), std::move(peer_hall), std::move(epoll), std::string(peer)));
+  if (absl::Status located = door->Locate(); !located.ok()) return located;
+  return door;
 }
 
-Door::Door(std::shared_ptr<Hall> hall, Hall::Place remote, net::Fd epoll, std::string peer)
+Door::Door(std::shared_ptr<Hall> hall, Locator locate, net::Fd epoll, std::string peer)
     : hall_(std::move(hall)),
-      remote_(std::move(remote)),
+      locate_(std::move(locate)),
       epoll_(std::move(epoll)),
       peer_(std::move(peer)) {}
 
+absl::Status Door::Locate() {
+  if (remote_.has_value()) return absl::OkStatus();
+  const std::optional<std::string> address = locate_();
+  if (!address.has_value()) return absl::OkStatus();
+  absl::StatusOr<Hall::Place> place = Hall::ParsePlace(*address);
+  if (!place.ok()) return place.status();
+  if (place->token == hall_->own().token) {
+    return absl::InvalidArgumentError("the peer's TCP address is this rank's own");
+  }
+  remote_ = *std::move(place);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<net::Fd> Door::Advance(absl::Time now) {
+  if (absl::Status located = Locate(); !located.ok()) return located;
+  if (!remote_.has_value()) return net::Fd();
+  return dials() ? Dial(now) : Await(now);
+}
+
 std::string Door::Name() const {
-  return absl::StrCat(net::HostPort(hall_->own().ip, hall_->own().port), " - ",
-                      net::HostPort(remote_.ip, remote_.port));
+  return absl::StrCat(
+      net::HostPort(hall_->own().ip, hall_->own().port), " - ",
+      remote_.has_value() ? net::HostPort(remote_->ip, remote_->port) : "not known yet");
 }
 
 absl::Status Door::Use(net::Fd line, uint32_t events, absl::Time give_up) {
   line_ = std::move(line);
+  permit_.reset();
   greeted_ = answered_ = false;
   heard_.clear();
   give_up_ = give_up;
@@ -71,6 +90,7 @@ absl::Status Door::Use(net::Fd line, uint32_t events, absl::Time give_up) {
 
 absl::Status Door::GiveUp(const absl::Status& why) {
   line_.Reset();
+  permit_.reset();
   answered_ = false;
   return absl::Status(why.code(), absl::StrCat(peer_, ": ", why.message()));
 }
@@ -78,29 +98,32 @@ absl::Status Door::GiveUp(const absl::Status& why) {
 absl::Status Door::Call(absl::Time now) {
   if (!line_.valid()) {
     next_attempt_ = now + PauseBeforeAttempt(hall_->own().token, ++attempts_);
-    absl::StatusOr<net::Fd> dialed = net::StartDial(remote_.ip, remote_.port, hall_->own().ip);
+    absl::StatusOr<net::Fd> dialed = net::StartDial(remote_->ip, remote_->port, hall_->own().ip);
     if (!dialed.ok()) return dialed.status();
     const absl::Status used = Use(*std::move(dialed), EPOLLOUT, now + kConnectPatience);
     if (!used.ok()) return used;
+    permit_.emplace(hall_);
   }
   pollfd entry{line_.get(), POLLOUT, 0};
   if (greeted_ || ::poll(&entry, 1, 0) <= 0) return absl::OkStatus();
   greeted_ = true;
-  give_up_ = now + kAnswerPatience;
+  // The more patient the longer it takes: a peer that shares its core with many answers late, and
+  // who then comes anew has to be answered again.
+  give_up_ = now + kAnswerPatience * std::min<uint64_t>(attempts_, kMostPatient);
   epoll_event event{};
   event.events = EPOLLIN;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, line_.get(), &event) != 0) {
     return net::ErrnoError("epoll_ctl", errno);
   }
-  const absl::Status called = net::FinishDial(line_.get(), remote_.ip, remote_.port);
+  const absl::Status called = net::FinishDial(line_.get(), remote_->ip, remote_->port);
   return called.ok() ? Say(line_.get(), Mine()) : called;
 }
 
 absl::StatusOr<net::Fd> Door::Dial(absl::Time now) {
-  if (!line_.valid() && now < next_attempt_) return net::Fd();
+  if (!line_.valid() && (now < next_attempt_ || !hall_->MayDial())) return net::Fd();
   if (absl::Status called = Call(now); !called.ok()) return GiveUp(called);
   if (greeted_) {
-    absl::StatusOr<net::Fd> connection = Hear(Greeting(remote_.token, hall_->own().token));
+    absl::StatusOr<net::Fd> connection = Hear(Greeting(remote_->token, hall_->own().token));
     if (!connection.ok()) return GiveUp(connection.status());
     if (connection->valid()) {
       if (absl::Status said = Say(connection->get(), kConfirmation); !said.ok())
@@ -110,13 +133,13 @@ absl::StatusOr<net::Fd> Door::Dial(absl::Time now) {
   }
   if (now < give_up_) return net::Fd();
   return GiveUp(absl::DeadlineExceededError(
-      absl::StrCat(net::HostPort(remote_.ip, remote_.port),
+      absl::StrCat(net::HostPort(remote_->ip, remote_->port),
                    greeted_ ? " took the connection but does not greet" : " does not answer")));
 }
 
 absl::StatusOr<net::Fd> Door::Await(absl::Time now) {
   const absl::Status admitted = hall_->Admit(now);
-  if (net::Fd found = hall_->Take(remote_.token); found.valid()) {
+  if (net::Fd found = hall_->Take(remote_->token); found.valid()) {
     next_attempt_ = absl::InfinitePast();
     // In place of a knock, which has been heard, or of one who calls again.
     absl::Status answered = Use(std::move(found), EPOLLIN, now + kAnswerPatience);
@@ -139,9 +162,11 @@ absl::StatusOr<net::Fd> Door::Hear(absl::string_view expected) {
     // It belongs to the link now, and so do its events.
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, line_.get(), nullptr);
     answered_ = false;
+    permit_.reset();
+    attempts_ = 0;
     return std::exchange(line_, net::Fd());
   }
-  const std::string where = net::HostPort(remote_.ip, remote_.port);
+  const std::string where = net::HostPort(remote_->ip, remote_->port);
   if (heard_.size() == expected.size()) {
     return absl::UnavailableError(absl::StrCat("whoever is at ", where, " is somebody else"));
   }
@@ -150,26 +175,29 @@ absl::StatusOr<net::Fd> Door::Hear(absl::string_view expected) {
 }
 
 void Door::Knock(absl::Time now) {
+  if (!remote_.has_value()) return;
   // Mostly the peer comes by itself.
   if (next_attempt_ == absl::InfinitePast()) {
     next_attempt_ = now + PauseBeforeAttempt(hall_->own().token, ++attempts_);
   }
-  if (answered_ || (!line_.valid() && now < next_attempt_)) return;
+  if (answered_ || (!line_.valid() && (now < next_attempt_ || !hall_->MayDial()))) return;
   // What stands at the door stays there until it is seen, or too old.
-  if (!Call(now).ok() || now >= give_up_) line_.Reset();
+  if (Call(now).ok() && now < give_up_) return;
+  line_.Reset();
+  permit_.reset();
 }
 
 bool Door::PeerLeft(absl::Time now) {
   if (dials()) {
     hall_->LookRound(now);
-    return hall_->Has(remote_.token) && hall_->Take(remote_.token).valid();
+    return hall_->Has(remote_->token) && hall_->Take(remote_->token).valid();
   }
   // The hall may fail without harm to the connection that there is.
   hall_->Admit(now).IgnoreError();
   return called();
 }
 
-std::string Door::Mine() const { return Greeting(hall_->own().token, remote_.token); }
+std::string Door::Mine() const { return Greeting(hall_->own().token, remote_->token); }
 
 absl::Duration PauseBeforeAttempt(absl::string_view who, uint64_t attempt) {
   // FNV-1a, and the end of SplitMix64, so that each bit of both counts.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,16 +27,16 @@ namespace railhead::transport {
 // So a side that is connected knows that the other is, or will be without its help.
 class Door {
  public:
-  // `peer_hall` is the address of the peer's, untrusted; `peer` is what errors call it.
-  static absl::StatusOr<std::unique_ptr<Door>> Open(std::shared_ptr<Hall> hall,
-                                                    absl::string_view peer_hall,
+  // `peer_hall` tells the address of the peer's, which is not trusted: what is wrong is an error
+  // here, or of Advance where it is not known yet. `peer` is what errors call it.
+  static absl::StatusOr<std::unique_ptr<Door>> Open(std::shared_ptr<Hall> hall, Locator peer_hall,
                                                     absl::string_view peer);
 
   // Whether this side dials. Who does not may be called at any time.
-  bool dials() const { return hall_->own().token < remote_.token; }
+  bool dials() const { return remote_.has_value() && hall_->own().token < remote_->token; }
 
   // Whether the peer stands in the hall.
-  bool called() const { return hall_->Has(remote_.token) && !dials(); }
+  bool called() const { return remote_.has_value() && hall_->Has(remote_->token) && !dials(); }
 
   // For a side that does not dial: asks the one that does for another connection, where that one
   // may not have noticed that the last was lost. To be called again and again.
@@ -47,7 +48,7 @@ class Door {
   // Works at a connection. Returns one that both sides have greeted on, or an invalid descriptor:
   // not yet. An error is that of one attempt; the next call that comes a little later makes
   // another.
-  absl::StatusOr<net::Fd> Advance(absl::Time now) { return dials() ? Dial(now) : Await(now); }
+  absl::StatusOr<net::Fd> Advance(absl::Time now);
 
   // Readable when Advance may have something to do, besides the hall's. Attempts end and begin with
   // time, too.
@@ -62,7 +63,10 @@ class Door {
   std::string Name() const;
 
  private:
-  Door(std::shared_ptr<Hall> hall, Hall::Place remote, net::Fd epoll, std::string peer);
+  Door(std::shared_ptr<Hall> hall, Locator locate, net::Fd epoll, std::string peer);
+
+  // Where the peer is, if that can be known now.
+  absl::Status Locate();
 
   // Dials, and says who it is.
   absl::Status Call(absl::Time now);
@@ -76,13 +80,15 @@ class Door {
   std::string Mine() const;  // this side's greeting
 
   std::shared_ptr<Hall> hall_;
-  Hall::Place remote_;
+  Locator locate_;
+  std::optional<Hall::Place> remote_;
   net::Fd epoll_;  // for the line
   std::string peer_;
   uint64_t strangers_ = 0;
 
   // One attempt: what is dialed, be it only to knock, or the one in the hall that was answered.
   net::Fd line_;
+  std::optional<Hall::Permit> permit_;  // to dial
   bool greeted_ = false;
   bool answered_ = false;
   std::string heard_;

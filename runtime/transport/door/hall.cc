@@ -16,7 +16,9 @@
 namespace railhead::transport {
 namespace {
 
-constexpr size_t kTokenSize = 16;
+// A token is random, so that nobody can guess it, and ends with the rank.
+constexpr size_t kRandomSize = 12;
+constexpr size_t kTokenSize = kRandomSize + sizeof(uint32_t);
 constexpr absl::string_view kGreeting = "RHT3";
 
 // How long a connection may stay without a whole greeting, and how many may do so at once.
@@ -37,20 +39,24 @@ std::string Greeting(absl::string_view from_token, absl::string_view to_token) {
 
 size_t GreetingSize() { return kGreeting.size() + 2 * kTokenSize; }
 
-absl::StatusOr<std::shared_ptr<Hall>> Hall::Open(const net::IpAddress& local, size_t peers) {
+absl::StatusOr<std::shared_ptr<Hall>> Hall::Open(const net::IpAddress& local, size_t peers,
+                                                 uint32_t rank) {
   absl::StatusOr<net::Fd> listener = net::Listen(local, 0);
   if (!listener.ok()) return listener.status();
   const absl::StatusOr<net::SocketAddress> bound = net::LocalAddress(listener->get());
   if (!bound.ok()) return bound.status();
-  std::array<char, kTokenSize> token;
-  if (::getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size())) {
+  std::array<char, kRandomSize> random;
+  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
     return net::ErrnoError("getrandom", errno);
   }
+  WireWriter token;
+  token.Raw(absl::string_view(random.data(), random.size()));
+  token.U32(rank);
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  std::shared_ptr<Hall> hall(new Hall(
-      *std::move(listener), std::move(epoll),
-      Place{local, bound->port, std::string(token.data(), token.size())}, peers + kMostStrangers));
+  std::shared_ptr<Hall> hall(new Hall(*std::move(listener), std::move(epoll),
+                                      Place{local, bound->port, token.Take()},
+                                      peers + kMostStrangers));
   if (absl::Status watched = hall->Watch(hall->listener_); !watched.ok()) return watched;
   return hall;
 }
@@ -162,13 +168,14 @@ bool Hall::Has(absl::string_view token) const {
                      });
 }
 
-std::vector<std::string> Hall::Tokens() const {
-  std::vector<std::string> tokens;
+std::vector<uint32_t> Hall::Callers() const {
+  std::vector<uint32_t> ranks;
   for (const Visitor& visitor : visitors_) {
     if (visitor.greeting.size() != GreetingSize()) continue;
-    tokens.push_back(visitor.greeting.substr(kGreeting.size(), kTokenSize));
+    const absl::string_view greeting = visitor.greeting;
+    ranks.push_back(WireReader(greeting.substr(kGreeting.size() + kRandomSize)).U32());
   }
-  return tokens;
+  return ranks;
 }
 
 absl::Status Hall::Watch(const net::Fd& fd) {

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,8 +35,10 @@ class Hall final : public WakeSource {
     std::string token;
   };
 
-  // Listens on `local`. At most so many may wait at once besides `peers`.
-  static absl::StatusOr<std::shared_ptr<Hall>> Open(const net::IpAddress& local, size_t peers);
+  // Listens on `local`. At most so many may wait at once besides `peers`. The token says that this
+  // is the hall of `rank`.
+  static absl::StatusOr<std::shared_ptr<Hall>> Open(const net::IpAddress& local, size_t peers,
+                                                    uint32_t rank = 0);
 
   // What ParsePlace needs; untrusted there.
   std::string Address() const;
@@ -53,8 +57,22 @@ class Hall final : public WakeSource {
   // again has given up what it dialed before.
   net::Fd Take(absl::string_view token);
   bool Has(absl::string_view token) const;
-  // The tokens of all that stand here.
-  std::vector<std::string> Tokens() const;
+  // Which ranks those say that they are that stand here.
+  std::vector<uint32_t> Callers() const;
+
+  // May one more be dialed? Who dials all at once gets no answer from anybody in time, where all
+  // others do so, too. Holds until the result is gone.
+  class Permit {
+   public:
+    explicit Permit(std::shared_ptr<Hall> hall) : hall_(std::move(hall)) { ++hall_->dialing_; }
+    ~Permit() { --hall_->dialing_; }
+    Permit(const Permit&) = delete;
+    Permit& operator=(const Permit&) = delete;
+
+   private:
+    std::shared_ptr<Hall> hall_;
+  };
+  bool MayDial() const { return dialing_ < kMostDialing; }
   // How many strangers there were since the last call.
   uint64_t TakeStrangers() { return std::exchange(strangers_, 0); }
 
@@ -73,11 +91,30 @@ class Hall final : public WakeSource {
   net::Fd listener_;
   net::Fd epoll_;
   Place own_;
+  static constexpr int kMostDialing = 16;
+
   size_t most_;
+  int dialing_ = 0;
   uint64_t strangers_ = 0;
   absl::Time next_look_ = absl::InfinitePast();
   absl::Time closed_until_ = absl::InfiniteFuture();  // the listener is not watched until then
   std::list<Visitor> visitors_;
+};
+
+// Where a peer's hall is, as that says itself; nothing while it is not known.
+class Locator {
+ public:
+  // Known from the beginning.
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Locator(absl::string_view address) : find_([known = std::string(address)] { return known; }) {}
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Locator(const std::string& address) : Locator(absl::string_view(address)) {}
+  explicit Locator(std::function<std::optional<std::string>()> find) : find_(std::move(find)) {}
+
+  std::optional<std::string> operator()() const { return find_(); }
+
+ private:
+  std::function<std::optional<std::string>()> find_;
 };
 
 // What each side says first: whose connection it is, and for whom.

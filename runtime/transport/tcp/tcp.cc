@@ -9,10 +9,10 @@
 #include "runtime/transport/tcp/tcp_link.h"
 
 namespace railhead::transport {
-absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall,
-                                                  absl::string_view peer_hall,
+absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall, Locator peer_hall,
                                                   absl::string_view peer) {
-  absl::StatusOr<std::unique_ptr<Door>> door = Door::Open(std::move(hall), peer_hall, peer);
+  absl::StatusOr<std::unique_ptr<Door>> door =
+      Door::Open(std::move(hall), std::move(peer_hall), peer);
   if (!door.ok()) return door.status();
   const std::string name = (*door)->Name();
   return TcpLink::Create(net::Fd(), name, *std::move(door));

@@ -17,7 +17,7 @@ namespace railhead::transport {
 // lost does. The peer must do the same, sooner or later. `peer` names it in errors. Strangers who
 // connect are turned away: both sides prove that they know the random token in the other's address.
 absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall,
-                                                  absl::string_view peer_hall,
+                                                  Locator peer_hall,
                                                   absl::string_view peer);
 
 }  // namespace railhead::transport

@@ -177,6 +177,7 @@ absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
   if (!socket.ok()) return socket.status();
   if (!socket->valid()) return false;
   socket_ = *std::move(socket);
+  name_ = door_->Name();
   Tune();
   error_ = absl::OkStatus();
   pulse_ = Pulse();

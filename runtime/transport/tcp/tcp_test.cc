@@ -399,7 +399,7 @@ TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
       }
       for (const std::shared_ptr<Hall>& hall : halls) {
         hall->Answer(absl::Now());
-        standing += hall->Tokens().size();
+        standing += hall->Callers().size();
       }
     }
     EXPECT_EQ(standing, links.size());

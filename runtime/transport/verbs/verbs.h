@@ -84,8 +84,7 @@ absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
 // then tells RLIMIT_MEMLOCK and how to raise it. FailedPrecondition when the two ports have nothing
 // in common.
 absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device, std::shared_ptr<Hall> hall,
-                                                    absl::string_view peer_hall,
-                                                    absl::string_view peer);
+                                                    Locator peer_hall, absl::string_view peer);
 
 }  // namespace railhead::transport
 

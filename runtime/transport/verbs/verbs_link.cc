@@ -245,9 +245,9 @@ absl::Status VerbsLink::Arm(Wake wake) {
 namespace railhead::transport {
 
 absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device, std::shared_ptr<Hall> hall,
-                                                    absl::string_view peer_hall,
-                                                    absl::string_view peer) {
-  absl::StatusOr<std::unique_ptr<Door>> door = Door::Open(std::move(hall), peer_hall, peer);
+                                                    Locator peer_hall, absl::string_view peer) {
+  absl::StatusOr<std::unique_ptr<Door>> door =
+      Door::Open(std::move(hall), std::move(peer_hall), peer);
   if (!door.ok()) return door.status();
   return verbs::VerbsLink::Create(device.port(), device.memory(), *std::move(door), peer);
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_COMM_REACH_H_
+#define RAILHEAD_RUNTIME_COMM_REACH_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/base/log.h"
+#include "runtime/bootstrap/watch.h"
+#include "runtime/comm/agreement.h"
+#include "runtime/rails/mesh.h"
+#include "runtime/transport/door/hall.h"
+#include "runtime/transport/link.h"
+
+namespace railhead::comm {
+
+// One of this rank's rails, and how it opens a link to a peer by the whereabouts of its hall.
+struct OpenRail {
+  rails::RailName name;
+  std::shared_ptr<transport::Hall> hall;
+  std::function<absl::StatusOr<std::unique_ptr<transport::Link>>(
+      std::shared_ptr<transport::Hall> hall, transport::Locator peer, absl::string_view name)>
+      open;
+};
+
+// How a mesh gets at ranks of the world that it has no peer for yet: the watch finds out where they
+// are. `known` are those of whom this rank knows already. The watch outlives the result.
+rails::Reach ReachOthers(std::vector<OpenRail> rails, std::map<int, Whereabouts> known,
+                         int world_size, const Logger& log, bootstrap::Watch& watch);
+
+}  // namespace railhead::comm
+
+#endif  // RAILHEAD_RUNTIME_COMM_REACH_H_
