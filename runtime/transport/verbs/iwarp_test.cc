@@ -103,6 +103,8 @@ TEST_F(IwarpTest, ANodeThatVanishesIsNoticed) {
   for (const bool with_frames_under_way : {false, true}) {
     SetUp();
     ConnectBoth();
+    // Nor does anybody there notice.
+    fake_->HoldCompletions("fake1", true);
     fake_->SetPortState("fake1", IBV_PORT_DOWN);
     if (with_frames_under_way) {
       ASSERT_TRUE(a_.Send(0, 0, "anybody there?").value());

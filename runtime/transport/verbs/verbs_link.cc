@@ -45,7 +45,9 @@ absl::StatusOr<std::unique_ptr<Link>> VerbsLink::Create(std::shared_ptr<const De
   std::unique_ptr<VerbsLink> link(
       new VerbsLink(std::move(port), std::move(memory), std::move(door), std::move(epoll), peer));
   // Whoever waits in the hall is woken by that, too.
-  if (absl::Status watched = link->Watch(link->door_->event_fd()); !watched.ok()) return watched;
+  absl::Status watched = link->Watch(link->door_->event_fd());
+  watched.Update(link->Watch(link->port_->event_fd()));
+  if (!watched.ok()) return watched;
   return link;
 }
 
@@ -123,6 +125,12 @@ absl::StatusOr<bool> VerbsLink::Poll(FrameSink sink) {
   if (!moved.ok()) return Lose(moved.status());
   // Whoever polls does so until nothing moves.
   if (*moved) return true;
+  port_->LookAtEvents();
+  if (port_->downs() != downs_) {
+    return Lose(At(absl::UnavailableError(
+        absl::StrCat("the device says that its port went down; this side's port is ",
+                     port_->StateNow(), ": check its cable, switch port and network interface"))));
+  }
   const absl::Time now = port_->Now();
   if (absl::Status idle = channel_->LookAfterIdle(now); !idle.ok()) return Lose(idle);
   if (now >= next_look_ || door_->called()) {
@@ -160,6 +168,7 @@ void VerbsLink::Clear() {
 
 absl::Status VerbsLink::Begin(net::Fd socket, absl::Time now) {
   Clear();
+  downs_ = port_->downs();
   heard_.clear();
   give_up_ = now + kExchangePatience;
   if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
@@ -195,6 +204,9 @@ absl::Status VerbsLink::Exchange(absl::Time now) {
 
 absl::StatusOr<bool> VerbsLink::Reconnect(absl::Time now) {
   if (up_) return true;
+  port_->LookAtEvents();
+  if (ups_ != port_->ups()) door_->Hurry(now);
+  ups_ = port_->ups();
   const bool idle = channel_ == nullptr && !socket_.valid();
   // Who dials knows of no newer one than its own.
   absl::StatusOr<net::Fd> socket = net::Fd();
@@ -226,6 +238,11 @@ absl::StatusOr<bool> VerbsLink::Reconnect(absl::Time now) {
 
 void VerbsLink::SetHold(size_t bytes) {
   if (up_) channel_->SetHold(bytes);
+}
+
+void VerbsLink::Answer(absl::Time /*now*/) {
+  port_->LookAtEvents();
+  if (channel_ != nullptr) channel_->Answer();
 }
 
 absl::Status VerbsLink::Acknowledge() {

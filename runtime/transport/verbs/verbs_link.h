@@ -72,9 +72,7 @@ class VerbsLink final : public Link {
   Load load() const override { return up_ ? channel_->load() : Load(); }
   void SetHold(size_t bytes) override;
   int event_fd() const override { return epoll_.get(); }
-  void Answer(absl::Time /*now*/) override {
-    if (channel_ != nullptr) channel_->Answer();
-  }
+  void Answer(absl::Time now) override;
   bool owes() const override { return up_ && channel_->owes(); }
   absl::Status Acknowledge() override;
   absl::Status Arm(Wake wake) override;
@@ -116,6 +114,8 @@ class VerbsLink final : public Link {
   absl::Status error_;
   uint64_t unacknowledged_ = 0;
 
+  uint64_t downs_ = 0;                           // of the port, when the connection began
+  uint64_t ups_ = 0;                             // those that were answered
   absl::Time next_look_ = absl::InfinitePast();  // at the door
   uint64_t door_strangers_ = 0;                  // that have been counted
 
