@@ -41,6 +41,8 @@ class Door {
   // For a side that does not dial: asks the one that does for another connection, where that one
   // may not have noticed that the last was lost. To be called again and again.
   void Knock(absl::Time now);
+  // There is news that lets an attempt be made now.
+  void Hurry(absl::Time now) { next_attempt_ = now; }
   // Whether the peer has given up the connection that there is: it stands in the hall anew, or has
   // knocked since the last call.
   bool PeerLeft(absl::Time now);

@@ -4,18 +4,52 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "runtime/net/fd.h"
 #include "runtime/transport/door/door.h"
-#include "runtime/transport/tcp/tcp_link.h"
+#include "runtime/transport/recovering_link.h"
+#include "runtime/transport/tcp/tcp_wire.h"
 
 namespace railhead::transport {
+namespace {
+
+// The socket on which both sides have greeted is the connection.
+class TcpWireMaker final : public WireMaker {
+ public:
+  // The door outlives it.
+  explicit TcpWireMaker(const Door& door) : door_(door) {}
+
+  size_t max_payload() const override { return TcpWire::kMaxPayload; }
+  bool polls_in_memory() const override { return false; }
+  absl::Time Now() const override { return absl::Now(); }
+  absl::Status At(const absl::Status& status) const override {
+    return absl::Status(status.code(), absl::StrCat("TCP ", door_.Name(), ": ", status.message()));
+  }
+  absl::Status Begin(net::Fd socket, const WireOwner& owner, absl::Time /*now*/) override {
+    wire_ = std::make_unique<TcpWire>(std::move(socket), door_.Name(), owner);
+    return absl::OkStatus();
+  }
+  bool begun() const override { return wire_ != nullptr; }
+  void GiveUp() override { wire_.reset(); }
+  absl::StatusOr<std::unique_ptr<Wire>> Advance(absl::Time /*now*/) override {
+    return std::move(wire_);
+  }
+
+ private:
+  const Door& door_;
+  std::unique_ptr<Wire> wire_;
+};
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall, Locator peer_hall,
                                                   absl::string_view peer) {
   absl::StatusOr<std::unique_ptr<Door>> door =
       Door::Open(std::move(hall), std::move(peer_hall), peer);
   if (!door.ok()) return door.status();
-  const std::string name = (*door)->Name();
-  return TcpLink::Create(net::Fd(), name, *std::move(door));
+  auto maker = std::make_unique<TcpWireMaker>(**door);
+  return RecoveringLink::Create(*std::move(door), std::move(maker));
 }
 
 }  // namespace railhead::transport

@@ -20,7 +20,6 @@
 #include "runtime/testing/tcp_pair.h"
 #include "runtime/transport/door/door.h"
 #include "runtime/transport/tcp/pulse.h"
-#include "runtime/transport/tcp/tcp_link.h"
 
 namespace railhead::transport {
 namespace {
@@ -52,11 +51,16 @@ struct HalfPair {
 };
 
 HalfPair HalfConnected() {
-  const net::Fd listener = *net::Listen(Loopback(), 0);
-  HalfPair pair;
-  pair.raw = DialStranger(net::LocalAddress(listener.get())->port);
-  EXPECT_TRUE(net::WaitReadable(listener.get(), In(20)).ok());
-  pair.link = *TcpLink::Create(*net::Accept(listener.get()), "test");
+  const std::shared_ptr<Hall> own = AHall();
+  const std::shared_ptr<Hall> peer = AHall();
+  const std::unique_ptr<Door> door = *Door::Open(peer, own->Address(), "rank 0");
+  HalfPair pair = {*OpenTcpLink(own, peer->Address(), "rank 1"), net::Fd()};
+  const absl::Time deadline = In(20);
+  while ((!pair.link->connected() || !pair.raw.valid()) && absl::Now() < deadline) {
+    pair.link->Reconnect(absl::Now()).IgnoreError();
+    if (!pair.raw.valid()) pair.raw = *door->Advance(absl::Now());
+  }
+  EXPECT_TRUE(pair.link->connected());
   return pair;
 }
 
@@ -418,35 +422,30 @@ TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
 
 // A side that has not noticed is told by the new connection.
 TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
-  const std::shared_ptr<Hall> hall_a = AHall();
-  const std::shared_ptr<Hall> hall_b = AHall();
-  std::unique_ptr<Door> a = *Door::Open(hall_a, hall_b->Address(), "rank 1");
-  std::unique_ptr<Door> b = *Door::Open(hall_b, hall_a->Address(), "rank 0");
-  Door& dials = a->dials() ? *a : *b;
-  std::unique_ptr<Door>& waits = a->dials() ? b : a;
-  const auto meet = [&](auto dialed, auto awaited) {
+  const std::shared_ptr<Hall> dials = AHall();
+  std::shared_ptr<Hall> waits;
+  do {
+    waits = AHall();
+  } while (waits->own().token < dials->own().token);
+  const std::unique_ptr<Door> door = *Door::Open(dials, waits->Address(), "rank 0");
+  const std::unique_ptr<Link> link = *OpenTcpLink(waits, dials->Address(), "rank 1");
+  absl::Status told;
+  const auto dial = [&] {
+    net::Fd dialed;
     const absl::Time deadline = In(20);
     // Both move at each look.
-    for (bool one = false, other = false; !one || !other;) {
-      ASSERT_LT(absl::Now(), deadline);
-      one = dialed();
-      other = awaited();
+    for (bool connected = false; !connected || !dialed.valid();) {
+      if (!dialed.valid()) dialed = *door->Advance(absl::Now());
+      if (link->connected() && told.ok()) told = Drop(*link).status();
+      connected = *link->Reconnect(absl::Now());
+      if (absl::Now() >= deadline) return dialed;
     }
+    return dialed;
   };
-  net::Fd first;
-  net::Fd of_link;
-  meet([&] { return first.valid() || (first = *dials.Advance(absl::Now())).valid(); },
-       [&] { return of_link.valid() || (of_link = *waits->Advance(absl::Now())).valid(); });
-  std::unique_ptr<Link> link = *TcpLink::Create(std::move(of_link), "test", std::move(waits));
-  net::Fd second;
-  absl::Status told;
-  meet([&] { return second.valid() || (second = *dials.Advance(absl::Now())).valid(); },
-       [&] {
-         if (!told.ok()) return *link->Reconnect(absl::Now());
-         told = Drop(*link).status();
-         return false;
-       });
-  EXPECT_THAT(std::string(told.message()), HasSubstr("connected anew"));
+  const net::Fd first = dial();
+  ASSERT_TRUE(told.ok()) << told;
+  const net::Fd second = dial();
+  EXPECT_THAT(std::string(told.message()), HasSubstr("connects anew"));
   ASSERT_TRUE(*link->TrySend({0, 0}, Bytes("x")));
   EXPECT_TRUE(net::WaitReadable(second.get(), In(20)).ok());
 }

@@ -118,22 +118,17 @@ void Channel::SetHold(size_t bytes) {
   most_in_flight_ = std::clamp<uint64_t>(bytes, max_payload(), kMaxBytesInFlight);
 }
 
-absl::Status Channel::Acknowledge() {
-  if (!error_.ok()) return error_;
-  return Final(ReportConsumed(owes()));
-}
+absl::Status Channel::Acknowledge() { return ReportConsumed(owes()); }
 
 absl::Status Channel::Arm(Wake wake) {
-  if (!error_.ok()) return error_;
   // What its connection has to say would wake this side for ever.
-  if (absl::Status up = WorkAtConnection().status(); !up.ok()) return Final(up);
+  if (absl::Status up = WorkAtConnection().status(); !up.ok()) return up;
   const bool all = wake == Wake::kAll || no_room_ || !lanes_.front().HasRoom() || !greeted();
-  return Final(parts_.completions->Arm(/*solicited_only=*/!all));
+  return parts_.completions->Arm(/*solicited_only=*/!all);
 }
 
 absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
                                       absl::Span<const std::byte> payload) {
-  if (!error_.ok()) return error_;
   if (payload.size() > max_payload()) {
     return absl::InvalidArgumentError(
         absl::StrCat(peer_.where, ": a frame of ", payload.size(),
@@ -176,7 +171,7 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
   } else {
     if (!payload.empty()) {
       absl::Status copied = parts_.memory->CopyOut(payload, start + sizeof(slot_header));
-      if (!copied.ok()) return Final(copied);
+      if (!copied.ok()) return copied;
     }
     message.first.bytes = absl::MakeConstSpan(start, bytes);
   }
@@ -185,7 +180,7 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
       (number & (peer_.address.slots - 1)) * SlotStride(peer_.address.slot_payload) + kHeaderOffset;
 
   message.remote_key = peer_.address.ring_key;
-  if (absl::Status status = lane.SendFrame(message, bytes); !status.ok()) return Final(status);
+  if (absl::Status status = lane.SendFrame(message, bytes); !status.ok()) return status;
   turn_ = turn_ + 1 < lanes_.size() ? turn_ + 1 : 0;
   if (region != nullptr) ++gathered_;
   in_flight_[number % in_flight_.size()] = {lane.posted(), payload.size(), std::move(region)};
@@ -195,18 +190,10 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
   return true;
 }
 
-absl::StatusOr<bool> Channel::Poll(FrameSink sink) {
-  if (!error_.ok()) return error_;
-  absl::StatusOr<bool> moved = Advance(sink);
-  static_cast<void>(Final(moved.status()));
-  return moved;
-}
-
 absl::StatusOr<bool> Channel::Greet() {
-  if (!error_.ok()) return error_;
   absl::Status status = TakeCompletions().status();
   if (status.ok() && !greeted()) status = WorkAtGreeting();
-  if (!status.ok()) return Final(status);
+  if (!status.ok()) return status;
   if (greeted()) peer_.connection->Settle();
   return greeted();
 }
@@ -239,7 +226,7 @@ absl::Status Channel::WorkAtGreeting() {
       parts_.port->StateNow()));
 }
 
-absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
+absl::StatusOr<bool> Channel::Poll(FrameSink sink) {
   absl::StatusOr<bool> completed = TakeCompletions();
   if (!completed.ok()) return completed;
   absl::StatusOr<bool> delivered = Deliver(sink);
@@ -248,8 +235,12 @@ absl::StatusOr<bool> Channel::Advance(FrameSink sink) {
     if (!lane.Unsignaled()) continue;
     if (absl::Status status = PostProbe(lane); !status.ok()) return status;
   }
-  if (*completed || *delivered) next_look_ = absl::InfiniteFuture();
-  return *completed || *delivered;
+  if (*completed || *delivered) {
+    next_look_ = absl::InfiniteFuture();
+    return true;
+  }
+  if (absl::Status idle = LookAfterIdle(); !idle.ok()) return idle;
+  return false;
 }
 
 absl::StatusOr<bool> Channel::TakeCompletions() {
@@ -384,12 +375,18 @@ absl::Status Channel::PostMessage(MessageKind kind, uint64_t counter) {
   return lanes_.front().Send(message);
 }
 
-absl::Status Channel::LookAfterIdle(absl::Time now) {
-  if (!error_.ok()) return error_;
+absl::Status Channel::LookAfterIdle() {
+  parts_.port->LookAtEvents();
+  if (parts_.port->downs() != parts_.downs) {
+    return absl::UnavailableError(
+        absl::StrCat(peer_.where, ": the device says that its port went down; this side's port is ",
+                     parts_.port->StateNow(), kCheckPort));
+  }
+  const absl::Time now = parts_.port->Now();
   next_look_ = std::min(next_look_, now + kLookInterval);
   if (now < next_look_) return absl::OkStatus();
   next_look_ = now + kLookInterval;
-  return Final(LookAfterLanes(now));
+  return LookAfterLanes(now);
 }
 
 absl::Status Channel::LookAfterLanes(absl::Time now) {
@@ -448,11 +445,6 @@ absl::Status Channel::CompletionError(const RequestId& id, const ibv_wc& complet
 absl::Status Channel::ProtocolError(absl::string_view what) const {
   return absl::InternalError(absl::StrCat(peer_.where, ": the peer sent ", what,
                                           "; run the same version of Railhead on all ranks"));
-}
-
-absl::Status Channel::Final(absl::Status status) {
-  if (!status.ok()) error_ = status;
-  return status;
 }
 
 }  // namespace railhead::transport::verbs

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One life of a link: what goes over its queue pairs, from their greeting to their first error.
+// A wire over verbs: what goes over its queue pairs, from their greeting to their first error.
 //
 // Lanes. A channel has one queue pair or several (lane.h), on one completion queue. Frames take
 // turns among them (credits.h); what arrives early waits in its slot for the frames before it, so
 // the sink gets them in their order. All that is no frame goes over the first. An error of any is
 // the end of all.
 //
-// Greeting. Both sides have brought their queue pairs up before one speaks (verbs_link.h), so what
-// is sent finds the peer. No frame goes before this side's greeting is acknowledged and the peer's
-// has arrived: then the path works in both directions. The other lanes carry nothing so far, and
-// need no greeting of their own. Over iWARP the connection itself may take longer; one side greets
-// when it is up, and the other when it has heard that.
+// Greeting. Both sides have brought their queue pairs up before one speaks (channel_maker.cc), so
+// what is sent finds the peer. No frame goes before this side's greeting is acknowledged and the
+// peer's has arrived: then the path works in both directions. The other lanes carry nothing so far,
+// and need no greeting of their own. Over iWARP the connection itself may take longer; one side
+// greets when it is up, and the other when it has heard that.
 //
 // Completions. Only some work requests ask for one; queue pairs complete in order, so a completion
 // stands for everything posted before it on its lane. Small frames that were posted without one and
@@ -33,7 +33,8 @@
 // Signs of life. A link that waits has nothing under way that a dead peer could fail to
 // acknowledge. After a second of waiting it posts a probe on every lane, which the peer's NIC
 // answers on its own. If this side's NIC then says nothing at all, that is an error too: within
-// seconds when its port is down, later in any case.
+// seconds when its port is down, later in any case. Mostly its device has told of the port before
+// (device_port.h).
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CHANNEL_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CHANNEL_H_
 
@@ -59,12 +60,14 @@
 #include "runtime/transport/verbs/ring.h"
 #include "runtime/transport/verbs/slot.h"
 #include "runtime/transport/verbs/user_memory.h"
+#include "runtime/transport/wire.h"
 
 namespace railhead::transport::verbs {
 
 // What a channel is made of. The rings and the user's memory outlive it.
 struct ChannelParts {
   std::shared_ptr<const DevicePort> port;
+  uint64_t downs = 0;  // of the port, before the connection began
   const Ring* send_ring = nullptr;
   const Ring* receive_ring = nullptr;
   UserMemory* memory = nullptr;
@@ -87,43 +90,40 @@ struct ChannelPeer {
   std::unique_ptr<Connection> connection;  // of the first queue pair
 };
 
-// Used by one thread at a time; its functions are those of Link.
-class Channel {
+class Channel final : public Wire {
  public:
   // Counts into `stats`, which outlive it. The deadline is that of the greeting.
   static absl::StatusOr<std::unique_ptr<Channel>> Start(ChannelParts parts, ChannelPeer peer,
                                                         absl::Time deadline, LinkStats& stats);
   // From then on the NIC reads and writes nothing of it.
-  ~Channel();
+  ~Channel() override;
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
   size_t max_payload() const;
-  absl::StatusOr<bool> TrySend(const FrameHeader& header, absl::Span<const std::byte> payload);
-  absl::StatusOr<bool> Poll(FrameSink sink);
-  // After a poll that moved nothing.
-  absl::Status LookAfterIdle(absl::Time now);
+  absl::StatusOr<bool> TrySend(const FrameHeader& header,
+                               absl::Span<const std::byte> payload) override;
+  absl::StatusOr<bool> Poll(FrameSink sink) override;
   // Before all else, and once the peer listens: works at the greeting. Returns whether it is over.
   absl::StatusOr<bool> Greet();
 
-  // Frames that the peer's sink is not known to have taken.
-  uint64_t unacknowledged() const { return send_credits_.outstanding(); }
+  uint64_t unacknowledged() const override { return send_credits_.outstanding(); }
   // From then on the NIC needs no memory but the rings, until something is sent again; and what was
   // sent has arrived, or the other side was heard of so lately that it will have.
-  bool Flushed() const {
+  bool Flushed() const override {
     return gathered_ == 0 && !awaited_ &&
            (acknowledged_ == send_credits_.sent() || parts_.port->Now() < trusted_until_);
   }
-  Link::Load load() const { return {bytes_in_flight_, carried_ - bytes_in_flight_}; }
+  Link::Load load() const override { return {bytes_in_flight_, carried_ - bytes_in_flight_}; }
   // How many bytes of payload may be on the wire; at least one frame, at most kMaxBytesInFlight.
-  void SetHold(size_t bytes);
+  void SetHold(size_t bytes) override;
   int event_fd() const { return parts_.completions->event_fd(); }
   // The same of its connection, or -1.
   int connection_fd() const { return peer_.connection->event_fd(); }
-  bool owes() const { return receive_credits_.owed(); }
-  absl::Status Acknowledge();
-  void Answer() { parts_.completions->Answer(); }
-  absl::Status Arm(Wake wake);
+  bool owes() const override { return receive_credits_.owed(); }
+  absl::Status Acknowledge() override;
+  void Answer() override { parts_.completions->Answer(); }
+  absl::Status Arm(Wake wake) override;
 
  private:
   Channel(ChannelParts parts, ChannelPeer peer, absl::Time deadline, LinkStats& stats);
@@ -132,7 +132,7 @@ class Channel {
   absl::Status WorkAtGreeting();
   bool greeted() const { return heard_peer_ && greeting_acknowledged_; }
 
-  absl::StatusOr<bool> Advance(FrameSink sink);
+  absl::Status LookAfterIdle();
   absl::StatusOr<bool> TakeCompletions();
   absl::Status OnReceived(size_t lane, const ibv_wc& completion);
   absl::Status OnFrame(size_t lane, uint32_t counter);
@@ -146,13 +146,10 @@ class Channel {
 
   absl::Status CompletionError(const RequestId& id, const ibv_wc& completion) const;
   absl::Status ProtocolError(absl::string_view what) const;
-  // An error that leaves this channel is its last: later calls return it again.
-  absl::Status Final(absl::Status status);
 
   ChannelParts parts_;
   ChannelPeer peer_;
   absl::Time deadline_;  // of the greeting
-  absl::Status error_;   // once set, final
   LinkStats& stats_;
 
   std::vector<Lane> lanes_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/cm_listener.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -48,10 +47,8 @@ absl::StatusOr<std::shared_ptr<CmEvents>> CmEvents::Open(std::shared_ptr<const D
   }
   events->channel_ = Owned<rdma_event_channel>(
       channel, [api](rdma_event_channel* c) { api->DestroyEventChannel(c); });
-  const int flags = fcntl(channel->fd, F_GETFL);
-  if (flags < 0 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    return events->Error("make the connection manager's events non-blocking", errno);
-  }
+  const absl::Status made = MakeNonBlocking(events->port_->name(), channel->fd);
+  if (!made.ok()) return made;
   return events;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/completion_queue.h"
 
-#include <fcntl.h>
-
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -20,10 +18,7 @@ absl::StatusOr<std::shared_ptr<CompletionQueue>> CompletionQueue::Create(const D
   if (channel == nullptr) return VerbsError(port.name(), "create a completion channel", errno);
   Owned<ibv_comp_channel> owned(
       channel, [api](ibv_comp_channel* c) { static_cast<void>(api->DestroyCompChannel(c)); });
-  const int flags = fcntl(channel->fd, F_GETFL);
-  if (flags < 0 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    return VerbsError(port.name(), "make the completion channel non-blocking", errno);
-  }
+  if (absl::Status made = MakeNonBlocking(port.name(), channel->fd); !made.ok()) return made;
   errno = 0;
   ibv_cq* const queue = api->CreateCq(port.context(), static_cast<int>(entries), channel);
   if (queue == nullptr) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/verbs/device_port.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -16,6 +17,9 @@ namespace {
 
 constexpr int kMaxPorts = 255;
 constexpr int kLastVlanPriority = 7;
+
+// How often events are read at the most, by all links together.
+constexpr absl::Duration kLookPause = absl::Milliseconds(1);
 
 // A queue pair asks for about as many as it has frames under way (iwarp_pair.h).
 constexpr int kMostReads = 16;
@@ -73,6 +77,12 @@ std::string Advice(int error) {
 }  // namespace
 
 int MtuBytes(ibv_mtu mtu) { return 128 << static_cast<int>(mtu); }
+
+absl::Status MakeNonBlocking(absl::string_view name, int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0) return absl::OkStatus();
+  return VerbsError(name, "make the device's events non-blocking", errno);
+}
 
 absl::Status VerbsError(absl::string_view name, absl::string_view what, int error) {
   const std::string message =
@@ -166,6 +176,7 @@ absl::Status DevicePort::OpenContext(absl::string_view device) {
   if (context == nullptr) return VerbsError(name_, "open the device", errno);
   context_ = Owned<ibv_context>(
       context, [table = api_.get()](ibv_context* c) { static_cast<void>(table->CloseDevice(c)); });
+  if (absl::Status made = MakeNonBlocking(name_, context->async_fd); !made.ok()) return made;
   if (!iwarp()) return absl::OkStatus();
   ibv_device_attr attributes = {};
   if (const int error = api_->QueryDevice(context, &attributes); error != 0) {
@@ -282,6 +293,29 @@ absl::Status DevicePort::UseIpAddresses(absl::Span<const ibv_gid_entry> table,
       interface_.empty() ? "" : absl::StrCat(" (on the node it is ", interface_, ")"),
       "; iWARP connects through the pod's own network: run the pod with hostNetwork: true, or have "
       "the interface moved into it"));
+}
+
+void DevicePort::LookAtEvents() const {
+  const int64_t now = absl::ToUnixNanos(Now());
+  int64_t next = next_look_.load(std::memory_order_relaxed);
+  if (now < next ||
+      !next_look_.compare_exchange_strong(next, now + absl::ToInt64Nanoseconds(kLookPause))) {
+    return;
+  }
+  bool down = false;
+  ibv_async_event event = {};
+  while (api_->GetAsyncEvent(context(), &event) == 0) {
+    const bool ours = event.element.port_num == port_;
+    if (event.event_type == IBV_EVENT_DEVICE_FATAL ||
+        (ours && event.event_type == IBV_EVENT_PORT_ERR)) {
+      down = true;
+    } else if (ours && event.event_type == IBV_EVENT_PORT_ACTIVE) {
+      down = false;
+      ups_.fetch_add(1, std::memory_order_relaxed);
+    }
+    api_->AckAsyncEvent(&event);
+  }
+  if (down) downs_.fetch_add(1, std::memory_order_relaxed);
 }
 
 std::string DevicePort::StateNow() const {

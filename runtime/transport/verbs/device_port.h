@@ -7,6 +7,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -40,7 +42,7 @@ struct PortState {
   bool infiniband() const { return attributes.link_layer == IBV_LINK_LAYER_INFINIBAND; }
 };
 
-// Immutable once opened; any thread may use it.
+// Immutable once opened but for what the device tells of the port; any thread may use it.
 class DevicePort {
  public:
   static absl::StatusOr<std::shared_ptr<const DevicePort>> Open(const fabric::PodRail& rail,
@@ -83,6 +85,15 @@ class DevicePort {
   // The port's state now, as a word ("ACTIVE").
   std::string StateNow() const;
 
+  // What the device tells of the port (IBV_EVENT_PORT_ERR and others), within milliseconds, and
+  // long before it gives up what it should send. Readable when there is news.
+  int event_fd() const { return context_->async_fd; }
+  // Reads the news, if nobody has done so just now: it costs a system call.
+  void LookAtEvents() const;
+  // How often it was told to be down, and not up again by the time that was read; and how often up.
+  uint64_t downs() const { return downs_.load(std::memory_order_relaxed); }
+  uint64_t ups() const { return ups_.load(std::memory_order_relaxed); }
+
  private:
   DevicePort() = default;
   absl::StatusOr<Owned<ibv_mr>> Registered(ibv_mr* region, absl::string_view what) const;
@@ -104,10 +115,16 @@ class DevicePort {
   PortState state_;
   VerbsSettings settings_;
   std::vector<PkeyChoice> pkeys_;
+  mutable std::atomic<int64_t> next_look_{0};  // at events, in nanoseconds of the clock
+  mutable std::atomic<uint64_t> downs_{0};
+  mutable std::atomic<uint64_t> ups_{0};
 };
 
 // Bytes of a path MTU code.
 int MtuBytes(ibv_mtu mtu);
+
+// Has a file of the device return at once when there is nothing to read.
+absl::Status MakeNonBlocking(absl::string_view name, int fd);
 
 // The status of a verbs call that failed with `error` (errno): "NAME: cannot WHAT: TEXT", with
 // advice where the cause is known. Running out of pinned memory gives ResourceExhausted and tells

@@ -3,6 +3,7 @@
 // Links that are lost and come back, over fake NICs and real halls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <cstdlib>
 #include <random>
@@ -103,6 +104,58 @@ TEST_P(RecoveringLinkTest, APortThatWasDownComesBack) {
     LiveUntilBothAreUp();
     ExpectBothWaysWork();
   }
+}
+
+// The device tells of its port long before it gives up what it should send: nothing moves here, and
+// less time passes than any of its timeouts.
+TEST_P(RecoveringLinkTest, APortThatGoesDownIsALostConnectionAtOnce) {
+  constexpr absl::Duration kSoon = absl::Milliseconds(20);
+  for (Side* side : {&a_, &b_}) {
+    const std::string device = side == &a_ ? "fake0" : "fake1";
+    const auto wakes = [&] {
+      side->link->Answer(fake_->Now());
+      EXPECT_TRUE(side->link->Arm(Wake::kAll).ok());
+      pollfd entry{side->link->event_fd(), POLLIN, 0};
+      return ::poll(&entry, 1, 0) == 1;
+    };
+    Live(kSoon);
+    EXPECT_FALSE(wakes());
+    fake_->SetPortState(device, IBV_PORT_DOWN);
+    EXPECT_TRUE(wakes()) << "whoever sleeps";
+    fake_->AdvanceTime(kSoon);
+    const absl::Status error = side->Poll().status();
+    EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(error.message()),
+                HasSubstr("this side's port is DOWN: check its cable"));
+    EXPECT_FALSE(side->link->connected());
+    EXPECT_FALSE(wakes()) << "by what it has heard";
+    fake_->SetPortState(device, IBV_PORT_ACTIVE);
+    LiveUntilBothAreUp();
+    ExpectBothWaysWork();
+  }
+}
+
+// Nobody has noticed, and what was sent meanwhile is sent again by the NIC.
+TEST_P(RecoveringLinkTest, APortThatIsUpAgainWhenSomebodyLooksWasNeverDown) {
+  fake_->SetPortState("fake0", IBV_PORT_DOWN);
+  fake_->SetPortState("fake0", IBV_PORT_ACTIVE);
+  Live(absl::Seconds(1));
+  EXPECT_TRUE(BothUp());
+  ExpectBothWaysWork();
+}
+
+// All links of one port, whoever of them reads what the device tells.
+TEST_P(RecoveringLinkTest, EveryLinkOfThePortLosesItsConnection) {
+  const auto hall_a = OpenHall();
+  const auto hall_b = OpenHall();
+  const auto a = *OpenVerbsLink(*a_.device, hall_a, hall_b->Address(), "rank 2");
+  const auto b = *OpenVerbsLink(*b_.device, hall_b, hall_a->Address(), "rank 3");
+  const absl::Status connected = ConnectLinks(*fake_, *a, *b);
+  ASSERT_TRUE(connected.ok()) << connected;
+  fake_->SetPortState("fake0", IBV_PORT_DOWN);
+  fake_->AdvanceTime(absl::Milliseconds(20));
+  EXPECT_FALSE(a_.Poll().ok());
+  EXPECT_FALSE(a->Poll([](const FrameHeader&, absl::Span<const std::byte>) { return true; }).ok());
 }
 
 // Be it the side that dials, or the one that must knock.

@@ -68,6 +68,16 @@ struct FakeVerbs::Fabric {
     ibv_context verbs = {};
     Fabric* fabric = nullptr;
     Nic* nic = nullptr;
+    std::deque<ibv_async_event> events;  // that were told, as `verbs.async_fd` counts
+    std::deque<ibv_async_event> held;    // that were not yet
+
+    void TellEvents() {
+      for (; !held.empty(); held.pop_front()) {
+        events.push_back(held.front());
+        const uint64_t one = 1;
+        static_cast<void>(!write(verbs.async_fd, &one, sizeof(one)));
+      }
+    }
   };
   struct Channel {
     ibv_comp_channel verbs = {};
@@ -163,6 +173,7 @@ struct FakeVerbs::Fabric {
   int dma_buf_error = 0;
   absl::Time now = absl::UnixEpoch();
   std::optional<std::mt19937> random;
+  int events_to_acknowledge = 0;
   std::vector<std::string> violations;
   uint64_t receiver_not_ready = 0;
   uint64_t messages = 0;
@@ -686,7 +697,16 @@ void FakeVerbs::MoveAtRandom(uint32_t seed) {
 
 void FakeVerbs::SetPortState(const std::string& device, ibv_port_state state) {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
-  fabric_->NicNamed(device).config.state = state;
+  Fabric::Nic& nic = fabric_->NicNamed(device);
+  if (std::exchange(nic.config.state, state) == state) return;
+  ibv_async_event event = {};
+  event.element.port_num = 1;
+  event.event_type = state == IBV_PORT_ACTIVE ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+  for (const auto& context : fabric_->contexts) {
+    if (context->nic != &nic) continue;
+    context->held.push_back(event);
+    if (!nic.hold_completions) context->TellEvents();
+  }
 }
 
 void FakeVerbs::FailNextSend(const std::string& device, ibv_wc_status status) {
@@ -703,7 +723,11 @@ void FakeVerbs::LosePath(const std::string& device, size_t pair, bool lost) {
 
 void FakeVerbs::HoldCompletions(const std::string& device, bool hold_them) {
   const std::lock_guard<std::mutex> hold(fabric_->lock);
-  fabric_->NicNamed(device).hold_completions = hold_them;
+  Fabric::Nic& nic = fabric_->NicNamed(device);
+  nic.hold_completions = hold_them;
+  for (const auto& context : fabric_->contexts) {
+    if (context->nic == &nic && !hold_them) context->TellEvents();
+  }
 }
 
 void FakeVerbs::RefuseDmaBufs(int error) {
@@ -885,6 +909,7 @@ ibv_context* FakeVerbs::OpenDevice(ibv_device* device) const {
   context->fabric = fabric_.get();
   context->nic = &nic;
   context->verbs.device = device;
+  context->verbs.async_fd = eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE);
   context->verbs.ops.post_send = Fabric::PostSend;
   context->verbs.ops.post_recv = Fabric::PostReceive;
   context->verbs.ops.poll_cq = Fabric::PollCq;
@@ -898,8 +923,28 @@ int FakeVerbs::CloseDevice(ibv_context* context) const {
   for (const std::unique_ptr<ibv_pd>& domain : fabric_->domains) {
     if (domain->context == context) return fabric_->Refuse("a device closed while in use", EBUSY);
   }
+  if (fabric_->events_to_acknowledge != 0) {
+    return fabric_->Refuse("a device closed with unacknowledged events", EBUSY);
+  }
+  close(context->async_fd);
   Fabric::Erase(fabric_->contexts, context);
   return 0;
+}
+
+int FakeVerbs::GetAsyncEvent(ibv_context* context, ibv_async_event* event) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  uint64_t one = 0;
+  if (read(context->async_fd, &one, sizeof(one)) != sizeof(one)) return -1;
+  std::deque<ibv_async_event>& events = Fabric::Of(context).events;
+  *event = events.front();
+  events.pop_front();
+  ++fabric_->events_to_acknowledge;
+  return 0;
+}
+
+void FakeVerbs::AckAsyncEvent(ibv_async_event* /*event*/) const {
+  const std::lock_guard<std::mutex> hold(fabric_->lock);
+  --fabric_->events_to_acknowledge;
 }
 
 int FakeVerbs::QueryDevice(ibv_context*, ibv_device_attr* attributes) const {

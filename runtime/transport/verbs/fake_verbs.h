@@ -93,13 +93,14 @@ class FakeVerbs final : public VerbsApi {
   void SetGpus(std::shared_ptr<const device::FakeCuda> gpus) { gpus_ = std::move(gpus); }
 
   // Faults ---------------------------------------------------------------------------------------
+  // The device tells of it, too.
   void SetPortState(const std::string& device, ibv_port_state state);
   // The device's next message that would be delivered fails with this status instead.
   void FailNextSend(const std::string& device, ibv_wc_status status);
   // The path that the network has chosen for one of the device's queue pairs, counted in the order
   // in which those that it has now were made, loses all that is sent over it. Not of iWARP.
   void LosePath(const std::string& device, size_t pair, bool lost);
-  // Send completions of the device are held back until released.
+  // The device says nothing until released: send completions and events of its port are held back.
   void HoldCompletions(const std::string& device, bool hold);
   // The errno with which all NICs refuse dma-bufs; 0: they do not.
   void RefuseDmaBufs(int error);
@@ -147,6 +148,8 @@ class FakeVerbs final : public VerbsApi {
   std::vector<net::IpAddress> OwnAddresses() const override { return own_addresses_; }
   int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const override;
   ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const override;
+  int GetAsyncEvent(ibv_context* context, ibv_async_event* event) const override;
+  void AckAsyncEvent(ibv_async_event* event) const override;
   ibv_pd* AllocPd(ibv_context* context) const override;
   int DeallocPd(ibv_pd* domain) const override;
   ibv_mr* RegMr(ibv_pd* domain, void* address, size_t length, int access) const override;

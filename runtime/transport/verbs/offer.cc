@@ -120,6 +120,7 @@ absl::Status Rings::CanPin(const DevicePort& port, size_t count) {
 
 absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const Rings& rings,
                                   UserMemory& memory) {
+  const uint64_t downs = port->downs();
   absl::StatusOr<PortState> state = port->Read();
   if (!state.ok()) return state.status();
   const uint32_t slots = rings.send.slots();
@@ -160,8 +161,8 @@ absl::StatusOr<Offer> Offer::Make(std::shared_ptr<const DevicePort> port, const 
     own.gids = state->gids;
     own.pkeys = WithoutIndices(port->pkeys());
   }
-  return Offer({std::move(port), &rings.send, &rings.receive, &memory, *std::move(completions),
-                std::move(pairs)},
+  return Offer({std::move(port), downs, &rings.send, &rings.receive, &memory,
+                *std::move(completions), std::move(pairs)},
                *std::move(state), std::move(listener), std::move(own));
 }
 

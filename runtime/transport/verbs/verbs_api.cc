@@ -37,6 +37,8 @@ class LibraryVerbsApi final : public VerbsApi {
     library.Find("ibv_query_port", kBaseVersion, query_port_);
     library.Find("ibv_query_pkey", kBaseVersion, query_pkey_);
     library.Find("_ibv_query_gid_table", kGidTableVersion, query_gid_table_);
+    library.Find("ibv_get_async_event", kBaseVersion, get_async_event_);
+    library.Find("ibv_ack_async_event", kBaseVersion, ack_async_event_);
     library.Find("ibv_alloc_pd", kBaseVersion, alloc_pd_);
     library.Find("ibv_dealloc_pd", kBaseVersion, dealloc_pd_);
     library.Find("ibv_reg_mr_iova2", kRegistrationVersion, reg_mr_);
@@ -98,6 +100,10 @@ class LibraryVerbsApi final : public VerbsApi {
   ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const override {
     return query_gid_table_(context, entries.data(), entries.size(), 0, sizeof(ibv_gid_entry));
   }
+  int GetAsyncEvent(ibv_context* context, ibv_async_event* event) const override {
+    return get_async_event_(context, event);
+  }
+  void AckAsyncEvent(ibv_async_event* event) const override { ack_async_event_(event); }
   ibv_pd* AllocPd(ibv_context* context) const override { return alloc_pd_(context); }
   int DeallocPd(ibv_pd* domain) const override { return dealloc_pd_(domain); }
   ibv_mr* RegMr(ibv_pd* domain, void* address, size_t length, int access) const override {
@@ -151,6 +157,8 @@ class LibraryVerbsApi final : public VerbsApi {
   int (*query_port_)(ibv_context*, uint8_t, void*) = nullptr;
   int (*query_pkey_)(ibv_context*, uint8_t, int, uint16_t*) = nullptr;
   ssize_t (*query_gid_table_)(ibv_context*, ibv_gid_entry*, size_t, uint32_t, size_t) = nullptr;
+  int (*get_async_event_)(ibv_context*, ibv_async_event*) = nullptr;
+  void (*ack_async_event_)(ibv_async_event*) = nullptr;
   ibv_pd* (*alloc_pd_)(ibv_context*) = nullptr;
   int (*dealloc_pd_)(ibv_pd*) = nullptr;
   ibv_mr* (*reg_mr_)(ibv_pd*, void*, size_t, uint64_t, unsigned) = nullptr;

@@ -48,6 +48,10 @@ class VerbsApi {
   // value.
   virtual ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const = 0;
 
+  // Both as the functions of their names: 0, or -1 with errno set.
+  virtual int GetAsyncEvent(ibv_context* context, ibv_async_event* event) const = 0;
+  virtual void AckAsyncEvent(ibv_async_event* event) const = 0;
+
   virtual ibv_pd* AllocPd(ibv_context* context) const = 0;
   virtual int DeallocPd(ibv_pd* domain) const = 0;
   // With IBV_ACCESS_RELAXED_ORDERING, too, which has no effect where kernel or device do not know

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_TCP_LINK_H_
-#define RAILHEAD_RUNTIME_TRANSPORT_TCP_TCP_LINK_H_
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_TCP_WIRE_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_TCP_TCP_WIRE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,56 +10,46 @@
 
 #include "runtime/base/slot_queue.h"
 #include "runtime/net/fd.h"
-#include "runtime/transport/door/door.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/tcp/pulse.h"
+#include "runtime/transport/wire.h"
 
 namespace railhead::transport {
 
-// Frames on a connected socket. Each is a header (tcp_link.cc) and the payload. Every header also
+// Frames on a connected socket. Each is a header (tcp_wire.cc) and the payload. Every header also
 // says how many frames its sender has taken, and one without a frame says nothing else: such a one
 // goes out when the peer waits for it, after many frames, and before this side sleeps.
 //
-// A connection is lost when the peer or the network ends it, when nothing that was sent is
-// acknowledged by the peer's kernel (pulse.h), or when the peer, who has noticed first, comes anew.
-class TcpLink final : public Link {
+// A connection is lost when the peer or the network ends it, or when nothing that was sent is
+// acknowledged by the peer's kernel (pulse.h).
+class TcpWire final : public Wire {
  public:
-  // `socket` is connected and non-blocking, or invalid: then the first connection, too, comes
-  // through `door`, as later ones do. Without a door the link does not recover. `name` says in
-  // errors which connection this is.
-  static absl::StatusOr<std::unique_ptr<Link>> Create(net::Fd socket, std::string name,
-                                                      std::unique_ptr<Door> door = nullptr);
+  static constexpr size_t kMaxPayload = size_t{256} << 10;
 
-  size_t max_payload() const override;
+  // `socket` is connected and non-blocking. `name` says in errors which connection this is.
+  TcpWire(net::Fd socket, std::string name, const WireOwner& owner);
+  ~TcpWire() override;
+
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
   absl::StatusOr<bool> Poll(FrameSink sink) override;
   void StopPlacing() override { placed_.dropped = placed_.size > 0; }
-  bool polls_in_memory() const override { return false; }
-  bool recovers() const override { return door_ != nullptr; }
-  bool connected() const override { return socket_.valid(); }
   uint64_t unacknowledged() const override { return sent_ - acknowledged_; }
-  void Drop(absl::string_view why) override { Lose(why).IgnoreError(); }
-  absl::StatusOr<bool> Reconnect(absl::Time now) override;
-  bool Flushed() const override { return !socket_.valid() || (Drained() && !awaited_); }
-  Load load() const override;
+  bool Flushed() const override { return Drained() && !awaited_; }
+  Link::Load load() const override;
   absl::Duration round_trip() const override { return round_trip_; }
   void SetHold(size_t bytes) override;
-  int event_fd() const override { return epoll_.get(); }
-  void Answer(absl::Time /*now*/) override {}
   bool owes() const override { return taken_ != told_; }
   absl::Status Acknowledge() override;
   absl::Status Arm(Wake wake) override;
-  const LinkStats& stats() const override { return stats_; }
+  void Abort() override;
 
  private:
-  TcpLink(net::Fd socket, net::Fd epoll, std::string name, std::unique_ptr<Door> door);
-
-  // Ends the connection; its error from now on.
-  absl::Status Lose(absl::string_view why, absl::StatusCode code = absl::StatusCode::kUnavailable);
+  // An error, with which connection it is of.
+  absl::Status Error(absl::string_view why,
+                     absl::StatusCode code = absl::StatusCode::kUnavailable) const;
   // The same for what a system call has said.
-  absl::Status LoseBy(absl::string_view what, int error_number);
-  void Tune();
+  absl::Status ErrorOf(absl::string_view what, int error_number) const;
   absl::Status LookRound(absl::Time now);
   absl::StatusOr<bool> Advance(FrameSink sink);
 
@@ -74,18 +64,11 @@ class TcpLink final : public Link {
   void MakeRoom();
 
   net::Fd socket_;
-  // Stands for the socket and the door in other people's waits, with exactly the events that matter
-  // now.
-  net::Fd epoll_;
-  uint32_t watched_ = 0;
-  std::string name_;
-  LinkStats stats_;
-  int hold_;  // what the kernel may hold unsent
-
-  // While there is no connection: why not.
-  absl::Status error_;
-  std::unique_ptr<Door> door_;
-  uint64_t past_retransmits_ = 0;  // of connections before this one
+  const std::string name_;
+  const WireOwner owner_;
+  uint32_t watched_ = 0;      // with exactly the events that matter now
+  int hold_;                  // what the kernel may hold unsent
+  uint32_t retransmits_ = 0;  // that have been counted
   Pulse pulse_;
   absl::Time next_look_ = absl::InfinitePast();
 
@@ -111,7 +94,7 @@ class TcpLink final : public Link {
   std::vector<std::byte> out_;
   size_t out_begin_ = 0;
   bool refused_ = false;  // a TrySend found no room since the last Poll
-  uint64_t put_ = 0;      // bytes of this connection that went through out_ or past it
+  uint64_t put_ = 0;      // bytes that went through out_ or past it
   // put_ at the end of each frame that the peer is not known to have taken, and of the last one
   // that it has.
   SlotQueue<uint64_t> ends_;
@@ -119,7 +102,7 @@ class TcpLink final : public Link {
   mutable uint64_t delivered_ = 0;  // what load() has said last: it never says less
   absl::Duration round_trip_;
 
-  // Frames of this connection: sent by this side, those of them that the peer has taken, taken by
+  // Frames: sent by this side, those of them that the peer has taken, taken by
   // this side, and those of them that the peer has been told of.
   uint64_t sent_ = 0;
   uint64_t acknowledged_ = 0;
@@ -131,4 +114,4 @@ class TcpLink final : public Link {
 
 }  // namespace railhead::transport
 
-#endif  // RAILHEAD_RUNTIME_TRANSPORT_TCP_TCP_LINK_H_
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_TCP_TCP_WIRE_H_

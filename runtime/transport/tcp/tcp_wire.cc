@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/transport/tcp/tcp_link.h"
+#include "runtime/transport/tcp/tcp_wire.h"
 
 #include <linux/sockios.h>
 #include <linux/tcp.h>  // knows more of tcp_info than the C library
@@ -51,7 +51,7 @@ constexpr uint32_t kKnownFlags = kRepeated | kAwaited | kNoFrame | uint32_t{0xff
 
 constexpr absl::string_view kNotAFrame = "the stream holds something that is not a frame";
 
-constexpr size_t kMaxPayload = size_t{256} << 10;
+constexpr size_t kMaxPayload = TcpWire::kMaxPayload;
 // Two whole frames, so that the kernel's buffer is emptied while the rails are busy with one.
 constexpr size_t kInputSize = 2 * (kMaxPayload + kHeaderSize);
 // A frame that is not here whole goes to its place from this size of payload on; and where a frame
@@ -71,7 +71,7 @@ constexpr uint64_t kMostFramesNotTold = 16;
 // are under way at once. So much is no load: a rail that carries nothing else is idle, not slow.
 constexpr uint64_t kLittle = 4096;
 
-// How often the kernel is asked about the connection, and the door about visitors.
+// How often the kernel is asked about the connection.
 constexpr absl::Duration kLookPause = absl::Milliseconds(10);
 
 void SetOption(int socket, int level, int option, int value) {
@@ -81,40 +81,14 @@ void SetOption(int socket, int level, int option, int value) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Link>> TcpLink::Create(net::Fd socket, std::string name,
-                                                      std::unique_ptr<Door> door) {
-  net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  // Whoever waits in the hall is woken by that, too.
-  if (door != nullptr) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, door->event_fd(), &event) != 0) {
-      return net::ErrnoError("epoll_ctl", errno);
-    }
-  }
-  return std::unique_ptr<Link>(
-      new TcpLink(std::move(socket), std::move(epoll), std::move(name), std::move(door)));
-}
-
-TcpLink::TcpLink(net::Fd socket, net::Fd epoll, std::string name, std::unique_ptr<Door> door)
+TcpWire::TcpWire(net::Fd socket, std::string name, const WireOwner& owner)
     : socket_(std::move(socket)),
-      epoll_(std::move(epoll)),
       name_(std::move(name)),
+      owner_(owner),
       hold_(kFirstHold),
-      door_(std::move(door)),
-      // Memory that a link does not use costs nothing: there may be hundreds of links.
+      // Memory that a wire does not use costs nothing: there may be hundreds.
       in_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
   out_.reserve(kMaxPayload + 2 * kHeaderSize);
-  if (socket_.valid()) {
-    Tune();
-  } else {
-    error_ = absl::UnavailableError(absl::StrCat("TCP ", name_, ": not connected yet"));
-  }
-}
-
-// For a new connection.
-void TcpLink::Tune() {
   SetOption(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, hold_);
   // A connection that carries nothing must show, too, that it does not work any more.
   SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1);
@@ -122,22 +96,25 @@ void TcpLink::Tune() {
   SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 3);
 }
 
-size_t TcpLink::max_payload() const { return kMaxPayload; }
+// A forked child may hold the socket, too: then closing it here does not take it out of the set.
+TcpWire::~TcpWire() {
+  if (watched_ != 0) ::epoll_ctl(owner_.epoll, EPOLL_CTL_DEL, socket_.get(), nullptr);
+}
 
-Link::Load TcpLink::load() const {
+Link::Load TcpWire::load() const {
   // To ask the kernel costs a system call, and what the peer has taken is known without.
   if (put_ - taken_end_ <= kLittle) {
     delivered_ = std::max(delivered_, taken_end_);
     return {0, delivered_};
   }
   int unacknowledged = 0;
-  if (socket_.valid()) ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged);
+  ::ioctl(socket_.get(), SIOCOUTQ, &unacknowledged);
   const uint64_t bytes = static_cast<uint64_t>(unacknowledged) + out_.size() - out_begin_;
   delivered_ = std::max(delivered_, put_ - bytes);
   return {bytes <= kLittle ? 0 : bytes, delivered_};
 }
 
-void TcpLink::SetHold(size_t bytes) {
+void TcpWire::SetHold(size_t bytes) {
   // Measurements tremble; a system call for each tremor would cost more than it brings.
   const int wanted = static_cast<int>(bytes);
   if (std::abs(wanted - hold_) * 4 < hold_) return;
@@ -145,65 +122,33 @@ void TcpLink::SetHold(size_t bytes) {
   SetOption(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, wanted);
 }
 
-absl::Status TcpLink::Lose(absl::string_view why, absl::StatusCode code) {
-  error_ = absl::Status(code, absl::StrCat("TCP ", name_, ": ", why));
-  // A forked child may hold the socket, too: then closing it here neither ends the connection nor
-  // takes it out of the set.
-  if (watched_ != 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+void TcpWire::Abort() {
+  // Nor does closing it end the connection, if a forked child holds it.
   ::shutdown(socket_.get(), SHUT_RDWR);
   // A reset, where one gets through, tells the peer at once; and what still waits in the kernel
   // would only take the network's time.
   const linger now = {1, 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
-  socket_.Reset();
-  watched_ = 0;
-  placed_ = Placed();
-  past_retransmits_ = stats_.retransmits.load(std::memory_order_relaxed);
-  return error_;
 }
 
-absl::Status TcpLink::LoseBy(absl::string_view what, int error_number) {
+absl::Status TcpWire::Error(absl::string_view why, absl::StatusCode code) const {
+  return absl::Status(code, absl::StrCat("TCP ", name_, ": ", why));
+}
+
+absl::Status TcpWire::ErrorOf(absl::string_view what, int error_number) const {
   // What this process did wrong would go wrong on any other rail.
-  return Lose(net::ErrnoError(what, error_number).message(), net::IsNetworkError(error_number)
-                                                                 ? absl::StatusCode::kUnavailable
-                                                                 : absl::StatusCode::kInternal);
+  return Error(net::ErrnoError(what, error_number).message(), net::IsNetworkError(error_number)
+                                                                  ? absl::StatusCode::kUnavailable
+                                                                  : absl::StatusCode::kInternal);
 }
 
-absl::StatusOr<bool> TcpLink::Reconnect(absl::Time now) {
-  if (door_ == nullptr) return error_;
-  if (socket_.valid()) return true;
-  absl::StatusOr<net::Fd> socket = door_->Advance(now);
-  stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
-  if (!socket.ok()) return socket.status();
-  if (!socket->valid()) return false;
-  socket_ = *std::move(socket);
-  name_ = door_->Name();
-  Tune();
-  error_ = absl::OkStatus();
-  pulse_ = Pulse();
-  in_begin_ = in_end_ = 0;
-  gathers_ = true;
-  placed_ = Placed();
-  end_of_stream_ = false;
-  out_.clear();
-  out_begin_ = 0;
-  refused_ = false;
-  sent_ = acknowledged_ = taken_ = told_ = 0;
-  bytes_not_told_ = 0;
-  awaited_ = false;
-  put_ = taken_end_ = delivered_ = 0;
-  ends_ = {};
-  round_trip_ = absl::ZeroDuration();
-  return true;
-}
-
-absl::Status TcpLink::LookRound(absl::Time now) {
+absl::Status TcpWire::LookRound(absl::Time now) {
   next_look_ = now + kLookPause;
   tcp_info info{};
   socklen_t length = sizeof info;
   if (::getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0) {
-    stats_.retransmits.store(past_retransmits_ + info.tcpi_total_retrans,
-                             std::memory_order_relaxed);
+    const uint32_t counted = std::exchange(retransmits_, info.tcpi_total_retrans);
+    owner_.stats->retransmits.fetch_add(retransmits_ - counted, std::memory_order_relaxed);
     round_trip_ = absl::Microseconds(info.tcpi_min_rtt);
     const absl::Duration silence = absl::Milliseconds(info.tcpi_last_ack_recv);
     // Without a route nothing gets as far as being in flight; an open window tells that from a peer
@@ -212,22 +157,15 @@ absl::Status TcpLink::LookRound(absl::Time now) {
     if (pulse_.Stopped({info.tcpi_unacked > 0 || stuck, info.tcpi_retransmits, silence,
                         absl::Microseconds(info.tcpi_rtt)},
                        now)) {
-      return Lose(absl::StrCat("what was sent has not been acknowledged for ",
-                               absl::FormatDuration(silence)));
+      return Error(absl::StrCat("what was sent has not been acknowledged for ",
+                                absl::FormatDuration(silence)));
     }
   }
-  if (door_ == nullptr) return absl::OkStatus();
-  stats_.strangers.store(door_->strangers(), std::memory_order_relaxed);
-  if (!door_->PeerLeft(now)) return absl::OkStatus();
-  return Lose("the peer has lost it and has connected anew");
+  return absl::OkStatus();
 }
 
-absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
+absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
                                       absl::Span<const std::byte> payload) {
-  if (!error_.ok()) return error_;
-  if (payload.size() > kMaxPayload) {
-    return absl::InternalError(absl::StrCat("a frame of ", payload.size(), " bytes is too long"));
-  }
   if (absl::Status flushed = Flush(); !flushed.ok()) return flushed;
   if (!Drained()) {
     refused_ = true;
@@ -251,7 +189,7 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
   message.msg_iovlen = parts.size();
   ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
   if (sent < 0) {
-    if (errno != EAGAIN && errno != EINTR) return LoseBy("send", errno);
+    if (errno != EAGAIN && errno != EINTR) return ErrorOf("send", errno);
     refused_ = true;
     return false;
   }
@@ -271,12 +209,12 @@ absl::StatusOr<bool> TcpLink::TrySend(const FrameHeader& header,
   told_ = taken_;
   bytes_not_told_ = 0;
   awaited_ = false;
-  stats_.transmit_bytes.fetch_add(payload.size(), std::memory_order_relaxed);
+  owner_.stats->transmit_bytes.fetch_add(payload.size(), std::memory_order_relaxed);
   return true;
 }
 
 // Tells the peer how many frames were taken, in a header of its own.
-absl::Status TcpLink::SendAcknowledgement() {
+absl::Status TcpWire::SendAcknowledgement() {
   if (Drained()) {
     out_.clear();
     out_begin_ = 0;
@@ -295,7 +233,7 @@ absl::Status TcpLink::SendAcknowledgement() {
   return Flush();
 }
 
-absl::Status TcpLink::Flush() {
+absl::Status TcpWire::Flush() {
   while (!Drained()) {
     const ssize_t sent =
         ::send(socket_.get(), out_.data() + out_begin_, out_.size() - out_begin_, MSG_NOSIGNAL);
@@ -304,14 +242,13 @@ absl::Status TcpLink::Flush() {
     } else if (errno == EAGAIN) {
       break;
     } else if (errno != EINTR) {
-      return LoseBy("send", errno);
+      return ErrorOf("send", errno);
     }
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> TcpLink::Poll(FrameSink sink) {
-  if (!error_.ok()) return error_;
+absl::StatusOr<bool> TcpWire::Poll(FrameSink sink) {
   refused_ = false;
   const uint64_t acknowledged = acknowledged_;
   const uint64_t told = told_;
@@ -325,15 +262,14 @@ absl::StatusOr<bool> TcpLink::Poll(FrameSink sink) {
       (awaited_ && (!*advanced || drained_))) {
     if (absl::Status sent = SendAcknowledgement(); !sent.ok()) return sent;
   }
-  if (const absl::Time now = absl::Now();
-      now >= next_look_ || (door_ != nullptr && door_->called())) {
+  if (const absl::Time now = absl::Now(); now >= next_look_) {
     if (absl::Status alive = LookRound(now); !alive.ok()) return alive;
   }
   return flushed || *advanced || acknowledged != acknowledged_ || told != told_;
 }
 
 // Takes what has arrived. Returns whether a frame, or a part of one, was among it.
-absl::StatusOr<bool> TcpLink::Advance(FrameSink sink) {
+absl::StatusOr<bool> TcpWire::Advance(FrameSink sink) {
   bool moved = false;
   for (size_t taken = 0; taken < kMostPerPoll;) {
     const absl::StatusOr<size_t> received = Receive();
@@ -349,15 +285,15 @@ absl::StatusOr<bool> TcpLink::Advance(FrameSink sink) {
   // Whole frames that came before the end have been offered; what is refused now may still be
   // wanted, so the end is an error only once nothing is left.
   if (end_of_stream_ && placed_.size > 0) {
-    return Lose("the peer closed the connection within a frame");
+    return Error("the peer closed the connection within a frame");
   }
-  if (end_of_stream_ && in_begin_ == in_end_) return Lose("the peer closed the connection");
+  if (end_of_stream_ && in_begin_ == in_end_) return Error("the peer closed the connection");
   return moved;
 }
 
 // Reads the rest of a frame to its place, and what comes behind it, or else, to in_. Returns how
 // many bytes came.
-absl::StatusOr<size_t> TcpLink::Receive() {
+absl::StatusOr<size_t> TcpWire::Receive() {
   MakeRoom();
   drained_ = false;
   if (end_of_stream_ || in_end_ == kInputSize) return 0;
@@ -386,11 +322,11 @@ absl::StatusOr<size_t> TcpLink::Receive() {
       return 0;
     }
     if (errno == EAGAIN) return 0;
-    if (errno != EINTR) return LoseBy("receive", errno);
+    if (errno != EINTR) return ErrorOf("receive", errno);
   }
 }
 
-void TcpLink::MakeRoom() {
+void TcpWire::MakeRoom() {
   if (in_begin_ == in_end_) {
     in_begin_ = in_end_ = 0;
     return;
@@ -402,7 +338,7 @@ void TcpLink::MakeRoom() {
   in_begin_ = 0;
 }
 
-absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
+absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
   bool moved = false;
   if (placed_.size > 0) {
     if (placed_.arrived < placed_.size) return false;
@@ -417,7 +353,7 @@ absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
   // Whoever speaks another protocol may say less than a header, and then wait for an answer.
   if (in_end_ - in_begin_ >= sizeof(kMagic) &&
       std::memcmp(in_.get() + in_begin_, &kMagic, sizeof(kMagic)) != 0) {
-    return Lose(kNotAFrame, absl::StatusCode::kInternal);
+    return Error(kNotAFrame, absl::StatusCode::kInternal);
   }
   while (in_end_ - in_begin_ >= kHeaderSize) {
     WireHeader wire;
@@ -425,7 +361,7 @@ absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
     if (wire.magic != kMagic || wire.payload > kMaxPayload || wire.reserved != 0 ||
         (wire.flags & ~kKnownFlags) != 0 || wire.flags >> kKindShift > kMaxFrameKind ||
         ((wire.flags & kNoFrame) != 0 && wire.payload != 0)) {
-      return Lose(kNotAFrame, absl::StatusCode::kInternal);
+      return Error(kNotAFrame, absl::StatusCode::kInternal);
     }
     const FrameHeader header = {wire.transfer,
                                 wire.offset,
@@ -439,7 +375,7 @@ absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
     const std::byte* const payload = in_.get() + in_begin_ + kHeaderSize;
     const size_t here = in_end_ - in_begin_ - kHeaderSize;
     if (here < size) {
-      if (end_of_stream_) return Lose("the peer closed the connection within a frame");
+      if (end_of_stream_) return Error("the peer closed the connection within a frame");
       std::byte* const place = size >= kLeastPlaced ? sink.PlaceFor(header, size) : nullptr;
       gathers_ = place == nullptr;
       if (gathers_) break;
@@ -461,36 +397,35 @@ absl::StatusOr<bool> TcpLink::Offer(FrameSink sink) {
     moved = true;
   }
   if (end_of_stream_ && in_end_ > in_begin_ && in_end_ - in_begin_ < kHeaderSize) {
-    return Lose("the peer closed the connection within a frame");
+    return Error("the peer closed the connection within a frame");
   }
   return moved;
 }
 
-void TcpLink::OnTaken(const FrameHeader& header, size_t size) {
-  stats_.receive_bytes.fetch_add(size, std::memory_order_relaxed);
+void TcpWire::OnTaken(const FrameHeader& header, size_t size) {
+  owner_.stats->receive_bytes.fetch_add(size, std::memory_order_relaxed);
   ++taken_;
   bytes_not_told_ += size;
   awaited_ = awaited_ || header.awaited;
 }
 
-absl::Status TcpLink::TakeCount(uint32_t taken) {
+absl::Status TcpWire::TakeCount(uint32_t taken) {
   // The peer tells 32 bits of its count, and far fewer frames are under way.
   const uint32_t news = taken - static_cast<uint32_t>(acknowledged_);
   if (news > sent_ - acknowledged_) {
-    return Lose("the peer acknowledges what was not sent", absl::StatusCode::kInternal);
+    return Error("the peer acknowledges what was not sent", absl::StatusCode::kInternal);
   }
   acknowledged_ += news;
   for (uint32_t i = 0; i < news; ++i, ends_.Pop()) taken_end_ = ends_[ends_.begin()];
   return absl::OkStatus();
 }
 
-absl::Status TcpLink::Acknowledge() {
-  if (!error_.ok() || taken_ == told_) return absl::OkStatus();
+absl::Status TcpWire::Acknowledge() {
+  if (taken_ == told_) return absl::OkStatus();
   return SendAcknowledgement();
 }
 
-absl::Status TcpLink::Arm(Wake /*wake*/) {
-  if (!error_.ok()) return absl::OkStatus();  // the door is watched anyway
+absl::Status TcpWire::Arm(Wake /*wake*/) {
   uint32_t wanted = 0;
   if (!end_of_stream_ && in_end_ < kInputSize) wanted |= EPOLLIN;
   if (refused_ || !Drained()) wanted |= EPOLLOUT;
@@ -500,8 +435,8 @@ absl::Status TcpLink::Arm(Wake /*wake*/) {
   // Without any wish the socket leaves the set: its hang-up would be reported all the same, and
   // turn the wait into a busy loop.
   const int operation = wanted == 0 ? EPOLL_CTL_DEL : watched_ == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-  if (::epoll_ctl(epoll_.get(), operation, socket_.get(), &event) != 0) {
-    return Lose(net::ErrnoError("epoll_ctl", errno).message(), absl::StatusCode::kInternal);
+  if (::epoll_ctl(owner_.epoll, operation, socket_.get(), &event) != 0) {
+    return Error(net::ErrnoError("epoll_ctl", errno).message(), absl::StatusCode::kInternal);
   }
   watched_ = wanted;
   return absl::OkStatus();

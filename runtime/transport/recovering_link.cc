@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/recovering_link.h"
+
+#include <sys/epoll.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/net/socket.h"
+
+namespace railhead::transport {
+namespace {
+
+// How often the door is asked about visitors.
+constexpr absl::Duration kDoorPause = absl::Milliseconds(10);
+// A knock that the peer has taken back may still stand at the door for a moment.
+constexpr absl::Duration kKnocksFade = absl::Milliseconds(200);
+
+}  // namespace
+
+absl::Status Watch(int epoll, int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0) return absl::OkStatus();
+  return net::ErrnoError("epoll_ctl", errno);
+}
+
+absl::StatusOr<std::unique_ptr<Link>> RecoveringLink::Create(std::unique_ptr<Door> door,
+                                                             std::unique_ptr<WireMaker> maker) {
+  net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
+  // Whoever waits in the hall is woken by that, too.
+  absl::Status watched = Watch(epoll.get(), door->event_fd());
+  if (maker->event_fd() >= 0) watched.Update(Watch(epoll.get(), maker->event_fd()));
+  if (!watched.ok()) return watched;
+  return std::unique_ptr<Link>(
+      new RecoveringLink(std::move(door), std::move(maker), std::move(epoll)));
+}
+
+RecoveringLink::RecoveringLink(std::unique_ptr<Door> door, std::unique_ptr<WireMaker> maker,
+                               net::Fd epoll)
+    : door_(std::move(door)),
+      epoll_(std::move(epoll)),
+      maker_(std::move(maker)),
+      error_(maker_->At(absl::UnavailableError("not connected yet"))) {}
+
+absl::StatusOr<bool> RecoveringLink::TrySend(const FrameHeader& header,
+                                             absl::Span<const std::byte> payload) {
+  if (wire_ == nullptr) return error_;
+  if (payload.size() > max_payload()) {
+    return maker_->At(absl::InvalidArgumentError(
+        absl::StrCat("a frame of ", payload.size(), " bytes is larger than max_payload()")));
+  }
+  absl::StatusOr<bool> sent = wire_->TrySend(header, payload);
+  if (!sent.ok()) return Lose(sent.status());
+  return sent;
+}
+
+absl::StatusOr<bool> RecoveringLink::Poll(FrameSink sink) {
+  if (wire_ == nullptr) return error_;
+  absl::StatusOr<bool> moved = wire_->Poll(sink);
+  if (!moved.ok()) return Lose(moved.status());
+  // Whoever polls does so until nothing moves.
+  if (*moved) return true;
+  if (const absl::Time now = maker_->Now(); now >= next_look_ || door_->called()) {
+    next_look_ = now + kDoorPause;
+    CountStrangers();
+    if (door_->PeerLeft(now)) {
+      return Lose(maker_->At(absl::UnavailableError("the peer has lost it and connects anew")));
+    }
+  }
+  return false;
+}
+
+// Those at the door; wires count their own.
+void RecoveringLink::CountStrangers() {
+  const uint64_t all = door_->strangers();
+  stats_.strangers.fetch_add(all - std::exchange(door_strangers_, all), std::memory_order_relaxed);
+}
+
+absl::Status RecoveringLink::Lose(const absl::Status& status) {
+  if (wire_ != nullptr) {
+    unacknowledged_ = wire_->unacknowledged();
+    wire_->Abort();
+    wire_.reset();
+  }
+  maker_->GiveUp();
+  return error_ = status;
+}
+
+void RecoveringLink::Drop(absl::string_view why) {
+  Lose(maker_->At(absl::UnavailableError(why))).IgnoreError();
+}
+
+absl::StatusOr<bool> RecoveringLink::Reconnect(absl::Time now) {
+  if (wire_ != nullptr) return true;
+  if (absl::Status failure = Work(now); !failure.ok()) {
+    maker_->GiveUp();
+    return maker_->At(failure);
+  }
+  if (wire_ == nullptr) return false;
+  error_ = absl::OkStatus();
+  next_look_ = maker_->Now() + kKnocksFade;
+  return true;
+}
+
+absl::Status RecoveringLink::Work(absl::Time now) {
+  if (maker_->HasNews()) door_->Hurry(now);
+  const bool idle = !maker_->begun();
+  // Who dials knows of no newer one than its own.
+  absl::StatusOr<net::Fd> socket = net::Fd();
+  if (idle || !door_->dials()) socket = door_->Advance(now);
+  CountStrangers();
+  if (!socket.ok()) return socket.status();
+  if (!idle && door_->dials() && door_->PeerLeft(now)) {
+    return absl::UnavailableError("the peer gave up");
+  }
+  if (socket->valid()) {
+    const absl::Status begun = maker_->Begin(*std::move(socket), {epoll_.get(), &stats_}, now);
+    if (!begun.ok()) return begun;
+  }
+  if (!maker_->begun()) {
+    if (!door_->dials()) door_->Knock(now);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::unique_ptr<Wire>> wire = maker_->Advance(now);
+  if (!wire.ok()) return wire.status();
+  wire_ = *std::move(wire);
+  return absl::OkStatus();
+}
+
+void RecoveringLink::Answer(absl::Time /*now*/) {
+  maker_->Answer();
+  if (wire_ != nullptr) wire_->Answer();
+}
+
+absl::Status RecoveringLink::Acknowledge() {
+  if (wire_ == nullptr) return absl::OkStatus();
+  absl::Status told = wire_->Acknowledge();
+  return told.ok() ? told : Lose(told);
+}
+
+absl::Status RecoveringLink::Arm(Wake wake) {
+  if (wire_ == nullptr) return maker_->Arm(wake);  // the door is watched anyway
+  absl::Status armed = wire_->Arm(wake);
+  return armed.ok() ? armed : Lose(armed);
+}
+
+}  // namespace railhead::transport

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How a link over verbs gets a connection, once it has a socket to the peer:
+//
+//     +------------+   both offers    +-----------+   both are ready   +----------+
+//     | exchanging | ---------------> | connected | -----------------> | greeting | ---> a channel
+//     +------------+                  +-----------+                    +----------+
+//
+// Each side says over the socket what it has prepared (offer.h), connects its queue pairs to what
+// the other has, and says that it is ready; then a greeting crosses the rail itself. Each
+// connection begins with new queue pairs on both sides, with counters at their beginning. Losing
+// one destroys its queue pairs, so from then on nothing arrives, no slot is written, and nothing of
+// the user's memory is read.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/base/wire.h"
+#include "runtime/net/fd.h"
+#include "runtime/net/socket.h"
+#include "runtime/transport/door/door.h"
+#include "runtime/transport/recovering_link.h"
+#include "runtime/transport/verbs/channel.h"
+#include "runtime/transport/verbs/device_port.h"
+#include "runtime/transport/verbs/offer.h"
+#include "runtime/transport/verbs/user_memory.h"
+#include "runtime/transport/verbs/verbs.h"
+
+namespace railhead::transport::verbs {
+namespace {
+
+// The peer may be slow to answer, since it answers when it polls.
+constexpr absl::Duration kExchangePatience = absl::Seconds(1);
+// A packet of the greeting may be lost and repeated after the queue pair's timeout.
+constexpr absl::Duration kGreetingPatience = absl::Seconds(2);
+constexpr size_t kLongestOffer = 1024;
+constexpr char kReady = '!';
+
+// What is said fits into the empty buffer of a new connection.
+absl::Status Say(int fd, absl::string_view bytes) {
+  const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  return sent == static_cast<ssize_t>(bytes.size()) ? absl::OkStatus()
+                                                    : net::ErrnoError("offer", errno);
+}
+
+class ChannelMaker final : public WireMaker {
+ public:
+  // `peer` is its name in errors.
+  ChannelMaker(std::shared_ptr<const DevicePort> port, std::shared_ptr<UserMemory> memory,
+               absl::string_view peer)
+      : port_(std::move(port)), memory_(std::move(memory)), peer_(peer) {}
+  // The queue pairs go before the memory that they use.
+  ~ChannelMaker() override { GiveUp(); }
+
+  size_t max_payload() const override { return kSlotPayload; }
+  bool polls_in_memory() const override { return true; }
+  absl::Time Now() const override { return port_->Now(); }
+  absl::Status At(const absl::Status& status) const override {
+    const std::string where = absl::StrCat(port_->name(), ", peer ", peer_);
+    if (absl::StartsWith(status.message(), where)) return status;
+    return absl::Status(status.code(), absl::StrCat(where, ": ", status.message()));
+  }
+  int event_fd() const override { return port_->event_fd(); }
+  bool HasNews() override {
+    port_->LookAtEvents();
+    return std::exchange(ups_, port_->ups()) != port_->ups();
+  }
+
+  absl::Status Begin(net::Fd socket, const WireOwner& owner, absl::Time now) override {
+    GiveUp();
+    owner_ = owner;
+    heard_.clear();
+    give_up_ = now + kExchangePatience;
+    if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
+    WireWriter writer;
+    writer.String(offer_->Address());
+    if (absl::Status said = Say(socket.get(), writer.Take()); !said.ok()) return said;
+    socket_ = std::move(socket);
+    return Watch(owner_.epoll, socket_.get());
+  }
+  bool begun() const override { return socket_.valid() || channel_ != nullptr; }
+  void GiveUp() override {
+    channel_.reset();
+    offer_.reset();
+    socket_.Reset();
+  }
+  absl::StatusOr<std::unique_ptr<Wire>> Advance(absl::Time now) override {
+    if (socket_.valid()) {
+      if (absl::Status exchanged = Exchange(now); !exchanged.ok()) return exchanged;
+    }
+    if (socket_.valid()) return nullptr;
+    const absl::StatusOr<bool> greeted = channel_->Greet();
+    if (!greeted.ok()) return greeted.status();
+    return *greeted ? std::move(channel_) : nullptr;
+  }
+  void Answer() override {
+    port_->LookAtEvents();
+    if (channel_ != nullptr) channel_->Answer();
+  }
+  absl::Status Arm(Wake wake) override {
+    return channel_ != nullptr ? channel_->Arm(wake) : absl::OkStatus();
+  }
+
+ private:
+  absl::Status Prepare();
+  // The same with what memory may be pinned now.
+  absl::Status MakeOffer();
+  absl::Status Exchange(absl::Time now);
+  absl::Status Accept(absl::string_view address);
+
+  const std::shared_ptr<const DevicePort> port_;
+  const std::shared_ptr<UserMemory> memory_;
+  const std::string peer_;
+  uint64_t ups_ = 0;  // of the port, as far as was told
+
+  std::optional<Rings> rings_;  // from the first offer on
+  WireOwner owner_;
+  std::optional<Offer> offer_;        // that the peer has not answered yet
+  std::unique_ptr<Channel> channel_;  // that is not greeted yet
+  net::Fd socket_;                    // until both sides are ready
+  std::string heard_;
+  absl::Time give_up_;
+};
+
+absl::Status ChannelMaker::Prepare() {
+  absl::Status made = MakeOffer();
+  if (!absl::IsResourceExhausted(made)) return made;
+  memory_->MakeRoom();
+  made = MakeOffer();
+  // Adapters run out of queue pairs, too.
+  if (!made.ok()) memory_->TryAgain();
+  return made;
+}
+
+absl::Status ChannelMaker::MakeOffer() {
+  if (!rings_.has_value()) {
+    absl::StatusOr<Rings> rings = Rings::Create(*port_);
+    if (!rings.ok()) return rings.status();
+    rings_.emplace(*std::move(rings));
+  }
+  absl::StatusOr<Offer> offer = Offer::Make(port_, *rings_, *memory_);
+  if (!offer.ok()) return offer.status();
+  offer_.emplace(*std::move(offer));
+  return absl::OkStatus();
+}
+
+// Hears the peer's offer, takes it, and hears that the peer has taken this side's.
+absl::Status ChannelMaker::Exchange(absl::Time now) {
+  const absl::StatusOr<bool> open =
+      net::ReceiveSome(socket_.get(), kLongestOffer - heard_.size(), &heard_);
+  if (!open.ok()) return open.status();
+  WireReader reader(heard_);
+  const std::string address = reader.String(kLongestOffer);
+  if (reader.ok() && channel_ == nullptr) {
+    if (absl::Status accepted = Accept(address); !accepted.ok()) return accepted;
+  }
+  if (reader.Raw(1) == absl::string_view(&kReady, 1)) {
+    socket_.Reset();
+    return absl::OkStatus();
+  }
+  if (heard_.size() == kLongestOffer) {
+    return absl::InternalError("the peer's offer is too long; run the same version of Railhead");
+  }
+  if (!*open) return absl::UnavailableError("the peer gave up");
+  if (now >= give_up_) return absl::DeadlineExceededError("the peer did not make its offer");
+  return absl::OkStatus();
+}
+
+absl::Status ChannelMaker::Accept(absl::string_view address) {
+  Offer offer = *std::exchange(offer_, std::nullopt);
+  absl::StatusOr<std::unique_ptr<Channel>> channel =
+      std::move(offer).Accept(address, peer_, port_->Now() + kGreetingPatience, *owner_.stats);
+  if (!channel.ok()) return channel.status();
+  channel_ = *std::move(channel);
+  absl::Status watched = Watch(owner_.epoll, channel_->event_fd());
+  if (channel_->connection_fd() >= 0) {
+    watched.Update(Watch(owner_.epoll, channel_->connection_fd()));
+  }
+  return watched.ok() ? Say(socket_.get(), absl::string_view(&kReady, 1)) : watched;
+}
+
+}  // namespace
+}  // namespace railhead::transport::verbs
+
+namespace railhead::transport {
+
+absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device, std::shared_ptr<Hall> hall,
+                                                    Locator peer_hall,
+                                                    absl::string_view peer) {
+  absl::StatusOr<std::unique_ptr<Door>> door =
+      Door::Open(std::move(hall), std::move(peer_hall), peer);
+  if (!door.ok()) return door.status();
+  return RecoveringLink::Create(*std::move(door), std::make_unique<verbs::ChannelMaker>(
+                                                      device.port(), device.memory(), peer));
+}
+
+}  // namespace railhead::transport
