@@ -101,15 +101,6 @@ std::vector<std::string> AlgorithmsFor(Collective collective) {
   return names;
 }
 
-// The number of the name in the list.
-template <class List>
-std::optional<size_t> Find(const List& names, absl::string_view name) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (name == names[i]) return i;
-  }
-  return std::nullopt;
-}
-
 std::optional<size_t> ParseBytes(absl::string_view text) {
   size_t unit = 1;
   if (!text.empty()) {
@@ -148,17 +139,17 @@ absl::StatusOr<Pin> ParsePin(absl::string_view entry) {
     pin.most_bytes = *bytes;
     what = what.substr(0, limit);
   }
-  const std::optional<size_t> collective = Find(collectives::kCollectiveNames, what);
-  if (!collective.has_value() || AlgorithmsFor(static_cast<Collective>(*collective)).empty()) {
-    return wrong("there is no such collective");
+  const auto* const first = std::find_if(
+      Ways().begin(), Ways().end(), [&](const Way& way) { return what == Name(way.collective); });
+  if (first == Ways().end()) return wrong("there is no such collective");
+  pin.collective = first->collective;
+  for (const Way& way : Ways()) {
+    if (way.collective != pin.collective || how != Name(way.algorithm)) continue;
+    pin.algorithm = way.algorithm;
+    return pin;
   }
-  pin.collective = static_cast<Collective>(*collective);
-  const std::vector<std::string> allowed = AlgorithmsFor(pin.collective);
-  if (!Find(allowed, how).has_value()) {
-    return wrong(absl::StrCat("its algorithms are ", absl::StrJoin(allowed, ", ")));
-  }
-  pin.algorithm = static_cast<Algorithm>(*Find(collectives::kAlgorithmNames, how));
-  return pin;
+  return wrong(
+      absl::StrCat("its algorithms are ", absl::StrJoin(AlgorithmsFor(pin.collective), ", ")));
 }
 
 }  // namespace
