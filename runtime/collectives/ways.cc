@@ -97,6 +97,7 @@ constexpr Way kWays[] = {
 
     {Collective::kAllGather, Algorithm::kRing, &RingAllGather,
      [](const Terms& t) { return (t.n - 1) * t.a + Others(t) * t.whole; }, Nothing},
+    // Needs no memory where parts follow each other.
     {Collective::kAllGather, Algorithm::kBruck, &BruckAllGather,
      [](const Terms& t) { return CircleSteps(t) + Others(t) * t.far; }, Nothing, Peers::kFew,
      Algorithm::kRing},
