@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/collectives/recursive_halving.h"
 
+#include <algorithm>
 #include <bit>
 #include <memory>
 
@@ -71,7 +72,7 @@ class Halving final : public Schedule {
 
  private:
   // How many ranks' parts a rank reduces after so many steps.
-  size_t Held(size_t steps) const { return steps == 0 ? ranks_ : size_t{1} << (steps_ - steps); }
+  size_t Held(size_t steps) const { return std::min(ranks_, std::bit_ceil(ranks_) >> steps); }
 
   // What message n brings to a rank: of the parts that it keeps.
   Range Exchanged(size_t n, size_t to) const {

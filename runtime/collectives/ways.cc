@@ -49,7 +49,7 @@ double Others(const Terms& t) { return (t.n - 1) / t.n; }
 double ThroughTree(const Terms& t) { return t.log * t.a + 1.5 * Others(t) * t.whole; }
 double FromOrToEach(const Terms& t) { return ToEach(t) + Others(t) * t.whole; }
 
-const Way kWays[] = {
+constexpr Way kWays[] = {
     // Reduced while it goes round once, spread while it goes round again.
     {Collective::kAllReduce, Algorithm::kRing, &RingAllReduce,
      [](const Terms& t) { return 2 * (t.n - 1) * t.a + Others(t) * (2 * t.whole + t.work); },
@@ -97,6 +97,7 @@ const Way kWays[] = {
 
     {Collective::kAllGather, Algorithm::kRing, &RingAllGather,
      [](const Terms& t) { return (t.n - 1) * t.a + Others(t) * t.whole; }, Nothing},
+    // Needs no memory where parts follow each other.
     {Collective::kAllGather, Algorithm::kBruck, &BruckAllGather,
      [](const Terms& t) { return CircleSteps(t) + Others(t) * t.far; }, Nothing, Peers::kFew,
      Algorithm::kRing},

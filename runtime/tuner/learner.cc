@@ -109,7 +109,7 @@ std::string Learner::Explain(Collective collective, size_t bytes) const {
       absl::StrAppendFormat(&text, " %12.1f us measured", lesson->seconds(number) / scale * 1e6);
     }
     if (!estimate.is_modest()) {
-      absl::StrAppendFormat(&text, ", not tried: it takes %d MiB of memory more",
+      absl::StrAppendFormat(&text, ", and %d MiB of memory more: only if RAILHEAD_ALGO says so",
                             estimate.memory >> 20U);
     }
     text += '\n';

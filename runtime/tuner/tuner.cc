@@ -101,15 +101,6 @@ std::vector<std::string> AlgorithmsFor(Collective collective) {
   return names;
 }
 
-// The number of the name in the list.
-template <class List>
-std::optional<size_t> Find(const List& names, absl::string_view name) {
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (name == names[i]) return i;
-  }
-  return std::nullopt;
-}
-
 std::optional<size_t> ParseBytes(absl::string_view text) {
   size_t unit = 1;
   if (!text.empty()) {
@@ -148,17 +139,17 @@ absl::StatusOr<Pin> ParsePin(absl::string_view entry) {
     pin.most_bytes = *bytes;
     what = what.substr(0, limit);
   }
-  const std::optional<size_t> collective = Find(collectives::kCollectiveNames, what);
-  if (!collective.has_value() || AlgorithmsFor(static_cast<Collective>(*collective)).empty()) {
-    return wrong("there is no such collective");
+  const auto* const first = std::find_if(
+      Ways().begin(), Ways().end(), [&](const Way& way) { return what == Name(way.collective); });
+  if (first == Ways().end()) return wrong("there is no such collective");
+  pin.collective = first->collective;
+  for (const Way& way : Ways()) {
+    if (way.collective != pin.collective || how != Name(way.algorithm)) continue;
+    pin.algorithm = way.algorithm;
+    return pin;
   }
-  pin.collective = static_cast<Collective>(*collective);
-  const std::vector<std::string> allowed = AlgorithmsFor(pin.collective);
-  if (!Find(allowed, how).has_value()) {
-    return wrong(absl::StrCat("its algorithms are ", absl::StrJoin(allowed, ", ")));
-  }
-  pin.algorithm = static_cast<Algorithm>(*Find(collectives::kAlgorithmNames, how));
-  return pin;
+  return wrong(
+      absl::StrCat("its algorithms are ", absl::StrJoin(AlgorithmsFor(pin.collective), ", ")));
 }
 
 }  // namespace
@@ -206,20 +197,33 @@ absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text) {
 
 absl::Status CheckPins(const std::vector<Pin>& pins, int ranks, const Network& network,
                        absl::string_view flat_reason) {
-  for (const Pin& pin : pins) {
-    if (CanFollow(pin, ranks, network)) continue;
-    const Column column = ColumnOf(pin.collective, 0, ranks, network);
-    if (network.local_ranks > 1 && CanFollow(pin, column.ranks, column.network)) continue;
-    std::string why = "ranks share no memory inside pods";
-    if (pin.algorithm != Algorithm::kHierarchical) {
-      why = absl::StrCat("it connects a rank with ", ranks - 1,
-                         " others, and RLIMIT_MEMLOCK leaves room for RDMA connections to ",
-                         network.most_peers, "; raise it");
-    } else if (!flat_reason.empty()) {
-      absl::StrAppend(&why, ": ", flat_reason);
-    }
+  const auto wrong = [](const Pin& pin, absl::string_view why) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", ToString(pin), "' cannot be followed: ", why));
+  };
+  for (auto pin = pins.begin(); pin != pins.end(); ++pin) {
+    const Column column = ColumnOf(pin->collective, 0, ranks, network);
+    const bool hierarchical = pin->algorithm == Algorithm::kHierarchical;
+    if (!CanFollow(*pin, ranks, network) && !CanFollow(*pin, column.ranks, column.network)) {
+      if (!hierarchical) {
+        return wrong(*pin, absl::StrCat("it connects a rank with ", column.ranks - 1,
+                                        " others, and RLIMIT_MEMLOCK leaves room for RDMA "
+                                        "connections to ",
+                                        network.most_peers, "; raise it"));
+      }
+      return wrong(*pin, absl::StrCat("ranks share no memory inside pods",
+                                      flat_reason.empty() ? "" : ": ", flat_reason));
+    }
+    const auto before = std::find_if(pins.begin(), pin, [&](const Pin& other) {
+      // After one that says hierarchical, others are for the ranks of different places.
+      const bool of_all = hierarchical || other.algorithm != Algorithm::kHierarchical;
+      return other.collective == pin->collective && other.most_bytes >= pin->most_bytes && of_all &&
+             CanFollow(other, ranks, network);
+    });
+    if (before != pin) {
+      return wrong(*pin, absl::StrCat("'", ToString(*before),
+                                      "' comes before it, and is followed for all of its sizes"));
+    }
   }
   return absl::OkStatus();
 }

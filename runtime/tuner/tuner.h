@@ -79,9 +79,9 @@ std::string ToString(const Pin& pin);
 // InvalidArgument says what is wrong with which entry, and what is allowed.
 absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text);
 
-// InvalidArgument that names the first entry which no collective of these ranks can follow: not for
-// any size, and not among places either. `flat_reason`: why there are no places; "" if there are,
-// or none of several ranks.
+// InvalidArgument that names the first entry which no collective of these ranks can follow, or
+// would ever follow: not for any size, and not among places either. `flat_reason`: why there are no
+// places; "" if there are, or none of several ranks.
 absl::Status CheckPins(const std::vector<Pin>& pins, int ranks, const Network& network,
                        absl::string_view flat_reason);
 

@@ -196,8 +196,32 @@ TEST(PinsTest, ThoseThatNobodyCanFollowAreAnError) {
                     HasSubstr("connects a rank with 5 others"), HasSubstr("RLIMIT_MEMLOCK"),
                     HasSubstr("connections to 4")));
   EXPECT_EQ(error("all_to_all=bruck,all_gather=ring", network), "");
+  // Columns have three ranks each.
   network.local_ranks = 2;
+  network.most_peers = 2;
   EXPECT_EQ(error("all_reduce=hierarchical,all_reduce=double_tree", network), "");
+  EXPECT_EQ(error("all_reduce=hierarchical,all_reduce=direct", network), "");
+  network.most_peers = 1;
+  EXPECT_THAT(
+      error("all_reduce=hierarchical,all_reduce=direct", network),
+      HasSubstr("'all_reduce=direct' cannot be followed: it connects a rank with 2 others"));
+}
+
+TEST(PinsTest, ThoseThatAnotherOneHidesAreAnError) {
+  Network network;
+  network.local_ranks = 2;
+  const auto error = [&](const char* text) {
+    return std::string(CheckPins(*ParsePins(text), 6, network, "").message());
+  };
+  EXPECT_EQ(error("all_reduce<=8K=ring,all_reduce<=64K=double_tree,all_reduce=direct"), "");
+  EXPECT_EQ(error("all_reduce=ring,broadcast=ring"), "");
+  EXPECT_THAT(error("all_reduce<=64K=ring,all_reduce<=8K=double_tree"),
+              HasSubstr("'all_reduce<=8192=double_tree' cannot be followed: "
+                        "'all_reduce<=65536=ring' comes before it"));
+  EXPECT_THAT(error("all_gather=ring,all_gather=hierarchical"),
+              HasSubstr("'all_gather=hierarchical' cannot be followed: 'all_gather=ring'"));
+  EXPECT_THAT(error("all_gather=hierarchical,all_gather=bruck,all_gather=ring"),
+              HasSubstr("'all_gather=ring' cannot be followed: 'all_gather=bruck'"));
 }
 
 TEST(PinsTest, WrongOnesAreNamed) {
