@@ -9,7 +9,8 @@ namespace railhead::tuner {
 // Four places of eight ranks with a rail each, whose memory takes as long as that for a byte.
 inline Network Places() {
   Network network = {20e-6, 1e-10, 0, false};
-  network.local_ranks = 8;
+  network.places = 4;
+  network.columns = 8;
   network.local_alpha = 2e-6;
   network.local_beta = 1e-10;
   return network;

@@ -133,7 +133,7 @@ constexpr Twins kTwins[] = {
 
 bool IsPossible(const Way& way, Collective collective, const Network& network) {
   return way.collective == collective && (network.all_connected || !way.needs_all_connected) &&
-         (network.local_ranks > 1 || way.seconds != nullptr);
+         (network.places > 1 || way.seconds != nullptr);
 }
 
 bool HasParts(Collective collective) {
@@ -146,19 +146,18 @@ struct Column {
   int ranks;
   Network network;
 };
-Column ColumnOf(Collective collective, size_t bytes, int ranks, const Network& network) {
-  const auto local_ranks = static_cast<size_t>(network.local_ranks);
-  const size_t leaders =
-      HasParts(collective) ? local_ranks : collectives::Leaders(bytes, local_ranks);
-  Column column = {(bytes + leaders - 1) / leaders, ranks / network.local_ranks, network};
-  column.network.local_ranks = 1;
+Column ColumnOf(Collective collective, size_t bytes, const Network& network) {
+  const auto columns = static_cast<size_t>(network.columns);
+  const size_t leaders = HasParts(collective) ? columns : collectives::Leaders(bytes, columns);
+  Column column = {(bytes + leaders - 1) / leaders, network.places, network};
+  column.network.places = 1;
   return column;
 }
 
 double SecondsOf(Collective collective, const Choice& choice, size_t bytes, int ranks,
                  const Network& network) {
   if (choice.algorithm == Algorithm::kHierarchical) {
-    const Column column = ColumnOf(collective, bytes, ranks, network);
+    const Column column = ColumnOf(collective, bytes, network);
     // Parts of ranks go through memory place by place.
     return (HasParts(collective) ? column.ranks : 1) * network.local_alpha +
            static_cast<double>(bytes) * network.local_beta +
@@ -183,7 +182,7 @@ void ForEachChoice(Collective collective, size_t bytes, int ranks, const Network
       visit_one({way.algorithm});
       continue;
     }
-    const Network column = ColumnOf(collective, bytes, ranks, network).network;
+    const Network column = ColumnOf(collective, bytes, network).network;
     for (const Way& among : kWays) {
       if (IsPossible(among, collective, column)) visit_one({way.algorithm, among.algorithm});
     }
@@ -293,10 +292,10 @@ absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text) {
   return pins;
 }
 
-absl::Status CheckPins(const std::vector<Pin>& pins, int ranks, const Network& network,
+absl::Status CheckPins(const std::vector<Pin>& pins, const Network& network,
                        absl::string_view flat_reason) {
   for (const Pin& pin : pins) {
-    const Network among = ColumnOf(pin.collective, 0, ranks, network).network;
+    const Network among = ColumnOf(pin.collective, 0, network).network;
     const auto can = [&](const Way& way) {
       return way.algorithm == pin.algorithm &&
              (IsPossible(way, pin.collective, network) || IsPossible(way, pin.collective, among));
@@ -326,7 +325,7 @@ const Pin* Tuner::Pinned(Collective collective, size_t bytes, const Network& net
 
 Choice Tuner::Choose(Collective collective, size_t bytes) const {
   const Pin* const pin = Pinned(collective, bytes, network_);
-  const Network places = ColumnOf(collective, bytes, ranks_, network_).network;
+  const Network places = ColumnOf(collective, bytes, network_).network;
   const Pin* const among_places = Pinned(collective, bytes, places);
   Choice best;
   double least = std::numeric_limits<double>::infinity();

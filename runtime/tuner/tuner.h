@@ -26,9 +26,11 @@ struct Network {
   double beta = 1 / 1e9;      // seconds per byte, one way
   double gamma = 1 / 8e9;     // seconds per byte
   bool all_connected = true;  // whether every rank can have a connection to every other
-  // Where ranks live in several places, and share memory inside each (comm/hierarchy.h): how many a
-  // place has, and what of an all-reduce is done in memory takes.
-  int local_ranks = 1;
+  // Where ranks live in several places, and share memory inside each (comm/hierarchy.h): how many
+  // places there are, in how many columns they do their part between these, which is as many ranks
+  // as the smallest place has, and what of an all-reduce is done in memory takes.
+  int places = 1;
+  int columns = 1;
   double local_alpha = 10e-6;   // seconds
   double local_beta = 1 / 4e9;  // seconds per byte
 };
@@ -72,7 +74,7 @@ absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text);
 // InvalidArgument that names the first entry which no collective of these ranks can follow: not for
 // any size, and not among places either. `flat_reason`: why there are no places; "" if there are,
 // or none of several ranks.
-absl::Status CheckPins(const std::vector<Pin>& pins, int ranks, const Network& network,
+absl::Status CheckPins(const std::vector<Pin>& pins, const Network& network,
                        absl::string_view flat_reason);
 
 // The model's choice, where nothing is laid down.

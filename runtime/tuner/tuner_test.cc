@@ -118,7 +118,7 @@ TEST(PinsTest, WhatCannotBeDoneIsNotFollowed) {
 
 TEST(PinsTest, ThoseThatNobodyCanFollowAreAnError) {
   const auto error = [](const char* text, const Network& network, const char* flat = "") {
-    return std::string(CheckPins(*ParsePins(text), 6, network, flat).message());
+    return std::string(CheckPins(*ParsePins(text), network, flat).message());
   };
   Network network;
   EXPECT_EQ(error("all_to_all=pairwise,gather=direct,all_reduce=direct", network), "");
@@ -129,7 +129,8 @@ TEST(PinsTest, ThoseThatNobodyCanFollowAreAnError) {
   EXPECT_THAT(error("all_to_all=pairwise", network),
               AllOf(HasSubstr("'all_to_all=pairwise' cannot be followed"), HasSubstr("may pin")));
   EXPECT_EQ(error("all_to_all=bruck,all_gather=ring", network), "");
-  network.local_ranks = 2;
+  network.places = 3;
+  network.columns = 2;
   EXPECT_EQ(error("all_reduce=hierarchical,all_reduce=double_tree", network), "");
 }
 
