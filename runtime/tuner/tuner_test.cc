@@ -197,7 +197,8 @@ TEST(PinsTest, ThoseThatNobodyCanFollowAreAnError) {
                     HasSubstr("connections to 4")));
   EXPECT_EQ(error("all_to_all=bruck,all_gather=ring", network), "");
   // Columns have three ranks each.
-  network.local_ranks = 2;
+  network.places = 3;
+  network.columns = 2;
   network.most_peers = 2;
   EXPECT_EQ(error("all_reduce=hierarchical,all_reduce=double_tree", network), "");
   EXPECT_EQ(error("all_reduce=hierarchical,all_reduce=direct", network), "");
@@ -209,7 +210,8 @@ TEST(PinsTest, ThoseThatNobodyCanFollowAreAnError) {
 
 TEST(PinsTest, ThoseThatAnotherOneHidesAreAnError) {
   Network network;
-  network.local_ranks = 2;
+  network.places = 3;
+  network.columns = 2;
   const auto error = [&](const char* text) {
     return std::string(CheckPins(*ParsePins(text), 6, network, "").message());
   };
