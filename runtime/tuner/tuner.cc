@@ -158,10 +158,14 @@ double SecondsOf(Collective collective, const Choice& choice, size_t bytes, int 
                  const Network& network) {
   if (choice.algorithm == Algorithm::kHierarchical) {
     const Column column = ColumnOf(collective, bytes, network);
-    // Parts of ranks go through memory place by place.
-    return (HasParts(collective) ? column.ranks : 1) * network.local_alpha +
-           static_cast<double>(bytes) * network.local_beta +
-           SecondsOf(collective, {choice.among_places}, column.bytes, column.ranks, column.network);
+    // Parts of ranks go through memory place by place and round by round.
+    const bool parts = HasParts(collective);
+    const int times = parts ? ranks - network.places * (network.columns - 1) : 1;
+    const int rounds = parts ? network.rounds : 1;
+    return times * network.local_alpha + static_cast<double>(bytes) * network.local_beta +
+           rounds * SecondsOf(collective, {choice.among_places},
+                              column.bytes / static_cast<size_t>(rounds), column.ranks,
+                              column.network);
   }
   const Way* const way = std::find_if(std::begin(kWays), std::end(kWays), [&](const Way& any) {
     return any.collective == collective && any.algorithm == choice.algorithm;
