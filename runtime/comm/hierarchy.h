@@ -15,9 +15,9 @@
 // Of small messages some ranks lead no part (collectives/leaders.h); with a single leader a reduce
 // and a broadcast in memory do what is said above.
 //
-// In the last columns' stage of reduce-scatter, and the first of all-gather, parts of ranks without
-// a column are divided among the leaders of their place: one more round for each such rank of the
-// largest place. Leaders and these ranks give each other such parts in messages.
+// In reduce-scatter and all-gather, columns carry parts of ranks. Those of ranks without a column
+// are divided among the leaders of their place, and go in one more round for each such rank of the
+// largest place. These ranks get their parts from the leaders, or give them to these, in messages.
 //
 // All ranks of an all-reduce get the same bits, since each part is computed in one column and its
 // algorithm gives all of it the same. 16- and 8-bit floats are rounded once for all ranks of a
@@ -111,6 +111,7 @@ class Hierarchy {
   // How many there are; the same on all ranks.
   int place_count() const { return static_cast<int>(places_.size()); }
   int column_count() const { return static_cast<int>(columns_); }
+  int round_count() const { return static_cast<int>(rounds_); }
   // Bytes that have gone through the memory between this rank and others. Any thread.
   Traffic Moved() const {
     return {group_.given_bytes() + mailbox_.given_bytes(),

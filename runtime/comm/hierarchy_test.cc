@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/neighbours.h"
 #include "runtime/comm/places_for_test.h"
 #include "runtime/shm/allocation.h"
 #include "runtime/testing/collectives.h"
@@ -358,6 +359,22 @@ TEST(HierarchyTest, ASplitCommunicatorHasPlacesToo) {
     return text.find(wanted) != std::string::npos ? "right" : text;
   }),
             world.All("right"));
+}
+
+// More ranks than are connected from the start, as many in a place as is no power of two, and one
+// rank less in the last place. Columns' links are made when they are used.
+TEST(HierarchyTest, BeyondTheRanksThatAreConnectedFromTheStart) {
+  std::vector<int> sizes(22, 3);
+  sizes.back() = 2;
+  const World world = World::Of(sizes);
+  ASSERT_GT(world.ranks(), kAllConnected);
+  std::vector<CollectiveCase> cases;
+  for (const size_t count : {1, 20000}) {
+    for (const Collective collective : kInPlaces) {
+      cases.push_back({collective, rhInt32, rhSum, count, 64, false});
+    }
+  }
+  RunCases(world, cases);
 }
 
 TEST(HierarchyTest, AKilledRankIsNamedByAllOthers) {

@@ -130,6 +130,7 @@ absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, const Measur
   if (hierarchy != nullptr) {
     network.places = hierarchy->place_count();
     network.columns = hierarchy->column_count();
+    network.rounds = hierarchy->round_count();
   }
   network.local_alpha = slowest[2];
   network.local_beta = slowest[3];

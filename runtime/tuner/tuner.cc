@@ -51,12 +51,16 @@ Estimate EstimateOf(Collective collective, const Choice& choice, size_t bytes, i
                     const Network& network) {
   if (choice.algorithm == Algorithm::kHierarchical) {
     const Column column = ColumnOf(collective, bytes, network);
+    // Parts of ranks go through memory place by place and round by round.
+    const bool parts = HasParts(collective);
+    const int times = parts ? ranks - network.places * (network.columns - 1) : 1;
+    const int rounds = parts ? network.rounds : 1;
     Estimate estimate =
-        EstimateOf(collective, {choice.among_places}, column.bytes, column.ranks, column.network);
+        EstimateOf(collective, {choice.among_places}, column.bytes / static_cast<size_t>(rounds),
+                   column.ranks, column.network);
     estimate.choice = choice;
-    // Parts of ranks go through memory place by place.
-    estimate.seconds += (HasParts(collective) ? column.ranks : 1) * network.local_alpha +
-                        static_cast<double>(bytes) * network.local_beta;
+    estimate.seconds = times * network.local_alpha +
+                       static_cast<double>(bytes) * network.local_beta + rounds * estimate.seconds;
     return estimate;
   }
   const Way& way = *collectives::FindWay(collective, choice.algorithm);

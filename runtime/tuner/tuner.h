@@ -33,6 +33,7 @@ struct Network {
   // as the smallest place has, and what of an all-reduce is done in memory takes.
   int places = 1;
   int columns = 1;
+  int rounds = 1;  // in which columns carry parts of ranks, one for each more that the largest has
   double local_alpha = 10e-6;   // seconds
   double local_beta = 1 / 4e9;  // seconds per byte
 };
