@@ -397,6 +397,7 @@ rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info) {
     info->degraded = degraded.empty() ? 0 : 1;
     CopyText(degraded, info->degraded_reason);
     info->rejected_connections = communicator.rejected_connections();
+    CopyText(communicator.unused_memory_reason(), info->unused_memory_reason);
     return rhSuccess;
   });
 }

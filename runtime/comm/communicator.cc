@@ -103,7 +103,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   // Of a family's communicators, which have the same rails, the first says it.
   if (!comm->setup_.rank_in_metrics.has_value()) {
     for (const std::string& warning : comm->fabric_.warnings) log.Warn(warning);
-    if (comm->rank_ == 0 && !comm->fabric_.decision.flat_reason.empty()) {
+    // Those of a single pod have chosen it.
+    const std::vector<int>& places = comm->fabric_.place_numbers;
+    const bool several =
+        std::count(places.begin(), places.end(), places.front()) < comm->world_size_;
+    if (comm->rank_ == 0 && several && !comm->fabric_.decision.flat_reason.empty()) {
       log.Warn(absl::StrCat("collectives do not use the memory inside pods: ",
                             comm->fabric_.decision.flat_reason));
     }
@@ -127,13 +131,16 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
     places.memory = comm->fabric_.segment->data();
     places.patience = {absl::ZeroDuration(), settings.timeout, &comm->watch_->failed()};
     places.patience.go_on = &comm->go_on_;
-    comm->hierarchy_ = std::make_unique<Hierarchy>(std::move(places), *comm->patient_);
+    absl::StatusOr<std::unique_ptr<Hierarchy>> hierarchy =
+        Hierarchy::Create(std::move(places), *comm->patient_);
+    if (!hierarchy.ok()) return comm->GiveUp("messages in shared memory", hierarchy.status());
+    comm->hierarchy_ = *std::move(hierarchy);
   } else if (comm->fabric_.segment.has_value()) {
     comm->group_ =
         std::make_unique<shm::Group>(comm->fabric_.segment->data(), comm->rank_, comm->world_size_);
     comm->mailbox_ = std::make_unique<shm::Mailbox>(
         comm->fabric_.segment->data() + shm::Group::Bytes(comm->world_size_), comm->rank_,
-        comm->world_size_);
+        comm->fabric_.decision.places.front());
   }
 
   comm->over_verbs_ = comm->transport_ == "verbs" && comm->group_ == nullptr;
@@ -144,9 +151,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
 
   tuner::Network network = SharedMemory();
   if (comm->group_ == nullptr && comm->world_size_ > 1) {
-    comm->mesh_->Begin(settings.StartTimeout());
+    comm->patient_->Begin(settings.StartTimeout());
     absl::StatusOr<tuner::Network> measured =
-        MeasureNetwork(*comm->mesh_, comm->MeasuredRanks(), comm->hierarchy_.get());
+        MeasureNetwork(*comm->patient_, comm->MeasuredRanks(), comm->hierarchy_.get());
     if (!measured.ok()) return comm->GiveUp("measuring the network", measured.status());
     network = *measured;
   }
@@ -547,7 +554,7 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
   }
   const std::lock_guard<std::mutex> lock(learning_);
   std::string text = learner_->Explain(kind, bytes);
-  if (const std::string& reason = fabric_.decision.flat_reason; !reason.empty()) {
+  if (const std::string& reason = unused_memory_reason(); !reason.empty()) {
     absl::StrAppend(&text, "  the memory inside pods is not used: ", reason, "\n");
   }
   return text;
@@ -664,14 +671,22 @@ absl::Status Communicator::Fail(absl::string_view what, const absl::Status& caus
 }
 
 std::vector<Flow> Communicator::Flows() const {
-  if (group_ == nullptr) return mesh_->Flows();
-  return {{-1, 0, Moved()}};
+  std::vector<Flow> flows = mesh_->Flows();
+  if (InMemory().has_value()) flows.push_back({-1, 0, *InMemory()});
+  return flows;
+}
+
+std::optional<Traffic> Communicator::InMemory() const {
+  if (hierarchy_ != nullptr) return hierarchy_->Moved();
+  if (group_ == nullptr) return std::nullopt;
+  return Traffic{group_->given_bytes() + mailbox_->given_bytes(),
+                 group_->taken_bytes() + mailbox_->taken_bytes()};
 }
 
 Traffic Communicator::Moved() const {
-  if (group_ == nullptr) return mesh_->Moved();
-  return {group_->given_bytes() + mailbox_->given_bytes(),
-          group_->taken_bytes() + mailbox_->taken_bytes()};
+  Traffic moved = mesh_->Moved();
+  moved += InMemory().value_or(Traffic());
+  return moved;
 }
 
 std::unique_ptr<Lookout> Communicator::MakeLookout(const std::string& group,

@@ -137,14 +137,15 @@ class Communicator {
   Staging& staging() { return *staging_; }
   // Any thread: what has been made known of such memory.
   const KnownGpus& known_gpus() const { return *known_gpus_; }
-  // Whether sends of Transfer may be left to rails that read them where they lie: known memory of a
-  // GPU, which no CPU may touch.
-  bool ReadsGpu(absl::Span<const std::byte> bytes, const device::Memory& gpu) const {
-    return over_verbs_ && known_gpus_->AreRead(bytes, gpu);
+  // Whether what is sent to a rank may be left to rails that read it where it lies: known memory of
+  // a GPU, which no CPU may touch. Not what goes through memory that ranks share.
+  bool ReadsGpu(absl::Span<const std::byte> bytes, const device::Memory& gpu, int peer) const {
+    return over_verbs_ && known_gpus_->AreRead(bytes, gpu) &&
+           (hierarchy_ == nullptr || !hierarchy_->IsHere(peer));
   }
   // Whether a broadcast of them may: not where ranks of a place pass it on in their memory.
   bool BroadcastsGpu(absl::Span<const std::byte> bytes, const device::Memory& gpu) const {
-    return hierarchy_ == nullptr && ReadsGpu(bytes, gpu);
+    return hierarchy_ == nullptr && over_verbs_ && known_gpus_->AreRead(bytes, gpu);
   }
   // While it lives, nothing that is sent is copied for being small.
   class NothingCopied {
@@ -172,6 +173,8 @@ class Communicator {
   // Any thread. It may become more when memory of a GPU is made known.
   std::string degraded_reason() const;
   uint64_t rejected_connections() const { return rejected_; }
+  // See Decision::flat_reason.
+  const std::string& unused_memory_reason() const { return fabric_.decision.flat_reason; }
   // Any thread. The rails in use, also those that carry nothing because there is only one rank.
   std::vector<rails::RailTotals> Rails() const;
   // The port of the metrics page; 0 when there is none.
@@ -234,6 +237,8 @@ class Communicator {
   // Any thread: what has gone between this rank and others, in all.
   std::vector<Flow> Flows() const;
   Traffic Moved() const;
+  // Of it, through memory that ranks share; nothing where they share none.
+  std::optional<Traffic> InMemory() const;
   std::unique_ptr<Lookout> MakeLookout(const std::string& group, const Logger& log) const;
   metrics::Snapshot Read() const;
   Registration RegisterGpu(absl::Span<const std::byte> memory, const device::Memory& gpu) const;

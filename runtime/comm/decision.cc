@@ -149,9 +149,8 @@ std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports
     places.resize(std::max(places.size(), static_cast<size_t>(numbers[rank]) + 1));
     places[static_cast<size_t>(numbers[rank])].push_back(static_cast<int>(rank));
   }
-  const auto by_size = [](const auto& a, const auto& b) { return a.size() < b.size(); };
-  const auto [least, most] = std::minmax_element(places.begin(), places.end(), by_size);
-  if (most->size() < 2 || places.size() < 2) return {};
+  // Nobody has memory to share with another.
+  if (places.size() == reports.size()) return {};
   for (const RankReport& report : reports) {
     // That is told as a degradation.
     if (!report.shm_trouble.empty()) return {};
@@ -161,13 +160,8 @@ std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports
                            " is set there");
     return {};
   }
-  if (least->size() == most->size()) return places;
-  const auto name = [&](const std::vector<int>& place) -> const std::string& {
-    return reports[static_cast<size_t>(place.front())].name;
-  };
-  why_not = absl::StrCat("pods have different numbers of ranks: that of ", name(*most), " has ",
-                         most->size(), ", that of ", name(*least), " ", least->size());
-  return {};
+  if (places.size() < 2) return {};
+  return places;
 }
 
 bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector<int>>& places) {

@@ -5,9 +5,9 @@
 //
 // Ranks that can all share memory do, when none of them requires or chose anything else. Where one
 // of them chose shared memory (RAILHEAD_TRANSPORT=shm) and they cannot, the job fails on all ranks.
-// Otherwise rails connect them, and those of one place share memory besides, if there are several
-// in each place, as many as in any other, and nobody chose a transport (else Decision::flat_reason
-// says why not):
+// Otherwise rails connect them, and those of one place share memory besides, however many each
+// place has, if there are several in one and nobody chose a transport (else Decision::flat_reason
+// says who did):
 //
 //   a rail works on every rank | decision
 //   ---------------------------+-----------------------------------------------------------------
@@ -92,11 +92,11 @@ struct RankReport {
 
 struct Decision {
   bool shm = false;  // and nothing else
-  // The ranks that share memory, place by place and in ascending order. All of them, if shm; else
-  // several places with as many ranks each, at least two, or none.
+  // The ranks that share memory, place by place and in ascending order. A single place of all
+  // ranks, if shm; else several, one of which has two ranks at least, or none.
   std::vector<std::vector<int>> places;
-  std::string
-      flat_reason;       // why ranks of a place share no memory; "" if they do, or are alone there
+  // Who chose that ranks of a place share no memory; "" if they do, have failed to, or are alone.
+  std::string flat_reason;
   bool crowded = false;  // in some place not every rank has a core of its own
   bool verbs = false;
   std::vector<int> rails;       // the rails in use, ascending, if verbs

@@ -20,10 +20,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/comm/communicator.h"
-#include "runtime/net/fd.h"
-#include "runtime/net/socket.h"
+#include "runtime/comm/neighbours.h"
+#include "runtime/comm/places_for_test.h"
 #include "runtime/shm/allocation.h"
-#include "runtime/shm/share.h"
 #include "runtime/testing/collectives.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
@@ -39,61 +38,11 @@ using testing::HasRoot;
 using ::testing::HasSubstr;
 using testing::Process;
 using testing::Reduces;
-using testing::RunRanks;
 using testing::Trial;
 
 constexpr std::array<Collective, 5> kInPlaces = {Collective::kAllReduce, Collective::kReduceScatter,
                                                  Collective::kAllGather, Collective::kBroadcast,
                                                  Collective::kBarrier};
-constexpr const char* kPinned =
-    "all_reduce=hierarchical,reduce_scatter=hierarchical,all_gather=hierarchical,"
-    "broadcast=hierarchical,barrier=hierarchical";
-
-// Where ranks meet: a port that nobody else can get.
-struct Meeting {
-  net::Fd listener = *net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
-  int port = net::LocalAddress(listener.get())->port;
-};
-
-struct World {
-  int places = 2;
-  int local_ranks = 2;
-  bool interleaved = false;  // ranks 0, 1, ... are in places 0, 1, ... instead of one after another
-  std::string algorithms = kPinned;
-  absl::Duration timeout = absl::Seconds(60);
-
-  int ranks() const { return places * local_ranks; }
-  int PlaceOf(int rank) const { return interleaved ? rank % places : rank / local_ranks; }
-
-  absl::StatusOr<std::unique_ptr<Communicator>> Join(int rank, Meeting& meeting) const {
-    CommunicatorOptions options;
-    options.rendezvous = {rank, ranks(), "127.0.0.1", meeting.port};
-    if (rank == 0) options.listener = std::move(meeting.listener);
-    options.setup.settings.pod = absl::StrCat("p", rank);
-    options.setup.settings.rails_file = "/nonexistent/rails.json";
-    options.setup.settings.metrics_port = 0;
-    options.setup.settings.timeout = timeout;
-    options.setup.settings.log_level = LogLevel::kError;
-    options.setup.settings.algorithms = algorithms;
-    options.setup.place = absl::StrCat(shm::PlaceOfProcess(), " ", PlaceOf(rank));
-    return Communicator::Create(std::move(options));
-  }
-
-  // What `body` returns on each rank, which are threads.
-  std::vector<std::string> Run(
-      const std::function<std::string(Communicator& comm, int rank)>& body) const {
-    Meeting meeting;
-    return RunRanks(ranks(), [&](int rank) -> std::string {
-      absl::StatusOr<std::unique_ptr<Communicator>> comm = Join(rank, meeting);
-      if (!comm.ok()) return std::string(comm.status().message());
-      return body(**comm, rank);
-    });
-  }
-  std::vector<std::string> All(const std::string& text) const {
-    return std::vector<std::string>(static_cast<size_t>(ranks()), text);
-  }
-};
-
 absl::Status Do(Communicator& comm, const CollectiveCase& c, Trial& trial) {
   const auto ranks = static_cast<size_t>(comm.world_size());
   const size_t bytes = c.count * reduce::SizeOf(c.type);
@@ -127,19 +76,20 @@ void RunCases(const World& world, const std::vector<CollectiveCase>& cases) {
     return "right";
   }),
             world.All("right"))
-      << world.places << " places of " << world.local_ranks;
+      << world.ToString();
 }
 
+World TwoPlacesOfTwo() { return World::Of({2, 2}); }
+
+// Also with a rank that is alone, ranks that lead nothing, and places whose ranks do not follow
+// each other.
 std::vector<World> Worlds() {
   std::vector<World> worlds;
-  for (const auto& [places, local_ranks] : {std::pair(2, 2), {2, 3}, {3, 2}, {2, 4}}) {
-    for (const bool interleaved : {false, true}) {
-      World world;
-      world.places = places;
-      world.local_ranks = local_ranks;
-      world.interleaved = interleaved;
-      worlds.push_back(world);
-    }
+  unsigned seed = 0;
+  for (const std::vector<int>& sizes : std::vector<std::vector<int>>{
+           {2, 2}, {3, 3}, {2, 2, 2}, {4, 4}, {1, 2}, {3, 1, 2}, {2, 3, 4}, {5, 1, 1}, {4, 4, 3}}) {
+    worlds.push_back(World::Of(sizes));
+    worlds.push_back(World::Shuffled(sizes, ++seed));
   }
   return worlds;
 }
@@ -173,7 +123,8 @@ TEST(HierarchyTest, EveryTypeAndOperator) {
       }
     }
   }
-  RunCases({}, cases);
+  RunCases(TwoPlacesOfTwo(), cases);
+  RunCases(World::Of({1, 3}), cases);
 }
 
 // Around a piece of four mebibytes for each rank of a place.
@@ -184,15 +135,15 @@ TEST(HierarchyTest, LargeOnes) {
       cases.push_back({collective, rhInt64, rhMax, count, 3, count % 2 == 0});
     }
   }
-  RunCases({}, cases);
+  RunCases(TwoPlacesOfTwo(), cases);
+  RunCases(World::Of({1, 3}), cases);
 }
 
 TEST(HierarchyTest, EveryAlgorithmBetweenPlaces) {
-  for (const int places : {2, 3}) {
+  for (const std::vector<int>& sizes : {std::vector<int>{2, 2}, {2, 2, 2}, {1, 3, 2}}) {
     for (const char* algorithm :
          {"ring", "recursive_doubling", "halving_doubling", "double_tree", "direct"}) {
-      World world;
-      world.places = places;
+      World world = World::Of(sizes);
       world.algorithms = absl::StrCat("all_reduce=hierarchical,all_reduce=", algorithm);
       std::vector<CollectiveCase> cases;
       for (const size_t count : {1, 4097, 70000}) {
@@ -311,8 +262,9 @@ TEST(HierarchyTest, AllRanksGetTheSameBits) {
             return {reinterpret_cast<const char*>(data), bytes};
           });
       for (const std::string& result : results) {
-        // Not the bits, which nobody can read.
-        EXPECT_TRUE(result == results[0]) << result.substr(0, result.size() < 2000 ? 2000 : 0);
+        // Not the bits, which nobody can read; an error is shorter.
+        EXPECT_EQ(result.size(), 20001 * sizeof(unsigned)) << (result.size() < 2000 ? result : "");
+        EXPECT_TRUE(result == results[0]);
       }
     }
   }
@@ -321,9 +273,7 @@ TEST(HierarchyTest, AllRanksGetTheSameBits) {
 // The bytes that leave a rank: of a ring's, as many as there are ranks in a place send together.
 TEST(HierarchyTest, RailsCarryALocalRanksPartAlone) {
   constexpr size_t kBytes = size_t{1} << 20U;
-  World world;
-  world.places = 2;
-  world.local_ranks = 4;
+  const World world = World::Of({4, 4});
   const auto sent = [](Communicator& comm) { return comm.Rails().front().transmit_bytes; };
   EXPECT_EQ(world.Run([&](Communicator& comm, int) -> std::string {
     std::vector<std::byte> values(kBytes);
@@ -341,21 +291,19 @@ TEST(HierarchyTest, RailsCarryALocalRanksPartAlone) {
 
 // The model knows that few ranks' memory is faster than the loopback, and says so.
 TEST(HierarchyTest, IsAmongTheChoicesOfTheModel) {
-  World world;
+  World world = TwoPlacesOfTwo();
   world.algorithms = "";
   const auto texts =
       world.Run([](Communicator& comm, int) { return *comm.Explain("all_reduce", 1 << 20); });
-  EXPECT_THAT(texts, Each(AllOf(HasSubstr("2 ranks share memory in each place"),
-                                HasSubstr(" hierarchical ("))));
+  EXPECT_THAT(
+      texts, Each(AllOf(HasSubstr("2 places of 2 rank(s) or more"), HasSubstr(" hierarchical ("))));
   EXPECT_THAT(texts, Each(texts[0])) << "alike on all ranks";
 }
 
 // So often in a few classes of sizes that the fastest ways are learnt meanwhile: flat ones take
 // turns with hierarchical ones.
 TEST(HierarchyTest, WhileAlgorithmsAreLearnt) {
-  for (const int local_ranks : {2, 3}) {
-    World world;
-    world.local_ranks = local_ranks;
+  for (World world : {World::Of({2, 2}), World::Of({3, 3}), World::Of({1, 3})}) {
     world.algorithms = "";
     std::mt19937 random(static_cast<unsigned>(world.ranks()));
     std::vector<CollectiveCase> cases;
@@ -374,6 +322,7 @@ TEST(HierarchyTest, WhileAlgorithmsAreLearnt) {
 }
 
 TEST(HierarchyTest, AllRanksLearnTheSame) {
+  int learnt = 0;
   for (World world : Worlds()) {
     world.algorithms = "";
     const auto texts = world.Run([](Communicator& comm, int) -> std::string {
@@ -385,15 +334,17 @@ TEST(HierarchyTest, AllRanksLearnTheSame) {
       }
       return *comm.Explain("all_reduce", values.size());
     });
-    EXPECT_THAT(texts, Each(AllOf(HasSubstr("learnt: "), HasSubstr(" us measured"))));
     EXPECT_THAT(texts, Each(texts[0]));
+    // Unless one way was far better than all others, by what the model's measurement has met.
+    if (texts[0].find("learnt: ") == std::string::npos) continue;
+    EXPECT_THAT(texts[0], HasSubstr(" us measured"));
+    ++learnt;
   }
+  EXPECT_GT(learnt, 0);
 }
 
 TEST(HierarchyTest, ASplitCommunicatorHasPlacesToo) {
-  World world;
-  world.places = 3;
-  world.local_ranks = 2;
+  const World world = World::Of({2, 2, 2});
   EXPECT_EQ(world.Run([&](Communicator& comm, int rank) -> std::string {
     const bool all = rank < 4;
     auto part = comm.Split(all ? 0 : 1, rank);
@@ -410,10 +361,26 @@ TEST(HierarchyTest, ASplitCommunicatorHasPlacesToo) {
             world.All("right"));
 }
 
+// More ranks than are connected from the start, as many in a place as is no power of two, and one
+// rank less in the last place. Columns' links are made when they are used.
+TEST(HierarchyTest, BeyondTheRanksThatAreConnectedFromTheStart) {
+  std::vector<int> sizes(22, 3);
+  sizes.back() = 2;
+  const World world = World::Of(sizes);
+  ASSERT_GT(world.ranks(), kAllConnected);
+  std::vector<CollectiveCase> cases;
+  for (const size_t count : {1, 20000}) {
+    for (const Collective collective : kInPlaces) {
+      cases.push_back({collective, rhInt32, rhSum, count, 64, false});
+    }
+  }
+  RunCases(world, cases);
+}
+
 TEST(HierarchyTest, AKilledRankIsNamedByAllOthers) {
   for (const Collective collective : kInPlaces) {
     for (const int victim : {0, 1, 3}) {
-      World world;
+      World world = TwoPlacesOfTwo();
       world.timeout = absl::Seconds(20);
       Meeting meeting;
       std::vector<Process> processes;
@@ -453,7 +420,7 @@ TEST(HierarchyTest, RanksThatContradictEachOtherAreNamed) {
       {{Collective::kAllGather, rhInt32, rhSum, 1000, 0, false}, "all_gather of 16000 bytes"},
       {{Collective::kBroadcast, rhInt32, rhSum, 1000, 2, false}, "broadcast of 4000 bytes, root 2"},
       {{Collective::kBarrier, rhInt32, rhSum, 0, 0, false}, "barrier"}};
-  World world;
+  World world = TwoPlacesOfTwo();
   world.algorithms = "all_reduce<=64K=hierarchical,all_reduce=ring,broadcast=binomial";
   for (const auto& [other, text] : others) {
     for (int odd = 0; odd < world.ranks(); ++odd) {
@@ -475,7 +442,7 @@ TEST(HierarchyTest, RanksThatContradictEachOtherAreNamed) {
 
 // Some wait for it in memory, and others over rails.
 TEST(HierarchyTest, ARankThatComesLateIsWaitedForByAllOthers) {
-  World world;
+  World world = TwoPlacesOfTwo();
   world.timeout = absl::Seconds(1);
   const std::vector<std::string> outputs =
       world.Run([&](Communicator& comm, int rank) -> std::string {

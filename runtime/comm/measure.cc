@@ -127,7 +127,11 @@ absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, const Measur
   tuner::Network network;
   network.alpha = slowest[0];
   network.beta = slowest[1];
-  if (hierarchy != nullptr) network.local_ranks = hierarchy->local_ranks();
+  if (hierarchy != nullptr) {
+    network.places = hierarchy->place_count();
+    network.columns = hierarchy->column_count();
+    network.rounds = hierarchy->round_count();
+  }
   network.local_alpha = slowest[2];
   network.local_beta = slowest[3];
   network.most_peers = static_cast<int>(-slowest[4]);

@@ -61,7 +61,7 @@ absl::Status ForEachPart(const Area& area,
 bool IsRead(const Communicator& communicator, const Transfer& transfer, const Memory& memory) {
   return transfer.direction == Direction::kSend && transfer.bytes > rails::kCopied &&
          transfer.peer != communicator.rank() &&
-         communicator.ReadsGpu({transfer.data, transfer.bytes}, memory);
+         communicator.ReadsGpu({transfer.data, transfer.bytes}, memory, transfer.peer);
 }
 
 absl::Status CopyOut(const Memory& memory, const Area& area, std::byte* to) {

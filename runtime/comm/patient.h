@@ -2,23 +2,47 @@
 #ifndef RAILHEAD_RUNTIME_COMM_PATIENT_H_
 #define RAILHEAD_RUNTIME_COMM_PATIENT_H_
 
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/rails/mesh.h"
+#include "runtime/shm/mailbox.h"
 
 namespace railhead::comm {
 
-// Messages of a mesh, whose patience begins anew where `go_on` says so when it has ended.
+// Messages of a communicator: those to ranks that share memory with this one go through it, the
+// others over rails, and one wait looks at both. Its patience begins anew where `go_on` says so
+// when it has ended.
 class Patient final : public collectives::Messenger {
  public:
   // Both outlive this.
   Patient(rails::Mesh& mesh, const std::function<bool()>& go_on) : mesh_(mesh), go_on_(go_on) {}
 
-  void Begin(absl::Duration patience) {
+  // From now on messages to `here`, which are the mailbox's ranks in their order, go through it.
+  // The mailbox outlives the mesh.
+  absl::Status UseMemory(shm::Mailbox& mailbox, const std::vector<int>& here, int world_size) {
+    mailbox_ = &mailbox;
+    in_mailbox_.assign(static_cast<size_t>(world_size), kElsewhere);
+    for (size_t i = 0; i < here.size(); ++i) {
+      in_mailbox_[static_cast<size_t>(here[i])] = static_cast<int>(i);
+    }
+    return mesh_.Accompany(mailbox);
+  }
+  // From now on writes there when something has last moved, in nanoseconds since 1970.
+  void Note(std::atomic<int64_t>* last_moved) { last_moved_ = last_moved; }
+
+  // `go_on`, which outlives what begins, is asked in place of the other.
+  void Begin(absl::Duration patience, const std::function<bool()>* go_on = nullptr) {
     patience_ = patience;
+    asked_ = go_on != nullptr ? go_on : &go_on_;
     mesh_.Begin(patience);
   }
   absl::Status Finish() {
@@ -27,32 +51,55 @@ class Patient final : public collectives::Messenger {
     return status;
   }
 
-  void Expect(collectives::Call call) override { mesh_.Expect(call); }
+  void Expect(collectives::Call call) override {
+    mesh_.Expect(call);
+    if (mailbox_ != nullptr) mailbox_->Expect(call);
+  }
   Ticket PostSend(int peer, absl::Span<const std::byte> data) override {
-    return mesh_.PostSend(peer, data);
+    const int here = InMailbox(peer);
+    return here == kElsewhere ? mesh_.PostSend(peer, data) : mailbox_->PostSend(here, data);
   }
   Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override {
-    return mesh_.PostReceive(peer, buffer);
+    const int here = InMailbox(peer);
+    return here == kElsewhere ? mesh_.PostReceive(peer, buffer)
+                              : mailbox_->PostReceive(here, buffer);
   }
-  bool SendDone(int peer, Ticket ticket) const override { return mesh_.SendDone(peer, ticket); }
+  bool SendDone(int peer, Ticket ticket) const override {
+    const int here = InMailbox(peer);
+    return here == kElsewhere ? mesh_.SendDone(peer, ticket) : mailbox_->SendDone(here, ticket);
+  }
   bool ReceiveDone(int peer, Ticket ticket) const override {
-    return mesh_.ReceiveDone(peer, ticket);
+    const int here = InMailbox(peer);
+    return here == kElsewhere ? mesh_.ReceiveDone(peer, ticket)
+                              : mailbox_->ReceiveDone(here, ticket);
   }
   absl::Status Progress() override {
     absl::Status status = mesh_.Progress();
+    if (status.ok() && last_moved_ != nullptr) {
+      last_moved_->store(absl::ToUnixNanos(absl::Now()), std::memory_order_relaxed);
+    }
     return GoesOn(status) ? absl::OkStatus() : status;
   }
 
  private:
+  static constexpr int kElsewhere = -1;
+
+  int InMailbox(int peer) const {
+    return mailbox_ == nullptr ? kElsewhere : in_mailbox_[static_cast<size_t>(peer)];
+  }
   bool GoesOn(const absl::Status& status) {
-    if (!absl::IsDeadlineExceeded(status) || !go_on_()) return false;
+    if (!absl::IsDeadlineExceeded(status) || !(*asked_)()) return false;
     mesh_.Begin(patience_);
     return true;
   }
 
   rails::Mesh& mesh_;
   const std::function<bool()>& go_on_;
+  const std::function<bool()>* asked_ = &go_on_;
   absl::Duration patience_ = absl::InfiniteDuration();
+  shm::Mailbox* mailbox_ = nullptr;
+  std::vector<int> in_mailbox_;  // by rank: its number in the mailbox
+  std::atomic<int64_t>* last_moved_ = nullptr;
 };
 
 }  // namespace railhead::comm

@@ -154,12 +154,10 @@ constexpr auto kTable =
                return ParseName(text, kLongestPath, to.settings.rails_file);
              }},
             {Group::kSettings, "RAILHEAD_TRANSPORT", "auto",
-             "auto: shared memory when all ranks are in one pod, else RDMA where every rank has "
-             "it, else "
-             "TCP, with shared memory inside pods of as many ranks each. verbs: RDMA, and TCP "
-             "counts as "
-             "degraded even without a rails file. tcp: nothing but TCP. shm: shared memory, or "
-             "fail.",
+             "auto: shared memory inside pods, and between them RDMA where every rank has it, else "
+             "TCP. verbs: RDMA between all ranks, inside pods as well; TCP counts as degraded even "
+             "without a rails file. tcp: TCP between all ranks, inside pods as well. shm: shared "
+             "memory, or fail.",
              [](const std::string& text, Target& to) -> std::string {
                for (const TransportChoice choice : {TransportChoice::kAuto, TransportChoice::kVerbs,
                                                     TransportChoice::kTcp, TransportChoice::kShm}) {

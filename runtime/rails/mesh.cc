@@ -57,6 +57,11 @@ Mesh::Mesh(std::map<int, std::unique_ptr<Peer>> peers, Alarm alarm, Reach reach,
   for (auto& [rank, peer] : peers) peers_[rank].peer = std::move(peer);
 }
 
+absl::Status Mesh::Accompany(Companion& companion) {
+  companion_ = &companion;
+  return Watch(companion.event_fd(), {});
+}
+
 absl::Status Mesh::Watch(Entry& entry) {
   for (size_t i = 0; i < entry.peer->rail_count(); ++i) {
     transport::Link& link = entry.peer->link(i);
@@ -221,13 +226,16 @@ absl::Status Mesh::Progress() {
   Hold();
   const absl::Time start = absl::Now();
   absl::Time now = start;
-  const bool spins =
-      std::any_of(busy_.begin(), busy_.end(), [](const Entry* entry) { return entry->in_memory; });
+  const bool accompanied = CompanionWaits();
+  const auto in_memory = [](const Entry* entry) { return entry->in_memory; };
+  const bool spins = accompanied || std::any_of(busy_.begin(), busy_.end(), in_memory);
   do {
     const absl::StatusOr<bool> moved = now < next_round_ ? PollBusy(now) : PollRound(now);
     if (!moved.ok()) return moved.status();
+    const absl::StatusOr<bool> came = accompanied ? PollSockets() : false;
+    if (!came.ok()) return came.status();
     now = absl::Now();
-    if (*moved || KeepUnacknowledged()) return CheckPatience(now);
+    if (*moved || *came || KeepUnacknowledged()) return CheckPatience(now);
     if (!spins) break;
     // Where ranks share a core, what this one waits for may need it.
     std::this_thread::yield();
@@ -255,6 +263,7 @@ absl::Status Mesh::Sleep() {
         at_first ? absl::OkStatus() : OnBusy([](Peer& peer) { return peer.Acknowledge(); });
     // Arming comes before the last look, so that nothing can arrive unnoticed between them.
     armed.Update(OnBusy([wake](Peer& peer) { return peer.Arm(wake); }));
+    if (CompanionWaits()) companion_->Arm();
     if (!armed.ok()) return armed;
     // What the peers waited for may have been just that.
     if (finishing_ && Flushed()) return absl::OkStatus();
@@ -284,6 +293,7 @@ void Mesh::LetCallersIn() {
 uint64_t Mesh::ProgressOfAll() const {
   uint64_t sum = progress_of_idle_;
   for (const Entry* entry : busy_) sum += entry->peer->progress();
+  if (companion_ != nullptr) sum += companion_->progress();
   return sum;
 }
 
@@ -295,9 +305,14 @@ absl::Status Mesh::CheckPatience(absl::Time now) {
   if (now - last_progress_ < patience_) return absl::OkStatus();
   std::string text = absl::StrCat("nothing has moved for ", absl::FormatDuration(patience_), " (");
   // Of many peers only those with which something is still to be done.
-  const bool all_idle = std::all_of(peers_.begin(), peers_.end(),
-                                    [](const auto& entry) { return entry.second.peer->Idle(); });
+  const bool all_idle =
+      !CompanionWaits() && std::all_of(peers_.begin(), peers_.end(),
+                                       [](const auto& entry) { return entry.second.peer->Idle(); });
   bool first = true;
+  if (CompanionWaits()) {
+    text += companion_->DescribeProgress();
+    first = false;
+  }
   for (const auto& [rank, entry] : peers_) {
     if (entry.peer->Idle() && !all_idle) continue;
     absl::StrAppend(&text, first ? "" : "; ", entry.peer->DescribeProgress());
@@ -318,7 +333,28 @@ absl::StatusOr<bool> Mesh::PollRound(absl::Time now) {
   // Those who come are let in when there is room again, if there was none.
   for (const auto& doorbell : reach_.doorbells) doorbell->Answer(now);
   LetCallersIn();
-  return PollPeers(now, kMostInRound);
+  const absl::StatusOr<bool> beside = PollCompanion();
+  if (!beside.ok()) return beside;
+  const absl::StatusOr<bool> moved = PollPeers(now, kMostInRound);
+  if (!moved.ok()) return moved;
+  return *beside || *moved;
+}
+
+absl::StatusOr<bool> Mesh::PollCompanion() {
+  if (companion_ == nullptr) return false;
+  // What another rank has abandoned is only a consequence of the alarm.
+  if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
+  return companion_->Poll();
+}
+
+absl::StatusOr<bool> Mesh::PollSockets() {
+  bool any = false;
+  for (const Entry* entry : busy_) {
+    if (entry->in_memory) continue;
+    any = true;
+    if (absl::Status armed = entry->peer->Arm(transport::Wake::kFrames); !armed.ok()) return armed;
+  }
+  return any ? PollStirred(0) : false;
 }
 
 absl::StatusOr<bool> Mesh::PollPeers(absl::Time now, size_t most) {
@@ -343,7 +379,9 @@ absl::StatusOr<bool> Mesh::PollPeers(absl::Time now, size_t most) {
 
 absl::StatusOr<bool> Mesh::PollBusy(absl::Time now) {
   if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
-  bool any = false;
+  const absl::StatusOr<bool> beside = PollCompanion();
+  if (!beside.ok()) return beside;
+  bool any = *beside;
   for (const Entry* entry : busy_) {
     if (!entry->in_memory && !entry->peer->HasForLinks()) continue;
     const absl::StatusOr<bool> moved = entry->peer->Poll(now);
@@ -382,6 +420,10 @@ absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
     LetCallersIn();
     // Who waits for a connection, for whichever peer it is, looks for what has come.
     next_round_ = absl::InfinitePast();
+    if (companion_ != nullptr) companion_->Answer();
+    const absl::StatusOr<bool> beside = PollCompanion();
+    if (!beside.ok()) return beside;
+    any = any || *beside;
   }
   return any;
 }

@@ -24,6 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/base/companion.h"
 #include "runtime/base/traffic.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/net/fd.h"
@@ -68,6 +69,9 @@ class Mesh final : public collectives::Messenger {
   static absl::StatusOr<std::unique_ptr<Mesh>> Create(std::map<int, std::unique_ptr<Peer>> peers,
                                                       Alarm alarm, Reach reach = {});
 
+  // From now on Progress does and waits for the companion's work as well, with the same patience.
+  // The companion outlives the mesh.
+  absl::Status Accompany(Companion& companion);
   // Whether small messages, and the last bytes of others, are copied, so that nobody waits for
   // their acknowledgement: on, unless their memory is not the CPU's.
   void CopySmall(bool copies);
@@ -107,7 +111,8 @@ class Mesh final : public collectives::Messenger {
     bool busy = false;
     bool in_memory = true;  // polling it costs no system call
   };
-  // What a descriptor in `epoll_` belongs to. The alarm has none, a doorbell no peer.
+  // What a descriptor in `epoll_` belongs to. The alarm and the companion have none, a doorbell no
+  // peer.
   struct Source {
     transport::WakeSource* source = nullptr;
     Entry* entry = nullptr;
@@ -127,6 +132,11 @@ class Mesh final : public collectives::Messenger {
   // The next peers in turn: all that are polled in memory, and `most` of the others. PollRound also
   // lets in those who have come.
   absl::StatusOr<bool> PollPeers(absl::Time now, size_t most);
+  absl::StatusOr<bool> PollCompanion();
+  // Beside the companion, which may have something to do all the time: what the kernel has for
+  // busy peers that are not polled in memory.
+  absl::StatusOr<bool> PollSockets();
+  bool CompanionWaits() const { return companion_ != nullptr && companion_->Waits(); }
   absl::StatusOr<bool> PollRound(absl::Time now);
   // Busy peers that are polled in memory, or have something for their links.
   absl::StatusOr<bool> PollBusy(absl::Time now);
@@ -160,7 +170,8 @@ class Mesh final : public collectives::Messenger {
   std::atomic<Holder> holder_{Holder::kOwner};
   Alarm alarm_;
   Reach reach_;
-  absl::Status broken_;  // a peer could not be made
+  Companion* companion_ = nullptr;  // of the owner's; a tender leaves it alone
+  absl::Status broken_;             // a peer could not be made
   collectives::Call call_;
   bool copies_small_ = true;
   net::Fd epoll_;

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <array>
 #include <atomic>
@@ -215,6 +216,44 @@ TEST(BarrierTest, NobodyPassesABarrierBeforeAllHaveCome) {
     }
     return true;
   });
+}
+
+// Who waits for something else as well sleeps on a socket, which news of its boxes make readable.
+TEST(MailboxTest, ACompanionIsWokenByASocketOnceItIsArmed) {
+  World world(3, false);
+  for (int rank = 0; rank < 3; ++rank) ASSERT_TRUE(world.mailbox(rank).OpenBell().ok());
+  Mailbox& sleeper = world.mailbox(0);
+  const auto rings = [&] {
+    pollfd fd = {sleeper.event_fd(), POLLIN, 0};
+    return ::poll(&fd, 1, 0) == 1;
+  };
+  std::byte byte{7};
+  const auto send = [&](int rank) {
+    world.mailbox(rank).PostSend(0, {&byte, 1});
+    ASSERT_EQ(*world.mailbox(rank).Poll(), true);
+  };
+  send(1);
+  EXPECT_FALSE(rings()) << "it is awake";
+  std::array<std::byte, 4> got{};
+  for (size_t i = 0; i < got.size(); ++i) {
+    sleeper.PostReceive(i % 2 == 0 ? 1 : 2, {&got[i], 1});
+  }
+  EXPECT_EQ(*sleeper.Poll(), true);
+  EXPECT_EQ(*sleeper.Poll(), false);
+  EXPECT_TRUE(sleeper.Waits());
+  sleeper.Arm();
+  EXPECT_FALSE(rings());
+  EXPECT_THAT(sleeper.DescribeProgress(), HasSubstr("rank 2 has given 0 of 1 bytes of message 0"));
+  send(2);
+  send(1);
+  send(2);
+  EXPECT_TRUE(rings());
+  sleeper.Answer();
+  EXPECT_FALSE(rings()) << "of many news the first alone rings";
+  EXPECT_EQ(*sleeper.Poll(), true);
+  EXPECT_FALSE(sleeper.Waits());
+  EXPECT_EQ(sleeper.progress(), 4U);
+  EXPECT_EQ(got, (std::array<std::byte, 4>{byte, byte, byte, byte}));
 }
 
 }  // namespace

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/shm/mailbox.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <algorithm>
 #include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
 #include <new>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/base/round_up.h"
+#include "runtime/net/socket.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/futex.h"
 #include "runtime/shm/stores.h"
@@ -36,10 +44,11 @@ size_t Mailbox::Bytes(int ranks) {
   return RoundUp(count * sizeof(Bell) + count * count * BoxBytes(count), kPage);
 }
 
-Mailbox::Mailbox(std::byte* memory, int rank, int ranks)
+Mailbox::Mailbox(std::byte* memory, int rank, std::vector<int> names)
     : memory_(memory),
       rank_(static_cast<size_t>(rank)),
-      ranks_(static_cast<size_t>(ranks)),
+      names_(std::move(names)),
+      ranks_(names_.size()),
       slot_bytes_(SlotBytes(ranks_)),
       peers_(ranks_),
       last_moved_(absl::InfinitePast()) {}
@@ -58,6 +67,29 @@ Mailbox::SlotHeader& Mailbox::Slot(Box& box, uint32_t number) const {
   std::byte* const slots = reinterpret_cast<std::byte*>(&box) + sizeof(Box);
   return *std::launder(
       reinterpret_cast<SlotHeader*>(slots + number % kSlots * (sizeof(SlotHeader) + slot_bytes_)));
+}
+
+absl::Status Mailbox::OpenBell() {
+  net::Fd fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return net::ErrnoError("socket", errno);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  // Bound to nothing, it gets a name that no other socket has.
+  socklen_t size = sizeof(address.sun_family);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
+    return net::ErrnoError("cannot bind a Unix socket", errno);
+  }
+  size = sizeof(address);
+  if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return net::ErrnoError("getsockname", errno);
+  }
+  Bell& bell = BellOf(rank_);
+  if (size != offsetof(sockaddr_un, sun_path) + bell.socket.size()) {
+    return absl::InternalError("the name of a Unix socket is not one that the kernel chooses");
+  }
+  std::memcpy(bell.socket.data(), address.sun_path, bell.socket.size());
+  bell_ = std::move(fd);
+  return absl::OkStatus();
 }
 
 void Mailbox::Begin(const Patience& patience) {
@@ -88,14 +120,16 @@ bool Mailbox::ReceiveDone(int peer, Ticket ticket) const {
 }
 
 absl::Status Mailbox::Progress() {
-  bool moved = false;
   const absl::Time start = absl::Now();
   absl::Time now = start;
   do {
     for (int look = 0; look < patience_.LooksAtOnce(); ++look) {
-      absl::Status polled = Poll(moved);
-      if (moved) last_moved_ = now;
-      if (moved || !polled.ok()) return polled;
+      const absl::StatusOr<bool> moved = Poll();
+      if (!moved.ok()) return moved.status();
+      if (*moved) {
+        last_moved_ = now;
+        return absl::OkStatus();
+      }
       patience_.BetweenLooks();
     }
     now = absl::Now();
@@ -106,11 +140,12 @@ absl::Status Mailbox::Progress() {
   while (true) {
     const uint32_t rings = bell.rings.load(std::memory_order_acquire);
     // In one order with a peer's news and its look at this: one of the two sees the other.
-    bell.sleeping.store(1, std::memory_order_relaxed);
+    bell.sleeping.store(kOnFutex, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    absl::Status polled = Poll(moved);
+    const absl::StatusOr<bool> moved = Poll();
+    absl::Status polled = moved.status();
     now = absl::Now();
-    if (polled.ok() && !moved) {
+    if (polled.ok() && !*moved) {
       if (patience_.cancelled != nullptr && patience_.cancelled->load(std::memory_order_acquire)) {
         polled = absl::CancelledError("the job has failed");
       } else if (now - last_moved_ < patience_.limit) {
@@ -123,19 +158,38 @@ absl::Status Mailbox::Progress() {
         polled = Late();
       }
     }
-    bell.sleeping.store(0, std::memory_order_relaxed);
+    bell.sleeping.store(kAwake, std::memory_order_relaxed);
     last_moved_ = now;
     return polled;
   }
 }
 
-absl::Status Mailbox::Poll(bool& moved) {
+bool Mailbox::Waits() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+    return !peer.sends.empty() || !peer.receives.empty();
+  });
+}
+
+absl::StatusOr<bool> Mailbox::Poll() {
+  bool moved = false;
   for (size_t peer = 0; peer < ranks_; ++peer) {
     if (!peers_[peer].sends.empty()) moved = Fill(peer) || moved;
     if (peers_[peer].receives.empty()) continue;
     if (absl::Status status = Empty(peer, moved); !status.ok()) return status;
   }
-  return absl::OkStatus();
+  return moved;
+}
+
+void Mailbox::Arm() {
+  // A peer that sees this sees the socket's name.
+  BellOf(rank_).sleeping.store(kOnSocket, std::memory_order_release);
+  // In one order with a peer's news and its look at this: one of the two sees the other.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void Mailbox::Answer() {
+  char byte = 0;
+  while (recv(bell_.get(), &byte, sizeof(byte), 0) >= 0) continue;
 }
 
 bool Mailbox::Fill(size_t peer) {
@@ -164,6 +218,7 @@ bool Mailbox::Fill(size_t peer) {
 absl::Status Mailbox::Empty(size_t peer, bool& moved) {
   SlotQueue<Incoming>& receives = peers_[peer].receives;
   Box& box = BoxBetween(peer, rank_);
+  const auto name = [&] { return absl::StrCat("rank ", names_[peer]); };
   uint32_t emptied = box.emptied.load(std::memory_order_relaxed);
   uint64_t taken = 0;
   while (!receives.empty() && emptied != box.filled.load(std::memory_order_acquire)) {
@@ -171,12 +226,11 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
     const SlotHeader& slot = Slot(box, emptied);
     const collectives::ReceiveBuffer& buffer = in.buffer;
     if (const collectives::Call theirs(slot.call); theirs != in.call) {
-      return absl::InternalError(
-          collectives::Contradiction(absl::StrCat("rank ", peer), theirs, in.call));
+      return absl::InternalError(collectives::Contradiction(name(), theirs, in.call));
     }
     if (slot.message != buffer.size || slot.size > buffer.size - in.received) {
-      return absl::InternalError(absl::StrCat("a message of ", slot.message, " bytes from rank ",
-                                              peer, " was refused: it has ", buffer.size,
+      return absl::InternalError(absl::StrCat("a message of ", slot.message, " bytes from ", name(),
+                                              " was refused: it has ", buffer.size,
                                               " bytes here; do all ranks pass the same count?"));
     }
     const auto* const from = reinterpret_cast<const std::byte*>(&slot + 1);
@@ -201,29 +255,49 @@ absl::Status Mailbox::Empty(size_t peer, bool& moved) {
 void Mailbox::Ring(size_t peer) const {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   Bell& bell = BellOf(peer);
-  if (bell.sleeping.load(std::memory_order_relaxed) == 0) return;
-  bell.rings.fetch_add(1, std::memory_order_release);
-  FutexWakeAll(bell.rings);
+  switch (bell.sleeping.load(std::memory_order_relaxed)) {
+    case kOnFutex:
+      bell.rings.fetch_add(1, std::memory_order_release);
+      FutexWakeAll(bell.rings);
+      return;
+    case kOnSocket: {
+      // One ring wakes it.
+      if (bell.sleeping.exchange(kAwake, std::memory_order_acquire) != kOnSocket) return;
+      sockaddr_un address = {};
+      address.sun_family = AF_UNIX;
+      std::memcpy(address.sun_path, bell.socket.data(), bell.socket.size());
+      // Where there is no room, it is being woken already.
+      sendto(bell_.get(), "", 1, MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&address),
+             offsetof(sockaddr_un, sun_path) + bell.socket.size());
+      return;
+    }
+    default:
+      return;
+  }
 }
 
-absl::Status Mailbox::Late() const {
-  std::string late;
+std::string Mailbox::DescribeProgress() const {
+  std::string text;
   for (size_t rank = 0; rank < ranks_; ++rank) {
     const Peer& peer = peers_[rank];
     if (!peer.sends.empty()) {
       const Outgoing& out = peer.sends[peer.sends.begin()];
-      absl::StrAppend(&late, late.empty() ? "" : "; ", "rank ", rank, " has taken ", out.sent,
-                      " of ", out.data.size(), " bytes of message ", peer.sends.begin());
+      absl::StrAppend(&text, text.empty() ? "" : "; ", "rank ", names_[rank], " has taken ",
+                      out.sent, " of ", out.data.size(), " bytes of message ", peer.sends.begin());
     }
     if (!peer.receives.empty()) {
       const Incoming& in = peer.receives[peer.receives.begin()];
-      absl::StrAppend(&late, late.empty() ? "" : "; ", "rank ", rank, " has given ", in.received,
-                      " of ", in.buffer.size, " bytes of message ", peer.receives.begin());
+      absl::StrAppend(&text, text.empty() ? "" : "; ", "rank ", names_[rank], " has given ",
+                      in.received, " of ", in.buffer.size, " bytes of message ",
+                      peer.receives.begin());
     }
   }
-  return absl::DeadlineExceededError(absl::StrCat("nothing has moved for ",
-                                                  absl::FormatDuration(patience_.limit),
-                                                  " in shared memory: ", late));
+  return absl::StrCat("in shared memory: ", text);
+}
+
+absl::Status Mailbox::Late() const {
+  return absl::DeadlineExceededError(absl::StrCat(
+      "nothing has moved for ", absl::FormatDuration(patience_.limit), " ", DescribeProgress()));
 }
 
 }  // namespace railhead::shm

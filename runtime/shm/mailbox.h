@@ -6,10 +6,13 @@
 // There is a box for each ordered pair of ranks: a few slots that the sender fills and the receiver
 // empties, in order; a message goes through them in pieces. Sender and receiver count slots, each
 // in a word of its own, so nothing is ever locked. A rank that has nothing to do looks for a while
-// and then sleeps on its bell, which whoever fills or empties a slot of its boxes rings.
+// and then sleeps on its bell, which whoever fills or empties a slot of its boxes rings: on a futex
+// if it waits for nothing else (Progress), or on a socket, by which a wait for rails looks at boxes
+// as well (Companion).
 #ifndef RAILHEAD_RUNTIME_SHM_MAILBOX_H_
 #define RAILHEAD_RUNTIME_SHM_MAILBOX_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -17,23 +20,29 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/base/companion.h"
 #include "runtime/base/slot_queue.h"
 #include "runtime/collectives/call.h"
 #include "runtime/collectives/messenger.h"
+#include "runtime/net/fd.h"
 #include "runtime/shm/patience.h"
 
 namespace railhead::shm {
 
 // One rank's place. Used by one thread at a time, except where said.
-class Mailbox final : public collectives::Messenger {
+class Mailbox final : public collectives::Messenger, public Companion {
  public:
   // How much memory the boxes of so many ranks need. It is zero before the first rank begins.
   static size_t Bytes(int ranks);
 
   // `memory` is the same memory for all ranks (at whatever address), aligned to a page, and
-  // outlives this.
-  Mailbox(std::byte* memory, int rank, int ranks);
+  // outlives this. `names`: what others call these ranks, of which this is number `rank`.
+  Mailbox(std::byte* memory, int rank, std::vector<int> names);
+
+  // Before it is a companion, or any rank posts anything: opens the socket on which it can sleep.
+  absl::Status OpenBell();
 
   // From here on Progress fails as `patience` says; its limit begins anew with everything that
   // moves.
@@ -47,6 +56,15 @@ class Mailbox final : public collectives::Messenger {
   // Besides DeadlineExceeded and Cancelled: Internal, when a message has another length than was
   // expected.
   absl::Status Progress() override;
+
+  // A companion's; what Begin says is not for them.
+  bool Waits() const override;
+  absl::StatusOr<bool> Poll() override;
+  int event_fd() const override { return bell_.get(); }
+  void Arm() override;
+  void Answer() override;
+  uint64_t progress() const override { return given_bytes() + taken_bytes(); }
+  std::string DescribeProgress() const override;
 
   // Bytes sent and received. Any thread.
   uint64_t given_bytes() const { return given_.load(std::memory_order_relaxed); }
@@ -62,8 +80,11 @@ class Mailbox final : public collectives::Messenger {
   // In shared memory; all zero at first.
   struct alignas(128) Bell {
     std::atomic<uint32_t> rings{0};     // the word that its owner sleeps on
-    std::atomic<uint32_t> sleeping{0};  // whether it does, or is about to
+    std::atomic<uint32_t> sleeping{0};  // how it does, or is about to
+    // The name of its socket, in the abstract namespace, which all ranks here share.
+    std::array<char, 6> socket{};
   };
+  enum Sleeping : uint32_t { kAwake, kOnFutex, kOnSocket };
   struct Box {
     alignas(kLine) std::atomic<uint32_t> filled{0};   // slots, ever; by the sender
     alignas(kLine) std::atomic<uint32_t> emptied{0};  // by the receiver
@@ -95,7 +116,6 @@ class Mailbox final : public collectives::Messenger {
   Box& BoxBetween(size_t from, size_t to) const;
   SlotHeader& Slot(Box& box, uint32_t number) const;
 
-  absl::Status Poll(bool& moved);
   bool Fill(size_t peer);
   absl::Status Empty(size_t peer, bool& moved);
   void Ring(size_t peer) const;
@@ -103,8 +123,10 @@ class Mailbox final : public collectives::Messenger {
 
   std::byte* const memory_;
   const size_t rank_;
+  const std::vector<int> names_;
   const size_t ranks_;
   const size_t slot_bytes_;
+  net::Fd bell_;
   std::vector<Peer> peers_;
   Patience patience_;
   collectives::Call call_;

@@ -3,6 +3,7 @@
 #define RAILHEAD_RUNTIME_SHM_WORLD_FOR_TEST_H_
 
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -19,10 +20,12 @@ class World {
   World(int ranks, bool crowded)
       : patience_{Group::Look(), absl::Seconds(60), nullptr, crowded},
         segment_(*Segment::Create(Group::Bytes(ranks) + Mailbox::Bytes(ranks))) {
+    std::vector<int> names(static_cast<size_t>(ranks));
+    std::iota(names.begin(), names.end(), 0);
     for (int rank = 0; rank < ranks; ++rank) {
       groups_.push_back(std::make_unique<Group>(segment_.data(), rank, ranks));
       mailboxes_.push_back(
-          std::make_unique<Mailbox>(segment_.data() + Group::Bytes(ranks), rank, ranks));
+          std::make_unique<Mailbox>(segment_.data() + Group::Bytes(ranks), rank, names));
     }
   }
   // Ranks that are threads can reach all there is; or so they say of all but the last one's.

@@ -122,13 +122,13 @@ std::string Learner::DescribeNetwork() const {
   std::string text = absl::StrFormat(
       "  model: a message takes %.1f us and %.3f ns for each byte (%.2f GB/s), reducing %.3f ns\n",
       network.alpha * 1e6, network.beta * 1e9, 1e-9 / network.beta, network.gamma * 1e9);
-  if (network.local_ranks > 1) {
+  if (network.places > 1) {
     absl::StrAppendFormat(
         &text,
-        "  %d ranks share memory in each place: hierarchical takes %.1f us there and %.3f ns for "
-        "each byte, and what the way in brackets takes among %d places\n",
-        network.local_ranks, network.local_alpha * 1e6, network.local_beta * 1e9,
-        tuner_.ranks() / network.local_ranks);
+        "  %d places of %d rank(s) or more, each with a memory of its own: hierarchical takes %.1f "
+        "us "
+        "there and %.3f ns for each byte, and what the way in brackets takes among the places\n",
+        network.places, network.columns, network.local_alpha * 1e6, network.local_beta * 1e9);
   }
   return text;
 }

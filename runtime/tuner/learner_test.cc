@@ -212,9 +212,10 @@ TEST(LearnerTest, ExplainsEstimatesAndWhatWasMeasured) {
               AllOf(HasSubstr("all_reduce of 1048576 bytes among 32 ranks: hierarchical ("),
                     HasSubstr("estimated: the fastest by the model, until calls of up to 1048576 "
                               "bytes have tried those marked +"),
-                    HasSubstr("8 ranks share memory in each place: hierarchical takes 2.0 us there "
+                    HasSubstr("4 places of 8 rank(s) or more, each with a memory of its own: "
+                              "hierarchical takes 2.0 us there "
                               "and 0.100 ns for each byte, and what the way in brackets takes "
-                              "among 4 places"),
+                              "among the places"),
                     HasSubstr("*+ hierarchical ("), Not(HasSubstr("measured"))));
   // The first is really slower.
   const auto estimates = tuner.Estimates(Collective::kAllReduce, kMiB);

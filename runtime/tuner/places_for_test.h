@@ -10,7 +10,8 @@ namespace railhead::tuner {
 // all places can have connections to each other.
 inline Network Places() {
   Network network = {20e-6, 1e-10, 0, 2};
-  network.local_ranks = 8;
+  network.places = 4;
+  network.columns = 8;
   network.local_alpha = 2e-6;
   network.local_beta = 1e-10;
   return network;

@@ -26,7 +26,7 @@ using collectives::Ways;
 bool IsPossible(const Way& way, Collective collective, int ranks, const Network& network) {
   return way.collective == collective &&
          (way.peers == collectives::Peers::kFew || ranks - 1 <= network.most_peers) &&
-         (network.local_ranks > 1 || way.algorithm != Algorithm::kHierarchical);
+         (network.places > 1 || way.algorithm != Algorithm::kHierarchical);
 }
 
 bool HasParts(Collective collective) {
@@ -39,25 +39,28 @@ struct Column {
   int ranks;
   Network network;
 };
-Column ColumnOf(Collective collective, size_t bytes, int ranks, const Network& network) {
-  const auto local_ranks = static_cast<size_t>(network.local_ranks);
-  const size_t leaders =
-      HasParts(collective) ? local_ranks : collectives::Leaders(bytes, local_ranks);
-  Column column = {(bytes + leaders - 1) / leaders, ranks / network.local_ranks, network};
-  column.network.local_ranks = 1;
+Column ColumnOf(Collective collective, size_t bytes, const Network& network) {
+  const auto columns = static_cast<size_t>(network.columns);
+  const size_t leaders = HasParts(collective) ? columns : collectives::Leaders(bytes, columns);
+  Column column = {(bytes + leaders - 1) / leaders, network.places, network};
+  column.network.places = 1;
   return column;
 }
 
 Estimate EstimateOf(Collective collective, const Choice& choice, size_t bytes, int ranks,
                     const Network& network) {
   if (choice.algorithm == Algorithm::kHierarchical) {
-    const Column column = ColumnOf(collective, bytes, ranks, network);
+    const Column column = ColumnOf(collective, bytes, network);
+    // Parts of ranks go through memory place by place and round by round.
+    const bool parts = HasParts(collective);
+    const int times = parts ? ranks - network.places * (network.columns - 1) : 1;
+    const int rounds = parts ? network.rounds : 1;
     Estimate estimate =
-        EstimateOf(collective, {choice.among_places}, column.bytes, column.ranks, column.network);
+        EstimateOf(collective, {choice.among_places}, column.bytes / static_cast<size_t>(rounds),
+                   column.ranks, column.network);
     estimate.choice = choice;
-    // Parts of ranks go through memory place by place.
-    estimate.seconds += (HasParts(collective) ? column.ranks : 1) * network.local_alpha +
-                        static_cast<double>(bytes) * network.local_beta;
+    estimate.seconds = times * network.local_alpha +
+                       static_cast<double>(bytes) * network.local_beta + rounds * estimate.seconds;
     return estimate;
   }
   const Way& way = *collectives::FindWay(collective, choice.algorithm);
@@ -84,7 +87,7 @@ void ForEachChoice(Collective collective, size_t bytes, int ranks, const Network
       visit_one({way.algorithm});
       continue;
     }
-    const Column column = ColumnOf(collective, bytes, ranks, network);
+    const Column column = ColumnOf(collective, bytes, network);
     for (const Way& among : Ways()) {
       if (IsPossible(among, collective, column.ranks, column.network)) {
         visit_one({way.algorithm, among.algorithm});
@@ -202,11 +205,13 @@ absl::Status CheckPins(const std::vector<Pin>& pins, int ranks, const Network& n
         absl::StrCat("'", ToString(pin), "' cannot be followed: ", why));
   };
   for (auto pin = pins.begin(); pin != pins.end(); ++pin) {
-    const Column column = ColumnOf(pin->collective, 0, ranks, network);
+    const Column column = ColumnOf(pin->collective, 0, network);
     const bool hierarchical = pin->algorithm == Algorithm::kHierarchical;
-    if (!CanFollow(*pin, ranks, network) && !CanFollow(*pin, column.ranks, column.network)) {
+    const bool in_columns = network.places > 1 && CanFollow(*pin, column.ranks, column.network);
+    if (!CanFollow(*pin, ranks, network) && !in_columns) {
       if (!hierarchical) {
-        return wrong(*pin, absl::StrCat("it connects a rank with ", column.ranks - 1,
+        const int peers = (network.places > 1 ? column.ranks : ranks) - 1;
+        return wrong(*pin, absl::StrCat("it connects a rank with ", peers,
                                         " others, and RLIMIT_MEMLOCK leaves room for RDMA "
                                         "connections to ",
                                         network.most_peers, "; raise it"));
@@ -239,7 +244,7 @@ const Pin* Tuner::Pinned(Collective collective, size_t bytes, int ranks,
 
 Choice Tuner::Choose(Collective collective, size_t bytes) const {
   const Pin* const pin = Pinned(collective, bytes, ranks_, network_);
-  const Column column = ColumnOf(collective, bytes, ranks_, network_);
+  const Column column = ColumnOf(collective, bytes, network_);
   const Pin* const among_places = Pinned(collective, bytes, column.ranks, column.network);
   std::optional<Estimate> best;
   ForEachChoice(collective, bytes, ranks_, network_, [&](const Estimate& estimate) {

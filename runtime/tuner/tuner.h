@@ -28,9 +28,12 @@ struct Network {
   double beta = 1 / 1e9;     // seconds per byte, one way
   double gamma = 1 / 8e9;    // seconds per byte
   int most_peers = INT_MAX;  // how many others a rank can have a connection to
-  // Where ranks live in several places, and share memory inside each (comm/hierarchy.h): how many a
-  // place has, and what of an all-reduce is done in memory takes.
-  int local_ranks = 1;
+  // Where ranks live in several places, and share memory inside each (comm/hierarchy.h): how many
+  // places there are, in how many columns they do their part between these, which is as many ranks
+  // as the smallest place has, and what of an all-reduce is done in memory takes.
+  int places = 1;
+  int columns = 1;
+  int rounds = 1;  // in which columns carry parts of ranks, one for each more that the largest has
   double local_alpha = 10e-6;   // seconds
   double local_beta = 1 / 4e9;  // seconds per byte
 };

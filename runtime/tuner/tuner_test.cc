@@ -174,6 +174,35 @@ TEST(PinsTest, TheFirstThatFitsIsFollowed) {
   EXPECT_TRUE(ParsePins("")->empty());
 }
 
+// Ranks that a place has more than the smallest one make rounds of their own, through the same
+// leaders.
+TEST(TunerTest, UnevenPlacesTakeRoundsForTheRanksThatLeadNothing) {
+  const auto hierarchical = [](Collective collective, size_t bytes, int ranks,
+                               const Network& network) {
+    for (const Estimate& estimate : Estimates(collective, bytes, ranks, network)) {
+      if (estimate.choice.algorithm == Algorithm::kHierarchical) return estimate.seconds;
+    }
+    return 0.0;
+  };
+  Network even = Places();  // 4 places of 8
+  Network uneven = even;    // 12, 8, 6 and 6
+  uneven.columns = 6;
+  uneven.rounds = 7;
+  const double few = hierarchical(Collective::kAllGather, 32, 32, even);
+  // Two steps around the circle of places.
+  EXPECT_NEAR(few, 4 * 2e-6 + 2 * 24e-6, 1e-6);
+  EXPECT_NEAR(hierarchical(Collective::kAllGather, 32, 32, uneven), 12 * 2e-6 + 7 * 2 * 24e-6,
+              1e-6);
+  EXPECT_EQ(hierarchical(Collective::kBarrier, 0, 32, uneven),
+            hierarchical(Collective::kBarrier, 0, 32, even));
+  // The bytes of a column are a sixth in place of an eighth.
+  const size_t large = size_t{1} << 30U;
+  const double ratio = hierarchical(Collective::kAllGather, large, 32, uneven) /
+                       hierarchical(Collective::kAllGather, large, 32, even);
+  EXPECT_GT(ratio, 1.01);
+  EXPECT_LT(ratio, 8.0 / 6);
+}
+
 TEST(PinsTest, WhatCannotBeDoneIsNotFollowed) {
   Network network;
   network.most_peers = 98;
@@ -197,7 +226,8 @@ TEST(PinsTest, ThoseThatNobodyCanFollowAreAnError) {
                     HasSubstr("connections to 4")));
   EXPECT_EQ(error("all_to_all=bruck,all_gather=ring", network), "");
   // Columns have three ranks each.
-  network.local_ranks = 2;
+  network.places = 3;
+  network.columns = 2;
   network.most_peers = 2;
   EXPECT_EQ(error("all_reduce=hierarchical,all_reduce=double_tree", network), "");
   EXPECT_EQ(error("all_reduce=hierarchical,all_reduce=direct", network), "");
@@ -209,7 +239,8 @@ TEST(PinsTest, ThoseThatNobodyCanFollowAreAnError) {
 
 TEST(PinsTest, ThoseThatAnotherOneHidesAreAnError) {
   Network network;
-  network.local_ranks = 2;
+  network.places = 3;
+  network.columns = 2;
   const auto error = [&](const char* text) {
     return std::string(CheckPins(*ParsePins(text), 6, network, "").message());
   };

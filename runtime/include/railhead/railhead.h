@@ -374,11 +374,13 @@ RH_EXPORT rhResult_t rhRequestFree(rhRequest_t request);
 /* What a communicator came to run on. Set `struct_size` to sizeof(rhCommInfo_t) before the call. */
 typedef struct {
   size_t struct_size;
-  char transport[16];            /* "shm", "verbs" or "tcp" */
-  int rails;                     /* how many rails it uses */
-  int degraded;                  /* 1: it got less than was asked for */
-  char degraded_reason[1024];    /* which rank, and why; "" if not degraded */
-  uint64_t rejected_connections; /* strangers that the rendezvous turned away (rank 0) */
+  char transport[16];             /* "shm", "verbs" or "tcp" */
+  int rails;                      /* how many rails it uses */
+  int degraded;                   /* 1: it got less than was asked for */
+  char degraded_reason[1024];     /* which rank, and why; "" if not degraded */
+  uint64_t rejected_connections;  /* strangers that the rendezvous turned away (rank 0) */
+  char unused_memory_reason[512]; /* why ranks of one pod do not use its memory among themselves,
+                                   * though they could; "" if they do, or there are none */
 } rhCommInfo_t;
 RH_EXPORT rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info);
 
