@@ -7,15 +7,19 @@
 #include "runtime/collectives/schedule.h"
 
 namespace railhead::collectives {
-absl::Status BruckAllToAll(Messenger& messenger, int rank, int world_size, const std::byte* send,
-                           std::byte* receive, size_t bytes) {
+
+absl::Status BruckAllToAll(Messenger& messenger, int rank, const std::byte* send,
+                           const Parts& send_parts, std::byte* receive,
+                           const Parts& /*receive_parts*/) {
+  const size_t bytes = send_parts.largest();
   if (bytes == 0) return absl::OkStatus();
-  const auto ranks = static_cast<size_t>(world_size);
+  const size_t ranks = send_parts.ranks();
   const auto self = static_cast<size_t>(rank);
   // Place d holds the block that has to go d ranks further, on whichever rank it is.
   std::vector<std::byte> places(ranks * bytes);
-  std::vector<std::byte> leaving(ranks * bytes);
-  std::vector<std::byte> arriving(ranks * bytes);
+  // At most half of the blocks take a step.
+  std::vector<std::byte> leaving(ranks / 2 * bytes);
+  std::vector<std::byte> arriving(ranks / 2 * bytes);
   for (size_t d = 0; d < ranks; ++d) {
     std::memcpy(places.data() + d * bytes, send + (self + d) % ranks * bytes, bytes);
   }

@@ -10,14 +10,15 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
+#include "runtime/base/parts.h"
 #include "runtime/collectives/messenger.h"
 
 namespace railhead::collectives {
 
-// Block r (of `bytes`) of `send` goes to rank r, where it becomes this rank's block. The buffers do
-// not overlap. On an error the contents of `receive` are undefined.
-absl::Status BruckAllToAll(Messenger& messenger, int rank, int world_size, const std::byte* send,
-                           std::byte* receive, size_t bytes);
+// As PairwiseAllToAll (pairwise_alltoall.h), of parts that are all equal. Takes twice as much
+// memory as `send` besides.
+absl::Status BruckAllToAll(Messenger& messenger, int rank, const std::byte* send,
+                           const Parts& send_parts, std::byte* receive, const Parts& receive_parts);
 
 }  // namespace railhead::collectives
 

@@ -47,12 +47,14 @@ enum class Algorithm {
   kPairwise,
   kBruck,
   kDirect,
-  kHierarchical  // comm/hierarchy.h
+  kHierarchical,  // comm/hierarchy.h
+  kRecursiveHalving,
+  kScatterAllGather
 };
-inline constexpr std::array<const char*, 10> kAlgorithmNames = {
-    "shared_memory", "ring",        "recursive_doubling", "halving_doubling",
-    "double_tree",   "binomial",    "pairwise",           "bruck",
-    "direct",        "hierarchical"};
+inline constexpr std::array<const char*, 12> kAlgorithmNames = {
+    "shared_memory", "ring",         "recursive_doubling", "halving_doubling",
+    "double_tree",   "binomial",     "pairwise",           "bruck",
+    "direct",        "hierarchical", "recursive_halving",  "scatter_allgather"};
 inline const char* Name(Algorithm algorithm) {
   return kAlgorithmNames[static_cast<size_t>(algorithm)];
 }

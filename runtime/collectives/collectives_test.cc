@@ -6,28 +6,20 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <algorithm>
+#include <bit>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/parts.h"
-#include "runtime/collectives/binomial.h"
-#include "runtime/collectives/bruck_alltoall.h"
-#include "runtime/collectives/direct.h"
-#include "runtime/collectives/direct_allreduce.h"
-#include "runtime/collectives/double_tree.h"
-#include "runtime/collectives/halving_doubling.h"
-#include "runtime/collectives/pairwise_alltoall.h"
-#include "runtime/collectives/recursive_doubling.h"
-#include "runtime/collectives/ring_allgather.h"
-#include "runtime/collectives/ring_allreduce.h"
-#include "runtime/collectives/ring_broadcast.h"
-#include "runtime/collectives/ring_reduce.h"
-#include "runtime/collectives/ring_reduce_scatter.h"
 #include "runtime/collectives/timetable.h"
+#include "runtime/collectives/ways.h"
 #include "runtime/testing/ranks.h"
 #include "runtime/testing/simulated_messenger.h"
 
@@ -43,10 +35,6 @@ using railhead::testing::SimulatedMessenger;
 using railhead::testing::SimulatedWorld;
 using railhead::testing::Trial;
 
-// The ways to do a collective, by number.
-using Way = std::function<absl::Status(Messenger& messenger, int rank, int ranks,
-                                       const CollectiveCase& c, Trial& trial)>;
-
 reduce::Reduction ReductionOf(const CollectiveCase& c, int ranks) {
   return {c.type, c.op, ranks, {}};
 }
@@ -56,83 +44,85 @@ Parts Blocks(int ranks, size_t each) {
   return {count, count * each};
 }
 
-template <class Algorithm>
-Way AllReduceBy(Algorithm algorithm) {
-  return [algorithm](Messenger& messenger, int rank, int ranks, const CollectiveCase& c,
-                     Trial& trial) {
-    return algorithm(messenger, rank, ranks, ReductionOf(c, ranks), trial.send(), trial.receive(),
-                     c.count);
-  };
-}
-template <class Algorithm>
-Way BroadcastBy(Algorithm algorithm) {
-  return [algorithm](Messenger& messenger, int rank, int ranks, const CollectiveCase& c,
-                     Trial& trial) {
-    return algorithm(messenger, rank, ranks, c.root, trial.send(), trial.receive(), BytesOf(c));
-  };
-}
-template <class Algorithm>
-Way ReduceBy(Algorithm algorithm) {
-  return [algorithm](Messenger& messenger, int rank, int ranks, const CollectiveCase& c,
-                     Trial& trial) {
-    return algorithm(messenger, rank, ranks, c.root, ReductionOf(c, ranks), trial.send(),
-                     trial.receive(), c.count);
-  };
+// Calls a way's function as the communicator does.
+class Play {
+ public:
+  Play(Messenger& messenger, int rank, int ranks, const CollectiveCase& c, Trial& trial)
+      : messenger_(messenger), rank_(rank), ranks_(ranks), c_(c), trial_(trial) {}
+
+  absl::Status operator()(std::monostate /*hierarchical*/) const { return absl::OkStatus(); }
+  absl::Status operator()(AllReduceFunction run) const {
+    std::byte token{1};
+    if (c_.collective == Collective::kBarrier) {
+      return run(messenger_, rank_, ranks_, {rhUint8, rhMax, 1, {}}, &token, &token, 1);
+    }
+    return run(messenger_, rank_, ranks_, ReductionOf(c_, ranks_), trial_.send(), trial_.receive(),
+               c_.count);
+  }
+  absl::Status operator()(ReduceFunction run) const {
+    return run(messenger_, rank_, ranks_, c_.root, ReductionOf(c_, ranks_), trial_.send(),
+               trial_.receive(), c_.count);
+  }
+  absl::Status operator()(RootedFunction run) const {
+    return run(messenger_, rank_, ranks_, c_.root, trial_.send(), trial_.receive(), BytesOf(c_));
+  }
+  absl::Status operator()(AllGatherFunction run) const {
+    const Parts listed(trial_.receive_counts(), trial_.receive_displs(), reduce::SizeOf(c_.type));
+    return run(messenger_, rank_, ranks_, trial_.send(), trial_.receive(),
+               c_.uneven ? listed : Blocks(ranks_, BytesOf(c_)));
+  }
+  absl::Status operator()(ReduceScatterFunction run) const {
+    const Parts listed(trial_.send_counts(), trial_.send_displs(), 1);
+    return run(messenger_, rank_, ranks_, ReductionOf(c_, ranks_), trial_.send(), trial_.receive(),
+               c_.uneven ? listed : Blocks(ranks_, c_.count));
+  }
+  absl::Status operator()(AllToAllFunction run) const {
+    // They have none in place: a copy is what is sent.
+    const Parts parts = Blocks(ranks_, BytesOf(c_));
+    const std::vector<std::byte> copy(trial_.send(), trial_.send() + parts.total());
+    return run(messenger_, rank_, copy.data(), parts, trial_.receive(), parts);
+  }
+
+ private:
+  Messenger& messenger_;
+  int rank_;
+  int ranks_;
+  const CollectiveCase& c_;
+  Trial& trial_;
+};
+
+// All that send messages among all ranks.
+std::vector<Way> WaysOf(Collective collective) {
+  std::vector<Way> ways;
+  for (const Way& way : Ways()) {
+    if (way.collective == collective && way.seconds != nullptr) ways.push_back(way);
+  }
+  return ways;
 }
 
-const std::vector<Way>& WaysOf(Collective collective) {
-  static const std::map<Collective, std::vector<Way>> kWays = {
-      {Collective::kAllReduce,
-       {AllReduceBy(RingAllReduce), AllReduceBy(RecursiveDoublingAllReduce),
-        AllReduceBy(HalvingDoublingAllReduce), AllReduceBy(DoubleTreeAllReduce),
-        AllReduceBy(DirectAllReduce)}},
-      {Collective::kAllGather,
-       {[](Messenger& messenger, int rank, int ranks, const CollectiveCase& c, Trial& trial) {
-         return RingAllGather(messenger, rank, ranks, trial.send(), trial.receive(),
-                              Blocks(ranks, BytesOf(c)));
-       }}},
-      {Collective::kReduceScatter,
-       {[](Messenger& messenger, int rank, int ranks, const CollectiveCase& c, Trial& trial) {
-         return RingReduceScatter(messenger, rank, ranks, ReductionOf(c, ranks), trial.send(),
-                                  trial.receive(), Blocks(ranks, c.count));
-       }}},
-      {Collective::kBroadcast, {BroadcastBy(RingBroadcast), BroadcastBy(BinomialBroadcast)}},
-      {Collective::kReduce, {ReduceBy(RingReduce), ReduceBy(BinomialReduce)}},
-      // They have none in place: a copy is what is sent.
-      {Collective::kAllToAll,
-       {[](Messenger& messenger, int rank, int ranks, const CollectiveCase& c, Trial& trial) {
-          const Parts parts = Blocks(ranks, BytesOf(c));
-          const std::vector<std::byte> copy(trial.send(), trial.send() + parts.total());
-          return PairwiseAllToAll(messenger, rank, copy.data(), parts, trial.receive(), parts);
-        },
-        [](Messenger& messenger, int rank, int ranks, const CollectiveCase& c, Trial& trial) {
-          const std::vector<std::byte> copy(trial.send(),
-                                            trial.send() + Blocks(ranks, BytesOf(c)).total());
-          return BruckAllToAll(messenger, rank, ranks, copy.data(), trial.receive(), BytesOf(c));
-        }}},
-      {Collective::kGather, {BroadcastBy(DirectGather), BroadcastBy(BinomialGather)}},
-      {Collective::kScatter, {BroadcastBy(DirectScatter), BroadcastBy(BinomialScatter)}}};
-  static const std::vector<Way> kNone;
-  const auto found = kWays.find(collective);
-  return found == kWays.end() ? kNone : found->second;
-}
-
-constexpr size_t kMostWays = 5;
-
+// All cases by the first way of each collective, then by the second, ...
 void RunCases(int ranks, const std::vector<CollectiveCase>& cases, unsigned seed) {
-  for (size_t way = 0; way < kMostWays; ++way) {
+  std::map<Collective, std::vector<Way>> all;
+  size_t most = 0;
+  for (const CollectiveCase& c : cases) {
+    most = std::max(most, (all[c.collective] = WaysOf(c.collective)).size());
+  }
+  ASSERT_GT(most, 0U);
+  for (size_t number = 0; number < most; ++number) {
     SimulatedWorld world(ranks);
     const std::vector<std::string> wrong = RunRanks(ranks, [&](int rank) -> std::string {
       SimulatedMessenger messenger(world, rank, seed + static_cast<unsigned>(rank));
       for (size_t i = 0; i < cases.size(); ++i) {
         const CollectiveCase& c = cases[i];
-        const std::vector<Way>& ways = WaysOf(c.collective);
-        if (way >= ways.size()) continue;
+        const std::vector<Way>& ways = all.at(c.collective);
+        if (number >= ways.size()) continue;
+        const Way& way = ways[number];
         Trial trial(c, rank, ranks, i);
-        const absl::Status status = ways[way](messenger, rank, ranks, c, trial);
+        const absl::Status status =
+            std::visit(Play(messenger, rank, ranks, c, trial), way.function);
         const std::string error =
             status.ok() ? trial.Check() : absl::StrCat(ToString(c), ": ", status.message());
-        if (!error.empty()) return absl::StrCat("way ", way, ": ", error);
+        if (!error.empty()) return absl::StrCat(Name(way.algorithm), ": ", error);
       }
       return "";
     });
@@ -187,14 +177,180 @@ TEST_P(LargeSimulationTest, ManySegments) {
   RunCases(ranks, cases, 2);
 }
 
-// Where trees and exchanges have odd shapes.
-TEST(WorldsTest, OfEverySize) {
-  for (int ranks = 1; ranks <= 19; ++ranks) {
-    std::vector<CollectiveCase> cases;
-    for (const Collective collective : kCollectives) {
-      cases.push_back({collective, rhInt32, rhAvg, 1003, ranks / 3, ranks % 2 == 0});
+// Where trees, exchanges and circles have odd shapes.
+void RunOddShapes(int ranks) {
+  std::vector<CollectiveCase> cases;
+  for (const Collective collective : kCollectives) {
+    for (const size_t count : {0, 1, 1003}) {
+      cases.push_back({collective, rhInt32, rhAvg, count, ranks / 3, ranks % 2 == 0});
     }
-    RunCases(ranks, cases, 5);
+  }
+  // Of parts that differ, and of those that are none.
+  for (const Collective collective : {Collective::kAllGather, Collective::kReduceScatter}) {
+    for (const size_t count : {1, 2, 37}) {
+      for (const bool in_place : {false, true}) {
+        cases.push_back({collective, rhUint16, rhMax, count, ranks % 3, in_place, false, true});
+      }
+    }
+  }
+  RunCases(ranks, cases, 5);
+}
+
+TEST(WorldsTest, OfEverySize) {
+  for (int ranks = 1; ranks <= 33; ++ranks) RunOddShapes(ranks);
+}
+
+TEST(WorldsTest, OfManyRanks) {
+  for (const int ranks : {64, 65, 100}) RunOddShapes(ranks);
+}
+
+// What a caller may pass besides: parts that differ and follow each other, and parts in another
+// order than that of ranks.
+TEST(WorldsTest, PartsFollowEachOtherOrStandAnywhere) {
+  for (int ranks = 2; ranks <= 9; ++ranks) {
+    const auto count = static_cast<size_t>(ranks);
+    for (const bool backwards : {false, true}) {
+      std::vector<size_t> sizes(count);
+      std::vector<size_t> begins(count);
+      size_t end = 0;
+      for (size_t i = 0; i < count; ++i) {
+        const size_t r = backwards ? count - 1 - i : i;
+        sizes[r] = (r + 2) % 4;
+        begins[r] = end;
+        end += sizes[r];
+      }
+      const Parts parts(sizes, begins, 1);
+      const auto value = [](size_t rank, size_t i) { return static_cast<uint8_t>(7 * rank + i); };
+      for (const Collective collective : {Collective::kAllGather, Collective::kReduceScatter}) {
+        for (const Way& way : WaysOf(collective)) {
+          SimulatedWorld world(ranks);
+          const auto wrong = RunRanks(ranks, [&](int rank) -> std::string {
+            SimulatedMessenger messenger(world, rank, static_cast<unsigned>(rank));
+            const auto self = static_cast<size_t>(rank);
+            std::vector<uint8_t> all(end);
+            std::vector<uint8_t> own(sizes[self]);
+            auto* const all_bytes = reinterpret_cast<std::byte*>(all.data());
+            auto* const own_bytes = reinterpret_cast<std::byte*>(own.data());
+            if (collective == Collective::kAllGather) {
+              for (size_t i = 0; i < own.size(); ++i) own[i] = value(self, i);
+              const absl::Status done = FunctionOf<AllGatherFunction>(collective, way.algorithm)(
+                  messenger, rank, ranks, own_bytes, all_bytes, parts);
+              if (!done.ok()) return std::string(done.message());
+              for (size_t r = 0; r < count; ++r) {
+                for (size_t i = 0; i < sizes[r]; ++i) {
+                  if (all[begins[r] + i] != value(r, i)) return "wrong all-gather";
+                }
+              }
+              return "";
+            }
+            for (size_t i = 0; i < end; ++i) all[i] = value(self, i);
+            const absl::Status done = FunctionOf<ReduceScatterFunction>(collective, way.algorithm)(
+                messenger, rank, ranks, {rhUint8, rhSum, ranks, {}}, all_bytes, own_bytes, parts);
+            if (!done.ok()) return std::string(done.message());
+            for (size_t i = 0; i < own.size(); ++i) {
+              uint8_t sum = 0;
+              for (size_t r = 0; r < count; ++r) {
+                sum = static_cast<uint8_t>(sum + value(r, begins[self] + i));
+              }
+              if (own[i] != sum) return "wrong reduce-scatter";
+            }
+            return "";
+          });
+          EXPECT_EQ(wrong, std::vector<std::string>(count))
+              << Name(way.algorithm) << " of " << ranks << " ranks";
+        }
+      }
+    }
+  }
+}
+
+// Messages of the busiest rank, which no step is without.
+size_t MostMessages(const Way& way, int ranks) {
+  const CollectiveCase c = {way.collective, rhUint8, rhSum, 3, 0, false};
+  SimulatedWorld world(ranks);
+  const std::vector<size_t> sent = RunRanks(ranks, [&](int rank) {
+    SimulatedMessenger messenger(world, rank, static_cast<unsigned>(rank));
+    Trial trial(c, rank, ranks, 1);
+    EXPECT_TRUE(std::visit(Play(messenger, rank, ranks, c, trial), way.function).ok());
+    EXPECT_EQ(trial.Check(), "");
+    return messenger.sent();
+  });
+  return *std::max_element(sent.begin(), sent.end());
+}
+
+TEST(StepsTest, AreAsManyAsTheAlgorithmPromises) {
+  for (const int ranks : {2, 3, 7, 16, 33, 64, 100}) {
+    const auto log = static_cast<size_t>(std::bit_width(static_cast<unsigned>(ranks) - 1));
+    const auto most = [&](Collective collective, Algorithm algorithm) {
+      return MostMessages(*FindWay(collective, algorithm), ranks);
+    };
+    // A step around the circle is two messages at times.
+    EXPECT_LE(most(Collective::kAllGather, Algorithm::kBruck), 2 * log) << ranks;
+    EXPECT_LE(most(Collective::kReduceScatter, Algorithm::kRecursiveHalving), 2 * log) << ranks;
+    EXPECT_LE(most(Collective::kBroadcast, Algorithm::kScatterAllGather), 3 * log) << ranks;
+    EXPECT_LE(most(Collective::kAllToAll, Algorithm::kBruck), log) << ranks;
+    EXPECT_LE(most(Collective::kGather, Algorithm::kBinomial), log) << ranks;
+    EXPECT_LE(most(Collective::kScatter, Algorithm::kBinomial), log) << ranks;
+    EXPECT_EQ(most(Collective::kAllGather, Algorithm::kRing), static_cast<size_t>(ranks) - 1);
+    EXPECT_EQ(most(Collective::kReduceScatter, Algorithm::kRing), static_cast<size_t>(ranks) - 1);
+  }
+}
+
+// Who broadcasts has all of it, and receives nothing that would be written where others still read.
+TEST(StepsTest, TheRootOfABroadcastReceivesNothing) {
+  const CollectiveCase c = {Collective::kBroadcast, rhUint8, rhSum, 1000, 0, true};
+  for (const Way& way : WaysOf(Collective::kBroadcast)) {
+    for (int ranks = 2; ranks <= 17; ++ranks) {
+      SimulatedWorld world(ranks);
+      RunRanks(ranks, [&](int rank) {
+        SimulatedMessenger messenger(world, rank, 1);
+        Trial trial(c, rank, ranks, 1);
+        EXPECT_TRUE(std::visit(Play(messenger, rank, ranks, c, trial), way.function).ok());
+        EXPECT_EQ(messenger.wanted() == 0, rank == c.root) << Name(way.algorithm);
+        return 0;
+      });
+    }
+  }
+}
+
+// Sums that are rounded otherwise in another order.
+TEST(BitsTest, AreTheSameInEveryRunAndOfAllReducesOnAllRanks) {
+  for (const Collective collective :
+       {Collective::kAllReduce, Collective::kReduceScatter, Collective::kReduce}) {
+    for (const Way& way : WaysOf(collective)) {
+      for (const int ranks : {3, 6, 7, 8, 13}) {
+        CollectiveCase c = {collective, rhBfloat16, rhSum, 1001, 1, false};
+        c.values = railhead::testing::Values::kRounded;
+        std::vector<std::vector<std::string>> runs;
+        for (const unsigned seed : {1U, 100U}) {
+          SimulatedWorld world(ranks);
+          runs.push_back(RunRanks(ranks, [&](int rank) {
+            SimulatedMessenger messenger(world, rank, seed + static_cast<unsigned>(rank));
+            Trial trial(c, rank, ranks, 1);
+            EXPECT_TRUE(std::visit(Play(messenger, rank, ranks, c, trial), way.function).ok());
+            EXPECT_EQ(trial.Check(), "");
+            return std::string(trial.result());
+          }));
+        }
+        EXPECT_EQ(runs[0], runs[1]) << Name(way.algorithm) << " of " << ranks << " ranks";
+        if (collective != Collective::kAllReduce) continue;
+        EXPECT_EQ(runs[0], std::vector<std::string>(static_cast<size_t>(ranks), runs[0][0]))
+            << Name(way.algorithm) << " of " << ranks << " ranks";
+      }
+    }
+  }
+}
+
+// The table has each name once, so that a pin says one thing.
+TEST(WaysTest, EachIsListedOnceAndComesDownToOneOfItsCollective) {
+  std::set<std::pair<Collective, Algorithm>> seen;
+  for (const Way& way : Ways()) {
+    EXPECT_TRUE(seen.emplace(way.collective, way.algorithm).second)
+        << Name(way.collective) << "=" << Name(way.algorithm);
+    EXPECT_EQ(way.seconds == nullptr, std::holds_alternative<std::monostate>(way.function));
+    const Way* const same = FindWay(way.collective, way.between_two);
+    ASSERT_NE(same, nullptr);
+    EXPECT_EQ(same->between_two, same->algorithm);
   }
 }
 

@@ -637,7 +637,8 @@ TEST(ProcessesTest, TheLibrarysThreadsTakeNoSignals) {
 
 TEST(ProcessesTest, APinThatCannotBeFollowedIsAnErrorOnAllRanks) {
   for (const auto& [transport, pin] :
-       {std::pair("tcp", "all_reduce=hierarchical"), std::pair("shm", "all_reduce=ring")}) {
+       {std::pair("tcp", "all_reduce=hierarchical"), std::pair("tcp", "all_gather=hierarchical"),
+        std::pair("shm", "all_reduce=ring"), std::pair("shm", "all_gather=bruck")}) {
     const auto outputs = RunForks(
         Environments(3, {{"RAILHEAD_ALGO", pin}, {"RAILHEAD_TRANSPORT", transport}}), [](int) {
           rhComm_t comm = nullptr;

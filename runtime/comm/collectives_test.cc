@@ -9,14 +9,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "railhead/railhead.h"
+#include "runtime/collectives/ways.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/testing/arithmetic.h"
 #include "runtime/testing/call.h"
@@ -70,6 +75,52 @@ TEST_P(CollectivesTest, EverySizeInAndOutOfPlaceFromEveryRoot) {
       }
     }
     Run(ranks, cases);
+  }
+}
+
+// Each algorithm as a user asks for it, among numbers of ranks that are no powers of two.
+TEST(PinnedTest, EveryAlgorithmGivesTheRightResults) {
+  std::map<Collective, std::vector<std::string>> algorithms;
+  size_t most = 0;
+  for (const collectives::Way& way : collectives::Ways()) {
+    if (way.algorithm == collectives::Algorithm::kHierarchical) continue;
+    algorithms[way.collective].emplace_back(Name(way.algorithm));
+    most = std::max(most, algorithms[way.collective].size());
+  }
+  for (const int ranks : {3, 5, 6, 7}) {
+    for (size_t number = 0; number < most; ++number) {
+      std::vector<std::string> pins;
+      std::vector<std::pair<Collective, std::string>> wanted;
+      std::vector<CollectiveCase> cases;
+      for (const auto& [collective, names] : algorithms) {
+        const std::string& name = names[number % names.size()];
+        pins.push_back(absl::StrCat(Name(collective), "=", name));
+        wanted.emplace_back(collective, absl::StrCat(": ", name, ", laid down by RAILHEAD_ALGO"));
+        const bool uneven =
+            collective == Collective::kAllGather || collective == Collective::kReduceScatter;
+        for (const size_t count : {0, 1, 1003, 40001}) {
+          const int root = static_cast<int>(count) % ranks;
+          cases.push_back({collective, rhInt32, rhSum, count, root, false});
+          cases.push_back({collective, rhFloat32, rhAvg, count, root, true});
+          if (uneven) cases.push_back({collective, rhInt16, rhMax, count, root, true, false, true});
+        }
+      }
+      ::setenv("RAILHEAD_ALGO", absl::StrJoin(pins, ",").c_str(), 1);
+      const auto outputs = RunForks(ranks, "tcp", [&](rhComm_t comm, int rank) -> std::string {
+        for (const auto& [collective, text] : wanted) {
+          std::array<char, 4096> explained{};
+          rhCommExplain(comm, Name(collective), 1000, explained.data(), explained.size());
+          if (std::string(explained.data()).find(text) == std::string::npos) {
+            return explained.data();
+          }
+        }
+        const std::string error = RunCases(comm, rank, ranks, cases);
+        return error.empty() ? "right" : error;
+      });
+      ::unsetenv("RAILHEAD_ALGO");
+      EXPECT_EQ(outputs, std::vector<std::string>(static_cast<size_t>(ranks), "right"))
+          << absl::StrJoin(pins, ",");
+    }
   }
 }
 

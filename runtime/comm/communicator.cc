@@ -2,6 +2,7 @@
 #include "runtime/comm/communicator.h"
 
 #include <algorithm>
+#include <climits>
 #include <numeric>
 #include <utility>
 
@@ -14,19 +15,7 @@
 #include "runtime/base/descriptors.h"
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/bootstrap.h"
-#include "runtime/collectives/binomial.h"
-#include "runtime/collectives/bruck_alltoall.h"
-#include "runtime/collectives/direct.h"
-#include "runtime/collectives/direct_allreduce.h"
-#include "runtime/collectives/double_tree.h"
-#include "runtime/collectives/halving_doubling.h"
-#include "runtime/collectives/pairwise_alltoall.h"
 #include "runtime/collectives/recursive_doubling.h"
-#include "runtime/collectives/ring_allgather.h"
-#include "runtime/collectives/ring_allreduce.h"
-#include "runtime/collectives/ring_broadcast.h"
-#include "runtime/collectives/ring_reduce.h"
-#include "runtime/collectives/ring_reduce_scatter.h"
 #include "runtime/comm/neighbours.h"
 #include "runtime/comm/partners.h"
 #include "runtime/comm/start.h"
@@ -35,8 +24,14 @@
 namespace railhead::comm {
 
 using collectives::Algorithm;
+using collectives::AllGatherFunction;
+using collectives::AllReduceFunction;
+using collectives::AllToAllFunction;
 using collectives::Collective;
 using collectives::Messenger;
+using collectives::ReduceFunction;
+using collectives::ReduceScatterFunction;
+using collectives::RootedFunction;
 
 namespace {
 
@@ -54,26 +49,6 @@ constexpr absl::string_view kThroughTheHost = "what is sent from GPUs goes throu
 
 // How much of an error is told to all, so that there is room for the report.
 constexpr size_t kCauseBesideReport = 1200;
-
-AllReduceFunction AllReduceBy(Algorithm algorithm) {
-  switch (algorithm) {
-    case Algorithm::kRecursiveDoubling:
-      return collectives::RecursiveDoublingAllReduce;
-    case Algorithm::kHalvingDoubling:
-      return collectives::HalvingDoublingAllReduce;
-    case Algorithm::kDoubleTree:
-      return collectives::DoubleTreeAllReduce;
-    case Algorithm::kDirect:
-      return collectives::DirectAllReduce;
-    default:
-      return collectives::RingAllReduce;
-  }
-}
-
-BroadcastFunction BroadcastBy(Algorithm algorithm) {
-  return algorithm == Algorithm::kRing ? collectives::RingBroadcast
-                                       : collectives::BinomialBroadcast;
-}
 
 // The others send messages there as well.
 bool HasTextForSharedMemory(Collective collective) {
@@ -213,16 +188,18 @@ Measurers Communicator::MeasuredRanks() const {
   ranks.rank = rank_;
   ranks.world_size = world_size_;
   ranks.partner = PartnerOf(rank_, fabric_.place_numbers);
-  ranks.may_reach_all = world_size_ <= kAllConnected || !over_verbs_ || MayPinForAll();
+  ranks.most_peers = MostPeers();
   return ranks;
 }
 
-bool Communicator::MayPinForAll() const {
-  uint64_t bytes = 0;
+int Communicator::MostPeers() const {
+  uint64_t bytes_each = 0;
   for (const preflight::RailFacts& rail : fabric_.facts.rails) {
-    if (rail.port.has_value()) bytes += rail.port->least_bytes * (Ranks() - 1);
+    if (rail.port.has_value()) bytes_each += rail.port->least_bytes;
   }
-  return bytes <= fabric_.facts.memlock;
+  // In smaller worlds there is a connection to each already.
+  if (!over_verbs_ || bytes_each == 0 || world_size_ <= kAllConnected) return INT_MAX;
+  return static_cast<int>(std::min<uint64_t>(fabric_.facts.memlock / bytes_each, INT_MAX));
 }
 
 absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
@@ -230,7 +207,7 @@ absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
   // Who is alone does everything alike.
   if (world_size_ == 1) return absl::OkStatus();
   if (group_ == nullptr) {
-    return tuner::CheckPins(pins, network, fabric_.decision.flat_reason);
+    return tuner::CheckPins(pins, world_size_, network, fabric_.decision.flat_reason);
   }
   for (const tuner::Pin& pin : pins) {
     if (!HasTextForSharedMemory(pin.collective)) continue;
@@ -278,12 +255,12 @@ absl::Status Communicator::AllReduce(rhDataType_t type, rhRedOp_t op, const std:
         return group.AllReduce(reduction, send, receive, count, patience);
       },
       [&](Hierarchy& hierarchy) {
-        return hierarchy.AllReduce(work.call, AllReduceBy(work.turn.choice.among_places), reduction,
-                                   send, receive, count);
+        return hierarchy.AllReduce(work.call, AmongPlaces<AllReduceFunction>(work), reduction, send,
+                                   receive, count);
       },
       [&](Messenger& messenger) {
-        return AllReduceBy(work.algorithm)(messenger, rank_, world_size_, reduction, send, receive,
-                                           count);
+        return AmongAll<AllReduceFunction>(work)(messenger, rank_, world_size_, reduction, send,
+                                                 receive, count);
       });
 }
 
@@ -296,9 +273,13 @@ absl::Status Communicator::AllGather(const std::byte* send, std::byte* receive,
       [&](shm::Group& group, const shm::Patience& patience) {
         return group.AllGather(send, receive, parts, patience);
       },
-      [&](Hierarchy& hierarchy) { return hierarchy.AllGather(work.call, send, receive, parts); },
+      [&](Hierarchy& hierarchy) {
+        return hierarchy.AllGather(work.call, AmongPlaces<AllGatherFunction>(work), send, receive,
+                                   parts);
+      },
       [&](Messenger& messenger) {
-        return collectives::RingAllGather(messenger, rank_, world_size_, send, receive, parts);
+        return AmongAll<AllGatherFunction>(work)(messenger, rank_, world_size_, send, receive,
+                                                 parts);
       });
 }
 
@@ -313,11 +294,12 @@ absl::Status Communicator::ReduceScatter(rhDataType_t type, rhRedOp_t op, const 
         return group.ReduceScatter(reduction, send, receive, parts, patience);
       },
       [&](Hierarchy& hierarchy) {
-        return hierarchy.ReduceScatter(work.call, reduction, send, receive, parts);
+        return hierarchy.ReduceScatter(work.call, AmongPlaces<ReduceScatterFunction>(work),
+                                       reduction, send, receive, parts);
       },
       [&](Messenger& messenger) {
-        return collectives::RingReduceScatter(messenger, rank_, world_size_, reduction, send,
-                                              receive, parts);
+        return AmongAll<ReduceScatterFunction>(work)(messenger, rank_, world_size_, reduction, send,
+                                                     receive, parts);
       });
 }
 
@@ -331,12 +313,12 @@ absl::Status Communicator::Broadcast(const std::byte* send, std::byte* receive, 
         return group.Broadcast(send, receive, bytes, root, patience);
       },
       [&](Hierarchy& hierarchy) {
-        return hierarchy.Broadcast(work.call, BroadcastBy(work.turn.choice.among_places), send,
-                                   receive, bytes, root);
+        return hierarchy.Broadcast(work.call, AmongPlaces<RootedFunction>(work), send, receive,
+                                   bytes, root);
       },
       [&](Messenger& messenger) {
-        return BroadcastBy(work.algorithm)(messenger, rank_, world_size_, root, send, receive,
-                                           bytes);
+        return AmongAll<RootedFunction>(work)(messenger, rank_, world_size_, root, send, receive,
+                                              bytes);
       });
 }
 
@@ -351,9 +333,8 @@ absl::Status Communicator::Reduce(rhDataType_t type, rhRedOp_t op, const std::by
         return group.Reduce(reduction, send, receive, count, root, patience);
       },
       [&](Messenger& messenger) {
-        const auto reduce = work.algorithm == Algorithm::kRing ? collectives::RingReduce
-                                                               : collectives::BinomialReduce;
-        return reduce(messenger, rank_, world_size_, root, reduction, send, receive, count);
+        return AmongAll<ReduceFunction>(work)(messenger, rank_, world_size_, root, reduction, send,
+                                              receive, count);
       });
 }
 
@@ -366,18 +347,19 @@ absl::Status Communicator::Barrier() {
       work,
       [](shm::Group& group, const shm::Patience& patience) { return group.Barrier(patience); },
       [&](Hierarchy& hierarchy) {
-        return hierarchy.AllReduce(work.call, AllReduceBy(work.turn.choice.among_places), reduction,
+        return hierarchy.AllReduce(work.call, AmongPlaces<AllReduceFunction>(work), reduction,
                                    &token, &token, 1);
       },
       [&](Messenger& messenger) {
-        return AllReduceBy(work.algorithm)(messenger, rank_, world_size_, reduction, &token, &token,
-                                           1);
+        return AmongAll<AllReduceFunction>(work)(messenger, rank_, world_size_, reduction, &token,
+                                                 &token, 1);
       });
 }
 
 absl::Status Communicator::AllToAll(const std::byte* send, const Parts& send_parts,
                                     std::byte* receive, const Parts& receive_parts) {
-  // Where parts are listed, ranks need not agree on anything but on what each two exchange.
+  // Where parts are listed, ranks need not agree on anything but on what each two exchange: that is
+  // pairwise always.
   const bool equal = send_parts.equal() && receive_parts.equal();
   const size_t bytes = std::max(send_parts.total(), receive_parts.total());
   const collectives::Call::Arguments arguments = {.collective = Collective::kAllToAll,
@@ -386,12 +368,8 @@ absl::Status Communicator::AllToAll(const std::byte* send, const Parts& send_par
                           : Work{Collective::kAllToAll, Algorithm::kPairwise, bytes,
                                  collectives::Call(arguments)};
   return Run(work, [&](Messenger& messenger) {
-    if (work.algorithm == Algorithm::kPairwise) {
-      return collectives::PairwiseAllToAll(messenger, rank_, send, send_parts, receive,
-                                           receive_parts);
-    }
-    return collectives::BruckAllToAll(messenger, rank_, world_size_, send, receive,
-                                      send_parts.largest());
+    return AmongAll<AllToAllFunction>(work)(messenger, rank_, send, send_parts, receive,
+                                            receive_parts);
   });
 }
 
@@ -400,9 +378,8 @@ absl::Status Communicator::Gather(const std::byte* send, std::byte* receive, siz
   const Work work =
       Choose({.collective = Collective::kGather, .root = root, .count = bytes}, Ranks() * bytes);
   return Run(work, [&](Messenger& messenger) {
-    const auto gather = work.algorithm == Algorithm::kDirect ? collectives::DirectGather
-                                                             : collectives::BinomialGather;
-    return gather(messenger, rank_, world_size_, root, send, receive, bytes);
+    return AmongAll<RootedFunction>(work)(messenger, rank_, world_size_, root, send, receive,
+                                          bytes);
   });
 }
 
@@ -411,9 +388,8 @@ absl::Status Communicator::Scatter(const std::byte* send, std::byte* receive, si
   const Work work =
       Choose({.collective = Collective::kScatter, .root = root, .count = bytes}, Ranks() * bytes);
   return Run(work, [&](Messenger& messenger) {
-    const auto scatter = work.algorithm == Algorithm::kDirect ? collectives::DirectScatter
-                                                              : collectives::BinomialScatter;
-    return scatter(messenger, rank_, world_size_, root, send, receive, bytes);
+    return AmongAll<RootedFunction>(work)(messenger, rank_, world_size_, root, send, receive,
+                                          bytes);
   });
 }
 

@@ -32,6 +32,7 @@
 #include "runtime/collectives/collective.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/collectives/point_to_point.h"
+#include "runtime/collectives/ways.h"
 #include "runtime/comm/hierarchy.h"
 #include "runtime/comm/joining.h"
 #include "runtime/comm/known_gpus.h"
@@ -195,13 +196,23 @@ class Communicator {
   using Messages = absl::FunctionRef<absl::Status(collectives::Messenger& messenger)>;
   using InPlaces = absl::FunctionRef<absl::Status(Hierarchy& hierarchy)>;
 
+  // What does it over messages, among all ranks or among places (tuner.h).
+  template <class Function>
+  static Function AmongAll(const Work& work) {
+    return collectives::FunctionOf<Function>(work.collective, work.algorithm);
+  }
+  template <class Function>
+  static Function AmongPlaces(const Work& work) {
+    return collectives::FunctionOf<Function>(work.collective, work.turn.choice.among_places);
+  }
+
   // With the algorithm that does it over messages. Where all ranks have the same order of calls,
   // since each may be chosen otherwise than the one before.
   Work Choose(const collectives::Call::Arguments& arguments, size_t bytes);
 
   Measurers MeasuredRanks() const;
-  // Whether links to all ranks can be had at once, over RDMA.
-  bool MayPinForAll() const;
+  // How many others can have a connection to this rank at once: those of RDMA pin memory.
+  int MostPeers() const;
   absl::Status CheckPins(const std::vector<tuner::Pin>& pins, const tuner::Network& network) const;
 
   // Does it: with a text of its own for shared memory, and one for places that have it, or with

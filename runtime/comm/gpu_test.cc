@@ -68,6 +68,9 @@ class GpuWorld {
     });
   }
 
+  // RAILHEAD_ALGO of all ranks.
+  void set_algorithms(std::string algorithms) { algorithms_ = std::move(algorithms); }
+
  private:
   CommunicatorOptions Options(int rank) {
     CommunicatorOptions options;
@@ -82,7 +85,7 @@ class GpuWorld {
     settings.metrics_port = 0;
     settings.timeout = absl::Seconds(60);
     settings.log_level = LogLevel::kError;
-    if (hierarchical) settings.algorithms = "broadcast=hierarchical";
+    settings.algorithms = hierarchical ? "broadcast=hierarchical" : algorithms_;
     options.setup.place = absl::StrCat("place ", rank * places_ / ranks_);
     options.setup.open_rdma_rail = [this](const fabric::PodRail& rail) {
       return rails_->Open(rail);
@@ -95,6 +98,7 @@ class GpuWorld {
   const int places_;
   const TransportChoice transport_;
   const int port_ = testing::FreePort();
+  std::string algorithms_;
   std::shared_ptr<device::FakeCuda> cuda_ = std::make_shared<device::FakeCuda>();
   std::optional<FakeRails> rails_;
 };
@@ -344,8 +348,11 @@ TEST(GpuDirectTest, DmaBufComesFirstThenPeermemThenTheHost) {
   }
 }
 
-TEST(GpuDirectTest, ABroadcastIsReadFromWhereItLies) {
+class GpuBroadcastTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(GpuBroadcastTest, IsReadFromWhereItLies) {
   GpuWorld world(3, TransportChoice::kVerbs);
+  world.set_algorithms(absl::StrCat("broadcast=", GetParam()));
   const auto results = world.Run([&](rhComm_t comm, int rank) -> std::string {
     Values values(world.cuda(), kBytes, rank);
     Values result(world.cuda(), kBytes, 7);
@@ -372,6 +379,9 @@ TEST(GpuDirectTest, ABroadcastIsReadFromWhereItLies) {
   EXPECT_EQ(results, std::vector<std::string>(3, "right"));
   EXPECT_GE(world.rails().verbs().gathered_sends(), kBytes / 65536);
 }
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, GpuBroadcastTest,
+                         ::testing::Values("ring", "binomial", "scatter_allgather"));
 
 // What is repeated is copied, by the GPU; and so is all that a NIC cannot read any more.
 TEST(GpuDirectTest, LostRailsAndForgottenMemoryChangeNothing) {

@@ -13,13 +13,15 @@
 #include "absl/time/time.h"
 #include "runtime/collectives/leaders.h"
 #include "runtime/collectives/reducing.h"
-#include "runtime/collectives/ring_allgather.h"
-#include "runtime/collectives/ring_reduce_scatter.h"
 
 namespace railhead::comm {
 
+using collectives::AllGatherFunction;
+using collectives::AllReduceFunction;
 using collectives::Call;
 using collectives::Messenger;
+using collectives::ReduceScatterFunction;
+using collectives::RootedFunction;
 using collectives::Transfer;
 
 namespace {
@@ -142,9 +144,9 @@ absl::Status Hierarchy::AllReducePiece(Call call, AllReduceFunction columns,
   });
 }
 
-absl::Status Hierarchy::ReduceScatter(Call call, const reduce::Reduction& reduction,
-                                      const std::byte* send, std::byte* receive,
-                                      const Parts& parts) {
+absl::Status Hierarchy::ReduceScatter(Call call, ReduceScatterFunction columns,
+                                      const reduce::Reduction& reduction, const std::byte* send,
+                                      std::byte* receive, const Parts& parts) {
   const size_t element = reduce::SizeOf(reduction.type);
   // What this place has of each slice of the column, one after the other.
   std::vector<PartList> of_rounds(Leads() ? rounds_ : 0);
@@ -177,8 +179,7 @@ absl::Status Hierarchy::ReduceScatter(Call call, const reduce::Reduction& reduct
     absl::Status done = OverRails(call, [&](Messenger& column, int rank, int ranks) {
       for (size_t round = 0; round < rounds_; ++round) {
         const Parts slices = of_rounds[round].Of(1);
-        absl::Status scattered = collectives::RingReduceScatter(column, rank, ranks, reduction,
-                                                                reduced.get(), to, slices);
+        absl::Status scattered = columns(column, rank, ranks, reduction, reduced.get(), to, slices);
         if (!scattered.ok()) return scattered;
         to = round == 0 ? for_others : to + slices[self_.place].size * element;
       }
@@ -194,8 +195,8 @@ absl::Status Hierarchy::ReduceScatter(Call call, const reduce::Reduction& reduct
   });
 }
 
-absl::Status Hierarchy::AllGather(Call call, const std::byte* send, std::byte* receive,
-                                  const Parts& parts) {
+absl::Status Hierarchy::AllGather(Call call, AllGatherFunction columns, const std::byte* send,
+                                  std::byte* receive, const Parts& parts) {
   absl::Status done =
       PassSlices(call, parts, 1, Transfer::Direction::kReceive, [&](const Range& slice) {
         return Leads() ? receive + slice.begin
@@ -214,8 +215,7 @@ absl::Status Hierarchy::AllGather(Call call, const std::byte* send, std::byte* r
         }
         const Parts slices = list_.Of(1);
         if (round > 0) from = receive + slices[self_.place].begin;
-        absl::Status gathered =
-            collectives::RingAllGather(column, rank, ranks, from, receive, slices);
+        absl::Status gathered = columns(column, rank, ranks, from, receive, slices);
         if (!gathered.ok()) return gathered;
       }
       return absl::OkStatus();
@@ -233,7 +233,7 @@ absl::Status Hierarchy::AllGather(Call call, const std::byte* send, std::byte* r
   return done;
 }
 
-absl::Status Hierarchy::Broadcast(Call call, BroadcastFunction columns, const std::byte* send,
+absl::Status Hierarchy::Broadcast(Call call, RootedFunction columns, const std::byte* send,
                                   std::byte* receive, size_t bytes, int root) {
   const Position from = PositionOf(root);
   const size_t piece = columns_ * kPiece;
@@ -245,7 +245,7 @@ absl::Status Hierarchy::Broadcast(Call call, BroadcastFunction columns, const st
   return absl::OkStatus();
 }
 
-absl::Status Hierarchy::BroadcastPiece(Call call, BroadcastFunction columns, const std::byte* send,
+absl::Status Hierarchy::BroadcastPiece(Call call, RootedFunction columns, const std::byte* send,
                                        std::byte* receive, size_t bytes, const Position& root) {
   const bool at_root = root.place == self_.place;
   if (at_root) {

@@ -48,6 +48,7 @@
 #include "runtime/collectives/messenger.h"
 #include "runtime/collectives/point_to_point.h"
 #include "runtime/collectives/subgroup.h"
+#include "runtime/collectives/ways.h"
 #include "runtime/comm/patient.h"
 #include "runtime/reduce/reduce.h"
 #include "runtime/shm/board.h"
@@ -56,13 +57,6 @@
 #include "runtime/shm/patience.h"
 
 namespace railhead::comm {
-
-using AllReduceFunction = absl::Status (*)(collectives::Messenger& messenger, int rank,
-                                           int world_size, const reduce::Reduction& reduction,
-                                           const std::byte* send, std::byte* receive, size_t count);
-using BroadcastFunction = absl::Status (*)(collectives::Messenger& messenger, int rank,
-                                           int world_size, int root, const std::byte* send,
-                                           std::byte* receive, size_t bytes);
 
 // What a rank leads of a piece, in bytes: much longer than it takes to begin one.
 inline constexpr size_t kPiece = size_t{4} << 20U;
@@ -99,15 +93,16 @@ class Hierarchy {
 
   // As those of Communicator. `call` says which call they belong to, and `columns` how columns do
   // their part.
-  absl::Status AllReduce(collectives::Call call, AllReduceFunction columns,
+  absl::Status AllReduce(collectives::Call call, collectives::AllReduceFunction columns,
                          const reduce::Reduction& reduction, const std::byte* send,
                          std::byte* receive, size_t count);
-  absl::Status ReduceScatter(collectives::Call call, const reduce::Reduction& reduction,
-                             const std::byte* send, std::byte* receive, const Parts& parts);
-  absl::Status AllGather(collectives::Call call, const std::byte* send, std::byte* receive,
-                         const Parts& parts);
-  absl::Status Broadcast(collectives::Call call, BroadcastFunction columns, const std::byte* send,
-                         std::byte* receive, size_t bytes, int root);
+  absl::Status ReduceScatter(collectives::Call call, collectives::ReduceScatterFunction columns,
+                             const reduce::Reduction& reduction, const std::byte* send,
+                             std::byte* receive, const Parts& parts);
+  absl::Status AllGather(collectives::Call call, collectives::AllGatherFunction columns,
+                         const std::byte* send, std::byte* receive, const Parts& parts);
+  absl::Status Broadcast(collectives::Call call, collectives::RootedFunction columns,
+                         const std::byte* send, std::byte* receive, size_t bytes, int root);
 
   // The memory of this rank's place, and the ranks that share it in their order there.
   shm::Group& memory() { return group_; }
@@ -149,10 +144,10 @@ class Hierarchy {
   // Whether something has moved for another rank of this place within the patience.
   bool MovesHere() const;
 
-  absl::Status AllReducePiece(collectives::Call call, AllReduceFunction columns,
+  absl::Status AllReducePiece(collectives::Call call, collectives::AllReduceFunction columns,
                               const reduce::Reduction& reduction, const std::byte* send,
                               std::byte* receive, size_t count);
-  absl::Status BroadcastPiece(collectives::Call call, BroadcastFunction columns,
+  absl::Status BroadcastPiece(collectives::Call call, collectives::RootedFunction columns,
                               const std::byte* send, std::byte* receive, size_t bytes,
                               const Position& root);
   // Divides so many values among the leaders of a place, and returns how many these are.

@@ -80,9 +80,9 @@ class Partner {
 
 // The part of an all-reduce that is done in memory.
 absl::StatusOr<Cost> MeasureMemory(Hierarchy& hierarchy) {
-  const AllReduceFunction nothing = [](Messenger&, int, int, const reduce::Reduction&,
-                                       const std::byte*, std::byte*,
-                                       size_t) { return absl::OkStatus(); };
+  const collectives::AllReduceFunction nothing = [](Messenger&, int, int, const reduce::Reduction&,
+                                                    const std::byte*, std::byte*,
+                                                    size_t) { return absl::OkStatus(); };
   std::vector<std::byte> buffer(kLarge);
   const auto all_reduce = [&](size_t bytes) {
     return hierarchy.AllReduce(collectives::Call(), nothing, {rhUint8, rhMax, 1, {}}, buffer.data(),
@@ -117,8 +117,8 @@ absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, const Measur
     rails = CostOf(*small / 2, *large);
   }
   const std::array<double, 5> mine = {rails.alpha, rails.beta, memory.alpha, memory.beta,
-                                      ranks.may_reach_all ? 0.0 : 1.0};
-  std::array<double, 5> slowest{};
+                                      -static_cast<double>(ranks.most_peers)};
+  std::array<double, 5> slowest{};  // for most_peers: the least
   absl::Status agreed = collectives::RecursiveDoublingAllReduce(
       messenger, rank, ranks.world_size, {rhFloat64, rhMax, 1, {}},
       reinterpret_cast<const std::byte*>(mine.data()), reinterpret_cast<std::byte*>(slowest.data()),
@@ -134,7 +134,7 @@ absl::StatusOr<tuner::Network> MeasureNetwork(Messenger& messenger, const Measur
   }
   network.local_alpha = slowest[2];
   network.local_beta = slowest[3];
-  network.all_connected = slowest[4] == 0;
+  network.most_peers = static_cast<int>(-slowest[4]);
   return network;
 }
 

@@ -2,6 +2,8 @@
 #ifndef RAILHEAD_RUNTIME_COMM_MEASURE_H_
 #define RAILHEAD_RUNTIME_COMM_MEASURE_H_
 
+#include <climits>
+
 #include "absl/status/statusor.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/comm/hierarchy.h"
@@ -13,8 +15,8 @@ namespace railhead::comm {
 struct Measurers {
   int rank = 0;
   int world_size = 1;
-  int partner = 0;            // see PartnerOf
-  bool may_reach_all = true;  // whether it can have a connection to every other rank at once
+  int partner = 0;           // see PartnerOf
+  int most_peers = INT_MAX;  // how many others it can have a connection to at once
 };
 
 // What the rails do while all ranks, two by two, send to each other: that of the slowest pair, so

@@ -262,11 +262,11 @@ constexpr auto kTable =
              "empty: the fastest, by a model of the network and by trying",
              "Which algorithm does a collective, for example "
              "all_reduce<=64K=recursive_doubling,all_reduce=ring; the first entry that fits is "
-             "followed. "
-             "The same on all ranks. What it names is not tried otherwise, and gives the same bits "
-             "from "
-             "call "
-             "to call. railhead-perf --explain shows what there is, and why it is chosen.",
+             "followed. The same on all ranks. What it names is not tried otherwise, and gives the "
+             "same bits from call to call. An entry that cannot be followed ends the start with "
+             "the "
+             "reason; rhAlltoAllv is pairwise always. railhead-perf --explain shows what there is, "
+             "and why it is chosen.",
              [](const std::string& text, Target& to) {
                return ParseName(text, kLongestPath, to.settings.algorithms);
              }},

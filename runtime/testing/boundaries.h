@@ -188,7 +188,6 @@ inline std::vector<Boundary> InPlaces(const Way& way) {
   };
   if (way.collective == Collective::kAllGather || way.collective == Collective::kReduceScatter) {
     add("in memory: ", 1, InSharedMemory(way.collective, local));
-    column.algorithm = Algorithm::kRing;
     add("in columns: ", 1, OverRails(column));
     return boundaries;
   }

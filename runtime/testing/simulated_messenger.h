@@ -11,10 +11,8 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <mutex>
 #include <random>
-#include <utility>
 #include <vector>
 
 #include "runtime/collectives/messenger.h"
@@ -25,12 +23,13 @@ namespace railhead::testing {
 // All messages of a world in one place.
 class SimulatedWorld {
  public:
-  explicit SimulatedWorld(int ranks) : ranks_(ranks) {}
+  explicit SimulatedWorld(int ranks)
+      : ranks_(static_cast<size_t>(ranks)), changed_(ranks_), channels_(ranks_ * ranks_) {}
 
-  int ranks() const { return ranks_; }
+  int ranks() const { return static_cast<int>(ranks_); }
   // Whether everything that was sent was also received.
   bool Empty() const {
-    for (const auto& [ends, channel] : channels_) {
+    for (const Channel& channel : channels_) {
       if (channel.begun != channel.received || !channel.posted.empty()) return false;
     }
     return true;
@@ -49,12 +48,16 @@ class SimulatedWorld {
     uint64_t asked = 0;
     uint64_t received = 0;
   };
-  Channel& At(int from, int to) { return channels_[{from, to}]; }
+  Channel& At(int from, int to) {
+    return channels_[static_cast<size_t>(from) * ranks_ + static_cast<size_t>(to)];
+  }
+  // Of a rank, which waits for messages.
+  std::condition_variable& Changed(int rank) { return changed_[static_cast<size_t>(rank)]; }
 
-  int ranks_;
+  size_t ranks_;
   std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::pair<int, int>, Channel> channels_;
+  std::vector<std::condition_variable> changed_;
+  std::vector<Channel> channels_;
 };
 
 // Moves at every step some of the messages that could move; how many, chance decides, and so does
@@ -71,6 +74,7 @@ class SimulatedMessenger final : public collectives::Messenger {
     const std::lock_guard<std::mutex> lock(world_.mutex_);
     SimulatedWorld::Channel& channel = world_.At(rank_, peer);
     channel.waiting.push_back(data);
+    ++sent_;
     return channel.begun++;
   }
 
@@ -78,6 +82,7 @@ class SimulatedMessenger final : public collectives::Messenger {
     const std::lock_guard<std::mutex> lock(world_.mutex_);
     SimulatedWorld::Channel& channel = world_.At(peer, rank_);
     channel.posted.push_back(buffer);
+    ++wanted_;
     return channel.asked++;
   }
 
@@ -91,10 +96,14 @@ class SimulatedMessenger final : public collectives::Messenger {
     return ticket < world_.At(peer, rank_).received;
   }
 
+  // How many messages were posted.
+  size_t sent() const { return sent_; }
+  size_t wanted() const { return wanted_; }
+
   absl::Status Progress() override {
     std::unique_lock<std::mutex> lock(world_.mutex_);
     const bool moved =
-        world_.changed_.wait_for(lock, std::chrono::seconds(20), [this] { return Move(); });
+        world_.Changed(rank_).wait_for(lock, std::chrono::seconds(20), [this] { return Move(); });
     return moved ? absl::OkStatus() : absl::DeadlineExceededError("the algorithm stands still");
   }
 
@@ -116,7 +125,7 @@ class SimulatedMessenger final : public collectives::Messenger {
         out.waiting.pop_front();
         ++out.left;
         moved = true;
-        world_.changed_.notify_all();
+        world_.Changed(peer).notify_all();
       }
     }
     return moved;
@@ -140,6 +149,8 @@ class SimulatedMessenger final : public collectives::Messenger {
   SimulatedWorld& world_;
   int rank_;
   std::mt19937 random_;
+  size_t sent_ = 0;
+  size_t wanted_ = 0;
 };
 
 }  // namespace railhead::testing

@@ -34,7 +34,8 @@ Learner::Class Learner::MakeClass(Collective collective, size_t number) const {
   int hierarchical = 0;
   for (const Estimate& way : tuner_.Estimates(collective, made.bytes)) {
     if (made.ways.size() == Lesson::kMostWays) break;
-    if (!made.ways.empty() && way.seconds > kClose * made.ways.front().seconds) break;
+    const bool first = made.ways.empty();
+    if (!first && (!way.is_modest() || way.seconds > kClose * made.ways.front().seconds)) break;
     if (way.choice.algorithm == Algorithm::kHierarchical && hierarchical++ == kMostHierarchical) {
       continue;
     }
@@ -107,6 +108,10 @@ std::string Learner::Explain(Collective collective, size_t bytes) const {
       const double scale = way->seconds / Seconds(collective, way->choice, bytes);
       absl::StrAppendFormat(&text, " %12.1f us measured", lesson->seconds(number) / scale * 1e6);
     }
+    if (!estimate.is_modest()) {
+      absl::StrAppendFormat(&text, ", not tried: it takes %d MiB of memory more",
+                            estimate.memory >> 20U);
+    }
     text += '\n';
   }
   return text;
@@ -120,9 +125,9 @@ std::string Learner::DescribeNetwork() const {
   if (network.places > 1) {
     absl::StrAppendFormat(
         &text,
-        "  %d places of %d rank(s) or more, each with a memory of its own: hierarchical takes %.1f "
-        "us "
-        "there and %.3f ns for each byte, and what the way in brackets takes among the places\n",
+        "  %d places of %d rank(s) or more, each with a memory of its own: hierarchical takes "
+        "%.1f us there and %.3f ns for each byte, and what the way in brackets takes among the "
+        "places\n",
         network.places, network.columns, network.local_alpha * 1e6, network.local_beta * 1e9);
   }
   return text;

@@ -7,6 +7,8 @@
 // Sizes are learnt of in classes, each up to a power of two: what a call of another size of the
 // class took is scaled as the model has it.
 //
+// What the model expects to be much slower, or what takes much memory, is not tried.
+//
 // Nothing is learnt where a user has laid the algorithm down, where there is one way, and of calls
 // that move nothing.
 #ifndef RAILHEAD_RUNTIME_TUNER_LEARNER_H_

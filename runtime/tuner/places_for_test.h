@@ -6,9 +6,10 @@
 
 namespace railhead::tuner {
 
-// Four places of eight ranks with a rail each, whose memory takes as long as that for a byte.
+// Four places of eight ranks with a rail each, whose memory takes as long as that for a byte. Not
+// all places can have connections to each other.
 inline Network Places() {
-  Network network = {20e-6, 1e-10, 0, false};
+  Network network = {20e-6, 1e-10, 0, 2};
   network.places = 4;
   network.columns = 8;
   network.local_alpha = 2e-6;

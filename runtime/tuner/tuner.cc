@@ -2,11 +2,7 @@
 #include "runtime/tuner/tuner.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstdint>
-#include <iterator>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -17,123 +13,20 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/collectives/leaders.h"
-#include "runtime/collectives/timetable.h"
+#include "runtime/collectives/ways.h"
 
 namespace railhead::tuner {
 namespace {
 
 using collectives::Algorithm;
 using collectives::Collective;
+using collectives::Way;
+using collectives::Ways;
 
-// The terms of the formulas, for n ranks and S bytes.
-struct Terms {
-  Terms(size_t bytes, int ranks, const Network& network)
-      : n(ranks),
-        log(std::bit_width(static_cast<unsigned>(ranks) - 1)),
-        odd(std::has_single_bit(static_cast<unsigned>(ranks)) ? 0 : 1),
-        a(network.alpha),
-        whole(static_cast<double>(bytes) * network.beta),
-        work(static_cast<double>(bytes) * network.gamma),
-        segments(std::max(1.0, static_cast<double>(collectives::Train(bytes).size()))) {}
-
-  double n;
-  double log;       // steps of a tree or an exchange
-  double odd;       // 1 where some ranks are guests of others
-  double a;         // alpha
-  double whole;     // to send all bytes
-  double work;      // to reduce all bytes
-  double segments;  // of what travels in a row through all ranks
-};
-
-using Formula = double (*)(const Terms& t);
-
-struct Way {
-  Collective collective;
-  Algorithm algorithm;
-  bool needs_all_connected;
-  Formula seconds;  // null: what is done in memory, and another way among the places
-};
-
-constexpr Way kWays[] = {
-    // Reduced while it goes round once, spread while it goes round again.
-    {Collective::kAllReduce, Algorithm::kRing, false,
-     [](const Terms& t) { return 2 * (t.n - 1) * t.a + (t.n - 1) / t.n * (2 * t.whole + t.work); }},
-    {Collective::kAllReduce, Algorithm::kRecursiveDoubling, false,
-     [](const Terms& t) { return (t.log + t.odd) * (t.a + t.whole + t.work); }},
-    {Collective::kAllReduce, Algorithm::kHalvingDoubling, false,
-     [](const Terms& t) {
-       return 2 * (t.log - t.odd) * t.a + (t.n - 1) / t.n * (2 * t.whole + t.work) +
-              t.odd * (2 * t.a + 2 * t.whole + t.work);
-     }},
-    // Each half goes up and down a tree; a rank inside one of them receives twice and sends twice.
-    {Collective::kAllReduce, Algorithm::kDoubleTree, false,
-     [](const Terms& t) {
-       return (2 * t.log + t.segments) * (t.a + (1.5 * t.whole + t.work) / t.segments) +
-              0.5 * t.whole;
-     }},
-    {Collective::kAllReduce, Algorithm::kDirect, true,
-     [](const Terms& t) { return t.a + (t.n - 1) * (0.2 * t.a + t.whole + t.work); }},
-
-    {Collective::kBroadcast, Algorithm::kRing, false,
-     [](const Terms& t) { return (t.n - 2 + t.segments) * (t.a + t.whole / t.segments); }},
-    {Collective::kBroadcast, Algorithm::kBinomial, false,
-     [](const Terms& t) { return t.log * (t.a + t.whole); }},
-
-    {Collective::kReduce, Algorithm::kRing, false,
-     [](const Terms& t) {
-       return (t.n - 2 + t.segments) * (t.a + (t.whole + t.work) / t.segments);
-     }},
-    {Collective::kReduce, Algorithm::kBinomial, false,
-     [](const Terms& t) { return t.log * (t.a + t.whole + t.work); }},
-
-    {Collective::kBarrier, Algorithm::kRing, false,
-     [](const Terms& t) { return 2 * (t.n - 1) * t.a; }},
-    {Collective::kBarrier, Algorithm::kRecursiveDoubling, false,
-     [](const Terms& t) { return (t.log + t.odd) * t.a; }},
-
-    {Collective::kAllGather, Algorithm::kRing, false,
-     [](const Terms& t) { return (t.n - 1) * t.a + (t.n - 1) / t.n * t.whole; }},
-    {Collective::kReduceScatter, Algorithm::kRing, false,
-     [](const Terms& t) { return (t.n - 1) * t.a + (t.n - 1) / t.n * (t.whole + t.work); }},
-
-    // Messages of different steps do not wait for each other.
-    {Collective::kAllToAll, Algorithm::kPairwise, true,
-     [](const Terms& t) { return t.a + (t.n - 1) * 0.2 * t.a + (t.n - 1) / t.n * t.whole; }},
-    {Collective::kAllToAll, Algorithm::kBruck, false,
-     [](const Terms& t) { return t.log * (t.a + t.whole / 2); }},
-
-    {Collective::kGather, Algorithm::kDirect, true,
-     [](const Terms& t) { return t.a + (t.n - 1) * (0.2 * t.a + t.whole / t.n); }},
-    {Collective::kGather, Algorithm::kBinomial, false,
-     [](const Terms& t) { return t.log * t.a + 1.5 * (t.n - 1) / t.n * t.whole; }},
-    {Collective::kScatter, Algorithm::kDirect, true,
-     [](const Terms& t) { return t.a + (t.n - 1) * (0.2 * t.a + t.whole / t.n); }},
-    {Collective::kScatter, Algorithm::kBinomial, false,
-     [](const Terms& t) { return t.log * t.a + 1.5 * (t.n - 1) / t.n * t.whole; }},
-
-    {Collective::kAllReduce, Algorithm::kHierarchical, false, nullptr},
-    {Collective::kBroadcast, Algorithm::kHierarchical, false, nullptr},
-    {Collective::kBarrier, Algorithm::kHierarchical, false, nullptr},
-    {Collective::kAllGather, Algorithm::kHierarchical, false, nullptr},
-    {Collective::kReduceScatter, Algorithm::kHierarchical, false, nullptr},
-};
-
-// Pairs that are the same among two ranks.
-struct Twins {
-  Collective collective;
-  std::array<Algorithm, 2> algorithms;
-};
-constexpr Twins kTwins[] = {
-    {Collective::kAllReduce, {Algorithm::kRing, Algorithm::kHalvingDoubling}},
-    {Collective::kAllReduce, {Algorithm::kRecursiveDoubling, Algorithm::kDirect}},
-    {Collective::kAllToAll, {Algorithm::kPairwise, Algorithm::kBruck}},
-    {Collective::kGather, {Algorithm::kDirect, Algorithm::kBinomial}},
-    {Collective::kScatter, {Algorithm::kDirect, Algorithm::kBinomial}},
-};
-
-bool IsPossible(const Way& way, Collective collective, const Network& network) {
-  return way.collective == collective && (network.all_connected || !way.needs_all_connected) &&
-         (network.places > 1 || way.seconds != nullptr);
+bool IsPossible(const Way& way, Collective collective, int ranks, const Network& network) {
+  return way.collective == collective &&
+         (way.peers == collectives::Peers::kFew || ranks - 1 <= network.most_peers) &&
+         (network.places > 1 || way.algorithm != Algorithm::kHierarchical);
 }
 
 bool HasParts(Collective collective) {
@@ -154,48 +47,58 @@ Column ColumnOf(Collective collective, size_t bytes, const Network& network) {
   return column;
 }
 
-double SecondsOf(Collective collective, const Choice& choice, size_t bytes, int ranks,
-                 const Network& network) {
+Estimate EstimateOf(Collective collective, const Choice& choice, size_t bytes, int ranks,
+                    const Network& network) {
   if (choice.algorithm == Algorithm::kHierarchical) {
     const Column column = ColumnOf(collective, bytes, network);
     // Parts of ranks go through memory place by place and round by round.
     const bool parts = HasParts(collective);
     const int times = parts ? ranks - network.places * (network.columns - 1) : 1;
     const int rounds = parts ? network.rounds : 1;
-    return times * network.local_alpha + static_cast<double>(bytes) * network.local_beta +
-           rounds * SecondsOf(collective, {choice.among_places},
-                              column.bytes / static_cast<size_t>(rounds), column.ranks,
-                              column.network);
+    Estimate estimate =
+        EstimateOf(collective, {choice.among_places}, column.bytes / static_cast<size_t>(rounds),
+                   column.ranks, column.network);
+    estimate.choice = choice;
+    estimate.seconds = rounds * estimate.seconds + times * network.local_alpha +
+                       static_cast<double>(bytes) * network.local_beta;
+    return estimate;
   }
-  const Way* const way = std::find_if(std::begin(kWays), std::end(kWays), [&](const Way& any) {
-    return any.collective == collective && any.algorithm == choice.algorithm;
-  });
-  return way->seconds(Terms(bytes, ranks, network));
+  const Way& way = *collectives::FindWay(collective, choice.algorithm);
+  const collectives::Terms terms(bytes, ranks, network.alpha, network.beta, network.gamma);
+  return {choice, way.seconds(terms), way.memory(bytes, ranks)};
 }
 
-// Calls visit(choice, seconds) for each that is possible.
+// Whether to prefer the first.
+bool IsBetter(const Estimate& a, const Estimate& b) {
+  if (a.is_modest() != b.is_modest()) return a.is_modest();
+  return a.seconds < b.seconds;
+}
+
+// Calls visit(estimate) for each that is possible.
 template <class Visit>
 void ForEachChoice(Collective collective, size_t bytes, int ranks, const Network& network,
                    Visit visit) {
   const auto visit_one = [&](const Choice& choice) {
-    visit(choice, SecondsOf(collective, choice, bytes, ranks, network));
+    visit(EstimateOf(collective, choice, bytes, ranks, network));
   };
-  for (const Way& way : kWays) {
-    if (!IsPossible(way, collective, network)) continue;
+  for (const Way& way : Ways()) {
+    if (!IsPossible(way, collective, ranks, network)) continue;
     if (way.algorithm != Algorithm::kHierarchical) {
       visit_one({way.algorithm});
       continue;
     }
-    const Network column = ColumnOf(collective, bytes, network).network;
-    for (const Way& among : kWays) {
-      if (IsPossible(among, collective, column)) visit_one({way.algorithm, among.algorithm});
+    const Column column = ColumnOf(collective, bytes, network);
+    for (const Way& among : Ways()) {
+      if (IsPossible(among, collective, column.ranks, column.network)) {
+        visit_one({way.algorithm, among.algorithm});
+      }
     }
   }
 }
 
 std::vector<std::string> AlgorithmsFor(Collective collective) {
   std::vector<std::string> names;
-  for (const Way& way : kWays) {
+  for (const Way& way : Ways()) {
     if (way.collective == collective) names.emplace_back(Name(way.algorithm));
   }
   return names;
@@ -222,6 +125,11 @@ std::optional<size_t> ParseBytes(absl::string_view text) {
   uint64_t count = 0;
   if (!absl::SimpleAtoi(text, &count) || count > SIZE_MAX / unit) return std::nullopt;
   return count * unit;
+}
+
+bool CanFollow(const Pin& pin, int ranks, const Network& network) {
+  const Way* const way = collectives::FindWay(pin.collective, pin.algorithm);
+  return way != nullptr && IsPossible(*way, pin.collective, ranks, network);
 }
 
 absl::StatusOr<Pin> ParsePin(absl::string_view entry) {
@@ -264,25 +172,28 @@ std::string Name(const Choice& choice) {
                       collectives::Name(choice.among_places), ")");
 }
 
+std::string ToString(const Pin& pin) {
+  const std::string limit =
+      pin.most_bytes == SIZE_MAX ? std::string() : absl::StrCat("<=", pin.most_bytes);
+  return absl::StrCat(Name(pin.collective), limit, "=", Name(pin.algorithm));
+}
+
 bool SameSteps(Collective collective, const Choice& a, const Choice& b, int ranks) {
   if (a == b) return true;
   if (ranks != 2) return false;
-  return std::any_of(std::begin(kTwins), std::end(kTwins), [&](const Twins& twins) {
-    const auto has = [&](Algorithm algorithm) {
-      return std::count(twins.algorithms.begin(), twins.algorithms.end(), algorithm) > 0;
-    };
-    return twins.collective == collective && has(a.algorithm) && has(b.algorithm);
-  });
+  // Among two there is one place.
+  const auto messages = [&](const Choice& choice) {
+    return collectives::FindWay(collective, choice.algorithm)->between_two;
+  };
+  return messages(a) == messages(b);
 }
 
 std::vector<Estimate> Estimates(Collective collective, size_t bytes, int ranks,
                                 const Network& network) {
   std::vector<Estimate> estimates;
-  ForEachChoice(collective, bytes, ranks, network, [&](const Choice& choice, double seconds) {
-    estimates.push_back({choice, seconds});
-  });
-  std::stable_sort(estimates.begin(), estimates.end(),
-                   [](const Estimate& a, const Estimate& b) { return a.seconds < b.seconds; });
+  ForEachChoice(collective, bytes, ranks, network,
+                [&](const Estimate& estimate) { estimates.push_back(estimate); });
+  std::stable_sort(estimates.begin(), estimates.end(), IsBetter);
   return estimates;
 }
 
@@ -296,58 +207,54 @@ absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text) {
   return pins;
 }
 
-absl::Status CheckPins(const std::vector<Pin>& pins, const Network& network,
+absl::Status CheckPins(const std::vector<Pin>& pins, int ranks, const Network& network,
                        absl::string_view flat_reason) {
   for (const Pin& pin : pins) {
-    const Network among = ColumnOf(pin.collective, 0, network).network;
-    const auto can = [&](const Way& way) {
-      return way.algorithm == pin.algorithm &&
-             (IsPossible(way, pin.collective, network) || IsPossible(way, pin.collective, among));
-    };
-    if (std::any_of(std::begin(kWays), std::end(kWays), can)) continue;
+    if (CanFollow(pin, ranks, network)) continue;
+    const Column column = ColumnOf(pin.collective, 0, network);
+    if (network.places > 1 && CanFollow(pin, column.ranks, column.network)) continue;
     std::string why = "ranks share no memory inside pods";
     if (pin.algorithm != Algorithm::kHierarchical) {
-      why = "it connects all ranks with each other, which takes more memory than they may pin";
+      why = absl::StrCat("it connects a rank with ", ranks - 1,
+                         " others, and RLIMIT_MEMLOCK leaves room for RDMA connections to ",
+                         network.most_peers, "; raise it");
     } else if (!flat_reason.empty()) {
       absl::StrAppend(&why, ": ", flat_reason);
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", Name(pin.collective), "=", Name(pin.algorithm), "' cannot be followed: ", why));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", ToString(pin), "' cannot be followed: ", why));
   }
   return absl::OkStatus();
 }
 
-const Pin* Tuner::Pinned(Collective collective, size_t bytes, const Network& network) const {
+const Pin* Tuner::Pinned(Collective collective, size_t bytes, int ranks,
+                         const Network& network) const {
   for (const Pin& pin : pins_) {
     if (pin.collective != collective || bytes > pin.most_bytes) continue;
-    for (const Way& way : kWays) {
-      if (IsPossible(way, collective, network) && way.algorithm == pin.algorithm) return &pin;
-    }
+    if (CanFollow(pin, ranks, network)) return &pin;
   }
   return nullptr;
 }
 
 Choice Tuner::Choose(Collective collective, size_t bytes) const {
-  const Pin* const pin = Pinned(collective, bytes, network_);
-  const Network places = ColumnOf(collective, bytes, network_).network;
-  const Pin* const among_places = Pinned(collective, bytes, places);
-  Choice best;
-  double least = std::numeric_limits<double>::infinity();
-  ForEachChoice(collective, bytes, ranks_, network_, [&](const Choice& choice, double seconds) {
+  const Pin* const pin = Pinned(collective, bytes, ranks_, network_);
+  const Column column = ColumnOf(collective, bytes, network_);
+  const Pin* const among_places = Pinned(collective, bytes, column.ranks, column.network);
+  std::optional<Estimate> best;
+  ForEachChoice(collective, bytes, ranks_, network_, [&](const Estimate& estimate) {
+    const Choice& choice = estimate.choice;
     if (pin != nullptr && choice.algorithm != pin->algorithm) return;
     if (choice.algorithm == Algorithm::kHierarchical && among_places != nullptr &&
         choice.among_places != among_places->algorithm) {
       return;
     }
-    if (seconds >= least) return;
-    best = choice;
-    least = seconds;
+    if (!best.has_value() || IsBetter(estimate, *best)) best = estimate;
   });
-  return best;
+  return best.has_value() ? best->choice : Choice();
 }
 
 double Tuner::Seconds(Collective collective, const Choice& choice, size_t bytes) const {
-  return SecondsOf(collective, choice, bytes, ranks_, network_);
+  return EstimateOf(collective, choice, bytes, ranks_, network_).seconds;
 }
 
 }  // namespace railhead::tuner

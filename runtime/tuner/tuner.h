@@ -5,10 +5,12 @@
 //
 // The model is Hockney's (R. W. Hockney, "The communication challenge for MPP", 1994): a message of
 // b bytes takes alpha + beta b seconds, and to reduce b bytes takes gamma b. Each algorithm's time
-// follows from how many messages wait for each other, and how many bytes a rank sends and reduces.
+// follows from how many messages wait for each other, and how many bytes a rank sends and reduces:
+// the formulas stand beside the algorithms (collectives/ways.cc).
 #ifndef RAILHEAD_RUNTIME_TUNER_TUNER_H_
 #define RAILHEAD_RUNTIME_TUNER_TUNER_H_
 
+#include <climits>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -22,10 +24,10 @@ namespace railhead::tuner {
 
 // What a rank's rails do together, while all ranks send.
 struct Network {
-  double alpha = 20e-6;       // seconds
-  double beta = 1 / 1e9;      // seconds per byte, one way
-  double gamma = 1 / 8e9;     // seconds per byte
-  bool all_connected = true;  // whether every rank can have a connection to every other
+  double alpha = 20e-6;      // seconds
+  double beta = 1 / 1e9;     // seconds per byte, one way
+  double gamma = 1 / 8e9;    // seconds per byte
+  int most_peers = INT_MAX;  // how many others a rank can have a connection to
   // Where ranks live in several places, and share memory inside each (comm/hierarchy.h): how many
   // places there are, in how many columns they do their part between these, which is as many ranks
   // as the smallest place has, and what of an all-reduce is done in memory takes.
@@ -54,10 +56,16 @@ bool SameSteps(collectives::Collective collective, const Choice& a, const Choice
 struct Estimate {
   Choice choice;
   double seconds;
+  size_t memory;  // bytes that a rank takes besides its buffers
+
+  // Whether it takes so little memory that the user need not ask for it. There is always a way that
+  // does, unless ranks cannot have connections to all others.
+  bool is_modest() const { return memory <= kMostMemory; }
+  static constexpr size_t kMostMemory = size_t{64} << 20U;
 };
 
-// All that can do it, the fastest first. `bytes` as in metrics: of the larger of a rank's two
-// buffers.
+// All that can do it: the fastest first, and after these any that are not modest. `bytes` as in
+// metrics: of the larger of a rank's two buffers.
 std::vector<Estimate> Estimates(collectives::Collective collective, size_t bytes, int ranks,
                                 const Network& network);
 
@@ -67,6 +75,8 @@ struct Pin {
   size_t most_bytes;  // SIZE_MAX: any
   collectives::Algorithm algorithm;
 };
+// "all_reduce<=65536=ring".
+std::string ToString(const Pin& pin);
 
 // "all_reduce<=64K=recursive_doubling,all_reduce=ring": sizes in bytes, or with K, M or G.
 // InvalidArgument says what is wrong with which entry, and what is allowed.
@@ -75,7 +85,7 @@ absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text);
 // InvalidArgument that names the first entry which no collective of these ranks can follow: not for
 // any size, and not among places either. `flat_reason`: why there are no places; "" if there are,
 // or none of several ranks.
-absl::Status CheckPins(const std::vector<Pin>& pins, const Network& network,
+absl::Status CheckPins(const std::vector<Pin>& pins, int ranks, const Network& network,
                        absl::string_view flat_reason);
 
 // The model's choice, where nothing is laid down.
@@ -86,12 +96,12 @@ class Tuner {
 
   // Whether a user has laid something down about it that can be followed.
   bool IsPinned(collectives::Collective collective, size_t bytes) const {
-    return Pinned(collective, bytes, network_) != nullptr;
+    return Pinned(collective, bytes, ranks_, network_) != nullptr;
   }
   // The fastest of what pins leave.
   Choice Choose(collectives::Collective collective, size_t bytes) const;
 
-  // What all that can do it would take, the fastest first.
+  // What all that can do it would take.
   std::vector<Estimate> Estimates(collectives::Collective collective, size_t bytes) const {
     return tuner::Estimates(collective, bytes, ranks_, network_);
   }
@@ -101,7 +111,8 @@ class Tuner {
   const Network& network() const { return network_; }
 
  private:
-  const Pin* Pinned(collectives::Collective collective, size_t bytes, const Network& network) const;
+  const Pin* Pinned(collectives::Collective collective, size_t bytes, int ranks,
+                    const Network& network) const;
 
   int ranks_;
   Network network_;

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/collectives/scatter_allgather.h"
+
+#include <utility>
+#include <vector>
+
+#include "runtime/base/parts.h"
+#include "runtime/collectives/arc.h"
+#include "runtime/collectives/binomial_place.h"
+#include "runtime/collectives/bruck_allgather.h"
+#include "runtime/collectives/schedule.h"
+#include "runtime/collectives/subgroup.h"
+#include "runtime/reduce/reduce.h"
+
+namespace railhead::collectives {
+namespace {
+
+BinomialPlace PlaceOf(size_t rank, size_t ranks) {
+  return {static_cast<int>(rank), static_cast<int>(ranks), 0};
+}
+
+// From rank 0 on: each gets the parts of its own and of all below it.
+class Scatter final : public Schedule {
+ public:
+  Scatter(size_t rank, std::byte* data, const Parts& parts)
+      : rank_(rank), place_(PlaceOf(rank, parts.ranks())), data_(data), parts_(parts) {}
+
+  size_t sends() const override { return place_.children(); }
+  size_t receives() const override { return place_.is_root() ? 0 : 1; }
+  Outgoing Send(size_t n) const override {
+    // Who has the most below it begins first.
+    const size_t child = place_.children() - 1 - n;
+    const Range range = Arc(parts_, rank_ + (size_t{1} << child), place_.child_size(child))[0];
+    Outgoing outgoing = To(place_.child(child), data_ + range.begin, range.size);
+    if (!place_.is_root()) outgoing.needs = 0;
+    return outgoing;
+  }
+  Incoming Receive(size_t /*n*/) const override {
+    const Range range = Arc(parts_, rank_, place_.size())[0];
+    return From(place_.parent(), data_ + range.begin, range.size);
+  }
+
+ private:
+  const size_t rank_;
+  const BinomialPlace place_;
+  std::byte* const data_;
+  const Parts parts_;
+};
+
+}  // namespace
+
+absl::Status ScatterAllGatherBroadcast(Messenger& messenger, int rank, int world_size, int root,
+                                       const std::byte* send, std::byte* receive, size_t bytes) {
+  if (rank == root) reduce::Copy(send, receive, bytes, reduce::Stores::kNormal);
+  const auto ranks = static_cast<size_t>(world_size);
+  // Counted from the root on.
+  std::vector<int> from_root(ranks);
+  for (int r = 0; r < world_size; ++r) {
+    from_root[static_cast<size_t>(r)] = (root + r) % world_size;
+  }
+  Subgroup all(messenger, std::move(from_root));
+  const int self = (rank - root + world_size) % world_size;
+  const Parts parts(ranks, bytes);
+  absl::Status done = Run(all, Scatter(static_cast<size_t>(self), receive, parts));
+  if (!done.ok()) return done;
+  return GatherAround(all, self, receive, parts,
+                      [](size_t of, size_t among) { return PlaceOf(of, among).size(); });
+}
+
+}  // namespace railhead::collectives
