@@ -162,6 +162,7 @@ absl::StatusOr<Statement> ParseStatement(absl::string_view bytes) {
 std::string Encode(const Agreement& agreement) {
   WireWriter writer;
   Write(writer, agreement.decision);
+  writer.U32(static_cast<uint32_t>(agreement.pods));
   writer.U32(static_cast<uint32_t>(agreement.usual.size()));
   for (const RailReport& rail : agreement.usual) {
     writer.U32(static_cast<uint32_t>(rail.rail));
@@ -181,6 +182,7 @@ absl::StatusOr<Agreement> ParseAgreement(absl::string_view bytes, int world_size
   WireReader reader(bytes);
   Agreement agreement;
   if (!Read(reader, world_size, agreement.decision)) return malformed;
+  agreement.pods = static_cast<int>(reader.U32());
   const uint32_t usual = reader.U32();
   for (uint32_t i = 0; i < usual && reader.ok(); ++i) {
     RailReport& rail = agreement.usual.emplace_back();
@@ -250,11 +252,16 @@ absl::StatusOr<bootstrap::Node::Answer> Coordinator::Answer(
   if (changed) {
     absl::StatusOr<Decision> decision = Decide(reports_);
     if (!decision.ok()) return decision.status();
-    Agreement agreement{*std::move(decision), UsualRails(reports_), {}, key_};
+    const std::vector<int> pods = PlaceNumbers(reports_);
+    Agreement agreement{*std::move(decision),
+                        *std::max_element(pods.begin(), pods.end()) + 1,
+                        UsualRails(reports_),
+                        {},
+                        key_};
     for (const RankReport& report : reports_) {
       agreement.doors.push_back(report.door);
     }
-    partners_ = Partners(PlaceNumbers(reports_));
+    partners_ = Partners(pods);
     answer.for_all = Encode(agreement);
   }
   answer.for_each.reserve(world);

@@ -49,6 +49,7 @@ absl::StatusOr<Statement> ParseStatement(absl::string_view bytes);
 // What all ranks know of all.
 struct Agreement {
   Decision decision;
+  int pods = 1;                    // in which the ranks are
   std::vector<RailReport> usual;   // rate and MTU that most ranks have, by rail
   std::vector<std::string> doors;  // by rank; see RankReport
   std::string key;                 // for who meets at them

@@ -48,6 +48,7 @@ TEST(AgreementTest, AllKnowTheDecisionAndEachItsNeighbours) {
   ASSERT_TRUE(agreement.ok()) << agreement.status();
   EXPECT_EQ(agreement->decision.places,
             (std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}}));
+  EXPECT_EQ(agreement->pods, 3);
   EXPECT_EQ(agreement->doors[11], std::string(6, 'a' + 11));
   EXPECT_EQ(agreement->key, kKey);
   for (int rank = 0; rank < kWorld; ++rank) {

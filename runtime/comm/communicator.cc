@@ -104,10 +104,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   if (!comm->setup_.rank_in_metrics.has_value()) {
     for (const std::string& warning : comm->fabric_.warnings) log.Warn(warning);
     // Those of a single pod have chosen it.
-    const std::vector<int>& places = comm->fabric_.place_numbers;
-    const bool several =
-        std::count(places.begin(), places.end(), places.front()) < comm->world_size_;
-    if (comm->rank_ == 0 && several && !comm->fabric_.decision.flat_reason.empty()) {
+    if (comm->rank_ == 0 && comm->fabric_.pods > 1 && !comm->fabric_.decision.flat_reason.empty()) {
       log.Warn(absl::StrCat("collectives do not use the memory inside pods: ",
                             comm->fabric_.decision.flat_reason));
     }

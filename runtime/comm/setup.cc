@@ -341,6 +341,7 @@ void Setup::TakeStock(Fabric& fabric) {
   if (fabric.decision.verbs) {
     fabric.warnings = StartWarnings(facts_, agreement_.usual);
   }
+  fabric.pods = agreement_.pods;
   fabric.partner = particulars_.partner;
   fabric.facts = std::move(facts_);
   fabric.trouble = report_.trouble;

@@ -51,6 +51,7 @@ struct Fabric {
   Decision decision;
   std::vector<rails::RailName> rails;
   preflight::RankFacts facts;         // of this rank, about the RDMA rails that it was given
+  int pods = 1;                       // in which the ranks are
   int partner = 0;                    // with whom this rank measures the rails
   std::string trouble;                // why it has none to look at; "" if it has, or nobody asked
   std::vector<std::string> warnings;  // about those in use, for the log

@@ -213,11 +213,11 @@ RH_EXPORT rhResult_t rhMemFree(void* ptr);
 /* Makes a window of `size` bytes at `buff` on each rank of `comm`, all from one call of rhMemAlloc
  * each; ranks may differ in both. Called by all ranks, and blocks. From then on a collective of
  * more than 4 KiB works on its buffers where they lie, in 0.4 to 0.7 of the time as measured
- * (docs/bench-allreduce.md), if those of all ranks are in windows; else it does what it always does. Only ranks of one pod can reach each
- * other's memory; elsewhere windows only do what rhCommRegister does. A rank of the communicator
- * can write to what is in a window: give it nothing else. `win_flags` must be 0. On
- * rhInvalidArgument, on all ranks, the communicator is as good as before. (NCCL's
- * ncclCommWindowRegister.) */
+ * (docs/bench-allreduce.md), if those of all ranks are in windows; else it does what it always
+ * does. Only ranks of one pod can reach each other's memory; elsewhere windows only do what
+ * rhCommRegister does. A rank of the communicator can write to what is in a window: give it nothing
+ * else. `win_flags` must be 0. On rhInvalidArgument, on all ranks, the communicator is as good as
+ * before. (NCCL's ncclCommWindowRegister.) */
 RH_EXPORT rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow_t* win,
                                           int win_flags);
 

@@ -16,8 +16,7 @@ namespace railhead::transport {
 // A link to the peer whose hall has this address, not connected yet: it connects as one that was
 // lost does. The peer must do the same, sooner or later. `peer` names it in errors. Strangers who
 // connect are turned away: both sides prove that they know the random token in the other's address.
-absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall,
-                                                  Locator peer_hall,
+absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall, Locator peer_hall,
                                                   absl::string_view peer);
 
 }  // namespace railhead::transport

@@ -192,8 +192,7 @@ absl::Status ChannelMaker::Accept(absl::string_view address) {
 namespace railhead::transport {
 
 absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device, std::shared_ptr<Hall> hall,
-                                                    Locator peer_hall,
-                                                    absl::string_view peer) {
+                                                    Locator peer_hall, absl::string_view peer) {
   absl::StatusOr<std::unique_ptr<Door>> door =
       Door::Open(std::move(hall), std::move(peer_hall), peer);
   if (!door.ok()) return door.status();
