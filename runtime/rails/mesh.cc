@@ -398,14 +398,17 @@ absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
   if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
   const absl::Time now = absl::Now();
   bool rang = false;
+  bool beside = false;
   const Entry* last = nullptr;
   bool any = false;
   for (int i = 0; i < count; ++i) {
     const auto& stirred = *static_cast<const Source*>(events[static_cast<size_t>(i)].data.ptr);
     if (stirred.source != nullptr) stirred.source->Answer(now);
-    rang = rang || stirred.entry == nullptr;
-    if (stirred.entry == nullptr) continue;
-    MakeBusy(*stirred.entry);
+    if (stirred.entry != nullptr) {
+      MakeBusy(*stirred.entry);
+    } else {
+      (stirred.source != nullptr ? rang : beside) = true;
+    }
   }
   for (int i = 0; i < count; ++i) {
     const auto& stirred = *static_cast<const Source*>(events[static_cast<size_t>(i)].data.ptr);
@@ -420,10 +423,12 @@ absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
     LetCallersIn();
     // Who waits for a connection, for whichever peer it is, looks for what has come.
     next_round_ = absl::InfinitePast();
-    if (companion_ != nullptr) companion_->Answer();
-    const absl::StatusOr<bool> beside = PollCompanion();
-    if (!beside.ok()) return beside;
-    any = any || *beside;
+  }
+  if (beside && companion_ != nullptr) {
+    companion_->Answer();
+    const absl::StatusOr<bool> moved = PollCompanion();
+    if (!moved.ok()) return moved;
+    any = any || *moved;
   }
   return any;
 }
