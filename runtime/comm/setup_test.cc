@@ -49,6 +49,8 @@ class StuckLink final : public transport::Link {
     return reconnects_.status();
   }
   absl::StatusOr<bool> Poll(transport::FrameSink) override { return reconnects_.status(); }
+  uint64_t unacknowledged() const override { return 0; }
+  void Drop(absl::string_view /*why*/) override {}
   bool connected() const override { return false; }
   absl::StatusOr<bool> Reconnect(absl::Time /*now*/) override { return reconnects_; }
   bool Flushed() const override { return true; }

@@ -215,7 +215,7 @@ TEST(DeliveryTest, LegalProgramsEndWhateverThePace) {
     World world(program, rails, [&random](int, int, size_t rail) {
       auto [a, b] = FakePair();
       for (FakeLink* link : {a.get(), b.get()}) {
-        link->recovering = link->lazy = true;
+        link->lazy = true;
         link->has_room = [&random] { return random() % 8 != 0; };
         link->delivers = [&random] { return random() % 8 != 0; };
         link->places = [&random] { return random() % 2 == 0; };
@@ -237,7 +237,7 @@ TEST(DeliveryTest, LegalProgramsEndWhileRailsComeAndGo) {
     World world(program, rails, [&](int, int, size_t rail) {
       auto [a, b] = FakePair();
       for (FakeLink* link : {a.get(), b.get()}) {
-        link->recovering = link->lazy = true;
+        link->lazy = true;
         link->has_room = [&random] { return random() % 4 != 0; };
         link->delivers = [&random] { return random() % 4 != 0; };
         link->places = [&random] { return random() % 2 == 0; };
@@ -343,7 +343,6 @@ struct Pair {
     std::vector<Rail> of_b;
     for (size_t rail = 0; rail < rails; ++rail) {
       auto [at_a, at_b] = FakePair();
-      at_a->recovering = at_b->recovering = true;
       links.push_back(at_a.get());
       const RailName name{static_cast<int>(rail), absl::StrCat("eth", rail), 0, "tcp"};
       of_a.push_back({name, std::move(at_a)});

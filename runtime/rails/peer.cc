@@ -14,11 +14,6 @@ namespace {
 // What the peer says of a rail may be this old: it does not count for one that has returned since.
 constexpr absl::Duration kOldNews = absl::Seconds(1);
 
-bool AllRecover(const std::vector<Rail>& rails) {
-  return std::all_of(rails.begin(), rails.end(),
-                     [](const Rail& rail) { return rail.link->recovers(); });
-}
-
 }  // namespace
 
 std::string ToString(const RailName& name) {
@@ -33,8 +28,7 @@ Peer::Peer(Name name, std::vector<Rail> rails, Logger log)
       rails_(std::move(rails)),
       states_(rails_.size()),
       shares_(rails_.size()),
-      recovers_(AllRecover(rails_)),
-      sends_(rails_.size(), recovers_),
+      sends_(rails_.size()),
       receives_(name_) {
   for (size_t i = 0; i < rails_.size(); ++i) {
     max_payload_ = std::min(max_payload_, rails_[i].link->max_payload());
@@ -49,7 +43,7 @@ uint64_t Peer::PostSend(absl::Span<const std::byte> data) {
   const uint64_t number =
       sends_.Post(data, call_, ChunkSize(data.size(), rails_.size(), max_payload_), copies_small_);
   // Who waits for a small message should not wait until this side has looked at all its rails.
-  if (alone && recovers_ && copies_small_ && data.size() <= kCopied) send_error_.Update(Pull());
+  if (alone && copies_small_ && data.size() <= kCopied) send_error_.Update(Pull());
   return number;
 }
 
@@ -129,7 +123,7 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
   };
   const absl::StatusOr<bool> polled = link.Poll(transport::FrameSink(take, place));
   if (!receive_error_.ok()) return LinkError(index, receive_error_);
-  if (recovers_) sends_.Consumed(index, link.unacknowledged());
+  sends_.Consumed(index, link.unacknowledged());
   moved_ = moved_ || sends_.progress() != progress;
   if (!polled.ok()) return Lose(index, polled.status());
   RailState& state = states_[index];
@@ -196,7 +190,7 @@ transport::FrameHeader Peer::HeaderOf(const Chunk& chunk,
   transport::FrameHeader header;
   header.transfer = chunk.transfer;
   header.offset = chunk.offset;
-  header.awaited = recovers_ && !content.copied;
+  header.awaited = !content.copied;
   header.call = content.call.word();
   header.size = content.transfer_size;
   header.posted = static_cast<uint32_t>(receives_.posted());
@@ -239,7 +233,7 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   state.health.up.store(false, std::memory_order_relaxed);
   state.health.lost.store(true, std::memory_order_relaxed);
   // Only what the network does to us passes; nonsense from the peer would come again.
-  if (!recovers_ || !absl::IsUnavailable(status)) return LinkError(index, status);
+  if (!absl::IsUnavailable(status)) return LinkError(index, status);
   state.health.failovers.fetch_add(1, std::memory_order_relaxed);
   state.lost = std::string(status.message());
   state.placing.reset();
@@ -329,7 +323,7 @@ std::string Peer::DescribeProgress() const {
     const SendLedger::Oldest oldest = sends_.oldest();
     absl::StrAppend(&text, "sent ", oldest.handed, " of ", oldest.size, " bytes of transfer ",
                     oldest.number);
-    if (recovers_) absl::StrAppend(&text, ", of which ", oldest.consumed, " have arrived");
+    absl::StrAppend(&text, ", of which ", oldest.consumed, " have arrived");
     if (!oldest.posted) absl::StrAppend(&text, " (not known to be expected there)");
   }
   if (receives_.empty()) {

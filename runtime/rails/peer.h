@@ -6,7 +6,7 @@
 // that takes the next chunk. So equal rails carry equal shares, also of many small messages, and a
 // slow or busy rail delays nothing.
 //
-// A rail that is lost (its link must recover; see link.h) is dialed until it is back. Its chunks
+// A rail that is lost is dialed until it is back. Its chunks
 // that the peer is not known to have consumed go over the other rails. Nothing is missed: a chunk
 // is forgotten only when the link that carried it last says that the peer has consumed it. Nothing
 // is done twice: a chunk keeps its transfer, offset and size for life, and the receiver drops what
@@ -189,7 +189,6 @@ class Peer {
   std::vector<Rail> rails_;
   std::vector<RailState> states_;
   Shares shares_;
-  bool recovers_ = true;  // all links do
   size_t max_payload_ = SIZE_MAX;
 
   collectives::Call call_;

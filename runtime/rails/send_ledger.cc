@@ -19,7 +19,7 @@ uint64_t SendLedger::Post(absl::Span<const std::byte> data, collectives::Call ca
                           bool may_copy) {
   const uint64_t number = sends_.Push();
   Send& send = sends_[number];
-  send.may_copy = recovers_ && may_copy;
+  send.may_copy = may_copy;
   send.copied = send.may_copy && data.size() <= kCopied;
   if (send.copied) {
     send.copy.assign(data.begin(), data.end());
@@ -77,17 +77,12 @@ void SendLedger::Handed(size_t rail, const Chunk& chunk) {
     }
   }
   waiting_ -= chunk.size;
-  if (recovers_) {
-    SlotQueue<Chunk>& under_way = under_way_[rail];
-    const uint64_t place = under_way.Push();
-    under_way[place] = chunk;
-  } else {
-    send.consumed += chunk.size;
-  }
+  SlotQueue<Chunk>& under_way = under_way_[rail];
+  const uint64_t place = under_way.Push();
+  under_way[place] = chunk;
 }
 
 void SendLedger::HandedNote(size_t rail) {
-  if (!recovers_) return;
   SlotQueue<Chunk>& under_way = under_way_[rail];
   const uint64_t place = under_way.Push();
   under_way[place] = {kNote, 0, 0};

@@ -54,9 +54,7 @@ struct Chunk {
 
 class SendLedger {
  public:
-  // `recovers`: links say what the peer has consumed, and chunks of lost rails go again. Without it
-  // a chunk is consumed when a rail has taken it.
-  SendLedger(size_t rails, bool recovers) : recovers_(recovers), under_way_(rails) {}
+  explicit SendLedger(size_t rails) : under_way_(rails) {}
 
   // Posts the next send, whose chunks are of `chunk` bytes. `data` lives until Done. `may_copy`:
   // the CPU may read it. Returns its number.
@@ -132,7 +130,6 @@ class SendLedger {
   bool MayHand(const Chunk& chunk) const;
   void Retire();
 
-  const bool recovers_;
   SlotQueue<Send> sends_;                    // begins with the oldest that is not consumed
   uint64_t next_ = 0;                        // the oldest that has not been handed out whole
   uint64_t waiting_ = 0;                     // bytes that no rail has

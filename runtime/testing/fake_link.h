@@ -59,7 +59,6 @@ class FakeLink final : public transport::Link {
   std::function<bool()> notices = [] { return true; };  // asked whether a cut shows
   absl::Status broken;                                  // returned by everything if not OK
   int descriptor = -1;
-  bool recovering = false;
   // Tells of what it took as real links do: in passing, when that is awaited, of many, when asked.
   bool lazy = false;
 
@@ -123,8 +122,8 @@ class FakeLink final : public transport::Link {
     return moved;
   }
 
-  bool recovers() const override { return recovering; }
-  uint64_t unacknowledged() const override { return recovering ? sent_ - acknowledged_ : 0; }
+  uint64_t unacknowledged() const override { return sent_ - acknowledged_; }
+  bool connected() const override { return !Lost(); }
   void Drop(absl::string_view /*why*/) override { dropped_ = true; }
   void StopPlacing() override { stopped_ = true; }
   absl::StatusOr<bool> Reconnect(absl::Time /*now*/) override {

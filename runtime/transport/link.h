@@ -138,22 +138,17 @@ class Link : public WakeSource {
   // is asked instead, and Poll is called when that has stirred.
   virtual bool polls_in_memory() const { return true; }
 
-  // Whether the link counts what the peer has taken, and can come back after it was lost. One that
-  // cannot must not lose anything that TrySend took: its error is the end of the job.
-  virtual bool recovers() const { return false; }
-  // Of a link that recovers: frames that TrySend took and that the peer's sink is not known to have
-  // taken. Frames are taken in their order.
-  virtual uint64_t unacknowledged() const { return 0; }
-  // Of a link that recovers: ends the connection, as if Poll had found it lost.
-  virtual void Drop(absl::string_view /*why*/) {}
-  // Whether the link has been connected yet. One that has not behaves like one that was lost.
-  virtual bool connected() const { return true; }
-  // Of a link that recovers, after an error: works at a new connection without blocking. True: the
+  // Frames that TrySend took and that the peer's sink is not known to have taken. Frames are taken
+  // in their order.
+  virtual uint64_t unacknowledged() const = 0;
+  // Ends the connection, as if Poll had found it lost.
+  virtual void Drop(absl::string_view why) = 0;
+  // Whether the link has a connection. One that had none yet behaves like one that has lost it.
+  virtual bool connected() const = 0;
+  // Without a connection: works at a new connection without blocking. True: the
   // link is as if just connected, with nothing under way. False: not yet. An error says why not,
   // and is not final. Without calls nothing is tried.
-  virtual absl::StatusOr<bool> Reconnect(absl::Time /*now*/) {
-    return absl::UnimplementedError("this transport does not reconnect");
-  }
+  virtual absl::StatusOr<bool> Reconnect(absl::Time now) = 0;
 
   // True when nothing depends on further polling, unless the link gets lost: everything that
   // TrySend took is with the NIC or the kernel's socket, which read it from memory of their own or

@@ -49,7 +49,6 @@ class RecoveringLink final : public Link {
     if (wire_ != nullptr) wire_->StopPlacing();
   }
   bool polls_in_memory() const override { return maker_->polls_in_memory(); }
-  bool recovers() const override { return true; }
   bool connected() const override { return wire_ != nullptr; }
   uint64_t unacknowledged() const override {
     return wire_ != nullptr ? wire_->unacknowledged() : unacknowledged_;

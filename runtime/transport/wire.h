@@ -19,6 +19,36 @@
 
 namespace railhead::transport {
 
+// The flags of a header as they travel: bits of `repeated` and `awaited`, then some that a
+// transport may use for itself, and `kind` above them.
+inline constexpr uint32_t kRepeatedFlag = 1;
+inline constexpr uint32_t kAwaitedFlag = 2;
+inline constexpr uint32_t kTransportsFlag = 4;
+inline constexpr int kKindShift = 8;
+
+inline uint32_t FlagsOf(const FrameHeader& header) {
+  return (header.repeated ? kRepeatedFlag : 0) | (header.awaited ? kAwaitedFlag : 0) |
+         static_cast<uint32_t>(header.kind) << kKindShift;
+}
+// Whether there are no flags but known ones, besides `own`.
+inline bool AreFlags(uint32_t flags, uint32_t own = 0) {
+  return (flags & 0xff & ~(kRepeatedFlag | kAwaitedFlag | own)) == 0 &&
+         flags >> kKindShift <= kMaxFrameKind;
+}
+
+// What arrived in a transport's own header, whose fields have the same names.
+template <class OnTheWire>
+FrameHeader HeaderFrom(const OnTheWire& wire) {
+  return {wire.transfer,
+          wire.offset,
+          (wire.flags & kRepeatedFlag) != 0,
+          (wire.flags & kAwaitedFlag) != 0,
+          wire.call,
+          wire.size,
+          wire.posted,
+          static_cast<FrameKind>(wire.flags >> kKindShift)};
+}
+
 // Its functions are those of Link. After an error none is called but Abort.
 class Wire {
  public:

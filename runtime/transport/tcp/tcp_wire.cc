@@ -43,11 +43,7 @@ struct WireHeader {
 constexpr size_t kHeaderSize = sizeof(WireHeader);
 static_assert(kHeaderSize == 56 && std::endian::native == std::endian::little);
 
-constexpr uint32_t kRepeated = 1;  // as in FrameHeader
-constexpr uint32_t kAwaited = 2;
-constexpr uint32_t kNoFrame = 4;  // only an acknowledgement
-constexpr int kKindShift = 8;     // above them, FrameHeader::kind
-constexpr uint32_t kKnownFlags = kRepeated | kAwaited | kNoFrame | uint32_t{0xff} << kKindShift;
+constexpr uint32_t kNoFrame = kTransportsFlag;  // only an acknowledgement
 
 constexpr absl::string_view kNotAFrame = "the stream holds something that is not a frame";
 
@@ -179,8 +175,7 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
   wire.call = header.call;
   wire.size = header.size;
   wire.posted = header.posted;
-  wire.flags = (header.repeated ? kRepeated : 0) | (header.awaited ? kAwaited : 0) |
-               static_cast<uint32_t>(header.kind) << kKindShift;
+  wire.flags = FlagsOf(header);
   // sendmsg does not write through the pointers; its interface only cannot say so.
   std::array<iovec, 2> parts = {
       {{&wire, sizeof wire}, {const_cast<std::byte*>(payload.data()), payload.size()}}};
@@ -359,18 +354,10 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
     WireHeader wire;
     std::memcpy(&wire, in_.get() + in_begin_, sizeof wire);
     if (wire.magic != kMagic || wire.payload > kMaxPayload || wire.reserved != 0 ||
-        (wire.flags & ~kKnownFlags) != 0 || wire.flags >> kKindShift > kMaxFrameKind ||
-        ((wire.flags & kNoFrame) != 0 && wire.payload != 0)) {
+        !AreFlags(wire.flags, kNoFrame) || ((wire.flags & kNoFrame) != 0 && wire.payload != 0)) {
       return Error(kNotAFrame, absl::StatusCode::kInternal);
     }
-    const FrameHeader header = {wire.transfer,
-                                wire.offset,
-                                (wire.flags & kRepeated) != 0,
-                                (wire.flags & kAwaited) != 0,
-                                wire.call,
-                                wire.size,
-                                wire.posted,
-                                static_cast<FrameKind>(wire.flags >> kKindShift)};
+    const FrameHeader header = HeaderFrom(wire);
     const size_t size = wire.payload;
     const std::byte* const payload = in_.get() + in_begin_ + kHeaderSize;
     const size_t here = in_end_ - in_begin_ - kHeaderSize;

@@ -152,8 +152,7 @@ absl::StatusOr<bool> Channel::TrySend(const FrameHeader& header,
       .sequence = static_cast<uint32_t>(number) & kCounterMask,
       .consumed = static_cast<uint32_t>(receive_credits_.TakeReport()) & kCounterMask,
       .posted = header.posted,
-      .flags = (header.repeated ? kRepeated : 0) | (header.awaited ? kAwaited : 0) |
-               static_cast<uint32_t>(header.kind) << kKindShift,
+      .flags = FlagsOf(header),
   };
   awaited_ = false;
   std::memcpy(start, &slot_header, sizeof(slot_header));
@@ -298,8 +297,7 @@ absl::Status Channel::OnFrame(size_t lane, uint32_t counter) {
   if (!number.has_value()) return ProtocolError("a frame out of sequence or without a credit");
   SlotHeader& header = arrived_headers_[*number % arrived_headers_.size()];
   std::memcpy(&header, parts_.receive_ring->Slot(*number) + kHeaderOffset, sizeof(header));
-  if (header.sequence != counter || (header.flags & ~kKnownFlags) != 0 ||
-      header.flags >> kKindShift > kMaxFrameKind || header.reserved != 0) {
+  if (header.sequence != counter || !AreFlags(header.flags) || header.reserved != 0) {
     return ProtocolError("a frame whose slot holds something else");
   }
   if (header.payload > parts_.receive_ring->slot_payload()) {
@@ -334,14 +332,7 @@ absl::StatusOr<bool> Channel::Deliver(FrameSink sink) {
     const uint64_t number = receive_credits_.consumed();
     const SlotHeader& header = arrived_headers_[number % arrived_headers_.size()];
     const std::byte* const payload = parts_.receive_ring->Slot(number) + kPayloadOffset;
-    const FrameHeader frame = {header.transfer,
-                               header.offset,
-                               (header.flags & kRepeated) != 0,
-                               (header.flags & kAwaited) != 0,
-                               header.call,
-                               header.size,
-                               header.posted,
-                               static_cast<FrameKind>(header.flags >> kKindShift)};
+    const FrameHeader frame = HeaderFrom(header);
     if (!sink(frame, absl::MakeSpan(payload, header.payload))) break;
     stats_.receive_bytes.fetch_add(header.payload, std::memory_order_relaxed);
     receive_credits_.Consume();

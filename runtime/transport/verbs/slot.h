@@ -29,16 +29,10 @@ struct SlotHeader {
   uint32_t sequence = 0;  // the frame's number, as in the immediate value
   uint32_t consumed = 0;  // frames of the other direction that the sender has consumed so far
   uint32_t posted = 0;
-  uint32_t flags = 0;  // kRepeated, kAwaited; kind
+  uint32_t flags = 0;  // as FlagsOf gives them
   uint32_t reserved = 0;
 };
 static_assert(sizeof(SlotHeader) == 56);
-
-// As in FrameHeader.
-inline constexpr uint32_t kRepeated = 1;
-inline constexpr uint32_t kAwaited = 2;
-inline constexpr int kKindShift = 8;
-inline constexpr uint32_t kKnownFlags = kRepeated | kAwaited | uint32_t{0xff} << kKindShift;
 
 // What a slot of our rings holds at most. 64 KiB amortize the cost of a work request down to
 // nothing.
