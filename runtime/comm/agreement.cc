@@ -15,7 +15,7 @@ namespace railhead::comm {
 namespace {
 
 constexpr size_t kAddressLimit = 4096;
-constexpr size_t kTextLimit = 65536;
+constexpr size_t kReasonLimit = 65536;
 constexpr size_t kKeyLimit = 64;
 
 void Write(WireWriter& writer, const std::vector<std::string>& texts) {
@@ -85,10 +85,10 @@ void Write(WireWriter& writer, const Decision& decision) {
   writer.U8(static_cast<uint8_t>(decision.fallback));
   writer.U32(static_cast<uint32_t>(decision.places.size()));
   for (const std::vector<int>& place : decision.places) WritePlace(writer, place);
-  writer.String(decision.flat_reason.substr(0, kTextLimit));
+  writer.String(decision.flat_reason.substr(0, kReasonLimit));
   writer.U32(static_cast<uint32_t>(decision.rails.size()));
   for (const int rail : decision.rails) writer.U32(static_cast<uint32_t>(rail));
-  writer.String(decision.degraded_reason.substr(0, kTextLimit));
+  writer.String(decision.degraded_reason.substr(0, kReasonLimit));
 }
 
 bool ReadFlag(WireReader& reader, bool& valid) {
@@ -113,12 +113,12 @@ bool Read(WireReader& reader, int world_size, Decision& decision) {
   for (uint32_t i = 0; i < places; ++i) {
     if (!ReadPlace(reader, world_size, decision.places.emplace_back())) return false;
   }
-  decision.flat_reason = reader.String(kTextLimit);
+  decision.flat_reason = reader.String(kReasonLimit);
   const uint32_t rails = reader.U32();
   for (uint32_t i = 0; i < rails && reader.ok(); ++i) {
     decision.rails.push_back(static_cast<int>(reader.U32()));
   }
-  decision.degraded_reason = reader.String(kTextLimit);
+  decision.degraded_reason = reader.String(kReasonLimit);
   return reader.ok();
 }
 
