@@ -3,7 +3,7 @@
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
-#        node-agent cache placement verdict admission scale reduce start metrics allreduce rails verbs
+#        node-agent cache placement verdict admission scale reduce start world metrics allreduce rails verbs
 #        gangs (half an hour, so not among all of them: make soak)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -108,6 +108,18 @@ start() {
   build/release/runtime/railhead_start_bench
 }
 
+world() {
+  cat <<'EOT'
+Ranks are simulated in one process, with the real tree, statements and decisions: 8 rails a rank, 8 ranks
+a pod, addresses of IPv6. Bytes are those that a rank sends and receives from the rendezvous until it is
+connected. What grows with the world: rank 0 alone keeps all reports, and the ranks next to it carry what
+is for those below them; every rank keeps which ranks share memory, and at which door each can be met
+again, since nobody can be asked for that once ranks are lost. All else is a question along the tree.
+
+EOT
+  build/release/runtime/railhead_world_bench
+}
+
 metrics() {
   echo
   cat <<'EOF'
@@ -136,7 +148,7 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache placement verdict admission scale reduce start metrics allreduce rails verbs
+[ $# -gt 0 ] || set -- node-agent cache placement verdict admission scale reduce start world metrics allreduce rails verbs
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
@@ -157,6 +169,7 @@ for part in "$@"; do
       ;;
     reduce) page "$part" "How fast reductions are" reduce ;;
     start) page "$part" "How long a job takes to start" start ;;
+    world) page "$part" "What a rank of a large world takes" world ;;
     metrics) page "$part" "What metrics cost" metrics ;;
     allreduce)
       tools/install-needs.sh bench

@@ -55,9 +55,12 @@ PARTS = (
     Part("fuzz", f"ctest --preset asan --label-regex fuzz --parallel {os.cpu_count()}", ("fuzz-build",),
          weight=1),
     Part("sanitize", "tools/sanitize.sh", ("packages",), limit=10800),
-    Part("soak", "RAILHEAD_SEEDS=10000 build/release/runtime/railhead_rails_test --gtest_filter='DeliveryTest.*'; " +
+    Part("soak", "RAILHEAD_SEEDS=10000 build/release/runtime/railhead_rails_test --gtest_filter='DeliveryTest.*'; "
+         "RAILHEAD_SEEDS=2000 build/release/runtime/railhead_conformance_test --gtest_filter='*Sample*'; "
+         "RAILHEAD_CONFORMANCE=full build/release/runtime/railhead_conformance_test --gtest_filter='Matrix/*'; " +
+         _PYTHON + "tests/worlds/run.py; " +
          _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs", (*_TESTED, "bench-build"),
-         weight=CAPACITY, limit=10800, cluster=True),
+         weight=CAPACITY, limit=43200, cluster=True),
     Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk"), weight=CAPACITY,
          emulated=True),
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk"), weight=CAPACITY,

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "runtime/comm/communicator.h"
@@ -74,7 +76,9 @@ absl::StatusOr<std::unique_ptr<Communicator>> Join(const World& world, int rank,
   settings.timeout = absl::Seconds(100);
   settings.log_level = LogLevel::kError;
   settings.algorithms = world.pins;
-  const int place = world.interleaved ? rank % world.places : rank / (world.ranks / world.places);
+  const int place = !world.place_of.empty() ? world.place_of[static_cast<size_t>(rank)]
+                    : world.interleaved     ? rank % world.places
+                                            : rank / (world.ranks / world.places);
   options.setup.place = absl::StrCat(shm::PlaceOfProcess(), " ", place);
   switch (world.transport) {
     case Transport::kShm:
@@ -82,7 +86,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Join(const World& world, int rank,
       options.setup.place = "the same";
       break;
     case Transport::kTcpRails:
-      settings.more_socket_ifnames = {"lo"};
+      settings.more_socket_ifnames.assign(static_cast<size_t>(world.rails) - 1, "lo");
       [[fallthrough]];
     case Transport::kTcp:
       settings.socket_ifname = "lo";
@@ -108,7 +112,7 @@ std::vector<std::string> RunWorld(const World& world) {
     testing::ValueTable::Of(OperationOf(planned.c, world.ranks));
   }
   std::optional<FakeRails> fake;
-  if (world.transport == Transport::kVerbs) fake.emplace(world.ranks);
+  if (world.transport == Transport::kVerbs) fake.emplace(world.ranks, world.rails);
   Meeting meeting;
   const auto body = [&](int rank) -> std::string {
     absl::StatusOr<std::unique_ptr<Communicator>> joined =
@@ -142,6 +146,26 @@ TEST_P(ConformanceTest, EveryCallIsRightOnAllRanks) {
   const auto& [transport, ranks] = GetParam();
   for (const World& world : Planner(transport, ranks, kMostBytes).Plan()) {
     SCOPED_TRACE(ToString(world));
+    const std::vector<std::string> outputs = RunWorld(world);
+    EXPECT_EQ(outputs[0].substr(0, std::string(kRight).size()), kRight);
+    EXPECT_EQ(outputs, std::vector<std::string>(outputs.size(), outputs[0]));
+    if (HasFailure()) return;
+  }
+}
+
+// RAILHEAD_SEEDS=1000 plays that many (make soak), and some of up to 64 MiB a rank.
+TEST(ConformanceSampleTest, WhateverIsCalledWhereverIsRight) {
+  const char* const wanted = std::getenv("RAILHEAD_SEEDS");
+  unsigned seeds = kSanitized ? 10 : 100;
+  size_t most = size_t{16} << 20U;
+  if (wanted != nullptr) {
+    ASSERT_TRUE(absl::SimpleAtoi(wanted, &seeds)) << "RAILHEAD_SEEDS is a number";
+    most = size_t{1} << 30U;
+  }
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    // Few are as large as that.
+    const World world = testing::Sample(seed, seed % 16 == 15 ? most : most / 32);
+    SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", ToString(world)));
     const std::vector<std::string> outputs = RunWorld(world);
     EXPECT_EQ(outputs[0].substr(0, std::string(kRight).size()), kRight);
     EXPECT_EQ(outputs, std::vector<std::string>(outputs.size(), outputs[0]));

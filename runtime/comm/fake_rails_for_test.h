@@ -61,22 +61,22 @@ inline absl::StatusOr<std::unique_ptr<RdmaRail>> OpenFakeRail(
   return MakeVerbsRail(*std::move(device));
 }
 
-// Rails of fake NICs, two for each rank, and the clock by which they repeat what was lost. Ranks
-// are threads of this process.
+// Rails of fake NICs, so many for each rank, and the clock by which they repeat what was lost.
+// Ranks are threads of this process.
 class FakeRails {
  public:
-  explicit FakeRails(int ranks)
-      : fake_(std::make_shared<transport::verbs::FakeVerbs>(Nics(ranks))) {
+  explicit FakeRails(int ranks, int rails = 2)
+      : fake_(std::make_shared<transport::verbs::FakeVerbs>(Nics(ranks, rails))) {
     folder_ = (std::filesystem::temp_directory_path() / "railhead-fake-rails-XXXXXX").string();
     if (::mkdtemp(folder_.data()) == nullptr) ADD_FAILURE() << "no folder " << folder_;
     for (int rank = 0; rank < ranks; ++rank) {
-      fabric::PodRails rails{"node", {}};
-      for (int rail = 0; rail < kRails; ++rail) {
-        fabric::PodRail& pod_rail = rails.rails.emplace_back();
+      fabric::PodRails pod{"node", {}};
+      for (int rail = 0; rail < rails; ++rail) {
+        fabric::PodRail& pod_rail = pod.rails.emplace_back();
         pod_rail.rail = rail;
         pod_rail.device = NicName(rank, rail);
       }
-      std::ofstream(File(rank)) << fabric::ToJson(rails);
+      std::ofstream(File(rank)) << fabric::ToJson(pod);
     }
     clock_.emplace(fake_);
   }
@@ -99,13 +99,11 @@ class FakeRails {
   }
 
  private:
-  static constexpr int kRails = 2;
-
   static std::string NicName(int rank, int rail) { return absl::StrCat("fake", rank, "_", rail); }
-  static std::vector<transport::verbs::FakeDevice> Nics(int ranks) {
+  static std::vector<transport::verbs::FakeDevice> Nics(int ranks, int rails) {
     std::vector<transport::verbs::FakeDevice> nics;
     for (int rank = 0; rank < ranks; ++rank) {
-      for (int rail = 0; rail < kRails; ++rail) {
+      for (int rail = 0; rail < rails; ++rail) {
         transport::verbs::FakeDevice& nic = nics.emplace_back();
         nic.name = NicName(rank, rail);
         nic.gids = {transport::verbs::FakeGid(0, absl::StrCat("10.", rail, ".0.", rank + 1),

@@ -37,10 +37,17 @@ using railhead::testing::programs::Operation;
 using railhead::testing::programs::Program;
 using railhead::testing::programs::Steps;
 
+// A sanitizer takes ten times as long.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr uint32_t kSlower = 5;
+#else
+constexpr uint32_t kSlower = 1;
+#endif
+
 uint32_t Seeds(uint32_t by_default) {
   const char* const wanted = std::getenv("RAILHEAD_SEEDS");
   uint32_t seeds = 0;
-  return wanted != nullptr && absl::SimpleAtoi(wanted, &seeds) ? seeds : by_default;
+  return wanted != nullptr && absl::SimpleAtoi(wanted, &seeds) ? seeds : by_default / kSlower;
 }
 
 // Of up to six ranks.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "runtime/testing/boundaries.h"
 #include "runtime/testing/collectives.h"
@@ -105,15 +107,19 @@ struct World {
   int ranks = 1;
   int places = 1;
   bool interleaved = false;  // ranks 0, 1, ... are in places 0, 1, ... instead of one after another
-  std::string pins;          // RAILHEAD_ALGO; "": the tuner decides
-  std::vector<Way> ways;     // what that comes to, and what is called in these ways
+  std::vector<int> place_of;  // by rank, where places have different numbers of ranks; or empty
+  int rails = 1;              // of TCP or verbs
+  std::string pins;           // RAILHEAD_ALGO; "": the tuner decides
+  std::vector<Way> ways;      // what that comes to, and what is called in these ways
   std::vector<PlannedCase> cases;
 };
 
 inline std::string ToString(const World& world) {
-  return absl::StrCat(Name(world.transport), ", ", world.ranks, " ranks in ", world.places,
-                      world.interleaved ? " interleaved places" : " places",
-                      ", RAILHEAD_ALGO=", world.pins);
+  return absl::StrCat(
+      Name(world.transport), ", ", world.ranks, " ranks in ", world.places,
+      world.interleaved ? " interleaved places" : " places",
+      world.place_of.empty() ? "" : absl::StrCat(" (", absl::StrJoin(world.place_of, " "), ")"),
+      ", ", world.rails, " rails, RAILHEAD_ALGO=", world.pins);
 }
 
 // All that is called on one transport by so many ranks.
@@ -136,6 +142,7 @@ class Planner {
       world.ranks = ranks_;
       world.places = Places(variant);
       world.interleaved = variant % 4 >= 2;
+      world.rails = transport_ == Transport::kTcpRails || transport_ == Transport::kVerbs ? 2 : 1;
       for (const Collective collective : kAllCollectives) {
         if (variant == Variants()) break;
         const size_t ways = Algorithms(collective).size();
@@ -332,6 +339,71 @@ class Planner {
   bool full_ = false;
   size_t turn_ = 0;  // counts cases, so that what they are made of takes turns
 };
+
+// Any world of 2 to 9 ranks, and anything called in it: what a matrix leaves out. No call for which
+// all ranks' buffers together are larger than `most_bytes`.
+inline World Sample(unsigned seed, size_t most_bytes) {
+  std::mt19937 random(seed);
+  World world;
+  world.transport = static_cast<Transport>(seed % kTransportNames.size());
+  const bool several = world.transport == Transport::kHierarchical;
+  world.ranks = several ? 3 + static_cast<int>(random() % 7) : 2 + static_cast<int>(random() % 8);
+  if (world.transport == Transport::kTcpRails || world.transport == Transport::kVerbs) {
+    world.rails = 1 << random() % 3;
+  }
+  if (several) {
+    // Fewer places than ranks, and somebody in each of them.
+    world.places = 2 + static_cast<int>(random() % static_cast<unsigned>(world.ranks - 2));
+    for (int rank = 0; rank < world.ranks; ++rank) {
+      const auto any = static_cast<int>(random() % static_cast<unsigned>(world.places));
+      world.place_of.push_back(rank < world.places ? rank : any);
+    }
+    std::shuffle(world.place_of.begin(), world.place_of.end(), random);
+  }
+  for (const Collective collective : kAllCollectives) {
+    std::vector<Algorithm> algorithms = PinnableAlgorithms(collective);
+    const bool in_places = std::erase(algorithms, Algorithm::kHierarchical) > 0;
+    if (algorithms.empty()) continue;
+    // All ranks that share memory do these in one way.
+    const bool one_way = world.transport == Transport::kShm &&
+                         collective != Collective::kAllToAll && collective != Collective::kGather &&
+                         collective != Collective::kScatter;
+    if (one_way) continue;
+    const auto pin = [&](Algorithm algorithm) {
+      absl::StrAppend(&world.pins, world.pins.empty() ? "" : ",", Name(collective), "=",
+                      Name(algorithm));
+    };
+    if (several && in_places && random() % 4 != 0) pin(Algorithm::kHierarchical);
+    if (random() % 4 != 0) pin(algorithms[random() % algorithms.size()]);
+  }
+  constexpr int kCalls = 40;
+  for (int i = 0; i < kCalls; ++i) {
+    Way way;
+    way.collective = kAllCollectives[random() % kAllCollectives.size()];
+    way.ranks = world.ranks;
+    const std::vector<Kind> kinds = KindsOf(way.collective);
+    const Kind& kind = kinds[random() % kinds.size()];
+    const auto ranks = static_cast<size_t>(world.ranks);
+    const bool parts = HasUneven(way.collective) || way.collective == Collective::kGather ||
+                       way.collective == Collective::kScatter;
+    const size_t most = most_bytes / (2 * ranks * (parts ? ranks : 1)) / reduce::SizeOf(kind.type);
+    // As many small ones as large ones.
+    const size_t below = size_t{1} << random() % (std::bit_width(most) + 1);
+    CollectiveCase c;
+    c.collective = way.collective;
+    c.type = kind.type;
+    c.op = kind.op;
+    c.scaled = kind.scaled;
+    c.count = random() % std::min(below, most);
+    c.uneven = random() % 3 == 0 && HasUneven(way.collective);
+    c.in_place = random() % 2 == 0 && HasInPlace(way.collective, c.uneven);
+    c.root = static_cast<int>(random() % ranks);
+    c.values = world.ranks > 2 && c.count < 100000 && random() % 2 == 0 ? Values::kRounded
+                                                                        : Values::kExact;
+    world.cases.push_back({c, way, ""});
+  }
+  return world;
+}
 
 }  // namespace railhead::testing
 
