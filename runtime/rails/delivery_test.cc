@@ -37,7 +37,7 @@ using railhead::testing::programs::Operation;
 using railhead::testing::programs::Program;
 using railhead::testing::programs::Steps;
 
-// A sanitizer takes ten times as long.
+// Under a sanitizer each takes many times as long, so there are fewer.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr uint32_t kSlower = 5;
 #else

@@ -356,7 +356,7 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
     ASSERT_EQ(fake->open_objects(), 0U) << "schedule " << schedule;
   }
   EXPECT_GT(gathered, static_cast<uint64_t>(schedules)) << "frames that were not copied";
-  EXPECT_GT(kept, static_cast<uint64_t>(schedules)) << "transfers that nobody waited for";
+  EXPECT_GT(kept, static_cast<uint64_t>(schedules) / 2) << "transfers that nobody waited for";
   EXPECT_GT(failovers, static_cast<uint64_t>(schedules) / 4);
   EXPECT_GT(returns, static_cast<uint64_t>(schedules) / 8);
 }

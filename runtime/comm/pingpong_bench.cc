@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A message of 8 bytes there and back over two TCP rails, between two ranks of a job whose other
+// ranks, all connected, do nothing; beside a job of these two alone. Ranks are processes of this
+// machine. The rounds of both jobs take turns, so that what disturbs one disturbs the other.
+//
+// usage: railhead_pingpong_bench        a table in Markdown
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "railhead/railhead.h"
+#include "runtime/net/socket.h"
+
+namespace railhead {
+namespace {
+
+constexpr int kRounds = 20;
+constexpr int kMessages = 2000;
+constexpr double kGoal = 1.15;
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+[[noreturn]] void Die(const std::string& why) {
+  std::fprintf(stderr, "%s\n", why.c_str());
+  std::_Exit(1);
+}
+
+void Must(rhResult_t result, rhComm_t comm) {
+  if (result != rhSuccess) Die(rhGetLastError(comm));
+}
+
+// One of a job's ranks; when told, through `go`, rank 0 plays a round and tells its time.
+[[noreturn]] void RunRank(int rank, int go, int told) {
+  rhComm_t comm = nullptr;
+  if (rhCommInitFromEnv(&comm) != rhSuccess) Die(rhGetLastError(nullptr));
+  Must(rhBarrier(comm, nullptr), comm);
+  uint64_t word = 0;
+  for (int round = 0; rank < 2 && round <= kRounds; ++round) {
+    char ignored = 0;
+    if (rank == 0 && ::read(go, &ignored, 1) != 1) Die("nobody says go");
+    const double begin = Now();
+    for (int i = 0; i < kMessages; ++i) {
+      if (rank == 0) Must(rhSend(&word, sizeof word, rhUint8, 1, comm, nullptr), comm);
+      Must(rhRecv(&word, sizeof word, rhUint8, 1 - rank, comm, nullptr), comm);
+      if (rank == 1) Must(rhSend(&word, sizeof word, rhUint8, 0, comm, nullptr), comm);
+    }
+    const double seconds = Now() - begin;
+    if (rank == 0 && ::write(told, &seconds, sizeof seconds) != sizeof seconds) Die("no pipe");
+  }
+  Must(rhCommDestroy(comm), comm);
+  std::_Exit(0);
+}
+
+class Job {
+ public:
+  explicit Job(int world) {
+    int port = 0;
+    {
+      const absl::StatusOr<net::Fd> free = net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
+      if (!free.ok()) Die(free.status().ToString());
+      port = net::LocalAddress(free->get())->port;
+    }
+    int go[2];
+    int told[2];
+    if (::pipe(go) != 0 || ::pipe(told) != 0) Die("no pipe");
+    ::setenv("WORLD_SIZE", absl::StrCat(world).c_str(), 1);
+    ::setenv("MASTER_PORT", absl::StrCat(port).c_str(), 1);
+    for (int rank = 0; rank < world; ++rank) {
+      const pid_t child = ::fork();
+      if (child < 0) Die("cannot fork");
+      if (child == 0) {
+        ::setenv("RANK", absl::StrCat(rank).c_str(), 1);
+        RunRank(rank, go[0], told[1]);
+      }
+      ranks_.push_back(child);
+    }
+    go_ = go[1];
+    told_ = told[0];
+    Play();  // warms up
+  }
+  // Microseconds there and back.
+  double Play() {
+    double seconds = 0;
+    if (::write(go_, "", 1) != 1 || ::read(told_, &seconds, sizeof seconds) != sizeof seconds) {
+      Die("a rank has failed");
+    }
+    return 1e6 * seconds / kMessages;
+  }
+  void End() {
+    for (const pid_t rank : ranks_) {
+      int status = 0;
+      if (::waitpid(rank, &status, 0) != rank || status != 0) Die("a rank has failed");
+    }
+  }
+
+ private:
+  int go_ = -1;
+  int told_ = -1;
+  std::vector<pid_t> ranks_;
+};
+
+int Run(int world) {
+  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("RAILHEAD_TRANSPORT", "tcp", 1);
+  ::setenv("RAILHEAD_SOCKET_IFNAME", "lo,lo", 1);
+  ::setenv("RAILHEAD_METRICS_PORT", "0", 1);
+  Job alone(2);
+  Job among(world);
+  std::vector<double> few;
+  std::vector<double> many;
+  std::vector<double> ratios;
+  for (int round = 0; round < kRounds; ++round) {
+    few.push_back(alone.Play());
+    many.push_back(among.Play());
+    ratios.push_back(many.back() / few.back());
+  }
+  alone.End();
+  among.End();
+  const auto median = [](std::vector<double> values) {
+    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    return values[values.size() / 2];
+  };
+  std::printf("| 8 B there and back | median of %d rounds | times as long | goal | reached |\n",
+              kRounds);
+  std::printf("|---|---|---|---|---|\n");
+  std::printf("| 2 ranks alone | %.1f us | | | |\n", median(few));
+  std::printf("| among %d idle ranks | %.1f us | %.2f | <= %.2f | %s |\n", world - 2, median(many),
+              median(ratios), kGoal, median(ratios) <= kGoal ? "yes" : "no");
+  return 0;
+}
+
+}  // namespace
+}  // namespace railhead
+
+// As many ranks as are connected from the start.
+int main(int argc, char** argv) { return railhead::Run(argc > 1 ? std::atoi(argv[1]) : 64); }
