@@ -190,6 +190,9 @@ absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
   if (!fd.valid()) return ErrnoError("socket", errno);
   Tune(fd.get());
   if (local.has_value() && local->is_v4() == remote.is_v4()) {
+    // The port is chosen when the peer is known, so connections to different peers may share one:
+    // else a machine has some 28,000 ports for all ranks on it.
+    SetOption(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     sockaddr_storage from;
     const socklen_t from_length = local->ToSockaddr(0, &from);
     if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&from), from_length) != 0) {
