@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <optional>
@@ -152,6 +154,26 @@ TEST(SocketTest, WantOfDescriptorsIsNamed) {
   EXPECT_THAT(
       std::string(status.message()),
       HasSubstr(absl::StrCat("EMFILE: this process may have ", DescriptorLimit(), " open")));
+}
+
+// What is this process' own fault would go wrong with every connection.
+TEST(SocketTest, OnlyTheNetworksErrorsAreTheNetworks) {
+  for (const int error : {ECONNRESET, EPIPE, ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ENETDOWN}) {
+    EXPECT_TRUE(IsNetworkError(error)) << error;
+  }
+  for (const int error : {EFAULT, EBADF, EINVAL, ENOTSOCK}) {
+    EXPECT_FALSE(IsNetworkError(error)) << error;
+  }
+}
+
+TEST(SocketTest, ConnectionsToDifferentPeersMayShareAPort) {
+  const IpAddress loopback = *IpAddress::Parse("127.0.0.1");
+  const Fd listener = *Listen(loopback, 0);
+  const Fd dialed = *StartDial(loopback, LocalAddress(listener.get())->port, loopback);
+  int late = 0;
+  socklen_t length = sizeof late;
+  ASSERT_EQ(::getsockopt(dialed.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &late, &length), 0);
+  EXPECT_EQ(late, 1);
 }
 
 TEST(SocketTest, AWaitEndsWhenItIsOfNoMoreUse) {

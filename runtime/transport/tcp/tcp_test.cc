@@ -4,9 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <deque>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -375,6 +381,122 @@ TEST(TcpTest, ALostLinkReconnects) {
 }
 
 // Links that begin without a connection, at halls that several peers share.
+// A child that was forked meanwhile keeps the socket open, and with it what the kernel watches of
+// it.
+TEST(TcpTest, ALostConnectionThatAForkedChildHoldsWakesNobody) {
+  const Pair pair = Connected();
+  ASSERT_TRUE(*pair.a->TrySend({0, 0}, Bytes("never read")));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  pair.b->Drop("the test says so");
+  ASSERT_TRUE(pair.b->Arm(Wake::kAll).ok());
+  // The peer's end of the connection makes it readable for as long as anybody has it open.
+  pair.a->Drop("and so does the other side");
+  pollfd entry{pair.b->event_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&entry, 1, 50), 0);
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+}
+
+TEST(TcpTest, WithoutDescriptorsACallerWakesNobodyAgainAndAgain) {
+  const std::shared_ptr<Hall> hall = AHall();
+  const auto place = Hall::ParsePlace(hall->Address());
+  ASSERT_TRUE(place.ok());
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const net::Fd caller = *net::StartDial(place->ip, place->port, std::nullopt);
+  const rlimit none = {0, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status refused = hall->Admit(absl::Now());
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  pollfd entry{hall->event_fd(), POLLIN, 0};
+  EXPECT_EQ(::poll(&entry, 1, 50), 0);
+  // It is let in when there is room again.
+  EXPECT_TRUE(hall->Admit(absl::Now() + absl::Seconds(1)).ok());
+  ASSERT_EQ(::send(caller.get(), "?", 1, MSG_NOSIGNAL), 1);
+  const absl::Time deadline = In(20);
+  uint64_t strangers = 0;
+  while (strangers == 0 && absl::Now() < deadline) {
+    ASSERT_TRUE(hall->Admit(absl::Now()).ok());
+    strangers += hall->TakeStrangers();
+  }
+  EXPECT_EQ(strangers, 1U);
+}
+
+TEST(TcpTest, WhereThePeerIsMayBecomeKnownLater) {
+  const std::shared_ptr<Hall> own = AHall();
+  const std::shared_ptr<Hall> theirs = AHall();
+  std::optional<std::string> known;
+  const std::unique_ptr<Link> a = *OpenTcpLink(own, Locator([&known] { return known; }), "rank 1");
+  const std::unique_ptr<Link> b = *OpenTcpLink(theirs, own->Address(), "rank 0");
+  const auto work = [&](int rounds) {
+    for (int i = 0; i < rounds && !(a->connected() && b->connected()); ++i) {
+      EXPECT_TRUE(a->Reconnect(absl::Now()).ok());
+      b->Reconnect(absl::Now()).IgnoreError();  // nobody may have answered in time
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  };
+  work(20);
+  EXPECT_FALSE(a->connected());
+  known = theirs->Address();
+  work(10000);
+  EXPECT_TRUE(a->connected() && b->connected());
+  known = "nonsense";
+  const std::unique_ptr<Link> c =
+      *OpenTcpLink(own, Locator([] { return std::optional<std::string>(); }), "rank 2");
+  EXPECT_FALSE(*c->Reconnect(absl::Now()));
+  EXPECT_EQ(OpenTcpLink(own, Locator([&known] { return known; }), "rank 3").status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+// Everybody dials everybody: not all at once, and all come to it.
+TEST(TcpTest, FewAreDialedAtOnceAndAllInTheEnd) {
+  constexpr size_t kPeers = 60;
+  const std::shared_ptr<Hall> own = *Hall::Open(Loopback(), kPeers);
+  std::vector<std::shared_ptr<Hall>> halls;
+  std::vector<std::unique_ptr<Door>> here;
+  std::vector<std::unique_ptr<Door>> there;
+  for (size_t i = 0; i < kPeers; ++i) {
+    halls.push_back(AHall());
+    here.push_back(*Door::Open(own, halls.back()->Address(), "peer"));
+    there.push_back(*Door::Open(halls.back(), own->Address(), "self"));
+  }
+  // None of the peers looks. Tokens decide who dials whom.
+  size_t dials = 0;
+  for (const auto& door : here) {
+    EXPECT_TRUE(door->Advance(absl::Now()).ok());
+    dials += door->dials() ? 1 : 0;
+  }
+  EXPECT_EQ(own->MayDial(), dials < 16);
+  std::vector<net::Fd> lines(kPeers);
+  std::vector<net::Fd> others(kPeers);
+  const auto all = [&] {
+    const auto valid = [](const net::Fd& fd) { return fd.valid(); };
+    return std::all_of(lines.begin(), lines.end(), valid) &&
+           std::all_of(others.begin(), others.end(), valid);
+  };
+  const absl::Time deadline = In(60);
+  while (!all() && absl::Now() < deadline) {
+    for (size_t i = 0; i < kPeers; ++i) {
+      if (!lines[i].valid()) {
+        absl::StatusOr<net::Fd> line = here[i]->Advance(absl::Now());
+        if (line.ok()) lines[i] = *std::move(line);
+      }
+      if (!others[i].valid()) {
+        absl::StatusOr<net::Fd> line = there[i]->Advance(absl::Now());
+        if (line.ok()) others[i] = *std::move(line);
+      }
+    }
+  }
+  EXPECT_TRUE(all());
+  EXPECT_TRUE(own->MayDial());
+}
+
 TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
   constexpr size_t kRanks = 4;
   std::vector<std::shared_ptr<Hall>> halls;
