@@ -66,7 +66,7 @@ bool Links::Receive(int rank, Link& link, Node& node, bool readable) {
     absl::StatusOr<std::optional<Frame>> frame = link.reader.Next();
     if (!frame.ok()) return false;
     if (!frame->has_value()) break;
-    node.Receive(rank, (*frame)->kind, std::move((*frame)->payload));
+    node.Receive(rank, (*frame)->kind, (*frame)->payload);
   }
   return open.ok() && *open;
 }

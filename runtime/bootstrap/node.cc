@@ -258,8 +258,9 @@ void Node::Lost(int neighbour) {
     }
   }
   // After the verdict on it, or on what it has reported itself.
-  if (!everybody_left_ && AreNeighbours(rank_, neighbour))
+  if (!everybody_left_ && AreNeighbours(rank_, neighbour)) {
     SpreadGone({neighbour, Describe(neighbour)});
+  }
   // It may not have passed on that all below this rank have said goodbye.
   if (neighbour == Parent(rank_)) said_done_ = false;
   SayDone();

@@ -189,8 +189,9 @@ absl::Status Hierarchy::ReduceScatter(Call call, ReduceScatterFunction columns,
     to = for_others;
   }
   return PassSlices(call, parts, element, Transfer::Direction::kSend, [&](const Range& slice) {
-    if (!Leads())
+    if (!Leads()) {
       return receive + (slice.begin - parts[static_cast<size_t>(rank_)].begin) * element;
+    }
     return std::exchange(to, to + slice.size * element);
   });
 }

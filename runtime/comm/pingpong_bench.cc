@@ -128,7 +128,7 @@ int Run(int world) {
   alone.End();
   among.End();
   const auto median = [](std::vector<double> values) {
-    std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+    std::nth_element(values.begin(), values.begin() + kRounds / 2, values.end());
     return values[values.size() / 2];
   };
   std::printf("| 8 B there and back | median of %d rounds | times as long | goal | reached |\n",

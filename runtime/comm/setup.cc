@@ -496,6 +496,7 @@ absl::StatusOr<std::unique_ptr<Link>> Setup::Chosen::Open(std::shared_ptr<transp
 
 std::vector<OpenRail> Setup::OpenRails(const std::vector<Chosen>& rails) const {
   std::vector<OpenRail> open;
+  open.reserve(rails.size());
   for (size_t k = 0; k < rails.size(); ++k) {
     open.push_back({rails[k].name, halls_[k],
                     [rail = rails[k]](std::shared_ptr<transport::Hall> hall,
@@ -519,7 +520,9 @@ absl::Status Setup::Connect(const std::vector<Chosen>& rails, absl::Duration pat
     for (size_t k = 0; k < rails.size(); ++k) {
       absl::StatusOr<std::unique_ptr<Link>> link =
           rails[k].Open(halls_[k], k < peer.addresses.size() ? peer.addresses[k] : "", peer.name);
-      links.push_back({link.ok() ? *std::move(link) : nullptr, link.status()});
+      Connecting& connecting = links.emplace_back();
+      connecting.result = link.status();
+      if (link.ok()) connecting.link = *std::move(link);
     }
   }
   absl::Status result = ConnectAll(links, halls_, deadline, aborted_);

@@ -116,7 +116,7 @@ void Row(int world) {
   World simulated(world);
   Coordinator coordinator(std::string(32, 'k'));
   double deciding = 0;
-  const Node::Decide decide = [&](std::vector<std::string> parts) {
+  const Node::Decide decide = [&](const std::vector<std::string>& parts) {
     const double begin = Seconds();
     auto answer = coordinator.Answer(parts);
     deciding = Seconds() - begin;

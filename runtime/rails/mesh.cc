@@ -334,9 +334,9 @@ absl::StatusOr<bool> Mesh::PollRound(absl::Time now) {
   for (const auto& doorbell : reach_.doorbells) doorbell->Answer(now);
   LetCallersIn();
   const absl::StatusOr<bool> beside = PollCompanion();
-  if (!beside.ok()) return beside;
+  if (!beside.ok()) return beside.status();
   const absl::StatusOr<bool> moved = PollPeers(now, kMostInRound);
-  if (!moved.ok()) return moved;
+  if (!moved.ok()) return moved.status();
   return *beside || *moved;
 }
 
@@ -380,7 +380,7 @@ absl::StatusOr<bool> Mesh::PollPeers(absl::Time now, size_t most) {
 absl::StatusOr<bool> Mesh::PollBusy(absl::Time now) {
   if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
   const absl::StatusOr<bool> beside = PollCompanion();
-  if (!beside.ok()) return beside;
+  if (!beside.ok()) return beside.status();
   bool any = *beside;
   for (const Entry* entry : busy_) {
     if (!entry->in_memory && !entry->peer->HasForLinks()) continue;
@@ -427,7 +427,7 @@ absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
   if (beside && companion_ != nullptr) {
     companion_->Answer();
     const absl::StatusOr<bool> moved = PollCompanion();
-    if (!moved.ok()) return moved;
+    if (!moved.ok()) return moved.status();
     any = any || *moved;
   }
   return any;

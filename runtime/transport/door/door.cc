@@ -126,8 +126,8 @@ absl::StatusOr<net::Fd> Door::Dial(absl::Time now) {
     absl::StatusOr<net::Fd> connection = Hear(Greeting(remote_->token, hall_->own().token));
     if (!connection.ok()) return GiveUp(connection.status());
     if (connection->valid()) {
-      if (absl::Status said = Say(connection->get(), kConfirmation); !said.ok())
-        return GiveUp(said);
+      const absl::Status said = Say(connection->get(), kConfirmation);
+      if (!said.ok()) return GiveUp(said);
       return connection;
     }
   }

@@ -105,9 +105,9 @@ class Hall final : public WakeSource {
 class Locator {
  public:
   // Known from the beginning.
-  // NOLINTNEXTLINE(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor,misc-explicit-constructor)
   Locator(absl::string_view address) : find_([known = std::string(address)] { return known; }) {}
-  // NOLINTNEXTLINE(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor,misc-explicit-constructor)
   Locator(const std::string& address) : Locator(absl::string_view(address)) {}
   explicit Locator(std::function<std::optional<std::string>()> find) : find_(std::move(find)) {}
 

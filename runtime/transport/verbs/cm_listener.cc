@@ -47,7 +47,7 @@ absl::StatusOr<std::shared_ptr<CmEvents>> CmEvents::Open(std::shared_ptr<const D
   }
   events->channel_ = Owned<rdma_event_channel>(
       channel, [api](rdma_event_channel* c) { api->DestroyEventChannel(c); });
-  const absl::Status made = MakeNonBlocking(events->port_->name(), channel->fd);
+  absl::Status made = MakeNonBlocking(events->port_->name(), channel->fd);
   if (!made.ok()) return made;
   return events;
 }
