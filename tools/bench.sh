@@ -3,7 +3,8 @@
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
-#        node-agent cache placement verdict admission scale reduce start world metrics allreduce rails verbs
+#        node-agent cache placement verdict admission scale reduce start world idle metrics
+#        allreduce rails verbs
 #        gangs (half an hour, so not among all of them: make soak)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -120,6 +121,15 @@ EOT
   build/release/runtime/railhead_world_bench
 }
 
+idle() {
+  cat <<'EOT'
+Two TCP rails on the loopback device, ranks that are processes of this machine and all connected. Rounds of
+2000 messages of both jobs take turns.
+
+EOT
+  build/release/runtime/railhead_pingpong_bench
+}
+
 metrics() {
   echo
   cat <<'EOF'
@@ -148,7 +158,7 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache placement verdict admission scale reduce start world metrics allreduce rails verbs
+[ $# -gt 0 ] || set -- node-agent cache placement verdict admission scale reduce start world idle metrics allreduce rails verbs
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
@@ -170,6 +180,7 @@ for part in "$@"; do
     reduce) page "$part" "How fast reductions are" reduce ;;
     start) page "$part" "How long a job takes to start" start ;;
     world) page "$part" "What a rank of a large world takes" world ;;
+    idle) page "$part" "Small messages beside idle ranks" idle ;;
     metrics) page "$part" "What metrics cost" metrics ;;
     allreduce)
       tools/install-needs.sh bench

@@ -680,7 +680,7 @@ std::optional<Traffic> Communicator::InMemory() const {
                  group_->taken_bytes() + mailbox_->taken_bytes()};
 }
 
-Traffic Communicator::Moved() const {
+Traffic Communicator::Moved() {
   Traffic moved = mesh_->Moved();
   moved += InMemory().value_or(Traffic());
   return moved;
@@ -778,7 +778,7 @@ void Communicator::Abort(const std::string& reason) {
 
 std::vector<rails::RailTotals> Communicator::Rails() const {
   if (group_ != nullptr) {
-    const Traffic moved = Moved();
+    const Traffic moved = InMemory().value_or(Traffic());
     rails::RailTotals memory = {fabric_.rails.front()};
     memory.transmit_bytes = moved.sent;
     memory.receive_bytes = moved.received;

@@ -236,7 +236,7 @@ class Communicator {
                     absl::string_view report = "");
   // Any thread: what has gone between this rank and others, in all.
   std::vector<Flow> Flows() const;
-  Traffic Moved() const;
+  Traffic Moved();
   // Of it, through memory that ranks share; nothing where they share none.
   std::optional<Traffic> InMemory() const;
   std::unique_ptr<Lookout> MakeLookout(const std::string& group, const Logger& log) const;

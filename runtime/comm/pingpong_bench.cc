@@ -40,8 +40,9 @@ void Must(rhResult_t result, rhComm_t comm) {
   if (result != rhSuccess) Die(rhGetLastError(comm));
 }
 
-// One of a job's ranks; when told, through `go`, rank 0 plays a round and tells its time.
-[[noreturn]] void RunRank(int rank, int go, int told) {
+// One of a job's ranks; when told, through `go`, rank 0 plays a round and tells its time. All stay
+// until the other end of `stay` is closed.
+[[noreturn]] void RunRank(int rank, int go, int told, int stay) {
   rhComm_t comm = nullptr;
   if (rhCommInitFromEnv(&comm) != rhSuccess) Die(rhGetLastError(nullptr));
   Must(rhBarrier(comm, nullptr), comm);
@@ -58,6 +59,9 @@ void Must(rhResult_t result, rhComm_t comm) {
     const double seconds = Now() - begin;
     if (rank == 0 && ::write(told, &seconds, sizeof seconds) != sizeof seconds) Die("no pipe");
   }
+  char ignored = 0;
+  while (::read(stay, &ignored, 1) > 0) {
+  }
   Must(rhCommDestroy(comm), comm);
   std::_Exit(0);
 }
@@ -73,7 +77,8 @@ class Job {
     }
     int go[2];
     int told[2];
-    if (::pipe(go) != 0 || ::pipe(told) != 0) Die("no pipe");
+    int stay[2];
+    if (::pipe(go) != 0 || ::pipe(told) != 0 || ::pipe(stay) != 0) Die("no pipe");
     ::setenv("WORLD_SIZE", absl::StrCat(world).c_str(), 1);
     ::setenv("MASTER_PORT", absl::StrCat(port).c_str(), 1);
     for (int rank = 0; rank < world; ++rank) {
@@ -81,12 +86,14 @@ class Job {
       if (child < 0) Die("cannot fork");
       if (child == 0) {
         ::setenv("RANK", absl::StrCat(rank).c_str(), 1);
-        RunRank(rank, go[0], told[1]);
+        ::close(stay[1]);
+        RunRank(rank, go[0], told[1], stay[0]);
       }
       ranks_.push_back(child);
     }
     go_ = go[1];
     told_ = told[0];
+    stay_ = stay[1];
     Play();  // warms up
   }
   // Microseconds there and back.
@@ -98,6 +105,7 @@ class Job {
     return 1e6 * seconds / kMessages;
   }
   void End() {
+    ::close(stay_);
     for (const pid_t rank : ranks_) {
       int status = 0;
       if (::waitpid(rank, &status, 0) != rank || status != 0) Die("a rank has failed");
@@ -107,6 +115,7 @@ class Job {
  private:
   int go_ = -1;
   int told_ = -1;
+  int stay_ = -1;
   std::vector<pid_t> ranks_;
 };
 
@@ -115,6 +124,7 @@ int Run(int world) {
   ::setenv("RAILHEAD_TRANSPORT", "tcp", 1);
   ::setenv("RAILHEAD_SOCKET_IFNAME", "lo,lo", 1);
   ::setenv("RAILHEAD_METRICS_PORT", "0", 1);
+  // The one that is begun last ends first: it holds the other's pipes.
   Job alone(2);
   Job among(world);
   std::vector<double> few;
@@ -125,8 +135,8 @@ int Run(int world) {
     many.push_back(among.Play());
     ratios.push_back(many.back() / few.back());
   }
-  alone.End();
   among.End();
+  alone.End();
   const auto median = [](std::vector<double> values) {
     std::nth_element(values.begin(), values.begin() + kRounds / 2, values.end());
     return values[values.size() / 2];

@@ -32,6 +32,12 @@ constexpr int kRestlessSleepMs = 20;
 // What a rail holds becomes less without its descriptor stirring.
 constexpr int kHeldBackSleepMs = 2;
 
+Traffic TrafficOf(const Peer& peer) {
+  Traffic moved;
+  for (size_t i = 0; i < peer.rail_count(); ++i) moved += peer.rail_traffic(i);
+  return moved;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Mesh>> Mesh::Create(std::map<int, std::unique_ptr<Peer>> peers,
@@ -86,12 +92,16 @@ void Mesh::MakeBusy(Entry& entry) {
   if (std::exchange(entry.busy, true)) return;
   busy_.push_back(&entry);
   progress_of_idle_ -= entry.peer->progress();
+  moved_of_idle_ = moved_of_idle_ - std::exchange(entry.counted, Traffic());
 }
 
 void Mesh::SweepBusy() {
   for (Entry* entry : busy_) {
     entry->busy = !entry->peer->Quiet();
-    if (!entry->busy) progress_of_idle_ += entry->peer->progress();
+    if (entry->busy) continue;
+    progress_of_idle_ += entry->peer->progress();
+    entry->counted = TrafficOf(*entry->peer);
+    moved_of_idle_ += entry->counted;
   }
   busy_.erase(std::remove_if(busy_.begin(), busy_.end(), [](Entry* entry) { return !entry->busy; }),
               busy_.end());
@@ -108,7 +118,6 @@ Mesh::Entry* Mesh::To(int rank) {
           : absl::UnimplementedError(absl::StrCat("rank ", rank, " is not connected"));
   broken_.Update(opened.status());
   if (!opened.ok()) return nullptr;
-  (*opened)->Expect(call_);
   (*opened)->CopySmall(copies_small_);
   const std::lock_guard<std::mutex> lock(mutex_);
   Entry& entry = peers_[rank];
@@ -168,20 +177,23 @@ void Mesh::Tend(absl::Time now) {
 
 void Mesh::Expect(collectives::Call call) {
   Hold();
-  call_ = call;
-  for (const auto& [rank, entry] : peers_) entry.peer->Expect(call);
+  call_ = call;  // told to a peer when something is posted for it
 }
 
 Mesh::Ticket Mesh::PostSend(int peer, absl::Span<const std::byte> data) {
   Hold();
   Entry* const to = To(peer);
-  return to != nullptr ? to->peer->PostSend(data) : 0;
+  if (to == nullptr) return 0;
+  to->peer->Expect(call_);
+  return to->peer->PostSend(data);
 }
 
 Mesh::Ticket Mesh::PostReceive(int peer, const collectives::ReceiveBuffer& buffer) {
   Hold();
   Entry* const from = To(peer);
-  return from != nullptr ? from->peer->PostReceive(buffer) : 0;
+  if (from == nullptr) return 0;
+  from->peer->Expect(call_);
+  return from->peer->PostReceive(buffer);
 }
 
 bool Mesh::SendDone(int peer, Ticket ticket) const {
@@ -445,11 +457,12 @@ std::vector<Flow> Mesh::Flows() const {
   return flows;
 }
 
-Traffic Mesh::Moved() const {
-  Traffic moved;
-  for (const auto& [rank, entry] : peers_) {
-    for (size_t i = 0; i < entry.peer->rail_count(); ++i) moved += entry.peer->rail_traffic(i);
-  }
+Traffic Mesh::Moved() {
+  const bool was_away = holder_.load(std::memory_order_relaxed) != Holder::kOwner;
+  Hold();
+  Traffic moved = moved_of_idle_;
+  for (const Entry* entry : busy_) moved += TrafficOf(*entry->peer);
+  if (was_away) holder_.store(Holder::kNone, std::memory_order_release);
   return moved;
 }
 
