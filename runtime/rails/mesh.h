@@ -181,7 +181,7 @@ class Mesh final : public collectives::Messenger {
   absl::Duration patience_ = absl::InfiniteDuration();
   uint64_t progress_of_idle_ = 0;  // of peers that are not busy
   Traffic moved_of_idle_;
-  uint64_t progress_ = 0;          // of all peers, when it last grew
+  uint64_t progress_ = 0;  // of all peers, when it last grew
   absl::Time last_progress_;
 };
 
