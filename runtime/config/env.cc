@@ -264,9 +264,8 @@ constexpr auto kTable =
              "all_reduce<=64K=recursive_doubling,all_reduce=ring; the first entry that fits is "
              "followed. The same on all ranks. What it names is not tried otherwise, and gives the "
              "same bits from call to call. An entry that cannot be followed ends the start with "
-             "the "
-             "reason; rhAlltoAllv is pairwise always. railhead-perf --explain shows what there is, "
-             "and why it is chosen.",
+             "the reason; rhAlltoAllv is pairwise always. railhead-perf --explain shows what there "
+             "is, and why it is chosen.",
              [](const std::string& text, Target& to) {
                return ParseName(text, kLongestPath, to.settings.algorithms);
              }},
