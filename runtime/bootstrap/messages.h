@@ -108,6 +108,8 @@ absl::StatusOr<InquiryReport> ParseInquiryReport(absl::string_view payload, int 
 struct Gone {
   int rank = 0;
   std::string name;  // "rank 2 (pod a on node b)"
+
+  bool operator==(const Gone&) const = default;
 };
 std::string EncodeGone(const Gone& gone);
 absl::StatusOr<Gone> ParseGone(absl::string_view payload, int world_size);

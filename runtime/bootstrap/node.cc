@@ -267,10 +267,11 @@ void Node::Lost(int neighbour) {
 }
 
 void Node::SpreadGone(Gone gone) {
-  if (gone.rank == rank_ || gone_.count(gone.rank) > 0) return;
+  const auto same = [&gone](const Gone& known) { return known.rank == gone.rank; };
+  if (gone.rank == rank_ || std::any_of(gone_.begin(), gone_.end(), same)) return;
   SendAll(up_, FrameKind::kGone, EncodeGone(gone));
   SendAll(down_, FrameKind::kGone, EncodeGone(gone));
-  gone_[gone.rank] = std::move(gone.name);
+  gone_.push_back(std::move(gone));
 }
 
 void Node::ReceiveGone(int from, absl::string_view payload) {

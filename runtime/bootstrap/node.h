@@ -98,8 +98,9 @@ class Node {
   std::map<int, std::string> TakeLocated() { return std::exchange(located_, {}); }
   // Why the job has failed; OK while it has not.
   const absl::Status& verdict() const { return verdict_; }
-  // Ranks that are known to be gone, and what they are called.
-  const std::map<int, std::string>& gone() const { return gone_; }
+  // Ranks that are known to be gone, the first to be known first: others may have left because of
+  // it.
+  const std::vector<Gone>& gone() const { return gone_; }
   // What this rank has reported, and wants a verdict for.
   const absl::Status& reported() const { return reported_; }
   // Whether it has said goodbye.
@@ -166,7 +167,7 @@ class Node {
 
   absl::Status reported_;
   absl::Status verdict_;
-  std::map<int, std::string> gone_;
+  std::vector<Gone> gone_;
 
   bool leaving_ = false;
   bool said_done_ = false;

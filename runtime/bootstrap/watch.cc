@@ -115,7 +115,7 @@ bool Watch::Goodbye(absl::Time deadline) {
   return changed_.wait_until(lock, absl::ToChronoTime(deadline), over);
 }
 
-std::map<int, std::string> Watch::gone() const {
+std::vector<Gone> Watch::gone() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return gone_;
 }

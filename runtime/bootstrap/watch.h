@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -73,9 +74,9 @@ class Watch {
   // its way when it returns. May be called again.
   bool Goodbye(absl::Time deadline);
 
-  // Ranks that are known to be gone, be it in peace, and after the job has failed as well; and what
-  // they are called: "rank 2 (pod a on node b)".
-  std::map<int, std::string> gone() const;
+  // Ranks that are known to be gone, be it in peace, and after the job has failed as well; the
+  // first to be known first.
+  std::vector<Gone> gone() const;
 
  private:
   Watch(Node node, Links links, net::Fd event, net::Fd wake, net::Fd located);
@@ -120,7 +121,7 @@ class Watch {
   std::map<int, absl::Time> sought_;  // ranks, and when to ask them (again)
   std::map<int, std::string> located_;
   absl::Status verdict_;
-  std::map<int, std::string> gone_;
+  std::vector<Gone> gone_;
   bool said_goodbye_ = false;
   bool everybody_left_ = false;
 

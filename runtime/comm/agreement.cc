@@ -234,6 +234,7 @@ absl::StatusOr<Particulars> ParseParticulars(absl::string_view bytes, int world_
 absl::StatusOr<bootstrap::Node::Answer> Coordinator::Answer(
     const std::vector<std::string>& statements) {
   const size_t world = statements.size();
+  const bool first = reports_.empty();
   reports_.resize(world);
   bool changed = false;
   std::vector<Statement> said;
@@ -242,7 +243,10 @@ absl::StatusOr<bootstrap::Node::Answer> Coordinator::Answer(
     absl::StatusOr<Statement> statement = ParseStatement(statements[rank]);
     if (!statement.ok()) return statement.status();
     said.push_back(*std::move(statement));
-    if (said.back().report.empty()) continue;
+    if (said.back().report.empty()) {
+      if (!first) continue;
+      return absl::InternalError(absl::StrCat("rank ", rank, " says nothing of itself"));
+    }
     absl::StatusOr<RankReport> report = ParseReport(said.back().report);
     if (!report.ok()) return report.status();
     reports_[rank] = *std::move(report);

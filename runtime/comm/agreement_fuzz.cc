@@ -42,7 +42,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto again = comm::ParseReport(comm::Encode(*report));
     Require(again.ok() && *again == *report);
   }
-  const std::string good = comm::Encode(comm::Statement{});
+  // Beside one who does it right, first and later.
+  const std::string good = comm::Encode(comm::Statement{comm::Encode(comm::RankReport()), {}, {0}});
   comm::Coordinator("").Answer({std::string(bytes), good}).IgnoreError();
+  comm::Coordinator later("");
+  Require(later.Answer({good, good}).ok());
+  later.Answer({good, std::string(bytes)}).IgnoreError();
   return 0;
 }

@@ -101,6 +101,9 @@ TEST(AgreementTest, WhatCannotBeDecidedIsEverybodysError) {
   statements[2] = Encode(Statement{Encode(ReportOf(2, 1)), {}, {7}});
   EXPECT_THAT(std::string(Coordinator(kKey).Answer(statements).status().message()),
               HasSubstr("rank 2 (pod p2) wants to know where rank 7 is"));
+  statements[2] = Encode(Statement{"", {}, {}});
+  EXPECT_EQ(std::string(Coordinator(kKey).Answer(statements).status().message()),
+            "rank 2 says nothing of itself");
   statements[2] = "x";
   EXPECT_FALSE(Coordinator(kKey).Answer(statements).ok());
 }

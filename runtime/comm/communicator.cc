@@ -515,12 +515,9 @@ absl::Status Communicator::WhyAborted() const {
 absl::Status Communicator::WhyHopeless(const std::vector<int>& members, bool sound) const {
   if (absl::Status aborted = WhyAborted(); !aborted.ok()) return aborted;
   if (sound && watch_->failed()) return watch_->verdict();
-  const std::map<int, std::string> gone = watch_->gone();
-  for (const int member : members) {
-    const auto found = gone.find(member);
-    if (found == gone.end()) continue;
-    return absl::UnavailableError(
-        absl::StrCat(found->second, " is gone: its connection was closed"));
+  for (const bootstrap::Gone& gone : watch_->gone()) {
+    if (std::find(members.begin(), members.end(), gone.rank) == members.end()) continue;
+    return absl::UnavailableError(absl::StrCat(gone.name, " is gone: its connection was closed"));
   }
   return absl::OkStatus();
 }
