@@ -35,6 +35,17 @@ constexpr absl::Duration kOwnGoodbye = absl::Seconds(1);
 // After which a rank is asked again where it can be reached.
 constexpr absl::Duration kSearchPause = absl::Seconds(1);
 
+// A full counter wakes just as well.
+void Signal(const net::Fd& event) {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(event.get(), &one, sizeof one);
+}
+
+void Clear(const net::Fd& event) {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t got = ::read(event.get(), &count, sizeof count);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
@@ -100,10 +111,7 @@ std::optional<std::string> Watch::Locate(int rank) {
   return std::nullopt;
 }
 
-void Watch::ClearLocated() {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(located_event_.get(), &count, sizeof count);
-}
+void Watch::ClearLocated() { Clear(located_event_); }
 
 bool Watch::Goodbye(absl::Time deadline) {
   std::unique_lock<std::mutex> lock(mutex_);
@@ -120,11 +128,7 @@ std::vector<Gone> Watch::gone() const {
   return gone_;
 }
 
-void Watch::Wake() {
-  const uint64_t one = 1;
-  // A full counter wakes just as well.
-  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
-}
+void Watch::Wake() { Signal(wake_); }
 
 void Watch::Run() {
   // From the moment that this rank has reported something.
@@ -147,10 +151,7 @@ void Watch::Run() {
     // Without a witness there is mostly no deadline: this thread waits for news, and its owner
     // wakes it to end it.
     links_.Turn(node_, others, std::min(patience, again));
-    if (others[0].revents != 0) {
-      uint64_t count = 0;
-      [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &count, sizeof count);
-    }
+    if (others[0].revents != 0) Clear(wake_);
   }
 }
 
@@ -160,8 +161,7 @@ absl::Time Watch::Search(absl::Time now) {
   for (const auto& [rank, place] : located) sought_.erase(rank);
   if (!located.empty()) {
     located_.merge(located);
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t written = ::write(located_event_.get(), &one, sizeof one);
+    Signal(located_event_);
   }
   absl::Time again = absl::InfiniteFuture();
   for (auto& [rank, when] : sought_) {
@@ -250,8 +250,7 @@ void Watch::Publish() {
   changed_.notify_all();
   if (!failed || failed_) return;
   failed_.store(true, std::memory_order_release);
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
+  Signal(event_);
   if (witness_ != nullptr) witness_->Failed(node_.verdict());
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which transport a job uses. Every rank reports what it wanted and what it has; from all reports
-// every rank computes the same decision. Pure.
+// Which transport a job uses. Every rank reports what it wanted and what it has; rank 0 decides
+// from all reports (agreement.h). Pure.
 //
 // Ranks that can all share memory do, when none of them requires or chose anything else. Where one
 // of them chose shared memory (RAILHEAD_TRANSPORT=shm) and they cannot, the job fails on all ranks.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From ranks that have met to ranks that are connected: everybody reports what it has, all decide
-// alike (decision.h), and links are opened and connected (connect.h). When a rail
-// turns out not to work on some rank, that goes into the rank's report and all decide again, so
-// that the job ends up on what really works everywhere, or on all ranks with the same reason.
+// From ranks that have met to ranks that are connected: everybody reports what it has, rank 0
+// decides for all (agreement.h), and links are opened and connected (connect.h). When a rail turns
+// out not to work on some rank, that goes into the rank's report and rank 0 decides again, so that
+// the job ends up on what really works everywhere, or on all ranks with the same reason.
 #ifndef RAILHEAD_RUNTIME_COMM_SETUP_H_
 #define RAILHEAD_RUNTIME_COMM_SETUP_H_
 

@@ -18,8 +18,8 @@ namespace {
 
 // As long as a wake-up from sleep costs: spinning longer cannot win more.
 constexpr absl::Duration kSpin = absl::Microseconds(50);
-// How often all peers are polled, busy or not. A rail that has something under way may die, and a
-// dead one return, without any descriptor stirring.
+// How often some peers are polled in their turn, busy or not. A rail that has something under way
+// may die, and a dead one return, without any descriptor stirring.
 constexpr absl::Duration kRoundPause = absl::Milliseconds(20);
 // Of peers where that costs system calls, so many in one round, and the next ones in the next: a
 // rank with a thousand peers has something else to do, too.
@@ -109,6 +109,7 @@ void Mesh::SweepBusy() {
 
 Mesh::Entry* Mesh::To(int rank) {
   if (const auto found = peers_.find(rank); found != peers_.end()) {
+    found->second.peer->Expect(call_);
     MakeBusy(found->second);
     return &found->second;
   }
@@ -118,6 +119,7 @@ Mesh::Entry* Mesh::To(int rank) {
           : absl::UnimplementedError(absl::StrCat("rank ", rank, " is not connected"));
   broken_.Update(opened.status());
   if (!opened.ok()) return nullptr;
+  (*opened)->Expect(call_);
   (*opened)->CopySmall(copies_small_);
   const std::lock_guard<std::mutex> lock(mutex_);
   Entry& entry = peers_[rank];
@@ -177,23 +179,19 @@ void Mesh::Tend(absl::Time now) {
 
 void Mesh::Expect(collectives::Call call) {
   Hold();
-  call_ = call;  // told to a peer when something is posted for it
+  call_ = call;  // a peer is told when something is posted for it
 }
 
 Mesh::Ticket Mesh::PostSend(int peer, absl::Span<const std::byte> data) {
   Hold();
   Entry* const to = To(peer);
-  if (to == nullptr) return 0;
-  to->peer->Expect(call_);
-  return to->peer->PostSend(data);
+  return to != nullptr ? to->peer->PostSend(data) : 0;
 }
 
 Mesh::Ticket Mesh::PostReceive(int peer, const collectives::ReceiveBuffer& buffer) {
   Hold();
   Entry* const from = To(peer);
-  if (from == nullptr) return 0;
-  from->peer->Expect(call_);
-  return from->peer->PostReceive(buffer);
+  return from != nullptr ? from->peer->PostReceive(buffer) : 0;
 }
 
 bool Mesh::SendDone(int peer, Ticket ticket) const {

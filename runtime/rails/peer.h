@@ -6,13 +6,12 @@
 // that takes the next chunk. So equal rails carry equal shares, also of many small messages, and a
 // slow or busy rail delays nothing.
 //
-// A rail that is lost is dialed until it is back. Its chunks
-// that the peer is not known to have consumed go over the other rails. Nothing is missed: a chunk
-// is forgotten only when the link that carried it last says that the peer has consumed it. Nothing
-// is done twice: a chunk keeps its transfer, offset and size for life, and the receiver drops what
-// it has. The original may even come after the repeat, out of a connection that only this side
-// takes for lost, so after a loss all chunks are treated so; before, a chunk that comes twice is an
-// error.
+// A rail that is lost is dialed until it is back. Its chunks that the peer is not known to have
+// consumed go over the other rails. Nothing is missed: a chunk is forgotten only when the link that
+// carried it last says that the peer has consumed it. Nothing is done twice: a chunk keeps its
+// transfer, offset and size for life, and the receiver drops what it has. The original may even
+// come after the repeat, out of a connection that only this side takes for lost, so after a loss
+// all chunks are treated so; before, a chunk that comes twice is an error.
 //
 // What may be sent when, and what becomes of each chunk, is decided by send_ledger.h and
 // receive_ledger.h; what is here connects them with links. Two kinds of frames carry no data: news
