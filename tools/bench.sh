@@ -3,7 +3,7 @@
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
-#        node-agent cache placement verdict admission scale reduce start world idle metrics
+#        node-agent cache placement verdict admission scale reduce start world idle stream metrics
 #        allreduce rails verbs
 #        gangs (half an hour, so not among all of them: make soak)
 set -euo pipefail
@@ -130,6 +130,17 @@ EOT
   build/release/runtime/railhead_pingpong_bench
 }
 
+stream() {
+  cat <<'EOT'
+One TCP rail on the loopback device carries messages one after the other from one process to another; a
+bare socket does the same with plain `send` and `recv`. Rounds of 256 MiB of both take turns. A bare
+sender is done with a message when the kernel has taken it; ours when the receiver has, since a message
+may have to go again over another rail.
+
+EOT
+  build/release/runtime/railhead_stream_bench
+}
+
 metrics() {
   echo
   cat <<'EOF'
@@ -158,7 +169,7 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache placement verdict admission scale reduce start world idle metrics allreduce rails verbs
+[ $# -gt 0 ] || set -- node-agent cache placement verdict admission scale reduce start world idle stream metrics allreduce rails verbs
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
@@ -181,6 +192,7 @@ for part in "$@"; do
     start) page "$part" "How long a job takes to start" start ;;
     world) page "$part" "What a rank of a large world takes" world ;;
     idle) page "$part" "Small messages beside idle ranks" idle ;;
+    stream) page "$part" "One TCP rail beside a bare socket" stream ;;
     metrics) page "$part" "What metrics cost" metrics ;;
     allreduce)
       tools/install-needs.sh bench

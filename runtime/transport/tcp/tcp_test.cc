@@ -338,6 +338,30 @@ TEST(TcpTest, WhatThePeerHasTakenIsAcknowledged) {
   }
 }
 
+// Large frames fill the memory for input to its last byte, again and again.
+TEST(TcpTest, WhoSleepsIsWokenByWhatIsUnderWay) {
+  const Pair pair = Connected();
+  const std::string payload(pair.a->max_payload(), 'x');
+  constexpr size_t kFrames = 1000;
+  const absl::Time deadline = In(60);
+  size_t taken = 0;
+  for (size_t sent = 0; taken < kFrames;) {
+    while (sent < kFrames && *pair.a->TrySend({}, Bytes(payload))) ++sent;
+    ASSERT_TRUE(pair.b
+                    ->Poll([&](const FrameHeader&, absl::Span<const std::byte>) {
+                      ++taken;
+                      return true;
+                    })
+                    .ok());
+    ASSERT_TRUE(pair.b->Arm(Wake::kFrames).ok());
+    pollfd stirred = {pair.b->event_fd(), POLLIN, 0};
+    while (taken < sent && ::poll(&stirred, 1, 1) == 0) {
+      ASSERT_LT(absl::Now(), deadline) << taken << " of " << sent << " frames were taken";
+      ASSERT_TRUE(Drop(*pair.a).ok());
+    }
+  }
+}
+
 TEST(TcpTest, AnAcknowledgementOfWhatWasNotSentIsAnError) {
   const HalfPair pair = HalfConnected();
   std::string bytes("RLH5", 4);

@@ -374,6 +374,8 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
     }
     // A frame that is offered again says the same again.
     if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
+    // The next one may go to its place again.
+    if (gathers_ && size >= kLeastPlaced) gathers_ = sink.PlaceFor(header, size) == nullptr;
     if ((wire.flags & kNoFrame) != 0) {
       in_begin_ += kHeaderSize;
       continue;
@@ -413,6 +415,7 @@ absl::Status TcpWire::Acknowledge() {
 }
 
 absl::Status TcpWire::Arm(Wake /*wake*/) {
+  MakeRoom();  // what was taken leaves some, and then more may come
   uint32_t wanted = 0;
   if (!end_of_stream_ && in_end_ < kInputSize) wanted |= EPOLLIN;
   if (refused_ || !Drained()) wanted |= EPOLLOUT;
