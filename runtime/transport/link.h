@@ -75,12 +75,14 @@ class FrameSink {
   using Place = absl::FunctionRef<std::byte*(const FrameHeader& header, size_t size)>;
 
   FrameSink(Take take, Place place) : take_(take), place_(place) {}
-  // Without places.
+  // Without places. Not of another sink, whose places a copy must keep.
   template <class Taker>
-  requires std::is_invocable_r_v<bool, Taker&, const FrameHeader&, absl::Span<const std::byte>>
-  // As FunctionRef does it.
-  // NOLINTNEXTLINE(google-explicit-constructor,misc-explicit-constructor,bugprone-forwarding-reference-overload)
-  FrameSink(Taker&& taker) : take_(taker), place_(kNowhere) {}
+  requires(!std::is_same_v<std::remove_cvref_t<Taker>, FrameSink> &&
+           std::is_invocable_r_v<bool, Taker&, const FrameHeader&, absl::Span<const std::byte>>)
+      // As FunctionRef does it.
+      // NOLINTNEXTLINE(google-explicit-constructor,misc-explicit-constructor,bugprone-forwarding-reference-overload)
+      FrameSink(Taker&& taker)
+      : take_(taker), place_(kNowhere) {}
 
   bool operator()(const FrameHeader& header, absl::Span<const std::byte> payload) const {
     return take_(header, payload);
