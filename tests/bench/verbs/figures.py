@@ -11,6 +11,7 @@ PEER_GOAL = 1.0         # times as fast as the peer, at least
 # The NIC repeats 7 times, each time after 4.096 us * 2^15, and then gives up.
 QP_TIMEOUT = 7 * 4.096e-6 * 2**15
 STALL_GOAL = QP_TIMEOUT + 0.1
+PORT_DOWN_GOAL = 0.1
 RETURN_GOAL = 2.0
 ENOUGH = 64 << 10       # bytes that a rail must have sent to count as used again
 
@@ -47,12 +48,12 @@ def unequal_table(rates, times):
     return "\n".join(lines)
 
 
-def failures_table(events):
-    """events: [{"stall", "back"}], in seconds."""
-    stalls, backs = ([event[key] for event in events] for key in ("stall", "back"))
-    return "\n".join([
-        "| | median | longest | goal | |", "|---|---|---|---|---|",
-        f"| stall | {statistics.median(stalls):.2f} s | {max(stalls):.2f} s | {STALL_GOAL:.2f} s "
-        f"| {reached(max(stalls) < STALL_GOAL)} |",
-        f"| used again | {statistics.median(backs):.2f} s | {max(backs):.2f} s | {RETURN_GOAL:.0f} s "
-        f"| {reached(max(backs) < RETURN_GOAL)} |"])
+def failures_table(unplugged, switched):
+    """Of rails that were unplugged, and whose ports were down: [{"stall", "back"}], in seconds."""
+    lines = ["| | | median | longest | goal | |", "|---|---|---|---|---|---|"]
+    for what, events, goal in (("unplugged", unplugged, STALL_GOAL), ("port down", switched, PORT_DOWN_GOAL)):
+        for name, key, most in (("stall", "stall", goal), ("used again", "back", RETURN_GOAL)):
+            times = [event[key] for event in events]
+            lines.append(f"| {what} | {name} | {statistics.median(times):.2f} s | {max(times):.2f} s "
+                         f"| {most:.2f} s | {reached(max(times) < most)} |")
+    return "\n".join(lines)

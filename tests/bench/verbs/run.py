@@ -43,10 +43,11 @@ ABOUT_FAILURES = """
 ## Rails that fail
 
 All-reduces of {size} KiB one after the other, every sum checked on both ranks ({operations} of them, none
-wrong, no rank restarted). {count} times a rail is unplugged at one node's side of the switch, at a random
-moment, for two to three seconds: neither node sees that its link is gone. *Stall* is by how much the
-slowest all-reduce meanwhile exceeds the usual one ({usual:.0f} ms); the NIC itself needs {timeout:.2f} s to
-give up. *Used again* is the time from the repair until the rail has carried data.
+wrong, no rank restarted). {count} times each, at a random moment, a rail fails for two to three seconds.
+Unplugged at one node's side of the switch, neither node sees that its link is gone: the NIC needs
+{timeout:.2f} s to give up. With its port down, the NIC of one node says so at once. *Stall* is by how much
+the slowest all-reduce meanwhile exceeds the usual one ({usual:.0f} ms). *Used again* is the time from the
+repair until the rail has carried data.
 """
 
 
@@ -97,9 +98,19 @@ def unequal(stage, pods, passes):
     return rates, times
 
 
-def failures(stage, pods, count):
-    """Rails unplugged on the host's side at random moments. Returns events as figures.failures_table
-    takes them, and all operations."""
+def unplug(stage, node, rail, state):
+    """On the host's side."""
+    stage.cluster.network.set_wire(node, rail, state)
+
+
+def switch_port(stage, node, rail, state):
+    """On the node itself."""
+    stage.cluster.on_node(node, f"ip link set $(cat /sys/class/infiniband/rxe{rail}/parent) {state}")
+
+
+def failures(stage, pods, count, switch):
+    """Rails that `switch` takes down and up at random moments. Returns events as
+    figures.failures_table takes them, and all operations."""
     events = []
     with Probes(pods, OUT, 9 * count + 10, OPERATION) as probes:
         while probes.count() < 20:
@@ -107,12 +118,13 @@ def failures(stage, pods, count):
             time.sleep(0.1)
         for number in range(1, count + 1):
             node, rail = random.choice((1, 2)), random.randrange(stage.cluster.rails)
-            with stage.console.step(f"failure {number} of {count}: rail {rail} at node {node}"):
+            what = switch.__name__.replace("_", " ")
+            with stage.console.step(f"failure {number} of {count}: {what}, rail {rail} at node {node}"):
                 time.sleep(random.uniform(0, 0.5))
                 fault = time.monotonic()
-                stage.cluster.network.set_wire(node, rail, "down")
+                switch(stage, node, rail, "down")
                 time.sleep(random.uniform(2, 3))
-                stage.cluster.network.set_wire(node, rail, "up")
+                switch(stage, node, rail, "up")
                 repaired = time.monotonic()
                 probes.check_alive()
                 time.sleep(random.uniform(3, 4))
@@ -135,7 +147,8 @@ def main():
         pods = Pods(stage, OUT)
         equal = bandwidths(stage, pods, passes)
         slower = unequal(stage, pods, passes)
-        events, operations = failures(stage, pods, count)
+        unplugged, operations = failures(stage, pods, count, unplug)
+        switched, more = failures(stage, pods, count, switch_port)
     except Failure as failure:
         console.failed(failure)
         return 1
@@ -147,9 +160,9 @@ def main():
     print(ABOUT_UNEQUAL.format(times=UNEQUAL))
     print(figures.unequal_table(*slower))
     print(ABOUT_FAILURES.format(
-        count=count, size=OPERATION >> 10, operations=len(operations),
-        usual=stalls.usual(operations, events[0]["fault"]) * 1000, timeout=figures.QP_TIMEOUT))
-    print(figures.failures_table(events))
+        count=count, size=OPERATION >> 10, operations=len(operations) + len(more),
+        usual=stalls.usual(operations, unplugged[0]["fault"]) * 1000, timeout=figures.QP_TIMEOUT))
+    print(figures.failures_table(unplugged, switched))
     return 0
 
 
