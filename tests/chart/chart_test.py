@@ -383,7 +383,8 @@ class Privileges(unittest.TestCase):
             more,
             watches | {
                 ("railhead-operator", "patch", "pods", ""),
-                ("railhead-operator", "delete", "pods", ""),
+                ("railhead-operator", "get", "pods", ""),
+                ("railhead-operator", "create", "pods/eviction", ""),
                 ("railhead-operator", "patch", "pods/status", ""),
                 ("railhead-operator", "patch", "events", ""),
             },
