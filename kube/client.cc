@@ -100,6 +100,21 @@ absl::Status Delete(Api& api, const ObjectRef& ref, absl::string_view uid,
       .status();
 }
 
+absl::Status Evict(Api& api, const ObjectRef& pod, absl::string_view uid,
+                   absl::string_view resource_version) {
+  const Json eviction = {
+      {"apiVersion", "policy/v1"},
+      {"kind", "Eviction"},
+      {"metadata", {{"name", pod.name}, {"namespace", pod.space}}},
+      {"deleteOptions",
+       {{"preconditions",
+         {{"uid", std::string(uid)}, {"resourceVersion", std::string(resource_version)}}}}}};
+  return api
+      .Call({"POST", absl::StrCat(pod.Path(), "/eviction"), "application/json", DumpJson(eviction),
+             absl::StrCat("evict ", pod.ToString())})
+      .status();
+}
+
 absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
                                   const ListOptions& options) {
   const std::string what = absl::StrCat("list ", collection.ToString());

@@ -82,6 +82,11 @@ absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const
 absl::Status Delete(Api& api, const ObjectRef& ref, absl::string_view uid,
                     absl::string_view resource_version);
 
+// Evicts exactly this version of exactly this pod, as Delete does; the pod says that it was no
+// failure of its own (the condition DisruptionTarget).
+absl::Status Evict(Api& api, const ObjectRef& pod, absl::string_view uid,
+                   absl::string_view resource_version);
+
 struct ListOptions {
   int limit = 250;    // objects a page; the server may send fewer
   std::string go_on;  // from the page before; empty for the first one

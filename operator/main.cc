@@ -60,9 +60,9 @@ constexpr char kFooter[] =
     "MutatingWebhookConfiguration named below, list and watch of railprofiles, namespaces, nodes\n"
     "and pods, patch of railprofiles/status, create of events, list, create and patch of\n"
     "railreports and patch of railreports/status; with gangs also patch of events and\n"
-    "pods/status, patch and delete of pods; with topology list, watch and create of\n"
-    "fabrictopologies, and patch of their status; with publishTopology patch of nodes, create and\n"
-    "patch of topologies of Kueue and KAI, list, create, patch and delete of Volcano's "
+    "pods/status, get and patch of pods, create of pods/eviction; with topology list, watch and\n"
+    "create of fabrictopologies, and patch of their status; with publishTopology patch of nodes,\n"
+    "create and patch of topologies of Kueue and KAI, list, create, patch and delete of Volcano's\n"
     "hypernodes.\n"
     "The webhook is at /mutate; /healthz, /readyz and /metrics are on the health port.";
 

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "kube/client.h"
 #include "kube/json.h"
 
@@ -218,6 +220,13 @@ class FakeApi final : public Api {
 
   absl::StatusOr<Json> Make(const ApiRequest& request) {
     Json object = Json::parse(request.body);
+    if (constexpr absl::string_view kEviction = "/eviction";
+        absl::EndsWith(request.path, kEviction)) {
+      const std::string pod = request.path.substr(0, request.path.size() - kEviction.size());
+      if (objects_.count(pod) == 0) return StatusFromAnswer(request.subject, 404, "");
+      return Delete({"DELETE", pod, "", Json(object["deleteOptions"]).dump(), request.subject},
+                    pod);
+    }
     const std::string path = request.path + "/" + StringAt(object, {"metadata", "name"});
     if (objects_.count(path) > 0) {
       return StatusFromAnswer(request.subject, 409, R"({"reason": "AlreadyExists"})");

@@ -76,6 +76,7 @@ int UsedFor(int all, int64_t pods, int per_pod) {
 
 ClusterRoom::ClusterRoom(const NodeTree* tree)
     : tree_(tree),
+      neighbours_(tree),
       used_(tree->nodes.size()),
       staying_(tree->nodes.size()),
       changed_(tree->nodes.size()) {
@@ -101,10 +102,12 @@ std::string ClusterRoom::NodeOf(const StoredPod& pod, const Promises& promises) 
 void ClusterRoom::Update(const std::vector<PodValue>& pods, const Promises& promises) {
   std::vector<Resources> used(used_.size());
   std::vector<Resources> staying(used_.size());
+  neighbours_.Clear();
   for (const PodValue& pod : pods) {
     const std::optional<size_t> node = IndexOf(NodeOf(*pod, promises));
     if (!node) continue;
     Add(pod->requests, used[*node]);
+    neighbours_.Add(*node, pod);
     if (HcasIn(pod->requests) == 0 && GpusIn(pod->requests) == 0) {
       Add(pod->requests, staying[*node]);
     }
@@ -123,8 +126,15 @@ std::optional<size_t> ClusterRoom::IndexOf(const std::string& node) const {
   return found->second;
 }
 
-void ClusterRoom::Take(size_t node, const Resources& requests) {
-  Add(requests, used_[node]);
+void ClusterRoom::Take(size_t node, const PodValue& pod) {
+  Add(pod->requests, used_[node]);
+  neighbours_.Add(node, pod);
+  changed_[node] = ++changes_;
+}
+
+void ClusterRoom::GiveBack(size_t node, const PodValue& pod) {
+  Subtract(pod->requests, used_[node]);
+  neighbours_.Remove(node, pod);
   changed_[node] = ++changes_;
 }
 
@@ -224,11 +234,12 @@ const fabric::FabricModel& ClusterRoom::ModelFor(const Gang& gang,
                                                  const std::set<std::string>& refused,
                                                  const Outside& outside) {
   const fabric::FabricModel& all = ShapeOf(gang).model;
+  const Exclusions others = neighbours_.For(*gang.gated.front());
   std::set<std::string> own;  // nodes that have a pod of the gang
   if (gang.gated.front()->member->one_on_a_node) {
     for (const Released& other : gang.released) own.insert(other.node);
   }
-  if (refused.empty() && own.empty() && outside == nullptr) return all;
+  if (refused.empty() && own.empty() && others.empty() && outside == nullptr) return all;
   part_ = all;
   for (size_t i = 0; i < part_.nodes.size(); ++i) {
     fabric::FabricNode& node = part_.nodes[i];
@@ -240,6 +251,8 @@ const fabric::FabricModel& ClusterRoom::ModelFor(const Gang& gang,
       node.unschedulable = "the scheduler refused a pod of this gang there a moment ago";
     } else if (own.contains(node.name)) {
       node.unschedulable = "a pod of this gang is there, and wants no other one";
+    } else if (const auto other = others.find(i); other != others.end()) {
+      node.unschedulable = other->second;
     }
   }
   return part_;

@@ -17,6 +17,7 @@
 
 #include "fabric/model/fabric_model.h"
 #include "operator/gangs/gang.h"
+#include "operator/gangs/neighbours.h"
 #include "operator/gangs/node_rules.h"
 #include "operator/gangs/node_tree.h"
 #include "operator/gangs/resources.h"
@@ -55,8 +56,9 @@ class ClusterRoom {
   // ended. What holds neither, such as a pod of each node, is taken to stay.
   std::vector<int> RoomWhenFree(const Gang& gang);
 
-  // From now on a pod with these requests is on the node, an index of the tree's.
-  void Take(size_t node, const Resources& requests);
+  // From now on there is one more such pod on the node, an index of the tree's; or one less.
+  void Take(size_t node, const PodValue& pod);
+  void GiveBack(size_t node, const PodValue& pod);
 
   const NodeTree& tree() const { return *tree_; }
   const std::map<std::string, std::string>& node_of_hostname() const { return hostnames_; }
@@ -86,8 +88,9 @@ class ClusterRoom {
   const NodeTree* const tree_;
   std::unordered_map<std::string, size_t> indices_;  // by name
   std::map<std::string, std::string> hostnames_;     // names by the hostname label
-  std::vector<Resources> used_;                      // of each node
-  std::vector<Resources> staying_;                   // of that what pods without devices use
+  Neighbours neighbours_;
+  std::vector<Resources> used_;     // of each node
+  std::vector<Resources> staying_;  // of that what pods without devices use
   uint64_t changes_ = 0;
   std::vector<uint64_t> changed_;  // of each node, when it was last
   std::vector<std::unique_ptr<Shape>> shapes_;

@@ -5,7 +5,8 @@
 
 namespace railhead::op::gangs {
 
-GangCounts CountGangs(const std::vector<Decision>& decisions, const GangCounts& before,
+GangCounts CountGangs(const std::vector<Decision>& decisions,
+                      const std::set<std::string>& carried_out, const GangCounts& before,
                       absl::Time now) {
   GangCounts counts;
   counts.placed = before.placed;
@@ -23,7 +24,13 @@ GangCounts CountGangs(const std::vector<Decision>& decisions, const GangCounts& 
         ++counts.incomplete;
         break;
       case Decision::State::kPlaced:
-        ++counts.placed;
+        if (carried_out.contains(decision.gang.key)) {
+          ++counts.placed;
+        } else if (!decision.gang.begun()) {
+          ++counts.waiting;
+          counts.longest_wait = std::max(counts.longest_wait, now - decision.gang.created);
+          break;
+        }
         ++counts.running;
         break;
       case Decision::State::kRunning:

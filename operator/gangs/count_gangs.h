@@ -2,6 +2,8 @@
 #ifndef RAILHEAD_OPERATOR_GANGS_COUNT_GANGS_H_
 #define RAILHEAD_OPERATOR_GANGS_COUNT_GANGS_H_
 
+#include <set>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -10,8 +12,10 @@
 
 namespace railhead::op::gangs {
 
-// What there is by these decisions, added to what was done `before` them.
-GangCounts CountGangs(const std::vector<Decision>& decisions, const GangCounts& before,
+// What there is by these decisions, added to what was done `before` them. `carried_out`: the keys
+// of gangs for which all was done that was decided.
+GangCounts CountGangs(const std::vector<Decision>& decisions,
+                      const std::set<std::string>& carried_out, const GangCounts& before,
                       absl::Time now);
 
 }  // namespace railhead::op::gangs

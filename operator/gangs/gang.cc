@@ -29,11 +29,15 @@ void AddPod(const PodValue& pod, const Promises& promises,
   gang.created = std::min(gang.created, member.created);
   if (pod->succeeded) {
     ++gang.succeeded;
+    gang.ended.insert(pod->uid);
     return;
   }
-  if (pod->leaving) return;
+  if (pod->leaving) {
+    if (!pod->node.empty() && member.released) gang.lost.push_back({pod, pod->node, member.rank});
+    return;
+  }
   if (!pod->node.empty()) {
-    gang.released.push_back({pod, pod->node, member.rank});
+    gang.released.push_back({pod, pod->node, member.rank, member.released});
     return;
   }
   if (const auto promise = promises.find(pod->uid); promise != promises.end()) {
@@ -49,7 +53,8 @@ void AddPod(const PodValue& pod, const Promises& promises,
   const auto node = hostname == member.rules.selector.end()
                         ? node_of_hostname.end()
                         : node_of_hostname.find(hostname->second);
-  gang.released.push_back({pod, node == node_of_hostname.end() ? "" : node->second, member.rank});
+  gang.released.push_back(
+      {pod, node == node_of_hostname.end() ? "" : node->second, member.rank, member.released});
 }
 
 // Whether both ask for the same nodes. What somebody has chosen for each is not what they ask for.
@@ -63,6 +68,11 @@ std::string Field(const char* annotation) {
 }
 
 }  // namespace
+
+bool Gang::begun() const {
+  return std::any_of(released.begin(), released.end(),
+                     [](const Released& pod) { return pod.by_us; });
+}
 
 std::string GangKeyOf(const StoredPod& pod) {
   const Membership& member = *pod.member;
@@ -159,7 +169,8 @@ std::string WhyNotComplete(const Gang& gang) {
                           "); a gang is of equal pods: make them again");
     }
   }
-  const size_t there = gang.gated.size() + static_cast<size_t>(gang.succeeded);
+  const size_t there =
+      gang.gated.size() + gang.released.size() + static_cast<size_t>(gang.succeeded);
   if (gang.begun() || there >= static_cast<size_t>(first.member->size)) return "";
   return absl::StrCat(there, " of ", first.member->size, " pods are there (", Field(kGangSize),
                       "); it is placed when all are");

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct Released {
   PodValue pod;
   std::string node;  // its name; empty: nobody knows it
   std::optional<int> rank;
+  bool by_us = true;  // else it has come past admission, or is placed alone
 };
 
 struct Gang {
@@ -49,11 +51,13 @@ struct Gang {
 
   std::vector<PodValue> gated;  // in the order of their ranks; without those that are promised
   std::vector<Released> released;
+  std::vector<Released> lost;  // that had a node from us, and have failed or are being deleted
   int succeeded = 0;
+  std::set<std::string> ended;  // uids of those
 
-  // Of some it is known that all of it was there once: the others take the places of pods that
+  // We have sent some of it, so all of it was there once: the others take the places of pods that
   // went, or that a leader which ended had not come to.
-  bool begun() const { return !released.empty(); }
+  bool begun() const;
 };
 
 // Which gang a member is of: another name, namespace or owner is another gang.

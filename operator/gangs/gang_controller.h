@@ -20,9 +20,9 @@
 #include "kube/informer.h"
 #include "operator/gangs/gang_counts.h"
 #include "operator/gangs/gang_events.h"
+#include "operator/gangs/gang_machine.h"
 #include "operator/gangs/node_tree.h"
 #include "operator/gangs/planner.h"
-#include "operator/gangs/refusals.h"
 #include "operator/gangs/stored_node.h"
 #include "operator/gangs/stored_pod.h"
 #include "operator/rounds.h"
@@ -38,12 +38,12 @@ struct GangControllerOptions {
   bool topology = false;
 };
 
-// Watches pods and nodes, decides, and carries decisions out: every replica watches, the one that
-// leads does the rest. What it has sent and the watches do not show yet it remembers; what a leader
-// before it has left half done it finds in the pods. A pod that has a node is never touched.
+// Watches pods and nodes, and carries out what the gangs' machine decides: every replica watches,
+// the one that leads does the rest. What a leader before it has left half done it finds in the
+// pods. A pod that has a node is never touched.
 //
-// Rights needed: list and watch nodes, and with `topology` fabrictopologies; list, watch, patch and
-// delete pods; patch pods/status; create and patch events.
+// Rights needed: list and watch nodes, and with `topology` fabrictopologies; get, list, watch and
+// patch pods; patch pods/status; create pods/eviction; create and patch events.
 class GangController {
  public:
   // `api` must outlive the controller. `leads` is exact at any moment.
@@ -60,32 +60,13 @@ class GangController {
   std::vector<kube::InformerState> States() const;
 
  private:
-  // A pod that was sent on its way.
-  struct Sent {
-    Assignment assignment;
-    std::string placement;
-    bool done = false;  // the server has said so
-  };
-
-  struct Call {
-    kube::ObjectRef pod;
-    kube::Json patch;
-  };
-
   absl::Status Round();
   void TakeSnapshot();
-  // Sends patches, a few at once. Their results; Cancelled for those that were not sent, which are
-  // all after one that the server did not answer to.
-  std::vector<absl::Status> Send(const std::vector<Call>& calls) const;
-  // Carries out what is not done yet. The first trouble.
-  absl::Status SendAll();
-  // What the policies of gangs say that have waited for as long as they want to. The first trouble.
-  absl::Status EndWaits(const std::vector<Decision>& decisions);
-  absl::Status DeleteRefused();
-  void Tell(const std::vector<Decision>& decisions);
+  // What came of it, and what is to be told of that. The gangs for which all was done.
+  std::set<std::string> Act(const GangMachine::Step& step, std::vector<Notice>& notices);
+  void Tell(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
   void Told(const absl::Status& recorded);
-  void Count(const std::vector<Decision>& decisions, absl::Time now);
-  Promises PromisesMade() const;
+  void Count(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
 
   const GangControllerOptions options_;
   kube::Api* const api_;
@@ -94,11 +75,9 @@ class GangController {
 
   // Used by Run's thread alone.
   GangEvents events_;
-  Refusals refusals_;
-  std::map<std::string, Sent> sent_;              // by the pod's uid
+  GangMachine machine_;
   std::map<std::string, absl::Time> first_seen_;  // gangs that are not complete, by their keys
   std::vector<PodValue> pods_now_;
-  std::set<std::string> given_up_;  // uids of pods whose wait has been ended
   NodeTree tree_;
   std::unique_ptr<ClusterRoom> room_;  // of the tree
   uint64_t tree_generation_ = 0;       // of nodes

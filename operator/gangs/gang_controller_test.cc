@@ -5,22 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
-#include <functional>
-#include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "kube/json.h"
-#include "kube/testing/fake_api.h"
 #include "kube/testing/soon.h"
 #include "operator/gangs/names.h"
-#include "operator/gangs/testing/small_cluster.h"
+#include "operator/gangs/testing/controller_scene.h"
 
 namespace railhead::op::gangs {
 namespace {
@@ -29,101 +23,7 @@ using kube::Json;
 using kube::testing::Soon;
 using ::testing::HasSubstr;
 
-// The server, which after some patches of pods is out of reach of whoever sends them: it takes
-// `lost` more without an answer.
-class FailingApi final : public kube::Api {
- public:
-  explicit FailingApi(kube::Api* api) : api_(api) {}
-  absl::StatusOr<Json> Call(const kube::ApiRequest& request) override {
-    if (request.method != "PATCH" || --good >= 0) return api_->Call(request);
-    if (--lost >= 0) api_->Call(request).IgnoreError();
-    return absl::UnavailableError("no answer");
-  }
-  absl::Status Stream(const kube::StreamRequest& request,
-                      const std::function<absl::Status(absl::string_view)>& on_bytes) override {
-    return api_->Stream(request, on_bytes);
-  }
-
-  std::atomic<int> good{1'000'000};
-  std::atomic<int> lost{0};
-
- private:
-  kube::Api* const api_;
-};
-
-class GangControllerTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    for (int i = 0; i < 8; ++i) {
-      const std::string name = absl::StrCat("n", i);
-      api_.Put({"v1", "nodes", "", name},
-               testing::NodeObject(name, "s0", absl::StrCat("l", i / 4)));
-    }
-  }
-  void TearDown() override { Stop(); }
-
-  // The fake server lists what lies directly below the collection.
-  static kube::ObjectRef Pod(const std::string& name) { return {"v1", "pods", "", name}; }
-  void PutPod(const testing::PodSpec& spec) {
-    Json pod = testing::PodObject(spec);
-    pod["metadata"].erase("namespace");
-    pod["metadata"]["uid"] = absl::StrCat("u", ++serial_);
-    api_.Put(Pod(spec.name), pod);
-  }
-  void PutJob(const std::string& name, int pods, int from = 0) {
-    for (int i = from; i < pods; ++i) {
-      PutPod({.name = absl::StrCat(name, "-", i),
-              .gang = "true",
-              .size = pods,
-              .owner = name,
-              .index = i});
-    }
-  }
-  void StartLeading(bool topology = false) {
-    controller_ = std::make_unique<GangController>(
-        GangControllerOptions{.host = "me", .now = [this] { return Now(); }, .topology = topology},
-        &failing_, [this] { return leads_.load(); });
-    controller_->Start();
-    thread_ = std::jthread([this](const std::stop_token& stop) { controller_->Run(stop); });
-  }
-  void Stop() {
-    if (controller_ == nullptr) return;
-    controller_->RequestStop();
-    thread_.request_stop();
-    thread_.join();
-    controller_.reset();
-  }
-  absl::Time Now() const { return absl::UnixEpoch() + absl::Seconds(seconds_.load()); }
-
-  std::string NodeOf(const std::string& pod) const {
-    return kube::StringAt(api_.At(Pod(pod)), {"spec", "nodeSelector", kHostname});
-  }
-  int ReleasedOf(const std::string& job, int pods) const {
-    int released = 0;
-    for (int i = 0; i < pods; ++i) {
-      if (!NodeOf(absl::StrCat(job, "-", i)).empty()) ++released;
-    }
-    return released;
-  }
-  // The last message of Events with this reason about this object.
-  std::string Told(const std::string& reason, const std::string& about) const {
-    std::string told;
-    for (const Json& event : api_.In("/api/v1/namespaces/default/events")) {
-      if (event["reason"] == reason && event["involvedObject"]["name"] == about) {
-        told = event["message"];
-      }
-    }
-    return told;
-  }
-
-  kube::testing::FakeApi api_;
-  FailingApi failing_{&api_};
-  std::atomic<bool> leads_{true};
-  std::atomic<int> seconds_{0};  // what the clock shows
-  int serial_ = 0;
-  std::unique_ptr<GangController> controller_;
-  std::jthread thread_;
-};
+class GangControllerTest : public testing::ControllerScene {};
 
 TEST_F(GangControllerTest, NodesAreWherePeopleSay) {
   // By their labels n0 to n3 are one leaf, and n4 to n7 the other.
@@ -233,12 +133,10 @@ TEST_F(GangControllerTest, APodThatTheSchedulerRefusesComesBackAndGoesElsewhere)
   PutJob("job", 4);
   ASSERT_TRUE(Soon([&] { return ReleasedOf("job", 4) == 4; }));
   Json pod = api_.At(Pod("job-2"));
-  pod["status"]["conditions"] = {
-      {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}};
+  pod["metadata"]["annotations"][kEvictable] = "true";
   api_.Put(Pod("job-2"), pod);
-  // Whatever is looked at after that pod was seen.
-  PutPod({.name = "later", .gang = "later", .size = 1});
-  ASSERT_TRUE(Soon([&] { return !NodeOf("later").empty(); }));
+  Unschedulable("job-2", "0/8 nodes are available: 1 Insufficient rdma/hca.");
+  ASSERT_TRUE(CaughtUp());
   seconds_ += 31;
   controller_->OnLead();
   ASSERT_TRUE(Soon([&] { return !Told("GangReplanned", "job").empty(); }));
@@ -250,21 +148,17 @@ TEST_F(GangControllerTest, APodThatTheSchedulerRefusesComesBackAndGoesElsewhere)
   EXPECT_EQ(controller_->Counts().replanned, 1U);
 }
 
-TEST_F(GangControllerTest, APodThatNobodyWouldMakeAgainIsNotDeleted) {
+TEST_F(GangControllerTest, APodThatNobodyWouldMakeAgainIsNotEvicted) {
   StartLeading();
   PutPod({.name = "solo", .gang = "g", .size = 1});
   ASSERT_TRUE(Soon([&] { return !NodeOf("solo").empty(); }));
-  Json pod = api_.At(Pod("solo"));
-  pod["status"]["conditions"] = {
-      {{"type", "PodScheduled"}, {"status", "False"}, {"reason", "Unschedulable"}}};
-  api_.Put(Pod("solo"), pod);
-  PutPod({.name = "later", .gang = "later", .size = 1});
-  ASSERT_TRUE(Soon([&] { return !NodeOf("later").empty(); }));
+  Unschedulable("solo", "0/8 nodes are available: 1 Insufficient rdma/hca.");
+  ASSERT_TRUE(CaughtUp());
   seconds_ += 31;
   controller_->OnLead();
-  ASSERT_TRUE(Soon([&] { return !Told("GangReplanned", "solo").empty(); }));
-  EXPECT_THAT(Told("GangReplanned", "solo"), HasSubstr("make it again yourself"));
-  EXPECT_EQ(api_.At(Pod("solo"))["metadata"]["name"], "solo");
+  ASSERT_TRUE(Soon([&] { return !Told("GangBlocked", "solo").empty(); }));
+  EXPECT_THAT(Told("GangBlocked", "solo"), HasSubstr("make it again yourself"));
+  EXPECT_TRUE(IsThere("solo"));
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 namespace railhead::op::gangs {
 namespace {
 
@@ -27,6 +25,20 @@ kube::Event About(const Owner& owner, const StoredPod& pod) {
     event.uid = owner.uid;
   }
   return event;
+}
+
+const char* ReasonOf(Notice::Kind kind) {
+  switch (kind) {
+    case Notice::Kind::kBlocked:
+      return "GangBlocked";
+    case Notice::Kind::kEvicted:
+      return "GangReplanned";
+    case Notice::Kind::kOrdered:
+      return "GangOrdered";
+    case Notice::Kind::kTimedOut:
+      return "GangTimedOut";
+  }
+  return "";
 }
 
 }  // namespace
@@ -65,36 +77,29 @@ absl::Status GangEvents::IsPlaced(const Gang& gang, const std::string& where) {
   return recorder_.Record(event);
 }
 
-absl::Status GangEvents::TimedOut(const Gang& gang, const std::string& what) {
-  waiting_.erase(gang.key);
-  kube::Event event = About(gang.owner, *gang.gated.front());
+absl::Status GangEvents::Notify(const Notice& notice) {
+  const absl::Time now = clock_();
+  if (notice.kind == Notice::Kind::kTimedOut) waiting_.erase(notice.gang);
+  if (notice.kind == Notice::Kind::kBlocked) {
+    std::map<std::string, Told>& told = blocked_[notice.gang];
+    if (const auto last = told.find(notice.pod->uid);
+        last != told.end() &&
+        (last->second.message == notice.text || now - last->second.at < kBetweenReasons)) {
+      return absl::OkStatus();
+    }
+    told[notice.pod->uid] = {notice.text, now};
+  }
+  kube::Event event = About(notice.pod->member->owner, *notice.pod);
   event.warning = true;
-  event.reason = "GangTimedOut";
-  event.message = what;
+  event.reason = ReasonOf(notice.kind);
+  event.message = notice.text;
   return recorder_.Record(event);
-}
-
-absl::Status GangEvents::Replanned(const StoredPod& pod, const std::string& node, bool deleted) {
-  std::set<std::string>& told = no_owner_[GangKeyOf(pod)];
-  if (!deleted && told.contains(pod.uid)) return absl::OkStatus();
-  kube::Event event = About(pod.member->owner, pod);
-  event.warning = true;
-  event.reason = "GangReplanned";
-  event.message = absl::StrCat(
-      "pod ", pod.name, " was sent to node ", node.empty() ? "(gone)" : node,
-      ", where the scheduler has no room for it: ",
-      deleted ? "it is deleted, so that it comes back and is placed anew; does another scheduler "
-                "use these nodes?"
-              : "nobody would make it again: delete it and make it again yourself");
-  absl::Status recorded = recorder_.Record(event);
-  if (recorded.ok() && !deleted) told.insert(pod.uid);
-  return recorded;
 }
 
 void GangEvents::KeepOnly(const std::set<std::string>& gang_keys) {
   const auto gone = [&](const auto& entry) { return !gang_keys.contains(entry.first); };
   std::erase_if(waiting_, gone);
-  std::erase_if(no_owner_, gone);
+  std::erase_if(blocked_, gone);
 }
 
 }  // namespace railhead::op::gangs

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "kube/client.h"
 #include "kube/events.h"
+#include "operator/gangs/gang_machine.h"
 #include "operator/gangs/planner.h"
 
 namespace railhead::op::gangs {
@@ -27,10 +28,9 @@ class GangEvents {
   bool WouldTell(const Gang& gang) const;
   absl::Status Waits(const Gang& gang, const std::string& why);       // GangWaiting
   absl::Status IsPlaced(const Gang& gang, const std::string& where);  // GangPlaced
-  absl::Status TimedOut(const Gang& gang, const std::string& what);   // GangTimedOut
-  // GangReplanned: a pod that could not be bound is deleted, so that it comes back; or, where
-  // nobody would make it again, somebody should.
-  absl::Status Replanned(const StoredPod& pod, const std::string& node, bool deleted);
+  // GangBlocked, GangReplanned, GangOrdered or GangTimedOut. What is in the way of the same pod is
+  // told again only if it is something else, and once a minute at most.
+  absl::Status Notify(const Notice& notice);
 
   // Of other gangs nothing is remembered.
   void KeepOnly(const std::set<std::string>& gang_keys);
@@ -42,8 +42,8 @@ class GangEvents {
   };
   const std::function<absl::Time()> clock_;
   kube::EventRecorder recorder_;
-  std::map<std::string, Told> waiting_;                    // by the gang's key
-  std::map<std::string, std::set<std::string>> no_owner_;  // pods told of, by the gang's key
+  std::map<std::string, Told> waiting_;                         // by the gang's key
+  std::map<std::string, std::map<std::string, Told>> blocked_;  // likewise, and by the pod's uid
 };
 
 }  // namespace railhead::op::gangs

@@ -146,6 +146,32 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
   return WhyNoWait(annotations);
 }
 
+// How many pods the Job has at once: none more than are left to be made.
+int PodsAtOnce(const Json& job, int parallelism) {
+  const Json* completions = FindPath(job, {"spec", "completions"});
+  const bool limited = completions != nullptr && completions->is_number_integer() &&
+                       *completions >= 1 && *completions < parallelism;
+  return limited ? completions->get<int>() : parallelism;
+}
+
+bool IsAboutDisruptions(const Json& rule) {
+  const Json* conditions = Find(rule, "onPodConditions");
+  return conditions != nullptr && conditions->is_array() &&
+         std::any_of(conditions->begin(), conditions->end(), [](const Json& condition) {
+           const std::string status = StringAt(condition, {"status"});
+           return StringAt(condition, {"type"}) == "DisruptionTarget" &&
+                  (status.empty() || status == "True");
+         });
+}
+
+// Whether the Job does not count a pod as failed that is evicted.
+bool IgnoresDisruptions(const Json& job) {
+  const Json* rules = FindPath(job, {"spec", "podFailurePolicy", "rules"});
+  if (rules == nullptr || !rules->is_array()) return false;
+  const auto first = std::find_if(rules->begin(), rules->end(), IsAboutDisruptions);
+  return first != rules->end() && StringAt(*first, {"action"}) == "Ignore";
+}
+
 }  // namespace
 
 void AddSize(const Json& pod, const Kinds& kinds, Annotations& annotations) {
@@ -204,6 +230,8 @@ void StampSize(const Json& job, const Kinds& kinds, int parallelism, Annotations
   const bool by_template = pod_template != nullptr && !GangOf(*pod_template).empty();
   if (!by_template && GangOf(job, KindOfJob(job), kinds).empty()) return;
   const bool asked = by_template || !GangOf(job).empty();
+  if (IgnoresDisruptions(job)) annotations.emplace(kEvictable, "true");
+  parallelism = PodsAtOnce(job, parallelism);
   // Of a JobSet all Jobs that are alike are one gang, if their pods' label does not name another.
   int64_t size = parallelism;
   const std::string name = by_template ? GangOf(*pod_template) : GangOf(job);

@@ -36,8 +36,9 @@ void AddGate(const kube::Json& pod, const Kinds& kinds, const Annotations& annot
              kube::Json& patch, std::vector<std::string>& warnings);
 
 // Adds the size of the gang to the annotations of a Job's template, whose label, or else the Job's
-// or its kind, asks for it. `parallelism` is how many pods the Job has at once; of a JobSet all
-// Jobs that are alike are one gang.
+// or its kind, asks for it; and that evictions are no failures of the Job, where it says so.
+// `parallelism` is how many pods the Job may have at once; of a JobSet all Jobs that are alike are
+// one gang.
 void StampSize(const kube::Json& job, const Kinds& kinds, int parallelism, Annotations& annotations,
                std::vector<std::string>& warnings);
 

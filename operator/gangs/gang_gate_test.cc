@@ -269,6 +269,37 @@ TEST(GangGate, AJobWithoutIndicesCanBeAGangToo) {
   EXPECT_EQ(metadata["annotations"], Json::parse(R"({"railhead.io/gang-size": "3"})"));
 }
 
+TEST(GangGate, PodsThatAreNeverMadeAreNoneOfTheGang) {
+  const auto size = [](const char* spec) {
+    Json job = Job(R"({"metadata": {"labels": {"railhead.io/gang": "true"}}})");
+    job.merge_patch(Json::parse(spec));
+    return Stamped(job)["annotations"][kGangSize];
+  };
+  EXPECT_EQ(size(R"({"spec": {"parallelism": 8}})"), "4");
+  // Without completions there are as many at once as are allowed.
+  EXPECT_EQ(size(R"({"spec": {"completionMode": null, "completions": null, "parallelism": 8}})"),
+            "8");
+}
+
+TEST(GangGate, AJobThatIgnoresDisruptionsSaysSoToItsPods) {
+  const auto evictable = [](const char* policy) {
+    Json job = Job(R"({"metadata": {"labels": {"railhead.io/gang": "true"}}})");
+    job["spec"]["podFailurePolicy"] = Json::parse(policy);
+    return Stamped(job)["annotations"].contains("railhead.io/evictable");
+  };
+  EXPECT_TRUE(evictable(R"({"rules": [
+    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]})"));
+  // The first rule that matches is the one that counts.
+  EXPECT_FALSE(evictable(R"({"rules": [
+    {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]})"));
+  EXPECT_FALSE(evictable(R"({"rules": [
+    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "False"}]}]})"));
+  EXPECT_FALSE(evictable(R"({"rules": [
+    {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [1]}}]})"));
+  EXPECT_FALSE(evictable("null"));
+}
+
 TEST(GangGate, AJobOfAnotherSizeThanItSaysOrOfNoneIsWarned) {
   const char* label = R"({"metadata": {"labels": {"railhead.io/gang": "true"}},
     "spec": {"template": {"metadata": {"annotations": {"railhead.io/gang-size": "3"}}}}})";

@@ -19,7 +19,9 @@ inline constexpr char kPattern[] = "railhead.io/pattern";  // ring, tree or allt
 
 // Admission's; of pods without a Job the user's.
 inline constexpr char kGangSize[] = "railhead.io/gang-size";  // in pods
-inline constexpr char kGate[] = "railhead.io/gang";           // the scheduling gate
+// Of a Job's template: an eviction of one of its pods is no failure of the Job.
+inline constexpr char kEvictable[] = "railhead.io/evictable";
+inline constexpr char kGate[] = "railhead.io/gang";  // the scheduling gate
 
 // Written when the gate is taken away.
 inline constexpr char kRank[] = "railhead.io/rank";

@@ -86,10 +86,50 @@ class Planner {
         tree_(room.tree()),
         domains_(fabric::DomainsOfNodes(tree_.model)) {}
 
+  // Takes the room that is kept for a gang.
+  void Keep(const Gang& gang) {
+    for (const auto& [rank, node] : SeatsOf(gang)) room_.Take(node, LikeOf(gang));
+  }
+
   Decision Plan(Gang gang) {
     Decision decision;
     decision.gang = std::move(gang);
     if (decision.gang.gated.empty()) return decision;
+    // Whoever comes back finds its room free.
+    const std::vector<int> ranks = RanksOf(decision.gang);
+    std::vector<size_t> own;
+    for (const auto& [rank, node] : SeatsOf(decision.gang)) {
+      if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) own.push_back(node);
+    }
+    for (const size_t node : own) room_.GiveBack(node, LikeOf(decision.gang));
+    PlanNow(decision);
+    if (decision.state == State::kPlaced) return decision;
+    for (const size_t node : own) room_.Take(node, LikeOf(decision.gang));
+    return decision;
+  }
+
+ private:
+  // One of the pods that run, which are all alike.
+  static const PodValue& LikeOf(const Gang& gang) {
+    const auto ours = std::find_if(gang.released.begin(), gang.released.end(),
+                                   [](const Released& released) { return released.by_us; });
+    return ours == gang.released.end() ? gang.gated.front() : ours->pod;
+  }
+
+  // The seats on nodes that there are.
+  std::vector<std::pair<int, size_t>> SeatsOf(const Gang& gang) const {
+    std::vector<std::pair<int, size_t>> seats;
+    const auto found = options_.seats.find(gang.key);
+    if (found == options_.seats.end() || !gang.begun()) return seats;
+    for (const Seat& seat : found->second) {
+      if (const std::optional<size_t> node = room_.IndexOf(seat.node)) {
+        seats.emplace_back(seat.rank, *node);
+      }
+    }
+    return seats;
+  }
+
+  void PlanNow(Decision& decision) {
     decision.message = WhyNotComplete(decision.gang);
     decision.state = State::kIncomplete;
     if (decision.message.empty()) Place(decision);
@@ -102,10 +142,8 @@ class Planner {
           member.fails_at_timeout ? "fail" : "start one by one, wherever there is room",
           decision.message.empty() ? "" : "; ", decision.message);
     }
-    return decision;
   }
 
- private:
   absl::Duration Waited(const Gang& gang) const { return options_.now - gang.waits_since; }
 
   void Place(Decision& decision) {
@@ -116,6 +154,14 @@ class Planner {
     }
     const Membership& member = *gang.gated.front()->member;
     PlacementRequest request = RequestOf(gang);
+    if (request.gpus_per_pod == 0 && request.hcas_per_pod == 0) {
+      decision.message =
+          absl::StrCat("pod ", gang.gated.front()->name,
+                       " asks for neither HCAs nor GPUs (spec.containers[].resources), by which "
+                       "gangs are placed; leave out its label ",
+                       kGangLabel);
+      return;
+    }
     const std::optional<int> preferred = fabric::LevelIndex(tree_.model, request.prefer_level);
     // A preference that nothing can meet is no reason to wait.
     if (!preferred) request.prefer_level.clear();
@@ -306,7 +352,7 @@ class Planner {
       const auto node = static_cast<size_t>(node_of_rank[i]);
       decision.assignments.push_back({gang.gated[i], tree_.model.nodes[node].name,
                                       tree_.nodes[node]->hostname, ranks[i], master});
-      room_.Take(node, gang.gated[i]->requests);
+      room_.Take(node, gang.gated[i]);
     }
     decision.placement = NameOf(gang, decision.assignments);
   }
@@ -343,7 +389,12 @@ class Planner {
         return leaf_of_node[node] == home ? "" : std::string("not beside its neighbours in rank");
       };
       std::optional<std::vector<int>> nodes;
-      std::vector<Outside> areas = {Both(elsewhere, OtherRails(gang, request))};
+      const Outside alike = Both(elsewhere, OtherRails(gang, request));
+      std::vector<Outside> areas;
+      if (const Outside failed = FailedThere(gang); failed != nullptr) {
+        areas.push_back(Both(alike, failed));
+      }
+      areas.push_back(alike);
       if (!request.same_rails) areas.push_back(elsewhere);
       for (const Outside& area : areas) {
         const absl::StatusOr<placement::Placement> found =
@@ -362,6 +413,17 @@ class Planner {
                                     ", beside their neighbours in rank");
     Assign(found_nodes, decision);
     return true;
+  }
+
+  // Why a node is one where a pod of the gang has failed; none where there is no such node.
+  Outside FailedThere(const Gang& gang) const {
+    const auto found = options_.failed_on.find(gang.key);
+    if (found == options_.failed_on.end()) return nullptr;
+    return [this, &failed = found->second](size_t node) {
+      return failed.contains(tree_.model.nodes[node].name)
+                 ? std::string("a pod of this gang has failed there a moment ago")
+                 : "";
+    };
   }
 
   // Why a node is not one that gives the same rails as a node that the gang is on; none where all
@@ -444,6 +506,10 @@ std::vector<Decision> Decide(std::vector<Gang> gangs, const RefusedNodes& refuse
   Planner planner(refused, room, options);
   std::vector<Decision> decisions;
   decisions.reserve(gangs.size());
+  std::stable_partition(gangs.begin(), gangs.end(), [&](const Gang& gang) {
+    return gang.begun() || !options.put_off.contains(gang.key);
+  });
+  for (const Gang& gang : gangs) planner.Keep(gang);
   for (Gang& gang : gangs) decisions.push_back(planner.Plan(std::move(gang)));
   return decisions;
 }

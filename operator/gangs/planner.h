@@ -6,12 +6,14 @@
 #define RAILHEAD_OPERATOR_GANGS_PLANNER_H_
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "operator/gangs/cluster_room.h"
 #include "operator/gangs/gang.h"
+#include "operator/gangs/seats.h"
 #include "operator/placement/reasons.h"
 
 namespace railhead::op::gangs {
@@ -48,7 +50,11 @@ struct DecideOptions {
   // A gang that has waited for so long has room kept free for it.
   absl::Duration reserve_after = absl::InfiniteDuration();
   // Whether anybody wants to know why this gang waits, which is much work; none: always.
-  std::function<bool(const Gang&)> explain;
+  std::function<bool(const Gang&)> explain = nullptr;
+  EmptySeats seats = {};        // room that is kept for gangs that have lost pods
+  RefusedNodes failed_on = {};  // where pods of a gang have failed, by its key
+  std::set<std::string> put_off =
+      {};  // keys of gangs that cannot be begun: others come before them
 };
 
 // Looks at the gangs in their order, and gives each that fits its room, which the later ones do not
@@ -61,6 +67,9 @@ struct DecideOptions {
 // neighbours in rank; where these have no room, the rest goes into the innermost domains that the
 // gang is in, and there first to nodes that give the same rails as those of the others; with a
 // require-level nowhere outside of that level's.
+//
+// A pod whose gang has begun goes back where one of it has failed only if its neighbours' domain
+// has no other node that is as good.
 //
 // With a prefer-wait, for so long nothing but one domain of its prefer-level will do. Where
 // somebody else has chosen the nodes, they are only looked at.

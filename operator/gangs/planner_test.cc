@@ -19,6 +19,7 @@ namespace {
 
 using kube::Json;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -282,6 +283,91 @@ TEST(Planner, WhereTheSchedulerRefusedAPodIsNotTriedAgain) {
   const std::string key = cluster.Decide()[0].gang.key;
   EXPECT_THAT(NodesOf(cluster.Decide({}, {{key, {"n02"}}})[0]),
               ElementsAre("n04", "n05", "n06", "n07"));
+}
+
+TEST(Planner, APodThatSlippedPastAdmissionDoesNotLetTheOthersGoOneByOne) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 4);
+  cluster.pods["job-0"]["spec"]["schedulingGates"].clear();
+  cluster.pods["job-0"]["spec"]["nodeName"] = "n00";
+  cluster.pods.erase("job-2");
+  cluster.pods.erase("job-3");
+  const Decision decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kIncomplete);
+  EXPECT_THAT(decision.message, HasSubstr("2 of 4 pods are there"));
+}
+
+TEST(Planner, ALabelThatClaimsAGangOfPodsWithoutDevicesIsNoTrouble) {
+  SmallCluster cluster = TwoSpines();
+  AddJob(cluster, "job", 2, {.hcas = 0});
+  const Decision decision = cluster.Decide()[0];
+  EXPECT_EQ(decision.state, State::kIncomplete);
+  EXPECT_THAT(decision.message, HasSubstr("asks for neither HCAs nor GPUs"));
+}
+
+TEST(Planner, PortsThatOthersHaveOnANodeKeepAGangAwayFromIt) {
+  const Json ports = {{{"containerPort", 80}, {"hostPort", 80}}};
+  SmallCluster cluster = TwoSpines();
+  cluster.AddPod({.name = "other", .hcas = 0});
+  cluster.pods["other"]["spec"]["nodeName"] = "n01";
+  cluster.pods["other"]["spec"]["containers"][0]["ports"] = ports;
+  AddJob(cluster, "job", 4);
+  for (auto& [name, pod] : cluster.pods) pod["spec"]["containers"][0]["ports"] = ports;
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n04", "n05", "n06", "n07"));
+  // Another port, or another protocol, is not that one.
+  cluster.pods["other"]["spec"]["containers"][0]["ports"][0]["protocol"] = "UDP";
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n00", "n01", "n02", "n03"));
+}
+
+TEST(Planner, PortsOfAGangThatIsPlacedInTheSameRoundCountToo) {
+  const Json ports = {{{"containerPort", 80}, {"hostPort", 80}}};
+  SmallCluster cluster;
+  for (const char* name : {"a", "b", "c"}) cluster.AddNode(name, "s", "l");
+  AddJob(cluster, "first", 2, {.hcas = 1, .second = 1});
+  AddJob(cluster, "second", 2, {.hcas = 1, .second = 2});
+  for (auto& [name, pod] : cluster.pods) pod["spec"]["containers"][0]["ports"] = ports;
+  const std::vector<Decision> decisions = cluster.Decide();
+  EXPECT_EQ(decisions[0].state, State::kPlaced);
+  EXPECT_EQ(decisions[1].state, State::kWaiting);
+  EXPECT_THAT(decisions[1].message, HasSubstr("host port 80 in use"));
+}
+
+TEST(Planner, PodsThatWantNoneOfTheGangBesideThemAreLeftAlone) {
+  const auto apart = [](const char* key) {
+    return Json::parse(absl::StrCat(R"({"podAntiAffinity": {
+      "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": ")",
+                                    key, R"(",
+        "labelSelector": {"matchExpressions": [{"key": "railhead.io/gang", "operator": "Exists"}]}
+      }]}})"));
+  };
+  SmallCluster cluster = TwoSpines();
+  cluster.AddPod({.name = "other", .hcas = 0});
+  cluster.pods["other"]["spec"]["nodeName"] = "n01";
+  cluster.pods["other"]["spec"]["affinity"] = apart("kubernetes.io/hostname");
+  AddJob(cluster, "job", 3, {.require_level = "leaf"});
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n00", "n02", "n03"));
+  cluster.pods["other"]["spec"]["affinity"] = apart("topology.railhead.io/spine");
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n08", "n09", "n10"));
+  // Those of another namespace are not meant, if none is named.
+  cluster.pods["other"]["metadata"]["namespace"] = "elsewhere";
+  EXPECT_THAT(NodesOf(cluster.Decide()[0]), ElementsAre("n00", "n01", "n02"));
+}
+
+TEST(Planner, AGangThatKeepsApartFromOthersLikeItKeepsApartFromThoseToo) {
+  const Json apart = Json::parse(R"({"podAntiAffinity": {
+    "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname",
+      "labelSelector": {"matchExpressions": [{"key": "railhead.io/gang", "operator": "Exists"}]}
+    }]}})");
+  SmallCluster cluster = TwoSpines();
+  cluster.AddPod({.name = "other", .gang = "x", .size = 1, .hcas = 1});
+  cluster.pods["other"]["spec"]["schedulingGates"].clear();
+  cluster.pods["other"]["spec"]["nodeName"] = "n01";
+  AddJob(cluster, "job", 15, {.hcas = 1});
+  for (int i = 0; i < 15; ++i) cluster.pods[absl::StrCat("job-", i)]["spec"]["affinity"] = apart;
+  const std::vector<Decision> decisions = cluster.Decide();
+  const Decision& job = decisions[decisions[0].gang.name == "job" ? 0 : 1];
+  ASSERT_EQ(job.state, State::kPlaced);
+  EXPECT_THAT(NodesOf(job), Not(Contains("n01")));
 }
 
 TEST(Planner, OnePodANodeWhereTheyHavePortsOfItOrKeepApart) {

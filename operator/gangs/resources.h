@@ -25,6 +25,7 @@ Resources RequestsOf(const kube::Json& spec);
 Resources AllocatableOf(const kube::Json& node);
 
 void Add(const Resources& more, Resources& all);
+void Subtract(const Resources& less, Resources& all);  // never below nothing
 
 // The sums of HCAs (rdma/*) and of GPUs (*/gpu, as vendors name them), in whole devices.
 int HcasIn(const Resources& resources);

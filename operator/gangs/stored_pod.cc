@@ -60,16 +60,16 @@ void ReadGates(const Json& spec, Membership& member) {
   }
 }
 
-bool IsUnschedulable(const Json& pod) {
+void ReadScheduling(const Json& pod, Membership& member) {
   const Json* conditions = FindPath(pod, {"status", "conditions"});
-  if (conditions == nullptr || !conditions->is_array()) return false;
+  if (conditions == nullptr || !conditions->is_array()) return;
   for (const Json& condition : *conditions) {
-    if (StringAt(condition, {"type"}) == "PodScheduled") {
-      return StringAt(condition, {"status"}) == "False" &&
-             StringAt(condition, {"reason"}) == "Unschedulable";
-    }
+    if (StringAt(condition, {"type"}) != "PodScheduled") continue;
+    member.unschedulable = StringAt(condition, {"status"}) == "False" &&
+                           StringAt(condition, {"reason"}) == "Unschedulable";
+    if (member.unschedulable) member.unschedulable_why = StringAt(condition, {"message"});
+    return;
   }
-  return false;
 }
 
 std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool bound) {
@@ -79,6 +79,8 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
   if (member.gang.empty() || !size) return std::nullopt;
   member.size = *size;
   member.owner = OwnerOf(pod);
+  member.kind = member.owner.kind;
+  member.evictable = Annotation(pod, kEvictable) == "true";
   member.index = NumberIn(Annotation(pod, kCompletionIndex), 0, kMostIndex);
   if (const std::optional<Workload> workload = WorkloadOf(pod)) {
     // A name of its own stands for a gang of all kinds of pods of the job, whose order is theirs.
@@ -86,6 +88,8 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
     member.group = part ? workload->part : workload->whole;
     member.group_name = workload->name;
     member.index = part ? workload->index : std::nullopt;
+    // A PodGroup makes no pods: whoever does is their owner.
+    if (workload->kind != "PodGroup") member.kind = workload->kind;
   }
   member.dns_name = DnsNameOf(pod);
   member.require_level = Annotation(pod, kRequireLevel);
@@ -112,7 +116,7 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
   if (!member.gate) member.rank = NumberIn(Annotation(pod, kRank), 0, kMostIndex);
   if (bound) return member;
   member.rules = ReadNodeRules(spec);
-  member.unschedulable = IsUnschedulable(pod);
+  ReadScheduling(pod, member);
   if (member.released) member.resource_version = StringAt(pod, {"metadata", "resourceVersion"});
   return member;
 }
@@ -130,11 +134,17 @@ std::optional<StoredPod> ReadStoredPod(const Json& pod) {
   const std::string phase = StringAt(pod, {"status", "phase"});
   const Json* deletion = FindPath(pod, {"metadata", "deletionTimestamp"});
   stored.succeeded = phase == "Succeeded";
-  stored.leaving = phase == "Failed" || (deletion != nullptr && !deletion->is_null());
+  stored.failed = phase == "Failed";
+  stored.leaving = stored.failed || (deletion != nullptr && !deletion->is_null());
   stored.member = MembershipOf(pod, *spec, !stored.node.empty());
   const bool ended = phase == "Succeeded" || phase == "Failed";
   if (!stored.member && (stored.node.empty() || ended)) return std::nullopt;
-  if (!ended) stored.requests = RequestsOf(*spec);
+  if (ended) return stored;
+  stored.requests = RequestsOf(*spec);
+  stored.claims = ReadClaims(pod);
+  if (stored.member || HcasIn(stored.requests) > 0 || GpusIn(stored.requests) > 0) {
+    stored.labels = LabelsOf(pod);
+  }
   return stored;
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "kube/json.h"
+#include "operator/gangs/claims.h"
 #include "operator/gangs/node_rules.h"
 #include "operator/gangs/resources.h"
 
@@ -28,6 +29,8 @@ struct Membership {
   std::string gang;  // the label's value
   int size = 0;      // of the gang, in pods
   Owner owner;
+  std::string kind;        // of what it works for, or else of its owner (owners.h)
+  bool evictable = false;  // its owner says that an eviction is no failure
   // Which pods of several owners are one gang, and what it is called; empty: all of its owner.
   std::string group;
   std::string group_name;
@@ -43,15 +46,16 @@ struct Membership {
   int priority = 0;
   absl::Time created = absl::UnixEpoch();
 
-  std::optional<size_t> gate;    // where in spec.schedulingGates ours is; nothing: it has none
-  bool other_gates = false;      // somebody else holds it, too
-  bool has_selector = false;     // it has a spec.nodeSelector, maybe an empty one
-  bool one_on_a_node = false;    // it wants no other pod of its gang there
-  NodeRules rules;               // as long as it has no node
-  bool released = false;         // by us: it says of which decision
-  std::optional<int> rank;       // as we have said when its gate was taken away
-  bool unschedulable = false;    // the scheduler finds no node for it
-  std::string resource_version;  // of a released pod that has no node yet; else empty
+  std::optional<size_t> gate;     // where in spec.schedulingGates ours is; nothing: it has none
+  bool other_gates = false;       // somebody else holds it, too
+  bool has_selector = false;      // it has a spec.nodeSelector, maybe an empty one
+  bool one_on_a_node = false;     // it wants no other pod of its gang there
+  NodeRules rules;                // as long as it has no node
+  bool released = false;          // by us: it says of which decision
+  std::optional<int> rank;        // as we have said when its gate was taken away
+  bool unschedulable = false;     // the scheduler finds no node for it
+  std::string unschedulable_why;  // its words
+  std::string resource_version;   // of a released pod that has no node yet; else empty
 
   bool operator==(const Membership&) const = default;
 };
@@ -64,7 +68,10 @@ struct StoredPod {
   std::string node;  // empty until it is bound
   bool succeeded = false;
   bool leaving = false;  // being deleted, or has failed
-  Resources requests;    // nothing once it has ended
+  bool failed = false;
+  Resources requests;  // nothing once it has ended
+  Claims claims;       // likewise
+  Labels labels;       // of a gang's pods, and of those that hold devices
   std::optional<Membership> member;
 
   bool operator==(const StoredPod&) const = default;

@@ -25,6 +25,7 @@ NodeRoom RoomOnNode(const fabric::FabricNode& node, const PlacementRequest& requ
   if (alive < hcas) return {0, Obstacle::kDeadRails};
   if (free_gpus < gpus) return {0, Obstacle::kGpusInUse};
   if (free_hcas < hcas) return {0, Obstacle::kHcasInUse};
+  if (gpus == 0 && hcas == 0) return {0, Obstacle::kTooFewHcas};  // it asks for nothing
   if (gpus == 0) return {free_hcas / hcas, Obstacle::kNone};
   if (hcas == 0) return {free_gpus / gpus, Obstacle::kNone};
   return {std::min(free_gpus / gpus, free_hcas / hcas), Obstacle::kNone};

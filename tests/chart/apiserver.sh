@@ -4,15 +4,17 @@
 # Checks the chart against a real API server with etcd, in a network namespace of their own: install,
 # upgrade, uninstall, which objects reach the webhook, what its policies do, what the operator may do;
 # and the operator's program with those rights: what profiles do to pods, that new certificates fail
-# none, gangs with the real scheduler, what is told of wrong jobs, and what is published of the fabric.
+# none, gangs with the real scheduler and the real controllers of jobs, what is told of wrong jobs, and
+# what is published of the fabric.
 # Nine minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
 # RAILHEAD_KWOK names the program kwok, which tests/testbed builds.
-# helm, kubectl, kube-apiserver and kube-scheduler come from RAILHEAD_KUBE_BIN, or else from PATH; etcd
-# from PATH.
+# helm, kubectl, kube-apiserver, kube-scheduler and kube-controller-manager come from RAILHEAD_KUBE_BIN,
+# or else from PATH; etcd from PATH.
 set -euo pipefail
 [ -z "${RAILHEAD_KUBE_BIN:-}" ] || PATH=$RAILHEAD_KUBE_BIN:$PATH
-for tool in helm kubectl kube-apiserver kube-scheduler etcd openssl ip unshare; do
+for tool in helm kubectl kube-apiserver kube-scheduler kube-controller-manager etcd openssl ip \
+  unshare; do
   command -v "$tool" >/dev/null ||
     { echo "tests/chart: no $tool in PATH or RAILHEAD_KUBE_BIN" >&2; exit 1; }
 done
@@ -34,9 +36,10 @@ alone=(env "TMPDIR=$logs" unshare --net --pid --fork --kill-child --mount-proc s
   exec "$@"' sh /usr/bin/python3)
 failed=0
 # These wait more than they work.
-waiting=(Matrix AnotherLeader NodesMayCome)
+waiting=(verdict_test.Matrix verdict_test.AnotherLeader verdict_test.NodesMayCome
+  owners_test.Owners)
 for class in "${waiting[@]}"; do
-  "${alone[@]}" -m unittest "verdict_test.$class" > "$logs/$class" 2>&1 &
+  "${alone[@]}" -m unittest "$class" > "$logs/$class" 2>&1 &
   pids+=($!)
 done
 # Gangs while nodes fail and a leader dies; the full size is `make soak`.

@@ -7,6 +7,7 @@ import unittest
 
 import yaml
 
+import scc
 from helm import CHART, NAMESPACE, ROOT, helm, render
 
 # Every optional part on that may be together, and most values changed.
@@ -382,7 +383,8 @@ class Privileges(unittest.TestCase):
             more,
             watches | {
                 ("railhead-operator", "patch", "pods", ""),
-                ("railhead-operator", "delete", "pods", ""),
+                ("railhead-operator", "get", "pods", ""),
+                ("railhead-operator", "create", "pods/eviction", ""),
                 ("railhead-operator", "patch", "pods/status", ""),
                 ("railhead-operator", "patch", "events", ""),
             },
@@ -455,12 +457,64 @@ class Privileges(unittest.TestCase):
         rule = constraints[0]
         allowed = {name for name, value in rule.items() if name.startswith("allow") and value}
         self.assertEqual(allowed, {"allowHostDirVolumePlugin"})
-        self.assertEqual(rule["volumes"], ["configMap", "hostPath"])
+        self.assertEqual(rule["volumes"], ["configMap", "hostPath", "projected"])
         self.assertEqual(rule["requiredDropCapabilities"], ["ALL"])
         self.assertEqual(
             rule["users"], [f"system:serviceaccount:{NAMESPACE}:railhead-device-plugin"]
         )
         self.assertNotIn("groups", rule)
+
+    def test_openshift_admits_every_pod_of_the_chart(self):
+        for more in ("", "devicePlugin: {nodeFacts: false, cdi: true}"):
+            objects = render(f"openshift: {{enabled: true}}\n{more}")
+            ours = next(
+                item
+                for (kind, _), item in objects.items()
+                if kind == "SecurityContextConstraints"
+            )
+            specs = {
+                name: item["spec"]["template"]["spec"]
+                for (kind, name), item in objects.items()
+                if kind in ("DaemonSet", "Deployment", "Job")
+            }
+            agent = specs.pop("railhead-device-plugin")
+            self.assertEqual(scc.denied(ours, agent), [])
+            self.assertEqual(scc.denied(scc.PRIVILEGED, agent), [])
+            # It needs constraints of its own.
+            for common in (scc.RESTRICTED_V2, scc.ANYUID):
+                self.assertTrue(
+                    any("hostPath" in why for why in scc.denied(common, agent)), common
+                )
+            self.assertTrue(specs)
+            for name, spec in specs.items():
+                self.assertEqual(scc.denied(scc.RESTRICTED_V2, spec), [], name)
+
+    def test_pods_that_openshift_does_not_admit_are_found(self):
+        objects = render("openshift: {enabled: true}")
+        ours = next(
+            item for (kind, _), item in objects.items() if kind == "SecurityContextConstraints"
+        )
+        agent = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]["spec"]
+        for change, why in (
+            ({"hostNetwork": True}, "spec.hostNetwork"),
+            ({"securityContext": {"seLinuxOptions": {"type": "spc_t"}}}, "seLinuxOptions.type"),
+            ({"securityContext": {"seccompProfile": {"type": "Unconfined"}}}, "seccompProfile"),
+            ({"volumes": [{"name": "x", "emptyDir": {}}]}, "emptyDir volumes"),
+        ):
+            reasons = scc.denied(ours, agent | change)
+            self.assertTrue(any(why in reason for reason in reasons), (why, reasons))
+        for change, why in (
+            ({"privileged": True}, "privileged"),
+            ({"allowPrivilegeEscalation": True}, "allowPrivilegeEscalation"),
+            ({"runAsUser": 7}, "runAsUser"),
+            ({"readOnlyRootFilesystem": False}, "readOnlyRootFilesystem"),
+            ({"capabilities": {"add": ["SYS_ADMIN"], "drop": ["ALL"]}}, "SYS_ADMIN"),
+            ({"capabilities": {"drop": ["MKNOD"]}}, "ALL is required"),
+        ):
+            container = agent["containers"][0]
+            changed = container | {"securityContext": container["securityContext"] | change}
+            reasons = scc.denied(ours, agent | {"containers": [changed]})
+            self.assertTrue(any(why in reason for reason in reasons), (why, reasons))
 
 
 class Webhook(unittest.TestCase):

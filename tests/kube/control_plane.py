@@ -165,6 +165,19 @@ class ControlPlane:
             "--secure-port=0",
         )
 
+    def stop_scheduler(self):
+        self._end("kube-scheduler")
+
+    def start_controllers(self, *names):
+        """kube-controller-manager with these controllers alone."""
+        self._run(
+            "kube-controller-manager",
+            f"--kubeconfig={self.kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            f"--controllers={','.join(names)}",
+        )
+
     def wait_until_ready(self):
         wait_until(
             lambda: self.kubectl("get", "--raw", "/readyz", check=False).returncode == 0,

@@ -60,11 +60,12 @@ Json PodObject(const PodSpec& spec) {
     pod["metadata"]["annotations"][kCompletionIndex] = absl::StrCat(spec.index);
   }
   if (!spec.owner.empty()) {
-    pod["metadata"]["ownerReferences"] = {{{"apiVersion", "batch/v1"},
-                                           {"kind", "Job"},
-                                           {"name", spec.owner},
-                                           {"uid", spec.owner},
-                                           {"controller", true}}};
+    pod["metadata"]["ownerReferences"] = {
+        {{"apiVersion", spec.kind == "Job" ? "batch/v1" : "apps/v1"},
+         {"kind", spec.kind},
+         {"name", spec.owner},
+         {"uid", spec.owner},
+         {"controller", true}}};
   }
   pod["spec"]["schedulingGates"] = {{{"name", kGate}}};
   return pod;

@@ -22,7 +22,8 @@ struct PodSpec {
   int hcas = 8;            // and as many GPUs
   std::string require_level = {};
   int priority = 0;
-  int second = 0;  // of its creation
+  int second = 0;            // of its creation
+  std::string kind = "Job";  // of its owner
 };
 
 kube::Json NodeObject(const std::string& name, const std::string& spine, const std::string& leaf);

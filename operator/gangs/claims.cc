@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/claims.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+constexpr char kAnyAddress[] = "0.0.0.0";
+
+void AddPorts(const Json& pod, const char* list, std::vector<HostPort>& ports) {
+  const Json* containers = FindPath(pod, {"spec", list});
+  if (containers == nullptr || !containers->is_array()) return;
+  for (const Json& container : *containers) {
+    // Other init containers have ended when the pod runs; the scheduler counts none of theirs.
+    if (list[0] == 'i' && StringAt(container, {"restartPolicy"}) != "Always") continue;
+    const Json* of_container = Find(container, "ports");
+    if (of_container == nullptr || !of_container->is_array()) continue;
+    for (const Json& port : *of_container) {
+      const Json* host = Find(port, "hostPort");
+      if (host == nullptr || !host->is_number_integer() || *host <= 0 || *host > 65535) continue;
+      HostPort read = {host->get<int>(), StringAt(port, {"protocol"}), StringAt(port, {"hostIP"})};
+      if (read.protocol.empty()) read.protocol = "TCP";
+      if (read.address == kAnyAddress) read.address.clear();
+      ports.push_back(std::move(read));
+    }
+  }
+}
+
+void AddTerm(const Json& pod, const Json& term, std::vector<KeepApart>& apart) {
+  const Json* selector = Find(term, "labelSelector");
+  // Without one it is about no pods.
+  if (selector == nullptr || !selector->is_object()) return;
+  absl::StatusOr<LabelSelector> read = ParseLabelSelector(*selector, "labelSelector");
+  KeepApart keep;
+  keep.topology_key = StringAt(term, {"topologyKey"});
+  if (!read.ok() || keep.topology_key.empty()) return;
+  keep.selector = *std::move(read);
+  if (const Json* by_labels = Find(term, "namespaceSelector");
+      by_labels == nullptr || by_labels->is_null()) {
+    const Json* spaces = Find(term, "namespaces");
+    if (spaces != nullptr && spaces->is_array()) {
+      for (const Json& space : *spaces) {
+        if (space.is_string()) keep.spaces.push_back(space.get<std::string>());
+      }
+    }
+    if (keep.spaces.empty()) keep.spaces.push_back(StringAt(pod, {"metadata", "namespace"}));
+  }
+  apart.push_back(std::move(keep));
+}
+
+}  // namespace
+
+bool HostPort::Collides(const HostPort& other) const {
+  return port == other.port && protocol == other.protocol &&
+         (address == other.address || address.empty() || other.address.empty());
+}
+
+bool KeepApart::IsAbout(const std::string& space, const Labels& labels) const {
+  const bool here =
+      spaces.empty() || std::find(spaces.begin(), spaces.end(), space) != spaces.end();
+  return here && selector.Matches(labels);
+}
+
+Claims ReadClaims(const Json& pod) {
+  Claims claims;
+  AddPorts(pod, "containers", claims.ports);
+  AddPorts(pod, "initContainers", claims.ports);
+  const Json* terms = FindPath(pod, {"spec", "affinity", "podAntiAffinity",
+                                     "requiredDuringSchedulingIgnoredDuringExecution"});
+  if (terms != nullptr && terms->is_array()) {
+    for (const Json& term : *terms) AddTerm(pod, term, claims.apart);
+  }
+  return claims;
+}
+
+}  // namespace railhead::op::gangs

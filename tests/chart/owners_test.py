@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gangs whose pods the real kube-controller-manager makes, with the real kube-scheduler and the chart's
+operator, on nodes that exist in the API alone: no Job fails by us, and nobody waits for ever."""
+
+import unittest
+
+from apiserver_test import Cluster
+from replica import Replica, install, send_reviews_to
+
+from control_plane import folder_for, wait_until
+
+HCAS = "8"  # of a node
+DISRUPTION = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]}
+
+
+def template(labels=None, annotations=None):
+    limits = {"rdma/hca": HCAS}
+    return {
+        "metadata": {"labels": labels or {}, "annotations": annotations or {}},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "main", "image": "none", "resources": {"limits": limits}}],
+        },
+    }
+
+
+def job(name, policy=None):
+    made = template()
+    made["spec"] |= {"restartPolicy": "Never", "subdomain": name}
+    spec = {"completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimit": 0}
+    if policy:
+        spec["podFailurePolicy"] = policy
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": {"railhead.io/gang": "true"}},
+        "spec": spec | {"template": made},
+    }
+
+
+class Owners(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = folder_for(cls, "owners")
+        cls.cluster = Cluster(cls.folder)
+        cls.cluster.start_for(cls)
+        install(cls.cluster, "--set=operator.gangs.enabled=true")
+        cls.replica = Replica(cls.cluster, cls.folder, "first")
+        cls.addClassCleanup(lambda: cls.replica.end())
+        send_reviews_to(cls.cluster, cls.replica, cls.replica)
+        cls.replica.wait_until_ready()
+        for number in range(8):
+            cls.make_node(f"n{number}", f"l{number // 4}")
+        cls.cluster.start_controllers(
+            "job-controller", "statefulset-controller", "pod-garbage-collector-controller"
+        )
+        wait_until(cls.replica.leads, "the leader", cls.replica.log)
+
+    @classmethod
+    def make_node(cls, name, leaf):
+        labels = {"kubernetes.io/hostname": name, "topology.railhead.io/leaf": leaf}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        cls.cluster.kubectl("create", objects=[node])
+        cls.cluster.kubectl("patch", "node", name, "-p", '{"spec": {"taints": null}}')
+        has = f'{{"cpu": "96", "memory": "1Ti", "pods": "110", "rdma/hca": "{HCAS}"}}'
+        cls.patch_status(
+            f"node/{name}",
+            f'{{"allocatable": {has}, "capacity": {has},'
+            ' "conditions": [{"type": "Ready", "status": "True"}]}',
+        )
+
+    @classmethod
+    def patch_status(cls, name, status):
+        cls.cluster.kubectl(
+            "patch", name, "--subresource=status", "--type=merge", "-p", f'{{"status": {status}}}'
+        )
+
+    def pods_of(self, name):
+        pods = self.cluster.get("pods")["items"]
+        mine = [item for item in pods if item["metadata"]["name"].startswith(f"{name}-")]
+        return {item["metadata"]["name"]: item for item in mine}
+
+    def sent(self, name):
+        """The nodes that its pods were sent to, once all are."""
+        selectors = [item["spec"].get("nodeSelector", {}) for item in self.pods_of(name).values()]
+        return [node["kubernetes.io/hostname"] for node in selectors if node]
+
+    def bound(self, name):
+        return [
+            item["spec"]["nodeName"]
+            for item in self.pods_of(name).values()
+            if "nodeName" in item["spec"] and "deletionTimestamp" not in item["metadata"]
+        ]
+
+    def told(self, reason, name):
+        return [
+            event["message"]
+            for event in self.cluster.get("events")["items"]
+            if event["reason"] == reason and event["involvedObject"]["name"] == name
+        ]
+
+    def not_failed(self, name):
+        status = self.cluster.get("job", name)["status"]
+        self.assertEqual(status.get("failed", 0), 0, status)
+        self.assertFalse(status.get("conditions"), status)
+
+    def test_pods_whose_nodes_were_taken_do_not_fail_their_jobs(self):
+        self.cluster.kubectl("create", objects=[job("counts"), job("ignores", DISRUPTION)])
+        for name in ("counts", "ignores"):
+            wait_until(lambda name=name: len(self.sent(name)) == 2, name, self.replica.log)
+        # Somebody takes a node of each before the scheduler has come to its pod.
+        taken = []
+        for name in ("counts", "ignores"):
+            other = template()
+            other["metadata"] = {"name": f"other-{name}"}
+            other["spec"]["nodeName"] = self.sent(name)[0]
+            taken.append({"apiVersion": "v1", "kind": "Pod"} | other)
+        self.cluster.kubectl("create", objects=taken)
+        self.cluster.start_scheduler()
+        self.addCleanup(self.cluster.stop_scheduler)
+        ordered = {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": "ordered"},
+            "spec": {
+                "serviceName": "ordered",
+                "replicas": 2,
+                "selector": {"matchLabels": {"app": "ordered"}},
+                "template": template(
+                    {"app": "ordered", "railhead.io/gang": "true"}, {"railhead.io/gang-size": "2"}
+                ),
+            },
+        }
+        self.cluster.kubectl("create", objects=[ordered])
+
+        wait_until(lambda: self.told("GangBlocked", "counts"), "an Event", self.replica.log)
+        self.assertIn("podFailurePolicy", self.told("GangBlocked", "counts")[0])
+        self.assertIn("Insufficient rdma/hca", self.told("GangBlocked", "counts")[0])
+        wait_until(lambda: len(self.bound("ignores")) == 2, "a whole gang", self.replica.log)
+        self.assertTrue(self.told("GangReplanned", "ignores"))
+        self.assertNotIn(taken[1]["spec"]["nodeName"], self.bound("ignores"))
+
+        # It waits for the room that it was sent to.
+        self.assertEqual(len(self.bound("counts")), 1)
+        self.cluster.kubectl("delete", "pod", "other-counts", "--grace-period=0", "--force")
+        wait_until(lambda: len(self.bound("counts")) == 2, "the other gang", self.replica.log)
+        for name in ("counts", "ignores"):
+            self.not_failed(name)
+
+        wait_until(lambda: self.bound("ordered"), "the first of them", self.replica.log)
+        self.assertIn("podManagementPolicy", self.told("GangOrdered", "ordered")[0])
+        self.patch_status(
+            "pod/ordered-0",
+            '{"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}',
+        )
+        wait_until(lambda: len(self.bound("ordered")) == 2, "the second", self.replica.log)
+
+
+if __name__ == "__main__":
+    unittest.main()
