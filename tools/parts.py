@@ -71,4 +71,4 @@ PARTS = (
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
-TEST = ("lint", "unit", "rails", "discovery", "fuzz", "chart", "kube-client", "node", "e2e")
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "chart", "kube-client", "node", "e2e")
