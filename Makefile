@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean
 
 help:            ## this list
@@ -27,6 +27,12 @@ demo-down:       ## end what `KEEP=1 make demo` left up
 
 build: python    ## the programs, in build/release
 	@$(PARTS) programs
+
+portable: python ## librailhead.so for any Linux with glibc 2.28, in out/portable
+	@$(PARTS) portable
+
+portable-test: python ## the same, loaded in Debian and Ubuntu roots and beside other libraries
+	@$(PARTS) portable-test
 
 test: python     ## everything that must pass: what CI runs
 	@$(PARTS) test

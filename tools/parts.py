@@ -35,6 +35,10 @@ PARTS = (
     Part("packages", "tools/install-needs.sh build"),
     Part("programs", "cmake --preset release && cmake --build --preset release --target railhead_programs",
          ("packages",)),
+    Part("portable",
+         "RAILHEAD_PORTABLE=$(tools/portable-deps.sh); export RAILHEAD_PORTABLE; cmake --fresh --preset portable && "
+         "cmake --build --preset portable && rm -rf out/portable && "
+         "cmake --install build/portable --prefix out/portable --strip", ("packages",)),
     Part("packages-testbed", "tools/install-needs.sh testbed rails discovery", ("packages",), weight=1),
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
@@ -49,6 +53,7 @@ PARTS = (
     Part("node", _PYTHON + "tests/kubelet/run.py", _TESTED, weight=1, cluster=True),
     Part("kube-client", _KUBE + _ALONE + "tests/kube/run.sh", _TESTED, weight=1, cluster=True),
     Part("rails", _PYTHON + "tests/rails/run.py", ("unit-build", "packages-testbed"), weight=1, cluster=True),
+    Part("portable-test", _PYTHON + "tests/portable/run.py", ("portable", "packages-testbed"), weight=1, cluster=True),
     Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
     Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,
          cluster=True),
@@ -66,4 +71,4 @@ PARTS = (
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
-TEST = ("lint", "unit", "rails", "discovery", "fuzz", "chart", "kube-client", "node", "e2e")
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "chart", "kube-client", "node", "e2e")

@@ -2,16 +2,13 @@
 #include "runtime/bootstrap/secret.h"
 
 #include <fcntl.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <sodium/crypto_auth_hmacsha256.h>
+#include <sodium/utils.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
@@ -31,16 +28,19 @@ constexpr size_t kLongest = 4096;
 constexpr absl::string_view kAdvice =
     "make one with 'openssl rand -hex 32' and give all ranks the same";
 
+static_assert(crypto_auth_hmacsha256_BYTES == kProofSize);
+
+const unsigned char* BytesOf(absl::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
 std::string Hmac(absl::string_view key, absl::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> out;
-  unsigned int size = 0;
-  if (::HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
-             reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), out.data(),
-             &size) == nullptr) {
-    // Without HMAC-SHA256 there is no proof; one that is empty is equal to none.
-    size = 0;
-  }
-  return std::string(reinterpret_cast<const char*>(out.data()), size);
+  crypto_auth_hmacsha256_state state;
+  crypto_auth_hmacsha256_init(&state, BytesOf(key), key.size());
+  crypto_auth_hmacsha256_update(&state, BytesOf(bytes), bytes.size());
+  std::string out(kProofSize, '\0');
+  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(out.data()));
+  return out;
 }
 
 std::string Join(absl::string_view label, std::initializer_list<absl::string_view> parts) {
@@ -72,7 +72,7 @@ Secret Secret::ForSession(absl::string_view session) const {
 
 bool SameProof(absl::string_view a, absl::string_view b) {
   return a.size() == kProofSize && b.size() == kProofSize &&
-         ::CRYPTO_memcmp(a.data(), b.data(), kProofSize) == 0;
+         ::sodium_memcmp(a.data(), b.data(), kProofSize) == 0;
 }
 
 absl::StatusOr<std::string> RandomBytes(size_t size) {

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
 namespace railhead::config {
@@ -352,6 +353,26 @@ std::optional<std::string> ProcessEnvironment(absl::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr) return std::nullopt;
   return value;
+}
+
+// Text for troff, which would take these characters for its own.
+std::string Roff(absl::string_view text) {
+  std::string line = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
+  if (absl::StartsWith(line, ".") || absl::StartsWith(line, "'")) line.insert(0, "\\&");
+  return line;
+}
+
+std::string EnvManPage() {
+  std::string page = absl::StrCat(
+      ".TH RAILHEAD\\-ENVIRONMENT 7 \"\" \"Railhead ", RAILHEAD_VERSION, "\" \"Railhead\"\n",
+      ".SH NAME\nrailhead\\-environment \\- environment variables of librailhead\n",
+      ".SH DESCRIPTION\nEvery rank of a job reads these when it starts. An empty value counts as "
+      "not set.\n");
+  for (const Variable& variable : kTable) {
+    absl::StrAppend(&page, ".TP\n.B ", Roff(variable.name), "\n", Roff(variable.help),
+                    "\n.br\nDefault: ", Roff(variable.fallback), ".\n");
+  }
+  return page;
 }
 
 std::string EnvHelp() {

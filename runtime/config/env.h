@@ -72,6 +72,8 @@ std::optional<std::string> ProcessEnvironment(absl::string_view name);
 
 // The table as text for people: one paragraph for each variable.
 std::string EnvHelp();
+// The same as a man page, railhead-environment(7).
+std::string EnvManPage();
 
 // "auto", "verbs", "tcp" or "shm".
 absl::string_view TransportChoiceName(TransportChoice choice);

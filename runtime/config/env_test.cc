@@ -6,6 +6,14 @@
 
 #include <map>
 #include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace railhead::config {
 namespace {
@@ -175,6 +183,27 @@ TEST(EnvTest, OneWrongValueDoesNotHideTheOthers) {
   EXPECT_FALSE(ReadSettings(env, settings).ok());
   EXPECT_EQ(settings.job, "j");
   EXPECT_EQ(settings.timeout, absl::Seconds(9));
+}
+
+TEST(EnvTest, TheManPageHasWhatTheHelpHas) {
+  // troff's own characters: escaped in text, and alone at the start of a line.
+  std::string page = EnvManPage();
+  page = absl::StrReplaceAll(page, {{"\\-", "-"}});
+  const std::string help = EnvHelp();
+  int variables = 0;
+  for (const absl::string_view line : absl::StrSplit(help, '\n', absl::SkipWhitespace())) {
+    if (absl::StartsWith(line, "    ")) {
+      EXPECT_THAT(page, HasSubstr(std::string(absl::StripAsciiWhitespace(line))));
+      continue;
+    }
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits(" (default: ", 1));
+    EXPECT_THAT(page, HasSubstr(absl::StrCat("\n.B ", parts.first, "\n")));
+    EXPECT_THAT(
+        page, HasSubstr(absl::StrCat("\nDefault: ", absl::StripSuffix(parts.second, ")"), ".\n")));
+    ++variables;
+  }
+  EXPECT_GT(variables, 20);
 }
 
 TEST(EnvTest, HelpNamesEveryVariable) {

@@ -1,0 +1,241 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What `make portable` has installed in out/portable, looked at and used, here and in other systems' roots.
+
+usage: tests/portable/run.py [CASE]...     without a case: all but "frameworks", which downloads 2 GB
+
+Every case does verified all-reduces between three processes, over shared memory and over TCP, or checks a
+rule of the object. Roots are made once, with mmdebstrap, and kept in the cache.
+"""
+
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = ROOT / "tests" / "portable"
+INSTALLED = ROOT / "out" / "portable"
+LIBRARY = INSTALLED / "lib" / "librailhead.so.0"
+PERF = INSTALLED / "bin" / "railhead-perf"
+OUT = ROOT / "out" / "portable-test"
+CACHE = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(
+    os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "railhead")
+
+NEWEST_GLIBC = (2, 28)
+NEEDED = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
+# By glibc: 2.31, 2.36, 2.41; 2.31, 2.35, 2.39.
+DEBIAN = ("bullseye", "bookworm", "trixie")
+UBUNTU = ("focal", "jammy", "noble")
+TOO_OLD = "bionic"  # 2.27
+
+# In network and mount namespaces of its own: $ROOT with /dev, /proc and what is under test.
+RANKS = """
+ip link set lo up
+if [ "$ROOT" != / ]; then
+  mount --rbind /dev "$ROOT/dev"
+  mount -t proc proc "$ROOT/proc"
+  mount --bind "$WHAT" "$ROOT/mnt"
+fi
+ranks=
+for rank in 0 1 2; do
+  RANK=$rank RAILHEAD_METRICS_PORT=$((9402 + rank)) chroot "$ROOT" "$@" & ranks="$ranks $!"
+done
+failed=0
+for rank in $ranks; do wait "$rank" || failed=1; done
+exit $failed
+"""
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def run(*command, seconds=120, **options):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=seconds,
+                          **options)
+    if done.returncode != 0:
+        said = " ".join(str(part) for part in command if part != RANKS)
+        raise Failure(f"{said}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def ranks(root, *command, transports=("shm", "tcp"), env=None):
+    for transport in transports:
+        run("unshare", "--net", "--mount", "sh", "-ec", RANKS, f"ranks, {transport}", *command, env={
+            "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "ROOT": str(root), "WHAT": str(OUT / "what"),
+            "WORLD_SIZE": "3", "MASTER_ADDR": "127.0.0.1", "RAILHEAD_TRANSPORT": transport, **(env or {})})
+
+
+def build():
+    """Programs of old systems' C library in out/portable-test/what, beside the library."""
+    shutil.rmtree(OUT, ignore_errors=True)
+    what = OUT / "what"
+    shutil.copytree(INSTALLED, what, symlinks=True)
+    shutil.copy(HERE / "check.py", what)
+    clang = pathlib.Path(run(ROOT / "tools" / "portable-deps.sh", seconds=1800).strip()) / "bin" / "clang"
+    compile_check = (clang, "-O1", "-Wall", "-Wextra", "-Werror", f"-I{INSTALLED}/include", HERE / "check.c", "-ldl",
+                     "-lpthread")
+    run(*compile_check, "-DLOAD", "-o", what / "load")
+    run(*compile_check, f"-L{INSTALLED}/lib", "-lrailhead", "-Wl,-rpath,$ORIGIN/lib", "-o", what / "linked")
+
+
+def all_doors(root, folder):
+    ranks(root, f"{folder}/load", f"{folder}/lib/librailhead.so.0")
+    ranks(root, f"{folder}/linked")
+    ranks(root, "/usr/bin/python3", "-B", f"{folder}/check.py", f"{folder}/lib/librailhead.so.0")
+    ranks(root, f"{folder}/bin/railhead-perf", "all_reduce", "-e", "1M", "--check", transports=("tcp",))
+
+
+def rules_of_an_object(path, needed):
+    dynamic = run("readelf", "-dW", path)
+    found = set(re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic))
+    expect(found <= needed, f"{path} needs {sorted(found - needed)}")
+    expect("TEXTREL" not in dynamic, f"{path} has text relocations")
+    expect("BIND_NOW" in dynamic, f"{path} is bound late")
+    # What links to it would otherwise look for it where it was built.
+    expect(not re.search(r"\((RPATH|RUNPATH)\).*\[(?!\$ORIGIN/\.\./lib\])", dynamic), f"{path} has a path of its own")
+    _, _, wanted = run("readelf", "-VW", path).partition("Version needs section")
+    names = set(re.findall(r"Name: (\S+)", wanted)) - {"RAILHEAD_0.1"}
+    expect("GLIBC_2.2.5" in names, f"{path}: readelf prints something else: {wanted}")
+    new = sorted(name for name in names if not re.fullmatch(r"GLIBC_[0-9.]+", name) or
+                 tuple(map(int, name.removeprefix("GLIBC_").split("."))) > NEWEST_GLIBC)
+    expect(not new, f"{path} wants {new}")
+    expect(re.search(r"GNU_STACK.* RW ", run("readelf", "-lW", path)), f"{path} wants an executable stack")
+
+
+def case_rules():
+    rules_of_an_object(LIBRARY, NEEDED)
+    rules_of_an_object(PERF, NEEDED | {"librailhead.so.0"})
+    expect("soname: [librailhead.so.0]" in run("readelf", "-dW", LIBRARY), "another soname")
+    # Exported: the header's functions and nothing else.
+    run("cmake", "-DNM=nm", f"-DLIBRARY={LIBRARY}", f"-DHEADER={INSTALLED}/include/railhead/railhead.h", "-P",
+        ROOT / "runtime" / "comm" / "check_exports.cmake")
+    kinds = set(re.findall(r"^\S+ (\S) ", run("nm", "-D", "--defined-only", "--format=posix", LIBRARY), re.M))
+    expect(kinds <= {"T", "A"}, f"exported are symbols of kinds {kinds}")
+
+
+def case_manylinux():
+    """auditwheel, which knows PyPI's rules, of a wheel with the library in it."""
+    wheel = OUT / "railhead_check-0-py3-none-linux_x86_64.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.write(LIBRARY, "railhead_check/librailhead.so")
+        info = "railhead_check-0.dist-info"
+        archive.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: railhead-check\nVersion: 0\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: check\nRoot-Is-Purelib: false\n"
+                         "Tag: py3-none-linux_x86_64\n")
+        archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in archive.namelist()))
+    venv = CACHE / ("portable-venv-" + hashlib.sha256(
+        (ROOT / "tools" / "requirements-portable.txt").read_bytes()).hexdigest()[:16])
+    text = run(venv / "bin" / "auditwheel", "show", wheel)
+    tag = re.search(r'platform tag:\s*"manylinux_2_(\d+)_x86_64"', text)
+    expect(tag and int(tag[1]) <= NEWEST_GLIBC[1], f"auditwheel says: {text}")
+
+
+def case_this_system():
+    all_doors("/", OUT / "what")
+
+
+def case_users_project():
+    """CMake's package and pkg-config, from a folder that was moved after it was installed."""
+    folder = OUT / "project"
+    what = OUT / "what"
+    run("cmake", "-S", HERE, "-B", folder, f"-DCMAKE_PREFIX_PATH={what}",
+        env={**os.environ, "PKG_CONFIG_PATH": str(what / "lib" / "pkgconfig")})
+    run("cmake", "--build", folder)
+    for program in ("by_package", "by_pkgconfig"):
+        ranks("/", folder / program)
+    page = run("man", "-l", what / "share" / "man" / "man7" / "railhead-environment.7") if shutil.which("man") \
+        else (what / "share/man/man7/railhead-environment.7").read_text("utf-8")
+    expect("RAILHEAD_TIMEOUT_SECONDS" in page, "the man page lacks a variable")
+
+
+def root_of(suite, keyring=None):
+    """The folder of a system's root: its C library and Python, unpacked."""
+    options = ["--variant=extract", "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
+               "--include=python3" + (",ubuntu-archive-keyring" if suite == "trixie" else "")]
+    key = hashlib.sha256(repr((suite, options)).encode()).hexdigest()[:16]
+    root = CACHE / f"portable-root-{suite}-{key}"
+    if not root.exists():
+        part = CACHE / f"portable-root-{suite}-{key}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        run("mmdebstrap", *options, *([f"--keyring={keyring}"] if keyring else []), suite, part, seconds=600)
+        for folder in ("dev", "proc", "mnt"):
+            (part / folder).mkdir(exist_ok=True)
+        part.rename(root)
+    return root
+
+
+def ubuntu(suite):
+    # Debian 13 has Ubuntu's keys, Debian 12 does not.
+    return root_of(suite, root_of("trixie") / "usr/share/keyrings/ubuntu-archive-keyring.gpg")
+
+
+def case_debian(suite):
+    all_doors(root_of(suite), "/mnt")
+
+
+def case_ubuntu(suite):
+    all_doors(ubuntu(suite), "/mnt")
+
+
+def case_too_old():
+    """The loader itself names what is missing (docs/portable.md)."""
+    try:
+        ranks(ubuntu(TOO_OLD), "/mnt/load", "/mnt/lib/librailhead.so.0", transports=("tcp",))
+    except Failure as failure:
+        expect("version `GLIBC_2.28' not found" in str(failure), f"another reason: {failure}")
+        return
+    raise Failure(f"{TOO_OLD} has loaded it")
+
+
+def case_frameworks():
+    """In one process with TensorFlow, which exports its Abseil, with jaxlib and with PyTorch's CPU part."""
+    requirements = HERE / "requirements-frameworks.txt"
+    venv = CACHE / ("portable-frameworks-venv-" + hashlib.sha256(requirements.read_bytes()).hexdigest()[:16])
+    if not (venv / "complete").exists():
+        run("/usr/bin/python3", "-m", "venv", "--clear", venv)
+        # Without what PyTorch needs of CUDA for GPUs: its CPU part loads without.
+        run(venv / "bin" / "python", "-m", "pip", "install", "--no-deps", "-r", requirements, seconds=1800)
+        (venv / "complete").touch()
+    check = (venv / "bin" / "python", "-B", HERE / "check.py", LIBRARY)
+    for others in (("tensorflow", "jax", "libtorch_cpu.so"), ("libtorch_cpu.so", "jax", "tensorflow")):
+        ranks("/", *check, *others, transports=("tcp",))
+
+
+CASES = {"rules": case_rules, "manylinux": case_manylinux, "this-system": case_this_system,
+         "users-project": case_users_project,
+         **{f"debian-{suite}": lambda suite=suite: case_debian(suite) for suite in DEBIAN},
+         **{f"ubuntu-{suite}": lambda suite=suite: case_ubuntu(suite) for suite in UBUNTU},
+         "too-old": case_too_old, "frameworks": case_frameworks}
+
+
+def main():
+    names = sys.argv[1:] or [name for name in CASES if name != "frameworks"]
+    unknown = sorted(set(names) - set(CASES))
+    if unknown:
+        sys.exit(f"error: no case {', '.join(unknown)}; there are: {' '.join(CASES)}")
+    failed = []
+    build()
+    for name in names:
+        try:
+            CASES[name]()
+            print(f"{name}: passed", flush=True)
+        except (Failure, subprocess.TimeoutExpired) as failure:
+            failed.append(name)
+            print(f"{name}: FAILED: {failure}", flush=True)
+    print(f"{len(names) - len(failed)} of {len(names)} cases passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
