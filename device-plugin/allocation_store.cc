@@ -272,6 +272,11 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
   return absl::OkStatus();
 }
 
+AllocationRecords AllocationStore::records() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return records_;
+}
+
 void AllocationStore::Look(const std::vector<ContainerDevices>& listed) {
   const std::lock_guard<std::mutex> lock(mutex_);
   listed_ = listed;

@@ -57,6 +57,9 @@ class AllocationStore {
   absl::Status Prepare(const DeviceSnapshot& snapshot, const std::string& resource,
                        const std::vector<std::string>& ids, const KubeletView& kubelet);
 
+  // What is remembered.
+  AllocationRecords records() const;
+
   // Takes what kubelet lists.
   void Look(const std::vector<ContainerDevices>& listed);
 

@@ -224,7 +224,7 @@ TEST_F(AllocationStoreTest, BindsAtTheFirstStartAndForLife) {
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, listed).ok());
   EXPECT_EQ(HcasIn(spec), "m2:1:2");
   EXPECT_THAT(store_->BoundElsewhere(kResource), ElementsAre(Pair("m0-s0", "m2")));
-  EXPECT_THAT(store_->AsBound(listed)[0].devices.at(kResource), ElementsAre("m2-s0"));
+  EXPECT_THAT(AsBound(store_->records(), listed)[0].devices.at(kResource), ElementsAre("m2-s0"));
 
   Restart();  // nothing is known of kubelet yet
   EXPECT_THAT(store_->BoundElsewhere(kResource), ElementsAre(Pair("m0-s0", "m2")));

@@ -149,6 +149,7 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
   std::optional<PciFunction> function = FunctionBehind(files, folder + "/device");
   if (!parent.empty() && !function.has_value()) {
     function = FunctionBehind(files, absl::StrCat("/sys/class/net/", parent, "/device"));
+    if (function.has_value()) function->part = "soft";
   }
   hca.netdev = NetdevOfPort(files, name, data_port == nullptr ? 1 : data_port->port);
   hca.slaves = SlavesOf(files, hca.netdev);
@@ -159,6 +160,8 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
     hca.vendor = std::move(function->vendor);
     hca.device = std::move(function->device);
     hca.driver = std::move(function->driver);
+    hca.part = std::move(function->part);
+    hca.physical_function = std::move(function->physical_function);
   }
 
   std::vector<std::string> reasons;
