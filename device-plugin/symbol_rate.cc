@@ -21,7 +21,10 @@ void SymbolRate::Mark(const std::map<std::string, uint64_t>& counts, TimePoint n
   for (fabric::Hca& hca : inventory.hcas) {
     const std::string id = DeviceId(hca);
     const auto count = counts.find(id);
-    if (count == counts.end()) {
+    const fabric::HcaPort* port = fabric::DataPort(hca);
+    // While a link trains it has errors, which say nothing of it.
+    const bool trains = port != nullptr && port->state != "ACTIVE";
+    if (count == counts.end() || trains) {
       readings_.erase(id);
       continue;
     }

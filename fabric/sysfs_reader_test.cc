@@ -24,6 +24,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 testing::FakeHca Rxe(int n) {
   testing::FakeHca rxe;
@@ -79,6 +80,24 @@ TEST_F(SysfsReaderTest, ReadsAPairOfRxeDevices) {
   EXPECT_EQ(inventory.hcas[1].name, "rxe1");
   EXPECT_EQ(inventory.hcas[1].pci_address, "0000:00:04.0");
   EXPECT_EQ(inventory.hcas[1].rail, 1);
+}
+
+TEST_F(SysfsReaderTest, AdviceFitsWhatIsWrongWithThePort) {
+  testing::FakeHca hca;
+  hca.name = "mlx5_0";
+  hca.pci = "0000:01:00.0";
+  hca.netdev = "eth0";
+  hca.state = "2: INIT";
+  tree_.AddHca(hca);
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("subnet manager"));
+  EXPECT_THAT(Read().hcas[0].reason, Not(HasSubstr("cable")));
+  tree_.SetState("mlx5_0", "1: DOWN");
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("check the cable"));
+  tree_.Write("/sys/class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet\n");
+  tree_.Write("/sys/class/net/eth0/flags", "0x1003\n");
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("check the cable"));
+  tree_.Write("/sys/class/net/eth0/flags", "0x1002\n");
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("ip link set eth0 up"));
 }
 
 TEST_F(SysfsReaderTest, TellsVirtualFunctionsAndSubfunctions) {
