@@ -85,6 +85,23 @@ void FindTroubles(const fabric::RootFiles& files, fabric::NodeInventory& invento
   }
 }
 
+// Why a container has not the HCAs that are the nearest to its GPUs.
+std::string WhyNotNearest(const DeviceSnapshot& snapshot, const std::vector<std::string>& held,
+                          const std::vector<std::string>& gpus) {
+  DeviceSnapshot well;
+  well.inventory = snapshot.inventory;
+  std::set<std::string> unusable;
+  for (const Device& device : snapshot.devices) {
+    if (device.hca.usable || std::find(held.begin(), held.end(), device.id) != held.end()) {
+      well.devices.push_back(device);
+    } else {
+      unusable.insert(absl::StrCat(device.hca.name, " (", device.hca.reason, ")"));
+    }
+  }
+  if (!IsAligned(well, held, gpus)) return "they were given first, or nearer ones were taken";
+  return absl::StrCat("nearer ones cannot be used: ", absl::StrJoin(unusable, ", "));
+}
+
 // What the firmware calls this machine's board, "" where it does not say.
 std::string BoardOf(const std::string& root) {
   const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
@@ -375,6 +392,7 @@ bool Agent::LookAtKubelet() {
       evidence.checkpoint.value_or(std::vector<CheckpointEntry>());
   if (holdings_.complete) allocations_->Look(listed);
   NoteMisaligned(AsBound(evidence.records, listed), checkpoint);
+  NoteSeveralResources(listed, checkpoint);
   const std::lock_guard<std::mutex> lock(admission_mutex_);
   gpu_watch_.Look(listed, checkpoint);
   return holdings_.complete;
@@ -394,18 +412,40 @@ void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed,
       const std::string key = KeyOf(container);
       misaligned.insert(key);
       if (misaligned_.contains(key)) continue;
-      const std::string message =
-          absl::StrCat("container ", container.container, " has GPU ", absl::StrJoin(gpus, ", "),
-                       " and of ", resource, " ", absl::StrJoin(ids, ", "),
-                       ", which are not the nearest: they were given first, or nearer ones were "
-                       "taken");
+      const std::string message = absl::StrCat(
+          "container ", container.container, " has GPU ", absl::StrJoin(gpus, ", "), " and of ",
+          resource, " ", absl::StrJoin(ids, ", "),
+          ", which are not the nearest: ", WhyNotNearest(*plugin->second->devices(), ids, gpus));
       spdlog::warn("{}/{}: {}", container.pod_namespace, container.pod, message);
-      kube::Event event = MisalignedEvent(container, checkpoint, message);
+      kube::Event event = PodEvent(container, checkpoint, "HcasNotNearest", message);
       if (!event.reason.empty()) TellEvent(std::move(event));
     }
   }
   misaligned_ = std::move(misaligned);
   metrics_.Misaligned(static_cast<int>(misaligned_.size()));
+}
+
+void Agent::NoteSeveralResources(const std::vector<ContainerDevices>& listed,
+                                 const std::vector<CheckpointEntry>& checkpoint) {
+  std::set<std::string> divided;
+  for (const ContainerDevices& container : listed) {
+    std::vector<std::string> ours;
+    for (const auto& [resource, ids] : container.devices) {
+      if (plugins_.contains(resource)) ours.push_back(resource);
+    }
+    if (ours.size() < 2 || allocations_->enabled()) continue;
+    const std::string key = KeyOf(container);
+    divided.insert(key);
+    if (divided_.contains(key)) continue;
+    const std::string message = absl::StrCat(
+        "container ", container.container, " has devices of ", absl::StrJoin(ours, ", "),
+        ", and kubelet passes on rails.json and NCCL_IB_HCA of one of these alone, at random; ask "
+        "for one of them, or let the agent use CDI (devicePlugin.cdi in the chart)");
+    spdlog::warn("{}/{}: {}", container.pod_namespace, container.pod, message);
+    kube::Event event = PodEvent(container, checkpoint, "SeveralResources", message);
+    if (!event.reason.empty()) TellEvent(std::move(event));
+  }
+  divided_ = std::move(divided);
 }
 
 std::map<std::string, std::string> Agent::GpuUuids() const {

@@ -117,6 +117,9 @@ class Agent {
   // Tells of containers whose HCAs are not the nearest to their GPUs.
   void NoteMisaligned(const std::vector<ContainerDevices>& listed,
                       const std::vector<CheckpointEntry>& checkpoint);
+  // Tells of containers with several of our resources, of which kubelet passes on one without CDI.
+  void NoteSeveralResources(const std::vector<ContainerDevices>& listed,
+                            const std::vector<CheckpointEntry>& checkpoint);
   std::map<std::string, std::string> GpuUuids() const;
   KubeletView AskKubelet() const;
   bool HasFilesUntil(absl::Time limit) const;
@@ -152,6 +155,7 @@ class Agent {
   // since.
   Holdings holdings_;
   std::set<std::string> misaligned_;  // keys of containers
+  std::set<std::string> divided_;     // the same, with several of our resources
   uint64_t registrations_ = 0;        // of all plugins, when last seen
 
   // For GpusInAdmission, which kubelet's calls ask for in threads of their own.

@@ -547,6 +547,19 @@ TEST_F(ConfigTest, OffersEachResourceItsDevices) {
   EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
 }
 
+TEST_F(ConfigTest, AResourceMayHaveALongName) {
+  const std::string resource = "rdma/" + std::string(57, 'x');
+  // As long as kubelet's own folder.
+  options_.kubelet_dir = base_ + "/dp";
+  const size_t room = std::string("/var/lib/kubelet/device-plugins").size();
+  ASSERT_LE(options_.kubelet_dir.size(), room) << "the test's folder is too long";
+  Configure(absl::StrCat("resources: [{name: ", resource, "}]"));
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_, resource));
+  EXPECT_LE(kubelet_->last_request().endpoint().size() + room + 1, 107U);
+}
+
 // The mount of a container at this path.
 const v1beta1::Mount* MountAt(const v1beta1::ContainerAllocateResponse& got,
                               const std::string& path) {
@@ -828,6 +841,20 @@ TEST_F(ClusterTest, HearsOfAPodWhoseHcasAreNotTheNearest) {
               "main",
               {{"example.com/gpu", {"0000:41:00.0"}}, {"rdma/hca", {kFirst}}}}});
   EXPECT_TRUE(WaitForEvent("trainer HcasNotNearest: container main has GPU 0000:41:00.0", "team"));
+}
+
+TEST_F(ClusterTest, HearsOfAPodWithSeveralResources) {
+  std::ofstream(base_ + "/dp/kubelet_internal_checkpoint")
+      << R"({"Data":{"PodDeviceEntries":[{"PodUID":"uid-1","ContainerName":"main",)"
+      << R"("ResourceName":"rdma/hca","DeviceIDs":{"-1":[")" << kFirst << R"("]}}]}})";
+  FakePodResources pods(options_.pod_resources_socket, {});
+  Configure("resources:\n- {name: rdma/fast, selectors: [{names: [rxe1]}]}\n- {name: rdma/hca}\n");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
+  pods.Hold({{"team", "trainer", "main", {{"rdma/fast", {kSecond}}, {"rdma/hca", {kFirst}}}}});
+  EXPECT_TRUE(WaitForEvent(
+      "trainer SeveralResources: container main has devices of rdma/fast, rdma/hca", "team"));
 }
 
 // A node whose container runtime gets devices by CDI: rxe0 and rxe1, each for two containers, and a
