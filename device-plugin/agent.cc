@@ -27,14 +27,17 @@
 #include "device-plugin/config.h"
 #include "device-plugin/config_reader.h"
 #include "device-plugin/device_list.h"
+#include "device-plugin/holdings.h"
 #include "device-plugin/kubelet_checkpoint.h"
 #include "device-plugin/node_events.h"
 #include "device-plugin/node_facts.h"
 #include "device-plugin/pod_resources.h"
 #include "device-plugin/preference.h"
+#include "device-plugin/rail_map.h"
 #include "device-plugin/rails_files.h"
 #include "device-plugin/resource_plugin.h"
 #include "device-plugin/selector.h"
+#include "device-plugin/small_files.h"
 #include "fabric/cpu_model.h"
 #include "fabric/gpu_direct.h"
 #include "fabric/gpu_uuids.h"
@@ -58,29 +61,17 @@ std::chrono::milliseconds Until(TimePoint moment, TimePoint now) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::max(moment - now, Duration::zero()));
 }
 
-// The ids of whole HCAs of which something is held.
-std::set<std::string> HeldHcas(const std::map<std::string, std::set<std::string>>& held) {
-  std::set<std::string> hcas;
-  for (const auto& [resource, ids] : held) {
-    for (const std::string& id : ids) {
-      hcas.insert(id);
-      hcas.insert(WithoutSlot(id));
-    }
-  }
-  return hcas;
-}
-
-// What each HCA's data port has counted, by the HCA's name, where it counts that.
+// What each HCA's data port has counted, by DeviceId, where it counts that.
 std::map<std::string, uint64_t> Counts(const fabric::RootFiles& files,
                                        const fabric::NodeInventory& inventory,
                                        fabric::PortCounter counter) {
   std::map<std::string, uint64_t> counts;
   for (const fabric::Hca& hca : inventory.hcas) {
     const fabric::HcaPort* port = fabric::DataPort(hca);
-    if (port == nullptr) continue;
+    if (port == nullptr || !hca.present) continue;
     const std::optional<uint64_t> count =
         fabric::ReadPortCounter(files, hca.name, port->port, counter);
-    if (count.has_value()) counts[hca.name] = *count;
+    if (count.has_value()) counts[DeviceId(hca)] = *count;
   }
   return counts;
 }
@@ -92,6 +83,30 @@ void FindTroubles(const fabric::RootFiles& files, fabric::NodeInventory& invento
     hca.reason = fabric::RoceGidTrouble(files, hca);
     hca.usable = hca.reason.empty();
   }
+}
+
+// Why a container has not the HCAs that are the nearest to its GPUs.
+std::string WhyNotNearest(const DeviceSnapshot& snapshot, const std::vector<std::string>& held,
+                          const std::vector<std::string>& gpus) {
+  DeviceSnapshot well;
+  well.inventory = snapshot.inventory;
+  std::set<std::string> unusable;
+  for (const Device& device : snapshot.devices) {
+    if (device.hca.usable || std::find(held.begin(), held.end(), device.id) != held.end()) {
+      well.devices.push_back(device);
+    } else {
+      unusable.insert(absl::StrCat(device.hca.name, " (", device.hca.reason, ")"));
+    }
+  }
+  if (!IsAligned(well, held, gpus)) return "they were given first, or nearer ones were taken";
+  return absl::StrCat("nearer ones cannot be used: ", absl::StrJoin(unusable, ", "));
+}
+
+// What the firmware calls this machine's board, "" where it does not say.
+std::string BoardOf(const std::string& root) {
+  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
+  if (!files.ok()) return "";
+  return files->ReadAttribute("/sys/class/dmi/id/product_uuid").value_or("");
 }
 
 // How much memory a container without privileges may lock, and so register, unless somebody raises
@@ -146,6 +161,7 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
       files_(std::move(files)),
       allocations_(std::move(allocations)),
       topologies_(folder),
+      rail_map_file_(folder, {options_.node_name, BoardOf(options_.root)}),
       gives_topology_(config.nccl_topology),
       config_(std::move(config)),
       steadiness_(options_.steadiness),
@@ -153,7 +169,28 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
 
 Agent::~Agent() = default;
 
+void Agent::LoadRailMap() {
+  absl::StatusOr<RailMap> map = rail_map_file_.Load();
+  if (map.ok()) {
+    rail_map_ = *std::move(map);
+    return;
+  }
+  const std::string message = absl::StrCat(
+      "the rails are numbered anew, as if no HCA had ever been missing: ", Text(map.status()));
+  spdlog::warn("{}", message);
+  TellEvent(NodeEvent(true, "RailMapIgnored", message));
+}
+
+void Agent::SaveRailMap() {
+  const absl::Status status = rail_map_file_.Save(rail_map_);
+  if (Text(status) != last_rail_map_error_) {
+    last_rail_map_error_ = Text(status);
+    if (!status.ok()) spdlog::error("the rail map is not kept: {}", last_rail_map_error_);
+  }
+}
+
 void Agent::Run(int stop_fd) {
+  LoadRailMap();
   TimePoint rescan_at = std::chrono::steady_clock::now();
   TimePoint look_at = rescan_at;
   TimePoint collect_at = rescan_at;
@@ -222,7 +259,8 @@ bool Agent::Reload() {
   // Whatever was offered until now may be held, or be given away at this moment, until kubelet
   // tells otherwise at a later look.
   for (const auto& [resource, plugin] : plugins_) {
-    for (const Device& device : plugin->devices()->devices) held_[resource].insert(device.id);
+    for (const Device& device : plugin->devices()->devices)
+      holdings_.by_resource[resource].insert(device.id);
   }
   return true;
 }
@@ -253,7 +291,9 @@ void Agent::Rescan(TimePoint now) {
     return;
   }
   last_scan_error_.clear();
-  found_ = fabric::KeepVanished(found_, *std::move(inventory));
+  found_ = *std::move(inventory);
+  Recognize(holdings_, rail_map_, found_);
+  SaveRailMap();
   inventory_ = found_;
   ApplyRails(config_.rails, inventory_.hcas);
   std::map<std::string, uint64_t> link_downs;
@@ -279,7 +319,7 @@ void Agent::TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& be
   }
   for (const fabric::Hca& hca : inventory_.hcas) {
     // The id of a share is another one: a shared HCA is free as long as it is offered.
-    if (hca.offered && bound_.contains(DeviceId(hca.name, hca.pci_address))) {
+    if (hca.offered && holdings_.bound.contains(DeviceId(hca))) {
       host.rails_in_use.insert(hca.rail);
     }
   }
@@ -293,10 +333,11 @@ void Agent::TellEvent(kube::Event event) {
 }
 
 void Agent::Publish() {
-  std::map<std::string, std::vector<Device>> assigned = Assign(config_, inventory_, held_);
+  std::map<std::string, std::vector<Device>> assigned =
+      Assign(config_, inventory_, holdings_.by_resource);
   std::vector<Device> whole;
   for (const fabric::Hca& hca : inventory_.hcas) {
-    if (hca.offered) whole.push_back({DeviceId(hca.name, hca.pci_address), hca});
+    if (hca.offered) whole.push_back({DeviceId(hca), hca});
   }
   overview_.Publish(inventory_, std::move(whole));
   {
@@ -329,23 +370,32 @@ ResourcePlugin& Agent::PluginOf(const std::string& resource) {
   return *plugin;
 }
 
+Evidence Agent::Gather() const {
+  Evidence evidence;
+  absl::StatusOr<PodList> listed = ListPods(options_.pod_resources_socket, kPodResourcesDeadline);
+  if (listed.ok()) evidence.listed = *std::move(listed);
+  evidence.own_pod = {options_.pod_namespace, options_.pod_name};
+  evidence.checkpoint = ReadKubeletCheckpoint(options_.kubelet_dir);
+  evidence.records = allocations_->records();
+  // Kubelet makes its socket when it starts.
+  evidence.young = !NotYoungerThan(absl::StrCat(options_.kubelet_dir, "/kubelet.sock"),
+                                   absl::Now() - options_.kubelet_settles);
+  return evidence;
+}
+
 bool Agent::LookAtKubelet() {
-  absl::StatusOr<std::vector<ContainerDevices>> listed =
-      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
-  if (!listed.ok()) return false;
-  const std::vector<CheckpointEntry> checkpoint = ReadKubeletCheckpoint(options_.kubelet_dir);
-  allocations_->Look(*listed);
-  const std::vector<ContainerDevices> bound = allocations_->AsBound(*listed);
-  held_ = HeldByResource(*listed);
-  bound_.clear();
-  for (const auto& [resource, ids] : HeldByResource(bound)) {
-    held_[resource].insert(ids.begin(), ids.end());
-    bound_.insert(ids.begin(), ids.end());
-  }
-  NoteMisaligned(bound, checkpoint);
+  const Evidence evidence = Gather();
+  holdings_ = Weigh(holdings_, evidence);
+  if (!evidence.listed.has_value()) return false;
+  const std::vector<ContainerDevices>& listed = evidence.listed->containers;
+  const std::vector<CheckpointEntry> checkpoint =
+      evidence.checkpoint.value_or(std::vector<CheckpointEntry>());
+  if (holdings_.complete) allocations_->Look(listed);
+  NoteMisaligned(AsBound(evidence.records, listed), checkpoint);
+  NoteSeveralResources(listed, checkpoint);
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  gpu_watch_.Look(*listed, checkpoint);
-  return true;
+  gpu_watch_.Look(listed, checkpoint);
+  return holdings_.complete;
 }
 
 void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed,
@@ -362,18 +412,40 @@ void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed,
       const std::string key = KeyOf(container);
       misaligned.insert(key);
       if (misaligned_.contains(key)) continue;
-      const std::string message =
-          absl::StrCat("container ", container.container, " has GPU ", absl::StrJoin(gpus, ", "),
-                       " and of ", resource, " ", absl::StrJoin(ids, ", "),
-                       ", which are not the nearest: they were given first, or nearer ones were "
-                       "taken");
+      const std::string message = absl::StrCat(
+          "container ", container.container, " has GPU ", absl::StrJoin(gpus, ", "), " and of ",
+          resource, " ", absl::StrJoin(ids, ", "),
+          ", which are not the nearest: ", WhyNotNearest(*plugin->second->devices(), ids, gpus));
       spdlog::warn("{}/{}: {}", container.pod_namespace, container.pod, message);
-      kube::Event event = MisalignedEvent(container, checkpoint, message);
+      kube::Event event = PodEvent(container, checkpoint, "HcasNotNearest", message);
       if (!event.reason.empty()) TellEvent(std::move(event));
     }
   }
   misaligned_ = std::move(misaligned);
   metrics_.Misaligned(static_cast<int>(misaligned_.size()));
+}
+
+void Agent::NoteSeveralResources(const std::vector<ContainerDevices>& listed,
+                                 const std::vector<CheckpointEntry>& checkpoint) {
+  std::set<std::string> divided;
+  for (const ContainerDevices& container : listed) {
+    std::vector<std::string> ours;
+    for (const auto& [resource, ids] : container.devices) {
+      if (plugins_.contains(resource)) ours.push_back(resource);
+    }
+    if (ours.size() < 2 || allocations_->enabled()) continue;
+    const std::string key = KeyOf(container);
+    divided.insert(key);
+    if (divided_.contains(key)) continue;
+    const std::string message = absl::StrCat(
+        "container ", container.container, " has devices of ", absl::StrJoin(ours, ", "),
+        ", and kubelet passes on rails.json and NCCL_IB_HCA of one of these alone, at random; ask "
+        "for one of them, or let the agent use CDI (devicePlugin.cdi in the chart)");
+    spdlog::warn("{}/{}: {}", container.pod_namespace, container.pod, message);
+    kube::Event event = PodEvent(container, checkpoint, "SeveralResources", message);
+    if (!event.reason.empty()) TellEvent(std::move(event));
+  }
+  divided_ = std::move(divided);
 }
 
 std::map<std::string, std::string> Agent::GpuUuids() const {
@@ -390,8 +462,9 @@ std::vector<std::string> Agent::GpusInAdmission() {
   }
   const std::map<std::string, std::string> uuids = GpuUuids();
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  return gpu_watch_.InAdmission(*listed, ReadKubeletCheckpoint(options_.kubelet_dir),
-                                our_resources_, gpus_, uuids);
+  return gpu_watch_.InAdmission(
+      *listed, ReadKubeletCheckpoint(options_.kubelet_dir).value_or(std::vector<CheckpointEntry>()),
+      our_resources_, gpus_, uuids);
 }
 
 std::string Agent::TopologyFile(const fabric::NodeInventory& inventory) {
@@ -427,8 +500,8 @@ bool Agent::HasFilesUntil(absl::Time limit) const {
 }
 
 absl::Status Agent::RemoveUnused(absl::Time limit) {
-  absl::Status status = allocations_->Collect(held_, limit);
-  status.Update(files_->Collect(HeldHcas(held_), limit));
+  absl::Status status = allocations_->Collect(holdings_.by_resource, limit);
+  status.Update(files_->Collect(HeldHcas(holdings_), limit));
   // Who holds an HCA has rails.json, too.
   status.Update(topologies_.Collect(files_->HasFilesUntil(absl::InfiniteFuture()), limit));
   return status;
@@ -439,8 +512,8 @@ void Agent::Collect() {
   if (!HasFilesUntil(limit)) return;
   if (!LookAtKubelet()) {
     spdlog::warn(
-        "unused rails files stay for now: kubelet does not tell at {} who holds what; "
-        "mount the host's pod-resources folder there",
+        "unused rails files stay for now: kubelet does not tell at {} who holds what, or not of "
+        "all pods; if it is not starting, mount the host's pod-resources folder there",
         options_.pod_resources_socket);
     return;
   }
@@ -449,11 +522,12 @@ void Agent::Collect() {
 }
 
 absl::StatusOr<DeviceHolders> Agent::AskHolders() {
-  const absl::StatusOr<std::vector<ContainerDevices>> listed =
-      ListContainerDevices(options_.pod_resources_socket, kPodResourcesDeadline);
-  if (!listed.ok()) return listed.status();
+  const Evidence evidence = Gather();
+  if (!Weigh({}, evidence).complete) {
+    return absl::UnavailableError("kubelet does not tell of all pods");
+  }
   const std::lock_guard<std::mutex> lock(admission_mutex_);
-  return HoldersByHca(allocations_->AsBound(*listed), our_resources_);
+  return HoldersByHca(AsBound(evidence.records, evidence.listed->containers), our_resources_);
 }
 
 void Agent::Report(TimePoint now) {
@@ -480,7 +554,7 @@ void Agent::Stop() {
     const absl::Duration pause = std::clamp(rest, absl::ZeroDuration(), options_.settle_at_stop);
     std::this_thread::sleep_for(absl::ToChronoMilliseconds(pause));
   }
-  held_.clear();
+  holdings_ = {};
   absl::Status status;
   if (HasFilesUntil(absl::InfiniteFuture()) && !LookAtKubelet()) {
     status = absl::UnavailableError("kubelet does not tell who holds what");

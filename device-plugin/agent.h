@@ -27,9 +27,12 @@
 #include "device-plugin/device_list.h"
 #include "device-plugin/gpu_watch.h"
 #include "device-plugin/health.h"
+#include "device-plugin/holdings.h"
 #include "device-plugin/metrics_page.h"
 #include "device-plugin/node_facts.h"
 #include "device-plugin/node_reporter.h"
+#include "device-plugin/rail_map.h"
+#include "device-plugin/rail_map_file.h"
 #include "device-plugin/rails_files.h"
 #include "device-plugin/registration.h"
 #include "device-plugin/resource_plugin.h"
@@ -50,6 +53,8 @@ struct AgentOptions {
   std::string kubelet_dir = "/var/lib/kubelet/device-plugins";
   std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::string node_name;
+  std::string pod_name;  // the agent's own, and its namespace; "" where it runs in none
+  std::string pod_namespace;
   // Where container runtimes look for CDI specs; "" to give plain device nodes. Must exist.
   std::string cdi_dir;
   // Whether somebody (nri/plugin.h) lets containers with HCAs pin without limit.
@@ -60,7 +65,10 @@ struct AgentOptions {
   std::chrono::milliseconds collect = std::chrono::minutes(5);  // for unused files
   // A file this young may belong to a pod that kubelet does not list yet.
   absl::Duration keep_files = absl::Minutes(5);
-  // The same at the end, when no new pod can come: how long kubelet may take to note an allocation.
+  // So long after its start kubelet may not know all pods yet.
+  absl::Duration kubelet_settles = absl::Minutes(2);
+  // As keep_files at the end, when no new pod can come: how long kubelet may take to note an
+  // allocation.
   absl::Duration settle_at_stop = absl::Seconds(2);
   // What the cluster should know is told to it; nullptr where there is no API server to tell. Must
   // outlive the agent.
@@ -94,17 +102,24 @@ class Agent {
 
   // Takes the configuration anew. True when it has changed.
   bool Reload();
+  void LoadRailMap();
+  void SaveRailMap();
   void Rescan(TimePoint now);
   void Publish();
   // Tells the cluster what is true of the node, and of what has changed since `before`.
   void TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& before);
   void TellEvent(kube::Event event);
   void TellConfig();
-  // Asks kubelet who holds what. False when it does not answer.
+  // All that tells of who holds what. Thread-safe.
+  Evidence Gather() const;
+  // Takes it. False when it is not complete.
   bool LookAtKubelet();
   // Tells of containers whose HCAs are not the nearest to their GPUs.
   void NoteMisaligned(const std::vector<ContainerDevices>& listed,
                       const std::vector<CheckpointEntry>& checkpoint);
+  // Tells of containers with several of our resources, of which kubelet passes on one without CDI.
+  void NoteSeveralResources(const std::vector<ContainerDevices>& listed,
+                            const std::vector<CheckpointEntry>& checkpoint);
   std::map<std::string, std::string> GpuUuids() const;
   KubeletView AskKubelet() const;
   bool HasFilesUntil(absl::Time limit) const;
@@ -125,6 +140,9 @@ class Agent {
   const std::unique_ptr<RailsFiles> files_;
   const std::unique_ptr<AllocationStore> allocations_;
   TopologyFiles topologies_;
+  RailMapFile rail_map_file_;
+  RailMap rail_map_;
+  std::string last_rail_map_error_;
   std::atomic<bool> gives_topology_;  // as config_ says, for kubelet's calls
   AgentConfig config_;
   std::string last_config_error_;
@@ -133,11 +151,11 @@ class Agent {
   fabric::NodeInventory inventory_;  // as offered: rails as configured, troubles settled
   Steadiness steadiness_;
   SymbolRate symbol_rate_;
-  // Resource to the ids that containers hold, as kubelet said last, and those that they are bound
-  // to; after a change of the configuration also what may have been given away since.
-  std::map<std::string, std::set<std::string>> held_;
-  std::set<std::string> bound_;       // ids that containers have, whatever kubelet calls them
+  // As kubelet said last; after a change of the configuration also what may have been given away
+  // since.
+  Holdings holdings_;
   std::set<std::string> misaligned_;  // keys of containers
+  std::set<std::string> divided_;     // the same, with several of our resources
   uint64_t registrations_ = 0;        // of all plugins, when last seen
 
   // For GpusInAdmission, which kubelet's calls ask for in threads of their own.

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -117,6 +118,7 @@ class AgentTest : public ::testing::Test {
     options_.node_name = "node-1";
     options_.rescan = std::chrono::milliseconds(30);
     options_.settle_at_stop = absl::Milliseconds(1);
+    options_.kubelet_settles = absl::ZeroDuration();
     options_.look = std::chrono::milliseconds(100);
     options_.steadiness.recover = std::chrono::milliseconds(100);
     options_.steadiness.recover_flapping = std::chrono::milliseconds(100);
@@ -132,17 +134,34 @@ class AgentTest : public ::testing::Test {
     fs::remove_all(base_);
   }
 
-  // What is in the device plugin folder besides kubelet's socket.
+  // What is in the device plugin folder besides kubelet's socket and the rail map, which stays.
   std::vector<std::string> FolderContent() const {
     std::vector<std::string> names;
     for (const fs::directory_entry& entry : fs::directory_iterator(base_ + "/dp")) {
       const std::string name = entry.path().filename();
-      if (name != "kubelet.sock") names.push_back(name);
+      if (name == "kubelet.sock") continue;
+      if (name == "railhead" && OnlyTheRailMapIsIn(entry.path())) continue;
+      names.push_back(name);
     }
     return names;
   }
 
+  static bool OnlyTheRailMapIsIn(const fs::path& folder) {
+    return std::all_of(fs::directory_iterator(folder), fs::directory_iterator(),
+                       [](const fs::directory_entry& entry) {
+                         return entry.path().filename() == "rail-map.json";
+                       });
+  }
+
   const Devices both_ = {{kFirst, "Healthy"}, {kSecond, "Healthy"}};
+  // What NCCL is told in a container that gets these.
+  std::string NcclHcas(const std::vector<std::string>& ids) const {
+    v1beta1::AllocateResponse response;
+    const grpc::Status status = kubelet_->Allocate(ids, &response);
+    if (!status.ok()) return status.error_message();
+    return response.container_responses(0).envs().at("NCCL_IB_HCA");
+  }
+
   std::string base_;
   fabric::testing::SysfsTree tree_;
   AgentOptions options_;
@@ -255,6 +274,55 @@ TEST_F(AgentTest, AVanishedDeviceStaysUnhealthyAndComesBack) {
             grpc::StatusCode::FAILED_PRECONDITION);
   tree_.AddRxe(Rxe(0));
   EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+}
+
+// udev, or a driver that was loaded anew, has given it another name.
+TEST_F(AgentTest, AnHcaThatIsRenamedStaysOneDeviceOnItsRail) {
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  tree_.RemoveHca(Rxe(0));
+  fabric::testing::FakeHca renamed = Rxe(0);
+  renamed.name = "rocep0s3";
+  renamed.uverbs = 5;
+  tree_.AddRxe(renamed);
+  ASSERT_TRUE(Eventually([&] { return NcclHcas({kFirst, kSecond}) == "=rocep0s3:1:0,rxe1:1:1"; }));
+  EXPECT_EQ(kubelet_->devices(), both_);
+  EXPECT_THAT(agent.Metrics(), HasSubstr(R"(device="rocep0s3")"));
+}
+
+TEST_F(AgentTest, ANicThatIsMissingKeepsItsRailOverARestart) {
+  kubelet_->Start();
+  {
+    const RunningAgent agent(options_);
+    ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  }
+  tree_.RemoveHca(Rxe(0));
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}));
+  EXPECT_EQ(NcclHcas({kSecond}), "=rxe1:1:1");
+}
+
+// An earlier agent gave it to a pod before it was renamed, and no map tells of that.
+TEST_F(AgentTest, AnHcaThatAPodHoldsUnderItsFormerNameIsNotOfferedOnceMore) {
+  const FakePodResources pods(options_.pod_resources_socket, {"mlx5_0-0000_00_03_0"});
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(kubelet_->WaitForDevices({{"mlx5_0-0000_00_03_0", "Healthy"}, {kSecond, "Healthy"}}));
+}
+
+TEST_F(AgentTest, ARailMapThatIsNoneIsIgnored) {
+  for (const char* text : {"", "{\"apiVersion\": \"railhead.io/v1al",
+                           R"({"apiVersion": "railhead.io/v1alpha1", "kind": "RailMap",)"
+                           R"( "node": "another", "board": "", "hcas": []})"}) {
+    fs::create_directories(base_ + "/dp/railhead");
+    std::ofstream(base_ + "/dp/railhead/rail-map.json") << text;
+    kubelet_->Start();
+    const RunningAgent agent(options_);
+    EXPECT_TRUE(kubelet_->WaitForDevices(both_)) << text;
+    EXPECT_EQ(NcclHcas({kSecond}), "=rxe1:1:1");
+    kubelet_->Stop();
+  }
 }
 
 TEST_F(AgentTest, APortWithoutAnAddressForOtherNodesIsUnhealthy) {
@@ -387,6 +455,33 @@ TEST_F(AgentTest, RemovesUnusedFilesWhileItRuns) {
   EXPECT_TRUE(Eventually([&] { return !fs::exists(path); }));
 }
 
+TEST_F(AgentTest, AKubeletThatHasJustStartedTakesNoFileAway) {
+  FakePodResources pods(options_.pod_resources_socket, {kSecond});
+  options_.collect = std::chrono::milliseconds(30);
+  options_.keep_files = absl::ZeroDuration();
+  options_.kubelet_settles = absl::Hours(1);
+  std::ofstream(base_ + "/dp/kubelet_internal_checkpoint")
+      << R"({"Data":{"PodDeviceEntries":[{"PodUID":"uid-1","ContainerName":"main",)"
+      << R"("ResourceName":"rdma/hca","DeviceIDs":{"-1":[")" << kSecond << R"("]}}]}})";
+  kubelet_->Start();
+  RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  v1beta1::AllocateResponse used;
+  ASSERT_TRUE(kubelet_->Allocate({kSecond}, &used).ok());
+  const std::string path = used.container_responses(0).mounts(0).host_path();
+  // It knows no pod yet.
+  kubelet_->Stop();
+  pods.Hold({});
+  kubelet_->Start();
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE(
+      Eventually([&] { return std::chrono::steady_clock::now() - begin > 10 * options_.collect; }));
+  EXPECT_TRUE(fs::exists(path));
+  agent.Stop();
+  EXPECT_TRUE(fs::exists(path));
+}
+
 TEST_F(AgentTest, ASecondLifeTidiesUpAfterAProcessThatWasKilled) {
   // A socket on which nobody listens, under the name of an earlier server of ours.
   const std::string abandoned = options_.kubelet_dir + "/railhead-rdma-hca-1.sock";
@@ -399,7 +494,7 @@ TEST_F(AgentTest, ASecondLifeTidiesUpAfterAProcessThatWasKilled) {
   const RunningAgent agent(options_);
   EXPECT_TRUE(Eventually([&] {
     const std::vector<std::string> names = FolderContent();
-    return names.size() == 1 && names[0] != "railhead-rdma-hca-1.sock";
+    return names.size() == 1 && names[0] != "railhead-rdma-hca-1.sock" && names[0] != "railhead";
   }));
 }
 
@@ -450,6 +545,19 @@ TEST_F(ConfigTest, OffersEachResourceItsDevices) {
   kubelet_->CutStream("rdma/fast");
   EXPECT_TRUE(kubelet_->WaitForDevices({{kSecond, "Healthy"}}, "rdma/fast"));
   EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
+}
+
+TEST_F(ConfigTest, AResourceMayHaveALongName) {
+  const std::string resource = "rdma/" + std::string(57, 'x');
+  // As long as kubelet's own folder.
+  options_.kubelet_dir = base_ + "/dp";
+  const size_t room = std::string("/var/lib/kubelet/device-plugins").size();
+  ASSERT_LE(options_.kubelet_dir.size(), room) << "the test's folder is too long";
+  Configure(absl::StrCat("resources: [{name: ", resource, "}]"));
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_, resource));
+  EXPECT_LE(kubelet_->last_request().endpoint().size() + room + 1, 107U);
 }
 
 // The mount of a container at this path.
@@ -735,6 +843,20 @@ TEST_F(ClusterTest, HearsOfAPodWhoseHcasAreNotTheNearest) {
   EXPECT_TRUE(WaitForEvent("trainer HcasNotNearest: container main has GPU 0000:41:00.0", "team"));
 }
 
+TEST_F(ClusterTest, HearsOfAPodWithSeveralResources) {
+  std::ofstream(base_ + "/dp/kubelet_internal_checkpoint")
+      << R"({"Data":{"PodDeviceEntries":[{"PodUID":"uid-1","ContainerName":"main",)"
+      << R"("ResourceName":"rdma/hca","DeviceIDs":{"-1":[")" << kFirst << R"("]}}]}})";
+  FakePodResources pods(options_.pod_resources_socket, {});
+  Configure("resources:\n- {name: rdma/fast, selectors: [{names: [rxe1]}]}\n- {name: rdma/hca}\n");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
+  pods.Hold({{"team", "trainer", "main", {{"rdma/fast", {kSecond}}, {"rdma/hca", {kFirst}}}}});
+  EXPECT_TRUE(WaitForEvent(
+      "trainer SeveralResources: container main has devices of rdma/fast, rdma/hca", "team"));
+}
+
 // A node whose container runtime gets devices by CDI: rxe0 and rxe1, each for two containers, and a
 // GPU beside rxe1.
 class CdiTest : public ConfigTest {
@@ -917,7 +1039,9 @@ TEST_F(AgentTest, AFolderWhosePathIsTooLongIsAClearFailureAndNoCrash) {
   EXPECT_TRUE(Eventually(
       [&] { return absl::StrContains(agent.health().Ready().message(), "kubelet.sock"); }));
   agent.Stop();
-  EXPECT_TRUE(fs::is_empty(options_.kubelet_dir));
+  for (const fs::directory_entry& entry : fs::directory_iterator(options_.kubelet_dir)) {
+    EXPECT_TRUE(OnlyTheRailMapIsIn(entry.path())) << entry.path();
+  }
 }
 
 TEST(PodResources, TellsWhoHoldsWhat) {

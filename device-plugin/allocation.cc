@@ -91,7 +91,7 @@ absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const 
   std::set<std::string> given;
   for (const Device& device : snapshot.devices) {  // kubelet's order is random; ours is by rail
     // Two slots of one HCA are one HCA.
-    if (wanted.contains(device.id) && given.insert(device.hca.name).second) {
+    if (wanted.contains(device.id) && given.insert(DeviceId(device.hca)).second) {
       hcas.push_back(&device.hca);
     }
   }
@@ -112,7 +112,7 @@ absl::StatusOr<Allocation> PlanForHcas(const DeviceSnapshot& snapshot, const std
   }
   std::vector<const fabric::Hca*> found;
   for (const fabric::Hca& hca : snapshot.inventory.hcas) {
-    if (hcas.contains(DeviceId(hca.name, hca.pci_address))) found.push_back(&hca);
+    if (hcas.contains(DeviceId(hca))) found.push_back(&hca);
   }
   return Describe(snapshot.inventory, node, found);
 }

@@ -68,6 +68,18 @@ bool ReadBinding(const Json& document, Binding& binding) {
   return true;
 }
 
+// There are none where nothing is said.
+bool ReadOthers(const Json& document, std::set<std::string>& others) {
+  const auto list = document.find("others");
+  if (list == document.end()) return true;
+  if (!list->is_array() || list->size() > kMaxIds) return false;
+  for (const Json& hca : *list) {
+    if (!hca.is_string() || hca.get<std::string>().empty()) return false;
+    others.insert(hca.get<std::string>());
+  }
+  return true;
+}
+
 bool NamesExactly(const Binding& binding, const std::vector<std::string>& ids) {
   std::set<std::string> named;
   for (const std::string& id : ids) named.insert(WholeHca(id));
@@ -115,14 +127,15 @@ AllocationRecord NewRecord(std::string name, int64_t made, std::string resource,
 std::string ToJson(const AllocationRecord& record) {
   Json hcas = Json::object();
   for (const auto& [named, hca] : record.binding) hcas[named] = hca;
-  const Json document = {{"apiVersion", kApiVersion},
-                         {"kind", kKind},
-                         {"name", record.name},
-                         {"made", record.made},
-                         {"resource", record.resource},
-                         {"ids", record.ids},
-                         {"hcas", hcas},
-                         {"settled", record.settled}};
+  Json document = {{"apiVersion", kApiVersion},
+                   {"kind", kKind},
+                   {"name", record.name},
+                   {"made", record.made},
+                   {"resource", record.resource},
+                   {"ids", record.ids},
+                   {"hcas", hcas},
+                   {"settled", record.settled}};
+  if (!record.others.empty()) document["others"] = record.others;
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -156,6 +169,7 @@ absl::StatusOr<AllocationRecord> ParseAllocationRecord(absl::string_view json) {
     return Bad("settled must be true or false");
   }
   record.settled = settled->get<bool>();
+  if (!ReadOthers(document, record.others)) return Bad("others must be a list of HCAs");
   return record;
 }
 

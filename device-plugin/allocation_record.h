@@ -26,6 +26,8 @@ struct AllocationRecord {
   std::vector<std::string> ids;  // that kubelet has allocated; sorted
   Binding binding;               // of all HCAs of the ids; to themselves where nothing else is said
   bool settled = false;          // bound with knowledge of the container's GPUs
+  // HCAs (whole ids) that the container has beside these, of other resources.
+  std::set<std::string> others = {};
 
   bool operator==(const AllocationRecord&) const = default;
 };

@@ -204,6 +204,17 @@ std::vector<AllocationRecord*> AllocationStore::RecordsOf(const std::string& res
   return found;
 }
 
+std::vector<AllocationRecord*> AllocationStore::BesidesOf(const ContainerDevices& holder,
+                                                          const std::string& resource) {
+  std::vector<AllocationRecord*> besides;
+  for (const auto& [other, ids] : holder.devices) {
+    if (other == resource) continue;
+    const std::vector<AllocationRecord*> records = RecordsOf(other, {ids.begin(), ids.end()});
+    besides.insert(besides.end(), records.begin(), records.end());
+  }
+  return besides;
+}
+
 Binding AllocationStore::BindingOf(const AllocationRecord& record, const DeviceSnapshot& snapshot,
                                    const KubeletView& kubelet,
                                    const ContainerDevices* holder) const {
@@ -247,8 +258,15 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
     AllocationRecord next = *ours.back();
     next.binding = BindingOf(next, snapshot, kubelet, holder);
     next.settled = next.settled || holder != nullptr;
-    const absl::StatusOr<Allocation> allocation =
-        PlanForHcas(snapshot, options_.node, HcasOf(next.binding));
+    std::vector<AllocationRecord*> besides;
+    if (holder != nullptr) {
+      besides = BesidesOf(*holder, resource);
+      next.others.clear();
+      for (const AllocationRecord* other : besides) next.others.merge(HcasOf(other->binding));
+    }
+    std::set<std::string> all = HcasOf(next.binding);
+    all.insert(next.others.begin(), next.others.end());
+    const absl::StatusOr<Allocation> allocation = PlanForHcas(snapshot, options_.node, all);
     if (!allocation.ok()) {
       return absl::Status(
           allocation.status().code(),
@@ -267,9 +285,21 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
       if (!written.ok()) return written.status();
       rewritten = rewritten || *written;
     }
+    for (AllocationRecord* other : besides) {
+      other->others = all;
+      for (const std::string& own : HcasOf(other->binding)) other->others.erase(own);
+      const absl::StatusOr<bool> written = Write(*other, *allocation);
+      if (!written.ok()) return written.status();
+      rewritten = rewritten || *written;
+    }
   }
   if (rewritten) std::this_thread::sleep_for(kRuntimeReads);
   return absl::OkStatus();
+}
+
+AllocationRecords AllocationStore::records() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return records_;
 }
 
 void AllocationStore::Look(const std::vector<ContainerDevices>& listed) {

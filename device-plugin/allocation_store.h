@@ -53,9 +53,13 @@ class AllocationStore {
                                   const std::vector<std::string>& ids);
 
   // For PreStartContainer: binds the container (late_binding.h), and writes its spec from the
-  // devices as they are now. NotFound for ids that were never allocated.
+  // devices as they are now. A container that has several of our resources has a spec of each; all
+  // of them say the same, of all its HCAs. NotFound for ids that were never allocated.
   absl::Status Prepare(const DeviceSnapshot& snapshot, const std::string& resource,
                        const std::vector<std::string>& ids, const KubeletView& kubelet);
+
+  // What is remembered.
+  AllocationRecords records() const;
 
   // Takes what kubelet lists.
   void Look(const std::vector<ContainerDevices>& listed);
@@ -83,6 +87,9 @@ class AllocationStore {
   // What the record's container is bound to when it starts now. `holder`: it, if it is known.
   Binding BindingOf(const AllocationRecord& record, const DeviceSnapshot& snapshot,
                     const KubeletView& kubelet, const ContainerDevices* holder) const;
+  // The records of what the container has of other resources than `resource`.
+  std::vector<AllocationRecord*> BesidesOf(const ContainerDevices& holder,
+                                           const std::string& resource);
   // Returns whether the spec was not there in this form already.
   absl::StatusOr<bool> Write(const AllocationRecord& record, const Allocation& allocation);
 

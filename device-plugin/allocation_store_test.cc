@@ -224,7 +224,7 @@ TEST_F(AllocationStoreTest, BindsAtTheFirstStartAndForLife) {
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, listed).ok());
   EXPECT_EQ(HcasIn(spec), "m2:1:2");
   EXPECT_THAT(store_->BoundElsewhere(kResource), ElementsAre(Pair("m0-s0", "m2")));
-  EXPECT_THAT(store_->AsBound(listed)[0].devices.at(kResource), ElementsAre("m2-s0"));
+  EXPECT_THAT(AsBound(store_->records(), listed)[0].devices.at(kResource), ElementsAre("m2-s0"));
 
   Restart();  // nothing is known of kubelet yet
   EXPECT_THAT(store_->BoundElsewhere(kResource), ElementsAre(Pair("m0-s0", "m2")));
@@ -237,6 +237,29 @@ TEST_F(AllocationStoreTest, BindsAtTheFirstStartAndForLife) {
   shared_.inventory.hcas[2].usable = true;
   ASSERT_TRUE(Prepare(shared_, {"m0-s0"}, listed).ok());
   EXPECT_EQ(HcasIn(spec), "m0:1:0");  // it is well where it is
+}
+
+TEST_F(AllocationStoreTest, SpecsOfSeveralResourcesOfAContainerTellOfAllItsHcas) {
+  const DeviceSnapshot alone = FourHcas(1);
+  const std::string fast = Add(alone, {"m1", "m2"});
+  const absl::StatusOr<std::string> name = store_->Add(alone, "rdma/storage", {"m0"});
+  ASSERT_TRUE(name.ok()) << name.status();
+  const std::string storage = absl::StrCat(cdi_, "/railhead.io-hca_",
+                                           absl::StripPrefix(*name, "railhead.io/hca="), ".json");
+  ContainerDevices container = Container("p", {"m1", "m2"}, {});
+  container.devices["rdma/storage"] = {"m0"};
+  // Another container's are none of its business.
+  const std::string another = Add(alone, {"m3"});
+  const std::vector<ContainerDevices> listed = {container, Container("q", {"m3"}, {})};
+  ASSERT_TRUE(Prepare(alone, {"m1", "m2"}, listed).ok());
+  ASSERT_TRUE(store_->Prepare(alone, "rdma/storage", {"m0"}, {listed, {}}).ok());
+  EXPECT_EQ(HcasIn(fast), "m0:1:0,m1:1:1,m2:1:2");
+  EXPECT_EQ(HcasIn(storage), "m0:1:0,m1:1:1,m2:1:2");
+  EXPECT_EQ(HcasIn(another), "m3:1:3");
+  // It starts again while kubelet tells nothing.
+  Restart();
+  ASSERT_TRUE(store_->Prepare(alone, "rdma/storage", {"m0"}, {}).ok());
+  EXPECT_EQ(HcasIn(storage), "m0:1:0,m1:1:1,m2:1:2");
 }
 
 TEST_F(AllocationStoreTest, WithoutKubeletsWordItIsBoundAtALaterStart) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,15 @@ bool IsNamedBy(const RailEntry& entry, const fabric::Hca& hca) {
   return (!entry.interface.empty() && entry.interface == hca.netdev) ||
          (!entry.pci_address.empty() && entry.pci_address == hca.pci_address) ||
          (!entry.name.empty() && entry.name == hca.name);
+}
+
+// The number that `place` others not in `reserved` are below.
+int NthFree(const std::set<int>& reserved, int place) {
+  int number = place;
+  for (const int taken : reserved) {
+    if (taken <= number) ++number;
+  }
+  return number;
 }
 
 }  // namespace
@@ -50,21 +60,24 @@ std::vector<std::vector<size_t>> ShareOut(const AgentConfig& config,
 }
 
 void ApplyRails(const std::vector<RailEntry>& entries, std::vector<fabric::Hca>& hcas) {
-  fabric::AssignRails(hcas);
-  for (fabric::Hca& hca : hcas) hca.rail = -1;
+  // What an entry takes out, the others close up after.
+  std::set<int> vacant;
   std::set<int> reserved;
+  std::set<const fabric::Hca*> named;
   for (const RailEntry& entry : entries) {
     reserved.insert(entry.rail);
-    const auto named = std::find_if(hcas.begin(), hcas.end(), [&entry](const fabric::Hca& hca) {
+    const auto first = std::find_if(hcas.begin(), hcas.end(), [&entry](const fabric::Hca& hca) {
       return hca.offered && IsNamedBy(entry, hca);
     });
-    if (named != hcas.end() && named->rail < 0) named->rail = entry.rail;
+    if (first == hcas.end() || !named.insert(&*first).second) continue;
+    vacant.insert(first->rail);
+    first->rail = entry.rail;
   }
-  int next = 0;
   for (fabric::Hca& hca : hcas) {
-    if (!hca.offered || hca.rail >= 0) continue;
-    while (reserved.count(next) > 0) ++next;
-    hca.rail = next++;
+    if (!hca.offered || named.contains(&hca)) continue;
+    const int place =
+        hca.rail - static_cast<int>(std::distance(vacant.begin(), vacant.lower_bound(hca.rail)));
+    hca.rail = NthFree(reserved, place);
   }
   std::stable_sort(hcas.begin(), hcas.end(), [](const fabric::Hca& a, const fabric::Hca& b) {
     if (a.offered != b.offered) return a.offered;

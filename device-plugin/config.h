@@ -56,8 +56,9 @@ std::vector<std::vector<size_t>> ShareOut(const AgentConfig& config,
                                           const std::vector<fabric::Hca>& hcas);
 
 // Numbers the rails anew and sorts `hcas` by them: an HCA that an entry names gets the entry's
-// number; the others keep the order of fabric::AssignRails and get the lowest numbers that no entry
-// has. What is not offered comes last and is no rail (-1), even where an entry names it.
+// number; the others keep the order of their rails, and what was free between them, in the lowest
+// numbers that no entry has. What is not offered comes last and is no rail (-1), even where an
+// entry names it.
 //
 // The number of an entry stays reserved when its HCA is missing, so that the others have the same
 // rails as on a node that has it. When an entry names several HCAs (two on one interface), the

@@ -54,6 +54,7 @@ void Run(absl::string_view text) {
   Require(!config->resources.empty());
 
   std::vector<fabric::Hca> hcas = SomeHcas();
+  fabric::AssignRails(hcas);
   ApplyRails(config->rails, hcas);
   std::set<int> rails;
   for (const fabric::Hca& hca : hcas) Require(rails.insert(hca.rail).second);

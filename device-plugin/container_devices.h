@@ -22,6 +22,12 @@ struct ContainerDevices {
 // A pod, by namespace and name.
 using PodName = std::pair<std::string, std::string>;
 
+// What kubelet lists.
+struct PodList {
+  std::vector<ContainerDevices> containers;  // those that hold devices
+  std::set<PodName> pods;                    // all of them
+};
+
 // Whole HCAs (DeviceId without a slot) to the pods that hold them or a slot of them. More than one
 // also where kubelet still lists a pod that has ended beside the one that came after it.
 using DeviceHolders = std::map<std::string, std::set<PodName>>;

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "device-plugin/content_hash.h"
 #include "fabric/inventory.h"
+#include "fabric/pci_address.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -32,6 +33,23 @@ std::string DeviceId(const std::string& name, const std::string& pci_address, in
   if (name.size() + place.size() <= kMaxId) return absl::StrCat(name, place, share);
   const size_t room = kMaxId - place.size() - 1 - kHash;
   return absl::StrCat(name.substr(0, room), "-", ContentHash(name).substr(0, kHash), place, share);
+}
+
+std::string DeviceId(const fabric::Hca& hca, int slot) {
+  if (hca.id.empty()) return DeviceId(hca.name, hca.pci_address, slot);
+  return slot < 0 ? hca.id : absl::StrCat(hca.id, kSlot, slot);
+}
+
+std::string PciAddressIn(const std::string& id) {
+  const std::string whole = WholeHca(id);
+  const size_t mark = whole.rfind('-');
+  if (mark == std::string::npos) return "";
+  // "0000_00_03_0"
+  std::string address = absl::StrReplaceAll(whole.substr(mark + 1), {{"_", ":"}});
+  const size_t function = address.rfind(':');
+  if (function == std::string::npos) return "";
+  address[function] = '.';
+  return fabric::ParsePciAddress(address).has_value() ? address : "";
 }
 
 std::string WithoutSlot(const std::string& id) {
@@ -57,7 +75,7 @@ const Device* DeviceSnapshot::Find(absl::string_view id) const {
 
 const fabric::Hca* DeviceSnapshot::FindHca(absl::string_view id) const {
   for (const fabric::Hca& hca : inventory.hcas) {
-    if (DeviceId(hca.name, hca.pci_address) == id) return &hca;
+    if (DeviceId(hca) == id) return &hca;
   }
   return nullptr;
 }

@@ -21,6 +21,12 @@ namespace railhead::device_plugin {
 // the HCA, from 0, or -1 where one container has it all: "rxe0-0000_00_03_0-s2".
 std::string DeviceId(const std::string& name, const std::string& pci_address, int slot = -1);
 
+// The id by which the node remembers the HCA (rail_map.h), else by its name and PCI address of now.
+std::string DeviceId(const fabric::Hca& hca, int slot = -1);
+
+// The PCI address in the id of an HCA or a slot: "0000:00:03.0". "" where there is none.
+std::string PciAddressIn(const std::string& id);
+
 // The id of the whole HCA of which `id` is a slot; "" when it is not the id of a slot.
 std::string WithoutSlot(const std::string& id);
 

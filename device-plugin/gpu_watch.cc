@@ -22,7 +22,9 @@ std::string KeyOf(const ContainerDevices& container) {
 
 std::string GpuAddress(const std::string& id, const std::vector<fabric::Gpu>& gpus,
                        const std::map<std::string, std::string>& uuids) {
-  if (const auto found = uuids.find(id); found != uuids.end()) return found->second;
+  // A share of a GPU that several containers use in turn, or by MPS, is "GPU-...::3".
+  const auto found = uuids.find(id.substr(0, id.find("::")));
+  if (found != uuids.end()) return found->second;
   for (const fabric::Gpu& gpu : gpus) {
     if (absl::StrContains(id, gpu.pci_address)) return gpu.pci_address;
   }

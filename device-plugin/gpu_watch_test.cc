@@ -39,6 +39,7 @@ class GpuWatchTest : public ::testing::Test {
 
 TEST_F(GpuWatchTest, FindsTheGpuOfAnId) {
   EXPECT_EQ(GpuAddress("GPU-b", gpus_, uuids_), "0000:43:00.0");
+  EXPECT_EQ(GpuAddress("GPU-b::3", gpus_, uuids_), "0000:43:00.0");
   EXPECT_EQ(GpuAddress("amd-0000:1b:00.0", gpus_, uuids_), "0000:1b:00.0");
   EXPECT_EQ(GpuAddress("GPU-c", gpus_, uuids_), "");
   EXPECT_EQ(GpuAddress("", gpus_, uuids_), "");

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,9 +29,10 @@ std::string Text(const nlohmann::json& value) {
 
 }  // namespace
 
-std::vector<CheckpointEntry> ParseKubeletCheckpoint(absl::string_view json) {
+std::optional<std::vector<CheckpointEntry>> ParseKubeletCheckpoint(absl::string_view json) {
   const nlohmann::json document =
       nlohmann::json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  if (!Member(document, "Data").is_object()) return std::nullopt;
   std::vector<CheckpointEntry> entries;
   for (const nlohmann::json& item : Member(Member(document, "Data"), "PodDeviceEntries")) {
     CheckpointEntry entry{Text(Member(item, "PodUID")), Text(Member(item, "ResourceName")), {}};
@@ -42,7 +44,7 @@ std::vector<CheckpointEntry> ParseKubeletCheckpoint(absl::string_view json) {
   return entries;
 }
 
-std::vector<CheckpointEntry> ReadKubeletCheckpoint(const std::string& kubelet_dir) {
+std::optional<std::vector<CheckpointEntry>> ReadKubeletCheckpoint(const std::string& kubelet_dir) {
   std::ifstream file(absl::StrCat(kubelet_dir, "/kubelet_internal_checkpoint"), std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   return ParseKubeletCheckpoint(text);

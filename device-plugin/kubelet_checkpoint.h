@@ -10,6 +10,7 @@
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_CHECKPOINT_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_CHECKPOINT_H_
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,11 +28,11 @@ struct CheckpointEntry {
   bool operator==(const CheckpointEntry&) const = default;
 };
 
-// Empty for any text that is not such a file.
-std::vector<CheckpointEntry> ParseKubeletCheckpoint(absl::string_view json);
+// Nothing for any text that is not such a file.
+std::optional<std::vector<CheckpointEntry>> ParseKubeletCheckpoint(absl::string_view json);
 
-// From `kubelet_dir`, kubelet's folder of device plugins. Empty when there is no such file.
-std::vector<CheckpointEntry> ReadKubeletCheckpoint(const std::string& kubelet_dir);
+// From `kubelet_dir`, kubelet's folder of device plugins. Nothing when there is no such file.
+std::optional<std::vector<CheckpointEntry>> ReadKubeletCheckpoint(const std::string& kubelet_dir);
 
 }  // namespace railhead::device_plugin
 

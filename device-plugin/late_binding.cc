@@ -27,7 +27,7 @@ DeviceSnapshot Eligible(const DeviceSnapshot& snapshot, const BindingWish& wish)
   DeviceSnapshot eligible;
   eligible.inventory.gpus = snapshot.inventory.gpus;
   for (const fabric::Hca& hca : snapshot.inventory.hcas) {
-    const std::string whole = DeviceId(hca.name, hca.pci_address);
+    const std::string whole = DeviceId(hca);
     const auto load = wish.load.find(whole);
     const bool room = slots[whole] > (load == wish.load.end() ? 0 : load->second);
     if (hca.usable && (room || own.contains(whole))) eligible.devices.push_back({whole, hca});

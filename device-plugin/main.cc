@@ -66,8 +66,6 @@ struct Flags {
   std::string discover_root = "/";
   std::string discover_config;
   std::string discover_output = "table";
-  std::string pod_name;
-  std::string pod_namespace;
   std::string nri_socket = "/var/run/nri/nri.sock";
 };
 
@@ -112,9 +110,10 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_subcommand("serve", "Offer the devices to kubelet until SIGTERM (the default)")
       ->fallthrough();
-  app.add_option("--pod-name", flags.pod_name, "Name of the agent's own pod, for NFD's features")
+  app.add_option("--pod-name", flags.agent.pod_name, "Name of the agent's own pod")
       ->envname("POD_NAME");
-  app.add_option("--pod-namespace", flags.pod_namespace, "Its namespace")->envname("POD_NAMESPACE");
+  app.add_option("--pod-namespace", flags.agent.pod_namespace, "Its namespace")
+      ->envname("POD_NAMESPACE");
   app.add_subcommand("forget",
                      "Remove from all nodes the labels, annotation and condition that agents have "
                      "written, print the nodes' names, and end; run in a pod");
@@ -195,8 +194,8 @@ std::unique_ptr<NodeReporter> MakeReporter(const Flags& flags, kube::RestClient*
   if (api == nullptr) return nullptr;
   NodeReporter::Options options;
   options.node = flags.agent.node_name;
-  options.space = flags.pod_namespace;
-  options.pod = flags.pod_name;
+  options.space = flags.agent.pod_namespace;
+  options.pod = flags.agent.pod_name;
   return std::make_unique<NodeReporter>(std::move(options), api);
 }
 

@@ -78,6 +78,8 @@ std::string MetricsPage::Text() const {
   // Without a root that can be opened, the rest of the page is still true.
   if (const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root_); files.ok()) {
     for (const Device& device : metrics.devices->devices) {
+      // Another one may have its name now.
+      if (!device.hca.present) continue;
       for (const fabric::HcaPort& port : device.hca.ports) {
         metrics.counters[{device.id, port.port}] =
             fabric::ReadPortCounters(*files, device.hca.name, port.port);

@@ -56,9 +56,9 @@ std::vector<kube::Event> RailEvents(const DeviceSnapshot& before, const DeviceSn
   return events;
 }
 
-kube::Event MisalignedEvent(const ContainerDevices& container,
-                            const std::vector<CheckpointEntry>& checkpoint,
-                            const std::string& message) {
+kube::Event PodEvent(const ContainerDevices& container,
+                     const std::vector<CheckpointEntry>& checkpoint, const std::string& reason,
+                     const std::string& message) {
   kube::Event event;
   event.uid = UidOf(container, checkpoint);
   if (event.uid.empty()) return event;
@@ -67,7 +67,7 @@ kube::Event MisalignedEvent(const ContainerDevices& container,
   event.space = container.pod_namespace;
   event.name = container.pod;
   event.warning = true;
-  event.reason = "HcasNotNearest";
+  event.reason = reason;
   event.message = message;
   return event;
 }

@@ -21,11 +21,12 @@ kube::Event NodeEvent(bool warning, const std::string& reason, const std::string
 // told of when it is down.
 std::vector<kube::Event> RailEvents(const DeviceSnapshot& before, const DeviceSnapshot& after);
 
-// HcasNotNearest, of the container's pod. Kubelet tells a pod's uid only in what it has written
-// down; an event without it would not be shown, so there is none: an empty reason.
-kube::Event MisalignedEvent(const ContainerDevices& container,
-                            const std::vector<CheckpointEntry>& checkpoint,
-                            const std::string& message);
+// A warning of the container's pod: HcasNotNearest, SeveralResources. Kubelet tells a pod's uid
+// only in what it has written down; an event without it would not be shown, so there is none: an
+// empty reason.
+kube::Event PodEvent(const ContainerDevices& container,
+                     const std::vector<CheckpointEntry>& checkpoint, const std::string& reason,
+                     const std::string& message);
 
 }  // namespace railhead::device_plugin
 

@@ -47,14 +47,14 @@ TEST(RailEventsTest, TellsOfChangesOnly) {
   EXPECT_EQ(events[0].message, "rail 3 (mlx5_3) carries data again");
 }
 
-TEST(MisalignedEventTest, FindsThePodByItsDevices) {
+TEST(PodEventTest, FindsThePodByItsDevices) {
   const ContainerDevices container = {
       "team", "train-0", "main", {{"gpu", {"g1", "g0"}}, {"rdma/hca", {"a"}}}};
   const std::vector<CheckpointEntry> checkpoint = {{"other", "gpu", {"g2"}},
                                                    {"gone", "rdma/hca", {"a"}},
                                                    {"u", "gpu", {"g0", "g1"}},
                                                    {"u", "rdma/hca", {"a"}}};
-  const kube::Event event = MisalignedEvent(container, checkpoint, "far");
+  const kube::Event event = PodEvent(container, checkpoint, "HcasNotNearest", "far");
   EXPECT_EQ(event.uid, "u") << "'a' alone may be of a pod that has gone";
   EXPECT_EQ(event.kind, "Pod");
   EXPECT_EQ(event.space, "team");
@@ -63,9 +63,9 @@ TEST(MisalignedEventTest, FindsThePodByItsDevices) {
   EXPECT_EQ(event.message, "far");
 }
 
-TEST(MisalignedEventTest, AnUnknownPodGetsNone) {
+TEST(PodEventTest, AnUnknownPodGetsNone) {
   const ContainerDevices container = {"team", "train-0", "main", {{"rdma/hca", {"a"}}}};
-  EXPECT_EQ(MisalignedEvent(container, {}, "far").reason, "");
+  EXPECT_EQ(PodEvent(container, {}, "HcasNotNearest", "far").reason, "");
 }
 
 }  // namespace

@@ -19,6 +19,13 @@ namespace railhead::device_plugin {
 
 absl::StatusOr<std::vector<ContainerDevices>> ListContainerDevices(
     const std::string& socket_path, std::chrono::milliseconds deadline) {
+  absl::StatusOr<PodList> list = ListPods(socket_path, deadline);
+  if (!list.ok()) return list.status();
+  return std::move(list->containers);
+}
+
+absl::StatusOr<PodList> ListPods(const std::string& socket_path,
+                                 std::chrono::milliseconds deadline) {
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + deadline);
   v1::ListPodResourcesResponse response;
@@ -29,18 +36,19 @@ absl::StatusOr<std::vector<ContainerDevices>> ListContainerDevices(
         absl::StrCat("kubelet does not tell at ", socket_path, " which pods hold which devices: ",
                      status.error_message(), "; mount the host's pod-resources folder there"));
   }
-  std::vector<ContainerDevices> containers;
+  PodList list;
   for (const v1::PodResources& pod : response.pod_resources()) {
+    list.pods.emplace(pod.namespace_(), pod.name());
     for (const v1::ContainerResources& container : pod.containers()) {
       ContainerDevices held{pod.namespace_(), pod.name(), container.name(), {}};
       for (const v1::ContainerDevices& devices : container.devices()) {
         std::vector<std::string>& ids = held.devices[devices.resource_name()];
         ids.insert(ids.end(), devices.device_ids().begin(), devices.device_ids().end());
       }
-      if (!held.devices.empty()) containers.push_back(std::move(held));
+      if (!held.devices.empty()) list.containers.push_back(std::move(held));
     }
   }
-  return containers;
+  return list;
 }
 
 }  // namespace railhead::device_plugin

@@ -19,6 +19,10 @@ namespace railhead::device_plugin {
 absl::StatusOr<std::vector<ContainerDevices>> ListContainerDevices(
     const std::string& socket_path, std::chrono::milliseconds deadline);
 
+// The same, with the names of all pods on this node.
+absl::StatusOr<PodList> ListPods(const std::string& socket_path,
+                                 std::chrono::milliseconds deadline);
+
 }  // namespace railhead::device_plugin
 
 #endif  // RAILHEAD_DEVICE_PLUGIN_POD_RESOURCES_H_

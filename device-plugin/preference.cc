@@ -30,12 +30,12 @@ class Choices {
     std::map<std::string, int64_t> free_slots;
     for (const std::string& id : wish.available) {
       const Device* device = snapshot.Find(id);
-      if (device != nullptr) ++free_slots[device->hca.name];
+      if (device != nullptr) ++free_slots[DeviceId(device->hca)];
     }
     for (const Device& device : snapshot.devices) {
       devices_.push_back(&device);
       const auto load = wish.load.find(device.id);
-      free_slots_.push_back(free_slots[device.hca.name] -
+      free_slots_.push_back(free_slots[DeviceId(device.hca)] -
                             (load == wish.load.end() ? 0 : load->second));
     }
     for (const fabric::Gpu& gpu : snapshot.inventory.gpus) {
@@ -75,7 +75,7 @@ class Choices {
       // Another slot of an HCA brings none nearer: any other HCA is better.
       const bool again = std::any_of(
           chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(k),
-          [this, i](size_t j) { return devices_[i]->hca.name == devices_[j]->hca.name; });
+          [this, i](size_t j) { return DeviceId(devices_[i]->hca) == DeviceId(devices_[j]->hca); });
       if (again && !to_gpu_.empty()) {
         hcas += kSame;
       } else if (!to_gpu_.empty()) {
@@ -197,7 +197,7 @@ bool IsAligned(const DeviceSnapshot& snapshot, const std::vector<std::string>& h
   std::vector<std::string> one_slot_each;
   for (const std::string& id : held) {
     const Device* device = snapshot.Find(id);
-    if (device == nullptr || hcas.insert(device->hca.name).second) one_slot_each.push_back(id);
+    if (device == nullptr || hcas.insert(DeviceId(device->hca)).second) one_slot_each.push_back(id);
   }
   Wish wish{{}, {}, one_slot_each.size(), gpus};
   for (const Device& device : snapshot.devices) wish.available.push_back(device.id);

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "device-plugin/device_list.h"
+#include "device-plugin/holdings.h"
 #include "device-plugin/small_files.h"
 #include "fabric/pod_rails.h"
 
@@ -24,7 +24,7 @@ bool HoldsUsedDevice(const std::string& path, const std::set<std::string>& in_us
   const absl::StatusOr<fabric::PodRails> rails = fabric::ParsePodRails(ReadFile(path).value_or(""));
   if (!rails.ok()) return false;  // no container can use it
   return std::any_of(rails->rails.begin(), rails->rails.end(), [&](const fabric::PodRail& rail) {
-    return in_use.contains(DeviceId(rail.device, rail.pci_address));
+    return MayBeAmong(in_use, rail.device, rail.pci_address);
   });
 }
 

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "device-plugin/content_hash.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/plugin_server.h"
 #include "device-plugin/plugin_service.h"
@@ -26,8 +28,16 @@ namespace {
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
+// A path of kubelet's folder must fit into the 107 bytes of a Unix socket's, whatever the resource.
 std::string SocketName(const std::string& resource) {
-  return absl::StrCat("railhead-", absl::StrReplaceAll(resource, {{"/", "-"}}));
+  constexpr size_t kMaxName = 36;
+  constexpr size_t kNameHash = 8;
+  std::string name = absl::StrReplaceAll(resource, {{"/", "-"}});
+  if (name.size() > kMaxName) {
+    name = absl::StrCat(name.substr(0, kMaxName - kNameHash - 1), "-",
+                        ContentHash(resource).substr(0, kNameHash));
+  }
+  return absl::StrCat("railhead-", name);
 }
 
 void TellDevices(const std::string& resource, const DeviceSnapshot& before,

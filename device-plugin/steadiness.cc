@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "device-plugin/device_list.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -20,12 +22,14 @@ int64_t Seconds(Duration duration) {
 
 void Steadiness::Settle(const std::map<std::string, uint64_t>& link_downs, TimePoint now,
                         fabric::NodeInventory& inventory) {
+  std::set<std::string> ids;
+  for (const fabric::Hca& hca : inventory.hcas) ids.insert(DeviceId(hca));
+  std::erase_if(histories_, [&ids](const auto& history) { return !ids.contains(history.first); });
   for (fabric::Hca& hca : inventory.hcas) {
-    const auto [place, is_new] =
-        histories_.try_emplace(absl::StrCat(hca.name, " ", hca.pci_address));
+    const auto [place, is_new] = histories_.try_emplace(DeviceId(hca));
     History& history = place->second;
     bool lost_link = false;
-    if (const auto downs = link_downs.find(hca.name); downs != link_downs.end()) {
+    if (const auto downs = link_downs.find(DeviceId(hca)); downs != link_downs.end()) {
       // A counter that has become smaller was reset with its driver.
       lost_link = history.has_link_downs && downs->second > history.link_downs;
       history.link_downs = downs->second;

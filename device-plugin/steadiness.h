@@ -32,8 +32,8 @@ class Steadiness {
 
   // Takes what was just read, at `now`, and marks as unusable, with the reason, what has not been
   // well for long enough. An HCA that is seen for the first time is taken as it is. `link_downs`:
-  // for each HCA by name its counter of lost links, where it has one; when it has grown, the link
-  // was lost, even if it is back already.
+  // for each HCA by DeviceId its counter of lost links, where it has one; when it has grown, the
+  // link was lost, even if it is back already.
   void Settle(const std::map<std::string, uint64_t>& link_downs, TimePoint now,
               fabric::NodeInventory& inventory);
 
@@ -48,7 +48,7 @@ class Steadiness {
   };
 
   const Timing timing_;
-  std::map<std::string, History> histories_;  // by name and PCI address
+  std::map<std::string, History> histories_;  // by DeviceId
 };
 
 }  // namespace railhead::device_plugin

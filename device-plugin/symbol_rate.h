@@ -28,14 +28,14 @@ class SymbolRate {
 
   explicit SymbolRate(const Limit& limit) : limit_(limit) {}
 
-  // Takes the counters that were just read (by HCA's name, where it has one) and marks as unusable,
+  // Takes the counters that were just read (by DeviceId, where it has one) and marks as unusable,
   // with the reason, what has had too many errors lately.
   void Mark(const std::map<std::string, uint64_t>& counts, TimePoint now,
             fabric::NodeInventory& inventory);
 
  private:
   const Limit limit_;
-  // By HCA's name: what was read when, the oldest first, no longer ago than `within`.
+  // By DeviceId: what was read when, the oldest first, no longer ago than `within`.
   std::map<std::string, std::deque<std::pair<TimePoint, uint64_t>>> readings_;
 };
 

@@ -21,6 +21,7 @@ class SymbolRateTest : public ::testing::Test {
     inventory.hcas.resize(2);
     inventory.hcas[0].name = "mlx5_0";
     inventory.hcas[0].usable = true;
+    inventory.hcas[0].ports = {{1, state_, "InfiniBand", 400}};
     inventory.hcas[1].name = "rxe0";
     inventory.hcas[1].usable = true;
     rate_.Mark({{"mlx5_0", count}}, now_, inventory);
@@ -30,6 +31,7 @@ class SymbolRateTest : public ::testing::Test {
   }
 
   SymbolRate rate_{{}};
+  std::string state_ = "ACTIVE";
   TimePoint now_;
 };
 
@@ -54,6 +56,16 @@ TEST_F(SymbolRateTest, ItIsWellAgainWhenTheMinuteIsOver) {
   EXPECT_NE(After(1, 5000), "");
   EXPECT_NE(After(59, 5000), "");
   EXPECT_EQ(After(1, 5000), "");
+}
+
+TEST_F(SymbolRateTest, WhatIsCountedWhileTheLinkTrainsDoesNotCount) {
+  EXPECT_EQ(After(0, 0), "");
+  state_ = "DOWN";
+  EXPECT_EQ(After(1, 3000), "");
+  EXPECT_EQ(After(1, 9000), "");
+  state_ = "ACTIVE";
+  EXPECT_EQ(After(1, 9500), "");
+  EXPECT_NE(After(1, 9600), "");
 }
 
 TEST_F(SymbolRateTest, ACounterThatIsResetBeginsAnew) {

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "fabric/natural_order.h"
@@ -37,27 +36,6 @@ void AssignRails(std::vector<Hca>& hcas) {
   for (size_t i = 0; i < hcas.size(); ++i) {
     hcas[i].rail = hcas[i].offered ? static_cast<int>(i) : -1;
   }
-}
-
-NodeInventory KeepVanished(const NodeInventory& previous, NodeInventory current) {
-  const size_t found = current.hcas.size();
-  for (const Hca& old : previous.hcas) {
-    const auto end = current.hcas.begin() + static_cast<std::ptrdiff_t>(found);
-    const bool present = std::any_of(current.hcas.begin(), end, [&old](const Hca& hca) {
-      return hca.name == old.name && hca.pci_address == old.pci_address;
-    });
-    if (present) continue;
-    Hca gone = old;
-    for (HcaPort& port : gone.ports) port.state = "UNKNOWN";
-    gone.char_devices.clear();
-    gone.usable = false;
-    gone.reason =
-        "the device has vanished from /sys/class/infiniband; check that its driver is loaded and "
-        "that the card still answers on PCI";
-    current.hcas.push_back(std::move(gone));
-  }
-  AssignRails(current.hcas);
-  return current;
 }
 
 }  // namespace railhead::fabric

@@ -41,6 +41,14 @@ struct Hca {
   std::vector<std::string> char_devices;  // as seen on the host: "/dev/infiniband/uverbs0"
   bool usable = false;
   std::string reason;  // why it is not usable, and what to do; "" when usable
+  // Which device of its PCI function: "" for the function's own, "sf88" for a
+  // subfunction, "soft" for software on its interface.
+  std::string part;
+  std::string physical_function;  // of a virtual function: the address of its PF; else ""
+  bool present = true;            // false: it was there, and is remembered
+  // Names the HCA for as long as its node remembers it, whatever the kernel calls it; "" where
+  // nothing remembers it.
+  std::string id;
 
   bool operator==(const Hca&) const = default;
 };
@@ -67,17 +75,13 @@ struct NodeInventory {
 };
 
 // Sorts `hcas` by PCI address, then name (devices without an address last; numbers inside a name
-// count as numbers), and numbers them 0, 1, ... as rails.
+// count as numbers), and numbers them 0, 1, ... as rails. What has been numbered before is
+// remembered elsewhere (the node agent's rail map).
 //
 // An unusable HCA keeps its number: a rail is a position that repeats on every node, and a NIC
 // whose port is down must not shift its neighbours onto other nodes' rails. What is not offered is
 // no rail (-1).
 void AssignRails(std::vector<Hca>& hcas);
-
-// The inventory to publish when `previous` was published before and `current` was just read. An HCA
-// that has vanished stays, unusable, in its place, so that neither a device that a pod may hold nor
-// the number of another rail is lost. Everything else is as in `current`.
-NodeInventory KeepVanished(const NodeInventory& previous, NodeInventory current);
 
 }  // namespace railhead::fabric
 

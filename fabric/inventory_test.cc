@@ -85,36 +85,6 @@ TEST(AssignRails, UnusableDeviceKeepsItsNumber) {
   EXPECT_EQ(inventory.hcas[2].rail, 2);
 }
 
-TEST(KeepVanished, DeviceStaysUnusableInItsPlace) {
-  const NodeInventory before = Inventory(
-      {MakeHca("a", "0000:01:00.0"), MakeHca("b", "0000:02:00.0"), MakeHca("c", "0000:03:00.0")});
-  const NodeInventory after = KeepVanished(before, Inventory({before.hcas[0], before.hcas[2]}));
-  ASSERT_THAT(Names(after.hcas), ElementsAre("a", "b", "c"));
-  EXPECT_EQ(after.hcas[0], before.hcas[0]);
-  EXPECT_EQ(after.hcas[2], before.hcas[2]);
-  EXPECT_FALSE(after.hcas[1].usable);
-  EXPECT_EQ(after.hcas[1].rail, 1);
-  EXPECT_THAT(after.hcas[1].char_devices, ElementsAre());
-  EXPECT_EQ(after.hcas[1].ports[0].state, "UNKNOWN");
-  EXPECT_THAT(after.hcas[1].reason, HasSubstr("vanished"));
-}
-
-TEST(KeepVanished, SettlesAndRecovers) {
-  const NodeInventory before = Inventory({MakeHca("a", "0000:01:00.0")});
-  const NodeInventory gone = KeepVanished(before, NodeInventory{});
-  EXPECT_EQ(KeepVanished(gone, NodeInventory{}), gone);
-  EXPECT_EQ(KeepVanished(gone, before), before);
-  EXPECT_EQ(KeepVanished(NodeInventory{}, before), before);
-}
-
-TEST(KeepVanished, ACardMovedToAnotherSlotIsAnotherDevice) {
-  const NodeInventory after = KeepVanished(Inventory({MakeHca("a", "0000:01:00.0")}),
-                                           Inventory({MakeHca("a", "0000:02:00.0")}));
-  ASSERT_EQ(after.hcas.size(), 2u);
-  EXPECT_FALSE(after.hcas[0].usable);
-  EXPECT_TRUE(after.hcas[1].usable);
-}
-
 TEST(DataPort, IsTheFirstActiveElseTheFirst) {
   Hca hca;
   EXPECT_EQ(DataPort(hca), nullptr);

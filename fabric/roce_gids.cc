@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "fabric/inventory.h"
@@ -19,10 +20,14 @@ std::string RoceGidTrouble(const RootFiles& files, const Hca& hca) {
   // "1: CA"; an iWARP adapter is "4: RNIC" and has no GIDs in this sense.
   if (!absl::StartsWith(files.ReadAttribute(device + "/node_type").value_or(""), "1:")) return "";
   const std::string folder = absl::StrCat(device, "/ports/", port->port);
-  const std::vector<std::string> entries =
-      files.List(folder + "/gid_attrs/types").value_or(std::vector<std::string>());
-  if (entries.empty()) return "";
-  for (const std::string& entry : entries) {
+  const absl::StatusOr<std::vector<std::string>> entries = files.List(folder + "/gid_attrs/types");
+  if (!entries.ok()) return "";  // it cannot be seen
+  if (entries->empty()) {
+    return absl::StrCat("port ", port->port,
+                        " has no GID table, as a physical function in switchdev mode; its RoCE is "
+                        "in its subfunctions and virtual functions (devlink dev eswitch show)");
+  }
+  for (const std::string& entry : *entries) {
     // The type of an entry that is not in use cannot be read.
     const std::string type =
         files.ReadAttribute(absl::StrCat(folder, "/gid_attrs/types/", entry)).value_or("");

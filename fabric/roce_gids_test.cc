@@ -50,6 +50,11 @@ TEST_F(RoceGidsTest, VersionOneAndEmptyEntriesAreNot) {
       "check that it is up");
 }
 
+TEST_F(RoceGidsTest, APhysicalFunctionInSwitchdevModeHasNoTable) {
+  tree_.MakeFolder(std::string(kPort) + "/gid_attrs/types");
+  EXPECT_THAT(Trouble(), ::testing::HasSubstr("switchdev"));
+}
+
 TEST_F(RoceGidsTest, OthersHaveNoSuchTrouble) {
   EXPECT_EQ(Trouble(), "") << "the table cannot be seen";
   Entry("0", "", "");

@@ -47,6 +47,10 @@ std::string Target(const RootFiles& files, const std::string& link) {
   return target.ok() ? *std::move(target) : files.ReadLink(link).value_or("");
 }
 
+std::string AttributeOf(const RootFiles& files, const std::string& folder, const char* name) {
+  return files.ReadAttribute(absl::StrCat(folder, "/", name)).value_or("");
+}
+
 int ReadNumaNode(const RootFiles& files, const std::string& folder) {
   int node = -1;
   const std::string text = files.ReadAttribute(folder + "/numa_node").value_or("");
@@ -79,15 +83,24 @@ PciFunction ReadFunction(const RootFiles& files, const std::string& folder) {
   function.vendor = ReadId(files, of_bus + "/vendor");
   function.device = ReadId(files, of_bus + "/device");
   function.driver = BaseName(files.ReadLink(of_bus + "/driver").value_or(""));
+  std::string physical = BaseName(files.ReadLink(of_bus + "/physfn").value_or(""));
+  if (ParsePciAddress(physical).has_value()) function.physical_function = std::move(physical);
   return function;
 }
 
 }  // namespace
 
 std::optional<PciFunction> FunctionBehind(const RootFiles& files, const std::string& device_link) {
-  const std::string folder = PciFolderOf(Target(files, device_link));
+  const std::string target = Target(files, device_link);
+  const std::string folder = PciFolderOf(target);
   if (folder.empty()) return std::nullopt;
-  return ReadFunction(files, folder);
+  PciFunction function = ReadFunction(files, folder);
+  // The number that its administrator gave it, which a reload of the driver does not change.
+  uint32_t number = 0;
+  if (target != folder && absl::SimpleAtoi(AttributeOf(files, target, "sfnum"), &number)) {
+    function.part = absl::StrCat("sf", number);
+  }
+  return function;
 }
 
 std::vector<Gpu> ReadGpus(const RootFiles& files, const std::vector<std::string>& vendors) {

@@ -16,11 +16,13 @@ namespace railhead::fabric {
 
 struct PciFunction {
   std::string address;
-  int numa_node = -1;  // -1 when the machine does not say
-  PciPath path;        // empty when it is not known
-  std::string vendor;  // "15b3"; "" when it cannot be read
-  std::string device;  // "1021"; "" when it cannot be read
-  std::string driver;  // "mlx5_core"; "" when there is none
+  int numa_node = -1;             // -1 when the machine does not say
+  PciPath path;                   // empty when it is not known
+  std::string vendor;             // "15b3"; "" when it cannot be read
+  std::string device;             // "1021"; "" when it cannot be read
+  std::string driver;             // "mlx5_core"; "" when there is none
+  std::string part;               // of a device below it that is a subfunction: "sf88"; else ""
+  std::string physical_function;  // of a virtual function: the address of its PF; else ""
 };
 
 // The PCI function behind a `device` link. It may be a parent of what the link names: a virtio

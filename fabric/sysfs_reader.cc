@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -109,7 +110,35 @@ std::string CheckDeviceNode(const RootFiles& files, const std::string& uverbs) {
                       "; it was left by an older driver load, let udev make it again");
 }
 
-std::string CheckPorts(const std::vector<HcaPort>& ports) {
+// Whether the interface was set down by its administrator: no cable is to blame.
+bool IsSetDown(const RootFiles& files, const std::string& netdev) {
+  uint32_t flags = 0;
+  return IsSaneName(netdev) &&
+         absl::SimpleHexAtoi(
+             AttributeOrEmpty(files, absl::StrCat("/sys/class/net/", netdev, "/flags")),
+             &flags) &&
+         (flags & 1U) == 0;  // IFF_UP
+}
+
+// What to do about ports none of which is ACTIVE.
+std::string AdviceFor(const RootFiles& files, const std::vector<HcaPort>& ports,
+                      const std::string& netdev) {
+  const bool waits_for_manager = std::any_of(ports.begin(), ports.end(), [](const HcaPort& port) {
+    return port.link_layer == "InfiniBand" && (port.state == "INIT" || port.state == "ARMED");
+  });
+  if (waits_for_manager) {
+    return "its link is up, and no subnet manager has made it active; check that one runs (opensm, "
+           "or a switch's) and that it reaches this port";
+  }
+  if (ports.front().link_layer == "Ethernet" && IsSetDown(files, netdev)) {
+    return absl::StrCat("its interface ", netdev, " is set down; set it up: ip link set ", netdev,
+                        " up");
+  }
+  return "check the cable, the switch port and the interface's state";
+}
+
+std::string CheckPorts(const RootFiles& files, const std::vector<HcaPort>& ports,
+                       const std::string& netdev) {
   if (ports.empty()) return "it has no port";
   std::vector<std::string> states;
   for (const HcaPort& port : ports) {
@@ -117,8 +146,8 @@ std::string CheckPorts(const std::vector<HcaPort>& ports) {
     states.push_back(absl::StrCat("port ", port.port, " is ", port.state,
                                   port.phys_state.empty() ? "" : ", its link ", port.phys_state));
   }
-  return absl::StrCat("no port is ACTIVE (", absl::StrJoin(states, ", "),
-                      "); check the cable, the switch port and the interface's state");
+  return absl::StrCat("no port is ACTIVE (", absl::StrJoin(states, ", "), "); ",
+                      AdviceFor(files, ports, netdev));
 }
 
 // Some adapters show more than one RDMA device for a function: beside the NIC itself, planes that
@@ -149,6 +178,7 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
   std::optional<PciFunction> function = FunctionBehind(files, folder + "/device");
   if (!parent.empty() && !function.has_value()) {
     function = FunctionBehind(files, absl::StrCat("/sys/class/net/", parent, "/device"));
+    if (function.has_value()) function->part = "soft";
   }
   hca.netdev = NetdevOfPort(files, name, data_port == nullptr ? 1 : data_port->port);
   hca.slaves = SlavesOf(files, hca.netdev);
@@ -159,6 +189,8 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
     hca.vendor = std::move(function->vendor);
     hca.device = std::move(function->device);
     hca.driver = std::move(function->driver);
+    hca.part = std::move(function->part);
+    hca.physical_function = std::move(function->physical_function);
   }
 
   std::vector<std::string> reasons;
@@ -169,7 +201,8 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
   if (!IsSaneName(name)) {
     reasons.push_back("its name holds characters other than letters, digits, '_', '-' and '.'");
   }
-  if (std::string ports = CheckPorts(hca.ports); !ports.empty()) reasons.push_back(ports);
+  if (std::string ports = CheckPorts(files, hca.ports, hca.netdev); !ports.empty())
+    reasons.push_back(ports);
   const auto [first, last] = uverbs.equal_range(name);
   if (first == last) {
     reasons.push_back(absl::StrCat("no entry of ", kVerbsClass, " names it; load ib_uverbs"));

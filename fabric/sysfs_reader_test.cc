@@ -24,6 +24,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 testing::FakeHca Rxe(int n) {
   testing::FakeHca rxe;
@@ -74,10 +75,54 @@ TEST_F(SysfsReaderTest, ReadsAPairOfRxeDevices) {
   expected.rail = 0;
   expected.char_devices = {"/dev/infiniband/uverbs0"};
   expected.usable = true;
+  expected.part = "soft";
   EXPECT_EQ(inventory.hcas[0], expected);
   EXPECT_EQ(inventory.hcas[1].name, "rxe1");
   EXPECT_EQ(inventory.hcas[1].pci_address, "0000:00:04.0");
   EXPECT_EQ(inventory.hcas[1].rail, 1);
+}
+
+TEST_F(SysfsReaderTest, AdviceFitsWhatIsWrongWithThePort) {
+  testing::FakeHca hca;
+  hca.name = "mlx5_0";
+  hca.pci = "0000:01:00.0";
+  hca.netdev = "eth0";
+  hca.state = "2: INIT";
+  tree_.AddHca(hca);
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("subnet manager"));
+  EXPECT_THAT(Read().hcas[0].reason, Not(HasSubstr("cable")));
+  tree_.SetState("mlx5_0", "1: DOWN");
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("check the cable"));
+  tree_.Write("/sys/class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet\n");
+  tree_.Write("/sys/class/net/eth0/flags", "0x1003\n");
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("check the cable"));
+  tree_.Write("/sys/class/net/eth0/flags", "0x1002\n");
+  EXPECT_THAT(Read().hcas[0].reason, HasSubstr("ip link set eth0 up"));
+}
+
+TEST_F(SysfsReaderTest, TellsVirtualFunctionsAndSubfunctions) {
+  testing::FakeHca physical;
+  physical.name = "mlx5_0";
+  physical.pci = "0000:01:00.0";
+  testing::FakeHca virtual_function = physical;
+  virtual_function.name = "mlx5_1";
+  virtual_function.pci = "0000:01:00.1";
+  tree_.AddHca(physical);
+  tree_.AddHca(virtual_function);
+  tree_.Link("/sys/bus/pci/devices/0000:01:00.1/physfn", "../0000:01:00.0");
+  const std::string sf = "/sys/devices/pci0000:00/0000:01:00.0/mlx5_core.sf.4";
+  tree_.Write(sf + "/sfnum", "88\n");
+  tree_.Write(sf + "/infiniband/mlx5_2/ports/1/state", "4: ACTIVE\n");
+  tree_.Link(sf + "/infiniband/mlx5_2/device", "../../../mlx5_core.sf.4");
+  tree_.Link("/sys/class/infiniband/mlx5_2",
+             "../../devices/pci0000:00/0000:01:00.0/"
+             "mlx5_core.sf.4/infiniband/mlx5_2");
+  std::map<std::string, Hca> by_name;
+  for (const Hca& hca : Read().hcas) by_name[hca.name] = hca;
+  EXPECT_EQ(by_name["mlx5_0"].physical_function + by_name["mlx5_0"].part, "");
+  EXPECT_EQ(by_name["mlx5_1"].physical_function, "0000:01:00.0");
+  EXPECT_EQ(by_name["mlx5_2"].pci_address, "0000:01:00.0");
+  EXPECT_EQ(by_name["mlx5_2"].part, "sf88");
 }
 
 // siw names its interface nowhere: its GID is the interface's Ethernet address.

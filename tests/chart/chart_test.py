@@ -86,7 +86,7 @@ REFUSED = {
 # All that the node agent may see of its host: path to (mount path, read-only).
 HOST_PATHS = {
     "/sys": ("/host/sys", True),
-    "/dev/infiniband": ("/host/dev/infiniband", True),
+    "/dev": ("/host/dev", True),
     "/var/lib/kubelet/device-plugins": ("/var/lib/kubelet/device-plugins", False),
     "/var/lib/kubelet/pod-resources": ("/var/lib/kubelet/pod-resources", True),
 }

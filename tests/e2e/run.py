@@ -618,10 +618,11 @@ WITHOUT = (interrupted_demo_leaves_nothing,)
 
 
 def traces_on_node(stage, node):
-    """What our agent could leave on a node."""
+    """What our agent could leave on a node, beside the map of its rails, which it keeps."""
     return stage.cluster.on_node(
-        node, "ls -A -I 'kubelet*' /var/lib/kubelet/device-plugins /var/run/cdi /etc/cdi "
-        "/run/railhead /var/lib/railhead 2>/dev/null; true")[1]
+        node, "ls -A -I 'kubelet*' -I railhead /var/lib/kubelet/device-plugins /var/run/cdi "
+        "/etc/cdi /run/railhead /var/lib/railhead 2>/dev/null; find "
+        "/var/lib/kubelet/device-plugins/railhead -type f ! -name rail-map.json 2>/dev/null; true")[1]
 
 
 def kernels_trouble(stage):
