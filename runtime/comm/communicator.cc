@@ -244,7 +244,8 @@ absl::Status Communicator::AllReduce(rhDataType_t type, rhRedOp_t op, const std:
                                      std::byte* receive, size_t count) {
   const reduce::Reduction reduction = {type, op, world_size_, {}};
   const Work work =
-      Choose({Collective::kAllReduce, type, op, 0, count}, count * reduce::SizeOf(type));
+      Choose({.collective = Collective::kAllReduce, .type = type, .op = op, .count = count},
+             count * reduce::SizeOf(type));
   return Run(
       work,
       [&](shm::Group& group, const shm::Patience& patience) {
@@ -262,8 +263,10 @@ absl::Status Communicator::AllReduce(rhDataType_t type, rhRedOp_t op, const std:
 
 absl::Status Communicator::AllGather(const std::byte* send, std::byte* receive,
                                      const Parts& parts) {
-  const Work work =
-      Choose({.collective = Collective::kAllGather, .count = parts.total()}, parts.total());
+  const Work work = Choose({.collective = Collective::kAllGather,
+                            .count = parts.total(),
+                            .parts = parts.equal() ? 0 : collectives::DigestOf(parts)},
+                           parts.total());
   return Run(
       work,
       [&](shm::Group& group, const shm::Patience& patience) {
@@ -282,7 +285,11 @@ absl::Status Communicator::AllGather(const std::byte* send, std::byte* receive,
 absl::Status Communicator::ReduceScatter(rhDataType_t type, rhRedOp_t op, const std::byte* send,
                                          std::byte* receive, const Parts& parts) {
   const reduce::Reduction reduction = {type, op, world_size_, {}};
-  const Work work = Choose({Collective::kReduceScatter, type, op, 0, parts.total()},
+  const Work work = Choose({.collective = Collective::kReduceScatter,
+                            .type = type,
+                            .op = op,
+                            .count = parts.total(),
+                            .parts = parts.equal() ? 0 : collectives::DigestOf(parts)},
                            parts.total() * reduce::SizeOf(type));
   return Run(
       work,
@@ -321,8 +328,9 @@ absl::Status Communicator::Broadcast(const std::byte* send, std::byte* receive, 
 absl::Status Communicator::Reduce(rhDataType_t type, rhRedOp_t op, const std::byte* send,
                                   std::byte* receive, size_t count, int root) {
   const reduce::Reduction reduction = {type, op, world_size_, {}};
-  const Work work =
-      Choose({Collective::kReduce, type, op, root, count}, count * reduce::SizeOf(type));
+  const Work work = Choose(
+      {.collective = Collective::kReduce, .type = type, .op = op, .root = root, .count = count},
+      count * reduce::SizeOf(type));
   return Run(
       work,
       [&](shm::Group& group, const shm::Patience& patience) {
@@ -359,7 +367,8 @@ absl::Status Communicator::AllToAll(const std::byte* send, const Parts& send_par
   const bool equal = send_parts.equal() && receive_parts.equal();
   const size_t bytes = std::max(send_parts.total(), receive_parts.total());
   const collectives::Call::Arguments arguments = {.collective = Collective::kAllToAll,
-                                                  .count = equal ? bytes : 0};
+                                                  .count = equal ? bytes : 0,
+                                                  .number = recorder_.collectives()};
   const Work work = equal ? Choose(arguments, bytes)
                           : Work{Collective::kAllToAll, Algorithm::kPairwise, bytes,
                                  collectives::Call(arguments)};
@@ -522,8 +531,8 @@ absl::Status Communicator::WhyHopeless(const std::vector<int>& members, bool sou
   return absl::OkStatus();
 }
 
-Communicator::Work Communicator::Choose(const collectives::Call::Arguments& arguments,
-                                        size_t bytes) {
+Communicator::Work Communicator::Choose(collectives::Call::Arguments arguments, size_t bytes) {
+  arguments.number = recorder_.collectives();
   Work work = {arguments.collective, Algorithm::kSharedMemory, bytes, collectives::Call(arguments)};
   if (group_ != nullptr && HasTextForSharedMemory(arguments.collective)) return work;
   const std::lock_guard<std::mutex> lock(learning_);
@@ -572,6 +581,11 @@ absl::Status Communicator::Run(const Work& work, Messages messages) {
 
 absl::Status Communicator::Exchange(const Work& work, Messages messages) {
   if (mailbox_ != nullptr) {
+    // Not all ranks that contradict each other exchange a message.
+    if (work.collective != Collective::kSendReceive) {
+      group_->Expect(work.call);
+      if (absl::Status met = group_->Announce(SharedPatience()); !met.ok()) return met;
+    }
     mailbox_->Begin(SharedPatience());
     mailbox_->Expect(work.call);
     return messages(*mailbox_);

@@ -206,9 +206,9 @@ class Communicator {
     return collectives::FunctionOf<Function>(work.collective, work.turn.choice.among_places);
   }
 
-  // With the algorithm that does it over messages. Where all ranks have the same order of calls,
-  // since each may be chosen otherwise than the one before.
-  Work Choose(const collectives::Call::Arguments& arguments, size_t bytes);
+  // The next collective, with the algorithm that does it over messages. Where all ranks have the
+  // same order of calls, since each may be chosen otherwise than the one before.
+  Work Choose(collectives::Call::Arguments arguments, size_t bytes);
 
   Measurers MeasuredRanks() const;
   // How many others can have a connection to this rank at once: those of RDMA pin memory.

@@ -68,6 +68,8 @@ absl::Status Group::AtOnce(const Work& work) {
     }
     reduce::Reduce(work.reduction, inputs_, work.receive, work.bytes / work.element, work.stores);
     taken = (ranks_ - 1) * work.bytes;
+  } else if (absl::Status same = lanes_.CompareWithThoseHere(); !same.ok()) {
+    return same;
   }
   lanes_.ReducedLater(number);
   done_ = number;

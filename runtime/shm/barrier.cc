@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A barrier is one chunk without bytes: everybody fills it, and waits for everybody.
+// A barrier is one chunk without bytes: everybody fills it, and waits for everybody. An
+// announcement is one for which nobody waits.
 #include "runtime/shm/group.h"
 
 namespace railhead::shm {
@@ -14,6 +15,16 @@ absl::Status Group::Barrier(const Patience& patience) {
   lanes_.Advance(Progress::kReduced, number);
   done_ = number;
   return absl::OkStatus();
+}
+
+absl::Status Group::Announce(const Patience& patience) {
+  const int64_t number = Number(0);
+  // Until then some may still have to see what this rank's notice says.
+  if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
+  lanes_.Advance(Progress::kFilled, number);
+  lanes_.ReducedLater(number);
+  done_ = number;
+  return lanes_.CompareWithThoseHere();
 }
 
 }  // namespace railhead::shm

@@ -35,11 +35,13 @@ absl::Status Group::Broadcast(const std::byte* send, std::byte* receive, size_t 
       if (absl::Status free = AwaitCell(number, patience); !free.ok()) return free;
       reduce::Copy(send + offset, cell, size, reduce::Stores::kNormal);
       lanes_.Advance(Progress::kFilled, number);
+      if (absl::Status same = CompareIfFirst(index); !same.ok()) return same;
       reduce::Copy(send + offset, receive + offset, size, stores);
       Count((ranks_ - 1) * size, 0);
     } else {
       // Nobody waits for what this rank fills, but whoever counts must not lose it from sight.
       lanes_.Advance(Progress::kFilled, number);
+      if (absl::Status same = CompareIfFirst(index); !same.ok()) return same;
       if (absl::Status filled = lanes_.Await(from, Progress::kFilled, number, patience);
           !filled.ok()) {
         return filled;

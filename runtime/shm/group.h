@@ -58,8 +58,9 @@ class Group {
   // outlives this.
   Group(std::byte* memory, int rank, int ranks);
 
-  // What the next collective is called with, and with how many bytes, if it is known. Ranks that
-  // then contradict each other get Internal.
+  // What the next collective is called with, and with how many bytes, if it is known. All ranks'
+  // calls are compared, also of those that do not wait for each other: of two that contradict each
+  // other, the one that comes later gets Internal at once, before it has a byte of the other's.
   void Expect(collectives::Call call, size_t bytes = 0) { lanes_.Expect(Number(0), call, bytes); }
 
   // The collectives of the C API, which says what they do. All ranks call the same ones in the same
@@ -81,6 +82,8 @@ class Group {
   absl::Status Reduce(const reduce::Reduction& reduction, const std::byte* send, std::byte* receive,
                       size_t count, int root, const Patience& patience);
   absl::Status Barrier(const Patience& patience);
+  // Of a collective that is done in another way: says what this rank calls.
+  absl::Status Announce(const Patience& patience);
 
   // Between the same collectives on all ranks: from now on, buffers that all ranks have in windows
   // are worked on where they lie. The window's number is the same on all ranks.
@@ -154,6 +157,10 @@ class Group {
   // Waits until this rank may write its cell for a chunk.
   absl::Status AwaitCell(int64_t number, const Patience& patience) {
     return lanes_.AwaitAll(Progress::kReduced, number - static_cast<int64_t>(kDepth), patience);
+  }
+  // After a call's chunk is filled that not all ranks wait for.
+  absl::Status CompareIfFirst(size_t index) {
+    return index == 0 ? lanes_.CompareWithThoseHere() : absl::OkStatus();
   }
   std::byte* Cell(size_t rank, int64_t number) const;
   std::byte* Result(int64_t number) const;

@@ -93,6 +93,18 @@ absl::Status Lanes::Compare(size_t rank) const {
       collectives::Contradiction(absl::StrCat("rank ", rank), theirs, call_));
 }
 
+absl::Status Lanes::CompareWithThoseHere() {
+  for (size_t step = 1; step < lanes_.size(); ++step) {
+    const size_t rank = (rank_ + step) % lanes_.size();
+    // In one order with the store by which this rank, and the other one, has filled it. Nobody is
+    // so far ahead of this rank that its notice is of a later chunk.
+    const uint32_t filled = NoticeOf(rank, first_chunk_).filled.load(std::memory_order_seq_cst);
+    if (filled != static_cast<uint32_t>(first_chunk_)) continue;
+    if (absl::Status same = Compare(rank); !same.ok()) return same;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Lanes::WaitFor(size_t rank, Progress progress, int64_t chunk,
                             const Patience& patience) {
   const auto look = [&] {

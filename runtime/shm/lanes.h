@@ -63,6 +63,10 @@ class Lanes {
   // contradict each other. `bytes` go along with the chunk, if they fit.
   void Expect(int64_t first_chunk, collectives::Call call, size_t bytes);
 
+  // Compares it with those that have filled that chunk by now, for a rank that has just done so
+  // and does not wait for all others: of any two, the later one sees what the other calls.
+  absl::Status CompareWithThoseHere();
+
   // Says that this rank has filled, or reduced, this chunk and all before, and wakes who waits for
   // it. What it wrote before is seen by whoever sees that. Chunks are filled one by one.
   void Advance(Progress progress, int64_t chunk);
