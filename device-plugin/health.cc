@@ -14,7 +14,7 @@ namespace {
 constexpr std::chrono::seconds kLoopDeadline(60);
 constexpr std::chrono::seconds kUnheardDeadline(120);
 
-StatusPage Page(const absl::Status& status) {
+StatusPage HealthPage(const absl::Status& status) {
   if (status.ok()) return {200, "ok\n"};
   return {503, absl::StrCat(status.message(), "\n")};
 }
@@ -53,8 +53,8 @@ absl::Status Health::Live(TimePoint now) const {
 }
 
 StatusServer::Pages HealthPages(const Health& health) {
-  return {{"/healthz", [&health] { return Page(health.Live(std::chrono::steady_clock::now())); }},
-          {"/readyz", [&health] { return Page(health.Ready()); }}};
+  return {{"/healthz", [&health] { return HealthPage(health.Live(std::chrono::steady_clock::now())); }},
+          {"/readyz", [&health] { return HealthPage(health.Ready()); }}};
 }
 
 }  // namespace railhead::device_plugin
