@@ -80,9 +80,14 @@ absl::StatusOr<Json> Get(Api& api, const ObjectRef& ref) {
   return api.Call({"GET", ref.Path(), "", "", absl::StrCat("get ", ref.ToString())});
 }
 
-absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch) {
+absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch,
+                           absl::Duration within) {
+  const std::string limit =
+      within == absl::InfiniteDuration()
+          ? ""
+          : absl::StrCat("?timeout=", absl::ToInt64Milliseconds(within), "ms");
   return api.Call(
-      {"PATCH", ref.Path(),
+      {"PATCH", ref.Path() + limit,
        type == PatchType::kMerge ? "application/merge-patch+json" : "application/json-patch+json",
        DumpJson(patch), absl::StrCat("patch ", ref.ToString())});
 }

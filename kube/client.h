@@ -76,7 +76,10 @@ enum class PatchType {
 absl::StatusOr<Json> Get(Api& api, const ObjectRef& ref);
 // A patch that contains metadata.resourceVersion applies to exactly that version: Aborted
 // otherwise.
-absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch);
+// With `within` the server gives up after that time, too: what it has not done by then it never
+// does.
+absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch,
+                           absl::Duration within = absl::InfiniteDuration());
 
 // Deletes exactly this version of exactly this object: Aborted when there is another one by now.
 absl::Status Delete(Api& api, const ObjectRef& ref, absl::string_view uid,

@@ -131,7 +131,7 @@ struct Metrics::Series {
   prometheus::Counter& pods_replanned =
       prometheus::BuildCounter()
           .Name("railhead_gang_replanned_pods_total")
-          .Help("Pods deleted because the scheduler had no room for them where they were sent.")
+          .Help("Pods evicted because the scheduler had no room for them where they were sent.")
           .Register(registry)
           .Add({});
 

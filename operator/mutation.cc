@@ -467,7 +467,15 @@ absl::StatusOr<Mutation> TryStampJob(const Json& job, const InjectionConfig& con
       ReadAnnotations(pod_template);
   if (!annotations.ok()) return annotations.status();
   std::map<std::string, std::string> wanted = *annotations;
-  if (indexed) wanted.emplace(kWorldSize, absl::StrCat(completions));
+  if (indexed) {
+    const auto [stamp, is_new] = wanted.emplace(kWorldSize, absl::StrCat(completions));
+    // As of one that was made out of another's YAML.
+    if (!is_new && stamp->second != absl::StrCat(completions)) {
+      warnings.push_back(absl::StrCat("railhead: spec.template.metadata.annotations[", kWorldSize,
+                                      "] is ", stamp->second, " and spec.completions ", completions,
+                                      ": leave the annotation out, if WORLD_SIZE is to be that"));
+    }
+  }
   if (config.gangs) gangs::StampSize(job, config.gang_kinds, parallelism, wanted, warnings);
   Json patch = Json::array();
   if (absl::Status status =

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -125,6 +126,29 @@ TEST_F(BadDays, ADecisionThatCouldNotBeSentIsMadeAnew) {
   failing_.Refuse(nullptr);
   ASSERT_TRUE(Soon([&] { return ReleasedOf("job", 4) == 4; }));
   for (int i = 0; i < 4; ++i) EXPECT_EQ(NodeOf(absl::StrCat("job-", i)), absl::StrCat("n", i + 4));
+}
+
+TEST_F(BadDays, WhatNobodyAnswersToIsFoundOutAndNoOtherGangIsBegunMeanwhile) {
+  failing_.good = 2;
+  failing_.lost = 1;
+  failing_.Refuse([this](const kube::ApiRequest& request) {
+    return failing_.good < 0 && absl::StartsWith(request.path, "/api/v1/pods/")
+               ? absl::UnavailableError("no answer")
+               : absl::OkStatus();
+  });
+  PutJob("a", 4);
+  PutJob("b", 4);
+  StartLeading();
+  ASSERT_TRUE(Soon([&] { return ReleasedOf("a", 4) + ReleasedOf("b", 4) == 3; }));
+  EXPECT_TRUE(ReleasedOf("a", 4) == 0 || ReleasedOf("b", 4) == 0);
+  failing_.good = 1'000'000;
+  ASSERT_TRUE(Soon([&] { return ReleasedOf("a", 4) == 4 && ReleasedOf("b", 4) == 4; }));
+  std::set<std::string> nodes;
+  for (int i = 0; i < 4; ++i) {
+    nodes.insert(NodeOf(absl::StrCat("a-", i)));
+    nodes.insert(NodeOf(absl::StrCat("b-", i)));
+  }
+  EXPECT_EQ(nodes.size(), 8U);
 }
 
 TEST_F(BadDays, TheRoomOfARunningGangThatLostAPodIsKept) {

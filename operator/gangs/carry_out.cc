@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/release_patch.h"
 
@@ -21,6 +22,8 @@ using Kind = Action::Kind;
 using Outcome = Result::Outcome;
 
 constexpr size_t kAtOnce = 8;  // calls of the API
+// Less than any call may take (rest_client.h): when its end is not known here, it is known there.
+constexpr absl::Duration kWithin = absl::Seconds(4);
 
 // The server has decided: nothing was done.
 bool IsRefusal(const absl::Status& status) {
@@ -34,7 +37,7 @@ absl::Status Call(kube::Api& api, const Action& action) {
   const StoredPod& pod = *there.pod;
   const kube::ObjectRef ref = {"v1", "pods", pod.space, pod.name};
   const auto patch = [&](const kube::ObjectRef& object, const Json& changes) {
-    return kube::Patch(api, object, kube::PatchType::kJson, changes).status();
+    return kube::Patch(api, object, kube::PatchType::kJson, changes, kWithin).status();
   };
   switch (action.kind) {
     case Kind::kRelease:

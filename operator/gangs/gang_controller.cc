@@ -105,7 +105,8 @@ absl::Status GangController::Round() {
   TakeSnapshot();
   const GangMachine::Step step = machine_.Next(pods_now_, *room_, options_.now());
   std::vector<Notice> notices = step.notices;
-  const std::set<std::string> carried_out = Act(step, notices);
+  std::set<std::string> carried_out;
+  const absl::Status answered = Act(step, notices, carried_out);
   for (const Notice& notice : notices) Told(events_.Notify(notice));
   Count(step.decisions, carried_out);
   Tell(step.decisions, carried_out);
@@ -113,13 +114,13 @@ absl::Status GangController::Round() {
   if (again != absl::InfiniteFuture()) {
     rounds_.AskAfter(std::max(absl::ZeroDuration(), again - options_.now()));
   }
-  return absl::OkStatus();
+  return answered;
 }
 
-std::set<std::string> GangController::Act(const GangMachine::Step& step,
-                                          std::vector<Notice>& notices) {
+absl::Status GangController::Act(const GangMachine::Step& step, std::vector<Notice>& notices,
+                                 std::set<std::string>& carried_out) {
   const std::vector<std::vector<Result>> results = CarryOut(*api_, step.works, leads_);
-  std::set<std::string> carried_out;
+  absl::Status answered;
   for (size_t i = 0; i < step.works.size(); ++i) {
     const Work& work = step.works[i];
     for (Notice& notice : machine_.Happened(work, results[i], options_.now())) {
@@ -135,11 +136,13 @@ std::set<std::string> GangController::Act(const GangMachine::Step& step,
                      [](const Result& result) { return result.outcome != Result::Outcome::kDone; });
     if (failed == results[i].end()) {
       carried_out.insert(work.gang);
+    } else if (failed->outcome == Result::Outcome::kUnknown) {
+      answered.Update(absl::UnavailableError(failed->words));
     } else if (!work.again && !failed->words.empty()) {
       spdlog::warn("gangs: {}: {}", work.gang, failed->words);
     }
   }
-  return carried_out;
+  return answered;
 }
 
 void GangController::Tell(const std::vector<Decision>& decisions,

@@ -62,8 +62,10 @@ class GangController {
  private:
   absl::Status Round();
   void TakeSnapshot();
-  // What came of it, and what is to be told of that. The gangs for which all was done.
-  std::set<std::string> Act(const GangMachine::Step& step, std::vector<Notice>& notices);
+  // Does it, and adds what is to be told of that, and the gangs for which all was done. Unavailable
+  // when nobody has answered.
+  absl::Status Act(const GangMachine::Step& step, std::vector<Notice>& notices,
+                   std::set<std::string>& carried_out);
   void Tell(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
   void Told(const absl::Status& recorded);
   void Count(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);

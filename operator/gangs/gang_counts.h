@@ -17,7 +17,7 @@ struct GangCounts {
   size_t running = 0;
   absl::Duration longest_wait;  // of those that wait for room, since their first pod was made
   uint64_t placed = 0;          // decisions that were carried out
-  uint64_t replanned = 0;       // pods deleted because no scheduler bound them
+  uint64_t replanned = 0;       // pods evicted because no scheduler bound them
 
   bool operator==(const GangCounts&) const = default;
 };

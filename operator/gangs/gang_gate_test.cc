@@ -269,6 +269,14 @@ TEST(GangGate, AJobWithoutIndicesCanBeAGangToo) {
   EXPECT_EQ(metadata["annotations"], Json::parse(R"({"railhead.io/gang-size": "3"})"));
 }
 
+TEST(GangGate, AStampOfAnotherJobIsTold) {
+  const Json job = Job(
+      R"({"spec": {"template": {"metadata": {"annotations": {"railhead.io/world-size": "16"}}}}})");
+  EXPECT_THAT(StampJob(job, kServed).warnings,
+              ElementsAre(HasSubstr("[railhead.io/world-size] is 16 and spec.completions 4")));
+  EXPECT_EQ(Stamped(job)["annotations"]["railhead.io/world-size"], "16");
+}
+
 TEST(GangGate, PodsThatAreNeverMadeAreNoneOfTheGang) {
   const auto size = [](const char* spec) {
     Json job = Job(R"({"metadata": {"labels": {"railhead.io/gang": "true"}}})");

@@ -9,12 +9,15 @@
 namespace railhead::op::gangs {
 
 void Neighbours::Add(size_t node, const PodValue& pod) {
-  if (!pod->claims.empty() || !pod->labels.empty()) pods_.emplace_back(node, pod);
+  if (!pod->claims.empty()) claims_.emplace_back(node, pod);
+  if (!pod->labels.empty()) labels_.emplace_back(node, pod);
 }
 
 void Neighbours::Remove(size_t node, const PodValue& pod) {
-  const auto found = std::find(pods_.begin(), pods_.end(), std::make_pair(node, pod));
-  if (found != pods_.end()) pods_.erase(found);
+  for (Pods* pods : {&claims_, &labels_}) {
+    const auto found = std::find(pods->begin(), pods->end(), std::make_pair(node, pod));
+    if (found != pods->end()) pods->erase(found);
+  }
 }
 
 void Neighbours::ExcludeLike(size_t node, const std::string& label, const std::string& why,
@@ -36,7 +39,7 @@ void Neighbours::ExcludeLike(size_t node, const std::string& label, const std::s
 
 Exclusions Neighbours::For(const StoredPod& pod) const {
   Exclusions exclusions;
-  for (const auto& [node, other] : pods_) {
+  for (const auto& [node, other] : claims_) {
     for (const HostPort& port : pod.claims.ports) {
       if (std::any_of(other->claims.ports.begin(), other->claims.ports.end(),
                       [&](const HostPort& taken) { return port.Collides(taken); })) {
@@ -48,7 +51,9 @@ Exclusions Neighbours::For(const StoredPod& pod) const {
       ExcludeLike(node, apart.topology_key, "spec.affinity.podAntiAffinity of a pod there",
                   exclusions);
     }
-    for (const KeepApart& apart : pod.claims.apart) {
+  }
+  for (const KeepApart& apart : pod.claims.apart) {
+    for (const auto& [node, other] : labels_) {
       if (!apart.IsAbout(other->space, other->labels)) continue;
       ExcludeLike(node, apart.topology_key, "spec.affinity.podAntiAffinity to a pod there",
                   exclusions);

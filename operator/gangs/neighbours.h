@@ -24,7 +24,10 @@ class Neighbours {
   // `tree` must outlive this.
   explicit Neighbours(const NodeTree* tree) : tree_(tree) {}
 
-  void Clear() { pods_.clear(); }
+  void Clear() {
+    claims_.clear();
+    labels_.clear();
+  }
   // The pod is on the node, or on its way there.
   void Add(size_t node, const PodValue& pod);
   void Remove(size_t node, const PodValue& pod);
@@ -37,7 +40,9 @@ class Neighbours {
                    Exclusions& exclusions) const;
 
   const NodeTree* const tree_;
-  std::vector<std::pair<size_t, PodValue>> pods_;  // that have claims, or labels
+  using Pods = std::vector<std::pair<size_t, PodValue>>;
+  Pods claims_;  // pods that have some: few
+  Pods labels_;  // pods that have some: looked at for a pod alone that keeps apart from others
 };
 
 }  // namespace railhead::op::gangs

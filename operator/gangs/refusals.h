@@ -14,7 +14,8 @@
 namespace railhead::op::gangs {
 
 // Pods that were sent to a node and that the scheduler does not bind there: somebody else has taken
-// the node meanwhile, or there is a rule that we do not know. Pure: the time comes from outside.
+// the node meanwhile, or there is a rule that we do not know. What becomes of them is the machine's
+// to say (gang_machine.h). Pure: the time comes from outside.
 // Not thread-safe.
 class Refusals {
  public:
