@@ -318,6 +318,13 @@ absl::Status Missing(absl::string_view name) {
                    "for pods that ask for rdma/*"));
 }
 
+// Text for troff, which would take these characters for its own.
+std::string Roff(absl::string_view text) {
+  std::string line = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
+  if (absl::StartsWith(line, ".") || absl::StartsWith(line, "'")) line.insert(0, "\\&");
+  return line;
+}
+
 }  // namespace
 
 absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup) {
@@ -353,13 +360,6 @@ std::optional<std::string> ProcessEnvironment(absl::string_view name) {
   const char* value = std::getenv(std::string(name).c_str());
   if (value == nullptr) return std::nullopt;
   return value;
-}
-
-// Text for troff, which would take these characters for its own.
-std::string Roff(absl::string_view text) {
-  std::string line = absl::StrReplaceAll(text, {{"\\", "\\e"}, {"-", "\\-"}});
-  if (absl::StartsWith(line, ".") || absl::StartsWith(line, "'")) line.insert(0, "\\&");
-  return line;
 }
 
 std::string EnvManPage() {

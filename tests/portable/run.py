@@ -122,6 +122,9 @@ def case_rules():
         ROOT / "runtime" / "comm" / "check_exports.cmake")
     kinds = set(re.findall(r"^\S+ (\S) ", run("nm", "-D", "--defined-only", "--format=posix", LIBRARY), re.M))
     expect(kinds <= {"T", "A"}, f"exported are symbols of kinds {kinds}")
+    # The compiler has slow ones of its own.
+    imported = set(re.findall(r"^(\w+)", run("nm", "-D", "--undefined-only", "--format=posix", LIBRARY), re.M))
+    expect({"memcpy", "memmove", "memset"} <= imported, "memory is not copied by the C library")
 
 
 def case_manylinux():
