@@ -102,6 +102,14 @@ std::string WhyNotNearest(const DeviceSnapshot& snapshot, const std::vector<std:
   return absl::StrCat("nearer ones cannot be used: ", absl::StrJoin(unusable, ", "));
 }
 
+// How the kernel shows RDMA devices in network namespaces; "" when it does not say.
+std::string RdmaNamespaces(const fabric::RootFiles& files) {
+  const std::string shared =
+      files.ReadAttribute("/sys/module/ib_core/parameters/netns_mode").value_or("");
+  if (shared.empty()) return "";
+  return shared == "Y" || shared == "1" ? "shared" : "exclusive";
+}
+
 // What the firmware calls this machine's board, "" where it does not say.
 std::string BoardOf(const std::string& root) {
   const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root);
@@ -323,9 +331,22 @@ void Agent::TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& be
       host.rails_in_use.insert(hca.rail);
     }
   }
+  host.rdma_namespaces = RdmaNamespaces(files);
+  NoteRdmaNamespaces(host.rdma_namespaces);
   metrics_.Host(host);
   for (kube::Event& event : RailEvents(before, *overview_.Current())) TellEvent(std::move(event));
   if (options_.reporter != nullptr) options_.reporter->Publish(DescribeNode(inventory_, host));
+}
+
+void Agent::NoteRdmaNamespaces(const std::string& mode) {
+  if (std::exchange(rdma_namespaces_, mode) == mode || mode != "exclusive") return;
+  const std::string message =
+      "the kernel's RDMA namespaces are exclusive: pods without hostNetwork cannot open the HCAs "
+      "that they get (EPERM), unless a CNI (rdma-cni) moves these into the pod; for shared ones "
+      "run: rdma system set netns shared (before any pod runs), and set the option of ib_core: "
+      "netns_mode=1";
+  spdlog::warn("{}", message);
+  TellEvent(NodeEvent(true, "RdmaNamespacesExclusive", message));
 }
 
 void Agent::TellEvent(kube::Event event) {
@@ -384,9 +405,20 @@ Evidence Agent::Gather() const {
 }
 
 bool Agent::LookAtKubelet() {
-  const Evidence evidence = Gather();
+  // Each kubelet makes the socket anew at which it answers.
+  const std::string& socket = options_.pod_resources_socket;
+  const std::optional<SocketIdentity> kubelet = IdentifySocket(socket);
+  if (kubelet != std::exchange(seen_kubelet_, kubelet)) seen_.clear();
+  Evidence evidence = Gather();
+  evidence.seen = seen_;
   holdings_ = Weigh(holdings_, evidence);
   if (!evidence.listed.has_value()) return false;
+  // Unless it has started anew meanwhile.
+  if (IdentifySocket(socket) == kubelet) {
+    for (const auto& [resource, ids] : HeldByResource(evidence.listed->containers)) {
+      seen_[resource].insert(ids.begin(), ids.end());
+    }
+  }
   const std::vector<ContainerDevices>& listed = evidence.listed->containers;
   const std::vector<CheckpointEntry> checkpoint =
       evidence.checkpoint.value_or(std::vector<CheckpointEntry>());

@@ -108,6 +108,7 @@ class Agent {
   void Publish();
   // Tells the cluster what is true of the node, and of what has changed since `before`.
   void TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& before);
+  void NoteRdmaNamespaces(const std::string& mode);
   void TellEvent(kube::Event event);
   void TellConfig();
   // All that tells of who holds what. Thread-safe.
@@ -140,6 +141,7 @@ class Agent {
   const std::unique_ptr<RailsFiles> files_;
   const std::unique_ptr<AllocationStore> allocations_;
   TopologyFiles topologies_;
+  std::string rdma_namespaces_;  // as told last
   RailMapFile rail_map_file_;
   RailMap rail_map_;
   std::string last_rail_map_error_;
@@ -157,6 +159,10 @@ class Agent {
   std::set<std::string> misaligned_;  // keys of containers
   std::set<std::string> divided_;     // the same, with several of our resources
   uint64_t registrations_ = 0;        // of all plugins, when last seen
+
+  // What kubelet has listed since this one started; see Evidence. Of the loop alone.
+  std::optional<SocketIdentity> seen_kubelet_;
+  std::map<std::string, std::set<std::string>> seen_;
 
   // For GpusInAdmission, which kubelet's calls ask for in threads of their own.
   std::mutex admission_mutex_;

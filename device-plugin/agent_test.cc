@@ -456,7 +456,8 @@ TEST_F(AgentTest, RemovesUnusedFilesWhileItRuns) {
 }
 
 TEST_F(AgentTest, AKubeletThatHasJustStartedTakesNoFileAway) {
-  FakePodResources pods(options_.pod_resources_socket, {kSecond});
+  auto pods = std::make_unique<FakePodResources>(options_.pod_resources_socket,
+                                                 std::set<std::string>{kSecond});
   options_.collect = std::chrono::milliseconds(30);
   options_.keep_files = absl::ZeroDuration();
   options_.kubelet_settles = absl::Hours(1);
@@ -471,7 +472,9 @@ TEST_F(AgentTest, AKubeletThatHasJustStartedTakesNoFileAway) {
   const std::string path = used.container_responses(0).mounts(0).host_path();
   // It knows no pod yet.
   kubelet_->Stop();
-  pods.Hold({});
+  pods.reset();
+  pods = std::make_unique<FakePodResources>(options_.pod_resources_socket, std::set<std::string>());
+  pods->Hold({});
   kubelet_->Start();
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
   const auto begin = std::chrono::steady_clock::now();
@@ -841,6 +844,19 @@ TEST_F(ClusterTest, HearsOfAPodWhoseHcasAreNotTheNearest) {
               "main",
               {{"example.com/gpu", {"0000:41:00.0"}}, {"rdma/hca", {kFirst}}}}});
   EXPECT_TRUE(WaitForEvent("trainer HcasNotNearest: container main has GPU 0000:41:00.0", "team"));
+}
+
+TEST_F(ClusterTest, HearsOfExclusiveRdmaNamespaces) {
+  tree_.Write("/sys/module/ib_core/parameters/netns_mode", "N\n");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(WaitForEvent("RdmaNamespacesExclusive: "));
+  EXPECT_THAT(Events(), HasSubstr("rdma system set netns shared"));
+  EXPECT_TRUE(Eventually([&] {
+    return absl::StrContains(kube::StringAt(api_.At({"v1", "nodes", "", "node-1"}),
+                                            {"metadata", "annotations", "railhead.io/node-facts"}),
+                             R"("rdmaNamespaces":"exclusive")");
+  }));
 }
 
 TEST_F(ClusterTest, HearsOfAPodWithSeveralResources) {

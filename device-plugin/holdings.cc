@@ -28,8 +28,8 @@ bool ListsOwnPod(const Evidence& evidence) {
 // Whether kubelet lists all that its file names.
 bool ListsAllWrittenDown(const Evidence& evidence) {
   if (!evidence.checkpoint.has_value()) return false;
-  const std::map<std::string, std::set<std::string>> listed =
-      HeldByResource(evidence.listed->containers);
+  std::map<std::string, std::set<std::string>> listed = HeldByResource(evidence.listed->containers);
+  for (const auto& [resource, ids] : evidence.seen) listed[resource].insert(ids.begin(), ids.end());
   return std::all_of(
       evidence.checkpoint->begin(), evidence.checkpoint->end(), [&](const CheckpointEntry& entry) {
         const auto ids = listed.find(entry.resource);

@@ -28,6 +28,8 @@ struct Evidence {
   std::optional<std::vector<CheckpointEntry>> checkpoint = {};
   AllocationRecords records = {};  // our own
   bool young = false;              // kubelet has started a moment ago
+  // What this kubelet has listed before, by resource: where it does not any more, a pod has ended.
+  std::map<std::string, std::set<std::string>> seen = {};
 };
 
 struct Holdings {

@@ -70,6 +70,11 @@ TEST(Holdings, AYoungKubeletMustListAllThatItHasWrittenDown) {
   EXPECT_THAT(Weigh({}, evidence).by_resource.at("rdma/hca"), ElementsAre("a"));
   evidence.listed = Listed({kTrainer});
   EXPECT_TRUE(Weigh({}, evidence).complete);
+  // The pod has ended, and the file does not say so yet.
+  evidence.listed = Listed({});
+  evidence.seen = {{"rdma/hca", {"a"}}};
+  EXPECT_TRUE(Weigh({}, evidence).complete);
+  evidence.seen.clear();
   // Later it is the file that is behind.
   evidence.listed = Listed({});
   evidence.young = false;

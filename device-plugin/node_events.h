@@ -14,7 +14,8 @@
 
 namespace railhead::device_plugin {
 
-// Of the node: reasons ConfigurationRefused, ConfigurationTaken, ResourceWithoutHcas.
+// Of the node: reasons ConfigurationRefused, ConfigurationTaken, ResourceWithoutHcas,
+// RailMapIgnored, RdmaNamespacesExclusive.
 kube::Event NodeEvent(bool warning, const std::string& reason, const std::string& message);
 
 // RailDown and RailUp, for each HCA whose health is not what it was. An HCA that is new is only

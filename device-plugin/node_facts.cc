@@ -63,6 +63,7 @@ std::string Annotation(const fabric::NodeInventory& inventory, const HostFacts& 
   // A number where there is a limit, null where there is none.
   facts["memlockBytes"] =
       host.memlock_bytes.has_value() ? OrderedJson(*host.memlock_bytes) : OrderedJson();
+  if (!host.rdma_namespaces.empty()) facts["rdmaNamespaces"] = host.rdma_namespaces;
   return facts.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 

@@ -29,6 +29,9 @@ struct HostFacts {
   // register with an HCA. Nothing: as much as it likes.
   std::optional<uint64_t> memlock_bytes = {};
   std::set<int> rails_in_use = {};  // of HCAs that containers hold, each for itself
+  // Of the kernel: "shared", "exclusive" (a pod without the host's network sees no HCA but those
+  // that were moved into it), or "" when unknown.
+  std::string rdma_namespaces = {};
 
   bool operator==(const HostFacts&) const = default;
 };

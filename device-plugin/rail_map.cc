@@ -28,11 +28,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kApiVersion[] = "railhead.io/v1alpha1";
-constexpr char kKind[] = "RailMap";
+constexpr char kMapApiVersion[] = "railhead.io/v1alpha1";
+constexpr char kMapKind[] = "RailMap";
 constexpr size_t kMaxMapText = size_t{1} << 20;
 constexpr size_t kMaxMapHcas = 1024;
-constexpr int kMaxMapRail = 4096;
+constexpr int kMaxMapRail = 1023;  // as in rails.json
+constexpr int kMaxMapNumaNode = 65535;
 constexpr char kVanished[] =
     "the device has vanished from /sys/class/infiniband; check that its driver is loaded and that "
     "the card still answers on PCI; if it was taken out for good, delete rail-map.json in the "
@@ -325,7 +326,7 @@ class Recognition {
   std::vector<bool> found_;                      // by place in map_
 };
 
-absl::Status Bad(absl::string_view what) {
+absl::Status BadMap(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("rail map: ", what));
 }
 
@@ -365,7 +366,7 @@ std::optional<fabric::Hca> ReadMapHca(const Json& item) {
   hca.vendor = MapText(item, "vendor");
   hca.device = MapText(item, "deviceId");
   hca.driver = MapText(item, "driver");
-  hca.numa_node = MapNumber(item, "numaNode", 0, kMaxMapRail).value_or(-1);
+  hca.numa_node = MapNumber(item, "numaNode", 0, kMaxMapNumaNode).value_or(-1);
   const std::optional<int> rail = MapNumber(item, "rail", 0, kMaxMapRail);
   const bool has_place =
       hca.pci_address.empty() || fabric::ParsePciAddress(hca.pci_address).has_value();
@@ -406,31 +407,31 @@ std::string ToJson(const RailMap& map, const Machine& machine) {
     }
     hcas.push_back(std::move(item));
   }
-  const Json document = {{"apiVersion", kApiVersion}, {"kind", kKind},
-                         {"node", machine.node},      {"board", machine.board},
-                         {"several", map.several},    {"hcas", hcas}};
+  const Json document = {{"apiVersion", kMapApiVersion}, {"kind", kMapKind},
+                         {"node", machine.node},         {"board", machine.board},
+                         {"several", map.several},       {"hcas", hcas}};
   return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 absl::StatusOr<RailMap> ParseRailMap(absl::string_view json, const Machine& machine) {
-  if (json.size() > kMaxMapText) return Bad("the text is longer than 1 MiB");
+  if (json.size() > kMaxMapText) return BadMap("the text is longer than 1 MiB");
   const Json document =
       Json::parse(json.data(), json.data() + json.size(), nullptr, /*allow_exceptions=*/false);
-  if (!document.is_object()) return Bad("the text is not a JSON object");
-  if (MapText(document, "apiVersion") != kApiVersion || MapText(document, "kind") != kKind) {
-    return Bad(absl::StrCat("it is no ", kApiVersion, " ", kKind));
+  if (!document.is_object()) return BadMap("the text is not a JSON object");
+  if (MapText(document, "apiVersion") != kMapApiVersion || MapText(document, "kind") != kMapKind) {
+    return BadMap(absl::StrCat("it is no ", kMapApiVersion, " ", kMapKind));
   }
   const Machine writer{MapText(document, "node"), MapText(document, "board")};
   const bool boards_differ =
       !writer.board.empty() && !machine.board.empty() && writer.board != machine.board;
   if (writer.node != machine.node || boards_differ) {
-    return Bad(absl::StrCat("it is of another machine: of node ", writer.node, " (board ",
-                            writer.board, "), and this is ", machine.node, " (board ",
-                            machine.board, ")"));
+    return BadMap(absl::StrCat("it is of another machine: of node ", writer.node, " (board ",
+                               writer.board, "), and this is ", machine.node, " (board ",
+                               machine.board, ")"));
   }
   const auto list = document.find("hcas");
   if (list == document.end() || !list->is_array() || list->size() > kMaxMapHcas) {
-    return Bad("hcas must be a list");
+    return BadMap("hcas must be a list");
   }
   RailMap map;
   map.several = MapTexts(document, "several");
@@ -439,9 +440,9 @@ absl::StatusOr<RailMap> ParseRailMap(absl::string_view json, const Machine& mach
   for (const Json& item : *list) {
     std::optional<fabric::Hca> hca = ReadMapHca(item);
     if (!hca.has_value() || !ids.insert(hca->id).second || !rails.insert(hca->rail).second) {
-      return Bad(absl::StrCat("hcas[", map.hcas.size(),
-                              "] must have a rail and an id of its own, a device, and a PCI "
-                              "address or none"));
+      return BadMap(absl::StrCat("hcas[", map.hcas.size(),
+                                 "] must have a rail and an id of its own, a device, and a PCI "
+                                 "address or none"));
     }
     std::set<std::string> others = MapTexts(item, "mayBe");
     if (!others.empty()) map.may_be[hca->id] = std::move(others);

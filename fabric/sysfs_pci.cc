@@ -113,6 +113,8 @@ std::vector<Gpu> ReadGpus(const RootFiles& files, const std::vector<std::string>
     if (std::find(kGpuClasses.begin(), kGpuClasses.end(), pci_class) == kGpuClasses.end()) continue;
     PciFunction function = ReadFunction(files, folder);
     if (std::find(vendors.begin(), vendors.end(), function.vendor) == vendors.end()) continue;
+    // A share of a GPU that is here itself, for virtual machines.
+    if (!function.physical_function.empty()) continue;
     found.emplace_back(*address, Gpu{std::move(function.vendor), name, function.numa_node,
                                      std::move(function.path)});
   }

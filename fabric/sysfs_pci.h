@@ -30,8 +30,8 @@ struct PciFunction {
 std::optional<PciFunction> FunctionBehind(const RootFiles& files, const std::string& device_link);
 
 // The GPUs among /sys/bus/pci/devices, by address: functions of the PCI classes 0300, 0302, 0380
-// and 1200 whose vendor id is in `vendors` (four hex digits in lower case). Empty where there is no
-// PCI.
+// and 1200 whose vendor id is in `vendors` (four hex digits in lower case), without virtual
+// functions, which are shares of a GPU. Empty where there is no PCI.
 std::vector<Gpu> ReadGpus(const RootFiles& files, const std::vector<std::string>& vendors);
 
 }  // namespace railhead::fabric

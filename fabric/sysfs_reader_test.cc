@@ -180,6 +180,19 @@ TEST_F(SysfsReaderTest, ReadsWhatSelectorsLookAt) {
   EXPECT_EQ(inventory.hcas[0].driver, "mlx5_core");
 }
 
+TEST_F(SysfsReaderTest, AVirtualFunctionOfAGpuIsNoGpu) {
+  for (const char* address : {"0000:41:00.0", "0000:41:00.4"}) {
+    const std::string gpu = absl::StrCat("/sys/devices/pci0000:40/", address);
+    tree_.Write(gpu + "/class", "0x030200\n");
+    tree_.Write(gpu + "/vendor", "0x10de\n");
+    tree_.Link(absl::StrCat("/sys/bus/pci/devices/", address), "../../../.." + gpu);
+  }
+  EXPECT_EQ(Read().gpus.size(), 2U);
+  tree_.Link("/sys/devices/pci0000:40/0000:41:00.4/physfn", "../0000:41:00.0");
+  ASSERT_EQ(Read().gpus.size(), 1U);
+  EXPECT_EQ(Read().gpus[0].pci_address, "0000:41:00.0");
+}
+
 TEST_F(SysfsReaderTest, ReadsTheUuidsOfNvidiaGpus) {
   const RootFiles files = RootFiles::Open(tree_.root()).value();
   EXPECT_TRUE(ReadGpuUuids(files).empty());
