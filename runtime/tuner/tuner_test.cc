@@ -271,6 +271,8 @@ TEST(PinsTest, WrongOnesAreNamed) {
               HasSubstr("its algorithms are ring, bruck, hierarchical"));
   EXPECT_THAT(error("all_reduce<=8T=ring"), HasSubstr("the size is not a number"));
   EXPECT_THAT(error("all_reduce<=99999999999999G=ring"), HasSubstr("the size is not a number"));
+  EXPECT_THAT(error("all_reduce=ring,,"), HasSubstr("'': it names no algorithm"));
+  EXPECT_THAT(error("all_reduce=ring,"), HasSubstr("'': it names no algorithm"));
   EXPECT_THAT(error("all_reduce=ring,=ring"), HasSubstr("'=ring': it names no algorithm"));
 }
 
