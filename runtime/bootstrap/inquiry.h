@@ -62,6 +62,7 @@ class Inquiry {
 
   // What comes of it. A call waits for a report; that of the root, for it to ask.
   bool called() const { return called_; }
+  bool quiet() const { return quiet_; }
   bool asked() const { return asked_; }
   bool gathering() const { return question_.has_value(); }
   // By rank.

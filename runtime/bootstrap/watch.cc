@@ -185,7 +185,7 @@ void Watch::TakeWishes() {
     asking = std::exchange(asking_, false);
   }
   if (!failure.ok()) node_.Report(failure);
-  if (asking) node_.inquiry().Call();
+  wanted_ = wanted_ || asking;
   if (leaving) node_.Goodbye();
 }
 
@@ -208,7 +208,11 @@ absl::Time Watch::Inquire(absl::Time now) {
   if (now >= told_ + pace.fresh) inquiry.Reopen();
   if (now >= next_look_) {
     next_look_ = now + pace.look;
-    if (witness_->Look(now)) inquiry.Call();
+    wanted_ = witness_->Look(now) || wanted_;
+  }
+  if (wanted_ && !inquiry.quiet()) {
+    wanted_ = false;
+    inquiry.Call();
   }
   if (!inquiry.called()) called_ = absl::InfiniteFuture();
   if (inquiry.called() && called_ == absl::InfiniteFuture()) called_ = now;
@@ -231,9 +235,11 @@ absl::Time Watch::Inquire(absl::Time now) {
       said.push_back({node_.Describe(static_cast<int>(said.size())), answer});
     }
     inquiry.Tell(witness_->Conclude(said));
+    if (const absl::Status verdict = witness_->Verdict(); !verdict.ok()) node_.Report(verdict);
   }
   Hear(now);
-  return std::min({next_look_, gather_until_, called_ + above});
+  const absl::Time reopens = wanted_ ? told_ + pace.fresh : absl::InfiniteFuture();
+  return std::min({next_look_, gather_until_, called_ + above, reopens});
 }
 
 void Watch::Publish() {

@@ -59,7 +59,8 @@ class Watch {
   // one before is not asked any more.
   void Attend(Witness* witness);
 
-  // Asks what everybody is doing, unless that is known from a moment ago; the witness will hear.
+  // Asks what everybody is doing, as soon as that is not known from a moment ago; the witness will
+  // hear.
   void Ask();
 
   // Where a rank can be reached, as it says itself (Bootstrap::SetPlace); nothing while that is not
@@ -103,6 +104,7 @@ class Watch {
   Node node_;
   Links links_;
   absl::Time next_look_ = absl::InfinitePast();
+  bool wanted_ = false;                         // an inquiry
   absl::Time called_ = absl::InfiniteFuture();  // for a report
   absl::Time gather_until_ = absl::InfiniteFuture();
   absl::Time told_ = absl::InfinitePast();  // a report

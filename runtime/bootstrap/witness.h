@@ -35,6 +35,8 @@ class Witness {
   virtual std::string Testify(absl::Time now) = 0;
   // What comes of what all have said, in at most kReportLimit bytes; `ranks` by rank.
   virtual std::string Conclude(const std::vector<Said>& ranks) = 0;
+  // Why the job cannot go on, by what was last concluded; OK if it can.
+  virtual absl::Status Verdict() { return absl::OkStatus(); }
   // That is known to this rank.
   virtual void Hear(const std::string& report, absl::Time now) = 0;
   // The job has failed, and this rank's calls know it. The last that is called; it does not wait.

@@ -2,7 +2,7 @@
 #include "runtime/collectives/bruck_alltoall.h"
 
 #include <cstring>
-#include <vector>
+#include <memory>
 
 #include "runtime/collectives/schedule.h"
 
@@ -16,36 +16,36 @@ absl::Status BruckAllToAll(Messenger& messenger, int rank, const std::byte* send
   const size_t ranks = send_parts.ranks();
   const auto self = static_cast<size_t>(rank);
   // Place d holds the block that has to go d ranks further, on whichever rank it is.
-  std::vector<std::byte> places(ranks * bytes);
+  const auto places = std::make_unique_for_overwrite<std::byte[]>(ranks * bytes);
   // At most half of the blocks take a step.
-  std::vector<std::byte> leaving(ranks / 2 * bytes);
-  std::vector<std::byte> arriving(ranks / 2 * bytes);
+  const auto leaving = std::make_unique_for_overwrite<std::byte[]>(ranks / 2 * bytes);
+  const auto arriving = std::make_unique_for_overwrite<std::byte[]>(ranks / 2 * bytes);
   for (size_t d = 0; d < ranks; ++d) {
-    std::memcpy(places.data() + d * bytes, send + (self + d) % ranks * bytes, bytes);
+    std::memcpy(places.get() + d * bytes, send + (self + d) % ranks * bytes, bytes);
   }
   for (size_t distance = 1; distance < ranks; distance *= 2) {
     size_t packed = 0;
     for (size_t d = 0; d < ranks; ++d) {
       if ((d & distance) == 0) continue;
-      std::memcpy(leaving.data() + packed, places.data() + d * bytes, bytes);
+      std::memcpy(leaving.get() + packed, places.get() + d * bytes, bytes);
       packed += bytes;
     }
     // Everything that goes so far, in one message.
     const auto to = static_cast<int>((self + distance) % ranks);
     const auto from = static_cast<int>((self + ranks - distance) % ranks);
-    const OneEachWay step(Schedule::To(to, leaving.data(), packed),
-                          Schedule::From(from, arriving.data(), packed));
+    const OneEachWay step(Schedule::To(to, leaving.get(), packed),
+                          Schedule::From(from, arriving.get(), packed));
     if (absl::Status status = Run(messenger, step); !status.ok()) return status;
     packed = 0;
     for (size_t d = 0; d < ranks; ++d) {
       if ((d & distance) == 0) continue;
-      std::memcpy(places.data() + d * bytes, arriving.data() + packed, bytes);
+      std::memcpy(places.get() + d * bytes, arriving.get() + packed, bytes);
       packed += bytes;
     }
   }
   // What stands in place d now has come from d ranks before.
   for (size_t d = 0; d < ranks; ++d) {
-    std::memcpy(receive + (self + ranks - d) % ranks * bytes, places.data() + d * bytes, bytes);
+    std::memcpy(receive + (self + ranks - d) % ranks * bytes, places.get() + d * bytes, bytes);
   }
   return absl::OkStatus();
 }

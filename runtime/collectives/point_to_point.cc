@@ -12,14 +12,25 @@ namespace {
 
 using Direction = Transfer::Direction;
 
-// Copies what this rank sends to itself.
-absl::Status CopyOwn(int rank, absl::Span<const Transfer> transfers) {
+// What this rank sends to itself, and receives.
+struct Own {
   std::vector<const Transfer*> sends;
   std::vector<const Transfer*> receives;
+};
+
+Own OwnOf(int rank, absl::Span<const Transfer> transfers) {
+  Own own;
   for (const Transfer& transfer : transfers) {
     if (transfer.peer != rank) continue;
-    (transfer.direction == Direction::kSend ? sends : receives).push_back(&transfer);
+    (transfer.direction == Direction::kSend ? own.sends : own.receives).push_back(&transfer);
   }
+  return own;
+}
+
+}  // namespace
+
+absl::Status WrongOwn(int rank, absl::Span<const Transfer> transfers) {
+  const auto [sends, receives] = OwnOf(rank, transfers);
   if (sends.size() != receives.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(sends.size(), " sends to this rank itself, but ", receives.size(),
@@ -32,16 +43,14 @@ absl::Status CopyOwn(int rank, absl::Span<const Transfer> transfers) {
                        " bytes, but the receive from itself has ", receives[i]->bytes));
     }
   }
-  for (size_t i = 0; i < sends.size(); ++i) {
-    if (sends[i]->bytes > 0) std::memmove(receives[i]->data, sends[i]->data, sends[i]->bytes);
-  }
   return absl::OkStatus();
 }
 
-}  // namespace
-
 absl::Status RunTransfers(Messenger& messenger, int rank, absl::Span<const Transfer> transfers) {
-  if (absl::Status own = CopyOwn(rank, transfers); !own.ok()) return own;
+  const auto [sends, receives] = OwnOf(rank, transfers);
+  for (size_t i = 0; i < sends.size(); ++i) {
+    if (sends[i]->bytes > 0) std::memmove(receives[i]->data, sends[i]->data, sends[i]->bytes);
+  }
   struct Open {
     Direction direction;
     int peer;

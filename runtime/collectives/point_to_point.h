@@ -21,8 +21,11 @@ struct Transfer {
   size_t bytes = 0;
 };
 
-// Does them all. The n-th send to a rank meets the n-th receive from this rank there; sends to
-// oneself meet the receives from oneself, and an InvalidArgument says which do not.
+// What is wrong with those between this rank and itself: each send meets a receive of its size.
+absl::Status WrongOwn(int rank, absl::Span<const Transfer> transfers);
+
+// Does them all. The n-th send to a rank meets the n-th receive from this rank there; WrongOwn is
+// OK.
 absl::Status RunTransfers(Messenger& messenger, int rank, absl::Span<const Transfer> transfers);
 
 }  // namespace railhead::collectives

@@ -110,9 +110,13 @@ constexpr Way kWays[] = {
 
     {Collective::kAllToAll, Algorithm::kPairwise, &PairwiseAllToAll, FromOrToEach, Nothing,
      Peers::kAll},
+    // All is copied before and after the steps, and half of it in each on both sides: about as long
+    // as reducing takes. Between two, where it has no step less, pairwise is the better one always.
     {Collective::kAllToAll, Algorithm::kBruck, &BruckAllToAll,
-     [](const Terms& t) { return t.log * (t.a + t.whole / 2); }, Twice, Peers::kFew,
-     Algorithm::kPairwise},
+     [](const Terms& t) {
+       return t.log * (t.a + t.whole / 2) + (2 + t.log) * t.work + (t.n > 2 ? 0 : t.a);
+     },
+     Twice, Peers::kFew, Algorithm::kPairwise},
 
     {Collective::kGather, Algorithm::kDirect, &DirectGather, FromOrToEach, Nothing, Peers::kAll},
     {Collective::kGather, Algorithm::kBinomial, &BinomialGather, ThroughTree, Once, Peers::kFew,

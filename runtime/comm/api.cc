@@ -71,12 +71,17 @@ rhResult_t ResultOf(const absl::Status& status) {
   }
 }
 
+void Tell(rhComm_t comm, std::string text) {
+  comm->last_error = std::move(text);
+  comm->told = &comm->last_error;
+}
+
 rhResult_t Report(rhComm_t comm, rhResult_t result, std::string text) {
   if (comm == nullptr) {
     ThreadError() = std::move(text);
   } else {
     const std::lock_guard<std::mutex> lock(comm->state);
-    comm->last_error = std::move(text);
+    Tell(comm, std::move(text));
   }
   return result;
 }
@@ -107,6 +112,24 @@ void CopyText(const std::string& from, char (&to)[N]) {
   const size_t size = std::min(from.size(), N - 1);
   std::memcpy(to, from.data(), size);
   std::memset(to + size, 0, N - size);
+}
+
+// A struct of the caller, whose header may be an older or a newer one: its size says how much it
+// has. One that nobody has set is refused where it can be.
+template <class Info>
+bool HasSize(const Info* to) {
+  constexpr size_t kLargest = sizeof(Info) + 4096;
+  return to->struct_size > sizeof to->struct_size && to->struct_size <= kLargest;
+}
+
+template <class Info>
+void CopyInfo(Info from, Info* to) {
+  const size_t size = to->struct_size;
+  from.struct_size = size;
+  std::memcpy(to, &from, std::min(size, sizeof from));
+  // What this library does not know.
+  auto* const bytes = reinterpret_cast<std::byte*>(to);
+  if (size > sizeof from) std::memset(bytes + sizeof from, 0, size - sizeof from);
 }
 
 rhComm_t Wrap(std::unique_ptr<Communicator> communicator) {
@@ -173,7 +196,7 @@ const char* rhGetErrorString(rhResult_t result) {
 const char* rhGetLastError(rhComm_t comm) {
   if (comm == nullptr) return railhead::comm::ThreadError().c_str();
   const std::lock_guard<std::mutex> lock(comm->state);
-  return comm->last_error.c_str();
+  return comm->told->c_str();
 }
 
 rhResult_t rhGetUniqueId(rhUniqueId* id) {
@@ -252,10 +275,14 @@ rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_cou
     if (newcomm == nullptr) return NullArgument(comm, "rhCommShrink", "newcomm");
     *newcomm = nullptr;
     if (config != nullptr) return NotNull(comm, "rhCommShrink", "config");
+    if (exclude_count < 0) {
+      return Report(comm, rhInvalidArgument,
+                    absl::StrCat("rhCommShrink: exclude_count ", exclude_count, " is negative"));
+    }
     if (exclude_ranks == nullptr && exclude_count > 0) {
       return NullArgument(comm, "rhCommShrink", "exclude_ranks");
     }
-    const std::set<int> excluded(exclude_ranks, exclude_ranks + std::max(exclude_count, 0));
+    const std::set<int> excluded(exclude_ranks, exclude_ranks + exclude_count);
     for (const int rank : excluded) {
       const absl::Status wrong =
           railhead::comm::WrongRoot(rank, comm->communicator->world_size(), "exclude_ranks:");
@@ -302,9 +329,10 @@ rhResult_t rhCommDestroy(rhComm_t comm) {
       const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
       const std::lock_guard<std::mutex> state(comm->state);
       if (!use.owns_lock() || comm->on_stream > 0) {
-        comm->last_error =
-            "rhCommDestroy: a collective is running; use rhCommAbort to end it, or wait for its "
-            "stream";
+        railhead::comm::Tell(
+            comm,
+            "rhCommDestroy: a collective is running; use rhCommAbort to end it, or "
+            "wait for its stream");
         return rhInvalidUsage;
       }
     }
@@ -344,7 +372,9 @@ rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error) {
     if (comm->on_stream > 0) *async_error = rhInProgress;
     if (!verdict.ok()) {
       *async_error = railhead::comm::ResultOf(verdict);
-      comm->last_error = std::string(verdict.message());
+      // It is the same from now on.
+      if (comm->verdict.empty()) comm->verdict = std::string(verdict.message());
+      comm->told = &comm->verdict;
     }
     return rhSuccess;
   });
@@ -386,18 +416,20 @@ rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info) {
   return Guard(comm, [&] {
     if (comm == nullptr) return NullArgument(nullptr, "rhCommGetInfo", "comm");
     if (info == nullptr) return NullArgument(comm, "rhCommGetInfo", "info");
-    if (info->struct_size != sizeof *info) {
+    if (!HasSize(info)) {
       return Report(comm, rhInvalidArgument,
                     "rhCommGetInfo: info->struct_size is not sizeof(rhCommInfo_t)");
     }
+    rhCommInfo_t all{};
     const Communicator& communicator = *comm->communicator;
-    CopyText(communicator.transport(), info->transport);
-    info->rails = static_cast<int>(communicator.Rails().size());
+    CopyText(communicator.transport(), all.transport);
+    all.rails = static_cast<int>(communicator.Rails().size());
     const std::string degraded = communicator.degraded_reason();
-    info->degraded = degraded.empty() ? 0 : 1;
-    CopyText(degraded, info->degraded_reason);
-    info->rejected_connections = communicator.rejected_connections();
-    CopyText(communicator.unused_memory_reason(), info->unused_memory_reason);
+    all.degraded = degraded.empty() ? 0 : 1;
+    CopyText(degraded, all.degraded_reason);
+    all.rejected_connections = communicator.rejected_connections();
+    CopyText(communicator.unused_memory_reason(), all.unused_memory_reason);
+    CopyInfo(all, info);
     return rhSuccess;
   });
 }
@@ -406,7 +438,7 @@ rhResult_t rhCommRailInfo(rhComm_t comm, int index, rhRailInfo_t* info) {
   return Guard(comm, [&] {
     if (comm == nullptr) return NullArgument(nullptr, "rhCommRailInfo", "comm");
     if (info == nullptr) return NullArgument(comm, "rhCommRailInfo", "info");
-    if (info->struct_size != sizeof *info) {
+    if (!HasSize(info)) {
       return Report(comm, rhInvalidArgument,
                     "rhCommRailInfo: info->struct_size is not sizeof(rhRailInfo_t)");
     }
@@ -417,14 +449,16 @@ rhResult_t rhCommRailInfo(rhComm_t comm, int index, rhRailInfo_t* info) {
                                  rails.size(), " rail(s)"));
     }
     const auto& rail = rails[static_cast<size_t>(index)];
-    info->rail = rail.name.rail;
-    info->port = rail.name.port;
-    info->up = rail.up ? 1 : 0;
-    CopyText(rail.name.device, info->device);
-    CopyText(rail.name.transport, info->transport);
-    info->tx_bytes = rail.transmit_bytes;
-    info->rx_bytes = rail.receive_bytes;
-    info->retransmits = rail.retransmits;
+    rhRailInfo_t all{};
+    all.rail = rail.name.rail;
+    all.port = rail.name.port;
+    all.up = rail.up ? 1 : 0;
+    CopyText(rail.name.device, all.device);
+    CopyText(rail.name.transport, all.transport);
+    all.tx_bytes = rail.transmit_bytes;
+    all.rx_bytes = rail.receive_bytes;
+    all.retransmits = rail.retransmits;
+    CopyInfo(all, info);
     return rhSuccess;
   });
 }

@@ -157,8 +157,15 @@ rhResult_t AddTransfer(const char* call, Transfer::Direction direction, const vo
     const Transfer transfer = {direction, peer, Bytes(const_cast<void*>(buffer)),
                                count * SizeOf(datatype)};
     if (ThreadGroup().depth > 0) {
-      ThreadGroup().transfers.push_back({call, comm, stream, transfer});
+      auto& part = ThreadGroup().Of(call, comm, stream);
+      if (part.transfers.empty()) part.transfer_name = call;
+      part.transfers.push_back(transfer);
       return rhSuccess;
+    }
+    if (const absl::Status own =
+            railhead::collectives::WrongOwn(comm->communicator->rank(), {&transfer, 1});
+        !own.ok()) {
+      return ReportWrong(call, comm, own);
     }
     return Submit(call, comm, stream, [call, transfer](Communicator& communicator) {
       return railhead::comm::Transfer(call, communicator, {transfer});

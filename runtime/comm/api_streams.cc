@@ -17,9 +17,9 @@ using railhead::comm::Stream;
 namespace {
 
 // Each failed call has left its text with its communicator.
-rhResult_t WaitFor(Stream& stream, uint64_t moment) {
+rhResult_t WaitFor(Stream& stream, uint64_t since, uint64_t moment) {
   stream.Wait(moment);
-  return stream.Result(moment);
+  return stream.Result(since, moment);
 }
 
 }  // namespace
@@ -35,7 +35,11 @@ rhResult_t rhStreamCreate(rhStream_t* stream) {
 rhResult_t rhStreamSynchronize(rhStream_t stream) {
   return Guard(nullptr, [&] {
     if (stream == nullptr) return rhSuccess;
-    return WaitFor(*stream->stream, stream->stream->Now());
+    Stream& calls = *stream->stream;
+    const uint64_t moment = calls.Now();
+    const rhResult_t result = WaitFor(calls, calls.told(), moment);
+    calls.Told(moment);
+    return result;
   });
 }
 
@@ -50,7 +54,7 @@ rhResult_t rhStreamRequest(rhStream_t stream, rhRequest_t* request) {
     if (request == nullptr) return NullArgument(nullptr, "rhStreamRequest", "request");
     *request = nullptr;
     if (stream == nullptr) return NullArgument(nullptr, "rhStreamRequest", "stream");
-    *request = new rhRequest{stream->stream, stream->stream->Now()};
+    *request = new rhRequest{stream->stream, stream->stream->told(), stream->stream->Now()};
     return rhSuccess;
   });
 }
@@ -60,14 +64,14 @@ rhResult_t rhRequestTest(rhRequest_t request, int* done) {
     if (request == nullptr) return NullArgument(nullptr, "rhRequestTest", "request");
     if (done == nullptr) return NullArgument(nullptr, "rhRequestTest", "done");
     *done = request->stream->IsDone(request->moment) ? 1 : 0;
-    return *done != 0 ? request->stream->Result(request->moment) : rhSuccess;
+    return *done != 0 ? request->stream->Result(request->since, request->moment) : rhSuccess;
   });
 }
 
 rhResult_t rhRequestWait(rhRequest_t request) {
   return Guard(nullptr, [&] {
     if (request == nullptr) return NullArgument(nullptr, "rhRequestWait", "request");
-    return WaitFor(*request->stream, request->moment);
+    return WaitFor(*request->stream, request->since, request->moment);
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The C API as its users see it: ranks in threads, and ranks in processes that die.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -20,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
 #include "runtime/comm/unique_id.h"
+#include "runtime/net/fd.h"
 #include "runtime/testing/http.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
@@ -201,6 +203,75 @@ TEST_F(ApiTest, WrongArgumentsAreRefusedWithAText) {
   EXPECT_EQ(rhGetVersion(nullptr), rhInvalidArgument);
 }
 
+// Later headers have larger structs: an older program has what it knows, and nothing beside.
+TEST_F(ApiTest, StructsOfOlderProgramsAreFilledAsFarAsTheyGo) {
+  WithGroup(1, [](rhComm_t comm, int) {
+    rhCommInfo_t info;
+    std::memset(&info, 0x5a, sizeof info);
+    info.struct_size = offsetof(rhCommInfo_t, unused_memory_reason);
+    EXPECT_EQ(rhCommGetInfo(comm, &info), rhSuccess) << rhGetLastError(comm);
+    EXPECT_EQ(info.struct_size, offsetof(rhCommInfo_t, unused_memory_reason));
+    EXPECT_STREQ(info.transport, "tcp");
+    EXPECT_EQ(info.rejected_connections, 0U);
+    EXPECT_EQ(info.unused_memory_reason[0], 0x5a);
+
+    rhRailInfo_t rail;
+    std::memset(&rail, 0x5a, sizeof rail);
+    rail.struct_size = offsetof(rhRailInfo_t, retransmits);
+    EXPECT_EQ(rhCommRailInfo(comm, 0, &rail), rhSuccess) << rhGetLastError(comm);
+    EXPECT_STREQ(rail.transport, "tcp");
+    EXPECT_EQ(rail.retransmits, 0x5a5a5a5a5a5a5a5aU);
+
+    // And one of a newer header has zeros in what this library does not know.
+    struct {
+      rhCommInfo_t known;
+      std::array<char, 64> news;
+    } newer;
+    std::memset(&newer, 0x5a, sizeof newer);
+    newer.known.struct_size = sizeof newer;
+    EXPECT_EQ(rhCommGetInfo(comm, &newer.known), rhSuccess) << rhGetLastError(comm);
+    EXPECT_EQ(newer.news, (std::array<char, 64>{}));
+
+    // What never was a struct.
+    info.struct_size = 3;
+    EXPECT_EQ(rhCommGetInfo(comm, &info), rhInvalidArgument);
+    rail.struct_size = 0;
+    EXPECT_EQ(rhCommRailInfo(comm, 0, &rail), rhInvalidArgument);
+    rhCommDestroy(comm);
+  });
+}
+
+TEST_F(ApiTest, AShrinkOfLessThanNothingIsRefused) {
+  WithGroup(1, [](rhComm_t comm, int) {
+    const int nobody = 0;
+    rhComm_t smaller = nullptr;
+    EXPECT_EQ(rhCommShrink(comm, &nobody, -1, &smaller, nullptr), rhInvalidArgument);
+    EXPECT_STREQ(rhGetLastError(comm), "rhCommShrink: exclude_count -1 is negative");
+    rhCommDestroy(comm);
+  });
+}
+
+// As a watchdog in another thread asks all day.
+TEST_F(ApiTest, ALastErrorStaysWhileAnotherThreadAsksHowItGoes) {
+  std::atomic<bool> has_failed = false;
+  WithGroup(2, [&](rhComm_t comm, int rank) {
+    if (rank == 1) {
+      while (!has_failed) std::this_thread::yield();
+      rhCommAbort(comm);
+      return;
+    }
+    EXPECT_EQ(rhBroadcast(nullptr, nullptr, 1, rhInt8, 5, comm, nullptr), rhInvalidArgument);
+    const char* const text = rhGetLastError(comm);
+    has_failed = true;
+    rhResult_t state = rhSuccess;
+    while (state == rhSuccess) ASSERT_EQ(rhCommGetAsyncError(comm, &state), rhSuccess);
+    // Where the verdict is to be had, and the text of before is what it was.
+    EXPECT_THAT(rhGetLastError(comm), HasSubstr("rhCommAbort was called"));
+    EXPECT_STREQ(text, "rhBroadcast: root 5 does not exist; ranks go from 0 to 1");
+    rhCommDestroy(comm);
+  });
+}
+
 TEST_F(ApiTest, VersionIsTheHeaders) {
   int version = 0;
   EXPECT_EQ(rhGetVersion(&version), rhSuccess);
@@ -334,10 +405,11 @@ std::string Reduce(rhComm_t comm, std::vector<float>& values) {
                              : absl::StrCat(rhGetErrorString(result), ": ", rhGetLastError(comm));
 }
 
-// Forks a rank for each environment and returns what their bodies returned.
+// Forks a rank for each environment and returns what their bodies returned; of one that leaves a
+// child behind, nothing.
 std::vector<std::string> RunForks(const std::vector<Environment>& environments,
                                   const std::function<std::string(int rank)>& body,
-                                  double seconds = 40) {
+                                  double seconds = 40, int parent = -1) {
   std::vector<Process> processes;
   for (size_t rank = 0; rank < environments.size(); ++rank) {
     processes.push_back(
@@ -345,7 +417,10 @@ std::vector<std::string> RunForks(const std::vector<Environment>& environments,
   }
   const absl::Time deadline = In(seconds);
   std::vector<std::string> outputs;
-  for (Process& process : processes) outputs.push_back(process.Wait(deadline).output);
+  for (size_t rank = 0; rank < processes.size(); ++rank) {
+    const bool left = static_cast<int>(rank) == parent;
+    outputs.push_back(left ? "" : processes[rank].Wait(deadline).output);
+  }
   return outputs;
 }
 
@@ -554,6 +629,45 @@ TEST_P(DeathTest, AKilledRankIsNamedByAllOthersLongBeforeTheTimeout) {
             << "rank " << rank << " of " << world;
       }
     }
+  }
+}
+
+// As data loaders do: a child that has what its parent had, and lives longer.
+TEST_P(DeathTest, AKilledRankIsNamedAlthoughItsChildLives) {
+  constexpr int kWorld = 3;
+  constexpr int kVictim = 1;
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const net::Fd until_here(ends[0]);
+  net::Fd here(ends[1]);
+  const std::vector<std::string> outputs = RunForks(
+      Environments(kWorld, {{"RAILHEAD_TRANSPORT", GetParam()}}),
+      [&](int rank) {
+        here.Reset();
+        rhComm_t comm = nullptr;
+        std::string error = Join(&comm);
+        std::vector<float> values(1000);
+        for (int i = 0; error.empty() && i < 1000000; ++i) {
+          if (rank == kVictim && i == 5) {
+            if (::fork() == 0) {
+              // Nobody is to wait for what this one writes.
+              for (const int pipe : {STDOUT_FILENO, STDERR_FILENO}) ::close(pipe);
+              char end = 0;
+              [[maybe_unused]] const ssize_t got = ::read(until_here.get(), &end, 1);
+              _exit(0);
+            }
+            ::raise(SIGKILL);
+          }
+          error = Reduce(comm, values);
+        }
+        return error;
+      },
+      20, kVictim);
+  for (int rank = 0; rank < kWorld; ++rank) {
+    if (rank == kVictim) continue;
+    EXPECT_THAT(outputs[static_cast<size_t>(rank)],
+                AllOf(HasSubstr("rank 1 (pod p1)"), HasSubstr("all_reduce number")))
+        << "rank " << rank;
   }
 }
 

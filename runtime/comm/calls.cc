@@ -1,12 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/calls.h"
 
+#include <memory>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/thread.h"
+#include "runtime/collectives/point_to_point.h"
 #include "runtime/comm/on_host.h"
 
 namespace railhead::comm {
+
+Group::Part& Group::Of(const char* name, rhComm_t comm, rhStream_t stream) {
+  for (Part& part : parts) {
+    if (part.comm == comm && part.stream == stream) return part;
+  }
+  return parts.emplace_back(Part{name, comm, stream, {}, nullptr, {}});
+}
 
 Group& ThreadGroup() {
   thread_local Group group;
@@ -29,16 +41,17 @@ rhResult_t RunNow(const char* name, rhComm_t comm,
   return Report(comm, body(*comm->communicator));
 }
 
-rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body) {
+rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body,
+                       const std::shared_ptr<const void>& group) {
   // Until the call is there: whoever aborts the communicator drops what it finds.
   const std::lock_guard<std::mutex> adding(comm->state);
   if (comm->on_stream > 0 && comm->stream.lock() != stream->stream) {
-    comm->last_error = absl::StrCat(name, ": ", comm->on_stream.load(),
-                                    " calls of this communicator are still on another stream; "
-                                    "use that one, or wait for them first");
+    Tell(comm, absl::StrCat(name, ": ", comm->on_stream.load(),
+                            " calls of this communicator are still on another stream; use that "
+                            "one, or wait for them first"));
     return rhInvalidUsage;
   }
-  stream->stream->Add(comm, [comm, body = std::move(body)] {
+  const auto run = [comm, body = std::move(body)] {
     const rhResult_t result = Guard(comm, [&] {
       // A blocking call that began before may still be running.
       const std::lock_guard<std::mutex> use(comm->in_use);
@@ -49,7 +62,8 @@ rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body 
     --comm->on_stream;
     comm->left_stream.notify_all();
     return result;
-  });
+  };
+  stream->stream->Add(comm, run, group);
   comm->stream = stream->stream;
   ++comm->on_stream;
   return rhSuccess;
@@ -59,13 +73,41 @@ rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body 
 
 // NOLINTBEGIN(readability-identifier-naming): these names are the C API.
 
+namespace {
+
 using railhead::comm::Body;
 using railhead::comm::Communicator;
 using railhead::comm::Group;
 using railhead::comm::Guard;
 using railhead::comm::Report;
-using railhead::comm::Submit;
+using railhead::comm::RunNow;
+using railhead::comm::RunOnStream;
 using railhead::comm::ThreadGroup;
+
+// Collectives in their order, then all transfers at the same time.
+Body BodyOf(const Group::Part& part) {
+  return [calls = part.calls, name = part.transfer_name,
+          transfers = part.transfers](Communicator& communicator) {
+    absl::Status status;
+    for (const Body& call : calls) status.Update(call(communicator));
+    if (!transfers.empty()) {
+      status.Update(railhead::comm::Transfer(name, communicator, transfers));
+    }
+    return status;
+  };
+}
+
+// Takes the transfers back that cannot be done, so that none of them is.
+rhResult_t CheckTransfers(Group::Part& part) {
+  const absl::Status wrong =
+      railhead::collectives::WrongOwn(part.comm->communicator->rank(), part.transfers);
+  if (wrong.ok()) return rhSuccess;
+  part.transfers.clear();
+  return Report(part.comm, rhInvalidArgument,
+                absl::StrCat(part.transfer_name, ": ", wrong.message()));
+}
+
+}  // namespace
 
 rhResult_t rhGroupStart() {
   ++ThreadGroup().depth;
@@ -79,32 +121,44 @@ rhResult_t rhGroupEnd() {
       return Report(nullptr, rhInvalidUsage, "rhGroupEnd: there was no rhGroupStart before it");
     }
     if (--noted.depth > 0) return rhSuccess;
-    const Group group = std::exchange(noted, Group());
-    rhResult_t result = rhSuccess;
-    const auto submit = [&](const char* name, rhComm_t comm, rhStream_t stream, const Body& body) {
-      const rhResult_t submitted = Submit(name, comm, stream, body);
-      if (result == rhSuccess) result = submitted;
-    };
-    for (const Group::Call& call : group.calls) {
-      submit(call.name, call.comm, call.stream, call.body);
+    Group group = std::exchange(noted, Group());
+    std::vector<rhResult_t> results(group.parts.size(), rhSuccess);
+    std::vector<rhResult_t> wrong;
+    std::vector<size_t> blocking;
+    const auto together = std::make_shared<const int>();
+    std::vector<railhead::comm::Stream::Hold> holds;
+    for (const Group::Part& part : group.parts) {
+      if (part.stream != nullptr) holds.emplace_back(part.stream->stream);
     }
-    // The transfers of a communicator together, where its first one is.
-    for (size_t first = 0; first < group.transfers.size(); ++first) {
-      const Group::Transfer& transfer = group.transfers[first];
-      std::vector<railhead::collectives::Transfer> together;
-      bool begun = false;
-      for (size_t i = 0; i < group.transfers.size(); ++i) {
-        if (group.transfers[i].comm != transfer.comm) continue;
-        begun = begun || i < first;
-        together.push_back(group.transfers[i].transfer);
+    for (size_t i = 0; i < group.parts.size(); ++i) {
+      Group::Part& part = group.parts[i];
+      wrong.push_back(CheckTransfers(part));
+      if (part.calls.empty() && part.transfers.empty()) continue;
+      if (part.stream == nullptr) {
+        blocking.push_back(i);
+      } else {
+        results[i] = RunOnStream(part.name, part.comm, part.stream, BodyOf(part), together);
       }
-      if (begun) continue;
-      submit(transfer.name, transfer.comm, transfer.stream,
-             [name = transfer.name, together = std::move(together)](Communicator& communicator) {
-               return railhead::comm::Transfer(name, communicator, together);
-             });
     }
-    return result;
+    holds.clear();
+    {
+      // Ranks may note communicators in different orders, so none waits for another one.
+      const auto run = [&group, &results](size_t i) {
+        const Group::Part& part = group.parts[i];
+        results[i] = Guard(part.comm, [&] { return RunNow(part.name, part.comm, BodyOf(part)); });
+      };
+      std::vector<std::jthread> others;
+      for (size_t i = 1; i < blocking.size(); ++i) {
+        others.push_back(
+            railhead::StartThread<std::jthread>([&run, part = blocking[i]] { run(part); }));
+      }
+      if (!blocking.empty()) run(blocking.front());
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      if (wrong[i] != rhSuccess) return wrong[i];
+      if (results[i] != rhSuccess) return results[i];
+    }
+    return rhSuccess;
   });
 }
 

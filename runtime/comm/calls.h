@@ -5,6 +5,8 @@
 #define RAILHEAD_RUNTIME_COMM_CALLS_H_
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -17,36 +19,36 @@ using Body = std::function<absl::Status(Communicator&)>;
 
 // What a thread has noted since rhGroupStart.
 struct Group {
-  struct Call {
-    const char* name;
+  // For one communicator, on one stream or none.
+  struct Part {
+    const char* name;  // of its first call
     rhComm_t comm;
     rhStream_t stream;
-    Body body;
+    std::vector<Body> calls;
+    const char* transfer_name = nullptr;  // of its first transfer
+    std::vector<collectives::Transfer> transfers;
   };
-  struct Transfer {
-    const char* name;
-    rhComm_t comm;
-    rhStream_t stream;
-    collectives::Transfer transfer;
-  };
+  // The one of this communicator and stream, which may be new.
+  Part& Of(const char* name, rhComm_t comm, rhStream_t stream);
+
   int depth = 0;
-  std::vector<Call> calls;
-  std::vector<Transfer> transfers;
+  std::vector<Part> parts;
 };
 Group& ThreadGroup();
 
 // Does a call that blocks.
 rhResult_t RunNow(const char* name, rhComm_t comm,
                   absl::FunctionRef<absl::Status(Communicator&)> body);
-// Leaves it to the stream.
-rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body);
+// Leaves it to the stream. `group`: as Stream::Add has it.
+rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body,
+                       const std::shared_ptr<const void>& group = nullptr);
 
 // Any of the three. `body` is copied only if it is done later.
 template <class AnyBody>
 rhResult_t Submit(const char* name, rhComm_t comm, rhStream_t stream, const AnyBody& body) {
   Group& group = ThreadGroup();
   if (group.depth > 0) {
-    group.calls.push_back({name, comm, stream, body});
+    group.Of(name, comm, stream).calls.push_back(body);
     return rhSuccess;
   }
   return stream == nullptr ? RunNow(name, comm, body) : RunOnStream(name, comm, stream, body);

@@ -147,6 +147,136 @@ TEST_P(CallsTest, WrongOnesAreRefused) {
             Right(2));
 }
 
+// A mistake of one rank is its own affair, and the communicator is as good as before.
+TEST_P(CallsTest, WhatARankSendsToItselfIsCheckedBeforeAnythingHappens) {
+  EXPECT_EQ(
+      RunForks(3, GetParam(),
+               [](rhComm_t comm, int rank) -> std::string {
+                 std::string errors;
+                 int value = 1;
+                 const auto refused = [&](rhResult_t result, const std::string& text) {
+                   if (result == rhInvalidArgument && rhGetLastError(comm) == text) return;
+                   absl::StrAppend(&errors, "not '", text, "' but '", rhGetLastError(comm), "'; ");
+                 };
+                 if (rank == 1) {
+                   for (const size_t count : {size_t{0}, size_t{1}}) {
+                     refused(rhSend(&value, count, rhInt32, rank, comm, nullptr),
+                             "rhSend: 1 sends to this rank itself, but 0 receives from itself; put "
+                             "both into one group");
+                     refused(rhRecv(&value, count, rhInt32, rank, comm, nullptr),
+                             "rhRecv: 0 sends to this rank itself, but 1 receives from itself; put "
+                             "both into one group");
+                   }
+                   // Nothing is sent to rank 2 either, which would take it for what comes below.
+                   int sum = 0;
+                   int wrong = 99;
+                   rhGroupStart();
+                   rhAllReduce(&value, &sum, 1, rhInt32, rhSum, comm, nullptr);
+                   rhSend(&wrong, 1, rhInt32, 2, comm, nullptr);
+                   rhSend(&wrong, 1, rhInt32, 1, comm, nullptr);
+                   rhRecv(&value, 1, rhInt8, 1, comm, nullptr);
+                   refused(rhGroupEnd(),
+                           "rhSend: number 0 of the sends to this rank itself has 4 bytes, but the "
+                           "receive from itself has 1");
+                   if (sum != 3) errors += "the collective was not done; ";
+                   rhSend(&value, 1, rhInt32, 2, comm, nullptr);
+                 } else {
+                   int sum = 0;
+                   rhAllReduce(&value, &sum, 1, rhInt32, rhSum, comm, nullptr);
+                   int got = 0;
+                   if (rank == 2) {
+                     rhRecv(&got, 1, rhInt32, 1, comm, nullptr);
+                     if (got != 1) errors += "what was refused was sent; ";
+                   }
+                 }
+                 if (rhBarrier(comm, nullptr) != rhSuccess) errors += rhGetLastError(comm);
+                 return errors.empty() ? "right" : absl::StrCat("rank ", rank, ": ", errors);
+               }),
+      Right(3));
+}
+
+// What a group notes for several communicators goes on at the same time, in whatever order ranks
+// note it.
+TEST_P(CallsTest, AGroupOverSeveralCommunicatorsKnowsNoOrderAmongThem) {
+  const auto body = [](rhComm_t comm, int rank, bool on_stream) -> std::string {
+    rhComm_t other = nullptr;
+    if (rhCommSplit(comm, 0, 0, &other, nullptr) != rhSuccess) return rhGetLastError(comm);
+    rhStream_t stream = nullptr;
+    if (on_stream) rhStreamCreate(&stream);
+    std::string errors;
+    const int peer = 1 - rank;
+    std::vector<int> sums(2);
+    const int one = 1;
+    const int two = 2;
+    const std::vector<int> out = Numbers(kLarge, rank);
+    std::vector<int> in(kLarge);
+    for (int round = 0; round < 5; ++round) {
+      sums = {0, 0};
+      std::fill(in.begin(), in.end(), 0);
+      const std::vector<rhComm_t> comms =
+          rank == 0 ? std::vector<rhComm_t>{comm, other} : std::vector<rhComm_t>{other, comm};
+      rhGroupStart();
+      for (rhComm_t c : comms) {
+        rhAllReduce(c == comm ? &one : &two, c == comm ? sums.data() : &sums[1], 1, rhInt32, rhSum,
+                    c, stream);
+      }
+      // Large ones: a send does not end before its receive has begun.
+      rhSend(out.data(), kLarge, rhInt32, peer, comms[0], stream);
+      rhRecv(in.data(), kLarge, rhInt32, peer, comms[1], stream);
+      if (rhGroupEnd() != rhSuccess) {
+        return absl::StrCat("group: ", rhGetLastError(comm), " / ", rhGetLastError(other));
+      }
+      if (on_stream && rhStreamSynchronize(stream) != rhSuccess) {
+        return absl::StrCat("stream: ", rhGetLastError(comm), " / ", rhGetLastError(other));
+      }
+      if (sums != std::vector<int>{2, 4}) errors += "wrong sums; ";
+      if (in != Numbers(kLarge, peer)) errors += "wrong data; ";
+    }
+    rhStreamDestroy(stream);
+    rhCommDestroy(other);
+    return errors.empty() ? "right" : errors;
+  };
+  for (const bool on_stream : {false, true}) {
+    EXPECT_EQ(RunForks(
+                  2, GetParam(),
+                  [&](rhComm_t comm, int rank) { return body(comm, rank, on_stream); }, 30),
+              Right(2))
+        << (on_stream ? "on a stream" : "blocking");
+  }
+}
+
+// A communicator's failure is not another one's.
+TEST_P(CallsTest, AStreamTellsWhoseFailureItWas) {
+  EXPECT_EQ(RunForks(2, GetParam(),
+                     [](rhComm_t comm, int rank) -> std::string {
+                       rhComm_t doomed = nullptr;
+                       if (rhCommSplit(comm, 0, 0, &doomed, nullptr) != rhSuccess)
+                         return "no split";
+                       rhStream_t stream = nullptr;
+                       rhStreamCreate(&stream);
+                       int value = 1;
+                       // The n-th of one rank meets the n-th of the other.
+                       rhAllReduce(&value, &value, static_cast<size_t>(1 - rank), rhInt32, rhSum,
+                                   doomed, stream);
+                       rhBarrier(doomed, stream);
+                       if (rhStreamSynchronize(stream) == rhSuccess) return "no failure";
+                       // Told once.
+                       int sum = 0;
+                       const int one = 1;
+                       rhRequest_t request = nullptr;
+                       rhAllReduce(&one, &sum, 1, rhInt32, rhSum, comm, stream);
+                       rhStreamRequest(stream, &request);
+                       const rhResult_t waited = rhRequestWait(request);
+                       rhRequestFree(request);
+                       if (waited != rhSuccess) return "the failure of another communicator";
+                       if (rhStreamSynchronize(stream) != rhSuccess) return "told twice";
+                       if (rhStreamDestroy(stream) != rhSuccess) return "told at the end";
+                       rhCommAbort(doomed);
+                       return sum == 2 ? "right" : "wrong sum";
+                     }),
+            Right(2));
+}
+
 TEST_P(CallsTest, LengthsThatDifferAreAnErrorOnBothSides) {
   const auto outputs = RunForks(2, GetParam(), [](rhComm_t comm, int rank) -> std::string {
     std::vector<int> data(kLarge);

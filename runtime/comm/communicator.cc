@@ -119,7 +119,8 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
       comm->fabric_.reach ? comm->fabric_.reach(*comm->watch_) : rails::Reach());
   if (!mesh.ok()) return mesh.status();
   comm->mesh_ = *std::move(mesh);
-  comm->patient_ = std::make_unique<Patient>(*comm->mesh_, comm->go_on_);
+  comm->patient_ = std::make_unique<Patient>(*comm->mesh_, comm->go_on_,
+                                             [raw = comm.get()] { raw->watch_->Ask(); });
   if (comm->fabric_.segment.has_value() && !comm->fabric_.decision.shm) {
     Hierarchy::Options places;
     places.places = comm->fabric_.decision.places;

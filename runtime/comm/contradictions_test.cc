@@ -168,7 +168,9 @@ TEST_P(ContradictionsTest, AreToldToAllRanksBeforeAnyTimeout) {
 INSTANTIATE_TEST_SUITE_P(Worlds, ContradictionsTest,
                          ::testing::Values(std::vector<int>{2}, std::vector<int>{3},
                                            std::vector<int>{6}, std::vector<int>{1, 1},
-                                           std::vector<int>{2, 2}),
+                                           std::vector<int>{1, 1, 1},
+                                           std::vector<int>{1, 1, 1, 1, 1}, std::vector<int>{2, 1},
+                                           std::vector<int>{2, 2}, std::vector<int>{3, 1, 2}),
                          [](const auto& sizes) {
                            return absl::StrCat("places_", absl::StrJoin(sizes.param, "_"));
                          });

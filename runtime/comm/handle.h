@@ -38,6 +38,7 @@ struct rhWindow {
 
 struct rhRequest {
   std::shared_ptr<railhead::comm::Stream> stream;
+  uint64_t since;  // calls up to that one are not its own
   uint64_t moment;
 };
 
@@ -56,6 +57,10 @@ struct rhComm {
   std::weak_ptr<railhead::comm::Stream> stream;  // where calls are
   std::atomic<int> on_stream = 0;  // how many; every call asks, and takes no lock to see a 0
   std::string last_error;
+  // Of the job, once that is asked for. It has a place of its own: the text of a failed call stays
+  // where it is when another thread asks for this one.
+  std::string verdict;
+  const std::string* told = &last_error;  // what rhGetLastError returns
   std::vector<std::optional<Operator>> operators;
   std::vector<std::unique_ptr<rhWindow>> windows;  // those that are open
   std::vector<std::unique_ptr<rhRegistration>> registrations;
@@ -70,7 +75,8 @@ CommunicatorOptions OptionsFromEnvironment();
 
 rhResult_t ResultOf(const absl::Status& status);
 
-// Leaves the text where rhGetLastError finds it.
+// Leaves the text where rhGetLastError finds it. The first: `comm->state` is held.
+void Tell(rhComm_t comm, std::string text);
 rhResult_t Report(rhComm_t comm, rhResult_t result, std::string text);
 rhResult_t Report(rhComm_t comm, const absl::Status& status);
 rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument);

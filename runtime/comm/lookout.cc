@@ -9,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "runtime/base/background.h"
 #include "runtime/bootstrap/tree.h"
+#include "runtime/recorder/contradiction.h"
 #include "runtime/recorder/report.h"
 #include "runtime/recorder/waiting.h"
 
@@ -55,9 +56,11 @@ bool Lookout::Look(absl::Time now) {
 }
 
 std::string Lookout::Testify(absl::Time now) {
-  return recorder::Encode(stillness_.At(now, options_.recorder->Last(),
-                                        options_.recorder->collectives(), options_.flows(),
-                                        options_.awaited()));
+  recorder::Position position =
+      stillness_.At(now, options_.recorder->Last(), options_.recorder->collectives(),
+                    options_.flows(), options_.awaited());
+  position.recent = recorder::RecentOf(options_.recorder->Read());
+  return recorder::Encode(position);
 }
 
 std::string Lookout::Conclude(const std::vector<Said>& ranks) {
@@ -72,8 +75,13 @@ std::string Lookout::Conclude(const std::vector<Said>& ranks) {
                                                               : recorder::Seen::How::kSilent;
     if (position.ok()) one.position = *std::move(position);
   }
+  contradiction_ = recorder::Contradiction(seen);
+  // Else it was asked for before that, to find ranks that contradict each other.
+  const bool still = std::any_of(seen.begin(), seen.end(), [&](const recorder::Seen& one) {
+    return one.position.last.has_value() && one.position.last->still >= patience_;
+  });
   return recorder::Encode(
-      {recorder::Report(seen), recorder::WaitsForCallers(seen, options_.timeout)});
+      {recorder::Report(seen), recorder::WaitsForCallers(seen, options_.timeout), still});
 }
 
 void Lookout::Hear(const std::string& report, absl::Time now) {
@@ -82,11 +90,13 @@ void Lookout::Hear(const std::string& report, absl::Time now) {
   const auto rank = static_cast<size_t>(options_.about.rank);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    report_ = {word->text, rank < word->waits.size() && word->waits[rank]};
+    report_.waits_for_callers = rank < word->waits.size() && word->waits[rank];
+    // For people, and for the flight's file, only what is worth a warning.
+    if (word->still) report_.text = word->text;
     heard_ = now;
   }
   changed_.notify_all();
-  options_.log.Warn(absl::StrCat("the job stands still: ", word->text));
+  if (word->still) options_.log.Warn(absl::StrCat("the job stands still: ", word->text));
 }
 
 Lookout::Heard Lookout::Ask(bootstrap::Watch& watch) {

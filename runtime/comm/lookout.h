@@ -62,6 +62,7 @@ class Lookout final : public bootstrap::Witness {
   bool Look(absl::Time now) override;
   std::string Testify(absl::Time now) override;
   std::string Conclude(const std::vector<Said>& ranks) override;
+  absl::Status Verdict() override { return contradiction_; }
   void Hear(const std::string& report, absl::Time now) override;
   void Failed(const absl::Status& verdict) override;
 
@@ -70,6 +71,7 @@ class Lookout final : public bootstrap::Witness {
   const absl::Duration patience_;
   const Pace pace_;
   recorder::Stillness stillness_;
+  absl::Status contradiction_;  // of what was last concluded
   Congestion congestion_;
   absl::Time next_ports_ = absl::InfinitePast();
   std::future<void> written_;  // the file, if one is begun

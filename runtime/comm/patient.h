@@ -2,10 +2,12 @@
 #ifndef RAILHEAD_RUNTIME_COMM_PATIENT_H_
 #define RAILHEAD_RUNTIME_COMM_PATIENT_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,11 +22,13 @@ namespace railhead::comm {
 
 // Messages of a communicator: those to ranks that share memory with this one go through it, the
 // others over rails, and one wait looks at both. Its patience begins anew where `go_on` says so
-// when it has ended.
+// when it has ended. Ranks that contradict each other may wait in vain without a message between
+// them: so where nothing has moved for a moment, all are asked what they have called.
 class Patient final : public collectives::Messenger {
  public:
-  // Both outlive this.
-  Patient(rails::Mesh& mesh, const std::function<bool()>& go_on) : mesh_(mesh), go_on_(go_on) {}
+  // The mesh and `go_on` outlive this. `ask` does not wait for the answer, which may end the job.
+  Patient(rails::Mesh& mesh, const std::function<bool()>& go_on, std::function<void()> ask)
+      : mesh_(mesh), go_on_(go_on), ask_(std::move(ask)) {}
 
   // From now on messages to `here`, which are the mailbox's ranks in their order, go through it.
   // The mailbox outlives the mesh.
@@ -43,7 +47,7 @@ class Patient final : public collectives::Messenger {
   void Begin(absl::Duration patience, const std::function<bool()>* go_on = nullptr) {
     patience_ = patience;
     asked_ = go_on != nullptr ? go_on : &go_on_;
-    mesh_.Begin(patience);
+    BeginAnew();
   }
   absl::Status Finish() {
     absl::Status status = mesh_.Finish();
@@ -75,6 +79,7 @@ class Patient final : public collectives::Messenger {
   }
   absl::Status Progress() override {
     absl::Status status = mesh_.Progress();
+    if (status.ok() && has_asked_) BeginAnew();
     if (status.ok() && last_moved_ != nullptr) {
       last_moved_->store(absl::ToUnixNanos(absl::Now()), std::memory_order_relaxed);
     }
@@ -83,19 +88,34 @@ class Patient final : public collectives::Messenger {
 
  private:
   static constexpr int kElsewhere = -1;
+  // Ranks that are well mostly come sooner, and what all are asked costs each a few messages.
+  static constexpr absl::Duration kMoment = absl::Milliseconds(200);
 
   int InMailbox(int peer) const {
     return mailbox_ == nullptr ? kElsewhere : in_mailbox_[static_cast<size_t>(peer)];
   }
   bool GoesOn(const absl::Status& status) {
-    if (!absl::IsDeadlineExceeded(status) || !(*asked_)()) return false;
-    mesh_.Begin(patience_);
+    if (!absl::IsDeadlineExceeded(status)) return false;
+    if (!has_asked_) {
+      has_asked_ = true;
+      ask_();
+      mesh_.Begin(patience_);
+      return true;
+    }
+    if (!(*asked_)()) return false;
+    BeginAnew();
     return true;
+  }
+  void BeginAnew() {
+    has_asked_ = false;
+    mesh_.Begin(std::min(kMoment, patience_ / 4));
   }
 
   rails::Mesh& mesh_;
   const std::function<bool()>& go_on_;
+  const std::function<void()> ask_;
   const std::function<bool()>* asked_ = &go_on_;
+  bool has_asked_ = false;  // since something has moved
   absl::Duration patience_ = absl::InfiniteDuration();
   shm::Mailbox* mailbox_ = nullptr;
   std::vector<int> in_mailbox_;  // by rank: its number in the mailbox

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/comm/stream.h"
 
+#include <algorithm>
+#include <future>
 #include <utility>
 
 namespace railhead::comm {
@@ -14,11 +16,20 @@ Stream::~Stream() {
   thread_.join();
 }
 
-void Stream::Add(const void* owner, std::function<rhResult_t()> call) {
+void Stream::Add(const void* owner, std::function<rhResult_t()> call,
+                 std::shared_ptr<const void> group) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    calls_.push_back({owner, std::move(call)});
+    calls_.push_back({owner, std::move(call), std::move(group)});
     ++added_;
+  }
+  changed_.notify_all();
+}
+
+void Stream::ChangeHolds(int by) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    holds_ += by;
   }
   changed_.notify_all();
 }
@@ -28,7 +39,7 @@ int Stream::Drop(const void* owner, rhResult_t result) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (Call& call : calls_) {
     if (call.owner != owner) continue;
-    call = {nullptr, [result] { return result; }};
+    call = {nullptr, [result] { return result; }, nullptr};
     ++dropped;
   }
   return dropped;
@@ -49,26 +60,50 @@ void Stream::Wait(uint64_t moment) {
   changed_.wait(lock, [&] { return done_ >= moment; });
 }
 
-rhResult_t Stream::Result(uint64_t moment) const {
+rhResult_t Stream::Result(uint64_t since, uint64_t moment) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return failed_call_ <= moment ? failure_ : rhSuccess;
+  for (const auto& [number, failure] : failures_) {
+    if (number > since) return number <= moment ? failure : rhSuccess;
+  }
+  return rhSuccess;
+}
+
+uint64_t Stream::told() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return told_;
+}
+
+void Stream::Told(uint64_t moment) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  told_ = std::max(told_, moment);
+}
+
+void Stream::BeginTogether(const std::shared_ptr<const void>& group) {
+  for (Call& call : calls_) {
+    if (call.group != group) continue;
+    // Whoever drops its owner's calls waits for this one, as for any that runs.
+    const auto done = std::make_shared<std::packaged_task<rhResult_t()>>(std::move(call.run));
+    const auto thread =
+        std::make_shared<std::jthread>(StartThread<std::jthread>([done] { (*done)(); }));
+    const std::shared_future<rhResult_t> result = done->get_future();
+    call = {nullptr, [thread, result] { return result.get(); }, nullptr};
+  }
 }
 
 void Stream::Run() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return ending_ || !calls_.empty(); });
+    changed_.wait(lock, [this] { return holds_ == 0 && (ending_ || !calls_.empty()); });
     if (calls_.empty()) return;
-    const std::function<rhResult_t()> call = std::move(calls_.front().run);
+    const Call first = std::move(calls_.front());
     calls_.pop_front();
+    if (first.group != nullptr) BeginTogether(first.group);
+    const std::function<rhResult_t()>& call = first.run;
     lock.unlock();
     const rhResult_t result = call();
     lock.lock();
     ++done_;
-    if (result != rhSuccess && failure_ == rhSuccess) {
-      failure_ = result;
-      failed_call_ = done_;
-    }
+    if (result != rhSuccess) failures_.emplace_back(done_, result);
     changed_.notify_all();
   }
 }

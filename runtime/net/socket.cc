@@ -171,6 +171,7 @@ absl::StatusOr<Fd> Listen(const std::optional<IpAddress>& local, uint16_t port) 
 absl::StatusOr<Fd> Accept(int listener) {
   Fd fd(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd.valid()) {
+    fd.KeepFromChildren();
     Tune(fd.get());
     return fd;
   }
@@ -188,6 +189,7 @@ absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
   const socklen_t length = remote.ToSockaddr(port, &storage);
   Fd fd(::socket(storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return ErrnoError("socket", errno);
+  fd.KeepFromChildren();
   Tune(fd.get());
   if (local.has_value() && local->is_v4() == remote.is_v4()) {
     // The port is chosen when the peer is known, so connections to different peers may share one:

@@ -54,9 +54,25 @@ Traffic Sum(const std::vector<Flow>& flows) {
 
 }  // namespace
 
+Recent RecentOf(const std::vector<Operation>& operations) {
+  Recent recent;
+  for (auto at = operations.rbegin(); at != operations.rend(); ++at) {
+    if (at->collective == collectives::Collective::kSendReceive) continue;
+    if (recent.calls.empty()) recent.newest = at->number;
+    // One that is being written is not among them.
+    if (at->number + recent.calls.size() != recent.newest) break;
+    recent.calls.push_back(at->call);
+    if (recent.calls.size() == Recent::kMost) break;
+  }
+  return recent;
+}
+
 std::string Encode(const Position& position) {
   WireWriter writer;
   writer.U64(position.collectives);
+  writer.U8(static_cast<uint8_t>(position.recent.calls.size()));
+  if (!position.recent.calls.empty()) writer.U64(position.recent.newest);
+  for (const collectives::Call& call : position.recent.calls) writer.U64(call.word());
   writer.U8(position.last.has_value() ? 1 : 0);
   if (!position.last.has_value()) return writer.Take();
   const Doing& last = *position.last;
@@ -87,6 +103,9 @@ absl::StatusOr<Position> ParsePosition(absl::string_view bytes) {
   WireReader& reader = strict.plain();
   Position position;
   position.collectives = reader.U64();
+  const int recent = strict.OneOf<int>(Recent::kMost + 1);
+  if (recent > 0) position.recent.newest = reader.U64();
+  for (int i = 0; i < recent; ++i) position.recent.calls.emplace_back(reader.U64());
   if (strict.Bool()) {
     Doing& last = position.last.emplace();
     last.number = reader.U64();

@@ -43,9 +43,19 @@ struct Doing {
 };
 inline constexpr size_t kMostAwaited = 8;
 
+// A rank's last collectives: what it has called, the newest first. Their numbers follow each other.
+struct Recent {
+  static constexpr size_t kMost = 4;
+  uint64_t newest = 0;  // the number of the first
+  std::vector<collectives::Call> calls;
+};
+// The oldest first.
+Recent RecentOf(const std::vector<Operation>& operations);
+
 // What a rank says of itself when it is asked.
 struct Position {
   uint64_t collectives = 0;  // begun
+  Recent recent;
   std::optional<Doing> last;
 };
 

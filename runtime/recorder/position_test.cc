@@ -22,6 +22,7 @@ absl::Time SecondsIn(double second) {
 Position Example() {
   Position position;
   position.collectives = 13;
+  position.recent = {12, {Call(1), Call(2), Call(3), Call(4)}};
   Doing& last = position.last.emplace();
   last.number = 12;
   last.collective = Collective::kReduce;
@@ -41,6 +42,8 @@ TEST(PositionTest, Travels) {
   ASSERT_TRUE(parsed.ok());
   EXPECT_EQ(Encode(*parsed), Encode(Example()));
   EXPECT_EQ(parsed->collectives, 13U);
+  EXPECT_EQ(parsed->recent.newest, 12U);
+  EXPECT_EQ(parsed->recent.calls, Example().recent.calls);
   EXPECT_EQ(parsed->last->number, 12U);
   EXPECT_EQ(parsed->last->collective, Collective::kReduce);
   EXPECT_EQ(parsed->last->algorithm, Algorithm::kBinomial);
@@ -50,6 +53,22 @@ TEST(PositionTest, Travels) {
   EXPECT_EQ(parsed->last->still, absl::Microseconds(7));
   EXPECT_EQ(parsed->last->way->rail, "rail 1 (eth1, tcp)");
   EXPECT_FALSE(ParsePosition(Encode(Position()))->last.has_value());
+}
+
+TEST(PositionTest, RecentAreTheLastCollectives) {
+  std::vector<Operation> operations(4);
+  for (size_t i = 0; i < operations.size(); ++i) operations[i].number = 4 + i;
+  operations[0].call = Call(40);
+  operations[1].number = 6;
+  operations[1].call = Call(60);
+  operations[2].number = 1;
+  operations[2].collective = Collective::kSendReceive;
+  operations[3].call = Call(70);
+  // Number 5 is being written, and what is before it has no place any more.
+  const Recent recent = RecentOf(operations);
+  EXPECT_EQ(recent.newest, 7U);
+  EXPECT_EQ(recent.calls, (std::vector<Call>{Call(70), Call(60)}));
+  EXPECT_TRUE(RecentOf({}).calls.empty());
 }
 
 TEST(PositionTest, StaysBelowItsLimit) {

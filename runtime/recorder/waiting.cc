@@ -108,6 +108,7 @@ std::string Encode(const Word& word) {
         static_cast<char>(static_cast<unsigned char>(bits[rank / kBits]) | 1U << rank % kBits);
   }
   writer.Raw(bits);
+  writer.U8(word.still ? 1 : 0);
   return writer.Take();
 }
 
@@ -118,7 +119,9 @@ absl::StatusOr<Word> ParseWord(absl::string_view bytes) {
   const size_t ranks = reader.U32();
   if (ranks > kBits * bytes.size()) return absl::InternalError("a report is malformed");
   const absl::string_view bits = reader.Raw((ranks + kBits - 1) / kBits);
-  if (!reader.Complete()) return absl::InternalError("a report is malformed");
+  const uint8_t still = reader.U8();
+  if (!reader.Complete() || still > 1) return absl::InternalError("a report is malformed");
+  word.still = still == 1;
   for (size_t rank = 0; rank < ranks; ++rank) {
     word.waits.push_back((static_cast<unsigned char>(bits[rank / kBits]) >> rank % kBits & 1U) !=
                          0);

@@ -23,6 +23,7 @@ std::vector<bool> WaitsForCallers(const std::vector<Seen>& ranks, absl::Duration
 struct Word {
   std::string text;         // for people
   std::vector<bool> waits;  // of WaitsForCallers
+  bool still = false;       // whether one of them stands still, and people should know
 };
 // Trusts nothing that it parses.
 std::string Encode(const Word& word);

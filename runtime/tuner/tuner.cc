@@ -190,7 +190,8 @@ std::vector<Estimate> Estimates(Collective collective, size_t bytes, int ranks,
 
 absl::StatusOr<std::vector<Pin>> ParsePins(absl::string_view text) {
   std::vector<Pin> pins;
-  for (const absl::string_view entry : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+  if (absl::StripAsciiWhitespace(text).empty()) return pins;
+  for (const absl::string_view entry : absl::StrSplit(text, ',')) {
     absl::StatusOr<Pin> pin = ParsePin(absl::StripAsciiWhitespace(entry));
     if (!pin.ok()) return pin.status();
     pins.push_back(*pin);

@@ -255,6 +255,19 @@ TEST(PinsTest, ThoseThatAnotherOneHidesAreAnError) {
               HasSubstr("'all_gather=ring' cannot be followed: 'all_gather=bruck'"));
 }
 
+// Two ranks have one message each to send, however it is called: what copies besides is never best.
+TEST(TunerTest, TwoRanksExchangeWithoutCopies) {
+  for (const double alpha : {1e-7, 1e-6, 1e-4}) {
+    Network network;
+    network.alpha = alpha;
+    const Tuner tuner(2, network, {});
+    for (size_t bytes = 2; bytes <= size_t{1} << 30U; bytes *= 4) {
+      EXPECT_EQ(tuner.Choose(Collective::kAllToAll, bytes).algorithm, Algorithm::kPairwise)
+          << bytes;
+    }
+  }
+}
+
 TEST(PinsTest, WrongOnesAreNamed) {
   const auto error = [](const char* text) {
     return std::string(ParsePins(text).status().message());
@@ -271,6 +284,8 @@ TEST(PinsTest, WrongOnesAreNamed) {
               HasSubstr("its algorithms are ring, bruck, hierarchical"));
   EXPECT_THAT(error("all_reduce<=8T=ring"), HasSubstr("the size is not a number"));
   EXPECT_THAT(error("all_reduce<=99999999999999G=ring"), HasSubstr("the size is not a number"));
+  EXPECT_THAT(error("all_reduce=ring,,"), HasSubstr("'': it names no algorithm"));
+  EXPECT_THAT(error("all_reduce=ring,"), HasSubstr("'': it names no algorithm"));
   EXPECT_THAT(error("all_reduce=ring,=ring"), HasSubstr("'=ring': it names no algorithm"));
 }
 

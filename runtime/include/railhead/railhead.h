@@ -34,7 +34,8 @@
  * Threads. One communicator is used by one thread at a time (a second call at the same time returns
  * rhInvalidUsage), except rhCommAbort and the query functions, which any thread may call. Different
  * communicators are independent. A stream counts as the thread of the calls that are made on it.
- * After fork() only the parent may go on using a communicator.
+ * After fork() only the parent may go on using a communicator: the child has lost its connections
+ * (not so after vfork, or clone without fork's handlers), so that the parent's death is seen.
  *
  * Memory of GPUs. A buffer of any call may be memory of a CUDA device, whatever the others are.
  * What a call reads must be there when it begins: synchronize the CUDA streams that write it. What
@@ -145,7 +146,9 @@ RH_EXPORT const char* rhGetErrorString(rhResult_t result);
 /* What went wrong last, in full: which rank, pod, rail and device, why, and what to do. With a
  * communicator: in its last failed call. With NULL: in the last call of this thread that failed
  * without a communicator (rhCommInit...). "" if nothing did. The text is the library's and stays
- * valid until the next call that fails (same communicator, or same thread with NULL). */
+ * valid until the next call that fails (same communicator, or same thread with NULL). Once
+ * rhCommGetAsyncError has told of a failure, the text is that failure's; the one before stays where
+ * it is. */
 RH_EXPORT const char* rhGetLastError(rhComm_t comm);
 
 /* Makes an id for a new group. Call it once, in the process that will be rank 0 (it opens the
@@ -247,10 +250,12 @@ RH_EXPORT rhResult_t rhCommDeregister(rhComm_t comm, void* handle);
  * place is not written to.
  *
  * Arithmetic. Integers wrap; an integer average is cut towards zero. 16- and 8-bit floats are added
- * in fp32 and rounded once in shared memory, and at every rank on the way over rails. The same
- * inputs give the same bits every time in shared memory, and over rails where RAILHEAD_ALGO lays
- * the algorithm down. Otherwise the fastest is found by trying, and a later call may sum floats in
- * another order (on all ranks alike).
+ * in fp32 and rounded once in shared memory, and at every rank on the way over rails. What
+ * overflows is infinity from there on, and in e4m3, which has none, 448: over rails 448 + 448 - 448
+ * may come to 0. rhMin and rhMax give NaN where any input is NaN. The same inputs give the same
+ * bits every time in shared memory, and over rails where RAILHEAD_ALGO lays the algorithm down.
+ * Otherwise the fastest is found by trying, and a later call may sum floats in another order (on
+ * all ranks alike).
  *
  * Results. rhInvalidArgument for an argument that is wrong (and nothing has happened: the
  * communicator is as good as before), rhInvalidUsage while another thread uses the communicator;
@@ -339,8 +344,10 @@ RH_EXPORT rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, 
                             rhComm_t comm, rhStream_t stream);
 
 /* Between the two, calls of this thread only take notes; arguments are checked at once. The last
- * rhGroupEnd of nested groups then does everything: first the collectives in their order, then for
- * each communicator all sends and receives at the same time. It returns the first failure. */
+ * rhGroupEnd of nested groups then does everything, for all communicators at the same time: first
+ * its collectives in their order, then all its sends and receives at the same time. If those of a
+ * rank to itself do not fit its receives, none of the communicator's is begun. It returns the first
+ * failure. */
 RH_EXPORT rhResult_t rhGroupStart(void);
 RH_EXPORT rhResult_t rhGroupEnd(void);
 
@@ -358,20 +365,24 @@ RH_EXPORT rhResult_t rhRedOpDestroy(rhRedOp_t op, rhComm_t comm);
  * stay as they are until then. While calls of a communicator are on a stream, other calls of this
  * communicator must be on the same stream; they return rhInvalidUsage else. */
 RH_EXPORT rhResult_t rhStreamCreate(rhStream_t* stream);
-/* Waits until all calls are done; returns the stream's first failure. NULL is allowed. */
+/* Waits until all calls are done; returns the first failure since the last time. NULL is
+ * allowed. */
 RH_EXPORT rhResult_t rhStreamSynchronize(rhStream_t stream);
 /* The same, and frees the stream. */
 RH_EXPORT rhResult_t rhStreamDestroy(rhStream_t stream);
 
 /* A request is done when all calls are done that are on the stream now. Test and wait return
- * rhSuccess, or the stream's first failure up to then; rhRequestTest writes whether it is done, and
- * does not wait. A request must be freed, before or after its stream. */
+ * rhSuccess, or the first failure up to then that no rhStreamSynchronize had returned when it was
+ * made; rhRequestTest writes whether it is done, and does not wait. A request must be freed, before
+ * or after its stream. */
 RH_EXPORT rhResult_t rhStreamRequest(rhStream_t stream, rhRequest_t* request);
 RH_EXPORT rhResult_t rhRequestTest(rhRequest_t request, int* done);
 RH_EXPORT rhResult_t rhRequestWait(rhRequest_t request);
 RH_EXPORT rhResult_t rhRequestFree(rhRequest_t request);
 
-/* What a communicator came to run on. Set `struct_size` to sizeof(rhCommInfo_t) before the call. */
+/* What a communicator came to run on. Set `struct_size` to sizeof(rhCommInfo_t) before the call.
+ * Later versions may add fields at the end: an older program gets what it knows, and a newer one
+ * zeros in what the library does not know. That holds for rhRailInfo_t, too. */
 typedef struct {
   size_t struct_size;
   char transport[16];             /* "shm", "verbs" or "tcp" */
