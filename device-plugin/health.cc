@@ -53,8 +53,9 @@ absl::Status Health::Live(TimePoint now) const {
 }
 
 StatusServer::Pages HealthPages(const Health& health) {
-  return {{"/healthz", [&health] { return HealthPage(health.Live(std::chrono::steady_clock::now())); }},
-          {"/readyz", [&health] { return HealthPage(health.Ready()); }}};
+  return {
+      {"/healthz", [&health] { return HealthPage(health.Live(std::chrono::steady_clock::now())); }},
+      {"/readyz", [&health] { return HealthPage(health.Ready()); }}};
 }
 
 }  // namespace railhead::device_plugin
