@@ -10,33 +10,33 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-const absl::Time kStart = absl::UnixEpoch();
+const absl::Time kFirstTry = absl::UnixEpoch();
 
 TEST(Attempts, EachGangHasABackOffOfItsOwn) {
   Attempts attempts;
-  EXPECT_TRUE(attempts.Due("a", kStart));
+  EXPECT_TRUE(attempts.Due("a", kFirstTry));
   EXPECT_EQ(attempts.NextDue(), absl::InfiniteFuture());
-  attempts.Failed("a", "no", kStart);
-  EXPECT_FALSE(attempts.Due("a", kStart));
-  EXPECT_TRUE(attempts.Due("b", kStart));
-  const absl::Duration first = attempts.NextDue() - kStart;
-  EXPECT_TRUE(attempts.Due("a", kStart + first));
-  attempts.Failed("a", "no", kStart);
-  EXPECT_EQ(attempts.NextDue() - kStart, 2 * first);
-  for (int i = 0; i < 20; ++i) attempts.Failed("a", "no", kStart);
-  EXPECT_LE(attempts.NextDue() - kStart, absl::Seconds(30));
+  attempts.Failed("a", "no", kFirstTry);
+  EXPECT_FALSE(attempts.Due("a", kFirstTry));
+  EXPECT_TRUE(attempts.Due("b", kFirstTry));
+  const absl::Duration first = attempts.NextDue() - kFirstTry;
+  EXPECT_TRUE(attempts.Due("a", kFirstTry + first));
+  attempts.Failed("a", "no", kFirstTry);
+  EXPECT_EQ(attempts.NextDue() - kFirstTry, 2 * first);
+  for (int i = 0; i < 20; ++i) attempts.Failed("a", "no", kFirstTry);
+  EXPECT_LE(attempts.NextDue() - kFirstTry, absl::Seconds(30));
   attempts.Worked("a");
-  EXPECT_TRUE(attempts.Due("a", kStart));
+  EXPECT_TRUE(attempts.Due("a", kFirstTry));
 }
 
 TEST(Attempts, OneRefusalMayBeARaceAndIsNotTold) {
   Attempts attempts;
-  attempts.Failed("a", "first", kStart);
+  attempts.Failed("a", "first", kFirstTry);
   EXPECT_EQ(attempts.WordsAbout("a"), "");
-  attempts.Failed("a", "second", kStart);
+  attempts.Failed("a", "second", kFirstTry);
   EXPECT_EQ(attempts.WordsAbout("a"), "second");
   EXPECT_THAT(attempts.Failing(), IsEmpty());
-  attempts.Failed("a", "third", kStart);
+  attempts.Failed("a", "third", kFirstTry);
   EXPECT_THAT(attempts.Failing(), ElementsAre("a"));
   attempts.KeepOnly({"b"});
   EXPECT_EQ(attempts.FailuresOf("a"), 0);

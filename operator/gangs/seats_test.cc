@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::SmallCluster;
 
-const absl::Time kStart = absl::UnixEpoch();
+const absl::Time kSeated = absl::UnixEpoch();
 
 // A gang of three that runs on n0, n1 and n2.
 SmallCluster Running() {
@@ -40,46 +40,46 @@ std::vector<Seat> Empty(Seats& seats, const SmallCluster& cluster, absl::Time no
 TEST(Seats, APodThatIsGoneLeavesItsSeatUntilItIsMadeAgain) {
   SmallCluster cluster = Running();
   Seats seats;
-  EXPECT_THAT(Empty(seats, cluster, kStart), IsEmpty());
+  EXPECT_THAT(Empty(seats, cluster, kSeated), IsEmpty());
   const auto pod = cluster.pods["p1"];
   cluster.pods.erase("p1");
-  EXPECT_THAT(Empty(seats, cluster, kStart), ElementsAre(Seat{1, "n1"}));
-  EXPECT_THAT(seats.FailedOn(kStart), IsEmpty());  // nobody knows that it has failed
-  EXPECT_EQ(seats.NextEnd(), kStart + Seats::kKeep);
+  EXPECT_THAT(Empty(seats, cluster, kSeated), ElementsAre(Seat{1, "n1"}));
+  EXPECT_THAT(seats.FailedOn(kSeated), IsEmpty());  // nobody knows that it has failed
+  EXPECT_EQ(seats.NextEnd(), kSeated + Seats::kKeep);
   cluster.pods["p1"] = pod;
-  EXPECT_THAT(Empty(seats, cluster, kStart), IsEmpty());
+  EXPECT_THAT(Empty(seats, cluster, kSeated), IsEmpty());
 }
 
 TEST(Seats, AFailedPodIsKnownToANewLeaderTooAndGivenUpForGood) {
   SmallCluster cluster = Running();
   cluster.pods["p2"]["status"]["phase"] = "Failed";
   Seats seats;
-  EXPECT_THAT(Empty(seats, cluster, kStart), ElementsAre(Seat{2, "n2"}));
-  EXPECT_EQ(seats.FailedOn(kStart).begin()->second.count("n2"), 1U);
-  EXPECT_THAT(Empty(seats, cluster, kStart + Seats::kKeep), IsEmpty());
-  EXPECT_THAT(Empty(seats, cluster, kStart + Seats::kKeep + absl::Seconds(1)), IsEmpty());
-  EXPECT_THAT(seats.FailedOn(kStart + Seats::kAvoid), IsEmpty());
+  EXPECT_THAT(Empty(seats, cluster, kSeated), ElementsAre(Seat{2, "n2"}));
+  EXPECT_EQ(seats.FailedOn(kSeated).begin()->second.count("n2"), 1U);
+  EXPECT_THAT(Empty(seats, cluster, kSeated + Seats::kKeep), IsEmpty());
+  EXPECT_THAT(Empty(seats, cluster, kSeated + Seats::kKeep + absl::Seconds(1)), IsEmpty());
+  EXPECT_THAT(seats.FailedOn(kSeated + Seats::kAvoid), IsEmpty());
 }
 
 TEST(Seats, APodThatEndedWellOrAGangThatEndedKeepsNothing) {
   SmallCluster cluster = Running();
   Seats seats;
-  EXPECT_THAT(Empty(seats, cluster, kStart), IsEmpty());
+  EXPECT_THAT(Empty(seats, cluster, kSeated), IsEmpty());
   cluster.pods["p0"]["status"]["phase"] = "Succeeded";
-  EXPECT_THAT(Empty(seats, cluster, kStart), IsEmpty());
+  EXPECT_THAT(Empty(seats, cluster, kSeated), IsEmpty());
   cluster.pods["p1"]["status"]["phase"] = "Failed";
-  EXPECT_THAT(Empty(seats, cluster, kStart), ElementsAre(Seat{1, "n1"}));
+  EXPECT_THAT(Empty(seats, cluster, kSeated), ElementsAre(Seat{1, "n1"}));
   cluster.pods["p2"]["status"]["phase"] = "Failed";
-  EXPECT_THAT(Empty(seats, cluster, kStart), IsEmpty());
+  EXPECT_THAT(Empty(seats, cluster, kSeated), IsEmpty());
 }
 
 TEST(Seats, APodThatIsBeingDeletedHoldsItsRoomItself) {
   SmallCluster cluster = Running();
   Seats seats;
   cluster.pods["p0"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
-  EXPECT_THAT(Empty(seats, cluster, kStart), IsEmpty());
+  EXPECT_THAT(Empty(seats, cluster, kSeated), IsEmpty());
   cluster.pods.erase("p0");
-  EXPECT_THAT(Empty(seats, cluster, kStart), ElementsAre(Seat{0, "n0"}));
+  EXPECT_THAT(Empty(seats, cluster, kSeated), ElementsAre(Seat{0, "n0"}));
 }
 
 }  // namespace
