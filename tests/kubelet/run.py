@@ -377,6 +377,9 @@ def late_binding(node, console):
         raise Failure(f"an order never came, or nothing was bound late: {orders}, {rebound}")
     if not list(CDI.glob("railhead.io-hca_*.json")):
         raise Failure(f"there is no spec in {CDI}")
+    # Kubelet cleans its file of pods that have ended when it gives devices to the next one. Until then a
+    # kubelet that is young may not have told of them yet.
+    node.submit("last", gpus=1)
     node.stop("agent", signal.SIGTERM)
     left = [path for folder in (CDI, PLUGINS / "railhead") if folder.exists() for path in folder.iterdir()
             if path.name != "rail-map.json"]
