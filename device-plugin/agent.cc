@@ -267,8 +267,9 @@ bool Agent::Reload() {
   // Whatever was offered until now may be held, or be given away at this moment, until kubelet
   // tells otherwise at a later look.
   for (const auto& [resource, plugin] : plugins_) {
-    for (const Device& device : plugin->devices()->devices)
+    for (const Device& device : plugin->devices()->devices) {
       holdings_.by_resource[resource].insert(device.id);
+    }
   }
   return true;
 }

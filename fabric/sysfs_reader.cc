@@ -201,8 +201,9 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
   if (!IsSaneName(name)) {
     reasons.push_back("its name holds characters other than letters, digits, '_', '-' and '.'");
   }
-  if (std::string ports = CheckPorts(files, hca.ports, hca.netdev); !ports.empty())
+  if (std::string ports = CheckPorts(files, hca.ports, hca.netdev); !ports.empty()) {
     reasons.push_back(ports);
+  }
   const auto [first, last] = uverbs.equal_range(name);
   if (first == last) {
     reasons.push_back(absl::StrCat("no entry of ", kVerbsClass, " names it; load ib_uverbs"));
