@@ -29,8 +29,7 @@ struct Membership {
   std::string gang;  // the label's value
   int size = 0;      // of the gang, in pods
   Owner owner;
-  std::string kind;        // of what it works for, or else of its owner (owners.h)
-  bool evictable = false;  // its owner says that an eviction is no failure
+  std::string kind;  // of what it works for, or else of its owner (owners.h)
   // Which pods of several owners are one gang, and what it is called; empty: all of its owner.
   std::string group;
   std::string group_name;
@@ -40,6 +39,7 @@ struct Membership {
   std::string prefer_level;
   absl::Duration prefer_wait;  // for room in one domain of that level
   absl::Duration timeout = absl::InfiniteDuration();
+  bool evictable = false;         // its owner says that an eviction is no failure
   bool fails_at_timeout = false;  // else its gate is taken away
   bool same_rails = false;        // it does without nodes that give other rails than the rest
   std::string pattern;
@@ -50,10 +50,10 @@ struct Membership {
   bool other_gates = false;       // somebody else holds it, too
   bool has_selector = false;      // it has a spec.nodeSelector, maybe an empty one
   bool one_on_a_node = false;     // it wants no other pod of its gang there
-  NodeRules rules;                // as long as it has no node
   bool released = false;          // by us: it says of which decision
-  std::optional<int> rank;        // as we have said when its gate was taken away
   bool unschedulable = false;     // the scheduler finds no node for it
+  NodeRules rules;                // as long as it has no node
+  std::optional<int> rank;        // as we have said when its gate was taken away
   std::string unschedulable_why;  // its words
   std::string resource_version;   // of a released pod that has no node yet; else empty
 
