@@ -62,8 +62,9 @@ bool IsDone(const Action& action, const Json& pod) {
     const Json* deletion = kube::FindPath(pod, {"metadata", "deletionTimestamp"});
     return !same || (deletion != nullptr && !deletion->is_null());
   }
-  if (action.kind == Kind::kFail)
+  if (action.kind == Kind::kFail) {
     return same && kube::StringAt(pod, {"status", "phase"}) == "Failed";
+  }
   const Json* gates = kube::FindPath(pod, {"spec", "schedulingGates"});
   return same && (gates == nullptr || !gates->is_array() ||
                   std::none_of(gates->begin(), gates->end(), [](const Json& gate) {

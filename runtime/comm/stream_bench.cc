@@ -131,8 +131,9 @@ net::Fd Connect(net::Fd listener, int rank) {
   return socket;
 }
 
+// Of as many values as there are rounds.
 double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  std::nth_element(values.begin(), values.begin() + kRounds / 2, values.end());
   return values[values.size() / 2];
 }
 
