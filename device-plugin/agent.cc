@@ -431,6 +431,14 @@ bool Agent::LookAtKubelet() {
   return holdings_.complete;
 }
 
+void Agent::WarnOf(const ContainerDevices& container,
+                   const std::vector<CheckpointEntry>& checkpoint, const char* reason,
+                   const std::string& message) {
+  spdlog::warn("{}/{}: {}", container.pod_namespace, container.pod, message);
+  kube::Event event = PodEvent(container, checkpoint, reason, message);
+  if (!event.reason.empty()) TellEvent(std::move(event));
+}
+
 void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed,
                            const std::vector<CheckpointEntry>& checkpoint) {
   std::set<std::string> misaligned;
@@ -449,9 +457,7 @@ void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed,
           "container ", container.container, " has GPU ", absl::StrJoin(gpus, ", "), " and of ",
           resource, " ", absl::StrJoin(ids, ", "),
           ", which are not the nearest: ", WhyNotNearest(*plugin->second->devices(), ids, gpus));
-      spdlog::warn("{}/{}: {}", container.pod_namespace, container.pod, message);
-      kube::Event event = PodEvent(container, checkpoint, "HcasNotNearest", message);
-      if (!event.reason.empty()) TellEvent(std::move(event));
+      WarnOf(container, checkpoint, "HcasNotNearest", message);
     }
   }
   misaligned_ = std::move(misaligned);
@@ -474,9 +480,7 @@ void Agent::NoteSeveralResources(const std::vector<ContainerDevices>& listed,
         "container ", container.container, " has devices of ", absl::StrJoin(ours, ", "),
         ", and kubelet passes on rails.json and NCCL_IB_HCA of one of these alone, at random; ask "
         "for one of them, or let the agent use CDI (devicePlugin.cdi in the chart)");
-    spdlog::warn("{}/{}: {}", container.pod_namespace, container.pod, message);
-    kube::Event event = PodEvent(container, checkpoint, "SeveralResources", message);
-    if (!event.reason.empty()) TellEvent(std::move(event));
+    WarnOf(container, checkpoint, "SeveralResources", message);
   }
   divided_ = std::move(divided);
 }

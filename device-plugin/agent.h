@@ -115,6 +115,9 @@ class Agent {
   Evidence Gather() const;
   // Takes it. False when it is not complete.
   bool LookAtKubelet();
+  // In the log, and by an Event on its pod.
+  void WarnOf(const ContainerDevices& container, const std::vector<CheckpointEntry>& checkpoint,
+              const char* reason, const std::string& message);
   // Tells of containers whose HCAs are not the nearest to their GPUs.
   void NoteMisaligned(const std::vector<ContainerDevices>& listed,
                       const std::vector<CheckpointEntry>& checkpoint);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "operator/gangs/pod_rules.h"
 
 namespace railhead::op::gangs {
 namespace {
@@ -74,9 +75,7 @@ Claims ReadClaims(const Json& pod) {
   Claims claims;
   AddPorts(pod, "containers", claims.ports);
   AddPorts(pod, "initContainers", claims.ports);
-  const Json* terms = FindPath(pod, {"spec", "affinity", "podAntiAffinity",
-                                     "requiredDuringSchedulingIgnoredDuringExecution"});
-  if (terms != nullptr && terms->is_array()) {
+  if (const Json* terms = RequiredTerms(pod, "podAntiAffinity"); terms != nullptr) {
     for (const Json& term : *terms) AddTerm(pod, term, claims.apart);
   }
   return claims;

@@ -16,13 +16,6 @@ using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
-// The required terms of an affinity; null where there are none.
-const Json* RequiredTerms(const Json& pod, const char* kind) {
-  const Json* terms =
-      FindPath(pod, {"spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"});
-  return terms != nullptr && terms->is_array() && !terms->empty() ? terms : nullptr;
-}
-
 // Whether an anti-affinity means the pods of this one's own gang, and each host for itself. A field
 // that is not known here may mean more.
 bool KeepsItsLikeAway(const Json& pod, const Json& term) {
@@ -50,6 +43,12 @@ bool HasHostPorts(const Json& pod) {
 }
 
 }  // namespace
+
+const Json* RequiredTerms(const Json& pod, const char* kind) {
+  const Json* terms =
+      FindPath(pod, {"spec", "affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"});
+  return terms != nullptr && terms->is_array() && !terms->empty() ? terms : nullptr;
+}
 
 bool OneOnANode(const Json& pod) {
   if (HasHostPorts(pod)) return true;

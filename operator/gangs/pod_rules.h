@@ -10,6 +10,10 @@
 
 namespace railhead::op::gangs {
 
+// The required terms of an affinity ("podAffinity", "podAntiAffinity"), a list that is not empty;
+// null where there are none.
+const kube::Json* RequiredTerms(const kube::Json& pod, const char* kind);
+
 // Whether no other pod of its gang, which are all alike, may be on the pod's node: it has ports of
 // the node, or a required anti-affinity to pods as itself on a host.
 bool OneOnANode(const kube::Json& pod);

@@ -93,6 +93,7 @@ std::string Call::ToString() const {
 }
 
 uint64_t DigestOf(const Parts& parts) {
+  if (parts.equal()) return 0;
   bool equal = true;
   uint64_t digest = parts.ranks();
   for (size_t rank = 0; rank < parts.ranks(); ++rank) {

@@ -266,7 +266,7 @@ absl::Status Communicator::AllGather(const std::byte* send, std::byte* receive,
                                      const Parts& parts) {
   const Work work = Choose({.collective = Collective::kAllGather,
                             .count = parts.total(),
-                            .parts = parts.equal() ? 0 : collectives::DigestOf(parts)},
+                            .parts = collectives::DigestOf(parts)},
                            parts.total());
   return Run(
       work,
@@ -290,7 +290,7 @@ absl::Status Communicator::ReduceScatter(rhDataType_t type, rhRedOp_t op, const 
                             .type = type,
                             .op = op,
                             .count = parts.total(),
-                            .parts = parts.equal() ? 0 : collectives::DigestOf(parts)},
+                            .parts = collectives::DigestOf(parts)},
                            parts.total() * reduce::SizeOf(type));
   return Run(
       work,

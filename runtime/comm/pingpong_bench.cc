@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -18,27 +17,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
-#include "runtime/net/socket.h"
+#include "runtime/testing/bench.h"
+#include "runtime/testing/ranks.h"
 
 namespace railhead {
 namespace {
 
+using testing::Die;
+using testing::Must;
+using testing::Now;
+
 constexpr int kRounds = 20;
 constexpr int kMessages = 2000;
 constexpr double kGoal = 1.15;
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-[[noreturn]] void Die(const std::string& why) {
-  std::fprintf(stderr, "%s\n", why.c_str());
-  std::_Exit(1);
-}
-
-void Must(rhResult_t result, rhComm_t comm) {
-  if (result != rhSuccess) Die(rhGetLastError(comm));
-}
 
 // One of a job's ranks; when told, through `go`, rank 0 plays a round and tells its time. All stay
 // until the other end of `stay` is closed.
@@ -69,12 +60,7 @@ void Must(rhResult_t result, rhComm_t comm) {
 class Job {
  public:
   explicit Job(int world) {
-    int port = 0;
-    {
-      const absl::StatusOr<net::Fd> free = net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0);
-      if (!free.ok()) Die(free.status().ToString());
-      port = net::LocalAddress(free->get())->port;
-    }
+    const int port = testing::FreePort();
     int go[2];
     int told[2];
     int stay[2];

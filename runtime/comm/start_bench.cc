@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -30,9 +29,13 @@
 #include "runtime/bootstrap/watch.h"
 #include "runtime/config/env.h"
 #include "runtime/net/socket.h"
+#include "runtime/testing/bench.h"
 
 namespace railhead {
 namespace {
+
+using testing::Die;
+using testing::Now;
 
 constexpr int kPasses = 5;
 constexpr int kWorlds[] = {2, 16, 64, 256};
@@ -41,15 +44,6 @@ constexpr double kGoalSeconds = 3;
 
 // What every rank gives to the exchange: as much as a report about itself.
 constexpr size_t kPart = 256;
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-[[noreturn]] void Die(const std::string& why) {
-  std::fprintf(stderr, "%s\n", why.c_str());
-  std::_Exit(1);
-}
 
 // ---- A rank ----
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -21,29 +20,21 @@
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
 #include "runtime/net/fd.h"
-#include "runtime/net/socket.h"
+#include "runtime/testing/bench.h"
+#include "runtime/testing/ranks.h"
 
 namespace railhead {
 namespace {
+
+using testing::Die;
+using testing::Must;
+using testing::Now;
 
 constexpr int kRounds = 21;
 constexpr size_t kRoundBytes = size_t{256} << 20;
 constexpr size_t kSizes[] = {size_t{256} << 10, size_t{1} << 20, size_t{8} << 20, size_t{64} << 20};
 constexpr size_t kGoalSize = size_t{8} << 20;
 constexpr double kGoal = 0.95;
-
-double Now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-[[noreturn]] void Die(const std::string& why) {
-  std::fprintf(stderr, "%s\n", why.c_str());
-  std::_Exit(1);
-}
-
-void Must(rhResult_t result, rhComm_t comm) {
-  if (result != rhSuccess) Die(rhGetLastError(comm));
-}
 
 // Moves messages from rank 0 to rank 1.
 class Stream {
@@ -179,15 +170,10 @@ int Run() {
   ::setenv("RAILHEAD_TRANSPORT", "tcp", 1);
   ::setenv("RAILHEAD_SOCKET_IFNAME", "lo", 1);
   ::setenv("RAILHEAD_METRICS_PORT", "0", 1);
-  const net::IpAddress local = *net::IpAddress::Parse("127.0.0.1");
-  {
-    const absl::StatusOr<net::Fd> free = net::Listen(local, 0);
-    if (!free.ok()) Die(free.status().ToString());
-    ::setenv("MASTER_PORT", absl::StrCat(net::LocalAddress(free->get())->port).c_str(), 1);
-  }
+  ::setenv("MASTER_PORT", absl::StrCat(testing::FreePort()).c_str(), 1);
   // Blocking, unlike those of net::Listen.
   net::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (::listen(listener.get(), 1) != 0) Die("listen");
+  if (!listener.valid() || ::listen(listener.get(), 1) != 0) Die("listen");
   const pid_t child = ::fork();
   if (child < 0) Die("cannot fork");
   RunRank(child == 0 ? 1 : 0, std::move(listener));
