@@ -12,10 +12,13 @@ mkdir -p docs
 
 # about: the lines under a table's title.
 about() {
-  local cpu
+  local cpu commit
   cpu=$(sed -n 's/^model name\s*: //p' /proc/cpuinfo | head -n 1)
   echo "$(date -u +%F), $(nproc) cores of $cpu, Linux $(uname -r), $(c++ --version | head -n 1)."
-  echo "Commit $(git rev-parse --short HEAD), release build. Made by \`make bench\`."
+  commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
+  # The tables that were just made are no change of what is measured.
+  [ -z "$(git status --porcelain -- . ':!docs' 2>/dev/null)" ] || commit+=" with changes"
+  echo "Commit $commit, release build. Made by \`make bench\`."
 }
 
 # page NAME TITLE COMMAND: docs/bench-NAME.md, with what the command prints. A command that fails
@@ -170,6 +173,8 @@ verbs() {
 }
 
 [ $# -gt 0 ] || set -- node-agent cache placement verdict admission scale reduce start world idle stream metrics allreduce rails verbs
+# What is measured is what the stamp says, also when a part is run by hand.
+cmake --build --preset release --target railhead_programs railhead_benches > /dev/null
 for part in "$@"; do
   case $part in
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;

@@ -55,6 +55,7 @@ PARTS = (
     Part("rails", _PYTHON + "tests/rails/run.py", ("unit-build", "packages-testbed"), weight=1, cluster=True),
     Part("portable-test", _PYTHON + "tests/portable/run.py", ("portable", "packages-testbed"), weight=1, cluster=True),
     Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
+    Part("newcomer", _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),
     Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,
          cluster=True),
     Part("fuzz", f"ctest --preset asan --label-regex fuzz --parallel {os.cpu_count()}", ("fuzz-build",),
@@ -71,4 +72,4 @@ PARTS = (
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
-TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "chart", "kube-client", "node", "e2e")
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "newcomer", "chart", "kube-client", "node", "e2e")
