@@ -8,6 +8,7 @@ shopt -s inherit_errexit
 usage() {
   cat <<'USAGE'
 usage: images/build.sh [--pause] BUILD_DIR OUT_DIR BASE
+       images/build.sh --base-only
 
   BUILD_DIR  a CMake build folder in which the programs are built
   OUT_DIR    gets device-plugin.tar, operator.tar, runtime.tar (docker-archive, with the names
@@ -15,6 +16,8 @@ usage: images/build.sh [--pause] BUILD_DIR OUT_DIR BASE
   BASE       the image to build on: a Debian 12 image, such as
              docker.io/library/debian:bookworm-slim, or "local" for a Debian 12 root made here with mmdebstrap, which needs no registry
   --pause    also build pause.tar, the sandbox image of the testbed's nodes
+  --base-only
+             make the root of "local" and end: it takes a minute and needs no programs
 
 Needs root, buildah and cmake; mmdebstrap for "local"; gcc for --pause.
 RAILHEAD_CACHE names the folder for the base root and buildah's storage (default ~/.cache/railhead).
@@ -37,30 +40,38 @@ readonly debootstrap_options=(
   --dpkgopt='path-exclude=/usr/share/locale/*')
 
 with_pause=false
+base_only=false
 arguments=()
 for argument in "$@"; do
   case $argument in
     -h | --help) usage; exit 0 ;;
     --pause) with_pause=true ;;
+    --base-only) base_only=true ;;
     -*) usage >&2; die "unknown option $argument" ;;
     *) arguments+=("$argument") ;;
   esac
 done
-[ ${#arguments[@]} = 3 ] || { usage >&2; die "needs BUILD_DIR, OUT_DIR and BASE"; }
-build=${arguments[0]} out=${arguments[1]} base=${arguments[2]}
+if [ $base_only = true ]; then
+  [ ${#arguments[@]} = 0 ] || { usage >&2; die "--base-only takes no arguments"; }
+  base=local
+else
+  [ ${#arguments[@]} = 3 ] || { usage >&2; die "needs BUILD_DIR, OUT_DIR and BASE"; }
+  build=${arguments[0]} out=${arguments[1]} base=${arguments[2]}
+fi
 
 [ "$(id -u)" = 0 ] || die "must run as root: buildah mounts and chroots"
 need buildah buildah
 need cmake cmake
 [ "$base" != local ] || need mmdebstrap mmdebstrap
 [ $with_pause = false ] || need gcc gcc
-[ -f "$build/CMakeCache.txt" ] || die "$build is no CMake build folder: run cmake --preset release"
-version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
-[ -n "$version" ] || die "$build/CMakeCache.txt names no project version: configure it again"
-
 here=$(cd "$(dirname "$0")" && pwd)
-build=$(cd "$build" && pwd)
-out=$(mkdir -p "$out" && cd "$out" && pwd)
+if [ $base_only = false ]; then
+  [ -f "$build/CMakeCache.txt" ] || die "$build is no CMake build folder: run cmake --preset release"
+  version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build/CMakeCache.txt")
+  [ -n "$version" ] || die "$build/CMakeCache.txt names no project version: configure it again"
+  build=$(cd "$build" && pwd)
+  out=$(mkdir -p "$out" && cd "$out" && pwd)
+fi
 cache=${RAILHEAD_CACHE:-$HOME/.cache/railhead}/images
 mkdir -p "$cache"
 cache=$(cd "$cache" && pwd)
@@ -71,7 +82,7 @@ flock -n 9 || { say "waiting for another build that uses $cache"; flock 9; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-log=$out/build.log
+log=${out:-$cache}/build.log
 : >"$log"
 
 # quietly WHAT COMMAND...: the command's words go to the log; its last ones are shown if it fails.
@@ -165,6 +176,10 @@ stage() {
     "$here/../LICENSE" "$context/"
 }
 
+if [ $base_only = true ]; then
+  local_base
+  exit
+fi
 for name in "${components[@]}"; do stage "$name"; done
 pull=false
 if [ "$base" = local ]; then

@@ -42,6 +42,7 @@ PARTS = (
     Part("packages-testbed", "tools/install-needs.sh testbed rails discovery", ("packages",), weight=1),
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
+    Part("image-base", "images/build.sh --base-only", ("packages-testbed",), weight=1, emulated=True),
     Part("unit-build", "cmake --build --preset release", ("programs",)),
     Part("fuzz-build", "cmake --preset asan && cmake --build --preset asan --target railhead_fuzz_tests",
          ("packages",)),
@@ -67,9 +68,9 @@ PARTS = (
          _PYTHON + "tests/worlds/run.py; " +
          _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs", (*_TESTED, "bench-build"),
          weight=CAPACITY, limit=43200, cluster=True),
-    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk"), weight=CAPACITY,
+    Part("e2e", _PYTHON + "tests/e2e/run.py", (*_TESTED, "node-disk", "image-base"), weight=CAPACITY,
          emulated=True),
-    Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk"), weight=CAPACITY,
+    Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
 TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "newcomer", "chart", "kube-client", "node", "e2e")
