@@ -48,9 +48,12 @@ absl::StatusOr<AdmissionRequest> DecodeAdmissionReview(absl::string_view body) {
   decoded.space = StringAt(*request, {"namespace"});
   decoded.name = StringAt(*request, {"name"});
   decoded.operation = StringAt(*request, {"operation"});
-  if (auto object = review->at("request").find("object"); object != review->at("request").end()) {
-    decoded.object = std::move(*object);
-  }
+  const auto take = [&review](const char* name) {
+    const auto found = review->at("request").find(name);
+    return found == review->at("request").end() ? Json() : std::move(*found);
+  };
+  decoded.object = take("object");
+  decoded.before = take("oldObject");
   return decoded;
 }
 

@@ -25,6 +25,7 @@ struct AdmissionRequest {
   std::string name;   // may be empty on CREATE, when the server makes the name
   std::string operation;
   Json object;  // null on DELETE
+  Json before;  // the object as it was; null on CREATE
 };
 
 // A mutating webhook's answer: always "allowed"; `patch` is a JSON Patch, empty for no change.

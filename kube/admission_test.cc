@@ -21,7 +21,8 @@ constexpr char kReview[] = R"({
     "uid": "705ab4f5", "kind": {"group": "batch", "version": "v1", "kind": "Job"},
     "resource": {"group": "batch", "version": "v1", "resource": "jobs"},
     "name": "train", "namespace": "team", "operation": "CREATE",
-    "object": {"spec": {"completions": 2}}, "oldObject": null, "dryRun": false}})";
+    "object": {"spec": {"completions": 2}}, "oldObject": {"spec": {"completions": 4}},
+    "dryRun": false}})";
 
 TEST(DecodeAdmissionReviewTest, ReadsTheRequest) {
   const auto request = DecodeAdmissionReview(kReview);
@@ -34,6 +35,7 @@ TEST(DecodeAdmissionReviewTest, ReadsTheRequest) {
   EXPECT_EQ(request->name, "train");
   EXPECT_EQ(request->operation, "CREATE");
   EXPECT_EQ(request->object, Json::parse(R"({"spec": {"completions": 2}})"));
+  EXPECT_EQ(request->before, Json::parse(R"({"spec": {"completions": 4}})"));
 }
 
 TEST(DecodeAdmissionReviewTest, RefusesWhatIsNoReview) {

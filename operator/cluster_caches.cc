@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "operator/fabric_facts.h"
+#include "operator/profiles/fabric_facts.h"
 #include "operator/verdict/node_facts.h"
 
 namespace railhead::op {

@@ -12,8 +12,8 @@
 #include "kube/client.h"
 #include "kube/informer.h"
 #include "operator/label_selector.h"
-#include "operator/stored_node.h"
-#include "operator/stored_profile.h"
+#include "operator/profiles/stored_node.h"
+#include "operator/profiles/stored_profile.h"
 
 namespace railhead::op {
 

@@ -19,8 +19,8 @@
 #include "operator/collector/collector.h"
 #include "operator/gangs/gang_controller.h"
 #include "operator/metrics.h"
-#include "operator/profile_feed.h"
-#include "operator/profile_status_writer.h"
+#include "operator/profiles/profile_feed.h"
+#include "operator/profiles/profile_status_writer.h"
 #include "operator/topology/topology_controller.h"
 
 namespace railhead::op {

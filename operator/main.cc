@@ -20,9 +20,9 @@
 #include "kube/in_cluster.h"
 #include "kube/kubeconfig.h"
 #include "kube/rest_client.h"
+#include "operator/admission/offline.h"
 #include "operator/config.h"
-#include "operator/offline.h"
-#include "operator/profile_set.h"
+#include "operator/profiles/profile_set.h"
 #include "operator/serve.h"
 #include "operator/text_file.h"
 

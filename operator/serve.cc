@@ -15,9 +15,9 @@
 #include "kube/http_server.h"
 #include "kube/monotonic.h"
 #include "kube/tls_identity.h"
+#include "operator/admission/webhook.h"
 #include "operator/controllers.h"
 #include "operator/metrics.h"
-#include "operator/webhook.h"
 
 namespace railhead::op {
 namespace {

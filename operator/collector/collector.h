@@ -19,7 +19,6 @@
 #include "kube/monotonic.h"
 #include "kube/work_queue.h"
 #include "operator/cluster_caches.h"
-#include "operator/cluster_profiles.h"
 #include "operator/collector/finding_events.h"
 #include "operator/collector/job_index.h"
 #include "operator/collector/page_client.h"
@@ -27,7 +26,8 @@
 #include "operator/collector/rail_watch.h"
 #include "operator/collector/report_writer.h"
 #include "operator/collector/verdict_counts.h"
-#include "operator/profile_feed.h"
+#include "operator/profiles/cluster_profiles.h"
+#include "operator/profiles/profile_feed.h"
 #include "operator/verdict/cluster.h"
 #include "operator/verdict/facts.h"
 

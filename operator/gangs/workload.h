@@ -31,7 +31,7 @@ bool IsWorkloadKind(const std::string& kind);
 //
 //   JobSet (and TrainJob, which is made of one): a replicatedJob. The labels jobset.sigs.k8s.io/*
 //     stand on Jobs and pods; how many pods one Job has stands nowhere but in the Job, so the size
-//     is in the annotation railhead.io/gang-size of its template (gang_gate.h).
+//     is in the annotation railhead.io/gang-size of its template (admission/gang_gate.h).
 //   LeaderWorkerSet: a group, by the labels and annotations leaderworkerset.sigs.k8s.io/*.
 //   PyTorchJob, JAXJob and the like: all pods of it, by the labels training.kubeflow.org/*; how
 //   many

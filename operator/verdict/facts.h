@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "operator/profile.h"
+#include "operator/profiles/profile.h"
 #include "operator/verdict/runtime_report.h"
 #include "operator/verdict/shared_list.h"
 

@@ -14,7 +14,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
-#include "operator/rdma_containers.h"
+#include "operator/admission/rdma_containers.h"
 #include "operator/verdict/container_facts.h"
 
 namespace railhead::op::verdict {

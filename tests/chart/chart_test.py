@@ -37,6 +37,29 @@ dashboards: {namespace: grafana, annotations: {grafana_folder: Railhead}}
 openshift: {enabled: true}
 """
 
+# What clusters ask of any chart's pods.
+SITE = """
+imagePullSecrets: [first, {name: second}]
+fullnameOverride: rails
+criticalPodsQuota: true
+devicePlugin:
+  image: {digest: "sha256:%s", tag: v9}
+  podLabels: {team: infra, app.kubernetes.io/name: not-ours}
+  podAnnotations: {example.com/note: "1", prometheus.io/port: "7"}
+  extraEnv: [{name: TZ, value: UTC}]
+  serviceAccount: {create: false, name: theirs, annotations: {example.com/identity: x}}
+  extraArgs: [--a=b]
+  kubeletFolder: /var/lib/k0s/kubelet
+operator:
+  image: {digest: "sha256:%s"}
+  podLabels: {team: infra}
+  extraEnv: [{name: TZ, value: UTC}]
+  extraArgs: [--c=d]
+  serviceAccount: {name: mine, annotations: {example.com/identity: x}}
+  topologySpreadConstraints:
+  - {maxSkew: 2, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}
+""" % ("0" * 64, "1" * 64)
+
 MEMLOCK = """
 devicePlugin: {memlock: true}
 """
@@ -77,6 +100,11 @@ REFUSED = {
     "one profile twice": ("profiles.shipped={tcp-only,tcp-only}", "/profiles/shipped"),
     "a word for CDI": ("devicePlugin.cdi=on", "want boolean"),
     "a number for memlock": ("devicePlugin.memlock=1", "want boolean"),
+    "a digest that is none": ("operator.image.digest=sha256:12", "/operator/image/digest"),
+    "a folder that is no path": ("devicePlugin.kubeletFolder=kubelet", "/devicePlugin/kubeletFolder"),
+    "an account of others without a name": (
+        "operator.serviceAccount.create=false", "/operator/serviceAccount/name"),
+    "an argument that is none": ("operator.extraArgs={verbose}", "/operator/extraArgs/0"),
     "an interval without a unit": (
         "metrics.podMonitor.interval=15",
         "/metrics/podMonitor/interval",
@@ -173,7 +201,7 @@ class Values(unittest.TestCase):
                 ["kube-system", NAMESPACE, "monitoring"],
             )
         config = yaml.safe_load(objects["ConfigMap", "railhead-operator"]["data"]["operator.yaml"])
-        self.assertEqual(config["environment"], {"NCCL_CROSS_NIC": "0", "NCCL_IB_TC": "106"})
+        self.assertEqual(config["environment"], {"NCCL_IB_TC": "106"})
         self.assertEqual(config["rendezvousPort"], 12345)
 
     def test_a_changed_configuration_restarts_the_operator_and_nothing_else_does(self):
@@ -194,6 +222,58 @@ class Values(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("devicePlugin.memlock: OpenShift lets no pod", done.stderr)
         self.assertIn("MachineConfig", done.stderr)
+
+    def test_what_sites_ask_of_any_chart(self):
+        objects = render(SITE)
+        named_otherwise = {name for _, name in objects if "rails" not in name and name != "mine"}
+        self.assertEqual({name.split(".", 1)[1] for name in named_otherwise}, {"railhead.io"})
+        agent = objects["DaemonSet", "rails-device-plugin"]["spec"]["template"]
+        operator = objects["Deployment", "rails-operator"]["spec"]["template"]
+        for pod in (agent, operator):
+            self.assertEqual(pod["metadata"]["labels"]["team"], "infra")
+            self.assertEqual(pod["metadata"]["labels"]["app.kubernetes.io/name"], "railhead")
+            self.assertEqual(
+                pod["spec"]["imagePullSecrets"], [{"name": "first"}, {"name": "second"}]
+            )
+            self.assertIn(
+                {"name": "TZ", "value": "UTC"}, pod["spec"]["containers"][0]["env"]
+            )
+        self.assertEqual(agent["metadata"]["annotations"]["example.com/note"], "1")
+        self.assertEqual(agent["metadata"]["annotations"]["prometheus.io/port"], "9401")
+        container = agent["spec"]["containers"][0]
+        self.assertEqual(
+            container["image"], f"docker.io/railhead/device-plugin@sha256:{'0' * 64}"
+        )
+        self.assertIn("--a=b", container["args"])
+        paths = {volume["hostPath"]["path"] for volume in agent["spec"]["volumes"]
+                 if "hostPath" in volume}
+        self.assertLess({"/var/lib/k0s/kubelet/device-plugins",
+                         "/var/lib/k0s/kubelet/pod-resources"}, paths)
+        self.assertIn("--c=d", operator["spec"]["containers"][0]["args"])
+        self.assertEqual(operator["spec"]["topologySpreadConstraints"][0]["maxSkew"], 2)
+        # Rights go to those whom the pods run as.
+        self.assertEqual(agent["spec"]["serviceAccountName"], "theirs")
+        self.assertNotIn(("ServiceAccount", "theirs"), objects)
+        self.assertEqual(operator["spec"]["serviceAccountName"], "mine")
+        self.assertEqual(
+            objects["ServiceAccount", "mine"]["metadata"]["annotations"],
+            {"example.com/identity": "x"},
+        )
+        subjects = {
+            subject["name"]
+            for (kind, _), item in objects.items()
+            if kind.endswith("RoleBinding")
+            for subject in item["subjects"]
+        }
+        self.assertEqual(subjects, {"theirs", "mine", "rails-forget-nodes"} & subjects)
+        self.assertLessEqual({"theirs", "mine"}, subjects)
+        policy = objects["ValidatingAdmissionPolicy", f"{NAMESPACE}-rails-device-plugin"]["spec"]
+        self.assertIn(":theirs", policy["matchConditions"][0]["expression"])
+        quota = objects["ResourceQuota", "rails-critical-pods"]["spec"]
+        self.assertEqual(
+            quota["scopeSelector"]["matchExpressions"][0]["values"],
+            ["system-node-critical", "system-cluster-critical"],
+        )
 
     def test_policies_are_for_servers_that_know_them(self):
         values = "operator: {admissionPolicy: {enabled: true}}"
@@ -530,12 +610,18 @@ class Webhook(unittest.TestCase):
         for hook in webhooks:
             self.assertEqual(hook["failurePolicy"], "Ignore")
             self.assertEqual(hook["sideEffects"], "None")
-            self.assertEqual(hook["rules"][0]["operations"], ["CREATE"])
+            pods = hook["name"] == "pods.railhead.io"
+            self.assertEqual(
+                hook["rules"][0]["operations"], ["CREATE"] if pods else ["CREATE", "UPDATE"]
+            )
             self.assertLessEqual(
                 {"kube-system", NAMESPACE},
                 set(hook["namespaceSelector"]["matchExpressions"][0]["values"]),
             )
-            self.assertEqual(len(hook["matchConditions"]), 1)
+            self.assertEqual(
+                [condition["name"] for condition in hook["matchConditions"]],
+                ["asks-for-rdma"] if pods else ["asks-for-rdma", "size-changes"],
+            )
             # The operator owns the bundle; a value here would wipe it at every upgrade.
             self.assertNotIn("caBundle", hook["clientConfig"])
 

@@ -2,6 +2,7 @@
 """Gangs whose pods the real kube-controller-manager makes, with the real kube-scheduler and the chart's
 operator, on nodes that exist in the API alone: no Job fails by us, and nobody waits for ever."""
 
+import json
 import unittest
 
 from apiserver_test import Cluster
@@ -154,6 +155,42 @@ class Owners(unittest.TestCase):
             '{"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}',
         )
         wait_until(lambda: len(self.bound("ordered")) == 2, "the second", self.replica.log)
+
+    def test_a_job_that_a_queue_starts_in_part_knows_how_many_its_pods_are(self):
+        self.addCleanup(self.drop, "queued")
+        queued = job("queued")
+        queued["spec"] |= {"suspend": True, "completions": 4, "parallelism": 4}
+        self.cluster.kubectl("create", objects=[queued])
+        self.assertEqual(self.stamps("queued"), ("4", "4"))
+        # As Kueue does it: one update resumes the Job with fewer pods.
+        self.resize("queued", 2, suspend=False)
+        self.assertEqual(self.stamps("queued"), ("2", "2"))
+        wait_until(lambda: len(self.sent("queued")) == 2, "its pods", self.replica.log)
+        for item in self.pods_of("queued").values():
+            variables = {
+                entry["name"]: entry.get("value")
+                for entry in item["spec"]["containers"][0]["env"]
+            }
+            self.assertEqual(variables["WORLD_SIZE"], "2")
+        # The template of a running Job cannot change: its user is told.
+        told = self.resize("queued", 3).stderr
+        self.assertIn("railhead.io/world-size] stays 2 and would have to be 3", told)
+        self.assertEqual(self.stamps("queued"), ("2", "2"))
+
+    def stamps(self, name):
+        notes = self.cluster.get("job", name)["spec"]["template"]["metadata"]["annotations"]
+        return notes["railhead.io/world-size"], notes["railhead.io/gang-size"]
+
+    def resize(self, name, pods, **more):
+        spec = {"completions": pods, "parallelism": pods} | more
+        return self.cluster.kubectl(
+            "patch", "job", name, "--type=merge", "-p", json.dumps({"spec": spec})
+        )
+
+    def drop(self, name):
+        self.cluster.kubectl("delete", "job", name, "--cascade=orphan")
+        self.cluster.kubectl("delete", "pods", "--grace-period=0", "--force", *self.pods_of(name))
+        wait_until(lambda: not self.pods_of(name), "the end of its pods")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 {{/* The name that every object of this release starts with. */}}
 {{- define "railhead.fullname" -}}
-{{- if contains "railhead" .Release.Name -}}
+{{- if .Values.fullnameOverride -}}
+{{ .Values.fullnameOverride }}
+{{- else if contains "railhead" .Release.Name -}}
 {{ .Release.Name | trunc 40 | trimSuffix "-" }}
 {{- else -}}
 {{ printf "%s-railhead" .Release.Name | trunc 40 | trimSuffix "-" }}
@@ -27,7 +29,51 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | quote }}
 
 {{/* An image reference. Call with (dict "root" $ "image" .Values.operator.image). */}}
 {{- define "railhead.image" -}}
+{{- if .image.digest -}}
+{{ printf "%s/%s@%s" .image.registry .image.repository .image.digest }}
+{{- else -}}
 {{ printf "%s/%s:%s" .image.registry .image.repository (default .root.Chart.AppVersion .image.tag) }}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secrets with registry credentials, as a pod spec lists them. */}}
+{{- define "railhead.imagePullSecrets" -}}
+{{- range .Values.imagePullSecrets }}
+- name: {{ if kindIs "string" . }}{{ . }}{{ else }}{{ .name }}{{ end }}
+{{- end }}
+{{- end -}}
+
+{{/* The labels and annotations of a component's pods, before ours, which win. Call with
+(dict "root" $ "component" "operator" "values" .Values.operator "annotations" (dict ...)). */}}
+{{- define "railhead.podMetadata" -}}
+labels:
+  {{- $labels := include "railhead.selectorLabels" . | fromYaml }}
+  {{- toYaml (merge $labels (default dict .values.podLabels)) | nindent 2 }}
+{{- with merge .annotations (default dict .values.podAnnotations) }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* The name of a component's ServiceAccount. Call with (dict "root" $ "component" "operator" "values" .Values.operator). */}}
+{{- define "railhead.serviceAccountName" -}}
+{{ default (printf "%s-%s" (include "railhead.fullname" .root) .component) .values.serviceAccount.name }}
+{{- end -}}
+
+{{/* A component's ServiceAccount, where the release makes it. Called as the name is. */}}
+{{- define "railhead.serviceAccount" -}}
+{{- if .values.serviceAccount.create }}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "railhead.serviceAccountName" . }}
+  namespace: {{ .root.Release.Namespace }}
+  labels: {{- include "railhead.labels" . | nindent 4 }}
+  {{- with .values.serviceAccount.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+---
+{{- end }}
 {{- end -}}
 
 {{/* The operator's configuration file. */}}
@@ -73,6 +119,12 @@ matchExpressions:
 {{/* CEL: whether one of a pod spec's does. Call with "object.spec". */}}
 {{- define "railhead.asksForRdma" -}}
 ({{ . }}.containers + {{ . }}.?initContainers.orValue([])).exists(c, {{ include "railhead.containerAsksForRdma" "c" }})
+{{- end -}}
+
+{{/* CEL: how many Jobs of a JobSet's replicatedJob are one job, of an object with these labels and these
+annotations of its pod. */}}
+{{- define "railhead.jobsTogether" -}}
+({{ .annotations }}[?'railhead.io/rank-group'].orValue('') == 'job' || {{ .labels }}[?'jobset.sigs.k8s.io/jobset-name'].orValue('') == '' || !{{ .labels }}[?'jobset.sigs.k8s.io/replicatedjob-replicas'].orValue('').matches('^[1-9][0-9]{0,8}$') ? 1 : int({{ .labels }}['jobset.sigs.k8s.io/replicatedjob-replicas']))
 {{- end -}}
 
 {{/* CEL: the patch that gives each container of a list that asks for RDMA those of variables.ours that

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kube/json.h"
-#include "operator/profile.h"
+#include "operator/profiles/profile.h"
 #include "operator/verdict/testing/cases.h"
 #include "operator/verdict/testing/page.h"
 #include "operator/verdict/testing/scene.h"

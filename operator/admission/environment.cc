@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/admission/environment.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "kube/json.h"
+#include "operator/admission/gang_gate.h"
+#include "operator/admission/job_rank.h"
+#include "operator/admission/lists.h"
+#include "operator/admission/rdma_containers.h"
+#include "operator/gangs/names.h"
+#include "operator/gangs/pod_rules.h"
+#include "operator/variable_name.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Find;
+using kube::Json;
+using kube::StringAt;
+
+// By these a container turns RDMA off, or takes HCAs of its own choice. Who sets one is noted even
+// where we would not have set it: nobody else can tell later whose it is (verdict/spec_rules.cc).
+constexpr const char* kChoices[] = {"NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_NET",
+                                    "RAILHEAD_FALLBACK", "RAILHEAD_TRANSPORT"};
+
+Json Variable(const char* name, std::string value) {
+  return {{"name", name}, {"value", std::move(value)}};
+}
+
+Json FieldVariable(const char* name, const std::string& field) {
+  return {{"name", name},
+          {"valueFrom", {{"fieldRef", {{"apiVersion", "v1"}, {"fieldPath", field}}}}}};
+}
+
+// What is known only when the gang is placed stands in the pod's annotations before its gate goes.
+void AddRankOfGang(const Json& pod, const Annotations& annotations, const InjectionConfig& config,
+                   std::vector<Json>& variables) {
+  const std::string size = SizeWithoutRanks(pod, config.gang_kinds, annotations);
+  if (size.empty()) return;
+  const auto told = [](const char* annotation) {
+    return absl::StrCat("metadata.annotations['", annotation, "']");
+  };
+  variables.push_back(FieldVariable("RANK", told(gangs::kRank)));
+  variables.push_back(Variable("WORLD_SIZE", size));
+  if (gangs::DnsNameOf(pod).empty()) return;
+  variables.push_back(FieldVariable("MASTER_ADDR", told(gangs::kMaster)));
+  variables.push_back(Variable("MASTER_PORT", absl::StrCat(config.rendezvous_port)));
+}
+
+// RANK, WORLD_SIZE and the address of rank 0, as far as the pod's kind of job says them.
+void AddRankOfJob(const JobRank& rank, PodAdmission& admission, std::vector<Json>& variables) {
+  if (!rank.trouble.empty()) admission.draft.Warn(rank.trouble);
+  if (!rank.rank) return;
+  variables.push_back(Variable("RANK", absl::StrCat(*rank.rank)));
+  if (rank.world) variables.push_back(Variable("WORLD_SIZE", absl::StrCat(*rank.world)));
+  if (!rank.master.empty()) variables.push_back(Variable("MASTER_ADDR", rank.master));
+  variables.push_back(Variable("MASTER_PORT", absl::StrCat(admission.config.rendezvous_port)));
+}
+
+// The variables of the pod's containers, in the order in which they are written.
+std::vector<Json> VariablesOf(PodAdmission& admission) {
+  std::vector<Json> variables;
+  const Json& pod = admission.draft.object();
+  const JobRank rank = JobRankOf(pod, admission.annotations);
+  AddRankOfJob(rank, admission, variables);
+  if (admission.config.gangs) {
+    AddRankOfGang(pod, admission.annotations, admission.config, variables);
+  }
+  if (!rank.job.empty()) variables.push_back(Variable("RAILHEAD_JOB", rank.job));
+  variables.push_back(FieldVariable("RAILHEAD_POD", "metadata.name"));
+  variables.push_back(FieldVariable("RAILHEAD_NODE", "spec.nodeName"));
+  for (const auto& [name, value] : admission.settings.environment) {
+    variables.push_back(Variable(name.c_str(), value));
+  }
+  return variables;
+}
+
+bool SameVariable(const Json& entry, const Json& ours) {
+  const std::string field = StringAt(ours, {"valueFrom", "fieldRef", "fieldPath"});
+  if (field.empty()) {
+    return Find(entry, "valueFrom") == nullptr &&
+           StringAt(entry, {"value"}) == StringAt(ours, {"value"});
+  }
+  // The API server may have filled in defaults since.
+  return StringAt(entry, {"valueFrom", "fieldRef", "fieldPath"}) == field;
+}
+
+enum class Whose {
+  kUsers,
+  kOurs,
+  kPolicys,  // of another value than the pod's profile says
+};
+
+// Whose an entry of a container is that has the name of one of our variables.
+Whose WhoseIs(const Json& entry, const Json& ours, const PodAdmission& admission) {
+  if (admission.earlier == Earlier::kWebhook) {
+    return SameVariable(entry, ours) ? Whose::kOurs : Whose::kUsers;
+  }
+  const std::string name = StringAt(ours, {"name"});
+  if (admission.earlier == Earlier::kNothing || admission.kept_before.contains(name)) {
+    return Whose::kUsers;
+  }
+  const auto configured = admission.config.environment.find(name);
+  if (configured != admission.config.environment.end()) {
+    if (!SameVariable(entry, Variable(name.c_str(), configured->second))) return Whose::kUsers;
+    return SameVariable(entry, ours) ? Whose::kOurs : Whose::kPolicys;
+  }
+  return IsComputedVariable(name) && SameVariable(entry, ours) ? Whose::kOurs : Whose::kUsers;
+}
+
+// Whether a container has a WORLD_SIZE of its own that is not ours, such as one that counts GPUs,
+// and no RANK: ours counts pods, and the two would contradict each other.
+bool CountsRanksItself(const Json* env, const std::map<std::string, size_t>& existing,
+                       const std::vector<Json>& variables, const PodAdmission& admission) {
+  const auto own = existing.find("WORLD_SIZE");
+  if (own == existing.end() || existing.contains("RANK")) return false;
+  return std::any_of(variables.begin(), variables.end(), [&](const Json& ours) {
+    return StringAt(ours, {"name"}) == "WORLD_SIZE" && !SameVariable((*env)[own->second], ours) &&
+           WhoseIs((*env)[own->second], ours, admission) == Whose::kUsers;
+  });
+}
+
+// An edit of a container's env: a variable that goes before one of the entries that were there.
+struct NewVariable {
+  size_t place;
+  const Json* variable;
+};
+
+// Gives the container at `pointer` its variables.
+absl::Status AddVariables(const std::string& pointer, const std::vector<Json>& variables,
+                          PodAdmission& admission) {
+  Draft& draft = admission.draft;
+  const std::string path = pointer + "/env";
+  const absl::StatusOr<const Json*> env = ListAt(draft, path);
+  if (!env.ok()) return env.status();
+  std::map<std::string, size_t> existing;  // the last of a name counts
+  for (size_t i = 0; *env != nullptr && i < (*env)->size(); ++i) {
+    existing[StringAt((**env)[i], {"name"})] = i;
+  }
+  const bool counts_itself = CountsRanksItself(*env, existing, variables, admission);
+  if (counts_itself) {
+    draft.Warn(absl::StrCat(
+        "container ", StringAt(*draft.At(pointer), {"name"}),
+        " gets no RANK: it sets WORLD_SIZE itself, to another number than that of the job's pods; "
+        "leave WORLD_SIZE out, or set RANK as well"));
+  }
+  std::vector<NewVariable> missing;
+  std::vector<NewVariable> changed;  // of the policy; `place` is where it is
+  size_t place = 0;
+  std::set<std::string> choices(std::begin(kChoices), std::end(kChoices));
+  for (const Json& variable : variables) {
+    const std::string name = StringAt(variable, {"name"});
+    choices.erase(name);
+    const auto own = existing.find(name);
+    if (own == existing.end()) {
+      if (!(counts_itself && name == "RANK")) missing.push_back({place, &variable});
+      continue;
+    }
+    const Whose whose = WhoseIs((**env)[own->second], variable, admission);
+    if (whose == Whose::kUsers) {
+      admission.kept.insert(name);
+      continue;
+    }
+    if (whose == Whose::kPolicys) changed.push_back({own->second, &variable});
+    // What comes later may refer to this one.
+    place = std::max(place, own->second + 1);
+  }
+  for (const std::string& choice : choices) {
+    if (existing.contains(choice)) admission.kept.insert(choice);
+  }
+  if (*env == nullptr && !missing.empty()) {
+    Json list = Json::array();
+    for (const NewVariable& entry : missing) list.push_back(*entry.variable);
+    draft.Add(path, std::move(list));
+    return absl::OkStatus();
+  }
+  for (const NewVariable& entry : changed) {
+    draft.Add(absl::StrCat(path, "/", entry.place, "/value"), StringAt(*entry.variable, {"value"}));
+  }
+  // The last comes first, so that the places of the others stay.
+  for (auto entry = missing.rbegin(); entry != missing.rend(); ++entry) {
+    draft.Add(absl::StrCat(path, "/", entry->place), *entry->variable);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status AddEnvironment(PodAdmission& admission) {
+  const std::vector<Json> variables = VariablesOf(admission);
+  const absl::StatusOr<std::vector<RdmaContainer>> containers =
+      FindRdmaContainers(*admission.draft.At("/spec"));
+  if (!containers.ok()) return containers.status();
+  for (const RdmaContainer& target : *containers) {
+    const absl::Status added = AddVariables("/spec" + target.pointer, variables, admission);
+    if (!added.ok()) return added;
+    const Json* sources = Find(*target.container, "envFrom");
+    if (sources != nullptr && sources->is_array() && !sources->empty()) {
+      admission.draft.Warn(absl::StrCat(
+          "container ", StringAt(*target.container, {"name"}),
+          ": injected variables win over envFrom; to keep yours, list them under env"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace railhead::op

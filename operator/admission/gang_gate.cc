@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/admission/gang_gate.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "operator/admission/job_rank.h"
+#include "operator/admission/lists.h"
+#include "operator/gangs/names.h"
+#include "operator/gangs/pod_rules.h"
+#include "operator/gangs/workload.h"
+
+namespace railhead::op {
+namespace {
+
+using gangs::kGangLabel;
+using gangs::kGangSize;
+using gangs::kGate;
+using gangs::kPreferLevel;
+using gangs::kPreferWait;
+using gangs::kRequireLevel;
+using gangs::kTimeout;
+using gangs::kTimeoutPolicy;
+using gangs::Workload;
+using gangs::WorkloadOf;
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+constexpr size_t kLongestLevel = 63;  // of the parts of a label's key, in which levels stand
+
+// The gang that an object asks for; empty: none.
+std::string GangOf(const Json& object) {
+  std::string gang = StringAt(object, {"metadata", "labels", kGangLabel});
+  return gang == "false" ? "" : gang;
+}
+
+// The same, or "true" where it says nothing and its kind is one of these.
+std::string GangOf(const Json& object, const std::string& kind, const GangKinds& kinds) {
+  const Json* label = FindPath(object, {"metadata", "labels", kGangLabel});
+  return label == nullptr && kinds.contains(kind) ? "true" : GangOf(object);
+}
+
+std::string KindOfPod(const Json& pod) {
+  const std::optional<Workload> workload = WorkloadOf(pod);
+  return workload ? workload->kind : "";
+}
+
+std::string KindOfJob(const Json& job) {
+  const std::optional<Workload> workload = WorkloadOf(job);
+  return workload ? workload->kind : "Job";
+}
+
+std::string Field(absl::string_view annotation) {
+  return absl::StrCat("metadata.annotations[", annotation, "]");
+}
+
+bool HasOwner(const Json& pod) {
+  const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
+  return owners != nullptr && owners->is_array() &&
+         std::any_of(owners->begin(), owners->end(), [](const Json& owner) {
+           const Json* controls = Find(owner, "controller");
+           return controls != nullptr && *controls == true;
+         });
+}
+
+// Adds our label to the object at `pointer` where it has none. An object whose labels are not what
+// Kubernetes says they are is left alone.
+void AddLabelTo(const std::string& pointer, const std::string& gang, Draft& draft) {
+  const Json* metadata = draft.At(pointer + "/metadata");
+  if (metadata == nullptr || !metadata->is_object()) {
+    if (metadata == nullptr || metadata->is_null()) {
+      draft.Add(pointer + "/metadata", {{"labels", {{kGangLabel, gang}}}});
+    }
+    return;
+  }
+  const Json* labels = Find(*metadata, "labels");
+  if (labels == nullptr || labels->is_null()) {
+    draft.Add(pointer + "/metadata/labels", {{kGangLabel, gang}});
+  } else if (labels->is_object() && !labels->contains(kGangLabel)) {
+    draft.Add(absl::StrCat(pointer, "/metadata/labels/", kube::PointerToken(kGangLabel)), gang);
+  }
+}
+
+// What is wrong with how long the pod says that it waits, and what then; empty: nothing.
+std::string WhyNoWait(const Annotations& annotations) {
+  for (const char* wait : {kPreferWait, kTimeout}) {
+    const auto found = annotations.find(wait);
+    absl::Duration duration;
+    if (found != annotations.end() &&
+        (!absl::ParseDuration(found->second, &duration) || duration <= absl::ZeroDuration())) {
+      return absl::StrCat(Field(wait), " must be a time such as 90s, 10m or 1h30m");
+    }
+  }
+  if (annotations.contains(kPreferWait) && !annotations.contains(kPreferLevel)) {
+    return absl::StrCat(Field(kPreferWait), " is for how long to wait for a level, which ",
+                        Field(kPreferLevel), " must name");
+  }
+  const auto policy = annotations.find(kTimeoutPolicy);
+  if (annotations.contains(kTimeout) != (policy != annotations.end()) ||
+      (policy != annotations.end() && policy->second != "release" && policy->second != "fail")) {
+    return absl::StrCat(Field(kTimeoutPolicy), " must be release or fail, and stand beside ",
+                        Field(kTimeout));
+  }
+  return "";
+}
+
+// Why the pod cannot wait for its gang, and what to do; empty: it can.
+std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotations& annotations) {
+  const auto size = annotations.find(kGangSize);
+  if (size == annotations.end()) {
+    return absl::StrCat(Field(kGangSize),
+                        " is missing; set it to the number of pods, or, if they are a Job's that "
+                        "was created while the operator was away, create the Job again");
+  }
+  int pods = 0;
+  if (!absl::SimpleAtoi(size->second, &pods) || pods < 1 || pods > gangs::kMostPods) {
+    return absl::StrCat(Field(kGangSize), " must be a number of pods from 1 to ", gangs::kMostPods);
+  }
+  if (gang == "true" && !HasOwner(pod) && !WorkloadOf(pod)) {
+    return absl::StrCat("metadata.labels[", kGangLabel,
+                        "] is true, which means the pods of one owner, and this pod has none; "
+                        "give the gang a name");
+  }
+  if (const std::string scheduler = StringAt(pod, {"spec", "schedulerName"});
+      !scheduler.empty() && scheduler != "default-scheduler") {
+    return absl::StrCat("spec.schedulerName is ", scheduler,
+                        ", which chooses nodes itself; leave one of the two out");
+  }
+  if (!StringAt(pod, {"spec", "nodeName"}).empty()) {
+    return "spec.nodeName names a node already; leave it out";
+  }
+  if (const std::string rule = gangs::RuleAboutPods(pod); !rule.empty()) {
+    return absl::StrCat(rule,
+                        " is not looked at when a gang is placed, but for an anti-affinity to pods "
+                        "as this one with the topologyKey ",
+                        gangs::kHostname, "; leave it out, or make it a preference");
+  }
+  if (const auto pattern = annotations.find(gangs::kPattern);
+      pattern != annotations.end() && pattern->second != "ring" && pattern->second != "tree" &&
+      pattern->second != "alltoall") {
+    return absl::StrCat(Field(gangs::kPattern), " must be ring, tree or alltoall");
+  }
+  if (const auto same = annotations.find(gangs::kSameRails);
+      same != annotations.end() && same->second != "true" && same->second != "false") {
+    return absl::StrCat(Field(gangs::kSameRails), " must be true or false");
+  }
+  for (const char* level : {kRequireLevel, kPreferLevel}) {
+    const auto found = annotations.find(level);
+    if (found == annotations.end()) continue;
+    if (found->second.empty() || found->second.size() > kLongestLevel) {
+      return absl::StrCat(Field(level), " must be the name of a level, such as leaf");
+    }
+  }
+  return WhyNoWait(annotations);
+}
+
+// How many pods the Job has at once: none more than are left to be made.
+int PodsAtOnce(const Json& job, int parallelism) {
+  const Json* completions = FindPath(job, {"spec", "completions"});
+  const bool limited = completions != nullptr && completions->is_number_integer() &&
+                       *completions >= 1 && *completions < parallelism;
+  return limited ? completions->get<int>() : parallelism;
+}
+
+bool IsAboutDisruptions(const Json& rule) {
+  const Json* conditions = Find(rule, "onPodConditions");
+  return conditions != nullptr && conditions->is_array() &&
+         std::any_of(conditions->begin(), conditions->end(), [](const Json& condition) {
+           const std::string status = StringAt(condition, {"status"});
+           return StringAt(condition, {"type"}) == "DisruptionTarget" &&
+                  (status.empty() || status == "True");
+         });
+}
+
+// Whether the Job does not count a pod as failed that is evicted.
+bool IgnoresDisruptions(const Json& job) {
+  const Json* rules = FindPath(job, {"spec", "podFailurePolicy", "rules"});
+  if (rules == nullptr || !rules->is_array()) return false;
+  const auto first = std::find_if(rules->begin(), rules->end(), IsAboutDisruptions);
+  return first != rules->end() && StringAt(*first, {"action"}) == "Ignore";
+}
+
+}  // namespace
+
+void AddGangSize(const Json& pod, const GangKinds& kinds, Annotations& annotations) {
+  const std::optional<Workload> workload = WorkloadOf(pod);
+  if (!workload || !workload->size || GangOf(pod, workload->kind, kinds).empty()) return;
+  annotations.emplace(kGangSize, absl::StrCat(*workload->size));
+}
+
+std::string SizeWithoutRanks(const Json& pod, const GangKinds& kinds,
+                             const Annotations& annotations) {
+  const std::optional<Workload> workload = WorkloadOf(pod);
+  const std::string gang = GangOf(pod, workload ? workload->kind : "", kinds);
+  if (gang.empty() || annotations.contains(gangs::kCompletionIndex) ||
+      (workload && workload->index) || !WhyNoGate(pod, gang, annotations).empty()) {
+    return "";
+  }
+  return annotations.at(kGangSize);
+}
+
+absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations, Draft& draft) {
+  const absl::StatusOr<const Json*> gates = ListAt(draft, "/spec/schedulingGates");
+  if (!gates.ok()) return gates.status();
+  const bool has_ours = Named(*gates, kGate) != nullptr;
+  const Json& pod = draft.object();
+  const std::string asked = GangOf(pod);
+  const std::string gang = GangOf(pod, KindOfPod(pod), kinds);
+  if (gang.empty()) {
+    if (has_ours) {
+      draft.Warn(absl::StrCat("spec.schedulingGates: nobody takes ", kGate,
+                              " away from a pod without the label ", kGangLabel, "; leave it out"));
+    }
+    return absl::OkStatus();
+  }
+  const std::string why = WhyNoGate(pod, gang, annotations);
+  if (!why.empty()) {
+    // A pod whose kind asks for it is not told why not: its user has not asked.
+    if (!asked.empty()) draft.Warn(absl::StrCat("the pod does not wait for its gang: ", why));
+    return absl::OkStatus();
+  }
+  AddLabelTo("", gang, draft);
+  return has_ours ? absl::OkStatus() : draft.Append("/spec/schedulingGates", {{"name", kGate}});
+}
+
+void StampGangSize(const GangKinds& kinds, int parallelism, Annotations& annotations,
+                   Draft& draft) {
+  const Json& job = draft.object();
+  const Json* pod_template = FindPath(job, {"spec", "template"});
+  const bool by_template = pod_template != nullptr && !GangOf(*pod_template).empty();
+  if (!by_template && GangOf(job, KindOfJob(job), kinds).empty()) return;
+  const bool asked = by_template || !GangOf(job).empty();
+  if (IgnoresDisruptions(job)) annotations.emplace(gangs::kEvictable, "true");
+  parallelism = PodsAtOnce(job, parallelism);
+  // Of a JobSet all Jobs that are alike are one gang, if their pods' label does not name another.
+  int64_t size = parallelism;
+  const std::string name = by_template ? GangOf(*pod_template) : GangOf(job);
+  int jobs = 0;
+  const auto own = annotations.find(kGangSize);
+  if (absl::SimpleAtoi(StringAt(job, {"metadata", "labels", kReplicatedJobReplicas}), &jobs) &&
+      jobs > 0) {
+    // Of what it joins only its user knows how much it is.
+    if (own != annotations.end() && !name.empty() && name != "true") return;
+    if (name.empty() || name == "true") size *= jobs;
+  }
+  if (own != annotations.end() && own->second != absl::StrCat(size)) {
+    draft.Warn(absl::StrCat("spec.template.", Field(kGangSize), " is not spec.parallelism",
+                            size == parallelism ? "" : " of all Jobs that are alike", ", which is ",
+                            size, "; leave it out"));
+  }
+  if (size < 1 && asked) {
+    draft.Warn(
+        "its pods do not wait for each other: spec.parallelism is 0, so the gang's size "
+        "is not known; to pause a Job set spec.suspend instead");
+  }
+  if (size >= 1) annotations.emplace(kGangSize, absl::StrCat(size));
+}
+
+void AddGangLabel(const GangKinds& kinds, Draft& job) {
+  const std::string gang = GangOf(job.object(), KindOfJob(job.object()), kinds);
+  if (!gang.empty()) AddLabelTo("/spec/template", gang, job);
+}
+
+}  // namespace railhead::op

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/admission/libraries.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "kube/json.h"
+#include "operator/admission/lists.h"
+#include "operator/admission/rdma_containers.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Find;
+using kube::Json;
+using kube::StringAt;
+
+constexpr char kLibrariesVolume[] = "railhead-libraries";
+constexpr char kLibrariesFolder[] = "/opt/railhead";
+
+// As little as a copy needs. Limits are the same as requests: a pod that was Guaranteed stays so,
+// and keeps its own CPUs.
+constexpr char kCpu[] = "100m";
+constexpr char kMemory[] = "64Mi";
+
+// The path without its last part.
+std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+struct Copy {
+  const char* name;  // of the init container
+  std::string image;
+  Json command;
+};
+
+// /bin/sh, as the runtime's library lies in a folder that is named after the machine.
+std::vector<Copy> CopiesOf(const Injection& injection) {
+  std::vector<Copy> copies;
+  if (!injection.runtime_image.empty()) {
+    copies.push_back({"railhead-copy-runtime",
+                      injection.runtime_image,
+                      {"/bin/sh", "-ec", "mkdir -p \"$1\"; cp -R /usr/lib/*/librailhead.so* \"$1\"",
+                       "copy", kRuntimeLibraries}});
+  }
+  if (!injection.plugin_image.empty()) {
+    copies.push_back({"railhead-copy-nccl-net",
+                      injection.plugin_image,
+                      {"/bin/sh", "-ec", "mkdir -p \"$2\"; cp -R \"$1\"/. \"$2\"", "copy",
+                       FolderOf(injection.plugin_library), kPluginLibraries}});
+  }
+  return copies;
+}
+
+// What is allowed to the container that the libraries are for is allowed to who copies them, and
+// nothing more.
+Json SecurityContext(const Json& served) {
+  Json context = {{"allowPrivilegeEscalation", false},
+                  {"readOnlyRootFilesystem", true},
+                  {"capabilities", {{"drop", {"ALL"}}}},
+                  {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  const Json* own = Find(served, "securityContext");
+  if (own == nullptr || !own->is_object()) return context;
+  for (const char* field : {"runAsUser", "runAsGroup", "runAsNonRoot"}) {
+    const Json* value = Find(*own, field);
+    if (value != nullptr && !value->is_null()) context[field] = *value;
+  }
+  return context;
+}
+
+Json InitContainer(const Copy& copy, const Json& served) {
+  const Json amounts = {{"cpu", kCpu}, {"memory", kMemory}};
+  return {{"name", copy.name},
+          {"image", copy.image},
+          {"command", copy.command},
+          {"resources", {{"limits", amounts}, {"requests", amounts}}},
+          {"securityContext", SecurityContext(served)},
+          {"volumeMounts", {{{"name", kLibrariesVolume}, {"mountPath", kLibrariesFolder}}}}};
+}
+
+void WarnOfOwnPath(const Json& container, const Injection& injection, Draft& pod) {
+  const Json* env = Find(container, "env");
+  const Json* own = env == nullptr || !env->is_array() ? nullptr : Named(env, "LD_LIBRARY_PATH");
+  if (own == nullptr || absl::StartsWith(StringAt(*own, {"value"}), LibraryPath(injection))) return;
+  pod.Warn(absl::StrCat("container ", StringAt(container, {"name"}),
+                        " sets LD_LIBRARY_PATH itself: add ", LibraryPath(injection),
+                        " to it, or the libraries there are not found"));
+}
+
+// Mounts the volume in the containers that have nothing at its folder.
+absl::Status MountLibraries(const std::vector<std::string>& mounts, Draft& pod) {
+  for (const std::string& path : mounts) {
+    const absl::Status added = pod.Append(
+        path, {{"name", kLibrariesVolume}, {"mountPath", kLibrariesFolder}, {"readOnly", true}});
+    if (!added.ok()) return added;
+  }
+  return absl::OkStatus();
+}
+
+// Puts the init containers that are not there yet before all others.
+absl::Status AddCopies(const Injection& injection, const Json& served, Draft& pod) {
+  const absl::StatusOr<const Json*> inits = ListAt(pod, "/spec/initContainers");
+  if (!inits.ok()) return inits.status();
+  Json missing = Json::array();
+  for (const Copy& copy : CopiesOf(injection)) {
+    if (Named(*inits, copy.name) == nullptr) missing.push_back(InitContainer(copy, served));
+  }
+  if (missing.empty()) return absl::OkStatus();
+  if (*inits == nullptr) {
+    pod.Add("/spec/initContainers", std::move(missing));
+    return absl::OkStatus();
+  }
+  for (auto copy = missing.rbegin(); copy != missing.rend(); ++copy) {
+    pod.Add("/spec/initContainers/0", *copy);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status AddLibraries(const Injection& injection, Draft& pod) {
+  const absl::StatusOr<std::vector<RdmaContainer>> containers =
+      FindRdmaContainers(*pod.At("/spec"));
+  if (!containers.ok()) return containers.status();
+  if (injection.empty() || containers->empty()) return absl::OkStatus();
+  const absl::StatusOr<const Json*> volumes = ListAt(pod, "/spec/volumes");
+  if (!volumes.ok()) return volumes.status();
+  const Json* volume = Named(*volumes, kLibrariesVolume);
+  if (volume != nullptr && Find(*volume, "emptyDir") == nullptr) {
+    pod.Warn(absl::StrCat("no libraries are added: the pod has a volume ", kLibrariesVolume,
+                          " of its own: give it another name"));
+    return absl::OkStatus();
+  }
+  std::vector<std::string> without;  // pointers to the mounts of containers that lack ours
+  for (const RdmaContainer& target : *containers) {
+    const std::string path = absl::StrCat("/spec", target.pointer, "/volumeMounts");
+    const absl::StatusOr<const Json*> mounts = ListAt(pod, path);
+    if (!mounts.ok()) return mounts.status();
+    WarnOfOwnPath(*target.container, injection, pod);
+    const Json* own = MountAt(*mounts, kLibrariesFolder);
+    if (own == nullptr) {
+      without.push_back(path);
+    } else if (StringAt(*own, {"name"}) != kLibrariesVolume) {
+      pod.Warn(absl::StrCat("container ", StringAt(*target.container, {"name"}),
+                            " gets no libraries: it has a mount of its own at ", kLibrariesFolder));
+    }
+  }
+  if (volume == nullptr) {
+    const absl::Status added = pod.Append(
+        "/spec/volumes", {{"name", kLibrariesVolume}, {"emptyDir", {{"sizeLimit", "1Gi"}}}});
+    if (!added.ok()) return added;
+  }
+  if (absl::Status mounted = MountLibraries(without, pod); !mounted.ok()) return mounted;
+  // Last: it moves the pod's own init containers. A copy, as the edit may move the container, too.
+  const Json served = *containers->front().container;
+  return AddCopies(injection, served, pod);
+}
+
+}  // namespace railhead::op

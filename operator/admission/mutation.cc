@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/admission/mutation.h"
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "operator/admission/draft.h"
+#include "operator/admission/environment.h"
+#include "operator/admission/gang_gate.h"
+#include "operator/admission/job_stamp.h"
+#include "operator/admission/libraries.h"
+#include "operator/admission/pod_admission.h"
+#include "operator/admission/quoted.h"
+#include "operator/admission/rdma_containers.h"
+#include "operator/admission/shared_memory.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+constexpr char kMetricsPort[] = "9402";
+
+absl::Status AddProfilesSharedMemory(PodAdmission& admission) {
+  const RailProfile* profile = admission.settings.profile;
+  if (profile == nullptr || profile->shared_memory_size.empty()) return absl::OkStatus();
+  return AddSharedMemory(profile->shared_memory_size, admission.draft);
+}
+
+// What the pod says of its profile that is not so. Not after an earlier call of this webhook, which
+// has said it and whose stamp it then is.
+void WarnOfForeignStamp(PodAdmission& admission) {
+  const PodSettings& settings = admission.settings;
+  const auto stamp = admission.annotations.find(kProfile);
+  if (stamp == admission.annotations.end() || stamp->second == settings.stamp ||
+      admission.earlier == Earlier::kWebhook) {
+    return;
+  }
+  admission.draft.Warn(absl::StrCat(
+      "metadata.annotations[", kProfile, "]: ", Quoted(stamp->second),
+      " is not for the pod to say: ",
+      settings.profile == nullptr ? "no RailProfile matches it" : "it gets " + settings.stamp));
+}
+
+absl::Status AddAnnotations(PodAdmission& admission) {
+  WarnOfForeignStamp(admission);
+  Annotations& wanted = admission.annotations;
+  if (admission.settings.profile != nullptr) wanted[kProfile] = admission.settings.stamp;
+  if (admission.kept != admission.kept_before) wanted[kKept] = absl::StrJoin(admission.kept, ",");
+  wanted[kInjected] = RAILHEAD_VERSION;
+  // What the user says of scraping is about another page: port and path of ours would be wrong for
+  // it.
+  if (!wanted.contains("prometheus.io/scrape")) {
+    wanted.emplace("prometheus.io/scrape", "true");
+    wanted.emplace("prometheus.io/port", kMetricsPort);
+    wanted.emplace("prometheus.io/path", "/metrics");
+  }
+  return WriteAnnotations("", wanted, admission.draft);
+}
+
+absl::Status AddGate(PodAdmission& admission) {
+  if (!admission.config.gangs) return absl::OkStatus();
+  return AddGangGate(admission.config.gang_kinds, admission.annotations, admission.draft);
+}
+
+absl::Status AddProfilesLibraries(PodAdmission& admission) {
+  if (admission.settings.profile == nullptr) return absl::OkStatus();
+  return AddLibraries(admission.settings.profile->inject, admission.draft);
+}
+
+// In this order: annotations say what the environment has kept, and whether there is a gate; an
+// init container with libraries goes before all others.
+constexpr absl::Status (*kPodPhases[])(PodAdmission&) = {
+    AddEnvironment, AddProfilesSharedMemory, AddAnnotations, AddGate, AddProfilesLibraries};
+
+Mutation NotUnderstood(absl::string_view kind, const absl::Status& why) {
+  Mutation mutation;
+  mutation.outcome = Outcome::kNotUnderstood;
+  mutation.warnings.push_back(
+      absl::StrCat("railhead: the ", kind, " is admitted unchanged: ", why.message()));
+  return mutation;
+}
+
+Mutation Finish(const Draft& draft) {
+  Mutation mutation;
+  mutation.outcome = draft.patch().empty() ? Outcome::kUnchanged : Outcome::kMutated;
+  mutation.patch = draft.patch();
+  mutation.warnings = draft.warnings();
+  return mutation;
+}
+
+// Whether the pod spec asks for rdma/* at all. InvalidArgument when there is no such spec.
+absl::StatusOr<bool> AsksForRdma(const Json* spec, absl::string_view path) {
+  if (spec == nullptr || !spec->is_object()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not an object"));
+  }
+  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(*spec);
+  if (!containers.ok()) return containers.status();
+  return !containers->empty();
+}
+
+absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& config,
+                                      const ProfileSet& profiles, const std::string& space) {
+  const absl::StatusOr<bool> asks = AsksForRdma(Find(pod, "spec"), "spec");
+  if (!asks.ok()) return asks.status();
+  if (!*asks) return Mutation();
+  const std::string system = StringAt(pod, {"spec", "os", "name"});
+  if (!system.empty() && system != "linux") {
+    Draft draft(Json::object());
+    draft.Warn(absl::StrCat("nothing is added to the pod: spec.os.name is ", Quoted(system),
+                            ", and what Railhead adds is for Linux"));
+    return Finish(draft);
+  }
+  absl::StatusOr<PodAdmission> admission = BeginPodAdmission(pod, config, profiles, space);
+  if (!admission.ok()) return admission.status();
+  for (const auto& phase : kPodPhases) {
+    if (absl::Status done = phase(*admission); !done.ok()) return done;
+  }
+  Mutation mutation = Finish(admission->draft);
+  for (const auto& [name, reason] : admission->settings.reasons) {
+    mutation.reasons.push_back(absl::StrCat(
+        reason,
+        admission->kept.contains(name) ? ", but not where a container says otherwise" : ""));
+  }
+  return mutation;
+}
+
+// `before` is null for a new Job.
+absl::StatusOr<Mutation> TryStampJob(const Json* before, const Json& job,
+                                     const InjectionConfig& config) {
+  const absl::StatusOr<bool> asks =
+      AsksForRdma(FindPath(job, {"spec", "template", "spec"}), "spec.template.spec");
+  if (!asks.ok()) return asks.status();
+  if (!*asks) return Mutation();
+  Draft draft(job);
+  const absl::Status stamped =
+      before == nullptr ? StampTemplate(config, draft) : RestampTemplate(config, *before, draft);
+  if (!stamped.ok()) return stamped;
+  return Finish(draft);
+}
+
+}  // namespace
+
+Mutation MutatePod(const Json& pod, const InjectionConfig& config, const ProfileSet& profiles,
+                   const std::string& space) {
+  const absl::StatusOr<Mutation> mutation = TryMutatePod(pod, config, profiles, space);
+  return mutation.ok() ? *mutation : NotUnderstood("pod", mutation.status());
+}
+
+Mutation StampJob(const Json& job, const InjectionConfig& config) {
+  const absl::StatusOr<Mutation> mutation = TryStampJob(nullptr, job, config);
+  return mutation.ok() ? *mutation : NotUnderstood("Job", mutation.status());
+}
+
+Mutation RestampJob(const Json& before, const Json& job, const InjectionConfig& config) {
+  const absl::StatusOr<Mutation> mutation = TryStampJob(&before, job, config);
+  return mutation.ok() ? *mutation : NotUnderstood("Job", mutation.status());
+}
+
+}  // namespace railhead::op

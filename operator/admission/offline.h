@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_ADMISSION_OFFLINE_H_
+#define RAILHEAD_OPERATOR_ADMISSION_OFFLINE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "operator/config.h"
+#include "operator/profiles/profile_set.h"
+
+namespace railhead::op {
+
+enum class OfflineOutput {
+  kObject,  // the objects as they would be stored
+  kPatch,   // the JSON Patch of each Pod and Job
+};
+
+struct OfflineResult {
+  std::string text;                   // JSON documents, each ended by a line break
+  std::vector<std::string> warnings;  // what kubectl would show
+  std::vector<std::string> reasons;   // which variable a profile gives, and by which of its fields
+};
+
+// What the webhook would make of the objects in a YAML or JSON text, without a cluster. Objects
+// other than Pods and Jobs are passed through. A pod without a namespace is in "default".
+// InvalidArgument when the text cannot be read.
+absl::StatusOr<OfflineResult> MutateOffline(absl::string_view manifests,
+                                            const InjectionConfig& config,
+                                            const ProfileSet& profiles, OfflineOutput output);
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_ADMISSION_OFFLINE_H_

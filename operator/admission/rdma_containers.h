@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_ADMISSION_RDMA_CONTAINERS_H_
+#define RAILHEAD_OPERATOR_ADMISSION_RDMA_CONTAINERS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kube/json.h"
+
+namespace railhead::op {
+
+// A container that asks for rdma/*, and where it stands below the pod spec.
+struct RdmaContainer {
+  const kube::Json* container;
+  std::string pointer;  // "/containers/0"
+};
+
+// Those of a pod spec, which must outlive the result: init containers (sidecars are some of them)
+// and containers with a non-zero quantity in limits or requests. InvalidArgument for a list that is
+// none.
+absl::StatusOr<std::vector<RdmaContainer>> FindRdmaContainers(const kube::Json& pod_spec);
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_ADMISSION_RDMA_CONTAINERS_H_

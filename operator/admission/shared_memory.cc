@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/admission/shared_memory.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "kube/json.h"
+#include "operator/admission/lists.h"
+#include "operator/admission/rdma_containers.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+using kube::StringAt;
+
+constexpr char kShmVolume[] = "railhead-shm";
+constexpr char kShmPath[] = "/dev/shm";
+
+bool SharesTheHosts(const Json& spec) {
+  const Json* host_ipc = kube::Find(spec, "hostIPC");
+  return host_ipc != nullptr && host_ipc->is_boolean() && host_ipc->get<bool>();
+}
+
+}  // namespace
+
+absl::Status AddSharedMemory(const std::string& size, Draft& pod) {
+  const Json& spec = *pod.At("/spec");
+  if (SharesTheHosts(spec)) return absl::OkStatus();
+  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(spec);
+  if (!containers.ok()) return containers.status();
+  std::vector<std::string> without;  // pointers to the mounts of containers that have no /dev/shm
+  for (const RdmaContainer& target : *containers) {
+    const std::string path = absl::StrCat("/spec", target.pointer, "/volumeMounts");
+    const absl::StatusOr<const Json*> mounts = ListAt(pod, path);
+    if (!mounts.ok()) return mounts.status();
+    if (MountAt(*mounts, kShmPath) == nullptr) without.push_back(path);
+  }
+  if (without.empty()) return absl::OkStatus();
+
+  const absl::StatusOr<const Json*> volumes = ListAt(pod, "/spec/volumes");
+  if (!volumes.ok()) return volumes.status();
+  const Json* own = Named(*volumes, kShmVolume);
+  if (own != nullptr && StringAt(*own, {"emptyDir", "medium"}) != "Memory") {
+    pod.Warn(absl::StrCat("/dev/shm stays as it is: the pod has a volume ", kShmVolume,
+                          " of its own: give it another name"));
+    return absl::OkStatus();
+  }
+  if (own == nullptr) {
+    const absl::Status added = pod.Append(
+        "/spec/volumes",
+        {{"name", kShmVolume}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", size}}}});
+    if (!added.ok()) return added;
+  }
+  for (const std::string& mounts : without) {
+    const absl::Status added = pod.Append(mounts, {{"name", kShmVolume}, {"mountPath", kShmPath}});
+    if (!added.ok()) return added;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace railhead::op

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_ADMISSION_WEBHOOK_H_
+#define RAILHEAD_OPERATOR_ADMISSION_WEBHOOK_H_
+
+#include "absl/strings/string_view.h"
+#include "kube/admission.h"
+#include "kube/http_server.h"
+#include "operator/config.h"
+#include "operator/metrics.h"
+#include "operator/profiles/profile_set.h"
+
+namespace railhead::op {
+
+// Where the API server sends admission reviews of Pods (v1) and Jobs (batch/v1).
+inline constexpr absl::string_view kMutatePath = "/mutate";
+
+// The webhook without its socket: an HTTP request to kMutatePath in, the answer out. It asks nobody
+// anything, so it answers at once, and it never denies. As long as the profiles are not known it
+// answers 503: the API server then goes by its failurePolicy, and knows that it did. Thread-safe.
+class Webhook {
+ public:
+  // `metrics` must outlive the webhook.
+  Webhook(InjectionConfig config, ProfileSource profiles, Metrics* metrics);
+
+  kube::HttpResponse Handle(const kube::HttpRequest& request) const;
+
+ private:
+  kube::AdmissionAnswer Decide(const kube::AdmissionRequest& request,
+                               const ProfileSet& profiles) const;
+
+  const InjectionConfig config_;
+  const ProfileSource profiles_;
+  Metrics* const metrics_;
+};
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_ADMISSION_WEBHOOK_H_

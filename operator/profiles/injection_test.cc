@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/profiles/injection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+using ::testing::StartsWith;
+
+const Injection kOfi = {"r.example/railhead/runtime:1", "r.example/ofi:2",
+                        "/opt/ofi/lib/libnccl-net-ofi.so"};
+
+TEST(ReadInjectionTest, ReadsWhatIsAskedFor) {
+  const auto read = [](const char* text) {
+    return ReadInjection(Json::parse(text), "spec.inject");
+  };
+  EXPECT_EQ(*read(R"({"runtime": {"image": "a"}})"), (Injection{"a", "", ""}));
+  EXPECT_EQ(
+      *read(R"({"runtime": {"image": "r.example:5000/a/b@sha256:0123"}, "ncclPlugin": null})"),
+      (Injection{"r.example:5000/a/b@sha256:0123", "", ""}));
+  EXPECT_EQ(*read(R"({"ncclPlugin": {"image": "b", "library": "/l/libnccl-net.so"}})"),
+            (Injection{"", "b", "/l/libnccl-net.so"}));
+}
+
+TEST(ReadInjectionTest, RefusesTheRestByItsPath) {
+  const struct {
+    const char* text;
+    const char* message;
+  } kCases[] = {
+      {"[]", "spec.inject: "},
+      {"{}", "spec.inject: must say runtime or ncclPlugin"},
+      {R"({"runtime": null})", "spec.inject: must say runtime or ncclPlugin"},
+      {R"({"plugin": {}})", "spec.inject.plugin: "},
+      {R"({"runtime": "a"})", "spec.inject.runtime: "},
+      {R"({"runtime": {}})", "spec.inject.runtime.image: is missing"},
+      {R"({"runtime": {"image": "a", "tag": "b"}})", "spec.inject.runtime.tag: "},
+      {R"({"runtime": {"image": ""}})", "spec.inject.runtime.image: must be an image"},
+      {R"({"runtime": {"image": "a b"}})", "spec.inject.runtime.image: must be an image"},
+      {R"({"runtime": {"image": "-a"}})", "spec.inject.runtime.image: must be an image"},
+      {R"({"runtime": {"image": "a:"}})", "spec.inject.runtime.image: must be an image"},
+      {R"({"runtime": {"image": 1}})", "spec.inject.runtime.image: "},
+      {R"({"ncclPlugin": {"image": "a"}})", "spec.inject.ncclPlugin.library: is missing"},
+      {R"({"ncclPlugin": {"library": "/a/libnccl-net.so"}})", "spec.inject.ncclPlugin.image: "},
+  };
+  for (const auto& test : kCases) {
+    const absl::Status status = ReadInjection(Json::parse(test.text), "spec.inject").status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << test.text;
+    EXPECT_THAT(std::string(status.message()), StartsWith(test.message)) << test.text;
+  }
+  for (const char* library :
+       {"libnccl-net.so", "a/libnccl-net.so", "/libnccl-net.so", "/a/libnccl-net-.so",
+        "/a/libnccl-net.so.1", "/a/libnccl-netx.so", "/a/other.so", "/a b/libnccl-net.so", ""}) {
+    const Json value = {{"ncclPlugin", {{"image", "a"}, {"library", library}}}};
+    EXPECT_THAT(std::string(ReadInjection(value, "spec.inject").status().message()),
+                StartsWith("spec.inject.ncclPlugin.library: must be"))
+        << library;
+  }
+}
+
+TEST(InjectionTest, LibrariesAreFoundWhereTheyAre) {
+  EXPECT_EQ(LibraryPath(kOfi), "/opt/railhead/runtime:/opt/railhead/nccl-net");
+  EXPECT_EQ(LibraryPath({"a", "", ""}), "/opt/railhead/runtime");
+  EXPECT_EQ(PluginName(kOfi), "ofi");
+  EXPECT_EQ(PluginName({"", "a", "/l/libnccl-net.so"}), "");  // NCCL's own choice
+  EXPECT_EQ(PluginName({"a", "", ""}), "");
+}
+
+}  // namespace
+}  // namespace railhead::op

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/profiles/profile_environment.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "operator/profiles/profile_settings.h"
+
+namespace railhead::op {
+namespace {
+
+// What the fabric means for libraries that were told nothing else.
+//
+// Over iWARP queue pairs are connected by librdmacm, which neither NCCL nor UCX does: there only
+// our runtime has RDMA.
+void AddFabricRules(const RailProfile& profile, ProfileEnvironment& result) {
+  const bool fail = profile.require_rdma == RequireRdma::kFail;
+  const auto add = [&](const char* name, const char* value, absl::string_view why) {
+    result.variables[name] = {value, absl::StrCat("fabric ", FabricName(profile.fabric), why)};
+  };
+  switch (profile.fabric) {
+    case Fabric::kInfiniBand:
+    case Fabric::kRoce:
+      if (!fail) break;
+      add("UCX_TLS", "^tcp", " and requireRDMA fail: no way round by TCP");
+      // CollNet comes with a network of its own, whose name NCCL_NET would have to be.
+      if (const auto collnet = profile.settings.find("nccl.collnet");
+          collnet == profile.settings.end() || collnet->second != "true") {
+        add("NCCL_NET", "IB", " and requireRDMA fail: no way round by sockets");
+      }
+      break;
+    case Fabric::kIwarp:
+      if (fail) {
+        add("NCCL_NET", "IB", " and requireRDMA fail: no way round by sockets");
+      } else {
+        add("NCCL_IB_DISABLE", "1", ": NCCL cannot connect over it");
+        if (profile.require_rdma == RequireRdma::kWarn) {
+          result.warnings.emplace_back(
+              "spec.fabric: NCCL and UCX have no RDMA over iWARP and use TCP; only Railhead's "
+              "runtime has it");
+        }
+      }
+      add("UCX_TLS", "^ib", ": UCX cannot connect over it");
+      break;
+    case Fabric::kEfa:
+      add("FI_PROVIDER", "efa", ": libfabric must not take TCP");
+      break;
+    case Fabric::kTcp:
+      add("NCCL_IB_DISABLE", "1", "");
+      add("UCX_TLS", "^ib", "");
+      add("RAILHEAD_TRANSPORT", "tcp", "");
+      break;
+  }
+  result.variables["RAILHEAD_FALLBACK"] = {std::string(RequireRdmaName(profile.require_rdma)),
+                                           "spec.requireRDMA"};
+}
+
+// Whether a setting asks for GPUDirect.
+bool AsksForGpuDirect(const std::string& name, const std::string& said) {
+  return (name == "nccl.gdrLevel" && said != "LOC") || (name == "nccl.gdrRead" && said == "true");
+}
+
+void AddSettings(const RailProfile& profile, const FabricFacts& facts, ProfileEnvironment& result) {
+  for (const ProfileSetting& setting : ProfileSettings()) {
+    std::string from = setting.Name();
+    auto said = profile.settings.find(from);
+    if (said == profile.settings.end() && *setting.otherwise != '\0') {
+      from = setting.otherwise;
+      said = profile.settings.find(from);
+    }
+    if (said == profile.settings.end()) continue;
+    if (AsksForGpuDirect(from, said->second) && facts.no_gpu_direct > 0) {
+      result.warnings.push_back(absl::StrCat(
+          "spec.", from, ": ", setting.variable, " is left out: ", facts.no_gpu_direct, " of ",
+          facts.gpu_direct + facts.no_gpu_direct,
+          " nodes with GPUs have no GPUDirect RDMA, such as ", facts.no_gpu_direct_node,
+          "; load nvidia_peermem there, or use a kernel with dma-buf"));
+      continue;
+    }
+    std::string value = VariableValue(setting, said->second);
+    if (!value.empty()) {
+      result.variables[setting.variable] = {std::move(value), absl::StrCat("spec.", from)};
+    } else if (from == setting.Name()) {
+      result.warnings.push_back(absl::StrCat("spec.", from, ": ", setting.variable,
+                                             " is left out: it cannot say which not to use"));
+    }
+  }
+}
+
+// A profile for a fabric that no node has.
+void CheckLinkLayers(const RailProfile& profile, const FabricFacts& facts,
+                     ProfileEnvironment& result) {
+  if (facts.link_layers.empty()) return;
+  if (profile.fabric != Fabric::kInfiniBand && profile.fabric != Fabric::kRoce &&
+      profile.fabric != Fabric::kIwarp) {
+    return;
+  }
+  const char* layer = profile.fabric == Fabric::kInfiniBand ? "InfiniBand" : "Ethernet";
+  if (facts.link_layers.count(layer) > 0 || facts.link_layers.count("mixed") > 0) return;
+  result.warnings.push_back(absl::StrCat("spec.fabric: is ", FabricName(profile.fabric),
+                                         ", but all nodes that tell have the link layer ",
+                                         facts.link_layers.begin()->first));
+}
+
+// How injected libraries are found: before those of the profile's own path.
+void AddLibraries(const RailProfile& profile, ProfileEnvironment& result) {
+  if (profile.inject.empty()) return;
+  std::string path = LibraryPath(profile.inject);
+  if (const auto own = profile.environment.find("LD_LIBRARY_PATH");
+      own != profile.environment.end()) {
+    absl::StrAppend(&path, ":", own->second);
+  }
+  result.variables["LD_LIBRARY_PATH"] = {std::move(path), "spec.inject"};
+  if (std::string plugin = PluginName(profile.inject); !plugin.empty()) {
+    result.variables["NCCL_NET_PLUGIN"] = {std::move(plugin), "spec.inject.ncclPlugin"};
+  }
+}
+
+}  // namespace
+
+ProfileEnvironment EnvironmentOf(const RailProfile& profile, const FabricFacts& facts) {
+  ProfileEnvironment result;
+  AddFabricRules(profile, result);
+  AddSettings(profile, facts, result);
+  for (const auto& [name, value] : profile.environment) {
+    result.variables[name] = {value, absl::StrCat("spec.env[", name, "]")};
+  }
+  AddLibraries(profile, result);
+  CheckLinkLayers(profile, facts, result);
+  return result;
+}
+
+}  // namespace railhead::op

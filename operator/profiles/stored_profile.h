@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_PROFILES_STORED_PROFILE_H_
+#define RAILHEAD_OPERATOR_PROFILES_STORED_PROFILE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "kube/json.h"
+#include "operator/profiles/profile.h"
+
+namespace railhead::op {
+
+// A condition as the API has them, without its type.
+struct ProfileCondition {
+  std::string status;  // "True", "False"
+  std::string reason;
+  std::string message;
+  int64_t generation = 0;  // observedGeneration
+  std::string since;       // lastTransitionTime, as it is written
+
+  bool operator==(const ProfileCondition&) const = default;
+};
+
+// What the operator keeps of a RailProfile in the cluster. The API server's schema lets no wrong
+// one in, but it may be older or newer than this program.
+struct StoredProfile {
+  std::string name;
+  std::string version;                 // metadata.resourceVersion
+  int64_t generation = 0;              // metadata.generation
+  std::optional<RailProfile> profile;  // nothing when it cannot be read
+  std::string refusal;                 // why not; begins with the path of the field
+  // What its status says, of whatever condition.
+  int64_t observed_generation = 0;
+  std::map<std::string, ProfileCondition> conditions;  // by type
+
+  bool operator==(const StoredProfile&) const = default;
+};
+
+StoredProfile ReadStoredProfile(const kube::Json& object);
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_PROFILES_STORED_PROFILE_H_
