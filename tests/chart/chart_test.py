@@ -32,7 +32,10 @@ operator:
   webhook: {failurePolicy: Fail, timeoutSeconds: 3, excludedNamespaces: [monitoring],
             missedPods: Deny}
 profiles: {crd: false}
-metrics: {podMonitor: {enabled: true, interval: 5s, labels: {release: prometheus}}}
+metrics:
+  podMonitor: {enabled: true, interval: 5s, labels: {release: prometheus}}
+  rules: {enabled: true, labels: {release: prometheus}, runbooks: "https://runbooks.example/railhead/",
+          disabled: [RailheadStraggler]}
 dashboards: {namespace: grafana, annotations: {grafana_folder: Railhead}}
 openshift: {enabled: true}
 """
@@ -105,6 +108,9 @@ REFUSED = {
     "an account of others without a name": (
         "operator.serviceAccount.create=false", "/operator/serviceAccount/name"),
     "an argument that is none": ("operator.extraArgs={verbose}", "/operator/extraArgs/0"),
+    "a folder of runbooks that is no URL": (
+        "metrics.rules.runbooks=docs", "/metrics/rules/runbooks"),
+    "an alert that is none of ours": ("metrics.rules.disabled={KubePodCrash}", "/metrics/rules/disabled/0"),
     "an interval without a unit": (
         "metrics.podMonitor.interval=15",
         "/metrics/podMonitor/interval",
@@ -754,6 +760,48 @@ class Metrics(unittest.TestCase):
         self.assertEqual(rule["action"], "labeldrop")
         for label in ("namespace", "pod"):
             self.assertRegex(label, f"^({rule['regex']})$")
+
+
+    def test_every_replica_of_the_operator_is_scraped(self):
+        objects = render(EVERYTHING)
+        monitor = objects["PodMonitor", "railhead-operator"]
+        pod = objects["Deployment", "railhead-operator"]["spec"]["template"]
+        self.assertLessEqual(
+            monitor["spec"]["selector"]["matchLabels"].items(), pod["metadata"]["labels"].items()
+        )
+        (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+        self.assertEqual((endpoint["port"], endpoint["interval"]), ("http", "5s"))
+        ports = {item["name"]: item["containerPort"] for item in pod["spec"]["containers"][0]["ports"]}
+        notes = pod["metadata"]["annotations"]
+        self.assertEqual(notes["prometheus.io/port"], str(ports["http"]))
+        self.assertEqual((notes["prometheus.io/scrape"], notes["prometheus.io/path"]), ("true", "/metrics"))
+
+
+class Rules(unittest.TestCase):
+    """Alerts as a PrometheusRule."""
+
+    FILE = yaml.safe_load((CHART / "rules" / "railhead.yaml").read_text())["groups"]
+
+    def test_the_rule_is_the_file(self):
+        rule = render("metrics: {rules: {enabled: true}}")["PrometheusRule", "railhead"]
+        self.assertEqual(rule["spec"]["groups"], self.FILE)
+        self.assertNotIn("PrometheusRule", {kind for kind, _ in render()})
+
+    def test_values_change_it(self):
+        rule = render(EVERYTHING)["PrometheusRule", "railhead"]
+        self.assertEqual(rule["metadata"]["labels"]["release"], "prometheus")
+        rules = [one for group in rule["spec"]["groups"] for one in group["rules"]]
+        alerts = {one["alert"]: one["annotations"]["runbook_url"] for one in rules if "alert" in one}
+        ours = {one["alert"] for group in self.FILE for one in group["rules"] if "alert" in one}
+        self.assertEqual(set(alerts), ours - {"RailheadStraggler"})
+        for name, url in alerts.items():
+            self.assertEqual(url, f"https://runbooks.example/railhead/{name}.md")
+
+    def test_an_alert_that_is_not_there_cannot_be_left_out(self):
+        done = helm("template", "railhead", CHART, "--set", "metrics.rules.enabled=true",
+                    "--set", "metrics.rules.disabled={RailheadRaildown}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("there is no alert RailheadRaildown; there are: RailheadRailDown", done.stderr)
 
 
 class Dashboard(unittest.TestCase):

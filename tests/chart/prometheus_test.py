@@ -33,6 +33,8 @@ AGENT = (
     'railhead_device_healthy{rail="0",namespace="team",pod="holder"} 1\n'
     'railhead_device_healthy{rail="1"} 1\n'
 )
+# The operator's names the jobs that it judges; what else it says is of itself.
+OPERATOR = 'railhead_verdict_pods{namespace="team",job="train",reason="RailDown"} 1\nrailhead_leader 1\n'
 AGENT_LABELS = {
     "app_kubernetes_io_name": "railhead",
     "app_kubernetes_io_component": "device-plugin",
@@ -45,7 +47,8 @@ class Pod:
 
     def __init__(self, name, address, text, space="team", phase="Running", labels=None, ports=(), injected=True):
         self.name, self.address, self.text = name, address, text
-        self._meta = {"namespace": space, "pod_name": name, "pod_ip": address, "pod_phase": phase}
+        self._meta = {"namespace": space, "pod_name": name, "pod_ip": address, "pod_phase": phase,
+                      "pod_node_name": f"node-of-{name}"}
         for label, value in (labels or {}).items():
             self._meta[f"pod_label_{label}"] = value
             self._meta[f"pod_labelpresent_{label}"] = "true"
@@ -83,6 +86,15 @@ def pods(port):
             labels=AGENT_LABELS,
             injected=False,
             ports=(("health", 8080), ("metrics", port)),
+        ),
+        Pod(
+            "railhead-operator-x",
+            "127.0.0.7",
+            OPERATOR,
+            space="railhead-system",
+            labels=AGENT_LABELS | {"app_kubernetes_io_component": "operator"},
+            injected=False,
+            ports=(("webhook", 9443), ("http", port)),
         ),
     ]
 
@@ -133,8 +145,8 @@ def from_readme():
     (training,) = [block for block in blocks if isinstance(block, dict) and "scrape_configs" in block]
     (training,) = training["scrape_configs"]
     (renaming,) = [block for block in blocks if isinstance(block, dict) and "metric_relabel_configs" in block]
-    ((agent,),) = [block for block in blocks if isinstance(block, list)]
-    return training, renaming, agent
+    ((agent, operator),) = [block for block in blocks if isinstance(block, list)]
+    return training, renaming, agent, operator
 
 
 def snake(rule):
@@ -266,7 +278,15 @@ def answers(url, log, asked):
     )
     return (
         sorted(target["scrapeUrl"] for target in targets()),
-        {name: series(name) for name in ("railhead_rail_state", "railhead_device_healthy")},
+        {
+            name: series(name)
+            for name in (
+                "railhead_rail_state",
+                "railhead_device_healthy",
+                "railhead_verdict_pods",
+                "railhead_leader",
+            )
+        },
         {name for name, count in asked.items() if count},
     )
 
@@ -274,7 +294,7 @@ def answers(url, log, asked):
 class Scrapes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        training, renaming, agent = from_readme()
+        training, renaming, agent, operator = from_readme()
         objects = render("metrics: {podMonitor: {enabled: true}}")
         monitor = of_monitor(objects["PodMonitor", "railhead-runtime"])
         configurations = {
@@ -285,7 +305,10 @@ class Scrapes(unittest.TestCase):
             # As administrators may have it for all.
             "overridden": monitor | {"honor_labels": False},
             "agent monitor": of_monitor(objects["PodMonitor", "railhead-device-plugin"]),
+            "operator": operator,
+            "operator monitor": of_monitor(objects["PodMonitor", "railhead-operator"]),
         }
+        configurations["operator overridden"] = configurations["operator monitor"] | {"honor_labels": False}
         folder = folder_for(cls, "prometheus")
         ports = free_ports(2 * len(configurations))
         # All at once: each waits some seconds until its Prometheus has read the file.
@@ -296,6 +319,7 @@ class Scrapes(unittest.TestCase):
             }
         cls.found = {name: future.result() for name, future in running.items()}
         cls.agent = objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]
+        cls.operator = objects["Deployment", "railhead-operator"]["spec"]["template"]
 
     def test_training_pods_are_scraped_once_and_keep_their_job(self):
         for name in ("training", "renaming", "monitor", "overridden"):
@@ -310,6 +334,7 @@ class Scrapes(unittest.TestCase):
                     self.assertEqual(
                         (item["job"], item["namespace"], item["pod"]), ("train", "team", f"rank-{rank}")
                     )
+                    self.assertEqual(item["node"], f"node-of-rank-{rank}")
                     self.assertFalse({"exported_job", "container", "endpoint"} & set(item), item)
 
     def test_node_agents_leave_namespace_and_pod_to_who_holds_a_device(self):
@@ -322,6 +347,40 @@ class Scrapes(unittest.TestCase):
                 self.assertEqual((held["namespace"], held["pod"]), ("team", "holder"))
                 self.assertFalse({"namespace", "pod", "container"} & set(free), free)
 
+    def test_the_operator_names_the_jobs_that_it_judges_and_else_itself(self):
+        for name in ("operator", "operator monitor", "operator overridden"):
+            with self.subTest(name):
+                urls, series, asked = self.found[name]
+                self.assertEqual(asked, {"railhead-operator-x"})
+                self.assertEqual(len(urls), 1, f"another port is scraped: {urls}")
+                (judged,), (leader,) = series["railhead_verdict_pods"], series["railhead_leader"]
+                self.assertEqual((judged["namespace"], judged["job"]), ("team", "train"))
+                self.assertEqual(
+                    (leader["namespace"], leader["pod"]), ("railhead-system", "railhead-operator-x")
+                )
+                self.assertFalse({"exported_job", "exported_namespace", "container"} & {*judged, *leader})
+
+    def test_the_alerts_know_the_targets_by_these_names(self):
+        # `up` has the name of the scrape configuration; the README's, and those of the monitors.
+        rules = yaml.safe_load((CHART / "rules" / "railhead.yaml").read_text())
+        matchers = {
+            rule["alert"]: re.search(r'up\{job=~"([^"]+)"\}', rule["expr"])
+            for group in rules["groups"]
+            for rule in group["rules"]
+            if "up{" in rule["expr"]
+        }
+        training, _, agent, operator = from_readme()
+        names = {"RailheadPageNotScraped": training["job_name"], "RailheadNoLeader": operator["job_name"]}
+        monitors = {
+            "RailheadPageNotScraped": "railhead-system/railhead-runtime",
+            "RailheadNoLeader": "railhead-system/railhead-operator",
+        }
+        self.assertEqual(set(matchers), set(names))
+        for alert, matcher in matchers.items():
+            self.assertRegex(names[alert], f"^(?:{matcher[1]})$")
+            self.assertRegex(monitors[alert], f"^(?:{matcher[1]})$")
+            self.assertNotRegex(agent["job_name"], f"^(?:{matcher[1]})$")
+
     def test_the_agents_pods_are_as_the_one_that_is_played_here(self):
         labels = {
             re.sub(r"[^a-zA-Z0-9_]", "_", label): value
@@ -330,6 +389,8 @@ class Scrapes(unittest.TestCase):
         self.assertLessEqual(AGENT_LABELS.items(), labels.items())
         ports = {item["name"] for item in self.agent["spec"]["containers"][0]["ports"]}
         self.assertEqual(ports, {"health", "metrics"})
+        ports = {item["name"] for item in self.operator["spec"]["containers"][0]["ports"]}
+        self.assertEqual(ports, {"webhook", "http"})
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 #
 # Checks the chart without a cluster: lint, what it renders with several values, what its schema
 # refuses, that nobody widened what its pods may do, and what a real Prometheus makes of its README and
-# of its PodMonitors. Takes seconds.
-# usage: tests/chart/run.sh     helm comes from RAILHEAD_KUBE_BIN, or else from PATH; prometheus from PATH
+# of its PodMonitors. Then its alerts and runbooks (tests/monitoring). Takes less than a minute.
+# usage: tests/chart/run.sh     after a release build, for the commands of the runbooks
+# helm and kubectl come from RAILHEAD_KUBE_BIN, or else from PATH; prometheus and promtool from PATH
 set -euo pipefail
 [ -z "${RAILHEAD_KUBE_BIN:-}" ] || PATH=$RAILHEAD_KUBE_BIN:$PATH
-for tool in helm prometheus; do
+for tool in helm kubectl prometheus promtool; do
   command -v "$tool" >/dev/null ||
     { echo "tests/chart: no $tool in PATH or RAILHEAD_KUBE_BIN" >&2; exit 1; }
 done
@@ -15,4 +16,6 @@ done
 /usr/bin/python3 -c 'import yaml' 2>/dev/null ||
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 cd "$(dirname "$0")"
-exec /usr/bin/python3 -m unittest chart_test prometheus_test
+/usr/bin/python3 -m unittest chart_test prometheus_test
+cd ../monitoring
+exec /usr/bin/python3 -m unittest rules_test runbooks_test
