@@ -14,26 +14,17 @@
 
 #include "absl/time/clock.h"
 #include "kube/json.h"
-#include "kube/monotonic.h"
 #include "kube/testing/fake_api.h"
+#include "kube/testing/soon.h"
 
 namespace railhead::op {
 namespace {
 
 using kube::Json;
+using kube::testing::Soon;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// True as soon as `condition` is; false when that takes more than 30 s.
-bool Soon(const std::function<bool()>& condition) {
-  const absl::Time deadline = kube::MonotonicNow() + absl::Seconds(30);
-  while (!condition()) {
-    if (kube::MonotonicNow() > deadline) return false;
-    absl::SleepFor(absl::Milliseconds(2));
-  }
-  return true;
-}
 
 // The server, but for the writes to one status that it refuses.
 class RefusingApi final : public kube::Api {

@@ -29,9 +29,9 @@ Json Review(const std::string& group, const std::string& kind, const std::string
             {"object", Json::parse(object)}}}};
 }
 
-constexpr char kPod[] = R"({"metadata": {"generateName": "p-"}, "spec": {"containers": [
+constexpr char kAskingPod[] = R"({"metadata": {"generateName": "p-"}, "spec": {"containers": [
   {"name": "c", "resources": {"limits": {"rdma/hca": "1"}}}]}})";
-constexpr char kJob[] = R"({"metadata": {"name": "j"}, "spec": {"completionMode": "Indexed",
+constexpr char kAskingJob[] = R"({"metadata": {"name": "j"}, "spec": {"completionMode": "Indexed",
   "completions": 2, "parallelism": 2, "template": {"spec": {"subdomain": "s", "containers": [
   {"name": "c", "resources": {"limits": {"rdma/hca": "1"}}}]}}}})";
 
@@ -59,8 +59,9 @@ class WebhookTest : public ::testing::Test {
 };
 
 TEST_F(WebhookTest, MutatesPodsAndJobs) {
-  EXPECT_EQ(PatchOf(Post(Review("", "Pod", "CREATE", kPod)))[0]["path"], "/spec/containers/0/env");
-  EXPECT_EQ(PatchOf(Post(Review("batch", "Job", "CREATE", kJob)))[0]["path"],
+  EXPECT_EQ(PatchOf(Post(Review("", "Pod", "CREATE", kAskingPod)))[0]["path"],
+            "/spec/containers/0/env");
+  EXPECT_EQ(PatchOf(Post(Review("batch", "Job", "CREATE", kAskingJob)))[0]["path"],
             "/spec/template/metadata");
   EXPECT_THAT(metrics_.Text(),
               HasSubstr("railhead_admission_requests_total{kind=\"Pod\",result=\"mutated\"} 1"));
@@ -71,7 +72,7 @@ TEST_F(WebhookTest, MutatesPodsAndJobs) {
 }
 
 TEST_F(WebhookTest, StampsJobsAnewWhoseSizeChanges) {
-  Json before = Json::parse(kJob);
+  Json before = Json::parse(kAskingJob);
   before["spec"]["suspend"] = true;
   before.patch_inplace(PatchOf(Post(Review("batch", "Job", "CREATE", before.dump()))));
   Json after = before;
@@ -89,8 +90,8 @@ TEST_F(WebhookTest, UsesTheProfilesOfTheMomentAndTheRequestsNamespace) {
   set->profiles[0].generation = 4;
   set->profiles[0].namespaces.labels = {{"kubernetes.io/metadata.name", "team"}};
   const auto stamp = [&] {
-    Json pod = Json::parse(kPod);
-    pod.patch_inplace(PatchOf(Post(Review("", "Pod", "CREATE", kPod))));
+    Json pod = Json::parse(kAskingPod);
+    pod.patch_inplace(PatchOf(Post(Review("", "Pod", "CREATE", kAskingPod))));
     return kube::StringAt(pod, {"metadata", "annotations", "railhead.io/profile"});
   };
   EXPECT_EQ(stamp(), "");
@@ -101,7 +102,7 @@ TEST_F(WebhookTest, UsesTheProfilesOfTheMomentAndTheRequestsNamespace) {
 TEST_F(WebhookTest, DoesNotAnswerForProfilesThatItDoesNotKnow) {
   profiles_ = nullptr;
   const kube::HttpRequest request = {"POST", "/mutate", "application/json",
-                                     Review("", "Pod", "CREATE", kPod).dump()};
+                                     Review("", "Pod", "CREATE", kAskingPod).dump()};
   EXPECT_EQ(webhook_.Handle(request).status, 503);
   EXPECT_THAT(metrics_.Text(), HasSubstr("result=\"refused\"} 1"));
   profiles_ = std::make_shared<const ProfileSet>();
@@ -109,10 +110,10 @@ TEST_F(WebhookTest, DoesNotAnswerForProfilesThatItDoesNotKnow) {
 }
 
 TEST_F(WebhookTest, LeavesEverythingElseAlone) {
-  EXPECT_EQ(PatchOf(Post(Review("", "Pod", "UPDATE", kPod))), Json::array());
+  EXPECT_EQ(PatchOf(Post(Review("", "Pod", "UPDATE", kAskingPod))), Json::array());
   EXPECT_EQ(PatchOf(Post(Review("", "Pod", "DELETE", "null"))), Json::array());
-  EXPECT_EQ(PatchOf(Post(Review("example.com", "Pod", "CREATE", kPod))), Json::array());
-  EXPECT_EQ(PatchOf(Post(Review("apps", "Deployment", "CREATE", kJob))), Json::array());
+  EXPECT_EQ(PatchOf(Post(Review("example.com", "Pod", "CREATE", kAskingPod))), Json::array());
+  EXPECT_EQ(PatchOf(Post(Review("apps", "Deployment", "CREATE", kAskingJob))), Json::array());
   EXPECT_THAT(metrics_.Text(),
               HasSubstr("railhead_admission_requests_total{kind=\"other\",result=\"ignored\"} 2"));
 }
