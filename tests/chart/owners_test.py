@@ -188,7 +188,7 @@ class Owners(unittest.TestCase):
         )
 
     def drop(self, name):
-        self.cluster.kubectl("delete", "job", name, "--cascade=orphan")
+        self.cluster.kubectl("delete", "job", name, "--cascade=background")
         self.cluster.kubectl("delete", "pods", "--grace-period=0", "--force", *self.pods_of(name))
         wait_until(lambda: not self.pods_of(name), "the end of its pods")
 
