@@ -39,7 +39,7 @@ PARTS = (
          "RAILHEAD_PORTABLE=$(tools/portable-deps.sh); export RAILHEAD_PORTABLE; cmake --fresh --preset portable && "
          "cmake --build --preset portable && rm -rf out/portable && "
          "cmake --install build/portable --prefix out/portable --strip", ("packages",)),
-    Part("packages-testbed", "tools/install-needs.sh testbed rails discovery", ("packages",), weight=1),
+    Part("packages-testbed", "tools/install-needs.sh testbed rails discovery pictures", ("packages",), weight=1),
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
     Part("image-base", "images/build.sh --base-only", ("packages-testbed",), weight=1, emulated=True),

@@ -3,7 +3,8 @@
 #
 # Checks the chart without a cluster: lint, what it renders with several values, what its schema
 # refuses, that nobody widened what its pods may do, and what a real Prometheus makes of its README and
-# of its PodMonitors. Then its alerts, runbooks and dashboards (tests/monitoring). Takes less than a minute.
+# of its PodMonitors. Then its alerts, runbooks, dashboards and their pictures
+# (tests/monitoring). Takes two minutes.
 # usage: tests/chart/run.sh     after a release build, for the commands of the runbooks
 # helm and kubectl come from RAILHEAD_KUBE_BIN, or else from PATH; prometheus and promtool from PATH
 set -euo pipefail
@@ -16,6 +17,7 @@ done
 /usr/bin/python3 -c 'import yaml' 2>/dev/null ||
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 cd "$(dirname "$0")"
+../../tools/install-needs.sh pictures
 /usr/bin/python3 -m unittest chart_test prometheus_test
 cd ../monitoring
-exec /usr/bin/python3 -m unittest rules_test runbooks_test dashboards_test
+exec /usr/bin/python3 -m unittest rules_test runbooks_test dashboards_test pictures_test

@@ -21,22 +21,18 @@ import pathlib
 import re
 import sys
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 
-DASHBOARD = pathlib.Path(__file__).resolve().parents[2] / "charts/railhead/dashboards/railhead.json"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "pictures"))
+
+from prometheus import Prometheus, Unusable, substitute  # noqa: E402
+
+DASHBOARD = ROOT / "charts/railhead/dashboards/railhead.json"
 # How far back an instant query looks for the last sample, in seconds: Prometheus's default.
 LOOKBACK = 300
 LABEL_VALUES = re.compile(r"label_values\((.+),\s*([A-Za-z_][A-Za-z0-9_]*)\)")
 # A counter that the node agents serve only where a NIC has it.
 PORT_COUNTER = re.compile(r"railhead_port_\w+_total|port:railhead_port_congestion\w*:\w+")
-# A variable inside a query: $name, ${name} or [[name]]; the anchor of a regular expression is none.
-VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)(?::\w+)?\}?|\[\[(\w+)\]\]")
-
-
-class Unusable(Exception):
-    """The check cannot be made at all; the message says why."""
 
 
 def panels_of(panels):
@@ -46,48 +42,6 @@ def panels_of(panels):
             yield from panels_of(panel.get("panels", []))
         else:
             yield panel
-
-
-def substitute(query, variables, rate_interval, seconds=LOOKBACK):
-    """The query as Grafana would send it with "All" selected everywhere, for a range of so many seconds."""
-    known = {name: ".*" for name in variables}
-    known.update(__rate_interval=rate_interval, __interval=rate_interval, __range=f"{max(1, round(seconds))}s")
-
-    def value(match):
-        name = match.group(1) or match.group(2)
-        if name not in known:
-            raise Unusable(f"query {query!r} uses ${name}, which is no variable of the dashboard")
-        return known[name]
-
-    return VARIABLE.sub(value, query)
-
-
-class Prometheus:
-    """The HTTP API of one Prometheus."""
-
-    def __init__(self, url, timeout):
-        self._url = url.rstrip("/")
-        self._timeout = timeout
-        # The server named on the command line and no other: no proxy of the environment between.
-        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-    def get(self, path, parameters):
-        """The "data" of an answer. Raises ValueError with Prometheus's words when it refuses."""
-        url = f"{self._url}{path}?{urllib.parse.urlencode(parameters, doseq=True)}"
-        try:
-            with self._opener.open(url, timeout=self._timeout) as answer:
-                body = json.load(answer)
-        except urllib.error.HTTPError as error:
-            if error.code not in (400, 422):
-                raise Unusable(f"{self._url}{path} answers {error.code} {error.reason}") from error
-            try:
-                text = json.load(error).get("error", error.reason)
-            except ValueError:
-                text = error.reason
-            raise ValueError(text) from error
-        except (OSError, ValueError) as error:
-            raise Unusable(f"cannot ask {self._url}: {error}") from error
-        return body["data"]
 
 
 def numbers_in(data):
@@ -112,7 +66,8 @@ def nobody_counts(prometheus, query, when):
 def checks_of(dashboard, arguments):
     """Every (what, path, parameters) that the dashboard would ask, and how to ask it."""
     variables = dashboard.get("templating", {}).get("list", [])
-    names = [variable["name"] for variable in variables]
+    chosen = {variable["name"]: ".*" for variable in variables}
+    seconds = arguments.end - arguments.start
     when = {"start": arguments.start, "end": arguments.end}
     for variable in variables:
         match = LABEL_VALUES.fullmatch(variable.get("definition", ""))
@@ -122,7 +77,7 @@ def checks_of(dashboard, arguments):
             raise Unusable(
                 f"variable {variable['name']}: {variable.get('definition')!r} is no label_values()"
             )
-        selector = substitute(match.group(1), names, arguments.rate_interval)
+        selector = substitute(match.group(1), chosen, arguments.rate_interval, seconds)
         yield (
             f"variable {variable['name']}",
             f"/api/v1/label/{match.group(2)}/values",
@@ -133,7 +88,7 @@ def checks_of(dashboard, arguments):
         if not targets:
             raise Unusable(f"panel {panel.get('title')!r} has no query")
         for target in targets:
-            query = substitute(target["expr"], names, arguments.rate_interval, arguments.end - arguments.start)
+            query = substitute(target["expr"], chosen, arguments.rate_interval, seconds)
             what = f"panel {panel['title']!r} query {target.get('refId', '?')}"
             if arguments.start == arguments.end:
                 yield what, "/api/v1/query", {"query": query, "time": arguments.end}

@@ -9,7 +9,7 @@ import signal
 import sys
 
 from main_job import measure, report
-from stage import ROOT, Stage
+from stage import PROMETHEUS, ROOT, Stage
 from railbed.cluster import Cluster
 from railbed.console import Console, Failure
 
@@ -24,6 +24,7 @@ def demo(console):
         stage.install()
         result = measure(stage)
         report(console, result)
+        picture(console, stage)
         if os.environ.get("KEEP") == "1":
             keep(console, stage)
         result.check()
@@ -34,6 +35,20 @@ def demo(console):
     if os.environ.get("KEEP") != "1":
         with console.step("taking everything down"):
             stage.down()
+
+
+def picture(console, stage):
+    """The job's dashboard as Grafana would show it, from the Prometheus that has seen the job."""
+    with console.step("drawing the job's dashboard"):
+        # When the job was seen: now its series have ended.
+        seen = '_over_time(timestamp(railhead_degraded{job="allreduce"})[10m:1s])'
+        start = min(value for _, value in stage.query(f"min{seen}"))
+        end = max(value for _, value in stage.query(f"max{seen}"))
+        stage.cluster.run_inside([
+            ROOT / "tools" / "pictures.sh", PROMETHEUS, "--output", FOLDER / "pictures",
+            "--dashboard", ROOT / "charts" / "railhead" / "dashboards" / "railhead.json", "--set", "job=allreduce",
+            "--start", f"{start:.0f}", "--end", f"{end:.0f}", "--rate-interval", "5s"])
+    console.plain(f"  the job's dashboard: {FOLDER / 'pictures' / 'railhead.png'} (and .svg)")
 
 
 def keep(console, stage):

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures of all dashboards, from a real Prometheus that is filled with canned data: every panel has data, and the
+pictures are those in docs/pictures, letter by letter. RAILHEAD_UPDATE=1 writes them anew: look at them then.
+
+And what the drawing does not know is refused."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import canned
+import replay
+from rules import ROOT
+
+STORED = ROOT / "docs" / "pictures"
+BOARDS = ROOT / "charts" / "railhead" / "dashboards"
+# One job's picture is more to look at than that of all.
+CHOSEN = {"railhead": ("--set", "namespace=research", "--set", "job=llama-70b")}
+WHEN = ("--start", canned.NOON, "--end", canned.NOON + canned.AFTER, "--step", canned.STEP, "--rate-interval", "2m")
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, check=False)
+
+
+def draw(url, output, *options):
+    return run(ROOT / "tools" / "pictures.sh", url, "--output", output, *options)
+
+
+class Pictures(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="railhead-pictures-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.running = replay.filled(cls.folder, canned.everything(), canned.NOON - 300, canned.NOON + canned.AFTER, canned.STEP)
+        cls.url = cls.running.__enter__()
+        cls.addClassCleanup(cls.running.__exit__, None, None, None)
+
+    def test_every_query_of_every_dashboard_has_data(self):
+        for path in BOARDS.glob("*.json"):
+            with self.subTest(path.name):
+                done = run(sys.executable, ROOT / "tests" / "e2e" / "dashboard_queries.py", self.url, "--dashboard", path, *WHEN)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertNotIn("that no NIC here counts", done.stdout)
+
+    def test_the_pictures_are_those_that_are_stored(self):
+        for path in sorted(BOARDS.glob("*.json")):
+            with self.subTest(path.name):
+                done = draw(self.url, self.folder, "--dashboard", path, "--format", "svg", *WHEN, *CHOSEN.get(path.stem, ()))
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                drawn = (self.folder / f"{path.stem}.svg").read_text(encoding="utf-8")
+                self.assertNotIn("No data", drawn)
+                stored = STORED / f"{path.stem}.svg"
+                if os.environ.get("RAILHEAD_UPDATE") == "1":
+                    STORED.mkdir(exist_ok=True)
+                    stored.write_text(drawn, encoding="utf-8")
+                self.assertTrue(stored.exists(), "RAILHEAD_UPDATE=1 writes it")
+                self.assertTrue(stored.read_text(encoding="utf-8") == drawn,
+                                f"{stored} differs from what is drawn now: RAILHEAD_UPDATE=1 writes it anew; look at it then")
+
+    def test_a_png_is_drawn_too(self):
+        done = draw(self.url, self.folder, "--dashboard", BOARDS / "operator.json", "--format", "png", *WHEN)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual((self.folder / "operator.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+
+    def test_a_query_that_prometheus_refuses_is_named(self):
+        done = self.changed(lambda board: board["panels"][0]["targets"][0].update(expr="sum("))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("panel 'Ranks reporting'", done.stderr)
+
+    def test_a_time_without_data_says_so(self):
+        done = draw(self.url, self.folder / "empty", "--dashboard", BOARDS / "cluster.json", "--format", "svg", "--end", "1000000",
+                    "--step", "60")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.folder / "empty" / "cluster.svg").read_text(encoding="utf-8").count("No data"), 17)
+
+    def test_what_is_not_known_is_refused_with_what_is(self):
+        def panel(change):
+            return lambda board: change(board["panels"][0])
+
+        for what, change, words in (
+            ("a panel type", panel(lambda p: p.update(type="piechart")), ("panel type 'piechart'", "timeseries")),
+            ("a unit", panel(lambda p: p["fieldConfig"]["defaults"].update(unit="celsius")), ("unit 'celsius'", "percentunit")),
+            ("a transformation", panel(lambda p: p.update(transformations=[{"id": "sortBy"}])),
+             ("transformation 'sortBy'", "groupingToMatrix")),
+            ("a calculation", panel(lambda p: p["options"]["reduceOptions"].update(calcs=["median"])), ("calculation 'median'",)),
+            ("a variable", panel(lambda p: p["targets"][0].update(expr="up{a=~\"$site\"}")), ("$site",)),
+            ("a file", lambda board: board.pop("panels"), ("is no dashboard",)),
+        ):
+            with self.subTest(what):
+                done = self.changed(change)
+                self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+                for word in words:
+                    self.assertIn(word, done.stderr)
+
+    def changed(self, change):
+        board = json.loads((BOARDS / "railhead.json").read_text(encoding="utf-8"))
+        change(board)
+        path = self.folder / "changed.json"
+        path.write_text(json.dumps(board), encoding="utf-8")
+        return draw(self.url, self.folder, "--dashboard", path, "--format", "svg", *WHEN)
+
+    def test_a_prometheus_that_is_not_there(self):
+        done = draw("http://127.0.0.1:1", self.folder)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cannot ask http://127.0.0.1:1", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Prometheus that is filled with given samples, and with what the chart's rules record of them."""
+
+import contextlib
+import json
+import re
+import socket
+import subprocess
+import time
+import urllib.request
+
+from rules import RECORDS
+
+_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_NAME = re.compile(r"\b[a-z_]+:railhead_\w+:\w+")
+
+
+def flat(expression):
+    """An expression with recorded series replaced by what they are recorded from: rules are filled in at once."""
+    while _NAME.search(expression):
+        expression = _NAME.sub(lambda match: f"({RECORDS[match[0]]['expr']})", expression)
+    return expression
+
+
+def _run(folder, *command):
+    done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}")
+
+
+@contextlib.contextmanager
+def _server(folder):
+    """The URL of a Prometheus with the data of this folder; old samples stay."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (folder / "prometheus.yml").write_text("{}", encoding="utf-8")
+    with open(folder / "prometheus.log", "a", encoding="utf-8") as log:
+        process = subprocess.Popen(
+            ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+             "--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log)
+        url = f"http://127.0.0.1:{port}"
+        try:
+            deadline = time.monotonic() + 60
+            while True:
+                try:
+                    _OPENER.open(f"{url}/-/ready", timeout=5).close()
+                    break
+                except OSError as error:
+                    if process.poll() is not None or time.monotonic() > deadline:
+                        raise RuntimeError(f"Prometheus does not start: {folder}/prometheus.log") from error
+                    time.sleep(0.1)
+            yield url
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+@contextlib.contextmanager
+def filled(folder, text, start, end, step):
+    """The URL of a Prometheus with the samples of an OpenMetrics text, and the chart's recorded series."""
+    (folder / "samples.txt").write_text(text, encoding="utf-8")
+    _run(folder, "promtool", "tsdb", "create-blocks-from", "openmetrics", "--quiet", "samples.txt", "data")
+    rules = [{"record": name, "expr": flat(rule["expr"])} for name, rule in RECORDS.items()]
+    (folder / "records.yml").write_text(json.dumps({"groups": [{"name": "records", "rules": rules}]}), encoding="utf-8")
+    with _server(folder) as url:
+        # At which second of an interval rules are evaluated comes from the file's name: one without the folder.
+        _run(folder, "promtool", "tsdb", "create-blocks-from", "rules", f"--start={start}", f"--end={end}",
+             f"--eval-interval={step}s", f"--url={url}", "--output-dir=data", "records.yml")
+    with _server(folder) as url:
+        yield url
