@@ -31,6 +31,7 @@
 #include "device-plugin/kubelet_checkpoint.h"
 #include "device-plugin/node_events.h"
 #include "device-plugin/node_facts.h"
+#include "device-plugin/offer_health.h"
 #include "device-plugin/pod_resources.h"
 #include "device-plugin/preference.h"
 #include "device-plugin/rail_map.h"
@@ -41,11 +42,11 @@
 #include "fabric/cpu_model.h"
 #include "fabric/gpu_direct.h"
 #include "fabric/gpu_uuids.h"
+#include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 #include "fabric/nccl_topology.h"
 #include "fabric/pci_attributes.h"
 #include "fabric/port_counters.h"
-#include "fabric/roce_gids.h"
 #include "fabric/root_files.h"
 #include "fabric/sysfs_reader.h"
 
@@ -76,13 +77,22 @@ std::map<std::string, uint64_t> Counts(const fabric::RootFiles& files,
   return counts;
 }
 
-// An HCA that discovery calls usable may have troubles that only matter between nodes.
-void FindTroubles(const fabric::RootFiles& files, fabric::NodeInventory& inventory) {
-  for (fabric::Hca& hca : inventory.hcas) {
-    if (!hca.usable) continue;
-    hca.reason = fabric::RoceGidTrouble(files, hca);
-    hca.usable = hca.reason.empty();
+// What the agent's own flags do not allow.
+absl::Status CheckAgainstFlags(const AgentConfig& config, const AgentOptions& options) {
+  for (const ResourceConfig& resource : config.resources) {
+    if (!resource.move_interfaces || !options.cdi_dir.empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("moveInterfaces of ", resource.name,
+                     " needs CDI: give --cdi-dir (devicePlugin.cdi in the chart)"));
   }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AgentConfig> LoadConfig(const AgentOptions& options) {
+  absl::StatusOr<AgentConfig> config = LoadAgentConfig(options.config_file);
+  if (!config.ok()) return config;
+  if (absl::Status status = CheckAgainstFlags(*config, options); !status.ok()) return status;
+  return config;
 }
 
 // Why a container has not the HCAs that are the nearest to its GPUs.
@@ -136,7 +146,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Make(const AgentOptions& options) 
   }
   AgentConfig config;
   if (!options.config_file.empty()) {
-    absl::StatusOr<AgentConfig> loaded = LoadAgentConfig(options.config_file);
+    absl::StatusOr<AgentConfig> loaded = LoadConfig(options);
     // Nothing is known to fall back on; a guess might give away what should not be given.
     if (!loaded.ok()) return loaded.status();
     config = *std::move(loaded);
@@ -234,7 +244,7 @@ void Agent::Run(int stop_fd) {
 
 bool Agent::Reload() {
   if (options_.config_file.empty()) return false;
-  absl::StatusOr<AgentConfig> config = LoadAgentConfig(options_.config_file);
+  absl::StatusOr<AgentConfig> config = LoadConfig(options_);
   if (config.ok() && *config == config_) {
     if (!last_config_error_.empty()) {
       spdlog::info("the configuration is as it was");
@@ -289,7 +299,7 @@ void Agent::TellConfig() {
 void Agent::Rescan(TimePoint now) {
   const TimePoint begin = std::chrono::steady_clock::now();
   absl::StatusOr<fabric::NodeInventory> inventory =
-      fabric::ReadInventory(options_.root, GpuVendors(config_));
+      fabric::ReadInventory(options_.root, GpuVendors(config_), &known_vpd_);
   metrics_.ScanTook(std::chrono::steady_clock::now() - begin);
   if (!inventory.ok()) {
     // What was found before stays offered: not being able to look is no sign of a broken device.
@@ -301,14 +311,16 @@ void Agent::Rescan(TimePoint now) {
   }
   last_scan_error_.clear();
   found_ = *std::move(inventory);
+  fabric::ChooseRails(found_.hcas,
+                      [this](const fabric::Hca& hca) { return IsChosen(config_, hca); });
   Recognize(holdings_, rail_map_, found_);
   SaveRailMap();
   inventory_ = found_;
   ApplyRails(config_.rails, inventory_.hcas);
+  JudgeOffers(config_, HeldHcas(holdings_), inventory_);
   std::map<std::string, uint64_t> link_downs;
   const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(options_.root);
   if (files.ok()) {
-    FindTroubles(*files, inventory_);
     link_downs = Counts(*files, inventory_, &fabric::PortCounters::link_downed);
     symbol_rate_.Mark(Counts(*files, inventory_, &fabric::PortCounters::symbol_errors), now,
                       inventory_);
@@ -328,8 +340,16 @@ void Agent::TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& be
   }
   for (const fabric::Hca& hca : inventory_.hcas) {
     // The id of a share is another one: a shared HCA is free as long as it is offered.
-    if (hca.offered && holdings_.bound.contains(DeviceId(hca))) {
+    if (hca.offered && Holds(holdings_.bound, hca)) {
       host.rails_in_use.insert(hca.rail);
+    }
+  }
+  for (const auto& [resource, plugin] : plugins_) {
+    for (const Device& device : plugin->devices()->devices) {
+      const auto held = holdings_.by_resource.find(resource);
+      if (device.id != kAllHcas || held == holdings_.by_resource.end()) continue;
+      if (!held->second.contains(device.id)) continue;
+      for (const fabric::Hca& hca : device.all) host.rails_in_use.insert(hca.rail);
     }
   }
   host.rdma_namespaces = RdmaNamespaces(files);
@@ -341,9 +361,14 @@ void Agent::TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& be
 
 void Agent::NoteRdmaNamespaces(const std::string& mode) {
   if (std::exchange(rdma_namespaces_, mode) == mode || mode != "exclusive") return;
+  const bool all_move = std::all_of(
+      config_.resources.begin(), config_.resources.end(),
+      [](const ResourceConfig& one) { return one.network == fabric::PodNetwork::kMoved; });
+  if (all_move) return;
   const std::string message =
       "the kernel's RDMA namespaces are exclusive: pods without hostNetwork cannot open the HCAs "
-      "that they get (EPERM), unless a CNI (rdma-cni) moves these into the pod; for shared ones "
+      "that they get (EPERM), unless a CNI (rdma-cni) moves these into the pod: then say "
+      "network: moved of their resource; for shared ones "
       "run: rdma system set netns shared (before any pod runs), and set the option of ib_core: "
       "netns_mode=1";
   spdlog::warn("{}", message);
@@ -365,7 +390,12 @@ void Agent::Publish() {
   {
     const std::lock_guard<std::mutex> lock(admission_mutex_);
     gpus_ = inventory_.gpus;
-    for (const auto& [resource, devices] : assigned) our_resources_.insert(resource);
+    members_.clear();
+    for (const auto& [resource, devices] : assigned) {
+      our_resources_.insert(resource);
+      if (devices.empty()) continue;
+      for (const fabric::Hca& hca : devices.back().all) members_[resource].push_back(DeviceId(hca));
+    }
   }
   // A resource that the configuration has no more, and nobody holds, is offered as nothing.
   for (const auto& [resource, plugin] : plugins_) assigned[resource];
@@ -563,8 +593,21 @@ absl::StatusOr<DeviceHolders> Agent::AskHolders() {
   if (!Weigh({}, evidence).complete) {
     return absl::UnavailableError("kubelet does not tell of all pods");
   }
-  const std::lock_guard<std::mutex> lock(admission_mutex_);
-  return HoldersByHca(AsBound(evidence.records, evidence.listed->containers), our_resources_);
+  DeviceHolders holders;
+  {
+    const std::lock_guard<std::mutex> lock(admission_mutex_);
+    holders =
+        HoldersByHca(WithMembers(AsBound(evidence.records, evidence.listed->containers), members_),
+                     our_resources_);
+  }
+  // By the ids of HCAs, whatever kubelet calls them.
+  const std::shared_ptr<const DeviceSnapshot> known = overview_.Current();
+  DeviceHolders by_id;
+  for (auto& [id, pods] : holders) {
+    const fabric::Hca* hca = known->FindHca(id);
+    by_id[hca == nullptr ? id : DeviceId(*hca)].merge(pods);
+  }
+  return by_id;
 }
 
 void Agent::Report(TimePoint now) {

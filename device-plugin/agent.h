@@ -42,6 +42,7 @@
 #include "device-plugin/wake_up.h"
 #include "fabric/inventory.h"
 #include "fabric/root_files.h"
+#include "fabric/sysfs_reader.h"
 #include "kube/events.h"
 
 namespace railhead::device_plugin {
@@ -152,6 +153,7 @@ class Agent {
   AgentConfig config_;
   std::string last_config_error_;
   std::string last_scan_error_;
+  fabric::KnownVpd known_vpd_;
   fabric::NodeInventory found_;      // as read, with what has vanished
   fabric::NodeInventory inventory_;  // as offered: rails as configured, troubles settled
   Steadiness steadiness_;
@@ -171,6 +173,7 @@ class Agent {
   std::mutex admission_mutex_;
   GpuWatch gpu_watch_;
   std::set<std::string> our_resources_;  // also for metrics_
+  Members members_;                      // the same
   std::vector<fabric::Gpu> gpus_;
 
   // By resource. Last, so that kubelet's calls end before what they use.

@@ -333,9 +333,13 @@ TEST_F(AgentTest, APortWithoutAnAddressForOtherNodesIsUnhealthy) {
   tree_.Write("/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/0", "IB/RoCE v1\n");
   EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}));
   tree_.Write("/sys/class/infiniband/rxe0/ports/1/gids/1",
-              "fe80:0000:0000:0000:0000:0000:0000:0001");
+              "0000:0000:0000:0000:0000:ffff:0a0a:0001");
   tree_.Write("/sys/class/infiniband/rxe0/ports/1/gid_attrs/types/1", "RoCE v2\n");
   EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+  // The link-local one stays when the IP address goes.
+  tree_.Write("/sys/class/infiniband/rxe0/ports/1/gids/1",
+              "fe80:0000:0000:0000:0000:0000:0000:0001");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}));
 }
 
 TEST_F(AgentTest, AnUnreadableTreeTakesNothingAway) {
@@ -548,6 +552,106 @@ TEST_F(ConfigTest, OffersEachResourceItsDevices) {
   kubelet_->CutStream("rdma/fast");
   EXPECT_TRUE(kubelet_->WaitForDevices({{kSecond, "Healthy"}}, "rdma/fast"));
   EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
+}
+
+TEST_F(ConfigTest, EachRailMayBeAResource) {
+  Configure("resources: [{name: rdma/rail, perRail: true}]");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}, "rdma/rail-0"));
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kSecond, "Healthy"}}, "rdma/rail-1"));
+  EXPECT_EQ(kubelet_->registrations(), 2);
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kSecond}, &response, "rdma/rail-1").ok());
+  EXPECT_EQ(response.container_responses(0).envs().at("NCCL_IB_HCA"), "=rxe1:1:1");
+}
+
+TEST_F(ConfigTest, OneDeviceMayBeAllHcasOfTheNode) {
+  Configure("resources: [{name: rdma/all, allHcas: true, slots: 2}]");
+  FakePodResources pods(options_.pod_resources_socket, {});
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices({{"all-s0", "Healthy"}, {"all-s1", "Healthy"}}, "rdma/all"));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({"all-s1"}, &response, "rdma/all").ok());
+  EXPECT_EQ(response.container_responses(0).envs().at("NCCL_IB_HCA"), "=rxe0:1:0,rxe1:1:1");
+  EXPECT_EQ(response.container_responses(0).devices_size(), 3);
+  pods.Hold({{"default", "busy", "main", {{"rdma/all", {"all-s1"}}}}});
+  for (const char* device : {"rxe0", "rxe1"}) {
+    EXPECT_TRUE(Eventually([&] {
+      return absl::StrContains(
+          agent.Metrics(),
+          absl::StrCat("device=\"", device, R"(",port="1",namespace="default",pod="busy"} 1)"));
+    })) << device;
+  }
+  tree_.SetState("rxe1", "1: DOWN");
+  EXPECT_TRUE(
+      kubelet_->WaitForDevices({{"all-s0", "Unhealthy"}, {"all-s1", "Unhealthy"}}, "rdma/all"));
+}
+
+// The CNI plugins of Multus are told the ids of what kubelet gave.
+TEST_F(ConfigTest, KubeletMayKnowDevicesByTheirPciAddresses) {
+  Configure("resources: [{name: rdma/hca, deviceIds: pciAddress}]");
+  for (int i = 0; i < 2; ++i) {
+    tree_.RemoveHca(Rxe(i));
+    fabric::testing::FakeHca nic = Rxe(i);
+    nic.name = absl::StrCat("mlx5_", i);
+    tree_.AddHca(nic);
+  }
+  FakePodResources pods(options_.pod_resources_socket, {"0000:00:04.0"});
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  const Devices by_address = {{"0000:00:03.0", "Healthy"}, {"0000:00:04.0", "Healthy"}};
+  ASSERT_TRUE(kubelet_->WaitForDevices(by_address));
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({"0000:00:03.0"}, &response).ok());
+  EXPECT_EQ(response.container_responses(0).envs().at("NCCL_IB_HCA"), "=mlx5_0:1:0");
+  EXPECT_TRUE(Eventually([&] {
+    return absl::StrContains(agent.Metrics(),
+                             R"(device="mlx5_1",port="1",namespace="default",pod="busy"} 1)");
+  }));
+  // It would be given twice under another id.
+  Configure("");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{"mlx5_0-0000_00_03_0", "Healthy"},
+                                        {"0000:00:04.0", "Unhealthy"},
+                                        {"mlx5_1-0000_00_04_0", "Unhealthy"}}));
+  pods.Hold({});
+  EXPECT_TRUE(kubelet_->WaitForDevices(
+      {{"mlx5_0-0000_00_03_0", "Healthy"}, {"mlx5_1-0000_00_04_0", "Healthy"}}));
+}
+
+// rxe1 stands for a virtual function whose interface SR-IOV CNI will move.
+TEST_F(ConfigTest, WhatIsMovedIntoPodsMayBeDownBefore) {
+  tree_.SetState("rxe1", "1: DOWN");
+  tree_.Write("/sys/class/net/eth2/flags", "0x1002\n");
+  Configure(
+      "resources:\n- {name: rdma/vf, selectors: [{interfaces: [eth2]}], network: moved}\n"
+      "- {name: rdma/hca}\n");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kSecond, "Healthy"}}, "rdma/vf"));
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}));
+  Configure("");
+  EXPECT_TRUE(kubelet_->WaitFor([](const Devices& devices) {
+    return devices.contains(kSecond) && devices.at(kSecond) == "Unhealthy";
+  }));
+}
+
+// In exclusive mode rdma-cni moves the RDMA device, and the host sees it no more.
+TEST_F(ConfigTest, AnHcaThatIsInItsPodIsHealthy) {
+  Configure("resources: [{name: rdma/hca, network: moved}]");
+  FakePodResources pods(options_.pod_resources_socket, {});
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  pods.Hold({{"default", "trainer", "main", {{"rdma/hca", {kSecond}}}}});
+  tree_.Remove("/sys/class/infiniband/rxe0");
+  tree_.Remove("/sys/class/infiniband/rxe1");
+  EXPECT_TRUE(kubelet_->WaitForDevices({{kFirst, "Unhealthy"}, {kSecond, "Healthy"}}));
+  // Its container may start again.
+  v1beta1::AllocateResponse response;
+  ASSERT_TRUE(kubelet_->Allocate({kSecond}, &response).ok());
+  EXPECT_EQ(response.container_responses(0).devices(0).host_path(), "/dev/infiniband/uverbs1");
 }
 
 TEST_F(ConfigTest, AResourceMayHaveALongName) {
@@ -978,6 +1082,77 @@ TEST_F(CdiTest, AContainerIsBoundToTheHcaNextToItsGpu) {
   EXPECT_THAT(FolderContent(), IsEmpty());
 }
 
+// Kubelet gives a container's resources one by one.
+TEST_F(CdiTest, SeveralRailsMakeOneAllocation) {
+  Configure("resources: [{name: rdma/rail, perRail: true}]");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices({{kFirst, "Healthy"}}, "rdma/rail-0"));
+  ASSERT_TRUE(kubelet_->WaitForDevices({{kSecond, "Healthy"}}, "rdma/rail-1"));
+  std::vector<std::string> specs;
+  for (const auto& [resource, id] :
+       std::map<std::string, std::string>{{"rdma/rail-0", kFirst}, {"rdma/rail-1", kSecond}}) {
+    v1beta1::AllocateResponse response;
+    ASSERT_TRUE(kubelet_->Allocate({id}, &response, resource).ok());
+    const std::string name = response.container_responses(0).cdi_devices(0).name();
+    specs.push_back(absl::StrCat(options_.cdi_dir, "/railhead.io-hca_",
+                                 name.substr(name.find('=') + 1), ".json"));
+  }
+  pods_.Hold(
+      {{"default", "trainer", "main", {{"rdma/rail-0", {kFirst}}, {"rdma/rail-1", {kSecond}}}}});
+  ASSERT_TRUE(kubelet_->PreStart({kFirst}, "rdma/rail-0").ok());
+  ASSERT_TRUE(kubelet_->PreStart({kSecond}, "rdma/rail-1").ok());
+  for (const std::string& spec : specs) {
+    EXPECT_THAT(Read(spec), HasSubstr("NCCL_IB_HCA==rxe0:1:0,rxe1:1:1"));
+  }
+}
+
+TEST_F(CdiTest, AllHcasOfAResourceAreThoseOfNow) {
+  Configure("resources: [{name: rdma/hca, allHcas: true}]");
+  kubelet_->Start();
+  {
+    const RunningAgent agent(options_);
+    ASSERT_TRUE(WaitForHealth("all", "Healthy"));
+    Allocate("all");
+    pods_.Hold({{"default", "trainer", "main", {{"rdma/hca", {"all"}}}}});
+  }
+  // Another agent knows of it, and the node has one more when the container starts again.
+  tree_.AddRxe(Rxe(2));
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(WaitForHealth("all", "Healthy"));
+  EXPECT_TRUE(Eventually([&] {
+    if (!kubelet_->PreStart({"all"}).ok()) return false;
+    const auto specs = fs::directory_iterator(options_.cdi_dir);
+    return std::any_of(specs, fs::directory_iterator(), [](const fs::directory_entry& spec) {
+      return absl::StrContains(Read(spec.path()), "NCCL_IB_HCA==rxe0:1:0,rxe1:1:1,rxe2:1:2");
+    });
+  }));
+}
+
+TEST_F(CdiTest, InterfacesMoveIntoThePodThatGetsTheirHcas) {
+  Configure("resources: [{name: rdma/hca, network: moved, moveInterfaces: true}]");
+  tree_.RemoveHca(Rxe(1));
+  fabric::testing::FakeHca nic = Rxe(1);
+  nic.name = "mlx5_1";
+  nic.netdev = "ens4";
+  tree_.AddHca(nic);
+  tree_.MakeFolder("/sys/class/net/ens4");
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  const std::string id = "mlx5_1-0000_00_04_0";
+  ASSERT_TRUE(WaitForHealth(id, "Healthy"));
+  const std::string spec = Allocate(id);
+  EXPECT_THAT(Read(spec), HasSubstr(R"("hostInterfaceName": "ens4")"));
+  EXPECT_THAT(Read(spec), HasSubstr(R"("name": "rail1")"));
+  // When the container starts again, it is there already.
+  pods_.Hold({{"default", "trainer", "main", {{"rdma/hca", {id}}}}});
+  tree_.Remove("/sys/class/net/ens4");
+  tree_.Remove("/sys/devices/pci0000:00/0000:00:04.0/net/ens4");
+  EXPECT_TRUE(Eventually([&] {
+    return kubelet_->PreStart({id}).ok() && !absl::StrContains(Read(spec), "netDevices");
+  }));
+}
+
 TEST_F(CdiTest, AContainerThatStartsAgainGetsTheDeviceNodesOfNow) {
   kubelet_->Start();
   const RunningAgent agent(options_);
@@ -1030,6 +1205,12 @@ TEST_F(CdiTest, FilesOfContainersThatAreGoneAreRemovedWhileItRuns) {
   EXPECT_TRUE(fs::exists(used));
   EXPECT_TRUE(kubelet_->PreStart({near_}).ok());
   EXPECT_EQ(kubelet_->PreStart({far_}).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ConfigTest, InterfacesMoveByCdiAlone) {
+  Configure("resources: [{name: rdma/hca, network: moved, moveInterfaces: true}]");
+  const absl::Status status = Agent::Make(options_).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("moveInterfaces of rdma/hca needs CDI"));
 }
 
 TEST_F(AgentTest, BadOptionsAreRefusedWithTheFlag) {

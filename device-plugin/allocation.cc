@@ -44,6 +44,9 @@ absl::Status CheckIds(const DeviceSnapshot& snapshot, const std::vector<std::str
   return absl::OkStatus();
 }
 
+// The host's name may be one that the pod has already, such as eth0.
+std::string NameInPod(const fabric::Hca& hca) { return absl::StrCat("rail", hca.rail); }
+
 fabric::PodRail RailOf(const fabric::NodeInventory& inventory, const fabric::Hca& hca) {
   fabric::PodRail rail;
   rail.rail = hca.rail;
@@ -55,7 +58,7 @@ fabric::PodRail RailOf(const fabric::NodeInventory& inventory, const fabric::Hca
   }
   rail.pci_address = hca.pci_address;
   rail.numa_node = hca.numa_node;
-  rail.netdev = hca.netdev;
+  rail.netdev = hca.move_interface ? NameInPod(hca) : hca.netdev;
   rail.char_devices = hca.char_devices;
   rail.nearest_gpus = fabric::NearestGpus(inventory, hca);
   return rail;
@@ -73,6 +76,9 @@ Allocation Describe(const fabric::NodeInventory& inventory, const std::string& n
     allocation.char_devices.insert(allocation.char_devices.end(), rail.char_devices.begin(),
                                    rail.char_devices.end());
     allocation.rails.rails.push_back(rail);
+    if (hca->move_interface && hca->interface_here) {
+      allocation.interfaces.push_back({hca->netdev, NameInPod(*hca)});
+    }
   }
   if (inventory.rdma_cm) {
     allocation.char_devices.push_back("/dev/infiniband/rdma_cm");
@@ -90,9 +96,13 @@ absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const 
   std::vector<const fabric::Hca*> hcas;
   std::set<std::string> given;
   for (const Device& device : snapshot.devices) {  // kubelet's order is random; ours is by rail
+    if (!wanted.contains(device.id)) continue;
     // Two slots of one HCA are one HCA.
-    if (wanted.contains(device.id) && given.insert(DeviceId(device.hca)).second) {
+    if (device.all.empty() && given.insert(DeviceId(device.hca)).second) {
       hcas.push_back(&device.hca);
+    }
+    for (const fabric::Hca& hca : device.all) {
+      if (given.insert(DeviceId(hca)).second) hcas.push_back(&hca);
     }
   }
   return Describe(snapshot.inventory, node, hcas);

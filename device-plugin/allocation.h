@@ -19,12 +19,22 @@ inline constexpr char kRailsPathInPod[] = "/run/railhead/rails.json";
 // And what NCCL is told of the machine.
 inline constexpr char kTopologyPathInPod[] = "/run/railhead/nccl-topology.xml";
 
+// An interface that goes into the container with its HCA.
+struct MovedInterface {
+  std::string host_name;
+  std::string name;  // in the container: "rail0"
+
+  bool operator==(const MovedInterface&) const = default;
+};
+
 struct Allocation {
   std::vector<std::string> char_devices;  // host paths, the same in the container
   // "=rxe0:1:0,rxe1:1:1", in rail order: exact name, port, rail. NCCL before 2.30.7 skips what
   // comes after the port.
   std::string nccl_ib_hca;
   fabric::PodRails rails;  // content of rails.json, in rail order
+  // Of HCAs whose resource says so, unless an earlier container of the pod has brought it there.
+  std::vector<MovedInterface> interfaces = {};
 };
 
 // Exactly the devices of `ids`, and /dev/infiniband/rdma_cm where the node has it. NotFound for an

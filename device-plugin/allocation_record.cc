@@ -83,6 +83,8 @@ bool ReadOthers(const Json& document, std::set<std::string>& others) {
 bool NamesExactly(const Binding& binding, const std::vector<std::string>& ids) {
   std::set<std::string> named;
   for (const std::string& id : ids) named.insert(WholeHca(id));
+  // Which these are was not up to kubelet.
+  if (named.contains(kAllHcas)) return !binding.empty();
   return binding.size() == named.size() &&
          std::all_of(named.begin(), named.end(),
                      [&binding](const std::string& hca) { return binding.contains(hca); });
@@ -110,7 +112,7 @@ const AllocationRecord* RecordOf(const AllocationRecords& records, const std::st
 }  // namespace
 
 AllocationRecord NewRecord(std::string name, int64_t made, std::string resource,
-                           std::vector<std::string> ids) {
+                           std::vector<std::string> ids, const std::set<std::string>& all) {
   AllocationRecord record;
   record.name = std::move(name);
   record.made = made;
@@ -119,8 +121,9 @@ AllocationRecord NewRecord(std::string name, int64_t made, std::string resource,
   std::sort(record.ids.begin(), record.ids.end());
   for (const std::string& id : record.ids) {
     const std::string whole = WholeHca(id);
-    record.binding[whole] = whole;
+    if (!IsAllHcas(id)) record.binding[whole] = whole;
   }
+  for (const std::string& hca : all) record.binding[hca] = hca;
   return record;
 }
 

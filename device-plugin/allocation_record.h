@@ -32,9 +32,10 @@ struct AllocationRecord {
   bool operator==(const AllocationRecord&) const = default;
 };
 
-// A new one, bound to what kubelet named.
+// A new one, bound to what kubelet named; where that stands for all HCAs of the resource, to these
+// (`all`, whole ids).
 AllocationRecord NewRecord(std::string name, int64_t made, std::string resource,
-                           std::vector<std::string> ids);
+                           std::vector<std::string> ids, const std::set<std::string>& all = {});
 
 // The same value always gives the same bytes.
 std::string ToJson(const AllocationRecord& record);

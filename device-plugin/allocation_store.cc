@@ -105,6 +105,19 @@ std::map<std::string, int64_t> LoadOf(const std::vector<ContainerDevices>& bound
   return load;
 }
 
+// The HCAs that these ids stand for together, as the resource has them now; none for ids that name
+// their HCAs.
+std::set<std::string> MembersOf(const DeviceSnapshot& snapshot,
+                                const std::vector<std::string>& ids) {
+  std::set<std::string> members;
+  for (const std::string& id : ids) {
+    const Device* device = snapshot.Find(id);
+    if (device == nullptr) continue;
+    for (const fabric::Hca& hca : device->all) members.insert(DeviceId(hca));
+  }
+  return members;
+}
+
 std::set<std::string> HcasOf(const Binding& binding) {
   std::set<std::string> hcas;
   for (const auto& [named, hca] : binding) hcas.insert(hca);
@@ -183,7 +196,7 @@ absl::StatusOr<std::string> AllocationStore::Add(const DeviceSnapshot& snapshot,
   const std::lock_guard<std::mutex> lock(mutex_);
   const int64_t after = records_.empty() ? 0 : records_.back().made + 1;
   const int64_t made = std::max(absl::ToUnixNanos(absl::Now()), after);
-  AllocationRecord record = NewRecord(NewName(made), made, resource, ids);
+  AllocationRecord record = NewRecord(NewName(made), made, resource, ids, MembersOf(snapshot, ids));
   if (const absl::StatusOr<bool> written = Write(record, *allocation); !written.ok()) {
     RemoveFile(RecordPath(record.name)).IgnoreError();
     return written.status();
@@ -218,6 +231,11 @@ std::vector<AllocationRecord*> AllocationStore::BesidesOf(const ContainerDevices
 Binding AllocationStore::BindingOf(const AllocationRecord& record, const DeviceSnapshot& snapshot,
                                    const KubeletView& kubelet,
                                    const ContainerDevices* holder) const {
+  if (std::any_of(record.ids.begin(), record.ids.end(), IsAllHcas)) {
+    Binding members;
+    for (const std::string& hca : MembersOf(snapshot, record.ids)) members[hca] = hca;
+    return members.empty() ? record.binding : members;
+  }
   const bool shared = std::none_of(record.ids.begin(), record.ids.end(),
                                    [](const std::string& id) { return WithoutSlot(id).empty(); });
   if (!shared) return record.binding;

@@ -56,6 +56,19 @@ class AllocationTest : public ::testing::Test {
   DeviceBoard board_;
 };
 
+TEST_F(AllocationTest, AnInterfaceMovesOnceAndIsNamedAfterItsRail) {
+  for (const int i : {2, 3}) {
+    inventory_.hcas[static_cast<size_t>(i)].move_interface = true;
+    inventory_.hcas[static_cast<size_t>(i)].interface_here = i == 3;
+  }
+  const absl::StatusOr<Allocation> plan = Plan({ids_[1], ids_[2], ids_[3]});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->interfaces, (std::vector<MovedInterface>{{"ib3", "rail3"}}));
+  EXPECT_EQ(plan->rails.rails[0].netdev, "ib1");
+  EXPECT_EQ(plan->rails.rails[1].netdev, "rail2") << "it is in the pod already";
+  EXPECT_EQ(plan->rails.rails[2].netdev, "rail3");
+}
+
 TEST_F(AllocationTest, NamesTheGpusNearestToEachHca) {
   // GPU i shares a switch with HCA i; another one is equally far from those of its NUMA node.
   for (int i = 0; i < 8; ++i) {

@@ -16,9 +16,9 @@
 
 namespace railhead::device_plugin {
 
-// The devices of every resource of the configuration (none for one that matches nothing), and of
-// every other resource of which containers hold an HCA of this node. `held`: resource to the ids
-// that containers hold.
+// The devices of every resource of the configuration (none for one that matches nothing; of one
+// with per_rail, of each rail that it has), and of every other resource of which containers hold an
+// HCA of this node. `held`: resource to the ids that containers hold.
 //
 // A change of the configuration may give an HCA to another resource, or divide it into slots, while
 // a container holds it. Until the container has gone, both its old device and its new ones are

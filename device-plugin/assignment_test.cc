@@ -68,6 +68,75 @@ TEST_F(AssignTest, SlotsNameTheirHca) {
               ElementsAre("a-s0", "a-s1", "b-s0", "b-s1"));
 }
 
+TEST_F(AssignTest, EachRailMayBeAResource) {
+  config_.resources = {{.name = "rdma/rail", .per_rail = true}};
+  const auto assigned = Assign(config_, inventory_, {});
+  EXPECT_EQ(assigned.size(), 2U);
+  EXPECT_THAT(Offered(assigned, "rdma/rail-0"), ElementsAre("a"));
+  EXPECT_THAT(Offered(assigned, "rdma/rail-1"), ElementsAre("b"));
+  // From one resource for all.
+  const auto before = Assign(config_, inventory_, {{"rdma/rail", {"a"}}});
+  EXPECT_THAT(Offered(before, "rdma/rail-0"), ElementsAre("a!"));
+  EXPECT_THAT(Offered(before, "rdma/rail"), ElementsAre("a!"));
+}
+
+TEST_F(AssignTest, OneDeviceMayBeAllHcas) {
+  config_.resources = {{.name = "rdma/all", .slots = 2, .all_hcas = true}};
+  auto assigned = Assign(config_, inventory_, {{"rdma/all", {"all-s1"}}});
+  EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s0", "all-s1"));
+  EXPECT_EQ(assigned.at("rdma/all")[0].all, inventory_.hcas);
+  // All of them, or none.
+  inventory_.hcas[1].usable = false;
+  inventory_.hcas[1].reason = "port 1 is DOWN";
+  assigned = Assign(config_, inventory_, {});
+  EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s0!", "all-s1!"));
+  EXPECT_EQ(assigned.at("rdma/all")[0].hca.reason, "b: port 1 is DOWN");
+  inventory_.hcas[1].usable = true;
+  // A pod has one of them from before.
+  assigned = Assign(config_, inventory_, {{"rdma/hca", {"b"}}});
+  EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("b!"));
+  EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s0!", "all-s1!"));
+  EXPECT_THAT(assigned.at("rdma/all")[0].hca.reason, HasSubstr("b as rdma/hca"));
+  // A pod has all of them from before.
+  config_.resources = {{"rdma/hca", {}, 1}};
+  assigned = Assign(config_, inventory_, {{"rdma/all", {"all-s1"}}});
+  EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all-s1!"));
+  EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("a!", "b!"));
+}
+
+TEST_F(AssignTest, AllHcasOfAResourceAreNotThoseOfAnother) {
+  config_.resources = {Only("rdma/all", "a"), {"rdma/hca", {}, 1}};
+  config_.resources[0].all_hcas = true;
+  const auto assigned = Assign(config_, inventory_, {{"rdma/all", {"all"}}});
+  EXPECT_THAT(Offered(assigned, "rdma/all"), ElementsAre("all"));
+  EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("b"));
+  inventory_.hcas.erase(inventory_.hcas.begin());
+  EXPECT_THAT(Offered(Assign(config_, inventory_, {}), "rdma/all"), IsEmpty());
+}
+
+TEST_F(AssignTest, PciAddressesMayBeIds) {
+  inventory_.hcas[0].pci_address = "0000:18:00.0";
+  inventory_.hcas[1].pci_address = "0000:19:00.0";
+  config_.resources = {{.name = "rdma/hca", .device_ids = DeviceIds::kPciAddress}};
+  EXPECT_THAT(Offered(Assign(config_, inventory_, {}), "rdma/hca"),
+              ElementsAre("0000:18:00.0", "0000:19:00.0"));
+  EXPECT_THAT(Offered(Assign(config_, inventory_, {{"rdma/hca", {"0000:18:00.0"}}}), "rdma/hca"),
+              ElementsAre("0000:18:00.0", "0000:19:00.0"));
+  // A pod has one by its name, from before.
+  const std::string named = DeviceId(inventory_.hcas[0]);
+  EXPECT_THAT(Offered(Assign(config_, inventory_, {{"rdma/hca", {named}}}), "rdma/hca"),
+              ElementsAre(absl::StrCat(named, "!"), "0000:18:00.0!", "0000:19:00.0"));
+  // And the other way round.
+  config_.resources[0].device_ids = DeviceIds::kName;
+  EXPECT_THAT(Offered(Assign(config_, inventory_, {{"rdma/hca", {"0000:18:00.0"}}}), "rdma/hca"),
+              ElementsAre("0000:18:00.0!", absl::StrCat(named, "!"), DeviceId(inventory_.hcas[1])));
+  // Where an address has two devices, it names neither.
+  config_.resources[0].device_ids = DeviceIds::kPciAddress;
+  inventory_.hcas[1].pci_address = "0000:18:00.0";
+  EXPECT_THAT(Offered(Assign(config_, inventory_, {}), "rdma/hca"),
+              ElementsAre(named, DeviceId(inventory_.hcas[1])));
+}
+
 TEST_F(AssignTest, WhatIsHeldAsConfiguredStaysHealthy) {
   const auto assigned = Assign(config_, inventory_, {{"rdma/hca", {"a"}}, {"gpu", {"a-not"}}});
   EXPECT_THAT(Offered(assigned, "rdma/hca"), ElementsAre("a", "b"));

@@ -15,8 +15,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The first version that is in use anywhere; it has all the fields below.
+// The first version that is in use anywhere; it has all the fields below but netDevices.
 constexpr char kCdiVersion[] = "0.3.0";
+constexpr char kCdiVersionOfNetDevices[] = "1.1.0";
 
 }  // namespace
 
@@ -40,11 +41,15 @@ std::string ToCdiSpec(const std::string& name, const Allocation& allocation,
   edits["mounts"] = Json::array({{{"hostPath", rails_path},
                                   {"containerPath", kRailsPathInPod},
                                   {"options", {"ro", "nosuid", "nodev", "noexec", "bind"}}}});
+  for (const MovedInterface& interface : allocation.interfaces) {
+    edits["netDevices"].push_back(
+        {{"hostInterfaceName", interface.host_name}, {"name", interface.name}});
+  }
   Json device;
   device["name"] = name;
   device["containerEdits"] = edits;
   Json spec;
-  spec["cdiVersion"] = kCdiVersion;
+  spec["cdiVersion"] = allocation.interfaces.empty() ? kCdiVersion : kCdiVersionOfNetDevices;
   spec["kind"] = kCdiKind;
   spec["devices"] = Json::array({device});
   return spec.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

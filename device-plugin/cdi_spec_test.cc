@@ -36,6 +36,17 @@ TEST(CdiSpec, IsWhatARuntimeReads) {
   EXPECT_EQ(spec, ToCdiSpec("hca-1", allocation, "/var/lib/rails-1.json"));
 }
 
+// Field names of version 1.1.0 of the specification, the first that has them.
+TEST(CdiSpec, InterfacesMoveWithTheirHcas) {
+  Allocation allocation;
+  allocation.interfaces = {{"ens1f0np0", "rail0"}, {"ens2f0np0", "rail1"}};
+  const auto spec = nlohmann::json::parse(ToCdiSpec("hca-1", allocation, "/r.json"));
+  EXPECT_EQ(spec["cdiVersion"], "1.1.0");
+  EXPECT_EQ(spec["devices"][0]["containerEdits"]["netDevices"],
+            nlohmann::json::parse(R"([{"hostInterfaceName": "ens1f0np0", "name": "rail0"},
+                                      {"hostInterfaceName": "ens2f0np0", "name": "rail1"}])"));
+}
+
 TEST(CdiSpec, OddBytesAreNoCrash) {
   Allocation allocation;
   allocation.nccl_ib_hca = "=\xff\"\n";

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "device-plugin/selector.h"
 #include "fabric/inventory.h"
 #include "fabric/sysfs_reader.h"
@@ -36,6 +38,25 @@ std::vector<std::string> GpuVendors(const AgentConfig& config) {
   std::vector<std::string> vendors = fabric::DefaultGpuVendors();
   vendors.insert(vendors.end(), config.gpu_vendors.begin(), config.gpu_vendors.end());
   return vendors;
+}
+
+std::string OfferedName(const ResourceConfig& resource, int rail) {
+  return resource.per_rail ? absl::StrCat(resource.name, "-", rail) : resource.name;
+}
+
+bool IsChosen(const AgentConfig& config, const fabric::Hca& hca) {
+  const auto chooses = [&hca](Selector selector) {
+    const auto names = [&selector](absl::string_view role) {
+      return std::find(selector.roles.begin(), selector.roles.end(), role) != selector.roles.end();
+    };
+    if (selector.roles.empty() || names("pf") || names("bond")) return false;
+    selector.rails.clear();  // it has no number yet
+    return Matches(selector, hca);
+  };
+  return std::any_of(
+      config.resources.begin(), config.resources.end(), [&chooses](const ResourceConfig& resource) {
+        return std::any_of(resource.selectors.begin(), resource.selectors.end(), chooses);
+      });
 }
 
 std::vector<std::vector<size_t>> ShareOut(const AgentConfig& config,
@@ -79,6 +100,7 @@ void ApplyRails(const std::vector<RailEntry>& entries, std::vector<fabric::Hca>&
         hca.rail - static_cast<int>(std::distance(vacant.begin(), vacant.lower_bound(hca.rail)));
     hca.rail = NthFree(reserved, place);
   }
+  fabric::LimitRails(hcas);
   std::stable_sort(hcas.begin(), hcas.end(), [](const fabric::Hca& a, const fabric::Hca& b) {
     if (a.offered != b.offered) return a.offered;
     return a.rail < b.rail;

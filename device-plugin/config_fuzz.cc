@@ -57,7 +57,10 @@ void Run(absl::string_view text) {
   fabric::AssignRails(hcas);
   ApplyRails(config->rails, hcas);
   std::set<int> rails;
-  for (const fabric::Hca& hca : hcas) Require(rails.insert(hca.rail).second);
+  for (const fabric::Hca& hca : hcas) {
+    Require(hca.rail <= fabric::kHighestRail);
+    Require(!hca.offered || rails.insert(hca.rail).second);
+  }
 
   const std::vector<std::vector<size_t>> shares = ShareOut(*config, hcas);
   Require(shares.size() == config->resources.size());

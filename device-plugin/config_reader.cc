@@ -28,6 +28,9 @@
 #include "device-plugin/config.h"
 #include "device-plugin/resource_name.h"
 #include "device-plugin/selector.h"
+#include "fabric/hca_role.h"
+#include "fabric/hca_rules.h"
+#include "fabric/inventory.h"
 #include "fabric/pci_address.h"
 #include "fabric/yaml/message.h"
 #include "fabric/yaml/scalar.h"
@@ -38,7 +41,6 @@ namespace {
 constexpr size_t kMaxConfigText = size_t{1} << 20;
 // Aliases let a small text stand for an enormous one.
 constexpr int kMaxValues = 100'000;
-constexpr int kMaxRail = 1023;  // as in rails.json
 constexpr int kMaxNumaNode = 65535;
 constexpr int kMaxSlots = 128;
 
@@ -97,6 +99,7 @@ class Reader {
       config.resources.clear();
       ForEach(*node, "resources", kNotEmpty, [&](const YAML::Node& item, const std::string& path) {
         config.resources.push_back(Resource(item, path, config.resources));
+        CheckOfferedNames(item, path, config.resources);
       });
     }
     if (const YAML::Node* node = fields.Find("rails")) {
@@ -271,24 +274,25 @@ class Reader {
     return name;
   }
 
-  std::string LinkLayer(const YAML::Node& node, const std::string& path) {
-    const Names layers = {"InfiniBand", "Ethernet"};
-    std::string layer = Text(node, path);
-    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) {
-      const std::string meant = NearestText(layer, layers);
+  // One of a few words.
+  std::string Word(const YAML::Node& node, const std::string& path, absl::string_view what,
+                   const Names& words) {
+    std::string word = Text(node, path);
+    if (std::find(words.begin(), words.end(), word) == words.end()) {
+      const std::string meant = NearestText(word, words);
       Fail(node, path,
-           absl::StrCat(QuotedText(layer), " is not a link layer; ",
-                        meant.empty() ? absl::StrCat("write ", ListedTexts(layers, " or "))
+           absl::StrCat(QuotedText(word), " is not ", what, "; ",
+                        meant.empty() ? absl::StrCat("write ", ListedTexts(words, " or "))
                                       : absl::StrCat("did you mean ", meant, "?")));
     }
-    return layer;
+    return word;
   }
 
   Selector ReadSelector(const YAML::Node& node, const std::string& path) {
     Selector selector;
     const Fields fields = Mapping(node, path,
                                   {"names", "vendors", "devices", "drivers", "interfaces",
-                                   "linkLayers", "pciAddresses", "rails", "numaNodes"});
+                                   "linkLayers", "pciAddresses", "rails", "numaNodes", "roles"});
     const auto read = [&](const char* name, auto& list, auto entry) {
       const YAML::Node* const field = fields.Find(name);
       if (field == nullptr) return;
@@ -308,15 +312,19 @@ class Reader {
          [this](const Node& n, const Path& p) { return PciId(n, p, "1021"); });
     read("drivers", selector.drivers, name);
     read("interfaces", selector.interfaces, pattern);
-    read("linkLayers", selector.link_layers,
-         [this](const Node& n, const Path& p) { return LinkLayer(n, p); });
+    read("linkLayers", selector.link_layers, [this](const Node& n, const Path& p) {
+      return Word(n, p, "a link layer", {"InfiniBand", "Ethernet"});
+    });
     read("pciAddresses", selector.pci_addresses,
          [this](const Node& n, const Path& p) { return PciAddress(n, p, true); });
     read("rails", selector.rails, [this](const Node& n, const Path& p) {
-      return Integer(n, p, 0, kMaxRail, "it is the rail's position on the node");
+      return Integer(n, p, 0, fabric::kHighestRail, "it is the rail's position on the node");
     });
     read("numaNodes", selector.numa_nodes, [this](const Node& n, const Path& p) {
       return Integer(n, p, 0, kMaxNumaNode, "lscpu lists the NUMA nodes");
+    });
+    read("roles", selector.roles, [this](const Node& n, const Path& p) {
+      return Word(n, p, "a role that can be a rail", fabric::RailRoleNames());
     });
     if (fields.nodes.empty()) {
       Fail(node, path,
@@ -329,7 +337,9 @@ class Reader {
   ResourceConfig Resource(const YAML::Node& node, const std::string& path,
                           const std::vector<ResourceConfig>& before) {
     ResourceConfig resource;
-    const Fields fields = Mapping(node, path, {"name", "selectors", "slots"});
+    const Fields fields = Mapping(node, path,
+                                  {"name", "selectors", "slots", "perRail", "allHcas", "deviceIds",
+                                   "network", "moveInterfaces"});
     if (const YAML::Node* name = fields.Find("name")) {
       const std::string name_path = path + ".name";
       resource.name = Text(*name, name_path);
@@ -366,7 +376,69 @@ class Reader {
       resource.slots = Integer(*slots, path + ".slots", 1, kMaxSlots,
                                "it says how many containers may share each HCA");
     }
+    if (const YAML::Node* per_rail = fields.Find("perRail")) {
+      resource.per_rail = Switch(*per_rail, path + ".perRail");
+      const std::string longest = OfferedName(resource, fabric::kHighestRail);
+      if (!CheckResourceName(longest).ok()) {
+        Fail(*per_rail, path + ".perRail",
+             absl::StrCat("offers names such as ", QuotedText(longest),
+                          ", which kubelet does not take; give the resource a shorter name"));
+      }
+    }
+    if (const YAML::Node* all = fields.Find("allHcas")) {
+      resource.all_hcas = Switch(*all, path + ".allHcas");
+      if (resource.all_hcas && resource.per_rail) {
+        Fail(*all, path + ".allHcas",
+             "one device cannot be all HCAs and one rail; leave allHcas or perRail out");
+      }
+    }
+    if (const YAML::Node* ids = fields.Find("deviceIds")) {
+      const std::string ids_path = path + ".deviceIds";
+      const bool pci =
+          Word(*ids, ids_path, "a form of ids", {"name", "pciAddress"}) == "pciAddress";
+      resource.device_ids = pci ? DeviceIds::kPciAddress : DeviceIds::kName;
+      if (pci && resource.slots > 1) {
+        Fail(*ids, ids_path,
+             "a PCI address cannot name a share of an HCA; leave slots or deviceIds out");
+      } else if (pci && resource.all_hcas) {
+        Fail(*ids, ids_path, "a PCI address names one HCA; leave allHcas or deviceIds out");
+      }
+    }
+    if (const YAML::Node* network = fields.Find("network")) {
+      const std::string word =
+          Word(*network, path + ".network", "a network", {"host", "attached", "moved"});
+      resource.network = word == "moved"      ? fabric::PodNetwork::kMoved
+                         : word == "attached" ? fabric::PodNetwork::kAttached
+                                              : fabric::PodNetwork::kHost;
+    }
+    if (const YAML::Node* move = fields.Find("moveInterfaces")) {
+      const std::string move_path = path + ".moveInterfaces";
+      resource.move_interfaces = Switch(*move, move_path);
+      if (resource.move_interfaces &&
+          (resource.network != fabric::PodNetwork::kMoved || resource.slots > 1)) {
+        Fail(*move, move_path,
+             "an interface can be in one pod at a time, and is then not the host's; write "
+             "network: moved, and leave slots out");
+      }
+    }
     return resource;
+  }
+
+  // The last of `resources` must not offer what one before it offers.
+  void CheckOfferedNames(const YAML::Node& node, const std::string& path,
+                         const std::vector<ResourceConfig>& resources) {
+    const ResourceConfig& last = resources.back();
+    for (size_t i = 0; i + 1 < resources.size(); ++i) {
+      for (int rail = 0; rail <= fabric::kHighestRail; ++rail) {
+        const ResourceConfig& other = resources[i];
+        if (last.name == other.name || last.per_rail == other.per_rail) continue;
+        if (OfferedName(last, rail) != OfferedName(other, rail)) continue;
+        Fail(node, path + ".name",
+             absl::StrCat(QuotedText(OfferedName(last, rail)), " is offered by resources[", i,
+                          "] already; give each resource a name of its own"));
+        return;
+      }
+    }
   }
 
   RailEntry Rail(const YAML::Node& node, const std::string& path,
@@ -374,8 +446,8 @@ class Reader {
     RailEntry entry;
     const Fields fields = Mapping(node, path, {"rail", "interface", "pciAddress", "name"});
     if (const YAML::Node* rail = fields.Find("rail")) {
-      entry.rail =
-          Integer(*rail, path + ".rail", 0, kMaxRail, "it is the rail's position on the node");
+      entry.rail = Integer(*rail, path + ".rail", 0, fabric::kHighestRail,
+                           "it is the rail's position on the node");
       for (size_t i = 0; i < before.size(); ++i) {
         if (before[i].rail != entry.rail) continue;
         Fail(*rail, path + ".rail",

@@ -19,7 +19,12 @@ namespace railhead::device_plugin {
 //     selectors:                # optional; see Selector. At most one resource has none
 //     - {vendors: ["15b3"], linkLayers: [InfiniBand], rails: [0, 1]}
 //     slots: 4                  # optional, 1 to 128 (default 1)
-//   rails:                      # optional: overrides rail numbers, which are 0 to 1023
+//     perRail: true             # optional: rdma/hca-0, rdma/hca-1, ... in place of rdma/hca
+//     allHcas: true             # optional: one device is all HCAs of the resource
+//     deviceIds: pciAddress     # optional, or name (the default); not with slots
+//     network: attached         # optional, or host (the default), or moved
+//     moveInterfaces: true      # optional; with network: moved
+//   rails:                      # optional: overrides rail numbers, which are 0 to 63
 //   - {rail: 0, interface: eth2}               # one of interface, pciAddress and name
 //   - {rail: 1, pciAddress: "0000:18:00.0"}
 //   gpuVendors: ["8086"]        # optional

@@ -49,11 +49,20 @@ resources:
     interfaces: ["eth*"]
     linkLayers: [InfiniBand, Ethernet]
     pciAddresses: ["0000:18:00.0", "0000:AB:*", "10000:01:00.0"]
-    rails: [0, 1023]
+    rails: [0, 63]
     numaNodes: [0, 65535]
+    roles: [vf, pf]
   - {vendors: ["14e4"]}
   slots: 128
 - name: example.com/rest
+- name: rdma/vf
+  selectors: [{roles: [vf]}]
+  perRail: true
+  deviceIds: pciAddress
+  network: moved
+  moveInterfaces: true
+- {name: rdma/flat, selectors: [{rails: [9]}], network: attached, deviceIds: name, perRail: false}
+- {name: rdma/all, selectors: [{rails: [8]}], network: host, allHcas: true, slots: 8}
 rails:
 - {rail: 1, interface: eth2}
 - {rail: 0, pciAddress: "0000:AB:00.0"}
@@ -73,11 +82,22 @@ ncclTopology: true
                       .interfaces = {"eth*"},
                       .link_layers = {"InfiniBand", "Ethernet"},
                       .pci_addresses = {"0000:18:00.0", "0000:ab:*", "10000:01:00.0"},
-                      .rails = {0, 1023},
-                      .numa_nodes = {0, 65535}},
+                      .rails = {0, 63},
+                      .numa_nodes = {0, 65535},
+                      .roles = {"vf", "pf"}},
                      {.vendors = {"14e4"}}},
        .slots = 128},
-      {.name = "example.com/rest"}};
+      {.name = "example.com/rest"},
+      {.name = "rdma/vf",
+       .selectors = {{.roles = {"vf"}}},
+       .per_rail = true,
+       .device_ids = DeviceIds::kPciAddress,
+       .network = fabric::PodNetwork::kMoved,
+       .move_interfaces = true},
+      {.name = "rdma/flat",
+       .selectors = {{.rails = {9}}},
+       .network = fabric::PodNetwork::kAttached},
+      {.name = "rdma/all", .selectors = {{.rails = {8}}}, .slots = 8, .all_hcas = true}};
   expected.rails = {{.rail = 1, .interface = "eth2"},
                     {.rail = 0, .pci_address = "0000:ab:00.0"},
                     {.rail = 7, .name = "rxe0"}};
@@ -180,8 +200,8 @@ TEST(ParseAgentConfig, RefusalsSayWhereWhatAndHowToMendIt) {
        "take the default"},
       // Resources.
       {"resources: [rdma/hca]\n",
-       "1: resources[0]: must be a mapping, not rdma/hca; its fields are name, selectors and "
-       "slots"},
+       "1: resources[0]: must be a mapping, not rdma/hca; its fields are name, selectors, slots, "
+       "perRail, allHcas, deviceIds, network and moveInterfaces"},
       {"resources:\n- slots: 2\n", "2: resources[0]: has no name; add one, such as name: rdma/hca"},
       {"resources:\n- name: rdma/hca\n  slot: 2\n",
        "3: resources[0].slot: this field is not known; did you mean slots?"},
@@ -215,10 +235,39 @@ TEST(ParseAgentConfig, RefusalsSayWhereWhatAndHowToMendIt) {
       {"resources: [{name: a/b, slots: 1.0}]\n",
        "1: resources[0].slots: must be a whole number from 1 to 128, not 1.0; it says how many "
        "containers may share each HCA"},
+      {"resources: [{name: a/b, perRail: 1}]\n",
+       "1: resources[0].perRail: must be true or false, not 1"},
+      {"resources: [{name: a/b23456789b123456789b123456789b123456789b123456789b123456789bc, "
+       "perRail: true}]\n",
+       "1: resources[0].perRail: offers names such as "
+       "\"a/b23456789b123456789b123456789b123456789b123456789b12345678...\", which kubelet does "
+       "not "
+       "take; give the resource a shorter name"},
+      {"resources:\n- {name: a/b, perRail: true}\n- {name: a/b-7, selectors: [{rails: [7]}]}\n",
+       "3: resources[1].name: \"a/b-7\" is offered by resources[0] already; give each resource a "
+       "name of its own"},
+      {"resources: [{name: a/b, deviceIds: pci}]\n",
+       "1: resources[0].deviceIds: \"pci\" is not a form of ids; write name or pciAddress"},
+      {"resources: [{name: a/b, deviceIds: pciAddress, slots: 2}]\n",
+       "1: resources[0].deviceIds: a PCI address cannot name a share of an HCA; leave slots or "
+       "deviceIds out"},
+      {"resources: [{name: a/b, allHcas: true, perRail: true}]\n",
+       "1: resources[0].allHcas: one device cannot be all HCAs and one rail; leave allHcas or "
+       "perRail out"},
+      {"resources: [{name: a/b, deviceIds: pciAddress, allHcas: true}]\n",
+       "1: resources[0].deviceIds: a PCI address names one HCA; leave allHcas or deviceIds out"},
+      {"resources: [{name: a/b, network: hosts}]\n",
+       "1: resources[0].network: \"hosts\" is not a network; did you mean host?"},
+      {"resources: [{name: a/b, moveInterfaces: true}]\n",
+       "1: resources[0].moveInterfaces: an interface can be in one pod at a time, and is then not "
+       "the host's; write network: moved, and leave slots out"},
       // Rails.
       {"rails: [{interface: eth2}]\n", "1: rails[0]: has no rail; add its number, such as rail: 0"},
       {"rails: [{rail: -1, name: rxe0}]\n",
-       "1: rails[0].rail: must be a whole number from 0 to 1023, not -1; it is the rail's position "
+       "1: rails[0].rail: must be a whole number from 0 to 63, not -1; it is the rail's position "
+       "on the node"},
+      {"rails: [{rail: 64, name: rxe0}]\n",
+       "1: rails[0].rail: must be a whole number from 0 to 63, not 64; it is the rail's position "
        "on the node"},
       {"rails: [{rail: 0}]\n",
        "1: rails[0]: does not say which HCA it is for; give exactly one of interface, pciAddress "
@@ -274,7 +323,7 @@ TEST(ParseAgentConfig, RefusalsInASelector) {
        "every HCA that no other resource takes"},
       {"mlx5_0",
        ": must be a mapping, not mlx5_0; its fields are names, vendors, devices, drivers, "
-       "interfaces, linkLayers, pciAddresses, rails and numaNodes"},
+       "interfaces, linkLayers, pciAddresses, rails, numaNodes and roles"},
       {"{vendor: [\"15b3\"]}", ".vendor: this field is not known; did you mean vendors?"},
       {"{vendors: \"15b3\"}",
        ".vendors: must be a list, not \"15b3\"; write each entry on a line of its own after a "
@@ -316,10 +365,13 @@ TEST(ParseAgentConfig, RefusalsInASelector) {
       {"{pciAddresses: [\"mlx*\"]}",
        ".pciAddresses[0]: \"mlx*\" is not a PCI address; write domain:bus:device.function as lspci "
        "-D prints it, such as \"0000:18:00.0\" or \"0000:18:*\""},
-      {"{rails: [1024]}",
-       ".rails[0]: must be a whole number from 0 to 1023, not 1024; it is the rail's position on "
-       "the "
+      {"{rails: [64]}",
+       ".rails[0]: must be a whole number from 0 to 63, not 64; it is the rail's position on the "
        "node"},
+      {"{roles: [switchdev-pf]}",
+       ".roles[0]: \"switchdev-pf\" is not a role that can be a rail; write pf, bond, vf, sf or "
+       "software"},
+      {"{roles: [vfs]}", ".roles[0]: \"vfs\" is not a role that can be a rail; did you mean vf?"},
       {"{numaNodes: [-1]}",
        ".numaNodes[0]: must be a whole number from 0 to 65535, not -1; lscpu lists the NUMA nodes"},
   };
@@ -340,7 +392,7 @@ TEST(ParseAgentConfig, SuggestsWithinTwoEdits) {
   for (const std::string& name :
        {std::string("sl"), std::string("slotsxxx"), std::string("SLOTS"), std::string(1000, 's')}) {
     EXPECT_THAT(MessageFor(absl::StrCat("resources: [{name: a/b, \"", name, "\": 1}]")),
-                HasSubstr("the fields here are name, selectors and slots"))
+                HasSubstr("the fields here are name, selectors, slots, perRail"))
         << name.substr(0, 20);
   }
 }

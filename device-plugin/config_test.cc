@@ -46,6 +46,37 @@ TEST(ShareOut, TheFirstResourceThatMatchesTakesAnHca) {
   EXPECT_THAT(ShareOut(config, hcas), ElementsAre(ElementsAre(1, 2), ElementsAre(0), IsEmpty()));
 }
 
+TEST(IsChosen, ByASelectorThatNamesTheRoleAndNoPhysicalOne) {
+  fabric::Hca vf = MakeHca("mlx5_8", "0000:18:00.1");
+  vf.role = fabric::HcaRole::kVirtualFunction;
+  AgentConfig config;
+  EXPECT_FALSE(IsChosen(config, vf));
+  const struct {
+    Selector selector;
+    bool chosen;
+  } cases[] = {{{.names = {"mlx5_*"}}, false},
+               {{.roles = {"vf"}}, true},
+               {{.rails = {3}, .roles = {"vf", "sf"}}, true},
+               {{.roles = {"sf"}}, false},
+               {{.roles = {"vf", "pf"}}, false},
+               {{.names = {"rxe*"}, .roles = {"vf"}}, false}};
+  for (const auto& test : cases) {
+    config.resources = {{.name = "a/rest"}, {.name = "a/b", .selectors = {test.selector}}};
+    EXPECT_EQ(IsChosen(config, vf), test.chosen) << (&test - cases);
+  }
+}
+
+TEST(ApplyRails, WhatComesAfterTheLastRailIsNone) {
+  std::vector<fabric::Hca> hcas(60, MakeHca("mlx5"));
+  fabric::AssignRails(hcas);
+  std::vector<RailEntry> missing;
+  for (int rail = 0; rail < 10; ++rail) missing.push_back({.rail = rail, .name = "away"});
+  ApplyRails(missing, hcas);
+  EXPECT_EQ(std::count_if(hcas.begin(), hcas.end(), [](const auto& hca) { return hca.offered; }),
+            54);
+  for (const fabric::Hca& hca : hcas) EXPECT_LE(hca.rail, fabric::kHighestRail);
+}
+
 TEST(ShareOut, EqualsBruteForce) {
   std::mt19937 random(7);
   const auto some = [&random](std::vector<std::string> of) {

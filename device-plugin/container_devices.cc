@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device-plugin/device_list.h"
@@ -22,6 +23,27 @@ DeviceHolders HoldersByHca(const std::vector<ContainerDevices>& containers,
     }
   }
   return holders;
+}
+
+std::vector<ContainerDevices> WithMembers(std::vector<ContainerDevices> containers,
+                                          const Members& members) {
+  for (ContainerDevices& container : containers) {
+    for (auto& [resource, ids] : container.devices) {
+      const auto all = members.find(resource);
+      if (all == members.end()) continue;
+      std::vector<std::string> expanded;
+      for (const std::string& id : ids) {
+        if (!IsAllHcas(id)) {
+          expanded.push_back(id);
+          continue;
+        }
+        const std::string slot = id.substr(WholeHca(id).size());
+        for (const std::string& hca : all->second) expanded.push_back(hca + slot);
+      }
+      ids = std::move(expanded);
+    }
+  }
+  return containers;
 }
 
 std::map<std::string, std::set<std::string>> HeldByResource(

@@ -36,6 +36,14 @@ using DeviceHolders = std::map<std::string, std::set<PodName>>;
 DeviceHolders HoldersByHca(const std::vector<ContainerDevices>& containers,
                            const std::set<std::string>& resources);
 
+// Resources of which one device stands for all HCAs, to the ids of these.
+using Members = std::map<std::string, std::vector<std::string>>;
+
+// With the ids of the HCAs in place of those of devices that stand for all of them; slots of such a
+// device are slots of each.
+std::vector<ContainerDevices> WithMembers(std::vector<ContainerDevices> containers,
+                                          const Members& members);
+
 // Resource to the ids of it that are held.
 std::map<std::string, std::set<std::string>> HeldByResource(
     const std::vector<ContainerDevices>& containers);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device-plugin/device_list.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <memory>
@@ -40,8 +41,11 @@ std::string DeviceId(const fabric::Hca& hca, int slot) {
   return slot < 0 ? hca.id : absl::StrCat(hca.id, kSlot, slot);
 }
 
+bool IsAllHcas(const std::string& id) { return WholeHca(id) == kAllHcas; }
+
 std::string PciAddressIn(const std::string& id) {
   const std::string whole = WholeHca(id);
+  if (fabric::ParsePciAddress(whole).has_value()) return whole;
   const size_t mark = whole.rfind('-');
   if (mark == std::string::npos) return "";
   // "0000_00_03_0"
@@ -77,7 +81,12 @@ const fabric::Hca* DeviceSnapshot::FindHca(absl::string_view id) const {
   for (const fabric::Hca& hca : inventory.hcas) {
     if (DeviceId(hca) == id) return &hca;
   }
-  return nullptr;
+  if (!fabric::ParsePciAddress(id).has_value()) return nullptr;
+  const auto found =
+      std::find_if(inventory.hcas.begin(), inventory.hcas.end(), [id](const fabric::Hca& hca) {
+        return hca.offered && hca.part.empty() && hca.pci_address == id;
+      });
+  return found == inventory.hcas.end() ? nullptr : &*found;
 }
 
 bool DeviceSnapshot::Healthy(const Device& device) const {

@@ -24,7 +24,14 @@ std::string DeviceId(const std::string& name, const std::string& pci_address, in
 // The id by which the node remembers the HCA (rail_map.h), else by its name and PCI address of now.
 std::string DeviceId(const fabric::Hca& hca, int slot = -1);
 
-// The PCI address in the id of an HCA or a slot: "0000:00:03.0". "" where there is none.
+// The id (without a slot) of a device that stands for all HCAs of its resource.
+inline constexpr char kAllHcas[] = "all";
+
+// Whether the id is that of such a device, or of a slot of it.
+bool IsAllHcas(const std::string& id);
+
+// The PCI address in the id of an HCA or a slot, or that is the id: "0000:00:03.0". "" where there
+// is none.
 std::string PciAddressIn(const std::string& id);
 
 // The id of the whole HCA of which `id` is a slot; "" when it is not the id of a slot.
@@ -35,7 +42,8 @@ std::string WholeHca(const std::string& id);
 
 struct Device {
   std::string id;
-  fabric::Hca hca;
+  fabric::Hca hca;                    // of one that stands for several: as much as is true of all
+  std::vector<fabric::Hca> all = {};  // those that it stands for; empty: hca alone
 
   bool operator==(const Device&) const = default;
 };
@@ -51,7 +59,7 @@ struct DeviceSnapshot {
   // The device of that id, or null.
   const Device* Find(absl::string_view id) const;
 
-  // The HCA of that (whole) id, or null.
+  // The HCA of that (whole) id, or at that PCI address; null where there is none.
   const fabric::Hca* FindHca(absl::string_view id) const;
 
   // Whether the container that has the device is well: what it is bound to counts.

@@ -45,6 +45,19 @@ TEST(DeviceId, NamesTheNicAndItsPlace) {
   EXPECT_EQ(DeviceId("siw0", ""), "siw0");
 }
 
+TEST(DeviceId, MayBeAPciAddress) {
+  EXPECT_EQ(PciAddressIn("0000:00:03.0"), "0000:00:03.0");
+  EXPECT_EQ(PciAddressIn("rxe0-0000_00_03_0-s1"), "0000:00:03.0");
+  EXPECT_EQ(WholeHca("0000:00:03.0"), "0000:00:03.0");
+  DeviceSnapshot snapshot;
+  snapshot.inventory = TwoHcas();
+  ASSERT_NE(snapshot.FindHca("0000:00:04.0"), nullptr);
+  EXPECT_EQ(snapshot.FindHca("0000:00:04.0")->name, "rxe1");
+  EXPECT_EQ(snapshot.FindHca("0000:00:05.0"), nullptr);
+  snapshot.inventory.hcas[1].part = "soft";
+  EXPECT_EQ(snapshot.FindHca("0000:00:04.0"), nullptr) << "the function's own device is meant";
+}
+
 TEST(DeviceId, LongNamesFitAndStayDifferent) {
   std::set<std::string> ids;
   for (int i = 0; i < 1000; ++i) {

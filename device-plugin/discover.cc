@@ -11,6 +11,8 @@
 #include "device-plugin/config.h"
 #include "device-plugin/selector.h"
 #include "fabric/affinity.h"
+#include "fabric/gid_table.h"
+#include "fabric/hca_role.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -18,7 +20,7 @@ namespace {
 
 constexpr char kGpuRow[] = "{:<13} {:<7} {:<5} {:<6} {}\n";
 constexpr char kResourceRow[] = "{:<24} {:<6} {}\n";
-constexpr char kRow[] = "{:<5} {:<12} {:<13} {:<5} {:<12} {:<6} {:<11} {:<8} {}\n";
+constexpr char kRow[] = "{:<5} {:<12} {:<13} {:<5} {:<12} {:<6} {:<11} {:<8} {:<12} {:<9} {}\n";
 
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : text; }
 
@@ -26,16 +28,17 @@ std::string OrDash(int number) { return number < 0 ? "-" : std::to_string(number
 
 std::string HcaTable(const fabric::NodeInventory& inventory) {
   if (inventory.hcas.empty()) return "No RDMA device in /sys/class/infiniband.\n";
-  std::string table =
-      fmt::format(kRow, "RAIL", "DEVICE", "PCI", "NUMA", "NETDEV", "PORT", "LINK", "GBIT/S", "USE");
+  std::string table = fmt::format(kRow, "RAIL", "DEVICE", "PCI", "NUMA", "NETDEV", "PORT", "LINK",
+                                  "GBIT/S", "ROLE", "ADDRESS", "USE");
   std::string reasons;
   for (const fabric::Hca& hca : inventory.hcas) {
     const fabric::HcaPort* found = fabric::DataPort(hca);
     const fabric::HcaPort port = found == nullptr ? fabric::HcaPort{} : *found;
-    table += fmt::format(kRow, OrDash(hca.rail), hca.name, OrDash(hca.pci_address),
-                         OrDash(hca.numa_node), OrDash(hca.netdev),
-                         found == nullptr ? "-" : std::to_string(port.port),
-                         OrDash(port.link_layer), port.rate_gbps, hca.usable ? "yes" : "no");
+    table += fmt::format(
+        kRow, OrDash(hca.rail), hca.name, OrDash(hca.pci_address), OrDash(hca.numa_node),
+        OrDash(hca.netdev), found == nullptr ? "-" : std::to_string(port.port),
+        OrDash(port.link_layer), port.rate_gbps, std::string(fabric::ToString(hca.role)),
+        OrDash(std::string(fabric::ToString(hca.address))), hca.usable ? "yes" : "no");
     if (!hca.usable) reasons += fmt::format("{}: {}\n", hca.name, hca.reason);
   }
   return reasons.empty() ? table : table + "\nNot usable:\n" + reasons;
@@ -72,7 +75,8 @@ std::string ToTable(const AgentConfig& config, const fabric::NodeInventory& inve
     std::vector<std::string> names;
     for (const size_t i : shares[r]) names.push_back(inventory.hcas[i].name);
     const std::string miss = ClosestMiss(resource.selectors, inventory.hcas);
-    table += fmt::format(kResourceRow, resource.name, resource.slots,
+    const std::string name = resource.per_rail ? resource.name + "-<rail>" : resource.name;
+    table += fmt::format(kResourceRow, name, resource.slots,
                          !names.empty() ? absl::StrJoin(names, ", ")
                          : miss.empty() ? "none: other resources take all that match"
                                         : "none: " + miss);

@@ -19,16 +19,22 @@ TEST(Discover, TableTellsDevicesAndReasons) {
   good.netdev = "eth1";
   good.ports = {fabric::HcaPort{1, "ACTIVE", "Ethernet", 2.5}};
   good.usable = true;
+  good.role = fabric::HcaRole::kSoftware;
+  good.address = fabric::AddressKind::kLinkLocal;
   fabric::Hca bad;
   bad.name = "rxe1";
   bad.reason = "it has no port";
   inventory.hcas = {good, bad};
   fabric::AssignRails(inventory.hcas);
-  EXPECT_EQ(ToTable(inventory),
-            "RAIL  DEVICE       PCI           NUMA  NETDEV       PORT   LINK        GBIT/S   USE\n"
-            "0     rxe0         0000:00:03.0  -     eth1         1      Ethernet    2.5      yes\n"
-            "1     rxe1         -             -     -            -      -           0        no\n"
-            "\nNot usable:\nrxe1: it has no port\n");
+  EXPECT_EQ(
+      ToTable(inventory),
+      "RAIL  DEVICE       PCI           NUMA  NETDEV       PORT   LINK        GBIT/S   ROLE"
+      "         ADDRESS   USE\n"
+      "0     rxe0         0000:00:03.0  -     eth1         1      Ethernet    2.5      software"
+      "     linkLocal yes\n"
+      "1     rxe1         -             -     -            -      -           0        pf"
+      "           -         no\n"
+      "\nNot usable:\nrxe1: it has no port\n");
 }
 
 TEST(Discover, TellsWhichHcasAreNearest) {

@@ -12,6 +12,7 @@
 #include "device-plugin/container_devices.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/kubelet_checkpoint.h"
+#include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -78,9 +79,13 @@ std::set<std::string> HeldHcas(const Holdings& holdings) {
   return hcas;
 }
 
+bool Holds(const std::set<std::string>& ids, const fabric::Hca& hca) {
+  return ids.contains(DeviceId(hca)) || (hca.part.empty() && ids.contains(hca.pci_address));
+}
+
 bool MayBeAmong(const std::set<std::string>& ids, const std::string& name,
                 const std::string& pci_address) {
-  return ids.contains(DeviceId(name, pci_address)) ||
+  return ids.contains(DeviceId(name, pci_address)) || ids.contains(kAllHcas) ||
          (!pci_address.empty() &&
           std::any_of(ids.begin(), ids.end(), [&pci_address](const std::string& id) {
             return PciAddressIn(id) == pci_address;

@@ -17,6 +17,7 @@
 #include "device-plugin/allocation_record.h"
 #include "device-plugin/container_devices.h"
 #include "device-plugin/kubelet_checkpoint.h"
+#include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
 
@@ -48,6 +49,9 @@ Holdings Weigh(const Holdings& before, const Evidence& evidence);
 
 // The ids of the whole HCAs of which something is held.
 std::set<std::string> HeldHcas(const Holdings& holdings);
+
+// Whether one of `ids` is the HCA's, or its PCI address where that names it.
+bool Holds(const std::set<std::string>& ids, const fabric::Hca& hca);
 
 // Whether one of `ids` (whole HCAs) may be the HCA that had this name and PCI address once: it may
 // have been renamed since.

@@ -31,8 +31,10 @@
 #include "device-plugin/node_events.h"
 #include "device-plugin/node_reporter.h"
 #include "device-plugin/nri/plugin.h"
+#include "device-plugin/offer_health.h"
 #include "device-plugin/status_server.h"
 #include "fabric/cpu_model.h"
+#include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 #include "fabric/inventory_json.h"
 #include "fabric/nccl_topology.h"
@@ -152,7 +154,16 @@ int Discover(const Flags& flags) {
   absl::StatusOr<fabric::NodeInventory> inventory =
       fabric::ReadInventory(flags.discover_root, GpuVendors(*config));
   if (!inventory.ok()) return Fail(inventory.status());
+  fabric::ChooseRails(inventory->hcas,
+                      [&config](const fabric::Hca& hca) { return IsChosen(*config, hca); });
+  fabric::AssignRails(inventory->hcas);
   ApplyRails(config->rails, inventory->hcas);
+  // What its network asks for is known of a configuration only.
+  if (flags.discover_config.empty()) {
+    for (fabric::Hca& hca : inventory->hcas) fabric::Judge(hca, fabric::PodNetwork::kUnknown);
+  } else {
+    JudgeOffers(*config, {}, *inventory);
+  }
   if (flags.discover_output == "json") {
     std::cout << fabric::ToJson(*inventory);
   } else if (flags.discover_output == "nccl-topology") {

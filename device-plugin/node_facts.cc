@@ -10,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "fabric/affinity.h"
+#include "fabric/gid_table.h"
 #include "fabric/gpu_direct.h"
+#include "fabric/hca_role.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -33,7 +35,14 @@ OrderedJson RailOf(const fabric::NodeInventory& inventory, const fabric::Hca& hc
                       {"netdev", hca.netdev},
                       {"nearestGpus", fabric::NearestGpus(inventory, hca)},
                       {"usable", hca.usable},
-                      {"reason", hca.reason}};
+                      {"reason", hca.reason},
+                      {"role", std::string(fabric::ToString(hca.role))}};
+  if (hca.address != fabric::AddressKind::kUnknown) {
+    rail["address"] = std::string(fabric::ToString(hca.address));
+  }
+  if (hca.pod_address != fabric::AddressKind::kUnknown) {
+    rail["podAddress"] = std::string(fabric::ToString(hca.pod_address));
+  }
   if (!hca.slaves.empty()) rail["slaves"] = hca.slaves;
   return rail;
 }

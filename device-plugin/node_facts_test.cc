@@ -95,6 +95,9 @@ TEST(DescribeNodeTest, TheAnnotationIsWhatTheOperatorReads) {
   inventory.hcas = {Rail(0), Rail(1)};
   inventory.hcas[1].usable = false;
   inventory.hcas[1].reason = "port 1 is DOWN";
+  inventory.hcas[0].address = fabric::AddressKind::kLinkLocal;
+  inventory.hcas[0].pod_address = fabric::AddressKind::kRoutable;
+  inventory.hcas[1].role = fabric::HcaRole::kBond;
   inventory.hcas[1].slaves = {"ens1f0", "ens1f1"};
   inventory.gpus = {GpuBeside(0)};
   HostFacts host;
@@ -108,6 +111,12 @@ TEST(DescribeNodeTest, TheAnnotationIsWhatTheOperatorReads) {
   EXPECT_EQ(facts["rails"][0]["nearestGpus"], nlohmann::json({"0000:10:00.1"}));
   EXPECT_EQ(facts["rails"][0]["usable"], true);
   EXPECT_EQ(facts["rails"][1]["usable"], false);
+  EXPECT_EQ(facts["rails"][0]["role"], "pf");
+  EXPECT_EQ(facts["rails"][0]["address"], "linkLocal");
+  EXPECT_EQ(facts["rails"][0]["podAddress"], "routable");
+  EXPECT_EQ(facts["rails"][1]["role"], "bond");
+  EXPECT_FALSE(facts["rails"][1].contains("address")) << "it has none to be seen";
+  EXPECT_FALSE(facts["rails"][1].contains("podAddress"));
   EXPECT_EQ(facts["rails"][1]["reason"], "port 1 is DOWN");
   EXPECT_EQ(facts["rails"][1]["rateGbps"], 400);
   EXPECT_FALSE(facts["rails"][0].contains("slaves"));

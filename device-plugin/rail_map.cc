@@ -19,6 +19,9 @@
 #include "absl/strings/string_view.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/holdings.h"
+#include "fabric/gid_table.h"
+#include "fabric/hca_role.h"
+#include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 #include "fabric/natural_order.h"
 #include "fabric/pci_address.h"
@@ -32,7 +35,6 @@ constexpr char kMapApiVersion[] = "railhead.io/v1alpha1";
 constexpr char kMapKind[] = "RailMap";
 constexpr size_t kMaxMapText = size_t{1} << 20;
 constexpr size_t kMaxMapHcas = 1024;
-constexpr int kMaxMapRail = 1023;  // as in rails.json
 constexpr int kMaxMapNumaNode = 65535;
 constexpr char kVanished[] =
     "the device has vanished from /sys/class/infiniband; check that its driver is loaded and that "
@@ -58,7 +60,7 @@ class Recognition {
         found_(map.hcas.size(), false) {}
 
   void Run() {
-    TakeSharersAway();
+    ChooseAmongSharers();
     MatchNames();
     MatchPlaces();
     Settle();
@@ -82,6 +84,14 @@ class Recognition {
     }
     hca.path = {};
     hca.char_devices.clear();
+    hca.interface_here = false;
+    hca.set_down = false;
+    hca.address = fabric::AddressKind::kUnknown;
+    hca.pod_address = fabric::AddressKind::kUnknown;
+    hca.host_gid.clear();
+    hca.device_trouble.clear();
+    hca.withheld.clear();
+    hca.move_interface = false;
     hca.usable = false;
     hca.reason = kVanished;
     hca.present = false;
@@ -94,7 +104,7 @@ class Recognition {
 
   // Whether a container has it, under whatever id.
   bool Held(const fabric::Hca& hca) const {
-    return held_.contains(hca.id) ||
+    return held_.contains(hca.id) || held_.contains(kAllHcas) ||
            (!hca.pci_address.empty() &&
             std::any_of(held_.begin(), held_.end(), [&](const std::string& id) {
               return PciAddressIn(id) == hca.pci_address && !Known(id);
@@ -107,26 +117,24 @@ class Recognition {
     });
   }
 
-  // The PCI function whose port it shares with that function's own device.
-  static std::string OwnerOf(const fabric::Hca& hca) {
-    if (!hca.physical_function.empty()) return hca.physical_function;
-    return hca.part.empty() ? "" : hca.pci_address;
-  }
-
-  void TakeSharersAway() {
+  // What pods hold stays a rail, whatever else is one; and one port stays one rail while the NIC
+  // that it is the port of is away.
+  void ChooseAmongSharers() {
     const auto has_own = [](const std::vector<fabric::Hca>& hcas, const std::string& address) {
       return std::any_of(hcas.begin(), hcas.end(), [&address](const fabric::Hca& hca) {
-        return hca.offered && hca.pci_address == address && OwnerOf(hca).empty();
+        return hca.offered && hca.pci_address == address && fabric::OwnerOf(hca).empty();
       });
     };
     for (fabric::Hca& hca : inventory_.hcas) {
-      const std::string owner = OwnerOf(hca);
-      if (owner.empty() || !hca.offered) continue;
-      if (!has_own(inventory_.hcas, owner) && !has_own(map_.hcas, owner)) continue;
-      if (AnyMayBeHeldAt(PlaceOf(hca))) continue;
-      hca.offered = false;
-      hca.usable = false;
-      hca.reason = absl::StrCat("it shares the port of ", owner, ", which is the rail");
+      const std::string owner = fabric::OwnerOf(hca);
+      if ((owner.empty() && hca.shares_with.empty()) || !fabric::CanBeRail(hca.role)) continue;
+      if (!owner.empty() && !hca.chosen &&
+          (has_own(inventory_.hcas, owner) || has_own(map_.hcas, owner))) {
+        hca.shares_with = owner;
+      }
+      if (AnyMayBeHeldAt(PlaceOf(hca))) hca.shares_with.clear();
+      hca.offered = hca.shares_with.empty();
+      fabric::Judge(hca, fabric::PodNetwork::kUnknown);
     }
   }
 
@@ -169,7 +177,7 @@ class Recognition {
 
   std::string NewId(const fabric::Hca& hca) const {
     const auto taken = [this](const std::string& id) {
-      return WholeHca(id) != id || Known(id) ||
+      return WholeHca(id) != id || id == kAllHcas || Known(id) ||
              std::any_of(inventory_.hcas.begin(), inventory_.hcas.end(),
                          [&id](const fabric::Hca& other) { return other.id == id; });
     };
@@ -181,7 +189,8 @@ class Recognition {
     if (!hca.pci_address.empty() &&
         std::count_if(inventory_.hcas.begin(), inventory_.hcas.end(), same_function) == 1) {
       for (const std::string& held : held_) {
-        if (PciAddressIn(held) == hca.pci_address && !taken(held)) return held;
+        const bool is_id = !fabric::ParsePciAddress(held).has_value();
+        if (is_id && PciAddressIn(held) == hca.pci_address && !taken(held)) return held;
       }
     }
     // The name may have been another one's.
@@ -195,8 +204,11 @@ class Recognition {
            !hca.physical_function.empty() ||
            std::any_of(inventory_.hcas.begin(), inventory_.hcas.end(),
                        [&hca](const fabric::Hca& other) {
-                         return other.present && other.offered &&
-                                other.pci_address == hca.pci_address && other.part == hca.part;
+                         // Or it is there itself, and no rail any more.
+                         const bool counts = other.offered || !other.shares_with.empty() ||
+                                             other.role == fabric::HcaRole::kSwitchdevFunction;
+                         return other.present && counts && other.pci_address == hca.pci_address &&
+                                other.part == hca.part;
                        });
   }
 
@@ -284,6 +296,10 @@ class Recognition {
       int next = 0;
       for (fabric::Hca& hca : hcas) hca.rail = hca.offered ? next++ : -1;
     }
+    fabric::LimitRails(hcas);
+    for (fabric::Hca& hca : hcas) {
+      if (hca.beyond_limit) fabric::Judge(hca, fabric::PodNetwork::kUnknown);
+    }
     std::stable_sort(hcas.begin(), hcas.end(), by_rail);
   }
 
@@ -308,11 +324,11 @@ class Recognition {
       for (const fabric::Hca& other : inventory_.hcas) {
         if (!others->second.contains(other.id) || !MayBeHeld(other)) continue;
         may_be[hca.id].insert(other.id);
-        hca.usable = false;
-        hca.reason = absl::StrCat(hca.pci_address,
-                                  " has several RDMA devices whose names have changed, and a pod "
-                                  "may hold this one as ",
-                                  other.id, "; it is offered when that pod has ended");
+        hca.withheld = absl::StrCat(hca.pci_address,
+                                    " has several RDMA devices whose names have changed, and a pod "
+                                    "may hold this one as ",
+                                    other.id, "; it is offered when that pod has ended");
+        fabric::Judge(hca, fabric::PodNetwork::kUnknown);
       }
     }
     map_.may_be = std::move(may_be);
@@ -366,8 +382,10 @@ std::optional<fabric::Hca> ReadMapHca(const Json& item) {
   hca.vendor = MapText(item, "vendor");
   hca.device = MapText(item, "deviceId");
   hca.driver = MapText(item, "driver");
+  hca.role =
+      fabric::ParseHcaRole(MapText(item, "role")).value_or(fabric::HcaRole::kPhysicalFunction);
   hca.numa_node = MapNumber(item, "numaNode", 0, kMaxMapNumaNode).value_or(-1);
-  const std::optional<int> rail = MapNumber(item, "rail", 0, kMaxMapRail);
+  const std::optional<int> rail = MapNumber(item, "rail", 0, fabric::kHighestRail);
   const bool has_place =
       hca.pci_address.empty() || fabric::ParsePciAddress(hca.pci_address).has_value();
   if (hca.id.empty() || WholeHca(hca.id) != hca.id || hca.name.empty() || !has_place ||
@@ -392,12 +410,12 @@ void Recognize(const Holdings& holdings, RailMap& map, fabric::NodeInventory& in
 std::string ToJson(const RailMap& map, const Machine& machine) {
   Json hcas = Json::array();
   for (const fabric::Hca& hca : map.hcas) {
-    Json item = {{"rail", hca.rail},         {"id", hca.id},
-                 {"device", hca.name},       {"pciAddress", hca.pci_address},
-                 {"part", hca.part},         {"physicalFunction", hca.physical_function},
-                 {"netdev", hca.netdev},     {"vendor", hca.vendor},
-                 {"deviceId", hca.device},   {"driver", hca.driver},
-                 {"numaNode", hca.numa_node}};
+    Json item = {{"rail", hca.rail},          {"id", hca.id},
+                 {"device", hca.name},        {"pciAddress", hca.pci_address},
+                 {"part", hca.part},          {"physicalFunction", hca.physical_function},
+                 {"netdev", hca.netdev},      {"vendor", hca.vendor},
+                 {"deviceId", hca.device},    {"driver", hca.driver},
+                 {"numaNode", hca.numa_node}, {"role", std::string(fabric::ToString(hca.role))}};
     if (const fabric::HcaPort* port = fabric::DataPort(hca); port != nullptr) {
       item["port"] = port->port;
       item["linkLayer"] = port->link_layer;

@@ -48,8 +48,8 @@ struct RailMap {
 //   may be held.
 // - Of several devices of one function it cannot be told which is which when their names change: a
 //   new one is not usable before the pods that hold the others have ended.
-// - A virtual function, a subfunction or a software device on a NIC that is an HCA of this node
-//   itself is no rail: they use one port. One that is held remains until it is not.
+// - One port is one rail, as fabric::ChooseRails has decided before, also while the function of the
+//   port is away. What is held remains a rail until it is not.
 void Recognize(const Holdings& holdings, RailMap& map, fabric::NodeInventory& inventory);
 
 // To which machine a map belongs: a disk may be copied to another one.

@@ -19,6 +19,8 @@
 #include "device-plugin/config.h"
 #include "device-plugin/device_list.h"
 #include "device-plugin/holdings.h"
+#include "fabric/hca_role.h"
+#include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -138,6 +140,49 @@ TEST_F(RailMapTest, AVirtualFunctionIsNoRailBesideItsPhysicalOne) {
   // Also while its driver is loaded anew.
   EXPECT_THAT(Look({VirtualFunction("v", "0000:01:00.1", kPciA), MakeHca("b", kPciB)}),
               HasSubstr("-:v-"));
+}
+
+TEST_F(RailMapTest, VirtualFunctionsMayBeChosenInPlaceOfTheirPhysicalOne) {
+  const auto look = [this](bool chosen) {
+    std::vector<fabric::Hca> hcas = {
+        MakeHca("a", kPciA), VirtualFunction("v", "0000:01:00.1", kPciA), MakeHca("b", kPciB)};
+    hcas[1].role = fabric::HcaRole::kVirtualFunction;
+    fabric::ChooseRails(hcas, [chosen](const fabric::Hca&) { return chosen; });
+    return Look(hcas);
+  };
+  EXPECT_EQ(look(false), "0:a-0000_01_00_0=a 1:b-0000_02_00_0=b -:v-0000_01_00_1=v!");
+  EXPECT_EQ(look(true), "0:v-0000_01_00_1=v 1:b-0000_02_00_0=b -:a-0000_01_00_0=a!");
+  EXPECT_EQ(look(true), "0:v-0000_01_00_1=v 1:b-0000_02_00_0=b -:a-0000_01_00_0=a!") << "no ghost";
+  Hold({"v-0000_01_00_1"});
+  map_ = ParseRailMap(ToJson(map_, kMachine), kMachine).value();
+  EXPECT_EQ(Look({MakeHca("b", kPciB)}), "0:v-0000_01_00_1=v! 1:b-0000_02_00_0=b");
+  EXPECT_EQ(inventory_.hcas[0].role, fabric::HcaRole::kVirtualFunction) << "also over a restart";
+  Hold({});
+  EXPECT_EQ(look(false), "0:a-0000_01_00_0=a 1:b-0000_02_00_0=b -:v-0000_01_00_1=v!");
+}
+
+TEST_F(RailMapTest, APhysicalFunctionThatGoesIntoSwitchdevModeIsNotMissing) {
+  Look({MakeHca("a", kPciA), MakeHca("b", kPciB)});
+  for (int i = 0; i < 2; ++i) {
+    fabric::Hca pf = MakeHca("a", kPciA);
+    pf.role = fabric::HcaRole::kSwitchdevFunction;
+    pf.offered = false;
+    Look({pf, VirtualFunction("v", "0000:01:00.1", kPciA), MakeHca("b", kPciB)});
+  }
+  EXPECT_EQ(absl::StrCat(inventory_.hcas[0].name, inventory_.hcas[1].name), "vb");
+  EXPECT_EQ(map_.hcas.size(), 2U);
+}
+
+TEST_F(RailMapTest, TheSixtyFifthHcaIsNoRail) {
+  std::vector<fabric::Hca> hcas;
+  for (int i = 0; i <= fabric::kHighestRail + 1; ++i) {
+    hcas.push_back(MakeHca(absl::StrCat("efa", i), absl::StrCat("0000:", 10 + i, ":00.0")));
+  }
+  Look(hcas);
+  EXPECT_EQ(inventory_.hcas.back().rail, -1);
+  EXPECT_FALSE(inventory_.hcas.back().offered);
+  EXPECT_THAT(inventory_.hcas.back().reason, HasSubstr("more than 64 rails"));
+  EXPECT_TRUE(ParseRailMap(ToJson(map_, kMachine), kMachine).ok());
 }
 
 TEST_F(RailMapTest, VirtualFunctionsAloneAreRailsWhileTheyAreThere) {

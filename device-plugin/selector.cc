@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "fabric/hca_role.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
@@ -97,6 +98,7 @@ std::vector<std::string> MissesOf(const Selector& selector, const fabric::Hca& h
   misses.Wildcard("PCI address", selector.pci_addresses, hca.pci_address);
   misses.Number("rail", selector.rails, hca.rail, "none");
   misses.Number("NUMA node", selector.numa_nodes, hca.numa_node, "unknown");
+  misses.Exact("role", selector.roles, std::string(fabric::ToString(hca.role)));
   return misses.Take();
 }
 

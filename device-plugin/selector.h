@@ -28,6 +28,7 @@ struct Selector {
   std::vector<std::string> pci_addresses = {};  // "0000:18:00.0", "0000:18:*"; wildcards
   std::vector<int> rails = {};
   std::vector<int> numa_nodes = {};
+  std::vector<std::string> roles = {};  // as fabric::ToString(HcaRole): "pf", "vf"
 
   bool operator==(const Selector&) const = default;
 };

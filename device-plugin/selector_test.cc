@@ -63,6 +63,7 @@ TEST(Matches, EachField) {
        "its PCI address is 0000:18:00.0, not 0000:18:00.1"},
       {{.rails = {0, 3}}, {.rails = {0, 1, 2}}, "its rail is 3, not 0, 1 or 2"},
       {{.numa_nodes = {1}}, {.numa_nodes = {0}}, "its NUMA node is 1, not 0"},
+      {{.roles = {"vf", "pf"}}, {.roles = {"vf", "sf"}}, "its role is pf, not vf or sf"},
   };
   for (const auto& test : cases) {
     EXPECT_TRUE(Matches(test.yes, ConnectX())) << test.why;

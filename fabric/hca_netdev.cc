@@ -2,6 +2,8 @@
 #include "fabric/hca_netdev.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "fabric/hca_role.h"
 #include "fabric/root_files.h"
 
 namespace railhead::fabric {
@@ -21,7 +24,14 @@ std::string Folder(const std::string& hca) { return absl::StrCat("/sys/class/inf
 // Which of the network interfaces of a PCI function belongs to the port. Functions with two ports
 // have two interfaces, told apart by dev_port (counted from 0).
 std::string NetdevOfFunction(const RootFiles& files, const std::string& folder, int port) {
-  const std::vector<std::string> names = files.List(folder).value_or(std::vector<std::string>());
+  std::vector<std::string> names = files.List(folder).value_or(std::vector<std::string>());
+  // In switchdev mode the function also has the representors of its virtual functions.
+  const auto own_end =
+      std::stable_partition(names.begin(), names.end(), [&files, &folder](const std::string& name) {
+        return !IsRepresentorPort(
+            files.ReadAttribute(absl::StrCat(folder, "/", name, "/phys_port_name")).value_or(""));
+      });
+  if (own_end != names.begin()) names.erase(own_end, names.end());
   for (const std::string& name : names) {
     const std::string text =
         files.ReadAttribute(absl::StrCat(folder, "/", name, "/dev_port")).value_or("");
@@ -84,6 +94,21 @@ std::string NetdevOfPort(const RootFiles& files, const std::string& hca, int por
           .value_or("");
   if (!gid.empty()) return gid;
   return NetdevOfFunction(files, Folder(hca) + "/device/net", port);
+}
+
+bool IsSetDown(const RootFiles& files, const std::string& netdev) {
+  uint32_t flags = 0;
+  return IsSaneName(netdev) &&
+         absl::SimpleHexAtoi(
+             files.ReadAttribute(absl::StrCat("/sys/class/net/", netdev, "/flags")).value_or(""),
+             &flags) &&
+         (flags & 1U) == 0;  // IFF_UP
+}
+
+std::string PortNameOf(const RootFiles& files, const std::string& netdev) {
+  if (!IsSaneName(netdev)) return "";
+  return files.ReadAttribute(absl::StrCat("/sys/class/net/", netdev, "/phys_port_name"))
+      .value_or("");
 }
 
 std::vector<std::string> SlavesOf(const RootFiles& files, const std::string& netdev) {

@@ -23,6 +23,12 @@ std::string ParentNetdev(const RootFiles& files, const std::string& hca);
 // The interface of one port; "" when it has none. Ports count from 1.
 std::string NetdevOfPort(const RootFiles& files, const std::string& hca, int port);
 
+// Whether the interface was set down by its administrator, so that no cable is to blame.
+bool IsSetDown(const RootFiles& files, const std::string& netdev);
+
+// What an embedded switch calls the interface's port: "p0", "pf0vf1"; "" where there is none.
+std::string PortNameOf(const RootFiles& files, const std::string& netdev);
+
 // The interfaces of a bond, in its order; empty for any other interface.
 std::vector<std::string> SlavesOf(const RootFiles& files, const std::string& netdev);
 

@@ -36,6 +36,16 @@ void AssignRails(std::vector<Hca>& hcas) {
   for (size_t i = 0; i < hcas.size(); ++i) {
     hcas[i].rail = hcas[i].offered ? static_cast<int>(i) : -1;
   }
+  LimitRails(hcas);
+}
+
+void LimitRails(std::vector<Hca>& hcas) {
+  for (Hca& hca : hcas) {
+    if (hca.rail <= kHighestRail) continue;
+    hca.beyond_limit = true;
+    hca.offered = false;
+    hca.rail = -1;
+  }
 }
 
 }  // namespace railhead::fabric

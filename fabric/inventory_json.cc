@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "fabric/affinity.h"
 #include "fabric/inventory.h"
@@ -20,16 +21,22 @@ std::string ToJson(const NodeInventory& inventory) {
       ports.push_back({{"port", port.port}, {"state", port.state}, {"rateGbps", port.rate_gbps}});
     }
     const HcaPort* data_port = DataPort(hca);
-    hcas.push_back({{"name", hca.name},
-                    {"pciAddress", hca.pci_address},
-                    {"numaNode", hca.numa_node},
-                    {"linkLayer", data_port == nullptr ? "" : data_port->link_layer},
-                    {"netdev", hca.netdev},
-                    {"ports", ports},
-                    {"rail", hca.rail},
-                    {"charDevices", hca.char_devices},
-                    {"usable", hca.usable},
-                    {"reason", hca.reason}});
+    Json item = {{"name", hca.name},
+                 {"pciAddress", hca.pci_address},
+                 {"numaNode", hca.numa_node},
+                 {"linkLayer", data_port == nullptr ? "" : data_port->link_layer},
+                 {"netdev", hca.netdev},
+                 {"ports", ports},
+                 {"rail", hca.rail},
+                 {"charDevices", hca.char_devices},
+                 {"usable", hca.usable},
+                 {"reason", hca.reason},
+                 {"role", std::string(ToString(hca.role))},
+                 {"address", std::string(ToString(hca.address))}};
+    if (hca.pod_address != AddressKind::kUnknown) {
+      item["podAddress"] = std::string(ToString(hca.pod_address));
+    }
+    hcas.push_back(std::move(item));
   }
   Json gpus = Json::array();
   Json affinity = Json::array();

@@ -118,7 +118,9 @@ TEST(InventoryJson, HasTheAgreedForm) {
         "/dev/infiniband/uverbs0"
       ],
       "usable": true,
-      "reason": ""
+      "reason": "",
+      "role": "pf",
+      "address": ""
     }
   ],
   "gpus": [],

@@ -121,7 +121,7 @@ absl::StatusOr<std::vector<std::string>> RootFiles::ReadLines(absl::string_view 
   return lines;
 }
 
-absl::StatusOr<std::string> RootFiles::ReadText(absl::string_view path) const {
+absl::StatusOr<std::string> RootFiles::ReadStart(absl::string_view path, size_t most) const {
   absl::StatusOr<std::string> real = RealPath(path);
   if (!real.ok()) return real.status();
   // O_NONBLOCK: a pipe in the tree must not hold us up before fstat has told what it is.
@@ -133,28 +133,34 @@ absl::StatusOr<std::string> RootFiles::ReadText(absl::string_view path) const {
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
   }
-  std::array<char, kMaxAttribute + 1> buffer;
+  std::string bytes(most, '\0');
   size_t size = 0;
-  while (size < buffer.size()) {
-    const ssize_t got = read(file.get(), buffer.data() + size, buffer.size() - size);
+  while (size < bytes.size()) {
+    const ssize_t got = read(file.get(), bytes.data() + size, bytes.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return absl::ErrnoToStatus(errno, std::string(path));
     if (got == 0) break;
     size += static_cast<size_t>(got);
   }
-  if (size > kMaxAttribute) {
+  bytes.resize(size);
+  return bytes;
+}
+
+absl::StatusOr<std::string> RootFiles::ReadText(absl::string_view path) const {
+  absl::StatusOr<std::string> text = ReadStart(path, kMaxAttribute + 1);
+  if (!text.ok()) return text.status();
+  if (text->size() > kMaxAttribute) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, " holds more than ", kMaxAttribute, " bytes"));
   }
-  const absl::string_view text(buffer.data(), size);
-  const bool printable = std::all_of(text.begin(), text.end(), [](char c) {
+  const bool printable = std::all_of(text->begin(), text->end(), [](char c) {
     return absl::ascii_isprint(static_cast<unsigned char>(c)) ||
            absl::ascii_isspace(static_cast<unsigned char>(c));
   });
   if (!printable) {
     return absl::InvalidArgumentError(absl::StrCat(path, " holds other things than text"));
   }
-  return std::string(text);
+  return text;
 }
 
 absl::StatusOr<std::string> RootFiles::Resolve(absl::string_view path) const {

@@ -8,6 +8,7 @@
 #ifndef RAILHEAD_FABRIC_ROOT_FILES_H_
 #define RAILHEAD_FABRIC_ROOT_FILES_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,9 @@ class RootFiles {
   // The lines of a small text file, without white space round them. Refuses what ReadAttribute
   // refuses, but for line feeds.
   absl::StatusOr<std::vector<std::string>> ReadLines(absl::string_view path) const;
+
+  // The first bytes of a regular file, at most `most` of them, whatever they are.
+  absl::StatusOr<std::string> ReadStart(absl::string_view path, size_t most) const;
 
   // The path without any link in it, as the host knows it.
   absl::StatusOr<std::string> Resolve(absl::string_view path) const;

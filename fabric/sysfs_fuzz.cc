@@ -15,9 +15,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "fabric/gpu_uuids.h"
+#include "fabric/hca_rules.h"
 #include "fabric/inventory_json.h"
 #include "fabric/port_counters.h"
-#include "fabric/roce_gids.h"
 #include "fabric/root_files.h"
 #include "fabric/sysfs_reader.h"
 #include "fabric/testing/sysfs_tree.h"
@@ -47,6 +47,10 @@ constexpr const char* kFiles[] = {
     "/sys/bus/pci/devices/0000:02:00.0/device",
     "/sys/bus/pci/devices/0000:02:00.0/numa_node",
     "/proc/driver/nvidia/gpus/0000:02:00.0/information",
+    "/sys/class/net/eth0/phys_port_name",
+    "/sys/class/net/eth0/flags",
+    "/sys/bus/pci/devices/0000:02:00.0/vpd",
+    "/sys/bus/pci/devices/0000:02:00.0/physfn@",
 };
 
 void Put(const railhead::fabric::testing::SysfsTree& tree, absl::string_view file,
@@ -71,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!nlohmann::json::accept(fabric::ToJson(*inventory))) std::abort();
     const auto files = fabric::RootFiles::Open(tree.root());
     for (const fabric::Hca& hca : inventory->hcas) {
-      fabric::RoceGidTrouble(*files, hca);
+      fabric::TroubleOf(hca, fabric::PodNetwork::kHost);
       fabric::ReadPortCounters(*files, hca.name, 1);
     }
     fabric::ReadGpuUuids(*files);

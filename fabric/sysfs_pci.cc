@@ -84,7 +84,11 @@ PciFunction ReadFunction(const RootFiles& files, const std::string& folder) {
   function.device = ReadId(files, of_bus + "/device");
   function.driver = BaseName(files.ReadLink(of_bus + "/driver").value_or(""));
   std::string physical = BaseName(files.ReadLink(of_bus + "/physfn").value_or(""));
-  if (ParsePciAddress(physical).has_value()) function.physical_function = std::move(physical);
+  if (ParsePciAddress(physical).has_value()) {
+    function.orphan = !files.IsDirectory(of_bus + "/physfn") &&
+                      !files.IsDirectory(absl::StrCat(kPciDevices, "/", physical));
+    function.physical_function = std::move(physical);
+  }
   return function;
 }
 

@@ -23,6 +23,7 @@ struct PciFunction {
   std::string driver;             // "mlx5_core"; "" when there is none
   std::string part;               // of a device below it that is a subfunction: "sf88"; else ""
   std::string physical_function;  // of a virtual function: the address of its PF; else ""
+  bool orphan = false;            // that PF is not on the PCI bus
 };
 
 // The PCI function behind a `device` link. It may be a parent of what the link names: a virtio

@@ -20,7 +20,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "fabric/gid_table.h"
 #include "fabric/hca_netdev.h"
+#include "fabric/hca_role.h"
+#include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 #include "fabric/root_files.h"
 #include "fabric/sysfs_pci.h"
@@ -110,63 +113,63 @@ std::string CheckDeviceNode(const RootFiles& files, const std::string& uverbs) {
                       "; it was left by an older driver load, let udev make it again");
 }
 
-// Whether the interface was set down by its administrator: no cable is to blame.
-bool IsSetDown(const RootFiles& files, const std::string& netdev) {
-  uint32_t flags = 0;
-  return IsSaneName(netdev) &&
-         absl::SimpleHexAtoi(
-             AttributeOrEmpty(files, absl::StrCat("/sys/class/net/", netdev, "/flags")),
-             &flags) &&
-         (flags & 1U) == 0;  // IFF_UP
+// Whether its vital product data says that it manages NVLink switches: the two ConnectX functions
+// of an HGX B200 board that are for its fabric manager alone. To read them takes a while, as the
+// firmware answers; `known` remembers.
+bool ManagesSwitch(const RootFiles& files, const Hca& hca, KnownVpd* known) {
+  constexpr size_t kMaxVpd = 4096;
+  const HcaPort* port = DataPort(hca);
+  if (hca.vendor != "15b3" || port == nullptr || port->link_layer != "InfiniBand") return false;
+  if (known != nullptr) {
+    const auto before = known->find(hca.pci_address);
+    if (before != known->end()) return before->second;
+  }
+  const absl::StatusOr<std::string> vpd =
+      files.ReadStart(absl::StrCat("/sys/bus/pci/devices/", hca.pci_address, "/vpd"), kMaxVpd);
+  if (!vpd.ok()) return false;
+  const bool manages = absl::StrContains(*vpd, "SMDL=SW_MNG");
+  if (known != nullptr) (*known)[hca.pci_address] = manages;
+  return manages;
 }
 
-// What to do about ports none of which is ACTIVE.
-std::string AdviceFor(const RootFiles& files, const std::vector<HcaPort>& ports,
-                      const std::string& netdev) {
-  const bool waits_for_manager = std::any_of(ports.begin(), ports.end(), [](const HcaPort& port) {
-    return port.link_layer == "InfiniBand" && (port.state == "INIT" || port.state == "ARMED");
-  });
-  if (waits_for_manager) {
-    return "its link is up, and no subnet manager has made it active; check that one runs (opensm, "
-           "or a switch's) and that it reaches this port";
-  }
-  if (ports.front().link_layer == "Ethernet" && IsSetDown(files, netdev)) {
-    return absl::StrCat("its interface ", netdev, " is set down; set it up: ip link set ", netdev,
-                        " up");
-  }
-  return "check the cable, the switch port and the interface's state";
+RoleEvidence EvidenceOf(const RootFiles& files, const Hca& hca, bool on_pci, KnownVpd* known) {
+  RoleEvidence seen;
+  seen.name = hca.name;
+  seen.on_pci = on_pci;
+  seen.vendor = hca.vendor;
+  seen.device = hca.device;
+  seen.part = hca.part;
+  seen.physical_function = hca.physical_function;
+  seen.port_name = PortNameOf(files, hca.netdev);
+  seen.bond = !hca.slaves.empty();
+  seen.manages_switch = on_pci && ManagesSwitch(files, hca, known);
+  absl::string_view main = hca.name;
+  seen.has_main_side = absl::ConsumeSuffix(&main, "_dma") && IsSaneName(main) &&
+                       files.IsDirectory(absl::StrCat(kHcaClass, "/", main));
+  return seen;
 }
 
-std::string CheckPorts(const RootFiles& files, const std::vector<HcaPort>& ports,
-                       const std::string& netdev) {
-  if (ports.empty()) return "it has no port";
-  std::vector<std::string> states;
-  for (const HcaPort& port : ports) {
-    if (port.state == "ACTIVE") return "";
-    states.push_back(absl::StrCat("port ", port.port, " is ", port.state,
-                                  port.phys_state.empty() ? "" : ", its link ", port.phys_state));
+// Its device nodes, and what is wrong with them.
+void ReadDeviceNodes(const RootFiles& files, const std::multimap<std::string, std::string>& uverbs,
+                     Hca& hca) {
+  std::vector<std::string> troubles;
+  const auto [first, last] = uverbs.equal_range(hca.name);
+  if (first == last) {
+    troubles.push_back(absl::StrCat("no entry of ", kVerbsClass, " names it; load ib_uverbs"));
   }
-  return absl::StrCat("no port is ACTIVE (", absl::StrJoin(states, ", "), "); ",
-                      AdviceFor(files, ports, netdev));
-}
-
-// Some adapters show more than one RDMA device for a function: beside the NIC itself, planes that
-// only its driver uses. Their ports may well be ACTIVE. Why such a device is no NIC, or "".
-std::string SideOfAnother(const RootFiles& files, absl::string_view name) {
-  int number = 0;
-  absl::string_view digits = name;
-  if (absl::ConsumePrefix(&digits, "smi") && absl::SimpleAtoi(digits, &number)) {
-    return "it is the management side of an adapter with several planes; its data side is another "
-           "device";
+  for (auto it = first; it != last; ++it) {
+    std::string trouble = CheckDeviceNode(files, it->second);
+    if (trouble.empty()) {
+      hca.char_devices.push_back(absl::StrCat(kDevFolder, "/", it->second));
+    } else {
+      troubles.push_back(std::move(trouble));
+    }
   }
-  if (absl::ConsumeSuffix(&name, "_dma") && files.IsDirectory(absl::StrCat(kHcaClass, "/", name))) {
-    return absl::StrCat("it is the Data Direct side of ", name, ", which is the one to use");
-  }
-  return "";
+  hca.device_trouble = absl::StrJoin(troubles, "; ");
 }
 
 Hca ReadHca(const RootFiles& files, const std::string& name,
-            const std::multimap<std::string, std::string>& uverbs) {
+            const std::multimap<std::string, std::string>& uverbs, KnownVpd* known) {
   const std::string folder = absl::StrCat(kHcaClass, "/", name);
   Hca hca;
   hca.name = name;
@@ -176,7 +179,8 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
   // Software devices (rxe) have no device link of their own, but name the interface they run on.
   const std::string parent = ParentNetdev(files, name);
   std::optional<PciFunction> function = FunctionBehind(files, folder + "/device");
-  if (!parent.empty() && !function.has_value()) {
+  const bool on_pci = function.has_value();
+  if (!parent.empty() && !on_pci) {
     function = FunctionBehind(files, absl::StrCat("/sys/class/net/", parent, "/device"));
     if (function.has_value()) function->part = "soft";
   }
@@ -191,40 +195,28 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
     hca.driver = std::move(function->driver);
     hca.part = std::move(function->part);
     hca.physical_function = std::move(function->physical_function);
+    hca.orphan = function->orphan;
   }
-
-  std::vector<std::string> reasons;
-  if (std::string side = SideOfAnother(files, name); !side.empty()) {
-    hca.offered = false;
-    reasons.push_back(std::move(side));
+  hca.interface_here = IsSaneName(hca.netdev) && files.IsDirectory("/sys/class/net/" + hca.netdev);
+  hca.set_down = IsSetDown(files, hca.netdev);
+  RoleEvidence seen = EvidenceOf(files, hca, on_pci, known);
+  if (data_port != nullptr) {
+    PortAddresses addresses = ReadPortAddresses(files, name, data_port->port);
+    seen.no_gid_table = addresses.no_table;
+    hca.address = addresses.host;
+    hca.pod_address = addresses.pod;
+    hca.host_gid = std::move(addresses.gid);
   }
-  if (!IsSaneName(name)) {
-    reasons.push_back("its name holds characters other than letters, digits, '_', '-' and '.'");
-  }
-  if (std::string ports = CheckPorts(files, hca.ports, hca.netdev); !ports.empty()) {
-    reasons.push_back(ports);
-  }
-  const auto [first, last] = uverbs.equal_range(name);
-  if (first == last) {
-    reasons.push_back(absl::StrCat("no entry of ", kVerbsClass, " names it; load ib_uverbs"));
-  }
-  for (auto it = first; it != last; ++it) {
-    std::string trouble = CheckDeviceNode(files, it->second);
-    if (trouble.empty()) {
-      hca.char_devices.push_back(absl::StrCat(kDevFolder, "/", it->second));
-    } else {
-      reasons.push_back(std::move(trouble));
-    }
-  }
-  hca.usable = reasons.empty();
-  hca.reason = absl::StrJoin(reasons, "; ");
+  hca.role = RoleOf(seen);
+  ReadDeviceNodes(files, uverbs, hca);
   return hca;
 }
 
 }  // namespace
 
 absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
-                                            const std::vector<std::string>& gpu_vendors) {
+                                            const std::vector<std::string>& gpu_vendors,
+                                            KnownVpd* known) {
   absl::StatusOr<RootFiles> files = RootFiles::Open(root);
   if (!files.ok()) return files.status();
   if (!files->IsDirectory("/sys")) {
@@ -237,8 +229,25 @@ absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
   if (!uverbs.ok()) return uverbs.status();
 
   NodeInventory inventory;
-  for (const std::string& name : *names) inventory.hcas.push_back(ReadHca(*files, name, *uverbs));
+  for (const std::string& name : *names) {
+    inventory.hcas.push_back(ReadHca(*files, name, *uverbs, known));
+  }
+  if (known != nullptr) {
+    // A card that comes back may be another one.
+    std::erase_if(*known, [&inventory](const auto& entry) {
+      return std::none_of(inventory.hcas.begin(), inventory.hcas.end(),
+                          [&](const Hca& hca) { return hca.pci_address == entry.first; });
+    });
+  }
+  ChooseRails(inventory.hcas, [](const Hca&) { return false; });
   AssignRails(inventory.hcas);
+  for (Hca& hca : inventory.hcas) Judge(hca, PodNetwork::kUnknown);
+  for (const auto& [name, device] : *uverbs) {
+    if (std::binary_search(names->begin(), names->end(), name)) continue;
+    if (!name.empty() && CheckDeviceNode(*files, device).empty()) {
+      inventory.moved[name].push_back(absl::StrCat(kDevFolder, "/", device));
+    }
+  }
   inventory.gpus = ReadGpus(*files, gpu_vendors);
   const NodeKind cm = files->Stat(absl::StrCat(kDevFolder, "/rdma_cm")).kind;
   inventory.rdma_cm = cm == NodeKind::kCharDevice || cm == NodeKind::kFile;

@@ -6,6 +6,7 @@
 #ifndef RAILHEAD_FABRIC_SYSFS_READER_H_
 #define RAILHEAD_FABRIC_SYSFS_READER_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,20 @@ namespace railhead::fabric {
 // classes as its GPUs.
 inline std::vector<std::string> DefaultGpuVendors() { return {"10de", "1002"}; }
 
+// PCI addresses to whether their vital product data says that they manage NVLink switches: reading
+// it takes a while, so that who reads the inventory again and again keeps this.
+using KnownVpd = std::map<std::string, bool>;
+
 // `root` stands for the host's "/". Paths in the result are the host's, without the root.
 //
-// An HCA is usable when a port is ACTIVE and its uverbs node is in /dev/infiniband; any other stays
-// in the list with the reason. A captured tree may hold a plain file for a device node (most tools
-// that copy trees cannot make devices). A node without RDMA gives an empty list. Fails when the
-// root holds no /sys, or when a directory of classes cannot be listed.
+// HCAs are judged by what holds however pods use them (hca_rules.h): usable is one that can be a
+// rail, with an ACTIVE port and its uverbs node in /dev/infiniband; any other stays in the list
+// with the reason. Rails are one for each port (ChooseRails). A captured tree may hold a plain file
+// for a device node (most tools that copy trees cannot make devices). A node without RDMA gives an
+// empty list. Fails when the root holds no /sys, or when a directory of classes cannot be listed.
 absl::StatusOr<NodeInventory> ReadInventory(
-    const std::string& root, const std::vector<std::string>& gpu_vendors = DefaultGpuVendors());
+    const std::string& root, const std::vector<std::string>& gpu_vendors = DefaultGpuVendors(),
+    KnownVpd* known = nullptr);
 
 }  // namespace railhead::fabric
 

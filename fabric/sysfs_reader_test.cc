@@ -76,6 +76,8 @@ TEST_F(SysfsReaderTest, ReadsAPairOfRxeDevices) {
   expected.char_devices = {"/dev/infiniband/uverbs0"};
   expected.usable = true;
   expected.part = "soft";
+  expected.role = HcaRole::kSoftware;
+  expected.interface_here = true;
   EXPECT_EQ(inventory.hcas[0], expected);
   EXPECT_EQ(inventory.hcas[1].name, "rxe1");
   EXPECT_EQ(inventory.hcas[1].pci_address, "0000:00:04.0");
@@ -108,8 +110,12 @@ TEST_F(SysfsReaderTest, TellsVirtualFunctionsAndSubfunctions) {
   virtual_function.name = "mlx5_1";
   virtual_function.pci = "0000:01:00.1";
   tree_.AddHca(physical);
+  virtual_function.uverbs = 1;
   tree_.AddHca(virtual_function);
   tree_.Link("/sys/bus/pci/devices/0000:01:00.1/physfn", "../0000:01:00.0");
+  EXPECT_TRUE(Read().hcas[1].orphan) << "its PF is not on the bus";
+  EXPECT_THAT(Read().hcas[1].reason, HasSubstr("virtual function of 0000:01:00.0"));
+  tree_.MakeFolder("/sys/bus/pci/devices/0000:01:00.0");
   const std::string sf = "/sys/devices/pci0000:00/0000:01:00.0/mlx5_core.sf.4";
   tree_.Write(sf + "/sfnum", "88\n");
   tree_.Write(sf + "/infiniband/mlx5_2/ports/1/state", "4: ACTIVE\n");
@@ -123,6 +129,18 @@ TEST_F(SysfsReaderTest, TellsVirtualFunctionsAndSubfunctions) {
   EXPECT_EQ(by_name["mlx5_1"].physical_function, "0000:01:00.0");
   EXPECT_EQ(by_name["mlx5_2"].pci_address, "0000:01:00.0");
   EXPECT_EQ(by_name["mlx5_2"].part, "sf88");
+  EXPECT_FALSE(by_name["mlx5_1"].orphan);
+  EXPECT_TRUE(by_name["mlx5_0"].usable) << by_name["mlx5_0"].reason;
+}
+
+// In exclusive mode it is seen in its pod alone; its device node stays in /dev.
+TEST_F(SysfsReaderTest, TellsTheDeviceNodesOfWhatIsInAnotherNamespace) {
+  tree_.AddHca(Mlx(0));
+  tree_.AddHca(Mlx(1));
+  EXPECT_TRUE(Read().moved.empty());
+  tree_.Remove("/sys/class/infiniband/mlx5_1");
+  EXPECT_THAT(Read().moved,
+              ElementsAre(::testing::Pair("mlx5_1", ElementsAre("/dev/infiniband/uverbs1"))));
 }
 
 // siw names its interface nowhere: its GID is the interface's Ethernet address.

@@ -16,6 +16,7 @@
 #include "fabric/discovery/ibnetdiscover_line.h"
 #include "fabric/discovery/json_text.h"
 #include "fabric/discovery/observations.h"
+#include "fabric/inventory.h"
 #include "fabric/yaml/message.h"
 
 namespace railhead::fabric {
@@ -24,14 +25,13 @@ namespace {
 using Type = JsonValue::Type;
 
 constexpr size_t kMaxText = size_t{256} << 10;  // of all annotations of an object
-constexpr int kMaxRail = 63;
 constexpr int kMaxGpus = 1024;
 constexpr double kMaxGbps = 1e6;
 
 SeenRail RailOf(JsonReader& reader, const JsonValue& value, const std::string& path) {
   SeenRail rail;
   if (const JsonValue* number = reader.Need(value, path, "rail", Type::kNumber)) {
-    rail.rail = reader.Integer(*number, path + ".rail", 0, kMaxRail);
+    rail.rail = reader.Integer(*number, path + ".rail", 0, kHighestRail);
   }
   if (const JsonValue* device = reader.Need(value, path, "device", Type::kText)) {
     rail.device = reader.Name(*device, path + ".device");
@@ -105,7 +105,7 @@ std::vector<int> ReadRailsInUse(absl::string_view text) {
   std::set<int> rails;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
     int rail = 0;
-    if (!absl::SimpleAtoi(part, &rail) || rail < 0 || rail > kMaxRail) return {};
+    if (!absl::SimpleAtoi(part, &rail) || rail < 0 || rail > kHighestRail) return {};
     rails.insert(rail);
   }
   return {rails.begin(), rails.end()};

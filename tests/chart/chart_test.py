@@ -90,6 +90,14 @@ REFUSED = {
     "a selector's field that is none": (
         "devicePlugin.config.resources[0].selector.rails=0", "/devicePlugin/config/resources/0"),
     "no slots": ("devicePlugin.config.resources[0].slots=0", "minimum"),
+    "a rail that node facts cannot hold": ("devicePlugin.config.rails[0].rail=64", "maximum"),
+    "a network that is none": (
+        "devicePlugin.config.resources[0].network=pod", "'host', 'attached', 'moved'"),
+    "a role that is no rail": (
+        "devicePlugin.config.resources[0].selectors[0].roles={representor}",
+        "/resources/0/selectors/0/roles/0"),
+    "ids of another form": (
+        "devicePlugin.config.resources[0].deviceIds=pci", "'name', 'pciAddress'"),
     "an unknown policy": ("operator.webhook.failurePolicy=ignore", "'Ignore', 'Fail'"),
     "a timeout that the API server refuses": ("operator.webhook.timeoutSeconds=31", "maximum"),
     "a tag with a blank": ("operator.image.tag=a b", "/operator/image/tag"),
@@ -280,6 +288,14 @@ class Values(unittest.TestCase):
             quota["scopeSelector"]["matchExpressions"][0]["values"],
             ["system-node-critical", "system-cluster-critical"],
         )
+    def test_interfaces_move_by_cdi_alone(self):
+        values = """
+devicePlugin: {config: {resources: [{name: rdma/hca, network: moved, moveInterfaces: true}]}}
+"""
+        done = helm("template", "railhead", CHART, values=values)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("moveInterfaces of rdma/hca needs devicePlugin.cdi: true", done.stderr)
+        render(values, "--set=devicePlugin.cdi=true")
 
     def test_policies_are_for_servers_that_know_them(self):
         values = "operator: {admissionPolicy: {enabled: true}}"
@@ -813,6 +829,51 @@ class Dashboards(unittest.TestCase):
         files = {path.name: json.loads(path.read_text()) for path in (CHART / "dashboards").iterdir()}
         self.assertEqual({name: json.loads(text) for name, text in data["data"].items()}, files)
         self.assertEqual(set(files), {"cluster.json", "railhead.json", "node.json", "operator.json"})
+
+
+class NetworkExamples(unittest.TestCase):
+    """manifests/examples/networks: what the files name fits together, and the chart's values."""
+
+    FOLDER = ROOT / "manifests" / "examples" / "networks"
+    # Examples that use the values of another one.
+    VALUES = {"rdma-exclusive": "sriov", "infiniband": "sriov"}
+
+    def offered(self, name):
+        """The agent's resources, by name, as the chart gives them to it."""
+        values = (self.FOLDER / f"{self.VALUES.get(name, name)}.values.yaml").read_text()
+        text = render(values)["ConfigMap", "railhead-device-plugin"]["data"]["agent.yaml"]
+        return {resource["name"]: resource for resource in yaml.safe_load(text)["resources"]}
+
+    def test_values_are_the_charts(self):
+        files = sorted(self.FOLDER.glob("*.values.yaml"))
+        self.assertEqual(len(files), 3)
+        for file in files:
+            with self.subTest(file.name):
+                self.assertTrue(self.offered(file.name.removesuffix(".values.yaml")))
+
+    def test_pods_ask_for_what_is_offered_and_attached(self):
+        for file in sorted(self.FOLDER.glob("*.yaml")):
+            if file.name.endswith(".values.yaml"):
+                continue
+            with self.subTest(file.name):
+                offered = self.offered(file.name.removesuffix(".yaml"))
+                *attachments, pod = yaml.safe_load_all(file.read_text())
+                wanted = pod["spec"]["containers"][0]["resources"]["limits"]
+                for resource in wanted:
+                    rail = re.fullmatch(r"(.*)-\d+", resource)
+                    found = offered.get(resource) or offered[rail.group(1)]
+                    self.assertEqual(resource == found["name"], not found.get("perRail", False))
+                names = pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"].split(", ")
+                self.assertEqual(set(names), {item["metadata"]["name"] for item in attachments})
+                self.assertEqual(len(names), sum(wanted.values()))
+                for item in attachments:
+                    config = json.loads(item["spec"]["config"])
+                    self.assertIn("type", config["plugins"][0] if "plugins" in config else config)
+                    resource = item["metadata"].get("annotations", {}).get(
+                        "k8s.v1.cni.cncf.io/resourceName")
+                    if resource is not None:  # Multus hands on the ids of its devices
+                        self.assertIn(resource, wanted)
+                        self.assertEqual(offered[resource]["deviceIds"], "pciAddress")
 
 
 class Example(unittest.TestCase):

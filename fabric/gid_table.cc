@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/gid_table.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "fabric/hca_netdev.h"
+#include "fabric/root_files.h"
+
+namespace railhead::fabric {
+namespace {
+
+constexpr char kRoceV2[] = "RoCE v2";
+// A table of 256 places, most of them empty, is read once a second.
+constexpr int kMaxUnused = 32;
+
+// The 32 digits of a GID in lower case; "" for a text of any other form.
+std::string GidDigits(absl::string_view gid) {
+  const std::vector<absl::string_view> groups = absl::StrSplit(gid, ':');
+  const bool sound =
+      groups.size() == 8 && std::all_of(groups.begin(), groups.end(), [](absl::string_view group) {
+        return group.size() == 4 &&
+               group.find_first_not_of("0123456789abcdef") == absl::string_view::npos;
+      });
+  return sound ? absl::StrJoin(groups, "") : "";
+}
+
+}  // namespace
+
+absl::string_view ToString(AddressKind address) {
+  switch (address) {
+    case AddressKind::kNone:
+      return "none";
+    case AddressKind::kLinkLocal:
+      return "linkLocal";
+    case AddressKind::kRoutable:
+      return "routable";
+    case AddressKind::kUnknown:
+      break;
+  }
+  return "";
+}
+
+AddressKind KindOfGid(absl::string_view gid) {
+  const std::string digits = GidDigits(gid);
+  if (digits.find_first_not_of('0') == std::string::npos) return AddressKind::kNone;
+  // fe80::/10, and 169.254.0.0/16 as ::ffff:a9fe:....
+  const absl::string_view top = absl::string_view(digits).substr(0, 3);
+  const bool local = top == "fe8" || top == "fe9" || top == "fea" || top == "feb" ||
+                     absl::StartsWith(digits, "00000000000000000000ffffa9fe");
+  return local ? AddressKind::kLinkLocal : AddressKind::kRoutable;
+}
+
+PortAddresses Summarize(const std::vector<GidEntry>& entries,
+                        const std::set<std::string>& host_interfaces) {
+  PortAddresses addresses;
+  addresses.host = AddressKind::kNone;
+  for (const GidEntry& entry : entries) {
+    const AddressKind kind = entry.type == kRoceV2 ? KindOfGid(entry.gid) : AddressKind::kNone;
+    if (kind == AddressKind::kNone) continue;
+    const bool of_host = entry.netdev.empty() || host_interfaces.contains(entry.netdev);
+    AddressKind& best = of_host ? addresses.host : addresses.pod;
+    best = std::max(best, kind);
+    if (of_host && kind == AddressKind::kRoutable && addresses.gid.empty())
+      addresses.gid = entry.gid;
+  }
+  return addresses;
+}
+
+PortAddresses ReadPortAddresses(const RootFiles& files, const std::string& hca, int port) {
+  const std::string device = absl::StrCat("/sys/class/infiniband/", hca);
+  const std::string folder = absl::StrCat(device, "/ports/", port);
+  const auto read = [&files](const std::string& path) {
+    return files.ReadAttribute(path).value_or("");
+  };
+  // An iWARP adapter is "4: RNIC" and has no GIDs in this sense.
+  if (read(folder + "/link_layer") != "Ethernet" ||
+      !absl::StartsWith(read(device + "/node_type"), "1:")) {
+    return {};
+  }
+  const absl::StatusOr<std::vector<std::string>> names = files.List(folder + "/gid_attrs/types");
+  if (!names.ok()) return {};
+  if (names->empty()) return {AddressKind::kNone, AddressKind::kUnknown, "", /*no_table=*/true};
+  std::vector<int> places;
+  for (const std::string& name : *names) {
+    int place = 0;
+    if (absl::SimpleAtoi(name, &place) && place >= 0) places.push_back(place);
+  }
+  std::sort(places.begin(), places.end());
+  std::vector<GidEntry> entries;
+  std::set<std::string> host_interfaces;
+  int unused = 0;
+  for (const int place : places) {
+    // The type of an entry that is not in use cannot be read.
+    GidEntry entry{place, read(absl::StrCat(folder, "/gid_attrs/types/", place)), "", ""};
+    if (entry.type.empty()) {
+      if (++unused == kMaxUnused) break;
+      continue;
+    }
+    unused = 0;
+    entry.gid = read(absl::StrCat(folder, "/gids/", place));
+    entry.netdev = read(absl::StrCat(folder, "/gid_attrs/ndevs/", place));
+    if (!IsSaneName(entry.netdev)) entry.netdev.clear();
+    if (!entry.netdev.empty() && files.IsDirectory("/sys/class/net/" + entry.netdev)) {
+      host_interfaces.insert(entry.netdev);
+    }
+    entries.push_back(std::move(entry));
+  }
+  return Summarize(entries, host_interfaces);
+}
+
+}  // namespace railhead::fabric
