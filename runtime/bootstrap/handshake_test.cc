@@ -161,7 +161,7 @@ TEST(HandshakeTest, StrangersAreToldApart) {
     const char* refusal;
   };
   const std::vector<Case> cases = {
-      {[](Hello& hello) { hello.version = 7; }, "speaks version 7"},
+      {[](Hello& hello) { hello.version = 99; }, "speaks version 99"},
       {[](Hello& hello) { hello.job = "other"; }, "another job"},
       {[](Hello& hello) { hello.host_rank = 2; }, "looks for rank 2, this is rank 0 (pod y)"},
   };

@@ -16,7 +16,7 @@
 namespace railhead::bootstrap {
 
 // Raised whenever ranks of different builds could misunderstand each other.
-inline constexpr uint32_t kProtocolVersion = 6;
+inline constexpr uint32_t kProtocolVersion = 7;
 
 // No payload of a handshake is larger than this, so that strangers cannot make a rank hoard bytes.
 inline constexpr size_t kHelloLimit = 2048;

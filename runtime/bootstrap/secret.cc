@@ -50,8 +50,8 @@ std::string Join(absl::string_view label, std::initializer_list<absl::string_vie
   return writer.Take();
 }
 
-absl::Status WrongFile(absl::StatusCode code, const std::string& path, absl::string_view what) {
-  return absl::Status(code, absl::StrCat("RAILHEAD_SECRET_FILE=", path, " ", what, ": ", kAdvice));
+absl::Status WrongFile(absl::StatusCode code, absl::string_view file, absl::string_view what) {
+  return absl::Status(code, absl::StrCat(file, " ", what, ": ", kAdvice));
 }
 
 }  // namespace
@@ -83,33 +83,35 @@ absl::StatusOr<std::string> RandomBytes(size_t size) {
   return bytes;
 }
 
-absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger& log) {
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger& log,
+                                           absl::string_view set_by) {
   if (path.empty()) return std::string();
+  const std::string file = absl::StrCat(set_by, "=", path);
   const net::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) {
     const absl::Status error = net::ErrnoError("cannot be opened", errno);
-    return WrongFile(error.code(), path, error.message());
+    return WrongFile(error.code(), file, error.message());
   }
   std::string text(kLongest + 1, '\0');
   const ssize_t got = ::read(fd.get(), text.data(), text.size());
   if (got < 0) {
     const absl::Status error = net::ErrnoError("cannot be read", errno);
-    return WrongFile(error.code(), path, error.message());
+    return WrongFile(error.code(), file, error.message());
   }
   text.resize(static_cast<size_t>(got));
   if (text.size() > kLongest) {
-    return WrongFile(absl::StatusCode::kInvalidArgument, path,
+    return WrongFile(absl::StatusCode::kInvalidArgument, file,
                      absl::StrCat("has more than ", kLongest, " bytes and is no secret"));
   }
   text.resize(text.find_last_not_of("\r\n") + 1);
   if (text.size() < kShortest) {
     return WrongFile(
-        absl::StatusCode::kInvalidArgument, path,
+        absl::StatusCode::kInvalidArgument, file,
         text.empty() ? "is empty" : absl::StrCat("has fewer than ", kShortest, " bytes"));
   }
   struct stat about {};
   if (::fstat(fd.get(), &about) == 0 && (about.st_mode & S_IROTH) != 0) {
-    log.Warn(absl::StrCat("RAILHEAD_SECRET_FILE=", path,
+    log.Warn(absl::StrCat(file,
                           " may be read by every user: chmod o-r, or give the Secret's volume "
                           "defaultMode: 0440 and the pod an fsGroup"));
   }

@@ -56,8 +56,10 @@ absl::StatusOr<std::string> RandomBytes(size_t size);
 
 // Reads a secret from its file; "" is no file and gives "". Line ends behind it do not count, so
 // that `echo` makes the same secret as `printf`. A file that anybody may read is worth a warning
-// only, because that is how Kubernetes mounts a Secret unless told otherwise.
-absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger& log);
+// only, because that is how Kubernetes mounts a Secret unless told otherwise. `set_by`: what has
+// said which file, for messages.
+absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger& log,
+                                           absl::string_view set_by = "RAILHEAD_SECRET_FILE");
 
 // What a group calls itself at the rendezvous: not the key, which nobody on the way may see.
 std::string GroupName(absl::string_view group_key);

@@ -8,15 +8,18 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
+#include "runtime/base/thread.h"
 #include "runtime/comm/arguments.h"
 #include "runtime/comm/calls.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/config.h"
 #include "runtime/comm/handle.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/unique_id.h"
@@ -37,10 +40,12 @@ std::string& ThreadError() {
 
 }  // namespace
 
-CommunicatorOptions OptionsFromEnvironment() {
+absl::StatusOr<CommunicatorOptions> ReadOptions(const config::Fields& fields) {
   CommunicatorOptions options;
-  options.setup.problem = config::ReadSettings(config::ProcessEnvironment, options.setup.settings);
-  const config::Settings& settings = options.setup.settings;
+  config::Settings& settings = options.setup.settings;
+  options.setup.problem = config::ReadSettings(config::ProcessEnvironment, settings);
+  if (absl::Status wrong = config::Configure(fields, settings); !wrong.ok()) return wrong;
+  options.setup.problem.Update(config::CheckSettings(settings));
   const transport::VerbsSettings verbs = {static_cast<uint8_t>(settings.ib_traffic_class),
                                           static_cast<uint8_t>(settings.ib_service_level),
                                           static_cast<uint16_t>(settings.ib_pkey),
@@ -95,16 +100,49 @@ rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument) {
   return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", argument, " is NULL"));
 }
 
+rhResult_t CannotAsk(const char* call, rhComm_t comm) {
+  if (comm == nullptr) return NullArgument(nullptr, call, "comm");
+  switch (comm->phase.load(std::memory_order_acquire)) {
+    case rhComm::Phase::kStarting:
+      return Report(
+          comm, rhInvalidUsage,
+          absl::StrCat(call,
+                       ": the communicator is not made yet: ask rhCommGetAsyncError until "
+                       "it does not say rhInProgress, or end it with rhCommAbort"));
+    case rhComm::Phase::kNotStarted:
+      return Report(comm, rhInvalidUsage,
+                    absl::StrCat(call, ": the communicator could not be made: ", comm->verdict));
+    case rhComm::Phase::kReady:
+    case rhComm::Phase::kEnding:
+    case rhComm::Phase::kEnded:
+      return rhSuccess;
+  }
+  return rhSuccess;
+}
+
+rhResult_t CannotUse(const char* call, rhComm_t comm) {
+  if (comm != nullptr && comm->phase.load(std::memory_order_acquire) == rhComm::Phase::kReady) {
+    return rhSuccess;
+  }
+  if (const rhResult_t cannot = CannotAsk(call, comm); cannot != rhSuccess) return cannot;
+  return Report(comm, rhInvalidUsage,
+                absl::StrCat(call, ": rhCommFinalize was called; destroy the communicator"));
+}
+
 }  // namespace railhead::comm
 
 namespace {
 
+using railhead::comm::CannotAsk;
+using railhead::comm::CannotUse;
 using railhead::comm::Communicator;
 using railhead::comm::CommunicatorOptions;
+using railhead::comm::Config;
 using railhead::comm::Guard;
 using railhead::comm::NullArgument;
-using railhead::comm::OptionsFromEnvironment;
+using railhead::comm::ReadOptions;
 using railhead::comm::Report;
+using Phase = rhComm::Phase;
 
 // Fills a fixed-size text, cutting what does not fit.
 template <size_t N>
@@ -145,6 +183,58 @@ rhResult_t Create(CommunicatorOptions options, rhComm_t* comm) {
   return rhSuccess;
 }
 
+// Of the thread that starts it.
+void Start(rhComm_t comm, CommunicatorOptions options) {
+  absl::StatusOr<std::unique_ptr<Communicator>> created = absl::UnknownError("");
+  const rhResult_t result = Guard(comm, [&] {
+    created = Communicator::Create(std::move(options));
+    return Report(comm, created.status());
+  });
+  const std::lock_guard<std::mutex> lock(comm->state);
+  comm->came_to = result;
+  if (result == rhSuccess) {
+    comm->communicator = *std::move(created);
+  } else {
+    comm->verdict = comm->last_error;
+  }
+  comm->phase.store(result == rhSuccess ? Phase::kReady : Phase::kNotStarted,
+                    std::memory_order_release);
+}
+
+rhResult_t CreateInBackground(CommunicatorOptions options, rhComm_t* comm) {
+  auto starting = std::make_unique<rhComm>();
+  starting->blocking = false;
+  starting->phase = Phase::kStarting;
+  starting->start_abort = options.abort = std::make_shared<railhead::comm::StartAbort>();
+  starting->background =
+      railhead::StartThread([raw = starting.get(), options = std::move(options)]() mutable {
+        Start(raw, std::move(options));
+      });
+  *comm = starting.release();
+  return rhInProgress;
+}
+
+// Ends it once all that was begun is done. Who aborts it waits for this.
+rhResult_t Finalize(rhComm_t comm) {
+  {
+    std::unique_lock<std::mutex> state(comm->state);
+    comm->left_stream.wait(state, [&] { return comm->on_stream == 0; });
+  }
+  const rhResult_t result = Guard(comm, [&] {
+    const std::lock_guard<std::mutex> use(comm->in_use);
+    return Report(comm, comm->communicator->Finalize());
+  });
+  const std::lock_guard<std::mutex> state(comm->state);
+  comm->came_to = result;
+  comm->phase.store(Phase::kEnded, std::memory_order_release);
+  comm->left_stream.notify_all();
+  return result;
+}
+
+void Join(std::thread& thread) {
+  if (thread.joinable()) thread.join();
+}
+
 absl::StatusOr<railhead::comm::UniqueId> ParseId(const rhUniqueId& id) {
   return railhead::comm::ParseUniqueId(absl::string_view(id.internal, sizeof id.internal));
 }
@@ -161,8 +251,48 @@ rhResult_t MakeAnother(const char* call, rhComm_t comm, rhComm_t* newcomm, Make 
   return result;
 }
 
-rhResult_t NotNull(rhComm_t comm, const char* call, const char* argument) {
-  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", argument, " must be NULL"));
+rhResult_t ReportWrong(rhComm_t comm, const char* call, const absl::Status& wrong) {
+  return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
+}
+
+rhResult_t Init(const char* call, rhComm_t* comm, int nranks, const rhUniqueId& id, int rank,
+                const rhConfig_t* config) {
+  if (comm == nullptr) return NullArgument(nullptr, call, "comm");
+  *comm = nullptr;
+  if (nranks < 1 || rank < 0 || rank >= nranks) {
+    return Report(nullptr, rhInvalidArgument,
+                  absl::StrCat(call, ": rank ", rank, " of ", nranks,
+                               " does not exist; ranks go from 0 to nranks-1"));
+  }
+  const absl::StatusOr<railhead::comm::UniqueId> parsed = ParseId(id);
+  if (!parsed.ok()) return Report(nullptr, parsed.status());
+  const absl::StatusOr<Config> set = railhead::comm::ReadConfig(config);
+  if (!set.ok()) return ReportWrong(nullptr, call, set.status());
+  absl::StatusOr<CommunicatorOptions> options = ReadOptions(set->fields);
+  if (!options.ok()) return ReportWrong(nullptr, call, options.status());
+  options->rendezvous = {rank, nranks, parsed->address.ToString(), parsed->port};
+  options->key = parsed->key;
+  if (rank == 0) options->listener = railhead::comm::TakeListener(*parsed);
+  return set->blocking.value_or(true) ? Create(*std::move(options), comm)
+                                      : CreateInBackground(*std::move(options), comm);
+}
+
+// Why the struct cannot be taken where a call blocks always.
+absl::Status WrongBlocking(const Config& set) {
+  if (set.blocking.value_or(true)) return absl::OkStatus();
+  return absl::InvalidArgumentError("blocking='0' is not allowed here: set it to 1");
+}
+
+// What a communicator made of another one is to have besides the other's settings.
+absl::StatusOr<railhead::config::Fields> ReadFields(rhComm_t comm, const rhConfig_t* config) {
+  absl::StatusOr<Config> set = railhead::comm::ReadConfig(config);
+  if (!set.ok()) return set.status();
+  if (absl::Status wrong = WrongBlocking(*set); !wrong.ok()) return wrong;
+  railhead::config::Settings settings = comm->communicator->settings();
+  absl::Status wrong = railhead::config::Configure(set->fields, settings);
+  if (wrong.ok()) wrong = railhead::config::CheckSettings(settings);
+  if (!wrong.ok()) return wrong;
+  return std::move(set->fields);
 }
 
 }  // namespace
@@ -221,60 +351,55 @@ rhResult_t rhGetUniqueId(rhUniqueId* id) {
 }
 
 rhResult_t rhCommInitRank(rhComm_t* comm, int nranks, rhUniqueId id, int rank) {
-  return Guard(nullptr, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, "rhCommInitRank", "comm");
-    *comm = nullptr;
-    if (nranks < 1 || rank < 0 || rank >= nranks) {
-      return Report(nullptr, rhInvalidArgument,
-                    absl::StrCat("rhCommInitRank: rank ", rank, " of ", nranks,
-                                 " does not exist; ranks go from 0 to nranks-1"));
-    }
-    const absl::StatusOr<railhead::comm::UniqueId> parsed = ParseId(id);
-    if (!parsed.ok()) return Report(nullptr, parsed.status());
-    CommunicatorOptions options = OptionsFromEnvironment();
-    options.rendezvous = {rank, nranks, parsed->address.ToString(), parsed->port};
-    options.key = parsed->key;
-    if (rank == 0) options.listener = railhead::comm::TakeListener(*parsed);
-    return Create(std::move(options), comm);
-  });
+  return Guard(nullptr, [&] { return Init("rhCommInitRank", comm, nranks, id, rank, nullptr); });
+}
+
+rhResult_t rhCommInitRankConfig(rhComm_t* comm, int nranks, rhUniqueId id, int rank,
+                                rhConfig_t* config) {
+  return Guard(nullptr,
+               [&] { return Init("rhCommInitRankConfig", comm, nranks, id, rank, config); });
 }
 
 rhResult_t rhCommInitFromEnv(rhComm_t* comm) {
   return Guard(nullptr, [&] {
     if (comm == nullptr) return NullArgument(nullptr, "rhCommInitFromEnv", "comm");
     *comm = nullptr;
-    CommunicatorOptions options = OptionsFromEnvironment();
+    absl::StatusOr<CommunicatorOptions> options = ReadOptions();
+    if (!options.ok()) return Report(nullptr, options.status());
     absl::StatusOr<railhead::config::Rendezvous> rendezvous =
         railhead::config::ReadRendezvous(railhead::config::ProcessEnvironment);
     if (!rendezvous.ok()) return Report(nullptr, rendezvous.status());
-    options.rendezvous = *std::move(rendezvous);
-    return Create(std::move(options), comm);
+    options->rendezvous = *std::move(rendezvous);
+    return Create(*std::move(options), comm);
   });
 }
 
 rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm, rhConfig_t* config) {
   return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, "rhCommSplit", "comm");
+    if (const rhResult_t cannot = CannotUse("rhCommSplit", comm); cannot != rhSuccess)
+      return cannot;
     if (newcomm == nullptr) return NullArgument(comm, "rhCommSplit", "newcomm");
     *newcomm = nullptr;
-    if (config != nullptr) return NotNull(comm, "rhCommSplit", "config");
     if (color < 0 && color != RH_SPLIT_NOCOLOR) {
       return Report(comm, rhInvalidArgument,
                     absl::StrCat("rhCommSplit: color ", color,
                                  " is negative; use RH_SPLIT_NOCOLOR to be in no group"));
     }
-    return MakeAnother("rhCommSplit", comm, newcomm,
-                       [&](Communicator& communicator) { return communicator.Split(color, key); });
+    absl::StatusOr<railhead::config::Fields> fields = ReadFields(comm, config);
+    if (!fields.ok()) return ReportWrong(comm, "rhCommSplit", fields.status());
+    return MakeAnother("rhCommSplit", comm, newcomm, [&](Communicator& communicator) {
+      return communicator.Split(color, key, *fields);
+    });
   });
 }
 
 rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_count,
                         rhComm_t* newcomm, rhConfig_t* config) {
   return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, "rhCommShrink", "comm");
+    if (const rhResult_t cannot = CannotUse("rhCommShrink", comm); cannot != rhSuccess)
+      return cannot;
     if (newcomm == nullptr) return NullArgument(comm, "rhCommShrink", "newcomm");
     *newcomm = nullptr;
-    if (config != nullptr) return NotNull(comm, "rhCommShrink", "config");
     if (exclude_count < 0) {
       return Report(comm, rhInvalidArgument,
                     absl::StrCat("rhCommShrink: exclude_count ", exclude_count, " is negative"));
@@ -295,8 +420,11 @@ rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_cou
                     "rhCommShrink: this rank is among exclude_ranks; only those that are left call "
                     "it");
     }
-    return MakeAnother("rhCommShrink", comm, newcomm,
-                       [&](Communicator& communicator) { return communicator.Shrink(excluded); });
+    absl::StatusOr<railhead::config::Fields> fields = ReadFields(comm, config);
+    if (!fields.ok()) return ReportWrong(comm, "rhCommShrink", fields.status());
+    return MakeAnother("rhCommShrink", comm, newcomm, [&](Communicator& communicator) {
+      return communicator.Shrink(excluded, *fields);
+    });
   });
 }
 
@@ -305,8 +433,8 @@ rhResult_t rhCommGrow(rhComm_t comm, int nranks, rhUniqueId id, int rank, rhComm
   return Guard(comm, [&] {
     if (newcomm == nullptr) return NullArgument(comm, "rhCommGrow", "newcomm");
     *newcomm = nullptr;
-    if (config != nullptr) return NotNull(comm, "rhCommGrow", "config");
-    if (comm == nullptr) return rhCommInitRank(newcomm, nranks, id, rank);
+    if (comm == nullptr) return Init("rhCommGrow", newcomm, nranks, id, rank, config);
+    if (const rhResult_t cannot = CannotUse("rhCommGrow", comm); cannot != rhSuccess) return cannot;
     const int old = comm->communicator->world_size();
     if (rank != -1 || nranks < old) {
       return Report(
@@ -316,15 +444,46 @@ rhResult_t rhCommGrow(rhComm_t comm, int nranks, rhUniqueId id, int rank, rhComm
     }
     const absl::StatusOr<railhead::comm::UniqueId> meeting = ParseId(id);
     if (!meeting.ok()) return Report(comm, meeting.status());
+    absl::StatusOr<railhead::config::Fields> fields = ReadFields(comm, config);
+    if (!fields.ok()) return ReportWrong(comm, "rhCommGrow", fields.status());
     return MakeAnother("rhCommGrow", comm, newcomm, [&](Communicator& communicator) {
-      return communicator.Grow(*meeting, nranks);
+      return communicator.Grow(*meeting, nranks, *fields);
     });
+  });
+}
+
+rhResult_t rhCommFinalize(rhComm_t comm) {
+  return Guard(comm, [&] {
+    if (const rhResult_t cannot = CannotUse("rhCommFinalize", comm); cannot != rhSuccess) {
+      return cannot;
+    }
+    {
+      const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
+      // What is on a stream is awaited.
+      if (!use.owns_lock() && comm->on_stream == 0) {
+        return Report(comm, rhInvalidUsage,
+                      "rhCommFinalize: another thread is using this communicator");
+      }
+    }
+    comm->phase.store(Phase::kEnding, std::memory_order_release);
+    if (comm->blocking) return Finalize(comm);
+    Join(comm->background);  // which has started it
+    comm->background = railhead::StartThread([comm] { Finalize(comm); });
+    return rhInProgress;
   });
 }
 
 rhResult_t rhCommDestroy(rhComm_t comm) {
   return Guard(nullptr, [&] {
     if (comm == nullptr) return rhSuccess;
+    const Phase phase = comm->phase.load(std::memory_order_acquire);
+    if (phase == Phase::kStarting || phase == Phase::kEnding) {
+      return Report(
+          comm, rhInvalidUsage,
+          "rhCommDestroy: the communicator is still in progress (rhCommGetAsyncError); use "
+          "rhCommAbort to end it");
+    }
+    Join(comm->background);
     {
       const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
       const std::lock_guard<std::mutex> state(comm->state);
@@ -338,7 +497,7 @@ rhResult_t rhCommDestroy(rhComm_t comm) {
     }
     std::unique_ptr<Communicator> communicator = std::move(comm->communicator);
     delete comm;
-    Communicator::Leave(std::move(communicator));
+    if (communicator != nullptr) Communicator::Leave(std::move(communicator));
     return rhSuccess;
   });
 }
@@ -346,7 +505,11 @@ rhResult_t rhCommDestroy(rhComm_t comm) {
 rhResult_t rhCommAbort(rhComm_t comm) {
   return Guard(nullptr, [&] {
     if (comm == nullptr) return rhSuccess;
-    comm->communicator->Abort("rhCommAbort was called");
+    if (comm->phase.load(std::memory_order_acquire) == Phase::kStarting) {
+      comm->start_abort->Abort(absl::AbortedError("rhCommAbort was called"));
+      Join(comm->background);
+    }
+    if (comm->communicator != nullptr) comm->communicator->Abort("rhCommAbort was called");
     {
       std::unique_lock<std::mutex> state(comm->state);
       // What waits on a stream may stand behind another communicator's call.
@@ -354,8 +517,10 @@ rhResult_t rhCommAbort(rhComm_t comm) {
         comm->on_stream -= stream->Drop(comm, rhRemoteError);
       }
       // What runs has been told to end; wait for it to leave.
-      comm->left_stream.wait(state, [&] { return comm->on_stream == 0; });
+      comm->left_stream.wait(state,
+                             [&] { return comm->on_stream == 0 && comm->phase != Phase::kEnding; });
     }
+    Join(comm->background);
     { const std::lock_guard<std::mutex> use(comm->in_use); }
     delete comm;
     return rhSuccess;
@@ -366,10 +531,16 @@ rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error) {
   return Guard(comm, [&] {
     if (comm == nullptr) return NullArgument(nullptr, "rhCommGetAsyncError", "comm");
     if (async_error == nullptr) return NullArgument(comm, "rhCommGetAsyncError", "async_error");
-    const absl::Status verdict = comm->communicator->verdict();
+    const Phase phase = comm->phase.load(std::memory_order_acquire);
+    const bool over = phase == Phase::kNotStarted || phase == Phase::kEnded;
+    const bool there = phase != Phase::kStarting && phase != Phase::kNotStarted;
+    const absl::Status verdict = there ? comm->communicator->verdict() : absl::OkStatus();
     const std::lock_guard<std::mutex> state(comm->state);
-    *async_error = rhSuccess;
-    if (comm->on_stream > 0) *async_error = rhInProgress;
+    *async_error = over ? comm->came_to : rhSuccess;
+    if (phase == Phase::kStarting || phase == Phase::kEnding || comm->on_stream > 0) {
+      *async_error = rhInProgress;
+    }
+    if (phase == Phase::kNotStarted) comm->told = &comm->verdict;
     if (!verdict.ok()) {
       *async_error = railhead::comm::ResultOf(verdict);
       // It is the same from now on.
@@ -381,14 +552,15 @@ rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error) {
 }
 
 rhResult_t rhCommCount(rhComm_t comm, int* count) {
-  if (comm == nullptr) return NullArgument(nullptr, "rhCommCount", "comm");
+  if (const rhResult_t cannot = CannotAsk("rhCommCount", comm); cannot != rhSuccess) return cannot;
   if (count == nullptr) return NullArgument(comm, "rhCommCount", "count");
   *count = comm->communicator->world_size();
   return rhSuccess;
 }
 
 rhResult_t rhCommUserRank(rhComm_t comm, int* rank) {
-  if (comm == nullptr) return NullArgument(nullptr, "rhCommUserRank", "comm");
+  if (const rhResult_t cannot = CannotAsk("rhCommUserRank", comm); cannot != rhSuccess)
+    return cannot;
   if (rank == nullptr) return NullArgument(comm, "rhCommUserRank", "rank");
   *rank = comm->communicator->rank();
   return rhSuccess;
@@ -397,7 +569,8 @@ rhResult_t rhCommUserRank(rhComm_t comm, int* rank) {
 rhResult_t rhCommExplain(rhComm_t comm, const char* collective, size_t bytes, char* text,
                          size_t text_size) {
   return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, "rhCommExplain", "comm");
+    if (const rhResult_t cannot = CannotAsk("rhCommExplain", comm); cannot != rhSuccess)
+      return cannot;
     if (collective == nullptr) return NullArgument(comm, "rhCommExplain", "collective");
     if (text == nullptr || text_size == 0) return NullArgument(comm, "rhCommExplain", "text");
     const absl::StatusOr<std::string> why = comm->communicator->Explain(collective, bytes);
@@ -414,7 +587,8 @@ rhResult_t rhCommExplain(rhComm_t comm, const char* collective, size_t bytes, ch
 
 rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info) {
   return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, "rhCommGetInfo", "comm");
+    if (const rhResult_t cannot = CannotAsk("rhCommGetInfo", comm); cannot != rhSuccess)
+      return cannot;
     if (info == nullptr) return NullArgument(comm, "rhCommGetInfo", "info");
     if (!HasSize(info)) {
       return Report(comm, rhInvalidArgument,
@@ -436,7 +610,8 @@ rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info) {
 
 rhResult_t rhCommRailInfo(rhComm_t comm, int index, rhRailInfo_t* info) {
   return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, "rhCommRailInfo", "comm");
+    if (const rhResult_t cannot = CannotAsk("rhCommRailInfo", comm); cannot != rhSuccess)
+      return cannot;
     if (info == nullptr) return NullArgument(comm, "rhCommRailInfo", "info");
     if (!HasSize(info)) {
       return Report(comm, rhInvalidArgument,

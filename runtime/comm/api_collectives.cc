@@ -31,6 +31,7 @@ namespace {
 using railhead::Parts;
 using railhead::collectives::Transfer;
 using railhead::comm::Area;
+using railhead::comm::CannotUse;
 using railhead::comm::Communicator;
 using railhead::comm::CopyToHost;
 using railhead::comm::Guard;
@@ -67,7 +68,7 @@ rhResult_t ReportWrong(const char* call, rhComm_t comm, const absl::Status& wron
 template <class Prepare>
 rhResult_t Collective(const char* call, rhComm_t comm, rhStream_t stream, Prepare prepare) {
   return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, call, "comm");
+    if (const rhResult_t cannot = CannotUse(call, comm); cannot != rhSuccess) return cannot;
     absl::Status wrong;
     const auto body = prepare(wrong);
     if (!wrong.ok()) return ReportWrong(call, comm, wrong);
@@ -142,7 +143,7 @@ rhResult_t AddTransfer(const char* call, Transfer::Direction direction, const vo
                        size_t count, rhDataType_t datatype, int peer, rhComm_t comm,
                        rhStream_t stream) {
   return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, call, "comm");
+    if (const rhResult_t cannot = CannotUse(call, comm); cannot != rhSuccess) return cannot;
     const bool sends = direction == Transfer::Direction::kSend;
     const absl::Status wrong =
         FirstOf({WrongType(datatype), WrongRoot(peer, comm->communicator->world_size(), "peer"),
@@ -433,7 +434,8 @@ rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, int peer, 
 rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t datatype,
                                   rhScalarResidence_t /*residence*/, rhComm_t comm) {
   return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, "rhRedOpCreatePreMulSum", "comm");
+    if (const rhResult_t cannot = CannotUse("rhRedOpCreatePreMulSum", comm); cannot != rhSuccess)
+      return cannot;
     if (op == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "op");
     if (scalar == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "scalar");
     const absl::Status wrong = WrongType(datatype);
@@ -458,7 +460,8 @@ rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t data
 
 rhResult_t rhRedOpDestroy(rhRedOp_t op, rhComm_t comm) {
   return Guard(comm, [&] {
-    if (comm == nullptr) return NullArgument(nullptr, "rhRedOpDestroy", "comm");
+    if (const rhResult_t cannot = CannotUse("rhRedOpDestroy", comm); cannot != rhSuccess)
+      return cannot;
     {
       const std::lock_guard<std::mutex> lock(comm->state);
       const auto index = static_cast<size_t>(op - kFirstOwnOperator);

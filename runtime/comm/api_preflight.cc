@@ -43,13 +43,14 @@ rhResult_t rhPreflight(rhFindingFunction_t each, void* context) {
   using railhead::comm::Report;
   return Guard(nullptr, [&] {
     if (each == nullptr) return railhead::comm::NullArgument(nullptr, "rhPreflight", "each");
-    railhead::comm::CommunicatorOptions options = railhead::comm::OptionsFromEnvironment();
+    absl::StatusOr<railhead::comm::CommunicatorOptions> options = railhead::comm::ReadOptions();
+    if (!options.ok()) return Report(nullptr, options.status());
     absl::StatusOr<railhead::config::Rendezvous> rendezvous =
         railhead::config::ReadRendezvous(railhead::config::ProcessEnvironment);
     if (!rendezvous.ok()) return Report(nullptr, rendezvous.status());
-    options.rendezvous = *std::move(rendezvous);
+    options->rendezvous = *std::move(rendezvous);
     const absl::StatusOr<std::vector<Finding>> findings =
-        railhead::comm::RunPreflight(std::move(options));
+        railhead::comm::RunPreflight(*std::move(options));
     if (!findings.ok()) return Report(nullptr, findings.status());
     for (const Finding& finding : *findings) {
       const rhFinding_t entry = ToC(finding);

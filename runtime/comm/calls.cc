@@ -27,6 +27,8 @@ Group& ThreadGroup() {
 
 rhResult_t RunNow(const char* name, rhComm_t comm,
                   absl::FunctionRef<absl::Status(Communicator&)> body) {
+  // Also of a call that was noted when it could.
+  if (const rhResult_t cannot = CannotUse(name, comm); cannot != rhSuccess) return cannot;
   const std::unique_lock<std::mutex> use(comm->in_use, std::try_to_lock);
   if (!use.owns_lock()) {
     return Report(comm, rhInvalidUsage,
@@ -43,6 +45,7 @@ rhResult_t RunNow(const char* name, rhComm_t comm,
 
 rhResult_t RunOnStream(const char* name, rhComm_t comm, rhStream_t stream, Body body,
                        const std::shared_ptr<const void>& group) {
+  if (const rhResult_t cannot = CannotUse(name, comm); cannot != rhSuccess) return cannot;
   // Until the call is there: whoever aborts the communicator drops what it finds.
   const std::lock_guard<std::mutex> adding(comm->state);
   if (comm->on_stream > 0 && comm->stream.lock() != stream->stream) {

@@ -6,8 +6,10 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "fabric/gpu_direct.h"
 #include "fabric/port_counters.h"
@@ -55,6 +57,12 @@ bool HasTextForSharedMemory(Collective collective) {
          collective != Collective::kScatter && collective != Collective::kSendReceive;
 }
 
+// For messages: "" if the communicator has no name.
+std::string OfCommunicator(const config::Settings& settings) {
+  if (settings.comm_name.empty()) return "";
+  return absl::StrCat("communicator '", settings.comm_name, "': ");
+}
+
 // In shared memory messages are copied twice, at about these costs.
 tuner::Network SharedMemory() {
   tuner::Network network;
@@ -66,12 +74,25 @@ tuner::Network SharedMemory() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorOptions options) {
+  const std::string of = OfCommunicator(options.setup.settings);
+  absl::StatusOr<std::unique_ptr<Communicator>> created = Start(std::move(options));
+  if (created.ok() || absl::StrContains(created.status().message(), of)) return created;
+  return absl::Status(created.status().code(), absl::StrCat(of, created.status().message()));
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOptions options) {
   std::unique_ptr<Communicator> comm(new Communicator());
   RaiseDescriptorLimit();
   const config::Rendezvous rendezvous = options.rendezvous;
   const std::string self = NameOfRank(options);
   const std::string group = GroupOf(options);
-  const Logger log(options.setup.settings.log_level, self);
+  if (options.abort != nullptr) {
+    options.hopeless = options.aborted = [abort = options.abort] { return abort->why(); };
+  }
+  comm->of_ = OfCommunicator(options.setup.settings);
+  const Logger log(
+      options.setup.settings.log_level,
+      absl::StrCat(self, comm->of_.empty() ? "" : ": ", absl::StripSuffix(comm->of_, ": ")));
   absl::StatusOr<bootstrap::Bootstrap> bootstrap = Join(options);
   if (!bootstrap.ok()) return bootstrap.status();
 
@@ -114,6 +135,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
       bootstrap::Watch::Start(*std::move(bootstrap));
   if (!watch.ok()) return watch.status();
   comm->watch_ = *std::move(watch);
+  const StartAbort::Told told(options.abort, *comm->watch_);
   absl::StatusOr<std::unique_ptr<rails::Mesh>> mesh = rails::Mesh::Create(
       std::move(comm->fabric_.peers), {&comm->watch_->failed(), comm->watch_->event_fd()},
       comm->fabric_.reach ? comm->fabric_.reach(*comm->watch_) : rails::Reach());
@@ -162,7 +184,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Create(CommunicatorO
   }
   comm->learner_.emplace(tuner::Tuner(comm->world_size_, network, *std::move(pins)));
 
-  if (settings.metrics_port != 0) {
+  if (settings.metrics && settings.metrics_port != 0) {
     const absl::StatusOr<std::shared_ptr<metrics::Board>> board =
         metrics::Board::At(settings.metrics_port);
     // Metrics are for people who look at the job; the job does not need them.
@@ -226,6 +248,21 @@ void Communicator::Leave(std::unique_ptr<Communicator> communicator) {
   if (communicator->Depart(absl::Now() + kShortGoodbye)) return;
   Communicator* const left = communicator.release();
   RunInBackground(absl::Now() + kLongestGoodbye + kShortGoodbye, [left] { delete left; });
+}
+
+absl::Status Communicator::Finalize() {
+  const bool over = Depart(absl::Now() + setup_.settings.timeout);
+  if (!failure_.ok()) return failure_;
+  if (absl::Status verdict = watch_->verdict(); !verdict.ok()) {
+    failure_ = absl::Status(
+        verdict.code(),
+        absl::StrCat(self_, ": ", of_, "rhCommFinalize was stopped: ", verdict.message()));
+    return failure_;
+  }
+  if (over) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat(self_, ": ", of_, "other ranks have neither finalized nor destroyed it within ",
+                   absl::FormatDuration(setup_.settings.timeout)));
 }
 
 bool Communicator::Depart(absl::Time deadline) {
@@ -415,7 +452,8 @@ absl::Status Communicator::Transfer(absl::Span<const collectives::Transfer> tran
       [&](Messenger& messenger) { return collectives::RunTransfers(messenger, rank_, transfers); });
 }
 
-absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int key) {
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int key,
+                                                                  const config::Fields& fields) {
   // Everybody makes a meeting place, since nobody knows yet who will be first in its group.
   absl::StatusOr<UniqueId> place = MakeUniqueId(address_);
   std::optional<net::Fd> listener;
@@ -461,10 +499,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int
   meeting.sound = true;
   meeting.setup = setup_;
   meeting.setup.rank_in_metrics = setup_.rank_in_metrics.value_or(rank_);
-  return Meet(std::move(meeting));
+  return Meet(std::move(meeting), fields);
 }
 
-absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::set<int>& excluded) {
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::set<int>& excluded,
+                                                                   const config::Fields& fields) {
   Meeting meeting;
   for (int rank = 0; rank < world_size_; ++rank) {
     if (excluded.count(rank) == 0) meeting.members.push_back(rank);
@@ -486,11 +525,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   meeting.setup = setup_;
   // The new one counts from nothing, under its own rank.
   notice_.reset();
-  return Meet(std::move(meeting));
+  return Meet(std::move(meeting), fields);
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Grow(const UniqueId& place,
-                                                                 int world_size) {
+                                                                 int world_size,
+                                                                 const config::Fields& fields) {
   Meeting meeting;
   meeting.place = place;
   if (rank_ == 0) meeting.listener = TakeListener(place);
@@ -499,10 +539,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Grow(const UniqueId&
   meeting.world_size = world_size;
   meeting.sound = watch_->verdict().ok();
   meeting.setup = setup_;
-  return Meet(std::move(meeting));
+  return Meet(std::move(meeting), fields);
 }
 
-absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(Meeting meeting) const {
+absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(
+    Meeting meeting, const config::Fields& fields) const {
+  if (absl::Status set = config::Configure(fields, meeting.setup.settings); !set.ok()) return set;
   const std::vector<int>& members = meeting.members;
   const auto self = std::find(members.begin(), members.end(), rank_) - members.begin();
   CommunicatorOptions options;
@@ -656,12 +698,12 @@ absl::Status Communicator::GiveUp(absl::string_view what, const absl::Status& ca
 
 shm::Patience Communicator::SharedPatience() const {
   return {group_->Look(), setup_.settings.timeout, &watch_->failed(), fabric_.decision.crowded,
-          &go_on_};
+          &go_on_,        &group_->spread()};
 }
 
 absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause,
                                 absl::string_view report) {
-  const std::string where = absl::StrCat(self_, ": ", what);
+  const std::string where = absl::StrCat(self_, ": ", of_, what);
   if (absl::IsCancelled(cause)) {
     const absl::Status verdict = watch_->verdict();
     return absl::Status(verdict.code(), absl::StrCat(where, " was stopped: ", verdict.message()));
@@ -785,7 +827,7 @@ std::string Communicator::degraded_reason() const {
 
 void Communicator::Abort(const std::string& reason) {
   aborted_ = true;
-  watch_->Announce(absl::AbortedError(absl::StrCat(self_, ": ", reason))).IgnoreError();
+  watch_->Announce(absl::AbortedError(absl::StrCat(self_, ": ", of_, reason))).IgnoreError();
 }
 
 std::vector<rails::RailTotals> Communicator::Rails() const {
@@ -823,6 +865,7 @@ metrics::Snapshot Communicator::Read() const {
   snapshot.ports = Ports();
   snapshot.gpu_direct = known_gpus_->Ways();
   snapshot.collectives = stats_.Read();
+  for (metrics::KindCounts& kind : snapshot.collectives) kind.comm = setup_.settings.comm_name;
   return snapshot;
 }
 

@@ -70,6 +70,9 @@ class Communicator {
   // Leaves the others in peace and frees it. Ranks may leave several communicators in different
   // orders, so who has not left by then is waited for in the background.
   static void Leave(std::unique_ptr<Communicator> communicator);
+  // Leaves, and waits for the others as long as for a collective. Nothing else can be done with it
+  // afterwards.
+  absl::Status Finalize();
   // Leaves, and waits for the others.
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -97,13 +100,17 @@ class Communicator {
   absl::Status Transfer(absl::Span<const collectives::Transfer> transfers);
 
   // A communicator of the ranks that give the same colour, in the order of their keys; null for a
-  // negative colour. Called by all ranks.
-  absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key);
+  // negative colour. Called by all ranks. `fields`, here and below: what its settings are to be
+  // besides this one's (config::Configure takes them).
+  absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key,
+                                                      const config::Fields& fields = {});
   // One of all ranks but these, also after a failure. Called by all that are left.
-  absl::StatusOr<std::unique_ptr<Communicator>> Shrink(const std::set<int>& excluded);
+  absl::StatusOr<std::unique_ptr<Communicator>> Shrink(const std::set<int>& excluded,
+                                                       const config::Fields& fields = {});
   // One of all ranks, which keep their numbers, and others, which join at the meeting by
   // themselves.
-  absl::StatusOr<std::unique_ptr<Communicator>> Grow(const UniqueId& meeting, int world_size);
+  absl::StatusOr<std::unique_ptr<Communicator>> Grow(const UniqueId& meeting, int world_size,
+                                                     const config::Fields& fields = {});
 
   // Makes a window (shm/window.h) of a piece of memory of each rank, and returns its number there.
   // Called by all ranks, as is closing it; InvalidArgument on all if one of the pieces is not
@@ -167,6 +174,7 @@ class Communicator {
   // Any thread: which algorithm does a collective (named as in metrics), and why; for people.
   absl::StatusOr<std::string> Explain(absl::string_view collective, size_t bytes) const;
 
+  const config::Settings& settings() const { return setup_.settings; }
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   const std::string& transport() const { return transport_; }
@@ -182,6 +190,7 @@ class Communicator {
 
  private:
   Communicator() = default;
+  static absl::StatusOr<std::unique_ptr<Communicator>> Start(CommunicatorOptions options);
 
   size_t Ranks() const { return static_cast<size_t>(world_size_); }
   // What is being done, for metrics and messages; `bytes` as in metrics.
@@ -254,7 +263,8 @@ class Communicator {
     bool sound = false;               // the others' failure ends it too
     SetupOptions setup;
   };
-  absl::StatusOr<std::unique_ptr<Communicator>> Meet(Meeting meeting) const;
+  absl::StatusOr<std::unique_ptr<Communicator>> Meet(Meeting meeting,
+                                                     const config::Fields& fields) const;
   // Why ranks wait in vain for all of these; OK while they may come.
   absl::Status WhyHopeless(const std::vector<int>& members, bool sound) const;
   absl::Status WhyAborted() const;
@@ -271,6 +281,7 @@ class Communicator {
   int rank_ = 0;
   int world_size_ = 1;
   std::string self_;  // "rank 2 (pod a on node b)"
+  std::string of_;    // "communicator 'tp': " where it has a name
   std::string transport_;
   uint64_t rejected_ = 0;
   absl::Status failure_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "absl/status/status.h"
@@ -20,6 +21,13 @@ constexpr size_t kMostCores = 1U << 16U;
 // Rank-specific reasons are listed up to here; a thousand ranks without RDMA need one line, not a
 // thousand.
 constexpr size_t kMostReasons = 4;
+
+// How the rank's transport was chosen, for messages.
+std::string Choice(const RankReport& report) {
+  return absl::StrCat(
+      report.configured.contains("transport") ? "rhConfig_t.transport=" : "RAILHEAD_TRANSPORT=",
+      config::TransportChoiceName(report.choice));
+}
 
 bool Wants(const RankReport& report) {
   return report.require_rdma || report.choice == config::TransportChoice::kVerbs ||
@@ -42,12 +50,17 @@ std::set<int> Usable(const RankReport& report) {
   return rails;
 }
 
+// For messages; one that the rank was not given has no device.
+std::string Name(const RailReport& rail) {
+  if (rail.device.empty()) return absl::StrCat("rail ", rail.rail);
+  return absl::StrCat("rail ", rail.rail, " (", rail.device, ")");
+}
+
 // Why this rank cannot use `rail`.
 std::string WhyNot(const RankReport& report, int rail) {
   for (const RailReport& candidate : report.rails) {
     if (candidate.rail != rail) continue;
-    return absl::StrCat(report.name, ": rail ", rail, " (", candidate.device,
-                        ") cannot be used: ", candidate.trouble);
+    return absl::StrCat(report.name, ": ", Name(candidate), " cannot be used: ", candidate.trouble);
   }
   return absl::StrCat(report.name, ": it was not given rail ", rail);
 }
@@ -55,7 +68,7 @@ std::string WhyNot(const RankReport& report, int rail) {
 // Why this rank can use no rail at all.
 std::string WhyNone(const RankReport& report) {
   if (report.choice == config::TransportChoice::kTcp) {
-    return absl::StrCat(report.name, ": RAILHEAD_TRANSPORT=tcp is set there");
+    return absl::StrCat(report.name, ": ", Choice(report), " is set there");
   }
   if (!report.trouble.empty()) return absl::StrCat(report.name, ": ", report.trouble);
   if (report.rails.empty()) {
@@ -64,8 +77,7 @@ std::string WhyNone(const RankReport& report) {
   return absl::StrCat(
       report.name, ": ",
       absl::StrJoin(report.rails, "; ", [](std::string* out, const RailReport& rail) {
-        absl::StrAppend(out, "rail ", rail.rail, " (", rail.device,
-                        ") cannot be used: ", rail.trouble);
+        absl::StrAppend(out, Name(rail), " cannot be used: ", rail.trouble);
       }));
 }
 
@@ -118,9 +130,7 @@ std::string WhyNotShared(absl::Span<const RankReport> reports) {
     }
     if (report.choice != config::TransportChoice::kAuto &&
         report.choice != config::TransportChoice::kShm) {
-      return absl::StrCat(report.name,
-                          ": RAILHEAD_TRANSPORT=", config::TransportChoiceName(report.choice),
-                          " is set there");
+      return absl::StrCat(report.name, ": ", Choice(report), " is set there");
     }
     if (report.place.empty() || report.place != first.place) {
       return absl::StrCat(report.name, " and ", first.name, " are not in one pod");
@@ -155,9 +165,7 @@ std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports
     // That is told as a degradation.
     if (!report.shm_trouble.empty()) return {};
     if (report.choice == config::TransportChoice::kAuto) continue;
-    why_not = absl::StrCat(report.name,
-                           ": RAILHEAD_TRANSPORT=", config::TransportChoiceName(report.choice),
-                           " is set there");
+    why_not = absl::StrCat(report.name, ": ", Choice(report), " is set there");
     return {};
   }
   if (places.size() < 2) return {};
@@ -166,9 +174,17 @@ std::vector<std::vector<int>> SeveralPlaces(absl::Span<const RankReport> reports
 
 bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector<int>>& places) {
   return !std::all_of(places.begin(), places.end(), [&reports](const std::vector<int>& place) {
+    constexpr uint64_t kCore = 1000;
     std::vector<Cores> cores;
     cores.reserve(place.size());
-    for (const int rank : place) cores.push_back(reports[static_cast<size_t>(rank)].cores);
+    std::map<uint64_t, uint64_t> wanted;  // by the group whose limit it counts against
+    for (const int rank : place) {
+      const RankReport& report = reports[static_cast<size_t>(rank)];
+      cores.push_back(report.cores);
+      if (report.cpu.millicores == 0) continue;
+      // Who looks at what it waits for uses its time up as if it worked.
+      if ((wanted[report.cpu.group] += kCore) > report.cpu.millicores) return false;
+    }
     return OneForEach(cores);
   });
 }
@@ -183,6 +199,35 @@ absl::Status CheckAlike(absl::Span<const RankReport> reports, absl::string_view 
     return absl::FailedPreconditionError(
         absl::StrCat(report.name, " has ", variable, "='", report.*value, "', and ", first.name,
                      " '", first.*value, "'; set it alike on all ranks"));
+  }
+  return absl::OkStatus();
+}
+
+// What the rank's program has set the field to; nothing where it has not.
+std::optional<std::string> SetTo(const RankReport& report, const std::string& field) {
+  const auto found = report.configured.find(field);
+  if (found == report.configured.end()) return std::nullopt;
+  return found->second;
+}
+
+// Every rank's program must have set what rank 0's has.
+absl::Status CheckConfigured(absl::Span<const RankReport> reports) {
+  const RankReport& first = reports.front();
+  for (const RankReport& report : reports) {
+    config::Fields either = report.configured;
+    either.insert(first.configured.begin(), first.configured.end());
+    for (const auto& entry : either) {
+      const std::string& field = entry.first;
+      if (SetTo(report, field) == SetTo(first, field)) continue;
+      const auto words = [&field](const RankReport& rank) {
+        const std::optional<std::string> to = SetTo(rank, field);
+        return to.has_value() ? absl::StrCat(rank.name, " has set it to '", *to, "'")
+                              : absl::StrCat(rank.name, " has not set it");
+      };
+      return absl::InvalidArgumentError(absl::StrCat("rhConfig_t.", field, ": ", words(first),
+                                                     ", and ", words(report),
+                                                     "; set it alike on all ranks"));
+    }
   }
   return absl::OkStatus();
 }
@@ -224,7 +269,8 @@ std::vector<int> PlaceNumbers(absl::Span<const RankReport> reports) {
 }
 
 absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
-  absl::Status alike = CheckAlike(reports, "RAILHEAD_ALGO", &RankReport::algorithms);
+  absl::Status alike = CheckConfigured(reports);
+  alike.Update(CheckAlike(reports, "RAILHEAD_ALGO", &RankReport::algorithms));
   if (!alike.ok()) return alike;
   const RankReport& strictest = Strictest(reports);
   Decision decision;
@@ -241,9 +287,9 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
     return r.choice == config::TransportChoice::kShm;
   });
   if (wants_shm != reports.end() && reports.size() > 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("shared memory was chosen (RAILHEAD_TRANSPORT=shm on ", wants_shm->name,
-                     ") but cannot be used: ", why_not_shared));
+    return absl::FailedPreconditionError(absl::StrCat("shared memory was chosen (",
+                                                      Choice(*wants_shm), " on ", wants_shm->name,
+                                                      ") but cannot be used: ", why_not_shared));
   }
   decision.places = SeveralPlaces(reports, decision.flat_reason);
   decision.crowded = Crowded(reports, decision.places);
@@ -281,8 +327,9 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   }
   if (!less.empty() && decision.fallback == config::Fallback::kFail) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "nothing less than the rails that were given will do (RAILHEAD_FALLBACK=fail on ",
-        strictest.name, ") but there would be ", less));
+        "nothing less than the rails that were given will do (",
+        strictest.configured.contains("fallback") ? "rhConfig_t.fallback" : "RAILHEAD_FALLBACK",
+        "=fail on ", strictest.name, ") but there would be ", less));
   }
   const std::string memory = WhyMemoryFailed(reports);
   decision.degraded_reason =
@@ -311,11 +358,18 @@ std::string Encode(const RankReport& report) {
   writer.String(report.place);
   writer.String(report.shm_trouble.substr(0, kTextLimit));
   writer.String(report.cores);
+  writer.U64(report.cpu.group);
+  writer.U64(report.cpu.millicores);
   writer.String(report.door);
   writer.String(report.algorithms);
   writer.U32(static_cast<uint32_t>(report.tcp_rails));
   writer.U8(static_cast<uint8_t>(report.ib_traffic_class));
   writer.U8(static_cast<uint8_t>(report.ib_service_level));
+  writer.U32(static_cast<uint32_t>(report.configured.size()));
+  for (const auto& [field, text] : report.configured) {
+    writer.String(field);
+    writer.String(text);
+  }
   return writer.Take();
 }
 
@@ -347,11 +401,18 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
   report.place = reader.String(kTextLimit);
   report.shm_trouble = reader.String(kTextLimit);
   report.cores = reader.String(kMostCores / 8);
+  report.cpu.group = reader.U64();
+  report.cpu.millicores = reader.U64();
   report.door = reader.String(kDoorLimit);
   report.algorithms = reader.String(bytes.size());
   report.tcp_rails = static_cast<int>(std::min<uint32_t>(reader.U32(), kMostRails));
   report.ib_traffic_class = reader.U8();
   report.ib_service_level = reader.U8();
+  const uint32_t configured = reader.U32();
+  for (uint32_t i = 0; i < configured && reader.ok(); ++i) {
+    std::string field = reader.String(kTextLimit);
+    report.configured[std::move(field)] = reader.String(kTextLimit);
+  }
   if (!reader.Complete()) return absl::InternalError("a rank's report is malformed");
   return report;
 }

@@ -38,6 +38,9 @@
 // congested in the other, and go slow without a reason that anybody sees. So a job over verbs whose
 // ranks differ in them fails on all ranks.
 //
+// What programs set for the communicator (rhConfig_t) is part of the program, and so the same on
+// all ranks, or nobody knows which of two is meant: the job fails on all ranks when two differ.
+//
 // TCP has its own rails, the interfaces that each rank names (RAILHEAD_SOCKET_IFNAME): rail i of
 // one rank leads to rail i of another, so a job over TCP fails on all ranks when some name fewer.
 #ifndef RAILHEAD_RUNTIME_COMM_DECISION_H_
@@ -51,6 +54,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "runtime/comm/cores.h"
+#include "runtime/comm/cpu_limit.h"
 #include "runtime/config/env.h"
 
 namespace railhead::comm {
@@ -81,11 +85,13 @@ struct RankReport {
   std::string place;        // ranks with the same one can share memory; "": not with anybody
   std::string shm_trouble;  // why it cannot, all the same; "" if it can
   Cores cores;              // that it may run on
+  CpuLimit cpu;             // and how much of them
   std::string algorithms;   // RAILHEAD_ALGO
   std::string door;         // where it can be met again: bootstrap::EncodePlace's, or ""
   int tcp_rails = 1;        // interfaces that it would use for TCP
   int ib_traffic_class = 0;
   int ib_service_level = 0;
+  config::Fields configured;  // what its program has set that all ranks must set alike
 
   bool operator==(const RankReport&) const = default;
 };
@@ -97,7 +103,7 @@ struct Decision {
   std::vector<std::vector<int>> places;
   // Who chose that ranks of a place share no memory; "" if they do, have failed to, or are alone.
   std::string flat_reason;
-  bool crowded = false;  // in some place not every rank has a core of its own
+  bool crowded = false;  // in some place not every rank has a core for itself
   bool verbs = false;
   std::vector<int> rails;       // the rails in use, ascending, if verbs
   std::string degraded_reason;  // "" when the job got what it wanted

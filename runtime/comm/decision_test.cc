@@ -57,6 +57,51 @@ TEST(DecisionTest, RanksInOnePlaceShareMemory) {
   EXPECT_FALSE(Decide({Local(0, "a")})->shm) << "alone";
 }
 
+// A control group may give its ranks less time than their cores have.
+TEST(DecisionTest, RanksAreCrowdedWhereTheirTimeIsLimited) {
+  const auto crowded = [](std::vector<CpuLimit> limits) {
+    std::vector<RankReport> reports;
+    for (const CpuLimit& limit : limits) {
+      reports.push_back(Local(static_cast<int>(reports.size()), "a"));
+      reports.back().cpu = limit;
+    }
+    return Decide(reports)->crowded;
+  };
+  EXPECT_FALSE(crowded({{7, 3000}, {7, 3000}, {7, 3000}}));
+  EXPECT_TRUE(crowded({{7, 2999}, {7, 2999}, {7, 2999}}));
+  EXPECT_FALSE(crowded({{7, 1000}, {8, 1000}, {9, 1000}})) << "containers of their own";
+  EXPECT_TRUE(crowded({{7, 1000}, {8, 500}, {9, 1000}}));
+  EXPECT_FALSE(crowded({{0, 0}, {0, 0}, {7, 1500}}));
+}
+
+TEST(DecisionTest, WhatProgramsHaveSetMustBeTheSame) {
+  std::vector<RankReport> reports = {Local(0, "a"), Local(1, "a"), Local(2, "b")};
+  for (RankReport& report : reports) report.configured = {{"commName", "tp"}};
+  EXPECT_TRUE(Decide(reports).ok());
+  reports[2].configured["commName"] = "dp";
+  EXPECT_EQ(Decide(reports).status(),
+            absl::InvalidArgumentError(
+                "rhConfig_t.commName: rank 0 (pod job-0) has set it to 'tp', and "
+                "rank 2 (pod job-2) has set it to 'dp'; set it alike on all ranks"));
+  reports[2].configured["commName"] = "tp";
+  reports[1].configured["timeoutSeconds"] = "5";
+  EXPECT_EQ(Decide(reports).status(),
+            absl::InvalidArgumentError(
+                "rhConfig_t.timeoutSeconds: rank 0 (pod job-0) has not set it, "
+                "and rank 1 (pod job-1) has set it to '5'; set it alike on all ranks"));
+}
+
+TEST(DecisionTest, MessagesNameWhatHasChosenTheTransport) {
+  std::vector<RankReport> reports = {Local(0, "a"), Local(1, "b")};
+  for (RankReport& report : reports) {
+    report.choice = config::TransportChoice::kShm;
+    report.configured = {{"transport", "shm"}};
+  }
+  EXPECT_THAT(
+      std::string(Decide(reports).status().message()),
+      HasSubstr("shared memory was chosen (rhConfig_t.transport=shm on rank 0 (pod job-0))"));
+}
+
 using Places = std::vector<std::vector<int>>;
 
 TEST(DecisionTest, RanksOfOnePlaceAmongSeveralShareMemoryBesides) {
@@ -410,6 +455,8 @@ TEST(DecisionTest, ReportsTravel) {
   report.rails[1].trouble = "down";
   report.rails[0].rate = "400 Gb/sec (4X NDR)";
   report.rails[0].mtu = 4096;
+  report.cpu = {uint64_t{1} << 40U, 1500};
+  report.configured = {{"commName", "tp"}, {"rails", "0,5"}};
   const std::string bytes = Encode(report);
   const absl::StatusOr<RankReport> parsed = ParseReport(bytes);
   ASSERT_TRUE(parsed.ok());

@@ -12,11 +12,14 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "railhead/railhead.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/start_abort.h"
 #include "runtime/comm/stream.h"
 #include "runtime/reduce/reduce.h"
 
@@ -49,7 +52,23 @@ struct rhComm {
     railhead::reduce::Scalar factor;
   };
 
-  std::unique_ptr<railhead::comm::Communicator> communicator;
+  // What it is good for: one after the other, and the second or the third.
+  enum class Phase : uint8_t {
+    kStarting,    // in the background: there is no communicator yet
+    kNotStarted,  // there is none, and will be none
+    kReady,
+    kEnding,  // rhCommFinalize is at work
+    kEnded    // can only be asked, and freed
+  };
+
+  std::unique_ptr<railhead::comm::Communicator> communicator;  // from kReady on
+  std::atomic<Phase> phase = Phase::kReady;
+  bool blocking = true;  // whether its start and end are awaited
+  // Of a start and an end that are not.
+  std::shared_ptr<railhead::comm::StartAbort> start_abort;
+  std::thread background;
+  rhResult_t came_to = rhSuccess;  // what the start or end came to that is over
+
   std::mutex in_use;  // held while a call runs
 
   std::mutex state;  // guards what follows
@@ -70,8 +89,10 @@ struct rhComm {
 
 namespace railhead::comm {
 
-// The part of the options that comes from the environment, whoever names the group.
-CommunicatorOptions OptionsFromEnvironment();
+// The part of the options that the environment and the program say, whoever names the group.
+// InvalidArgument for what is wrong in the fields; what is wrong in the environment goes into the
+// options, for all ranks to hear.
+absl::StatusOr<CommunicatorOptions> ReadOptions(const config::Fields& fields = {});
 
 rhResult_t ResultOf(const absl::Status& status);
 
@@ -80,6 +101,10 @@ void Tell(rhComm_t comm, std::string text);
 rhResult_t Report(rhComm_t comm, rhResult_t result, std::string text);
 rhResult_t Report(rhComm_t comm, const absl::Status& status);
 rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument);
+
+// Why a call can ask nothing of the communicator, or do nothing with it; rhSuccess if it can.
+rhResult_t CannotAsk(const char* call, rhComm_t comm);
+rhResult_t CannotUse(const char* call, rhComm_t comm);
 
 // Runs the body of a call; what it throws (no memory, no thread) becomes a result.
 template <class Body>

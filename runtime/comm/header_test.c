@@ -10,6 +10,11 @@ int main(void) {
   if (rhGetVersion(&version) != rhSuccess || version != RH_VERSION_CODE) return 1;
   if (strlen(rhGetErrorString(rhRemoteError)) == 0) return 1;
   if (sizeof(rhUniqueId) != RH_UNIQUE_ID_BYTES) return 1;
+  rhConfig_t config = RH_CONFIG_INITIALIZER;
+  if (config.size != sizeof config || config.blocking != RH_CONFIG_UNDEF_INT ||
+      config.secretFile != RH_CONFIG_UNDEF_PTR) {
+    return 1;
+  }
   rhComm_t comm = NULL;
   if (rhCommInitFromEnv(&comm) != rhInvalidArgument || comm != NULL) return 1;
   puts(rhGetLastError(NULL));

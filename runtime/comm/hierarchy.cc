@@ -84,6 +84,7 @@ Hierarchy::Hierarchy(Options options, Patient& messages)
   patience_.look = group_.Look();
   patience_.crowded = options.crowded;
   patience_.go_on = &go_on_;
+  patience_.spread = &group_.spread();
   messages_.Note(&signs_[self_.number].last_moved);
 }
 

@@ -36,7 +36,8 @@ absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options) {
   const config::Settings& settings = options.setup.settings;
   const std::string self = NameOfRank(options);
   const Logger log(settings.log_level, self);
-  const absl::StatusOr<std::string> secret = bootstrap::ReadSecretFile(settings.secret_file, log);
+  const absl::StatusOr<std::string> secret =
+      bootstrap::ReadSecretFile(settings.secret_file, log, settings.SetBy("secretFile"));
   if (!secret.ok()) {
     return absl::Status(secret.status().code(),
                         absl::StrCat(self, ": ", secret.status().message()));

@@ -4,6 +4,7 @@
 #ifndef RAILHEAD_RUNTIME_COMM_JOINING_H_
 #define RAILHEAD_RUNTIME_COMM_JOINING_H_
 
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "runtime/base/halt.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/comm/setup.h"
+#include "runtime/comm/start_abort.h"
 #include "runtime/config/env.h"
 #include "runtime/net/fd.h"
 
@@ -24,6 +26,7 @@ struct CommunicatorOptions {
   bool made_of_another = false;  // of a communicator's ranks: what they can do may be less
   Halt hopeless;                 // see bootstrap::JoinOptions
   Halt aborted;
+  std::shared_ptr<StartAbort> abort;  // ends the start, too; null: nothing does
 };
 
 // "rank 2 (pod a on node b)", with what is known.

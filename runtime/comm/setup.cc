@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -281,9 +282,11 @@ void Setup::OpenDevices() {
   report_.fallback = settings.fallback;
   report_.place = options_.place;
   report_.cores = AvailableCores();
+  report_.cpu = ReadCpuLimit(options_.root);
   report_.algorithms = settings.algorithms;
   report_.ib_traffic_class = settings.ib_traffic_class;
   report_.ib_service_level = settings.ib_service_level;
+  report_.configured = settings.SetAlike();
   // Who chose TCP wants nothing of RDMA, not even its errors.
   if (settings.transport == config::TransportChoice::kTcp ||
       settings.transport == config::TransportChoice::kShm) {
@@ -308,7 +311,9 @@ void Setup::OpenDevices() {
     return;
   }
   const Logger log(options_.settings.log_level, self_);
+  std::set<int> wanted(settings.rails.begin(), settings.rails.end());
   for (const fabric::PodRail& rail : pod_rails->rails) {
+    if (!settings.rails.empty() && wanted.erase(rail.rail) == 0) continue;
     absl::StatusOr<std::unique_ptr<RdmaRail>> device = options_.open_rdma_rail(rail);
     preflight::RailFacts facts = preflight::ReadHca(options_.root, rail);
     if (device.ok()) facts.port = (*device)->Facts();
@@ -319,6 +324,12 @@ void Setup::OpenDevices() {
     if (!device.ok()) continue;
     log.Info((*device)->Describe());
     devices_[rail.rail] = *std::move(device);
+  }
+  // Behind those that are there, whose facts have the same order.
+  for (const int rail : wanted) {
+    report_.rails.push_back({rail, "",
+                             absl::StrCat(settings.SetBy("rails"), " names it, and ",
+                                          settings.rails_file, " does not have it")});
   }
 }
 
@@ -369,8 +380,8 @@ absl::StatusOr<std::vector<net::IpAddress>> Setup::TcpAddresses() const {
   for (const std::string& name : names) {
     const absl::StatusOr<net::IpAddress> address = net::AddressOfInterface(name);
     if (!address.ok()) {
-      return absl::Status(address.status().code(),
-                          absl::StrCat("RAILHEAD_SOCKET_IFNAME: ", address.status().message()));
+      return absl::Status(address.status().code(), absl::StrCat(settings.SetBy("socketIfname"),
+                                                                ": ", address.status().message()));
     }
     addresses.push_back(*address);
   }

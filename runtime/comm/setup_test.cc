@@ -180,6 +180,36 @@ TEST_F(SetUpTest, AllRailsWork) {
   }
 }
 
+TEST_F(SetUpTest, RailsThatAreNotListedCountAsNotGiven) {
+  for (int rank = 0; rank < 3; ++rank) {
+    rails[rank] = {0, 1, 2, 3};
+    settings[rank].rails = {1, 3};
+    settings[rank].fallback = config::Fallback::kFail;
+  }
+  luck[1][2].open = absl::UnavailableError("down");
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(fabric->decision.rails, (std::vector<int>{1, 3}));
+    EXPECT_EQ(fabric->decision.degraded_reason, "");
+    EXPECT_EQ(fabric->facts.rails.size(), 2U);
+  }
+}
+
+TEST_F(SetUpTest, AListedRailThatIsNotGivenIsNamed) {
+  for (int rank = 0; rank < 2; ++rank) {
+    rails[rank] = {0, 1};
+    settings[rank].rails = {0, 5};
+  }
+  rails[0].push_back(5);
+  for (const absl::StatusOr<Fabric>& fabric : Run(2)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(fabric->decision.rails, std::vector<int>{0});
+    EXPECT_EQ(fabric->decision.degraded_reason,
+              "RDMA on 1 of 2 rails: rank 1 (pod p1): rail 5 cannot be used: RAILHEAD_RAILS names "
+              "it, and /run/railhead/rails.json does not have it");
+  }
+}
+
 TEST_F(SetUpTest, WithoutARailsFileThereIsTcpAndNothingIsDegraded) {
   for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
     ASSERT_TRUE(fabric.ok()) << fabric.status();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/config/env.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 
@@ -26,11 +29,15 @@ struct Target {
 
 constexpr size_t kLongestInterface = 15;  // of a name that Linux allows
 constexpr size_t kMostTcpRails = 64;
+constexpr int kLastRail = 1023;
 
 // Parses the text into the target. Returns "" or what is allowed ("a number from 1 to 5").
 using Parser = std::string (*)(const std::string& text, Target& target);
 
 enum class Group { kRendezvous, kSettings };
+
+// Whether all ranks of a communicator must set a field of rhConfig_t to the same.
+enum class Alike : uint8_t { kNo, kYes };
 
 struct Variable {
   Group group;
@@ -38,6 +45,8 @@ struct Variable {
   const char* fallback;  // for people; the value itself is the initialiser of the struct
   const char* help;
   Parser parse;
+  const char* field = "";  // of rhConfig_t; "": a program cannot set it
+  Alike alike = Alike::kNo;
 };
 
 std::string ParseInteger(const std::string& text, int low, int high, int& into) {
@@ -72,6 +81,26 @@ std::string ParseInterfaces(const std::string& text, Settings& into) {
   return "";
 }
 
+// Numbers and ranges of them: "0,2,4-7".
+std::string ParseRails(const std::string& text, std::vector<int>& into) {
+  std::set<int> rails;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::pair<absl::string_view, absl::string_view> ends =
+        absl::StrSplit(absl::StripAsciiWhitespace(part), absl::MaxSplits('-', 1));
+    int first = 0;
+    int last = 0;
+    const bool one = !absl::StrContains(part, '-');
+    if (!absl::SimpleAtoi(ends.first, &first) ||
+        !absl::SimpleAtoi(one ? ends.first : ends.second, &last) || first < 0 || last < first ||
+        last > kLastRail) {
+      return absl::StrCat("rails such as 0,2 or 0-3, numbered from 0 to ", kLastRail);
+    }
+    for (int rail = first; rail <= last; ++rail) rails.insert(rail);
+  }
+  into.assign(rails.begin(), rails.end());
+  return "";
+}
+
 // Its highest bit says "full member", the others which partition; no partition is number 0.
 std::string ParsePkey(const std::string& text, int& into) {
   constexpr uint32_t kPartition = 0x7fff;
@@ -98,6 +127,8 @@ std::string ParseSwitch(const std::string& text, bool& into) {
   into = text == "1";
   return "";
 }
+
+constexpr const char* kRails = "rails";  // a field
 
 // Table entries are the widest ranks we promise; beyond them something is wrong, not large.
 constexpr int kMostRanks = 65536;
@@ -140,7 +171,8 @@ constexpr auto kTable =
              "none.",
              [](const std::string& text, Target& to) {
                return ParseName(text, kLongestPath, to.settings.secret_file);
-             }},
+             },
+             "secretFile"},
             {Group::kSettings, "RAILHEAD_POD", "empty", "Name of this pod, for messages.",
              [](const std::string& text, Target& to) {
                return ParseName(text, kLongestName, to.settings.pod);
@@ -154,6 +186,13 @@ constexpr auto kTable =
              [](const std::string& text, Target& to) {
                return ParseName(text, kLongestPath, to.settings.rails_file);
              }},
+            {Group::kSettings, "RAILHEAD_RAILS", "all of them",
+             "Which RDMA rails of RAILHEAD_RAILS_FILE to use, for example 0,2 or 0-3: the others "
+             "count as not given. The same on all ranks.",
+             [](const std::string& text, Target& to) {
+               return ParseRails(text, to.settings.rails);
+             },
+             kRails, Alike::kYes},
             {Group::kSettings, "RAILHEAD_TRANSPORT", "auto",
              "auto: shared memory inside pods, and between them RDMA where every rank has it, else "
              "TCP. verbs: RDMA between all ranks, inside pods as well; TCP counts as degraded even "
@@ -168,7 +207,8 @@ constexpr auto kTable =
                  }
                }
                return "auto, verbs, tcp or shm";
-             }},
+             },
+             "transport", Alike::kYes},
             {Group::kSettings, "RAILHEAD_REQUIRE_RDMA", "0",
              "1: fail on all ranks at start instead of falling back to TCP. Fewer rails than were "
              "given "
@@ -195,7 +235,8 @@ constexpr auto kTable =
                  }
                }
                return "fail, warn or allow";
-             }},
+             },
+             "fallback", Alike::kYes},
             {Group::kSettings, "RAILHEAD_SOCKET_IFNAME",
              "the interface that routes to the other ranks",
              "Network interfaces that TCP transfers use, for example eth0 or eth1,eth2. Each is a "
@@ -203,9 +244,8 @@ constexpr auto kTable =
              "its own: transfers use all at once, as fast as each is. All ranks must list as many, "
              "in the "
              "same order.",
-             [](const std::string& text, Target& to) {
-               return ParseInterfaces(text, to.settings);
-             }},
+             [](const std::string& text, Target& to) { return ParseInterfaces(text, to.settings); },
+             "socketIfname"},
             {Group::kSettings, "RAILHEAD_IB_TC", "0",
              "Traffic class of packets on RDMA rails, 0 to 255: DSCP times 4 plus ECN bits, as the "
              "fabric's "
@@ -250,7 +290,8 @@ constexpr auto kTable =
              "that lives and has not called it yet is waited for, and every rank's log names it.",
              [](const std::string& text, Target& to) {
                return ParseTimeout(text, to.settings.timeout);
-             }},
+             },
+             "timeoutSeconds", Alike::kYes},
             {Group::kSettings, "RAILHEAD_START_TIMEOUT_SECONDS", "that of RAILHEAD_TIMEOUT_SECONDS",
              "How long to wait for the other ranks at start.",
              [](const std::string& text, Target& to) {
@@ -258,7 +299,8 @@ constexpr auto kTable =
                std::string wrong = ParseTimeout(text, start);
                if (wrong.empty()) to.settings.start_timeout = start;
                return wrong;
-             }},
+             },
+             "startTimeoutSeconds", Alike::kYes},
             {Group::kSettings, "RAILHEAD_ALGO",
              "empty: the fastest, by a model of the network and by trying",
              "Which algorithm does a collective, for example "
@@ -310,12 +352,38 @@ absl::Status ReadGroup(Group group, Lookup lookup, Target& target) {
   return result;
 }
 
+// Of what has a field of rhConfig_t alone: what a communicator is called in messages and metrics.
+constexpr const char* kCommName = "commName";
+constexpr size_t kLongestCommName = 64;
+// And of one that says whether it is on the page that RAILHEAD_METRICS_PORT names.
+constexpr const char* kMetrics = "metrics";
+
+// The row with this field; the end of the table where there is none.
+const Variable* RowOf(absl::string_view field) {
+  return std::find_if(kTable.begin(), kTable.end(),
+                      [field](const Variable& row) { return field == row.field; });
+}
+
+// Sets one field. Returns "" or what is allowed.
+std::string SetField(const std::string& field, const std::string& text, Target& target) {
+  Settings& settings = target.settings;
+  if (field == kCommName) return ParseName(text, kLongestCommName, settings.comm_name);
+  if (field == kMetrics) return ParseSwitch(text, settings.metrics);
+  const Variable* const row = RowOf(field);
+  return row == kTable.end() ? "nothing: there is no such field" : row->parse(text, target);
+}
+
 absl::Status Missing(absl::string_view name) {
   return absl::InvalidArgumentError(
       absl::StrCat(name,
                    " is not set. Every process of a job needs RANK (0 to WORLD_SIZE-1), "
                    "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the Railhead operator sets them "
                    "for pods that ask for rdma/*"));
+}
+
+// How a program sets it for one communicator.
+std::string InPrograms(const Variable& variable) {
+  return absl::StrCat("For one communicator: ", variable.field, " of its rhConfig_t.");
 }
 
 // Text for troff, which would take these characters for its own.
@@ -347,13 +415,51 @@ absl::Status ReadSettings(Lookup lookup, Settings& settings) {
   Target target;
   absl::Status read = ReadGroup(Group::kSettings, lookup, target);
   settings = target.settings;
-  if (settings.require_rdma && (settings.transport == TransportChoice::kTcp ||
-                                settings.transport == TransportChoice::kShm)) {
-    read.Update(absl::InvalidArgumentError(
-        absl::StrCat("RAILHEAD_TRANSPORT=", TransportChoiceName(settings.transport),
-                     " and RAILHEAD_REQUIRE_RDMA=1 contradict each other: unset one")));
-  }
   return read;
+}
+
+absl::Status Configure(const Fields& fields, Settings& settings) {
+  Target target{{}, settings};
+  for (const auto& [name, text] : fields) {
+    const std::string allowed = SetField(name, text, target);
+    if (allowed.empty()) {
+      // Rails that are the same are listed alike.
+      target.settings.configured[name] =
+          name == kRails ? absl::StrJoin(target.settings.rails, ",") : text;
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, "='", text, "' is not allowed: set it to ", allowed));
+  }
+  settings = std::move(target.settings);
+  return absl::OkStatus();
+}
+
+absl::Status CheckSettings(const Settings& settings) {
+  if (!settings.require_rdma || (settings.transport != TransportChoice::kTcp &&
+                                 settings.transport != TransportChoice::kShm)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(settings.SetBy("transport"), "=", TransportChoiceName(settings.transport),
+                   " and RAILHEAD_REQUIRE_RDMA=1 contradict each other: unset one"));
+}
+
+Fields Settings::SetAlike() const {
+  Fields alike;
+  for (const auto& [field, text] : configured) {
+    const Variable* const row = RowOf(field);
+    if (field == kCommName || (row != kTable.end() && row->alike == Alike::kYes)) {
+      alike[field] = text;
+    }
+  }
+  return alike;
+}
+
+std::string Settings::SetBy(absl::string_view field) const {
+  if (configured.contains(std::string(field))) return absl::StrCat("rhConfig_t.", field);
+  const Variable* const row = RowOf(field);
+  return row == kTable.end() ? std::string(field) : row->name;
 }
 
 std::optional<std::string> ProcessEnvironment(absl::string_view name) {
@@ -367,10 +473,13 @@ std::string EnvManPage() {
       ".TH RAILHEAD\\-ENVIRONMENT 7 \"\" \"Railhead ", RAILHEAD_VERSION, "\" \"Railhead\"\n",
       ".SH NAME\nrailhead\\-environment \\- environment variables of librailhead\n",
       ".SH DESCRIPTION\nEvery rank of a job reads these when it starts. An empty value counts as "
-      "not set.\n");
+      "not set. What a program sets for a communicator (rhConfig_t) counts more.\n");
   for (const Variable& variable : kTable) {
     absl::StrAppend(&page, ".TP\n.B ", Roff(variable.name), "\n", Roff(variable.help),
                     "\n.br\nDefault: ", Roff(variable.fallback), ".\n");
+    if (variable.field[0] != '\0') {
+      absl::StrAppend(&page, ".br\n", Roff(InPrograms(variable)), "\n");
+    }
   }
   return page;
 }
@@ -380,6 +489,7 @@ std::string EnvHelp() {
   for (const Variable& variable : kTable) {
     absl::StrAppend(&text, variable.name, " (default: ", variable.fallback, ")\n    ",
                     variable.help, "\n");
+    if (variable.field[0] != '\0') absl::StrAppend(&text, "    ", InPrograms(variable), "\n");
   }
   return text;
 }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every environment variable that the runtime reads, declared once: name, default, help and parser
-// stand together in one table (env.cc), and the help that people see is printed from it.
+// stand together in one table (env.cc), and the help that people see is printed from it. The table
+// also names the field of rhConfig_t by which a program sets the same for one communicator.
 #ifndef RAILHEAD_RUNTIME_CONFIG_ENV_H_
 #define RAILHEAD_RUNTIME_CONFIG_ENV_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +35,10 @@ struct Rendezvous {
   int master_port = 29500;
 };
 
+// Fields of rhConfig_t that a program has set, by name, as the text that the environment would
+// have.
+using Fields = std::map<std::string, std::string>;
+
 // How this rank works.
 struct Settings {
   std::string job = "default";
@@ -43,6 +49,7 @@ struct Settings {
   TransportChoice transport = TransportChoice::kAuto;
   bool require_rdma = false;  // as if RDMA was given, and nothing less is accepted
   Fallback fallback = Fallback::kWarn;
+  std::vector<int> rails;     // those to use of the rails file, ascending; none: all
   std::string socket_ifname;  // of TCP rail 0; "": the interface that routes to the other ranks
   std::vector<std::string> more_socket_ifnames;  // of TCP rails 1, 2, ...
   int metrics_port = 9402;                       // 0: no metrics server
@@ -56,6 +63,14 @@ struct Settings {
   int ib_pkey = 0;  // 0: the ports agree on one
   int ib_qps_per_rail = 1;
   LogLevel log_level = LogLevel::kWarn;
+  bool metrics = true;    // whether this communicator is on the metrics page
+  std::string comm_name;  // of the communicator; "": it has none
+  Fields configured;      // what the program has set
+
+  // Of that, what all ranks must set alike.
+  Fields SetAlike() const;
+  // What sets the field, for people: "rhConfig_t.timeoutSeconds" or "RAILHEAD_TIMEOUT_SECONDS".
+  std::string SetBy(absl::string_view field) const;
 };
 
 // Looks a variable up; nullopt when it is not set. An empty value counts as not set.
@@ -66,6 +81,13 @@ absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup);
 // Sets what is right even when something else is wrong, so that a rank with a wrong value can still
 // meet the others and tell them.
 absl::Status ReadSettings(Lookup lookup, Settings& settings);
+
+// Sets what a program has set for its communicator, and leaves the rest as it is. InvalidArgument
+// that names the field, its value and what is allowed; then it sets nothing.
+absl::Status Configure(const Fields& fields, Settings& settings);
+
+// What of a group's settings contradicts what else.
+absl::Status CheckSettings(const Settings& settings);
 
 // The lookup that reads this process's environment.
 std::optional<std::string> ProcessEnvironment(absl::string_view name);

@@ -33,6 +33,7 @@ struct Environment {
 absl::StatusOr<Settings> Read(const Environment& env) {
   Settings settings;
   absl::Status status = ReadSettings(env, settings);
+  status.Update(CheckSettings(settings));
   if (!status.ok()) return status;
   return settings;
 }
@@ -67,6 +68,7 @@ TEST(EnvTest, EveryVariableIsRead) {
                          {"RAILHEAD_TRANSPORT", "verbs"},
                          {"RAILHEAD_REQUIRE_RDMA", "1"},
                          {"RAILHEAD_FALLBACK", "fail"},
+                         {"RAILHEAD_RAILS", "4-6, 0,5"},
                          {"RAILHEAD_SOCKET_IFNAME", "eth7, eth8,eth9"},
                          {"RAILHEAD_IB_TC", "106"},
                          {"RAILHEAD_IB_SL", "3"},
@@ -92,6 +94,7 @@ TEST(EnvTest, EveryVariableIsRead) {
   EXPECT_EQ(settings->transport, TransportChoice::kVerbs);
   EXPECT_TRUE(settings->require_rdma);
   EXPECT_EQ(settings->fallback, Fallback::kFail);
+  EXPECT_EQ(settings->rails, (std::vector<int>{0, 4, 5, 6}));
   EXPECT_EQ(settings->socket_ifname, "eth7");
   EXPECT_EQ(settings->more_socket_ifnames, (std::vector<std::string>{"eth8", "eth9"}));
   EXPECT_EQ(settings->ib_traffic_class, 106);
@@ -141,6 +144,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{"RAILHEAD_METRICS_PORT", "http", "from 0 to 65535"},
                       Wrong{"RAILHEAD_TIMEOUT_SECONDS", "0", "from 1 to"},
                       Wrong{"RAILHEAD_START_TIMEOUT_SECONDS", "0", "from 1 to"},
+                      Wrong{"RAILHEAD_RAILS", "0,,1", "rails such as 0,2 or 0-3"},
+                      Wrong{"RAILHEAD_RAILS", "3-1", "from 0 to 1023"},
+                      Wrong{"RAILHEAD_RAILS", "-1", "from 0 to 1023"},
+                      Wrong{"RAILHEAD_RAILS", "0-1024", "from 0 to 1023"},
+                      Wrong{"RAILHEAD_RAILS", "mlx5_0", "from 0 to 1023"},
                       Wrong{"RAILHEAD_JOB", "a\nb", "control characters"},
                       Wrong{"RAILHEAD_SOCKET_IFNAME", "averyverylongname", "at most 15"},
                       Wrong{"RAILHEAD_SOCKET_IFNAME", "eth0,averyverylongname", "at most 15"},
@@ -220,6 +228,7 @@ TEST(EnvTest, HelpNamesEveryVariable) {
                            "RAILHEAD_TRANSPORT",
                            "RAILHEAD_REQUIRE_RDMA",
                            "RAILHEAD_FALLBACK",
+                           "RAILHEAD_RAILS",
                            "RAILHEAD_SOCKET_IFNAME",
                            "RAILHEAD_IB_TC",
                            "RAILHEAD_IB_SL",
@@ -232,6 +241,62 @@ TEST(EnvTest, HelpNamesEveryVariable) {
                            "RAILHEAD_LOG"}) {
     EXPECT_THAT(help, HasSubstr(absl::StrCat(name, " (default: ")));
   }
+}
+
+TEST(ConfigureTest, WhatAProgramSetsCountsMoreThanTheEnvironment) {
+  Settings settings = *Read(Environment{{{"RAILHEAD_TIMEOUT_SECONDS", "7"},
+                                         {"RAILHEAD_TRANSPORT", "tcp"},
+                                         {"RAILHEAD_SECRET_FILE", "/a"},
+                                         {"RAILHEAD_JOB", "job"}}});
+  const Fields fields = {
+      {"timeoutSeconds", "9"}, {"transport", "verbs"},  {"secretFile", ""},
+      {"commName", "tp"},      {"rails", "3,0-1,1"},    {"metrics", "0"},
+      {"fallback", "fail"},    {"socketIfname", "e,f"}, {"startTimeoutSeconds", "8"}};
+  ASSERT_TRUE(Configure(fields, settings).ok());
+  EXPECT_EQ(settings.timeout, absl::Seconds(9));
+  EXPECT_EQ(settings.StartTimeout(), absl::Seconds(8));
+  EXPECT_EQ(settings.transport, TransportChoice::kVerbs);
+  EXPECT_EQ(settings.fallback, Fallback::kFail);
+  EXPECT_EQ(settings.secret_file, "");
+  EXPECT_EQ(settings.comm_name, "tp");
+  EXPECT_EQ(settings.rails, (std::vector<int>{0, 1, 3}));
+  EXPECT_EQ(settings.socket_ifname, "e");
+  EXPECT_FALSE(settings.metrics);
+  EXPECT_EQ(settings.job, "job") << "what it does not set stays";
+  EXPECT_EQ(settings.SetAlike(), (Fields{{"timeoutSeconds", "9"},
+                                         {"startTimeoutSeconds", "8"},
+                                         {"transport", "verbs"},
+                                         {"fallback", "fail"},
+                                         {"commName", "tp"},
+                                         {"rails", "0,1,3"}}));
+  EXPECT_EQ(settings.SetBy("transport"), "rhConfig_t.transport");
+  EXPECT_EQ(Settings().SetBy("transport"), "RAILHEAD_TRANSPORT");
+}
+
+TEST(ConfigureTest, AWrongFieldIsNamedAndSetsNothing) {
+  const auto wrong = [](const std::string& field, const std::string& text) {
+    Settings settings;
+    const absl::Status set = Configure({{"commName", "tp"}, {field, text}}, settings);
+    EXPECT_EQ(settings.comm_name, "");
+    return std::string(set.message());
+  };
+  EXPECT_EQ(wrong("transport", "rdma"),
+            "transport='rdma' is not allowed: set it to auto, verbs, tcp or shm");
+  EXPECT_THAT(wrong("timeoutSeconds", "0"), HasSubstr("from 1 to 86400"));
+  EXPECT_THAT(wrong("metrics", "2"), HasSubstr("0 or 1"));
+  EXPECT_THAT(wrong("rails", ""), HasSubstr("rails such as"));
+  EXPECT_THAT(wrong("nonsense", "1"), HasSubstr("there is no such field"));
+  Settings settings;
+  EXPECT_THAT(std::string(Configure({{"commName", std::string(65, 'x')}}, settings).message()),
+              HasSubstr("at most 64 bytes"));
+}
+
+TEST(ConfigureTest, AContradictionWithTheEnvironmentNamesBoth) {
+  Settings settings = *Read(Environment{{{"RAILHEAD_REQUIRE_RDMA", "1"}}});
+  ASSERT_TRUE(Configure({{"transport", "tcp"}}, settings).ok());
+  EXPECT_EQ(
+      CheckSettings(settings).message(),
+      "rhConfig_t.transport=tcp and RAILHEAD_REQUIRE_RDMA=1 contradict each other: unset one");
 }
 
 TEST(SettingsTest, TheStartHasATimeOfItsOwnWhereItIsSet) {

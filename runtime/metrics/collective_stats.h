@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/collectives/collective.h"
@@ -33,6 +34,7 @@ struct CollectiveCounts {
 struct KindCounts {
   collectives::Collective collective = collectives::Collective::kAllReduce;
   collectives::Algorithm algorithm = collectives::Algorithm::kRing;
+  std::string comm;  // the name of its communicator; "" if that has none
   std::array<CollectiveCounts, kSizeClasses.size()> classes;
 };
 

@@ -204,6 +204,28 @@ TEST(PageTest, ACollectiveAppearsWhenItHasHappened) {
   EXPECT_THAT(text, Not(HasSubstr("collective=\"broadcast\"")));
 }
 
+// Only there: what else the page shows is the rank's, whatever its communicators are called.
+TEST(PageTest, CollectivesOfNamedCommunicatorsAreCountedByName) {
+  CollectiveStats stats;
+  stats.Record(Collective::kBarrier, Algorithm::kRing, 0, 10'000);
+  Snapshot sum = Example();
+  sum.collectives = stats.Read();
+  for (const char* name : {"tp", "dp", "tp"}) {
+    Snapshot other = Example();
+    other.collectives = stats.Read();
+    other.collectives.front().comm = name;
+    Add(other, sum);
+  }
+  const std::string text = Text(sum);
+  const std::string series =
+      R"(operations_total{job="train",rank="3",collective="barrier",algorithm="ring",)"
+      R"(size_class="<=4KiB")";
+  EXPECT_THAT(text, HasSubstr(series + "} 1\n"));
+  EXPECT_THAT(text, HasSubstr(series + ",comm=\"tp\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr(series + ",comm=\"dp\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("railhead_degraded{job=\"train\",rank=\"3\",reason=\"\"} 0\n"));
+}
+
 TEST(ServerTest, ServesWhatIsReadAtEachScrape) {
   Snapshot snapshot = Example();
   std::mutex mutex;

@@ -245,9 +245,10 @@ void AddCollectives(const Ranks& ranks, Builder& builder) {
         for (size_t i = 0; i < kind.classes.size(); ++i) {
           // A histogram is two dozen series, and most sizes do not occur.
           if (kind.classes[i].operations == 0) continue;
-          const Labels labels = {{"collective", Name(kind.collective)},
-                                 {"algorithm", Name(kind.algorithm)},
-                                 {"size_class", kSizeClasses[i]}};
+          Labels labels = {{"collective", Name(kind.collective)},
+                           {"algorithm", Name(kind.algorithm)},
+                           {"size_class", kSizeClasses[i]}};
+          if (!kind.comm.empty()) labels.push_back({"comm", kind.comm});
           add(rank, labels, kind.classes[i]);
         }
       }

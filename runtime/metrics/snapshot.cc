@@ -74,7 +74,7 @@ void Add(const Snapshot& other, Snapshot& sum) {
            return rails::ToString(a.name) == rails::ToString(b.name);
          });
   AddAll(other.collectives, sum.collectives, [](const KindCounts& a, const KindCounts& b) {
-    return a.collective == b.collective && a.algorithm == b.algorithm;
+    return a.collective == b.collective && a.algorithm == b.algorithm && a.comm == b.comm;
   });
 }
 

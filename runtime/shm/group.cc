@@ -12,6 +12,18 @@ namespace {
 
 constexpr size_t kLanePage = 4096;
 
+// A lane of zeros is a lane at its beginning.
+absl::Span<Lane> LanesIn(std::byte* memory, size_t ranks) {
+  return absl::MakeSpan(std::launder(reinterpret_cast<Lane*>(memory)), ranks);
+}
+
+std::vector<Spread::Core*> CoresIn(absl::Span<Lane> lanes) {
+  std::vector<Spread::Core*> cores;
+  cores.reserve(lanes.size());
+  for (Lane& lane : lanes) cores.push_back(&lane.core);
+  return cores;
+}
+
 size_t LaneBytes(size_t ranks) { return RoundUp(ranks * sizeof(Lane), kLanePage); }
 
 }  // namespace
@@ -25,8 +37,8 @@ Group::Group(std::byte* memory, int rank, int ranks)
     : memory_(memory),
       rank_(static_cast<size_t>(rank)),
       ranks_(static_cast<size_t>(ranks)),
-      // A lane of zeros is a lane at its beginning.
-      lanes_(absl::MakeSpan(std::launder(reinterpret_cast<Lane*>(memory)), ranks_), rank),
+      lanes_(LanesIn(memory, ranks_), rank),
+      spread_(CoresIn(LanesIn(memory, ranks_)), rank_),
       inputs_(ranks_),
       outputs_(ranks_) {}
 

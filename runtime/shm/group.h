@@ -95,6 +95,9 @@ class Group {
   uint64_t given_bytes() const { return given_.load(std::memory_order_relaxed); }
   uint64_t taken_bytes() const { return taken_.load(std::memory_order_relaxed); }
 
+  // For Patience::spread.
+  Spread& spread() { return spread_; }
+
   // How long it pays to look before sleeping.
   static absl::Duration Look() { return absl::Microseconds(50); }
 
@@ -169,6 +172,7 @@ class Group {
   const size_t rank_;
   const size_t ranks_;
   Lanes lanes_;
+  Spread spread_;
   int64_t done_ = 0;  // chunks of earlier collectives
   std::vector<const std::byte*> inputs_;
   std::vector<Window> windows_;  // those that are closed are empty

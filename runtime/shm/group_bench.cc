@@ -65,7 +65,8 @@ void Run(int ranks, rhDataType_t type) {
   std::fflush(stdout);
   InProcesses(ranks, [&](int rank) {
     Group group(segment.data(), rank, ranks);
-    const Patience patience = {group.Look(), absl::Seconds(60), nullptr, crowded};
+    const Patience patience = {group.Look(), absl::Seconds(60), nullptr,
+                               crowded,      nullptr,           &group.spread()};
     std::byte* const own = static_cast<std::byte*>(std::aligned_alloc(4096, 2 * largest));
     std::byte* const shared = window.memory[static_cast<size_t>(rank)].data();
     for (std::byte* memory : {own, shared}) std::memset(memory, 0x11, 2 * largest);

@@ -21,6 +21,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/collectives/call.h"
 #include "runtime/shm/patience.h"
+#include "runtime/shm/spread.h"
 
 namespace railhead::shm {
 
@@ -46,6 +47,7 @@ struct alignas(128) Lane {
   // Words that other processes sleep on (futex), besides those of the notices.
   std::atomic<uint32_t> reduced{0};            // chunks of which this rank reads no cell any more
   std::atomic<uint32_t> sleepers{0};           // ranks that sleep on a word of this lane
+  Spread::Core core{0};                        // where this rank has last waited
   std::array<Notice, kMostAhead + 1> notices;  // by the number of the chunk
 };
 

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "runtime/shm/futex.h"
+#include "runtime/shm/spread.h"
 
 namespace railhead::shm {
 
@@ -23,15 +24,18 @@ struct Patience {
   bool crowded = false;
   // Asked when the limit has passed: true begins it anew. Null: it ends the wait.
   const std::function<bool()>* go_on = nullptr;
+  Spread* spread = nullptr;  // where ranks have a core each; null: they stay where they are
 
   bool GoesOn() const { return go_on != nullptr && (*go_on)(); }
   // How many looks to take between two at the clock; an offered core may be away for long.
   int LooksAtOnce() const { return crowded ? 1 : 16; }
   // Who has not come in so many nanoseconds may have been put on this very core, where it cannot
-  // run while this rank looks; nor does the kernel part the two when one of them sleeps.
+  // run while this rank looks.
   void AfterLooks(int64_t waited) const {
     constexpr int64_t kOnAnotherCore = 500;
-    if (!crowded && waited > kOnAnotherCore) sched_yield();
+    if (crowded || waited <= kOnAnotherCore) return;
+    if (spread != nullptr) spread->Part();
+    sched_yield();
   }
   void BetweenLooks() const {
     if (crowded) {

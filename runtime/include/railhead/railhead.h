@@ -4,8 +4,8 @@
  *
  * The interface has the shape of NCCL's, so that porting is renaming (nccl -> rh); result codes,
  * data types and operators have NCCL's numbers. Differences: with `stream` NULL a call blocks until
- * it is done, and with a stream of rhStreamCreate it returns at once; a process has one rank of a
- * communicator.
+ * it is done, and with a stream of rhStreamCreate it returns at once; rhConfig_t.blocking = 0 is
+ * about the start and the end alone; a process has one rank of a communicator.
  *
  * A first program:
  *
@@ -47,6 +47,7 @@
 #ifndef RAILHEAD_RAILHEAD_H_
 #define RAILHEAD_RAILHEAD_H_
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -79,7 +80,7 @@ typedef enum RH_INT_ENUM {
   rhInvalidArgument = 4, /* an argument or an environment variable is wrong */
   rhInvalidUsage = 5,    /* the call is not allowed now */
   rhRemoteError = 6,     /* another rank, or the way to it, has failed */
-  rhInProgress = 7       /* not finished yet; blocking calls never return it */
+  rhInProgress = 7       /* not finished yet; only calls of rhConfig_t.blocking = 0 return it */
 } rhResult_t;
 
 /* Element types. The 8-bit floats are those of the OCP specification:
@@ -126,8 +127,57 @@ typedef struct rhRequest* rhRequest_t;
 /* A piece of memory of each rank of a communicator that they can reach. */
 typedef struct rhWindow* rhWindow_t;
 
-/* Reserved: must be NULL. */
-typedef struct rhConfig rhConfig_t;
+/* How a communicator works. Make it with the initializer, and set what is to be set:
+ *
+ *     rhConfig_t config = RH_CONFIG_INITIALIZER;
+ *     config.commName = "tensor_parallel";
+ *     config.timeoutSeconds = 300;
+ *
+ * A field that is left as the initializer made it is unset: it is what the environment says, and
+ * for rhCommSplit, rhCommShrink and rhCommGrow what it is in `comm`. A field that is set counts
+ * more than the variable that is named beside it, and may have the same values (`railhead-perf
+ * --help-env` lists them). The struct and its texts are the caller's, and are read before the call
+ * returns.
+ *
+ * All ranks of a communicator set the same, save blocking, metrics, socketIfname and secretFile;
+ * else the start fails on all of them with rhInvalidArgument, and the text names two ranks and what
+ * each has set. A value that is not allowed is rhInvalidArgument at once, and nothing has happened.
+ *
+ * Later versions add fields at the end, and 0 is their unset. So a program may be older or newer
+ * than the library; a newer one gets rhInvalidArgument if it sets what the library does not have.
+ */
+#define RH_CONFIG_UNDEF_INT INT_MIN
+#define RH_CONFIG_UNDEF_PTR NULL
+#define RH_CONFIG_MAGIC 0x52484331U
+typedef struct rhConfig {
+  /* The initializer's. */
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  /* 0: rhCommInitRankConfig and rhCommFinalize do not wait. 1, or unset: all calls do. rhCommSplit,
+   * rhCommShrink and rhCommGrow take no 0. */
+  int blocking;
+  int timeoutSeconds;      /* RAILHEAD_TIMEOUT_SECONDS */
+  int startTimeoutSeconds; /* RAILHEAD_START_TIMEOUT_SECONDS */
+  /* 0: its counts are not on the metrics page. 1, or unset: they are, if RAILHEAD_METRICS_PORT says
+   * that there is one. */
+  int metrics;
+  /* A name of up to 64 bytes: in its messages, and the label `comm` of the metrics of its
+   * collectives. */
+  const char* commName;
+  const char* transport;    /* RAILHEAD_TRANSPORT */
+  const char* fallback;     /* RAILHEAD_FALLBACK */
+  const char* rails;        /* RAILHEAD_RAILS: which RDMA rails, as "0,2" or "0-3" */
+  const char* socketIfname; /* RAILHEAD_SOCKET_IFNAME: which interfaces are its TCP rails */
+  const char* secretFile;   /* RAILHEAD_SECRET_FILE; "": none */
+} rhConfig_t;
+#define RH_CONFIG_INITIALIZER                                                               \
+  {                                                                                         \
+    sizeof(rhConfig_t), RH_CONFIG_MAGIC, RH_VERSION_CODE, RH_CONFIG_UNDEF_INT,              \
+        RH_CONFIG_UNDEF_INT, RH_CONFIG_UNDEF_INT, RH_CONFIG_UNDEF_INT, RH_CONFIG_UNDEF_PTR, \
+        RH_CONFIG_UNDEF_PTR, RH_CONFIG_UNDEF_PTR, RH_CONFIG_UNDEF_PTR, RH_CONFIG_UNDEF_PTR, \
+        RH_CONFIG_UNDEF_PTR                                                                 \
+  }
 
 /* Names a group that is about to form: where its ranks meet, and a random key that keeps others
  * out. Plain bytes, to be carried to all ranks by any means. */
@@ -163,8 +213,30 @@ RH_EXPORT rhResult_t rhGetUniqueId(rhUniqueId* id);
  * *comm is NULL and rhGetLastError(NULL) has the reason. */
 RH_EXPORT rhResult_t rhCommInitRank(rhComm_t* comm, int nranks, rhUniqueId id, int rank);
 
-/* The same for the group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe. */
+/* The same with a config (NULL: all of it is unset). If that says blocking = 0, returns
+ * rhInProgress at once, and *comm is a communicator in progress: rhCommGetAsyncError writes
+ * rhInProgress until it is made (rhSuccess), or could not be (the reason is at
+ * rhGetLastError(comm); destroy it). Until then rhCommAbort ends the start, and any other call of
+ * it returns rhInvalidUsage.
+ *
+ *     config.blocking = 0;
+ *     rhCommInitRankConfig(&comm, nranks, id, rank, &config);
+ *     do {
+ *       load_data();
+ *       rhCommGetAsyncError(comm, &state);
+ *     } while (state == rhInProgress); */
+RH_EXPORT rhResult_t rhCommInitRankConfig(rhComm_t* comm, int nranks, rhUniqueId id, int rank,
+                                          rhConfig_t* config);
+
+/* As rhCommInitRank, for the group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe. */
 RH_EXPORT rhResult_t rhCommInitFromEnv(rhComm_t* comm);
+
+/* Ends the communicator in peace: waits until its calls on a stream are done, all that this rank
+ * has sent has arrived, and all other ranks have called this too or rhCommDestroy. Called by all
+ * ranks. rhRemoteError if others have not come within RAILHEAD_TIMEOUT_SECONDS or one has failed.
+ * With blocking = 0 returns rhInProgress at once, and rhCommGetAsyncError says how it goes.
+ * Whatever comes of it, the communicator can then only be asked and destroyed. */
+RH_EXPORT rhResult_t rhCommFinalize(rhComm_t comm);
 
 /* Leaves the group and frees the communicator. Call it on all ranks, in any order of communicators:
  * it waits for the others for 0.1 s, and then up to 10 s in the background, so that nobody loses
@@ -179,7 +251,8 @@ RH_EXPORT rhResult_t rhCommAbort(rhComm_t comm);
 
 /* A communicator of those ranks of `comm` that give the same `color` (not negative), in the order
  * of their `key`s, and of their old ranks where keys are equal. Called by all ranks of `comm`; who
- * gives RH_SPLIT_NOCOLOR gets NULL. Blocks, and leaves `comm` as it is. */
+ * gives RH_SPLIT_NOCOLOR gets NULL. Blocks, and leaves `comm` as it is. `config` may be NULL, here
+ * and below. */
 #define RH_SPLIT_NOCOLOR (-1)
 RH_EXPORT rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm,
                                  rhConfig_t* config);
@@ -193,12 +266,14 @@ RH_EXPORT rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int e
 
 /* A communicator of the ranks of `comm` and new ones, `nranks` in all. Ranks of `comm` keep their
  * numbers and pass rank -1; new ones pass `comm` NULL, and a number from the old count up. All pass
- * the same `id`, which the process of rank 0 has made. Abort or destroy `comm` afterwards. */
+ * the same `id`, which the process of rank 0 has made, and new ones set in `config` what `comm` was
+ * made with. Abort or destroy `comm` afterwards. */
 RH_EXPORT rhResult_t rhCommGrow(rhComm_t comm, int nranks, rhUniqueId id, int rank,
                                 rhComm_t* newcomm, rhConfig_t* config);
 
-/* Any thread, without waiting: writes rhSuccess, rhInProgress while calls on a stream are not
- * finished, or why the communicator has failed, be it on another rank. */
+/* Any thread, without waiting: writes rhSuccess, rhInProgress while it is not made, while calls on
+ * a stream are not finished or while rhCommFinalize goes on, or why the communicator has failed, be
+ * it on another rank. */
 RH_EXPORT rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error);
 
 /* Number of ranks, and this process's rank. */
