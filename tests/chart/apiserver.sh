@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Checks the chart against a real API server with etcd, in a network namespace of their own: install,
-# upgrade, uninstall, which objects reach the webhook, what its policies do, what the operator may do;
+# upgrade, uninstall, which objects reach the webhook, what its policies do, what the operator may do,
+# what stolen tokens of it and of the agents may write;
 # and the operator's program with those rights: what profiles do to pods, that new certificates fail
 # none, gangs with the real scheduler and the real controllers of jobs, what is told of wrong jobs, and
 # what is published of the fabric.
@@ -45,7 +46,8 @@ done
 # Gangs while nodes fail and a leader dies; the full size is `make soak`.
 "${alone[@]}" ../bench/operator/gangs.py 96 8 32 || failed=1
 "${alone[@]}" -m unittest apiserver_test.Chart policy_test.Policy policy_test.Together \
-  profiles_test.Profiles certificates_test.Certificates gangs_test.Gangs topology_test.Topology || failed=1
+  profiles_test.Profiles certificates_test.Certificates gangs_test.Gangs topology_test.Topology \
+  tokens_test.Tokens || failed=1
 for i in "${!waiting[@]}"; do
   wait "${pids[i]}" || failed=1
   cat "$logs/${waiting[i]}"

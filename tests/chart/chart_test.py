@@ -38,6 +38,8 @@ metrics:
           disabled: [RailheadStraggler]}
 dashboards: {namespace: grafana, annotations: {grafana_folder: Railhead}}
 openshift: {enabled: true}
+networkPolicy: {enabled: true, apiServerCidrs: [10.0.0.10/32],
+                metricsNamespaces: {kubernetes.io/metadata.name: monitoring}}
 """
 
 # What clusters ask of any chart's pods.
@@ -119,6 +121,8 @@ REFUSED = {
     "a folder of runbooks that is no URL": (
         "metrics.rules.runbooks=docs", "/metrics/rules/runbooks"),
     "an alert that is none of ours": ("metrics.rules.disabled={KubePodCrash}", "/metrics/rules/disabled/0"),
+    "an address without its length": (
+        "networkPolicy.apiServerCidrs={10.0.0.10}", "/networkPolicy/apiServerCidrs/0"),
     "an interval without a unit": (
         "metrics.podMonitor.interval=15",
         "/metrics/podMonitor/interval",
@@ -311,9 +315,38 @@ devicePlugin: {config: {resources: [{name: rdma/hca, network: moved, moveInterfa
         self.assertNotIn("PodMonitor", kinds)
         self.assertNotIn("MutatingAdmissionPolicy", kinds)
         self.assertNotIn("SecurityContextConstraints", kinds)
+        self.assertNotIn("NetworkPolicy", kinds)
         self.assertNotIn(
             ("ConfigMap", "railhead-dashboards"), render("dashboards: {enabled: false}")
         )
+
+    def test_network_policies_let_in_who_must_come_in(self):
+        objects = render(EVERYTHING)
+        by_port = {
+            (name, port["port"]): rule.get("from")
+            for (kind, name), item in objects.items()
+            if kind == "NetworkPolicy"
+            for rule in item["spec"]["ingress"]
+            for port in rule["ports"]
+        }
+        prometheus = [{"namespaceSelector": {
+            "matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+        self.assertEqual(by_port, {
+            ("railhead-operator", 8080): prometheus,
+            ("railhead-operator", 9443): [{"ipBlock": {"cidr": "10.0.0.10/32"}}],
+            ("railhead-device-plugin", 9999): prometheus,
+        })
+        # They select the pods that are meant, and each port is one of theirs.
+        for (name, port) in by_port:
+            selector = objects["NetworkPolicy", name]["spec"]["podSelector"]["matchLabels"]
+            kind = "Deployment" if name == "railhead-operator" else "DaemonSet"
+            template = objects[kind, name]["spec"]["template"]
+            self.assertEqual(template["metadata"]["labels"], selector)
+            ports = [p["containerPort"] for p in template["spec"]["containers"][0]["ports"]]
+            self.assertIn(port, ports)
+        anybody = render("networkPolicy: {enabled: true}\ndevicePlugin: {memlock: true}")
+        rules = anybody["NetworkPolicy", "railhead-memlock"]["spec"]["ingress"]
+        self.assertEqual(rules, [{"ports": [{"protocol": "TCP", "port": 8080}]}])
 
     def test_another_release_name_collides_with_nothing(self):
         done = helm("template", "second", CHART, "--namespace", "other", values=EVERYTHING)

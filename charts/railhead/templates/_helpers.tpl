@@ -137,3 +137,22 @@ size(c.?env.orValue([])) == 0 ?
 variables.ours.filter(v, !c.env.exists(e, e.name == v.name)).reverse()
 .map(v, JSONPatch{op: 'add', path: '/spec/{{ . }}/' + string(i) + '/env/0', value: v})).flatten()
 {{- end -}}
+
+{{/* CEL: whether two maps are the same but for some keys. Call with (dict "new" "object.spec" "old" "oldObject.spec" "but" (list "a" "b")). */}}
+{{- define "railhead.sameBut" -}}
+dyn({{ .new }}).all(k, k in {{ toJson .but }} || (k in dyn({{ .old }}) && dyn({{ .new }})[k] == dyn({{ .old }})[k])) && dyn({{ .old }}).all(k, k in {{ toJson .but }} || k in dyn({{ .new }}))
+{{- end -}}
+
+{{/* CEL: whether the metadata of an object that is updated stays as it is, but for some keys and for what the API server itself changes. Call with a list. */}}
+{{- define "railhead.sameMetadataBut" -}}
+{{ include "railhead.sameBut" (dict "new" "object.metadata" "old" "oldObject.metadata" "but" (concat . (list "generation" "managedFields" "resourceVersion"))) }}
+{{- end -}}
+
+{{/* The nodes that a token of a pod is bound to, as a variable of a policy. */}}
+{{- define "railhead.nodesOfToken" -}}
+name: nodes
+expression: >-
+  has(request.userInfo.extra) &&
+  "authentication.kubernetes.io/node-name" in request.userInfo.extra ?
+  request.userInfo.extra["authentication.kubernetes.io/node-name"] : []
+{{- end -}}
