@@ -22,6 +22,8 @@ mapfile -t unsigned < <(sources '*.cc' '*.h' '*.py' '*.sh' '*.cmake' '*CMakeList
   xargs -r grep -L 'SPDX-License-Identifier: Apache-2.0' --)
 [ ${#unsigned[@]} = 0 ] || die "no SPDX line in: ${unsigned[*]}"
 
+/usr/bin/python3 tools/docs.py
+
 cmake --preset lint > /dev/null
 cmake --build --preset lint --target railhead_generated > /dev/null
 /usr/bin/python3 tools/tidy.py build/lint "$venv/clang-tidy" "$@"
