@@ -72,7 +72,7 @@ constexpr char kTopologyAbout[] =
     "nodes' labels or the FabricTopology's model; or out of files, which may know every cable.";
 
 constexpr char kTopologyFooter[] =
-    "Without -f the cluster is asked (list of nodes, pods and fabrictopologies). Sources, in "
+    "Without -f, reads from the API server (list nodes, pods and fabrictopologies). Sources, in "
     "files\n"
     "of any name and number, are told apart by what is in them:\n"
     "  kubectl get nodes,pods -A -o json > nodes.json        nodes, labels, node facts, what is "
@@ -193,7 +193,7 @@ int Main(int argc, char** argv) {
                  "Also say how the answer came about: which nodes were left out, and why it takes "
                  "as many domains as it does (in JSON: the field explanation)");
   plan->add_option("--save", options.save,
-                   "Write question and answer to one file, with which it can be asked again")
+                   "Save request and result to FILE, from which the request can be repeated")
       ->type_name("FILE");
   CLI::Option* replay = plan->add_option("--replay", options.replay,
                                          "Ask the question of a file from --save again, and say "

@@ -10,7 +10,7 @@
 
 namespace railhead::kube {
 
-// A number from 0 up to but not including 1, another one each time.
+// Returns a uniform random number in [0, 1).
 using Random = std::function<double()>;
 
 // One for each thread: seeded by the system, not thread-safe.
@@ -33,7 +33,7 @@ class Backoff {
  public:
   Backoff(BackoffOptions options, Random random);
 
-  // The pause after a try that lasted so long.
+  // Returns the delay after a try of length `lasted`.
   absl::Duration After(absl::Duration lasted);
 
  private:

@@ -24,7 +24,7 @@ std::function<void(const absl::Status&)> TellTrouble() {
     if (now == last) return;
     last = now;
     if (trouble.ok()) {
-      spdlog::info("election: works again");
+      spdlog::info("leader election recovered");
     } else {
       spdlog::warn("election: {}", now);
     }
@@ -44,13 +44,13 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
       elector_(Election(options.identity),
                {"coordination.k8s.io/v1", "leases", options.space, options.lease}, api,
                {[this] {
-                  spdlog::info("this replica leads");
+                  spdlog::info("this replica is the leader");
                   status_writer_.Wake();
                   if (collector_ != nullptr) collector_->OnLead();
                   if (gangs_ != nullptr) gangs_->OnLead();
                   if (topology_ != nullptr) topology_->OnLead();
                 },
-                [] { spdlog::info("this replica does not lead any more"); }, TellTrouble()}),
+                [] { spdlog::info("lost leadership"); }, TellTrouble()}),
       feed_(&caches_,
             [this] {
               status_writer_.Wake();

@@ -165,7 +165,7 @@ int RunServe(ServeOptions options, const std::string& config_path, const std::st
 
   int received = 0;
   sigwait(&signals, &received);
-  spdlog::info("stopping: answering what still arrives for {} s", kDrain.tv_sec);
+  spdlog::info("stopping: draining requests for {} s", kDrain.tv_sec);
   railhead_operator.Drain();
   sigtimedwait(&signals, nullptr, &kDrain);  // a second signal ends it at once
   api.Cancel();

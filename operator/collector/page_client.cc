@@ -84,7 +84,7 @@ absl::StatusOr<std::string> FetchPage(const std::string& address, int port,
                                       absl::Duration timeout) {
   if (!IsAddress(address)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("status.podIP '", address, "' is no IP address; nobody is asked"));
+        absl::StrCat("status.podIP '", address, "' is not an IP address; skipping this pod"));
   }
   const bool is_v6 = absl::StrContains(address, ':');
   const std::string url =
