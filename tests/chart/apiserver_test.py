@@ -2,10 +2,13 @@
 """The chart against a real API server with etcd, both on the loopback address."""
 
 import base64
+import concurrent.futures
 import copy
 import http.server
 import json
+import shlex
 import ssl
+import string
 import sys
 import threading
 import unittest
@@ -16,7 +19,9 @@ from chart_test import EVERYTHING
 from helm import CHART, NAMESPACE, RELEASE, ROOT, helm, render
 
 sys.path.insert(0, str(ROOT / "tests" / "kube"))
+sys.path.insert(0, str(ROOT / "tests" / "monitoring"))
 
+import runbooks_test  # noqa: E402
 from control_plane import ControlPlane, certificate, folder_for, wait_until  # noqa: E402
 
 AGENT = f"system:serviceaccount:{NAMESPACE}:railhead-device-plugin"
@@ -310,7 +315,7 @@ class Chart(unittest.TestCase):
             objects = [
                 item
                 for (kind, _), item in render(values).items()
-                if kind not in ("PodMonitor", "SecurityContextConstraints")
+                if kind not in ("PodMonitor", "PrometheusRule", "SecurityContextConstraints")
             ]  # not the server's own kinds
             for item in objects:
                 item["metadata"]["namespace"] = "default"
@@ -329,6 +334,64 @@ class Chart(unittest.TestCase):
             lambda: "railhead.io" not in self.cluster.kubectl("api-versions").stdout, "the end"
         )
         self.assertEqual(self.cluster.everything(), before)
+
+    def test_helm_test_waits_for_the_pod_that_judges_alone_and_leaves_its_log(self):
+        """There is no kubelet here: the test says what became of the pod."""
+        self.cluster.kubectl(
+            "label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=restricted", "--overwrite"
+        )
+        self.addCleanup(
+            self.cluster.kubectl, "label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce-"
+        )
+        self.install()
+        before = set(self.cluster.everything())
+        for phase, code in (("Succeeded", 0), ("Failed", 1)):
+            with self.subTest(phase), concurrent.futures.ThreadPoolExecutor(1) as pool:
+                running = pool.submit(
+                    helm, "test", RELEASE, "--timeout", "60s", "--kubeconfig", self.cluster.kubeconfig,
+                    "--namespace", NAMESPACE,
+                )
+                name = ("pod", f"{RELEASE}-test", "-n", NAMESPACE)
+                wait_until(
+                    lambda: (self.cluster.kubectl("get", *name, "-o", "jsonpath={.status.phase}",
+                                                  check=False).stdout == "Pending"),
+                    "the pod of the test",
+                )
+                # The ranks are there, waiting or not, and their pods are allowed too.
+                ranks = self.cluster.get("statefulset", f"{RELEASE}-test-rank", "-n", NAMESPACE)["spec"]
+                template = ranks["template"]
+                self.cluster.kubectl(
+                    "create", "--dry-run=server",
+                    objects=[{"apiVersion": "v1", "kind": "Pod", "spec": template["spec"],
+                              "metadata": template["metadata"] | {"name": "rank", "namespace": NAMESPACE}}],
+                )
+                status = {"status": {"phase": phase}}
+                self.cluster.kubectl("patch", *name, "--subresource=status", "--patch", json.dumps(status))
+                done = running.result()
+                self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+                left = set(self.cluster.everything()) - before
+                self.assertEqual({one for one in left if "controllerrevision" not in one}, {f"pod/{RELEASE}-test"})
+        self.cluster.kubectl("delete", *name, "--grace-period=0", "--force")
+
+    def test_the_commands_of_the_runbooks_are_understood(self):
+        """Those that read; what they are about is not there, or is, and they say so."""
+        self.install()
+        values = {"NAMESPACE": "default", "JOB": "train", "POD": "train-0", "NODE": "gpu-1", "RANK": "0", "RAIL": "0",
+                  "REASON": "RailDown"}
+        ran = 0
+        for name, text in runbooks_test.texts().items():
+            for line in runbooks_test.commands(text):
+                words = shlex.split(string.Template(line).substitute(values))
+                # The others need a kubelet, a metrics server, or change something.
+                if words[0] != "kubectl" or not {"get", "describe", "logs", "auth"} & set(words):
+                    continue
+                with self.subTest(name, command=line):
+                    done = self.cluster.kubectl(*words[1:], check=False)
+                    self.assertTrue(done.returncode == 0 or "(NotFound)" in done.stderr, done.stderr)
+                    if "can-i" in words:
+                        self.assertEqual(done.stdout.strip(), "yes")
+                    ran += 1
+        self.assertGreater(ran, 25)
 
     def act_as_operator(self):
         """Writes what the operator writes, in the way it does, with no more rights than it has."""

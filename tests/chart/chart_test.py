@@ -8,7 +8,7 @@ import unittest
 import yaml
 
 import scc
-from helm import CHART, NAMESPACE, ROOT, helm, render
+from helm import CHART, NAMESPACE, RELEASE, ROOT, helm, render
 
 # Every optional part on that may be together, and most values changed.
 EVERYTHING = """
@@ -123,6 +123,8 @@ REFUSED = {
     "an alert that is none of ours": ("metrics.rules.disabled={KubePodCrash}", "/metrics/rules/disabled/0"),
     "an address without its length": (
         "networkPolicy.apiServerCidrs={10.0.0.10}", "/networkPolicy/apiServerCidrs/0"),
+    "a test of nothing": ("test.hcas=0", "minimum"),
+    "a test of another resource": ("test.resource=nvidia.com/gpu", "/test/resource"),
     "an interval without a unit": (
         "metrics.podMonitor.interval=15",
         "/metrics/podMonitor/interval",
@@ -331,11 +333,15 @@ devicePlugin: {config: {resources: [{name: rdma/hca, network: moved, moveInterfa
         }
         prometheus = [{"namespaceSelector": {
             "matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+        judge = {"app.kubernetes.io/name": "railhead", "app.kubernetes.io/instance": RELEASE,
+                 "app.kubernetes.io/component": "test"}
         self.assertEqual(by_port, {
             ("railhead-operator", 8080): prometheus,
             ("railhead-operator", 9443): [{"ipBlock": {"cidr": "10.0.0.10/32"}}],
-            ("railhead-device-plugin", 9999): prometheus,
+            ("railhead-device-plugin", 9999): [*prometheus, {"podSelector": {"matchLabels": judge}}],
         })
+        # The pod of `helm test` asks the agents.
+        self.assertLessEqual(judge.items(), objects["Pod", "railhead-test"]["metadata"]["labels"].items())
         # They select the pods that are meant, and each port is one of theirs.
         for (name, port) in by_port:
             selector = objects["NetworkPolicy", name]["spec"]["podSelector"]["matchLabels"]
@@ -391,8 +397,10 @@ class Privileges(unittest.TestCase):
     def pods(self):
         for objects in self.variants:
             for (kind, name), item in objects.items():
-                if kind in ("DaemonSet", "Deployment", "Job"):
+                if kind in ("DaemonSet", "Deployment", "Job", "StatefulSet"):
                     yield name, item["spec"]["template"]["spec"]
+                elif kind == "Pod":
+                    yield name, item["spec"]
 
     def test_no_pod_shares_the_host_and_no_container_has_privileges(self):
         seen = set()
@@ -420,8 +428,25 @@ class Privileges(unittest.TestCase):
                 self.assertIn("limits", container["resources"], name)
         self.assertEqual(
             seen, {"railhead-device-plugin", "railhead-memlock", "railhead-operator",
-                   "railhead-forget-nodes"}
+                   "railhead-forget-nodes", "railhead-test", "railhead-test-rank"}
         )
+
+    def test_the_pods_of_the_test_have_no_right_and_no_token(self):
+        for values in ("", "openshift: {enabled: true}"):
+            objects = render(values)
+            pods = {"rank": objects["StatefulSet", "railhead-test-rank"]["spec"]["template"]["spec"],
+                    "check": objects["Pod", "railhead-test"]["spec"]}
+            for name, pod in pods.items():
+                self.assertIs(pod["automountServiceAccountToken"], False, name)
+                self.assertNotIn("serviceAccountName", pod)
+                self.assertIs(pod["securityContext"]["runAsNonRoot"], True)
+                for volume in pod["volumes"]:
+                    self.assertLessEqual(set(volume) - {"name"}, {"configMap", "emptyDir"})
+                if values:
+                    self.assertEqual(scc.denied(scc.RESTRICTED_V2, pod), [], name)
+            asked = {name: pod["containers"][0]["resources"]["limits"].get("rdma/hca") for name, pod in pods.items()}
+            # The one that judges must run where nothing offers HCAs.
+            self.assertEqual(asked, {"rank": 1, "check": None})
 
     def test_the_runtimes_plugin_has_the_folder_of_its_socket_and_nothing_else(self):
         pod = self.variants[-1]["DaemonSet", "railhead-memlock"]["spec"]["template"]["spec"]
@@ -907,6 +932,84 @@ class NetworkExamples(unittest.TestCase):
                     if resource is not None:  # Multus hands on the ids of its devices
                         self.assertIn(resource, wanted)
                         self.assertEqual(offered[resource]["deviceIds"], "pciAddress")
+
+
+class HelmTest(unittest.TestCase):
+    """The objects of `helm test`; allreduce_test runs its scripts."""
+
+    def test_all_of_it_is_there_for_the_test_only(self):
+        hooks = {
+            name: item["metadata"]["annotations"]
+            for name, item in render().items()
+            if item["metadata"].get("annotations", {}).get("helm.sh/hook") == "test"
+        }
+        ours = {name for name in render() if "railhead-test" in name[1]}
+        self.assertEqual(set(hooks), ours)
+        self.assertEqual({kind for kind, _ in ours}, {"ConfigMap", "Service", "StatefulSet", "Pod"})
+        for (kind, _), notes in hooks.items():
+            # Only the pod that judges stays, with its log.
+            self.assertEqual("hook-succeeded" in notes["helm.sh/hook-delete-policy"], kind != "Pod")
+        order = {kind: int(notes["helm.sh/hook-weight"]) for (kind, _), notes in hooks.items()}
+        self.assertLess(order["ConfigMap"], order["StatefulSet"])
+        self.assertLess(order["StatefulSet"], order["Pod"])
+
+    def test_names_and_ports_agree(self):
+        objects = render("devicePlugin: {metricsPort: 9999}\ntest: {hcas: 8, resource: rdma/fast}")
+        ranks = objects["StatefulSet", "railhead-test-rank"]["spec"]
+        rank, check = ranks["template"]["spec"]["containers"][0], objects["Pod", "railhead-test"]["spec"]["containers"][0]
+        env = {name: {item["name"]: item.get("value") for item in one["env"]} for name, one in (("rank", rank), ("check", check))}
+        names = [f"railhead-test-rank-{n}.{ranks['serviceName']}" for n in (0, 1)]
+        self.assertEqual(env["check"]["RANK_ADDRESSES"].split(), names)
+        self.assertEqual(env["rank"]["MASTER_ADDR"], names[0])
+        self.assertEqual(env["rank"]["RESULT_PORT"], env["check"]["RESULT_PORT"])
+        self.assertEqual(env["check"]["AGENT_PORT"], "9999")
+        self.assertEqual((env["check"]["HCAS"], env["check"]["RESOURCE"]), ("8", "rdma/fast"))
+        self.assertEqual(rank["resources"]["limits"]["rdma/fast"], 8)
+        for service, labels in (
+            ("railhead-test-rank", ranks["template"]["metadata"]["labels"]),
+            (env["check"]["AGENT_ADDRESSES"],
+             objects["DaemonSet", "railhead-device-plugin"]["spec"]["template"]["metadata"]["labels"]),
+        ):
+            spec = objects["Service", service]["spec"]
+            self.assertEqual(spec["clusterIP"], "None")
+            self.assertLessEqual(spec["selector"].items(), labels.items())
+        # Every variable that a script reads is set.
+        for name, script in (("rank", "rank.sh"), ("check", "check.sh")):
+            text = (CHART / "test" / script).read_text()
+            own = set(re.findall(r"\b([A-Z_]+)=", text)) | {"SECONDS", "ENV"}
+            self.assertLessEqual(set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", text)) - own, set(env[name]))
+
+
+class Notes(unittest.TestCase):
+    """What is printed after an installation."""
+
+    def notes(self, values=""):
+        done = helm("install", "railhead", CHART, "--namespace", NAMESPACE, "--dry-run=client", values=values)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout[done.stdout.index("NOTES:"):]
+
+    def test_each_part_that_is_enabled_has_its_next_command(self):
+        commands = {
+            "operator: {verdicts: {enabled: VALUE}}": "kubectl get railreports",
+            "operator: {gangs: {enabled: VALUE}}": "reason=GangWaiting",
+            "operator: {topology: {enabled: VALUE}}": "kubectl describe fabrictopology cluster",
+            "devicePlugin: {memlock: VALUE}": "rollout status daemonset/railhead-memlock",
+            "dashboards: {enabled: VALUE}": "get configmap railhead-dashboards",
+            "metrics: {podMonitor: {enabled: VALUE}}": "get podmonitors",
+            "metrics: {rules: {enabled: VALUE}}": "get prometheusrule railhead",
+        }
+        for values, command in commands.items():
+            with self.subTest(values):
+                self.assertIn(command, self.notes(values.replace("VALUE", "true")))
+                self.assertNotIn(command, self.notes(values.replace("VALUE", "false")))
+        self.assertIn("helm test railhead --namespace railhead-system --logs", self.notes())
+
+    def test_what_is_not_enabled_can_be_by_the_command(self):
+        plain = self.notes()
+        self.assertIn("--set metrics.podMonitor.enabled=true", plain)
+        self.assertIn("--set metrics.rules.enabled=true", plain)
+        both = self.notes("metrics: {podMonitor: {enabled: true}, rules: {enabled: true}}")
+        self.assertNotIn("What is not enabled", both)
 
 
 class Example(unittest.TestCase):
