@@ -3,7 +3,7 @@
 #
 # Runs the benchmarks and writes their tables, with machine, date and versions, to docs/.
 # usage: tools/bench.sh [PART]...     without a part: all of them. The parts:
-#        node-agent cache placement verdict admission scale reduce start world idle stream metrics
+#        node-agent cache placement planner verdict admission scale reduce start world idle stream metrics
 #        allreduce rails verbs
 #        gangs (half an hour, so not among all of them: make soak)
 set -euo pipefail
@@ -60,6 +60,20 @@ where best fit uses more leaves or spines. Times are of one thread, with other w
 
 EOT
   build/release/operator/railhead_placement_bench
+}
+
+planner() {
+  cat <<'EOT'
+
+CPU time of one round of the gangs' machine, with other work on this one: which of 500 waiting gangs go where.
+Of each leaf of 16 nodes two are free, of each spine of 512 nodes 64; half of the gangs want 16 nodes of one
+leaf, and half 96 of one spine, so all of them wait. Two pods of each node need no devices. A later round is
+one in which 8 of the running pods are other ones; its time is the mean of ten. Kinds of pods differ in what
+they ask for. Room is kept free for the gang that has waited longest. A reason is worked out in full: what
+would make the gang fit.
+
+EOT
+  build/release/operator/railhead_planner_bench
 }
 
 verdict() {
@@ -172,7 +186,7 @@ verbs() {
   /usr/bin/python3 tests/bench/verbs/run.py
 }
 
-[ $# -gt 0 ] || set -- node-agent cache placement verdict admission scale reduce start world idle stream metrics allreduce rails verbs
+[ $# -gt 0 ] || set -- node-agent cache placement planner verdict admission scale reduce start world idle stream metrics allreduce rails verbs
 # What is measured is what the stamp says, also when a part is run by hand.
 cmake --build --preset release --target railhead_programs railhead_benches > /dev/null
 for part in "$@"; do
@@ -180,6 +194,7 @@ for part in "$@"; do
     node-agent) page "$part" "What the node agent costs its node" node_agent ;;
     cache) page "$part" "What caches of a large cluster cost" cache ;;
     placement) page "$part" "Placement beside best fit" placement ;;
+    planner) page "$part" "What planning costs where many gangs wait" planner ;;
     verdict) page "$part" "What judging jobs costs" verdict ;;
     admission)
       tools/install-needs.sh testbed

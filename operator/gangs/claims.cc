@@ -65,6 +65,19 @@ bool HostPort::Collides(const HostPort& other) const {
          (address == other.address || address.empty() || other.address.empty());
 }
 
+bool KeepApart::operator<(const KeepApart& other) const {
+  const auto before = [](const LabelSelector::Expression& a, const LabelSelector::Expression& b) {
+    return std::tie(a.key, a.how, a.values) < std::tie(b.key, b.how, b.values);
+  };
+  const auto rest = [](const KeepApart& keep) {
+    return std::tie(keep.topology_key, keep.spaces, keep.selector.labels);
+  };
+  if (rest(*this) != rest(other)) return rest(*this) < rest(other);
+  return std::lexicographical_compare(selector.expressions.begin(), selector.expressions.end(),
+                                      other.selector.expressions.begin(),
+                                      other.selector.expressions.end(), before);
+}
+
 bool KeepApart::IsAbout(const std::string& space, const Labels& labels) const {
   const bool here =
       spaces.empty() || std::find(spaces.begin(), spaces.end(), space) != spaces.end();

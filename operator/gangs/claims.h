@@ -5,6 +5,7 @@
 #define RAILHEAD_OPERATOR_GANGS_CLAIMS_H_
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "kube/json.h"
@@ -18,6 +19,9 @@ struct HostPort {
   std::string address;   // empty: all of the node
 
   bool operator==(const HostPort&) const = default;
+  bool operator<(const HostPort& other) const {
+    return std::tie(port, protocol, address) < std::tie(other.port, other.protocol, other.address);
+  }
   bool Collides(const HostPort& other) const;
 };
 
@@ -28,6 +32,7 @@ struct KeepApart {
   std::string topology_key;         // the label of nodes that must not be the same
 
   bool operator==(const KeepApart&) const = default;
+  bool operator<(const KeepApart& other) const;  // any order
   bool IsAbout(const std::string& space, const Labels& labels) const;
 };
 

@@ -2,7 +2,6 @@
 #include "operator/gangs/cluster_room.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,33 +11,13 @@
 namespace railhead::op::gangs {
 namespace {
 
-// Of a cluster's gangs few ask for something else than the others. A shape of 16,384 nodes is some
-// megabytes.
-constexpr size_t kMostShapes = 8;
+// Of a cluster's gangs few ask for something else than the others. What is counted for a shape is
+// some bytes for each node, and a model some hundreds.
+constexpr size_t kMostShapes = 128;
+constexpr size_t kMostModels = 8;
 
-int64_t AmountOf(const Resources& resources, const std::string& name) {
-  const auto found = resources.find(name);
-  return found == resources.end() ? 0 : found->second;
-}
-
-struct Room {
-  int64_t pods = std::numeric_limits<int64_t>::max();
-  std::string scarce;  // of what there is least
-};
-
-int64_t FreeOf(const Resources& all, const Resources& used, const std::string& name) {
-  return std::max<int64_t>(0, AmountOf(all, name) - AmountOf(used, name));
-}
-
-Room RoomIn(const Resources& all, const Resources& used, const Resources& requests) {
-  Room room;
-  for (const auto& [name, amount] : requests) {
-    if (amount <= 0) continue;
-    const int64_t pods = FreeOf(all, used, name) / amount;
-    if (pods < room.pods) room = {pods, name};
-  }
-  return room;
-}
+constexpr char kRefused[] = "the scheduler refused a pod of this gang there a moment ago";
+constexpr char kOwn[] = "a pod of this gang is there, and wants no other one";
 
 // Which rails are in use where pods hold `count` HCAs: as the agent says, and of what it does not
 // say yet the first that are free, as it gives those first. All that it says is out of date where
@@ -76,15 +55,48 @@ int UsedFor(int all, int64_t pods, int per_pod) {
 
 ClusterRoom::ClusterRoom(const NodeTree* tree)
     : tree_(tree),
+      domains_(fabric::DomainsOfNodes(tree->model)),
+      facts_(tree->nodes.size()),
       neighbours_(tree),
-      used_(tree->nodes.size()),
-      staying_(tree->nodes.size()),
-      changed_(tree->nodes.size()) {
+      table_(tree->nodes),
+      staying_(tree->nodes) {
   for (size_t i = 0; i < tree->nodes.size(); ++i) {
     indices_[tree->nodes[i]->seen.name] = i;
     const std::string& hostname = tree->nodes[i]->hostname;
     if (!hostname.empty()) hostnames_[hostname] = tree->nodes[i]->seen.name;
+    facts_[i] = FactsOf(i);
   }
+}
+
+ClusterRoom::Facts ClusterRoom::FactsOf(size_t node) const {
+  const StoredNode& stored = *tree_->nodes[node];
+  const fabric::FabricNode& in_model = tree_->model.nodes[node];
+  const auto dead = static_cast<int>(in_model.dead_rails.size());
+  const int offered = HcasIn(stored.allocatable);
+  Facts facts;
+  facts.usable = !stored.cordoned && stored.ready && !stored.hostname.empty();
+  facts.gpus = GpusIn(stored.allocatable);
+  // More than rails: they are shared, and a pod that asks for one does not take it from others.
+  facts.hcas = offered > in_model.hcas ? offered + dead : in_model.hcas;
+  facts.alive = facts.hcas - dead;
+  facts.shared = offered > std::max(0, facts.alive);
+  return facts;
+}
+
+bool ClusterRoom::Refresh(size_t node) {
+  const StoredNode& stored = *tree_->nodes[node];
+  if (!table_.SetAllocatable(node, stored.allocatable) ||
+      !staying_.SetAllocatable(node, stored.allocatable)) {
+    return false;
+  }
+  facts_[node] = FactsOf(node);
+  for (const auto& shape : shapes_) {
+    Allowed& allowed = *shape->allowed;
+    allowed.nodes[node] =
+        WhyNot(allowed.rules, stored.seen.name, stored.labels, stored.taints).empty() ? 1 : 0;
+  }
+  changes_.push_back(node);
+  return true;
 }
 
 std::string ClusterRoom::NodeOf(const StoredPod& pod, const Promises& promises) const {
@@ -99,100 +111,164 @@ std::string ClusterRoom::NodeOf(const StoredPod& pod, const Promises& promises) 
   return known == hostnames_.end() ? "" : known->second;
 }
 
+void ClusterRoom::Put(const Held& held) {
+  table_.Add(held.node, held.amounts);
+  if (held.stays) staying_.Add(held.node, held.amounts);
+  neighbours_.Add(held.node, held.pod);
+  changes_.push_back(held.node);
+}
+
+void ClusterRoom::Drop(const Held& held) {
+  table_.Remove(held.node, held.amounts);
+  if (held.stays) staying_.Remove(held.node, held.amounts);
+  neighbours_.Remove(held.node, held.pod);
+  changes_.push_back(held.node);
+}
+
 void ClusterRoom::Update(const std::vector<PodValue>& pods, const Promises& promises) {
-  std::vector<Resources> used(used_.size());
-  std::vector<Resources> staying(used_.size());
-  neighbours_.Clear();
+  EndTrials();
+  ForgetChanges();
+  ++round_;
   for (const PodValue& pod : pods) {
-    const std::optional<size_t> node = IndexOf(NodeOf(*pod, promises));
-    if (!node) continue;
-    Add(pod->requests, used[*node]);
-    neighbours_.Add(*node, pod);
-    if (HcasIn(pod->requests) == 0 && GpusIn(pod->requests) == 0) {
-      Add(pod->requests, staying[*node]);
+    const auto known = held_.find(pod.get());
+    // A pod that is bound stays where it is.
+    if (known != held_.end() && !pod->node.empty()) {
+      known->second.round = round_;
+      continue;
     }
+    const std::optional<size_t> node = IndexOf(NodeOf(*pod, promises));
+    if (known != held_.end() && node == known->second.node) {
+      known->second.round = round_;
+      continue;
+    }
+    if (known != held_.end()) {
+      Drop(known->second);
+      held_.erase(known);
+    }
+    if (!node) continue;
+    Held held = {pod, *node, table_.Read(pod->requests), round_,
+                 HcasIn(pod->requests) == 0 && GpusIn(pod->requests) == 0};
+    Put(held);
+    held_.emplace(pod.get(), std::move(held));
   }
-  staying_ = std::move(staying);
-  ++changes_;
-  for (size_t i = 0; i < used.size(); ++i) {
-    if (used[i] != used_[i]) changed_[i] = changes_;
-  }
-  used_ = std::move(used);
+  std::erase_if(held_, [this](const auto& entry) {
+    if (entry.second.round == round_) return false;
+    Drop(entry.second);
+    return true;
+  });
 }
 
 std::optional<size_t> ClusterRoom::IndexOf(const std::string& node) const {
+  if (node.empty()) return std::nullopt;
   const auto found = indices_.find(node);
   if (found == indices_.end()) return std::nullopt;
   return found->second;
 }
 
+void ClusterRoom::Try(size_t node, const PodValue& pod, bool taken) {
+  if (taken) {
+    table_.Add(node, table_.Read(pod->requests));
+    neighbours_.Add(node, pod);
+  } else {
+    table_.Remove(node, table_.Read(pod->requests));
+    neighbours_.Remove(node, pod);
+  }
+  changes_.push_back(node);
+}
+
 void ClusterRoom::Take(size_t node, const PodValue& pod) {
-  Add(pod->requests, used_[node]);
-  neighbours_.Add(node, pod);
-  changed_[node] = ++changes_;
+  Try(node, pod, true);
+  trials_.push_back({node, pod, true});
 }
 
 void ClusterRoom::GiveBack(size_t node, const PodValue& pod) {
-  Subtract(pod->requests, used_[node]);
-  neighbours_.Remove(node, pod);
-  changed_[node] = ++changes_;
+  Try(node, pod, false);
+  trials_.push_back({node, pod, false});
 }
 
-fabric::FabricNode ClusterRoom::Describe(const Shape& shape, size_t index,
-                                         const Resources& used) const {
-  const StoredNode& stored = *tree_->nodes[index];
-  fabric::FabricNode node = tree_->model.nodes[index];
-  if (stored.cordoned) {
-    node.unschedulable = "cordoned";
-  } else if (!stored.ready) {
-    node.unschedulable = "not ready";
-  } else if (stored.hostname.empty()) {
-    node.unschedulable = absl::StrCat("no label ", kHostname);
-  } else {
-    node.unschedulable = WhyNot(shape.rules, node.name, stored.labels, stored.taints);
+void ClusterRoom::EndTrials() {
+  for (; !trials_.empty(); trials_.pop_back()) {
+    const Trial& trial = trials_.back();
+    Try(trial.node, trial.pod, !trial.taken);
   }
-  Room room = RoomIn(stored.allocatable, used, shape.requests);
-  if (shape.one_on_a_node) room.pods = std::min<int64_t>(room.pods, 1);
+}
 
-  const auto dead = static_cast<int>(node.dead_rails.size());
-  const int offered = HcasIn(stored.allocatable);
-  // More than rails: they are shared, and a pod that asks for one does not take it from others.
-  if (offered > node.hcas) node.hcas = offered + dead;
-  const int alive = std::max(0, node.hcas - dead);
-  if (offered <= alive) {
-    node.used_rails =
-        RailsInUse(node, stored.used_rails, tree_->model.rails, std::min(HcasIn(used), alive));
+int ClusterRoom::RoomOn(const Shape& shape, size_t node, const AmountTable& table) const {
+  const Facts& facts = facts_[node];
+  const int gpus = shape.request.gpus_per_pod;
+  const int hcas = shape.request.hcas_per_pod;
+  if (!facts.usable || shape.allowed->nodes[node] == 0) return 0;
+  if ((gpus == 0 && hcas == 0) || facts.alive < hcas) return 0;
+  int64_t pods = table.Fits(node, shape.amounts);
+  if (shape.one_on_a_node) pods = std::min<int64_t>(pods, 1);
+  if (gpus > 0) pods = std::min<int64_t>(pods, facts.gpus / gpus);
+  if (hcas > 0) pods = std::min<int64_t>(pods, facts.alive / hcas);
+  return static_cast<int>(pods);
+}
+
+void ClusterRoom::CountAll(const Shape& shape, const AmountTable& table, Count& count) const {
+  count.of_node.assign(tree_->nodes.size(), 0);
+  count.of_domain.clear();
+  for (const auto& domains : tree_->model.domains) count.of_domain.emplace_back(domains.size());
+  count.all = 0;
+  for (size_t node = 0; node < count.of_node.size(); ++node) {
+    CountAgain(shape, node, table, count);
   }
-  node.gpus = GpusIn(stored.allocatable);
-  if (room.pods > 0) {
-    if (shape.request.gpus_per_pod > 0) {
-      node.used_gpus = UsedFor(node.gpus, room.pods, shape.request.gpus_per_pod);
-    }
-    if (shape.request.hcas_per_pod > 0) {
-      node.used_hcas = UsedFor(alive, room.pods, shape.request.hcas_per_pod);
-    }
-    return node;
+}
+
+void ClusterRoom::CountAgain(const Shape& shape, size_t node, const AmountTable& table,
+                             Count& count) const {
+  const int room = RoomOn(shape, node, table);
+  const int more = room - count.of_node[node];
+  if (more == 0) return;
+  count.of_node[node] = room;
+  count.all += more;
+  for (size_t level = 0; level < domains_.size(); ++level) {
+    const int domain = domains_[level][node];
+    if (domain >= 0) count.of_domain[level][static_cast<size_t>(domain)] += more;
   }
-  Resources free;
-  for (const auto& [name, amount] : stored.allocatable) {
-    free[name] = FreeOf(stored.allocatable, used, name);
+}
+
+void ClusterRoom::CatchUp(Shape& shape) {
+  for (; shape.as_of < changes_.size(); ++shape.as_of) {
+    const size_t node = changes_[shape.as_of];
+    CountAgain(shape, node, table_, shape.now);
+    if (shape.when_free != nullptr) CountAgain(shape, node, staying_, *shape.when_free);
   }
-  node.used_gpus = std::max(0, node.gpus - GpusIn(free));
-  node.used_hcas = std::max(0, alive - HcasIn(free));
-  if (placement::RoomOnNode(node, shape.request).pods > 0) {
-    node.unschedulable =
-        AmountOf(stored.allocatable, room.scarce) < AmountOf(shape.requests, room.scarce)
-            ? absl::StrCat("less ", room.scarce, " than a pod asks for")
-            : absl::StrCat(room.scarce, " in use");
+}
+
+// Before there are more changes than it would take to count all anew.
+void ClusterRoom::ForgetChanges() {
+  if (changes_.size() < 4 * tree_->nodes.size() + 1024) return;
+  for (const auto& shape : shapes_) {
+    CatchUp(*shape);
+    shape->as_of = 0;
+    if (shape->built == nullptr) continue;
+    CatchUpBuilt(*shape);
+    shape->built->as_of = 0;
   }
-  return node;
+  changes_.clear();
+}
+
+std::shared_ptr<ClusterRoom::Allowed> ClusterRoom::AllowedBy(const NodeRules& rules) {
+  for (const auto& shape : shapes_) {
+    if (shape->allowed->rules == rules) return shape->allowed;
+  }
+  auto allowed = std::make_shared<Allowed>();
+  allowed->rules = rules;
+  allowed->nodes.reserve(tree_->nodes.size());
+  for (const NodeValue& node : tree_->nodes) {
+    const bool may = WhyNot(rules, node->seen.name, node->labels, node->taints).empty();
+    allowed->nodes.push_back(may ? 1 : 0);
+  }
+  return allowed;
 }
 
 ClusterRoom::Shape& ClusterRoom::ShapeOf(const Gang& gang) {
   const StoredPod& pod = *gang.gated.front();
   auto found = std::find_if(shapes_.begin(), shapes_.end(), [&](const auto& shape) {
-    return shape->requests == pod.requests && shape->rules == pod.member->rules &&
-           shape->one_on_a_node == pod.member->one_on_a_node;
+    return shape->one_on_a_node == pod.member->one_on_a_node && shape->requests == pod.requests &&
+           shape->allowed->rules == pod.member->rules;
   });
   if (found == shapes_.end()) {
     if (shapes_.size() >= kMostShapes) {
@@ -202,71 +278,194 @@ ClusterRoom::Shape& ClusterRoom::ShapeOf(const Gang& gang) {
     }
     auto shape = std::make_unique<Shape>();
     shape->requests = pod.requests;
-    shape->rules = pod.member->rules;
+    shape->amounts = table_.Read(pod.requests);
     shape->one_on_a_node = pod.member->one_on_a_node;
     shape->request.gpus_per_pod = GpusIn(pod.requests);
     shape->request.hcas_per_pod = HcasIn(pod.requests);
-    shape->model = tree_->model;
-    shape->room.resize(tree_->nodes.size());
-    for (size_t i = 0; i < shape->room.size(); ++i) {
-      shape->model.nodes[i] = Describe(*shape, i, used_[i]);
-      shape->room[i] = placement::RoomOnNode(shape->model.nodes[i], shape->request).pods;
-      shape->all_room += shape->room[i];
-    }
-    shape->as_of = changes_;
+    shape->allowed = AllowedBy(pod.member->rules);
+    CountAll(*shape, table_, shape->now);
+    shape->as_of = changes_.size();
     shapes_.push_back(std::move(shape));
     found = shapes_.end() - 1;
   }
   Shape& shape = **found;
   shape.used_at = ++uses_;
-  for (size_t i = 0; shape.as_of < changes_ && i < changed_.size(); ++i) {
-    if (changed_[i] <= shape.as_of) continue;
-    shape.all_room -= shape.room[i];
-    shape.model.nodes[i] = Describe(shape, i, used_[i]);
-    shape.room[i] = placement::RoomOnNode(shape.model.nodes[i], shape.request).pods;
-    shape.all_room += shape.room[i];
-  }
-  shape.as_of = changes_;
+  CatchUp(shape);
   return shape;
+}
+
+fabric::FabricNode ClusterRoom::Describe(const Shape& shape, size_t index) const {
+  const StoredNode& stored = *tree_->nodes[index];
+  const Facts& facts = facts_[index];
+  fabric::FabricNode node = tree_->model.nodes[index];
+  if (stored.cordoned) {
+    node.unschedulable = "cordoned";
+  } else if (!stored.ready) {
+    node.unschedulable = "not ready";
+  } else if (stored.hostname.empty()) {
+    node.unschedulable = absl::StrCat("no label ", kHostname);
+  } else {
+    node.unschedulable = WhyNot(shape.allowed->rules, node.name, stored.labels, stored.taints);
+  }
+  int64_t pods = table_.Fits(index, shape.amounts);
+  if (shape.one_on_a_node) pods = std::min<int64_t>(pods, 1);
+
+  const int alive = std::max(0, facts.alive);
+  node.hcas = facts.hcas;
+  node.gpus = facts.gpus;
+  if (!facts.shared) {
+    node.used_rails = RailsInUse(node, stored.used_rails, tree_->model.rails,
+                                 std::min(table_.HcasInUse(index), alive));
+  }
+  if (pods > 0) {
+    if (shape.request.gpus_per_pod > 0) {
+      node.used_gpus = UsedFor(node.gpus, pods, shape.request.gpus_per_pod);
+    }
+    if (shape.request.hcas_per_pod > 0) {
+      node.used_hcas = UsedFor(alive, pods, shape.request.hcas_per_pod);
+    }
+    return node;
+  }
+  node.used_gpus = std::max(0, node.gpus - table_.FreeGpus(index));
+  node.used_hcas = std::max(0, alive - table_.FreeHcas(index));
+  if (placement::RoomOnNode(node, shape.request).pods == 0) return node;
+  // It is something else than GPUs and HCAs: the first of which there is not enough.
+  auto of = shape.amounts.of.begin();
+  for (const auto& [name, amount] : shape.requests) {
+    if (amount <= 0) continue;
+    if (table_.FitsOf(index, *of) == 0) {
+      node.unschedulable = table_.Has(index, *of)
+                               ? absl::StrCat(name, " in use")
+                               : absl::StrCat("less ", name, " than a pod asks for");
+      break;
+    }
+    ++of;
+  }
+  return node;
+}
+
+void ClusterRoom::Unmask(Built& built) {
+  for (auto& [node, said] : built.masked) built.model.nodes[node].unschedulable = std::move(said);
+  built.masked.clear();
+}
+
+ClusterRoom::Built& ClusterRoom::BuiltOf(Shape& shape) {
+  if (shape.built == nullptr) {
+    Shape* oldest = nullptr;
+    size_t built = 0;
+    for (const auto& other : shapes_) {
+      if (other->built == nullptr) continue;
+      ++built;
+      if (oldest == nullptr || other->built->used_at < oldest->built->used_at) {
+        oldest = other.get();
+      }
+    }
+    // What the oldest one has allocated is of the right size.
+    if (built >= kMostModels) {
+      shape.built = std::move(oldest->built);
+      Unmask(*shape.built);
+    } else {
+      shape.built = std::make_unique<Built>();
+      shape.built->model = tree_->model;
+    }
+    for (size_t i = 0; i < tree_->nodes.size(); ++i) {
+      shape.built->model.nodes[i] = Describe(shape, i);
+    }
+    shape.built->as_of = changes_.size();
+  }
+  shape.built->used_at = uses_;
+  CatchUpBuilt(shape);
+  return *shape.built;
+}
+
+void ClusterRoom::CatchUpBuilt(Shape& shape) const {
+  Built& built = *shape.built;
+  Unmask(built);
+  for (; built.as_of < changes_.size(); ++built.as_of) {
+    const size_t node = changes_[built.as_of];
+    built.model.nodes[node] = Describe(shape, node);
+  }
+}
+
+template <typename Exclude>
+void ClusterRoom::ForEachExcluded(const Gang& gang, const std::set<std::string>& refused,
+                                  const Outside& outside, Exclude exclude) const {
+  for (const auto& exclusion : outside) {
+    for (size_t i = 0; i < exclusion->nodes.size(); ++i) {
+      if (exclusion->nodes[i] != 0) exclude(i, exclusion->why, true);
+    }
+  }
+  for (const std::string& name : refused) {
+    if (const std::optional<size_t> node = IndexOf(name)) exclude(*node, kRefused, false);
+  }
+  if (gang.gated.front()->member->one_on_a_node) {
+    for (const Released& other : gang.released) {
+      if (const std::optional<size_t> node = IndexOf(other.node)) exclude(*node, kOwn, false);
+    }
+  }
+  for (const auto& [node, why] : neighbours_.For(*gang.gated.front())) exclude(node, why, false);
 }
 
 const fabric::FabricModel& ClusterRoom::ModelFor(const Gang& gang,
                                                  const std::set<std::string>& refused,
                                                  const Outside& outside) {
-  const fabric::FabricModel& all = ShapeOf(gang).model;
-  const Exclusions others = neighbours_.For(*gang.gated.front());
-  std::set<std::string> own;  // nodes that have a pod of the gang
-  if (gang.gated.front()->member->one_on_a_node) {
-    for (const Released& other : gang.released) own.insert(other.node);
-  }
-  if (refused.empty() && own.empty() && others.empty() && outside == nullptr) return all;
-  part_ = all;
-  for (size_t i = 0; i < part_.nodes.size(); ++i) {
-    fabric::FabricNode& node = part_.nodes[i];
-    if (std::string why = outside == nullptr ? "" : outside(i); !why.empty()) {
-      node.unschedulable = std::move(why);
-    } else if (!node.unschedulable.empty()) {
-      continue;
-    } else if (refused.contains(node.name)) {
-      node.unschedulable = "the scheduler refused a pod of this gang there a moment ago";
-    } else if (own.contains(node.name)) {
-      node.unschedulable = "a pod of this gang is there, and wants no other one";
-    } else if (const auto other = others.find(i); other != others.end()) {
-      node.unschedulable = other->second;
-    }
-  }
-  return part_;
+  Built& built = BuiltOf(ShapeOf(gang));
+  std::vector<char> masked(tree_->nodes.size());
+  ForEachExcluded(gang, refused, outside, [&](size_t node, const auto& why, bool whatever) {
+    std::string& says = built.model.nodes[node].unschedulable;
+    if (masked[node] != 0 || (!whatever && !says.empty())) return;
+    masked[node] = 1;
+    built.masked.emplace_back(node, std::move(says));
+    says = why;
+  });
+  return built.model;
 }
 
-int64_t ClusterRoom::RoomFor(const Gang& gang) { return ShapeOf(gang).all_room; }
+int64_t ClusterRoom::MostIn(const Count& count, std::optional<int> level) {
+  if (!level) return count.all;
+  const std::vector<int64_t>& rooms = count.of_domain[static_cast<size_t>(*level)];
+  return rooms.empty() ? 0 : *std::max_element(rooms.begin(), rooms.end());
+}
 
-std::vector<int> ClusterRoom::RoomWhenFree(const Gang& gang) {
+bool ClusterRoom::HasRoom(const Gang& gang, int pods, const std::set<std::string>& refused,
+                          const Outside& outside, std::optional<int> level) {
   const Shape& shape = ShapeOf(gang);
-  std::vector<int> room(tree_->nodes.size());
-  for (size_t i = 0; i < room.size(); ++i) {
-    room[i] = placement::RoomOnNode(Describe(shape, i, staying_[i]), shape.request).pods;
+  // What is not for this gang makes it only less.
+  if (MostIn(shape.now, level) < pods) return false;
+  std::vector<int64_t> rooms(1, shape.now.all);
+  if (level) rooms = shape.now.of_domain[static_cast<size_t>(*level)];
+  std::vector<char> excluded(tree_->nodes.size());
+  ForEachExcluded(gang, refused, outside, [&](size_t node, const auto&, bool) {
+    const int domain = level ? domains_[static_cast<size_t>(*level)][node] : 0;
+    if (excluded[node] != 0 || domain < 0) return;
+    excluded[node] = 1;
+    rooms[static_cast<size_t>(domain)] -= shape.now.of_node[node];
+  });
+  return std::any_of(rooms.begin(), rooms.end(), [pods](int64_t room) { return room >= pods; });
+}
+
+int64_t ClusterRoom::MostRoomWhenFree(const Gang& gang, std::optional<int> level) {
+  Shape& shape = ShapeOf(gang);
+  if (shape.when_free == nullptr) {
+    shape.when_free = std::make_unique<Count>();
+    CountAll(shape, staying_, *shape.when_free);
   }
-  return room;
+  return MostIn(*shape.when_free, level);
+}
+
+std::vector<NodeOutlook> ClusterRoom::OutlookFor(const Gang& gang,
+                                                 const std::set<std::string>& refused) {
+  MostRoomWhenFree(gang, std::nullopt);
+  const Shape& shape = ShapeOf(gang);
+  std::vector<NodeOutlook> nodes(tree_->nodes.size());
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i] = {shape.now.of_node[i], shape.when_free->of_node[i]};
+  }
+  ForEachExcluded(gang, refused, {}, [&](size_t node, const auto&, bool) { nodes[node].now = 0; });
+  for (const std::string& name : refused) {
+    if (const std::optional<size_t> node = IndexOf(name)) nodes[*node].at_best = 0;
+  }
+  return nodes;
 }
 
 }  // namespace railhead::op::gangs

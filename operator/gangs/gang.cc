@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -63,6 +63,15 @@ bool SameRules(const NodeRules& a, const NodeRules& b, bool chosen) {
          a.tolerations == b.tolerations;
 }
 
+// As by GangKeyOf.
+bool OfSameGang(const StoredPod& a, const StoredPod& b) {
+  const auto last = [](const Membership& member) -> const std::string& {
+    return member.group.empty() ? member.owner.uid : member.group;
+  };
+  return a.space == b.space && a.member->gang == b.member->gang &&
+         last(*a.member) == last(*b.member);
+}
+
 std::string Field(const char* annotation) {
   return absl::StrCat("metadata.annotations[", annotation, "]");
 }
@@ -82,34 +91,39 @@ std::string GangKeyOf(const StoredPod& pod) {
 
 std::vector<Gang> GangsOf(const std::vector<PodValue>& pods, const Promises& promises,
                           const std::map<std::string, std::string>& node_of_hostname) {
-  std::map<std::string, Gang> by_key;
+  std::vector<Gang> gangs;
+  std::unordered_map<std::string, size_t> by_key;
+  const StoredPod* last = nullptr;  // pods of a gang often stand side by side
+  size_t at = 0;
   for (const PodValue& pod : pods) {
     if (!pod->member) continue;
     const Membership& member = *pod->member;
-    std::string key = GangKeyOf(*pod);
-    Gang& gang = by_key[key];
-    if (gang.key.empty()) {
-      gang.key = std::move(key);
-      gang.space = pod->space;
-      gang.name = member.owner.name.empty() ? member.gang : member.owner.name;
-      if (!member.group_name.empty()) gang.name = member.group_name;
-      gang.owner = member.owner;
-      gang.size = member.size;
-      gang.priority = member.priority;
-      gang.created = member.created;
+    if (last == nullptr || !OfSameGang(*last, *pod)) {
+      std::string key = GangKeyOf(*pod);
+      const auto [known, is_new] = by_key.try_emplace(key, gangs.size());
+      at = known->second;
+      if (is_new) {
+        Gang& gang = gangs.emplace_back();
+        gang.key = std::move(key);
+        gang.space = pod->space;
+        gang.name = member.owner.name.empty() ? member.gang : member.owner.name;
+        if (!member.group_name.empty()) gang.name = member.group_name;
+        gang.owner = member.owner;
+        gang.size = member.size;
+        gang.priority = member.priority;
+        gang.created = member.created;
+      }
     }
-    AddPod(pod, promises, node_of_hostname, gang);
+    last = pod.get();
+    AddPod(pod, promises, node_of_hostname, gangs[at]);
   }
-  std::vector<Gang> gangs;
-  gangs.reserve(by_key.size());
-  for (auto& [key, gang] : by_key) {
-    std::stable_sort(gang.gated.begin(), gang.gated.end(), RankLess);
-    gangs.push_back(std::move(gang));
-  }
-  std::stable_sort(gangs.begin(), gangs.end(), [](const Gang& a, const Gang& b) {
-    return std::make_tuple(!a.begun(), -int64_t{a.priority}, a.created) <
-           std::make_tuple(!b.begun(), -int64_t{b.priority}, b.created);
-  });
+  for (Gang& gang : gangs) std::stable_sort(gang.gated.begin(), gang.gated.end(), RankLess);
+  const auto order = [](const Gang& gang) {
+    return std::tuple<bool, int64_t, absl::Time, const std::string&>(
+        !gang.begun(), -int64_t{gang.priority}, gang.created, gang.key);
+  };
+  std::sort(gangs.begin(), gangs.end(),
+            [&](const Gang& a, const Gang& b) { return order(a) < order(b); });
   return gangs;
 }
 

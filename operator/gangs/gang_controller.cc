@@ -38,7 +38,7 @@ GangController::GangController(GangControllerOptions options, kube::Api* api,
       rounds_("gangs", kBackoff),
       events_(api, options_.host, options_.now),
       machine_(
-          {options_.reserve_after, [this](const Gang& gang) { return events_.WouldTell(gang); }}),
+          {options_.reserve_after, [this](const Gang& gang) { return events_.TakeTurn(gang); }}),
       pods_(Watching("pods"), api, ReadStoredPod, rounds_.Watching<StoredPod>("pods", kSettle)),
       nodes_(Watching("nodes"), api, ReadStoredNode,
              rounds_.Watching<StoredNode>("nodes", kSettle)) {
@@ -73,18 +73,25 @@ void GangController::TakeSnapshot() {
   pods_now_.clear();
   pods_.cache().ForEach([&](const std::string&, const PodValue& pod) { pods_now_.push_back(pod); });
   const uint64_t model = models_ == nullptr ? 0 : models_->cache().generation();
-  if (room_ != nullptr && nodes_.cache().generation() == tree_generation_ &&
-      model == model_generation_) {
-    return;
-  }
+  const bool same_model = room_ != nullptr && model == model_generation_;
+  if (same_model && nodes_.cache().generation() == tree_generation_) return;
   std::vector<NodeValue> nodes;
   tree_generation_ = nodes_.cache().ForEach(
       [&](const std::string&, const NodeValue& node) { nodes.push_back(node); });
+  // What changes most is what does not move a node: its taints, its rails in use.
+  if (same_model) {
+    const std::optional<std::vector<size_t>> changed = ReplaceNodes(nodes, tree_);
+    if (changed && std::all_of(changed->begin(), changed->end(),
+                               [this](size_t node) { return room_->Refresh(node); })) {
+      return;
+    }
+  }
   std::optional<fabric::FabricModel> given;
   if (models_ != nullptr) {
     model_generation_ =
         models_->cache().ForEach([&](const std::string&, const auto& value) { given = *value; });
   }
+  room_.reset();
   tree_ = BuildTree(nodes, given);
   room_ = std::make_unique<ClusterRoom>(&tree_);
 }
@@ -109,8 +116,8 @@ absl::Status GangController::Round() {
   const absl::Status answered = Act(step, notices, carried_out);
   for (const Notice& notice : notices) Told(events_.Notify(notice));
   Count(step.decisions, carried_out);
-  Tell(step.decisions, carried_out);
-  const absl::Time again = std::min(step.look_again, machine_.NextTry());
+  const absl::Time tell_again = Tell(step.decisions, carried_out);
+  const absl::Time again = std::min({step.look_again, machine_.NextTry(), tell_again});
   if (again != absl::InfiniteFuture()) {
     rounds_.AskAfter(std::max(absl::ZeroDuration(), again - options_.now()));
   }
@@ -145,9 +152,10 @@ absl::Status GangController::Act(const GangMachine::Step& step, std::vector<Noti
   return answered;
 }
 
-void GangController::Tell(const std::vector<Decision>& decisions,
-                          const std::set<std::string>& carried_out) {
+absl::Time GangController::Tell(const std::vector<Decision>& decisions,
+                                const std::set<std::string>& carried_out) {
   std::set<std::string> keys;
+  std::vector<std::string> without_room;
   std::map<std::string, absl::Time> first_seen;
   const absl::Time now = options_.now();
   for (const Decision& decision : decisions) {
@@ -160,13 +168,14 @@ void GangController::Tell(const std::vector<Decision>& decisions,
       const auto seen = first_seen_.find(gang.key);
       const absl::Time first = seen == first_seen_.end() ? now : seen->second;
       first_seen[gang.key] = first;
-      if (now - first >= kUntilMade) Told(events_.Waits(gang, decision.message));
-    } else if (decision.state == Decision::State::kWaiting && !decision.message.empty()) {
-      Told(events_.Waits(gang, decision.message));
+      if (now - first >= kUntilMade) Told(events_.IsIncomplete(gang, decision.message));
+    } else if (decision.state == Decision::State::kWaiting) {
+      without_room.push_back(gang.key);
+      if (!decision.message.empty()) Told(events_.HasNoRoom(gang, decision.message));
     }
   }
   first_seen_ = std::move(first_seen);
-  events_.KeepOnly(keys);
+  return events_.EndRound(keys, without_room);
 }
 
 // An Event that is not told is no reason to do anything later.

@@ -66,7 +66,9 @@ class GangController {
   // when nobody has answered.
   absl::Status Act(const GangMachine::Step& step, std::vector<Notice>& notices,
                    std::set<std::string>& carried_out);
-  void Tell(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
+  // Returns when there is more to be told.
+  absl::Time Tell(const std::vector<Decision>& decisions,
+                  const std::set<std::string>& carried_out);
   void Told(const absl::Status& recorded);
   void Count(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
 

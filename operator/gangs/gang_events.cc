@@ -47,16 +47,10 @@ GangEvents::GangEvents(kube::Api* api, std::string host, std::function<absl::Tim
     : clock_(clock),
       recorder_(api, "railhead-operator", std::move(host), std::move(clock), kLimits) {}
 
-bool GangEvents::WouldTell(const Gang& gang) const {
-  const auto told = waiting_.find(gang.key);
-  return told == waiting_.end() || clock_() - told->second.at >= kBetweenReasons;
-}
-
 absl::Status GangEvents::Waits(const Gang& gang, const std::string& why) {
   const absl::Time now = clock_();
-  const auto told = waiting_.find(gang.key);
-  if (!WouldTell(gang)) return absl::OkStatus();
-  if (told != waiting_.end() && told->second.message == why) {
+  if (const auto told = waiting_.find(gang.key);
+      told != waiting_.end() && told->second.message == why) {
     told->second.at = now;
     return absl::OkStatus();
   }
@@ -67,6 +61,20 @@ absl::Status GangEvents::Waits(const Gang& gang, const std::string& why) {
   absl::Status recorded = recorder_.Record(event);
   if (recorded.ok()) waiting_[gang.key] = {why, now};
   return recorded;
+}
+
+absl::Status GangEvents::HasNoRoom(const Gang& gang, const std::string& why) {
+  absl::Status recorded = Waits(gang, why);
+  if (!recorded.ok()) turns_.InVain(gang.key);
+  return recorded;
+}
+
+absl::Status GangEvents::IsIncomplete(const Gang& gang, const std::string& why) {
+  const auto told = waiting_.find(gang.key);
+  if (told != waiting_.end() && clock_() - told->second.at < kBetweenReasons) {
+    return absl::OkStatus();
+  }
+  return Waits(gang, why);
 }
 
 absl::Status GangEvents::IsPlaced(const Gang& gang, const std::string& where) {
@@ -96,10 +104,12 @@ absl::Status GangEvents::Notify(const Notice& notice) {
   return recorder_.Record(event);
 }
 
-void GangEvents::KeepOnly(const std::set<std::string>& gang_keys) {
-  const auto gone = [&](const auto& entry) { return !gang_keys.contains(entry.first); };
+absl::Time GangEvents::EndRound(const std::set<std::string>& gangs,
+                                const std::vector<std::string>& without_room) {
+  const auto gone = [&](const auto& entry) { return !gangs.contains(entry.first); };
   std::erase_if(waiting_, gone);
   std::erase_if(blocked_, gone);
+  return turns_.EndRound(without_room, clock_());
 }
 
 }  // namespace railhead::op::gangs

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -90,7 +92,8 @@ void GangMachine::Forget() {
 }
 
 void GangMachine::ForgetWhatIsShown(const std::vector<PodValue>& pods) {
-  std::set<std::string> gated;
+  if (sent_.empty() && given_up_.empty()) return;
+  std::unordered_set<std::string_view> gated;
   for (const PodValue& pod : pods) {
     if (pod->member && pod->member->gate) gated.insert(pod->uid);
   }

@@ -7,59 +7,85 @@
 #include "operator/gangs/names.h"
 
 namespace railhead::op::gangs {
+namespace {
+
+template <typename Key, typename Nodes>
+void Drop(const Key& key, size_t node, std::map<Key, Nodes>& all) {
+  const auto found = all.find(key);
+  if (found == all.end()) return;
+  const auto at = found->second.find(node);
+  if (at == found->second.end() || --at->second > 0) return;
+  found->second.erase(at);
+  if (found->second.empty()) all.erase(found);
+}
+
+}  // namespace
 
 void Neighbours::Add(size_t node, const PodValue& pod) {
-  if (!pod->claims.empty()) claims_.emplace_back(node, pod);
-  if (!pod->labels.empty()) labels_.emplace_back(node, pod);
+  for (const HostPort& port : pod->claims.ports) ++ports_[port][node];
+  for (const KeepApart& apart : pod->claims.apart) ++apart_[apart][node];
+  if (!pod->labels.empty()) labels_.emplace(node, pod);
 }
 
 void Neighbours::Remove(size_t node, const PodValue& pod) {
-  for (Pods* pods : {&claims_, &labels_}) {
-    const auto found = std::find(pods->begin(), pods->end(), std::make_pair(node, pod));
-    if (found != pods->end()) pods->erase(found);
-  }
+  for (const HostPort& port : pod->claims.ports) Drop(port, node, ports_);
+  for (const KeepApart& apart : pod->claims.apart) Drop(apart, node, apart_);
+  if (pod->labels.empty()) return;
+  // There may be another value of the same pod.
+  const auto [first, end] = labels_.equal_range({node, pod});
+  const auto found = std::find_if(first, end, [&](const auto& at) { return at.second == pod; });
+  if (found != end) labels_.erase(found);
 }
 
-void Neighbours::ExcludeLike(size_t node, const std::string& label, const std::string& why,
-                             Exclusions& exclusions) const {
+void Neighbours::ExcludeLike(const std::set<size_t>& nodes, const std::string& label,
+                             const std::string& why, NodesInTheWay& in_the_way) const {
+  if (nodes.empty()) return;
   if (label == kHostname) {
-    exclusions.emplace(node, why);
+    for (const size_t node : nodes) in_the_way.emplace(node, why);
     return;
   }
-  const Labels& labels = tree_->nodes[node]->labels;
-  const auto value = labels.find(label);
-  if (value == labels.end()) return;
-  for (size_t i = 0; i < tree_->nodes.size(); ++i) {
-    const auto other = tree_->nodes[i]->labels.find(label);
-    if (other != tree_->nodes[i]->labels.end() && other->second == value->second) {
-      exclusions.emplace(i, why);
-    }
+  std::set<std::string> values;
+  for (const size_t node : nodes) {
+    const Labels& labels = tree_->nodes[node]->labels;
+    if (const auto value = labels.find(label); value != labels.end()) values.insert(value->second);
+  }
+  for (size_t i = 0; i < tree_->nodes.size() && !values.empty(); ++i) {
+    const Labels& labels = tree_->nodes[i]->labels;
+    const auto value = labels.find(label);
+    if (value != labels.end() && values.contains(value->second)) in_the_way.emplace(i, why);
   }
 }
 
-Exclusions Neighbours::For(const StoredPod& pod) const {
-  Exclusions exclusions;
-  for (const auto& [node, other] : claims_) {
-    for (const HostPort& port : pod.claims.ports) {
-      if (std::any_of(other->claims.ports.begin(), other->claims.ports.end(),
-                      [&](const HostPort& taken) { return port.Collides(taken); })) {
-        exclusions.emplace(node, absl::StrCat("host port ", port.port, " in use"));
+NodesInTheWay Neighbours::For(const StoredPod& pod) const {
+  NodesInTheWay in_the_way;
+  for (const HostPort& port : pod.claims.ports) {
+    // Those of the same number and protocol stand side by side.
+    for (auto taken = ports_.lower_bound({port.port, port.protocol, ""});
+         taken != ports_.end() && taken->first.port == port.port &&
+         taken->first.protocol == port.protocol;
+         ++taken) {
+      if (!port.Collides(taken->first)) continue;
+      for (const auto& [node, pods] : taken->second) {
+        in_the_way.emplace(node, absl::StrCat("host port ", port.port, " in use"));
       }
     }
-    for (const KeepApart& apart : other->claims.apart) {
-      if (!apart.IsAbout(pod.space, pod.labels)) continue;
-      ExcludeLike(node, apart.topology_key, "spec.affinity.podAntiAffinity of a pod there",
-                  exclusions);
-    }
+  }
+  for (const auto& [apart, at] : apart_) {
+    if (!apart.IsAbout(pod.space, pod.labels)) continue;
+    std::set<size_t> nodes;
+    for (const auto& [node, pods] : at) nodes.insert(node);
+    ExcludeLike(nodes, apart.topology_key, "spec.affinity.podAntiAffinity of a pod there",
+                in_the_way);
   }
   for (const KeepApart& apart : pod.claims.apart) {
+    std::set<size_t> nodes;
     for (const auto& [node, other] : labels_) {
-      if (!apart.IsAbout(other->space, other->labels)) continue;
-      ExcludeLike(node, apart.topology_key, "spec.affinity.podAntiAffinity to a pod there",
-                  exclusions);
+      if (apart.IsAbout(other->space, other->labels)) nodes.insert(node);
     }
+    ExcludeLike(nodes, apart.topology_key, "spec.affinity.podAntiAffinity to a pod there",
+                in_the_way);
   }
-  return exclusions;
+  return in_the_way;
 }
 
 }  // namespace railhead::op::gangs

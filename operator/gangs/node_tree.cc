@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -81,6 +83,29 @@ NodeTree BuildTree(const std::vector<NodeValue>& nodes,
     tree.nodes.push_back(node);
   }
   return tree;
+}
+
+std::optional<std::vector<size_t>> ReplaceNodes(const std::vector<NodeValue>& nodes,
+                                                NodeTree& tree) {
+  std::unordered_map<std::string_view, const NodeValue*> by_name;
+  for (const NodeValue& node : nodes) by_name.emplace(node->seen.name, &node);
+  if (by_name.size() != tree.nodes.size()) return std::nullopt;
+  std::vector<std::pair<size_t, const NodeValue*>> changed;
+  for (size_t i = 0; i < tree.nodes.size(); ++i) {
+    const StoredNode& before = *tree.nodes[i];
+    const auto now = by_name.find(before.seen.name);
+    if (now == by_name.end()) return std::nullopt;
+    const StoredNode& after = **now->second;
+    if (&after == &before) continue;
+    if (after.seen != before.seen || after.hostname != before.hostname) return std::nullopt;
+    changed.emplace_back(i, now->second);
+  }
+  std::vector<size_t> indices;
+  for (const auto& [i, node] : changed) {
+    tree.nodes[i] = *node;
+    indices.push_back(i);
+  }
+  return indices;
 }
 
 }  // namespace railhead::op::gangs

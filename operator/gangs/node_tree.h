@@ -28,6 +28,13 @@ struct NodeTree {
 NodeTree BuildTree(const std::vector<NodeValue>& nodes,
                    const std::optional<fabric::FabricModel>& given = std::nullopt);
 
+// Puts these values in the place of those that the tree has of the same nodes, where nothing has
+// changed of which nodes there are, where they are, and what their agents say of their rails.
+// Returns the nodes that have changed otherwise; nothing, and the tree is as it was, where there is
+// another one to be built.
+std::optional<std::vector<size_t>> ReplaceNodes(const std::vector<NodeValue>& nodes,
+                                                NodeTree& tree);
+
 }  // namespace railhead::op::gangs
 
 #endif  // RAILHEAD_OPERATOR_GANGS_NODE_TREE_H_

@@ -68,13 +68,9 @@ std::string InWords(const std::vector<placement::Reason>& reasons) {
   return absl::StrJoin(said, "; ");
 }
 
-Outside Both(const Outside& a, const Outside& b) {
-  if (a == nullptr) return b;
-  if (b == nullptr) return a;
-  return [a, b](size_t node) {
-    std::string why = a(node);
-    return why.empty() ? b(node) : why;
-  };
+Outside Both(Outside a, const Outside& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
 }
 
 class Planner {
@@ -84,7 +80,7 @@ class Planner {
         room_(room),
         options_(options),
         tree_(room.tree()),
-        domains_(fabric::DomainsOfNodes(tree_.model)) {}
+        domains_(room.domains()) {}
 
   // Takes the room that is kept for a gang.
   void Keep(const Gang& gang) {
@@ -172,18 +168,16 @@ class Planner {
     if (patient && (!required || *required < *preferred)) {
       request.require_level = request.prefer_level;
     }
-    const Outside kept_free = kept_for_.empty() || gang.begun() ? Outside() : KeptFree();
+    const Outside kept_free = gang.begun() ? Outside() : kept_free_;
     if (gang.begun() && PlaceAtHome(decision, request)) return;
 
     Outside last;
     const std::vector<Outside> areas = Areas(gang, request);
     for (const Outside& area : areas) {
       last = Both(area, kept_free);
-      // Where even all of it is not enough nobody needs to look closer.
-      const bool enough = room_.RoomFor(gang) >= request.pods;
-      const bool valid = request.require_level.empty() ||
-                         fabric::LevelIndex(tree_.model, request.require_level).has_value();
-      if (!enough && valid) continue;
+      const std::optional<int> level = fabric::LevelIndex(tree_.model, request.require_level);
+      const bool valid = request.require_level.empty() || level.has_value();
+      if (valid && !room_.HasRoom(gang, request.pods, RefusedTo(gang), last, level)) continue;
       const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), last);
       const absl::StatusOr<placement::Placement> found = placement::Solve(model, request);
       if (!found.ok()) {
@@ -214,8 +208,9 @@ class Planner {
     decision.state = State::kWaiting;
     decision.message.clear();
     if (kept_for_.empty() && Waited(gang) >= options_.reserve_after) KeepFree(gang, request);
-    const bool timed_out = Waited(gang) >= gang.gated.front()->member->timeout;
-    if (options_.explain != nullptr && !options_.explain(gang) && !timed_out) return;
+    const bool asked = options_.explain == nullptr || options_.explain(gang);
+    const bool ends = Waited(gang) >= gang.gated.front()->member->timeout;
+    if (!asked && (!ends || ++ends_explained_ > kMostEndsExplained)) return;
     const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), outside);
     absl::StatusOr<std::vector<placement::Reason>> reasons =
         placement::WhyNotPlaced(model, request);
@@ -231,8 +226,8 @@ class Planner {
                       kPreferWait, ")");
     }
     if (kept_for_ == gang.key) {
-      absl::StrAppend(&decision.message, "; ", kept_free_.size(),
-                      kept_free_.size() == 1 ? " node is" : " nodes are",
+      absl::StrAppend(&decision.message, "; ", kept_nodes_,
+                      kept_nodes_ == 1 ? " node is" : " nodes are",
                       " kept free for it, as it has waited for more than ",
                       absl::FormatDuration(options_.reserve_after));
     }
@@ -262,29 +257,20 @@ class Planner {
   }
 
   void KeepFree(const Gang& gang, const PlacementRequest& request) {
-    const std::vector<int> at_best = room_.RoomWhenFree(gang);
-    const FabricModel& model = room_.ModelFor(gang, RefusedTo(gang), nullptr);
-    std::vector<NodeOutlook> nodes(at_best.size());
-    for (size_t i = 0; i < nodes.size(); ++i) {
-      nodes[i].now = placement::RoomOnNode(model.nodes[i], request).pods;
-      if (!RefusedTo(gang).contains(model.nodes[i].name)) nodes[i].at_best = at_best[i];
-    }
     const std::optional<int> level = fabric::LevelIndex(tree_.model, request.require_level);
-    const std::vector<int> everywhere(nodes.size(), 0);
+    if (room_.MostRoomWhenFree(gang, level) < request.pods) return;
+    const std::vector<int> everywhere(tree_.nodes.size(), 0);
     const std::vector<size_t> kept = NodesToKeepFree(
-        nodes, level ? domains_[static_cast<size_t>(*level)] : everywhere, request.pods);
+        room_.OutlookFor(gang, RefusedTo(gang)),
+        level ? domains_[static_cast<size_t>(*level)] : everywhere, request.pods);
     if (kept.empty()) return;
     kept_for_ = gang.key;
-    kept_name_ = gang.name;
-    kept_free_.insert(kept.begin(), kept.end());
-  }
-
-  Outside KeptFree() const {
-    return [this](size_t node) {
-      return kept_free_.contains(node)
-                 ? absl::StrCat("kept free for ", kept_name_, ", which has waited for long")
-                 : "";
-    };
+    kept_nodes_ = kept.size();
+    auto exclusion = std::make_shared<Exclusion>();
+    exclusion->why = absl::StrCat("kept free for ", gang.name, ", which has waited for long");
+    exclusion->nodes.resize(tree_.nodes.size());
+    for (const size_t node : kept) exclusion->nodes[node] = 1;
+    kept_free_.push_back(std::move(exclusion));
   }
 
   // Somebody else decides, and knows of quota and of other jobs: what is left to say is whether all
@@ -296,7 +282,7 @@ class Planner {
     pod->member->rules.selector.clear();
     Gang alike = gang;
     alike.gated = {std::move(pod)};
-    const FabricModel& model = room_.ModelFor(alike, {}, nullptr);
+    const FabricModel& model = room_.ModelFor(alike, {}, {});
     PlacementRequest request = RequestOf(gang);
     std::map<size_t, int> pods_of_node;
     std::vector<int> nodes;
@@ -385,18 +371,19 @@ class Planner {
       PlacementRequest part = request;
       part.pods = static_cast<int>(pods.size());
       part.require_level.clear();
-      const Outside elsewhere = [&, home = leaf](size_t node) {
-        return leaf_of_node[node] == home ? "" : std::string("not beside its neighbours in rank");
-      };
+      const Outside elsewhere =
+          Excluding("not beside its neighbours in rank",
+                    [&, home = leaf](size_t node) { return leaf_of_node[node] != home; });
       std::optional<std::vector<int>> nodes;
       const Outside alike = Both(elsewhere, OtherRails(gang, request));
       std::vector<Outside> areas;
-      if (const Outside failed = FailedThere(gang); failed != nullptr) {
+      if (const Outside failed = FailedThere(gang); !failed.empty()) {
         areas.push_back(Both(alike, failed));
       }
       areas.push_back(alike);
       if (!request.same_rails) areas.push_back(elsewhere);
       for (const Outside& area : areas) {
+        if (!room_.HasRoom(gang, part.pods, RefusedTo(gang), area, std::nullopt)) continue;
         const absl::StatusOr<placement::Placement> found =
             placement::Solve(room_.ModelFor(gang, RefusedTo(gang), area), part);
         if (!found.ok() || !found->placed) continue;
@@ -408,29 +395,42 @@ class Planner {
     }
     decision.state = State::kPlaced;
     const placement::Score score =
-        placement::ScoreOf(room_.ModelFor(gang, {}, nullptr), request, found_nodes);
+        placement::ScoreOf(room_.ModelFor(gang, {}, {}), request, found_nodes);
     decision.message = absl::StrCat(WherePlaced(tree_.model, found_nodes, score),
                                     ", beside their neighbours in rank");
     Assign(found_nodes, decision);
     return true;
   }
 
-  // Why a node is one where a pod of the gang has failed; none where there is no such node.
-  Outside FailedThere(const Gang& gang) const {
-    const auto found = options_.failed_on.find(gang.key);
-    if (found == options_.failed_on.end()) return nullptr;
-    return [this, &failed = found->second](size_t node) {
-      return failed.contains(tree_.model.nodes[node].name)
-                 ? std::string("a pod of this gang has failed there a moment ago")
-                 : "";
-    };
+  // The nodes for which `is_one` holds; nothing where there are none.
+  template <typename IsOne>
+  Outside Excluding(std::string why, IsOne is_one) const {
+    auto exclusion = std::make_shared<Exclusion>();
+    exclusion->why = std::move(why);
+    exclusion->nodes.resize(tree_.nodes.size());
+    bool any = false;
+    for (size_t node = 0; node < exclusion->nodes.size(); ++node) {
+      const bool excluded = is_one(node);
+      exclusion->nodes[node] = excluded ? 1 : 0;
+      any = any || excluded;
+    }
+    if (!any) return {};
+    return {std::move(exclusion)};
   }
 
-  // Why a node is not one that gives the same rails as a node that the gang is on; none where all
-  // nodes do.
+  // Nodes where a pod of the gang has failed.
+  Outside FailedThere(const Gang& gang) const {
+    const auto found = options_.failed_on.find(gang.key);
+    if (found == options_.failed_on.end()) return {};
+    return Excluding("a pod of this gang has failed there a moment ago", [&](size_t node) {
+      return found->second.contains(tree_.model.nodes[node].name);
+    });
+  }
+
+  // Nodes that do not give the same rails as one that the gang is on.
   Outside OtherRails(const Gang& gang, const PlacementRequest& request) {
     std::set<uint64_t> rails;
-    const FabricModel& model = room_.ModelFor(gang, {}, nullptr);
+    const FabricModel& model = room_.ModelFor(gang, {}, {});
     for (const Released& released : gang.released) {
       const std::optional<size_t> node = room_.IndexOf(released.node);
       if (!node) continue;
@@ -441,14 +441,9 @@ class Planner {
       there.used_rails.clear();
       rails.insert(alone ? used : placement::RailsOnNode(there, request.hcas_per_pod));
     }
-    std::vector<bool> other(model.nodes.size());
-    for (size_t i = 0; i < other.size(); ++i) {
-      other[i] = !rails.contains(placement::RailsOnNode(model.nodes[i], request.hcas_per_pod));
-    }
-    if (std::find(other.begin(), other.end(), true) == other.end()) return nullptr;
-    return [other = std::move(other)](size_t node) {
-      return other[node] ? std::string("its rails are not those of the gang's other nodes") : "";
-    };
+    return Excluding("its rails are not those of the gang's other nodes", [&](size_t node) {
+      return !rails.contains(placement::RailsOnNode(model.nodes[node], request.hcas_per_pod));
+    });
   }
 
   // The parts of the cluster to try, one after the other; at the end all that may be used.
@@ -460,19 +455,20 @@ class Planner {
     for (const Released& released : gang.released) {
       if (const std::optional<size_t> node = room_.IndexOf(released.node)) at.insert(*node);
     }
-    const Outside other_rails = at.empty() ? nullptr : OtherRails(gang, request);
-    const Outside never = request.same_rails ? other_rails : nullptr;
+    const Outside other_rails = at.empty() ? Outside() : OtherRails(gang, request);
+    const Outside never = request.same_rails ? other_rails : Outside();
     for (size_t level = tree_.model.levels.size(); !at.empty() && level-- > 0;) {
       const Outside within = WithinDomainsOf(at, level);
-      if (other_rails != nullptr) areas.push_back(Both(within, other_rails));
-      if (never == nullptr) areas.push_back(within);
+      if (!other_rails.empty()) areas.push_back(Both(within, other_rails));
+      if (never.empty()) areas.push_back(within);
       if (required && static_cast<size_t>(*required) == level) return areas;
     }
     if (tree_.placed < tree_.nodes.size() && tree_.placed > 0) {
-      const Outside unplaced = [this](size_t node) {
-        return node < tree_.placed ? "" : std::string("no label says where in the topology it is");
-      };
-      areas.push_back(Both(unplaced, never));
+      if (unplaced_.empty()) {
+        unplaced_ = Excluding("no label says where in the topology it is",
+                              [this](size_t node) { return node >= tree_.placed; });
+      }
+      areas.push_back(Both(unplaced_, never));
     }
     if (whole || areas.empty()) areas.push_back(never);
     return areas;
@@ -481,22 +477,24 @@ class Planner {
   Outside WithinDomainsOf(const std::set<size_t>& at, size_t level) const {
     std::set<int> used;
     for (const size_t node : at) used.insert(domains_[level][node]);
-    return [this, used, level](size_t node) {
-      return used.contains(domains_[level][node])
-                 ? ""
-                 : absl::StrCat("not in the ", tree_.model.levels[level],
-                                used.size() == 1 ? " that" : "s that", " the gang is in");
-    };
+    return Excluding(absl::StrCat("not in the ", tree_.model.levels[level],
+                                  used.size() == 1 ? " that" : "s that", " the gang is in"),
+                     [&](size_t node) { return !used.contains(domains_[level][node]); });
   }
+
+  // Of gangs that end their wait together so many have their pods told what was in the way.
+  static constexpr int kMostEndsExplained = 4;
 
   const RefusedNodes& refused_;
   ClusterRoom& room_;
   const DecideOptions& options_;
   const NodeTree& tree_;
-  const std::vector<std::vector<int>> domains_;  // [level][node]
-  std::string kept_for_;                         // a gang's key; empty: nothing is kept free
-  std::string kept_name_;                        // that gang's
-  std::set<size_t> kept_free_;                   // nodes
+  const std::vector<std::vector<int>>& domains_;  // [level][node]
+  std::string kept_for_;                          // a gang's key; empty: nothing is kept free
+  size_t kept_nodes_ = 0;
+  Outside kept_free_;
+  int ends_explained_ = 0;
+  Outside unplaced_;  // nodes without a place, once somebody has asked
 };
 
 }  // namespace

@@ -49,7 +49,8 @@ struct DecideOptions {
   absl::Time now = absl::UnixEpoch();  // of day
   // A gang that has waited for so long has room kept free for it.
   absl::Duration reserve_after = absl::InfiniteDuration();
-  // Whether anybody wants to know why this gang waits, which is much work; none: always.
+  // Whether anybody wants to know why this gang waits, which is much work; none: always. Called
+  // once for each gang without room, in their order.
   std::function<bool(const Gang&)> explain = nullptr;
   EmptySeats seats = {};        // room that is kept for gangs that have lost pods
   RefusedNodes failed_on = {};  // where pods of a gang have failed, by its key

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <utility>
 
@@ -42,7 +41,7 @@ void Raise(const Resources& least, Resources& all) {
   }
 }
 
-int Count(const Resources& resources, const std::function<bool(absl::string_view)>& counts) {
+int Count(const Resources& resources, bool (*counts)(absl::string_view)) {
   int64_t sum = 0;
   for (const auto& [name, amount] : resources) {
     if (counts(name)) sum += amount / static_cast<int64_t>(kThousandths);
@@ -107,12 +106,12 @@ Resources AllocatableOf(const Json& node) {
   return ReadAmounts(FindPath(node, {"status", "allocatable"}));
 }
 
-int HcasIn(const Resources& resources) {
-  return Count(resources, [](absl::string_view name) { return absl::StartsWith(name, "rdma/"); });
-}
+bool IsHcas(absl::string_view name) { return absl::StartsWith(name, "rdma/"); }
 
-int GpusIn(const Resources& resources) {
-  return Count(resources, [](absl::string_view name) { return absl::EndsWith(name, "/gpu"); });
-}
+bool IsGpus(absl::string_view name) { return absl::EndsWith(name, "/gpu"); }
+
+int HcasIn(const Resources& resources) { return Count(resources, IsHcas); }
+
+int GpusIn(const Resources& resources) { return Count(resources, IsGpus); }
 
 }  // namespace railhead::op::gangs

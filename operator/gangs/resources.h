@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "kube/json.h"
 
 namespace railhead::op::gangs {
@@ -27,7 +28,11 @@ Resources AllocatableOf(const kube::Json& node);
 void Add(const Resources& more, Resources& all);
 void Subtract(const Resources& less, Resources& all);  // never below nothing
 
-// The sums of HCAs (rdma/*) and of GPUs (*/gpu, as vendors name them), in whole devices.
+// Whether a resource of this name is HCAs (rdma/*), or GPUs (*/gpu, as vendors name them).
+bool IsHcas(absl::string_view name);
+bool IsGpus(absl::string_view name);
+
+// The sums of HCAs and of GPUs, in whole devices.
 int HcasIn(const Resources& resources);
 int GpusIn(const Resources& resources);
 

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "fabric/model/fabric_model.h"
 #include "operator/placement/node_room.h"
 #include "operator/placement/request.h"
@@ -148,12 +149,6 @@ class Reasons {
                      request_.same_rails ? " on nodes that give the same rails" : ""));
   }
 
-  static absl::StatusOr<bool> Fits(const FabricModel& model, const PlacementRequest& request) {
-    const absl::StatusOr<Placement> placement = Solve(model, request);
-    if (!placement.ok()) return placement.status();
-    return placement->placed;
-  }
-
   // The fewest nodes of one region that, once free, give room enough: those that gain most.
   absl::Status FreeNodes() {
     std::optional<std::vector<size_t>> fewest;
@@ -172,13 +167,13 @@ class Reasons {
       in = &region;
     }
     if (!fewest) return absl::OkStatus();
-    FabricModel changed = model_;
+    std::map<size_t, FabricNode> freed;
     std::vector<std::string> work;
     for (const size_t i : *fewest) {
-      changed.nodes[i] = Freed(changed.nodes[i]);
+      freed.emplace(i, Freed(model_.nodes[i]));
       if (work.size() < kMostNames) work.push_back(ToDo(model_.nodes[i], request_));
     }
-    const absl::StatusOr<bool> fits = Fits(changed, request_);
+    const absl::StatusOr<bool> fits = Fits(model_, request_, freed);
     if (!fits.ok()) return fits.status();
     if (!*fits) return absl::InternalError("freeing nodes did not give the room that it promised");
     if (work.size() < fewest->size()) {
@@ -246,10 +241,22 @@ class Reasons {
 }  // namespace
 
 std::vector<Reason> Exclusions(const FabricModel& model, const PlacementRequest& request) {
-  std::map<std::string, int> nodes_of_cause;
+  // Only few of the nodes have a cause of their own: it is put in words once.
+  struct Cause {
+    const FabricNode* one = nullptr;
+    int nodes = 0;
+  };
+  std::map<std::pair<Obstacle, absl::string_view>, Cause> found;
   for (const FabricNode& node : model.nodes) {
     const NodeRoom room = RoomOnNode(node, request);
-    if (room.pods == 0) ++nodes_of_cause[Describe(room.obstacle, node)];
+    if (room.pods > 0) continue;
+    Cause& cause = found[{room.obstacle, node.unschedulable}];
+    cause.one = &node;
+    ++cause.nodes;
+  }
+  std::map<std::string, int> nodes_of_cause;
+  for (const auto& [what, cause] : found) {
+    nodes_of_cause[Describe(what.first, *cause.one)] += cause.nodes;
   }
   std::vector<std::pair<std::string, int>> causes(nodes_of_cause.begin(), nodes_of_cause.end());
   std::stable_sort(causes.begin(), causes.end(),
@@ -273,9 +280,9 @@ std::vector<Reason> Exclusions(const FabricModel& model, const PlacementRequest&
 
 absl::StatusOr<std::vector<Reason>> WhyNotPlaced(const FabricModel& model,
                                                  const PlacementRequest& request) {
-  const absl::StatusOr<Placement> placement = Solve(model, request);
-  if (!placement.ok()) return placement.status();
-  if (placement->placed) return std::vector<Reason>{};
+  const absl::StatusOr<bool> fits = Fits(model, request);
+  if (!fits.ok()) return fits.status();
+  if (*fits) return std::vector<Reason>{};
   return Reasons(model, request).Find();
 }
 

@@ -30,10 +30,10 @@ struct Reason {
 // How many nodes take no pod of the gang, for each cause; most first.
 std::vector<Reason> Exclusions(const fabric::FabricModel& model, const PlacementRequest& request);
 
-// For a gang that Solve does not place: the exclusions, how much
-// room is left, and then what would make the gang fit, each the smallest of its kind and proven by
-// solving again: the fewest nodes to be freed and mended, a gang of fewer pods, and a wider
-// requireLevel. Fails as Solve does.
+// For a gang that does not fit (solver.h): the exclusions, how much room is left, and then what
+// would make the gang fit, each the smallest of its kind and proven by Fits: the fewest nodes to be
+// freed and mended, a gang of fewer pods, a wider requireLevel, and other rails. InvalidArgument as
+// Solve.
 absl::StatusOr<std::vector<Reason>> WhyNotPlaced(const fabric::FabricModel& model,
                                                  const PlacementRequest& request);
 

@@ -357,4 +357,29 @@ absl::StatusOr<Placement> Solve(const FabricModel& model, const PlacementRequest
   return placement;
 }
 
+absl::StatusOr<bool> Fits(const FabricModel& model, const PlacementRequest& request,
+                          const std::map<size_t, fabric::FabricNode>& instead) {
+  absl::Status status = Check(model, request);
+  if (!status.ok()) return status;
+  // The room of the domains of which one must hold all; of each for each set of rails, if those
+  // must be the same.
+  std::vector<int> domain_of_node(model.nodes.size(), 0);
+  size_t domains = 1;
+  if (!request.require_level.empty()) {
+    const auto level = static_cast<size_t>(*fabric::LevelIndex(model, request.require_level));
+    domain_of_node = fabric::DomainsOfNodes(model)[level];
+    domains = model.domains[level].size();
+  }
+  std::vector<std::map<uint64_t, int64_t>> rooms(domains);
+  for (size_t i = 0; i < model.nodes.size(); ++i) {
+    const auto other = instead.empty() ? instead.end() : instead.find(i);
+    const fabric::FabricNode& node = other == instead.end() ? model.nodes[i] : other->second;
+    const int room = RoomOnNode(node, request).pods;
+    if (room == 0) continue;
+    const uint64_t rails = request.same_rails ? RailsOnNode(node, request.hcas_per_pod) : 0;
+    if ((rooms[static_cast<size_t>(domain_of_node[i])][rails] += room) >= request.pods) return true;
+  }
+  return false;
+}
+
 }  // namespace railhead::placement

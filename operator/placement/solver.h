@@ -5,6 +5,8 @@
 #ifndef RAILHEAD_OPERATOR_PLACEMENT_SOLVER_H_
 #define RAILHEAD_OPERATOR_PLACEMENT_SOLVER_H_
 
+#include <cstddef>
+#include <map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -43,6 +45,12 @@ struct Placement {
 // the model does not have, or whose parallelism is not of the gang's size; ResourceExhausted as in
 // ChooseLeaves.
 absl::StatusOr<Placement> Solve(const fabric::FabricModel& model, const PlacementRequest& request);
+
+// Whether Solve would place it, where it does not give up: without weighing one way against another,
+// so in a time that grows with the number of nodes alone; with these nodes in the place of the
+// model's, by their index. InvalidArgument as Solve.
+absl::StatusOr<bool> Fits(const fabric::FabricModel& model, const PlacementRequest& request,
+                          const std::map<size_t, fabric::FabricNode>& instead = {});
 
 }  // namespace railhead::placement
 

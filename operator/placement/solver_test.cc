@@ -565,6 +565,35 @@ TEST(Solver, LinksAreBestAmongAllAnswers) {
   EXPECT_GT(several, 200);
 }
 
+TEST(Solver, FitsIsWhetherItIsPlaced) {
+  int placed = 0;
+  int left = 0;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    std::mt19937 random(seed);
+    testing::Shape shape;
+    shape.fanout = {2, 2};
+    shape.nodes_per_leaf = 3;
+    shape.gpus = 4;
+    shape.partly_used = 0.5;
+    shape.told_rails = seed % 2 == 0;
+    shape.dead_rails = 0.3;
+    shape.unschedulable = 0.1;
+    shape.uneven = true;
+    const FabricModel model = testing::RandomFabric(shape, random);
+    PlacementRequest request = Gang(1 + static_cast<int>(random() % 8), 0, 1 << random() % 3);
+    request.same_rails = random() % 2 == 0;
+    const char* const levels[] = {"", "spine", "leaf"};
+    request.require_level = levels[random() % 3];
+    const absl::StatusOr<bool> fits = Fits(model, request);
+    ASSERT_TRUE(fits.ok()) << fits.status();
+    EXPECT_EQ(*fits, MustSolve(model, request).placed) << "seed " << seed;
+    ++(*fits ? placed : left);
+  }
+  EXPECT_GT(placed, 300);
+  EXPECT_GT(left, 300);
+  EXPECT_TRUE(absl::IsInvalidArgument(Fits(Tree({{1}}), Gang(0)).status()));
+}
+
 TEST(Solver, IsNeverWorseThanBestFit) {
   std::mt19937 random(2);
   int compared = 0;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/gangs/gang_events.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "kube/json.h"
+#include "kube/testing/fake_api.h"
+#include "operator/gangs/planner.h"
+#include "operator/gangs/testing/small_cluster.h"
+
+namespace railhead::op::gangs {
+namespace {
+
+using testing::SmallCluster;
+
+class GangEventsTest : public ::testing::Test {
+ protected:
+  // One node, and gangs of two pods that have no room there.
+  void AddGangs(int count) {
+    cluster_.AddNode("n", "s", "l");
+    for (int i = 0; i < count; ++i) {
+      for (int pod = 0; pod < 2; ++pod) {
+        cluster_.AddPod({.name = absl::StrCat("g", i, "-", pod),
+                         .gang = "true",
+                         .size = 2,
+                         .owner = absl::StrCat("g", i),
+                         .index = pod});
+      }
+    }
+  }
+
+  // As the controller does.
+  void Round() {
+    DecideOptions options;
+    options.explain = [this](const Gang& gang) { return events_.TakeTurn(gang); };
+    std::set<std::string> keys;
+    std::vector<std::string> without_room;
+    explained_ = 0;
+    for (const Decision& decision : cluster_.Decide({}, {}, options)) {
+      keys.insert(decision.gang.key);
+      if (decision.state != Decision::State::kWaiting) continue;
+      without_room.push_back(decision.gang.key);
+      if (decision.message.empty()) continue;
+      ++explained_;
+      events_.HasNoRoom(decision.gang, decision.message).IgnoreError();
+    }
+    now_ = std::max(now_, events_.EndRound(keys, without_room));
+  }
+
+  std::map<std::string, int> Told() const {
+    std::map<std::string, int> told;
+    for (const kube::Json& event : api_.In("/api/v1/namespaces/train/events")) {
+      if (event["reason"] == "GangWaiting") ++told[event["involvedObject"]["name"]];
+    }
+    return told;
+  }
+
+  SmallCluster cluster_;
+  kube::testing::FakeApi api_;
+  absl::Time now_ = absl::UnixEpoch();
+  GangEvents events_{&api_, "me", [this] { return now_; }};
+  size_t explained_ = 0;
+};
+
+TEST_F(GangEventsTest, EveryWaitingGangIsToldWhyAFewInEachRound) {
+  AddGangs(150);
+  size_t told = 0;
+  while (told < 150) {
+    Round();
+    EXPECT_EQ(explained_, std::min(Turns::kInARound, 150 - told));
+    ASSERT_GT(Told().size(), told);
+    told = Told().size();
+  }
+  // The first one is next, and not before all have had their turn.
+  EXPECT_EQ(now_, absl::UnixEpoch() + 150 * Turns::kForEach);
+}
+
+TEST_F(GangEventsTest, WhatIsInTheWayIsToldAgainOnlyIfItIsSomethingElse) {
+  AddGangs(1);
+  Round();
+  const absl::Time first = now_;
+  EXPECT_EQ(first, absl::UnixEpoch() + Turns::kAtSoonest);
+  for (int round = 0; round < 3; ++round) Round();
+  EXPECT_EQ(api_.In("/api/v1/namespaces/train/events").size(), 1U);
+  cluster_.nodes["n"]["spec"]["unschedulable"] = true;
+  for (int round = 0; round < 3; ++round) Round();
+  EXPECT_EQ(api_.In("/api/v1/namespaces/train/events").size(), 2U);
+}
+
+}  // namespace
+}  // namespace railhead::op::gangs
