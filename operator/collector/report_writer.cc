@@ -3,7 +3,9 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,7 +21,9 @@ constexpr char kManager[] = "railhead-operator";
 constexpr char kResource[] = "railreports";
 // In the queue, where jobs have slashes: what stands there is to be read.
 constexpr char kLoad[] = "load";
-constexpr size_t kMostReports = 2000;
+constexpr size_t kMostReports = 2000;  // that say that something is wrong
+// Where there are as many, some of them may belong to jobs that are gone since.
+constexpr absl::Duration kLoadAgain = absl::Minutes(5);
 constexpr absl::Duration kReportPatience =
     absl::Seconds(60);  // a wait ends earlier where there is work
 constexpr absl::Duration kBetweenWritesOfOne = absl::Seconds(10);
@@ -28,6 +32,20 @@ constexpr kube::BackoffOptions kBackoff = {absl::Milliseconds(500), absl::Minute
 
 std::string KeyOf(const std::string& space, const std::string& name) {
   return absl::StrCat(space, "/", name);
+}
+
+// Whether the same job is meant: some of the pods of a gang may have gone, or come.
+bool HaveOneInCommon(const std::string& owners, const std::string& others) {
+  if (owners == others) return true;
+  const absl::StatusOr<Json> a = kube::ParseJson(owners);
+  const absl::StatusOr<Json> b = kube::ParseJson(others);
+  if (!a.ok() || !b.ok() || !a->is_array() || !b->is_array()) return false;
+  std::set<std::string> uids;
+  for (const Json& owner : *a) uids.insert(kube::StringAt(owner, {"uid"}));
+  uids.erase("");
+  return std::any_of(b->begin(), b->end(), [&](const Json& owner) {
+    return uids.contains(kube::StringAt(owner, {"uid"}));
+  });
 }
 
 Json ObjectNamed(const std::string& space, const std::string& name) {
@@ -52,6 +70,7 @@ void ReportWriter::OnLead() {
     loaded_ = false;
     wanted_.clear();
     written_.clear();
+    keys_.clear();
   }
   queue_.Add(kLoad);
 }
@@ -59,8 +78,13 @@ void ReportWriter::OnLead() {
 void ReportWriter::Put(const std::string& job, const RailReport& report) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto written = written_.find(KeyOf(report.space, report.name));
+    const std::string key = KeyOf(report.space, report.name);
+    const auto written = written_.find(key);
     const bool stands = written != written_.end() && !written->second.is_clear;
+    if (written != written_.end() && written->second.job.empty() &&
+        HaveOneInCommon(written->second.owners, kube::DumpJson(report.owners))) {
+      Claim(job, key);
+    }
     if (report.is_clear && loaded_ && !stands) {
       wanted_.erase(job);
       return;
@@ -77,10 +101,26 @@ void ReportWriter::Put(const std::string& job, const RailReport& report) {
 
 void ReportWriter::Forget(const std::string& job) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto at = wanted_.find(job);
-  if (at == wanted_.end()) return;
-  written_.erase(KeyOf(at->second.space, at->second.name));
-  wanted_.erase(at);
+  wanted_.erase(job);
+  const auto key = keys_.find(job);
+  if (key == keys_.end()) return;
+  // Another job of its name may have it by now.
+  if (const auto written = written_.find(key->second);
+      written != written_.end() && written->second.job == job) {
+    written_.erase(written);
+  }
+  keys_.erase(key);
+}
+
+void ReportWriter::Claim(const std::string& job, const std::string& key) {
+  written_[key].job = job;
+  keys_[job] = key;
+}
+
+bool ReportWriter::IsFull() const {
+  const auto wrong = std::count_if(written_.begin(), written_.end(),
+                                   [](const auto& entry) { return !entry.second.is_clear; });
+  return static_cast<size_t>(wrong) >= kMostReports;
 }
 
 void ReportWriter::Run() {
@@ -105,7 +145,6 @@ absl::StatusOr<bool> ReportWriter::Load() {
   std::map<std::string, Written> written;
   const absl::Status read =
       kube::ForEach(*api_, {kRailReportVersion, kResource, "", ""}, [&written](const Json& object) {
-        if (written.size() >= kMostReports) return absl::OkStatus();
         const Json* owners = kube::FindPath(object, {"metadata", "ownerReferences"});
         const Json* status = kube::Find(object, "status");
         Written& one = written[KeyOf(kube::StringAt(object, {"metadata", "namespace"}),
@@ -121,7 +160,13 @@ absl::StatusOr<bool> ReportWriter::Load() {
   std::vector<std::string> jobs;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    written_ = std::move(written);
+    std::map<std::string, Written> before = std::exchange(written_, std::move(written));
+    keys_.clear();
+    for (auto& [key, one] : written_) {
+      const auto known = before.find(key);
+      if (known == before.end() || known->second.job.empty()) continue;
+      if (HaveOneInCommon(known->second.owners, one.owners)) Claim(known->second.job, key);
+    }
     loaded_ = true;
     for (const auto& [job, wanted] : wanted_) jobs.push_back(job);
   }
@@ -136,11 +181,16 @@ std::optional<ReportWriter::Wanted> ReportWriter::Next(const std::string& job) {
   Wanted next = at->second;
   const auto written = written_.find(KeyOf(next.space, next.name));
   if (written == written_.end()) {
-    if (!next.is_clear && written_.size() < kMostReports) return next;
-    wanted_.erase(at);
+    if (!next.is_clear && !IsFull()) return next;
+    if (next.is_clear) wanted_.erase(at);
+    if (!next.is_clear) queue_.AddAfter(kLoad, kLoadAgain);
     return std::nullopt;
   }
-  const bool same_job = written->second.owners == next.owners;
+  const bool same_job = HaveOneInCommon(written->second.owners, next.owners);
+  if (same_job) {
+    Claim(job, written->first);
+    next.owners = written->second.owners;
+  }
   if (!next.is_certain && same_job) {
     const absl::StatusOr<Json> before = kube::ParseJson(written->second.status);
     if (before.ok()) {
@@ -178,7 +228,8 @@ absl::StatusOr<bool> ReportWriter::Write(const std::string& job) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (absl::IsNotFound(applied)) written_.erase(key);  // somebody has removed it
   if (!applied.ok()) return applied;
-  written_[key] = {next->owners, next->status, next->is_clear};
+  written_[key] = {next->owners, next->status, next->is_clear, ""};
+  Claim(job, key);
   return true;
 }
 

@@ -19,8 +19,13 @@ namespace railhead::op {
 
 // Keeps a RailReport for each job that something is, or was, wrong with. One that is well, and
 // always was, has none. Nothing is written that stands there already, to no report twice within ten
-// seconds, to all of them ten times a second at most; and there are no more than two thousand:
-// where everything is wrong, a few say so.
+// seconds, to all of them ten times a second at most; and no more than two thousand say that
+// something is wrong: where everything is, a few say so. Those that were mended stay as long as
+// their jobs, and count for nothing.
+//
+// Owners of a report that stands are changed only when none of them is there any more: it may take
+// the right to delete it (OwnerReferencesPermissionEnforcement), which nobody has here. Where that
+// is refused, the cluster removes the report with its owners, and another one is made.
 //
 // Rights needed: list, create and patch railreports; patch railreports/status.
 class ReportWriter {
@@ -47,6 +52,7 @@ class ReportWriter {
     std::string owners;  // JSON
     std::string status;  // JSON
     bool is_clear = false;
+    std::string job = {};  // whose it is; empty: that of one which this replica has not judged yet
   };
   struct Wanted {
     std::string space;
@@ -56,6 +62,10 @@ class ReportWriter {
     bool is_clear = true;
     bool is_certain = true;
   };
+
+  // Whose report it is from now on.
+  void Claim(const std::string& job, const std::string& key);
+  bool IsFull() const;
 
   // Whether they wrote.
   absl::StatusOr<bool> Load();
@@ -72,8 +82,9 @@ class ReportWriter {
 
   std::mutex mutex_;  // guards all below
   bool loaded_ = false;
-  std::map<std::string, Wanted> wanted_;    // by job
-  std::map<std::string, Written> written_;  // by namespace and name
+  std::map<std::string, Wanted> wanted_;     // by job
+  std::map<std::string, Written> written_;   // by namespace and name
+  std::map<std::string, std::string> keys_;  // of jobs that have one in written_
 };
 
 }  // namespace railhead::op

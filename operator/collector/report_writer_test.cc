@@ -155,6 +155,69 @@ TEST_F(ReportWriterTest, AnotherJobOfTheSameNameTakesTheReportOver) {
   EXPECT_EQ(Writes()[0], absl::StrCat(kPath, "a"));
 }
 
+TEST_F(ReportWriterTest, ReportsOfJobsThatWereMendedKeepNoneFromBeingMade) {
+  for (int i = 0; i < 2100; ++i) Stands(ReportOn(absl::StrCat("mended-", i), ""));
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  ASSERT_TRUE(Soon([&] { return Writes().size() >= 2; }));
+  EXPECT_EQ(Writes()[0], absl::StrCat(kPath, "a"));
+}
+
+TEST_F(ReportWriterTest, NoMoreThanSoManySayThatSomethingIsWrongAndWhoGoesMakesRoom) {
+  for (int i = 0; i < 2000; ++i) Stands(ReportOn(absl::StrCat("wrong-", i), "RailDown"));
+  writer_.OnLead();
+  writer_.Put("wrong-7", ReportOn("wrong-7", "RailFlaky"));
+  ASSERT_TRUE(Soon([&] { return Writes().size() == 1; }));
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  writer_.Put("wrong-8", ReportOn("wrong-8", "RailFlaky"));
+  ASSERT_TRUE(Soon([&] { return Writes().size() == 2; }));
+  EXPECT_EQ(Writes()[1], absl::StrCat(kPath, "wrong-8/status"));
+  writer_.Forget("wrong-7");
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  ASSERT_TRUE(Soon([&] { return Writes().size() >= 4; }));
+  EXPECT_EQ(Writes()[2], absl::StrCat(kPath, "a"));
+}
+
+TEST_F(ReportWriterTest, AJobThatIsMendedAndGoesIsForgotten) {
+  writer_.OnLead();
+  writer_.Put("a", ReportOn("a", "RailDown"));
+  WaitForAll();
+  seconds_ = 60;
+  writer_.Put("a", ReportOn("a", ""));
+  WaitForAll();
+  writer_.Put("a", ReportOn("a", ""));
+  // The cluster removes the report with its job, and there is another one of the same name.
+  writer_.Forget("a");
+  writes_.clear();
+  seconds_ = 120;
+  writer_.Put("again", ReportOn("a", "RailDown"));
+  WaitForAll();
+  EXPECT_EQ(Writes(),
+            (std::vector<std::string>{absl::StrCat(kPath, "a"), absl::StrCat(kPath, "a/status")}));
+}
+
+TEST_F(ReportWriterTest, OwnersStayAsLongAsOneOfThemIsThere) {
+  const auto owned_by = [](const std::vector<std::string>& pods, const std::string& reason) {
+    RailReport report = ReportOn("gang", reason);
+    report.owners = Json::array();
+    for (const std::string& pod : pods) {
+      report.owners.push_back(
+          {{"apiVersion", "v1"}, {"kind", "Pod"}, {"name", pod}, {"uid", "uid-" + pod}});
+    }
+    return report;
+  };
+  Stands(owned_by({"p0", "p1"}, "RailDown"));
+  writer_.OnLead();
+  writer_.Put("gang", owned_by({"p1", "p2"}, "RailFlaky"));
+  WaitForAll();
+  EXPECT_EQ(Writes(), std::vector<std::string>{absl::StrCat(kPath, "gang/status")});
+  seconds_ = 60;
+  writer_.Put("gang", owned_by({"p2", "p3"}, "RailFlaky"));
+  WaitForAll();
+  EXPECT_THAT(Writes(), SizeIs(3));
+  EXPECT_EQ(Writes()[1], absl::StrCat(kPath, "gang"));
+}
+
 TEST_F(ReportWriterTest, WhoDoesNotLeadWritesNothing) {
   writer_.OnLead();
   WaitForAll();
