@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "fabric/model/fabric_model.h"
 #include "operator/gangs/names.h"
+#include "operator/gangs/pools.h"
 #include "operator/gangs/reservation.h"
 #include "operator/placement/node_room.h"
 #include "operator/placement/request.h"
@@ -220,6 +221,12 @@ class Planner {
     }
     decision.reasons = *std::move(reasons);
     decision.message = InWords(decision.reasons);
+    const int64_t missing = Missing(model, request);
+    if (const std::string pools =
+            AboutPools(tree_, room_.OutlookFor(gang, RefusedTo(gang)), missing);
+        !pools.empty()) {
+      absl::StrAppend(&decision.message, "; ", pools);
+    }
     if (options_.now < patient_until) {
       absl::StrAppend(&decision.message, "; it waits for one ", request.require_level, " until ",
                       absl::FormatTime("%H:%M:%S", patient_until, absl::UTCTimeZone()), " UTC (",
@@ -231,6 +238,19 @@ class Planner {
                       " kept free for it, as it has waited for more than ",
                       absl::FormatDuration(options_.reserve_after));
     }
+  }
+
+  // How many of the pods have no room in the domain with most, or of all in the whole fabric.
+  int64_t Missing(const FabricModel& model, const PlacementRequest& request) const {
+    const std::optional<int> level = fabric::LevelIndex(tree_.model, request.require_level);
+    std::map<int, int64_t> rooms;
+    for (size_t i = 0; i < model.nodes.size(); ++i) {
+      rooms[level ? domains_[static_cast<size_t>(*level)][i] : 0] +=
+          placement::RoomOnNode(model.nodes[i], request).pods;
+    }
+    int64_t most = 0;
+    for (const auto& [domain, room] : rooms) most = std::max(most, room);
+    return request.pods - most;
   }
 
   // Pods of a part of a node may be given other HCAs on some nodes than on the rest. Empty: they
@@ -260,9 +280,9 @@ class Planner {
     const std::optional<int> level = fabric::LevelIndex(tree_.model, request.require_level);
     if (room_.MostRoomWhenFree(gang, level) < request.pods) return;
     const std::vector<int> everywhere(tree_.nodes.size(), 0);
-    const std::vector<size_t> kept = NodesToKeepFree(
-        room_.OutlookFor(gang, RefusedTo(gang)),
-        level ? domains_[static_cast<size_t>(*level)] : everywhere, request.pods);
+    const std::vector<size_t> kept =
+        NodesToKeepFree(room_.OutlookFor(gang, RefusedTo(gang)),
+                        level ? domains_[static_cast<size_t>(*level)] : everywhere, request.pods);
     if (kept.empty()) return;
     kept_for_ = gang.key;
     kept_nodes_ = kept.size();
