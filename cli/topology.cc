@@ -74,36 +74,43 @@ void CountUses(const std::vector<fabric::SeenUse>& uses, fabric::FabricModel& mo
   }
 }
 
+// With the object, where that is the only one and so not said.
+std::string Named(absl::string_view fault) {
+  return absl::StartsWith(fault, topology::kTopologyKind)
+             ? std::string(fault)
+             : absl::StrCat("FabricTopology ", topology::kTopologyName, ": ", fault);
+}
+
 // As the operator finds it.
 absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& name) {
   absl::StatusOr<op::gangs::ClusterObjects> objects = AskCluster(api, false);
   if (!objects.ok()) return objects.status();
-  topology::StoredTopology stored;
+  std::vector<topology::ModelPart> parts;
   for (const kube::Json& object : objects->topologies) {
-    stored = topology::ReadStoredTopology(object).value_or(stored);
+    if (auto part = topology::ReadModelPart(object)) parts.push_back(*std::move(part));
   }
+  const auto given = topology::JoinModel(std::move(parts));
   kube::Json list = {{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(objects->nodes)}};
   for (kube::Json& pod : objects->pods) list["items"].push_back(std::move(pod));
   absl::StatusOr<fabric::Observations> seen =
       fabric::ReadSource(kube::DumpJson(list), "the cluster");
   if (!seen.ok()) return seen.status();
-  if (!stored.given) {
+  if (!given.ok() || !given->has_value()) {
     absl::StatusOr<DiscoveredFabric> found =
         fabric::FuseObservations(*seen, name.value_or("cluster"));
     if (!found.ok()) return found.status();
-    if (!stored.refusal.empty()) {
-      found->findings.insert(
-          found->findings.begin(),
-          {fabric::FindingKind::kContradiction, true, topology::kTopologyName,
-           absl::StrCat("FabricTopology ", topology::kTopologyName, ": ", stored.refusal,
-                        "; until it is corrected, labels say where nodes are")});
+    if (!given.ok()) {
+      found->findings.insert(found->findings.begin(),
+                             {fabric::FindingKind::kContradiction, true, topology::kTopologyName,
+                              absl::StrCat(Named(given.status().message()),
+                                           "; until it is corrected, labels say where nodes are")});
     }
     return Loaded{*std::move(found), std::move(seen->nodes)};
   }
   std::vector<const fabric::SeenNode*> nodes;
   nodes.reserve(seen->nodes.size());
   for (const fabric::SeenNode& node : seen->nodes) nodes.push_back(&node);
-  absl::StatusOr<topology::ClusterFabric> fabric = topology::FindFabric(nodes, stored.given);
+  absl::StatusOr<topology::ClusterFabric> fabric = topology::FindFabric(nodes, *given);
   if (!fabric.ok()) return fabric.status();
   if (name.has_value()) fabric->found.model.name = *name;
   CountUses(seen->uses, fabric->found.model);

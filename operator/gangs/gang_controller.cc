@@ -46,9 +46,9 @@ GangController::GangController(GangControllerOptions options, kube::Api* api,
   kube::ReflectorOptions watched;
   watched.collection = {topology::kTopologyVersion, topology::kTopologyResource, "", ""};
   watched.may_be_unknown = true;
-  models_ = std::make_unique<kube::Informer<fabric::FabricModel>>(
-      watched, api, topology::ReadGivenModel,
-      rounds_.Watching<fabric::FabricModel>(topology::kTopologyResource, kSettle));
+  models_ = std::make_unique<kube::Informer<topology::ModelPart>>(
+      watched, api, topology::ReadModelPart,
+      rounds_.Watching<topology::ModelPart>(topology::kTopologyResource, kSettle));
 }
 
 void GangController::Start() {
@@ -88,8 +88,10 @@ void GangController::TakeSnapshot() {
   }
   std::optional<fabric::FabricModel> given;
   if (models_ != nullptr) {
-    model_generation_ =
-        models_->cache().ForEach([&](const std::string&, const auto& value) { given = *value; });
+    std::vector<topology::ModelPart> parts;
+    model_generation_ = models_->cache().ForEach(
+        [&](const std::string&, const auto& part) { parts.push_back(*part); });
+    given = topology::JoinModel(std::move(parts)).value_or(std::nullopt);
   }
   room_.reset();
   tree_ = BuildTree(nodes, given);

@@ -26,6 +26,7 @@
 #include "operator/gangs/stored_node.h"
 #include "operator/gangs/stored_pod.h"
 #include "operator/rounds.h"
+#include "operator/topology/stored_topology.h"
 
 namespace railhead::op::gangs {
 
@@ -34,7 +35,7 @@ struct GangControllerOptions {
   std::function<absl::Time()> now = absl::Now;  // the time of day; called by several threads
   // A gang that has waited for so long has room kept free for it (planner.h).
   absl::Duration reserve_after = absl::InfiniteDuration();
-  // Where people have written a model into the FabricTopology, that says where nodes are.
+  // Where people have written a model into FabricTopologies, that says where nodes are.
   bool topology = false;
 };
 
@@ -67,8 +68,7 @@ class GangController {
   absl::Status Act(const GangMachine::Step& step, std::vector<Notice>& notices,
                    std::set<std::string>& carried_out);
   // Returns when there is more to be told.
-  absl::Time Tell(const std::vector<Decision>& decisions,
-                  const std::set<std::string>& carried_out);
+  absl::Time Tell(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
   void Told(const absl::Status& recorded);
   void Count(const std::vector<Decision>& decisions, const std::set<std::string>& carried_out);
 
@@ -93,7 +93,7 @@ class GangController {
 
   kube::Informer<StoredPod> pods_;
   kube::Informer<StoredNode> nodes_;
-  std::unique_ptr<kube::Informer<fabric::FabricModel>> models_;  // null: nobody is asked
+  std::unique_ptr<kube::Informer<topology::ModelPart>> models_;  // null: nobody is asked
 };
 
 }  // namespace railhead::op::gangs

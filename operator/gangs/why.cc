@@ -182,11 +182,13 @@ absl::StatusOr<WhyAnswer> Why(const ClusterObjects& objects, const std::string& 
     std::optional<StoredPod> pod = ReadStoredPod(object);
     if (pod) pods.push_back(std::make_shared<const StoredPod>(*std::move(pod)));
   }
-  std::optional<fabric::FabricModel> given;
+  std::vector<topology::ModelPart> parts;
   for (const Json& object : objects.topologies) {
-    if (!given) given = topology::ReadGivenModel(object);
+    if (auto part = topology::ReadModelPart(object)) parts.push_back(*std::move(part));
   }
-  const NodeTree tree = BuildTree(nodes, given);
+  // One that cannot be read says nothing, here as in the operator.
+  const NodeTree tree =
+      BuildTree(nodes, topology::JoinModel(std::move(parts)).value_or(std::nullopt));
   ClusterRoom room(&tree, pods, {});
   std::vector<Gang> gangs = GangsOf(pods, {}, room.node_of_hostname());
   const std::vector<Subject> subjects = SubjectsOf(objects, gangs, space, job);

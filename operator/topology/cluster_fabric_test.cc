@@ -78,9 +78,10 @@ std::optional<fabric::FabricModel> Model(const std::string& leaf0, const std::st
                            {"domains",
                             {{{"name", "a"}, {"nodes", nodes(leaf0)}},
                              {{"name", "b"}, {"nodes", nodes(leaf1)}}}}}}}}};
-  std::optional<StoredTopology> stored = ReadStoredTopology(object);
-  EXPECT_EQ(stored->refusal, "");
-  return stored->given;
+  absl::StatusOr<std::optional<fabric::FabricModel>> model =
+      JoinModel({ReadStoredTopology(object)->part});
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
 }
 
 TEST(ClusterNode, KeepsWhatItTellsOfTheFabric) {
@@ -170,18 +171,86 @@ TEST(FindFabric, WhatPeopleGiveCountsAndNodesTellOfThemselves) {
 
 TEST(StoredTopology, SaysWhatIsWrongWithAModel) {
   const auto refusal = [](const Json& model) {
-    return ReadStoredTopology({{"metadata", {{"name", "cluster"}, {"generation", 3}}},
-                               {"spec", {{"model", model}}}})
-        ->refusal;
+    return std::string(
+        JoinModel({ReadStoredTopology({{"metadata", {{"name", "cluster"}, {"generation", 3}}},
+                                       {"spec", {{"model", model}}}})
+                       ->part})
+            .status()
+            .message());
   };
   EXPECT_THAT(refusal({{"topology", "fat-tree"}, {"levels", {"leaf"}}, {"rails", 1}}),
               HasSubstr("spec.domains"));
   EXPECT_THAT(refusal(3), HasSubstr("spec"));
   const auto empty = ReadStoredTopology({{"metadata", {{"name", "cluster"}, {"generation", 3}}}});
   EXPECT_EQ(empty->generation, 3);
-  EXPECT_FALSE(empty->given.has_value());
-  EXPECT_EQ(empty->refusal, "");
+  EXPECT_EQ(*JoinModel({empty->part}), std::nullopt);
   EXPECT_FALSE(ReadStoredTopology({{"metadata", {{"name", "other"}}}}).has_value());
+}
+
+// A part of a fabric with two levels.
+ModelPart Part(const std::string& name, const std::string& spine,
+               const std::vector<std::string>& nodes, const Json& more = Json::object()) {
+  Json leaf = {{"name", spine + "-leaf"}, {"nodes", Json::array()}};
+  for (const std::string& node : nodes) {
+    leaf["nodes"].push_back({{"name", node}, {"gpus", 8}, {"hcas", 8}});
+  }
+  Json model = {{"topology", "fat-tree"}, {"levels", {"spine", "leaf"}}, {"rails", 8}};
+  model["domains"] = Json::array({{{"name", spine}, {"domains", Json::array({leaf})}}});
+  model.update(more);
+  return *ReadModelPart({{"metadata", {{"name", name}}}, {"spec", {{"model", model}}}});
+}
+
+TEST(JoinModel, ItsDomainsStandInTheOrderOfTheObjectsNames) {
+  const auto model = JoinModel({Part("cluster-10", "s3", {"n3"}),
+                                Part("cluster-a", "s4", {"n4"}),
+                                Part("cluster-2", "s2", {"n2"}),
+                                Part("cluster", "s1", {"n1"}),
+                                {"cluster-3", ""}});
+  ASSERT_TRUE(model.ok()) << model.status();
+  std::string order;
+  for (const auto& domain : (*model)->domains[0]) order += domain.name;
+  for (const auto& node : (*model)->nodes) order += node.name;
+  EXPECT_EQ(order, "s1s2s3s4n1n2n3n4");
+}
+
+TEST(JoinModel, GlobalLinksLeadFromPartToPart) {
+  const Json dragonfly = {{"topology", "dragonfly"}};
+  Json first = dragonfly;
+  first["globalLinks"] = Json::array({{{"a", "s1"}, {"b", "s2"}, {"gbps", 400}}});
+  const auto model =
+      JoinModel({Part("cluster", "s1", {"n1"}, first), Part("cluster-2", "s2", {"n2"}, dragonfly)});
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ((*model)->global_links.size(), 1U);
+}
+
+TEST(JoinModel, SaysInWhichObjectWhatIsWrong) {
+  const ModelPart first = Part("cluster", "s1", {"n1"});
+  const auto fault = [&](const std::vector<ModelPart>& parts) {
+    const auto model = JoinModel(parts);
+    EXPECT_TRUE(absl::IsInvalidArgument(model.status()));
+    return std::string(model.status().message());
+  };
+  EXPECT_THAT(fault({first, Part("cluster-2", "s2", {"n2"}, {{"rails", 4}})}),
+              HasSubstr("FabricTopology cluster-2, spec.model.rails: must be the same"));
+  EXPECT_THAT(fault({first, Part("cluster-2", "s2", {"n2"}, {{"linkGbps", {{"node", 400}}}})}),
+              HasSubstr("FabricTopology cluster-2, spec.model.linkGbps"));
+  EXPECT_THAT(fault({first, Part("cluster-2", "s2", {"n2"}, {{"domains", 3}})}),
+              HasSubstr("FabricTopology cluster-2, spec.model.domains"));
+  EXPECT_THAT(fault({first, Part("cluster-2", "s2", {""})}),
+              HasSubstr("FabricTopology cluster-2, spec.model"));
+  // Each is well alone.
+  EXPECT_THAT(fault({first, Part("cluster-2", "s2", {"n1"})}), HasSubstr("n1"));
+  EXPECT_THAT(fault({first, Part("cluster-2", "s1", {"n2"})}), HasSubstr("s1"));
+  EXPECT_THAT(fault({Part("cluster-2", "s2", {"n2"})}),
+              HasSubstr("FabricTopology cluster must have the first one"));
+}
+
+TEST(JoinedModel, IsAnotherWhereAPartIs) {
+  JoinedModel joined;
+  EXPECT_EQ(*joined.Of({}), std::nullopt);
+  EXPECT_EQ((*joined.Of({Part("cluster", "s1", {"n1"})}))->nodes[0].name, "n1");
+  EXPECT_EQ((*joined.Of({Part("cluster", "s1", {"n2"})}))->nodes[0].name, "n2");
+  EXPECT_FALSE(joined.Of({Part("cluster-2", "s1", {"n2"})}).ok());
 }
 
 }  // namespace

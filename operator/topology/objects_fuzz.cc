@@ -33,9 +33,13 @@ void Run(absl::string_view text) {
   if (!documents.ok()) return;
   std::vector<NodeValue> nodes;
   StoredTopology stored;
+  std::vector<ModelPart> parts;
   for (const kube::Json& document : *documents) {
     if (kube::StringAt(document, {"kind"}) == kTopologyKind) {
-      if (auto read = ReadStoredTopology(document)) stored = *std::move(read);
+      auto read = ReadStoredTopology(document);
+      if (!read) continue;
+      parts.push_back(read->part);
+      if (read->part.name == kTopologyName) stored = *std::move(read);
     } else if (auto node = ReadClusterNode(document)) {
       nodes.push_back(std::make_shared<const ClusterNode>(*std::move(node)));
     }
@@ -43,7 +47,10 @@ void Run(absl::string_view text) {
   std::vector<const fabric::SeenNode*> seen;
   seen.reserve(nodes.size());
   for (const NodeValue& node : nodes) seen.push_back(&node->seen);
-  const TopologyReport report = {stored.generation, FindFabric(seen, stored.given), std::nullopt};
+  const auto given = JoinModel(parts);
+  Require(given.ok() || !given.status().message().empty());
+  const TopologyReport report = {
+      stored.generation, FindFabric(seen, given.ok() ? *given : std::nullopt), std::nullopt};
   if (!report.fabric.ok()) {
     Require(!report.fabric.status().message().empty());
   } else if (const auto labels = LabelsOfPlaces(report.fabric->found.model); labels.ok()) {

@@ -87,6 +87,10 @@ absl::Status TopologyController::Round() {
   }
   const kube::Cache<StoredTopology>::Value stored = topologies_.cache().Get(kTopologyName);
   if (stored == nullptr) return Create(*api_);  // the watch will show it
+  std::vector<ModelPart> parts;
+  topologies_.cache().ForEach(
+      [&](const std::string&, const auto& topology) { parts.push_back(topology->part); });
+  const absl::StatusOr<std::optional<fabric::FabricModel>>& given = model_.Of(std::move(parts));
   std::vector<NodeValue> nodes;
   std::vector<const fabric::SeenNode*> seen;
   nodes_.cache().ForEach([&](const std::string&, const NodeValue& node) {
@@ -95,9 +99,7 @@ absl::Status TopologyController::Round() {
   });
   TopologyReport report = {
       stored->generation,
-      stored->refusal.empty()
-          ? FindFabric(seen, stored->given)
-          : absl::StatusOr<ClusterFabric>(absl::InvalidArgumentError(stored->refusal)),
+      given.ok() ? FindFabric(seen, *given) : absl::StatusOr<ClusterFabric>(given.status()),
       std::nullopt};
   absl::Status trouble;
   if (options_.publish) {

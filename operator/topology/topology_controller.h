@@ -29,9 +29,9 @@ struct TopologyControllerOptions {
   std::function<absl::Time()> now = absl::Now;  // the time of day
 };
 
-// Watches nodes and the FabricTopology, and keeps the latter's status as the fabric is; with
-// `publish` also the labels of nodes and the objects of other schedulers. Every replica watches,
-// the one that leads writes, and nothing where nothing has changed.
+// Watches nodes and the FabricTopologies, and keeps the status of the one called "cluster" as the
+// fabric is; with `publish` also the labels of nodes and the objects of other schedulers. Every
+// replica watches, the one that leads writes, and nothing where nothing has changed.
 //
 // Rights needed: list and watch nodes and fabrictopologies; create fabrictopologies; patch
 // fabrictopologies/status; with `publish` those of NodeLabeller and ForeignObjects.
@@ -63,6 +63,7 @@ class TopologyController {
   // Used by Run's thread alone.
   NodeLabeller labeller_;
   ForeignObjects foreign_;
+  JoinedModel model_;
 
   kube::Informer<ClusterNode> nodes_;
   kube::Informer<StoredTopology> topologies_;

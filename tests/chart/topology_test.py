@@ -285,6 +285,15 @@ class Topology(unittest.TestCase):
             "topology": "fat-tree", "levels": ["leaf"], "rails": 1, "domains": [{"name": "l0"}],
         }
         self.refuse("its name is cluster", {"model": good}, "other")
+        self.refuse("its name is cluster", {"model": good}, "clusters")
+        part = {
+            "apiVersion": "railhead.io/v1alpha1",
+            "kind": "FabricTopology",
+            "metadata": {"name": "cluster-2"},
+            "spec": {"model": good},
+        }
+        done = self.apply(part, "--dry-run=server")
+        self.assertEqual(done.returncode, 0, done.stderr)
         link = {"a": "x", "b": "y", "gbps": 1}
         for words, change in {
             "must not have the level node": {"levels": ["node"]},
