@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -230,6 +231,59 @@ bool HasRoom(const Tree& tree, const std::vector<LeafOffer>& offers, int pods, i
   return most >= pods;
 }
 
+// The same tree and offers, but in each domain those with the least room first, where they are not
+// leaves: which of two equal sets comes first is then what this order says.
+struct ByRoom {
+  Tree tree;
+  std::vector<LeafOffer> offers;
+  std::vector<int> leaf;  // its index before
+};
+
+ByRoom OrderByRoom(const Tree& tree, const std::vector<LeafOffer>& offers) {
+  std::vector<std::vector<int64_t>> rooms(tree.size());  // [level][domain]
+  for (const LeafOffer& offer : offers) rooms.back().push_back(std::max(offer.room, 0));
+  for (size_t level = tree.size() - 1; level-- > 0;) {
+    for (const fabric::FabricDomain& domain : tree[level]) {
+      int64_t room = 0;
+      for (int i = domain.first; i < domain.first + domain.count; ++i) {
+        room += rooms[level + 1][static_cast<size_t>(i)];
+      }
+      rooms[level].push_back(room);
+    }
+  }
+  ByRoom ordered;
+  ordered.tree.resize(tree.size());
+  std::vector<std::pair<int, int>> around = {{0, static_cast<int>(tree[0].size())}};
+  for (size_t level = 0; level < tree.size(); ++level) {
+    std::vector<std::pair<int, int>> inside;
+    for (size_t i = 0; i < around.size(); ++i) {
+      const auto [first, count] = around[i];
+      std::vector<int> order(static_cast<size_t>(count));
+      std::iota(order.begin(), order.end(), first);
+      const bool leaves = level + 1 == tree.size();
+      if (!leaves) {
+        std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+          return rooms[level][static_cast<size_t>(a)] < rooms[level][static_cast<size_t>(b)];
+        });
+      }
+      if (level > 0) {
+        ordered.tree[level - 1][i].first = static_cast<int>(ordered.tree[level].size());
+      }
+      for (const int domain : order) {
+        const fabric::FabricDomain& before = tree[level][static_cast<size_t>(domain)];
+        ordered.tree[level].push_back({"", static_cast<int>(i), 0, before.count});
+        inside.emplace_back(before.first, before.count);
+        if (leaves) {
+          ordered.leaf.push_back(domain);
+          ordered.offers.push_back(offers[static_cast<size_t>(domain)]);
+        }
+      }
+    }
+    around = std::move(inside);
+  }
+  return ordered;
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<std::vector<int>>> ChooseLeaves(const Tree& tree,
@@ -240,7 +294,16 @@ absl::StatusOr<std::optional<std::vector<int>>> ChooseLeaves(const Tree& tree,
   if (!status.ok()) return status;
   absl::StatusOr<std::vector<Cost>> units = UnitCosts(tree, offers, pods);
   if (!units.ok()) return units.status();
-  return Chooser(tree, offers, *std::move(units), pods, single_levels).Choose();
+  if (tree.size() == 1) {
+    return Chooser(tree, offers, *std::move(units), pods, single_levels).Choose();
+  }
+  const ByRoom ordered = OrderByRoom(tree, offers);
+  std::optional<std::vector<int>> chosen =
+      Chooser(ordered.tree, ordered.offers, *std::move(units), pods, single_levels).Choose();
+  if (!chosen) return chosen;
+  for (int& leaf : *chosen) leaf = ordered.leaf[static_cast<size_t>(leaf)];
+  std::sort(chosen->begin(), chosen->end());
+  return chosen;
 }
 
 }  // namespace railhead::placement

@@ -24,9 +24,11 @@ struct LeafOffer {
 
 // Indices of innermost domains, ascending. Of all sets of leaves with room for `pods` (1 or more),
 // this one is first by: fewest domains of the outermost level, then of each level inwards; then the
-// least sum of costs; then the least room; then the order of the file, by which the set is first
-// that uses the leaf where two sets differ first. Of each of the `single_levels` outermost levels
-// only one domain may be used. Nothing when there is no room.
+// least sum of costs; then the least room; and then that set is first that uses the leaf where two
+// sets differ first, if one goes through the domains of each level from those with the least room,
+// so that what is whole stays whole, and through the leaves of one domain, and through domains with
+// equal room, in the order of the file. Of each of the `single_levels` outermost levels only one
+// domain may be used. Nothing when there is no room.
 //
 // It is a knapsack: a leaf is taken whole or not, and the cheapest way to an exact amount of room
 // is computed for ever larger parts of the tree, where a cost is all of the order above in one

@@ -33,7 +33,8 @@ struct Placement {
 //   3. the least room left in the leaves that it uses;
 //   4. in a dragonfly with global links, where several groups are needed: groups that are better
 //      linked (see BetterLinkedGroups, which also says how many sets of groups it looks at);
-//   5. the order of the file;
+//   5. outer domains with less room, so that those with most stay whole, and then the order of the
+//      file (see ChooseLeaves);
 //   6. of the ways to leave that room in the leaves, the fewest cuts of parallelism groups (see
 //      ShareOut). Whether other leaves would cut fewer is not looked at, but bounded: `optimal` is
 //      true where the cuts are as few as any answer has, and Score says how few that is.
@@ -46,9 +47,9 @@ struct Placement {
 // ChooseLeaves.
 absl::StatusOr<Placement> Solve(const fabric::FabricModel& model, const PlacementRequest& request);
 
-// Whether Solve would place it, where it does not give up: without weighing one way against another,
-// so in a time that grows with the number of nodes alone; with these nodes in the place of the
-// model's, by their index. InvalidArgument as Solve.
+// Whether Solve would place it, where it does not give up: without weighing one way against
+// another, so in a time that grows with the number of nodes alone; with these nodes in the place of
+// the model's, by their index. InvalidArgument as Solve.
 absl::StatusOr<bool> Fits(const fabric::FabricModel& model, const PlacementRequest& request,
                           const std::map<size_t, fabric::FabricNode>& instead = {});
 

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -85,8 +86,15 @@ std::vector<int> SolvedLeaves(const FabricModel& model, int pods) {
 TEST(Solver, OneLeafThatFitsTightest) {
   const FabricModel model = Tree({{6, 4}, {5, 4}});
   EXPECT_THAT(SolvedLeaves(model, 5), ElementsAre(2));
-  EXPECT_THAT(SolvedLeaves(model, 4), ElementsAre(1));  // the first of two equal ones
+  EXPECT_THAT(SolvedLeaves(model, 4), ElementsAre(3));  // of two equal ones, where less room is
   EXPECT_THAT(SolvedLeaves(model, 6), ElementsAre(0));
+}
+
+TEST(Solver, WhatIsWholeStaysWhole) {
+  // A gang of one leaf does not break into the only spine that all of another one fits into.
+  EXPECT_THAT(SolvedLeaves(Tree({{4, 4}, {4, 2}, {3, 4}}), 4), ElementsAre(2));
+  EXPECT_THAT(SolvedLeaves(Tree({{4, 4}, {3, 4}, {4, 2}}), 4), ElementsAre(4));
+  EXPECT_THAT(SolvedLeaves(Tree({{4, 4}, {4, 4}}), 4), ElementsAre(0));
 }
 
 TEST(Solver, FewestSpinesBeforeFewestLeaves) {
@@ -307,6 +315,8 @@ struct Answer {
   int64_t off = 0;   // pods that are given other rails than most
   int64_t left = 0;  // room left in the leaves
   std::vector<int> leaves;
+  // Of each leaf, from the outermost level inwards: the room of its domain there, and the index.
+  std::vector<std::vector<std::pair<int, int>>> order;
 
   auto key() const { return std::tie(domains, off, left); }
 };
@@ -332,6 +342,24 @@ std::optional<Answer> BruteForce(const FabricModel& model, const PlacementReques
       const fabric::FabricNode& node = model.nodes[static_cast<size_t>(i)];
       const int pods = RoomOnNode(node, request).pods;
       if (pods > 0) rooms[leaf][RailsOnNode(node, request.hcas_per_pod)] += pods;
+    }
+  }
+  std::vector<std::vector<std::pair<int, int>>> order(count);
+  for (size_t level = model.levels.size(); level-- > 0;) {
+    std::map<int, int> room_of_domain;
+    std::vector<int> domain_of_leaf(count);
+    for (size_t leaf = 0; leaf < count; ++leaf) {
+      int domain = static_cast<int>(leaf);
+      for (size_t at = model.levels.size() - 1; at > level; --at) {
+        domain = model.domains[at][static_cast<size_t>(domain)].parent;
+      }
+      domain_of_leaf[leaf] = domain;
+      for (const auto& [rails, pods] : rooms[leaf]) room_of_domain[domain] += pods;
+    }
+    for (size_t leaf = 0; leaf < count; ++leaf) {
+      const int domain = domain_of_leaf[leaf];
+      const int room = level + 1 == model.levels.size() ? 0 : room_of_domain[domain];
+      order[leaf].insert(order[leaf].begin(), {room, domain});
     }
   }
   std::optional<Answer> best;
@@ -360,10 +388,10 @@ std::optional<Answer> BruteForce(const FabricModel& model, const PlacementReques
     if (request.same_rails && answer.off > 0) continue;
     answer.left = total - request.pods;
     // Of equal ones, the one that has the first leaf in which they differ.
+    for (const int leaf : answer.leaves) answer.order.push_back(order[static_cast<size_t>(leaf)]);
+    std::sort(answer.order.begin(), answer.order.end());
     if (!best || answer.key() < best->key() ||
-        (answer.key() == best->key() &&
-         std::lexicographical_compare(answer.leaves.begin(), answer.leaves.end(),
-                                      best->leaves.begin(), best->leaves.end()))) {
+        (answer.key() == best->key() && answer.order < best->order)) {
       best = answer;
     }
   }
