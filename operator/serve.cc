@@ -171,7 +171,8 @@ class Operator::Impl {
       const bool trusted = keeper_.Trusted();
       metrics_.CountCertificateCheck(log.ok());
       metrics_.SetCertificateExpiry(keeper_.authority_expiry(), keeper_.serving_expiry());
-      SetTrust(trusted, error.empty() ? "waiting for the API server to load the new caBundle" : error);
+      SetTrust(trusted,
+               error.empty() ? "waiting for the API server to load the new caBundle" : error);
       const absl::Duration pause =
           trusted && last_error.empty() ? options_.check_interval : options_.retry_interval;
       std::unique_lock<std::mutex> lock(mutex_);
