@@ -110,8 +110,15 @@ absl::Status TopologyController::Round() {
   if (!leads_()) return trouble;
   const std::optional<kube::Json> object = StatusToApply(*stored, report, options_.now());
   if (!object) return trouble;
+  const absl::Time now = options_.monotonic();
+  if (const absl::Time due = last_status_ + options_.between_statuses;
+      now < due && !IsUrgent(stored->status, (*object)["status"])) {
+    rounds_.AskAfter(due - now);
+    return trouble;
+  }
   const kube::ObjectRef ref = {kTopologyVersion, kTopologyResource, "", kTopologyName, "status"};
   const absl::Status applied = kube::Apply(*api_, ref, kStatusManager, *object).status();
+  if (applied.ok()) last_status_ = now;
   // It was changed or deleted meanwhile: the watch will tell.
   if (!absl::IsAborted(applied) && !absl::IsNotFound(applied)) trouble.Update(applied);
   return trouble;

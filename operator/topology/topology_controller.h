@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "kube/client.h"
 #include "kube/informer.h"
+#include "kube/monotonic.h"
 #include "operator/rounds.h"
 #include "operator/topology/cluster_fabric.h"
 #include "operator/topology/cluster_node.h"
@@ -26,6 +27,9 @@ struct TopologyControllerOptions {
   bool publish = false;  // labels of nodes, and objects of other schedulers
   // Changes that come together are looked at together.
   absl::Duration settle = absl::Seconds(2);
+  // The status is not written more often than this, but for what people wait for (IsUrgent).
+  absl::Duration between_statuses = absl::Seconds(15);
+  std::function<absl::Time()> monotonic = kube::MonotonicNow;
   std::function<absl::Time()> now = absl::Now;  // the time of day
 };
 
@@ -64,6 +68,7 @@ class TopologyController {
   NodeLabeller labeller_;
   ForeignObjects foreign_;
   JoinedModel model_;
+  absl::Time last_status_ = absl::InfinitePast();  // when it was written; monotonic
 
   kube::Informer<ClusterNode> nodes_;
   kube::Informer<StoredTopology> topologies_;

@@ -129,10 +129,11 @@ class TopologyControllerTest : public ::testing::Test {
                     {{"metadata", {{"name", name}, {"uid", uid}, {"labels", labels}}},
                      {"status", {{"allocatable", {{"nvidia.com/gpu", "8"}, {"rdma/hca", "4"}}}}}});
   }
-  void Start(bool publish) {
+  void Start(bool publish, absl::Duration between_statuses = absl::ZeroDuration()) {
     controller_ = std::make_unique<TopologyController>(
         TopologyControllerOptions{.publish = publish,
                                   .settle = absl::Milliseconds(1),
+                                  .between_statuses = between_statuses,
                                   .now = [] { return absl::UnixEpoch(); }},
         &server_, [this] { return leads_.load(); });
     controller_->Start();
@@ -206,6 +207,33 @@ TEST_F(TopologyControllerTest, WhoDoesNotLeadWritesNothing) {
   leads_ = true;
   controller_->OnLead();
   EXPECT_TRUE(Soon([this] { return Status()["counts"]["nodes"] == 4; }));
+}
+
+TEST_F(TopologyControllerTest, WhatIsOnlyCountedWaitsAndWhatTurnsAConditionDoesNot) {
+  Start(true, absl::Hours(1));
+  ASSERT_TRUE(Soon([this] { return Condition("Published") == "True UpToDate"; }));
+  server_.TakeWrites();
+  for (int i = 4; i < 8; ++i) {
+    const std::string name = absl::StrCat("n", i);
+    PutNode(name, "l1");
+    ASSERT_TRUE(Soon([&] { return !LabelOf(name, "leaf").empty(); }));
+  }
+  EXPECT_EQ(Status()["counts"]["nodes"], 4);
+  PutNode("n8", "");
+  ASSERT_TRUE(Soon([this] { return Condition("Consistent") == "False Conflicts"; }));
+  EXPECT_EQ(Status()["counts"]["nodes"], 8);
+  const std::vector<std::string> writes = server_.TakeWrites();
+  EXPECT_EQ(
+      std::count_if(writes.begin(), writes.end(),
+                    [](const std::string& path) { return absl::EndsWith(path, "cluster/status"); }),
+      1);
+}
+
+TEST_F(TopologyControllerTest, WhatIsOnlyCountedIsWrittenWhenThePauseIsOver) {
+  Start(false, absl::Milliseconds(300));
+  ASSERT_TRUE(Soon([this] { return Status()["counts"]["nodes"] == 4; }));
+  PutNode("n4", "l1");
+  EXPECT_TRUE(Soon([this] { return Status()["counts"]["nodes"] == 5; }));
 }
 
 TEST_F(TopologyControllerTest, NodesGetLabelsAndLoseThemWithTheirPlace) {

@@ -179,6 +179,22 @@ Json ToJson(const TopologyReport& report, size_t max_leaves) {
 
 }  // namespace
 
+bool IsUrgent(const Json& before, const Json& after) {
+  const Json* seen = kube::Find(before, "observedGeneration");
+  if (seen == nullptr || *seen != after["observedGeneration"]) return true;
+  if (!before.contains("conditions") || before["conditions"].size() != after["conditions"].size()) {
+    return true;
+  }
+  for (const Json& condition : after["conditions"]) {
+    const Json* old = ConditionOf(before, kube::StringAt(condition, {"type"}));
+    if (old == nullptr ||
+        kube::StringAt(*old, {"status"}) != kube::StringAt(condition, {"status"})) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::optional<Json> StatusToApply(const StoredTopology& stored, const TopologyReport& report,
                                   absl::Time now) {
   const std::string time = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());

@@ -38,6 +38,10 @@ struct TopologyReport {
 std::optional<kube::Json> StatusToApply(const StoredTopology& stored, const TopologyReport& report,
                                         absl::Time now);
 
+// Whether people wait for this: there is another generation, or a condition has turned. What is
+// only counted, such as nodes and dead rails, changes all the time in a large cluster.
+bool IsUrgent(const kube::Json& before, const kube::Json& after);
+
 }  // namespace railhead::topology
 
 #endif  // RAILHEAD_OPERATOR_TOPOLOGY_TOPOLOGY_STATUS_H_
