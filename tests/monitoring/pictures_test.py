@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of all dashboards, from a real Prometheus that is filled with canned data: every panel has data, and the
-pictures are those in docs/pictures, letter by letter. RAILHEAD_UPDATE=1 writes them anew: look at them then.
+"""A real Prometheus that is filled with canned data. Pictures of all dashboards: every panel has data, and the pictures
+are those in docs/pictures, letter by letter. RAILHEAD_UPDATE=1 writes them anew: look at them then. What the
+drawing does not know is refused.
 
-And what the drawing does not know is refused."""
+And the alerts: those that the data are meant to raise, about these places and at these times, and no other."""
 
 import json
 import os
@@ -12,10 +13,11 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.parse
 
 import canned
 import replay
-from rules import ROOT
+from rules import ALERTS, ROOT
 
 STORED = ROOT / "docs" / "pictures"
 BOARDS = ROOT / "charts" / "railhead" / "dashboards"
@@ -62,6 +64,38 @@ class Pictures(unittest.TestCase):
                 self.assertTrue(stored.exists(), "RAILHEAD_UPDATE=1 writes it")
                 self.assertTrue(stored.read_text(encoding="utf-8") == drawn,
                                 f"{stored} differs from what is drawn now: RAILHEAD_UPDATE=1 writes it anew; look at it then")
+
+    # Alert to (what names the place, minutes from when to when its expression holds).
+    MEANT = {
+        "RailheadRailDown": {("llama-70b", "5", "3", "gpu-06"): (11, 17)},
+        "RailheadNodeRailDown": {("3", "gpu-06"): (11, 17), ("7", "gpu-27"): (0, 30), ("4", "gpu-30"): (0, 30)},
+        "RailheadRailImbalance": {("moe-32e", "6", "1", "gpu-23"): (8, 30)},
+        "RailheadJobDegraded": {("vision",): (5, 30)},
+        "RailheadJobFinding": {("vision", "7", "gpu-27"): (6, 30)},
+        "RailheadStraggler": {("llama-70b", "11", "gpu-12"): (0, 30)},
+        "RailheadCongestionRising": {("2", f"gpu-{node:02}"): (17, 30) for node in range(1, 29)},
+        "RailheadPageNotScraped": {}, "RailheadTcpInsteadOfRdma": {}, "RailheadLinkFlapping": {},
+        "RailheadAgentNotRegistered": {}, "RailheadWebhookUntrusted": {}, "RailheadCertificateExpiring": {},
+        "RailheadGangWaiting": {("railhead-system",): (11.5, 21)}, "RailheadNoLeader": {},
+    }
+
+    def test_the_alerts_are_those_that_the_data_are_meant_to_raise(self):
+        self.assertEqual(set(self.MEANT), set(ALERTS))
+        for name, rule in ALERTS.items():
+            with self.subTest(name):
+                query = {"query": rule["expr"], "start": canned.NOON, "end": canned.NOON + canned.AFTER, "step": canned.STEP}
+                with replay.OPENER.open(f"{self.url}/api/v1/query_range?{urllib.parse.urlencode(query)}", timeout=60) as answer:
+                    found = json.load(answer)["data"]["result"]
+                times = {}
+                for one in found:
+                    place = tuple(one["metric"][label] for label in ("job", "rank", "rail", "node") if label in one["metric"])
+                    minutes = [(t - canned.NOON) / 60 for t, _ in one["values"]]
+                    times[place or (one["metric"].get("namespace"),)] = (minutes[0], minutes[-1])
+                self.assertEqual(set(times), set(self.MEANT[name]))
+                for place, (begin, end) in self.MEANT[name].items():
+                    # Rates need some minutes to rise and to fall.
+                    self.assertLess(abs(times[place][0] - begin), 6, (place, times[place]))
+                    self.assertLess(abs(times[place][1] - end), 6, (place, times[place]))
 
     def test_a_png_is_drawn_too(self):
         done = draw(self.url, self.folder, "--dashboard", BOARDS / "operator.json", "--format", "png", *WHEN)

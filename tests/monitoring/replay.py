@@ -11,7 +11,7 @@ import urllib.request
 
 from rules import RECORDS
 
-_OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _NAME = re.compile(r"\b[a-z_]+:railhead_\w+:\w+")
 
 
@@ -44,7 +44,7 @@ def _server(folder):
             deadline = time.monotonic() + 60
             while True:
                 try:
-                    _OPENER.open(f"{url}/-/ready", timeout=5).close()
+                    OPENER.open(f"{url}/-/ready", timeout=5).close()
                     break
                 except OSError as error:
                     if process.poll() is not None or time.monotonic() > deadline:

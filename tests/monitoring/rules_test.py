@@ -71,6 +71,7 @@ def rank(number, more=""):
 
 RAIL_1 = 'namespace="team",job="train",rank="0",rail="1",device="mlx5_1",node="gpu-1",pod="train-0-x"'
 PORT_1 = '{node="gpu-1",rail="1",device="mlx5_1",port="1"'
+LINE_RATE = ("railhead_port_rate_bytes_per_second" + PORT_1 + "}", hold(50e9, 300))
 SENT, WEIGHT, STATE = "railhead_rail_transmit_bytes_total", "railhead_rail_weight", "railhead_rail_state"
 
 
@@ -227,27 +228,32 @@ CASES = {
 
     "more notifications for each byte": Case(
         "RailheadCongestionRising",
-        [("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(0, 200, 120), grow(1440000, 2000, 40), grow(1520000, 200, 90)),
+        [LINE_RATE, ("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(0, 200, 120), grow(1440000, 2000, 40), grow(1520000, 200, 90)),
          ("railhead_port_transmit_bytes_total" + PORT_1 + "}", grow(0, 1e9, 250))],
         {110: [], 128: [], 138: [('node="gpu-1",rail="1",device="mlx5_1",port="1"',
                                   "Port 1 of mlx5_1 (rail 1) of node gpu-1 meets more than three times the congestion "
                                   "of the hour before")], 180: []}),
     "ten times the traffic, and as much congestion for each byte": Case(
         "RailheadCongestionRising",
-        [("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(0, 200, 120), grow(1440000, 2000, 40)),
+        [LINE_RATE, ("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(0, 200, 120), grow(1440000, 2000, 40)),
          ("railhead_port_transmit_bytes_total" + PORT_1 + "}", grow(0, 1e9, 120), grow(7.2e12, 1e10, 40))],
         {138: [], 150: []}),
     "InfiniBand, by the ticks without credit": Case(
         "RailheadCongestionRising",
-        [("railhead_port_transmit_wait_ticks_total" + PORT_1 + "}", grow(0, 1e6, 120), grow(7.2e9, 1e7, 40)),
+        [LINE_RATE, ("railhead_port_transmit_wait_ticks_total" + PORT_1 + "}", grow(0, 1e6, 120), grow(7.2e9, 1e7, 40)),
          ("railhead_port_cnp_handled_total" + PORT_1 + "}", hold(0, 160)),
          ("railhead_port_transmit_bytes_total" + PORT_1 + "}", grow(0, 1e9, 160))],
         {110: [], 138: [('node="gpu-1",rail="1",device="mlx5_1",port="1"',
                          "Port 1 of mlx5_1 (rail 1) of node gpu-1 meets more than three times the congestion of the "
                          "hour before")]}),
+    "a job that starts after two quiet hours": Case(
+        "RailheadCongestionRising",
+        [LINE_RATE, ("railhead_port_cnp_handled_total" + PORT_1 + "}", hold(0, 120), grow(0, 2000, 60)),
+         ("railhead_port_transmit_bytes_total" + PORT_1 + "}", grow(0, 2e5, 120), grow(1.44e9, 1e9, 60))],
+        {minute: [] for minute in (121, 125, 131, 140, 170)}),
     "an agent that restarts": Case(
         "RailheadCongestionRising",
-        [("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(9e9, 200, 120), grow(0, 200, 40)),
+        [LINE_RATE, ("railhead_port_cnp_handled_total" + PORT_1 + "}", grow(9e9, 200, 120), grow(0, 200, 40)),
          ("railhead_port_transmit_bytes_total" + PORT_1 + "}", grow(0, 1e9, 160))],
         {minute: [] for minute in (119, 121, 125, 131, 140)}),
 
