@@ -30,11 +30,12 @@ struct Patience {
   // How many looks to take between two at the clock; an offered core may be away for long.
   int LooksAtOnce() const { return crowded ? 1 : 16; }
   // Who has not come in so many nanoseconds may have been put on this very core, where it cannot
-  // run while this rank looks.
+  // run while this rank looks: also if it was on another one when it last waited.
   void AfterLooks(int64_t waited) const {
     constexpr int64_t kOnAnotherCore = 500;
+    constexpr int64_t kMayHaveMoved = 10'000;
     if (crowded || waited <= kOnAnotherCore) return;
-    if (spread != nullptr) spread->Part();
+    if (spread != nullptr && spread->Part() && waited <= kMayHaveMoved) return;
     sched_yield();
   }
   void BetweenLooks() const {

@@ -61,33 +61,39 @@ std::optional<cpu_set_t> WhereTo(const cpu_set_t& allowed, size_t own,
   return free;
 }
 
-void Spread::Part() {
+bool Spread::Part() {
   const auto here = [] { return static_cast<uint32_t>(sched_getcpu()) + 1; };
   Core& own = *cores_[rank_];
-  uint32_t core = here();
+  const uint32_t core = here();
   // What does not change is not written: others read it.
   if (own.load(std::memory_order_relaxed) != core) own.store(core, std::memory_order_relaxed);
-  const bool alone = std::none_of(cores_.begin(), cores_.end(), [&](const Core* other) {
-    return other != &own && other->load(std::memory_order_relaxed) == core;
-  });
-  if (core == 0 || alone) return;
+  bool apart = core != 0;
+  bool meets = false;
+  for (const Core* other : cores_) {
+    if (other == &own) continue;
+    const uint32_t theirs = other->load(std::memory_order_relaxed);
+    apart = apart && theirs != 0 && theirs != core;
+    meets = meets || theirs == core;
+  }
+  if (!meets || core == 0) return apart;
 
   const int64_t now = clock_.Now();
-  if (now < next_move_) return;
+  if (now < next_move_) return false;
   next_move_ = now + kBetweenMoves;
   cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return false;
   std::vector<size_t> others;
   for (const Core* other : cores_) {
     const uint32_t theirs = other->load(std::memory_order_relaxed);
     if (other != &own && theirs != 0) others.push_back(theirs - 1);
   }
   const std::optional<cpu_set_t> free = WhereTo(allowed, core - 1, others);
-  if (!free.has_value() || sched_setaffinity(0, sizeof *free, &*free) != 0) return;
+  if (!free.has_value() || sched_setaffinity(0, sizeof *free, &*free) != 0) return false;
   own.store(here(), std::memory_order_relaxed);
   // Cores that its container gets later are this thread's too, as they were before.
   if (!IsBound(allowed)) std::memset(&allowed, 0xff, sizeof allowed);
   sched_setaffinity(0, sizeof allowed, &allowed);
+  return false;
 }
 
 }  // namespace railhead::shm

@@ -30,9 +30,10 @@ class Spread {
   // By rank; they outlive this.
   Spread(std::vector<Core*> cores, size_t rank) : cores_(std::move(cores)), rank_(rank) {}
 
-  // For a rank that has waited for a moment. What this thread may run on is afterwards what it was
-  // before: who is bound to one core stays there.
-  void Part();
+  // For a rank that has waited for a moment. Returns whether every other rank was last seen on
+  // another core than this one. What this thread may run on is afterwards what it was before: who
+  // is bound to one core stays there.
+  bool Part();
 
  private:
   const std::vector<Core*> cores_;

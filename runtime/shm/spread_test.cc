@@ -56,14 +56,16 @@ TEST(SpreadTest, ARankLeavesTheCoreOfAnotherAndMayReturn) {
     Spread::Core own{0};
     Spread::Core other{0};
     Spread spread({&other, &own}, 1);
-    spread.Part();
+    EXPECT_FALSE(spread.Part()) << "nobody knows where the other one is";
     EXPECT_NE(own, 0U) << "it has not said where it is";
+    other = CPU_SETSIZE;
+    EXPECT_TRUE(spread.Part()) << "it is elsewhere";
     // The kernel may move this thread between the two: then there is nothing to do.
     for (int i = 0; i < 20; ++i) {
       const uint32_t was = static_cast<uint32_t>(sched_getcpu()) + 1;
       other = was;
       Spread fresh({&other, &own}, 1);
-      fresh.Part();
+      EXPECT_FALSE(fresh.Part());
       EXPECT_NE(own, was);
     }
     cpu_set_t after;
@@ -80,7 +82,7 @@ TEST(SpreadTest, WhoIsBoundStays) {
     Spread::Core own{0};
     Spread::Core other{static_cast<uint32_t>(core) + 1};
     Spread spread({&own, &other}, 0);
-    spread.Part();
+    EXPECT_FALSE(spread.Part());
     EXPECT_EQ(own, core + 1);
     cpu_set_t after;
     ASSERT_EQ(sched_getaffinity(0, sizeof after, &after), 0);
