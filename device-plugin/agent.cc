@@ -22,33 +22,31 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "device-plugin/allocation_store.h"
-#include "device-plugin/assignment.h"
-#include "device-plugin/config.h"
-#include "device-plugin/config_reader.h"
-#include "device-plugin/device_list.h"
-#include "device-plugin/holdings.h"
-#include "device-plugin/kubelet_checkpoint.h"
-#include "device-plugin/node_events.h"
-#include "device-plugin/node_facts.h"
-#include "device-plugin/offer_health.h"
-#include "device-plugin/pod_resources.h"
-#include "device-plugin/preference.h"
-#include "device-plugin/rail_map.h"
-#include "device-plugin/rails_files.h"
-#include "device-plugin/resource_plugin.h"
-#include "device-plugin/selector.h"
-#include "device-plugin/small_files.h"
+#include "device-plugin/cluster/node_events.h"
+#include "device-plugin/cluster/node_facts.h"
+#include "device-plugin/config/config.h"
+#include "device-plugin/config/config_reader.h"
+#include "device-plugin/config/selector.h"
+#include "device-plugin/files/rails_files.h"
+#include "device-plugin/files/small_files.h"
+#include "device-plugin/grant/allocation_store.h"
+#include "device-plugin/kubelet/kubelet_checkpoint.h"
+#include "device-plugin/kubelet/pod_resources.h"
+#include "device-plugin/kubelet/resource_plugin.h"
+#include "device-plugin/offer/device_list.h"
+#include "device-plugin/offer/holdings.h"
+#include "device-plugin/offer/next_offer.h"
+#include "device-plugin/offer/preference.h"
+#include "device-plugin/offer/rail_map.h"
+#include "device-plugin/offer/scan.h"
+#include "device-plugin/offer/scanner.h"
 #include "fabric/cpu_model.h"
-#include "fabric/gpu_direct.h"
 #include "fabric/gpu_uuids.h"
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 #include "fabric/nccl_topology.h"
 #include "fabric/pci_attributes.h"
-#include "fabric/port_counters.h"
 #include "fabric/root_files.h"
-#include "fabric/sysfs_reader.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -60,21 +58,6 @@ std::string Text(const absl::Status& status) { return std::string(status.message
 // How long to sleep: never short of the moment, so that the loop does not spin.
 std::chrono::milliseconds Until(TimePoint moment, TimePoint now) {
   return std::chrono::ceil<std::chrono::milliseconds>(std::max(moment - now, Duration::zero()));
-}
-
-// What each HCA's data port has counted, by DeviceId, where it counts that.
-std::map<std::string, uint64_t> Counts(const fabric::RootFiles& files,
-                                       const fabric::NodeInventory& inventory,
-                                       fabric::PortCounter counter) {
-  std::map<std::string, uint64_t> counts;
-  for (const fabric::Hca& hca : inventory.hcas) {
-    const fabric::HcaPort* port = fabric::DataPort(hca);
-    if (port == nullptr || !hca.present) continue;
-    const std::optional<uint64_t> count =
-        fabric::ReadPortCounter(files, hca.name, port->port, counter);
-    if (count.has_value()) counts[DeviceId(hca)] = *count;
-  }
-  return counts;
 }
 
 // What the agent's own flags do not allow.
@@ -110,14 +93,6 @@ std::string WhyNotNearest(const DeviceSnapshot& snapshot, const std::vector<std:
   }
   if (!IsAligned(well, held, gpus)) return "they were given first, or nearer ones were taken";
   return absl::StrCat("nearer ones cannot be used: ", absl::StrJoin(unusable, ", "));
-}
-
-// How the kernel shows RDMA devices in network namespaces; "" when it does not say.
-std::string RdmaNamespaces(const fabric::RootFiles& files) {
-  const std::string shared =
-      files.ReadAttribute("/sys/module/ib_core/parameters/netns_mode").value_or("");
-  if (shared.empty()) return "";
-  return shared == "Y" || shared == "1" ? "shared" : "exclusive";
 }
 
 // What the firmware calls this machine's board, "" where it does not say.
@@ -181,16 +156,16 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
       topologies_(folder),
       rail_map_file_(folder, {options_.node_name, BoardOf(options_.root)}),
       gives_topology_(config.nccl_topology),
-      config_(std::move(config)),
-      steadiness_(options_.steadiness),
-      symbol_rate_(SymbolRate::Limit{}) {}
+      config_(std::move(config)) {
+  offer_.steadiness = Steadiness(options_.steadiness);
+}
 
 Agent::~Agent() = default;
 
 void Agent::LoadRailMap() {
   absl::StatusOr<RailMap> map = rail_map_file_.Load();
   if (map.ok()) {
-    rail_map_ = *std::move(map);
+    offer_.rail_map = *std::move(map);
     return;
   }
   const std::string message = absl::StrCat(
@@ -200,7 +175,7 @@ void Agent::LoadRailMap() {
 }
 
 void Agent::SaveRailMap() {
-  const absl::Status status = rail_map_file_.Save(rail_map_);
+  const absl::Status status = rail_map_file_.Save(offer_.rail_map);
   if (Text(status) != last_rail_map_error_) {
     last_rail_map_error_ = Text(status);
     if (!status.ok()) spdlog::error("the rail map is not kept: {}", last_rail_map_error_);
@@ -209,6 +184,9 @@ void Agent::SaveRailMap() {
 
 void Agent::Run(int stop_fd) {
   LoadRailMap();
+  scanner_ = std::make_unique<Scanner>(
+      ScanWish{options_.root, options_.proc_root, GpuVendors(config_)}, options_.rescan,
+      options_.read_scan, [wake_up = wake_up_.get()] { wake_up->Wake(); });
   TimePoint rescan_at = std::chrono::steady_clock::now();
   TimePoint look_at = rescan_at;
   TimePoint collect_at = rescan_at;
@@ -219,11 +197,13 @@ void Agent::Run(int stop_fd) {
       LookAtKubelet();
       look_at = now + options_.look;
     }
+    const bool scanned = TakeScan();
     if (now >= rescan_at) {
       if (Reload()) look_at = now + options_.look;
-      Rescan(now);
-      rescan_at = now + options_.rescan;
+      NoteHang(now);
     }
+    if (scan_.has_value() && (scanned || now >= rescan_at)) Offer(now);
+    if (now >= rescan_at) rescan_at = now + options_.rescan;
     if (now >= collect_at) {
       Collect();
       collect_at = now + options_.collect;
@@ -236,7 +216,8 @@ void Agent::Run(int stop_fd) {
     }
     // A kubelet that has just come may know of containers that nobody could tell of before.
     if (std::exchange(registrations_, registrations) != registrations) look_at = now;
-    Report(now);
+    // Before the first look nothing is known that could be offered.
+    if (scan_.has_value()) Report(now);
     stop = wake_up_->Sleep(stop_fd, Until(wake_at, now));
   }
   Stop();
@@ -269,6 +250,7 @@ bool Agent::Reload() {
   metrics_.ConfigRefused(false);
   config_ = *std::move(config);
   gives_topology_ = config_.nccl_topology;
+  scanner_->SetGpuVendors(GpuVendors(config_));
   const std::string message =
       absl::StrCat("the configuration has changed: ", config_.resources.size(), " resources");
   spdlog::info("{}", message);
@@ -285,10 +267,10 @@ bool Agent::Reload() {
 }
 
 void Agent::TellConfig() {
-  const std::vector<std::vector<size_t>> shares = ShareOut(config_, found_.hcas);
+  const std::vector<std::vector<size_t>> shares = ShareOut(config_, offer_.found.hcas);
   for (size_t i = 0; i < config_.resources.size(); ++i) {
     if (!shares[i].empty()) continue;
-    const std::string miss = ClosestMiss(config_.resources[i].selectors, found_.hcas);
+    const std::string miss = ClosestMiss(config_.resources[i].selectors, offer_.found.hcas);
     const std::string message = absl::StrCat(config_.resources[i].name, " gets no HCA of this node",
                                              miss.empty() ? "" : ": ", miss);
     spdlog::warn("{}", message);
@@ -296,67 +278,79 @@ void Agent::TellConfig() {
   }
 }
 
-void Agent::Rescan(TimePoint now) {
-  const TimePoint begin = std::chrono::steady_clock::now();
-  absl::StatusOr<fabric::NodeInventory> inventory =
-      fabric::ReadInventory(options_.root, GpuVendors(config_), &known_vpd_);
-  metrics_.ScanTook(std::chrono::steady_clock::now() - begin);
-  if (!inventory.ok()) {
+bool Agent::TakeScan() {
+  std::optional<Scanner::Result> result = scanner_->Take();
+  if (!result.has_value()) return false;
+  metrics_.ScanTook(result->took);
+  if (!result->scan.ok()) {
     // What was found before stays offered: not being able to look is no sign of a broken device.
-    if (Text(inventory.status()) != last_scan_error_) {
-      last_scan_error_ = Text(inventory.status());
+    if (Text(result->scan.status()) != last_scan_error_) {
+      last_scan_error_ = Text(result->scan.status());
       spdlog::error("cannot read the node's devices: {}", last_scan_error_);
     }
-    return;
+    return false;
   }
   last_scan_error_.clear();
-  found_ = *std::move(inventory);
-  fabric::ChooseRails(found_.hcas,
-                      [this](const fabric::Hca& hca) { return IsChosen(config_, hca); });
-  Recognize(holdings_, rail_map_, found_);
-  SaveRailMap();
-  inventory_ = found_;
-  ApplyRails(config_.rails, inventory_.hcas);
-  JudgeOffers(config_, HeldHcas(holdings_), inventory_);
-  std::map<std::string, uint64_t> link_downs;
-  const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(options_.root);
-  if (files.ok()) {
-    link_downs = Counts(*files, inventory_, &fabric::PortCounters::link_downed);
-    symbol_rate_.Mark(Counts(*files, inventory_, &fabric::PortCounters::symbol_errors), now,
-                      inventory_);
-  }
-  steadiness_.Settle(link_downs, now, inventory_);
-  const std::shared_ptr<const DeviceSnapshot> before = overview_.Current();
-  Publish();
-  if (files.ok()) TellCluster(*files, *before);
+  scan_ = *std::move(result->scan);
+  return true;
 }
 
-void Agent::TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& before) {
+void Agent::NoteHang(TimePoint now) {
+  const std::optional<Scanner::Busy> busy = scanner_->busy();
+  const bool hangs = busy.has_value() && now - busy->since > options_.scan_hangs;
+  if (std::exchange(scan_hangs_, hangs) == hangs) return;
+  if (!hangs) {
+    spdlog::info("the node's devices can be read again");
+    TellEvent(NodeEvent(false, "DeviceScanWorks", "the node's devices can be read again"));
+    return;
+  }
+  std::string what = busy->hca.empty() ? "the node's devices" : busy->hca;
+  for (const fabric::Hca& hca : offer_.found.hcas) {
+    if (hca.name == busy->hca && !hca.pci_address.empty()) {
+      absl::StrAppend(&what, " (", hca.pci_address, ")");
+    }
+  }
+  const std::string message = absl::StrCat(
+      "reading ", what, " has not ended for ",
+      std::chrono::duration_cast<std::chrono::seconds>(now - busy->since).count(),
+      " s: its firmware or driver may hang; what was found before stays offered, and no trouble "
+      "of any HCA is noticed meanwhile; look at dmesg, and reset the NIC or the node");
+  spdlog::error("{}", message);
+  TellEvent(NodeEvent(true, "DeviceScanHangs", message));
+}
+
+void Agent::Offer(TimePoint now) {
+  offer_ = NextState(std::move(offer_), {config_, *scan_, holdings_, now});
+  SaveRailMap();
+  const std::shared_ptr<const DeviceSnapshot> before = overview_.Current();
+  Publish();
+  TellCluster(*before);
+}
+
+void Agent::TellCluster(const DeviceSnapshot& before) {
+  const fabric::NodeInventory& inventory = offer_.inventory;
   HostFacts host;
   if (!options_.memlock_raised) host.memlock_bytes = MemlockLimit();
-  if (!inventory_.gpus.empty()) {
-    const absl::StatusOr<fabric::RootFiles> proc = fabric::RootFiles::Open(options_.proc_root);
-    if (proc.ok()) host.gpu_direct = fabric::ReadGpuDirect(files, *proc, inventory_);
-  }
-  for (const fabric::Hca& hca : inventory_.hcas) {
+  host.gpu_direct = scan_->gpu_direct;
+  for (const fabric::Hca& hca : inventory.hcas) {
     // The id of a share is another one: a shared HCA is free as long as it is offered.
     if (hca.offered && Holds(holdings_.bound, hca)) {
       host.rails_in_use.insert(hca.rail);
     }
   }
-  for (const auto& [resource, plugin] : plugins_) {
-    for (const Device& device : plugin->devices()->devices) {
-      const auto held = holdings_.by_resource.find(resource);
-      if (device.id != kAllHcas || held == holdings_.by_resource.end()) continue;
-      if (!held->second.contains(device.id)) continue;
+  for (const auto& [resource, devices] : offer_.devices) {
+    const auto held = holdings_.by_resource.find(resource);
+    if (held == holdings_.by_resource.end() || !held->second.contains(kAllHcas)) continue;
+    for (const Device& device : devices) {
+      if (device.id != kAllHcas) continue;
       for (const fabric::Hca& hca : device.all) host.rails_in_use.insert(hca.rail);
     }
   }
-  host.rdma_namespaces = RdmaNamespaces(files);
+  host.rdma_namespaces = scan_->rdma_namespaces;
   NoteRdmaNamespaces(host.rdma_namespaces);
   metrics_.Host(host);
   for (kube::Event& event : RailEvents(before, *overview_.Current())) TellEvent(std::move(event));
-  if (options_.reporter != nullptr) options_.reporter->Publish(DescribeNode(inventory_, host));
+  if (options_.reporter != nullptr) options_.reporter->Publish(DescribeNode(inventory, host));
 }
 
 void Agent::NoteRdmaNamespaces(const std::string& mode) {
@@ -380,16 +374,15 @@ void Agent::TellEvent(kube::Event event) {
 }
 
 void Agent::Publish() {
-  std::map<std::string, std::vector<Device>> assigned =
-      Assign(config_, inventory_, holdings_.by_resource);
+  std::map<std::string, std::vector<Device>> assigned = offer_.devices;
   std::vector<Device> whole;
-  for (const fabric::Hca& hca : inventory_.hcas) {
+  for (const fabric::Hca& hca : offer_.inventory.hcas) {
     if (hca.offered) whole.push_back({DeviceId(hca), hca});
   }
-  overview_.Publish(inventory_, std::move(whole));
+  overview_.Publish(offer_.inventory, std::move(whole));
   {
     const std::lock_guard<std::mutex> lock(admission_mutex_);
-    gpus_ = inventory_.gpus;
+    gpus_ = offer_.inventory.gpus;
     members_.clear();
     for (const auto& [resource, devices] : assigned) {
       our_resources_.insert(resource);
@@ -400,7 +393,7 @@ void Agent::Publish() {
   // A resource that the configuration has no more, and nobody holds, is offered as nothing.
   for (const auto& [resource, plugin] : plugins_) assigned[resource];
   for (auto& [resource, devices] : assigned) {
-    PluginOf(resource).Publish(inventory_, std::move(devices),
+    PluginOf(resource).Publish(offer_.inventory, std::move(devices),
                                allocations_->BoundElsewhere(resource));
   }
 }
@@ -473,9 +466,9 @@ void Agent::NoteMisaligned(const std::vector<ContainerDevices>& listed,
                            const std::vector<CheckpointEntry>& checkpoint) {
   std::set<std::string> misaligned;
   std::map<std::string, std::string> uuids;
-  if (!inventory_.gpus.empty()) uuids = GpuUuids();
+  if (!offer_.inventory.gpus.empty()) uuids = GpuUuids();
   for (const ContainerDevices& container : listed) {
-    const std::vector<std::string> gpus = GpusOf(container, inventory_.gpus, uuids);
+    const std::vector<std::string> gpus = GpusOf(container, offer_.inventory.gpus, uuids);
     if (gpus.empty()) continue;
     for (const auto& [resource, ids] : container.devices) {
       const auto plugin = plugins_.find(resource);
@@ -629,6 +622,7 @@ void Agent::Stop() {
     plugin->Stop();
     last = std::max(last, plugin->last_allocation());
   }
+  scanner_.reset();
   if (last.has_value()) {
     const absl::Duration rest = *last + options_.settle_at_stop - absl::Now();
     const absl::Duration pause = std::clamp(rest, absl::ZeroDuration(), options_.settle_at_stop);

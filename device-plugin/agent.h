@@ -2,9 +2,9 @@
 //
 // The node agent: keeps the node's RDMA devices offered to kubelet until it is told to stop.
 //
-// A thin shell round pure parts. In a loop: read the configuration and sysfs, let Steadiness and
-// Assign say what each resource offers, let each ResourcePlugin do its next step, and sleep until
-// something happens.
+// A thin shell round pure parts. In a loop: take the configuration and the latest scan of the node,
+// let NextState say what each resource offers, let each ResourcePlugin do its next step, and sleep
+// until something happens. A thread of its own scans, so that kubelet never waits for a NIC.
 #ifndef RAILHEAD_DEVICE_PLUGIN_AGENT_H_
 #define RAILHEAD_DEVICE_PLUGIN_AGENT_H_
 
@@ -21,28 +21,27 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "device-plugin/allocation_store.h"
-#include "device-plugin/config.h"
-#include "device-plugin/container_devices.h"
-#include "device-plugin/device_list.h"
-#include "device-plugin/gpu_watch.h"
-#include "device-plugin/health.h"
-#include "device-plugin/holdings.h"
-#include "device-plugin/metrics_page.h"
-#include "device-plugin/node_facts.h"
-#include "device-plugin/node_reporter.h"
-#include "device-plugin/rail_map.h"
-#include "device-plugin/rail_map_file.h"
-#include "device-plugin/rails_files.h"
-#include "device-plugin/registration.h"
-#include "device-plugin/resource_plugin.h"
-#include "device-plugin/steadiness.h"
-#include "device-plugin/symbol_rate.h"
-#include "device-plugin/topology_files.h"
-#include "device-plugin/wake_up.h"
+#include "device-plugin/cluster/health.h"
+#include "device-plugin/cluster/metrics_page.h"
+#include "device-plugin/cluster/node_facts.h"
+#include "device-plugin/cluster/node_reporter.h"
+#include "device-plugin/config/config.h"
+#include "device-plugin/files/rail_map_file.h"
+#include "device-plugin/files/rails_files.h"
+#include "device-plugin/files/topology_files.h"
+#include "device-plugin/grant/allocation_store.h"
+#include "device-plugin/kubelet/registration.h"
+#include "device-plugin/kubelet/resource_plugin.h"
+#include "device-plugin/kubelet/wake_up.h"
+#include "device-plugin/offer/container_devices.h"
+#include "device-plugin/offer/device_list.h"
+#include "device-plugin/offer/gpu_watch.h"
+#include "device-plugin/offer/holdings.h"
+#include "device-plugin/offer/next_offer.h"
+#include "device-plugin/offer/scan.h"
+#include "device-plugin/offer/scanner.h"
+#include "device-plugin/offer/steadiness.h"
 #include "fabric/inventory.h"
-#include "fabric/root_files.h"
-#include "fabric/sysfs_reader.h"
 #include "kube/events.h"
 
 namespace railhead::device_plugin {
@@ -71,6 +70,9 @@ struct AgentOptions {
   // As keep_files at the end, when no new pod can come: how long kubelet may take to note an
   // allocation.
   absl::Duration settle_at_stop = absl::Seconds(2);
+  // A scan that takes longer is told of.
+  std::chrono::milliseconds scan_hangs = std::chrono::seconds(10);
+  Scanner::Read read_scan = ReadScan;
   // What the cluster should know is told to it; nullptr where there is no API server to tell. Must
   // outlive the agent.
   NodeReporter* reporter = nullptr;
@@ -105,10 +107,15 @@ class Agent {
   bool Reload();
   void LoadRailMap();
   void SaveRailMap();
-  void Rescan(TimePoint now);
+  // Whether there is another one than before.
+  bool TakeScan();
+  // Tells once of a scan that does not end, and of its end.
+  void NoteHang(TimePoint now);
+  // Offers what follows from everything that is known now.
+  void Offer(TimePoint now);
   void Publish();
   // Tells the cluster what is true of the node, and of what has changed since `before`.
-  void TellCluster(const fabric::RootFiles& files, const DeviceSnapshot& before);
+  void TellCluster(const DeviceSnapshot& before);
   void NoteRdmaNamespaces(const std::string& mode);
   void TellEvent(kube::Event event);
   void TellConfig();
@@ -147,17 +154,14 @@ class Agent {
   TopologyFiles topologies_;
   std::string rdma_namespaces_;  // as told last
   RailMapFile rail_map_file_;
-  RailMap rail_map_;
   std::string last_rail_map_error_;
   std::atomic<bool> gives_topology_;  // as config_ says, for kubelet's calls
   AgentConfig config_;
   std::string last_config_error_;
   std::string last_scan_error_;
-  fabric::KnownVpd known_vpd_;
-  fabric::NodeInventory found_;      // as read, with what has vanished
-  fabric::NodeInventory inventory_;  // as offered: rails as configured, troubles settled
-  Steadiness steadiness_;
-  SymbolRate symbol_rate_;
+  std::optional<Scan> scan_;  // the latest
+  bool scan_hangs_ = false;   // as told last
+  OfferState offer_;
   // As kubelet said last; after a change of the configuration also what may have been given away
   // since.
   Holdings holdings_;
@@ -175,6 +179,9 @@ class Agent {
   std::set<std::string> our_resources_;  // also for metrics_
   Members members_;                      // the same
   std::vector<fabric::Gpu> gpus_;
+
+  // While Run runs.
+  std::unique_ptr<Scanner> scanner_;
 
   // By resource. Last, so that kubelet's calls end before what they use.
   std::map<std::string, std::unique_ptr<ResourcePlugin>> plugins_;

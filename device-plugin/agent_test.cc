@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -27,8 +28,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "device-plugin/node_reporter.h"
-#include "device-plugin/pod_resources.h"
+#include "device-plugin/cluster/node_reporter.h"
+#include "device-plugin/kubelet/pod_resources.h"
 #include "device-plugin/proto/deviceplugin.pb.h"
 #include "device-plugin/testing/fake_kubelet.h"
 #include "fabric/pod_rails.h"
@@ -910,6 +911,37 @@ TEST_F(ClusterTest, HearsWhichRailsAreInUseWhereOthersAreFree) {
   EXPECT_TRUE(Eventually([&] { return told() == "0"; }));
   holds({kFirst, kSecond});
   EXPECT_TRUE(Eventually([&] { return told().empty(); }));
+}
+
+// Whoever reads a NIC whose firmware hangs does not come back.
+TEST_F(ClusterTest, ANicThatHangsHoldsUpNobodyElse) {
+  std::atomic<bool> hangs = false;
+  options_.scan_hangs = std::chrono::milliseconds(50);
+  options_.read_scan = [&hangs](const ScanWish& wish, fabric::KnownVpd& known,
+                                const std::function<void(const std::string&)>& reading) {
+    return ReadScan(wish, known, [&](const std::string& name) {
+      reading(name);
+      while (hangs && name == "rxe1") std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  };
+  Configure("");
+  FakePodResources pods(options_.pod_resources_socket, {});
+  kubelet_->Start();
+  const RunningAgent agent(options_);
+  ASSERT_TRUE(kubelet_->WaitForDevices(both_));
+  hangs = true;
+  EXPECT_TRUE(WaitForEvent("node-1 DeviceScanHangs: reading rxe1 (0000:00:04.0) has not ended"));
+  // Kubelet is served, and the configuration is taken.
+  kubelet_->Stop();
+  kubelet_->Start();
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_));
+  Configure("resources: [{name: rdma/other}]");
+  EXPECT_TRUE(kubelet_->WaitForDevices(both_, "rdma/other"));
+  hangs = false;
+  EXPECT_TRUE(WaitForEvent("node-1 DeviceScanWorks"));
+  tree_.SetState("rxe1", "1: DOWN");
+  EXPECT_TRUE(
+      kubelet_->WaitForDevices({{kFirst, "Healthy"}, {kSecond, "Unhealthy"}}, "rdma/other"));
 }
 
 TEST_F(ClusterTest, HearsOfAWrongConfiguration) {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "device-plugin/config.h"
-#include "device-plugin/selector.h"
+#include "device-plugin/config/config.h"
+#include "device-plugin/config/selector.h"
 #include "fabric/affinity.h"
 #include "fabric/gid_table.h"
 #include "fabric/hca_role.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "device-plugin/config.h"
+#include "device-plugin/config/config.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {

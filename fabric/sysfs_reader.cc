@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -214,9 +215,9 @@ Hca ReadHca(const RootFiles& files, const std::string& name,
 
 }  // namespace
 
-absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
-                                            const std::vector<std::string>& gpu_vendors,
-                                            KnownVpd* known) {
+absl::StatusOr<NodeInventory> ReadInventory(
+    const std::string& root, const std::vector<std::string>& gpu_vendors, KnownVpd* known,
+    const std::function<void(const std::string&)>& reading) {
   absl::StatusOr<RootFiles> files = RootFiles::Open(root);
   if (!files.ok()) return files.status();
   if (!files->IsDirectory("/sys")) {
@@ -230,6 +231,7 @@ absl::StatusOr<NodeInventory> ReadInventory(const std::string& root,
 
   NodeInventory inventory;
   for (const std::string& name : *names) {
+    if (reading != nullptr) reading(name);
     inventory.hcas.push_back(ReadHca(*files, name, *uverbs, known));
   }
   if (known != nullptr) {

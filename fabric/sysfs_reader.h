@@ -6,6 +6,7 @@
 #ifndef RAILHEAD_FABRIC_SYSFS_READER_H_
 #define RAILHEAD_FABRIC_SYSFS_READER_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -30,9 +31,10 @@ using KnownVpd = std::map<std::string, bool>;
 // with the reason. Rails are one for each port (ChooseRails). A captured tree may hold a plain file
 // for a device node (most tools that copy trees cannot make devices). A node without RDMA gives an
 // empty list. Fails when the root holds no /sys, or when a directory of classes cannot be listed.
+// `reading` is told the name of each HCA before it is read: a NIC whose firmware hangs holds it up.
 absl::StatusOr<NodeInventory> ReadInventory(
     const std::string& root, const std::vector<std::string>& gpu_vendors = DefaultGpuVendors(),
-    KnownVpd* known = nullptr);
+    KnownVpd* known = nullptr, const std::function<void(const std::string&)>& reading = {});
 
 }  // namespace railhead::fabric
 

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "device-plugin/grpc_unix.h"
+#include "device-plugin/kubelet/grpc_unix.h"
 
 namespace railhead::device_plugin::testing {
 namespace {

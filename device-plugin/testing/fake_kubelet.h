@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "device-plugin/pod_resources.h"
+#include "device-plugin/kubelet/pod_resources.h"
 #include "device-plugin/proto/deviceplugin.grpc.pb.h"
 #include "device-plugin/proto/podresources.grpc.pb.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "device-plugin/config.h"
+#include "device-plugin/config/config.h"
 #include "device-plugin/testing/gpu_plugin.h"
 #include "fabric/sysfs_reader.h"
 #include "fabric/testing/machines.h"

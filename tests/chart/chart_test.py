@@ -183,7 +183,7 @@ class Values(unittest.TestCase):
 
     def test_the_agents_configuration_has_the_agents_own_schema(self):
         values = json.loads((CHART / "values.schema.json").read_text())
-        agent = json.loads((CHART.parents[1] / "device-plugin/config.schema.json").read_text())
+        agent = json.loads((CHART.parents[1] / "device-plugin/config/config.schema.json").read_text())
         config = values["properties"]["devicePlugin"]["properties"]["config"]
         self.assertEqual(config["properties"], agent["properties"])
         for name, rule in agent["$defs"].items():

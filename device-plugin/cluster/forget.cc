@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/cluster/forget.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "device-plugin/cluster/node_reporter.h"
+#include "kube/client.h"
+#include "kube/json.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+using kube::Json;
+
+// As whom the operator labels nodes, where it publishes the topology.
+constexpr char kTopologyManager[] = "railhead-topology";
+
+bool HasFieldsOf(const Json& node, absl::string_view manager) {
+  const Json* managers = kube::FindPath(node, {"metadata", "managedFields"});
+  if (managers == nullptr || !managers->is_array()) return false;
+  return std::any_of(managers->begin(), managers->end(), [manager](const Json& entry) {
+    return kube::StringAt(entry, {"manager"}) == manager;
+  });
+}
+
+// To apply nothing is to give up all that was applied before.
+absl::Status Forget(kube::Api& api, const std::string& name, absl::string_view subresource,
+                    absl::string_view manager) {
+  const Json nothing = {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", {{"name", name}}}};
+  return kube::Apply(api, {"v1", "nodes", "", name, std::string(subresource)}, manager, nothing)
+      .status();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ForgetNodes(kube::Api& api) {
+  std::vector<std::string> forgotten;
+  absl::Status first_error;
+  absl::Status listed = kube::ForEach(api, {"v1", "nodes", "", ""}, [&](const Json& node) {
+    const bool told = HasFieldsOf(node, kFieldManager);
+    const bool labelled = HasFieldsOf(node, kTopologyManager);
+    if (!told && !labelled) return absl::OkStatus();
+    const std::string name = kube::StringAt(node, {"metadata", "name"});
+    absl::Status status;
+    if (labelled) status.Update(Forget(api, name, "", kTopologyManager));
+    if (told) {
+      status.Update(Forget(api, name, "", kFieldManager));
+      status.Update(Forget(api, name, "status", kFieldManager));
+    }
+    first_error.Update(status);
+    if (status.ok()) forgotten.push_back(name);
+    return absl::OkStatus();
+  });
+  if (!listed.ok()) return listed;
+  if (!first_error.ok()) return first_error;
+  return forgotten;
+}
+
+}  // namespace railhead::device_plugin

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/cluster/health.h"
+
+#include <chrono>
+#include <mutex>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "device-plugin/cluster/status_server.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+constexpr std::chrono::seconds kLoopDeadline(60);
+constexpr std::chrono::seconds kUnheardDeadline(120);
+
+StatusPage HealthPage(const absl::Status& status) {
+  if (status.ok()) return {200, "ok\n"};
+  return {503, absl::StrCat(status.message(), "\n")};
+}
+
+}  // namespace
+
+void Health::Report(const Beat& beat, TimePoint now) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  beat_ = beat;
+  beat_at_ = now;
+  const bool unheard = beat.has_devices && beat.kubelet && !beat.serving;
+  if (!unheard) {
+    unheard_since_.reset();
+  } else if (!unheard_since_.has_value()) {
+    unheard_since_ = now;
+  }
+}
+
+absl::Status Health::Ready() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!beat_at_.has_value()) return absl::UnavailableError("starting");
+  if (!beat_.has_devices || beat_.serving) return absl::OkStatus();
+  return absl::UnavailableError(beat_.kubelet ? "kubelet holds no ListAndWatch stream of ours"
+                                              : "kubelet.sock is not there");
+}
+
+absl::Status Health::Live(TimePoint now) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (beat_at_.has_value() && now - *beat_at_ > kLoopDeadline) {
+    return absl::UnavailableError("the loop is stuck");
+  }
+  if (unheard_since_.has_value() && now - *unheard_since_ > kUnheardDeadline) {
+    return absl::UnavailableError("kubelet has not taken our registration for two minutes");
+  }
+  return absl::OkStatus();
+}
+
+StatusServer::Pages HealthPages(const Health& health) {
+  return {
+      {"/healthz", [&health] { return HealthPage(health.Live(std::chrono::steady_clock::now())); }},
+      {"/readyz", [&health] { return HealthPage(health.Ready()); }}};
+}
+
+}  // namespace railhead::device_plugin

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/cluster/metrics.h"
+
+#include <prometheus/client_metric.h>
+#include <prometheus/metric_family.h>
+#include <prometheus/metric_type.h>
+#include <prometheus/text_serializer.h>
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "device-plugin/cluster/node_facts.h"
+#include "fabric/gpu_direct.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+using fabric::HcaPort;
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using MetricLabels = std::vector<ClientMetric::Label>;
+
+// Prometheus throws a whole page away for one label that is not UTF-8, and the name of a device may
+// be any bytes. Quotes, backslashes and ends of lines are the serializer's business.
+std::string LabelValue(std::string text) {
+  for (char& c : text) {
+    if (!absl::ascii_isascii(static_cast<unsigned char>(c))) c = '?';
+  }
+  return text;
+}
+
+class Page {
+ public:
+  explicit Page(const NodeMetrics& metrics) : metrics_(metrics) {}
+
+  std::string Text() {
+    AddPorts();
+    AddDevices();
+    AddAgent();
+    AddHost();
+    return prometheus::TextSerializer().Serialize(families_);
+  }
+
+ private:
+  void AddPorts() {
+    Family("railhead_port_state", MetricType::Gauge,
+           "1 while the port's link is ACTIVE, else 0: see the cable, the switch port and the "
+           "interface.");
+    EachPort([this](const Device& device, const HcaPort& port) {
+      Add(PortLabels(device, &port), port.state == "ACTIVE" ? 1 : 0);
+    });
+    Family("railhead_port_rate_bytes_per_second", MetricType::Gauge,
+           "What the link carries in one direction. Below that of its siblings: the link has "
+           "trained badly; reseat the cable.");
+    EachPort([this](const Device& device, const HcaPort& port) {
+      if (port.rate_gbps > 0) Add(PortLabels(device, &port), port.rate_gbps * 1e9 / 8);
+    });
+    for (const fabric::PortCounterName& family : fabric::PortCounterNames()) {
+      Family(absl::StrCat("railhead_port_", family.name, "_total"), MetricType::Counter,
+             family.help);
+      EachPort([this, &family](const Device& device, const HcaPort& port) {
+        const auto counters = metrics_.counters.find({device.id, port.port});
+        if (counters == metrics_.counters.end()) return;
+        const std::optional<uint64_t> value = counters->second.*family.counter;
+        if (value.has_value()) Add(PortLabels(device, &port), static_cast<double>(*value));
+      });
+    }
+  }
+
+  void AddDevices() {
+    Family("railhead_device_healthy", MetricType::Gauge,
+           "1 while kubelet may give this device to a pod, else 0; the agent's log, and "
+           "`railhead-device-plugin discover`, say what is wrong.");
+    for (const Device& device : metrics_.devices->devices) {
+      Add(DeviceLabels(device), device.hca.usable ? 1 : 0);
+    }
+    Family("railhead_device_allocated", MetricType::Gauge,
+           "1 while a pod holds this device, else 0. Absent while kubelet's PodResources API does "
+           "not answer.");
+    if (!metrics_.holders.has_value()) return;
+    for (const Device& device : metrics_.devices->devices) {
+      Add(DeviceLabels(device), metrics_.holders->contains(device.id) ? 1 : 0);
+    }
+  }
+
+  void AddAgent() {
+    const MetricLabels labels = {{"node", LabelValue(metrics_.node)}};
+    const AgentFacts& agent = metrics_.agent;
+    Family("railhead_agent_registered", MetricType::Gauge,
+           "1 while kubelet holds this agent's list of devices. 0 with devices on the node: no pod "
+           "can get one.");
+    Add(labels, agent.registered ? 1 : 0);
+    Family("railhead_agent_registrations_total", MetricType::Counter,
+           "Registrations that kubelet has taken: one for each start of kubelet. Steady growth "
+           "means that they do not last.");
+    Add(labels, static_cast<double>(agent.registrations));
+    Family(
+        "railhead_agent_misaligned_containers", MetricType::Gauge,
+        "Containers that hold GPUs, and HCAs that are not the nearest to them: kubelet gave them "
+        "their HCAs before their GPUs, or nearer ones were taken. The agent's log names them.");
+    Add(labels, agent.misaligned);
+    Family("railhead_agent_config_refused", MetricType::Gauge,
+           "1 while the configuration file is wrong and an earlier one is in force; the agent's "
+           "log, and an Event of the node, say line, field, cause and fix.");
+    Add(labels, agent.config_refused ? 1 : 0);
+    Family("railhead_agent_scan_seconds", MetricType::Gauge,
+           "How long the latest look at the node's devices took. Seconds mean that a driver or "
+           "its firmware answers slowly.");
+    if (agent.scan_seconds.has_value()) Add(labels, *agent.scan_seconds);
+    Family("railhead_agent_unreadable_counters", MetricType::Gauge,
+           "Counters that are there in sysfs, but could not be read or held no number when this "
+           "page was made. Their series are missing.");
+    int unreadable = 0;
+    for (const auto& [port, counters] : metrics_.counters) unreadable += counters.unreadable;
+    Add(labels, unreadable);
+  }
+
+  void AddHost() {
+    if (!metrics_.agent.host.has_value()) return;
+    const HostFacts& host = *metrics_.agent.host;
+    const MetricLabels labels = {{"node", LabelValue(metrics_.node)}};
+    Family("railhead_node_memlock_bytes", MetricType::Gauge,
+           "How much memory a container without CAP_IPC_LOCK may register with an HCA "
+           "(RLIMIT_MEMLOCK as containers of this node get it); +Inf without a limit. Less than "
+           "some hundred MiB makes NCCL and UCX fail, or fall back to TCP.");
+    Add(labels, host.memlock_bytes.has_value() ? static_cast<double>(*host.memlock_bytes)
+                                               : std::numeric_limits<double>::infinity());
+    Family("railhead_node_gpudirect", MetricType::Gauge,
+           "1 for the way in which HCAs of this node reach the memory of its GPUs: dmabuf, peermem "
+           "or none. The node's annotation railhead.io/node-facts says why.");
+    if (!host.gpu_direct.has_value()) return;
+    MetricLabels way = labels;
+    way.push_back({"way", std::string(ToString(WayOf(*host.gpu_direct)))});
+    Add(way, 1);
+  }
+
+  template <typename Visit>
+  void EachPort(const Visit& visit) const {
+    for (const Device& device : metrics_.devices->devices) {
+      for (const HcaPort& port : device.hca.ports) visit(device, port);
+    }
+  }
+
+  MetricLabels DeviceLabels(const Device& device) const {
+    return PortLabels(device, fabric::DataPort(device.hca));
+  }
+
+  // `port` is null for a device that has none.
+  MetricLabels PortLabels(const Device& device, const HcaPort* port) const {
+    MetricLabels labels = {{"node", LabelValue(metrics_.node)},
+                           {"rail", absl::StrCat(device.hca.rail)},
+                           {"device", LabelValue(device.hca.name)}};
+    if (port != nullptr) labels.push_back({"port", absl::StrCat(port->port)});
+    if (!metrics_.holders.has_value()) return labels;
+    const auto holders = metrics_.holders->find(device.id);
+    if (holders == metrics_.holders->end() || holders->second.size() != 1) return labels;
+    const PodName& pod = *holders->second.begin();
+    labels.push_back({"namespace", LabelValue(pod.first)});
+    labels.push_back({"pod", LabelValue(pod.second)});
+    return labels;
+  }
+
+  void Family(std::string name, MetricType type, const char* help) {
+    if (!families_.empty() && families_.back().metric.empty()) families_.pop_back();
+    families_.push_back({std::move(name), help, type, {}});
+  }
+
+  void Add(MetricLabels labels, double value) {
+    ClientMetric& metric = families_.back().metric.emplace_back();
+    metric.label = std::move(labels);
+    if (families_.back().type == MetricType::Counter) {
+      metric.counter.value = value;
+    } else {
+      metric.gauge.value = value;
+    }
+  }
+
+  const NodeMetrics& metrics_;
+  std::vector<MetricFamily> families_;
+};
+
+}  // namespace
+
+std::string ToPrometheusText(const NodeMetrics& metrics) { return Page(metrics).Text(); }
+
+}  // namespace railhead::device_plugin

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/cluster/metrics_page.h"
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "device-plugin/cluster/metrics.h"
+#include "device-plugin/cluster/node_facts.h"
+#include "device-plugin/offer/container_devices.h"
+#include "device-plugin/offer/device_list.h"
+#include "fabric/inventory.h"
+#include "fabric/port_counters.h"
+#include "fabric/root_files.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+constexpr std::chrono::seconds kReadEvery(1);
+constexpr std::chrono::seconds kAskEvery(10);
+
+}  // namespace
+
+MetricsPage::MetricsPage(std::string root, std::string node, const DeviceBoard& board,
+                         AskHolders ask, Clock clock)
+    : root_(std::move(root)),
+      node_(std::move(node)),
+      board_(board),
+      ask_(std::move(ask)),
+      clock_(std::move(clock)) {}
+
+void MetricsPage::ScanTook(std::chrono::duration<double> time) {
+  const std::lock_guard<std::mutex> lock(facts_mutex_);
+  facts_.scan_seconds = time.count();
+}
+
+void MetricsPage::Registered(bool registered, uint64_t registrations) {
+  const std::lock_guard<std::mutex> lock(facts_mutex_);
+  facts_.registered = registered;
+  facts_.registrations = registrations;
+}
+
+void MetricsPage::Misaligned(int containers) {
+  const std::lock_guard<std::mutex> lock(facts_mutex_);
+  facts_.misaligned = containers;
+}
+
+void MetricsPage::ConfigRefused(bool refused) {
+  const std::lock_guard<std::mutex> lock(facts_mutex_);
+  facts_.config_refused = refused;
+}
+
+void MetricsPage::Host(const HostFacts& host) {
+  const std::lock_guard<std::mutex> lock(facts_mutex_);
+  facts_.host = host;
+}
+
+std::string MetricsPage::Text() const {
+  // Before any lock that another request would wait for: kubelet may take its time.
+  RefreshHolders();
+  const std::lock_guard<std::mutex> lock(text_mutex_);
+  const TimePoint now = clock_();
+  if (read_at_.has_value() && now - *read_at_ < kReadEvery) return text_;
+  NodeMetrics metrics;
+  metrics.node = node_;
+  metrics.devices = board_.Current();
+  {
+    const std::lock_guard<std::mutex> holders_lock(holders_mutex_);
+    metrics.holders = holders_;
+  }
+  {
+    const std::lock_guard<std::mutex> facts_lock(facts_mutex_);
+    metrics.agent = facts_;
+  }
+  // Without a root that can be opened, the rest of the page is still true.
+  if (const absl::StatusOr<fabric::RootFiles> files = fabric::RootFiles::Open(root_); files.ok()) {
+    for (const Device& device : metrics.devices->devices) {
+      // Another one may have its name now.
+      if (!device.hca.present) continue;
+      for (const fabric::HcaPort& port : device.hca.ports) {
+        metrics.counters[{device.id, port.port}] =
+            fabric::ReadPortCounters(*files, device.hca.name, port.port);
+      }
+    }
+  }
+  text_ = ToPrometheusText(metrics);
+  read_at_ = now;
+  return text_;
+}
+
+void MetricsPage::RefreshHolders() const {
+  {
+    const std::lock_guard<std::mutex> lock(holders_mutex_);
+    const TimePoint now = clock_();
+    if (asking_ || (asked_at_.has_value() && now - *asked_at_ < kAskEvery)) return;
+    asking_ = true;
+    asked_at_ = now;
+  }
+  absl::StatusOr<DeviceHolders> answer = ask_();
+  const std::lock_guard<std::mutex> lock(holders_mutex_);
+  asking_ = false;
+  holders_.reset();
+  if (answer.ok()) holders_ = *std::move(answer);
+}
+
+}  // namespace railhead::device_plugin

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/cluster/node_events.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "device-plugin/kubelet/kubelet_checkpoint.h"
+#include "device-plugin/offer/container_devices.h"
+#include "device-plugin/offer/device_list.h"
+#include "kube/events.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+// The uid of the pod that holds these devices; a pod that has gone may still be written down with
+// some of them, but not with all.
+std::string UidOf(const ContainerDevices& container,
+                  const std::vector<CheckpointEntry>& checkpoint) {
+  for (const auto& [resource, ids] : container.devices) {
+    const std::set<std::string> wanted(ids.begin(), ids.end());
+    const auto is_it = [&, &name = resource](const CheckpointEntry& entry) {
+      return entry.resource == name && entry.ids == wanted;
+    };
+    const auto found = std::find_if(checkpoint.begin(), checkpoint.end(), is_it);
+    if (found == checkpoint.end()) continue;
+    if (std::find_if(found + 1, checkpoint.end(), is_it) != checkpoint.end()) continue;
+    return found->pod_uid;
+  }
+  return "";
+}
+
+}  // namespace
+
+kube::Event NodeEvent(bool warning, const std::string& reason, const std::string& message) {
+  kube::Event event;
+  event.warning = warning;
+  event.reason = reason;
+  event.message = message;
+  return event;
+}
+
+std::vector<kube::Event> RailEvents(const DeviceSnapshot& before, const DeviceSnapshot& after) {
+  std::vector<kube::Event> events;
+  for (const Device& device : after.devices) {
+    const Device* old = before.Find(device.id);
+    const bool was_usable = old == nullptr || old->hca.usable;
+    if (was_usable == device.hca.usable) continue;
+    const std::string rail = absl::StrCat("rail ", device.hca.rail, " (", device.hca.name, ")");
+    events.push_back(
+        device.hca.usable
+            ? NodeEvent(false, "RailUp", absl::StrCat(rail, " carries data again"))
+            : NodeEvent(true, "RailDown", absl::StrCat(rail, ": ", device.hca.reason)));
+  }
+  return events;
+}
+
+kube::Event PodEvent(const ContainerDevices& container,
+                     const std::vector<CheckpointEntry>& checkpoint, const std::string& reason,
+                     const std::string& message) {
+  kube::Event event;
+  event.uid = UidOf(container, checkpoint);
+  if (event.uid.empty()) return event;
+  event.api = "v1";
+  event.kind = "Pod";
+  event.space = container.pod_namespace;
+  event.name = container.pod;
+  event.warning = true;
+  event.reason = reason;
+  event.message = message;
+  return event;
+}
+
+}  // namespace railhead::device_plugin

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/cluster/node_facts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "fabric/affinity.h"
+#include "fabric/gid_table.h"
+#include "fabric/gpu_direct.h"
+#include "fabric/hca_role.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+// More of them would not be read.
+constexpr size_t kMaxRailsInMessage = 4;
+
+OrderedJson RailOf(const fabric::NodeInventory& inventory, const fabric::Hca& hca) {
+  const fabric::HcaPort* port = fabric::DataPort(hca);
+  OrderedJson rail = {{"rail", hca.rail},
+                      {"device", hca.name},
+                      {"port", port == nullptr ? 0 : port->port},
+                      {"linkLayer", port == nullptr ? "" : port->link_layer},
+                      {"rateGbps", port == nullptr ? 0 : port->rate_gbps},
+                      {"pciAddress", hca.pci_address},
+                      {"numaNode", hca.numa_node},
+                      {"netdev", hca.netdev},
+                      {"nearestGpus", fabric::NearestGpus(inventory, hca)},
+                      {"usable", hca.usable},
+                      {"reason", hca.reason},
+                      {"role", std::string(fabric::ToString(hca.role))}};
+  if (hca.address != fabric::AddressKind::kUnknown) {
+    rail["address"] = std::string(fabric::ToString(hca.address));
+  }
+  if (hca.pod_address != fabric::AddressKind::kUnknown) {
+    rail["podAddress"] = std::string(fabric::ToString(hca.pod_address));
+  }
+  if (!hca.slaves.empty()) rail["slaves"] = hca.slaves;
+  return rail;
+}
+
+OrderedJson GpuDirectOf(const fabric::GpuDirect& direct) {
+  return {{"way", std::string(ToString(WayOf(direct)))},
+          {"kernel", direct.kernel},
+          {"peermem", direct.peermem},
+          {"dmabuf", direct.dmabuf},
+          {"iommu", std::string(ToString(direct.iommu))},
+          {"switchPath", std::string(ToString(direct.switch_path))},
+          {"trouble", GpuDirectTrouble(direct)}};
+}
+
+std::string Annotation(const fabric::NodeInventory& inventory, const HostFacts& host) {
+  OrderedJson rails = OrderedJson::array();
+  for (const fabric::Hca& hca : inventory.hcas) {
+    if (hca.offered) rails.push_back(RailOf(inventory, hca));
+  }
+  OrderedJson gpus = OrderedJson::array();
+  for (const fabric::Gpu& gpu : inventory.gpus) {
+    gpus.push_back(
+        {{"vendor", gpu.vendor}, {"pciAddress", gpu.pci_address}, {"numaNode", gpu.numa_node}});
+  }
+  OrderedJson facts = {{"version", 1}, {"rails", rails}, {"gpus", gpus}};
+  if (host.gpu_direct.has_value()) facts["gpuDirect"] = GpuDirectOf(*host.gpu_direct);
+  // A number where there is a limit, null where there is none.
+  facts["memlockBytes"] =
+      host.memlock_bytes.has_value() ? OrderedJson(*host.memlock_bytes) : OrderedJson();
+  if (!host.rdma_namespaces.empty()) facts["rdmaNamespaces"] = host.rdma_namespaces;
+  return facts.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+std::map<std::string, std::string> Labels(const std::vector<const fabric::Hca*>& rails,
+                                          const fabric::NodeInventory& inventory,
+                                          const HostFacts& host) {
+  std::map<std::string, std::string> labels;
+  labels["railhead.io/rails"] = absl::StrCat(rails.size());
+  std::set<std::string> layers;
+  double slowest = 0;
+  for (const fabric::Hca* hca : rails) {
+    const fabric::HcaPort* port = fabric::DataPort(*hca);
+    if (port == nullptr) continue;
+    if (!port->link_layer.empty()) layers.insert(port->link_layer);
+    // A port that is down tells the rate that it could not keep.
+    if (!hca->usable || port->rate_gbps <= 0) continue;
+    slowest = slowest == 0 ? port->rate_gbps : std::min(slowest, port->rate_gbps);
+  }
+  if (!layers.empty()) {
+    labels["railhead.io/link-layer"] = layers.size() == 1 ? *layers.begin() : "mixed";
+  }
+  if (slowest > 0) labels["railhead.io/rate-gbps"] = absl::StrCat(slowest);
+  labels["railhead.io/gpus"] = absl::StrCat(inventory.gpus.size());
+  if (host.gpu_direct.has_value()) {
+    labels["railhead.io/gpudirect"] = std::string(ToString(WayOf(*host.gpu_direct)));
+  }
+  labels["railhead.io/memlock-bytes"] =
+      host.memlock_bytes.has_value() ? absl::StrCat(*host.memlock_bytes) : "unlimited";
+  return labels;
+}
+
+RailsCondition Condition(const std::vector<const fabric::Hca*>& rails) {
+  std::vector<std::string> down;
+  for (const fabric::Hca* hca : rails) {
+    if (!hca->usable) {
+      down.push_back(absl::StrCat("rail ", hca->rail, " (", hca->name, "): ", hca->reason));
+    }
+  }
+  if (down.empty()) {
+    return {true, "AllRailsUp", absl::StrCat("all ", rails.size(), " rails carry data")};
+  }
+  const std::string count =
+      absl::StrCat(rails.size() - down.size(), " of ", rails.size(), " rails carry data; ");
+  const size_t unnamed = down.size() - std::min(down.size(), kMaxRailsInMessage);
+  down.resize(down.size() - unnamed);
+  return {false, "RailsDown",
+          absl::StrCat(count, absl::StrJoin(down, "; "),
+                       unnamed == 0 ? "" : absl::StrCat("; and ", unnamed, " more"))};
+}
+
+}  // namespace
+
+NodeFacts DescribeNode(const fabric::NodeInventory& inventory, const HostFacts& host) {
+  std::vector<const fabric::Hca*> rails;
+  for (const fabric::Hca& hca : inventory.hcas) {
+    if (hca.offered) rails.push_back(&hca);
+  }
+  if (rails.empty()) return {};
+  // Where pods hold all, or none, there is nothing to tell them apart by.
+  const bool some_free = std::any_of(rails.begin(), rails.end(), [&](const fabric::Hca* hca) {
+    return hca->usable && !host.rails_in_use.contains(hca->rail);
+  });
+  return {Labels(rails, inventory, host), Annotation(inventory, host),
+          some_free ? absl::StrJoin(host.rails_in_use, ",") : "", Condition(rails)};
+}
+
+}  // namespace railhead::device_plugin

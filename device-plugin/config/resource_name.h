@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_DEVICE_PLUGIN_CONFIG_RESOURCE_NAME_H_
+#define RAILHEAD_DEVICE_PLUGIN_CONFIG_RESOURCE_NAME_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace railhead::device_plugin {
+
+// Ok for a name that kubelet takes as an extended resource: domain/name, such as "rdma/hca",
+// outside of kubernetes.io.
+absl::Status CheckResourceName(absl::string_view resource);
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_CONFIG_RESOURCE_NAME_H_

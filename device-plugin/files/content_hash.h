@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_DEVICE_PLUGIN_FILES_CONTENT_HASH_H_
+#define RAILHEAD_DEVICE_PLUGIN_FILES_CONTENT_HASH_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace railhead::device_plugin {
+
+// The SHA-256 of `content` in 64 lower-case hexadecimal digits.
+std::string ContentHash(absl::string_view content);
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_FILES_CONTENT_HASH_H_

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/files/rails_files.h"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "device-plugin/files/small_files.h"
+#include "device-plugin/offer/holdings.h"
+#include "fabric/pod_rails.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+constexpr char kRailsPrefix[] = "rails-";
+constexpr char kRailsSuffix[] = ".json";
+
+bool HoldsUsedDevice(const std::string& path, const std::set<std::string>& in_use) {
+  const absl::StatusOr<fabric::PodRails> rails = fabric::ParsePodRails(ReadFile(path).value_or(""));
+  if (!rails.ok()) return false;  // no container can use it
+  return std::any_of(rails->rails.begin(), rails->rails.end(), [&](const fabric::PodRail& rail) {
+    return MayBeAmong(in_use, rail.device, rail.pci_address);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> RailsFiles::Store(const fabric::PodRails& rails) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return StoreByContent(folder_, kRailsPrefix, kRailsSuffix, fabric::ToJson(rails));
+}
+
+bool RailsFiles::HasFilesUntil(absl::Time limit) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return AnyNotYoungerThan(ListFiles(folder_, kRailsPrefix, kRailsSuffix), limit);
+}
+
+absl::Status RailsFiles::Collect(const std::set<std::string>& in_use, absl::Time limit) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  absl::Status status;
+  for (const std::string& path : ListFiles(folder_, kRailsPrefix, kRailsSuffix)) {
+    if (!NotYoungerThan(path, limit) || HoldsUsedDevice(path, in_use)) continue;
+    status.Update(RemoveFile(path));
+  }
+  status.Update(RemoveEmptyFolder(folder_));
+  return status;
+}
+
+}  // namespace railhead::device_plugin

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/files/small_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "device-plugin/files/content_hash.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+constexpr char kUnfinished[] = ".unfinished";
+constexpr size_t kMaxFile = size_t{1} << 20;
+
+struct FolderCloser {
+  void operator()(DIR* dir) const { closedir(dir); }
+};
+
+// The caller removes it when that fails.
+absl::Status WriteWhole(const std::string& path, const std::string& content) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make ", path));
+  size_t done = 0;
+  while (done < content.size()) {
+    const ssize_t put = write(file, content.data() + done, content.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) break;
+    done += static_cast<size_t>(put);
+  }
+  // Its reader may run under any user. fsync: after a power cut kubelet uses this name again.
+  const bool ok = done == content.size() && fchmod(file, 0644) == 0 && fsync(file) == 0;
+  const int error = errno;
+  close(file);
+  if (ok) return absl::OkStatus();
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", path, "; is the disk full?"));
+}
+
+}  // namespace
+
+absl::Status MakeFolder(const std::string& folder) {
+  if (mkdir(folder.c_str(), 0755) == 0) {
+    chmod(folder.c_str(), 0755);
+  } else if (errno != EEXIST) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot make folder ", folder));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoveEmptyFolder(const std::string& folder) {
+  if (rmdir(folder.c_str()) == 0 || errno == ENOTEMPTY || errno == EEXIST || errno == ENOENT) {
+    return absl::OkStatus();
+  }
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot remove folder ", folder));
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& content) {
+  // A container runtime makes a folder where a file it should mount is missing.
+  rmdir(path.c_str());
+  const std::string unfinished = path + kUnfinished;
+  absl::Status status = WriteWhole(unfinished, content);
+  if (status.ok() && rename(unfinished.c_str(), path.c_str()) != 0) {
+    status = absl::ErrnoToStatus(errno, absl::StrCat("cannot put ", path, " in its place"));
+  }
+  if (!status.ok()) unlink(unfinished.c_str());
+  return status;
+}
+
+std::optional<std::string> ReadFile(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return std::nullopt;
+  std::string content;
+  std::array<char, 4096> buffer;
+  ssize_t got = 0;
+  while (content.size() <= kMaxFile && (got = read(file, buffer.data(), buffer.size())) > 0) {
+    content.append(buffer.data(), static_cast<size_t>(got));
+  }
+  close(file);
+  if (got != 0) return std::nullopt;
+  return content;
+}
+
+absl::StatusOr<std::string> StoreByContent(const std::string& folder, absl::string_view prefix,
+                                           absl::string_view suffix, const std::string& content) {
+  std::string path = absl::StrCat(folder, "/", prefix, ContentHash(content).substr(0, 32), suffix);
+  if (absl::Status status = MakeFolder(folder); !status.ok()) return status;
+  if (ReadFile(path) == content) {
+    utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+    return path;
+  }
+  if (absl::Status status = WriteFile(path, content); !status.ok()) return status;
+  return path;
+}
+
+std::vector<std::string> ListFiles(const std::string& folder, absl::string_view prefix,
+                                   absl::string_view suffix) {
+  std::vector<std::string> paths;
+  const std::unique_ptr<DIR, FolderCloser> dir(opendir(folder.c_str()));
+  if (dir == nullptr) return paths;
+  while (const dirent* entry = readdir(dir.get())) {
+    const absl::string_view name = entry->d_name;
+    if (absl::StartsWith(name, prefix) &&
+        (absl::EndsWith(name, suffix) || absl::EndsWith(name, kUnfinished))) {
+      paths.push_back(absl::StrCat(folder, "/", name));
+    }
+  }
+  return paths;
+}
+
+bool AnyNotYoungerThan(const std::vector<std::string>& paths, absl::Time limit) {
+  return std::any_of(paths.begin(), paths.end(),
+                     [limit](const std::string& path) { return NotYoungerThan(path, limit); });
+}
+
+bool NotYoungerThan(const std::string& path, absl::Time limit) {
+  struct stat info = {};
+  if (lstat(path.c_str(), &info) != 0) return false;
+  return absl::TimeFromTimespec(info.st_mtim) <= limit;
+}
+
+absl::Status RemoveFile(const std::string& path) {
+  if (unlink(path.c_str()) == 0 || errno == ENOENT || rmdir(path.c_str()) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::ErrnoToStatus(errno, absl::StrCat("cannot remove ", path));
+}
+
+}  // namespace railhead::device_plugin

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one container gets for the devices that kubelet chose for it.
+#ifndef RAILHEAD_DEVICE_PLUGIN_GRANT_ALLOCATION_H_
+#define RAILHEAD_DEVICE_PLUGIN_GRANT_ALLOCATION_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "device-plugin/offer/device_list.h"
+#include "fabric/pod_rails.h"
+
+namespace railhead::device_plugin {
+
+// Where a container finds its rails.json.
+inline constexpr char kRailsPathInPod[] = "/run/railhead/rails.json";
+// And what NCCL is told of the machine.
+inline constexpr char kTopologyPathInPod[] = "/run/railhead/nccl-topology.xml";
+
+// An interface that goes into the container with its HCA.
+struct MovedInterface {
+  std::string host_name;
+  std::string name;  // in the container: "rail0"
+
+  bool operator==(const MovedInterface&) const = default;
+};
+
+struct Allocation {
+  std::vector<std::string> char_devices;  // host paths, the same in the container
+  // "=rxe0:1:0,rxe1:1:1", in rail order: exact name, port, rail. NCCL before 2.30.7 skips what
+  // comes after the port.
+  std::string nccl_ib_hca;
+  fabric::PodRails rails;  // content of rails.json, in rail order
+  // Of HCAs whose resource says so, unless an earlier container of the pod has brought it there.
+  std::vector<MovedInterface> interfaces = {};
+};
+
+// Exactly the devices of `ids`, and /dev/infiniband/rdma_cm where the node has it. NotFound for an
+// id that the node never had, InvalidArgument for an empty or repeating list, FailedPrecondition
+// for a device that cannot be used now; the message names the id.
+absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const std::string& node,
+                                          const std::vector<std::string>& ids);
+
+// The same for these HCAs (whole ids), as they are now: also for one whose link is down.
+// FailedPrecondition for one that has no device node now.
+absl::StatusOr<Allocation> PlanForHcas(const DeviceSnapshot& snapshot, const std::string& node,
+                                       const std::set<std::string>& hcas);
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_GRANT_ALLOCATION_H_

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/kubelet/kubelet_checkpoint.h"
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+// The member, or null where there is none.
+const nlohmann::json& Member(const nlohmann::json& object, const char* name) {
+  static const nlohmann::json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(name);
+  return found == object.end() ? kNull : *found;
+}
+
+std::string Text(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+}  // namespace
+
+std::optional<std::vector<CheckpointEntry>> ParseKubeletCheckpoint(absl::string_view json) {
+  const nlohmann::json document =
+      nlohmann::json::parse(json.begin(), json.end(), nullptr, /*allow_exceptions=*/false);
+  if (!Member(document, "Data").is_object()) return std::nullopt;
+  std::vector<CheckpointEntry> entries;
+  for (const nlohmann::json& item : Member(Member(document, "Data"), "PodDeviceEntries")) {
+    CheckpointEntry entry{Text(Member(item, "PodUID")), Text(Member(item, "ResourceName")), {}};
+    for (const nlohmann::json& of_numa_node : Member(item, "DeviceIDs")) {
+      for (const nlohmann::json& id : of_numa_node) entry.ids.insert(Text(id));
+    }
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+std::optional<std::vector<CheckpointEntry>> ReadKubeletCheckpoint(const std::string& kubelet_dir) {
+  std::ifstream file(absl::StrCat(kubelet_dir, "/kubelet_internal_checkpoint"), std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return ParseKubeletCheckpoint(text);
+}
+
+}  // namespace railhead::device_plugin

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/kubelet/plugin_server.h"
+
+#include <dirent.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/server_posix.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "device-plugin/kubelet/plugin_service.h"
+#include "device-plugin/kubelet/unix_listener.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+constexpr char kSocketSuffix[] = ".sock";
+constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
+
+struct FolderCloser {
+  void operator()(DIR* dir) const { closedir(dir); }
+};
+
+// True when the socket's file is there and nobody listens on it any more.
+bool IsAbandoned(const std::string& path) {
+  if (path.size() > kMaxSocketPath || !IdentifySocket(path).has_value()) return false;
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return false;
+  const bool refused =
+      connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 &&
+      errno == ECONNREFUSED;
+  close(probe);
+  return refused;
+}
+
+// Removes what a process of ours that was killed has left.
+void RemoveAbandonedSockets(const std::string& folder, const std::string& prefix) {
+  const std::unique_ptr<DIR, FolderCloser> dir(opendir(folder.c_str()));
+  if (dir == nullptr) return;
+  while (const dirent* entry = readdir(dir.get())) {
+    const absl::string_view name = entry->d_name;
+    if (!absl::StartsWith(name, prefix) || !absl::EndsWith(name, kSocketSuffix)) continue;
+    const std::string path = absl::StrCat(folder, "/", name);
+    if (IsAbandoned(path)) unlink(path.c_str());
+  }
+}
+
+}  // namespace
+
+std::optional<SocketIdentity> IdentifySocket(const std::string& path) {
+  struct stat info = {};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return std::nullopt;
+  return SocketIdentity{info.st_dev, info.st_ino,
+                        int64_t{info.st_ctim.tv_sec} * 1000000000 + info.st_ctim.tv_nsec};
+}
+
+absl::StatusOr<std::unique_ptr<PluginServer>> PluginServer::Start(PluginService& service,
+                                                                  const std::string& folder,
+                                                                  const std::string& name) {
+  RemoveAbandonedSockets(folder, absl::StrCat(name, "-"));
+  // The time tells this server from every other one of ours, in this process or an earlier one.
+  const int64_t stamp = std::chrono::duration_cast<std::chrono::microseconds>(
+                            std::chrono::system_clock::now().time_since_epoch())
+                            .count();
+  const std::string endpoint = absl::StrCat(name, "-", stamp, kSocketSuffix);
+  const std::string path = absl::StrCat(folder, "/", endpoint);
+  if (path.size() > kMaxSocketPath) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the socket path ", path, " is longer than the ", kMaxSocketPath,
+                     " bytes that Unix sockets allow; choose a shorter --kubelet-dir"));
+  }
+  auto server = std::unique_ptr<PluginServer>(new PluginServer(service, folder, endpoint));
+  grpc::ServerBuilder builder;  // without a port: connections come from the listener
+  // One thread less to keep for a server that gets a call now and then.
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::NUM_CQS, 1);
+  builder.RegisterService(&service);
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr) return absl::InternalError("cannot start a gRPC server");
+  absl::StatusOr<std::unique_ptr<UnixListener>> listener =
+      UnixListener::Start(path, [grpc_server = server->server_.get()](int fd) {
+        grpc::AddInsecureChannelFromFd(grpc_server, fd);
+      });
+  if (!listener.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat(listener.status().message(), "; is the folder there, and writable?"));
+  }
+  server->listener_ = *std::move(listener);
+  const std::optional<SocketIdentity> identity = IdentifySocket(path);
+  if (!identity.has_value()) {
+    return absl::UnavailableError(absl::StrCat(path, " was removed as soon as it was made"));
+  }
+  server->identity_ = *identity;
+  return server;
+}
+
+PluginServer::~PluginServer() {
+  if (server_ == nullptr) return;
+  listener_.reset();
+  service_.EndStreams();
+  // Calls in flight may finish; a stream whose reader has stopped reading is cut.
+  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(3));
+  server_.reset();
+  if (InPlace()) unlink(absl::StrCat(folder_, "/", endpoint_).c_str());
+}
+
+bool PluginServer::InPlace() const {
+  const std::optional<SocketIdentity> now = IdentifySocket(absl::StrCat(folder_, "/", endpoint_));
+  return now.has_value() && now->device == identity_.device && now->inode == identity_.inode;
+}
+
+}  // namespace railhead::device_plugin

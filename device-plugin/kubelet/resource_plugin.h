@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One resource ("rdma/hca") as kubelet sees it: its devices, our socket for it, and its
+// registration through all of kubelet's troubles.
+#ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_RESOURCE_PLUGIN_H_
+#define RAILHEAD_DEVICE_PLUGIN_KUBELET_RESOURCE_PLUGIN_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "device-plugin/kubelet/plugin_server.h"
+#include "device-plugin/kubelet/plugin_service.h"
+#include "device-plugin/kubelet/register_call.h"
+#include "device-plugin/kubelet/registration.h"
+#include "device-plugin/offer/device_list.h"
+
+namespace railhead::device_plugin {
+
+// Not thread-safe but for what says so: the agent's loop owns it.
+class ResourcePlugin {
+ public:
+  // `wake` is called from any thread when Step should be called again.
+  ResourcePlugin(std::string resource, std::string kubelet_dir, const ServiceOptions& service,
+                 const Registration::Timing& timing, std::function<void()> wake);
+  ~ResourcePlugin();
+  ResourcePlugin(const ResourcePlugin&) = delete;
+  ResourcePlugin& operator=(const ResourcePlugin&) = delete;
+
+  const std::string& resource() const { return resource_; }
+
+  // Offers these devices from now on; kubelet hears of a change at once.
+  // `bound`: see DeviceSnapshot.
+  void Publish(const fabric::NodeInventory& inventory, std::vector<Device> devices,
+               std::map<std::string, std::string> bound = {});
+
+  // Looks at the world and does the one thing that is to be done. Returns when to look again, at
+  // the latest: `now` when something was done.
+  TimePoint Step(TimePoint now);
+
+  bool has_devices() const { return !board_.Current()->devices.empty(); }
+  // Kubelet holds our stream.
+  bool serving() const { return registration_.serving(); }
+  // How often kubelet has taken our registration.
+  uint64_t registrations() const { return registrations_; }
+  std::optional<absl::Time> last_allocation() const { return service_.last_allocation(); }
+  // Thread-safe.
+  std::shared_ptr<const DeviceSnapshot> devices() const { return board_.Current(); }
+
+  // Ends the service: no pod gets a device from here on.
+  void Stop();
+
+ private:
+  Observation Observe() const;
+  void TakeRegisterResult(TimePoint now);
+  void Serve(TimePoint now);
+  void TellChanges(const Observation& seen);
+
+  const std::string resource_;
+  const std::string kubelet_dir_;
+  const std::string kubelet_socket_;
+  const std::function<void()> wake_;
+  DeviceBoard board_;
+  PluginService service_;
+  Registration registration_;
+  std::unique_ptr<PluginServer> server_;
+  std::unique_ptr<RegisterCall> register_call_;
+  uint64_t registrations_ = 0;
+  bool told_serving_ = false;
+};
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_KUBELET_RESOURCE_PLUGIN_H_

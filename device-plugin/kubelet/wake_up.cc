@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/kubelet/wake_up.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+// Takes what a non-blocking descriptor holds. What it says does not matter: the loop looks anyway.
+void Drain(int fd) {
+  std::array<char, 4096> buffer;
+  while (read(fd, buffer.data(), buffer.size()) > 0) {
+  }
+}
+
+int WatchFolder(const std::string& folder) {
+  const int inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  if (inotify < 0) return -1;
+  constexpr uint32_t kEvents = IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM;
+  if (inotify_add_watch(inotify, folder.c_str(), kEvents) >= 0) return inotify;
+  close(inotify);
+  return -1;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WakeUp>> WakeUp::Make(const std::string& folder) {
+  struct stat info = {};
+  if (stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    return absl::NotFoundError(absl::StrCat(
+        folder, " is not a folder; --kubelet-dir must be kubelet's device plugin folder"));
+  }
+  const int event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (event < 0) return absl::ErrnoToStatus(errno, "cannot make an event descriptor");
+  return std::unique_ptr<WakeUp>(new WakeUp(event, WatchFolder(folder)));
+}
+
+WakeUp::~WakeUp() {
+  close(event_);
+  if (inotify_ >= 0) close(inotify_);
+}
+
+void WakeUp::Wake() const {
+  const uint64_t one = 1;
+  // It can fail only when a wake-up is pending already.
+  [[maybe_unused]] const ssize_t put = write(event_, &one, sizeof(one));
+}
+
+bool WakeUp::Sleep(int stop_fd, std::chrono::milliseconds at_most) const {
+  std::array<pollfd, 3> fds = {pollfd{stop_fd, POLLIN, 0}, pollfd{event_, POLLIN, 0},
+                               pollfd{inotify_, POLLIN, 0}};  // poll ignores -1
+  const int64_t timeout = std::clamp<int64_t>(at_most.count(), 0, 60000);
+  if (poll(fds.data(), fds.size(), static_cast<int>(timeout)) <= 0) return false;
+  if (fds[1].revents != 0) Drain(event_);
+  if (fds[2].revents != 0) Drain(inotify_);
+  return fds[0].revents != 0;
+}
+
+}  // namespace railhead::device_plugin

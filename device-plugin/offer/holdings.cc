@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/offer/holdings.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device-plugin/grant/allocation_record.h"
+#include "device-plugin/kubelet/kubelet_checkpoint.h"
+#include "device-plugin/offer/container_devices.h"
+#include "device-plugin/offer/device_list.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+bool ListsOwnPod(const Evidence& evidence) {
+  const auto& [space, name] = evidence.own_pod;
+  if (name.empty()) return true;
+  return std::any_of(evidence.listed->pods.begin(), evidence.listed->pods.end(),
+                     [&space = space, &name = name](const PodName& pod) {
+                       return pod.second == name && (space.empty() || pod.first == space);
+                     });
+}
+
+// Whether kubelet lists all that its file names.
+bool ListsAllWrittenDown(const Evidence& evidence) {
+  if (!evidence.checkpoint.has_value()) return false;
+  std::map<std::string, std::set<std::string>> listed = HeldByResource(evidence.listed->containers);
+  for (const auto& [resource, ids] : evidence.seen) listed[resource].insert(ids.begin(), ids.end());
+  return std::all_of(
+      evidence.checkpoint->begin(), evidence.checkpoint->end(), [&](const CheckpointEntry& entry) {
+        const auto ids = listed.find(entry.resource);
+        return entry.ids.empty() ||
+               (ids != listed.end() && std::includes(ids->second.begin(), ids->second.end(),
+                                                     entry.ids.begin(), entry.ids.end()));
+      });
+}
+
+}  // namespace
+
+Holdings Weigh(const Holdings& before, const Evidence& evidence) {
+  std::vector<ContainerDevices> containers;
+  if (evidence.listed.has_value()) containers = evidence.listed->containers;
+  Holdings holdings;
+  holdings.complete = evidence.listed.has_value() && ListsOwnPod(evidence) &&
+                      (!evidence.young || ListsAllWrittenDown(evidence));
+  if (!holdings.complete) {
+    if (evidence.checkpoint.has_value()) {
+      for (const CheckpointEntry& entry : *evidence.checkpoint) {
+        containers.push_back(
+            {"", "", "", {{entry.resource, {entry.ids.begin(), entry.ids.end()}}}});
+      }
+    }
+    for (const AllocationRecord& record : evidence.records) {
+      containers.push_back({"", "", "", {{record.resource, record.ids}}});
+    }
+    holdings.by_resource = before.by_resource;
+    holdings.bound = before.bound;
+  }
+  for (const auto& [resource, ids] : HeldByResource(containers)) {
+    holdings.by_resource[resource].insert(ids.begin(), ids.end());
+  }
+  for (const auto& [resource, ids] : HeldByResource(AsBound(evidence.records, containers))) {
+    holdings.by_resource[resource].insert(ids.begin(), ids.end());
+    holdings.bound.insert(ids.begin(), ids.end());
+  }
+  return holdings;
+}
+
+std::set<std::string> HeldHcas(const Holdings& holdings) {
+  std::set<std::string> hcas;
+  for (const auto& [resource, ids] : holdings.by_resource) {
+    for (const std::string& id : ids) hcas.insert(WholeHca(id));
+  }
+  return hcas;
+}
+
+bool Holds(const std::set<std::string>& ids, const fabric::Hca& hca) {
+  return ids.contains(DeviceId(hca)) || (hca.part.empty() && ids.contains(hca.pci_address));
+}
+
+bool MayBeAmong(const std::set<std::string>& ids, const std::string& name,
+                const std::string& pci_address) {
+  return ids.contains(DeviceId(name, pci_address)) || ids.contains(kAllHcas) ||
+         (!pci_address.empty() &&
+          std::any_of(ids.begin(), ids.end(), [&pci_address](const std::string& id) {
+            return PciAddressIn(id) == pci_address;
+          }));
+}
+
+}  // namespace railhead::device_plugin

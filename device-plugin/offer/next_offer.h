@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the node offers next: everything that the agent knows, and what it has just learned, to the
+// devices of each resource. Pure.
+//
+//   scan -> rails (rail_map.h) -> the configuration's numbers (config.h) -> health by network
+//   (offer_health.h) -> noisy links (symbol_rate.h) -> links that flap (steadiness.h) -> devices
+//   (assignment.h)
+#ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_NEXT_OFFER_H_
+#define RAILHEAD_DEVICE_PLUGIN_OFFER_NEXT_OFFER_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "device-plugin/config/config.h"
+#include "device-plugin/kubelet/registration.h"
+#include "device-plugin/offer/device_list.h"
+#include "device-plugin/offer/holdings.h"
+#include "device-plugin/offer/rail_map.h"
+#include "device-plugin/offer/scan.h"
+#include "device-plugin/offer/steadiness.h"
+#include "device-plugin/offer/symbol_rate.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+
+struct OfferState {
+  RailMap rail_map;
+  Steadiness steadiness;
+  SymbolRate symbol_rate;
+  fabric::NodeInventory found;                         // as read, with what is missing
+  fabric::NodeInventory inventory;                     // as offered: numbered and judged
+  std::map<std::string, std::vector<Device>> devices;  // by resource
+};
+
+struct OfferInputs {
+  const AgentConfig& config;
+  const Scan& scan;  // the latest; may be the one of the call before
+  const Holdings& holdings;
+  TimePoint now;
+};
+
+OfferState NextState(OfferState previous, const OfferInputs& inputs);
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_OFFER_NEXT_OFFER_H_

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/offer/preference.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device-plugin/offer/device_list.h"
+#include "fabric/affinity.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+using Cost = std::vector<int64_t>;
+
+// Nearer than any level between two devices: two slots of one HCA.
+constexpr int64_t kSame = static_cast<int64_t>(fabric::Level::kSys) + 1;
+
+// What is asked of the node while choices are compared, by place in `devices`.
+class Choices {
+ public:
+  Choices(const DeviceSnapshot& snapshot, const Wish& wish) {
+    std::map<std::string, int64_t> free_slots;
+    for (const std::string& id : wish.available) {
+      const Device* device = snapshot.Find(id);
+      if (device != nullptr) ++free_slots[DeviceId(device->hca)];
+    }
+    for (const Device& device : snapshot.devices) {
+      devices_.push_back(&device);
+      const auto load = wish.load.find(device.id);
+      free_slots_.push_back(free_slots[DeviceId(device.hca)] -
+                            (load == wish.load.end() ? 0 : load->second));
+    }
+    for (const fabric::Gpu& gpu : snapshot.inventory.gpus) {
+      if (std::find(wish.gpus.begin(), wish.gpus.end(), gpu.pci_address) == wish.gpus.end()) {
+        continue;
+      }
+      std::vector<int64_t>& row = to_gpu_.emplace_back();
+      for (const Device* device : devices_) {
+        row.push_back(static_cast<int64_t>(fabric::LevelBetween(gpu, device->hca)));
+      }
+    }
+    for (const Device* a : devices_) {
+      std::vector<int64_t>& row = nearness_.emplace_back();
+      for (const Device* b : devices_) row.push_back(Nearness(a->hca, b->hca));
+    }
+  }
+
+  // The place of a device; devices().size() when the snapshot does not know it.
+  size_t Find(const std::string& id) const {
+    const auto found = std::find_if(devices_.begin(), devices_.end(),
+                                    [&id](const Device* device) { return device->id == id; });
+    return static_cast<size_t>(found - devices_.begin());
+  }
+  const std::vector<const Device*>& devices() const { return devices_; }
+
+  Cost CostOf(const std::vector<size_t>& chosen) const {
+    int64_t gpus = 0;
+    for (const std::vector<int64_t>& row : to_gpu_) {
+      gpus += Least(chosen, [&row](size_t i) { return row[i]; });
+    }
+    int64_t hcas = 0;
+    int64_t together = 0;
+    int64_t slots = 0;
+    int64_t rails = 0;
+    for (size_t k = 0; k < chosen.size(); ++k) {
+      const size_t i = chosen[k];
+      // Another slot of an HCA brings none nearer: any other HCA is better.
+      const bool again = std::any_of(
+          chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(k),
+          [this, i](size_t j) { return DeviceId(devices_[i]->hca) == DeviceId(devices_[j]->hca); });
+      if (again && !to_gpu_.empty()) {
+        hcas += kSame;
+      } else if (!to_gpu_.empty()) {
+        int64_t least = kSame;
+        for (const std::vector<int64_t>& row : to_gpu_) least = std::min(least, row[i]);
+        hcas += least;
+      }
+      for (size_t j = 0; j < k; ++j) together += nearness_[i][chosen[j]];
+      slots -= free_slots_[i];
+      rails += devices_[i]->hca.rail;
+    }
+    return {gpus, hcas, together, slots, rails};
+  }
+
+ private:
+  // Grows with the square, so that two near pairs are worse than one near and one far.
+  static int64_t Nearness(const fabric::Hca& a, const fabric::Hca& b) {
+    const int64_t level =
+        a.name == b.name
+            ? -1
+            : static_cast<int64_t>(fabric::LevelBetween(fabric::Position{a.path, a.numa_node},
+                                                        fabric::Position{b.path, b.numa_node}));
+    const int64_t near = static_cast<int64_t>(fabric::Level::kSys) - level;
+    return near * near;
+  }
+
+  template <typename Function>
+  static int64_t Least(const std::vector<size_t>& chosen, Function value) {
+    int64_t least = kSame;
+    for (const size_t i : chosen) least = std::min(least, value(i));
+    return least;
+  }
+
+  std::vector<const Device*> devices_;
+  std::vector<int64_t> free_slots_;             // [device], of its HCA
+  std::vector<std::vector<int64_t>> to_gpu_;    // [GPU of the container][device]: Level
+  std::vector<std::vector<int64_t>> nearness_;  // [device][device]
+};
+
+// The best of `candidates` to put at `chosen[place]`, by its cost and its place in the snapshot.
+// Tries what is there as well, and leaves the best there.
+Cost Improve(const Choices& choices, const std::vector<size_t>& candidates, size_t place,
+             std::vector<size_t>& chosen) {
+  size_t best = chosen[place];
+  Cost least = choices.CostOf(chosen);
+  for (const size_t candidate : candidates) {
+    if (std::find(chosen.begin(), chosen.end(), candidate) != chosen.end()) continue;
+    const size_t before = std::exchange(chosen[place], candidate);
+    Cost cost = choices.CostOf(chosen);
+    if (cost < least) {
+      least = std::move(cost);
+      best = candidate;
+    }
+    chosen[place] = before;
+  }
+  chosen[place] = best;
+  return least;
+}
+
+}  // namespace
+
+std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish) {
+  const Choices choices(snapshot, wish);
+  std::vector<std::string> result;
+  std::vector<size_t> chosen;
+  std::vector<size_t> candidates;
+  std::vector<std::string> unknown;
+  const auto sort_in = [&](const std::string& id, std::vector<size_t>& known,
+                           std::vector<std::string>& rest) {
+    const size_t place = choices.Find(id);
+    if (place < choices.devices().size()) {
+      known.push_back(place);
+    } else {
+      rest.push_back(id);
+    }
+  };
+  for (const std::string& id : wish.must_include) sort_in(id, chosen, result);
+  for (const std::string& id : wish.available) {
+    if (std::find(wish.must_include.begin(), wish.must_include.end(), id) ==
+        wish.must_include.end()) {
+      sort_in(id, candidates, unknown);
+    }
+  }
+  // Equal choices are told apart by who comes first.
+  std::sort(candidates.begin(), candidates.end());
+
+  const size_t fixed = chosen.size();
+  const size_t room = wish.size > result.size() ? wish.size - result.size() : 0;
+  while (chosen.size() < room) {
+    const auto next = std::find_if(candidates.begin(), candidates.end(), [&chosen](size_t i) {
+      return std::find(chosen.begin(), chosen.end(), i) == chosen.end();
+    });
+    if (next == candidates.end()) break;
+    chosen.push_back(*next);
+    Improve(choices, candidates, chosen.size() - 1, chosen);
+  }
+  // One by one is short-sighted: exchange until nothing gets better. Each round makes the cost
+  // less.
+  Cost cost = choices.CostOf(chosen);
+  for (bool better = true; better;) {
+    better = false;
+    for (size_t place = fixed; place < chosen.size(); ++place) {
+      Cost now = Improve(choices, candidates, place, chosen);
+      better = better || now < cost;
+      cost = std::move(now);
+    }
+  }
+  std::sort(chosen.begin() + static_cast<std::ptrdiff_t>(fixed), chosen.end());
+  for (const size_t i : chosen) result.push_back(choices.devices()[i]->id);
+  for (size_t i = 0; i < unknown.size() && result.size() < wish.size; ++i) {
+    result.push_back(unknown[i]);
+  }
+  return result;
+}
+
+bool IsAligned(const DeviceSnapshot& snapshot, const std::vector<std::string>& held,
+               const std::vector<std::string>& gpus) {
+  std::set<std::string> hcas;
+  std::vector<std::string> one_slot_each;
+  for (const std::string& id : held) {
+    const Device* device = snapshot.Find(id);
+    if (device == nullptr || hcas.insert(DeviceId(device->hca)).second) one_slot_each.push_back(id);
+  }
+  Wish wish{{}, {}, one_slot_each.size(), gpus};
+  for (const Device& device : snapshot.devices) wish.available.push_back(device.id);
+  const Cost best = CostOf(snapshot, wish, Prefer(snapshot, wish));
+  const Cost mine = CostOf(snapshot, wish, one_slot_each);
+  // The first two are about GPUs.
+  return std::equal(mine.begin(), mine.begin() + 2, best.begin(), std::less_equal<>());
+}
+
+std::vector<int64_t> CostOf(const DeviceSnapshot& snapshot, const Wish& wish,
+                            const std::vector<std::string>& chosen) {
+  const Choices choices(snapshot, wish);
+  std::vector<size_t> places;
+  for (const std::string& id : chosen) {
+    if (const size_t place = choices.Find(id); place < choices.devices().size()) {
+      places.push_back(place);
+    }
+  }
+  return choices.CostOf(places);
+}
+
+}  // namespace railhead::device_plugin

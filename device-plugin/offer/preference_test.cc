@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/offer/preference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "device-plugin/offer/device_list.h"
+#include "fabric/inventory.h"
+#include "fabric/sysfs_reader.h"
+#include "fabric/testing/machines.h"
+#include "fabric/testing/sysfs_tree.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+DeviceSnapshot SnapshotOf(const std::string& machine_name, int slots = 1) {
+  for (const fabric::testing::Machine& machine : fabric::testing::Machines()) {
+    if (machine.name != machine_name) continue;
+    fabric::testing::SysfsTree tree;
+    fabric::testing::Build(machine, tree);
+    DeviceSnapshot snapshot;
+    snapshot.inventory = fabric::ReadInventory(tree.root()).value();
+    for (const fabric::Hca& hca : snapshot.inventory.hcas) {
+      for (int slot = 0; slot < slots; ++slot) {
+        snapshot.devices.push_back({absl::StrCat(hca.name, "/", slot), hca});
+      }
+    }
+    return snapshot;
+  }
+  ADD_FAILURE() << "no machine " << machine_name;
+  return {};
+}
+
+std::vector<std::string> Ids(const DeviceSnapshot& snapshot) {
+  std::vector<std::string> ids;
+  for (const Device& device : snapshot.devices) ids.push_back(device.id);
+  return ids;
+}
+
+Wish WishFor(const DeviceSnapshot& snapshot, size_t size, const std::vector<size_t>& gpus) {
+  Wish wish{Ids(snapshot), {}, size, {}};
+  for (const size_t gpu : gpus) wish.gpus.push_back(snapshot.inventory.gpus[gpu].pci_address);
+  return wish;
+}
+
+TEST(Prefer, TheHcaAtTheGpusSwitch) {
+  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  for (size_t i = 0; i < 8; ++i) {
+    EXPECT_THAT(Prefer(h100, WishFor(h100, 1, {i})), ElementsAre(absl::StrCat("mlx5_", i, "/0")));
+  }
+  EXPECT_THAT(Prefer(h100, WishFor(h100, 4, {6, 1, 3, 4})),
+              ElementsAre("mlx5_1/0", "mlx5_3/0", "mlx5_4/0", "mlx5_6/0"));
+}
+
+// Two GPUs at each switch: the first of each switch before the second of any.
+TEST(Prefer, OneAtEachSwitchFirst) {
+  const DeviceSnapshot hgx = SnapshotOf("HGX with PCIe switches");
+  // GPUs 0 and 1 are at the switch of mlx5_0, 2 and 3 at that of mlx5_1; mlx5_2 is at a root port.
+  EXPECT_THAT(Prefer(hgx, WishFor(hgx, 2, {0, 1, 2, 3})), ElementsAre("mlx5_0/0", "mlx5_1/0"));
+  EXPECT_THAT(Prefer(hgx, WishFor(hgx, 1, {2, 3})), ElementsAre("mlx5_1/0"));
+  const DeviceSnapshot a100 = SnapshotOf("DGX A100");
+  EXPECT_THAT(Prefer(a100, WishFor(a100, 2, {0, 1, 4, 5})).size(), 2U);
+  EXPECT_THAT(Prefer(a100, WishFor(a100, 4, {0, 4})),
+              UnorderedElementsAre("mlx5_0/0", "mlx5_1/0", "mlx5_4/0", "mlx5_5/0"));
+}
+
+TEST(Prefer, WithoutGpusFarFromOneAnotherAndAlwaysTheSame) {
+  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  EXPECT_THAT(Prefer(h100, WishFor(h100, 2, {})), ElementsAre("mlx5_0/0", "mlx5_4/0"));
+  std::vector<std::string> all = Prefer(h100, WishFor(h100, 8, {}));
+  EXPECT_EQ(all, Ids(h100));
+}
+
+TEST(Prefer, OfSharedOnesThoseWithTheMostFreeSlots) {
+  const DeviceSnapshot vm = SnapshotOf("virtual machine", 3);
+  Wish wish = WishFor(vm, 1, {});
+  wish.available = {"mlx5_0/1", "mlx5_0/2", "mlx5_1/0", "mlx5_1/1", "mlx5_1/2"};
+  EXPECT_THAT(Prefer(vm, wish), ElementsAre("mlx5_1/0"));
+  // Two slots of one HCA are no more than one.
+  wish.size = 2;
+  EXPECT_THAT(Prefer(vm, wish), ElementsAre("mlx5_0/1", "mlx5_1/0"));
+  wish.size = 4;
+  EXPECT_EQ(Prefer(vm, wish).size(), 4U);
+}
+
+TEST(Prefer, AnotherHcaBeforeASecondSlotOfTheNearest) {
+  const DeviceSnapshot h100 = SnapshotOf("DGX H100", 2);
+  EXPECT_THAT(Prefer(h100, WishFor(h100, 2, {2})), ElementsAre("mlx5_0/0", "mlx5_2/0"));
+  Wish wish = WishFor(h100, 3, {2});
+  wish.available = {"mlx5_2/0", "mlx5_2/1", "mlx5_7/0"};
+  EXPECT_EQ(Prefer(h100, wish).size(), 3U);
+}
+
+TEST(Prefer, KeepsWhatMustBeIncluded) {
+  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  Wish wish = WishFor(h100, 2, {0, 1});
+  wish.must_include = {"mlx5_7/0"};
+  EXPECT_THAT(Prefer(h100, wish), ElementsAre("mlx5_7/0", "mlx5_0/0"));
+}
+
+TEST(Prefer, TakesOddWishesAsTheyAre) {
+  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  EXPECT_THAT(Prefer(h100, Wish{}), IsEmpty());
+  EXPECT_THAT(Prefer(h100, Wish{{"mlx5_3/0"}, {}, 5, {"nonsense"}}), ElementsAre("mlx5_3/0"));
+  EXPECT_THAT(Prefer(h100, Wish{{"unknown", "mlx5_3/0"}, {}, 2, {}}),
+              ElementsAre("mlx5_3/0", "unknown"));
+  EXPECT_THAT(Prefer(h100, Wish{{"mlx5_3/0", "mlx5_3/0"}, {}, 2, {}}), ElementsAre("mlx5_3/0"));
+  EXPECT_THAT(Prefer(DeviceSnapshot{}, Wish{{"a", "b"}, {"b"}, 2, {}}), ElementsAre("b", "a"));
+}
+
+TEST(Aligned, IsAsNearAsCanBe) {
+  const DeviceSnapshot h100 = SnapshotOf("DGX H100");
+  const std::string gpu = h100.inventory.gpus[3].pci_address;
+  EXPECT_TRUE(IsAligned(h100, {"mlx5_3/0"}, {gpu}));
+  EXPECT_FALSE(IsAligned(h100, {"mlx5_2/0"}, {gpu}));
+  EXPECT_TRUE(IsAligned(h100, {"mlx5_3/0", "mlx5_0/0"}, {gpu}));  // the same NUMA node
+  EXPECT_FALSE(IsAligned(h100, {"mlx5_3/0", "mlx5_4/0"}, {gpu}));
+  EXPECT_TRUE(IsAligned(h100, {"mlx5_2/0"}, {}));
+  EXPECT_TRUE(IsAligned(h100, {"mlx5_2/0"}, {"no such GPU"}));
+  EXPECT_TRUE(IsAligned(h100, {}, {gpu}));
+  // Two slots of one HCA are one HCA.
+  EXPECT_TRUE(IsAligned(SnapshotOf("DGX H100", 2), {"mlx5_3/0", "mlx5_3/1"}, {gpu}));
+}
+
+// The least cost of any choice of `size` devices.
+std::vector<int64_t> BruteForce(const DeviceSnapshot& snapshot, const Wish& wish) {
+  std::optional<std::vector<int64_t>> least;
+  std::vector<bool> take(wish.available.size(), false);
+  std::fill(take.begin(), take.begin() + static_cast<std::ptrdiff_t>(wish.size), true);
+  do {
+    std::vector<std::string> chosen;
+    for (size_t i = 0; i < take.size(); ++i) {
+      if (take[i]) chosen.push_back(wish.available[i]);
+    }
+    std::vector<int64_t> cost = CostOf(snapshot, wish, chosen);
+    if (!least.has_value() || cost < *least) least = std::move(cost);
+  } while (std::prev_permutation(take.begin(), take.end()));
+  return *least;
+}
+
+TEST(Prefer, IsAsGoodAsAnyChoiceOnEveryMachine) {
+  std::mt19937 random(20260101);
+  int compared = 0;
+  for (const fabric::testing::Machine& machine : fabric::testing::Machines()) {
+    const DeviceSnapshot whole = SnapshotOf(machine.name);
+    const DeviceSnapshot shared = SnapshotOf(machine.name, 2);
+    for (int round = 0; round < 200; ++round) {
+      const DeviceSnapshot& snapshot = round % 4 == 0 ? shared : whole;
+      Wish wish;
+      wish.available = Ids(snapshot);
+      std::shuffle(wish.available.begin(), wish.available.end(), random);
+      const size_t most = std::min<size_t>(wish.available.size(), 10);
+      wish.available.resize(1 + random() % most);
+      wish.size = 1 + random() % wish.available.size();
+      for (const fabric::Gpu& gpu : snapshot.inventory.gpus) {
+        if (random() % 2 == 0) wish.gpus.push_back(gpu.pci_address);
+      }
+      const std::vector<std::string> chosen = Prefer(snapshot, wish);
+      ASSERT_EQ(std::set<std::string>(chosen.begin(), chosen.end()).size(), wish.size);
+      EXPECT_EQ(CostOf(snapshot, wish, chosen), BruteForce(snapshot, wish)) << machine.name;
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 900);
+}
+
+}  // namespace
+}  // namespace railhead::device_plugin

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Looks at the node again and again, in a thread of its own: a NIC whose firmware hangs holds up
+// whoever reads its files, and kubelet must not wait for that.
+#ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_SCANNER_H_
+#define RAILHEAD_DEVICE_PLUGIN_OFFER_SCANNER_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "device-plugin/kubelet/registration.h"
+#include "device-plugin/offer/scan.h"
+#include "fabric/sysfs_reader.h"
+
+namespace railhead::device_plugin {
+
+// Thread-safe.
+class Scanner {
+ public:
+  using Read =
+      std::function<absl::StatusOr<Scan>(const ScanWish& wish, fabric::KnownVpd& known,
+                                         const std::function<void(const std::string&)>& reading)>;
+
+  struct Result {
+    absl::StatusOr<Scan> scan;
+    Duration took;
+  };
+  struct Busy {
+    TimePoint since;
+    std::string hca;  // that is being read; "" for other files
+  };
+
+  // Begins at once, and again `pause` after each end. `wake` is called when there is a new result.
+  Scanner(ScanWish wish, std::chrono::milliseconds pause, Read read, std::function<void()> wake);
+  // Waits for a scan in progress no longer than five seconds; one that hangs is left to itself.
+  ~Scanner();
+  Scanner(const Scanner&) = delete;
+  Scanner& operator=(const Scanner&) = delete;
+
+  // From the next scan on.
+  void SetGpuVendors(std::vector<std::string> vendors);
+
+  // The latest result, if it was not taken before.
+  std::optional<Result> Take();
+
+  // What is being read right now, and since when; nothing between two scans.
+  std::optional<Busy> busy() const;
+
+ private:
+  // Outlives the scanner where a scan hangs.
+  struct Shared {
+    mutable std::mutex mutex;
+    std::condition_variable changed;
+    ScanWish wish;
+    std::optional<Result> result;
+    std::optional<Busy> busy;
+    bool stop = false;
+    bool stopped = false;
+  };
+
+  static void Run(const std::shared_ptr<Shared>& shared, std::chrono::milliseconds pause,
+                  const Read& read, const std::function<void()>& wake);
+
+  const std::shared_ptr<Shared> shared_;
+  std::thread thread_;
+};
+
+}  // namespace railhead::device_plugin
+
+#endif  // RAILHEAD_DEVICE_PLUGIN_OFFER_SCANNER_H_

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/offer/steadiness.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "device-plugin/offer/device_list.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+int64_t Seconds(Duration duration) {
+  return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+}
+
+}  // namespace
+
+void Steadiness::Settle(const std::map<std::string, uint64_t>& link_downs, TimePoint now,
+                        fabric::NodeInventory& inventory) {
+  std::set<std::string> ids;
+  for (const fabric::Hca& hca : inventory.hcas) ids.insert(DeviceId(hca));
+  std::erase_if(histories_, [&ids](const auto& history) { return !ids.contains(history.first); });
+  for (fabric::Hca& hca : inventory.hcas) {
+    const auto [place, is_new] = histories_.try_emplace(DeviceId(hca));
+    History& history = place->second;
+    bool lost_link = false;
+    if (const auto downs = link_downs.find(DeviceId(hca)); downs != link_downs.end()) {
+      // A counter that has become smaller was reset with its driver.
+      lost_link = history.has_link_downs && downs->second > history.link_downs;
+      history.link_downs = downs->second;
+      history.has_link_downs = true;
+    }
+    while (!history.troubles.empty() && now - history.troubles.front() > timing_.memory) {
+      history.troubles.pop_front();
+    }
+    const bool bad = !hca.usable || lost_link;
+    if (bad) {
+      history.last_bad = now;
+      // A link that is lost while it is down already is the same trouble.
+      if (history.well && !is_new) history.troubles.push_back(now);
+      history.offered = false;
+    }
+    history.well = hca.usable;
+    if (!hca.usable || history.offered) continue;
+    const bool flaps = static_cast<int>(history.troubles.size()) >= timing_.flaps;
+    const Duration window = flaps ? timing_.recover_flapping : timing_.recover;
+    if (now - history.last_bad >= window) {
+      history.offered = true;
+      continue;
+    }
+    hca.usable = false;
+    // No running numbers here: each change of the text is a message to kubelet.
+    hca.reason =
+        flaps
+            ? absl::StrCat("its link comes and goes (at least ", timing_.flaps, " times in ",
+                           Seconds(timing_.memory), " s); offered again when it has been well for ",
+                           Seconds(window), " s; check cable, transceiver and switch port")
+            : absl::StrCat("it is well again; offered again when it has been so for ",
+                           Seconds(window), " s");
+  }
+}
+
+}  // namespace railhead::device_plugin

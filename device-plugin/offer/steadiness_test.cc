@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/offer/steadiness.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+class SteadinessTest : public ::testing::Test {
+ protected:
+  // What is offered of an HCA that is read so, `after` the look before.
+  fabric::Hca Look(seconds after, bool usable) {
+    now_ += after;
+    fabric::NodeInventory inventory;
+    inventory.hcas.resize(1);
+    inventory.hcas[0].name = "mlx5_0";
+    inventory.hcas[0].usable = usable;
+    if (!usable) inventory.hcas[0].reason = "no port is ACTIVE";
+    steadiness_.Settle(downs_, now_, inventory);
+    return inventory.hcas[0];
+  }
+
+  TimePoint now_ = TimePoint() + std::chrono::hours(1);
+  std::map<std::string, uint64_t> downs_;
+  Steadiness steadiness_{Steadiness::Timing{}};  // 10 s; 3 troubles in 600 s: 120 s
+};
+
+TEST_F(SteadinessTest, WhatIsSeenFirstIsTakenAsItIs) {
+  EXPECT_TRUE(Look(seconds(0), true).usable);
+  EXPECT_TRUE(Look(seconds(1), true).usable);
+}
+
+TEST_F(SteadinessTest, DownAtOnceAndUpAfterTheWindow) {
+  Look(seconds(0), true);
+  const fabric::Hca down = Look(seconds(1), false);
+  EXPECT_FALSE(down.usable);
+  EXPECT_EQ(down.reason, "no port is ACTIVE");
+  const fabric::Hca up = Look(seconds(1), true);
+  EXPECT_FALSE(up.usable);
+  EXPECT_EQ(up.reason, "it is well again; offered again when it has been so for 10 s");
+  EXPECT_EQ(Look(seconds(8), true), up);  // no new text, so no new message
+  EXPECT_TRUE(Look(seconds(1), true).usable);
+  EXPECT_EQ(Look(seconds(1), true).reason, "");
+}
+
+TEST_F(SteadinessTest, TheWindowBeginsAnewWithEachTrouble) {
+  Look(seconds(0), true);
+  Look(seconds(1), false);
+  EXPECT_FALSE(Look(seconds(9), true).usable);
+  Look(seconds(0), false);
+  EXPECT_FALSE(Look(seconds(9), true).usable);
+  EXPECT_TRUE(Look(seconds(1), true).usable);
+}
+
+TEST_F(SteadinessTest, ALinkThatComesAndGoesWaitsLonger) {
+  Look(seconds(0), true);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(Look(seconds(1), false).usable);
+    EXPECT_FALSE(Look(seconds(1), true).usable);
+  }
+  EXPECT_THAT(Look(seconds(118), true).reason, HasSubstr("3 times in 600 s"));
+  EXPECT_TRUE(Look(seconds(1), true).usable);
+  // Long after, one trouble is only one.
+  Look(seconds(1000), true);
+  Look(seconds(1), false);
+  EXPECT_TRUE(Look(seconds(10), true).usable);
+}
+
+TEST_F(SteadinessTest, DownFromTheBeginningIsOfferedAfterTheWindow) {
+  EXPECT_FALSE(Look(seconds(0), false).usable);
+  EXPECT_FALSE(Look(seconds(1), true).usable);
+  EXPECT_TRUE(Look(seconds(9), true).usable);
+}
+
+// Between two looks the link was lost and came back.
+TEST_F(SteadinessTest, ACounterTellsWhatNobodySaw) {
+  downs_["mlx5_0"] = 7;
+  EXPECT_TRUE(Look(seconds(0), true).usable);  // what was before we came does not count
+  downs_["mlx5_0"] = 8;
+  EXPECT_FALSE(Look(seconds(1), true).usable);
+  EXPECT_TRUE(Look(seconds(10), true).usable);
+  downs_["mlx5_0"] = 0;  // the driver was loaded anew
+  EXPECT_TRUE(Look(seconds(1), true).usable);
+  downs_["mlx5_0"] = 1;
+  EXPECT_FALSE(Look(seconds(1), true).usable);
+}
+
+TEST_F(SteadinessTest, ADownThatIsAlsoCountedIsOneTrouble) {
+  downs_["mlx5_0"] = 0;
+  Look(seconds(0), true);
+  for (uint64_t i = 1; i <= 2; ++i) {
+    Look(seconds(1), false);
+    downs_["mlx5_0"] = i;
+    Look(seconds(1), false);
+    EXPECT_TRUE(Look(seconds(10), true).usable) << i;
+  }
+}
+
+}  // namespace
+}  // namespace railhead::device_plugin

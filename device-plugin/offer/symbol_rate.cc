@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/offer/symbol_rate.h"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "device-plugin/offer/device_list.h"
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+
+void SymbolRate::Mark(const std::map<std::string, uint64_t>& counts, TimePoint now,
+                      fabric::NodeInventory& inventory) {
+  std::set<std::string> ids;
+  for (const fabric::Hca& hca : inventory.hcas) ids.insert(DeviceId(hca));
+  std::erase_if(readings_, [&ids](const auto& reading) { return !ids.contains(reading.first); });
+  for (fabric::Hca& hca : inventory.hcas) {
+    const std::string id = DeviceId(hca);
+    const auto count = counts.find(id);
+    const fabric::HcaPort* port = fabric::DataPort(hca);
+    // While a link trains it has errors, which say nothing of it.
+    const bool trains = port != nullptr && port->state != "ACTIVE";
+    if (count == counts.end() || trains) {
+      readings_.erase(id);
+      continue;
+    }
+    auto& readings = readings_[id];
+    // A counter that has become smaller was reset with its driver.
+    if (!readings.empty() && count->second < readings.back().second) readings.clear();
+    readings.emplace_back(now, count->second);
+    while (now - readings.front().first > limit_.within) readings.pop_front();
+    if (!hca.usable || count->second - readings.front().second < limit_.errors) continue;
+    hca.usable = false;
+    hca.reason =
+        absl::StrCat("its link is noisy (at least ", limit_.errors, " symbol errors within ",
+                     std::chrono::duration_cast<std::chrono::seconds>(limit_.within).count(),
+                     " s); check cable and transceiver");
+  }
+}
+
+}  // namespace railhead::device_plugin

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device-plugin/offer/symbol_rate.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "fabric/inventory.h"
+
+namespace railhead::device_plugin {
+namespace {
+
+class SymbolRateTest : public ::testing::Test {
+ protected:
+  // What the HCA is called when `count` is read `later` seconds on; "" for usable.
+  std::string After(int later, uint64_t count) {
+    now_ += std::chrono::seconds(later);
+    fabric::NodeInventory inventory;
+    inventory.hcas.resize(2);
+    inventory.hcas[0].name = "mlx5_0";
+    inventory.hcas[0].usable = true;
+    inventory.hcas[0].ports = {{1, state_, "InfiniBand", 400}};
+    inventory.hcas[1].name = "rxe0";
+    inventory.hcas[1].usable = true;
+    rate_.Mark({{"mlx5_0", count}}, now_, inventory);
+    EXPECT_TRUE(inventory.hcas[1].usable) << "it has no such counter";
+    EXPECT_EQ(inventory.hcas[0].usable, inventory.hcas[0].reason.empty());
+    return inventory.hcas[0].reason;
+  }
+
+  SymbolRate rate_{{}};
+  std::string state_ = "ACTIVE";
+  TimePoint now_;
+};
+
+TEST_F(SymbolRateTest, WhatWasCountedBeforeTheStartIsNoNews) { EXPECT_EQ(After(0, 1U << 30U), ""); }
+
+TEST_F(SymbolRateTest, ManyErrorsInAShortTimeAreTrouble) {
+  EXPECT_EQ(After(0, 1000), "");
+  EXPECT_EQ(After(30, 1099), "");
+  EXPECT_EQ(After(30, 1100),
+            "its link is noisy (at least 100 symbol errors within 60 s); check cable and "
+            "transceiver");
+  EXPECT_EQ(After(31, 1150), "") << "50 within the last minute";
+}
+
+TEST_F(SymbolRateTest, TheSameErrorsInALongTimeAreNot) {
+  EXPECT_EQ(After(0, 0), "");
+  for (uint64_t minute = 1; minute < 100; ++minute) EXPECT_EQ(After(61, 99 * minute), "");
+}
+
+TEST_F(SymbolRateTest, ItIsWellAgainWhenTheMinuteIsOver) {
+  EXPECT_EQ(After(0, 0), "");
+  EXPECT_NE(After(1, 5000), "");
+  EXPECT_NE(After(59, 5000), "");
+  EXPECT_EQ(After(1, 5000), "");
+}
+
+TEST_F(SymbolRateTest, WhatIsCountedWhileTheLinkTrainsDoesNotCount) {
+  EXPECT_EQ(After(0, 0), "");
+  state_ = "DOWN";
+  EXPECT_EQ(After(1, 3000), "");
+  EXPECT_EQ(After(1, 9000), "");
+  state_ = "ACTIVE";
+  EXPECT_EQ(After(1, 9500), "");
+  EXPECT_NE(After(1, 9600), "");
+}
+
+TEST_F(SymbolRateTest, ACounterThatIsResetBeginsAnew) {
+  EXPECT_EQ(After(0, 5000), "");
+  EXPECT_EQ(After(1, 50), "");
+  EXPECT_EQ(After(1, 149), "");
+  EXPECT_NE(After(1, 150), "");
+}
+
+}  // namespace
+}  // namespace railhead::device_plugin
