@@ -38,6 +38,7 @@ alone=(env "TMPDIR=$logs" unshare --net --pid --fork --kill-child --mount-proc s
 failed=0
 # These wait more than they work.
 waiting=(verdict_test.Matrix verdict_test.AnotherLeader verdict_test.NodesMayCome
+  verdict_test.OwnersOfReports
   owners_test.Owners)
 for class in "${waiting[@]}"; do
   "${alone[@]}" -m unittest "$class" > "$logs/$class" 2>&1 &

@@ -267,10 +267,12 @@ class Play:
 class VerdictTest(unittest.TestCase):
     """The operator at an API server, and cases to play to it."""
 
+    flags = ()  # more of them for the API server
+
     @classmethod
     def setUpClass(cls):
         cls.folder = folder_for(cls, "verdict")
-        cls.cluster = Cluster(cls.folder)
+        cls.cluster = Cluster(cls.folder, *cls.flags)
         cls.cluster.start_for(cls)
         install(cls.cluster)
         cls.cluster.kubectl(
@@ -519,6 +521,47 @@ class NodesMayCome(VerdictTest):
         self.watch(pool, lambda: all(play.is_told() for play in pool), PROMISED + PATIENCE)
         self.watch(pool, lambda: False, 35)
         self.check(pool)
+
+
+class OwnersOfReports(VerdictTest):
+    """Where who changes owners of an object must be allowed to delete it, as on OpenShift."""
+
+    flags = ("--enable-admission-plugins=OwnerReferencesPermissionEnforcement",)
+
+    def make_pod(self, name):
+        """Of a gang that has no object of its own, and past admission, which is told of it."""
+        pod = {
+            "metadata": {"name": name, "labels": {"scheduling.x-k8s.io/pod-group": "pair"}},
+            "spec": {
+                "containers": [
+                    {"name": "x", "image": "x", "resources": {"limits": {"rdma/mark": "1"}}}
+                ]
+            },
+        }
+        self.api.call("POST", "/api/v1/namespaces/owned/pods", pod)
+
+    def report(self):
+        items = self.api.call("GET", f"{REPORTS}/namespaces/owned/railreports")["items"]
+        return items[0] if items else {"status": {"reasons": [{"examples": []}]}}
+
+    def wait_for_examples(self, *pods):
+        def told():
+            reasons = self.report().get("status", {}).get("reasons", [])
+            return any(set(reason["examples"]) == set(pods) for reason in reasons)
+
+        wait_until(told, f"a report about {pods}", self.replica.log)
+
+    def test_a_report_goes_on_when_pods_of_its_gang_are_other_ones(self):
+        self.api.call("POST", "/api/v1/namespaces", {"metadata": {"name": "owned"}})
+        self.make_pod("a")
+        self.make_pod("b")
+        self.wait_for_examples("a", "b")
+        owners = self.report()["metadata"]["ownerReferences"]
+        self.api.call("DELETE", "/api/v1/namespaces/owned/pods/a", {"gracePeriodSeconds": 0})
+        self.make_pod("c")
+        self.wait_for_examples("b", "c")
+        self.assertEqual(self.report()["metadata"]["ownerReferences"], owners)
+        self.assertNotIn("forbidden", self.replica.log.read_text().lower())
 
 
 if __name__ == "__main__":
