@@ -70,7 +70,7 @@ Of each leaf of 16 nodes two are free, of each spine of 512 nodes 64; half of th
 leaf, and half 96 of one spine, so all of them wait. Two pods of each node need no devices. A later round is
 one in which 8 of the running pods are other ones; its time is the mean of ten. Kinds of pods differ in what
 they ask for. Room is kept free for the gang that has waited longest. A reason is worked out in full: what
-would make the gang fit.
+would make the gang fit. The fabric is built anew, before a first round, when a node moves or a rail dies.
 
 EOT
   build/release/operator/railhead_planner_bench

@@ -56,8 +56,8 @@ std::string WherePlaced(const FabricModel& model, const std::vector<int>& node_o
                       "; domains used: ", absl::StrJoin(parts, ", "));
 }
 
-// The room first, then what would help, then what is in the way.
-std::string InWords(const std::vector<placement::Reason>& reasons) {
+// The room first, then what would help, then what is in the way, of which the end may be cut.
+std::string InWords(const std::vector<placement::Reason>& reasons, const std::string& pools) {
   std::vector<std::string> said;
   for (const placement::Reason::Kind kind :
        {placement::Reason::Kind::kRoom, placement::Reason::Kind::kChange,
@@ -65,6 +65,7 @@ std::string InWords(const std::vector<placement::Reason>& reasons) {
     for (const placement::Reason& reason : reasons) {
       if (reason.kind == kind) said.push_back(reason.message);
     }
+    if (kind == placement::Reason::Kind::kChange && !pools.empty()) said.push_back(pools);
   }
   return absl::StrJoin(said, "; ");
 }
@@ -220,13 +221,9 @@ class Planner {
       return;
     }
     decision.reasons = *std::move(reasons);
-    decision.message = InWords(decision.reasons);
     const int64_t missing = Missing(model, request);
-    if (const std::string pools =
-            AboutPools(tree_, room_.OutlookFor(gang, RefusedTo(gang)), missing);
-        !pools.empty()) {
-      absl::StrAppend(&decision.message, "; ", pools);
-    }
+    decision.message = InWords(decision.reasons,
+                               AboutPools(tree_, room_.OutlookFor(gang, RefusedTo(gang)), missing));
     if (options_.now < patient_until) {
       absl::StrAppend(&decision.message, "; it waits for one ", request.require_level, " until ",
                       absl::FormatTime("%H:%M:%S", patient_until, absl::UTCTimeZone()), " UTC (",

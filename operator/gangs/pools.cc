@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "operator/gangs/names.h"
 
 namespace railhead::op::gangs {
 namespace {
@@ -15,6 +16,12 @@ constexpr const char* kPoolLabels[] = {"karpenter.sh/nodepool", "eks.amazonaws.c
                                        "cloud.google.com/gke-nodepool",
                                        "kubernetes.azure.com/agentpool"};
 constexpr char kUnseen[] = "autoscalers do not see pods that wait here: ";
+
+// What the scheduler has no node for they see.
+std::string OrRelease() {
+  return absl::StrCat(", or have its pods start one by one after a while (", kTimeout, ", ",
+                      kTimeoutPolicy, ": release)");
+}
 
 }  // namespace
 
@@ -41,7 +48,8 @@ std::string AboutPools(const NodeTree& tree, const std::vector<NodeOutlook>& out
   if (!any) {
     return absl::StrCat(kUnseen,
                         "if there is a pool of larger nodes, or one that has none now, make it "
-                        "grow yourself");
+                        "grow yourself",
+                        OrRelease());
   }
   const std::pair<const std::string, int>* best = nullptr;
   for (const auto& pool : pods_of_node) {
@@ -50,7 +58,7 @@ std::string AboutPools(const NodeTree& tree, const std::vector<NodeOutlook>& out
   if (best == nullptr || missing <= 0) return "";
   const int64_t nodes = (missing + best->second - 1) / best->second;
   return absl::StrCat(kUnseen, "if the pool ", best->first, " may grow, make it grow by ", nodes,
-                      nodes == 1 ? " node" : " nodes");
+                      nodes == 1 ? " node" : " nodes", OrRelease());
 }
 
 }  // namespace railhead::op::gangs

@@ -50,6 +50,12 @@ TEST(Pools, AGangThatWaitsIsToldHowMuchAPoolWouldHaveToGrow) {
   EXPECT_THAT(ToldTo(5, "a3", 8, "leaf"), HasSubstr("grow by 3 nodes"));
 }
 
+TEST(Pools, WhatHelpsIsToldBeforeWhatIsInTheWayAndMayBeCut) {
+  const std::string told = ToldTo(3, "", 16);
+  EXPECT_LT(told.find("autoscalers"), told.find("excluded"));
+  EXPECT_THAT(told, HasSubstr("railhead.io/gang-timeout-policy: release"));
+}
+
 TEST(Pools, WhereNobodyNamesPoolsNothingIsSaidOfThem) {
   EXPECT_THAT(ToldTo(5, ""), Not(HasSubstr("autoscalers")));
 }
