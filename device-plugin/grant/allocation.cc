@@ -110,6 +110,7 @@ absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const 
 
 absl::StatusOr<Allocation> PlanForHcas(const DeviceSnapshot& snapshot, const std::string& node,
                                        const std::set<std::string>& hcas) {
+  std::set<const fabric::Hca*> named;
   for (const std::string& id : hcas) {
     const fabric::Hca* hca = snapshot.FindHca(id);
     if (hca == nullptr) {
@@ -119,10 +120,11 @@ absl::StatusOr<Allocation> PlanForHcas(const DeviceSnapshot& snapshot, const std
     if (hca->char_devices.empty()) {
       return absl::FailedPreconditionError(absl::StrCat(id, " has no device node: ", hca->reason));
     }
+    named.insert(hca);
   }
   std::vector<const fabric::Hca*> found;
   for (const fabric::Hca& hca : snapshot.inventory.hcas) {
-    if (hcas.contains(DeviceId(hca))) found.push_back(&hca);
+    if (named.contains(&hca)) found.push_back(&hca);
   }
   return Describe(snapshot.inventory, node, found);
 }

@@ -69,6 +69,14 @@ TEST_F(AllocationTest, AnInterfaceMovesOnceAndIsNamedAfterItsRail) {
   EXPECT_EQ(plan->rails.rails[2].netdev, "rail3");
 }
 
+TEST_F(AllocationTest, PciAddressesMayNameTheHcas) {
+  ASSERT_TRUE(Plan({ids_[0]}).ok());
+  const absl::StatusOr<Allocation> plan =
+      PlanForHcas(*board_.Current(), "node-1", {ids_[5], inventory_.hcas[3].pci_address});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->nccl_ib_hca, "=mlx5_3:2:3,mlx5_5:2:5");
+}
+
 TEST_F(AllocationTest, NamesTheGpusNearestToEachHca) {
   // GPU i shares a switch with HCA i; another one is equally far from those of its NUMA node.
   for (int i = 0; i < 8; ++i) {

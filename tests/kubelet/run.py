@@ -145,6 +145,9 @@ class Node:
         child.send_signal(how)
         child.wait(20)
 
+    def runs(self, name):
+        return name in self._children
+
     def restart_agent(self, *flags, how=signal.SIGKILL, meanwhile=lambda: None):
         """With these flags beside those that it has."""
         self.stop("agent", how)
@@ -192,9 +195,10 @@ class Node:
 
     # -- pods ---------------------------------------------------------------------------------
 
-    def submit(self, name, **limits):
-        """Makes a static pod and returns what it was given, by resource."""
+    def submit(self, name, others=None, **limits):
+        """Makes a static pod and returns what it was given, by resource. `others`: beside GPUs and HCAs."""
         resources = {{"gpus": GPU, "hcas": HCA}[key]: str(count) for key, count in limits.items()}
+        resources |= {resource: str(count) for resource, count in (others or {}).items()}
         new = OUT / f"{name}.new"
         new.write_text(json.dumps({
             "apiVersion": "v1", "kind": "Pod",
@@ -387,6 +391,46 @@ def late_binding(node, console):
         raise Failure(f"nobody holds an HCA, and the agent leaves {left}", OUT / "agent.log")
 
 
+def other_offers(node, console):
+    """Each rail as a resource, all HCAs as one device, and devices by their PCI addresses: what the
+    kubelet gives is what the container gets."""
+    def offer(config, resource, count):
+        (OUT / "agent.yaml").write_text(f"resources: [{config}]\n")
+        if not node.runs("agent"):
+            node.start("agent")
+        # A young kubelet may not have told of all pods yet, while its file has pods that have ended; it
+        # cleans its file when it gives devices to the next one.
+        node.submit(f"before-{resource.replace('/', '-')}", gpus=1)
+        wait_for(f"the kubelet has {count} of {resource}",
+                 lambda: node.registered().get(resource) == count, 60, log=OUT / "agent.log")
+
+    offer("{name: rdma/rail, perRail: true}", "rdma/rail-7", 1)
+    node.submit("rails", {"rdma/rail-5": 1, "rdma/rail-2": 1})
+    got, _ = hcas_of(node, node.container("rails"))
+    if got != [2, 5]:
+        raise Failure(f"a container with rails 2 and 5 got {got}", OUT / "agent.log")
+    node.delete("rails")
+
+    offer("{name: rdma/all, allHcas: true, slots: 2}", "rdma/all", 2)
+    for name in ("one", "two"):
+        node.submit(name, {"rdma/all": 1})
+        got, _ = hcas_of(node, node.container(name))
+        if got != list(range(8)):
+            raise Failure(f"a container with all HCAs got {got}", OUT / "agent.log")
+    node.delete("one")
+    node.delete("two")
+
+    offer("{name: rdma/vf, deviceIds: pciAddress}", "rdma/vf", 8)
+    given = sorted(node.submit("addresses", {"rdma/vf": 3})["rdma/vf"])
+    spec = node.spec(node.container("addresses"))
+    mount = next(m for m in spec["mounts"] if m["destination"] == "/run/railhead/rails.json")
+    rails = json.loads(pathlib.Path(mount["source"]).read_text())["rails"]
+    if given != sorted(rail["pciAddress"] for rail in rails):
+        raise Failure(f"the kubelet gave {given}, and rails.json says {rails}", OUT / "agent.log")
+    node.delete("addresses")
+    console.line("    2 of 8 rails, all 8 HCAs for two containers, 3 HCAs by their addresses")
+
+
 def starts_again(node, name, container, hcas, device_nodes):
     """The agent is killed, a driver numbers its device nodes otherwise, and the container dies: it
     starts with the same HCAs, under their new names."""
@@ -501,6 +545,8 @@ def inside(count, kube_bin):
             troubles(node, console, count)
         with console.step("shared HCAs by CDI, bound when the GPUs are known"):
             late_binding(node, console)
+        with console.step("rails as resources, all HCAs as one device, PCI addresses as ids"):
+            other_offers(node, console)
         return 0
     except Failure as failure:
         console.failed(failure)
