@@ -122,6 +122,11 @@ struct Metrics::Series {
           .Help("Age of the oldest gang that waits for room; 0 when none does.")
           .Register(registry)
           .Add({});
+  prometheus::Family<prometheus::Gauge>& oldest_gang =
+      prometheus::BuildGauge()
+          .Name("railhead_gang_oldest_waiting_seconds")
+          .Help("Age of the oldest gang that waits for room, with its name; absent when none does.")
+          .Register(registry);
   prometheus::Counter& gangs_placed =
       prometheus::BuildCounter()
           .Name("railhead_gang_placements_total")
@@ -138,6 +143,7 @@ struct Metrics::Series {
   std::mutex verdict_mutex;  // guards all below
   PageCounts pages_told;
   std::map<VerdictSeries, prometheus::Gauge*> verdict_gauges;
+  prometheus::Gauge* oldest = nullptr;
 };
 
 Metrics::Metrics() : series_(std::make_unique<Series>()) {}
@@ -226,6 +232,16 @@ void Metrics::SetGangs(const gangs::GangCounts& counts) {
   set("running", counts.running);
   series_->gang_wait.Set(absl::ToDoubleSeconds(counts.longest_wait));
   const std::lock_guard<std::mutex> lock(series_->verdict_mutex);
+  prometheus::Gauge* oldest = nullptr;
+  if (!counts.longest_name.empty()) {
+    oldest = &series_->oldest_gang.Add(
+        {{"namespace", counts.longest_space}, {"gang", counts.longest_name}});
+    oldest->Set(absl::ToDoubleSeconds(counts.longest_wait));
+  }
+  if (series_->oldest != oldest && series_->oldest != nullptr) {
+    series_->oldest_gang.Remove(series_->oldest);
+  }
+  series_->oldest = oldest;
   const auto grow = [](prometheus::Counter& counter, uint64_t now) {
     // Two that ask at once may come here in any order.
     counter.Increment(std::max(0.0, static_cast<double>(now) - counter.Value()));

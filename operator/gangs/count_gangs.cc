@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/gangs/count_gangs.h"
 
-#include <algorithm>
-
 namespace railhead::op::gangs {
 
 GangCounts CountGangs(const std::vector<Decision>& decisions,
@@ -11,14 +9,20 @@ GangCounts CountGangs(const std::vector<Decision>& decisions,
   GangCounts counts;
   counts.placed = before.placed;
   counts.replanned = before.replanned;
+  const auto waits = [&counts, now](const Gang& gang) {
+    ++counts.waiting;
+    if (!counts.longest_name.empty() && now - gang.created <= counts.longest_wait) return;
+    counts.longest_wait = now - gang.created;
+    counts.longest_space = gang.space;
+    counts.longest_name = gang.name;
+  };
   for (const Decision& decision : decisions) {
     switch (decision.state) {
       case Decision::State::kIncomplete:
         ++counts.incomplete;
         break;
       case Decision::State::kWaiting:
-        ++counts.waiting;
-        counts.longest_wait = std::max(counts.longest_wait, now - decision.gang.created);
+        waits(decision.gang);
         break;
       case Decision::State::kTimedOut:
         ++counts.incomplete;
@@ -27,8 +31,7 @@ GangCounts CountGangs(const std::vector<Decision>& decisions,
         if (carried_out.contains(decision.gang.key)) {
           ++counts.placed;
         } else if (!decision.gang.begun()) {
-          ++counts.waiting;
-          counts.longest_wait = std::max(counts.longest_wait, now - decision.gang.created);
+          waits(decision.gang);
           break;
         }
         ++counts.running;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "absl/time/time.h"
 
@@ -16,8 +17,10 @@ struct GangCounts {
   size_t waiting = 0;
   size_t running = 0;
   absl::Duration longest_wait;  // of those that wait for room, since their first pod was made
-  uint64_t placed = 0;          // decisions that were carried out
-  uint64_t replanned = 0;       // pods evicted because no scheduler bound them
+  std::string longest_space;    // whose wait this is, namespace and name; "" where none waits
+  std::string longest_name;
+  uint64_t placed = 0;     // decisions that were carried out
+  uint64_t replanned = 0;  // pods evicted because no scheduler bound them
 
   bool operator==(const GangCounts&) const = default;
 };

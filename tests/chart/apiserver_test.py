@@ -377,7 +377,7 @@ class Chart(unittest.TestCase):
         """Those that read; what they are about is not there, or is, and they say so."""
         self.install()
         values = {"NAMESPACE": "default", "JOB": "train", "POD": "train-0", "NODE": "gpu-1", "RANK": "0", "RAIL": "0",
-                  "REASON": "RailDown"}
+                  "REASON": "RailDown", "GANG": "train"}
         ran = 0
         for name, text in runbooks_test.texts().items():
             for line in runbooks_test.commands(text):

@@ -220,6 +220,10 @@ def add_operator(series):
         for state, number in (("incomplete", lambda s: 0), ("waiting", lambda s: 2 if s < 1260 else 1), ("running", lambda s: 3 if s < 1260 else 4)):
             series.gauge("railhead_gangs", number, **own, state=state)
         series.gauge("railhead_gang_longest_wait_seconds", lambda s: s + 1100 if s < 1260 else s - 700, **own)
+        series.gauge("railhead_gang_oldest_waiting_seconds", lambda s: s + 1100 if s < 1260 else None,
+                     **own | {"namespace": "research", "gang": "llama-405b"})
+        series.gauge("railhead_gang_oldest_waiting_seconds", lambda s: None if s < 1260 else s - 700,
+                     **own | {"namespace": "applied", "gang": "eval"})
         for result, each in (("ok", 1.9), ("unreachable", 0.02), ("unreadable", 0)):
             series.counter("railhead_verdict_pages_total", lambda s, each=each: each * series.noise(0.1), **own, result=result)
         verdict = dict(own, severity="warning")

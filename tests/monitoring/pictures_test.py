@@ -76,7 +76,7 @@ class Pictures(unittest.TestCase):
         "RailheadCongestionRising": {("2", f"gpu-{node:02}"): (17, 30) for node in range(1, 29)},
         "RailheadPageNotScraped": {}, "RailheadTcpInsteadOfRdma": {}, "RailheadLinkFlapping": {},
         "RailheadAgentNotRegistered": {}, "RailheadWebhookUntrusted": {}, "RailheadCertificateExpiring": {},
-        "RailheadGangWaiting": {("railhead-system",): (11.5, 21)}, "RailheadNoLeader": {},
+        "RailheadGangWaiting": {("llama-405b",): (11.5, 21)}, "RailheadNoLeader": {},
     }
 
     def test_the_alerts_are_those_that_the_data_are_meant_to_raise(self):
@@ -88,7 +88,7 @@ class Pictures(unittest.TestCase):
                     found = json.load(answer)["data"]["result"]
                 times = {}
                 for one in found:
-                    place = tuple(one["metric"][label] for label in ("job", "rank", "rail", "node") if label in one["metric"])
+                    place = tuple(one["metric"][label] for label in ("job", "gang", "rank", "rail", "node") if label in one["metric"])
                     minutes = [(t - canned.NOON) / 60 for t, _ in one["values"]]
                     times[place or (one["metric"].get("namespace"),)] = (minutes[0], minutes[-1])
                 self.assertEqual(set(times), set(self.MEANT[name]))

@@ -293,13 +293,15 @@ CASES = {
 
     "a gang that waits, and gets its place": Case(
         "RailheadGangWaiting",
-        [('railhead_gang_longest_wait_seconds{namespace="rh",pod="op-a"}', grow(0, 1, 50), hold(0, 20)),
+        # Then a younger one waits.
+        [('railhead_gang_oldest_waiting_seconds{namespace="team",gang="train",pod="op-a"}', grow(0, 1, 50), "stale"),
+         ('railhead_gang_oldest_waiting_seconds{namespace="team",gang="next",pod="op-a"}', gone(50), grow(600, 1, 10)),
          ('railhead_leader{namespace="rh",pod="op-a"}', hold(1, 70))],
-        {29: [], 34: [], 40: [('namespace="rh"', "A gang waits for room since 40m 0s (operator in rh)")], 51: []}),
+        {29: [], 34: [], 40: [('namespace="team",gang="train"', "Gang team/train has waited for room for 40m 0s")],
+         51: [], 59: []}),
     "a replica that leads no more": Case(
         "RailheadGangWaiting",
-        [('railhead_gang_longest_wait_seconds{namespace="rh",pod="op-a"}', hold(9000, 60)),
-         ('railhead_gang_longest_wait_seconds{namespace="rh",pod="op-b"}', hold(0, 60)),
+        [('railhead_gang_oldest_waiting_seconds{namespace="team",gang="train",pod="op-a"}', hold(9000, 60)),
          ('railhead_leader{namespace="rh",pod="op-a"}', hold(0, 60)),
          ('railhead_leader{namespace="rh",pod="op-b"}', hold(1, 60))], {59: []}),
 
