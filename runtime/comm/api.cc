@@ -4,6 +4,7 @@
 // No exception leaves it.
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -113,6 +114,7 @@ rhResult_t CannotAsk(const char* call, rhComm_t comm) {
       return Report(comm, rhInvalidUsage,
                     absl::StrCat(call, ": the communicator could not be made: ", comm->verdict));
     case rhComm::Phase::kReady:
+    case rhComm::Phase::kMaking:
     case rhComm::Phase::kEnding:
     case rhComm::Phase::kEnded:
       return rhSuccess;
@@ -121,8 +123,15 @@ rhResult_t CannotAsk(const char* call, rhComm_t comm) {
 }
 
 rhResult_t CannotUse(const char* call, rhComm_t comm) {
-  if (comm != nullptr && comm->phase.load(std::memory_order_acquire) == rhComm::Phase::kReady) {
-    return rhSuccess;
+  if (comm == nullptr) return NullArgument(nullptr, call, "comm");
+  const rhComm::Phase phase = comm->phase.load(std::memory_order_acquire);
+  if (phase == rhComm::Phase::kReady) return rhSuccess;
+  if (phase == rhComm::Phase::kMaking) {
+    return Report(comm, rhInvalidUsage,
+                  absl::StrCat(call,
+                               ": another communicator is being made of this one: ask "
+                               "rhCommGetAsyncError until it does not say rhInProgress, or end it "
+                               "with rhCommAbort"));
   }
   if (const rhResult_t cannot = CannotAsk(call, comm); cannot != rhSuccess) return cannot;
   return Report(comm, rhInvalidUsage,
@@ -139,6 +148,7 @@ using railhead::comm::Communicator;
 using railhead::comm::CommunicatorOptions;
 using railhead::comm::Config;
 using railhead::comm::Guard;
+using railhead::comm::MakingOptions;
 using railhead::comm::NullArgument;
 using railhead::comm::ReadOptions;
 using railhead::comm::Report;
@@ -183,32 +193,53 @@ rhResult_t Create(CommunicatorOptions options, rhComm_t* comm) {
   return rhSuccess;
 }
 
-// Of the thread that starts it.
-void Start(rhComm_t comm, CommunicatorOptions options) {
-  absl::StatusOr<std::unique_ptr<Communicator>> created = absl::UnknownError("");
-  const rhResult_t result = Guard(comm, [&] {
-    created = Communicator::Create(std::move(options));
-    return Report(comm, created.status());
-  });
-  const std::lock_guard<std::mutex> lock(comm->state);
-  comm->came_to = result;
-  if (result == rhSuccess) {
-    comm->communicator = *std::move(created);
-  } else {
-    comm->verdict = comm->last_error;
+using Made = absl::StatusOr<std::unique_ptr<Communicator>>;
+
+// What it throws (no memory, no thread) becomes a status.
+template <class Body>
+Made Caught(Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("out of memory");
+  } catch (const std::exception& exception) {
+    return absl::ResourceExhaustedError(exception.what());
   }
-  comm->phase.store(result == rhSuccess ? Phase::kReady : Phase::kNotStarted,
-                    std::memory_order_release);
 }
 
-rhResult_t CreateInBackground(CommunicatorOptions options, rhComm_t* comm) {
+// Hands a communicator that is in progress what has been made for it. Who waits for it may free it
+// afterwards.
+void Hand(rhComm_t comm, Made made) {
+  bool abandoned = false;
+  {
+    const std::lock_guard<std::mutex> lock(comm->state);
+    abandoned = comm->abandoned;
+    comm->came_to = railhead::comm::ResultOf(made.status());
+    comm->verdict = std::string(made.status().message());
+    const bool there = made.ok();
+    if (there) comm->communicator = *std::move(made);
+    comm->phase.store(there ? Phase::kReady : Phase::kNotStarted, std::memory_order_release);
+    comm->left_stream.notify_all();
+  }
+  if (!abandoned) return;
+  if (comm->communicator != nullptr) comm->communicator->Abort("rhCommAbort was called");
+  delete comm;
+}
+
+std::unique_ptr<rhComm> NewInProgress() {
   auto starting = std::make_unique<rhComm>();
   starting->blocking = false;
   starting->phase = Phase::kStarting;
-  starting->start_abort = options.abort = std::make_shared<railhead::comm::StartAbort>();
+  starting->start_abort = std::make_shared<railhead::comm::StartAbort>();
+  return starting;
+}
+
+rhResult_t CreateInBackground(CommunicatorOptions options, rhComm_t* comm) {
+  std::unique_ptr<rhComm> starting = NewInProgress();
+  options.abort = starting->start_abort;
   starting->background =
       railhead::StartThread([raw = starting.get(), options = std::move(options)]() mutable {
-        Start(raw, std::move(options));
+        Hand(raw, Caught([&] { return Communicator::Create(std::move(options)); }));
       });
   *comm = starting.release();
   return rhInProgress;
@@ -239,18 +270,6 @@ absl::StatusOr<railhead::comm::UniqueId> ParseId(const rhUniqueId& id) {
   return railhead::comm::ParseUniqueId(absl::string_view(id.internal, sizeof id.internal));
 }
 
-// Makes one communicator of another, which no other call may use meanwhile.
-template <class Make>
-rhResult_t MakeAnother(const char* call, rhComm_t comm, rhComm_t* newcomm, Make make) {
-  absl::StatusOr<std::unique_ptr<Communicator>> made = nullptr;
-  const rhResult_t result = railhead::comm::RunNow(call, comm, [&](Communicator& communicator) {
-    made = make(communicator);
-    return made.status();
-  });
-  if (result == rhSuccess && *made != nullptr) *newcomm = Wrap(*std::move(made));
-  return result;
-}
-
 rhResult_t ReportWrong(rhComm_t comm, const char* call, const absl::Status& wrong) {
   return Report(comm, rhInvalidArgument, absl::StrCat(call, ": ", wrong.message()));
 }
@@ -277,22 +296,63 @@ rhResult_t Init(const char* call, rhComm_t* comm, int nranks, const rhUniqueId& 
                                       : CreateInBackground(*std::move(options), comm);
 }
 
-// Why the struct cannot be taken where a call blocks always.
-absl::Status WrongBlocking(const Config& set) {
-  if (set.blocking.value_or(true)) return absl::OkStatus();
-  return absl::InvalidArgumentError("blocking='0' is not allowed here: set it to 1");
+using Make = std::function<Made(Communicator& communicator, const MakingOptions& options)>;
+
+// Of the thread that makes one of another. `newcomm` is in progress, or null where this rank gets
+// none.
+void MakeInBackground(rhComm_t comm, rhComm_t newcomm, const MakingOptions& options,
+                      const Make& make) {
+  {
+    const std::lock_guard<std::mutex> use(comm->in_use);
+    Made made = Caught([&] { return make(*comm->communicator, options); });
+    Report(comm, made.status());
+    if (newcomm != nullptr) Hand(newcomm, std::move(made));
+  }
+  const std::lock_guard<std::mutex> lock(comm->state);
+  comm->phase.store(Phase::kReady, std::memory_order_release);
+  comm->left_stream.notify_all();
 }
 
-// What a communicator made of another one is to have besides the other's settings.
-absl::StatusOr<railhead::config::Fields> ReadFields(rhComm_t comm, const rhConfig_t* config) {
-  absl::StatusOr<Config> set = railhead::comm::ReadConfig(config);
-  if (!set.ok()) return set.status();
-  if (absl::Status wrong = WrongBlocking(*set); !wrong.ok()) return wrong;
-  railhead::config::Settings settings = comm->communicator->settings();
-  absl::Status wrong = railhead::config::Configure(set->fields, settings);
-  if (wrong.ok()) wrong = railhead::config::CheckSettings(settings);
-  if (!wrong.ok()) return wrong;
-  return std::move(set->fields);
+// Makes one communicator of another, which no other call may use meanwhile. `joins`: whether this
+// rank is in it.
+rhResult_t MakeAnother(const char* call, rhComm_t comm, rhComm_t* newcomm, const rhConfig_t* config,
+                       bool joins, const Make& make) {
+  const absl::StatusOr<Config> set = railhead::comm::ReadConfig(config);
+  absl::Status wrong = set.status();
+  if (set.ok()) {
+    railhead::config::Settings settings = comm->communicator->settings();
+    wrong = railhead::config::Configure(set->fields, settings);
+    wrong.Update(railhead::config::CheckSettings(settings));
+  }
+  if (!wrong.ok()) return ReportWrong(comm, call, wrong);
+  MakingOptions options = {set->fields, nullptr};
+  if (set->blocking.value_or(comm->blocking)) {
+    Made made = nullptr;
+    const rhResult_t result = railhead::comm::RunNow(call, comm, [&](Communicator& communicator) {
+      made = make(communicator, options);
+      return made.status();
+    });
+    if (result == rhSuccess && *made != nullptr) *newcomm = Wrap(*std::move(made));
+    return result;
+  }
+  // What is under way is no more awaited than by any other call.
+  const rhResult_t free =
+      railhead::comm::RunNow(call, comm, [](Communicator&) { return absl::OkStatus(); });
+  if (free != rhSuccess) return free;
+  std::unique_ptr<rhComm> starting = joins ? NewInProgress() : nullptr;
+  if (starting != nullptr) options.abort = starting->start_abort;
+  Join(comm->background);
+  comm->phase.store(Phase::kMaking, std::memory_order_release);
+  try {
+    comm->background = railhead::StartThread([comm, raw = starting.get(), options, make] {
+      MakeInBackground(comm, raw, options, make);
+    });
+  } catch (const std::exception&) {
+    comm->phase.store(Phase::kReady, std::memory_order_release);
+    throw;
+  }
+  *newcomm = starting.release();
+  return rhInProgress;
 }
 
 }  // namespace
@@ -385,11 +445,10 @@ rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm, rhC
                     absl::StrCat("rhCommSplit: color ", color,
                                  " is negative; use RH_SPLIT_NOCOLOR to be in no group"));
     }
-    absl::StatusOr<railhead::config::Fields> fields = ReadFields(comm, config);
-    if (!fields.ok()) return ReportWrong(comm, "rhCommSplit", fields.status());
-    return MakeAnother("rhCommSplit", comm, newcomm, [&](Communicator& communicator) {
-      return communicator.Split(color, key, *fields);
-    });
+    return MakeAnother("rhCommSplit", comm, newcomm, config, color >= 0,
+                       [color, key](Communicator& communicator, const MakingOptions& options) {
+                         return communicator.Split(color, key, options);
+                       });
   });
 }
 
@@ -420,11 +479,10 @@ rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_cou
                     "rhCommShrink: this rank is among exclude_ranks; only those that are left call "
                     "it");
     }
-    absl::StatusOr<railhead::config::Fields> fields = ReadFields(comm, config);
-    if (!fields.ok()) return ReportWrong(comm, "rhCommShrink", fields.status());
-    return MakeAnother("rhCommShrink", comm, newcomm, [&](Communicator& communicator) {
-      return communicator.Shrink(excluded, *fields);
-    });
+    return MakeAnother("rhCommShrink", comm, newcomm, config, true,
+                       [excluded](Communicator& communicator, const MakingOptions& options) {
+                         return communicator.Shrink(excluded, options);
+                       });
   });
 }
 
@@ -444,11 +502,11 @@ rhResult_t rhCommGrow(rhComm_t comm, int nranks, rhUniqueId id, int rank, rhComm
     }
     const absl::StatusOr<railhead::comm::UniqueId> meeting = ParseId(id);
     if (!meeting.ok()) return Report(comm, meeting.status());
-    absl::StatusOr<railhead::config::Fields> fields = ReadFields(comm, config);
-    if (!fields.ok()) return ReportWrong(comm, "rhCommGrow", fields.status());
-    return MakeAnother("rhCommGrow", comm, newcomm, [&](Communicator& communicator) {
-      return communicator.Grow(*meeting, nranks, *fields);
-    });
+    return MakeAnother(
+        "rhCommGrow", comm, newcomm, config, true,
+        [id = *meeting, nranks](Communicator& communicator, const MakingOptions& options) {
+          return communicator.Grow(id, nranks, options);
+        });
   });
 }
 
@@ -477,7 +535,7 @@ rhResult_t rhCommDestroy(rhComm_t comm) {
   return Guard(nullptr, [&] {
     if (comm == nullptr) return rhSuccess;
     const Phase phase = comm->phase.load(std::memory_order_acquire);
-    if (phase == Phase::kStarting || phase == Phase::kEnding) {
+    if (rhComm::InProgress(phase)) {
       return Report(
           comm, rhInvalidUsage,
           "rhCommDestroy: the communicator is still in progress (rhCommGetAsyncError); use "
@@ -507,7 +565,13 @@ rhResult_t rhCommAbort(rhComm_t comm) {
     if (comm == nullptr) return rhSuccess;
     if (comm->phase.load(std::memory_order_acquire) == Phase::kStarting) {
       comm->start_abort->Abort(absl::AbortedError("rhCommAbort was called"));
-      Join(comm->background);
+      std::unique_lock<std::mutex> state(comm->state);
+      // What it is made of may wait for ranks that have not called yet.
+      if (comm->phase == Phase::kStarting && !comm->background.joinable()) {
+        comm->abandoned = true;
+        return rhSuccess;
+      }
+      comm->left_stream.wait(state, [&] { return comm->phase != Phase::kStarting; });
     }
     if (comm->communicator != nullptr) comm->communicator->Abort("rhCommAbort was called");
     {
@@ -517,8 +581,8 @@ rhResult_t rhCommAbort(rhComm_t comm) {
         comm->on_stream -= stream->Drop(comm, rhRemoteError);
       }
       // What runs has been told to end; wait for it to leave.
-      comm->left_stream.wait(state,
-                             [&] { return comm->on_stream == 0 && comm->phase != Phase::kEnding; });
+      comm->left_stream.wait(
+          state, [&] { return comm->on_stream == 0 && !rhComm::InProgress(comm->phase); });
     }
     Join(comm->background);
     { const std::lock_guard<std::mutex> use(comm->in_use); }
@@ -537,7 +601,7 @@ rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error) {
     const absl::Status verdict = there ? comm->communicator->verdict() : absl::OkStatus();
     const std::lock_guard<std::mutex> state(comm->state);
     *async_error = over ? comm->came_to : rhSuccess;
-    if (phase == Phase::kStarting || phase == Phase::kEnding || comm->on_stream > 0) {
+    if (rhComm::InProgress(phase) || comm->on_stream > 0) {
       *async_error = rhInProgress;
     }
     if (phase == Phase::kNotStarted) comm->told = &comm->verdict;

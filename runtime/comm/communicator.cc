@@ -87,7 +87,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
   const std::string self = NameOfRank(options);
   const std::string group = GroupOf(options);
   if (options.abort != nullptr) {
-    options.hopeless = options.aborted = [abort = options.abort] { return abort->why(); };
+    for (Halt* halt : {&options.hopeless, &options.aborted}) {
+      *halt = [abort = options.abort, before = std::move(*halt)] {
+        const absl::Status why = abort->why();
+        return why.ok() ? CheckHalt(before) : why;
+      };
+    }
   }
   comm->of_ = OfCommunicator(options.setup.settings);
   const Logger log(
@@ -453,7 +458,7 @@ absl::Status Communicator::Transfer(absl::Span<const collectives::Transfer> tran
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int key,
-                                                                  const config::Fields& fields) {
+                                                                  const MakingOptions& options) {
   // Everybody makes a meeting place, since nobody knows yet who will be first in its group.
   absl::StatusOr<UniqueId> place = MakeUniqueId(address_);
   std::optional<net::Fd> listener;
@@ -499,11 +504,11 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int
   meeting.sound = true;
   meeting.setup = setup_;
   meeting.setup.rank_in_metrics = setup_.rank_in_metrics.value_or(rank_);
-  return Meet(std::move(meeting), fields);
+  return Meet(std::move(meeting), options);
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::set<int>& excluded,
-                                                                   const config::Fields& fields) {
+                                                                   const MakingOptions& options) {
   Meeting meeting;
   for (int rank = 0; rank < world_size_; ++rank) {
     if (excluded.count(rank) == 0) meeting.members.push_back(rank);
@@ -525,12 +530,12 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Shrink(const std::se
   meeting.setup = setup_;
   // The new one counts from nothing, under its own rank.
   notice_.reset();
-  return Meet(std::move(meeting), fields);
+  return Meet(std::move(meeting), options);
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Grow(const UniqueId& place,
                                                                  int world_size,
-                                                                 const config::Fields& fields) {
+                                                                 const MakingOptions& options) {
   Meeting meeting;
   meeting.place = place;
   if (rank_ == 0) meeting.listener = TakeListener(place);
@@ -539,12 +544,13 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Grow(const UniqueId&
   meeting.world_size = world_size;
   meeting.sound = watch_->verdict().ok();
   meeting.setup = setup_;
-  return Meet(std::move(meeting), fields);
+  return Meet(std::move(meeting), options);
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(
-    Meeting meeting, const config::Fields& fields) const {
-  if (absl::Status set = config::Configure(fields, meeting.setup.settings); !set.ok()) return set;
+    Meeting meeting, const MakingOptions& making) const {
+  absl::Status set = config::Configure(making.fields, meeting.setup.settings);
+  if (!set.ok()) return set;
   const std::vector<int>& members = meeting.members;
   const auto self = std::find(members.begin(), members.end(), rank_) - members.begin();
   CommunicatorOptions options;
@@ -554,6 +560,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Meet(
   options.key = meeting.place.key;
   options.setup = std::move(meeting.setup);
   options.made_of_another = true;
+  options.abort = making.abort;
   options.hopeless = [&] { return WhyHopeless(members, meeting.sound); };
   options.aborted = [this] { return WhyAborted(); };
   return Create(std::move(options));

@@ -61,6 +61,12 @@
 
 namespace railhead::comm {
 
+// How a communicator is made of another one.
+struct MakingOptions {
+  config::Fields fields;              // its settings, besides the other's (config::Configure)
+  std::shared_ptr<StartAbort> abort;  // see CommunicatorOptions
+};
+
 class Communicator {
  public:
   // Called by all ranks of the job; returns when all are connected. On an error every rank that got
@@ -100,17 +106,16 @@ class Communicator {
   absl::Status Transfer(absl::Span<const collectives::Transfer> transfers);
 
   // A communicator of the ranks that give the same colour, in the order of their keys; null for a
-  // negative colour. Called by all ranks. `fields`, here and below: what its settings are to be
-  // besides this one's (config::Configure takes them).
+  // negative colour. Called by all ranks.
   absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key,
-                                                      const config::Fields& fields = {});
+                                                      const MakingOptions& options = {});
   // One of all ranks but these, also after a failure. Called by all that are left.
   absl::StatusOr<std::unique_ptr<Communicator>> Shrink(const std::set<int>& excluded,
-                                                       const config::Fields& fields = {});
+                                                       const MakingOptions& options = {});
   // One of all ranks, which keep their numbers, and others, which join at the meeting by
   // themselves.
   absl::StatusOr<std::unique_ptr<Communicator>> Grow(const UniqueId& meeting, int world_size,
-                                                     const config::Fields& fields = {});
+                                                     const MakingOptions& options = {});
 
   // Makes a window (shm/window.h) of a piece of memory of each rank, and returns its number there.
   // Called by all ranks, as is closing it; InvalidArgument on all if one of the pieces is not
@@ -264,7 +269,7 @@ class Communicator {
     SetupOptions setup;
   };
   absl::StatusOr<std::unique_ptr<Communicator>> Meet(Meeting meeting,
-                                                     const config::Fields& fields) const;
+                                                     const MakingOptions& options) const;
   // Why ranks wait in vain for all of these; OK while they may come.
   absl::Status WhyHopeless(const std::vector<int>& members, bool sound) const;
   absl::Status WhyAborted() const;

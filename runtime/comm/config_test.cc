@@ -231,9 +231,9 @@ TEST_F(ConfigTest, AWrongConfigIsRefusedAtOnce) {
   config = Named("tp");
   EXPECT_EQ(rhCommInitRankConfig(&comm, 1, id, 0, &config), rhSuccess);
   rhComm_t other = nullptr;
-  config.blocking = 0;
+  config.blocking = 3;
   EXPECT_EQ(rhCommSplit(comm, 0, 0, &other, &config), rhInvalidArgument);
-  EXPECT_THAT(rhGetLastError(comm), HasSubstr("blocking='0' is not allowed here"));
+  EXPECT_THAT(rhGetLastError(comm), HasSubstr("rhCommSplit: blocking='3' is not allowed"));
   config = Named("a\nb");
   EXPECT_EQ(rhCommShrink(comm, nullptr, 0, &other, &config), rhInvalidArgument);
   EXPECT_THAT(rhGetLastError(comm), HasSubstr("rhCommShrink: commName='a\nb' is not allowed"));
@@ -527,6 +527,104 @@ TEST_F(ConfigTest, AStartCanBeAbortedAtAnyMoment) {
       }
     }
   }
+}
+
+// The others call it when rank 0 has seen that it has not waited for them.
+TEST_F(ConfigTest, OneMadeOfAnotherInTheBackground) {
+  for (const char* transport : {"tcp", "shm"}) {
+    ::setenv("RAILHEAD_TRANSPORT", transport, 1);
+    std::atomic<bool> seen = false;
+    const auto outputs = Start(
+        4, [](int) { return InBackground(); },
+        [&seen](rhComm_t comm, int rank, rhResult_t) -> std::string {
+          if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+          while (rank != 0 && !seen) absl::SleepFor(absl::Milliseconds(1));
+          // Rank 3 gets none; that the parent does not wait is inherited.
+          const int color = rank == 3 ? RH_SPLIT_NOCOLOR : 0;
+          rhComm_t part = nullptr;
+          if (rhCommSplit(comm, color, -rank, &part, nullptr) != rhInProgress) return "it waited";
+          if ((part == nullptr) != (rank == 3)) return "whose is it?";
+          if (rank == 0) {
+            for (rhComm_t any : {comm, part}) {
+              rhResult_t state = rhSuccess;
+              rhCommGetAsyncError(any, &state);
+              if (state != rhInProgress) return "not in progress";
+              if (rhBarrier(any, nullptr) != rhInvalidUsage) return "no error";
+              EXPECT_THAT(rhGetLastError(any),
+                          HasSubstr("ask rhCommGetAsyncError until it does not say rhInProgress"));
+              if (rhCommDestroy(any) != rhInvalidUsage) return "destroyed";
+            }
+            seen = true;
+          }
+          if (part != nullptr && Await(part) != rhSuccess) return rhGetLastError(part);
+          if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+          std::string wrong = part == nullptr ? "" : Sum(part, 3);
+          absl::StrAppend(&wrong, Sum(comm, 4));
+          // One that is awaited, though its parent is not, and one without the last rank.
+          rhConfig_t config = RH_CONFIG_INITIALIZER;
+          config.blocking = 1;
+          rhComm_t all = nullptr;
+          if (rhCommSplit(comm, 0, 0, &all, &config) != rhSuccess) return rhGetLastError(comm);
+          absl::StrAppend(&wrong, Sum(all, 4));
+          rhComm_t fewer = nullptr;
+          const int last = 3;
+          if (rank != last) {
+            if (rhCommShrink(comm, &last, 1, &fewer, nullptr) != rhInProgress) return "it waited";
+            if (Await(fewer) != rhSuccess) return rhGetLastError(fewer);
+            absl::StrAppend(&wrong, Sum(fewer, 3));
+            Await(comm);
+          }
+          for (rhComm_t any : {part, all, fewer}) rhCommDestroy(any);
+          return wrong;
+        });
+    EXPECT_THAT(outputs, Each("")) << transport;
+  }
+}
+
+// While the others have not even called it; the parent goes on.
+TEST_F(ConfigTest, OneMadeOfAnotherIsAbortedInProgress) {
+  std::atomic<bool> gone = false;
+  const auto outputs = Start(
+      3, [](int) { return InBackground(); },
+      [&gone](rhComm_t comm, int rank, rhResult_t) -> std::string {
+        if (Await(comm) != rhSuccess) return rhGetLastError(comm);
+        while (rank != 0 && !gone) absl::SleepFor(absl::Milliseconds(1));
+        rhConfig_t config = RH_CONFIG_INITIALIZER;
+        config.startTimeoutSeconds = 1;
+        rhComm_t part = nullptr;
+        if (rhCommSplit(comm, 0, 0, &part, &config) != rhInProgress) return "it waited";
+        if (rank == 0) {
+          if (rhCommAbort(part) != rhSuccess) return "no abort";
+          gone = true;
+        } else {
+          if (Await(part) != rhRemoteError) return "made without rank 0";
+          rhCommDestroy(part);
+        }
+        return Await(comm) == rhSuccess ? Sum(comm, 3) : rhGetLastError(comm);
+      });
+  EXPECT_THAT(outputs, Each(""));
+}
+
+TEST_F(ConfigTest, AnAbortEndsWhatIsMadeOfACommunicator) {
+  const auto outputs = Start(
+      2, [](int) { return InBackground(); },
+      [](rhComm_t& comm, int rank, rhResult_t) -> std::string {
+        rhResult_t state = Await(comm);
+        // Rank 1 never calls it.
+        if (rank == 1) {
+          while (state == rhSuccess) rhCommGetAsyncError(comm, &state);
+          return state == rhRemoteError ? "" : "another error";
+        }
+        if (state != rhSuccess) return rhGetLastError(comm);
+        rhComm_t part = nullptr;
+        if (rhCommSplit(comm, 0, 0, &part, nullptr) != rhInProgress) return "it waited";
+        if (rhCommAbort(comm) != rhSuccess) return "no abort";
+        comm = nullptr;
+        if (Await(part) != rhRemoteError) return "made";
+        const std::string why = rhGetLastError(part);
+        return rhCommDestroy(part) == rhSuccess && !why.empty() ? "" : "not destroyed";
+      });
+  EXPECT_THAT(outputs, Each(""));
 }
 
 TEST_F(ConfigTest, AnEndIsPeacefulAndFinal) {

@@ -52,27 +52,32 @@ struct rhComm {
     railhead::reduce::Scalar factor;
   };
 
-  // What it is good for: one after the other, and the second or the third.
+  // What it is good for.
   enum class Phase : uint8_t {
     kStarting,    // in the background: there is no communicator yet
     kNotStarted,  // there is none, and will be none
     kReady,
+    kMaking,  // another one is made of it in the background; then it is ready again
     kEnding,  // rhCommFinalize is at work
     kEnded    // can only be asked, and freed
   };
+  static bool InProgress(Phase phase) {
+    return phase == Phase::kStarting || phase == Phase::kMaking || phase == Phase::kEnding;
+  }
 
   std::unique_ptr<railhead::comm::Communicator> communicator;  // from kReady on
   std::atomic<Phase> phase = Phase::kReady;
-  bool blocking = true;  // whether its start and end are awaited
-  // Of a start and an end that are not.
+  bool blocking = true;  // whether its start and end, and those that are made of it, are awaited
+  // Of a start that is not awaited.
   std::shared_ptr<railhead::comm::StartAbort> start_abort;
-  std::thread background;
+  std::thread background;          // of the last thing that is not, if it is this one's
   rhResult_t came_to = rhSuccess;  // what the start or end came to that is over
+  bool abandoned = false;          // aborted in progress: who makes it frees it
 
   std::mutex in_use;  // held while a call runs
 
-  std::mutex state;  // guards what follows
-  std::condition_variable left_stream;
+  std::mutex state;                              // guards what follows
+  std::condition_variable left_stream;           // and has left a phase of progress
   std::weak_ptr<railhead::comm::Stream> stream;  // where calls are
   std::atomic<int> on_stream = 0;  // how many; every call asks, and takes no lock to see a 0
   std::string last_error;

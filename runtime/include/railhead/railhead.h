@@ -154,8 +154,9 @@ typedef struct rhConfig {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  /* 0: rhCommInitRankConfig and rhCommFinalize do not wait. 1, or unset: all calls do. rhCommSplit,
-   * rhCommShrink and rhCommGrow take no 0. */
+  /* 0: rhCommInitRankConfig and rhCommFinalize do not wait; and rhCommSplit, rhCommShrink and
+   * rhCommGrow do not, if it is 0 in `comm` or in what they are given. 1, or unset: all calls do.
+   */
   int blocking;
   int timeoutSeconds;      /* RAILHEAD_TIMEOUT_SECONDS */
   int startTimeoutSeconds; /* RAILHEAD_START_TIMEOUT_SECONDS */
@@ -252,7 +253,9 @@ RH_EXPORT rhResult_t rhCommAbort(rhComm_t comm);
 /* A communicator of those ranks of `comm` that give the same `color` (not negative), in the order
  * of their `key`s, and of their old ranks where keys are equal. Called by all ranks of `comm`; who
  * gives RH_SPLIT_NOCOLOR gets NULL. Blocks, and leaves `comm` as it is. `config` may be NULL, here
- * and below. */
+ * and below. Where blocking is 0 (here and below), returns rhInProgress at once: *newcomm is a
+ * communicator in progress, as with rhCommInitRankConfig, and so is `comm` meanwhile, which can be
+ * aborted and asked rhCommGetAsyncError alone. */
 #define RH_SPLIT_NOCOLOR (-1)
 RH_EXPORT rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm,
                                  rhConfig_t* config);
