@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // railhead-device-plugin: offers a node's RDMA devices to kubelet.
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -27,7 +26,6 @@
 #include "device-plugin/cluster/metrics.h"
 #include "device-plugin/cluster/node_events.h"
 #include "device-plugin/cluster/node_reporter.h"
-#include "device-plugin/cluster/status_server.h"
 #include "device-plugin/config/config.h"
 #include "device-plugin/config/config_reader.h"
 #include "device-plugin/discover.h"
@@ -42,6 +40,8 @@
 #include "fabric/root_files.h"
 #include "fabric/sysfs_reader.h"
 #include "kube/in_cluster.h"
+#include "kube/log.h"
+#include "kube/page_server.h"
 #include "kube/rest_client.h"
 
 namespace railhead::device_plugin {
@@ -179,11 +179,10 @@ int Discover(const Flags& flags) {
 }
 
 // Null when the address is empty.
-absl::StatusOr<std::unique_ptr<StatusServer>> StartServer(const std::string& flag,
-                                                          const std::string& address,
-                                                          const StatusServer::Pages& pages) {
+absl::StatusOr<std::unique_ptr<kube::PageServer>> StartServer(
+    const std::string& flag, const std::string& address, const kube::PageServer::Pages& pages) {
   if (address.empty()) return nullptr;
-  return StatusServer::Start(flag, address, pages);
+  return kube::PageServer::Start(flag, address, pages);
 }
 
 // An API server, if this process is a pod with a service account.
@@ -219,11 +218,6 @@ int Forget() {
   return std::cout.flush() ? 0 : 1;
 }
 
-void SetUpLog() {
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("railhead-device-plugin"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
-}
-
 // Readable once the process is told to end. To be called before any thread begins, so that every
 // thread leaves these signals to us.
 absl::StatusOr<int> StopSignals() {
@@ -243,15 +237,17 @@ int Memlock(const Flags& flags) {
   if (!stop_fd.ok()) return Fail(stop_fd.status());
   nri::Plugin plugin(flags.nri_socket, {});
   const auto page = [](const absl::Status& status) {
-    return status.ok() ? StatusPage{200, "ok\n"}
-                       : StatusPage{503, std::string(status.message()) + "\n"};
+    return status.ok()
+               ? kube::HttpResponse{.body = "ok\n"}
+               : kube::HttpResponse{.status = 503, .body = std::string(status.message()) + "\n"};
   };
-  const auto health = StartServer("--health-address", flags.health_address,
-                                  {{"/healthz", [&page] { return page(absl::OkStatus()); }},
-                                   {"/readyz", [&page, &plugin] { return page(plugin.Ready()); }},
-                                   {"/metrics", [&plugin] {
-                                      return StatusPage{200, plugin.Metrics(), kMetricsContentType};
-                                    }}});
+  const auto health =
+      StartServer("--health-address", flags.health_address,
+                  {{"/healthz", [&page] { return page(absl::OkStatus()); }},
+                   {"/readyz", [&page, &plugin] { return page(plugin.Ready()); }},
+                   {"/metrics", [&plugin] {
+                      return kube::HttpResponse{200, kMetricsContentType, plugin.Metrics()};
+                    }}});
   if (!health.ok()) return Fail(health.status());
   plugin.Run(*stop_fd);
   return 0;
@@ -278,10 +274,11 @@ int Serve(Flags flags) {
   const auto health =
       StartServer("--health-address", flags.health_address, HealthPages(told.health()));
   if (!health.ok()) return Fail(health.status());
-  const auto metrics = StartServer("--metrics-address", flags.metrics_address,
-                                   {{"/metrics", [&told] {
-                                       return StatusPage{200, told.Metrics(), kMetricsContentType};
-                                     }}});
+  const auto metrics =
+      StartServer("--metrics-address", flags.metrics_address,
+                  {{"/metrics", [&told] {
+                      return kube::HttpResponse{200, kMetricsContentType, told.Metrics()};
+                    }}});
   if (!metrics.ok()) return Fail(metrics.status());
   spdlog::info("railhead-device-plugin {} on node {}: devices of {} for kubelet in {}",
                RAILHEAD_VERSION, flags.agent.node_name, flags.agent.root, flags.agent.kubelet_dir);
@@ -296,7 +293,7 @@ int Main(int argc, char** argv) {
   Declare(app, flags);
   CLI11_PARSE(app, argc, argv);
   if (app.got_subcommand("discover")) return Discover(flags);
-  SetUpLog();
+  kube::SetUpLog("railhead-device-plugin");
   if (app.got_subcommand("memlock")) return Memlock(flags);
   return app.got_subcommand("forget") ? Forget() : Serve(std::move(flags));
 }

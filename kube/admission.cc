@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/admission.h"
 
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "fabric/printable_text.h"
 
 namespace railhead::kube {
 namespace {
 
 constexpr char kApiVersion[] = "admission.k8s.io/v1";
 constexpr size_t kMaxWarningBytes = 240;
-
-std::string HeaderSafe(std::string text) {
-  if (text.size() > kMaxWarningBytes) {
-    size_t end = kMaxWarningBytes;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // UTF-8
-    text.resize(end);
-  }
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
-  }
-  return text;
-}
+// An API server waits for five seconds.
+constexpr absl::Duration kMemoryTimeout = absl::Seconds(2);
 
 }  // namespace
 
@@ -64,7 +57,7 @@ std::string EncodeAdmissionReview(absl::string_view uid, const AdmissionAnswer& 
     response["patch"] = absl::Base64Escape(DumpJson(answer.patch));
   }
   for (const std::string& warning : answer.warnings) {
-    response["warnings"].push_back(HeaderSafe(warning));
+    response["warnings"].push_back(fabric::PrintableText(warning, kMaxWarningBytes));
   }
   return DumpJson({{"apiVersion", kApiVersion},
                    {"kind", "AdmissionReview"},
@@ -72,9 +65,19 @@ std::string EncodeAdmissionReview(absl::string_view uid, const AdmissionAnswer& 
 }
 
 HttpResponse AnswerAdmission(
-    const HttpRequest& request,
+    const HttpRequest& request, MemoryBudget& memory,
     const std::function<AdmissionAnswer(const AdmissionRequest&)>& decide) {
   if (request.method != "POST") return {405, "text/plain; charset=utf-8", "use POST\n"};
+  const size_t needed = JsonTreeBytes(request.body);
+  if (needed > memory.total_bytes()) {
+    return {413, "text/plain; charset=utf-8",
+            absl::StrCat("the review would take ", needed, " bytes of memory, more than ",
+                         memory.total_bytes(), "\n")};
+  }
+  const std::optional<MemoryBudget::Claim> claim = memory.Take(needed, kMemoryTimeout);
+  if (!claim.has_value()) {
+    return {503, "text/plain; charset=utf-8", "other reviews take all memory; try again later\n"};
+  }
   const absl::StatusOr<AdmissionRequest> review = DecodeAdmissionReview(request.body);
   if (!review.ok()) {
     return {400, "text/plain; charset=utf-8", absl::StrCat(review.status().message(), "\n")};

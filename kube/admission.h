@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "kube/http_server.h"
 #include "kube/json.h"
+#include "kube/memory_budget.h"
 
 namespace railhead::kube {
 
@@ -37,13 +38,14 @@ struct AdmissionAnswer {
 // Reads an AdmissionReview. InvalidArgument when it is none, or has no request with a uid.
 absl::StatusOr<AdmissionRequest> DecodeAdmissionReview(absl::string_view body);
 
-// The AdmissionReview that answers request `uid`. Warnings are made fit for an HTTP header: control
-// characters become spaces, and each ends after 240 bytes.
+// The AdmissionReview that answers request `uid`. Warnings, which kubectl prints, are made
+// printable, and each ends after 240 bytes.
 std::string EncodeAdmissionReview(absl::string_view uid, const AdmissionAnswer& answer);
 
 // One webhook as an HTTP handler: 400 with the reason for a body that is no review, 405 for another
-// method than POST, otherwise the answer.
-HttpResponse AnswerAdmission(const HttpRequest& request,
+// method than POST, otherwise the answer. Documents share `memory`: a review waits until there is
+// room for it (503 after two seconds); one that would need more than all of it gets 413.
+HttpResponse AnswerAdmission(const HttpRequest& request, MemoryBudget& memory,
                              const std::function<AdmissionAnswer(const AdmissionRequest&)>& decide);
 
 }  // namespace railhead::kube

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 
 namespace railhead::kube {
 namespace {
@@ -100,24 +101,40 @@ TEST(EncodeAdmissionReviewTest, WarningsFitAHeader) {
   for (int i = 0; i < 200; ++i) accents += "\xc3\xa9";
   answer.warnings = {"two\nlines\r\x7f", "x" + accents};
   const Json response = Json::parse(EncodeAdmissionReview("u1", answer))["response"];
-  EXPECT_EQ(response["warnings"][0], "two lines  ");
-  EXPECT_EQ(response["warnings"][1].get<std::string>().size(), 239U);  // whole characters
+  EXPECT_EQ(response["warnings"][0], "two\\nlines\\r\\x7f");
+  EXPECT_EQ(response["warnings"][1].get<std::string>().size(), 240U);  // whole characters
 }
 
 TEST(AnswerAdmissionTest, AnswersReviewsAndRefusesTheRest) {
+  MemoryBudget memory(1U << 20U);
   const auto decide = [](const AdmissionRequest& request) {
     return AdmissionAnswer{Json::array(), {request.kind + " seen"}};
   };
-  const HttpResponse good = AnswerAdmission({"POST", "/mutate", "", kReview}, decide);
+  const HttpResponse good = AnswerAdmission({"POST", "/mutate", "", kReview}, memory, decide);
   EXPECT_EQ(good.status, 200);
   EXPECT_EQ(good.content_type, "application/json");
   EXPECT_EQ(Json::parse(good.body)["response"]["warnings"][0], "Job seen");
-  EXPECT_EQ(AnswerAdmission({"GET", "/mutate", "", ""}, decide).status, 405);
-  const HttpResponse bad = AnswerAdmission({"POST", "/mutate", "", "{"}, decide);
+  EXPECT_EQ(AnswerAdmission({"GET", "/mutate", "", ""}, memory, decide).status, 405);
+  const HttpResponse bad = AnswerAdmission({"POST", "/mutate", "", "{"}, memory, decide);
   EXPECT_EQ(bad.status, 400);
   EXPECT_THAT(bad.body, StartsWith("not valid JSON"));
-  EXPECT_THAT(AnswerAdmission({"POST", "/mutate", "", "{}"}, decide).body,
+  EXPECT_THAT(AnswerAdmission({"POST", "/mutate", "", "{}"}, memory, decide).body,
               HasSubstr("admissionReviewVersions"));
+}
+
+// 4 MiB of empty lists would be 60 MiB of values.
+TEST(AnswerAdmissionTest, RefusesWhatWouldTakeMoreMemoryThanThereIs) {
+  MemoryBudget memory(8U << 20U);
+  const auto decide = [](const AdmissionRequest& /*request*/) { return AdmissionAnswer{}; };
+  std::string lists;
+  while (lists.size() < 4'000'000) lists += "[],";
+  const std::string review = absl::StrCat(
+      R"({"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"u","object":[)",
+      lists, "0]}}");
+  EXPECT_EQ(AnswerAdmission({"POST", "/mutate", "", review}, memory, decide).status, 413);
+  const auto all = memory.Take(memory.total_bytes(), absl::ZeroDuration());
+  ASSERT_TRUE(all.has_value());
+  EXPECT_EQ(AnswerAdmission({"POST", "/mutate", "", kReview}, memory, decide).status, 503);
 }
 
 }  // namespace

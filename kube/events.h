@@ -26,7 +26,7 @@ struct Event {
 
   bool warning = false;
   std::string reason;   // one word in CamelCase, for machines
-  std::string message;  // for people; its first 1024 bytes are kept
+  std::string message;  // for people; made printable, and cut after 1024 bytes
   // What of the object it is about. Where it is set, the message says nothing of which event this
   // is: told again with another message it is the same one, and stays as it was, uncounted.
   std::optional<std::string> part = std::nullopt;

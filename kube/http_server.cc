@@ -1,46 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// cpp-httplib speaks the protocol; the sockets, the threads, the deadlines and the budgets are
-// ours. The library bounds each read, but neither a whole request nor the size of its headers; it
-// gives each connection a thread for as long as it lasts, so that idle ones keep others waiting;
-// and a failing accept ends it.
 #include "kube/http_server.h"
 
-#include <httplib.h>
 #include <netdb.h>
 #include <openssl/ssl.h>
-#include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <cstring>
+#include <csignal>
+#include <cstdint>
 #include <deque>
-#include <exception>
+#include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/strings/string_view.h"
 #include "kube/http_connection.h"
+#include "kube/http_fairness.h"
+#include "kube/monotonic.h"
 
 namespace railhead::kube {
 namespace {
 
-constexpr size_t kMaxHeaderBytes = 64U << 10U;
-constexpr int kBacklog = 256;
-constexpr size_t kMaxConnections = 1024;  // more are turned away
+using State = HttpStanding::State;
+
+constexpr int kBacklog = 1024;
+constexpr int kSocketBufferBytes = 64 << 10;  // the kernel's memory counts towards a container's
+constexpr size_t kPieceBytes = 16U << 10U;    // of one read
+constexpr int kPiecesAtOnce = 4;              // then other connections have their turn
+constexpr int kAcceptsAtOnce = 64;
 constexpr absl::Duration kLinger = absl::Seconds(1);
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(20);
+constexpr uint64_t kListenerId = 0;
+constexpr uint64_t kWakeupId = 1;
+constexpr uint64_t kFirstClientId = 2;
 
 std::string ErrorText(int error) { return std::system_category().message(error); }
 
@@ -60,6 +63,9 @@ absl::StatusOr<int> Listen(const std::string& address, int port) {
   const int off = 0;
   if (fd >= 0) {
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    // Connections inherit them; set before they are made, they bound the window too.
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &kSocketBufferBytes, sizeof(kSocketBufferBytes));
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &kSocketBufferBytes, sizeof(kSocketBufferBytes));
     if (info->ai_family == AF_INET6) {
       setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     }
@@ -87,91 +93,94 @@ int PortOf(int fd) {
                    : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-// The library's server, fed with our connections.
-class Protocol final : public httplib::Server {
- public:
-  Protocol(const HttpServerOptions& options, HttpHandler handler)
-      : options_(options), handler_(std::move(handler)) {
-    const Handler answer = [this](const httplib::Request& request, httplib::Response& response) {
-      const HttpResponse made = handler_(
-          {request.method, request.path, request.get_header_value("Content-Type"), request.body});
-      response.status = made.status;
-      response.set_content(made.body, made.content_type);
-    };
-    Get(".*", answer);
-    Post(".*", answer);
-    set_payload_max_length(options.max_body_bytes);
-    set_pre_routing_handler([](const httplib::Request& request, httplib::Response& response) {
-      if (!Refused(request)) return HandlerResponse::Unhandled;
-      response.status = 415;
-      response.set_header("Connection", "close");
-      response.set_content("only bodies of type application/json without encoding are read\n",
-                           "text/plain; charset=utf-8");
-      return HandlerResponse::Handled;
-    });
-    set_exception_handler([](const httplib::Request& /*request*/, httplib::Response& response,
-                             const std::exception_ptr& /*error*/) {
-      response.status = 500;
-      response.set_content("internal error\n", "text/plain; charset=utf-8");
-    });
+absl::string_view PhraseOf(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Content Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return "Status";
   }
+}
 
-  // Answers what the client has sent. True when it may send more, false when this was the last.
-  bool Serve(Connection& connection, bool closing) {
-    const absl::Time deadline = absl::Now() + options_.request_timeout;
-    do {
-      connection.BeginRequest(options_.max_body_bytes + kMaxHeaderBytes, deadline);
-      bool refused = false;
-      bool client_closes = false;
-      const bool served =
-          Process(*this, connection, closing, client_closes, [&refused](httplib::Request& request) {
-            // The body of such a request stays in the socket.
-            refused = Refused(request);
-            // Answers are too small to be worth compressing.
-            request.headers.erase("Accept-Encoding");
-          });
-      if (!served || refused || client_closes || closing || connection.finished()) return false;
-    } while (connection.HasBuffered());
-    return true;
-  }
+std::string Encode(const HttpResponse& response, bool with_body, bool closes) {
+  return absl::StrCat("HTTP/1.1 ", response.status, " ", PhraseOf(response.status),
+                      "\r\nContent-Type: ", response.content_type,
+                      "\r\nContent-Length: ", response.body.size(),
+                      response.status == 405 ? "\r\nAllow: GET, HEAD, POST" : "",
+                      "\r\nConnection: ", closes ? "close" : "keep-alive", "\r\n\r\n",
+                      with_body ? response.body : "");
+}
 
- private:
-  // Calls process_request() of cpp-httplib, which since 0.18 wants the addresses of both ends as
-  // well. A template, so that only the call that the installed version has is compiled.
-  template <typename Server, typename Setup>
-  static bool Process(Server& server, Connection& connection, bool closing, bool& client_closes,
-                      const Setup& setup) {
-    if constexpr (requires {
-                    server.process_request(connection, "", 0, "", 0, closing, client_closes, setup);
-                  }) {
-      return server.process_request(connection, "", 0, "", 0, closing, client_closes, setup);
-    } else {
-      return server.process_request(connection, closing, client_closes, setup);
-    }
-  }
+HttpResponse Plain(int status, absl::string_view text) {
+  return {status, "text/plain; charset=utf-8", absl::StrCat(text, "\n")};
+}
 
-  // The library would unpack such bodies, to any size, before a handler sees them.
-  static bool Refused(const httplib::Request& request) {
-    const std::string type = request.get_header_value("Content-Type");
-    return request.has_header("Content-Encoding") ||
-           (!type.empty() && !absl::StartsWithIgnoreCase(type, "application/json"));
-  }
+// What the I/O thread knows of a connection.
+struct Client {
+  Client(uint64_t id_of, int fd, HttpReadLimits limits)
+      : id(id_of), connection(std::make_unique<Connection>(fd)), reader(limits) {}
 
-  HttpServerOptions options_;
-  HttpHandler handler_;
+  const uint64_t id;
+  std::unique_ptr<Connection> connection;  // null: closed, to be removed
+  HttpStanding standing;
+  HttpSource* source = nullptr;
+  HttpRequestReader reader;
+  absl::Time deadline;
+  std::string pending;  // arrived after the end of the request
+  std::string out;      // the answer
+  size_t out_sent = 0;
+  uint32_t interest = 0;  // as epoll knows it
+  bool secured = false;   // the TLS handshake is over, or there is none
+  bool closes = false;    // after the answer
+  bool blocked_on_read = false;
+  bool blocked_on_write = false;
+  bool has_more = false;  // to be gone on with, whatever epoll says
+};
+
+// A request on its way to a handler, or its answer on its way back.
+struct Task {
+  uint64_t client = 0;
+  HttpSource* source = nullptr;
+  size_t bytes = 0;
+  bool is_probe = false;
+  bool with_body = true;
+  HttpRequest request;
+  HttpResponse response;
 };
 
 }  // namespace
 
-// One thread accepts, and watches the connections that are waiting for their clients; a fixed
-// number of threads answers those that have something to say. So a connection takes a thread only
-// while a request is being read and answered, and none is ever closed to make room for another: the
-// client could be sending on it at that very moment, and an API server does not repeat a webhook
-// call.
+// The I/O thread owns all connections. Handlers' threads get tasks from it and give them back.
 class HttpServer::Impl {
  public:
   Impl(HttpServerOptions options, HttpHandler handler)
-      : options_(std::move(options)), protocol_(options_, std::move(handler)) {}
+      : options_(std::move(options)),
+        handler_(std::move(handler)),
+        free_threads_(options_.threads) {
+    std::signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
+  }
 
   absl::Status Start() {
     absl::StatusOr<int> fd = ListenAnywhere(options_);
@@ -179,12 +188,19 @@ class HttpServer::Impl {
     listener_ = *fd;
     port_ = PortOf(listener_);
     wakeup_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wakeup_ < 0) {
-      close(listener_);
-      return absl::UnavailableError(absl::StrCat("cannot make an eventfd: ", ErrorText(errno)));
+    epoll_ = epoll_create1(EPOLL_CLOEXEC);
+    if (wakeup_ < 0 || epoll_ < 0 || !Watch(EPOLL_CTL_ADD, wakeup_, EPOLLIN, kWakeupId) ||
+        !Watch(EPOLL_CTL_ADD, listener_, EPOLLIN, kListenerId)) {
+      const int error = errno;
+      CloseDescriptors();
+      return absl::UnavailableError(
+          absl::StrCat("cannot watch port ", port_, ": ", ErrorText(error)));
     }
-    threads_.emplace_back([this] { Watch(); });
-    for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
+    threads_.emplace_back([this] { Loop(); });
+    for (int i = 0; i < options_.threads; ++i) {
+      threads_.emplace_back([this] { Work(tasks_); });
+    }
+    if (!options_.probe_paths.empty()) threads_.emplace_back([this] { Work(probes_); });
     return absl::OkStatus();
   }
 
@@ -196,166 +212,581 @@ class HttpServer::Impl {
       const std::lock_guard<std::mutex> lock(mutex_);
       stopping_ = true;
     }
-    work_.notify_all();
-    WakeWatcher();
-    for (std::thread& thread : threads_) thread.join();
+    Wake();
+    for (std::thread& thread : threads_) thread.join();  // the first one ends the others
     threads_.clear();
-    const std::lock_guard<std::mutex> lock(mutex_);
-    parked_.clear();
-    close(wakeup_);
-    close(listener_);
+    CloseDescriptors();
   }
 
  private:
-  // A connection, and how long its client may take to say something.
-  struct Waiting {
-    std::unique_ptr<Connection> connection;
-    absl::Time until;
-    bool secured = false;  // the TLS handshake is over
-  };
+  void CloseDescriptors() {
+    for (int* fd : {&listener_, &wakeup_, &epoll_}) {
+      if (*fd >= 0) close(*fd);
+      *fd = -1;
+    }
+  }
 
-  void WakeWatcher() const {
+  void Wake() const {
     const uint64_t one = 1;
-    // Fails only when the counter is full, and then the watcher is awake already.
+    // Fails only when the counter is full, and then the I/O thread is awake already.
     if (write(wakeup_, &one, sizeof(one)) < 0) return;
   }
 
-  void Watch() {
-    std::vector<Waiting> waiting;
-    std::vector<pollfd> entries;
-    while (Collect(waiting)) {
-      const absl::Time now = absl::Now();
-      absl::Time next = now + options_.idle_timeout;
-      // The listener is left out when there is no room; the kernel keeps its queue meanwhile.
-      entries.assign({{wakeup_, POLLIN, 0}, {now < accept_again_ ? -1 : listener_, POLLIN, 0}});
-      if (now < accept_again_) next = std::min(next, accept_again_);
-      for (const Waiting& entry : waiting) {
-        entries.push_back({entry.connection->socket(), POLLIN, 0});
-        next = std::min(next, entry.until);
-      }
-      poll(entries.data(), entries.size(), PollMilliseconds(next));
-      if (entries[0].revents != 0) {
-        uint64_t count = 0;
-        if (read(wakeup_, &count, sizeof(count)) < 0) count = 0;
-      }
-      Dispatch(waiting, entries);
-      if (entries[1].revents != 0) Accept(waiting);
-    }
+  bool Watch(int operation, int fd, uint32_t events, uint64_t id) const {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = id;
+    return epoll_ctl(epoll_, operation, fd, &event) == 0;
   }
 
-  // Takes over the connections that the workers are done with for now. False when it is time to
-  // end.
-  bool Collect(std::vector<Waiting>& waiting) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (Waiting& entry : parked_) waiting.push_back(std::move(entry));
-    parked_.clear();
-    return !stopping_;
-  }
+  // ---- Handlers' threads.
 
-  // Hands the connections that have something to say to the workers, and drops those whose time is
-  // up. `entries` holds what poll said of them, after the first two.
-  void Dispatch(std::vector<Waiting>& waiting, const std::vector<pollfd>& entries) {
-    const absl::Time now = absl::Now();
-    size_t kept = 0;
-    for (size_t i = 0; i < waiting.size(); ++i) {
-      if (entries[i + 2].revents != 0) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        ready_.push_back(std::move(waiting[i]));
-        work_.notify_one();
-      } else if (now >= waiting[i].until) {
-        waiting[i].connection.reset();
-        --connections_;
-      } else {
-        if (kept != i) waiting[kept] = std::move(waiting[i]);
-        ++kept;
-      }
-    }
-    waiting.resize(kept);
-  }
-
-  void Accept(std::vector<Waiting>& waiting) {
-    const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) {
-      const bool no_room =
-          errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
-      if (no_room) accept_again_ = absl::Now() + kAcceptPause;
-      return;
-    }
-    if (connections_ >= kMaxConnections) {
-      close(fd);
-      return;
-    }
-    ++connections_;
-    Waiting entry;
-    entry.connection = std::make_unique<Connection>(fd);
-    entry.until = absl::Now() + options_.request_timeout;
-    waiting.push_back(std::move(entry));
-  }
-
-  void Work() {
+  void Work(std::deque<Task>& queue) {
     for (;;) {
-      Waiting entry;
-      bool closing = false;
+      Task task;
       {
         std::unique_lock<std::mutex> lock(mutex_);
-        work_.wait(lock, [this] { return stopping_ || !ready_.empty(); });
-        if (ready_.empty()) return;
-        entry = std::move(ready_.front());
-        ready_.pop_front();
-        closing = stopping_;
+        has_task_.wait(lock, [this, &queue] { return ended_ || !queue.empty(); });
+        if (queue.empty()) return;
+        task = std::move(queue.front());
+        queue.pop_front();
       }
-      if (!Advance(entry, closing)) {
-        entry.connection.reset();
-        --connections_;
-        continue;
+      try {
+        task.response = handler_(task.request);
+      } catch (...) {  // no exception crosses this border
+        task.response = Plain(500, "internal error");
       }
+      task.request = {};
       {
         const std::lock_guard<std::mutex> lock(mutex_);
-        parked_.push_back(std::move(entry));
+        done_.push_back(std::move(task));
       }
-      WakeWatcher();
+      Wake();
     }
   }
 
-  // Does what the client's bytes allow. True when the connection goes on.
-  bool Advance(Waiting& entry, bool closing) {
-    Connection& connection = *entry.connection;
-    if (options_.identity != nullptr && !entry.secured) {
-      const std::shared_ptr<SSL_CTX> context = options_.identity->context();
-      if (context == nullptr) return false;
-      switch (connection.AdvanceTls(context.get(), entry.until)) {
-        case Connection::Handshake::kFailed:
-          return false;
-        case Connection::Handshake::kWaits:
-          return true;
-        case Connection::Handshake::kDone:
-          entry.secured = true;
-          entry.until = absl::Now() + options_.request_timeout;
-          break;
+  // ---- The I/O thread: all below.
+
+  void Loop() {
+    std::vector<epoll_event> events(256);
+    now_ = MonotonicNow();
+    for (;;) {
+      if (IsStopping() && !closing_) BeginToClose();
+      if (closing_ && clients_.empty() && in_hand_ == 0) break;
+      const int count =
+          epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), Milliseconds());
+      now_ = MonotonicNow();
+      bool accepts = false;
+      for (int i = 0; i < count; ++i) {
+        const epoll_event& event = events[static_cast<size_t>(i)];
+        if (event.data.u64 == kListenerId) {
+          accepts = true;
+        } else if (event.data.u64 == kWakeupId) {
+          uint64_t ignored = 0;
+          if (read(wakeup_, &ignored, sizeof(ignored)) < 0) ignored = 0;
+        } else if (const auto at = clients_.find(event.data.u64); at != clients_.end()) {
+          OnEvent(*at->second, event.events);
+        }
       }
-      if (!connection.HasBuffered()) return true;
+      GoOn();
+      TakeAnswers();
+      if (accepts && !closing_) Accept();
+      Expire();
+      Dispatch();
+      RemoveClosed();
     }
-    if (!protocol_.Serve(connection, closing)) {
-      connection.Linger(absl::Now() + kLinger);
-      return false;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ended_ = true;
+    has_task_.notify_all();
+  }
+
+  bool IsStopping() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return stopping_;
+  }
+
+  // Until something is due.
+  int Milliseconds() {
+    if (!going_on_.empty()) return 0;
+    absl::Time next = now_ + options_.idle_timeout;
+    if (accept_again_ > now_) next = std::min(next, accept_again_);
+    for (const auto& [id, client] : clients_) next = std::min(next, client->deadline);
+    const absl::Duration left = std::max(next - MonotonicNow(), absl::ZeroDuration());
+    return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))));
+  }
+
+  void BeginToClose() {
+    closing_ = true;
+    Watch(EPOLL_CTL_DEL, listener_, 0, kListenerId);
+    close(listener_);
+    listener_ = -1;
+    for (const auto& [id, client] : clients_) {
+      const State state = client->standing.state;
+      if (state == State::kSilent || state == State::kIdle) Close(*client);
+      client->closes = true;
     }
-    entry.until = absl::Now() + options_.idle_timeout;
+    RemoveClosed();
+  }
+
+  void Accept() {
+    for (int i = 0; i < kAcceptsAtOnce; ++i) {
+      sockaddr_storage address{};
+      socklen_t size = sizeof(address);
+      const int fd = accept4(listener_, reinterpret_cast<sockaddr*>(&address), &size,
+                             SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+          // Others of this process need descriptors, too.
+          HttpSource nobody;
+          if (!MakeRoom(nobody, false)) PauseAccepting();
+        }
+        return;
+      }
+      Admit(fd, SourceOf(reinterpret_cast<const sockaddr&>(address)));
+    }
+  }
+
+  // A listener that stays readable would wake us all the time.
+  void PauseAccepting() {
+    Watch(EPOLL_CTL_MOD, listener_, 0, kListenerId);
+    accept_again_ = now_ + kAcceptPause;
+  }
+
+  void Admit(int fd, const std::string& name) {
+    std::unique_ptr<HttpSource>& source = sources_[name];
+    if (source == nullptr) source = std::make_unique<HttpSource>(HttpSource{.name = name});
+    const bool too_many_of_it = source->connections >= options_.max_connections_of_source;
+    if (too_many_of_it || open_ >= options_.max_connections) {
+      if (!MakeRoom(*source, too_many_of_it)) {
+        close(fd);
+        ForgetIfUnused(source.get());
+        return;
+      }
+    }
+    const uint64_t id = next_id_++;
+    auto client =
+        std::make_unique<Client>(id, fd, HttpReadLimits{.body_bytes = options_.max_body_bytes});
+    client->source = source.get();
+    client->standing.source = source.get();
+    client->standing.since = now_;
+    client->deadline = now_ + options_.head_timeout;
+    client->secured = options_.identity == nullptr;
+    client->interest = EPOLLIN;
+    ++source->connections;
+    ++open_;
+    if (!Watch(EPOLL_CTL_ADD, fd, EPOLLIN, id)) Close(*client);
+    clients_.emplace(id, std::move(client));
+  }
+
+  // Closes one that says less than a new one may; false when there is none.
+  bool MakeRoom(const HttpSource& newcomer, bool own) {
+    std::vector<Client*> open = Open();
+    const std::optional<size_t> at = WhoMakesRoom(Standings(open), newcomer, own, now_);
+    if (!at.has_value()) return false;
+    Close(*open[*at]);
     return true;
   }
 
+  std::vector<Client*> Open() const {
+    std::vector<Client*> open;
+    open.reserve(clients_.size());
+    for (const auto& [id, client] : clients_) {
+      if (client->connection != nullptr) open.push_back(client.get());
+    }
+    return open;
+  }
+
+  static std::vector<const HttpStanding*> Standings(const std::vector<Client*>& clients) {
+    std::vector<const HttpStanding*> standings;
+    standings.reserve(clients.size());
+    for (const Client* client : clients) standings.push_back(&client->standing);
+    return standings;
+  }
+
+  void Close(Client& client) {
+    if (client.connection == nullptr) return;
+    client.connection.reset();  // which epoll forgets
+    client.reader.Reset();
+    std::string().swap(client.pending);
+    std::string().swap(client.out);
+    Account(client);
+    --client.source->connections;
+    --open_;
+    closed_.push_back(client.id);
+  }
+
+  void RemoveClosed() {
+    for (const uint64_t id : closed_) {
+      const auto at = clients_.find(id);
+      if (at == clients_.end()) continue;
+      HttpSource* source = at->second->source;
+      clients_.erase(at);
+      ForgetIfUnused(source);
+    }
+    closed_.clear();
+  }
+
+  void ForgetIfUnused(HttpSource* source) {
+    if (source->connections > 0 || source->in_hand > 0) return;
+    for (const auto& [id, client] : clients_) {
+      if (client->source == source) return;  // closed, and not removed yet
+    }
+    sources_.erase(std::string(source->name));
+  }
+
+  // ---- Memory.
+
+  void Account(Client& client) {
+    size_t bytes = 0;
+    if (client.connection != nullptr) {
+      bytes = client.out.size() + client.pending.size();
+      if (client.reader.begun()) bytes += client.reader.held_bytes();
+    }
+    bytes_ += bytes - client.standing.bytes;
+    client.source->bytes += bytes - client.standing.bytes;
+    client.standing.bytes = bytes;
+  }
+
+  // Gives up what is slowest until all that is left fits.
+  void FreeMemory() {
+    while (bytes_ > options_.max_bytes) {
+      std::vector<Client*> open = Open();
+      const std::optional<size_t> at = WhoFreesMemory(Standings(open), now_);
+      if (!at.has_value()) return;
+      Client& client = *open[*at];
+      const State state = client.standing.state;
+      if (state == State::kSending || state == State::kQueued) {
+        Refuse(client, 503, "too much is being sent to this server at once; try again later");
+        if (client.standing.bytes < options_.max_bytes) continue;
+      }
+      Close(client);
+    }
+  }
+
+  // ---- One connection.
+
+  void SetState(Client& client, State state, absl::Time deadline) const {
+    client.standing.state = state;
+    client.standing.since = now_;
+    client.deadline = deadline;
+  }
+
+  void OnEvent(Client& client, uint32_t events) {
+    if (client.connection == nullptr) return;
+    const State state = client.standing.state;
+    if (state == State::kQueued || state == State::kInHand) {
+      // Nothing was asked for, so the client has gone.
+      if ((events & (EPOLLHUP | EPOLLERR)) != 0) Close(client);
+      return;
+    }
+    Advance(client);
+  }
+
+  void GoOn() {
+    std::vector<uint64_t> ids;
+    ids.swap(going_on_);
+    for (const uint64_t id : ids) {
+      const auto at = clients_.find(id);
+      if (at == clients_.end() || at->second->connection == nullptr) continue;
+      at->second->has_more = false;
+      Advance(*at->second);
+    }
+  }
+
+  void GoOnLater(Client& client) {
+    if (std::exchange(client.has_more, true)) return;
+    going_on_.push_back(client.id);
+  }
+
+  // Does what the client's bytes allow.
+  void Advance(Client& client) {
+    client.blocked_on_read = false;
+    client.blocked_on_write = false;
+    if (!client.secured && !AdvanceTls(client)) {
+      SetInterest(client);
+      return;
+    }
+    switch (client.standing.state) {
+      case State::kSilent:
+      case State::kSending:
+      case State::kIdle:
+        Receive(client);
+        break;
+      case State::kAnswering:
+        Send(client);
+        break;
+      case State::kClosing:
+        Drain(client);
+        break;
+      case State::kQueued:
+      case State::kInHand:
+        break;
+    }
+    SetInterest(client);
+  }
+
+  bool AdvanceTls(Client& client) {
+    const std::shared_ptr<SSL_CTX> context = options_.identity->context();
+    const Connection::Io io =
+        context == nullptr ? Connection::Io::kEnded : client.connection->AdvanceTls(context.get());
+    if (io == Connection::Io::kDone) {
+      client.secured = true;
+      client.deadline = now_ + options_.head_timeout;
+      return true;
+    }
+    if (!NoteBlocked(client, io)) Close(client);
+    return false;
+  }
+
+  // False when the connection has ended.
+  static bool NoteBlocked(Client& client, Connection::Io io) {
+    client.blocked_on_read = io == Connection::Io::kWantsRead;
+    client.blocked_on_write = io == Connection::Io::kWantsWrite;
+    return io != Connection::Io::kEnded;
+  }
+
+  void SetInterest(Client& client) {
+    if (client.connection == nullptr) return;
+    uint32_t interest = 0;
+    switch (client.standing.state) {
+      case State::kQueued:
+      case State::kInHand:
+        break;
+      case State::kAnswering:
+        interest = client.blocked_on_read ? EPOLLIN : EPOLLOUT;
+        break;
+      default:
+        interest = client.blocked_on_write ? EPOLLOUT : EPOLLIN;
+        break;
+    }
+    if (interest == client.interest) return;
+    if (!Watch(EPOLL_CTL_MOD, client.connection->fd(), interest, client.id)) {
+      Close(client);
+      return;
+    }
+    client.interest = interest;
+  }
+
+  void Receive(Client& client) {
+    for (int i = 0; i < kPiecesAtOnce; ++i) {
+      if (client.pending.empty()) {
+        const Connection::Result read = client.connection->Read(piece_, sizeof(piece_));
+        if (read.io != Connection::Io::kDone) {
+          if (!NoteBlocked(client, read.io)) Close(client);
+          return;
+        }
+        Feed(client, {piece_, read.bytes});
+      } else {
+        const std::string pending = std::exchange(client.pending, std::string());
+        Feed(client, pending);
+      }
+      const State state = client.standing.state;
+      if (client.connection == nullptr || state == State::kQueued || state == State::kAnswering ||
+          state == State::kClosing) {
+        return;
+      }
+    }
+    GoOnLater(client);
+  }
+
+  void Feed(Client& client, absl::string_view bytes) {
+    using ReaderState = HttpRequestReader::State;
+    HttpRequestReader& reader = client.reader;
+    const bool had_begun = reader.begun();
+    const bool had_head = reader.state() != ReaderState::kHead;
+    const size_t taken = reader.Take(bytes);
+    if (taken < bytes.size()) client.pending.assign(bytes.data() + taken, bytes.size() - taken);
+    if (!had_begun && reader.begun()) {
+      SetState(client, State::kSending, now_ + options_.head_timeout);
+    }
+    if (!had_head && reader.state() == ReaderState::kBody) {
+      client.deadline = now_ + options_.body_timeout;
+      if (reader.wants_continue()) {
+        // Nothing else is under way, so it fits into the socket, or the socket is dead.
+        client.connection->Write("HTTP/1.1 100 Continue\r\n\r\n");
+      }
+    }
+    if (reader.state() == ReaderState::kRefused) {
+      Refuse(client, reader.refusal(), reader.reason());
+      return;
+    }
+    if (reader.state() == ReaderState::kDone) {
+      client.closes = client.closes || !reader.keeps_connection();
+      SetState(client, State::kQueued, now_ + options_.body_timeout);
+    }
+    Account(client);
+    FreeMemory();
+  }
+
+  // Answers without a handler, and ends the connection.
+  void Refuse(Client& client, int status, absl::string_view text) {
+    client.closes = true;
+    Answer(client, Plain(status, text), true);
+  }
+
+  void Answer(Client& client, const HttpResponse& response, bool with_body) {
+    client.reader.Reset();
+    if (client.closes) std::string().swap(client.pending);
+    client.out = Encode(response, with_body, client.closes);
+    client.out_sent = 0;
+    SetState(client, State::kAnswering, now_ + options_.answer_timeout);
+    Account(client);
+    Send(client);
+    SetInterest(client);
+  }
+
+  void Send(Client& client) {
+    while (client.out_sent < client.out.size()) {
+      const Connection::Result written =
+          client.connection->Write(absl::string_view(client.out).substr(client.out_sent));
+      if (written.io != Connection::Io::kDone) {
+        if (!NoteBlocked(client, written.io)) Close(client);
+        return;
+      }
+      client.out_sent += written.bytes;
+    }
+    std::string().swap(client.out);
+    Account(client);
+    if (client.closes) {
+      client.connection->EndWriting();
+      SetState(client, State::kClosing, now_ + kLinger);
+      return;
+    }
+    SetState(client, State::kIdle, now_ + options_.idle_timeout);
+    if (!client.pending.empty() || client.connection->HasBuffered()) GoOnLater(client);
+  }
+
+  // Takes what still comes, for the client would lose the answer if its bytes met a closed socket.
+  void Drain(Client& client) {
+    for (int i = 0; i < kPiecesAtOnce; ++i) {
+      const Connection::Result read = client.connection->Read(piece_, sizeof(piece_));
+      if (read.io != Connection::Io::kDone) {
+        if (!NoteBlocked(client, read.io)) Close(client);
+        return;
+      }
+    }
+    GoOnLater(client);
+  }
+
+  void Expire() {
+    if (accept_again_ != absl::InfinitePast() && now_ >= accept_again_ && !closing_) {
+      accept_again_ = absl::InfinitePast();
+      Watch(EPOLL_CTL_MOD, listener_, EPOLLIN, kListenerId);
+    }
+    for (const auto& [id, client] : clients_) {
+      if (client->connection == nullptr || now_ < client->deadline) continue;
+      switch (client->standing.state) {
+        case State::kSending:
+          Refuse(*client, 408, "the request did not end in time");
+          break;
+        case State::kQueued:
+          Refuse(*client, 503, "too many requests wait for an answer; try again later");
+          break;
+        default:
+          Close(*client);
+          break;
+      }
+    }
+  }
+
+  // ---- To and from handlers.
+
+  void Dispatch() {
+    std::vector<Client*> queued;
+    std::vector<Client*> probes;
+    for (const auto& [id, client] : clients_) {
+      if (client->connection == nullptr || client->standing.state != State::kQueued) continue;
+      (IsProbe(*client) ? probes : queued).push_back(client.get());
+    }
+    while (free_threads_ > 0 && !queued.empty()) Give(TakeNext(queued), false);
+    while (!probe_in_hand_ && !probes.empty()) Give(TakeNext(probes), true);
+  }
+
+  bool IsProbe(const Client& client) const {
+    return options_.probe_paths.contains(client.reader.request().path);
+  }
+
+  static Client& TakeNext(std::vector<Client*>& queued) {
+    const auto at = queued.begin() + static_cast<std::ptrdiff_t>(WhoIsNext(Standings(queued)));
+    Client& next = **at;
+    queued.erase(at);
+    return next;
+  }
+
+  void Give(Client& client, bool is_probe) {
+    Task task;
+    task.client = client.id;
+    task.source = client.source;
+    task.is_probe = is_probe;
+    task.with_body = !client.reader.is_head();
+    task.request = client.reader.Release();
+    task.bytes = task.request.body.capacity();
+    SetState(client, State::kInHand, absl::InfiniteFuture());
+    Account(client);
+    bytes_ += task.bytes;
+    client.source->bytes += task.bytes;
+    ++client.source->in_hand;
+    ++in_hand_;
+    (is_probe ? probe_in_hand_ : free_threads_) += is_probe ? 1 : -1;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    (is_probe ? probes_ : tasks_).push_back(std::move(task));
+    has_task_.notify_all();
+  }
+
+  void TakeAnswers() {
+    std::vector<Task> done;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      done.swap(done_);
+    }
+    for (const Task& task : done) {
+      (task.is_probe ? probe_in_hand_ : free_threads_) += task.is_probe ? -1 : 1;
+      --in_hand_;
+      --task.source->in_hand;
+      task.source->bytes -= task.bytes;
+      bytes_ -= task.bytes;
+      const auto at = clients_.find(task.client);
+      if (at == clients_.end() || at->second->connection == nullptr) {
+        if (at == clients_.end()) ForgetIfUnused(task.source);
+        continue;  // the client has gone
+      }
+      at->second->standing.answered = true;
+      Answer(*at->second, task.response, task.with_body);
+    }
+    FreeMemory();
+  }
+
   const HttpServerOptions options_;
-  Protocol protocol_;
+  const HttpHandler handler_;
   int listener_ = -1;
-  int wakeup_ = -1;  // an eventfd: the watcher has something to collect
+  int wakeup_ = -1;  // an eventfd: there are answers, or it is time to stop
+  int epoll_ = -1;
   int port_ = -1;
   std::vector<std::thread> threads_;
-  absl::Time accept_again_ = absl::InfinitePast();  // used by the watcher alone
-  std::atomic<size_t> connections_{0};
-  std::mutex mutex_;              // guards all below
-  std::condition_variable work_;  // there is something in ready_, or it is time to stop
-  std::deque<Waiting> ready_;     // for the workers
-  std::vector<Waiting> parked_;   // for the watcher
+
+  // Used by the I/O thread alone.
+  absl::Time now_;
+  absl::Time accept_again_ = absl::InfinitePast();
+  bool closing_ = false;
+  std::unordered_map<uint64_t, std::unique_ptr<Client>> clients_;
+  std::map<std::string, std::unique_ptr<HttpSource>> sources_;
+  std::vector<uint64_t> closed_;    // clients to be removed
+  std::vector<uint64_t> going_on_;  // clients that have more to say
+  uint64_t next_id_ = kFirstClientId;
+  size_t open_ = 0;   // connections
+  size_t bytes_ = 0;  // of requests and answers
+  int in_hand_ = 0;
+  int free_threads_ = 0;
+  int probe_in_hand_ = 0;
+  char piece_[kPieceBytes];
+
+  std::mutex mutex_;                  // guards all below
+  std::condition_variable has_task_;  // or it is time to end
+  std::deque<Task> tasks_;
+  std::deque<Task> probes_;
+  std::vector<Task> done_;
   bool stopping_ = false;
+  bool ended_ = false;
 };
 
 HttpServer::HttpServer(HttpServerOptions options, HttpHandler handler)

@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small HTTP/1.1 server for machines as clients: webhooks, probes, metrics. Every connection is
-// bounded in time, in memory and in number of threads, so that no client can hold it up.
+// A small HTTP/1.1 server for machines as clients: webhooks, probes, metrics. Whatever clients do,
+// it is bounded in connections, memory and time, and answers those that behave: one thread does all
+// I/O without blocking, handlers see complete requests only, and when something is full, whoever
+// takes most of it gives way (http_fairness.h).
 #ifndef RAILHEAD_KUBE_HTTP_SERVER_H_
 #define RAILHEAD_KUBE_HTTP_SERVER_H_
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "kube/http_request_reader.h"
 #include "kube/tls_identity.h"
 
 namespace railhead::kube {
-
-struct HttpRequest {
-  std::string method;  // "GET" or "POST"
-  std::string path;    // without the query
-  std::string content_type;
-  std::string body;
-};
 
 struct HttpResponse {
   int status = 200;
@@ -35,9 +32,20 @@ using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 struct HttpServerOptions {
   std::string address;  // to bind; empty is every address, IPv6 and IPv4
   int port = 0;         // 0 takes a free one
-  int threads = 16;     // requests answered at once
+  int threads = 16;     // requests answered at once, besides a probe
+  // Requests of these paths are answered by a thread of their own, so that no other request can
+  // delay them. Their answers should take microseconds.
+  std::set<std::string> probe_paths;
   size_t max_body_bytes = 4U << 20U;
-  absl::Duration request_timeout = absl::Seconds(10);  // from its first byte to the answer's last
+  // Of all requests and answers in memory. The server may exceed it by one buffer's growth.
+  size_t max_bytes = 16U << 20U;
+  size_t max_connections = 512;
+  size_t max_connections_of_source = 256;
+  // From a connection, or a request's first byte, to the end of the request's head; of the whole
+  // body; and of the whole answer.
+  absl::Duration head_timeout = absl::Seconds(10);
+  absl::Duration body_timeout = absl::Seconds(10);
+  absl::Duration answer_timeout = absl::Seconds(10);
   // Between the requests of a connection. Longer than the 90 s after which an API server closes
   // idle connections itself: were we first, it could be sending a request that would be lost.
   absl::Duration idle_timeout = absl::Seconds(120);
@@ -56,8 +64,8 @@ class HttpServer {
   absl::Status Start();
   // The port it listens on; valid after Start.
   int port() const;
-  // Refuses new connections, finishes the requests in progress (each within its timeout), returns
-  // when all threads have ended.
+  // Refuses new connections, finishes the requests that have begun (each within its timeouts),
+  // returns when all threads have ended.
   void Stop();
 
  private:

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -86,11 +87,16 @@ class RawClient {
   int fd_;
 };
 
-// The first line of the answer to what `text` says; the connection must end with it.
-std::string FirstLine(int port, const std::string& text) {
+// All that the server answers to `text` until it closes the connection.
+std::string Answers(int port, const std::string& text) {
   const RawClient client(port);
   client.Say(text);
-  const std::string answer = client.ReadToEnd();
+  return client.ReadToEnd();
+}
+
+// The first line of the answer to what `text` says; the connection must end with it.
+std::string FirstLine(int port, const std::string& text) {
+  const std::string answer = Answers(port, text);
   return answer.substr(0, answer.find("\r\n"));
 }
 
@@ -102,7 +108,47 @@ TEST(HttpServerTest, AnswersSeveralRequestsOfOneConnection) {
   EXPECT_EQ(client.Get("/a?b=c")->body, "GET /a ");
   EXPECT_EQ(client.Post("/b", "{}", "application/json")->body, "POST /b {}");
   EXPECT_EQ(client.Get("/teapot")->status, 418);
-  EXPECT_EQ(client.Put("/b", "{}", "application/json")->status, 404);
+  EXPECT_EQ(client.Put("/b", "{}", "application/json")->status, 405);
+  const auto head = client.Head("/a");
+  EXPECT_EQ(head->body, "");
+  EXPECT_EQ(head->get_header_value("Content-Length"), "7");
+}
+
+TEST(HttpServerTest, AnswersRequestsThatWereSentTogether) {
+  HttpServer server(Loopback(), Echo);
+  ASSERT_TRUE(server.Start().ok());
+  const std::string answers =
+      Answers(server.port(),
+              "GET /1 HTTP/1.1\r\n\r\nPOST /2 HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}\r\n"
+              "GET /3 HTTP/1.1\r\nConnection: close\r\n\r\nGET /4 HTTP/1.1\r\n\r\n");
+  EXPECT_LT(answers.find("GET /1 "), answers.find("POST /2 {}"));
+  EXPECT_LT(answers.find("POST /2 {}"), answers.find("GET /3 "));
+  EXPECT_EQ(answers.find("GET /4 "), std::string::npos);
+}
+
+TEST(HttpServerTest, TellsAClientThatAsksToGoOnWithItsBody) {
+  HttpServer server(Loopback(), Echo);
+  ASSERT_TRUE(server.Start().ok());
+  const RawClient client(server.port());
+  client.Say(
+      "POST / HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n"
+      "Connection: close\r\n\r\n");
+  char first[25];
+  ASSERT_EQ(recv(client.fd(), first, sizeof(first), MSG_WAITALL), 25);
+  EXPECT_EQ(std::string(first, 25), "HTTP/1.1 100 Continue\r\n\r\n");
+  client.Say("{}");
+  EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST(HttpServerTest, AHandlerThatThrowsIsAnAnswer) {
+  HttpServer server(Loopback(), [](const HttpRequest& request) -> HttpResponse {
+    if (request.path == "/bad") throw std::runtime_error("bad");
+    return Echo(request);
+  });
+  ASSERT_TRUE(server.Start().ok());
+  httplib::Client client("127.0.0.1", server.port());
+  EXPECT_EQ(client.Get("/bad")->status, 500);
+  EXPECT_EQ(client.Get("/a")->status, 200);
 }
 
 TEST(HttpServerTest, ListensOnBothFamiliesByDefault) {
@@ -169,7 +215,8 @@ TEST(HttpServerTest, DoesNotUnpackBodies) {
 
 TEST(HttpServerTest, EndsRequestsThatDoNotEnd) {
   HttpServerOptions options = Loopback();
-  options.request_timeout = absl::Milliseconds(100);
+  options.head_timeout = absl::Milliseconds(100);
+  options.body_timeout = absl::Milliseconds(100);
   HttpServer server(options, Echo);
   ASSERT_TRUE(server.Start().ok());
   for (const std::string& start :
@@ -183,7 +230,7 @@ TEST(HttpServerTest, EndsRequestsThatDoNotEnd) {
 // Each byte arrives long before any timeout of a single read would fire.
 TEST(HttpServerTest, EndsRequestsThatTrickle) {
   HttpServerOptions options = Loopback();
-  options.request_timeout = absl::Milliseconds(200);
+  options.head_timeout = absl::Milliseconds(200);
   HttpServer server(options, Echo);
   ASSERT_TRUE(server.Start().ok());
   const RawClient client(server.port());
@@ -280,12 +327,12 @@ TEST(HttpServerTest, SwapsCertificatesWhileServing) {
 
 // What a server needs that shows a certificate for "leaf". Must outlive the server.
 struct TlsLeaf {
-  explicit TlsLeaf(absl::Duration request_timeout) {
+  explicit TlsLeaf(absl::Duration head_timeout) {
     const auto authority = MakeAuthority("test", absl::Now(), absl::Hours(1));
     const auto leaf = SignServingCertificate(*authority, {"leaf"}, absl::Now(), absl::Hours(1));
     EXPECT_TRUE(identity.Set(*leaf).ok());
     options.identity = &identity;
-    options.request_timeout = request_timeout;
+    options.head_timeout = head_timeout;
   }
   TlsIdentity identity;
   HttpServerOptions options = Loopback();

@@ -19,7 +19,7 @@ using ::testing::Not;
 class InClusterTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = testing::TempDir() + "railhead-in-cluster-" + std::to_string(getpid());
+    root_ = ::testing::TempDir() + "railhead-in-cluster-" + std::to_string(getpid());
     folder_ = root_ + "/var/run/secrets/kubernetes.io/serviceaccount/";
     std::filesystem::create_directories(folder_);
     Write("token", "first-token\n");

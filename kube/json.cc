@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/json.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -8,34 +10,67 @@
 namespace railhead::kube {
 namespace {
 
-// The parser itself is iterative; only the depth of its result can hurt. Counting brackets outside
-// strings before parsing bounds it without building anything.
-bool NestsTooDeep(absl::string_view text) {
+// What a chunk of glibc's heap costs, for the parts of a tree: a map or a vector of its own, a
+// map's node, an element with the room that a vector keeps for more, and a string.
+constexpr size_t kMapBytes = 64;
+constexpr size_t kVectorBytes = 32;
+constexpr size_t kNodeBytes = 96;
+constexpr size_t kElementBytes = 48;
+constexpr size_t kStringBytes = 80;
+
+struct Shape {
+  int depth = 0;  // the greatest
+  size_t tree_bytes = kElementBytes;
+};
+
+// Counts what stands outside of strings.
+Shape ShapeOf(absl::string_view text) {
+  Shape shape;
   int depth = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (in_string) {
+      ++shape.tree_bytes;
       if (c == '\\') {
         ++i;
       } else if (c == '"') {
         in_string = false;
       }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxJsonDepth) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
+      continue;
+    }
+    switch (c) {
+      case '"':
+        in_string = true;
+        shape.tree_bytes += kStringBytes;
+        break;
+      case '{':
+      case '[':
+        shape.depth = std::max(shape.depth, ++depth);
+        shape.tree_bytes += c == '{' ? kMapBytes : kVectorBytes + kElementBytes;
+        break;
+      case '}':
+      case ']':
+        --depth;
+        break;
+      case ':':
+        shape.tree_bytes += kNodeBytes;
+        break;
+      case ',':
+        shape.tree_bytes += kElementBytes;
+        break;
+      default:
+        break;
     }
   }
-  return false;
+  return shape;
 }
 
 }  // namespace
 
 absl::StatusOr<Json> ParseJson(absl::string_view text) {
-  if (NestsTooDeep(text)) {
+  // The parser itself is iterative; only the depth of its result can hurt.
+  if (ShapeOf(text).depth > kMaxJsonDepth) {
     return absl::InvalidArgumentError(
         absl::StrCat("JSON nests deeper than ", kMaxJsonDepth, " levels"));
   }
@@ -45,6 +80,8 @@ absl::StatusOr<Json> ParseJson(absl::string_view text) {
   }
   return value;
 }
+
+size_t JsonTreeBytes(absl::string_view text) { return ShapeOf(text).tree_bytes; }
 
 std::string DumpJson(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);

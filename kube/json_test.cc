@@ -2,6 +2,7 @@
 #include "kube/json.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <string>
 
@@ -45,6 +46,27 @@ TEST(PointerTokenTest, EscapesTildeBeforeSlash) {
   EXPECT_EQ(PointerToken("a/b~c~1"), "a~1b~0c~01");
   const Json document = Json::object({{"a/b~c", 1}});
   EXPECT_EQ(document[Json::json_pointer("/" + PointerToken("a/b~c"))], 1);
+}
+
+// What the parser really takes, by the heap's own count.
+TEST(JsonTest, TreesTakeNoMoreThanTheirEstimate) {
+  for (const std::string& element :
+       {std::string("1"), std::string("[]"), std::string("{}"), std::string("\"\""),
+        std::string("\"0123456789abcdef0123\""), std::string("[[1],[2]]"),
+        std::string(R"({"a":1,"b":{"c":"d"},"0123456789abcdef":[]})")}) {
+    std::string text = "[" + element;
+    for (int i = 0; i < 20'000; ++i) text += "," + element;
+    text += "]";
+    const size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+    const absl::StatusOr<Json> tree = ParseJson(text);
+    const size_t taken = mallinfo2().uordblks + mallinfo2().hblkhd - before;
+    ASSERT_TRUE(tree.ok());
+    EXPECT_LE(taken, JsonTreeBytes(text)) << element;
+    // A sanitizer's heap does not count.
+    if (before > 0) {
+      EXPECT_GE(4 * taken, JsonTreeBytes(text)) << element;
+    }
+  }
 }
 
 }  // namespace

@@ -197,7 +197,7 @@ class ClientTest : public ::testing::Test {
         SignServingCertificate(authority_, {"localhost"}, absl::Now(), absl::Hours(1));
     ASSERT_TRUE(leaf.ok());
     leaf_ = *leaf;
-    ca_file_ = absl::StrCat(testing::TempDir(), "railhead-client-", getpid(), ".crt");
+    ca_file_ = absl::StrCat(::testing::TempDir(), "railhead-client-", getpid(), ".crt");
     std::ofstream(ca_file_) << authority_.certificate;
   }
   void TearDown() override { std::filesystem::remove(ca_file_); }
@@ -390,7 +390,7 @@ TEST_F(ClientTest, AnAuthorityInMemoryIsTheOnlyOneBelieved) {
   EXPECT_THAT(server.requests(), SizeIs(0));
 }
 
-const ObjectRef kPods = {"v1", "pods", "team", ""};
+const ObjectRef kWatchedPods = {"v1", "pods", "team", ""};
 
 WatchOptions From(const std::string& version) {
   WatchOptions options;
@@ -413,7 +413,7 @@ TEST_F(ClientTest, AWatchHandsOnEventsUntilTheServerEndsIt) {
   });
   RestClient client(Options(server.url()));
   std::vector<std::string> versions;
-  EXPECT_EQ(Watch(client, kPods, From("7&x"), Versions(versions)), absl::OkStatus());
+  EXPECT_EQ(Watch(client, kWatchedPods, From("7&x"), Versions(versions)), absl::OkStatus());
   EXPECT_THAT(versions, ElementsAre("8", "9"));
   ASSERT_THAT(server.requests(), SizeIs(1));
   EXPECT_THAT(server.requests()[0],
@@ -427,7 +427,7 @@ TEST_F(ClientTest, AWatchThatBreaksOffIsAnErrorAfterItsEvents) {
   });
   RestClient client(Options(server.url()));
   std::vector<std::string> versions;
-  EXPECT_EQ(Watch(client, kPods, From("7"), Versions(versions)).code(),
+  EXPECT_EQ(Watch(client, kWatchedPods, From("7"), Versions(versions)).code(),
             absl::StatusCode::kUnavailable);
   EXPECT_THAT(versions, ElementsAre("8"));
 }
@@ -440,7 +440,7 @@ TEST_F(ClientTest, AnExpiredWatchSaysSoByStatusOrByEvent) {
     ScriptedServer server(leaf_, [&answer](const std::string&) { return answer; });
     RestClient client(Options(server.url()));
     std::vector<std::string> versions;
-    const absl::Status end = Watch(client, kPods, From("7"), Versions(versions));
+    const absl::Status end = Watch(client, kWatchedPods, From("7"), Versions(versions));
     EXPECT_EQ(end.code(), absl::StatusCode::kOutOfRange) << answer;
     EXPECT_THAT(std::string(end.message()), HasSubstr("Expired: too old"));
     EXPECT_THAT(versions, SizeIs(0));
@@ -455,7 +455,7 @@ TEST_F(ClientTest, ASilentWatchIsGivenUp) {
   WatchOptions options = From("7");
   options.silence = absl::Milliseconds(300);
   std::vector<std::string> versions;
-  const absl::Status end = Watch(client, kPods, options, Versions(versions));
+  const absl::Status end = Watch(client, kWatchedPods, options, Versions(versions));
   EXPECT_EQ(end.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(end.message()), HasSubstr("nothing was heard for 300ms"));
   EXPECT_THAT(versions, ElementsAre("8"));
@@ -472,7 +472,7 @@ TEST_F(ClientTest, AWatchIsStoppedByItsOwnStopOrByTheClients) {
     std::stop_source stop;
     WatchOptions options = From("7");
     options.stop = stop.get_token();
-    const absl::Status end = Watch(client, kPods, options, [&](const WatchEvent&) {
+    const absl::Status end = Watch(client, kWatchedPods, options, [&](const WatchEvent&) {
       by_client ? client.Cancel() : static_cast<void>(stop.request_stop());
       return absl::OkStatus();
     });
@@ -486,7 +486,7 @@ TEST_F(ClientTest, AWatchEndsWithItsReceiversError) {
     return StreamHead() + Chunk(Event("ADDED", 8)) + ThenSilence();
   });
   RestClient client(Options(server.url()));
-  EXPECT_EQ(Watch(client, kPods, From("7"),
+  EXPECT_EQ(Watch(client, kWatchedPods, From("7"),
                   [](const WatchEvent&) { return absl::InternalError("full"); }),
             absl::InternalError("full"));
 }
@@ -500,7 +500,7 @@ TEST_F(ClientTest, AWatchIsAskedForAgainWhenTheTokenRotated) {
   });
   RestClient client(Options(server.url()));
   std::vector<std::string> versions;
-  EXPECT_EQ(Watch(client, kPods, From("7"), Versions(versions)), absl::OkStatus());
+  EXPECT_EQ(Watch(client, kWatchedPods, From("7"), Versions(versions)), absl::OkStatus());
   EXPECT_THAT(versions, ElementsAre("8"));
 }
 

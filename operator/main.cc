@@ -2,7 +2,6 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): sigtimedwait is POSIX
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "kube/in_cluster.h"
 #include "kube/kubeconfig.h"
+#include "kube/log.h"
 #include "kube/rest_client.h"
 #include "operator/admission/offline.h"
 #include "operator/config.h"
@@ -175,8 +175,7 @@ int RunServe(ServeOptions options, const std::string& config_path, const std::st
 }
 
 int Main(int argc, char** argv) {
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("railhead-operator"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  kube::SetUpLog("railhead-operator");
   CLI::App app(kDescription);
   app.footer(kFooter);
   app.set_version_flag("--version", RAILHEAD_VERSION);

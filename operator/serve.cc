@@ -108,8 +108,12 @@ class Operator::Impl {
 
   kube::HttpServerOptions HttpOptions() const {
     kube::HttpServerOptions server = ServerOptions(options_, options_.health_port);
-    server.threads = 4;
+    server.threads = 2;
+    server.probe_paths = {"/healthz", "/readyz"};
     server.max_body_bytes = 1U << 10U;
+    server.max_bytes = 8U << 20U;
+    server.max_connections = 128;
+    server.max_connections_of_source = 64;
     return server;
   }
 

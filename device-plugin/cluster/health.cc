@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "device-plugin/cluster/status_server.h"
+#include "kube/page_server.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -14,9 +14,9 @@ namespace {
 constexpr std::chrono::seconds kLoopDeadline(60);
 constexpr std::chrono::seconds kUnheardDeadline(120);
 
-StatusPage HealthPage(const absl::Status& status) {
-  if (status.ok()) return {200, "ok\n"};
-  return {503, absl::StrCat(status.message(), "\n")};
+kube::HttpResponse HealthPage(const absl::Status& status) {
+  if (status.ok()) return {.body = "ok\n"};
+  return {.status = 503, .body = absl::StrCat(status.message(), "\n")};
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ absl::Status Health::Live(TimePoint now) const {
   return absl::OkStatus();
 }
 
-StatusServer::Pages HealthPages(const Health& health) {
+kube::PageServer::Pages HealthPages(const Health& health) {
   return {
       {"/healthz", [&health] { return HealthPage(health.Live(std::chrono::steady_clock::now())); }},
       {"/readyz", [&health] { return HealthPage(health.Ready()); }}};

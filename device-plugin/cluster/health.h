@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "device-plugin/cluster/status_server.h"
 #include "device-plugin/kubelet/registration.h"
+#include "kube/page_server.h"
 
 namespace railhead::device_plugin {
 
@@ -41,7 +41,7 @@ class Health {
 
 // The pages /healthz (Live) and /readyz (Ready): 200, or 503 with the reason in the text. `health`
 // must outlive whoever serves them.
-StatusServer::Pages HealthPages(const Health& health);
+kube::PageServer::Pages HealthPages(const Health& health);
 
 }  // namespace railhead::device_plugin
 

@@ -8,8 +8,6 @@
 #include <chrono>
 #include <string>
 
-#include "device-plugin/cluster/status_server.h"
-
 namespace railhead::device_plugin {
 namespace {
 
@@ -59,7 +57,8 @@ TEST(Health, LiveUntilUnheardForTooLong) {
 
 TEST(HealthPages, AnswerProbes) {
   Health health;
-  const auto server = StatusServer::Start("--health-address", "127.0.0.1:0", HealthPages(health));
+  const auto server =
+      kube::PageServer::Start("--health-address", "127.0.0.1:0", HealthPages(health));
   ASSERT_TRUE(server.ok()) << server.status();
   httplib::Client client("127.0.0.1", (*server)->port());
   EXPECT_EQ(client.Get("/healthz")->status, 200);

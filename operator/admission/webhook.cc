@@ -13,20 +13,12 @@
 namespace railhead::op {
 namespace {
 
-// Reviews come before validation: a name may still contain anything, and a log has lines.
-std::string Printable(std::string text) {
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
-}
-
 // The name for the log: a pod's own name is often still to be made from a prefix.
 std::string NameOf(const kube::AdmissionRequest& request) {
   std::string name = request.name;
   if (name.empty()) name = kube::StringAt(request.object, {"metadata", "name"});
   if (name.empty()) name = kube::StringAt(request.object, {"metadata", "generateName"}) + "*";
-  return Printable(request.space + "/" + name);
+  return request.space + "/" + name;
 }
 
 }  // namespace
@@ -44,7 +36,8 @@ kube::HttpResponse Webhook::Handle(const kube::HttpRequest& request) const {
     response = {503, "text/plain; charset=utf-8", "not ready: the profiles are not known yet\n"};
   } else {
     response = kube::AnswerAdmission(
-        request, [&](const kube::AdmissionRequest& review) { return Decide(review, *profiles); });
+        request, documents_,
+        [&](const kube::AdmissionRequest& review) { return Decide(review, *profiles); });
   }
   if (response.status != 200) metrics_->CountRefusedReview();
   return response;
@@ -67,7 +60,7 @@ kube::AdmissionAnswer Webhook::Decide(const kube::AdmissionRequest& request,
     spdlog::info("{} {}: {} changes", request.kind, NameOf(request), mutation.patch.size());
   }
   for (const std::string& warning : mutation.warnings) {
-    spdlog::warn("{} {}: {}", request.kind, NameOf(request), Printable(warning));
+    spdlog::warn("{} {}: {}", request.kind, NameOf(request), warning);
   }
   metrics_->CountAdmission(is_pod   ? "Pod"
                            : is_job ? "Job"

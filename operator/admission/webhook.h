@@ -5,6 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "kube/admission.h"
 #include "kube/http_server.h"
+#include "kube/memory_budget.h"
 #include "operator/config.h"
 #include "operator/metrics.h"
 #include "operator/profiles/profile_set.h"
@@ -31,6 +32,8 @@ class Webhook {
   const InjectionConfig config_;
   const ProfileSource profiles_;
   Metrics* const metrics_;
+  // Of a container's 128 MiB. A pod with a thousand variables takes half of one.
+  mutable kube::MemoryBudget documents_{32U << 20U};
 };
 
 }  // namespace railhead::op

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device-plugin/cluster/status_server.h"
+#include "kube/page_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,26 +9,24 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace railhead::device_plugin {
+namespace railhead::kube {
 namespace {
 
 using ::testing::HasSubstr;
 
-StatusServer::Pages Counting(int& calls) {
+PageServer::Pages Counting(int& calls) {
   return {{"/metrics",
            [&calls] {
              ++calls;
-             return StatusPage{200, absl::StrCat("calls ", calls, "\n"),
-                               "text/plain; version=0.0.4; charset=utf-8"};
+             return HttpResponse{200, "text/plain; version=0.0.4; charset=utf-8",
+                                 absl::StrCat("calls ", calls, "\n")};
            }},
-          {"/bad", [] {
-             return StatusPage{503, "no\n"};
-           }}};
+          {"/bad", [] { return HttpResponse{.status = 503, .body = "no\n"}; }}};
 }
 
-TEST(StatusServer, AnswersItsPathsAndNothingElse) {
+TEST(PageServer, AnswersItsPathsAndNothingElse) {
   int calls = 0;
-  const auto server = StatusServer::Start("--flag", "127.0.0.1:0", Counting(calls));
+  const auto server = PageServer::Start("--flag", "127.0.0.1:0", Counting(calls));
   ASSERT_TRUE(server.ok()) << server.status();
   httplib::Client client("127.0.0.1", (*server)->port());
   const auto first = client.Get("/metrics");
@@ -43,39 +41,40 @@ TEST(StatusServer, AnswersItsPathsAndNothingElse) {
   EXPECT_EQ(bad->body, "no\n");
   EXPECT_EQ(client.Get("/")->status, 404);
   EXPECT_EQ(client.Get("/metrics/x")->status, 404);
-  EXPECT_EQ(client.Post("/metrics", "x", "text/plain")->status, 404);
+  EXPECT_EQ(client.Post("/metrics", "{}", "application/json")->status, 405);
+  EXPECT_EQ(client.Head("/metrics")->body, "");
 }
 
-TEST(StatusServer, ListensWhereItIsTold) {
-  const auto answers = [](const char* host, const StatusServer& server) {
+TEST(PageServer, ListensWhereItIsTold) {
+  const auto answers = [](const char* host, const PageServer& server) {
     return static_cast<bool>(httplib::Client(host, server.port()).Get("/metrics"));
   };
   int calls = 0;
-  const auto both = StatusServer::Start("--flag", ":0", Counting(calls));
+  const auto both = PageServer::Start("--flag", ":0", Counting(calls));
   ASSERT_TRUE(both.ok()) << both.status();
   EXPECT_TRUE(answers("127.0.0.1", **both));
   EXPECT_TRUE(answers("::1", **both));
-  const auto v6 = StatusServer::Start("--flag", "[::1]:0", Counting(calls));
+  const auto v6 = PageServer::Start("--flag", "[::1]:0", Counting(calls));
   ASSERT_TRUE(v6.ok()) << v6.status();
   EXPECT_TRUE(answers("::1", **v6));
   EXPECT_FALSE(answers("127.0.0.1", **v6));
-  const auto v4 = StatusServer::Start("--flag", "127.0.0.1:0", Counting(calls));
+  const auto v4 = PageServer::Start("--flag", "127.0.0.1:0", Counting(calls));
   ASSERT_TRUE(v4.ok()) << v4.status();
   EXPECT_TRUE(answers("127.0.0.1", **v4));
   EXPECT_FALSE(answers("::1", **v4));
 }
 
-TEST(StatusServer, RefusesBadAddressesAndUsedPorts) {
+TEST(PageServer, RefusesBadAddressesAndUsedPorts) {
   for (const std::string address : {"", "9401", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536"}) {
-    EXPECT_THAT(std::string(StatusServer::Start("--flag", address, {}).status().message()),
+    EXPECT_THAT(std::string(PageServer::Start("--flag", address, {}).status().message()),
                 HasSubstr("--flag " + address));
   }
-  const auto first = StatusServer::Start("--flag", "127.0.0.1:0", {});
+  const auto first = PageServer::Start("--flag", "127.0.0.1:0", {});
   ASSERT_TRUE(first.ok());
   const std::string address = absl::StrCat("127.0.0.1:", (*first)->port());
-  EXPECT_THAT(std::string(StatusServer::Start("--flag", address, {}).status().message()),
+  EXPECT_THAT(std::string(PageServer::Start("--flag", address, {}).status().message()),
               HasSubstr("in use"));
 }
 
 }  // namespace
-}  // namespace railhead::device_plugin
+}  // namespace railhead::kube
