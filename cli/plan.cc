@@ -14,6 +14,7 @@
 #include "cli/picture.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_reader.h"
+#include "fabric/printable_text.h"
 #include "fabric/yaml/document.h"
 #include "operator/placement/decision.h"
 #include "operator/placement/placement_json.h"
@@ -69,7 +70,7 @@ std::vector<std::string> NodeNames(const fabric::FabricModel& model, const Place
 int RunPlan(const PlanOptions& options, const std::function<double()>& seconds, std::ostream& out,
             std::ostream& err) {
   const auto fail = [&err](const absl::Status& status) {
-    err << "railhead plan: " << status.message() << "\n";
+    err << "railhead plan: " << fabric::PrintableText(status.message()) << "\n";
     return kBadInput;
   };
   absl::StatusOr<Decision> decision = Load(options);
@@ -90,11 +91,11 @@ int RunPlan(const PlanOptions& options, const std::function<double()>& seconds, 
         placement::ToJson(model, decision->request, *placement, *reasons);
     answer["solveSeconds"] = took;
     if (options.explain) answer["explanation"] = lines;
-    out << answer.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+    out << answer.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   } else {
-    out << Picture(model, decision->request, *placement, *reasons);
+    out << fabric::PrintableLines(Picture(model, decision->request, *placement, *reasons));
     if (!lines.empty()) out << "\n";
-    for (const std::string& line : lines) out << line << "\n";
+    for (const std::string& line : lines) out << fabric::PrintableText(line) << "\n";
   }
   out.flush();
   if (!out) return fail(absl::UnavailableError("cannot write the answer"));

@@ -9,17 +9,14 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "fabric/printable_text.h"
 
 namespace railhead::cli {
 
 std::string XmlText(absl::string_view text) {
-  // U+FFFE and U+FFFF are no characters of XML, not even escaped.
-  return absl::StrReplaceAll(text, {{"&", "&amp;"},
-                                    {"<", "&lt;"},
-                                    {">", "&gt;"},
-                                    {"\"", "&quot;"},
-                                    {"\xef\xbf\xbe", "\xef\xbf\xbd"},
-                                    {"\xef\xbf\xbf", "\xef\xbf\xbd"}});
+  // Not all characters are allowed in XML, not even escaped.
+  return absl::StrReplaceAll(fabric::PrintableText(text),
+                             {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 
 std::string Shortened(const std::string& text, size_t most) {

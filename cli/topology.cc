@@ -28,6 +28,7 @@
 #include "fabric/model/model_json.h"
 #include "fabric/model/model_reader.h"
 #include "fabric/model/model_yaml.h"
+#include "fabric/printable_text.h"
 #include "fabric/yaml/message.h"
 #include "kube/json.h"
 #include "operator/topology/cluster_fabric.h"
@@ -229,8 +230,8 @@ bool IsPublished(absl::string_view output) {
 std::string Shown(const DiscoveredFabric& found, absl::string_view output) {
   if (output == "yaml") return fabric::ToYaml(found.model);
   if (output == "svg") return TopologySvg(found);
-  if (output == "text") return TopologyTree(found);
-  return ToJson(found).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (output == "text") return fabric::PrintableLines(TopologyTree(found));
+  return ToJson(found).dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace
@@ -238,7 +239,7 @@ std::string Shown(const DiscoveredFabric& found, absl::string_view output) {
 int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& out,
                 std::ostream& err) {
   const auto fail = [&err](const absl::Status& status) {
-    err << "railhead topology: " << status.message() << "\n";
+    err << "railhead topology: " << fabric::PrintableText(status.message()) << "\n";
     return kBadSource;
   };
   const absl::StatusOr<Loaded> loaded = Load(options, api);
@@ -247,7 +248,7 @@ int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& ou
   if (IsPublished(options.output)) {
     const absl::StatusOr<Json> published = Published(*loaded, options.output, err);
     if (!published.ok()) return fail(published.status());
-    out << published->dump(2, ' ', false, Json::error_handler_t::replace) << "\n";
+    out << published->dump(2, ' ', true, Json::error_handler_t::replace) << "\n";
   } else {
     out << Shown(found, options.output);
   }
@@ -257,7 +258,7 @@ int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& ou
   for (const fabric::Finding& finding : found.findings) {
     trouble = trouble || finding.trouble;
     err << (finding.trouble ? "" : "note: ") << fabric::FindingName(finding.kind) << ": "
-        << finding.message << "\n";
+        << fabric::PrintableText(finding.message) << "\n";
   }
   return trouble ? kTrouble : kNoTrouble;
 }

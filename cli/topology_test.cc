@@ -304,7 +304,7 @@ TEST(SvgText, CutsAndBreaks) {
   EXPECT_EQ(Shortened("short", 9), "short");
   EXPECT_THAT(Wrapped("one two three", 7), ElementsAre("one two", "three"));
   EXPECT_EQ(XmlText("a<b>&\""), "a&lt;b&gt;&amp;&quot;");
-  EXPECT_EQ(XmlText("\uffff\ufffd"), "\ufffd\ufffd");
+  EXPECT_EQ(XmlText("\uffff\ufffd"), "\\uffff\ufffd");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cli/cluster.h"
 #include "cli/files.h"
 #include "cli/plan.h"
+#include "fabric/printable_text.h"
 #include "fabric/yaml/document.h"
 #include "kube/json.h"
 #include "operator/gangs/why.h"
@@ -84,6 +85,19 @@ OrderedJson ToJson(const WhyAnswer& answer) {
   return json;
 }
 
+// What users and others of the cluster have written, each on its line.
+void MakePrintable(WhyAnswer& answer) {
+  for (std::string* text : {&answer.space, &answer.name, &answer.message}) {
+    *text = fabric::PrintableText(*text);
+  }
+  for (Reason& reason : answer.reasons) reason.message = fabric::PrintableText(reason.message);
+  for (auto& [message, pods] : answer.scheduler) message = fabric::PrintableText(message);
+  for (auto& [reason, message] : answer.told) {
+    reason = fabric::PrintableText(reason);
+    message = fabric::PrintableText(message);
+  }
+}
+
 void Print(const WhyAnswer& answer, std::ostream& out) {
   out << answer.kind << " " << answer.space << (answer.space.empty() ? "" : "/") << answer.name
       << ": " << answer.state << ", " << answer.pods << (answer.pods == 1 ? " pod" : " pods");
@@ -126,14 +140,15 @@ absl::StatusOr<WhyAnswer> Answer(const WhyOptions& options, kube::Api* api, absl
 
 int RunWhy(const WhyOptions& options, kube::Api* api, absl::Time now, std::ostream& out,
            std::ostream& err) {
-  const absl::StatusOr<WhyAnswer> answer = Answer(options, api, now);
+  absl::StatusOr<WhyAnswer> answer = Answer(options, api, now);
   if (!answer.ok()) {
-    err << "railhead why: " << answer.status().message() << "\n";
+    err << "railhead why: " << fabric::PrintableText(answer.status().message()) << "\n";
     return kBadInput;
   }
   if (options.json) {
-    out << ToJson(*answer).dump(2, ' ', false, OrderedJson::error_handler_t::replace) << "\n";
+    out << ToJson(*answer).dump(2, ' ', true, OrderedJson::error_handler_t::replace) << "\n";
   } else {
+    MakePrintable(*answer);
     Print(*answer, out);
   }
   out.flush();

@@ -168,5 +168,30 @@ TEST_F(WhyTest, BadInputIsNamed) {
   EXPECT_THAT(err_.str(), HasSubstr("has no nodes; give what `kubectl get nodes,pods,events"));
 }
 
+// A webhook's or a scheduler's words may have come from anybody.
+TEST_F(WhyTest, NothingThatOthersWroteControlsTheTerminal) {
+  json pod = Pod(0);
+  pod["metadata"].erase("labels");
+  pod["metadata"].erase("annotations");
+  pod["spec"].erase("schedulingGates");
+  pod["status"] = {
+      {"conditions",
+       json::array(
+           {{{"type", "PodScheduled"},
+             {"status", "False"},
+             {"reason", "Unschedulable"},
+             {"message", "no\x1b]52;c;aGk=\x07 node\nGang team/train: running\u202e\u009b"}}})}};
+  options_.job = "train-0";
+  options_.files = {folder_.Write(
+      "cluster.json",
+      json{{"kind", "List"}, {"items", json::array({Node("n0"), std::move(pod)})}}.dump())};
+  EXPECT_EQ(Run(), kPending) << err_.str();
+  EXPECT_THAT(out_.str(),
+              HasSubstr("no\\x1b]52;c;aGk=\\x07 node\\nGang team/train: running\\u202e\\x9b\n"));
+  options_.json = true;
+  EXPECT_EQ(Run(), kPending) << err_.str();
+  for (const char c : out_.str()) EXPECT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f)) << int{c};
+}
+
 }  // namespace
 }  // namespace railhead::cli

@@ -16,10 +16,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "fabric/discovery/ibnetdiscover_line.h"
 #include "fabric/discovery/observations.h"
+#include "fabric/printable_text.h"
 #include "fabric/yaml/message.h"
 
 namespace railhead::fabric {
@@ -55,15 +57,9 @@ class IbnetdiscoverReader {
   }
 
   void ReadLine(absl::string_view text) {
-    if (const auto fault = ControlCharacter(text)) {
-      Fail("", fault->what);
-      return;
-    }
-    if (!std::all_of(text.begin(), text.end(), absl::ascii_isascii)) {
-      Fail("", "holds a character that is not ASCII; set node descriptions to plain names");
-      return;
-    }
-    const absl::string_view bare = absl::StripAsciiWhitespace(text);
+    // Whoever is root of a node sets its description.
+    const std::string line = PrintableText(absl::StrReplaceAll(text, {{"\t", " "}}));
+    const absl::string_view bare = absl::StripAsciiWhitespace(line);
     if (bare.empty()) {
       device_.clear();
       return;
@@ -78,9 +74,9 @@ class IbnetdiscoverReader {
       return;
     }
     for (const char* word : {"Switch", "Ca", "Rt"}) {
-      IbLine line(bare);
-      if (line.Mark(word) && !line.rest().empty() && absl::ascii_isspace(line.rest()[0])) {
-        ReadDevice(word, line);
+      IbLine device(bare);
+      if (device.Mark(word) && !device.rest().empty() && absl::ascii_isspace(device.rest()[0])) {
+        ReadDevice(word, device);
         return;
       }
     }
@@ -108,12 +104,6 @@ class IbnetdiscoverReader {
     line.Space();
     line.Mark("#");
     const std::string description = line.Quoted(true).value_or("");
-    const std::string names = *id + description;
-    if (std::any_of(names.begin(), names.end(), absl::ascii_iscntrl)) {
-      Fail(kind, absl::StrCat("is described as ", QuotedText(description),
-                              ", with a control character; set a plain node description"));
-      return;
-    }
     if (!listed_.insert(*id).second) {
       Fail(kind, absl::StrCat(QuotedText(*id),
                               " is listed a second time; give each subnet's "

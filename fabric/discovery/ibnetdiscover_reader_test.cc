@@ -90,5 +90,15 @@ TEST(Ibnetdiscover, WhatIsWrongIsNamed) {
   EXPECT_THAT(ErrorOf("something else"), HasSubstr("is of no kind that is known"));
 }
 
+TEST(Ibnetdiscover, AnOddDescriptionSpoilsItselfAlone) {
+  const auto seen = ReadSource(absl::StrReplaceAll(kSubnet, {{"spine0",
+                                                              "\x1b[2J\xff\xe2\x80\xae"
+                                                              "spine"}}),
+                               "ib.txt");
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  EXPECT_EQ(seen->devices[1].name, "\\x1b[2J\\xff\\u202espine");
+  EXPECT_EQ(seen->links.size(), 2U);
+}
+
 }  // namespace
 }  // namespace railhead::fabric

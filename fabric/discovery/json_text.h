@@ -57,7 +57,7 @@ class JsonReader {
   // The field where it is there: not of another type, and not null.
   const JsonValue* Find(const JsonValue& object, const std::string& path, absl::string_view name,
                         JsonValue::Type type);
-  // A text that can be a name: 1 to 253 bytes without control characters.
+  // A text of 1 to 253 bytes as a name, with escapes for characters that are not printable.
   std::string Name(const JsonValue& value, const std::string& path);
   int Integer(const JsonValue& value, const std::string& path, int low, int high);
 

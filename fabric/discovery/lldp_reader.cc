@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "fabric/discovery/json_text.h"
 #include "fabric/discovery/observations.h"
+#include "fabric/printable_text.h"
 #include "fabric/yaml/message.h"
 
 namespace railhead::fabric {
@@ -54,6 +55,9 @@ bool IsHostSystem(absl::string_view description) {
     return absl::StartsWithIgnoreCase(description, name);
   });
 }
+
+// A text of LLDP has 255 bytes at most; names of nodes have 253.
+constexpr size_t kMaxWords = 253;
 
 class LldpReader {
  public:
@@ -134,6 +138,8 @@ class LldpReader {
     const JsonValue* speed = First(port->Find("auto-negotiation"));
     if (speed != nullptr) link.gbps = Gbps(TextOf(speed->Find("current")));
     link.where = absl::StrCat(reader_.source(), ":", body.line);
+    // Who gives no name to itself or its port cannot be told from others, and hides none of them.
+    if (link.far.device.empty() || link.far.port.empty()) return;
     if (reader_.status().ok()) seen_.links.push_back(std::move(link));
   }
 
@@ -146,13 +152,9 @@ class LldpReader {
       return "";
     }
     SeenDevice device;
-    const JsonValue* name = TextIn(chassis->Find("name"));
-    if (name != nullptr) device.name = reader_.Name(*name, path + ".name");
+    device.name = Words(TextIn(chassis->Find("name")));
     if (TextIn(chassis->Find("id")) == nullptr && chassis->fields.size() == 1) {
-      JsonValue key = chassis->fields[0].value;
-      key.type = Type::kText;
-      key.text = chassis->fields[0].name;
-      device.name = reader_.Name(key, path);
+      device.name = PrintableText(chassis->fields[0].name, kMaxWords);
       chassis = &chassis->fields[0].value;
     }
     const JsonValue* id = First(chassis->Find("id"));
@@ -161,8 +163,8 @@ class LldpReader {
       reader_.Fail(*chassis, path + ".id", "is missing");
       return "";
     }
-    device.id = absl::StrCat("chassis ", TextOf(id->Find("type")), " ",
-                             reader_.Name(*value, path + ".id.value"));
+    if (value->text.empty()) return "";
+    device.id = absl::StrCat("chassis ", Words(TextIn(id->Find("type"))), " ", Words(value));
     device.kind = Kind(chassis->Find("capability"));
     if (IsHostSystem(TextOf(chassis->Find("descr")))) device.kind = DeviceKind::kHost;
     seen_.devices.push_back(device);
@@ -194,10 +196,13 @@ class LldpReader {
       reader_.Fail(port, path + ".id", "is missing");
       return "";
     }
-    const JsonValue* words = TextIn(port.Find("descr"));
-    const std::string type = TextOf(id->Find("type"));
-    if (type == "mac" && words != nullptr) return reader_.Name(*words, path + ".descr");
-    return reader_.Name(*value, path + ".id.value");
+    const std::string words = Words(TextIn(port.Find("descr")));
+    return TextOf(id->Find("type")) == "mac" && !words.empty() ? words : Words(value);
+  }
+
+  // What a neighbour says of itself may be any bytes: an odd text spoils itself alone.
+  static std::string Words(const JsonValue* text) {
+    return text == nullptr ? "" : PrintableText(text->text, kMaxWords);
   }
 
   // "100GbaseCR4 - ...", "10GbaseT - ...", "1000BaseTFD - ...".

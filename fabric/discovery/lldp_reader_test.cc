@@ -113,9 +113,34 @@ TEST(Lldp, WhatIsWrongIsNamed) {
   EXPECT_THAT(error(absl::StrCat(kLocal, kTwo, kTwo)), HasSubstr("does not say whose"));
   EXPECT_THAT(error(absl::StrCat(kLocal, absl::StrReplaceAll(kTwo, {{"\"port\"", "\"prot\""}}))),
               HasSubstr("lldp.interface[0].rail0.port: is missing"));
-  EXPECT_THAT(error(absl::StrCat(kLocal, absl::StrReplaceAll(kTwo, {{"swp1", ""}}))),
-              HasSubstr("port.id.value: must be a text of 1 to 253 bytes"));
   EXPECT_THAT(error(absl::StrCat(kLocal, R"({"lldq": 1})")), HasSubstr("is neither"));
+}
+
+// Anybody with a host on the network can describe it so. Each of these hid the whole fabric.
+TEST(Lldp, AnOddTextSpoilsItselfAlone) {
+  const auto with = [](const char* text, const std::string& odd) {
+    return Read(absl::StrCat(kLocal, absl::StrReplaceAll(kTwo, {{text, odd}})));
+  };
+  const auto name = with("leaf0", R"(leaf\u001b]0;x\u202e)");
+  ASSERT_TRUE(name.ok()) << name.status();
+  EXPECT_EQ(name->devices[1].name, "leaf\\x1b]0;x\\u202e");
+  EXPECT_EQ(name->links.size(), 2U);
+  const auto no_name = with("leaf0", "");
+  ASSERT_TRUE(no_name.ok()) << no_name.status();
+  EXPECT_EQ(no_name->devices[1].name, "");
+  EXPECT_EQ(no_name->links.size(), 2U);
+  const auto long_name = with("leaf0", std::string(300, 'x'));
+  ASSERT_TRUE(long_name.ok()) << long_name.status();
+  EXPECT_EQ(long_name->devices[1].name.size(), 253U);
+  for (const char* empty : {"swp1", "02:aa"}) {
+    const auto other = with(empty, "");
+    ASSERT_TRUE(other.ok()) << other.status();
+    ASSERT_EQ(other->links.size(), 1U);
+    EXPECT_EQ(other->links[0].far.port, "swp7");
+  }
+  const auto no_words = with("swp7", "");
+  ASSERT_TRUE(no_words.ok()) << no_words.status();
+  EXPECT_EQ(no_words->links[1].far.port, "02:bb");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "fabric/printable_text.h"
 
 namespace railhead::fabric {
 namespace {
@@ -75,9 +76,10 @@ std::optional<TextFault> ControlCharacter(absl::string_view text) {
 
 std::optional<std::string> NameFault(absl::string_view text) {
   if (text.empty()) return "must not be empty";
-  if (std::any_of(text.begin(), text.end(),
-                  [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); })) {
-    return absl::StrCat(QuotedText(text), " holds a control character; write it on one line");
+  if (!IsPrintableText(text)) {
+    return absl::StrCat(
+        QuotedText(text),
+        " holds a control character, or one that is not seen; write it on one line");
   }
   return std::nullopt;
 }

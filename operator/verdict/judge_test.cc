@@ -203,7 +203,7 @@ TEST(JudgeTest, WhatAUserWroteIsOneLineThatLeavesRoomForTheFix) {
   scene.UserSets(0, "NCCL_IB_HCA", "a\nb$1" + std::string(3000, 'x'));
   const std::vector<Finding> findings = scene.Judge();
   ASSERT_EQ(findings.size(), 1U);
-  EXPECT_THAT(findings[0].message, HasSubstr("NCCL_IB_HCA=a b$1xxx"));
+  EXPECT_THAT(findings[0].message, HasSubstr("NCCL_IB_HCA=a\\nb$1xxx"));
   EXPECT_THAT(findings[0].message, HasSubstr("x..., which is none"));
   EXPECT_THAT(findings[0].message, HasSubstr("remove the variable"));
   EXPECT_LE(findings[0].message.size(), 1024U);

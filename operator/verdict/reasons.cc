@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "fabric/printable_text.h"
 
 namespace railhead::op::verdict {
 namespace {
@@ -82,8 +82,8 @@ constexpr ReasonRow kReasons[] = {
     {Reason::kRailPathLost, kWarning, "RailPathLost",
      "does not reach all of its peers by rail $0 ($1) of node $2, whose port is not known to be "
      "down; $3 other pods of the job see the rail lost, too",
-     "look for the fault in the switches and cables of this rail between their nodes; the rail "
-     "comes back by itself"},
+     "look for the fault in the switches and cables of this rail between their nodes, and at this "
+     "node's NIC; the rail comes back by itself"},
     {Reason::kRankSilent, kWarning, "RuntimeSilent",
      "reports nothing at port $0, while $1 other pods of its job do and miss ranks",
      "see that it runs Railhead's runtime, that RAILHEAD_METRICS_PORT is the same in all pods, and "
@@ -120,10 +120,7 @@ constexpr size_t kMostSeen = 320;
 
 // One line of what a user, a node or a runtime wrote.
 void AppendSeen(absl::string_view seen, std::string& message) {
-  for (const char letter : seen.substr(0, kMostSeen)) {
-    message.push_back(absl::ascii_iscntrl(static_cast<unsigned char>(letter)) ? ' ' : letter);
-  }
-  if (seen.size() > kMostSeen) message += "...";
+  message += fabric::PrintableText(seen, kMostSeen);
 }
 
 // Places are filled here, and not by absl::Substitute: what was seen may hold a '$' of its own, and

@@ -10,12 +10,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "kube/json.h"
+#include "fabric/printable_text.h"
 #include "operator/verdict/prometheus_text.h"
 
 namespace railhead::op::verdict {
@@ -28,13 +27,7 @@ constexpr int kMaxMtu = 1 << 20;
 
 // What others may put before people: one line, not too long, and UTF-8.
 std::string TextOf(const Sample& sample, absl::string_view label) {
-  std::string text(sample.Label(label).substr(0, kMaxText));
-  for (char& letter : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(letter))) letter = ' ';
-  }
-  // The parser of our JSON accepts UTF-8 only, so what is written and read again is.
-  const absl::StatusOr<kube::Json> clean = kube::ParseJson(kube::DumpJson(text));
-  return clean.ok() && clean->is_string() ? clean->get<std::string>() : "";
+  return fabric::PrintableText(sample.Label(label), kMaxText);
 }
 
 absl::StatusOr<int> NumberOf(const Sample& sample, absl::string_view label, int max) {
