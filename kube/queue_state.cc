@@ -6,8 +6,10 @@
 
 namespace railhead::kube {
 
-QueueState::QueueState(BackoffOptions backoff, Random random)
-    : backoff_(backoff), random_(std::move(random)) {}
+std::string NamespaceOfItem(const std::string& item) { return item.substr(0, item.find('/')); }
+
+QueueState::QueueState(BackoffOptions backoff, Random random, GroupOf group_of)
+    : backoff_(backoff), random_(std::move(random)), group_of_(std::move(group_of)) {}
 
 void QueueState::Add(const std::string& item, absl::Time due) {
   Entry& entry = entries_[item];
@@ -16,15 +18,38 @@ void QueueState::Add(const std::string& item, absl::Time due) {
   if (!entry.due) {
     entry.serial = ++serial_;
   } else if (!entry.at_work) {
-    order_.erase({*entry.due, entry.serial, item});
+    // It stays in its group, where it waits again at once.
+    groups_.at(group_of_ ? group_of_(item) : "").order.erase({*entry.due, entry.serial, item});
+    --waiting_;
   }
   entry.due = due;
-  if (!entry.at_work) order_.emplace(due, entry.serial, item);
+  if (!entry.at_work) Wait(due, entry.serial, item);
+}
+
+void QueueState::Wait(absl::Time due, uint64_t serial, const std::string& item) {
+  const auto [group, is_new] = groups_.try_emplace(group_of_ ? group_of_(item) : "");
+  // Behind all that wait: one that comes back at once is not always the first.
+  if (is_new) group->second.turn = turn_;
+  group->second.order.emplace(due, serial, item);
+  ++waiting_;
 }
 
 std::optional<std::string> QueueState::Take(absl::Time now) {
-  if (order_.empty() || std::get<absl::Time>(*order_.begin()) > now) return std::nullopt;
-  std::string item = std::get<std::string>(std::move(order_.extract(order_.begin()).value()));
+  const auto due_of = [](const Group& group) { return std::get<absl::Time>(*group.order.begin()); };
+  auto next = groups_.end();
+  for (auto at = groups_.begin(); at != groups_.end(); ++at) {
+    if (due_of(at->second) > now) continue;
+    if (next == groups_.end() || std::pair(at->second.turn, due_of(at->second)) <
+                                     std::pair(next->second.turn, due_of(next->second))) {
+      next = at;
+    }
+  }
+  if (next == groups_.end()) return std::nullopt;
+  std::set<Position>& order = next->second.order;
+  std::string item = std::get<std::string>(std::move(order.extract(order.begin()).value()));
+  --waiting_;
+  next->second.turn = ++turn_;
+  if (order.empty()) groups_.erase(next);
   Entry& entry = entries_.at(item);
   entry.at_work = true;
   entry.paused_until = absl::InfinitePast();
@@ -38,7 +63,7 @@ void QueueState::Finish(const std::string& item) {
   at->second.at_work = false;
   at->second.failures = 0;
   if (at->second.due) {
-    order_.emplace(*at->second.due, at->second.serial, item);
+    Wait(*at->second.due, at->second.serial, item);
   } else {
     entries_.erase(at);
   }
@@ -65,11 +90,15 @@ void QueueState::Pause(const std::string& item, absl::Time until, int failures) 
   // What was added meanwhile is seen then, too.
   if (!entry.due) entry.serial = ++serial_;
   entry.due = until;
-  order_.emplace(until, entry.serial, item);
+  Wait(until, entry.serial, item);
 }
 
 absl::Time QueueState::NextDue() const {
-  return order_.empty() ? absl::InfiniteFuture() : std::get<absl::Time>(*order_.begin());
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& [name, group] : groups_) {
+    next = std::min(next, std::get<absl::Time>(*group.order.begin()));
+  }
+  return next;
 }
 
 }  // namespace railhead::kube

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,19 +18,28 @@
 
 namespace railhead::kube {
 
+// The group of an item, such as its namespace.
+using GroupOf = std::function<std::string(const std::string& item)>;
+
+// The part of "NAMESPACE/..." before the slash.
+std::string NamespaceOfItem(const std::string& item);
+
 // An item waits at most once, however often it is added, and is never in two hands: one that is
 // added while it is being worked on is done again afterwards. Nothing is kept about an item that
-// neither waits nor is being worked on. Not thread-safe.
+// neither waits nor is being worked on. Groups take turns, however many items one of them has: an
+// item of a group that has none in the queue waits for one of each other group at most. Not
+// thread-safe.
 class QueueState {
  public:
-  QueueState(BackoffOptions backoff, Random random);
+  // Without `group_of` all items are of one group.
+  QueueState(BackoffOptions backoff, Random random, GroupOf group_of = nullptr);
 
   // Makes `item` due at `due`; one that waits already is done at the earlier of both times, but not
   // before its pause is over.
   void Add(const std::string& item, absl::Time due);
 
-  // The item that has been due for longest at `now`; of several, the one that was added first. It
-  // is in the caller's hands until Finish, Rest or Retry.
+  // Of the group whose turn it is, the item that has been due for longest at `now`; of several, the
+  // one that was added first. It is in the caller's hands until Finish, Rest or Retry.
   std::optional<std::string> Take(absl::Time now);
 
   // It is done, and its failures are forgotten.
@@ -43,7 +53,7 @@ class QueueState {
 
   // When the next item is due; InfiniteFuture when none waits.
   absl::Time NextDue() const;
-  size_t waiting() const { return order_.size(); }
+  size_t waiting() const { return waiting_; }
 
  private:
   struct Entry {
@@ -55,14 +65,24 @@ class QueueState {
   };
   using Position = std::tuple<absl::Time, uint64_t, std::string>;
 
+  // Of the items that wait and are not at work.
+  struct Group {
+    std::set<Position> order;
+    uint64_t turn = 0;  // of the latest item that was taken of it; the lowest is next
+  };
+
+  void Wait(absl::Time due, uint64_t serial, const std::string& item);
   // Of an item at work.
   void Pause(const std::string& item, absl::Time until, int failures);
 
   const BackoffOptions backoff_;
   const Random random_;
+  const GroupOf group_of_;
   uint64_t serial_ = 0;
   std::map<std::string, Entry> entries_;
-  std::set<Position> order_;  // of those that wait and are not at work
+  std::map<std::string, Group> groups_;  // none is empty
+  size_t waiting_ = 0;                   // items in all of them
+  uint64_t turn_ = 0;
 };
 
 }  // namespace railhead::kube

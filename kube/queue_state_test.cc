@@ -209,5 +209,39 @@ TEST(QueueStateTest, DoesWhatAListWouldDo) {
   EXPECT_GT(taken, 1000);
 }
 
+// Thousands of items of one namespace do not delay those of another.
+TEST(QueueStateTest, GroupsTakeTurns) {
+  QueueState queue(
+      kBackoff, [] { return 0.5; }, NamespaceOfItem);
+  for (int i = 0; i < 1000; ++i) queue.Add("loud/" + std::to_string(i), At(0));
+  queue.Add("quiet/a", At(1));
+  queue.Add("quiet/b", At(1));
+  queue.Add("later/c", At(3));
+  EXPECT_EQ(queue.waiting(), 1003U);
+  EXPECT_THAT(queue.Take(At(0)), Optional(std::string("loud/0")));
+  EXPECT_THAT(queue.Take(At(2)), Optional(std::string("quiet/a")));
+  EXPECT_THAT(queue.Take(At(2)), Optional(std::string("loud/1")));
+  EXPECT_THAT(queue.Take(At(2)), Optional(std::string("quiet/b")));
+  EXPECT_THAT(queue.Take(At(2)), Optional(std::string("loud/2")));
+  EXPECT_EQ(queue.waiting(), 998U);
+}
+
+// One item that is due again at once, all the time, does not come before the others.
+TEST(QueueStateTest, AGroupThatComesBackIsBehindThoseThatWait) {
+  QueueState queue(
+      kBackoff, [] { return 0.5; }, NamespaceOfItem);
+  queue.Add("loud/a", At(0));
+  queue.Add("quiet/b", At(0));
+  queue.Add("third/c", At(0));
+  std::vector<std::string> taken;
+  for (int i = 0; i < 6; ++i) {
+    taken.push_back(*queue.Take(At(0)));
+    queue.Finish(taken.back());
+    queue.Add(taken.back(), At(0));
+  }
+  EXPECT_EQ(taken, (std::vector<std::string>{"loud/a", "quiet/b", "third/c", "loud/a", "quiet/b",
+                                             "third/c"}));
+}
+
 }  // namespace
 }  // namespace railhead::kube

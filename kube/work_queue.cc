@@ -12,8 +12,9 @@ constexpr absl::Duration kLongestWait = absl::Hours(1);
 
 }  // namespace
 
-WorkQueue::WorkQueue(BackoffOptions backoff, Random random, std::function<absl::Time()> clock)
-    : clock_(std::move(clock)), state_(backoff, std::move(random)) {}
+WorkQueue::WorkQueue(BackoffOptions backoff, Random random, std::function<absl::Time()> clock,
+                     GroupOf group_of)
+    : clock_(std::move(clock)), state_(backoff, std::move(random), std::move(group_of)) {}
 
 void WorkQueue::AddAfter(const std::string& item, absl::Duration delay) {
   {

@@ -24,9 +24,9 @@ namespace railhead::kube {
 //   }
 class WorkQueue {
  public:
-  // `clock` is monotonic, and called by several threads.
+  // `clock` is monotonic, and called by several threads. `group_of`: as of QueueState.
   explicit WorkQueue(BackoffOptions backoff, Random random = SystemRandom(),
-                     std::function<absl::Time()> clock = MonotonicNow);
+                     std::function<absl::Time()> clock = MonotonicNow, GroupOf group_of = nullptr);
 
   void Add(const std::string& item) { AddAfter(item, absl::ZeroDuration()); }
   void AddAfter(const std::string& item, absl::Duration delay);

@@ -205,8 +205,7 @@ void Metrics::SetPages(const PageCounts& pages) {
 void Metrics::SetVerdict(const VerdictCounts& counts) {
   const std::lock_guard<std::mutex> lock(series_->verdict_mutex);
   std::map<VerdictSeries, prometheus::Gauge*> now;
-  for (const auto& [name, pods] : counts) {
-    if (now.size() == kMostVerdictSeries) break;
+  for (const auto& [name, pods] : FairlyChosen(counts, kMostVerdictSeries)) {
     std::map<std::string, std::string> labels = {{"namespace", name.space},
                                                  {"job", name.job},
                                                  {"reason", name.reason},

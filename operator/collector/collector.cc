@@ -74,7 +74,7 @@ Collector::Collector(CollectorOptions options, kube::Api* api, const ClusterCach
       caches_(caches),
       feed_(feed),
       leads_(std::move(leads)),
-      queue_(kBackoff),
+      queue_(kBackoff, kube::SystemRandom(), kube::MonotonicNow, kube::NamespaceOfItem),
       events_(api, options_.host, options_.now, options_.clock),
       reports_(api, leads_, options_.clock),
       poller_([this](const std::string& key) { return pods_.cache().Get(key); }, options_.fetch,

@@ -204,7 +204,7 @@ TEST_F(CollectorTest, TellsOfWhatASpecAndAPageSayAndCountsIt) {
   PutScene();
   const auto replica = Replica("a");
   ASSERT_TRUE(Soon([&] { return !Told("train-1").empty() && !Told("train-2").empty(); }));
-  EXPECT_THAT(Told("train-1"), ElementsAre("Warning RailPortDown"));
+  EXPECT_THAT(Told("train-1"), ElementsAre("Warning RailUnusable"));
   EXPECT_THAT(Told("train-2"), ElementsAre("Warning SocketInterfaceUnknown"));
   EXPECT_THAT(Told("train-0"), IsEmpty());
   const Json event = api_.In("/api/v1/namespaces/team/events")[0];
@@ -212,7 +212,7 @@ TEST_F(CollectorTest, TellsOfWhatASpecAndAPageSayAndCountsIt) {
   EXPECT_THAT(kube::StringAt(event, {"message"}), HasSubstr("port 1 is DOWN; "));
   EXPECT_THAT(Metric(*replica),
               HasSubstr("railhead_verdict_pods{job=\"train\",namespace=\"team\","
-                        "node=\"n1\",rail=\"3\",reason=\"RailPortDown\",severity=\"warning\"} 1"));
+                        "node=\"n1\",rail=\"3\",reason=\"RailUnusable\",severity=\"warning\"} 1"));
   // What is put right is told no more.
   scene_ = Scene();
   AnswerAsTheSceneSays();
@@ -436,7 +436,7 @@ TEST_F(CollectorTest, APageOfAnotherPodIsNotBelieved) {
   const auto replica = Replica("a");
   ASSERT_TRUE(Soon([&] { return !Told("train-1").empty() && AskedOf(2) > 0; }));
   ASSERT_TRUE(TellOfAnother("another"));
-  EXPECT_THAT(Told("train-1"), ElementsAre("Warning RailPortDown"));
+  EXPECT_THAT(Told("train-1"), ElementsAre("Warning RailUnusable"));
   EXPECT_THAT(Told("train-2"), IsEmpty());
 }
 

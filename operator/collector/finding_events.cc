@@ -20,9 +20,11 @@ constexpr absl::Duration kEventsLive = absl::Hours(1);
 // What comes and goes is one thing.
 constexpr absl::Duration kGone = absl::Minutes(10);
 constexpr absl::Duration kAfterRefusal = absl::Minutes(5);
-// Of the whole cluster: what is wrong with a few jobs is told at once.
-constexpr kube::EventLimits kWarnings = {200, absl::Milliseconds(200)};
-constexpr kube::EventLimits kInfos = {50, absl::Seconds(2)};
+// What is wrong with a few jobs is told at once.
+constexpr EventBudget::Options kWarnings = {
+    .all = {200, absl::Milliseconds(200)}, .of_one = {50, absl::Seconds(1)}, .reserve = 50};
+constexpr EventBudget::Options kInfos = {
+    .all = {50, absl::Seconds(2)}, .of_one = {12, absl::Seconds(10)}, .reserve = 12};
 
 // Whether the API server will say the same of all Events of this namespace.
 bool IsRefusal(const absl::Status& status) {
@@ -49,8 +51,10 @@ FindingEvents::FindingEvents(kube::Api* api, const std::string& host,
                              const std::function<absl::Time()>& now,
                              const std::function<absl::Time()>& clock)
     : clock_(clock),
-      warnings_(api, kComponent, host, now, kWarnings, clock),
-      infos_(api, kComponent, host, now, kInfos, clock) {}
+      warnings_(api, kComponent, host, now, kWarnings.all, clock),
+      infos_(api, kComponent, host, now, kInfos.all, clock),
+      warning_budget_(kWarnings),
+      info_budget_(kInfos) {}
 
 bool FindingEvents::HasRoom(const std::map<Key, Told>& told, Severity severity, absl::Time now) {
   const auto lately = std::count_if(told.begin(), told.end(), [now](const auto& entry) {
@@ -61,6 +65,10 @@ bool FindingEvents::HasRoom(const std::map<Key, Told>& told, Severity severity, 
 
 kube::EventRecorder& FindingEvents::RecorderOf(Severity severity) {
   return severity == Severity::kWarning ? warnings_ : infos_;
+}
+
+EventBudget& FindingEvents::BudgetOf(verdict::Severity severity) {
+  return severity == Severity::kWarning ? warning_budget_ : info_budget_;
 }
 
 absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts& facts,
@@ -89,7 +97,12 @@ absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts
     const Key key = {pod.uid, finding.part};
     if (told.contains(key) || !HasRoom(told, finding.severity, now)) continue;
     if (finding.severity == Severity::kInfo && !infos_have_room) continue;
-    const absl::Status recorded = RecorderOf(finding.severity).Record(EventOf(finding, pod));
+    EventBudget& budget = BudgetOf(finding.severity);
+    const absl::Status recorded =
+        budget.Allows(pod.space, now)
+            ? RecorderOf(finding.severity).Record(EventOf(finding, pod))
+            : absl::ResourceExhaustedError("its namespace has had its share of Events for now");
+    if (recorded.ok()) budget.Spend(pod.space, now);
     if (finding.severity == Severity::kInfo && absl::IsResourceExhausted(recorded)) {
       infos_have_room = false;  // nobody needs it so much that it would be tried again
       continue;

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "kube/client.h"
 #include "kube/events.h"
+#include "operator/collector/event_budget.h"
 #include "operator/verdict/facts.h"
 #include "operator/verdict/reasons.h"
 
@@ -21,9 +22,10 @@ namespace railhead::op {
 // Tells of each finding once, by an Event on its pod; again when it has been gone, and its Event
 // is. Of one reason in one job sixteen warnings are told within the hour for which Events live:
 // hundreds of the same would drive out of the cluster's memory what else has happened. Of what is
-// only to be known one pod of a job is told, and never at the expense of a warning. The name of an
-// Event is made of pod, reason and part, so another replica that finds the same tells it no second
-// time, whatever numbers it sees.
+// only to be known one pod of a job is told, and never at the expense of a warning. Namespaces have
+// budgets of their own, and what is left of the cluster's is kept for those that were silent. The
+// name of an Event is made of pod, reason and part, so another replica that finds the same tells it
+// no second time, whatever numbers it sees.
 //
 // Rights needed: create events. Not thread-safe.
 class FindingEvents {
@@ -55,10 +57,13 @@ class FindingEvents {
   // Whether one more of this kind may be told.
   static bool HasRoom(const std::map<Key, Told>& told, verdict::Severity severity, absl::Time now);
   kube::EventRecorder& RecorderOf(verdict::Severity severity);
+  EventBudget& BudgetOf(verdict::Severity severity);
 
   const std::function<absl::Time()> clock_;
   kube::EventRecorder warnings_;
   kube::EventRecorder infos_;
+  EventBudget warning_budget_;
+  EventBudget info_budget_;
   std::map<std::string, Job> jobs_;
 };
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kube/monotonic.h"
+#include "operator/collector/fair_share.h"
 #include "operator/collector/job_index.h"
 #include "operator/verdict/judge.h"
 #include "operator/verdict/learned.h"
@@ -31,7 +33,8 @@ constexpr absl::Duration kAtTheStart = absl::Seconds(30);
 // After so many pods of a job have hung, and none has not, the others are expected to.
 constexpr int kHungAreAll = 4;
 // Of all reports together: users write them. 20,000 pods with 8 rails say 8 MiB.
-constexpr size_t kMostBytes = 32U << 20U;
+constexpr FairShare kBytes = {
+    .most = 32U << 20U, .most_of_one = 16U << 20U, .reserve = 8U << 20U, .small = 256U << 10U};
 
 bool HasPage(const PodFacts* pod) { return pod != nullptr && PagePoller::CanBeAsked(*pod); }
 
@@ -45,7 +48,10 @@ PagePoller::PagePoller(PodOf pod_of, Fetch fetch, std::function<bool()> leads,
       leads_(std::move(leads)),
       clock_(std::move(clock)),
       on_news_(std::move(on_news)) {
-  for (auto& queue : queues_) queue = std::make_unique<kube::WorkQueue>(kube::BackoffOptions{});
+  for (auto& queue : queues_) {
+    queue = std::make_unique<kube::WorkQueue>(kube::BackoffOptions{}, kube::SystemRandom(),
+                                              kube::MonotonicNow, kube::NamespaceOfItem);
+  }
 }
 
 bool PagePoller::CanBeAsked(const PodFacts& pod) {
@@ -99,6 +105,7 @@ void PagePoller::ForgetAll() {
   entries_.clear();
   of_pace_ = {};
   jobs_.clear();
+  spaces_.clear();
   bytes_ = 0;
 }
 
@@ -125,9 +132,10 @@ PagePoller::Entry& PagePoller::EntryOf(const std::string& key, const PodFacts& p
   entry.from_start = from_start;
   entry.began = clock_();
   entry.job = JobOf(pod).Key();
+  entry.space = pod.space;
   ++jobs_[entry.job].pods;
   entry.pace = from_start ? Pace::kFirst : Pace::kBacklog;
-  ++of_pace_.at(static_cast<size_t>(entry.pace));
+  Count(entry.pace, entry, 1);
   return entry;
 }
 
@@ -137,16 +145,31 @@ bool PagePoller::AllHang(const std::string& job) const {
 }
 
 void PagePoller::Erase(Entries::iterator at) {
-  --of_pace_.at(static_cast<size_t>(at->second.pace));
-  bytes_ -= at->second.bytes;
+  SetBytes(0, at->second);
+  Count(at->second.pace, at->second, -1);
   if (const auto job = jobs_.find(at->second.job); --job->second.pods == 0) jobs_.erase(job);
   entries_.erase(at);
 }
 
 void PagePoller::SetPace(Pace pace, Entry& entry) {
-  --of_pace_.at(static_cast<size_t>(entry.pace));
+  Count(pace, entry, 1);
+  Count(entry.pace, entry, -1);
   entry.pace = pace;
-  ++of_pace_.at(static_cast<size_t>(pace));
+}
+
+void PagePoller::Count(Pace pace, const Entry& entry, int change) {
+  const auto index = static_cast<size_t>(pace);
+  Space& space = spaces_[entry.space];
+  of_pace_.at(index) += static_cast<size_t>(change);
+  space.of_pace.at(index) += static_cast<size_t>(change);
+  space.pods += static_cast<size_t>(change);
+  if (space.pods == 0) spaces_.erase(entry.space);
+}
+
+void PagePoller::SetBytes(size_t bytes, Entry& entry) {
+  spaces_[entry.space].bytes += bytes - entry.bytes;
+  bytes_ += bytes - entry.bytes;
+  entry.bytes = bytes;
 }
 
 void PagePoller::Ask(const std::string& key, Pace pace) {
@@ -232,24 +255,28 @@ void PagePoller::Keep(RuntimeReport report, absl::Time now, Entry& entry, bool& 
   news = entry.record.Answered(std::move(report), now);
   if (!news) return;
   const PageAnswer answer = entry.record.At(now);
-  bytes_ -= entry.bytes;
-  entry.bytes = answer.report == nullptr ? 0 : verdict::BytesOf(*answer.report);
+  size_t bytes = answer.report == nullptr ? 0 : verdict::BytesOf(*answer.report);
   if (answer.learned != nullptr && answer.learned != answer.report) {
-    entry.bytes += verdict::BytesOf(*answer.learned);
+    bytes += verdict::BytesOf(*answer.learned);
   }
-  if (bytes_ + entry.bytes > kMostBytes) {
+  SetBytes(0, entry);
+  if (!kBytes.Allows(bytes_, spaces_[entry.space].bytes, bytes)) {
     // As if it had spoken to another replica: it is not known what it said.
-    entry.bytes = 0;
+    bytes = 0;
     entry.from_start = false;
     entry.record = PageRecord();
   }
-  bytes_ += entry.bytes;
+  SetBytes(bytes, entry);
 }
 
-// Of each kind as often as it is right for one pod, and as it is for all of them together.
+// Of each kind as often as it is right for one pod, and as it is for all of them together: where
+// there are too many, namespaces have equal parts, and one with a few pods does not wait for
+// thousands of another.
 absl::Duration PagePoller::PauseOf(const Entry& entry) const {
+  const auto pace = static_cast<size_t>(entry.pace);
+  const size_t share = spaces_.at(entry.space).of_pace.at(pace) * spaces_.size();
   const absl::Duration fair =
-      kBetweenQuestions * static_cast<double>(of_pace_.at(static_cast<size_t>(entry.pace)));
+      kBetweenQuestions * static_cast<double>(std::min(of_pace_.at(pace), share));
   switch (entry.pace) {
     case Pace::kFirst:
       return std::max(kSoon, fair);

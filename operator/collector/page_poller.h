@@ -21,9 +21,9 @@
 namespace railhead::op {
 
 // Asks running pods for their metrics pages, again and again: every two seconds in a pod's first
-// minute, then every fifteen, or less often where there are thousands. Who keeps askers waiting has
-// askers of its own, and so have those that have just started: neither pods that hang, nor the
-// thousands that a new leader finds, come before them.
+// minute, then every fifteen, or less often where its namespace has thousands. Who keeps askers
+// waiting has askers of its own, and so have those that have just started: neither pods that hang,
+// nor the thousands that a new leader finds, come before them.
 class PagePoller {
  public:
   // As AskPod; called by several threads.
@@ -75,6 +75,7 @@ class PagePoller {
     bool asked = false;
     absl::Time began;  // or was found
     std::string job;
+    std::string space;
     size_t bytes = 0;  // of what it said
   };
   using Entries = std::map<std::string, Entry>;  // by key
@@ -92,6 +93,8 @@ class PagePoller {
   void Erase(Entries::iterator at);
   void Keep(verdict::RuntimeReport report, absl::Time now, Entry& entry, bool& news);
   void SetPace(Pace pace, Entry& entry);
+  void Count(Pace pace, const Entry& entry, int change);
+  void SetBytes(size_t bytes, Entry& entry);
   absl::Duration PauseOf(const Entry& entry) const;
 
   const PodOf pod_of_;
@@ -112,6 +115,13 @@ class PagePoller {
     int hung = 0;                 // until then
   };
   std::map<std::string, Reach> jobs_;
+  // Of a namespace that has entries.
+  struct Space {
+    std::array<size_t, kPaces> of_pace = {};
+    size_t pods = 0;
+    size_t bytes = 0;
+  };
+  std::map<std::string, Space> spaces_;
   size_t bytes_ = 0;  // of all entries
   PageCounts counts_;
   verdict::ListPool<verdict::GivenRail> given_;

@@ -207,8 +207,9 @@ TEST_F(PagePollerTest, WhatAllReportsTakeUpIsBounded) {
     // Of the others it is not known what they said.
     EXPECT_EQ(answer.from_start, answer.report != nullptr);
   }
-  EXPECT_GT(kept, 500);
-  EXPECT_LT(kept, 900);
+  // They are all of one namespace, which has a half at most.
+  EXPECT_GT(kept, 250);
+  EXPECT_LT(kept, 450);
 }
 
 TEST_F(PagePollerTest, WhatIsCountedIsStored) {

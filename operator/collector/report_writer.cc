@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "operator/collector/fair_share.h"
 
 namespace railhead::op {
 namespace {
@@ -21,7 +23,8 @@ constexpr char kManager[] = "railhead-operator";
 constexpr char kResource[] = "railreports";
 // In the queue, where jobs have slashes: what stands there is to be read.
 constexpr char kLoad[] = "load";
-constexpr size_t kMostReports = 2000;  // that say that something is wrong
+// That say that something is wrong.
+constexpr FairShare kReports = {.most = 2000, .most_of_one = 500, .reserve = 500, .small = 20};
 // Where there are as many, some of them may belong to jobs that are gone since.
 constexpr absl::Duration kLoadAgain = absl::Minutes(5);
 constexpr absl::Duration kReportPatience =
@@ -60,7 +63,7 @@ ReportWriter::ReportWriter(kube::Api* api, std::function<bool()> leads,
                            std::function<absl::Time()> clock)
     : api_(api),
       leads_(std::move(leads)),
-      queue_(kBackoff, kube::SystemRandom(), std::move(clock)) {}
+      queue_(kBackoff, kube::SystemRandom(), std::move(clock), kube::NamespaceOfItem) {}
 
 void ReportWriter::ShutDown() { queue_.ShutDown(); }
 
@@ -117,10 +120,16 @@ void ReportWriter::Claim(const std::string& job, const std::string& key) {
   keys_[job] = key;
 }
 
-bool ReportWriter::IsFull() const {
-  const auto wrong = std::count_if(written_.begin(), written_.end(),
-                                   [](const auto& entry) { return !entry.second.is_clear; });
-  return static_cast<size_t>(wrong) >= kMostReports;
+bool ReportWriter::HasRoom(const std::string& space) const {
+  const std::string prefix = KeyOf(space, "");
+  size_t all = 0;
+  size_t own = 0;
+  for (const auto& [key, written] : written_) {
+    if (written.is_clear) continue;
+    ++all;
+    if (absl::StartsWith(key, prefix)) ++own;
+  }
+  return kReports.Allows(all, own, 1);
 }
 
 void ReportWriter::Run() {
@@ -181,7 +190,7 @@ std::optional<ReportWriter::Wanted> ReportWriter::Next(const std::string& job) {
   Wanted next = at->second;
   const auto written = written_.find(KeyOf(next.space, next.name));
   if (written == written_.end()) {
-    if (!next.is_clear && !IsFull()) return next;
+    if (!next.is_clear && HasRoom(next.space)) return next;
     if (next.is_clear) wanted_.erase(at);
     if (!next.is_clear) queue_.AddAfter(kLoad, kLoadAgain);
     return std::nullopt;

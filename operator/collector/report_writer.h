@@ -19,8 +19,9 @@ namespace railhead::op {
 
 // Keeps a RailReport for each job that something is, or was, wrong with. One that is well, and
 // always was, has none. Nothing is written that stands there already, to no report twice within ten
-// seconds, to all of them ten times a second at most; and no more than two thousand say that
-// something is wrong: where everything is, a few say so. Those that were mended stay as long as
+// seconds, to all of them ten times a second at most, and namespaces take turns; and no more
+// than two thousand say that something is wrong, 500 in one namespace: where everything is, a few
+// say so. The last 500 are for namespaces with less than 20. Those that were mended stay as long as
 // their jobs, and count for nothing.
 //
 // Owners of a report that stands are changed only when none of them is there any more: it may take
@@ -65,7 +66,7 @@ class ReportWriter {
 
   // Whose report it is from now on.
   void Claim(const std::string& job, const std::string& key);
-  bool IsFull() const;
+  bool HasRoom(const std::string& space) const;
 
   // Whether they wrote.
   absl::StatusOr<bool> Load();

@@ -164,7 +164,7 @@ TEST_F(ReportWriterTest, ReportsOfJobsThatWereMendedKeepNoneFromBeingMade) {
 }
 
 TEST_F(ReportWriterTest, NoMoreThanSoManySayThatSomethingIsWrongAndWhoGoesMakesRoom) {
-  for (int i = 0; i < 2000; ++i) Stands(ReportOn(absl::StrCat("wrong-", i), "RailDown"));
+  for (int i = 0; i < 500; ++i) Stands(ReportOn(absl::StrCat("wrong-", i), "RailDown"));
   writer_.OnLead();
   writer_.Put("wrong-7", ReportOn("wrong-7", "RailFlaky"));
   ASSERT_TRUE(Soon([&] { return Writes().size() == 1; }));
@@ -176,6 +176,17 @@ TEST_F(ReportWriterTest, NoMoreThanSoManySayThatSomethingIsWrongAndWhoGoesMakesR
   writer_.Put("a", ReportOn("a", "RailDown"));
   ASSERT_TRUE(Soon([&] { return Writes().size() >= 4; }));
   EXPECT_EQ(Writes()[2], absl::StrCat(kPath, "a"));
+}
+
+TEST_F(ReportWriterTest, ANamespaceThatHasAllItMayHaveKeepsNoneOfAnotherFromBeingMade) {
+  for (int i = 0; i < 500; ++i) Stands(ReportOn(absl::StrCat("lies-", i), "RailDown"));
+  writer_.OnLead();
+  RailReport quiet = ReportOn("a", "RailDown");
+  quiet.space = "quiet";
+  writer_.Put("more-lies", ReportOn("more-lies", "RailDown"));
+  writer_.Put("a", quiet);
+  ASSERT_TRUE(Soon([&] { return Writes().size() >= 2; }));
+  EXPECT_EQ(Writes()[0], "PATCH /apis/railhead.io/v1alpha1/namespaces/quiet/railreports/a");
 }
 
 TEST_F(ReportWriterTest, AJobThatIsMendedAndGoesIsForgotten) {

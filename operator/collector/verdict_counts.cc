@@ -26,4 +26,20 @@ VerdictCounts CountPods(const std::string& space, const std::string& job,
   return counts;
 }
 
+VerdictCounts FairlyChosen(const VerdictCounts& counts, size_t most) {
+  if (counts.size() <= most) return counts;
+  std::map<absl::string_view, size_t> of_space;
+  for (const auto& [series, pods] : counts) of_space[series.space] = 0;
+  const size_t part = most / of_space.size();
+  VerdictCounts chosen;
+  for (const auto& entry : counts) {
+    if (of_space[entry.first.space]++ < part) chosen.insert(entry);
+  }
+  for (const auto& entry : counts) {
+    if (chosen.size() >= most) break;
+    chosen.insert(entry);
+  }
+  return chosen;
+}
+
 }  // namespace railhead::op

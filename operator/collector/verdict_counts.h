@@ -39,6 +39,10 @@ struct VerdictSeries {
 };
 using VerdictCounts = std::map<VerdictSeries, size_t>;  // how many pods
 
+// At most so many of them. Where there are more, each namespace has an equal part, and the rest
+// goes to the first.
+VerdictCounts FairlyChosen(const VerdictCounts& counts, size_t most);
+
 // Of the job of that namespace and name.
 VerdictCounts CountPods(const std::string& space, const std::string& job,
                         const std::vector<verdict::Finding>& findings);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rails that were lost while the job runs. A link has two ends, and both see it lost: only what
-// else is known tells whose NIC it was. A node's agent knows of its ports; without it, the end that
-// has lost all of its peers is the one, where these still have each other.
+// else is known tells whose NIC it was. A node's agent knows of its ports. Without its word no node
+// is called broken, as pods' pages say whatever their users like; it is told of the end that has
+// lost all of its peers, where these still have each other, that its path is lost.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -96,18 +97,16 @@ void JudgeUnexplained(int rail, const std::vector<View>& seen, Findings& finding
     if (view.peers > 0 && view.lost >= view.peers) alone.push_back(&view);
   }
   const bool others_have_peers = alone.size() < seen.size();
-  if (!alone.empty() && (others_have_peers || (seen.size() == 1 && seen[0].peers > 1))) {
-    for (const View* view : alone) {
-      TellDown(*view->judged->pod, rail, view->device,
-               "it reaches none of its peers by it, and its other rails do", findings);
-    }
-    return;
+  if (alone.empty() || !(others_have_peers || (seen.size() == 1 && seen[0].peers > 1))) {
+    alone = {&seen.front()};
   }
-  const View& first = seen.front();
-  const PodFacts& pod = *first.judged->pod;
-  findings.push_back(
-      MakeRailFinding(Reason::kRailPathLost, pod.name, OnlyContainer(pod), {rail, pod.node},
-                      {absl::StrCat(rail), first.device, pod.node, absl::StrCat(seen.size() - 1)}));
+  // By pods' own words, so no node is called broken.
+  for (const View* view : alone) {
+    const PodFacts& pod = *view->judged->pod;
+    findings.push_back(MakeRailFinding(
+        Reason::kRailPathLost, pod.name, OnlyContainer(pod), {rail, pod.node},
+        {absl::StrCat(rail), view->device, pod.node, absl::StrCat(seen.size() - 1)}));
+  }
 }
 
 }  // namespace

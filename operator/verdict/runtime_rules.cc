@@ -1,23 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "operator/verdict/rules.h"
 
 namespace railhead::op::verdict {
 namespace {
 
-void JudgeGivenRail(const PodFacts& pod, const RankReport& rank, const GivenRail& rail,
-                    Findings& findings) {
+// Whether the agent of the pod's node calls the device broken. A pod's page is the pod's own word,
+// on which nobody should repair a port.
+bool NodeSaysSo(const NodeFacts* node, const std::string& device) {
+  return node != nullptr &&
+         std::any_of(node->rails.begin(), node->rails.end(), [&device](const NodeRail& rail) {
+           return rail.device == device && !rail.usable;
+         });
+}
+
+void JudgeGivenRail(const PodFacts& pod, const NodeFacts* node, const RankReport& rank,
+                    const GivenRail& rail, Findings& findings) {
   // For memlock there is a reason with more to say.
   if (rail.trouble.empty() || rail.cause == "memlock") return;
+  const bool port_is_down = rail.cause == "port" && NodeSaysSo(node, rail.device);
   const Reason reason = rail.cause == "device_node" ? Reason::kDeviceNodeMissing
-                        : rail.cause == "port"      ? Reason::kRailPortDown
+                        : port_is_down              ? Reason::kRailPortDown
                                                     : Reason::kRailUnusable;
   findings.push_back(MakeRailFinding(
       reason, pod.name, OnlyContainer(pod), {rail.rail, pod.node},
       {absl::StrCat(rank.rank), absl::StrCat(rail.rail), rail.device, rail.trouble, pod.node}));
 }
 
-void JudgeStart(const PodFacts& pod, const RankReport& rank, Findings& findings) {
+void JudgeStart(const PodFacts& pod, const NodeFacts* node, const RankReport& rank,
+                Findings& findings) {
   if (!rank.start.has_value()) return;
   const RankStart& start = *rank.start;
   // Who is alone, or together with all in one pod, needs no rail; and who chose TCP was judged by
@@ -30,7 +44,7 @@ void JudgeStart(const PodFacts& pod, const RankReport& rank, Findings& findings)
     findings.push_back(MakeFinding(Reason::kRailsNotGiven, pod.name, OnlyContainer(pod),
                                    {absl::StrCat(rank.rank), start.trouble}));
   }
-  for (const GivenRail& rail : rank.given) JudgeGivenRail(pod, rank, rail, findings);
+  for (const GivenRail& rail : rank.given) JudgeGivenRail(pod, node, rank, rail, findings);
   if (start.transport == "tcp" && !rank.degraded.empty()) {
     findings.push_back(
         MakeFinding(Reason::kRdmaNotUsed, pod.name, OnlyContainer(pod), {rank.degraded}));
@@ -42,7 +56,8 @@ void JudgeStart(const PodFacts& pod, const RankReport& rank, Findings& findings)
 void JudgeRuntime(const JudgedPod& judged, const Cluster& cluster, Findings& findings) {
   const PodFacts& pod = *judged.pod;
   if (judged.report == nullptr || TcpIsMeant(pod, cluster)) return;
-  for (const RankReport& rank : judged.report->ranks) JudgeStart(pod, rank, findings);
+  const NodeFacts* node = NodeOf(pod, cluster);
+  for (const RankReport& rank : judged.report->ranks) JudgeStart(pod, node, rank, findings);
 }
 
 }  // namespace railhead::op::verdict

@@ -215,10 +215,16 @@ const std::vector<Case>& BadCases() {
          "RdmaDeviceNodeMissing",
          {"rank 1", "rail 3 (mlx5_3)", "load ib_uverbs on node n1"}}}},
       {"LinkDownAtTheStart",
-       [](Scene& s) { BreakRail(s, 1, 3, "port 1 is DOWN", "port"); },
+       [](Scene& s) {
+         BreakRail(s, 1, 3, "port 1 is DOWN", "port");
+         SetRail(s, 1, 3, false, "port 1 is DOWN");
+       },
        {{"train-1",
          "RailPortDown",
          {"without rail 3 (mlx5_3)", "port 1 is DOWN", "switch port of node n1"}}}},
+      {"LinkThatOnlyThePodCallsDown",
+       [](Scene& s) { BreakRail(s, 1, 3, "port 1 is DOWN", "port"); },
+       {{"train-1", "RailUnusable", {"rail 3 (mlx5_3): port 1 is DOWN", "--preflight"}}}},
       {"RailThatDoesNotConnect",
        [](Scene& s) { BreakRail(s, 1, 3, "no answer from rank 2", "other"); },
        {{"train-1", "RailUnusable", {"rail 3 (mlx5_3): no answer from rank 2", "--preflight"}}}},
@@ -232,7 +238,7 @@ const std::vector<Case>& BadCases() {
        [](Scene& s) {
          LoseRail(s, 2, 6, {1, 3});
        },
-       {{"train-2", "RailDown", {"rail 6 (mlx5_6) of node n2: it reaches none of its peers"}}},
+       {{"train-2", "RailPathLost", {"rail 6 (mlx5_6) of node n2", "2 other pods"}}},
        kRailPatience + absl::Seconds(15)},
       {"RailLostWhereNobodyCanTellWhose",
        [](Scene& s) {
