@@ -14,7 +14,7 @@ export CCACHE_NOHASHDIR := 1
 .NOTPARALLEL:
 
 .PHONY: help demo demo-down build portable portable-test test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
-  lint lint-stamps format check python clean
+  lint lint-stamps format check python clean fuzz-more
 
 help:            ## this list
 	@grep -hE '^[a-z0-9-]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -57,6 +57,9 @@ discovery: python ## fabrics found by real lldpd and ibnetdiscover, and what is 
 
 fuzz: python     ## what fuzzers have found and been given, under AddressSanitizer and UBSan
 	@$(PARTS) fuzz
+
+fuzz-more: python ## each fuzzer anew for MINUTES=1, with clang; what it has done, and what it has found
+	@$(PARTS) fuzz-more
 
 sanitize: python ## unit tests under AddressSanitizer, UBSan and ThreadSanitizer
 	@$(PARTS) sanitize

@@ -61,6 +61,11 @@ PARTS = (
          cluster=True),
     Part("fuzz", f"ctest --preset asan --label-regex fuzz --parallel {os.cpu_count()}", ("fuzz-build",),
          weight=1),
+    Part("fuzz-more",
+         "tools/install-needs.sh fuzz && cmake -S . -B build/fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo "
+         "-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DRAILHEAD_FUZZ=ON && "
+         "cmake --build build/fuzz --target railhead_fuzz_tests && "
+         "tools/fuzz_more.py build/fuzz ${MINUTES:-1}", ("packages",), weight=CAPACITY, limit=43200),
     Part("sanitize", "tools/sanitize.sh", ("packages",), limit=10800),
     Part("soak", "RAILHEAD_SEEDS=10000 build/release/runtime/railhead_rails_test --gtest_filter='DeliveryTest.*'; "
          "RAILHEAD_SEEDS=2000 build/release/runtime/railhead_conformance_test --gtest_filter='*Sample*'; "
