@@ -64,6 +64,7 @@ absl::Status GangEvents::Waits(const Gang& gang, const std::string& why) {
 }
 
 absl::Status GangEvents::HasNoRoom(const Gang& gang, const std::string& why) {
+  if (!turns_.HasTaken(gang.key)) return IsIncomplete(gang, why);
   absl::Status recorded = Waits(gang, why);
   if (!recorded.ok()) turns_.InVain(gang.key);
   return recorded;

@@ -28,7 +28,8 @@ class GangEvents {
 
   // Whether in this round this gang is told why it has no room.
   bool TakeTurn(const Gang& gang) { return turns_.Take(gang.key); }
-  absl::Status HasNoRoom(const Gang& gang, const std::string& why);  // GangWaiting
+  // GangWaiting; without a turn, where somebody else has chosen its nodes, once a minute at most.
+  absl::Status HasNoRoom(const Gang& gang, const std::string& why);
   // GangWaiting, too; once a minute at most.
   absl::Status IsIncomplete(const Gang& gang, const std::string& why);
   absl::Status IsPlaced(const Gang& gang, const std::string& where);  // GangPlaced

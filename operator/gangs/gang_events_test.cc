@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "kube/json.h"
 #include "kube/testing/fake_api.h"
+#include "operator/gangs/names.h"
 #include "operator/gangs/planner.h"
 #include "operator/gangs/testing/small_cluster.h"
 
@@ -51,7 +52,8 @@ class GangEventsTest : public ::testing::Test {
       ++explained_;
       events_.HasNoRoom(decision.gang, decision.message).IgnoreError();
     }
-    now_ = std::max(now_, events_.EndRound(keys, without_room));
+    const absl::Time next = events_.EndRound(keys, without_room);
+    if (advance_) now_ = std::max(now_, next);
   }
 
   std::map<std::string, int> Told() const {
@@ -65,6 +67,7 @@ class GangEventsTest : public ::testing::Test {
   SmallCluster cluster_;
   kube::testing::FakeApi api_;
   absl::Time now_ = absl::UnixEpoch();
+  bool advance_ = true;
   GangEvents events_{&api_, "me", [this] { return now_; }};
   size_t explained_ = 0;
 };
@@ -92,6 +95,30 @@ TEST_F(GangEventsTest, WhatIsInTheWayIsToldAgainOnlyIfItIsSomethingElse) {
   cluster_.nodes["n"]["spec"]["unschedulable"] = true;
   for (int round = 0; round < 3; ++round) Round();
   EXPECT_EQ(api_.In("/api/v1/namespaces/train/events").size(), 2U);
+}
+
+TEST_F(GangEventsTest, WhereNodesAreChosenByOthersItIsToldOnceAMinute) {
+  advance_ = false;
+  AddGangs(6);
+  for (int i = 0; i < 6; ++i) {
+    for (int pod = 0; pod < 2; ++pod) {
+      cluster_.pods[absl::StrCat("g", i, "-", pod)]["spec"]["nodeSelector"][kHostname] = "n";
+    }
+  }
+  cluster_.AddNode("m", "s", "l");
+  cluster_.AddPod({.name = "big-0", .gang = "big", .size = 1, .hcas = 16});
+  Round();
+  EXPECT_EQ(Told().size(), 7U);
+  const auto events = [this] { return api_.In("/api/v1/namespaces/train/events").size(); };
+  ASSERT_EQ(events(), 7U);
+  // Another pod takes a part of the node, and what is left of it is told of later.
+  cluster_.AddPod({.name = "other", .hcas = 4});
+  cluster_.pods["other"]["spec"]["nodeName"] = "n";
+  for (int round = 0; round < 3; ++round) Round();
+  EXPECT_EQ(events(), 7U);
+  now_ += absl::Minutes(2);
+  for (int round = 0; round < 3; ++round) Round();
+  EXPECT_GT(events(), 7U);
 }
 
 }  // namespace

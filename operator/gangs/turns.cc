@@ -23,7 +23,7 @@ absl::Time Turns::EndRound(const std::vector<std::string>& waiting, absl::Time n
   for (const std::string& gang : waiting) {
     const auto known = last_.find(gang);
     absl::Time at = known == last_.end() ? absl::InfinitePast() : known->second;
-    if (taken_.contains(gang)) at = now;
+    if (taken_.contains(gang) || due_.contains(gang)) at = now;
     if (at != absl::InfinitePast()) last[gang] = at;
     if (at + pause <= now) {
       due.emplace_back(at, gang);

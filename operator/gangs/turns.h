@@ -27,7 +27,9 @@ class Turns {
 
   // Whether it is this gang's turn: at once where it is new and there is time for it.
   bool Take(const std::string& gang);
-  // It has taken its turn in vain, and keeps it.
+  // Whether it has taken a turn in this round.
+  bool HasTaken(const std::string& gang) const { return taken_.contains(gang); }
+  // It has taken its turn in vain, and keeps it. Who waits and does not take its turn has had it.
   void InVain(const std::string& gang) { taken_.erase(gang); }
   // `waiting` are all gangs that wait, in their order; others are forgotten. When the next round is
   // wanted; InfiniteFuture: nobody waits.

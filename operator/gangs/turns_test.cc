@@ -94,6 +94,23 @@ TEST(Turns, AFullQueueKeepsNoNewGangWaitingForLong) {
   EXPECT_EQ(told.size(), 1U);
 }
 
+TEST(Turns, WhoDoesNotTakeItsTurnKeepsNobodyFromTheirs) {
+  Turns turns;
+  const std::vector<std::string> gangs = Names(20);
+  absl::Time now = kNoon;
+  std::vector<std::string> told;
+  for (int round = 0; round < 12; ++round) {
+    // The first ten are told otherwise.
+    for (int i = 10; i < 20; ++i) {
+      if (turns.Take(gangs[static_cast<size_t>(i)])) {
+        told.push_back(gangs[static_cast<size_t>(i)]);
+      }
+    }
+    now = turns.EndRound(gangs, now);
+  }
+  EXPECT_GE(told.size(), 10U);
+}
+
 TEST(Turns, ATurnInVainIsKept) {
   Turns turns;
   EXPECT_TRUE(turns.Take("a"));
