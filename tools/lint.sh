@@ -24,6 +24,12 @@ mapfile -t unsigned < <(sources '*.cc' '*.h' '*.py' '*.sh' '*.cmake' '*CMakeList
 
 /usr/bin/python3 tools/docs.py
 
+# Waits, deadlines and ages follow the monotonic clock: runtime/base/now.h and condition.h.
+mapfile -t wall < <(sources 'runtime/*.cc' 'runtime/*.h' |
+  grep -vE '_test\.cc$|_for_test\.h$|/fake_[a-z]*\.|^runtime/testing/|^runtime/base/now\.h$' |
+  xargs -r grep -nE 'absl::Now\(|system_clock|CLOCK_REALTIME|gettimeofday|wait_(for|until)\(' --)
+[ ${#wall[@]} = 0 ] || die "the runtime waits by MonotonicNow and Condition, not by the time of day: ${wall[*]}"
+
 cmake --preset lint > /dev/null
 cmake --build --preset lint --target railhead_generated > /dev/null
 /usr/bin/python3 tools/tidy.py build/lint "$venv/clang-tidy" "$@"

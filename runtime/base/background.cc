@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <list>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "runtime/base/condition.h"
+#include "runtime/base/now.h"
 #include "runtime/base/thread.h"
 
 namespace railhead {
@@ -27,7 +26,7 @@ struct Job {
 
 struct Jobs {
   std::mutex mutex;
-  std::condition_variable changed;
+  Condition changed;
   std::list<Job> list;
   const pid_t process = ::getpid();
 
@@ -77,10 +76,9 @@ void AwaitBackground() {
   std::unique_lock<std::mutex> lock(jobs.mutex);
   const auto all_done = [&jobs] {
     return std::all_of(jobs.list.begin(), jobs.list.end(),
-                       [](const Job& job) { return job.done || job.deadline <= absl::Now(); });
+                       [](const Job& job) { return job.done || job.deadline <= MonotonicNow(); });
   };
-  while (!all_done()) {
-    jobs.changed.wait_until(lock, absl::ToChronoTime(absl::Now() + absl::Milliseconds(20)));
+  while (!jobs.changed.WaitFor(lock, absl::Milliseconds(20), all_done)) {
   }
   jobs.Reap();
 }
@@ -91,17 +89,18 @@ void RunInBackground(absl::Time deadline, const std::function<void()>& work) {
   const std::lock_guard<std::mutex> lock(jobs.mutex);
   jobs.Reap();
   const auto job = jobs.list.insert(jobs.list.end(), {std::thread(), deadline});
-  try {
-    job->thread = StartThread([&jobs, job, work] {
-      work();
-      const std::lock_guard<std::mutex> done(jobs.mutex);
-      job->done = true;
-      jobs.changed.notify_all();
-    });
-  } catch (const std::system_error&) {
-    jobs.list.erase(job);
+  absl::StatusOr<std::thread> thread = TryStartThread([&jobs, job, work] {
     work();
+    const std::lock_guard<std::mutex> done(jobs.mutex);
+    job->done = true;
+    jobs.changed.NotifyAll();
+  });
+  if (thread.ok()) {
+    job->thread = *std::move(thread);
+    return;
   }
+  jobs.list.erase(job);
+  work();
 }
 
 }  // namespace railhead

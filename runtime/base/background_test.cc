@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/net/fd.h"
 
 namespace railhead {
@@ -19,7 +20,7 @@ namespace {
 TEST(BackgroundTest, NobodyWaitsForIt) {
   std::promise<void> go;
   std::promise<void> done;
-  RunInBackground(absl::Now() + absl::Seconds(20), [&] {
+  RunInBackground(MonotonicNow() + absl::Seconds(20), [&] {
     go.get_future().wait();
     done.set_value();
   });
@@ -49,14 +50,14 @@ std::string OutputOf(const std::function<void(int output)>& body) {
 
 TEST(BackgroundTest, TheEndOfTheProcessWaitsForItUntilItsDeadline) {
   EXPECT_EQ(OutputOf([](int output) {
-              RunInBackground(absl::Now() + absl::Seconds(20), [output] {
+              RunInBackground(MonotonicNow() + absl::Seconds(20), [output] {
                 absl::SleepFor(absl::Milliseconds(200));
                 if (::write(output, "done", 4) != 4) std::abort();
               });
             }),
             "done");
   EXPECT_EQ(OutputOf([](int) {
-              RunInBackground(absl::Now() + absl::Milliseconds(50), [] {
+              RunInBackground(MonotonicNow() + absl::Milliseconds(50), [] {
                 while (true) absl::SleepFor(absl::Seconds(1));
               });
             }),

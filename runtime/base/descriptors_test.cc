@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/now.h"
 #include "runtime/testing/processes.h"
 
 namespace railhead {
@@ -20,7 +21,7 @@ TEST(DescriptorsTest, TheLimitIsRaisedAsFarAsItMay) {
     RaiseDescriptorLimit();
     return absl::StrCat(before, " ", DescriptorLimit());
   });
-  EXPECT_EQ(child.Wait(absl::Now() + absl::Seconds(20)).output, "64 200");
+  EXPECT_EQ(child.Wait(MonotonicNow() + absl::Seconds(20)).output, "64 200");
 }
 
 }  // namespace

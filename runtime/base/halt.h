@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/now.h"
 
 namespace railhead {
 
@@ -26,14 +27,14 @@ inline absl::Status CheckHalt(const Halt& halt) {
 
 // Returns when to check next, at the latest at the deadline.
 inline absl::Time NextCheck(const Halt& halt, absl::Time deadline) {
-  return halt == nullptr ? deadline : std::min(deadline, absl::Now() + kHaltPace);
+  return halt == nullptr ? deadline : std::min(deadline, MonotonicNow() + kHaltPace);
 }
 
 // Sleeps until the time has come, or the wait is ended.
 inline absl::Status SleepUntil(absl::Time end, const Halt& halt) {
-  while (absl::Now() < end) {
+  while (MonotonicNow() < end) {
     if (absl::Status halted = CheckHalt(halt); !halted.ok()) return halted;
-    absl::SleepFor(NextCheck(halt, end) - absl::Now());
+    absl::SleepFor(NextCheck(halt, end) - MonotonicNow());
   }
   return absl::OkStatus();
 }

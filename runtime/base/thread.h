@@ -8,8 +8,13 @@
 
 #include <signal.h>
 
+#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 
 namespace railhead {
 
@@ -33,11 +38,24 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// Starts a thread that takes no signals. `Thread` is std::thread or std::jthread.
+// Starts a thread that takes no signals. `Thread` is std::thread or std::jthread. Throws where the
+// system has none: for callers under the guard of a call of the API (comm/handle.h).
 template <class Thread = std::thread, class Body>
 Thread StartThread(Body&& body) {
   const SignalsBlocked blocked;
   return Thread(std::forward<Body>(body));
+}
+
+// The same for everybody else: ResourceExhausted where the system has none.
+template <class Thread = std::thread, class Body>
+absl::StatusOr<Thread> TryStartThread(Body&& body) {
+  try {
+    return StartThread<Thread>(std::forward<Body>(body));
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cannot start a thread: ", error.code().message(),
+        "; raise the pod's limit of processes (pids) or RLIMIT_NPROC, or its memory limit"));
+  }
 }
 
 }  // namespace railhead

@@ -2,6 +2,9 @@
 #include "runtime/base/thread.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace railhead {
 namespace {
@@ -30,6 +33,25 @@ TEST(ThreadTest, WhoStartsOneKeepsItsOwnSignals) {
   for (int signal = 1; signal < 32; ++signal) {
     EXPECT_EQ(sigismember(&after, signal), sigismember(&before, signal)) << signal;
   }
+}
+
+// An error for whoever wanted it, and not the end of the process.
+TEST(ThreadTest, WhereThereIsNoneThatIsAnError) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // No room for another stack, and none is kept of this size.
+    pthread_attr_t large;
+    pthread_attr_init(&large);
+    pthread_attr_setstacksize(&large, size_t{64} << 20);
+    const rlimit none = {1 << 20, 1 << 20};
+    if (pthread_setattr_default_np(&large) != 0 || ::setrlimit(RLIMIT_AS, &none) != 0) ::_exit(2);
+    const bool refused = absl::IsResourceExhausted(TryStartThread([] {}).status());
+    ::_exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << "signal " << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/reception.h"
 #include "runtime/bootstrap/tree.h"
@@ -33,6 +33,8 @@ constexpr absl::Duration kGrowth = absl::Seconds(10);
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(5);
 constexpr absl::Duration kLastRetry = absl::Seconds(1);
 constexpr absl::Duration kQuiet = absl::Seconds(3);
+// How long a rank that cannot take part tries to say so.
+constexpr absl::Duration kTelling = absl::Seconds(5);
 // How long the answer about rank 0's name is taken to be true. A pod that is made anew has another
 // address.
 constexpr absl::Duration kResolvePause = absl::Seconds(2);
@@ -63,7 +65,7 @@ class Bootstrap::Host {
   // Connects to one of its addresses. Every rank of a job does this again and again until rank 0
   // is there, so the name server is not asked each time.
   absl::StatusOr<net::Fd> Dial() {
-    const absl::Time now = absl::Now();
+    const absl::Time now = MonotonicNow();
     if (now >= resolve_again_) {
       addresses_ = net::Resolve(options_.host, options_.deadline, options_.hopeless);
       resolve_again_ = now + Spread(kResolvePause);
@@ -72,7 +74,7 @@ class Bootstrap::Host {
     absl::StatusOr<net::Fd> fd = absl::UnavailableError("no address");
     for (const net::IpAddress& address : *addresses_) {
       fd = net::Dial(address, static_cast<uint16_t>(options_.port), std::nullopt,
-                     std::min(options_.deadline, absl::Now() + kOneDial), options_.hopeless);
+                     std::min(options_.deadline, MonotonicNow() + kOneDial), options_.hopeless);
       if (fd.ok()) break;
     }
     return fd;
@@ -88,6 +90,11 @@ absl::StatusOr<Bootstrap> Bootstrap::Join(JoinOptions options) {
   Bootstrap result(options.rank, options.world_size);
   result.node_.SetName(options.rank, options.name);
   result.aborted_ = options.aborted;
+  if (!options.trouble.ok()) {
+    if (options.world_size > 1) result.TellTrouble(options);
+    return absl::Status(options.trouble.code(), absl::StrCat(result.Describe(options.rank), ": ",
+                                                             options.trouble.message()));
+  }
   if (options.world_size == 1) return result;
   absl::Status joined = options.rank == 0 ? result.HostJoin(options) : result.GuestJoin(options);
   if (!joined.ok()) return joined;
@@ -100,24 +107,49 @@ void Bootstrap::Attach(int rank, const std::string& name, net::Fd fd, FrameReade
   node_.SetName(rank, name);
 }
 
+void Bootstrap::TellTrouble(JoinOptions& options) {
+  options.log.Write(LogLevel::kError, options.trouble.message());
+  const absl::Time start = MonotonicNow();
+  options.deadline = std::min(options.deadline, start + kTelling);
+  if (options.rank == 0) {
+    absl::StatusOr<net::Fd> listener = ListenFor(options);
+    if (!listener.ok()) return;
+    Reception reception(*std::move(listener), options.world_size,
+                        {0, options.job, options.name, std::string(options.trouble.message())},
+                        options.secret, Logger(LogLevel::kError, ""));
+    const size_t others = static_cast<size_t>(options.world_size) - 1;
+    const Halt all_told = [&reception, others, &options] {
+      return reception.told() < others ? CheckHalt(options.aborted)
+                                       : absl::CancelledError("all know");
+    };
+    reception.Gather(options.deadline, all_told).IgnoreError();
+    return;
+  }
+  Host host(options);
+  std::string welcome;
+  // A refusal says that it was heard.
+  while (!absl::IsFailedPrecondition(TryToArrive(options, host, 0, &welcome).status) &&
+         MonotonicNow() < options.deadline && CheckHalt(options.aborted).ok()) {
+    SleepUntil(MonotonicNow() + Spread(kFirstRetry * 20), options.hopeless).IgnoreError();
+  }
+}
+
 // ---- Rank 0 ----
 
+absl::StatusOr<net::Fd> Bootstrap::ListenFor(JoinOptions& options) const {
+  if (options.listener.has_value()) return *std::move(options.listener);
+  absl::StatusOr<net::Fd> opened = net::Listen(std::nullopt, static_cast<uint16_t>(options.port));
+  if (opened.ok()) return opened;
+  return absl::Status(opened.status().code(),
+                      absl::StrCat(Describe(0), " cannot wait at MASTER_PORT ", options.port, ": ",
+                                   opened.status().message(), "; choose a free port on all ranks"));
+}
+
 absl::Status Bootstrap::HostJoin(JoinOptions& options) {
-  net::Fd listener;
-  if (options.listener.has_value()) {
-    listener = *std::move(options.listener);
-  } else {
-    absl::StatusOr<net::Fd> opened = net::Listen(std::nullopt, static_cast<uint16_t>(options.port));
-    if (!opened.ok()) {
-      return absl::Status(
-          opened.status().code(),
-          absl::StrCat(Describe(0), " cannot wait at MASTER_PORT ", options.port, ": ",
-                       opened.status().message(), "; choose a free port on all ranks"));
-    }
-    listener = *std::move(opened);
-  }
+  absl::StatusOr<net::Fd> listener = ListenFor(options);
+  if (!listener.ok()) return listener.status();
   const int world = options.world_size;
-  Reception reception(std::move(listener), world, {0, options.job, options.name}, options.secret,
+  Reception reception(*std::move(listener), world, {0, options.job, options.name}, options.secret,
                       options.log);
   const absl::Status gathered = reception.Gather(options.deadline, options.hopeless);
   rejected_ = reception.rejected();
@@ -138,6 +170,7 @@ absl::Status Bootstrap::HostJoin(JoinOptions& options) {
     node_.Report(absl::Status(cause.code(), absl::StrCat(Describe(0), " ", cause.message())));
     return Fail();
   }
+  session_ = options.secret.ForSession(*session);
   const auto door_of = [&doors](std::optional<int> rank) {
     return rank.has_value() && *rank != 0 ? doors[*rank] : std::nullopt;
   };
@@ -145,7 +178,7 @@ absl::Status Bootstrap::HostJoin(JoinOptions& options) {
     links_.Queue(rank, FrameKind::kWelcome,
                  EncodeWelcome({*session, door_of(Parent(rank)), door_of(Guardian(rank))}));
   }
-  absl::Status stands = TryTree(std::max(options.deadline, absl::Now() + kGrowth), nullptr);
+  absl::Status stands = TryTree(std::max(options.deadline, MonotonicNow() + kGrowth), nullptr);
   if (!stands.ok()) return stands;
 
   // From here on only the tree is used.
@@ -154,7 +187,7 @@ absl::Status Bootstrap::HostJoin(JoinOptions& options) {
     node_.Detach(rank);
     links_.Queue(rank, FrameKind::kBye, "");
   }
-  links_.Flush(node_, absl::Now() + kFarewell);
+  links_.Flush(node_, MonotonicNow() + kFarewell);
   for (int rank = 1; rank < world; ++rank) {
     if (Parent(rank) != 0 && Guardian(rank) != 0) links_.Remove(rank);
   }
@@ -188,26 +221,26 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
   Attach(0, call->host_name, std::move(call->fd), std::move(call->reader));
   node_.AttachUp(0);
 
-  const absl::Time deadline = std::max(options.deadline, absl::Now() + kGrowth);
+  const absl::Time deadline = std::max(options.deadline, MonotonicNow() + kGrowth);
   const absl::StatusOr<Welcome> welcome = ParseWelcome(payload);
   if (!welcome.ok()) return welcome.status();
   // What somebody may know from an earlier meeting is of no use in this one.
-  const Secret secret = options.secret.ForSession(welcome->session);
+  session_ = options.secret.ForSession(welcome->session);
   const Hello hello{kProtocolVersion,
                     static_cast<uint32_t>(options.world_size),
                     static_cast<uint32_t>(options.rank),
                     0,
-                    secret.has_file(),
+                    session_.has_file(),
                     options.job,
                     options.name,
                     "",
                     std::nullopt};
   absl::Status up;
   if (Guardian(options.rank).value_or(0) != 0) {
-    up = ConnectUp(*Guardian(options.rank), welcome->guardian, hello, secret, deadline);
+    up = ConnectUp(*Guardian(options.rank), welcome->guardian, hello, session_, deadline);
   }
   if (up.ok() && Parent(options.rank) != 0) {
-    up = ConnectUp(*Parent(options.rank), welcome->parent, hello, secret, deadline);
+    up = ConnectUp(*Parent(options.rank), welcome->parent, hello, session_, deadline);
   }
   if (!up.ok()) node_.Report(up);
 
@@ -226,7 +259,7 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
     };
     door = std::make_unique<Door>(
         std::move(listener), HostHandshake::Identity{options.rank, options.job, options.name},
-        secret, children.size() + grandchildren.size(), object, options.log);
+        session_, children.size() + grandchildren.size(), object, options.log);
   }
   absl::Status stands = TryTree(deadline, door.get());
   if (!stands.ok()) return stands;
@@ -241,7 +274,7 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
 absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door_port,
                                        std::string* welcome) {
   const std::string where = absl::StrCat(options.host, ":", options.port);
-  const absl::Time start = absl::Now();
+  const absl::Time start = MonotonicNow();
   absl::Time next_word = start + kQuiet;
   absl::Duration pause = kFirstRetry;
   absl::Status refusal;  // the last; says more than that rank 0 has given up meanwhile
@@ -254,12 +287,15 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door
       call.final = true;
     }
     if (absl::IsFailedPrecondition(call.status)) {
+      if (!call.final && call.status != refusal) {
+        options.log.Warn(absl::StrCat(call.status.message(), "; trying again"));
+      }
       refusal = call.status;
     } else if (!call.final && !refusal.ok()) {
       call.status = absl::Status(
           call.status.code(), absl::StrCat(call.status.message(), "; before, ", refusal.message()));
     }
-    const absl::Time now = absl::Now();
+    const absl::Time now = MonotonicNow();
     if (call.final || now + pause >= options.deadline) {
       return absl::Status(
           call.status.code(),
@@ -300,6 +336,7 @@ Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t doo
               options.name,
               "",
               std::nullopt};
+  hello.trouble = std::string(options.trouble.message());
   if (door_port != 0) hello.door = net::SocketAddress{local->address, door_port};
   const absl::Time deadline = options.deadline + kVerdictGrace;
   const auto wait = [&options](int socket, absl::Time until) {
@@ -307,6 +344,11 @@ Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t doo
   };
   call = ShakeHands(*std::move(fd), std::move(hello), options.secret, deadline, wait);
   absl::StatusOr<Frame> frame = call.status.ok() ? ReadFrame(call, deadline, wait) : call.status;
+  while (frame.ok() && frame->kind == FrameKind::kNotice) {
+    options.log.Warn(absl::StrCat(
+        "rank 0 cannot let a rank in: ", OnOneLine(std::move(frame->payload)), "; waiting for it"));
+    frame = ReadFrame(call, deadline, wait);
+  }
   call.status = frame.status();
   if (absl::IsDeadlineExceeded(call.status)) {
     call.status = absl::DeadlineExceededError("connected, but rank 0 never said that all had come");
@@ -349,14 +391,14 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
       links_.Turn(node_, others, NextCheck(aborted_, until));
       if (fd >= 0 && others[0].revents != 0) return absl::OkStatus();
       if (absl::Status aborted = CheckHalt(aborted_); !aborted.ok()) return aborted;
-      if (absl::Now() >= until) return absl::DeadlineExceededError("it does not answer");
+      if (MonotonicNow() >= until) return absl::DeadlineExceededError("it does not answer");
     }
     return absl::CancelledError("the job has failed");
   };
   absl::Duration pause = kFirstRetry;
   while (true) {
     absl::StatusOr<net::Fd> fd = net::Dial(place->address, place->port, std::nullopt,
-                                           std::min(deadline, absl::Now() + kOneDial), aborted_);
+                                           std::min(deadline, MonotonicNow() + kOneDial), aborted_);
     Call call;
     call.status = fd.status();
     if (fd.ok()) {
@@ -370,14 +412,14 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
       return absl::OkStatus();
     }
     if (call.final || !node_.verdict().ok() || !CheckHalt(aborted_).ok() ||
-        absl::Now() + pause >= deadline) {
+        MonotonicNow() + pause >= deadline) {
       return absl::Status(
           call.status.code(),
           absl::StrCat(Describe(rank()), " cannot reach rank ", to, " at ",
                        net::HostPort(place->address, place->port), ": ", call.status.message(),
                        "; see whether a NetworkPolicy keeps the job's pods apart"));
     }
-    wait(-1, absl::Now() + Spread(pause)).IgnoreError();
+    wait(-1, MonotonicNow() + Spread(pause)).IgnoreError();
     pause = std::min(pause * 2, kLastRetry);
   }
 }
@@ -428,10 +470,10 @@ absl::StatusOr<Node::Result> Bootstrap::Agree(absl::StatusOr<std::string> mine, 
     if (!node_.verdict().ok()) return Fail();
     if (const absl::Status aborted = CheckHalt(aborted_); !aborted.ok() && node_.reported().ok()) {
       node_.Report(aborted);
-      patience = absl::Now() + kVerdictPatience;
+      patience = MonotonicNow() + kVerdictPatience;
       continue;
     }
-    if (absl::Now() >= patience) {
+    if (MonotonicNow() >= patience) {
       if (rank() != 0) {
         node_.StopWaiting(absl::DeadlineExceededError(
             absl::StrCat(Describe(rank()), " waited in vain for ", Describe(*Parent(rank())),
@@ -441,7 +483,7 @@ absl::StatusOr<Node::Result> Bootstrap::Agree(absl::StatusOr<std::string> mine, 
       } else {
         node_.AskWhoIsMissing();
         asked = true;
-        patience = absl::Now() + kAnswerPatience;
+        patience = MonotonicNow() + kAnswerPatience;
       }
       continue;
     }
@@ -459,7 +501,7 @@ absl::StatusOr<Node::Result> Bootstrap::Agree(absl::StatusOr<std::string> mine, 
 }
 
 absl::Status Bootstrap::Fail() {
-  links_.Farewell(node_, absl::Now() + kFarewell);
+  links_.Farewell(node_, MonotonicNow() + kFarewell);
   return node_.verdict();
 }
 

@@ -50,6 +50,8 @@ struct JoinOptions {
   std::string job;   // ranks with another one are turned away
   Secret secret;     // and those that do not know this
   std::string name;  // where this rank runs ("pod a on node b"), for messages; may be empty
+  // Why this rank cannot take part. Join tells the others, for a few seconds, and returns it.
+  absl::Status trouble;
   absl::Time deadline;
   Halt hopeless;  // why not all ranks will come; matters until they have
   Halt aborted;   // why this rank is to give up; matters in every exchange, too
@@ -84,6 +86,10 @@ class Bootstrap {
   // "rank 2 (pod a on node b)"; rank 0 knows all names, others their own and their neighbours'.
   std::string Describe(int rank) const { return node_.Describe(rank); }
 
+  // What the ranks of this meeting have in common: their secret, or without one what rank 0 has
+  // drawn for it, which whoever listens in on the rendezvous knows as well.
+  const Secret& session() const { return session_; }
+
   // This machine's address on the connection to the others; nullopt in a world of one.
   const std::optional<net::IpAddress>& local_address() const { return local_address_; }
 
@@ -96,8 +102,12 @@ class Bootstrap {
  private:
   Bootstrap(int rank, int world_size) : node_(rank, world_size) {}
 
+  // Where rank 0 waits.
+  absl::StatusOr<net::Fd> ListenFor(JoinOptions& options) const;
   absl::Status HostJoin(JoinOptions& options);
   absl::Status GuestJoin(const JoinOptions& options);
+  // Says to whoever can be reached why this rank does not come.
+  void TellTrouble(JoinOptions& options);
   // The connection to rank 0, once everybody is there and rank 0 has said so in `welcome`.
   absl::StatusOr<Call> Arrive(const JoinOptions& options, uint16_t door_port, std::string* welcome);
   class Host;
@@ -118,6 +128,7 @@ class Bootstrap {
   Links links_;
   std::optional<net::IpAddress> local_address_;
   uint64_t rejected_ = 0;
+  Secret session_;
   Halt aborted_;
 };
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,6 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/bootstrap/handshake.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/tree.h"
@@ -32,7 +34,7 @@ using railhead::testing::RunRanks;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-absl::Time In(double seconds) { return absl::Now() + absl::Seconds(seconds); }
+absl::Time In(double seconds) { return MonotonicNow() + absl::Seconds(seconds); }
 
 JoinOptions Options(int rank, int world_size, int port, double seconds = 20) {
   JoinOptions options;
@@ -150,7 +152,7 @@ TEST(BootstrapTest, StrangersNeitherHangNorKillAnybodyAndAreCounted) {
         HelloFrame(3, 1, "other"),
         HelloFrame(3, 1, "job", kProtocolVersion + 1) + "new",
         HelloFrame(3, 1) + EncodeFrame(FrameKind::kProof, "short"),
-        HelloFrame(3, 1) + EncodeFrame(FrameKind::kProof, std::string(kProofSize, 'p')),
+        HelloFrame(3, 1) + EncodeFrame(FrameKind::kProof, std::string(kMacSize, 'p')),
     };
     for (const std::string& bytes : nonsense) {
       const net::Fd fd = DialStranger(port);
@@ -228,6 +230,75 @@ TEST(BootstrapTest, AnotherSecretIsNamedOnAllRanks) {
   for (const absl::Status& status : JoinWith({secret, Secret("0123456789abcdeg", ""), secret})) {
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("rank 1 (pod p1) has another secret than rank 0 (pod p0)"));
+  }
+}
+
+// What keys of connections are made of: the same for all ranks of a meeting, and in no other one.
+TEST(BootstrapTest, EachMeetingHasASessionOfItsOwn) {
+  std::set<std::string> sessions;
+  for (const Secret& secret : {Secret(), Secret(), Secret("0123456789abcdef", "")}) {
+    const int port = FreePort();
+    const std::vector<std::string> proofs = RunRanks(6, [&](int rank) -> std::string {
+      JoinOptions options = Options(rank, 6, port);
+      options.secret = secret;
+      const absl::StatusOr<Bootstrap> bootstrap = Bootstrap::Join(std::move(options));
+      if (!bootstrap.ok()) return std::string(bootstrap.status().message());
+      EXPECT_EQ(bootstrap->session().proves(), secret.proves());
+      return bootstrap->session().Mac("test", {});
+    });
+    for (const std::string& proof : proofs) EXPECT_EQ(proof, proofs.front());
+    sessions.insert(proofs.front());
+  }
+  EXPECT_EQ(sessions.size(), 3U);
+}
+
+// What each of three ranks returns when this one cannot take part, long before the deadline.
+std::vector<absl::Status> JoinWithTrouble(int troubled, const std::vector<Secret>& secrets,
+                                          double seconds) {
+  const int port = FreePort();
+  return RunRanks(3, [&](int rank) {
+    JoinOptions options = Options(rank, 3, port, seconds);
+    options.log = Logger(LogLevel::kWarn, absl::StrCat("rank ", rank));
+    options.secret = secrets[static_cast<size_t>(rank)];
+    if (rank == troubled) options.trouble = absl::NotFoundError("its secret is not there");
+    return Bootstrap::Join(std::move(options)).status();
+  });
+}
+
+TEST(BootstrapTest, WithoutASecretARankThatCannotTakePartEndsTheStartAtOnce) {
+  for (const int troubled : {0, 1}) {
+    const std::vector<absl::Status> results =
+        JoinWithTrouble(troubled, {Secret(), Secret(), Secret()}, 600);
+    for (int rank = 0; rank < 3; ++rank) {
+      const absl::Status& status = results[static_cast<size_t>(rank)];
+      EXPECT_THAT(std::string(status.message()),
+                  HasSubstr(absl::StrCat("rank ", troubled, " (pod p", troubled,
+                                         "): its secret is not there")));
+      EXPECT_EQ(status.code(), rank == troubled ? absl::StatusCode::kNotFound
+                                                : absl::StatusCode::kFailedPrecondition);
+    }
+  }
+}
+
+// Anybody can say it, so that it ends nothing; but all ranks say what they wait for.
+TEST(BootstrapTest, WithASecretAllRanksLogAtOnceWhoCannotTakePart) {
+  const Secret secret("0123456789abcdef", "");
+  for (const int troubled : {0, 1}) {
+    std::vector<Secret> secrets(3, secret);
+    secrets[static_cast<size_t>(troubled)] = Secret();
+    ::testing::internal::CaptureStderr();
+    const std::vector<absl::Status> results = JoinWithTrouble(troubled, secrets, 7);
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    const std::string text =
+        absl::StrCat("rank ", troubled, " (pod p", troubled, "): its secret is not there");
+    for (const absl::Status& status : results) {
+      EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+    }
+    if (troubled == 0) {
+      EXPECT_THAT(log, HasSubstr(absl::StrCat("rank 0 turned this rank away: ", text)));
+    } else {
+      EXPECT_THAT(log, HasSubstr(absl::StrCat("rank 0 cannot let a rank in: ", text)));
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::bootstrap {
@@ -35,7 +36,7 @@ void Door::Prepare(std::vector<pollfd>& entries, absl::Time& deadline) const {
 
 std::vector<Door::Guest> Door::Serve(const pollfd* entries) {
   std::vector<Guest> guests;
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   size_t index = 1;
   for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++index) {
     bool gone = entries[index].revents != 0 && ServeOne(*visitor, guests);
@@ -71,8 +72,8 @@ void Door::TakeVisitors() {
     }
     std::string from = net::RemoteText(fd->get());
     visitors_.push_back({std::move(*fd), FrameReader(kHelloLimit),
-                         HostHandshake(self_, secret_, *std::move(nonce)), absl::Now() + kPatience,
-                         std::move(from)});
+                         HostHandshake(self_, secret_, *std::move(nonce)),
+                         MonotonicNow() + kPatience, std::move(from)});
   }
 }
 
@@ -99,11 +100,12 @@ bool Door::ServeOne(Visitor& visitor, std::vector<Guest>& guests) {
       }
     }
     // The answer fits into an empty socket buffer; who does not read it learns nothing.
-    net::SendAll(visitor.fd.get(), step.reply, absl::Now()).IgnoreError();
+    net::SendAll(visitor.fd.get(), step.reply, MonotonicNow()).IgnoreError();
     if (!step.refusal.empty()) {
       const bool has_reason = !step.reply.empty();
       if (has_reason && turned_away_.size() < kMostReasons) {
         turned_away_[hello.rank] = step.refusal;
+        if (step.cannot_prove) cannot_prove_.insert(hello.rank);
       }
       Reject(visitor, step.refusal);
       return true;

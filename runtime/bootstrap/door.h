@@ -11,6 +11,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,9 @@ class Door {
   // Adds what is to be polled to `entries`, and moves the deadline to where somebody's time is up.
   void Prepare(std::vector<pollfd>& entries, absl::Time& deadline) const;
 
+  // From now on everybody is turned away for this reason.
+  void RefuseAll(std::string why) { self_.trouble = std::move(why); }
+
   // Who has come in. Connections know each other's ranks from here on.
   struct Guest {
     Hello hello;
@@ -64,6 +68,8 @@ class Door {
   const absl::Status& trouble() const { return trouble_; }
   // The last rejections with a reason to tell, by the rank that the guest said to be.
   const std::map<uint32_t, std::string>& turned_away() const { return turned_away_; }
+  // Those of them that have nothing to prove themselves with (Refusal::cannot_prove).
+  const std::set<uint32_t>& cannot_prove() const { return cannot_prove_; }
 
  private:
   struct Visitor {
@@ -90,6 +96,7 @@ class Door {
   std::string last_rejection_;
   absl::Status trouble_;
   std::map<uint32_t, std::string> turned_away_;
+  std::set<uint32_t> cannot_prove_;
 };
 
 }  // namespace railhead::bootstrap

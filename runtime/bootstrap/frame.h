@@ -41,8 +41,10 @@ enum class FrameKind : uint32_t {
   kGone = 18,     // both ways: this rank's connection has ended
   kLocate = 19,   // towards a rank: where can you be reached?
   kLocated = 20,  // back to who has asked: there
+  // While the ranks gather.
+  kNotice = 21,  // 0 -> rank: a text about one that cannot be let in
 };
-inline constexpr FrameKind kLastFrameKind = FrameKind::kLocated;
+inline constexpr FrameKind kLastFrameKind = FrameKind::kNotice;
 
 struct Frame {
   FrameKind kind = FrameKind::kHello;

@@ -66,17 +66,22 @@ std::optional<Refusal> HostHandshake::Object() const {
     return Refusal{
         false, absl::StrCat(Guest(), " looks for rank ", hello_.host_rank, ", this is ", Self())};
   }
+  if (!self_.trouble.empty()) return Refusal{true, absl::StrCat(Self(), ": ", self_.trouble)};
+  if (!hello_.trouble.empty()) {
+    return Refusal{true, absl::StrCat(Guest(), ": ", hello_.trouble), true};
+  }
   if (hello_.has_secret != secret_.has_file()) {
     return Refusal{
         false,
         absl::StrCat(Guest(), hello_.has_secret ? " has a secret, " : " has no secret, ", Self(),
-                     secret_.has_file() ? " has one: " : " has none: ", kSameSecret)};
+                     secret_.has_file() ? " has one: " : " has none: ", kSameSecret),
+        true};
   }
   return std::nullopt;
 }
 
 HostHandshake::Step HostHandshake::ReceiveProof(absl::string_view proof) {
-  if (!SameProof(proof, secret_.Mac(kAsGuest, {transcript_[0], transcript_[1]}))) {
+  if (!SameMac(proof, secret_.Mac(kAsGuest, {transcript_[0], transcript_[1]}))) {
     return Refuse(
         {false, absl::StrCat(Guest(), " has another secret than ", Self(), ": ", kSameSecret)});
   }
@@ -87,7 +92,8 @@ HostHandshake::Step HostHandshake::ReceiveProof(absl::string_view proof) {
 
 HostHandshake::Step HostHandshake::Refuse(const Refusal& refusal) {
   state_ = State::kRefused;
-  return {EncodeFrame(FrameKind::kRefuse, EncodeRefusal(refusal)), refusal.text};
+  return {EncodeFrame(FrameKind::kRefuse, EncodeRefusal(refusal)), refusal.text,
+          refusal.cannot_prove};
 }
 
 GuestHandshake::GuestHandshake(Hello hello, Secret secret)
@@ -122,7 +128,7 @@ GuestHandshake::Step GuestHandshake::Receive(const Frame& frame) {
             absl::OkStatus()};
   }
   if (state_ == State::kAccept && frame.kind == FrameKind::kAccept) {
-    if (!SameProof(frame.payload, secret_.Mac(kAsHost, {transcript_[0], transcript_[1]}))) {
+    if (!SameMac(frame.payload, secret_.Mac(kAsHost, {transcript_[0], transcript_[1]}))) {
       return {"",
               absl::FailedPreconditionError(absl::StrCat(
                   "who answers as ", Host(), " has another secret than this rank: ", kSameSecret))};

@@ -39,14 +39,16 @@ class HostHandshake {
     int rank = 0;
     std::string job;
     std::string name;
+    std::string trouble = "";  // why it cannot take part; "" if it can
   };
 
   HostHandshake(Identity self, Secret secret, std::string nonce)
       : self_(std::move(self)), secret_(std::move(secret)), nonce_(std::move(nonce)) {}
 
   struct Step {
-    std::string reply;    // frames for the guest
-    std::string refusal;  // why this guest is turned away; "" otherwise
+    std::string reply;          // frames for the guest
+    std::string refusal;        // why this guest is turned away; "" otherwise
+    bool cannot_prove = false;  // see Refusal
   };
   Step Receive(const Frame& frame);
 

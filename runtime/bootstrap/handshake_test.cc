@@ -181,7 +181,7 @@ TEST(HandshakeTest, FramesOutOfTurnAreRefused) {
     EXPECT_NE(host.Receive({kind, hello}).refusal, "");
     EXPECT_NE(host.Receive({FrameKind::kHello, hello}).refusal, "");  // one chance only
     GuestHandshake guest(FromRank3(), Secret());
-    EXPECT_FALSE(guest.Receive({kind, std::string(kProofSize, '\0')}).error.ok());
+    EXPECT_FALSE(guest.Receive({kind, std::string(kMacSize, '\0')}).error.ok());
     EXPECT_FALSE(guest.proven());
   }
 }

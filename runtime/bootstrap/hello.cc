@@ -11,14 +11,15 @@
 namespace railhead::bootstrap {
 namespace {
 
-// These texts come from whoever connects and end in messages and logs: they stay on one line.
+constexpr size_t kTroubleLimit = 512;
+
+}  // namespace
+
 std::string OnOneLine(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   return text;
 }
-
-}  // namespace
 
 std::string EncodeHello(const Hello& hello) {
   WireWriter writer;
@@ -31,6 +32,7 @@ std::string EncodeHello(const Hello& hello) {
   writer.String(hello.name);
   writer.Raw(hello.nonce);
   writer.String(EncodePlace(hello.door));
+  writer.String(absl::string_view(hello.trouble).substr(0, kTroubleLimit));
   return writer.Take();
 }
 
@@ -48,6 +50,7 @@ absl::StatusOr<Hello> ParseHello(absl::string_view payload) {
   hello.nonce = std::string(reader.Raw(kNonceSize));
   const absl::StatusOr<std::optional<net::SocketAddress>> door =
       ParsePlace(reader.String(kPlaceLimit));
+  hello.trouble = OnOneLine(reader.String(kTroubleLimit));
   if (!reader.Complete() || !door.ok()) {
     return absl::InvalidArgumentError("a malformed introduction");
   }

@@ -32,7 +32,11 @@ struct Hello {
   std::string name;                        // where the rank runs, for messages
   std::string nonce;                       // kNonceSize random bytes
   std::optional<net::SocketAddress> door;  // where this rank listens itself
+  std::string trouble = "";                // why it cannot take part; "" if it can
 };
+
+// Texts come from whoever connects, and end in messages and logs: they stay on one line.
+std::string OnOneLine(std::string text);
 
 std::string EncodeHello(const Hello& hello);
 // Of another version only the numbers before `host_rank` are read.
@@ -53,6 +57,9 @@ struct Refusal {
   // address comes to point at the right pod. A wrong WORLD_SIZE stays wrong.
   bool final = false;
   std::string text;
+  // Whether the guest itself has nothing to prove itself with that the host could accept. Does not
+  // travel.
+  bool cannot_prove = false;
 };
 
 std::string EncodeRefusal(const Refusal& refusal);

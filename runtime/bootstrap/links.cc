@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::bootstrap {
@@ -105,7 +105,7 @@ void Links::Flush(Node& node, absl::Time deadline) {
       Send(link);
       if (!link.queue.empty()) entries.push_back({link.fd.get(), POLLOUT, 0});
     }
-    if (entries.empty() || absl::Now() >= deadline) return;
+    if (entries.empty() || MonotonicNow() >= deadline) return;
     ::poll(entries.data(), entries.size(), net::PollTimeout(deadline));
   }
 }

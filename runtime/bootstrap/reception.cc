@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::bootstrap {
@@ -20,13 +20,18 @@ constexpr absl::Duration kQuiet = absl::Seconds(3);
 // How many missing ranks a message lists by number.
 constexpr size_t kMostListed = 16;
 
+constexpr size_t kNoticeLimit = 1024;
+
+// How long ranks that come after a start has failed are told why.
+constexpr absl::Duration kLateComers = absl::Seconds(2);
+
 }  // namespace
 
 absl::Status Reception::Gather(absl::Time deadline, const Halt& hopeless) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = MonotonicNow();
   absl::Time next_word = start + kQuiet;
   while (!Complete()) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = MonotonicNow();
     if (now >= deadline) return Late(now - start);
     if (absl::Status halted = CheckHalt(hopeless); !halted.ok()) {
       return absl::Status(halted.code(),
@@ -41,8 +46,49 @@ absl::Status Reception::Gather(absl::Time deadline, const Halt& hopeless) {
       next_word = now + 3 * kQuiet;
     }
     PollOnce(NextCheck(hopeless, std::min(deadline, next_word)));
+    Notify();
+    if (absl::Status why = Hopeless(); !why.ok()) {
+      TellLateComers(why);
+      return why;
+    }
     // A rank may have come and gone again within that look.
-    if (Complete()) PollOnce(absl::Now());
+    if (Complete()) PollOnce(MonotonicNow());
+  }
+  return absl::OkStatus();
+}
+
+void Reception::Notify() {
+  for (const auto& [rank, why] : door_.turned_away()) {
+    if (rank >= world_size_ || guests_.count(rank) > 0) continue;
+    for (const auto& [number, guest] : guests_) {
+      if (!notified_[number].insert(rank).second) continue;
+      // A few short texts fit into the empty buffer of a connection.
+      const std::string frame =
+          EncodeFrame(FrameKind::kNotice, absl::string_view(why).substr(0, kNoticeLimit));
+      net::SendAll(guest.fd.get(), frame, MonotonicNow()).IgnoreError();
+    }
+  }
+}
+
+void Reception::TellLateComers(const absl::Status& why) {
+  door_.RefuseAll(std::string(why.message()));
+  const absl::Time end = MonotonicNow() + kLateComers;
+  while (MonotonicNow() < end) {
+    size_t known = guests_.size();
+    for (const auto& [rank, text] : door_.turned_away()) {
+      if (rank < world_size_ && guests_.count(rank) == 0) ++known;
+    }
+    if (known + 1 >= world_size_) return;
+    PollOnce(end);
+  }
+}
+
+absl::Status Reception::Hopeless() const {
+  if (has_secret_) return absl::OkStatus();
+  for (const uint32_t rank : door_.cannot_prove()) {
+    if (rank == 0 || rank >= world_size_ || guests_.count(rank) > 0) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("turned away a rank: ", door_.turned_away().at(rank)));
   }
   return absl::OkStatus();
 }
@@ -95,6 +141,7 @@ void Reception::PollOnce(absl::Time deadline) {
     }
     log_.Warn(absl::StrCat(DescribeRank(static_cast<int>(guest->first), guest->second.hello.name),
                            " left the rendezvous before all had come; waiting for it to return"));
+    notified_.erase(guest->first);
     guest = guests_.erase(guest);
   }
   for (Door::Guest& guest : door_.Serve(entries.data() + guests)) {

@@ -2,9 +2,6 @@
 #include "runtime/bootstrap/secret.h"
 
 #include <fcntl.h>
-#include <sodium/crypto_auth_hmacsha256.h>
-#include <sodium/utils.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/base/wire.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
 
@@ -28,28 +24,6 @@ constexpr size_t kLongest = 4096;
 constexpr absl::string_view kAdvice =
     "make one with 'openssl rand -hex 32' and give all ranks the same";
 
-static_assert(crypto_auth_hmacsha256_BYTES == kProofSize);
-
-const unsigned char* BytesOf(absl::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-std::string Hmac(absl::string_view key, absl::string_view bytes) {
-  crypto_auth_hmacsha256_state state;
-  crypto_auth_hmacsha256_init(&state, BytesOf(key), key.size());
-  crypto_auth_hmacsha256_update(&state, BytesOf(bytes), bytes.size());
-  std::string out(kProofSize, '\0');
-  crypto_auth_hmacsha256_final(&state, reinterpret_cast<unsigned char*>(out.data()));
-  return out;
-}
-
-std::string Join(absl::string_view label, std::initializer_list<absl::string_view> parts) {
-  WireWriter writer;
-  writer.String(label);
-  for (const absl::string_view part : parts) writer.String(part);
-  return writer.Take();
-}
-
 absl::Status WrongFile(absl::StatusCode code, absl::string_view file, absl::string_view what) {
   return absl::Status(code, absl::StrCat(file, " ", what, ": ", kAdvice));
 }
@@ -58,29 +32,16 @@ absl::Status WrongFile(absl::StatusCode code, absl::string_view file, absl::stri
 
 Secret::Secret(absl::string_view file, absl::string_view group_key)
     : has_file_(!file.empty()), proves_(!file.empty() || !group_key.empty()) {
-  if (proves_) key_ = Hmac(file, Join("railhead job", {group_key}));
+  if (proves_) key_ = railhead::Mac(file, "railhead job", {group_key});
 }
 
 std::string Secret::Mac(absl::string_view label,
                         std::initializer_list<absl::string_view> parts) const {
-  return Hmac(key_, Join(label, parts));
+  return railhead::Mac(key_, label, parts);
 }
 
 Secret Secret::ForSession(absl::string_view session) const {
   return Secret(Mac("railhead session", {session}), has_file_, proves_);
-}
-
-bool SameProof(absl::string_view a, absl::string_view b) {
-  return a.size() == kProofSize && b.size() == kProofSize &&
-         ::sodium_memcmp(a.data(), b.data(), kProofSize) == 0;
-}
-
-absl::StatusOr<std::string> RandomBytes(size_t size) {
-  std::string bytes(size, '\0');
-  if (::getrandom(bytes.data(), size, 0) != static_cast<ssize_t>(size)) {
-    return net::ErrnoError("getrandom", errno);
-  }
-  return bytes;
 }
 
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger& log,

@@ -13,11 +13,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "runtime/base/log.h"
+#include "runtime/base/mac.h"
+#include "runtime/base/random.h"
 
 namespace railhead::bootstrap {
 
-// Of HMAC-SHA256, and of what is drawn at random for one handshake.
-inline constexpr size_t kProofSize = 32;
+// What is drawn at random for one handshake.
 inline constexpr size_t kNonceSize = 32;
 
 // Without a file and without a group's key it proves nothing, and everything else works alike.
@@ -32,8 +33,7 @@ class Secret {
   // Whether there is anything that strangers do not know.
   bool proves() const { return proves_; }
 
-  // HMAC-SHA256 over the label and the parts, each with its length: no two lists give the same
-  // bytes. A label says which of the uses of the secret this is.
+  // The MAC under the secret (base/mac.h).
   std::string Mac(absl::string_view label, std::initializer_list<absl::string_view> parts) const;
 
   // The secret of one meeting of the ranks: what was proven in an earlier one is void in it.
@@ -47,12 +47,6 @@ class Secret {
   bool has_file_ = false;
   bool proves_ = false;
 };
-
-// Compares in a time that does not depend on where two proofs differ.
-bool SameProof(absl::string_view a, absl::string_view b);
-
-// Bytes that nobody can foretell.
-absl::StatusOr<std::string> RandomBytes(size_t size);
 
 // Reads a secret from its file; "" is no file and gives "". Line ends behind it do not count, so
 // that `echo` makes the same secret as `printf`. A file that anybody may read is worth a warning

@@ -79,15 +79,15 @@ TEST_F(SecretFileTest, AFileThatEverybodyMayReadIsWarnedOf) {
 TEST(SecretTest, EveryPartOfAProofCounts) {
   const Secret secret("0123456789abcdef", "key");
   const std::string proof = secret.Mac("label", {"a", "bc"});
-  EXPECT_EQ(proof.size(), kProofSize);
-  EXPECT_TRUE(SameProof(proof, Secret("0123456789abcdef", "key").Mac("label", {"a", "bc"})));
-  EXPECT_FALSE(SameProof(proof, secret.Mac("label", {"ab", "c"})));
-  EXPECT_FALSE(SameProof(proof, secret.Mac("babel", {"a", "bc"})));
-  EXPECT_FALSE(SameProof(proof, Secret("0123456789abcdef", "").Mac("label", {"a", "bc"})));
-  EXPECT_FALSE(SameProof(proof, Secret("", "key").Mac("label", {"a", "bc"})));
-  EXPECT_FALSE(SameProof(proof, secret.ForSession("s").Mac("label", {"a", "bc"})));
-  EXPECT_FALSE(SameProof(proof, proof.substr(1)));
-  EXPECT_FALSE(SameProof("", ""));
+  EXPECT_EQ(proof.size(), kMacSize);
+  EXPECT_TRUE(SameMac(proof, Secret("0123456789abcdef", "key").Mac("label", {"a", "bc"})));
+  EXPECT_FALSE(SameMac(proof, secret.Mac("label", {"ab", "c"})));
+  EXPECT_FALSE(SameMac(proof, secret.Mac("babel", {"a", "bc"})));
+  EXPECT_FALSE(SameMac(proof, Secret("0123456789abcdef", "").Mac("label", {"a", "bc"})));
+  EXPECT_FALSE(SameMac(proof, Secret("", "key").Mac("label", {"a", "bc"})));
+  EXPECT_FALSE(SameMac(proof, secret.ForSession("s").Mac("label", {"a", "bc"})));
+  EXPECT_FALSE(SameMac(proof, proof.substr(1)));
+  EXPECT_FALSE(SameMac("", ""));
 }
 
 TEST(SecretTest, ItIsHmacSha256) {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/base/thread.h"
 #include "runtime/bootstrap/tree.h"
 #include "runtime/net/socket.h"
@@ -56,7 +56,9 @@ absl::StatusOr<std::unique_ptr<Watch>> Watch::Start(Bootstrap bootstrap) {
   auto [node, links] = std::move(bootstrap).Take();
   std::unique_ptr<Watch> watch(new Watch(std::move(node), std::move(links), std::move(event),
                                          std::move(wake), std::move(located)));
-  watch->thread_ = StartThread([raw = watch.get()] { raw->Run(); });
+  absl::StatusOr<std::thread> thread = TryStartThread([raw = watch.get()] { raw->Run(); });
+  if (!thread.ok()) return thread.status();
+  watch->thread_ = *std::move(thread);
   return watch;
 }
 
@@ -70,7 +72,7 @@ Watch::Watch(Node node, Links links, net::Fd event, net::Fd wake, net::Fd locate
 Watch::~Watch() {
   stop_ = true;
   Wake();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 absl::Status Watch::verdict() const {
@@ -83,8 +85,7 @@ absl::Status Watch::Announce(const absl::Status& failure) {
   if (failure_.ok()) failure_ = failure;
   Wake();
   // The thread has a deadline of its own for this, and judges alone when it has passed.
-  changed_.wait_for(lock, absl::ToChronoMilliseconds(2 * kVerdictPatience),
-                    [this] { return !verdict_.ok(); });
+  changed_.WaitFor(lock, 2 * kVerdictPatience, [this] { return !verdict_.ok(); });
   return verdict_.ok() ? failure : verdict_;
 }
 
@@ -118,9 +119,8 @@ bool Watch::Goodbye(absl::Time deadline) {
   leaving_ = true;
   Wake();
   const auto over = [this] { return everybody_left_ || !verdict_.ok(); };
-  changed_.wait_until(lock, absl::ToChronoTime(absl::Now() + kOwnGoodbye),
-                      [&] { return said_goodbye_ || over(); });
-  return changed_.wait_until(lock, absl::ToChronoTime(deadline), over);
+  changed_.WaitFor(lock, kOwnGoodbye, [&] { return said_goodbye_ || over(); });
+  return changed_.WaitUntil(lock, deadline, over);
 }
 
 std::vector<Gone> Watch::gone() const {
@@ -139,12 +139,12 @@ void Watch::Run() {
     TakeWishes();
     const bool waiting = !node_.reported().ok() && node_.verdict().ok();
     if (!waiting) patience = absl::InfiniteFuture();
-    if (waiting && patience == absl::InfiniteFuture()) patience = absl::Now() + kVerdictPatience;
-    if (absl::Now() >= patience) node_.StopWaiting(node_.reported());
-    const absl::Time again = std::min(Inquire(absl::Now()), Search(absl::Now()));
+    if (waiting && patience == absl::InfiniteFuture()) patience = MonotonicNow() + kVerdictPatience;
+    if (MonotonicNow() >= patience) node_.StopWaiting(node_.reported());
+    const absl::Time again = std::min(Inquire(MonotonicNow()), Search(MonotonicNow()));
     // First the others: once this rank knows, its process may end at any moment, and the others
     // would take that for the cause.
-    links_.Flush(node_, absl::Now() + kSendPatience);
+    links_.Flush(node_, MonotonicNow() + kSendPatience);
     Publish();
     if (stopping) return;
     std::vector<pollfd> others = {{wake_.get(), POLLIN, 0}};
@@ -253,7 +253,7 @@ void Watch::Publish() {
     said_goodbye_ = node_.leaving();
     everybody_left_ = node_.everybody_left();
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (!failed || failed_) return;
   failed_.store(true, std::memory_order_release);
   Signal(event_);

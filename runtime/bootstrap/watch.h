@@ -10,7 +10,6 @@
 #define RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "runtime/base/condition.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/links.h"
 #include "runtime/bootstrap/node.h"
@@ -116,7 +116,7 @@ class Watch {
   std::atomic<bool> stop_{false};
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  Condition changed_;
   absl::Status failure_;              // what this rank announces
   bool leaving_ = false;              // whether it says goodbye
   bool asking_ = false;               // whether it asks what everybody is doing

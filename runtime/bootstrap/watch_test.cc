@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/bootstrap/tree.h"
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
@@ -26,7 +27,7 @@ using railhead::testing::FreePort;
 using railhead::testing::RunRanks;
 using ::testing::HasSubstr;
 
-absl::Time In(double seconds) { return absl::Now() + absl::Seconds(seconds); }
+absl::Time In(double seconds) { return MonotonicNow() + absl::Seconds(seconds); }
 
 // The watches of a world. Nobody goes on before all have begun: a rank that failed earlier would
 // fail the others' Join.
@@ -71,7 +72,7 @@ TEST_P(WatchTest, WhoLeavesTogetherLeavesInPeace) {
     const std::unique_ptr<Watch> watch = started.Start(rank);
     const absl::Time deadline = In(20);
     watch->Goodbye(deadline);
-    EXPECT_LT(absl::Now(), deadline);
+    EXPECT_LT(MonotonicNow(), deadline);
     EXPECT_FALSE(watch->failed());
     EXPECT_TRUE(watch->verdict().ok());
     return true;
@@ -85,7 +86,7 @@ TEST_P(WatchTest, EachFindsAllOthers) {
     const std::unique_ptr<Watch> watch = started.Start(rank);
     const absl::Time deadline = In(20);
     for (int other = 0; other < world; ++other) {
-      while (other != rank && absl::Now() < deadline) {
+      while (other != rank && MonotonicNow() < deadline) {
         watch->ClearLocated();
         const std::optional<std::string> place = watch->Locate(other);
         if (place.has_value()) {
@@ -95,7 +96,7 @@ TEST_P(WatchTest, EachFindsAllOthers) {
         EXPECT_TRUE(net::WaitReadable(watch->located_fd(), deadline).ok());
       }
     }
-    EXPECT_LT(absl::Now(), deadline);
+    EXPECT_LT(MonotonicNow(), deadline);
     watch->Goodbye(deadline);
     return true;
   });
@@ -272,7 +273,7 @@ TEST_P(WatchTest, WhoGoesAfterAFailureIsKnownToo) {
       watch.reset();
     } else {
       const absl::Time deadline = In(20);
-      while (watch->gone().empty() && absl::Now() < deadline) {
+      while (watch->gone().empty() && MonotonicNow() < deadline) {
         absl::SleepFor(absl::Milliseconds(1));
       }
       // Others may have left since then, because of it.
@@ -311,7 +312,7 @@ TEST(WatchAloneTest, AWorldOfOneLeavesAtOnce) {
   const std::unique_ptr<Watch> watch = World(1).Start(0);
   const absl::Time deadline = In(20);
   watch->Goodbye(deadline);
-  EXPECT_LT(absl::Now(), deadline);
+  EXPECT_LT(MonotonicNow(), deadline);
 }
 
 TEST(WatchAloneTest, GoodbyeEndsAtItsDeadlineWhereOthersStay) {

@@ -82,6 +82,7 @@ void Write(WireWriter& writer, const Decision& decision) {
   writer.U8(decision.shm ? 1 : 0);
   writer.U8(decision.crowded ? 1 : 0);
   writer.U8(decision.verbs ? 1 : 0);
+  writer.U8(decision.sign_frames ? 1 : 0);
   writer.U8(static_cast<uint8_t>(decision.fallback));
   writer.U32(static_cast<uint32_t>(decision.places.size()));
   for (const std::vector<int>& place : decision.places) WritePlace(writer, place);
@@ -103,6 +104,7 @@ bool Read(WireReader& reader, int world_size, Decision& decision) {
   decision.shm = ReadFlag(reader, valid);
   decision.crowded = ReadFlag(reader, valid);
   decision.verbs = ReadFlag(reader, valid);
+  decision.sign_frames = ReadFlag(reader, valid);
   const uint8_t fallback = reader.U8();
   const uint32_t places = reader.U32();
   if (!valid || fallback > static_cast<uint8_t>(config::Fallback::kFail) ||

@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
+#include "runtime/base/now.h"
 #include "runtime/comm/unique_id.h"
 #include "runtime/net/fd.h"
 #include "runtime/testing/http.h"
@@ -40,7 +41,7 @@ using testing::Process;
 using testing::RankEnvironment;
 using testing::RunRanks;
 
-absl::Time In(double seconds) { return absl::Now() + absl::Seconds(seconds); }
+absl::Time In(double seconds) { return MonotonicNow() + absl::Seconds(seconds); }
 
 // ---- Ranks in threads ----
 

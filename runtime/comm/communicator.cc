@@ -10,11 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "fabric/gpu_direct.h"
 #include "fabric/port_counters.h"
 #include "runtime/base/background.h"
 #include "runtime/base/descriptors.h"
+#include "runtime/base/now.h"
 #include "runtime/base/wire.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/collectives/recursive_doubling.h"
@@ -244,19 +244,19 @@ absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
 }
 
 Communicator::~Communicator() {
-  Depart(absl::Now() + kLongestGoodbye);
+  Depart(MonotonicNow() + kLongestGoodbye);
   if (watch_ != nullptr) watch_->Attend(nullptr);
   mesh_.reset();
 }
 
 void Communicator::Leave(std::unique_ptr<Communicator> communicator) {
-  if (communicator->Depart(absl::Now() + kShortGoodbye)) return;
+  if (communicator->Depart(MonotonicNow() + kShortGoodbye)) return;
   Communicator* const left = communicator.release();
-  RunInBackground(absl::Now() + kLongestGoodbye + kShortGoodbye, [left] { delete left; });
+  RunInBackground(MonotonicNow() + kLongestGoodbye + kShortGoodbye, [left] { delete left; });
 }
 
 absl::Status Communicator::Finalize() {
-  const bool over = Depart(absl::Now() + setup_.settings.timeout);
+  const bool over = Depart(MonotonicNow() + setup_.settings.timeout);
   if (!failure_.ok()) return failure_;
   if (absl::Status verdict = watch_->verdict(); !verdict.ok()) {
     failure_ = absl::Status(
@@ -278,8 +278,8 @@ bool Communicator::Depart(absl::Time deadline) {
   if (std::exchange(departed_, true) && watch_->Goodbye(absl::InfinitePast())) return true;
   // Leaving together: a link that closes while the other side still reads could lose its last
   // bytes.
-  const absl::Time patience = std::min(deadline, absl::Now() + setup_.settings.timeout);
-  mesh_->Settle(std::min(patience, absl::Now() + kLongestSettling));
+  const absl::Time patience = std::min(deadline, MonotonicNow() + setup_.settings.timeout);
+  mesh_->Settle(std::min(patience, MonotonicNow() + kLongestSettling));
   return watch_->Goodbye(patience);
 }
 

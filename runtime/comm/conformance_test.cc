@@ -17,7 +17,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/fake_rails_for_test.h"
 #include "runtime/comm/handle.h"
@@ -135,7 +135,7 @@ std::vector<std::string> RunWorld(const World& world) {
   std::vector<std::string> outputs;
   outputs.reserve(processes.size());
   for (Process& process : processes) {
-    outputs.push_back(process.Wait(absl::Now() + absl::Minutes(10)).output);
+    outputs.push_back(process.Wait(MonotonicNow() + absl::Minutes(10)).output);
   }
   return outputs;
 }

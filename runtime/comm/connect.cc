@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::comm {
@@ -22,7 +22,7 @@ bool MayPass(const absl::Status& status) {
 
 // Works at one link. Returns whether that is over.
 bool Work(Connecting& connecting) {
-  const absl::StatusOr<bool> connected = connecting.link->Reconnect(absl::Now());
+  const absl::StatusOr<bool> connected = connecting.link->Reconnect(MonotonicNow());
   if (!connected.ok()) {
     connecting.result = connected.status();
     return !MayPass(connecting.result);
@@ -45,7 +45,7 @@ absl::Status ConnectAll(std::vector<Connecting>& links,
   }
   while (true) {
     if (absl::Status halted = CheckHalt(halt); !halted.ok()) return halted;
-    const bool late = absl::Now() >= deadline;
+    const bool late = MonotonicNow() >= deadline;
     std::erase_if(waiting, [](Connecting* connecting) {
       if (Work(*connecting)) return true;
       // Once more, for what came before the link would wake us. What is wrong, that says too.
@@ -61,9 +61,9 @@ absl::Status ConnectAll(std::vector<Connecting>& links,
       entries.push_back({connecting->link->event_fd(), POLLIN, 0});
     }
     ::poll(entries.data(), entries.size(),
-           net::PollTimeout(std::min(deadline, absl::Now() + kPause)));
-    for (const auto& hall : halls) hall->Answer(absl::Now());
-    for (Connecting* connecting : waiting) connecting->link->Answer(absl::Now());
+           net::PollTimeout(std::min(deadline, MonotonicNow() + kPause)));
+    for (const auto& hall : halls) hall->Answer(MonotonicNow());
+    for (Connecting* connecting : waiting) connecting->link->Answer(MonotonicNow());
   }
 }
 

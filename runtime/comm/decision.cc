@@ -275,6 +275,8 @@ absl::StatusOr<Decision> Decide(absl::Span<const RankReport> reports) {
   const RankReport& strictest = Strictest(reports);
   Decision decision;
   decision.fallback = strictest.fallback;
+  decision.sign_frames = std::any_of(reports.begin(), reports.end(),
+                                     [](const RankReport& report) { return report.sign_frames; });
   const std::string why_not_shared = WhyNotShared(reports);
   if (why_not_shared.empty() && reports.size() > 1) {
     decision.shm = true;
@@ -370,6 +372,7 @@ std::string Encode(const RankReport& report) {
     writer.String(field);
     writer.String(text);
   }
+  writer.U8(report.sign_frames ? 1 : 0);
   return writer.Take();
 }
 
@@ -413,6 +416,7 @@ absl::StatusOr<RankReport> ParseReport(absl::string_view bytes) {
     std::string field = reader.String(kTextLimit);
     report.configured[std::move(field)] = reader.String(kTextLimit);
   }
+  report.sign_frames = reader.U8() != 0;
   if (!reader.Complete()) return absl::InternalError("a rank's report is malformed");
   return report;
 }

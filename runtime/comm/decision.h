@@ -92,6 +92,7 @@ struct RankReport {
   int ib_traffic_class = 0;
   int ib_service_level = 0;
   config::Fields configured;  // what its program has set that all ranks must set alike
+  bool sign_frames = false;   // RAILHEAD_AUTH
 
   bool operator==(const RankReport&) const = default;
 };
@@ -109,6 +110,7 @@ struct Decision {
   std::string degraded_reason;  // "" when the job got what it wanted
   // The job's; with kAllow nobody is to be warned of the reason.
   config::Fallback fallback = config::Fallback::kWarn;
+  bool sign_frames = false;  // over TCP; any rank wants it
 
   bool operator==(const Decision&) const = default;
 };

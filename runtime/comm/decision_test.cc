@@ -320,6 +320,13 @@ TEST(DecisionTest, TheStrictestPolicyCounts) {
   EXPECT_EQ(Decide(reports)->fallback, Fallback::kAllow);
 }
 
+TEST(DecisionTest, FramesAreSignedIfAnyRankWantsIt) {
+  std::vector<RankReport> reports = {Rank(0, {}), Rank(1, {}), Rank(2, {})};
+  EXPECT_FALSE(Decide(reports)->sign_frames);
+  reports[1].sign_frames = true;
+  EXPECT_TRUE(Decide(reports)->sign_frames);
+}
+
 TEST(DecisionTest, RequiredRdmaIsSatisfiedByFewerRails) {
   std::vector<RankReport> reports = {Rank(0, {0, 1}), Rank(1, {0})};
   reports[0].require_rdma = true;
@@ -452,6 +459,7 @@ TEST(DecisionTest, ReportsTravel) {
   report.trouble = "x";
   report.ib_traffic_class = 106;
   report.ib_service_level = 3;
+  report.sign_frames = true;
   report.rails[1].trouble = "down";
   report.rails[0].rate = "400 Gb/sec (4X NDR)";
   report.rails[0].mtu = 4096;

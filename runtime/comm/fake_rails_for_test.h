@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "fabric/pod_rails.h"
 #include "runtime/base/background.h"
+#include "runtime/base/now.h"
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/transport/verbs/fake_verbs.h"
 #include "runtime/transport/verbs/verbs.h"
@@ -34,9 +35,9 @@ class RunningClock {
  public:
   explicit RunningClock(std::shared_ptr<transport::verbs::FakeVerbs> fake)
       : thread_([this, fake = std::move(fake)] {
-          for (absl::Time last = absl::Now(); !ended_;) {
+          for (absl::Time last = MonotonicNow(); !ended_;) {
             absl::SleepFor(absl::Milliseconds(1));
-            const absl::Time now = absl::Now();
+            const absl::Time now = MonotonicNow();
             fake->AdvanceTime(now - std::exchange(last, now));
           }
         }) {}

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "railhead/railhead.h"
+#include "runtime/base/now.h"
 #include "runtime/testing/forked_ranks.h"
 
 namespace railhead {
@@ -136,7 +137,7 @@ TEST_P(FamiliesTest, NewRanksJoin) {
     std::string text = Describe(larger, 1 << rank);
     rhCommDestroy(larger);
     for (Process& process : joined) {
-      absl::StrAppend(&text, "; ", process.Wait(absl::Now() + absl::Seconds(60)).output);
+      absl::StrAppend(&text, "; ", process.Wait(MonotonicNow() + absl::Seconds(60)).output);
     }
     return text;
   });

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/now.h"
 #include "runtime/collectives/leaders.h"
 #include "runtime/collectives/reducing.h"
 
@@ -98,7 +98,8 @@ Hierarchy::Position Hierarchy::PositionOf(int rank) const {
 }
 
 bool Hierarchy::MovesHere() const {
-  const int64_t since = absl::ToUnixNanos(absl::Now() - patience_.limit);
+  // Who has not moved at all says 0.
+  const int64_t since = std::max<int64_t>(absl::ToUnixNanos(MonotonicNow() - patience_.limit), 0);
   for (size_t number = 0; number < signs_.size(); ++number) {
     if (number == self_.number) continue;
     if (signs_[number].last_moved.load(std::memory_order_relaxed) > since) return true;

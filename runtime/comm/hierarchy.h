@@ -63,7 +63,8 @@ inline constexpr size_t kPiece = size_t{4} << 20U;
 
 // One rank's place in it. Used by one thread at a time.
 class Hierarchy {
-  // In shared memory: when something has last moved for a rank, in nanoseconds since 1970.
+  // In shared memory: when something has last moved for a rank, in nanoseconds of the
+  // monotonic clock.
   struct alignas(64) Sign {
     std::atomic<int64_t> last_moved{0};
   };

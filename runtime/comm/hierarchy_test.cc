@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/neighbours.h"
 #include "runtime/comm/places_for_test.h"
@@ -401,7 +402,7 @@ TEST(HierarchyTest, AKilledRankIsNamedByAllOthers) {
       }
       for (int rank = 0; rank < world.ranks(); ++rank) {
         const std::string output =
-            processes[static_cast<size_t>(rank)].Wait(absl::Now() + absl::Seconds(40)).output;
+            processes[static_cast<size_t>(rank)].Wait(MonotonicNow() + absl::Seconds(40)).output;
         if (rank == victim) continue;
         EXPECT_THAT(output, AllOf(HasSubstr(absl::StrCat("rank ", victim, " (pod p", victim, ")")),
                                   HasSubstr(absl::StrCat(Name(collective), " number "))));

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/base/now.h"
 
 namespace railhead::comm {
 namespace {
@@ -38,20 +38,17 @@ absl::StatusOr<bootstrap::Bootstrap> Join(CommunicatorOptions& options) {
   const Logger log(settings.log_level, self);
   const absl::StatusOr<std::string> secret =
       bootstrap::ReadSecretFile(settings.secret_file, log, settings.SetBy("secretFile"));
-  if (!secret.ok()) {
-    return absl::Status(secret.status().code(),
-                        absl::StrCat(self, ": ", secret.status().message()));
-  }
   bootstrap::JoinOptions join;
+  join.trouble = secret.status();
   join.rank = options.rendezvous.rank;
   join.world_size = options.rendezvous.world_size;
   join.host = options.rendezvous.master_addr;
   join.port = options.rendezvous.master_port;
   join.listener = std::exchange(options.listener, std::nullopt);
   join.job = GroupOf(options);
-  join.secret = bootstrap::Secret(*secret, options.key);
+  join.secret = bootstrap::Secret(secret.ok() ? *secret : "", options.key);
   join.name = Place(settings);
-  join.deadline = absl::Now() + settings.StartTimeout();
+  join.deadline = MonotonicNow() + settings.StartTimeout();
   join.hopeless = options.hopeless;
   join.aborted = options.aborted;
   join.log = log;

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "runtime/base/background.h"
+#include "runtime/base/now.h"
 #include "runtime/bootstrap/tree.h"
 #include "runtime/recorder/contradiction.h"
 #include "runtime/recorder/report.h"
@@ -43,7 +43,9 @@ Lookout::Lookout(Options options)
       stillness_(patience_, options_.about.rails) {}
 
 Lookout::~Lookout() {
-  if (written_.valid()) written_.wait_for(absl::ToChronoMilliseconds(kWritingMoment));
+  if (writing_ == nullptr) return;
+  std::unique_lock<std::mutex> lock(writing_->mutex);
+  writing_->changed.WaitFor(lock, kWritingMoment, [this] { return writing_->done; });
 }
 
 bool Lookout::Look(absl::Time now) {
@@ -95,7 +97,7 @@ void Lookout::Hear(const std::string& report, absl::Time now) {
     if (word->still) report_.text = word->text;
     heard_ = now;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (word->still) options_.log.Warn(absl::StrCat("the job stands still: ", word->text));
 }
 
@@ -104,14 +106,13 @@ Lookout::Heard Lookout::Ask(bootstrap::Watch& watch) {
   const int height = bootstrap::Height(0, options_.about.world_size);
   const absl::Duration longest = pace_.answer * (2 * height + 3);
   std::unique_lock<std::mutex> lock(mutex_);
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   if (now - heard_ < pace_.fresh) return report_;
   lock.unlock();
   watch.Ask();
   lock.lock();
-  changed_.wait_for(lock, absl::ToChronoMilliseconds(longest),
-                    [&] { return heard_ >= now || failed_; });
-  return absl::Now() - heard_ < options_.timeout ? report_ : Heard();
+  changed_.WaitFor(lock, longest, [&] { return heard_ >= now || failed_; });
+  return MonotonicNow() - heard_ < options_.timeout ? report_ : Heard();
 }
 
 void Lookout::Failed(const absl::Status& verdict) {
@@ -121,22 +122,25 @@ void Lookout::Failed(const absl::Status& verdict) {
     failed_ = true;
     flight.report = report_.text;
   }
-  changed_.notify_all();
+  changed_.NotifyAll();
   if (options_.path.empty()) return;
-  flight.time = absl::Now();
+  flight.time = MonotonicNow();
+  flight.of_day = TimeOfDay(flight.time);
   flight.error = std::string(verdict.message());
   flight.flows = options_.flows();
   flight.operations = options_.recorder->Read();
-  const auto done = std::make_shared<std::promise<void>>();
-  written_ = done->get_future();
+  writing_ = std::make_shared<Writing>();
   // A file system may hang, and nobody shall wait for it who wants to end this job.
-  RunInBackground(absl::Now() + kLongestWriting, [flight = std::move(flight), path = options_.path,
-                                                  log = options_.log, done] {
-    const absl::Status written = recorder::WriteFile(path, recorder::ToJson(flight));
-    log.Warn(written.ok() ? absl::StrCat("the last operations are in ", path)
-                          : absl::StrCat("RAILHEAD_FLIGHT_RECORDER: ", written.message()));
-    done->set_value();
-  });
+  RunInBackground(
+      MonotonicNow() + kLongestWriting,
+      [flight = std::move(flight), path = options_.path, log = options_.log, writing = writing_] {
+        const absl::Status written = recorder::WriteFile(path, recorder::ToJson(flight));
+        log.Warn(written.ok() ? absl::StrCat("the last operations are in ", path)
+                              : absl::StrCat("RAILHEAD_FLIGHT_RECORDER: ", written.message()));
+        const std::lock_guard<std::mutex> lock(writing->mutex);
+        writing->done = true;
+        writing->changed.NotifyAll();
+      });
 }
 
 }  // namespace railhead::comm

@@ -6,15 +6,15 @@
 #ifndef RAILHEAD_RUNTIME_COMM_LOOKOUT_H_
 #define RAILHEAD_RUNTIME_COMM_LOOKOUT_H_
 
-#include <condition_variable>
 #include <functional>
-#include <future>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "runtime/base/condition.h"
 #include "runtime/base/log.h"
 #include "runtime/base/traffic.h"
 #include "runtime/bootstrap/watch.h"
@@ -74,10 +74,16 @@ class Lookout final : public bootstrap::Witness {
   absl::Status contradiction_;  // of what was last concluded
   Congestion congestion_;
   absl::Time next_ports_ = absl::InfinitePast();
-  std::future<void> written_;  // the file, if one is begun
+
+  struct Writing {
+    std::mutex mutex;
+    Condition changed;
+    bool done = false;
+  };
+  std::shared_ptr<Writing> writing_;  // the file, if one is begun
 
   std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
+  Condition changed_;
   Heard report_;
   absl::Time heard_ = absl::InfinitePast();
   bool failed_ = false;

@@ -21,6 +21,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "railhead/railhead.h"
+#include "runtime/base/now.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
 
@@ -96,7 +97,7 @@ class LookoutTest : public ::testing::TestWithParam<std::string> {
   }
 
   static std::string OutputOf(Process& process) {
-    return process.Wait(absl::Now() + absl::Seconds(40)).output;
+    return process.Wait(MonotonicNow() + absl::Seconds(40)).output;
   }
 
   const Folder folder_;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/now.h"
 #include "runtime/collectives/point_to_point.h"
 #include "runtime/collectives/recursive_doubling.h"
 
@@ -28,9 +28,9 @@ template <class Round>
 absl::StatusOr<double> Median(int rounds, Round round) {
   std::vector<double> seconds;
   for (int i = 0; i < rounds; ++i) {
-    const absl::Time start = absl::Now();
+    const absl::Time start = MonotonicNow();
     if (absl::Status done = round(); !done.ok()) return done;
-    seconds.push_back(absl::ToDoubleSeconds(absl::Now() - start));
+    seconds.push_back(absl::ToDoubleSeconds(MonotonicNow() - start));
   }
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "runtime/base/now.h"
 #include "runtime/collectives/messenger.h"
 #include "runtime/rails/mesh.h"
 #include "runtime/shm/mailbox.h"
@@ -40,7 +40,8 @@ class Patient final : public collectives::Messenger {
     }
     return mesh_.Accompany(mailbox);
   }
-  // From now on writes there when something has last moved, in nanoseconds since 1970.
+  // From now on writes there when something has last moved, in nanoseconds of the
+  // monotonic clock.
   void Note(std::atomic<int64_t>* last_moved) { last_moved_ = last_moved; }
 
   // `go_on`, which outlives what begins, is asked in place of the other.
@@ -81,7 +82,7 @@ class Patient final : public collectives::Messenger {
     absl::Status status = mesh_.Progress();
     if (status.ok() && has_asked_) BeginAnew();
     if (status.ok() && last_moved_ != nullptr) {
-      last_moved_->store(absl::ToUnixNanos(absl::Now()), std::memory_order_relaxed);
+      last_moved_->store(absl::ToUnixNanos(MonotonicNow()), std::memory_order_relaxed);
     }
     return GoesOn(status) ? absl::OkStatus() : status;
   }

@@ -20,6 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "railhead/railhead.h"
+#include "runtime/base/now.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/handle.h"
 #include "runtime/comm/places_for_test.h"
@@ -279,7 +280,7 @@ std::vector<std::string> WaitForTheLost(const World& world, int lost,
   }
   std::vector<std::string> outputs;
   for (Process& process : processes) {
-    outputs.push_back(process.Wait(absl::Now() + absl::Seconds(30)).output);
+    outputs.push_back(process.Wait(MonotonicNow() + absl::Seconds(30)).output);
   }
   outputs.erase(outputs.begin() + lost);
   return outputs;
@@ -412,7 +413,7 @@ TEST(PlacesTest, WhatShrinkLeavesOfPlacesStillUsesTheirMemory) {
   }
   for (int rank = 0; rank < world.ranks(); ++rank) {
     const std::string output =
-        processes[static_cast<size_t>(rank)].Wait(absl::Now() + absl::Seconds(100)).output;
+        processes[static_cast<size_t>(rank)].Wait(MonotonicNow() + absl::Seconds(100)).output;
     if (rank == 0 || rank == 3 || rank == 6) continue;
     EXPECT_THAT(output, AllOf(::testing::StartsWith("right; "), HasSubstr(" hierarchical (")));
   }
@@ -440,7 +441,7 @@ TEST(PlacesTest, PartsThatSplitMakesOfPlacesUseTheirMemory) {
   }
   for (int rank = 0; rank < world.ranks(); ++rank) {
     const std::string output =
-        processes[static_cast<size_t>(rank)].Wait(absl::Now() + absl::Seconds(60)).output;
+        processes[static_cast<size_t>(rank)].Wait(MonotonicNow() + absl::Seconds(60)).output;
     const bool alone = rank == 0 || rank == 6;
     EXPECT_THAT(output, ::testing::StartsWith("right; right; "));
     EXPECT_EQ(output.find(" hierarchical (") == std::string::npos, alone) << output;
@@ -494,14 +495,14 @@ TEST(PlacesTest, RanksThatGrowBringsAreAPlaceMore) {
       rhCommDestroy(larger);
       rhCommDestroy(comm);
       for (Process& process : joined) {
-        absl::StrAppend(&text, "\n", process.Wait(absl::Now() + absl::Seconds(60)).output);
+        absl::StrAppend(&text, "\n", process.Wait(MonotonicNow() + absl::Seconds(60)).output);
       }
       return text;
     }));
   }
   for (int rank = 0; rank < world.ranks(); ++rank) {
     const std::string output =
-        processes[static_cast<size_t>(rank)].Wait(absl::Now() + absl::Seconds(90)).output;
+        processes[static_cast<size_t>(rank)].Wait(MonotonicNow() + absl::Seconds(90)).output;
     const std::vector<std::string> lines = absl::StrSplit(output, '\n');
     EXPECT_EQ(lines.size(), rank == 0 ? 4U : 1U);
     EXPECT_THAT(lines, Each(AllOf(::testing::StartsWith("right; "), HasSubstr(" hierarchical ("))));

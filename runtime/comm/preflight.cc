@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "fabric/port_counters.h"
 #include "fabric/root_files.h"
+#include "runtime/base/now.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/comm/neighbours.h"
 #include "runtime/preflight/local.h"
@@ -79,7 +79,7 @@ class Preflight {
       const absl::Duration longest = kPingPatience * static_cast<double>(fabric_.rails.size()) +
                                      options_.settings.StartTimeout();
       const absl::StatusOr<std::vector<std::string>> together =
-          bootstrap_.Exchange(std::string(), absl::Now() + longest);
+          bootstrap_.Exchange(std::string(), MonotonicNow() + longest);
       if (!together.ok()) return together.status();
       const auto peer = fabric_.peers.find(bootstrap_.rank() ^ step);
       if (peer != fabric_.peers.end()) Ask(peer->first, *peer->second);
@@ -91,7 +91,7 @@ class Preflight {
     const bool begins = bootstrap_.rank() < rank;
     for (size_t k = 0; k < peer.rail_count(); ++k) {
       const absl::StatusOr<absl::Duration> time =
-          preflight::Ping(peer.link(k), begins, absl::Now() + kPingPatience);
+          preflight::Ping(peer.link(k), begins, MonotonicNow() + kPingPatience);
       if (!begins) continue;
       preflight::PingFacts& ping = fabric_.facts.pings.emplace_back();
       ping.peer = rank;
@@ -107,7 +107,7 @@ class Preflight {
   absl::StatusOr<std::vector<preflight::Finding>> Judge() {
     const absl::StatusOr<std::vector<std::string>> all =
         bootstrap_.Exchange(preflight::Encode(fabric_.facts),
-                            absl::Now() + options_.settings.StartTimeout() +
+                            MonotonicNow() + options_.settings.StartTimeout() +
                                 kPingPatience * static_cast<double>(fabric_.rails.size()));
     if (!all.ok()) return all.status();
     std::vector<preflight::RankFacts> ranks;

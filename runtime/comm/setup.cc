@@ -14,7 +14,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
+#include "runtime/base/random.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/secret.h"
 #include "runtime/comm/agreement.h"
@@ -62,7 +63,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 
 // For who meets at this job's doors.
 std::string NewKey() {
-  const absl::StatusOr<std::string> random = bootstrap::RandomBytes(kKeyBytes);
+  const absl::StatusOr<std::string> random = RandomBytes(kKeyBytes);
   return random.ok() ? absl::BytesToHexString(*random) : "";
 }
 
@@ -97,6 +98,7 @@ class Setup {
     rails::RailName name;
     RdmaRail* device = nullptr;  // null: TCP
     net::IpAddress address;      // where its hall listens
+    bool sign_frames = false;    // over TCP
 
     absl::StatusOr<std::unique_ptr<Link>> Open(std::shared_ptr<transport::Hall> hall,
                                                transport::Locator peer_hall,
@@ -104,6 +106,8 @@ class Setup {
   };
   using Links = std::vector<Connecting>;  // neighbour by neighbour, of each all rails
 
+  // What RAILHEAD_AUTH=require asks for.
+  absl::Status CheckSecret() const;
   void OpenDevices();
   void OpenDoor();
   // What this rank knows of its rails when all is decided, and what to say of it.
@@ -134,7 +138,7 @@ class Setup {
   // When to give an exchange up: the timeout after the others had to come. Who is done early with a
   // stage comes as much too early as another may still take for it.
   absl::Time Deadline(absl::Duration others_may_take = absl::ZeroDuration()) const {
-    return absl::Now() + options_.settings.StartTimeout() + others_may_take;
+    return MonotonicNow() + options_.settings.StartTimeout() + others_may_take;
   }
 
   bootstrap::Bootstrap& bootstrap_;
@@ -160,6 +164,7 @@ absl::StatusOr<Fabric> Setup::Run() {
   OpenDoor();
   absl::Status problem = options_.problem;
   problem.Update(tcp.status());
+  problem.Update(CheckSecret());
   if (tcp.ok()) report_.tcp_rails = static_cast<int>(tcp->size());
   if (!problem.ok()) {
     problem = absl::Status(problem.code(), absl::StrCat(self_, ": ", problem.message()));
@@ -257,7 +262,7 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
   const std::vector<std::string> given = Of(members.front()).addresses;
   if (!given.empty()) {
     const absl::Duration patience = std::min(options_.settings.StartTimeout(), kLongestRdmaConnect);
-    const absl::Time deadline = absl::Now() + patience;
+    const absl::Time deadline = MonotonicNow() + patience;
     absl::Status shared;
     if (gives) {
       shared = giver->Give(*segment, sharers - 1, deadline, aborted_);
@@ -274,6 +279,16 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
   return *std::move(segment);
 }
 
+absl::Status Setup::CheckSecret() const {
+  if (!options_.settings.require_secret || bootstrap_.world_size() == 1 ||
+      bootstrap_.session().proves()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      "RAILHEAD_AUTH=require is set and the job has no secret: mount a Secret into all of its pods "
+      "and set RAILHEAD_SECRET_FILE, or unset RAILHEAD_AUTH");
+}
+
 void Setup::OpenDevices() {
   const config::Settings& settings = options_.settings;
   report_.name = self_;
@@ -287,6 +302,7 @@ void Setup::OpenDevices() {
   report_.ib_traffic_class = settings.ib_traffic_class;
   report_.ib_service_level = settings.ib_service_level;
   report_.configured = settings.SetAlike();
+  report_.sign_frames = settings.sign_frames;
   // Who chose TCP wants nothing of RDMA, not even its errors.
   if (settings.transport == config::TransportChoice::kTcp ||
       settings.transport == config::TransportChoice::kShm) {
@@ -400,7 +416,10 @@ std::vector<Setup::Chosen> Setup::Choose(const Decision& decision,
   if (decision.verbs) return rails;
   for (const net::IpAddress& address : tcp) {
     const int number = static_cast<int>(rails.size());
-    rails.push_back({{number, net::InterfaceOfAddress(address), 0, "tcp"}, nullptr, address});
+    rails.push_back({{number, net::InterfaceOfAddress(address), 0, "tcp"},
+                     nullptr,
+                     address,
+                     decision.sign_frames});
   }
   return rails;
 }
@@ -434,9 +453,10 @@ absl::Status Setup::WithNeeds(const absl::Status& status, const std::vector<Chos
 absl::Status Setup::OpenHalls(const std::vector<Chosen>& rails) {
   halls_.clear();
   for (const Chosen& rail : rails) {
-    absl::StatusOr<std::shared_ptr<transport::Hall>> hall =
-        transport::Hall::Open(rail.address, static_cast<size_t>(bootstrap_.world_size()),
-                              static_cast<uint32_t>(bootstrap_.rank()));
+    absl::StatusOr<std::shared_ptr<transport::Hall>> hall = transport::Hall::Open(
+        rail.address, static_cast<size_t>(bootstrap_.world_size()),
+        static_cast<uint32_t>(bootstrap_.rank()),
+        {bootstrap_.session().Mac("railhead rails", {}), static_cast<uint32_t>(rail.name.rail)});
     if (!hall.ok()) {
       return absl::Status(hall.status().code(),
                           absl::StrCat(self_, ": it cannot listen for ", rails::ToString(rail.name),
@@ -501,8 +521,9 @@ Whereabouts Setup::Of(int rank) const {
 absl::StatusOr<std::unique_ptr<Link>> Setup::Chosen::Open(std::shared_ptr<transport::Hall> hall,
                                                           transport::Locator peer_hall,
                                                           absl::string_view peer) const {
-  return device != nullptr ? device->Open(std::move(hall), std::move(peer_hall), peer)
-                           : transport::OpenTcpLink(std::move(hall), std::move(peer_hall), peer);
+  return device != nullptr
+             ? device->Open(std::move(hall), std::move(peer_hall), peer)
+             : transport::OpenTcpLink(std::move(hall), std::move(peer_hall), peer, sign_frames);
 }
 
 std::vector<OpenRail> Setup::OpenRails(const std::vector<Chosen>& rails) const {
@@ -525,7 +546,7 @@ absl::Duration Setup::PatienceWith(const std::vector<Chosen>& rails) const {
 
 absl::Status Setup::Connect(const std::vector<Chosen>& rails, absl::Duration patience,
                             Links& links) {
-  const absl::Time deadline = absl::Now() + patience;
+  const absl::Time deadline = MonotonicNow() + patience;
   for (const int neighbour : neighbours_) {
     const Whereabouts peer = Of(neighbour);
     for (size_t k = 0; k < rails.size(); ++k) {

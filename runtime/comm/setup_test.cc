@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/comm/neighbours.h"
 #include "runtime/testing/ranks.h"
 #include "runtime/transport/tcp/tcp.h"
@@ -100,7 +100,8 @@ class SetUpTest : public ::testing::Test {
   std::map<int, config::Settings> settings;
   std::map<int, std::string> places;
   std::map<int, std::vector<int>>
-      rails;  // what a rank's rails file lists; without an entry, no file
+      rails;           // what a rank's rails file lists; without an entry, no file
+  std::string secret;  // of the job
 
   // Sets a world up and returns what each rank got.
   std::vector<absl::StatusOr<Fabric>> Run(int world) {
@@ -116,7 +117,8 @@ class SetUpTest : public ::testing::Test {
     join.host = "127.0.0.1";
     join.port = port;
     join.name = absl::StrCat("pod p", rank);
-    join.deadline = absl::Now() + absl::Seconds(20);
+    join.secret = bootstrap::Secret(secret, "");
+    join.deadline = MonotonicNow() + absl::Seconds(20);
     absl::StatusOr<bootstrap::Bootstrap> bootstrap = bootstrap::Bootstrap::Join(std::move(join));
     if (!bootstrap.ok()) return bootstrap.status();
     SetupOptions options;
@@ -303,6 +305,26 @@ TEST_P(MishapTest, OfOneRailFailsEverybodyWhereLessIsRefused) {
                 AllOf(HasSubstr("RAILHEAD_FALLBACK=fail on rank 2"), HasSubstr("1 of 2 rails"),
                       HasSubstr("rank 1 (pod p1): rail 0 (rxe0)"), HasSubstr(GetParam().text)));
   }
+}
+
+// One rank is enough; and nobody goes on without what it asks for.
+TEST_F(SetUpTest, TheStrictestWishForAuthenticationCounts) {
+  settings[1].sign_frames = true;
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_TRUE(fabric->decision.sign_frames);
+  }
+  settings[2].require_secret = true;
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) {
+    EXPECT_EQ(fabric.status().code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(fabric.status().message()),
+                AllOf(HasSubstr("rank 2 (pod p2): RAILHEAD_AUTH=require"),
+                      HasSubstr("RAILHEAD_SECRET_FILE")));
+  }
+  secret = "sixteen bytes at least";
+  for (const absl::StatusOr<Fabric>& fabric : Run(3)) EXPECT_TRUE(fabric.ok()) << fabric.status();
+  secret.clear();
+  for (const absl::StatusOr<Fabric>& fabric : Run(1)) EXPECT_TRUE(fabric.ok()) << fabric.status();
 }
 
 INSTANTIATE_TEST_SUITE_P(

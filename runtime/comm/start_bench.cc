@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "railhead/railhead.h"
+#include "runtime/base/now.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/watch.h"
 #include "runtime/config/env.h"
@@ -71,16 +71,16 @@ void RunBootstrap() {
   options.host = where->master_addr;
   options.port = where->master_port;
   options.secret = bootstrap::Secret(*secret, "");
-  options.deadline = absl::Now() + settings.timeout;
+  options.deadline = MonotonicNow() + settings.timeout;
   absl::StatusOr<bootstrap::Bootstrap> joined = bootstrap::Bootstrap::Join(std::move(options));
   if (!joined.ok()) Die(joined.status().ToString());
-  const auto all = joined->Exchange(std::string(kPart, 'x'), absl::Now() + settings.timeout);
+  const auto all = joined->Exchange(std::string(kPart, 'x'), MonotonicNow() + settings.timeout);
   if (!all.ok()) Die(all.status().ToString());
   const absl::StatusOr<std::unique_ptr<bootstrap::Watch>> watch =
       bootstrap::Watch::Start(*std::move(joined));
   if (!watch.ok()) Die(watch.status().ToString());
   Ready();
-  (*watch)->Goodbye(absl::Now() + settings.timeout);
+  (*watch)->Goodbye(MonotonicNow() + settings.timeout);
 }
 
 void RunCommunicator() {

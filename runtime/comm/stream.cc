@@ -83,8 +83,13 @@ void Stream::BeginTogether(const std::shared_ptr<const void>& group) {
     if (call.group != group) continue;
     // Whoever drops its owner's calls waits for this one, as for any that runs.
     const auto done = std::make_shared<std::packaged_task<rhResult_t()>>(std::move(call.run));
-    const auto thread =
-        std::make_shared<std::jthread>(StartThread<std::jthread>([done] { (*done)(); }));
+    absl::StatusOr<std::jthread> started = TryStartThread<std::jthread>([done] { (*done)(); });
+    if (!started.ok()) {
+      // Begun later it would be waited for in vain; the others learn it by their timeout.
+      call = {nullptr, [] { return rhSystemError; }, nullptr};
+      continue;
+    }
+    const auto thread = std::make_shared<std::jthread>(*std::move(started));
     const std::shared_future<rhResult_t> result = done->get_future();
     call = {nullptr, [thread, result] { return result.get(); }, nullptr};
   }

@@ -16,9 +16,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "runtime/base/now.h"
 #include "runtime/base/parts.h"
 #include "runtime/base/wire.h"
 #include "runtime/comm/communicator.h"
@@ -165,7 +165,7 @@ absl::StatusOr<size_t> Communicator::OpenWindow(std::byte* memory, size_t bytes)
     self = static_cast<size_t>(std::find(here.begin(), here.end(), rank_) - here.begin());
   }
   const absl::Duration patience = std::min(setup_.settings.timeout, kLongestTrade);
-  absl::StatusOr<shm::Window> window = own->Trade(offers, self, absl::Now() + patience);
+  absl::StatusOr<shm::Window> window = own->Trade(offers, self, MonotonicNow() + patience);
   // All have it, or none.
   auto traded = static_cast<std::byte>(window.ok() ? 1 : 0);
   absl::Status agreed = AllReduce(rhUint8, rhMin, &traded, &traded, 1);

@@ -101,6 +101,24 @@ std::string ParseRails(const std::string& text, std::vector<int>& into) {
   return "";
 }
 
+std::string ParseAuth(const std::string& text, Settings& into) {
+  bool frames = false;
+  bool require = false;
+  for (const absl::string_view word : absl::StrSplit(text, ',')) {
+    const absl::string_view value = absl::StripAsciiWhitespace(word);
+    if (value == "frames") {
+      frames = true;
+    } else if (value == "require") {
+      require = true;
+    } else if (value != "handshake") {
+      return "handshake, frames or require, or several of them separated by commas";
+    }
+  }
+  into.sign_frames = frames;
+  into.require_secret = require;
+  return "";
+}
+
 // Its highest bit says "full member", the others which partition; no partition is number 0.
 std::string ParsePkey(const std::string& text, int& into) {
   constexpr uint32_t kPartition = 0x7fff;
@@ -173,6 +191,13 @@ constexpr auto kTable =
                return ParseName(text, kLongestPath, to.settings.secret_file);
              },
              "secretFile"},
+            {Group::kSettings, "RAILHEAD_AUTH", "handshake",
+             "How ranks make sure of each other; a list such as frames,require. handshake: both "
+             "sides of every connection prove that they belong to this job; this is always done. "
+             "frames: besides, every frame over TCP is signed, so that nobody between two ranks "
+             "can change or insert one. require: a job without a secret (RAILHEAD_SECRET_FILE, or "
+             "an id) fails at start on all ranks. Where ranks differ, the strictest counts.",
+             [](const std::string& text, Target& to) { return ParseAuth(text, to.settings); }},
             {Group::kSettings, "RAILHEAD_POD", "empty", "Name of this pod, for messages.",
              [](const std::string& text, Target& to) {
                return ParseName(text, kLongestName, to.settings.pod);

@@ -42,9 +42,11 @@ using Fields = std::map<std::string, std::string>;
 // How this rank works.
 struct Settings {
   std::string job = "default";
-  std::string secret_file;  // "": ranks are known by the name of their job alone
-  std::string pod;          // "" outside Kubernetes
-  std::string node;         // "" outside Kubernetes
+  std::string secret_file;      // "": ranks are known by the name of their job alone
+  bool sign_frames = false;     // over TCP
+  bool require_secret = false;  // a job without one fails
+  std::string pod;              // "" outside Kubernetes
+  std::string node;             // "" outside Kubernetes
   std::string rails_file = "/run/railhead/rails.json";
   TransportChoice transport = TransportChoice::kAuto;
   bool require_rdma = false;  // as if RDMA was given, and nothing less is accepted

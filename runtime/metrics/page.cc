@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "fabric/port_counters.h"
+#include "runtime/base/now.h"
 #include "runtime/base/thread.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
@@ -313,7 +313,7 @@ class PipeSignalKept {
 // when it begins. One holds a connection until that has asked: so who answers the last of as many
 // connections as there are threads is the last of them.
 void AwaitThreads(int port) {
-  const absl::Time deadline = absl::Now() + kThreadsStart;
+  const absl::Time deadline = MonotonicNow() + kThreadsStart;
   std::vector<net::Fd> connections;
   for (size_t i = 0; i < kThreads; ++i) {
     absl::StatusOr<net::Fd> connection = net::Dial(

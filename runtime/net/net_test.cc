@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "runtime/base/descriptors.h"
+#include "runtime/base/now.h"
 #include "runtime/net/address.h"
 #include "runtime/net/socket.h"
 
@@ -73,7 +73,7 @@ TEST(AddressTest, AddressesOfAnEthernetAddress) {
 TEST(SocketTest, ListensOnBothFamiliesAndCarriesBytes) {
   const Fd listener = *Listen(std::nullopt, 0);
   const uint16_t port = LocalAddress(listener.get())->port;
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
   const Fd client =
       *Dial(*IpAddress::Parse("127.0.0.1"), port, IpAddress::Parse("127.0.0.1").value(), deadline);
   ASSERT_TRUE(WaitReadable(listener.get(), deadline).ok());
@@ -93,16 +93,17 @@ TEST(SocketTest, ListensOnBothFamiliesAndCarriesBytes) {
 
 TEST(SocketTest, WaitsEndAtTheirDeadlines) {
   const Fd listener = *Listen(*IpAddress::Parse("127.0.0.1"), 0);
-  EXPECT_EQ(WaitReadable(listener.get(), absl::Now() + absl::Milliseconds(20)).code(),
+  EXPECT_EQ(WaitReadable(listener.get(), MonotonicNow() + absl::Milliseconds(20)).code(),
             absl::StatusCode::kDeadlineExceeded);
   EXPECT_FALSE(Accept(listener.get())->valid());
   // Nobody reads: the buffers fill, and the send gives up.
   const uint16_t port = LocalAddress(listener.get())->port;
   const Fd client =
-      *Dial(*IpAddress::Parse("127.0.0.1"), port, std::nullopt, absl::Now() + absl::Seconds(20));
-  EXPECT_EQ(SendAll(client.get(), std::string(64 << 20, 'x'), absl::Now() + absl::Milliseconds(50))
-                .code(),
-            absl::StatusCode::kDeadlineExceeded);
+      *Dial(*IpAddress::Parse("127.0.0.1"), port, std::nullopt, MonotonicNow() + absl::Seconds(20));
+  EXPECT_EQ(
+      SendAll(client.get(), std::string(64 << 20, 'x'), MonotonicNow() + absl::Milliseconds(50))
+          .code(),
+      absl::StatusCode::kDeadlineExceeded);
 }
 
 TEST(SocketTest, ARefusedConnectionNamesTheAddress) {
@@ -112,7 +113,7 @@ TEST(SocketTest, ARefusedConnectionNamesTheAddress) {
     port = LocalAddress(listener.get())->port;
   }
   const absl::Status status =
-      Dial(*IpAddress::Parse("127.0.0.1"), port, std::nullopt, absl::Now() + absl::Seconds(20))
+      Dial(*IpAddress::Parse("127.0.0.1"), port, std::nullopt, MonotonicNow() + absl::Seconds(20))
           .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("127.0.0.1:"));
@@ -120,14 +121,14 @@ TEST(SocketTest, ARefusedConnectionNamesTheAddress) {
 
 TEST(SocketTest, LocalhostResolves) {
   const absl::StatusOr<std::vector<IpAddress>> addresses =
-      Resolve("localhost", absl::Now() + absl::Seconds(20));
+      Resolve("localhost", MonotonicNow() + absl::Seconds(20));
   ASSERT_TRUE(addresses.ok()) << addresses.status();
   EXPECT_FALSE(addresses->empty());
 }
 
 TEST(SocketTest, PollTimeoutNeverWaitsBackwards) {
-  EXPECT_EQ(PollTimeout(absl::Now() - absl::Seconds(1)), 0);
-  EXPECT_GT(PollTimeout(absl::Now() + absl::Microseconds(300)), 0);
+  EXPECT_EQ(PollTimeout(MonotonicNow() - absl::Seconds(1)), 0);
+  EXPECT_GT(PollTimeout(MonotonicNow() + absl::Microseconds(300)), 0);
   EXPECT_GT(PollTimeout(absl::InfiniteFuture()), 1000);
 }
 

@@ -11,16 +11,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/condition.h"
 #include "runtime/base/descriptors.h"
+#include "runtime/base/now.h"
 #include "runtime/base/thread.h"
 
 namespace railhead::net {
@@ -49,7 +48,7 @@ absl::Status WaitFor(int fd, decltype(pollfd::events) events, absl::Time deadlin
     if (ready > 0) return absl::OkStatus();
     if (ready < 0 && errno != EINTR) return ErrnoError("poll", errno);
     if (absl::Status halted = CheckHalt(halt); !halted.ok()) return halted;
-    if (absl::Now() >= deadline) return absl::DeadlineExceededError("the deadline has passed");
+    if (MonotonicNow() >= deadline) return absl::DeadlineExceededError("the deadline has passed");
   }
 }
 
@@ -70,7 +69,7 @@ absl::StatusOr<Fd> ListenOn(const IpAddress& address, uint16_t port, bool both_f
 // What the helper thread of Resolve leaves for the waiter, who may have gone away.
 struct Lookup {
   std::mutex mutex;
-  std::condition_variable done_signal;
+  Condition done_signal;
   bool done = false;
   int error = 0;
   std::vector<IpAddress> addresses;
@@ -92,7 +91,7 @@ void RunLookup(const std::string& host, const std::shared_ptr<Lookup>& lookup) {
   lookup->error = error;
   lookup->addresses = std::move(addresses);
   lookup->done = true;
-  lookup->done_signal.notify_all();
+  lookup->done_signal.NotifyAll();
 }
 
 }  // namespace
@@ -153,7 +152,7 @@ bool IsNetworkError(int error_number) {
 }
 
 int PollTimeout(absl::Time deadline) {
-  const absl::Duration left = deadline - absl::Now();
+  const absl::Duration left = deadline - MonotonicNow();
   if (left <= absl::ZeroDuration()) return 0;
   constexpr int64_t kLongest = 3'600'000;
   return static_cast<int>(std::min(kLongest, absl::ToInt64Milliseconds(left)) + 1);
@@ -235,12 +234,18 @@ absl::StatusOr<std::vector<IpAddress>> Resolve(absl::string_view host, absl::Tim
     return std::vector<IpAddress>{*literal};
   }
   const auto lookup = std::make_shared<Lookup>();
-  StartThread([name = std::string(host), lookup] { RunLookup(name, lookup); }).detach();
+  absl::StatusOr<std::thread> helper =
+      TryStartThread([name = std::string(host), lookup] { RunLookup(name, lookup); });
+  if (!helper.ok()) {
+    return absl::Status(helper.status().code(),
+                        absl::StrCat("cannot resolve '", host, "': ", helper.status().message()));
+  }
+  helper->detach();
   std::unique_lock<std::mutex> lock(lookup->mutex);
-  while (!lookup->done_signal.wait_until(lock, absl::ToChronoTime(NextCheck(halt, deadline)),
-                                         [&lookup] { return lookup->done; })) {
+  while (!lookup->done_signal.WaitUntil(lock, NextCheck(halt, deadline),
+                                        [&lookup] { return lookup->done; })) {
     if (absl::Status halted = CheckHalt(halt); !halted.ok()) return halted;
-    if (absl::Now() < deadline) continue;
+    if (MonotonicNow() < deadline) continue;
     return absl::DeadlineExceededError(
         absl::StrCat("the name '", host, "' was not resolved in time"));
   }

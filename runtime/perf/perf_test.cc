@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "runtime/base/now.h"
 #include "runtime/perf/collectives.h"
 #include "runtime/perf/preflight.h"
 #include "runtime/perf/report.h"
@@ -252,7 +253,7 @@ std::vector<Process> StartProgram(int world, const std::vector<std::string>& arg
 
 std::vector<Outcome> EndsOf(std::vector<Process> processes) {
   std::vector<Outcome> outcomes;
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(60);
   for (Process& process : processes) outcomes.push_back(process.Wait(deadline));
   return outcomes;
 }
@@ -304,7 +305,7 @@ TEST(ProgramTest, RepeatsAllSizesUntilAFileExists) {
   std::vector<Process> processes = StartProgram(2, command);
   EXPECT_TRUE(processes[0].WaitForOutput(
       [&](const std::string& output) { return rows(output).size() >= 5; },
-      absl::Now() + absl::Seconds(60)));
+      MonotonicNow() + absl::Seconds(60)));
   std::ofstream(file).close();
   const std::vector<Outcome> repeated = EndsOf(std::move(processes));
   const std::vector<Outcome> once = RunProgram(2, command);  // the file is there at the start

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/now.h"
 #include "runtime/perf/layout.h"
 #include "runtime/perf/numbers.h"
 #include "runtime/perf/pattern.h"
@@ -109,7 +109,7 @@ class Runner {
   uint64_t round_ = 0;
   Memory from_;
   Memory to_;
-  absl::Time last_word_ = absl::Now();
+  absl::Time last_word_ = MonotonicNow();
 };
 
 absl::StatusOr<Report> Runner::Run(const OnRow& on_row) {
@@ -136,7 +136,7 @@ absl::Status Runner::Pass(const OnRow& on_row) {
       if (!row.ok()) return row.status();
       report_.rows.push_back(*std::move(row));
       if (rank_ == 0) on_row(report_);
-      last_word_ = absl::Now();
+      last_word_ = MonotonicNow();
     }
   }
   return absl::OkStatus();
@@ -264,7 +264,7 @@ absl::StatusOr<Timing> Runner::Measure(const Work& work, bool in_place) {
   work.pattern.Fill(round_, buffers.send_count, buffers.send);
   // What is reduced in place again and again grows; zeros stay, and are the same work.
   if (in_place && collective_.reduces()) std::fill_n(from_.data(), work.bytes, std::byte{0});
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = MonotonicNow();
   for (int i = 0; i < options_.warmup; ++i) {
     if (absl::Status status = Once(work, buffers); !status.ok()) return status;
     TellProgress(work.bytes, i - options_.warmup, begin);
@@ -273,13 +273,13 @@ absl::StatusOr<Timing> Runner::Measure(const Work& work, bool in_place) {
   if (const absl::StatusOr<double> together = SumOverRanks(0); !together.ok()) {
     return together.status();
   }
-  const absl::Time start = absl::Now();
+  const absl::Time start = MonotonicNow();
   for (int i = 0; i < options_.iterations; ++i) {
     if (absl::Status status = Once(work, buffers); !status.ok()) return status;
     TellProgress(work.bytes, i + 1, begin);
   }
   const absl::StatusOr<double> sum =
-      SumOverRanks(absl::ToDoubleSeconds(absl::Now() - start) / options_.iterations);
+      SumOverRanks(absl::ToDoubleSeconds(MonotonicNow() - start) / options_.iterations);
   if (!sum.ok()) return sum.status();
   Timing timing;
   timing.seconds = *sum / report_.ranks;
@@ -305,7 +305,7 @@ absl::StatusOr<uint64_t> Runner::Check(const Work& work, const Buffers& buffers)
 }
 
 void Runner::TellProgress(uint64_t bytes, int iteration, absl::Time start) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   if (rank_ != 0 || now - last_word_ < kQuiet) return;
   last_word_ = now;
   const std::string at = iteration <= 0

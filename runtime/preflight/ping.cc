@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/base/wire.h"
 #include "runtime/net/socket.h"
 
@@ -85,12 +85,12 @@ class Side {
 
   template <class Try>
   absl::Status Until(Try attempt) {
-    const absl::Time start = absl::Now();
+    const absl::Time start = MonotonicNow();
     while (true) {
       const absl::StatusOr<bool> done = attempt();
       if (!done.ok()) return done.status();
       if (*done) return absl::OkStatus();
-      const absl::Time now = absl::Now();
+      const absl::Time now = MonotonicNow();
       if (now >= deadline_) return absl::DeadlineExceededError("it does not answer");
       if (now - start < kLookRound) {
         // Where ranks share a core, the answer may need it.
@@ -110,8 +110,8 @@ class Side {
     pollfd entry = {link_.event_fd(), POLLIN, 0};
     const absl::Duration pause = entry.fd >= 0 ? kLongPause : kShortPause;
     ::poll(&entry, entry.fd >= 0 ? 1 : 0,
-           net::PollTimeout(std::min(deadline_, absl::Now() + pause)));
-    link_.Answer(absl::Now());
+           net::PollTimeout(std::min(deadline_, MonotonicNow() + pause)));
+    link_.Answer(MonotonicNow());
     return absl::OkStatus();
   }
 
@@ -126,11 +126,11 @@ absl::StatusOr<absl::Duration> Ping(transport::Link& link, bool begins, absl::Ti
   Side side(link, deadline);
   std::vector<absl::Duration> times;
   for (uint64_t i = 0; i < kWarmUp + kRounds; ++i) {
-    const absl::Time start = absl::Now();
+    const absl::Time start = MonotonicNow();
     absl::Status done = begins ? side.Send(i) : side.Receive(i);
     if (done.ok()) done = begins ? side.Receive(i) : side.Send(i);
     if (!done.ok()) return done;
-    if (i >= kWarmUp) times.push_back(absl::Now() - start);
+    if (i >= kWarmUp) times.push_back(MonotonicNow() - start);
   }
   if (absl::Status flushed = side.Flush(); !flushed.ok()) return flushed;
   if (!begins) return absl::ZeroDuration();

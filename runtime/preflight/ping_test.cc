@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/base/wire.h"
 #include "runtime/testing/tcp_pair.h"
 
@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 using transport::Link;
 
-absl::Time In(double seconds) { return absl::Now() + absl::Seconds(seconds); }
+absl::Time In(double seconds) { return MonotonicNow() + absl::Seconds(seconds); }
 
 class PingTest : public ::testing::Test {
  protected:

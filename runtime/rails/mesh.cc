@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::rails {
@@ -151,7 +151,7 @@ void Mesh::Begin(absl::Duration patience) {
   SweepBusy();
   patience_ = patience;
   progress_ = ProgressOfAll();
-  last_progress_ = absl::Now();
+  last_progress_ = MonotonicNow();
 }
 
 absl::Status Mesh::Finish() {
@@ -221,20 +221,20 @@ bool Mesh::OnlyUnacknowledged() const {
 }
 
 void Mesh::Settle(absl::Time deadline) {
-  Begin(deadline - absl::Now());
+  Begin(deadline - MonotonicNow());
   const auto unacknowledged = [this] {
     return AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); });
   };
   // Others may wait for acknowledgements just as this rank does.
   if (!OnBusy([](Peer& peer) { return peer.Acknowledge(); }).ok()) return;
-  while (unacknowledged() && absl::Now() < deadline) {
+  while (unacknowledged() && MonotonicNow() < deadline) {
     if (!Progress().ok()) return;
   }
 }
 
 absl::Status Mesh::Progress() {
   Hold();
-  const absl::Time start = absl::Now();
+  const absl::Time start = MonotonicNow();
   absl::Time now = start;
   const bool accompanied = CompanionWaits();
   const auto in_memory = [](const Entry* entry) { return entry->in_memory; };
@@ -244,7 +244,7 @@ absl::Status Mesh::Progress() {
     if (!moved.ok()) return moved.status();
     const absl::StatusOr<bool> came = accompanied ? PollSockets() : false;
     if (!came.ok()) return came.status();
-    now = absl::Now();
+    now = MonotonicNow();
     if (*moved || *came || KeepUnacknowledged()) return CheckPatience(now);
     if (!spins) break;
     // Where ranks share a core, what this one waits for may need it.
@@ -277,7 +277,7 @@ absl::Status Mesh::Sleep() {
     if (!armed.ok()) return armed;
     // What the peers waited for may have been just that.
     if (finishing_ && Flushed()) return absl::OkStatus();
-    absl::Time now = absl::Now();
+    absl::Time now = MonotonicNow();
     const absl::StatusOr<bool> moved = now < next_round_ ? PollBusy(now) : PollRound(now);
     if (!moved.ok()) return moved.status();
     absl::Status patient = CheckPatience(now);
@@ -406,7 +406,7 @@ absl::StatusOr<bool> Mesh::PollStirred(int timeout_ms) {
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
   if (count < 0 && errno != EINTR) return net::ErrnoError("epoll_wait", errno);
   if (absl::Status trouble = Trouble(); !trouble.ok()) return trouble;
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   bool rang = false;
   bool beside = false;
   const Entry* last = nullptr;

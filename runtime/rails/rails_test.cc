@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/base/slot_queue.h"
 #include "runtime/rails/chunk.h"
 #include "runtime/rails/mesh.h"
@@ -773,7 +774,7 @@ TEST(FailoverTest, WithoutAnyRailAMeshWaitsUntilItsPatienceEndsAndSaysWhy) {
   const std::vector<RailTotals> totals = mesh->Totals();
   EXPECT_FALSE(totals[1].up);
   EXPECT_EQ(totals[1].failovers, 1U);
-  mesh->Settle(absl::Now() + absl::Milliseconds(20));  // ends, although nothing can arrive
+  mesh->Settle(MonotonicNow() + absl::Milliseconds(20));  // ends, although nothing can arrive
 }
 
 // Whoever only sends, and then computes for long, must not lose what a dying rail had taken.

@@ -22,7 +22,8 @@ std::string Text(absl::Time time) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", time, absl::UTCTimeZone());
 }
 
-Json ToJson(const Operation& operation) {
+// `ahead`: the time of day less that of the operation's clock.
+Json ToJson(const Operation& operation, absl::Duration ahead) {
   Json json;
   json["number"] = operation.number;
   json["collective"] = collectives::Name(operation.collective);
@@ -30,7 +31,7 @@ Json ToJson(const Operation& operation) {
   json["algorithm"] = collectives::Name(operation.algorithm);
   json["bytes"] = operation.bytes;
   json["state"] = Name(operation.state);
-  json["start"] = Text(operation.start);
+  json["start"] = Text(operation.start + ahead);
   const bool runs = operation.state == State::kRunning;
   json["seconds"] =
       runs ? Json(nullptr) : Json(absl::ToDoubleSeconds(operation.end - operation.start));
@@ -54,7 +55,7 @@ std::string ToJson(const Flight& flight) {
   json["pod"] = flight.pod;
   json["node"] = flight.node;
   json["transport"] = flight.transport;
-  json["time"] = Text(flight.time);
+  json["time"] = Text(flight.of_day);
   json["error"] = flight.error;
   json["report"] = flight.report;
   json["flows"] = Json::array();
@@ -67,7 +68,7 @@ std::string ToJson(const Flight& flight) {
   }
   json["operations"] = Json::array();
   for (const Operation& operation : flight.operations) {
-    json["operations"].push_back(ToJson(operation));
+    json["operations"].push_back(ToJson(operation, flight.of_day - flight.time));
   }
   // Names are the users', in whatever encoding.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

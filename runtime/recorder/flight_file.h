@@ -23,7 +23,8 @@ struct Flight {
   std::string pod;
   std::string node;
   std::string transport;
-  absl::Time time;
+  absl::Time time;     // when it is written, of MonotonicNow, as times of operations are
+  absl::Time of_day;   // the same moment for people
   std::string error;   // why the job has failed
   std::string report;  // the last word on who was where; "": there was none
   std::vector<std::string> rails;

@@ -35,17 +35,17 @@ struct Operation {
   collectives::Call call;
   uint64_t bytes = 0;  // as metrics count them
   State state = State::kRunning;
-  absl::Time start;
-  absl::Time end;  // unless it runs
-  Traffic moved;   // in it; while it runs, what had moved before it
+  absl::Time start;  // of MonotonicNow
+  absl::Time end;    // unless it runs
+  Traffic moved;     // in it; while it runs, what had moved before it
 };
 
 class FlightRecorder {
  public:
   static constexpr size_t kKept = 256;
 
-  // By one thread at a time, in turn; `now` in nanoseconds since 1970, `moved` counts over the life
-  // of the communicator. Begin returns the operation's number.
+  // By one thread at a time, in turn; `now` in nanoseconds of the monotonic clock, `moved` counts
+  // over the life of the communicator. Begin returns the operation's number.
   uint64_t Begin(collectives::Collective collective, collectives::Algorithm algorithm,
                  collectives::Call call, uint64_t bytes, int64_t now, const Traffic& moved);
   void End(State state, int64_t now, const Traffic& moved);
@@ -63,7 +63,7 @@ class FlightRecorder {
     std::atomic<uint64_t> number{0};
     std::atomic<uint64_t> call{0};
     std::atomic<uint64_t> bytes{0};
-    std::atomic<int64_t> start{0};  // ns since 1970
+    std::atomic<int64_t> start{0};  // ns of the monotonic clock
     std::atomic<int64_t> end{0};
     std::atomic<uint64_t> sent{0};
     std::atomic<uint64_t> received{0};

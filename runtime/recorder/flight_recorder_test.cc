@@ -127,6 +127,7 @@ TEST(FlightFileTest, SaysWhatIsKnown) {
   flight.node = "n1";
   flight.transport = "tcp";
   flight.time = absl::FromUnixSeconds(1700000000);
+  flight.of_day = flight.time + absl::Hours(1);
   flight.error = "rank 1 is gone";
   flight.report = "rank 1 does not answer";
   flight.rails = {"rail 0 (eth0, tcp)"};
@@ -152,7 +153,7 @@ TEST(FlightFileTest, SaysWhatIsKnown) {
   EXPECT_EQ(json["pod"], "p3");
   EXPECT_EQ(json["node"], "n1");
   EXPECT_EQ(json["transport"], "tcp");
-  EXPECT_EQ(json["time"], "2023-11-14T22:13:20.000000Z");
+  EXPECT_EQ(json["time"], "2023-11-14T23:13:20.000000Z");
   EXPECT_EQ(json["error"], "rank 1 is gone");
   EXPECT_EQ(json["report"], "rank 1 does not answer");
   EXPECT_EQ(json["flows"][0],
@@ -166,7 +167,7 @@ TEST(FlightFileTest, SaysWhatIsKnown) {
   EXPECT_EQ(first["algorithm"], "ring");
   EXPECT_EQ(first["bytes"], 20);
   EXPECT_EQ(first["state"], "done");
-  EXPECT_EQ(first["start"], "2023-11-14T22:13:20.000000Z");
+  EXPECT_EQ(first["start"], "2023-11-14T23:13:20.000000Z");
   EXPECT_EQ(first["seconds"], 2.0);
   EXPECT_EQ(first["sent"], 10);
   EXPECT_EQ(first["received"], 11);

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/base/round_up.h"
 #include "runtime/net/socket.h"
 #include "runtime/reduce/reduce.h"
@@ -94,7 +94,7 @@ absl::Status Mailbox::OpenBell() {
 
 void Mailbox::Begin(const Patience& patience) {
   patience_ = patience;
-  last_moved_ = absl::Now();
+  last_moved_ = MonotonicNow();
 }
 
 Mailbox::Ticket Mailbox::PostSend(int peer, absl::Span<const std::byte> data) {
@@ -120,7 +120,7 @@ bool Mailbox::ReceiveDone(int peer, Ticket ticket) const {
 }
 
 absl::Status Mailbox::Progress() {
-  const absl::Time start = absl::Now();
+  const absl::Time start = MonotonicNow();
   absl::Time now = start;
   do {
     for (int look = 0; look < patience_.LooksAtOnce(); ++look) {
@@ -132,7 +132,7 @@ absl::Status Mailbox::Progress() {
       }
       patience_.BetweenLooks();
     }
-    now = absl::Now();
+    now = MonotonicNow();
     patience_.AfterLooks(absl::ToInt64Nanoseconds(now - start));
   } while (now - start < patience_.look);
 
@@ -144,7 +144,7 @@ absl::Status Mailbox::Progress() {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     const absl::StatusOr<bool> moved = Poll();
     absl::Status polled = moved.status();
-    now = absl::Now();
+    now = MonotonicNow();
     if (polled.ok() && !*moved) {
       if (patience_.cancelled != nullptr && patience_.cancelled->load(std::memory_order_acquire)) {
         polled = absl::CancelledError("the job has failed");
@@ -152,7 +152,7 @@ absl::Status Mailbox::Progress() {
         FutexWait(bell.rings, rings, kLongestSleep);
         continue;
       } else if (patience_.GoesOn()) {
-        last_moved_ = absl::Now();
+        last_moved_ = MonotonicNow();
         continue;
       } else {
         polled = Late();

@@ -19,7 +19,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::shm {
@@ -144,7 +144,7 @@ absl::Status Giver::Give(const Segment& segment, int takers, absl::Time deadline
     absl::Status waited = net::WaitReadable(socket_.get(), deadline, halt);
     // Strangers may keep the socket readable for ever.
     waited.Update(CheckHalt(halt));
-    if (absl::IsDeadlineExceeded(waited) || (waited.ok() && absl::Now() >= deadline)) {
+    if (absl::IsDeadlineExceeded(waited) || (waited.ok() && MonotonicNow() >= deadline)) {
       return absl::DeadlineExceededError(
           absl::StrCat(takers - given, " of ", takers, " ranks did not come for shared memory"));
     }
@@ -157,7 +157,8 @@ absl::Status Giver::Give(const Segment& segment, int takers, absl::Time deadline
                                        " ranks shared memory: ", taker.status().message()));
     }
     if (!taker->valid()) continue;
-    if (!Introduced(taker->get(), key, std::min(deadline, absl::Now() + kIntroduction))) continue;
+    if (!Introduced(taker->get(), key, std::min(deadline, MonotonicNow() + kIntroduction)))
+      continue;
     if (absl::Status sent = SendDescriptor(taker->get(), segment.fd()); !sent.ok()) return sent;
     ++given;
   }
@@ -175,10 +176,11 @@ absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time
   const socklen_t size = Name(address.substr(0, kWord), name);
   while (connect(fd.get(), reinterpret_cast<const sockaddr*>(&name), size) != 0) {
     // Its queue of connections is full.
-    if (errno != EAGAIN || absl::Now() >= deadline) {
+    if (errno != EAGAIN || MonotonicNow() >= deadline) {
       return net::ErrnoError("cannot reach the rank that has the shared memory", errno);
     }
-    if (absl::Status halted = SleepUntil(absl::Now() + absl::Milliseconds(1), halt); !halted.ok()) {
+    if (absl::Status halted = SleepUntil(MonotonicNow() + absl::Milliseconds(1), halt);
+        !halted.ok()) {
       return halted;
     }
   }

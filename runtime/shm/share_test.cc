@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/net/fd.h"
 #include "runtime/shm/segment.h"
 #include "runtime/testing/processes.h"
@@ -27,7 +27,7 @@ using ::testing::HasSubstr;
 
 constexpr size_t kSize = 1U << 16U;
 
-absl::Time Soon() { return absl::Now() + absl::Seconds(30); }
+absl::Time Soon() { return MonotonicNow() + absl::Seconds(30); }
 
 TEST(ShareTest, OtherProcessesSeeTheSameMemory) {
   const Segment segment = *Segment::Create(kSize);
@@ -75,9 +75,9 @@ TEST(ShareTest, StrangersAreTurnedAwayAndHoldNobodyUpForLong) {
 TEST(ShareTest, EveryWaitEnds) {
   const Segment segment = *Segment::Create(kSize);
   const Giver giver = *Giver::Open();
-  const absl::Time soon = absl::Now() + absl::Milliseconds(50);
+  const absl::Time soon = MonotonicNow() + absl::Milliseconds(50);
   EXPECT_THAT(std::string(giver.Give(segment, 2, soon).message()), HasSubstr("2 of 2 ranks"));
-  EXPECT_FALSE(Take(giver.address(), kSize, absl::Now() + absl::Milliseconds(50)).ok());
+  EXPECT_FALSE(Take(giver.address(), kSize, MonotonicNow() + absl::Milliseconds(50)).ok());
   EXPECT_FALSE(Take(std::string(64, 'f'), kSize, Soon()).ok()) << "nobody is there";
   EXPECT_FALSE(Take("", kSize, Soon()).ok());
 }
@@ -93,8 +93,8 @@ TEST(ShareTest, AtTheLimitOfDescriptorsItSaysSo) {
   });
   absl::Status taken;
   std::thread taker(
-      [&] { taken = Take(giver.address(), kSize, absl::Now() + absl::Seconds(3)).status(); });
-  EXPECT_THAT(child.Wait(absl::Now() + absl::Seconds(10)).output,
+      [&] { taken = Take(giver.address(), kSize, MonotonicNow() + absl::Seconds(3)).status(); });
+  EXPECT_THAT(child.Wait(MonotonicNow() + absl::Seconds(10)).output,
               AllOf(HasSubstr("cannot give 2 of 2 ranks shared memory"),
                     HasSubstr("Too many open files (EMFILE: this process may have 3 open")));
   taker.join();

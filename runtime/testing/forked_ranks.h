@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "railhead/railhead.h"
+#include "runtime/base/now.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"
 
@@ -32,7 +32,7 @@ inline std::vector<std::string> RunForks(
       return text;
     }));
   }
-  const absl::Time deadline = absl::Now() + absl::Seconds(seconds);
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(seconds);
   std::vector<std::string> outputs;
   for (Process& process : processes) outputs.push_back(process.Wait(deadline).output);
   return outputs;

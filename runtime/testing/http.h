@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/now.h"
 #include "runtime/testing/ranks.h"
 
 namespace railhead::testing {
@@ -12,7 +13,7 @@ namespace railhead::testing {
 // What a scraper on this machine would get: headers and body.
 inline std::string HttpGet(int port, const std::string& path) {
   const net::Fd fd = DialStranger(port);
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
   const std::string request =
       absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   std::string response;

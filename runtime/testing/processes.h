@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "runtime/base/background.h"
+#include "runtime/base/now.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
 
@@ -109,7 +110,7 @@ class Process {
     outcome.output = std::move(output_);
     int status = 0;
     while (::waitpid(pid_, &status, WNOHANG) == 0) {
-      if (absl::Now() >= deadline) ::kill(pid_, SIGKILL);
+      if (MonotonicNow() >= deadline) ::kill(pid_, SIGKILL);
       absl::SleepFor(absl::Milliseconds(1));
     }
     pid_ = -1;

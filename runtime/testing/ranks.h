@@ -15,6 +15,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/now.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
 
@@ -55,8 +56,8 @@ auto RunRanks(int world_size, Body body) {
 // A plain connection to the loopback, as a stranger opens it. Tries until somebody listens.
 inline net::Fd DialStranger(int port) {
   const net::IpAddress loopback = *net::IpAddress::Parse("127.0.0.1");
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
-  while (absl::Now() < deadline) {
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
+  while (MonotonicNow() < deadline) {
     absl::StatusOr<net::Fd> fd =
         net::Dial(loopback, static_cast<uint16_t>(port), std::nullopt, deadline);
     if (fd.ok()) return *std::move(fd);
@@ -67,7 +68,7 @@ inline net::Fd DialStranger(int port) {
 
 // Whether the other side closes this connection within 20 s.
 inline bool IsClosedByPeer(const net::Fd& fd) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
   std::string ignored;
   while (net::WaitReadable(fd.get(), deadline).ok()) {
     const absl::StatusOr<bool> open = net::ReceiveSome(fd.get(), 4096, &ignored);

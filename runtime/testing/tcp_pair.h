@@ -8,8 +8,8 @@
 
 #include <memory>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "runtime/base/now.h"
 #include "runtime/net/address.h"
 #include "runtime/transport/door/hall.h"
 #include "runtime/transport/link.h"
@@ -24,24 +24,25 @@ struct TcpPair {
 
 // At halls that the caller has opened.
 inline TcpPair ConnectedTcp(const std::shared_ptr<transport::Hall>& hall_a,
-                            const std::shared_ptr<transport::Hall>& hall_b) {
-  TcpPair pair = {*transport::OpenTcpLink(hall_a, hall_b->Address(), "rank 1"),
-                  *transport::OpenTcpLink(hall_b, hall_a->Address(), "rank 0")};
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+                            const std::shared_ptr<transport::Hall>& hall_b,
+                            bool sign_frames = false) {
+  TcpPair pair = {*transport::OpenTcpLink(hall_a, hall_b->Address(), "rank 1", sign_frames),
+                  *transport::OpenTcpLink(hall_b, hall_a->Address(), "rank 0", sign_frames)};
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
   while (!pair.a->connected() || !pair.b->connected()) {
     for (transport::Link* link : {pair.a.get(), pair.b.get()}) {
-      link->Reconnect(absl::Now()).IgnoreError();
+      link->Reconnect(MonotonicNow()).IgnoreError();
     }
-    if (absl::Now() < deadline) continue;
+    if (MonotonicNow() < deadline) continue;
     ADD_FAILURE() << "the links do not connect";
     break;
   }
   return pair;
 }
 
-inline TcpPair ConnectedTcp() {
+inline TcpPair ConnectedTcp(bool sign_frames = false) {
   const auto open = [] { return *transport::Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 1); };
-  return ConnectedTcp(open(), open());
+  return ConnectedTcp(open(), open(), sign_frames);
 }
 
 }  // namespace railhead::testing

@@ -109,15 +109,15 @@ absl::Status RecoveringLink::Work(absl::Time now) {
   if (maker_->HasNews()) door_->Hurry(now);
   const bool idle = !maker_->begun();
   // Who dials knows of no newer one than its own.
-  absl::StatusOr<net::Fd> socket = net::Fd();
-  if (idle || !door_->dials()) socket = door_->Advance(now);
+  absl::StatusOr<Line> line = Line();
+  if (idle || !door_->dials()) line = door_->Advance(now);
   CountStrangers();
-  if (!socket.ok()) return socket.status();
+  if (!line.ok()) return line.status();
   if (!idle && door_->dials() && door_->PeerLeft(now)) {
     return absl::UnavailableError("the peer gave up");
   }
-  if (socket->valid()) {
-    const absl::Status begun = maker_->Begin(*std::move(socket), {epoll_.get(), &stats_}, now);
+  if (line->valid()) {
+    const absl::Status begun = maker_->Begin(*std::move(line), {epoll_.get(), &stats_}, now);
     if (!begun.ok()) return begun;
   }
   if (!maker_->begun()) {

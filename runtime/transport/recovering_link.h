@@ -2,7 +2,7 @@
 //
 // A link over any transport, and its connections, one after the other.
 //
-//     +------+   a socket through the door   +--------+   the wire is made   +----+
+//     +------+    a line through the door    +--------+   the wire is made   +----+
 //     | lost | ----------------------------> | begun  | -------------------> | up |
 //     +------+ <---------------------------- +--------+                      +----+
 //        ^         no answer, or an error                                       |

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "runtime/net/fd.h"
+#include "runtime/transport/door/door.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::transport {
@@ -77,7 +78,7 @@ struct WireOwner {
   LinkStats* stats = nullptr;
 };
 
-// Makes one link's wires, one after the other, each of a socket on which both sides have greeted.
+// Makes one link's wires, one after the other, each of a line that came through the door.
 class WireMaker {
  public:
   virtual ~WireMaker() = default;
@@ -93,7 +94,7 @@ class WireMaker {
   virtual bool HasNews() { return false; }
 
   // Begins to make a wire, in place of what was begun before.
-  virtual absl::Status Begin(net::Fd socket, const WireOwner& owner, absl::Time now) = 0;
+  virtual absl::Status Begin(Line line, const WireOwner& owner, absl::Time now) = 0;
   virtual bool begun() const = 0;
   virtual void GiveUp() = 0;
   // Works at it. Null: it is not there yet. An error is the end of the attempt.

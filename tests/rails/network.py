@@ -11,10 +11,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "testbed"))
 
 from railbed.console import Failure  # noqa: E402
+from railbed.process import end  # noqa: E402
 
 NODES = ("a", "b")
 # Of the link over which ranks meet; it carries no data.
 CONTROL = 250
+# Where an impostor listens.
+IMPOSTOR = 9
 
 
 def _run(*argv):
@@ -99,6 +102,25 @@ class Network:
         _run(*self.inside("a", "ss", "--kill", "--tcp", "src",
                           address if self._ipv4 else f"[{address}]"))
         return repair
+
+    @contextlib.contextmanager
+    def impostor(self, rail, output):
+        """Who connects over this rail reaches somebody else, and its connections are cut. What that
+        one says goes to the file."""
+        rule = ["PREROUTING", "-i", f"rail{rail}", "-p", "tcp", "-j", "REDIRECT", "--to-ports",
+                str(IMPOSTOR)]
+        with contextlib.ExitStack() as undo:
+            for node in NODES:
+                file = undo.enter_context(open(output, "a", encoding="utf-8"))
+                child = subprocess.Popen(
+                    self.inside(node, sys.executable, pathlib.Path(__file__).parent / "impostor.py",
+                                IMPOSTOR),
+                    stdin=subprocess.DEVNULL, stdout=file, start_new_session=True)
+                undo.callback(end, child.pid)
+                _run(*self.inside(node, "iptables", "-w", "-t", "nat", "-A", *rule))
+                undo.callback(_run, *self.inside(node, "iptables", "-w", "-t", "nat", "-D", *rule))
+            _run(*self.inside("a", "ss", "--kill", "--tcp", "src", self.address("a", rail)))
+            yield
 
     def _filter(self, *rule):
         """Adds a rule for what arrives, on both nodes; returns what takes it away."""

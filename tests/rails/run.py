@@ -140,6 +140,29 @@ def busy_peer():
             expect("lost" not in log.read_text("utf-8"), "a rail was taken for dead", job)
 
 
+def impostor():
+    """Somebody who knows no key answers at both ranks' addresses in the middle of a job."""
+    with Network(RATES) as network, Job(network, OUT, "impostor", 10, SIZE) as job:
+        said = OUT / "impostor.txt"
+        said.unlink(missing_ok=True)
+        job.wait_for_operations(5)
+        with network.impostor(0, said):
+            wait_until(lambda: job.metric("railhead_rail_state", 0) == 0, "rail 0 is lost", job)
+            # Since then nobody has reached the other rank over it.
+            returns = job.metric("railhead_rail_returns_total", 0)
+            answered = said.read_text("utf-8").count("answered") + 5
+            wait_until(lambda: said.read_text("utf-8").count("answered") >= answered,
+                       "ranks connect to the impostor", job)
+            job.wait_for_operations(3)
+            expect(job.metric("railhead_rail_state", 0) == 0, "the impostor was taken for a rank",
+                   job)
+            expect(job.metric("railhead_rail_returns_total", 0) == returns,
+                   "the impostor was taken for a rank for a while", job)
+        wait_until(lambda: job.metric("railhead_rail_state", 0) == 1, "rail 0 is back", job)
+        used_again(job, 0)
+        job.finish()
+
+
 def uneven():
     """A rank that lists fewer rails fails the job by name."""
     with Network(RATES) as network:
@@ -166,6 +189,7 @@ SCENES = {
     "all-for-good": all_for_good,
     "busy-peer": busy_peer,
     "uneven": uneven,
+    "impostor": impostor,
 }
 
 

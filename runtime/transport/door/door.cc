@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/base/random.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::transport {
@@ -22,8 +23,6 @@ constexpr absl::Duration kConnectPatience = absl::Milliseconds(500);
 // The peer may be slow to answer, since it answers when it polls.
 constexpr absl::Duration kAnswerPatience = absl::Seconds(1);
 constexpr uint64_t kMostPatient = 4;
-// What the side that has dialed says to the answer.
-constexpr absl::string_view kConfirmation = "!";
 
 // What is said fits into the empty buffer of a new connection.
 absl::Status Say(int fd, absl::string_view words) {
@@ -64,9 +63,9 @@ absl::Status Door::Locate() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<net::Fd> Door::Advance(absl::Time now) {
+absl::StatusOr<Line> Door::Advance(absl::Time now) {
   if (absl::Status located = Locate(); !located.ok()) return located;
-  if (!remote_.has_value()) return net::Fd();
+  if (!remote_.has_value()) return Line();
   return dials() ? Dial(now) : Await(now);
 }
 
@@ -79,7 +78,8 @@ std::string Door::Name() const {
 absl::Status Door::Use(net::Fd line, uint32_t events, absl::Time give_up) {
   line_ = std::move(line);
   permit_.reset();
-  greeted_ = answered_ = false;
+  handshake_.reset();
+  answered_ = false;
   heard_.clear();
   give_up_ = give_up;
   epoll_event event{};
@@ -105,8 +105,10 @@ absl::Status Door::Call(absl::Time now) {
     permit_.emplace(hall_);
   }
   pollfd entry{line_.get(), POLLOUT, 0};
-  if (greeted_ || ::poll(&entry, 1, 0) <= 0) return absl::OkStatus();
-  greeted_ = true;
+  if (handshake_.has_value() || ::poll(&entry, 1, 0) <= 0) return absl::OkStatus();
+  absl::StatusOr<std::string> hello = hall_->NewHello(remote_->token);
+  if (!hello.ok()) return hello.status();
+  handshake_ = RailHandshake::OfDialer(hall_->key(), *std::move(hello));
   // The more patient the longer it takes: a peer that shares its core with many answers late, and
   // who then comes anew has to be answered again.
   give_up_ = now + kAnswerPatience * std::min<uint64_t>(attempts_, kMostPatient);
@@ -116,62 +118,72 @@ absl::Status Door::Call(absl::Time now) {
     return net::ErrnoError("epoll_ctl", errno);
   }
   const absl::Status called = net::FinishDial(line_.get(), remote_->ip, remote_->port);
-  return called.ok() ? Say(line_.get(), Mine()) : called;
+  return called.ok() ? Say(line_.get(), handshake_->Begin()) : called;
 }
 
-absl::StatusOr<net::Fd> Door::Dial(absl::Time now) {
-  if (!line_.valid() && (now < next_attempt_ || !hall_->MayDial())) return net::Fd();
+absl::StatusOr<Line> Door::Dial(absl::Time now) {
+  if (!line_.valid() && (now < next_attempt_ || !hall_->MayDial())) return Line();
   if (absl::Status called = Call(now); !called.ok()) return GiveUp(called);
-  if (greeted_) {
-    absl::StatusOr<net::Fd> connection = Hear(Greeting(remote_->token, hall_->own().token));
-    if (!connection.ok()) return GiveUp(connection.status());
-    if (connection->valid()) {
-      const absl::Status said = Say(connection->get(), kConfirmation);
-      if (!said.ok()) return GiveUp(said);
-      return connection;
-    }
+  if (handshake_.has_value()) {
+    absl::StatusOr<Line> line = Hear();
+    if (!line.ok()) return GiveUp(line.status());
+    if (line->valid()) return line;
   }
-  if (now < give_up_) return net::Fd();
-  return GiveUp(absl::DeadlineExceededError(
-      absl::StrCat(net::HostPort(remote_->ip, remote_->port),
-                   greeted_ ? " took the connection but does not greet" : " does not answer")));
+  if (now < give_up_) return Line();
+  return GiveUp(absl::DeadlineExceededError(absl::StrCat(
+      net::HostPort(remote_->ip, remote_->port),
+      handshake_.has_value() ? " took the connection but does not answer" : " does not answer")));
 }
 
-absl::StatusOr<net::Fd> Door::Await(absl::Time now) {
+absl::StatusOr<Line> Door::Await(absl::Time now) {
   const absl::Status admitted = hall_->Admit(now);
-  if (net::Fd found = hall_->Take(remote_->token); found.valid()) {
+  if (Hall::Caller caller = hall_->Take(remote_->token); caller.fd.valid()) {
     next_attempt_ = absl::InfinitePast();
     // In place of a knock, which has been heard, or of one who calls again.
-    absl::Status answered = Use(std::move(found), EPOLLIN, now + kAnswerPatience);
-    if (answered.ok()) answered = Say(line_.get(), Mine());
+    const absl::Status answered = AnswerTo(std::move(caller), now);
     if (!answered.ok()) return GiveUp(answered);
     answered_ = true;
   }
-  if (!answered_) return admitted.ok() ? absl::StatusOr<net::Fd>(net::Fd()) : admitted;
-  absl::StatusOr<net::Fd> connection = Hear(kConfirmation);
-  if (!connection.ok()) return GiveUp(connection.status());
-  if (connection->valid() || now < give_up_) return connection;
+  if (!answered_) return admitted.ok() ? absl::StatusOr<Line>(Line()) : admitted;
+  absl::StatusOr<Line> line = Hear();
+  if (!line.ok()) return GiveUp(line.status());
+  if (line->valid() || now < give_up_) return line;
   return GiveUp(absl::DeadlineExceededError("it was answered but says nothing more"));
 }
 
-absl::StatusOr<net::Fd> Door::Hear(absl::string_view expected) {
+absl::Status Door::AnswerTo(Hall::Caller caller, absl::Time now) {
+  absl::StatusOr<std::string> nonce = RandomBytes(kRailNonceSize);
+  if (!nonce.ok()) return nonce.status();
+  absl::Status used = Use(std::move(caller.fd), EPOLLIN, now + kAnswerPatience);
+  if (!used.ok()) return used;
+  handshake_ = RailHandshake::OfListener(hall_->key(), std::move(caller.hello), *std::move(nonce));
+  return Say(line_.get(), handshake_->Begin());
+}
+
+absl::StatusOr<Line> Door::Hear() {
+  const size_t expected = handshake_->expected();
   const absl::StatusOr<bool> open =
-      net::ReceiveSome(line_.get(), expected.size() - heard_.size(), &heard_);
+      net::ReceiveSome(line_.get(), expected - heard_.size(), &heard_);
   if (!open.ok()) return open.status();
-  if (heard_ == expected) {
-    // It belongs to the link now, and so do its events.
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, line_.get(), nullptr);
-    answered_ = false;
-    permit_.reset();
-    attempts_ = 0;
-    return std::exchange(line_, net::Fd());
-  }
   const std::string where = net::HostPort(remote_->ip, remote_->port);
-  if (heard_.size() == expected.size()) {
-    return absl::UnavailableError(absl::StrCat("whoever is at ", where, " is somebody else"));
+  if (heard_.size() < expected) {
+    if (!*open) return absl::UnavailableError(absl::StrCat(where, " closed the connection"));
+    return Line();
   }
-  if (!*open) return absl::UnavailableError(absl::StrCat(where, " closed the connection"));
-  return net::Fd();
+  const std::optional<std::string> reply = handshake_->Receive(heard_);
+  if (!reply.has_value()) {
+    return absl::UnavailableError(absl::StrCat(
+        "another process is at ", where, ": it does not prove that it is a rank of this job"));
+  }
+  if (!reply->empty()) {
+    if (absl::Status said = Say(line_.get(), *reply); !said.ok()) return said;
+  }
+  // It belongs to the link now, and so do its events.
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, line_.get(), nullptr);
+  answered_ = false;
+  permit_.reset();
+  attempts_ = 0;
+  return Line{std::exchange(line_, net::Fd()), handshake_->keys()};
 }
 
 void Door::Knock(absl::Time now) {
@@ -190,14 +202,12 @@ void Door::Knock(absl::Time now) {
 bool Door::PeerLeft(absl::Time now) {
   if (dials()) {
     hall_->LookRound(now);
-    return hall_->Has(remote_->token) && hall_->Take(remote_->token).valid();
+    return hall_->Has(remote_->token) && hall_->Take(remote_->token).fd.valid();
   }
   // The hall may fail without harm to the connection that there is.
   hall_->Admit(now).IgnoreError();
   return called();
 }
-
-std::string Door::Mine() const { return Greeting(hall_->own().token, remote_->token); }
 
 absl::Duration PauseBeforeAttempt(absl::string_view who, uint64_t attempt) {
   // FNV-1a, and the end of SplitMix64, so that each bit of both counts.

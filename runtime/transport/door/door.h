@@ -14,12 +14,22 @@
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
 #include "runtime/transport/door/hall.h"
+#include "runtime/transport/door/rail_handshake.h"
 
 namespace railhead::transport {
 
+// A connection on which both sides have proven who they are.
+struct Line {
+  net::Fd fd;
+  LineKeys keys;
+
+  bool valid() const { return fd.valid(); }
+};
+
 // Where one peer's connections come from: the first one, and others after a connection was lost.
-// Both sides have a hall, and each proves that it knows the other's random token; the side with the
-// smaller token dials, and the other waits in its hall. Nothing here blocks.
+// Both sides have a hall; the side with the smaller token dials, and the other waits in its hall.
+// Both prove that they have the job's key, and that they are at it now (rail_handshake.h). Nothing
+// here blocks.
 //
 //   the side that dials:  connects, greets      hears the answer, confirms: connected
 //   the side that waits:           answers in its hall          hears that: connected
@@ -47,10 +57,9 @@ class Door {
   // knocked since the last call.
   bool PeerLeft(absl::Time now);
 
-  // Works at a connection. Returns one that both sides have greeted on, or an invalid descriptor:
-  // not yet. An error is that of one attempt; the next call that comes a little later makes
-  // another.
-  absl::StatusOr<net::Fd> Advance(absl::Time now);
+  // Works at a connection. Returns one, or an invalid one: not yet. An error is that of one
+  // attempt; the next call that comes a little later makes another.
+  absl::StatusOr<Line> Advance(absl::Time now);
 
   // Readable when Advance may have something to do, besides the hall's. Attempts end and begin with
   // time, too.
@@ -72,14 +81,15 @@ class Door {
 
   // Dials, and says who it is.
   absl::Status Call(absl::Time now);
-  absl::StatusOr<net::Fd> Dial(absl::Time now);
-  absl::StatusOr<net::Fd> Await(absl::Time now);
-  // The line, once all of `expected` has come over it; an invalid descriptor before.
-  absl::StatusOr<net::Fd> Hear(absl::string_view expected);
+  absl::StatusOr<Line> Dial(absl::Time now);
+  absl::StatusOr<Line> Await(absl::Time now);
+  // Begins the handshake with one that has come.
+  absl::Status AnswerTo(Hall::Caller caller, absl::Time now);
+  // The line, once the peer has proven who it is; an invalid one before.
+  absl::StatusOr<Line> Hear();
   // Begins an attempt on a line, and ends one.
   absl::Status Use(net::Fd line, uint32_t events, absl::Time give_up);
   absl::Status GiveUp(const absl::Status& why);
-  std::string Mine() const;  // this side's greeting
 
   std::shared_ptr<Hall> hall_;
   Locator locate_;
@@ -90,9 +100,9 @@ class Door {
 
   // One attempt: what is dialed, be it only to knock, or the one in the hall that was answered.
   net::Fd line_;
-  std::optional<Hall::Permit> permit_;  // to dial
-  bool greeted_ = false;
-  bool answered_ = false;
+  std::optional<Hall::Permit> permit_;      // to dial
+  std::optional<RailHandshake> handshake_;  // once this side has said something
+  bool answered_ = false;                   // and that was an Answer
   std::string heard_;
   absl::Time give_up_;
   uint64_t attempts_ = 0;

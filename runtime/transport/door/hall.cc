@@ -2,26 +2,18 @@
 #include "runtime/transport/door/hall.h"
 
 #include <sys/epoll.h>
-#include <sys/random.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "runtime/base/random.h"
 #include "runtime/base/wire.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::transport {
 namespace {
 
-// A token is random, so that nobody can guess it, and ends with the rank.
-constexpr size_t kRandomSize = 12;
-constexpr size_t kTokenSize = kRandomSize + sizeof(uint32_t);
-constexpr absl::string_view kGreeting = "RHT3";
-
-// How long a connection may stay without a whole greeting, and how many may do so at once.
+// How long a connection may stay without a whole Hello, and how many may do so at once.
 constexpr absl::Duration kVisitorsPatience = absl::Seconds(5);
 constexpr size_t kMostStrangers = 16;
 
@@ -33,36 +25,32 @@ constexpr absl::Duration kLookPause = absl::Milliseconds(100);
 
 }  // namespace
 
-std::string Greeting(absl::string_view from_token, absl::string_view to_token) {
-  return absl::StrCat(kGreeting, from_token, to_token);
-}
-
-size_t GreetingSize() { return kGreeting.size() + 2 * kTokenSize; }
-
 absl::StatusOr<std::shared_ptr<Hall>> Hall::Open(const net::IpAddress& local, size_t peers,
-                                                 uint32_t rank) {
+                                                 uint32_t rank, RailKey key) {
   absl::StatusOr<net::Fd> listener = net::Listen(local, 0);
   if (!listener.ok()) return listener.status();
   const absl::StatusOr<net::SocketAddress> bound = net::LocalAddress(listener->get());
   if (!bound.ok()) return bound.status();
-  std::array<char, kRandomSize> random;
-  if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
-    return net::ErrnoError("getrandom", errno);
-  }
+  const absl::StatusOr<std::string> random = RandomBytes(kTokenRandom);
+  if (!random.ok()) return random.status();
   WireWriter token;
-  token.Raw(absl::string_view(random.data(), random.size()));
+  token.Raw(*random);
   token.U32(rank);
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
   std::shared_ptr<Hall> hall(new Hall(*std::move(listener), std::move(epoll),
-                                      Place{local, bound->port, token.Take()},
+                                      Place{local, bound->port, token.Take()}, std::move(key),
                                       peers + kMostStrangers));
   if (absl::Status watched = hall->Watch(hall->listener_); !watched.ok()) return watched;
   return hall;
 }
 
-Hall::Hall(net::Fd listener, net::Fd epoll, Place own, size_t most)
-    : listener_(std::move(listener)), epoll_(std::move(epoll)), own_(std::move(own)), most_(most) {}
+Hall::Hall(net::Fd listener, net::Fd epoll, Place own, RailKey key, size_t most)
+    : listener_(std::move(listener)),
+      epoll_(std::move(epoll)),
+      own_(std::move(own)),
+      key_(std::move(key)),
+      most_(most) {}
 
 std::string Hall::Address() const {
   WireWriter writer;
@@ -112,8 +100,8 @@ absl::Status Hall::Admit(absl::Time now) {
       ++visitor;
       continue;
     }
-    // Who has greeted and left has only given up.
-    if (visitor->greeting.size() < GreetingSize()) ++strangers_;
+    // A rank that has left has only given up.
+    if (visitor->from.empty()) ++strangers_;
     visitor = visitors_.erase(visitor);
   }
   return absl::OkStatus();
@@ -127,53 +115,62 @@ void Hall::LookRound(absl::Time now) {
 
 // Takes what a visitor says. Returns whether it may stay.
 bool Hall::Hear(Visitor& visitor, absl::Time now) {
-  // One byte more than a greeting: the peer says nothing further before it is answered, and an end
-  // behind the greeting shows that it has given up.
-  const absl::StatusOr<bool> open = net::ReceiveSome(
-      visitor.fd.get(), GreetingSize() + 1 - visitor.greeting.size(), &visitor.greeting);
+  // One byte more than a Hello: the peer says nothing further before it is answered, and an end
+  // behind it shows that it has given up.
+  const absl::StatusOr<bool> open =
+      net::ReceiveSome(visitor.fd.get(), RailHelloSize() + 1 - visitor.said.size(), &visitor.said);
+  const bool first = visitor.from.empty() && visitor.said.size() == RailHelloSize();
+  if (first) Believe(visitor);
   if (!open.ok() || !*open) return false;
-  const absl::string_view said = visitor.greeting;
-  constexpr size_t kTo = kGreeting.size() + kTokenSize;
-  const bool fits = said.size() <= GreetingSize() &&
-                    absl::StartsWith(kGreeting, said.substr(0, kGreeting.size())) &&
-                    (said.size() <= kTo || absl::StartsWith(own_.token, said.substr(kTo)));
-  if (!fits) {
-    visitor.greeting.clear();
+  if (!MayBeRailHello(visitor.said, own_.token)) {
+    visitor.from.clear();
     return false;
   }
-  return said.size() == GreetingSize() || now < visitor.patience;
+  return !visitor.from.empty() || (!first && now < visitor.patience);
 }
 
-net::Fd Hall::Take(absl::string_view token) {
-  const std::string expected = Greeting(token, own_.token);
-  net::Fd found;
+// Sees who it is.
+void Hall::Believe(Visitor& visitor) {
+  const std::optional<RailHello> hello = ParseRailHello(key_, visitor.said);
+  if (!hello.has_value() || hello->to != own_.token) return;
+  // Whoever has seen an earlier one can say it again.
+  uint64_t& last = heard_[hello->from];
+  if (hello->number <= last) return;
+  last = hello->number;
+  visitor.from = hello->from;
+}
+
+absl::StatusOr<std::string> Hall::NewHello(absl::string_view to) {
+  const absl::StatusOr<std::string> nonce = RandomBytes(kRailNonceSize);
+  if (!nonce.ok()) return nonce.status();
+  return EncodeRailHello(key_, {own_.token, std::string(to), ++hellos_, *nonce});
+}
+
+Hall::Caller Hall::Take(absl::string_view token) {
+  Caller found;
   for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
-    if (visitor->greeting != expected) {
+    if (visitor->from != token) {
       ++visitor;
       continue;
     }
-    found = std::move(visitor->fd);
+    found = {std::move(visitor->fd), std::move(visitor->said)};
     visitor = visitors_.erase(visitor);
   }
   // It belongs to a link now, and so do its events.
-  if (found.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found.get(), nullptr);
+  if (found.fd.valid()) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found.fd.get(), nullptr);
   return found;
 }
 
 bool Hall::Has(absl::string_view token) const {
-  return !visitors_.empty() &&
-         std::any_of(visitors_.begin(), visitors_.end(),
-                     [greeting = Greeting(token, own_.token)](const Visitor& visitor) {
-                       return visitor.greeting == greeting;
-                     });
+  return std::any_of(visitors_.begin(), visitors_.end(),
+                     [token](const Visitor& visitor) { return visitor.from == token; });
 }
 
 std::vector<uint32_t> Hall::Callers() const {
   std::vector<uint32_t> ranks;
   for (const Visitor& visitor : visitors_) {
-    if (visitor.greeting.size() != GreetingSize()) continue;
-    const absl::string_view greeting = visitor.greeting;
-    ranks.push_back(WireReader(greeting.substr(kGreeting.size() + kRandomSize)).U32());
+    if (visitor.from.empty()) continue;
+    ranks.push_back(WireReader(absl::string_view(visitor.from).substr(kTokenRandom)).U32());
   }
   return ranks;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,14 +19,15 @@
 #include "absl/time/time.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
+#include "runtime/transport/door/rail_handshake.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::transport {
 
-// Where a rail of one rank listens, for all its peers. Whoever comes says with a random token which
-// rank it is, and with this one's token that it was told of this place; then it waits here until
-// its door (door.h) takes it, be it that nobody expects that rank yet. Strangers are turned away
-// and counted. Used by one thread at a time; nothing here blocks.
+// Where a rail of one rank listens, for all its peers. Whoever comes says which rank it is and
+// proves that it has the job's key (rail_handshake.h); then it waits here until its door (door.h)
+// takes it, be it that nobody expects that rank yet. Strangers, and whoever repeats what a rank has
+// said before, are turned away and counted. Used by one thread at a time; nothing here blocks.
 class Hall final : public WakeSource {
  public:
   // What a rank must know of another's hall.
@@ -36,14 +38,15 @@ class Hall final : public WakeSource {
   };
 
   // Listens on `local`. At most so many may wait at once besides `peers`. The token says that this
-  // is the hall of `rank`.
+  // is the hall of `rank`; all halls of the rail have the same key.
   static absl::StatusOr<std::shared_ptr<Hall>> Open(const net::IpAddress& local, size_t peers,
-                                                    uint32_t rank = 0);
+                                                    uint32_t rank = 0, RailKey key = {});
 
   // What ParsePlace needs; untrusted there.
   std::string Address() const;
   static absl::StatusOr<Place> ParsePlace(absl::string_view address);
   const Place& own() const { return own_; }
+  const RailKey& key() const { return key_; }
 
   // Stirs when somebody has come.
   int event_fd() const override { return epoll_.get(); }
@@ -53,12 +56,19 @@ class Hall final : public WakeSource {
   absl::Status Admit(absl::Time now);
   // The same for those who have nobody to wait for, and ask all the time: now and then.
   void LookRound(absl::Time now);
-  // The latest connection of the rank with this token, or an invalid descriptor: whoever dials
-  // again has given up what it dialed before.
-  net::Fd Take(absl::string_view token);
+  // The latest connection of the rank with this token, and the Hello that came with it, or an
+  // invalid descriptor: whoever dials again has given up what it dialed before.
+  struct Caller {
+    net::Fd fd;
+    std::string hello;
+  };
+  Caller Take(absl::string_view token);
   bool Has(absl::string_view token) const;
-  // Which ranks those say that they are that stand here.
+  // The ranks that stand here.
   std::vector<uint32_t> Callers() const;
+
+  // What to say to the hall with this token. Each is of use once.
+  absl::StatusOr<std::string> NewHello(absl::string_view to);
 
   // May one more be dialed? Who dials all at once gets no answer from anybody in time, where all
   // others do so, too. Holds until the result is gone.
@@ -79,23 +89,28 @@ class Hall final : public WakeSource {
  private:
   struct Visitor {
     net::Fd fd;
-    std::string greeting;
+    std::string said;
     absl::Time patience;
+    std::string from = "";  // the token of the rank that it is; "" while that is not proven
   };
 
-  Hall(net::Fd listener, net::Fd epoll, Place own, size_t most);
+  Hall(net::Fd listener, net::Fd epoll, Place own, RailKey key, size_t most);
 
   bool Hear(Visitor& visitor, absl::Time now);
+  void Believe(Visitor& visitor);
   absl::Status Watch(const net::Fd& fd);
 
   net::Fd listener_;
   net::Fd epoll_;
   Place own_;
+  RailKey key_;
   static constexpr int kMostDialing = 16;
 
   size_t most_;
   int dialing_ = 0;
   uint64_t strangers_ = 0;
+  uint64_t hellos_ = 0;                    // that this side has said
+  std::map<std::string, uint64_t> heard_;  // by token: the number of the last one that came
   absl::Time next_look_ = absl::InfinitePast();
   absl::Time closed_until_ = absl::InfiniteFuture();  // the listener is not watched until then
   std::list<Visitor> visitors_;
@@ -116,10 +131,6 @@ class Locator {
  private:
   std::function<std::optional<std::string>()> find_;
 };
-
-// What each side says first: whose connection it is, and for whom.
-std::string Greeting(absl::string_view from_token, absl::string_view to_token);
-size_t GreetingSize();
 
 }  // namespace railhead::transport
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/tcp/tcp.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "runtime/net/fd.h"
+#include "runtime/base/now.h"
 #include "runtime/transport/door/door.h"
 #include "runtime/transport/recovering_link.h"
 #include "runtime/transport/tcp/tcp_wire.h"
@@ -14,20 +14,22 @@
 namespace railhead::transport {
 namespace {
 
-// The socket on which both sides have greeted is the connection.
+// The socket on which both sides have proven who they are is the connection.
 class TcpWireMaker final : public WireMaker {
  public:
   // The door outlives it.
-  explicit TcpWireMaker(const Door& door) : door_(door) {}
+  TcpWireMaker(const Door& door, bool sign_frames) : door_(door), sign_frames_(sign_frames) {}
 
   size_t max_payload() const override { return TcpWire::kMaxPayload; }
   bool polls_in_memory() const override { return false; }
-  absl::Time Now() const override { return absl::Now(); }
+  absl::Time Now() const override { return MonotonicNow(); }
   absl::Status At(const absl::Status& status) const override {
     return absl::Status(status.code(), absl::StrCat("TCP ", door_.Name(), ": ", status.message()));
   }
-  absl::Status Begin(net::Fd socket, const WireOwner& owner, absl::Time /*now*/) override {
-    wire_ = std::make_unique<TcpWire>(std::move(socket), door_.Name(), owner);
+  absl::Status Begin(Line line, const WireOwner& owner, absl::Time /*now*/) override {
+    std::optional<FrameSeals> seals;
+    if (sign_frames_) seals.emplace(line.keys);
+    wire_ = std::make_unique<TcpWire>(std::move(line.fd), door_.Name(), owner, std::move(seals));
     return absl::OkStatus();
   }
   bool begun() const override { return wire_ != nullptr; }
@@ -38,17 +40,18 @@ class TcpWireMaker final : public WireMaker {
 
  private:
   const Door& door_;
+  const bool sign_frames_;
   std::unique_ptr<Wire> wire_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall, Locator peer_hall,
-                                                  absl::string_view peer) {
+                                                  absl::string_view peer, bool sign_frames) {
   absl::StatusOr<std::unique_ptr<Door>> door =
       Door::Open(std::move(hall), std::move(peer_hall), peer);
   if (!door.ok()) return door.status();
-  auto maker = std::make_unique<TcpWireMaker>(**door);
+  auto maker = std::make_unique<TcpWireMaker>(**door, sign_frames);
   return RecoveringLink::Create(*std::move(door), std::move(maker));
 }
 

@@ -15,9 +15,10 @@ namespace railhead::transport {
 
 // A link to the peer whose hall has this address, not connected yet: it connects as one that was
 // lost does. The peer must do the same, sooner or later. `peer` names it in errors. Strangers who
-// connect are turned away: both sides prove that they know the random token in the other's address.
+// connect are turned away (door.h). With `sign_frames`, on both sides or none, a frame that was
+// changed on its way, or that the peer has not sent, ends the connection.
 absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall, Locator peer_hall,
-                                                  absl::string_view peer);
+                                                  absl::string_view peer, bool sign_frames = false);
 
 }  // namespace railhead::transport
 

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <csignal>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <random>
 #include <set>
@@ -21,10 +22,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
+#include "runtime/testing/relay.h"
 #include "runtime/testing/tcp_pair.h"
 #include "runtime/transport/door/door.h"
+#include "runtime/transport/tcp/frame_seal.h"
 #include "runtime/transport/tcp/pulse.h"
 
 namespace railhead::transport {
@@ -33,7 +37,7 @@ namespace {
 using railhead::testing::DialStranger;
 using ::testing::HasSubstr;
 
-absl::Time In(double seconds) { return absl::Now() + absl::Seconds(seconds); }
+absl::Time In(double seconds) { return MonotonicNow() + absl::Seconds(seconds); }
 
 const net::IpAddress& Loopback() {
   static const net::IpAddress loopback = *net::IpAddress::Parse("127.0.0.1");
@@ -48,7 +52,12 @@ absl::Span<const std::byte> Bytes(absl::string_view text) {
 
 using Pair = railhead::testing::TcpPair;
 
-Pair Connected() { return railhead::testing::ConnectedTcp(); }
+Pair Connected(bool sign_frames = false) { return railhead::testing::ConnectedTcp(sign_frames); }
+
+// With and without signed frames.
+class FramesTest : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Frames, FramesTest, ::testing::Bool(),
+                         [](const auto& sign) { return sign.param ? "Signed" : "Plain"; });
 
 // A link whose other side is a bare socket of the test.
 struct HalfPair {
@@ -62,9 +71,9 @@ HalfPair HalfConnected() {
   const std::unique_ptr<Door> door = *Door::Open(peer, own->Address(), "rank 0");
   HalfPair pair = {*OpenTcpLink(own, peer->Address(), "rank 1"), net::Fd()};
   const absl::Time deadline = In(20);
-  while ((!pair.link->connected() || !pair.raw.valid()) && absl::Now() < deadline) {
-    pair.link->Reconnect(absl::Now()).IgnoreError();
-    if (!pair.raw.valid()) pair.raw = *door->Advance(absl::Now());
+  while ((!pair.link->connected() || !pair.raw.valid()) && MonotonicNow() < deadline) {
+    pair.link->Reconnect(MonotonicNow()).IgnoreError();
+    if (!pair.raw.valid()) pair.raw = std::move(door->Advance(MonotonicNow())->fd);
   }
   EXPECT_TRUE(pair.link->connected());
   return pair;
@@ -77,14 +86,14 @@ absl::StatusOr<bool> Drop(Link& link) {
 // Polls until the link reports an error.
 absl::Status ErrorOf(Link& link) {
   const absl::Time deadline = In(20);
-  while (absl::Now() < deadline) {
+  while (MonotonicNow() < deadline) {
     if (const absl::StatusOr<bool> moved = Drop(link); !moved.ok()) return moved.status();
   }
   return absl::OkStatus();
 }
 
-TEST(TcpTest, FramesArriveWholeInOrderBothWays) {
-  const Pair pair = Connected();
+TEST_P(FramesTest, FramesArriveWholeInOrderBothWays) {
+  const Pair pair = Connected(GetParam());
   std::mt19937 random(5);
   struct Sent {
     FrameHeader header;
@@ -112,7 +121,7 @@ TEST(TcpTest, FramesArriveWholeInOrderBothWays) {
     ASSERT_TRUE(polled.ok()) << polled.status();
   };
   const absl::Time deadline = In(60);
-  while ((frames < 400 || !to_a.empty() || !to_b.empty()) && absl::Now() < deadline) {
+  while ((frames < 400 || !to_a.empty() || !to_b.empty()) && MonotonicNow() < deadline) {
     for (const bool forward : {true, false}) {
       if (frames >= 400) break;
       Link& link = forward ? *pair.a : *pair.b;
@@ -136,8 +145,8 @@ TEST(TcpTest, FramesArriveWholeInOrderBothWays) {
   EXPECT_TRUE(pair.a->Flushed() && pair.b->Flushed());
 }
 
-TEST(TcpTest, AFullWireRefusesAndThenTakesMore) {
-  const Pair pair = Connected();
+TEST_P(FramesTest, AFullWireRefusesAndThenTakesMore) {
+  const Pair pair = Connected(GetParam());
   const std::string payload(pair.a->max_payload(), 'x');
   int taken = 0;
   while (*pair.a->TrySend({0, 0}, Bytes(payload))) ASSERT_LT(++taken, 1000);
@@ -146,7 +155,7 @@ TEST(TcpTest, AFullWireRefusesAndThenTakesMore) {
   EXPECT_EQ(::poll(&entry, 1, 0), 0) << "nothing to do while the wire is full";
   const absl::Time deadline = In(20);
   while (!*pair.a->TrySend({0, 0}, Bytes(payload))) {
-    ASSERT_LT(absl::Now(), deadline);
+    ASSERT_LT(MonotonicNow(), deadline);
     ASSERT_TRUE(Drop(*pair.b).ok());
     ASSERT_TRUE(Drop(*pair.a).ok());
   }
@@ -167,14 +176,14 @@ TEST(TcpTest, TooLongAFrameIsRefusedHere) {
   EXPECT_FALSE(pair.a->TrySend({0, 0}, Bytes(payload)).ok());
 }
 
-TEST(TcpTest, FramesBeforeTheEndAreDeliveredAndThenTheEndIsAnError) {
-  Pair pair = Connected();
+TEST_P(FramesTest, FramesBeforeTheEndAreDeliveredAndThenTheEndIsAnError) {
+  Pair pair = Connected(GetParam());
   ASSERT_TRUE(*pair.a->TrySend({7, 0}, Bytes("last words")));
   pair.a.reset();
   int frames = 0;
   absl::Status error;
   const absl::Time deadline = In(20);
-  while (error.ok() && absl::Now() < deadline) {
+  while (error.ok() && MonotonicNow() < deadline) {
     error = pair.b
                 ->Poll([&](const FrameHeader& header, absl::Span<const std::byte>) {
                   EXPECT_EQ(header.transfer, 7U);
@@ -221,7 +230,7 @@ TEST(TcpTest, StrangersAtTheListeningSideAreTurnedAway) {
   ASSERT_TRUE(*pair.a->TrySend({1, 2}, Bytes("through")));
   bool arrived = false;
   const absl::Time deadline = In(20);
-  while (!arrived && absl::Now() < deadline) {
+  while (!arrived && MonotonicNow() < deadline) {
     ASSERT_TRUE(pair.b
                     ->Poll([&](const FrameHeader&, absl::Span<const std::byte> payload) {
                       arrived = payload == Bytes("through");
@@ -242,8 +251,8 @@ TEST(TcpTest, APeerThatDoesNotAnswerIsNamed) {
   const auto link = *OpenTcpLink(own, peer->Address(), "rank 1 (pod x)");
   absl::Status error;
   // It listens, but nobody looks at who comes.
-  absl::Time now = absl::Now();
-  for (const absl::Time deadline = In(20); error.ok() && absl::Now() < deadline;) {
+  absl::Time now = MonotonicNow();
+  for (const absl::Time deadline = In(20); error.ok() && MonotonicNow() < deadline;) {
     error = link->Reconnect(now).status();
     now += absl::Milliseconds(1);
   }
@@ -261,19 +270,20 @@ TEST(TcpTest, AnAnswerThatIsNotConfirmedIsNoConnection) {
   } while (waits->own().token < caller->own().token);
   const auto link = *OpenTcpLink(waits, caller->Address(), "rank 1");
   net::Fd dialed = DialStranger(waits->own().port);
-  const std::string greeting = Greeting(caller->own().token, waits->own().token);
-  ASSERT_TRUE(net::SendAll(dialed.get(), greeting, In(20)).ok());
+  RailHandshake dialer =
+      RailHandshake::OfDialer(caller->key(), *caller->NewHello(waits->own().token));
+  ASSERT_TRUE(net::SendAll(dialed.get(), dialer.Begin(), In(20)).ok());
   std::string answer;
   for (const absl::Time deadline = In(20);
-       answer.size() < GreetingSize() && absl::Now() < deadline;) {
-    EXPECT_FALSE(link->Reconnect(absl::Now()).value());
+       answer.size() < dialer.expected() && MonotonicNow() < deadline;) {
+    EXPECT_FALSE(link->Reconnect(MonotonicNow()).value());
     ASSERT_TRUE(net::ReceiveSome(dialed.get(), 4096, &answer).ok());
   }
-  EXPECT_EQ(answer, Greeting(waits->own().token, caller->own().token));
+  EXPECT_TRUE(dialer.Receive(answer).has_value());
   dialed.Reset();
   absl::Status error;
-  for (const absl::Time deadline = In(20); error.ok() && absl::Now() < deadline;) {
-    error = link->Reconnect(absl::Now()).status();
+  for (const absl::Time deadline = In(20); error.ok() && MonotonicNow() < deadline;) {
+    error = link->Reconnect(MonotonicNow()).status();
   }
   EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(link->connected());
@@ -301,15 +311,15 @@ template <class Done>
 void PumpUntil(Link& a, Link& b, Done done) {
   const absl::Time deadline = In(20);
   while (!done()) {
-    ASSERT_LT(absl::Now(), deadline);
+    ASSERT_LT(MonotonicNow(), deadline);
     for (Link* link : {&a, &b}) {
-      if (!Drop(*link).ok()) link->Reconnect(absl::Now()).IgnoreError();
+      if (!Drop(*link).ok()) link->Reconnect(MonotonicNow()).IgnoreError();
     }
   }
 }
 
-TEST(TcpTest, WhatThePeerHasTakenIsAcknowledged) {
-  const Pair pair = Connected();
+TEST_P(FramesTest, WhatThePeerHasTakenIsAcknowledged) {
+  const Pair pair = Connected(GetParam());
   for (const bool awaited : {true, false}) {
     for (int i = 0; i < 3; ++i) {
       ASSERT_TRUE(*pair.a->TrySend({0, 0, false, awaited}, Bytes("data")));
@@ -318,7 +328,7 @@ TEST(TcpTest, WhatThePeerHasTakenIsAcknowledged) {
     // What is refused is not acknowledged.
     int offered = 0;
     const absl::Time deadline = In(20);
-    while (offered < 3 && absl::Now() < deadline) {
+    while (offered < 3 && MonotonicNow() < deadline) {
       ASSERT_TRUE(pair.b
                       ->Poll([&](const FrameHeader& header, absl::Span<const std::byte>) {
                         EXPECT_EQ(header.awaited, awaited);
@@ -339,8 +349,8 @@ TEST(TcpTest, WhatThePeerHasTakenIsAcknowledged) {
 }
 
 // Large frames fill the memory for input to its last byte, again and again.
-TEST(TcpTest, WhoSleepsIsWokenByWhatIsUnderWay) {
-  const Pair pair = Connected();
+TEST_P(FramesTest, WhoSleepsIsWokenByWhatIsUnderWay) {
+  const Pair pair = Connected(GetParam());
   const std::string payload(pair.a->max_payload(), 'x');
   constexpr size_t kFrames = 1000;
   const absl::Time deadline = In(60);
@@ -356,15 +366,15 @@ TEST(TcpTest, WhoSleepsIsWokenByWhatIsUnderWay) {
     ASSERT_TRUE(pair.b->Arm(Wake::kFrames).ok());
     pollfd stirred = {pair.b->event_fd(), POLLIN, 0};
     while (taken < sent && ::poll(&stirred, 1, 1) == 0) {
-      ASSERT_LT(absl::Now(), deadline) << taken << " of " << sent << " frames were taken";
+      ASSERT_LT(MonotonicNow(), deadline) << taken << " of " << sent << " frames were taken";
       ASSERT_TRUE(Drop(*pair.a).ok());
     }
   }
 }
 
 // Nor does a frame that had no place keep those behind it from theirs.
-TEST(TcpTest, LargeFramesGoStraightToTheirPlace) {
-  const Pair pair = Connected();
+TEST_P(FramesTest, LargeFramesGoStraightToTheirPlace) {
+  const Pair pair = Connected(GetParam());
   const size_t size = pair.a->max_payload();
   constexpr uint64_t kFrames = 64;
   std::mt19937 random(3);
@@ -391,7 +401,7 @@ TEST(TcpTest, LargeFramesGoStraightToTheirPlace) {
   };
   const absl::Time deadline = In(60);
   for (uint64_t next = 0; taken < kFrames;) {
-    ASSERT_LT(absl::Now(), deadline);
+    ASSERT_LT(MonotonicNow(), deadline);
     const absl::string_view payload = absl::string_view(sent).substr(next * size, size);
     FrameHeader header;
     header.offset = next * size;
@@ -413,10 +423,120 @@ TEST(TcpTest, AnAcknowledgementOfWhatWasNotSentIsAnError) {
   EXPECT_THAT(std::string(error.message()), HasSubstr("what was not sent"));
 }
 
+// ---- Somebody on the way ----
+
+// Two links whose bytes pass through a relay.
+struct RelayedPair {
+  explicit RelayedPair(bool sign_frames)
+      : hall_a(AHall()),
+        hall_b(AHall()),
+        to_a(*hall_a),
+        to_b(*hall_b),
+        a(*OpenTcpLink(hall_a, to_b.Address(), "rank 1", sign_frames)),
+        b(*OpenTcpLink(hall_b, to_a.Address(), "rank 0", sign_frames)) {
+    for (const absl::Time deadline = In(20); !a->connected() || !b->connected();) {
+      if (MonotonicNow() >= deadline) {
+        ADD_FAILURE() << "the links do not connect";
+        break;
+      }
+      Pump();
+      for (Link* link : {a.get(), b.get()}) link->Reconnect(MonotonicNow()).IgnoreError();
+    }
+    // What each side begins with has passed.
+    for (int i = 0; i < 10; ++i) Pump();
+  }
+  void Pump() {
+    to_a.Pump();
+    to_b.Pump();
+  }
+  // From now on changes what a sends.
+  void Change(const std::function<void(std::string& bytes)>& change) {
+    const bool a_dials = hall_a->own().token < hall_b->own().token;
+    (a_dials ? to_b : to_a).change = [=](bool from_caller, std::string& bytes) {
+      if (from_caller == a_dials) change(bytes);
+    };
+  }
+
+  std::shared_ptr<Hall> hall_a;
+  std::shared_ptr<Hall> hall_b;
+  railhead::testing::Relay to_a;
+  railhead::testing::Relay to_b;
+  std::unique_ptr<Link> a;
+  std::unique_ptr<Link> b;
+};
+
+constexpr size_t kSealedHead = 56 + 2 * kSealSize;
+
+// What b takes of a frame that a has sent, and how it ends: OK when it was taken.
+absl::Status SendThrough(RelayedPair& pair, const std::string& payload, std::string* taken) {
+  EXPECT_TRUE(*pair.a->TrySend({1, 2}, Bytes(payload)));
+  for (const absl::Time deadline = In(20); MonotonicNow() < deadline;) {
+    pair.Pump();
+    const absl::StatusOr<bool> moved =
+        pair.b->Poll([&](const FrameHeader&, absl::Span<const std::byte> bytes) {
+          taken->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+          return true;
+        });
+    if (!moved.ok()) return moved.status();
+    if (*moved) return absl::OkStatus();
+  }
+  return absl::DeadlineExceededError("nothing has come");
+}
+
+// What is proven at the start says nothing of what follows.
+TEST(TcpTest, WithoutSignaturesWhoeverIsOnTheWayMayChangeFrames) {
+  RelayedPair pair(false);
+  pair.Change([](std::string& bytes) { bytes.back() = '?'; });
+  std::string taken;
+  EXPECT_TRUE(SendThrough(pair, "payload", &taken).ok());
+  EXPECT_EQ(taken, "payloa?");
+}
+
+TEST(TcpTest, WithSignaturesNoBitOfAFrameMayChange) {
+  const std::string payload(100, 'p');
+  for (size_t at = 4; at < kSealedHead + payload.size(); at += at < kSealedHead ? 3 : 33) {
+    // What cannot be the header of a frame at all is refused as such.
+    if (at < 8 || (at >= 48 && at < 56)) continue;
+    RelayedPair pair(true);
+    pair.Change([at](std::string& bytes) {
+      if (bytes.size() > at) bytes[at] = static_cast<char>(bytes[at] ^ 4);
+    });
+    std::string taken;
+    const absl::Status lost = SendThrough(pair, payload, &taken);
+    EXPECT_EQ(taken, "") << at;
+    EXPECT_EQ(lost.code(), absl::StatusCode::kUnavailable) << at;
+    EXPECT_THAT(std::string(lost.message()), HasSubstr("its signature is wrong")) << at;
+    EXPECT_FALSE(pair.b->connected());
+  }
+}
+
+TEST(TcpTest, WithSignaturesNoFrameMayBeRepeatedLeftOutOrPutIn) {
+  const std::vector<std::function<void(std::string&)>> changes = {
+      [](std::string& bytes) { bytes += bytes; },
+      [](std::string& bytes) { bytes.erase(0, kSealedHead + 7); },
+      [](std::string& bytes) {
+        // The second frame in place of the first.
+        bytes = bytes.substr(kSealedHead + 7) + bytes;
+      },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    RelayedPair pair(true);
+    pair.Change(changes[i]);
+    ASSERT_TRUE(*pair.a->TrySend({1, 0}, Bytes("first f")));
+    std::string taken;
+    absl::Status lost = SendThrough(pair, "secondf", &taken);
+    for (const absl::Time deadline = In(20); lost.ok() && MonotonicNow() < deadline;) {
+      pair.Pump();
+      lost = Drop(*pair.b).status();
+    }
+    EXPECT_THAT(std::string(lost.message()), HasSubstr("its signature is wrong")) << i;
+  }
+}
+
 // Whichever side loses the connection first, both come to a new one.
-TEST(TcpTest, ALostLinkReconnects) {
+TEST_P(FramesTest, ALostLinkReconnects) {
   for (const bool first : {true, false}) {
-    const Pair pair = Connected();
+    const Pair pair = Connected(GetParam());
     Link& loses = first ? *pair.a : *pair.b;
     Link& learns = first ? *pair.b : *pair.a;
     for (int round = 0; round < 5; ++round) {
@@ -428,9 +548,10 @@ TEST(TcpTest, ALostLinkReconnects) {
       bool back[2] = {false, false};
       const absl::Time deadline = In(20);
       while (!back[0] || !back[1]) {
-        ASSERT_LT(absl::Now(), deadline);
+        ASSERT_LT(MonotonicNow(), deadline);
         for (const int side : {0, 1}) {
-          const absl::StatusOr<bool> returned = (side == 0 ? loses : learns).Reconnect(absl::Now());
+          const absl::StatusOr<bool> returned =
+              (side == 0 ? loses : learns).Reconnect(MonotonicNow());
           ASSERT_TRUE(returned.ok()) << returned.status();
           back[side] = *returned;
         }
@@ -476,18 +597,18 @@ TEST(TcpTest, WithoutDescriptorsACallerWakesNobodyAgainAndAgain) {
   const net::Fd caller = *net::StartDial(place->ip, place->port, std::nullopt);
   const rlimit none = {0, limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const absl::Status refused = hall->Admit(absl::Now());
+  const absl::Status refused = hall->Admit(MonotonicNow());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   pollfd entry{hall->event_fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&entry, 1, 50), 0);
   // It is let in when there is room again.
-  EXPECT_TRUE(hall->Admit(absl::Now() + absl::Seconds(1)).ok());
+  EXPECT_TRUE(hall->Admit(MonotonicNow() + absl::Seconds(1)).ok());
   ASSERT_EQ(::send(caller.get(), "?", 1, MSG_NOSIGNAL), 1);
   const absl::Time deadline = In(20);
   uint64_t strangers = 0;
-  while (strangers == 0 && absl::Now() < deadline) {
-    ASSERT_TRUE(hall->Admit(absl::Now()).ok());
+  while (strangers == 0 && MonotonicNow() < deadline) {
+    ASSERT_TRUE(hall->Admit(MonotonicNow()).ok());
     strangers += hall->TakeStrangers();
   }
   EXPECT_EQ(strangers, 1U);
@@ -501,8 +622,8 @@ TEST(TcpTest, WhereThePeerIsMayBecomeKnownLater) {
   const std::unique_ptr<Link> b = *OpenTcpLink(theirs, own->Address(), "rank 0");
   const auto work = [&](int rounds) {
     for (int i = 0; i < rounds && !(a->connected() && b->connected()); ++i) {
-      EXPECT_TRUE(a->Reconnect(absl::Now()).ok());
-      b->Reconnect(absl::Now()).IgnoreError();  // nobody may have answered in time
+      EXPECT_TRUE(a->Reconnect(MonotonicNow()).ok());
+      b->Reconnect(MonotonicNow()).IgnoreError();  // nobody may have answered in time
       absl::SleepFor(absl::Milliseconds(1));
     }
   };
@@ -514,7 +635,7 @@ TEST(TcpTest, WhereThePeerIsMayBecomeKnownLater) {
   known = "nonsense";
   const std::unique_ptr<Link> c =
       *OpenTcpLink(own, Locator([] { return std::optional<std::string>(); }), "rank 2");
-  EXPECT_FALSE(*c->Reconnect(absl::Now()));
+  EXPECT_FALSE(*c->Reconnect(MonotonicNow()));
   EXPECT_EQ(OpenTcpLink(own, Locator([&known] { return known; }), "rank 3").status().code(),
             absl::StatusCode::kInvalidArgument);
 }
@@ -534,7 +655,7 @@ TEST(TcpTest, FewAreDialedAtOnceAndAllInTheEnd) {
   // None of the peers looks. Tokens decide who dials whom.
   size_t dials = 0;
   for (const auto& door : here) {
-    EXPECT_TRUE(door->Advance(absl::Now()).ok());
+    EXPECT_TRUE(door->Advance(MonotonicNow()).ok());
     dials += door->dials() ? 1 : 0;
   }
   EXPECT_EQ(own->MayDial(), dials < 16);
@@ -546,15 +667,15 @@ TEST(TcpTest, FewAreDialedAtOnceAndAllInTheEnd) {
            std::all_of(others.begin(), others.end(), valid);
   };
   const absl::Time deadline = In(60);
-  while (!all() && absl::Now() < deadline) {
+  while (!all() && MonotonicNow() < deadline) {
     for (size_t i = 0; i < kPeers; ++i) {
       if (!lines[i].valid()) {
-        absl::StatusOr<net::Fd> line = here[i]->Advance(absl::Now());
-        if (line.ok()) lines[i] = *std::move(line);
+        absl::StatusOr<Line> line = here[i]->Advance(MonotonicNow());
+        if (line.ok()) lines[i] = std::move(line->fd);
       }
       if (!others[i].valid()) {
-        absl::StatusOr<net::Fd> line = there[i]->Advance(absl::Now());
-        if (line.ok()) others[i] = *std::move(line);
+        absl::StatusOr<Line> line = there[i]->Advance(MonotonicNow());
+        if (line.ok()) others[i] = std::move(line->fd);
       }
     }
   }
@@ -581,14 +702,14 @@ TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
     // Who is not expected yet stands in the hall, and can be asked for.
     const absl::Time deadline = In(20);
     size_t standing = 0;
-    while (standing < links.size() && absl::Now() < deadline) {
+    while (standing < links.size() && MonotonicNow() < deadline) {
       standing = 0;
       for (const std::unique_ptr<Link>& link : links) {
-        link->Reconnect(absl::Now()).IgnoreError();
+        link->Reconnect(MonotonicNow()).IgnoreError();
         EXPECT_FALSE(link->connected());
       }
       for (const std::shared_ptr<Hall>& hall : halls) {
-        hall->Answer(absl::Now());
+        hall->Answer(MonotonicNow());
         standing += hall->Callers().size();
       }
     }
@@ -596,10 +717,10 @@ TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
   }
   const absl::Time deadline = In(20);
   size_t connected = 0;
-  while (connected < links.size() && absl::Now() < deadline) {
+  while (connected < links.size() && MonotonicNow() < deadline) {
     connected = 0;
     for (const std::unique_ptr<Link>& link : links) {
-      if (!link->connected()) link->Reconnect(absl::Now()).IgnoreError();
+      if (!link->connected()) link->Reconnect(MonotonicNow()).IgnoreError();
       connected += link->connected() ? 1 : 0;
     }
   }
@@ -621,10 +742,10 @@ TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
     const absl::Time deadline = In(20);
     // Both move at each look.
     for (bool connected = false; !connected || !dialed.valid();) {
-      if (!dialed.valid()) dialed = *door->Advance(absl::Now());
+      if (!dialed.valid()) dialed = std::move(door->Advance(MonotonicNow())->fd);
       if (link->connected() && told.ok()) told = Drop(*link).status();
-      connected = *link->Reconnect(absl::Now());
-      if (absl::Now() >= deadline) return dialed;
+      connected = *link->Reconnect(MonotonicNow());
+      if (MonotonicNow() >= deadline) return dialed;
     }
     return dialed;
   };
@@ -647,8 +768,8 @@ TEST(TcpTest, StrangersAreCountedAlsoLater) {
   const net::Fd stranger = DialStranger(hall->own().port);
   ASSERT_TRUE(net::SendAll(stranger.get(), "GET / HTTP/1.1\r\n", In(20)).ok());
   const absl::Time deadline = In(20);
-  while (waits.strangers() == 0 && absl::Now() < deadline) {
-    EXPECT_FALSE(waits.Advance(absl::Now())->valid());
+  while (waits.strangers() == 0 && MonotonicNow() < deadline) {
+    EXPECT_FALSE(waits.Advance(MonotonicNow())->valid());
   }
   EXPECT_EQ(waits.strangers(), 1U);
   EXPECT_TRUE(railhead::testing::IsClosedByPeer(stranger));
@@ -658,9 +779,9 @@ TEST(TcpTest, StrangersAreCountedAlsoLater) {
 TEST(TcpTest, APeerThatDoesNotReadForLongIsNotDead) {
   const Pair pair = Connected();
   const std::string payload(pair.a->max_payload(), 'x');
-  const absl::Time end = absl::Now() + absl::Seconds(3);
+  const absl::Time end = MonotonicNow() + absl::Seconds(3);
   uint64_t frames = 0;
-  while (absl::Now() < end) {
+  while (MonotonicNow() < end) {
     const absl::StatusOr<bool> taken = pair.a->TrySend({0, frames}, Bytes(payload));
     ASSERT_TRUE(taken.ok()) << taken.status();
     if (*taken) ++frames;
@@ -670,7 +791,7 @@ TEST(TcpTest, APeerThatDoesNotReadForLongIsNotDead) {
   }
   uint64_t arrived = 0;
   const absl::Time deadline = In(20);
-  while (arrived < frames && absl::Now() < deadline) {
+  while (arrived < frames && MonotonicNow() < deadline) {
     ASSERT_TRUE(Drop(*pair.a).ok());
     ASSERT_TRUE(pair.b
                     ->Poll([&](const FrameHeader& header, absl::Span<const std::byte>) {

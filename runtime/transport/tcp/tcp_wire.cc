@@ -4,6 +4,7 @@
 #include <linux/sockios.h>
 #include <linux/tcp.h>  // knows more of tcp_info than the C library
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -13,12 +14,13 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/net/socket.h"
 
 namespace railhead::transport {
@@ -40,16 +42,16 @@ struct WireHeader {
   uint32_t flags = 0;
   uint32_t reserved = 0;
 };
-constexpr size_t kHeaderSize = sizeof(WireHeader);
-static_assert(kHeaderSize == 56 && std::endian::native == std::endian::little);
+static_assert(std::endian::native == std::endian::little);
 
 constexpr uint32_t kNoFrame = kTransportsFlag;  // only an acknowledgement
 
 constexpr absl::string_view kNotAFrame = "the stream holds something that is not a frame";
 
 constexpr size_t kMaxPayload = TcpWire::kMaxPayload;
+constexpr size_t kLongestHead = sizeof(WireHeader) + 2 * kSealSize;
 // Two whole frames, so that the kernel's buffer is emptied while the rails are busy with one.
-constexpr size_t kInputSize = 2 * (kMaxPayload + kHeaderSize);
+constexpr size_t kInputSize = 2 * (kMaxPayload + kLongestHead);
 // A frame that is not here whole goes to its place from this size of payload on; and where a frame
 // may begin, no more than that is asked for at once, so that long ones do not pass through in_.
 constexpr size_t kLeastPlaced = size_t{8} << 10;
@@ -77,14 +79,24 @@ void SetOption(int socket, int level, int option, int value) {
 
 }  // namespace
 
-TcpWire::TcpWire(net::Fd socket, std::string name, const WireOwner& owner)
+struct TcpWire::Head {
+  WireHeader header;
+  Seal payload;
+  Seal head;  // of what is before it
+};
+
+TcpWire::TcpWire(net::Fd socket, std::string name, const WireOwner& owner,
+                 std::optional<FrameSeals> seals)
     : socket_(std::move(socket)),
       name_(std::move(name)),
       owner_(owner),
       hold_(kFirstHold),
+      seals_(std::move(seals)),
+      head_size_(seals_.has_value() ? sizeof(Head) : kHeaderSize),
       // Memory that a wire does not use costs nothing: there may be hundreds.
       in_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
-  out_.reserve(kMaxPayload + 2 * kHeaderSize);
+  static_assert(kHeaderSize == sizeof(WireHeader) && kLongestHead == sizeof(Head));
+  out_.reserve(kMaxPayload + 2 * kLongestHead);
   SetOption(socket_.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, hold_);
   // A connection that carries nothing must show, too, that it does not work any more.
   SetOption(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 1);
@@ -160,14 +172,54 @@ absl::Status TcpWire::LookRound(absl::Time now) {
   return absl::OkStatus();
 }
 
+bool TcpWire::Writable() const {
+  pollfd entry{socket_.get(), POLLOUT, 0};
+  return ::poll(&entry, 1, 0) > 0;
+}
+
+void TcpWire::Sign(Head& head, absl::Span<const std::byte> payload) const {
+  if (!seals_.has_value()) return;
+  head.payload = seals_->sent.OfPayload(payload);
+  head.head = seals_->sent.OfHead(
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&head), offsetof(Head, head)));
+}
+
+bool TcpWire::IsSigned(const std::byte* head) const {
+  if (!seals_.has_value()) return true;
+  return SameSeal(seals_->received.OfHead(absl::MakeConstSpan(head, offsetof(Head, head))),
+                  head + offsetof(Head, head));
+}
+
+bool TcpWire::IsPayloadSigned(absl::Span<const std::byte> payload, const Seal& seal) {
+  // One that is offered again is the same.
+  if (!seals_.has_value() || payload_checked_) return true;
+  payload_checked_ = SameSeal(seals_->received.OfPayload(payload), seal.data());
+  return payload_checked_;
+}
+
+void TcpWire::NextFrame() {
+  payload_checked_ = false;
+  if (seals_.has_value()) seals_->received.Next();
+}
+
+absl::Status TcpWire::WronglySigned() const {
+  return Error("a frame was changed on its way, or is not the peer's: its signature is wrong");
+}
+
 absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
                                       absl::Span<const std::byte> payload) {
   if (absl::Status flushed = Flush(); !flushed.ok()) return flushed;
-  if (!Drained()) {
+  // To sign costs more than to ask.
+  if (!Drained() || (seals_.has_value() && !Writable())) {
     refused_ = true;
     return false;
   }
-  WireHeader wire;
+  if (seals_.has_value() && header.repeated) {
+    repeated_.assign(payload.begin(), payload.end());
+    payload = repeated_;
+  }
+  Head head{};
+  WireHeader& wire = head.header;
   wire.payload = static_cast<uint32_t>(payload.size());
   wire.transfer = header.transfer;
   wire.offset = header.offset;
@@ -176,9 +228,10 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
   wire.size = header.size;
   wire.posted = header.posted;
   wire.flags = FlagsOf(header);
+  Sign(head, payload);
   // sendmsg does not write through the pointers; its interface only cannot say so.
   std::array<iovec, 2> parts = {
-      {{&wire, sizeof wire}, {const_cast<std::byte*>(payload.data()), payload.size()}}};
+      {{&head, head_size_}, {const_cast<std::byte*>(payload.data()), payload.size()}}};
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
@@ -192,14 +245,15 @@ absl::StatusOr<bool> TcpWire::TrySend(const FrameHeader& header,
   const auto taken = static_cast<size_t>(sent);
   out_.clear();
   out_begin_ = 0;
-  if (taken < kHeaderSize) {
-    const auto* rest = reinterpret_cast<const std::byte*>(&wire);
-    out_.insert(out_.end(), rest + taken, rest + kHeaderSize);
+  if (taken < head_size_) {
+    const auto* rest = reinterpret_cast<const std::byte*>(&head);
+    out_.insert(out_.end(), rest + taken, rest + head_size_);
   }
-  const size_t payload_taken = taken > kHeaderSize ? taken - kHeaderSize : 0;
+  const size_t payload_taken = taken > head_size_ ? taken - head_size_ : 0;
   out_.insert(out_.end(), payload.begin() + static_cast<ptrdiff_t>(payload_taken), payload.end());
+  if (seals_.has_value()) seals_->sent.Next();
   ++sent_;
-  put_ += kHeaderSize + payload.size();
+  put_ += head_size_ + payload.size();
   ends_[ends_.Push()] = put_;
   told_ = taken_;
   bytes_not_told_ = 0;
@@ -213,15 +267,17 @@ absl::Status TcpWire::SendAcknowledgement() {
   if (Drained()) {
     out_.clear();
     out_begin_ = 0;
-  } else if (out_.capacity() - out_.size() < kHeaderSize) {
+  } else if (out_.capacity() - out_.size() < head_size_) {
     return absl::OkStatus();  // full of those before; there will be another look
   }
-  WireHeader wire;
-  wire.taken = static_cast<uint32_t>(taken_);
-  wire.flags = kNoFrame;
-  const auto* bytes = reinterpret_cast<const std::byte*>(&wire);
-  out_.insert(out_.end(), bytes, bytes + kHeaderSize);
-  put_ += kHeaderSize;
+  Head head{};
+  head.header.taken = static_cast<uint32_t>(taken_);
+  head.header.flags = kNoFrame;
+  Sign(head, {});
+  if (seals_.has_value()) seals_->sent.Next();
+  const auto* bytes = reinterpret_cast<const std::byte*>(&head);
+  out_.insert(out_.end(), bytes, bytes + head_size_);
+  put_ += head_size_;
   told_ = taken_;
   bytes_not_told_ = 0;
   awaited_ = false;
@@ -257,7 +313,7 @@ absl::StatusOr<bool> TcpWire::Poll(FrameSink sink) {
       (awaited_ && (!*advanced || drained_))) {
     if (absl::Status sent = SendAcknowledgement(); !sent.ok()) return sent;
   }
-  if (const absl::Time now = absl::Now(); now >= next_look_) {
+  if (const absl::Time now = MonotonicNow(); now >= next_look_) {
     if (absl::Status alive = LookRound(now); !alive.ok()) return alive;
   }
   return flushed || *advanced || acknowledged != acknowledged_ || told != told_;
@@ -327,7 +383,7 @@ void TcpWire::MakeRoom() {
     return;
   }
   // Moving bytes costs, so it waits until a frame that starts here could not be completed in place.
-  if (kInputSize - in_begin_ >= kMaxPayload + kHeaderSize) return;
+  if (kInputSize - in_begin_ >= kMaxPayload + kLongestHead) return;
   std::memmove(in_.get(), in_.get() + in_begin_, in_end_ - in_begin_);
   in_end_ -= in_begin_;
   in_begin_ = 0;
@@ -337,11 +393,17 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
   bool moved = false;
   if (placed_.size > 0) {
     if (placed_.arrived < placed_.size) return false;
+    // Who drops it does not look at it.
+    if (!placed_.dropped &&
+        !IsPayloadSigned(absl::MakeConstSpan(placed_.place, placed_.size), placed_.seal)) {
+      return WronglySigned();
+    }
     if (!placed_.dropped &&
         !sink(placed_.header, absl::MakeConstSpan(placed_.place, placed_.size))) {
       return false;
     }
     OnTaken(placed_.header, placed_.size);
+    NextFrame();
     placed_ = Placed();
     moved = true;
   }
@@ -350,17 +412,22 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
       std::memcmp(in_.get() + in_begin_, &kMagic, sizeof(kMagic)) != 0) {
     return Error(kNotAFrame, absl::StatusCode::kInternal);
   }
-  while (in_end_ - in_begin_ >= kHeaderSize) {
+  while (in_end_ - in_begin_ >= head_size_) {
     WireHeader wire;
     std::memcpy(&wire, in_.get() + in_begin_, sizeof wire);
     if (wire.magic != kMagic || wire.payload > kMaxPayload || wire.reserved != 0 ||
         !AreFlags(wire.flags, kNoFrame) || ((wire.flags & kNoFrame) != 0 && wire.payload != 0)) {
       return Error(kNotAFrame, absl::StatusCode::kInternal);
     }
+    if (!IsSigned(in_.get() + in_begin_)) return WronglySigned();
+    Seal seal{};
+    if (seals_.has_value()) {
+      std::memcpy(&seal, in_.get() + in_begin_ + offsetof(Head, payload), sizeof seal);
+    }
     const FrameHeader header = HeaderFrom(wire);
     const size_t size = wire.payload;
-    const std::byte* const payload = in_.get() + in_begin_ + kHeaderSize;
-    const size_t here = in_end_ - in_begin_ - kHeaderSize;
+    const std::byte* const payload = in_.get() + in_begin_ + head_size_;
+    const size_t here = in_end_ - in_begin_ - head_size_;
     if (here < size) {
       if (end_of_stream_) return Error("the peer closed the connection within a frame");
       std::byte* const place = size >= kLeastPlaced ? sink.PlaceFor(header, size) : nullptr;
@@ -368,24 +435,27 @@ absl::StatusOr<bool> TcpWire::Offer(FrameSink sink) {
       if (gathers_) break;
       if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
       std::memcpy(place, payload, here);
-      placed_ = {header, place, size, here};
+      placed_ = {header, place, size, here, false, seal};
       in_begin_ = in_end_ = 0;
       return true;
     }
+    if (!IsPayloadSigned(absl::MakeConstSpan(payload, size), seal)) return WronglySigned();
     // A frame that is offered again says the same again.
     if (absl::Status counted = TakeCount(wire.taken); !counted.ok()) return counted;
     // The next one may go to its place again.
     if (gathers_ && size >= kLeastPlaced) gathers_ = sink.PlaceFor(header, size) == nullptr;
     if ((wire.flags & kNoFrame) != 0) {
-      in_begin_ += kHeaderSize;
+      in_begin_ += head_size_;
+      NextFrame();
       continue;
     }
     if (!sink(header, absl::MakeConstSpan(payload, size))) break;
-    in_begin_ += kHeaderSize + size;
+    in_begin_ += head_size_ + size;
     OnTaken(header, size);
+    NextFrame();
     moved = true;
   }
-  if (end_of_stream_ && in_end_ > in_begin_ && in_end_ - in_begin_ < kHeaderSize) {
+  if (end_of_stream_ && in_end_ > in_begin_ && in_end_ - in_begin_ < head_size_) {
     return Error("the peer closed the connection within a frame");
   }
   return moved;

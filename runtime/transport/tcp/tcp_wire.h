@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/slot_queue.h"
 #include "runtime/net/fd.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/tcp/frame_seal.h"
 #include "runtime/transport/tcp/pulse.h"
 #include "runtime/transport/wire.h"
 
@@ -18,7 +20,8 @@ namespace railhead::transport {
 
 // Frames on a connected socket. Each is a header (tcp_wire.cc) and the payload. Every header also
 // says how many frames its sender has taken, and one without a frame says nothing else: such a one
-// goes out when the peer waits for it, after many frames, and before this side sleeps.
+// goes out when the peer waits for it, after many frames, and before this side sleeps. With seals
+// (frame_seal.h) those of the payload and of the header follow the header.
 //
 // A connection is lost when the peer or the network ends it, or when nothing that was sent is
 // acknowledged by the peer's kernel (pulse.h).
@@ -27,7 +30,8 @@ class TcpWire final : public Wire {
   static constexpr size_t kMaxPayload = size_t{256} << 10;
 
   // `socket` is connected and non-blocking. `name` says in errors which connection this is.
-  TcpWire(net::Fd socket, std::string name, const WireOwner& owner);
+  TcpWire(net::Fd socket, std::string name, const WireOwner& owner,
+          std::optional<FrameSeals> seals);
   ~TcpWire() override;
 
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
@@ -53,7 +57,19 @@ class TcpWire final : public Wire {
   absl::Status LookRound(absl::Time now);
   absl::StatusOr<bool> Advance(FrameSink sink);
 
+  // A header, and its seals if there are any.
+  struct Head;
+  static constexpr size_t kHeaderSize = 56;
+
   bool Drained() const { return out_begin_ == out_.size(); }
+  // Whether the kernel takes anything now.
+  bool Writable() const;
+  void Sign(Head& head, absl::Span<const std::byte> payload) const;
+  bool IsSigned(const std::byte* head) const;
+  bool IsPayloadSigned(absl::Span<const std::byte> payload, const Seal& seal);
+  absl::Status WronglySigned() const;
+  // The peer's next frame begins.
+  void NextFrame();
   absl::Status Flush();
   absl::Status SendAcknowledgement();
   absl::StatusOr<size_t> Receive();
@@ -69,6 +85,10 @@ class TcpWire final : public Wire {
   uint32_t watched_ = 0;      // with exactly the events that matter now
   int hold_;                  // what the kernel may hold unsent
   uint32_t retransmits_ = 0;  // that have been counted
+  std::optional<FrameSeals> seals_;
+  const size_t head_size_;
+  bool payload_checked_ = false;     // that of the peer's current frame
+  std::vector<std::byte> repeated_;  // a payload that may change where it lies, while it is sent
   Pulse pulse_;
   absl::Time next_look_ = absl::InfinitePast();
 
@@ -86,6 +106,7 @@ class TcpWire final : public Wire {
     size_t size = 0;  // 0: there is none
     size_t arrived = 0;
     bool dropped = false;
+    Seal seal{};
   };
   Placed placed_;
 

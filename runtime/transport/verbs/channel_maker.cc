@@ -6,11 +6,11 @@
 //     | exchanging | ---------------> | connected | -----------------> | greeting | ---> a channel
 //     +------------+                  +-----------+                    +----------+
 //
-// Each side says over the socket what it has prepared (offer.h), connects its queue pairs to what
-// the other has, and says that it is ready; then a greeting crosses the rail itself. Each
-// connection begins with new queue pairs on both sides, with counters at their beginning. Losing
-// one destroys its queue pairs, so from then on nothing arrives, no slot is written, and nothing of
-// the user's memory is read.
+// Each side says over the socket, signed, what it has prepared (offer_wire.h), connects its queue
+// pairs to what the other has, and says that it is ready; then a greeting crosses the rail itself.
+// Each connection begins with new queue pairs on both sides, with counters at their beginning.
+// Losing one destroys its queue pairs, so from then on nothing arrives, no slot is written, and
+// nothing of the user's memory is read.
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -22,7 +22,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/base/wire.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
 #include "runtime/transport/door/door.h"
@@ -30,6 +29,7 @@
 #include "runtime/transport/verbs/channel.h"
 #include "runtime/transport/verbs/device_port.h"
 #include "runtime/transport/verbs/offer.h"
+#include "runtime/transport/verbs/offer_wire.h"
 #include "runtime/transport/verbs/user_memory.h"
 #include "runtime/transport/verbs/verbs.h"
 
@@ -40,8 +40,6 @@ namespace {
 constexpr absl::Duration kExchangePatience = absl::Seconds(1);
 // A packet of the greeting may be lost and repeated after the queue pair's timeout.
 constexpr absl::Duration kGreetingPatience = absl::Seconds(2);
-constexpr size_t kLongestOffer = 1024;
-constexpr char kReady = '!';
 
 // What is said fits into the empty buffer of a new connection.
 absl::Status Say(int fd, absl::string_view bytes) {
@@ -73,16 +71,16 @@ class ChannelMaker final : public WireMaker {
     return std::exchange(ups_, port_->ups()) != port_->ups();
   }
 
-  absl::Status Begin(net::Fd socket, const WireOwner& owner, absl::Time now) override {
+  absl::Status Begin(Line line, const WireOwner& owner, absl::Time now) override {
     GiveUp();
     owner_ = owner;
-    heard_.clear();
+    send_key_ = std::move(line.keys.send);
+    peers_.emplace(std::move(line.keys.receive));
     give_up_ = now + kExchangePatience;
     if (absl::Status prepared = Prepare(); !prepared.ok()) return prepared;
-    WireWriter writer;
-    writer.String(offer_->Address());
-    if (absl::Status said = Say(socket.get(), writer.Take()); !said.ok()) return said;
-    socket_ = std::move(socket);
+    const std::string offer = SignedOffer(send_key_, offer_->Address());
+    if (absl::Status said = Say(line.fd.get(), offer); !said.ok()) return said;
+    socket_ = std::move(line.fd);
     return Watch(owner_.epoll, socket_.get());
   }
   bool begun() const override { return socket_.valid() || channel_ != nullptr; }
@@ -125,7 +123,8 @@ class ChannelMaker final : public WireMaker {
   std::optional<Offer> offer_;        // that the peer has not answered yet
   std::unique_ptr<Channel> channel_;  // that is not greeted yet
   net::Fd socket_;                    // until both sides are ready
-  std::string heard_;
+  std::string send_key_;              // of the socket
+  std::optional<OfferReader> peers_;  // what comes over it
   absl::Time give_up_;
 };
 
@@ -154,19 +153,22 @@ absl::Status ChannelMaker::MakeOffer() {
 // Hears the peer's offer, takes it, and hears that the peer has taken this side's.
 absl::Status ChannelMaker::Exchange(absl::Time now) {
   const absl::StatusOr<bool> open =
-      net::ReceiveSome(socket_.get(), kLongestOffer - heard_.size(), &heard_);
+      net::ReceiveSome(socket_.get(), peers_->room(), peers_->buffer());
   if (!open.ok()) return open.status();
-  WireReader reader(heard_);
-  const std::string address = reader.String(kLongestOffer);
-  if (reader.ok() && channel_ == nullptr) {
-    if (absl::Status accepted = Accept(address); !accepted.ok()) return accepted;
+  if (channel_ == nullptr) {
+    const absl::StatusOr<std::string> address = peers_->Offer();
+    if (!address.ok()) return address.status();
+    if (!address->empty()) {
+      if (absl::Status accepted = Accept(*address); !accepted.ok()) return accepted;
+    }
   }
-  if (reader.Raw(1) == absl::string_view(&kReady, 1)) {
-    socket_.Reset();
-    return absl::OkStatus();
-  }
-  if (heard_.size() == kLongestOffer) {
-    return absl::InternalError("the peer's offer is too long; run the same version of Railhead");
+  if (channel_ != nullptr) {
+    const absl::StatusOr<bool> ready = peers_->Ready();
+    if (!ready.ok()) return ready.status();
+    if (*ready) {
+      socket_.Reset();
+      return absl::OkStatus();
+    }
   }
   if (!*open) return absl::UnavailableError("the peer gave up");
   if (now >= give_up_) return absl::DeadlineExceededError("the peer did not make its offer");
@@ -183,7 +185,7 @@ absl::Status ChannelMaker::Accept(absl::string_view address) {
   if (channel_->connection_fd() >= 0) {
     watched.Update(Watch(owner_.epoll, channel_->connection_fd()));
   }
-  return watched.ok() ? Say(socket_.get(), absl::string_view(&kReady, 1)) : watched;
+  return watched.ok() ? Say(socket_.get(), SignedReady(send_key_)) : watched;
 }
 
 }  // namespace

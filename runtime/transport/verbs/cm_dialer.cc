@@ -2,14 +2,14 @@
 #include "runtime/transport/verbs/cm_dialer.h"
 
 #include <cerrno>
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "runtime/base/condition.h"
 #include "runtime/base/thread.h"
 
 namespace railhead::transport::verbs {
@@ -20,14 +20,14 @@ namespace {
 constexpr int kResolveMilliseconds = 1000;
 // Nearly always the call is over within a round trip. The first look at it waits that long, so that
 // connecting takes no extra turn.
-constexpr std::chrono::milliseconds kUsualCall(1);
+constexpr absl::Duration kUsualCall = absl::Milliseconds(1);
 
 }  // namespace
 
 // What the thread that dials leaves for the dialer, who may have gone away.
 struct CmDialer::Call {
   std::mutex mutex;
-  std::condition_variable returned;
+  Condition returned;
   std::optional<int> error;  // 0, or errno, once it is over
 
   // On that thread. It owns nothing any more when it says that it is over.
@@ -40,13 +40,13 @@ struct CmDialer::Call {
     handshake.reset();
     const std::lock_guard<std::mutex> lock(mutex);
     error = result;
-    returned.notify_all();
+    returned.NotifyAll();
   }
 
   // How it ended, if it does within that time.
-  std::optional<int> Result(std::chrono::milliseconds patience) {
+  std::optional<int> Result(absl::Duration patience) {
     std::unique_lock<std::mutex> lock(mutex);
-    returned.wait_for(lock, patience, [this] { return error.has_value(); });
+    returned.WaitFor(lock, patience, [this] { return error.has_value(); });
     return error;
   }
 };
@@ -90,9 +90,15 @@ absl::Status CmDialer::On(const CmEvent& event) {
   if (stage_ == Stage::kRoute && event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
     stage_ = Stage::kDialing;
     call_ = std::make_shared<Call>();
-    StartThread([call = call_, handshake = handshake_, token = peer_.token]() mutable {
-      call->Make(std::move(handshake), token);
-    }).detach();
+    absl::StatusOr<std::thread> helper =
+        TryStartThread([call = call_, handshake = handshake_, token = peer_.token]() mutable {
+          call->Make(std::move(handshake), token);
+        });
+    if (!helper.ok()) {
+      stage_ = Stage::kRoute;  // nothing is under way
+      return helper.status();
+    }
+    helper->detach();
     return absl::OkStatus();
   }
   if (stage_ == Stage::kDialing && event.type == RDMA_CM_EVENT_ESTABLISHED) {
@@ -113,8 +119,7 @@ absl::StatusOr<bool> CmDialer::Advance() {
     if (absl::Status status = On(*event); !status.ok()) return status;
   }
   if (stage_ == Stage::kDialing) {
-    const std::optional<int> error =
-        call_->Result(news ? kUsualCall : std::chrono::milliseconds::zero());
+    const std::optional<int> error = call_->Result(news ? kUsualCall : absl::ZeroDuration());
     if (error.value_or(0) != 0) {
       return absl::UnavailableError(absl::StrCat(
           "cannot connect to ", net::HostPort(peer_.ip, peer_.port), ": ", std::strerror(*error)));

@@ -90,7 +90,10 @@ std::optional<CmEvent> CmEvents::Next() {
 }
 
 void EndAside(std::shared_ptr<CmHandshake> handshake) {
-  StartThread([handshake = std::move(handshake)]() mutable { handshake.reset(); }).detach();
+  const auto held = std::make_shared<std::shared_ptr<CmHandshake>>(std::move(handshake));
+  absl::StatusOr<std::thread> helper = TryStartThread([held] { held->reset(); });
+  // Without a thread it ends here, which may take its time.
+  if (helper.ok()) helper->detach();
 }
 
 rdma_conn_param CmParameters(const DevicePort& port, uint32_t qp_number, absl::string_view data) {

@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/rails/peer.h"
 #include "runtime/testing/exchange.h"
 #include "runtime/transport/verbs/user_memory.h"
@@ -46,8 +47,8 @@ class RecoveringLinkTest : public EveryNetworkTest {
   }
   // Real sockets take real time, though not much.
   void LiveUntilBothAreUp() {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (!BothUp() && absl::Now() < deadline) Live(absl::Milliseconds(5));
+    const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
+    while (!BothUp() && MonotonicNow() < deadline) Live(absl::Milliseconds(5));
     ASSERT_TRUE(BothUp());
   }
 
@@ -350,8 +351,8 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
     }
     gathered += fake->gathered_sends();
     // Who helped to connect, and was not waited for, may still be at work.
-    const absl::Time patience = absl::Now() + absl::Seconds(20);
-    while (fake->open_objects() > 0 && absl::Now() < patience)
+    const absl::Time patience = MonotonicNow() + absl::Seconds(20);
+    while (fake->open_objects() > 0 && MonotonicNow() < patience)
       absl::SleepFor(absl::Milliseconds(1));
     ASSERT_EQ(fake->open_objects(), 0U) << "schedule " << schedule;
   }

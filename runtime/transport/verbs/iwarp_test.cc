@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/base/now.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
 
 namespace railhead::transport::verbs {
@@ -177,8 +178,8 @@ TEST_F(IwarpTest, TheErrorSaysWhatWentWrong) {
   OpenBoth();
   fake_->cm().HoldConnects(true);
   std::string errors;
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
-  while (!absl::StrContains(errors, "cannot connect to 10.0.0.") && absl::Now() < deadline) {
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
+  while (!absl::StrContains(errors, "cannot connect to 10.0.0.") && MonotonicNow() < deadline) {
     for (Side* side : {&a_, &b_}) {
       const absl::Status status = side->link->Reconnect(fake_->Now()).status();
       if (!status.ok()) absl::StrAppend(&errors, status.message(), "\n");

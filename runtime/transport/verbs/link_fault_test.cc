@@ -8,17 +8,18 @@
 #include <cstddef>
 #include <functional>
 
-#include "runtime/base/wire.h"
 #include "runtime/net/socket.h"
+#include "runtime/testing/relay.h"
 #include "runtime/transport/door/door.h"
 #include "runtime/transport/verbs/address.h"
+#include "runtime/transport/verbs/offer_wire.h"
 #include "runtime/transport/verbs/slot.h"
 #include "runtime/transport/verbs/verbs_pair_for_test.h"
 
 namespace railhead::transport::verbs {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 class LinkFaultTest : public EveryNetworkTest {
  protected:
@@ -38,8 +39,8 @@ class LinkFaultTest : public EveryNetworkTest {
     EXPECT_EQ(side.Send(0, 0, "x").status(), error);
   }
 
-  // Connects both through somebody between them, who gives a_ in place of the offer of b_ what
-  // `tamper` makes of it.
+  // Connects both through somebody between them who has the key, and gives a_ in place of the offer
+  // of b_ what `tamper` makes of it.
   absl::Status ConnectBothThrough(absl::FunctionRef<std::string(const std::string&)> tamper) {
     OpenDevice(a_, "fake0");
     OpenDevice(b_, "fake1");
@@ -49,29 +50,38 @@ class LinkFaultTest : public EveryNetworkTest {
     b_.link = *OpenVerbsLink(*b_.device, b_.hall, beside_b->Address(), "rank 0");
     const auto to_a = *Door::Open(beside_a, a_.hall->Address(), "a");
     const auto to_b = *Door::Open(beside_b, b_.hall->Address(), "b");
-    net::Fd a;
-    net::Fd b;
-    std::string from_b;
-    bool offered = false;
+    Line a;
+    Line b;
+    OfferReader from_a("");
+    OfferReader from_b("");
+    const auto pass_on = [&](const Line& from, OfferReader& said, const Line& to, bool tampers,
+                             int& passed) {
+      net::ReceiveSome(from.fd.get(), said.room(), said.buffer()).IgnoreError();
+      std::string words;
+      if (passed == 0) {
+        const std::string offer = said.Offer().value_or("");
+        if (offer.empty()) return;
+        words = SignedOffer(to.keys.send, tampers ? tamper(offer) : offer);
+        ++passed;
+      }
+      if (passed == 1 && said.Ready().value_or(false)) {
+        words += SignedReady(to.keys.send);
+        ++passed;
+      }
+      net::SendAll(to.fd.get(), words, absl::InfiniteFuture()).IgnoreError();
+    };
+    int to_b_passed = 0;
+    int to_a_passed = 0;
     return WorkUntil([&] {
-      if (!a.valid()) a = *to_a->Advance(fake_->Now());
-      if (!b.valid()) b = *to_b->Advance(fake_->Now());
+      if (!a.valid() && (a = *to_a->Advance(fake_->Now())).valid()) {
+        from_a = OfferReader(a.keys.receive);
+      }
+      if (!b.valid() && (b = *to_b->Advance(fake_->Now())).valid()) {
+        from_b = OfferReader(b.keys.receive);
+      }
       if (!a.valid() || !b.valid()) return false;
-      std::string from_a;
-      if (!net::ReceiveSome(a.get(), 4096, &from_a).ok()) return BothUp();
-      net::ReceiveSome(b.get(), 4096, &from_b).IgnoreError();
-      net::SendAll(b.get(), from_a, absl::InfiniteFuture()).IgnoreError();
-      WireReader reader(from_b);
-      const std::string offer = reader.String(4096);
-      if (!offered && reader.ok()) {
-        WireWriter writer;
-        writer.String(tamper(offer));
-        from_b = writer.Take() + from_b.substr(4 + offer.size());
-        offered = true;
-      }
-      if (offered) {
-        net::SendAll(a.get(), std::exchange(from_b, ""), absl::InfiniteFuture()).IgnoreError();
-      }
+      pass_on(a, from_a, b, false, to_b_passed);
+      pass_on(b, from_b, a, true, to_a_passed);
       return BothUp();
     });
   }
@@ -88,12 +98,12 @@ class LinkFaultTest : public EveryNetworkTest {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Networks, LinkFaultTest, testing::ValuesIn(kEveryWay), WayName);
+INSTANTIATE_TEST_SUITE_P(Networks, LinkFaultTest, ::testing::ValuesIn(kEveryWay), WayName);
 
 // What only happens over RoCE and InfiniBand.
 class PathFaultTest : public LinkFaultTest {};
 
-INSTANTIATE_TEST_SUITE_P(Networks, PathFaultTest, testing::ValuesIn(kRoceWays), WayName);
+INSTANTIATE_TEST_SUITE_P(Networks, PathFaultTest, ::testing::ValuesIn(kRoceWays), WayName);
 
 // Connecting
 // ---------------------------------------------------------------------------------------
@@ -117,6 +127,43 @@ TEST_P(LinkFaultTest, NoFrameBeforeThePeerHasAnsweredOverTheRailItself) {
   EXPECT_TRUE(a_.Send(0, 0, "now").value());
   PollUntilQuiet();
   EXPECT_EQ(b_.received.size(), 1u);
+}
+
+// The numbers of queue pairs, PSNs and keys of memory cross another network, where somebody may
+// sit.
+TEST_P(LinkFaultTest, AnOfferThatWasChangedOnItsWayIsRefused) {
+  OpenDevice(a_, "fake0");
+  OpenDevice(b_, "fake1");
+  railhead::testing::Relay to_a(*a_.hall);
+  railhead::testing::Relay to_b(*b_.hall);
+  a_.link = *OpenVerbsLink(*a_.device, a_.hall, to_b.Address(), "rank 1");
+  b_.link = *OpenVerbsLink(*b_.device, b_.hall, to_a.Address(), "rank 0");
+  for (railhead::testing::Relay* relay : {&to_a, &to_b}) {
+    relay->change = [](bool /*from_caller*/, std::string& bytes) {
+      // What is longer than a Hello holds an offer, and ends with its signature or more.
+      if (bytes.size() > RailHelloSize()) bytes[bytes.size() - kMacSize - 4] ^= 1;
+    };
+  }
+  std::string error;
+  const absl::Status refused = WorkUntil([&] {
+    to_a.Pump();
+    to_b.Pump();
+    EXPECT_FALSE(a_.link->connected() || b_.link->connected());
+    for (Side* side : {&a_, &b_}) {
+      const absl::StatusOr<bool> again = side->link->Reconnect(fake_->Now());
+      if (!again.ok()) error = std::string(again.status().message());
+      if (error.find("offer was changed on its way") != std::string::npos) return true;
+    }
+    return false;
+  });
+  ASSERT_TRUE(refused.ok()) << refused << error;
+  to_a.change = to_b.change = nullptr;
+  const absl::Status connected = WorkUntil([&] {
+    to_a.Pump();
+    to_b.Pump();
+    return BothUp();
+  });
+  ASSERT_TRUE(connected.ok()) << connected;
 }
 
 // A greeting that gets lost costs one attempt.
@@ -274,9 +321,9 @@ TEST_P(PathFaultTest, NoPartitionInCommonNamesBothSides) {
   const absl::Status error = ConnectError();
   EXPECT_EQ(error.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(error.message()),
-              testing::AllOf(HasSubstr("rail 0, device fake"), HasSubstr("peer rank "),
-                             HasSubstr("this side has P_Keys 0x800"), HasSubstr("0x8001, 0x7fff"),
-                             HasSubstr("0x8002, 0x7fff"), HasSubstr("RAILHEAD_IB_PKEY")));
+              ::testing::AllOf(HasSubstr("rail 0, device fake"), HasSubstr("peer rank "),
+                               HasSubstr("this side has P_Keys 0x800"), HasSubstr("0x8001, 0x7fff"),
+                               HasSubstr("0x8002, 0x7fff"), HasSubstr("RAILHEAD_IB_PKEY")));
 }
 
 TEST_P(PathFaultTest, ClassAndLevelAreThoseThatAreSet) {
@@ -315,8 +362,8 @@ TEST_P(PathFaultTest, ACompletionErrorIsFinalAndSaysWhereAndWhat) {
   const absl::Status error = a_.Poll().status();
   EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(error.message()),
-              testing::AllOf(HasSubstr("rail 0, device fake0 port 1, peer rank 1 at 10.0.0.2"),
-                             HasSubstr("remote access error"), HasSubstr("the peer has closed")));
+              ::testing::AllOf(HasSubstr("rail 0, device fake0 port 1, peer rank 1 at 10.0.0.2"),
+                               HasSubstr("remote access error"), HasSubstr("the peer has closed")));
   ExpectFinalError(a_, error);
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/base/now.h"
 #include "runtime/transport/verbs/device_port.h"
 #include "runtime/transport/verbs/gid.h"
 #include "runtime/transport/verbs/user_memory.h"
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(const fabric::PodRa
         api.status().code(),
         absl::StrCat("rail ", rail.rail, ", device ", rail.device, ": ", api.status().message()));
   }
-  return OpenVerbsDevice(rail, settings, *std::move(api), [] { return absl::Now(); });
+  return OpenVerbsDevice(rail, settings, *std::move(api), [] { return MonotonicNow(); });
 }
 
 }  // namespace railhead::transport

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
+#include "runtime/base/now.h"
 #include "runtime/transport/verbs/fake_verbs.h"
 #include "runtime/transport/verbs/verbs.h"
 
@@ -121,7 +122,7 @@ struct Worker {
 };
 inline absl::Status WorkUntil(FakeVerbs& fake, const std::vector<Worker>& workers,
                               absl::FunctionRef<bool()> done) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(20);
+  const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
   while (!done()) {
     for (const Worker& worker : workers) {
       const absl::StatusOr<bool> worked =
@@ -130,7 +131,7 @@ inline absl::Status WorkUntil(FakeVerbs& fake, const std::vector<Worker>& worker
                             absl::IsDeadlineExceeded(worked.status());
       if (!may_pass) return worked.status();
     }
-    if (absl::Now() >= deadline) return absl::DeadlineExceededError("it is not done");
+    if (MonotonicNow() >= deadline) return absl::DeadlineExceededError("it is not done");
     fake.AdvanceTime(absl::Microseconds(100));
   }
   return absl::OkStatus();
@@ -158,8 +159,8 @@ class VerbsPairTest : public ::testing::Test {
   void TearDown() override {
     for (Side* side : {&a_, &b_}) *side = Side();
     // Who helped to connect, and was not waited for, may still be at work.
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (fake_->open_objects() > 0 && absl::Now() < deadline)
+    const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
+    while (fake_->open_objects() > 0 && MonotonicNow() < deadline)
       absl::SleepFor(absl::Milliseconds(1));
     EXPECT_EQ(fake_->violations(), std::vector<std::string>());
     EXPECT_EQ(fake_->open_objects(), 0u);

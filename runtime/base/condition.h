@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_RUNTIME_BASE_CONDITION_H_
+#define RAILHEAD_RUNTIME_BASE_CONDITION_H_
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <ctime>
+#include <mutex>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "runtime/base/now.h"
+
+namespace railhead {
+
+// std::condition_variable, whose waits end by MonotonicNow. The standard's timed waits follow the
+// time of day where the C library is older than glibc 2.30.
+class Condition {
+ public:
+  Condition() {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&condition_, &attributes);
+    pthread_condattr_destroy(&attributes);
+  }
+  ~Condition() { pthread_cond_destroy(&condition_); }
+  Condition(const Condition&) = delete;
+  Condition& operator=(const Condition&) = delete;
+
+  void NotifyAll() { pthread_cond_broadcast(&condition_); }
+
+  // Waits until `done`, or the deadline. Returns done().
+  template <class Done>
+  bool WaitUntil(std::unique_lock<std::mutex>& lock, absl::Time deadline, Done done) {
+    // Longer ones than a day begin anew: not every time fits into a timespec.
+    while (!done()) {
+      const absl::Time now = MonotonicNow();
+      if (now >= deadline) return false;
+      const timespec until = absl::ToTimespec(std::min(deadline, now + absl::Hours(24)));
+      pthread_cond_timedwait(&condition_, lock.mutex()->native_handle(), &until);
+    }
+    return true;
+  }
+  template <class Done>
+  bool WaitFor(std::unique_lock<std::mutex>& lock, absl::Duration longest, Done done) {
+    return WaitUntil(lock, MonotonicNow() + longest, std::move(done));
+  }
+
+ private:
+  pthread_cond_t condition_;
+};
+
+}  // namespace railhead
+
+#endif  // RAILHEAD_RUNTIME_BASE_CONDITION_H_

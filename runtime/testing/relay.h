@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Somebody on the way between two halls, who hears and may change what is said.
+#ifndef RAILHEAD_RUNTIME_TESTING_RELAY_H_
+#define RAILHEAD_RUNTIME_TESTING_RELAY_H_
+
+#include <sys/socket.h>
+
+#include <functional>
+#include <list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/wire.h"
+#include "runtime/net/address.h"
+#include "runtime/net/fd.h"
+#include "runtime/net/socket.h"
+#include "runtime/transport/door/hall.h"
+
+namespace railhead::testing {
+
+// The address of a hall whose connections somebody else takes, at another port of this machine.
+inline std::string AddressAt(const transport::Hall& hall, uint16_t port) {
+  WireWriter writer;
+  writer.String(hall.own().ip.Bytes());
+  writer.U16(port);
+  writer.Raw(hall.own().token);
+  return writer.Take();
+}
+
+// Stands in front of one hall. To be pumped by the test, which works at the links in the same
+// thread.
+class Relay {
+ public:
+  explicit Relay(const transport::Hall& behind) : behind_(behind) {
+    const net::IpAddress loopback = *net::IpAddress::Parse("127.0.0.1");
+    listener_ = *net::Listen(loopback, 0);
+    port_ = net::LocalAddress(listener_.get())->port;
+  }
+
+  // What the hall's peers are to be told.
+  std::string Address() const { return AddressAt(behind_, port_); }
+
+  // Changes what comes from who calls, or from the hall, before it goes on.
+  std::function<void(bool from_caller, std::string& bytes)> change;
+
+  // What was said over each connection: by who called, and by the hall.
+  struct Heard {
+    std::string caller;
+    std::string hall;
+  };
+  const std::vector<Heard>& heard() const { return heard_; }
+
+  void Cut() { lines_.clear(); }
+
+  void Pump() {
+    while (true) {
+      net::Fd caller = *net::Accept(listener_.get());
+      if (!caller.valid()) break;
+      net::Fd hall = *net::StartDial(behind_.own().ip, behind_.own().port, std::nullopt);
+      lines_.push_back({std::move(caller), std::move(hall), heard_.size(), "", ""});
+      heard_.emplace_back();
+    }
+    for (auto line = lines_.begin(); line != lines_.end();) {
+      const bool open = Carry(line->caller, line->hall, true, *line, line->to_hall) &&
+                        Carry(line->hall, line->caller, false, *line, line->to_caller);
+      line = open ? std::next(line) : lines_.erase(line);
+    }
+  }
+
+ private:
+  struct CarriedLine {
+    net::Fd caller;
+    net::Fd hall;
+    size_t number;
+    std::string to_hall;
+    std::string to_caller;
+  };
+
+  bool Carry(const net::Fd& from, const net::Fd& to, bool from_caller, CarriedLine& line,
+             std::string& waiting) {
+    std::string bytes;
+    const absl::StatusOr<bool> open = net::ReceiveSome(from.get(), 1 << 16, &bytes);
+    (from_caller ? heard_[line.number].caller : heard_[line.number].hall) += bytes;
+    if (change && !bytes.empty()) change(from_caller, bytes);
+    waiting += bytes;
+    const ssize_t sent = ::send(to.get(), waiting.data(), waiting.size(), MSG_NOSIGNAL);
+    if (sent > 0) waiting.erase(0, static_cast<size_t>(sent));
+    // A socket that connects still is not open, and not closed either.
+    return (open.ok() && *open) || absl::IsUnknown(open.status());
+  }
+
+  const transport::Hall& behind_;
+  net::Fd listener_;
+  uint16_t port_ = 0;
+  std::list<CarriedLine> lines_;
+  std::vector<Heard> heard_;
+};
+
+}  // namespace railhead::testing
+
+#endif  // RAILHEAD_RUNTIME_TESTING_RELAY_H_

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Impostors, over real sockets: whoever takes a peer's address, or has heard what ranks say to each
+// other, is no rank by that.
+#include "runtime/transport/door/door.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/mac.h"
+#include "runtime/base/now.h"
+#include "runtime/net/socket.h"
+#include "runtime/testing/ranks.h"
+#include "runtime/testing/relay.h"
+#include "runtime/transport/door/rail_handshake.h"
+#include "runtime/transport/tcp/tcp.h"
+
+namespace railhead::transport {
+namespace {
+
+using railhead::testing::AddressAt;
+using railhead::testing::DialStranger;
+using railhead::testing::Relay;
+using ::testing::HasSubstr;
+
+const RailKey kJobsKey{"a key that the job's ranks have", 1};
+
+absl::Time Soon() { return MonotonicNow() + absl::Seconds(20); }
+
+std::shared_ptr<Hall> HallOf(uint32_t rank, const RailKey& key = kJobsKey) {
+  return *Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 1, rank, key);
+}
+
+// Two halls of which the first one's rank dials.
+struct TwoHalls {
+  std::shared_ptr<Hall> dials = HallOf(0);
+  std::shared_ptr<Hall> waits = HallOf(1);
+  TwoHalls() {
+    while (waits->own().token < dials->own().token) waits = HallOf(1);
+  }
+};
+
+absl::Status PollOnce(Link& link) {
+  return link.Poll([](const FrameHeader&, absl::Span<const std::byte>) { return true; }).status();
+}
+
+// Works at all links that are not connected, and polls the others, until `done`.
+bool WorkAt(const std::vector<Link*>& links, const std::vector<Relay*>& relays,
+            const std::function<bool()>& done) {
+  const absl::Time deadline = Soon();
+  while (!done()) {
+    if (MonotonicNow() >= deadline) return false;
+    for (Relay* relay : relays) relay->Pump();
+    for (Link* link : links) {
+      if (!PollOnce(*link).ok()) link->Reconnect(MonotonicNow()).IgnoreError();
+    }
+  }
+  return true;
+}
+
+// Who answers at the peer's place: takes one Hello, says something, and hears what comes to that.
+class Impostor {
+ public:
+  Impostor() : listener_(*net::Listen(*net::IpAddress::Parse("127.0.0.1"), 0)) {}
+  uint16_t port() const { return net::LocalAddress(listener_.get())->port; }
+
+  void Pump(const std::function<std::string(const std::string& hello)>& answer) {
+    if (net::Fd caller = *net::Accept(listener_.get()); caller.valid()) {
+      caller_ = std::move(caller);
+      heard_.clear();
+      answered_ = false;
+    }
+    if (!caller_.valid()) return;
+    net::ReceiveSome(caller_.get(), 4096, &heard_).IgnoreError();
+    if (answered_ || heard_.size() < RailHelloSize()) return;
+    answered_ = true;
+    net::SendAll(caller_.get(), answer(heard_), Soon()).IgnoreError();
+  }
+
+ private:
+  net::Fd listener_;
+  net::Fd caller_;
+  std::string heard_;
+  bool answered_ = false;
+};
+
+// What it says to a Hello, knowing all that has crossed the network.
+std::string SwapTokens(const std::string& hello) {
+  const size_t from = hello.size() - kMacSize - kRailNonceSize - sizeof(uint64_t) - 2 * kTokenSize;
+  std::string swapped = hello;
+  swapped.replace(from, kTokenSize, hello.substr(from + kTokenSize, kTokenSize));
+  swapped.replace(from + kTokenSize, kTokenSize, hello.substr(from, kTokenSize));
+  return swapped;
+}
+
+TEST(DoorTest, WhoTakesAPeersAddressIsNotThePeer) {
+  const TwoHalls halls;
+  // What the real peer has answered once, and what a rank of other keys would.
+  std::string recorded;
+  {
+    Relay relay(*halls.waits);
+    const auto a = *OpenTcpLink(halls.dials, relay.Address(), "rank 1");
+    const auto b = *OpenTcpLink(halls.waits, halls.dials->Address(), "rank 0");
+    ASSERT_TRUE(
+        WorkAt({a.get(), b.get()}, {&relay}, [&] { return a->connected() && b->connected(); }));
+    recorded = relay.heard().back().hall;
+  }
+  const auto with = [](const RailKey& key) {
+    return [key](const std::string& hello) {
+      return RailHandshake::OfListener(key, hello, std::string(kRailNonceSize, 'x')).Begin();
+    };
+  };
+  const std::vector<std::function<std::string(const std::string&)>> lies = {
+      SwapTokens,
+      [](const std::string& hello) { return hello; },
+      [&](const std::string& /*hello*/) { return recorded; },
+      with({kJobsKey.key, kJobsKey.rail + 1}),
+      with({"the key of another session", kJobsKey.rail}),
+      with({"", kJobsKey.rail}),
+      [](const std::string& /*hello*/) { return std::string(4096, '\0'); },
+  };
+  for (size_t i = 0; i < lies.size(); ++i) {
+    Impostor impostor;
+    const auto link = *OpenTcpLink(halls.dials, AddressAt(*halls.waits, impostor.port()), "rank 1");
+    absl::Status error;
+    for (const absl::Time deadline = Soon(); error.ok() && MonotonicNow() < deadline;) {
+      impostor.Pump(lies[i]);
+      error = link->Reconnect(MonotonicNow()).status();
+      EXPECT_FALSE(link->connected()) << i;
+    }
+    EXPECT_EQ(error.code(), absl::StatusCode::kUnavailable) << i;
+    EXPECT_THAT(std::string(error.message()), HasSubstr("does not prove that it is a rank")) << i;
+  }
+}
+
+// In the middle of a job: the address is taken when the connection is lost.
+TEST(DoorTest, NorIsWhoTakesItWhenTheConnectionIsLost) {
+  const TwoHalls halls;
+  Relay relay(*halls.waits);
+  const auto a = *OpenTcpLink(halls.dials, relay.Address(), "rank 1");
+  const auto b = *OpenTcpLink(halls.waits, halls.dials->Address(), "rank 0");
+  const auto both = [&] { return a->connected() && b->connected(); };
+  ASSERT_TRUE(WorkAt({a.get(), b.get()}, {&relay}, both));
+  const std::string recorded = relay.heard().back().hall;
+  // From now on it answers by itself, with what was right before.
+  relay.change = [&](bool from_caller, std::string& bytes) {
+    if (!from_caller) bytes = recorded.substr(0, bytes.size());
+  };
+  relay.Cut();
+  std::string error;
+  EXPECT_TRUE(WorkAt({b.get()}, {&relay}, [&] {
+    if (!PollOnce(*a).ok()) {
+      error = std::string(a->Reconnect(MonotonicNow()).status().message());
+    }
+    return error.find("does not prove that it is a rank") != std::string::npos;
+  })) << error;
+  EXPECT_FALSE(a->connected());
+  // The peer is still who it was.
+  relay.change = nullptr;
+  EXPECT_TRUE(WorkAt({a.get(), b.get()}, {&relay}, both));
+}
+
+// What a rank has said opens nothing a second time, and ends nothing.
+TEST(DoorTest, WhoRepeatsWhatARankHasSaidIsTurnedAway) {
+  const TwoHalls halls;
+  Relay to_waits(*halls.waits);
+  Relay to_dials(*halls.dials);
+  const auto a = *OpenTcpLink(halls.dials, to_waits.Address(), "rank 1");
+  const auto b = *OpenTcpLink(halls.waits, to_dials.Address(), "rank 0");
+  const auto both = [&] { return a->connected() && b->connected(); };
+  ASSERT_TRUE(WorkAt({a.get(), b.get()}, {&to_waits, &to_dials}, both));
+  // Who does not dial knocks, when it has lost the connection and the other does not look.
+  b->Drop("the test says so");
+  ASSERT_TRUE(WorkAt({b.get()}, {&to_waits, &to_dials}, [&] {
+    return !to_dials.heard().empty() && to_dials.heard().back().caller.size() == RailHelloSize();
+  }));
+  ASSERT_TRUE(WorkAt({a.get(), b.get()}, {&to_waits, &to_dials}, both));
+  // All that was said to the two halls; nothing of it makes anybody lose the connection.
+  struct Said {
+    Hall* hall;
+    Link* link;
+    std::string words;
+  };
+  std::vector<Said> all;
+  for (const Relay::Heard& heard : to_waits.heard()) {
+    all.push_back({halls.waits.get(), b.get(), heard.caller.substr(0, RailHelloSize())});
+  }
+  for (const Relay::Heard& heard : to_dials.heard()) {
+    all.push_back({halls.dials.get(), a.get(), heard.caller.substr(0, RailHelloSize())});
+  }
+  // Knocks fade.
+  const absl::Time quiet = MonotonicNow() + absl::Milliseconds(300);
+  ASSERT_TRUE(WorkAt({a.get(), b.get()}, {&to_waits, &to_dials},
+                     [&] { return both() && MonotonicNow() >= quiet; }));
+  for (const Said& said : all) {
+    if (said.words.size() < RailHelloSize()) continue;  // a knock that was given up
+    const uint64_t before = said.link->stats().strangers;
+    const net::Fd stranger = DialStranger(said.hall->own().port);
+    ASSERT_TRUE(net::SendAll(stranger.get(), said.words, Soon()).ok());
+    bool closed = false;
+    for (const absl::Time deadline = Soon(); !closed && MonotonicNow() < deadline;) {
+      for (Link* link : {a.get(), b.get()}) ASSERT_TRUE(PollOnce(*link).ok());
+      std::string ignored;
+      const absl::StatusOr<bool> open = net::ReceiveSome(stranger.get(), 1, &ignored);
+      closed = !open.ok() || !*open;
+    }
+    EXPECT_TRUE(closed);
+    EXPECT_TRUE(
+        WorkAt({a.get(), b.get()}, {}, [&] { return said.link->stats().strangers > before; }));
+  }
+  EXPECT_TRUE(both());
+}
+
+TEST(DoorTest, RanksOfOtherJobsRailsAndSessionsDoNotMeet) {
+  for (const RailKey& other : {RailKey{"another job's", 1}, RailKey{kJobsKey.key, 2}}) {
+    const std::shared_ptr<Hall> ours = HallOf(0);
+    const std::shared_ptr<Hall> theirs = HallOf(1, other);
+    const auto a = *OpenTcpLink(ours, theirs->Address(), "rank 1");
+    const auto b = *OpenTcpLink(theirs, ours->Address(), "rank 0");
+    EXPECT_TRUE(WorkAt({a.get(), b.get()}, {}, [&] {
+      EXPECT_FALSE(a->connected() || b->connected());
+      return a->stats().strangers + b->stats().strangers > 0;
+    }));
+  }
+}
+
+}  // namespace
+}  // namespace railhead::transport

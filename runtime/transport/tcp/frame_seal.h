@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Signatures of the frames of one connection: Poly1305 under keys that are used once. Those of
+// frame n are block n of a ChaCha20 stream under the connection's key of that direction, as in
+// ChaCha20-Poly1305 without encryption. So a frame that was changed, left out, repeated or taken
+// from elsewhere is no frame.
+//
+// The head of a frame and its payload are signed each: the head says where the payload goes, and is
+// believed before that has come.
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_FRAME_SEAL_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_TCP_FRAME_SEAL_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "runtime/transport/door/rail_handshake.h"
+
+namespace railhead::transport {
+
+inline constexpr size_t kSealSize = 16;
+using Seal = std::array<std::byte, kSealSize>;
+
+// The seals of one direction, in the order of its frames.
+class FrameSealer {
+ public:
+  // With the connection's key of that direction.
+  explicit FrameSealer(absl::string_view key);
+
+  // Of the current frame.
+  Seal OfHead(absl::Span<const std::byte> head) const;
+  Seal OfPayload(absl::Span<const std::byte> payload) const;
+  void Next();
+
+ private:
+  static constexpr size_t kKeySize = 32;
+
+  Seal Sign(size_t key, absl::Span<const std::byte> bytes) const;
+  void Draw();
+
+  std::array<unsigned char, kKeySize> key_{};
+  uint64_t number_ = 0;
+  std::array<unsigned char, 2 * kKeySize> keys_{};  // of the current frame
+};
+
+struct FrameSeals {
+  explicit FrameSeals(const LineKeys& keys) : sent(keys.send), received(keys.receive) {}
+
+  FrameSealer sent;
+  FrameSealer received;
+};
+
+bool SameSeal(const Seal& seal, const std::byte* other);
+
+}  // namespace railhead::transport
+
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_TCP_FRAME_SEAL_H_
