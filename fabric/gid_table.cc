@@ -71,8 +71,9 @@ PortAddresses Summarize(const std::vector<GidEntry>& entries,
     const bool of_host = entry.netdev.empty() || host_interfaces.contains(entry.netdev);
     AddressKind& best = of_host ? addresses.host : addresses.pod;
     best = std::max(best, kind);
-    if (of_host && kind == AddressKind::kRoutable && addresses.gid.empty())
+    if (of_host && kind == AddressKind::kRoutable && addresses.gid.empty()) {
       addresses.gid = entry.gid;
+    }
   }
   return addresses;
 }

@@ -96,9 +96,11 @@ std::string PortAdvice(const Hca& hca) {
 std::string PortTrouble(const Hca& hca, PodNetwork network) {
   if (hca.ports.empty()) return "it has no port";
   // Whoever moves the interface into a pod sets it up there.
-  if (IsUp(hca) || (network == PodNetwork::kMoved && (hca.set_down || !hca.interface_here)))
+  if (IsUp(hca) || (network == PodNetwork::kMoved && (hca.set_down || !hca.interface_here))) {
     return "";
+  }
   std::vector<std::string> states;
+  states.reserve(hca.ports.size());
   for (const HcaPort& port : hca.ports) {
     states.push_back(absl::StrCat("port ", port.port, " is ", port.state,
                                   port.phys_state.empty() ? "" : ", its link ", port.phys_state));

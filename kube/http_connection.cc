@@ -66,7 +66,7 @@ Connection::Result Connection::Write(absl::string_view bytes) {
   return result;
 }
 
-Connection::Result Connection::ResultOf(long result) const {
+Connection::Result Connection::ResultOf(ssize_t result) const {
   if (result > 0) return {Io::kDone, static_cast<size_t>(result)};
   if (ssl_ != nullptr) {
     switch (SSL_get_error(ssl_, static_cast<int>(result))) {

@@ -5,6 +5,7 @@
 #define RAILHEAD_KUBE_HTTP_CONNECTION_H_
 
 #include <openssl/ssl.h>
+#include <sys/types.h>
 
 #include <cstddef>
 
@@ -43,7 +44,7 @@ class Connection final {
   int fd() const { return fd_; }
 
  private:
-  Result ResultOf(long result) const;
+  Result ResultOf(ssize_t result) const;
 
   int fd_;
   SSL* ssl_ = nullptr;

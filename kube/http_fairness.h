@@ -6,14 +6,14 @@
 #ifndef RAILHEAD_KUBE_HTTP_FAIRNESS_H_
 #define RAILHEAD_KUBE_HTTP_FAIRNESS_H_
 
+#include <sys/socket.h>
+
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
-
-struct sockaddr;  // POSIX
 
 namespace railhead::kube {
 

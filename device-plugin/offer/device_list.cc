@@ -44,7 +44,7 @@ std::string DeviceId(const fabric::Hca& hca, int slot) {
 bool IsAllHcas(const std::string& id) { return WholeHca(id) == kAllHcas; }
 
 std::string PciAddressIn(const std::string& id) {
-  const std::string whole = WholeHca(id);
+  std::string whole = WholeHca(id);
   if (fabric::ParsePciAddress(whole).has_value()) return whole;
   const size_t mark = whole.rfind('-');
   if (mark == std::string::npos) return "";

@@ -138,7 +138,7 @@ absl::StatusOr<Mutation> TryStampJob(const Json* before, const Json& job,
   if (!asks.ok()) return asks.status();
   if (!*asks) return Mutation();
   Draft draft(job);
-  const absl::Status stamped =
+  absl::Status stamped =
       before == nullptr ? StampTemplate(config, draft) : RestampTemplate(config, *before, draft);
   if (!stamped.ok()) return stamped;
   return Finish(draft);
