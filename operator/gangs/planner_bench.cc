@@ -31,7 +31,7 @@ constexpr int kNodesOfSpine = 512;
 constexpr int kPodsOfRunning = 32;
 constexpr int kRounds = 10;
 constexpr double kGoal = 200;
-const absl::Time kStart = absl::UnixEpoch() + absl::Hours(24);
+constexpr absl::Time kStart = absl::FromUnixSeconds(86'400);
 
 double CpuMilliseconds() {
   timespec now = {};
@@ -89,6 +89,7 @@ class Cluster {
  public:
   explicit Cluster(const Scenario& scenario) {
     std::vector<NodeValue> nodes;
+    nodes.reserve(static_cast<size_t>(scenario.nodes));
     for (int i = 0; i < scenario.nodes; ++i) nodes.push_back(MakeNode(i));
     const double begin = CpuMilliseconds();
     tree_ = BuildTree(nodes);

@@ -377,7 +377,9 @@ absl::StatusOr<bool> Fits(const FabricModel& model, const PlacementRequest& requ
     const int room = RoomOnNode(node, request).pods;
     if (room == 0) continue;
     const uint64_t rails = request.same_rails ? RailsOnNode(node, request.hcas_per_pod) : 0;
-    if ((rooms[static_cast<size_t>(domain_of_node[i])][rails] += room) >= request.pods) return true;
+    auto& of_domain = rooms[static_cast<size_t>(domain_of_node[i])][rails];
+    of_domain += room;
+    if (of_domain >= request.pods) return true;
   }
   return false;
 }
