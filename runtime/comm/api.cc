@@ -436,8 +436,9 @@ rhResult_t rhCommInitFromEnv(rhComm_t* comm) {
 
 rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm, rhConfig_t* config) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotUse("rhCommSplit", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotUse("rhCommSplit", comm); cannot != rhSuccess) {
       return cannot;
+    }
     if (newcomm == nullptr) return NullArgument(comm, "rhCommSplit", "newcomm");
     *newcomm = nullptr;
     if (color < 0 && color != RH_SPLIT_NOCOLOR) {
@@ -455,8 +456,9 @@ rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm, rhC
 rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_count,
                         rhComm_t* newcomm, rhConfig_t* config) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotUse("rhCommShrink", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotUse("rhCommShrink", comm); cannot != rhSuccess) {
       return cannot;
+    }
     if (newcomm == nullptr) return NullArgument(comm, "rhCommShrink", "newcomm");
     *newcomm = nullptr;
     if (exclude_count < 0) {
@@ -623,8 +625,9 @@ rhResult_t rhCommCount(rhComm_t comm, int* count) {
 }
 
 rhResult_t rhCommUserRank(rhComm_t comm, int* rank) {
-  if (const rhResult_t cannot = CannotAsk("rhCommUserRank", comm); cannot != rhSuccess)
+  if (const rhResult_t cannot = CannotAsk("rhCommUserRank", comm); cannot != rhSuccess) {
     return cannot;
+  }
   if (rank == nullptr) return NullArgument(comm, "rhCommUserRank", "rank");
   *rank = comm->communicator->rank();
   return rhSuccess;
@@ -633,8 +636,9 @@ rhResult_t rhCommUserRank(rhComm_t comm, int* rank) {
 rhResult_t rhCommExplain(rhComm_t comm, const char* collective, size_t bytes, char* text,
                          size_t text_size) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotAsk("rhCommExplain", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotAsk("rhCommExplain", comm); cannot != rhSuccess) {
       return cannot;
+    }
     if (collective == nullptr) return NullArgument(comm, "rhCommExplain", "collective");
     if (text == nullptr || text_size == 0) return NullArgument(comm, "rhCommExplain", "text");
     const absl::StatusOr<std::string> why = comm->communicator->Explain(collective, bytes);
@@ -651,8 +655,9 @@ rhResult_t rhCommExplain(rhComm_t comm, const char* collective, size_t bytes, ch
 
 rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotAsk("rhCommGetInfo", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotAsk("rhCommGetInfo", comm); cannot != rhSuccess) {
       return cannot;
+    }
     if (info == nullptr) return NullArgument(comm, "rhCommGetInfo", "info");
     if (!HasSize(info)) {
       return Report(comm, rhInvalidArgument,
@@ -674,8 +679,9 @@ rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info) {
 
 rhResult_t rhCommRailInfo(rhComm_t comm, int index, rhRailInfo_t* info) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotAsk("rhCommRailInfo", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotAsk("rhCommRailInfo", comm); cannot != rhSuccess) {
       return cannot;
+    }
     if (info == nullptr) return NullArgument(comm, "rhCommRailInfo", "info");
     if (!HasSize(info)) {
       return Report(comm, rhInvalidArgument,

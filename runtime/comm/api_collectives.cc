@@ -434,8 +434,9 @@ rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, int peer, 
 rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t datatype,
                                   rhScalarResidence_t /*residence*/, rhComm_t comm) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotUse("rhRedOpCreatePreMulSum", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotUse("rhRedOpCreatePreMulSum", comm); cannot != rhSuccess) {
       return cannot;
+    }
     if (op == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "op");
     if (scalar == nullptr) return NullArgument(comm, "rhRedOpCreatePreMulSum", "scalar");
     const absl::Status wrong = WrongType(datatype);
@@ -460,8 +461,9 @@ rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t data
 
 rhResult_t rhRedOpDestroy(rhRedOp_t op, rhComm_t comm) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotUse("rhRedOpDestroy", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotUse("rhRedOpDestroy", comm); cannot != rhSuccess) {
       return cannot;
+    }
     {
       const std::lock_guard<std::mutex> lock(comm->state);
       const auto index = static_cast<size_t>(op - kFirstOwnOperator);

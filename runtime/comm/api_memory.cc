@@ -52,8 +52,9 @@ rhResult_t rhMemFree(void* ptr) {
 rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow_t* win,
                                 int win_flags) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotUse("rhCommWindowRegister", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotUse("rhCommWindowRegister", comm); cannot != rhSuccess) {
       return cannot;
+    }
     if (win == nullptr) return NullArgument(comm, "rhCommWindowRegister", "win");
     *win = nullptr;
     if (win_flags != 0) {
@@ -83,8 +84,9 @@ rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow
 
 rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotUse("rhCommWindowDeregister", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotUse("rhCommWindowDeregister", comm); cannot != rhSuccess) {
       return cannot;
+    }
     return RunNow("rhCommWindowDeregister", comm, [&](Communicator& communicator) -> absl::Status {
       const auto open = std::find_if(comm->windows.begin(), comm->windows.end(),
                                      [&](const auto& window) { return window.get() == win; });
@@ -101,8 +103,9 @@ rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win) {
 
 rhResult_t rhCommRegister(rhComm_t comm, void* buff, size_t size, void** handle) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotUse("rhCommRegister", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotUse("rhCommRegister", comm); cannot != rhSuccess) {
       return cannot;
+    }
     if (handle == nullptr) return NullArgument(comm, "rhCommRegister", "handle");
     *handle = nullptr;
     if (buff == nullptr) return NullArgument(comm, "rhCommRegister", "buff");
@@ -125,8 +128,9 @@ rhResult_t rhCommRegister(rhComm_t comm, void* buff, size_t size, void** handle)
 
 rhResult_t rhCommDeregister(rhComm_t comm, void* handle) {
   return Guard(comm, [&] {
-    if (const rhResult_t cannot = CannotUse("rhCommDeregister", comm); cannot != rhSuccess)
+    if (const rhResult_t cannot = CannotUse("rhCommDeregister", comm); cannot != rhSuccess) {
       return cannot;
+    }
     std::unique_ptr<rhRegistration> gone;  // after the lock: that takes its time
     {
       const std::lock_guard<std::mutex> lock(comm->state);

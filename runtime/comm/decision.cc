@@ -183,7 +183,9 @@ bool Crowded(absl::Span<const RankReport> reports, const std::vector<std::vector
       cores.push_back(report.cores);
       if (report.cpu.millicores == 0) continue;
       // Who looks at what it waits for uses its time up as if it worked.
-      if ((wanted[report.cpu.group] += kCore) > report.cpu.millicores) return false;
+      uint64_t& of_group = wanted[report.cpu.group];
+      of_group += kCore;
+      if (of_group > report.cpu.millicores) return false;
     }
     return OneForEach(cores);
   });

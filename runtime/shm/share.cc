@@ -157,8 +157,9 @@ absl::Status Giver::Give(const Segment& segment, int takers, absl::Time deadline
                                        " ranks shared memory: ", taker.status().message()));
     }
     if (!taker->valid()) continue;
-    if (!Introduced(taker->get(), key, std::min(deadline, MonotonicNow() + kIntroduction)))
+    if (!Introduced(taker->get(), key, std::min(deadline, MonotonicNow() + kIntroduction))) {
       continue;
+    }
     if (absl::Status sent = SendDescriptor(taker->get(), segment.fd()); !sent.ok()) return sent;
     ++given;
   }

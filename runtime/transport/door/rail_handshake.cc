@@ -71,7 +71,7 @@ RailHandshake RailHandshake::OfDialer(RailKey key, std::string hello) {
   return RailHandshake(std::move(key), true, std::move(hello));
 }
 
-RailHandshake RailHandshake::OfListener(RailKey key, std::string hello, std::string nonce) {
+RailHandshake RailHandshake::OfListener(RailKey key, std::string hello, const std::string& nonce) {
   RailHandshake handshake(std::move(key), false, std::move(hello));
   handshake.answer_ = nonce + handshake.Prove(kAsAnswer, nonce);
   return handshake;

@@ -66,7 +66,7 @@ struct LineKeys {
 class RailHandshake {
  public:
   static RailHandshake OfDialer(RailKey key, std::string hello);
-  static RailHandshake OfListener(RailKey key, std::string hello, std::string nonce);
+  static RailHandshake OfListener(RailKey key, std::string hello, const std::string& nonce);
 
   // What this side begins with: the Hello, or the Answer.
   std::string Begin() const;

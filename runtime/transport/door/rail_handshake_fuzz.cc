@@ -56,7 +56,8 @@ void Changed(absl::string_view bytes) {
       RailHandshake::OfListener(FuzzKey(), hello, std::string(kRailNonceSize, 'l'));
   std::string answer = listener.Begin();
   const auto flip = static_cast<char>(bytes[1]);
-  answer[static_cast<uint8_t>(bytes[0]) % answer.size()] ^= flip;
+  char& changed = answer[static_cast<uint8_t>(bytes[0]) % answer.size()];
+  changed = static_cast<char>(changed ^ flip);
   const std::optional<std::string> confirmation = dialer.Receive(answer);
   MustHold(confirmation.has_value() == (flip == 0));
   if (!confirmation.has_value()) return;

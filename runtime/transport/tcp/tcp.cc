@@ -29,7 +29,7 @@ class TcpWireMaker final : public WireMaker {
   absl::Status Begin(Line line, const WireOwner& owner, absl::Time /*now*/) override {
     std::optional<FrameSeals> seals;
     if (sign_frames_) seals.emplace(line.keys);
-    wire_ = std::make_unique<TcpWire>(std::move(line.fd), door_.Name(), owner, std::move(seals));
+    wire_ = std::make_unique<TcpWire>(std::move(line.fd), door_.Name(), owner, seals);
     return absl::OkStatus();
   }
   bool begun() const override { return wire_ != nullptr; }

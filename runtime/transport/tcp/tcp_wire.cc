@@ -91,7 +91,7 @@ TcpWire::TcpWire(net::Fd socket, std::string name, const WireOwner& owner,
       name_(std::move(name)),
       owner_(owner),
       hold_(kFirstHold),
-      seals_(std::move(seals)),
+      seals_(seals),
       head_size_(seals_.has_value() ? sizeof(Head) : kHeaderSize),
       // Memory that a wire does not use costs nothing: there may be hundreds.
       in_(std::make_unique_for_overwrite<std::byte[]>(kInputSize)) {
