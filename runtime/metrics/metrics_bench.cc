@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,7 +42,9 @@ constexpr double kGoal = 0.005;
 }
 
 double Seconds(clockid_t clock) {
-  return 1e-9 * static_cast<double>(SystemTime::Nanoseconds(clock));
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 double Quantile(std::vector<double> values, double part) {
