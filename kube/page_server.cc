@@ -19,6 +19,15 @@ HttpResponse PageOf(const PageServer::Pages& pages, const HttpRequest& request) 
 
 }  // namespace
 
+void SetLimitsOfPages(HttpServerOptions& options) {
+  options.threads = 2;
+  options.probe_paths = {"/healthz", "/readyz"};
+  options.max_body_bytes = 1U << 10U;
+  options.max_bytes = 8U << 20U;
+  options.max_connections = 128;
+  options.max_connections_of_source = 64;
+}
+
 PageServer::PageServer(HttpServerOptions options, Pages pages)
     : server_(std::move(options), [pages = std::move(pages)](const HttpRequest& request) {
         return PageOf(pages, request);
@@ -38,13 +47,7 @@ absl::StatusOr<std::unique_ptr<PageServer>> PageServer::Start(const std::string&
     host = host.substr(1, host.size() - 2);
   }
   options.address = host;
-  // Those who request pages are few and request one every few seconds.
-  options.threads = 2;
-  options.probe_paths = {"/healthz", "/readyz"};
-  options.max_body_bytes = 1U << 10U;
-  options.max_bytes = 8U << 20U;
-  options.max_connections = 128;
-  options.max_connections_of_source = 64;
+  SetLimitsOfPages(options);
   std::unique_ptr<PageServer> self(new PageServer(std::move(options), std::move(pages)));
   if (absl::Status started = self->server_.Start(); !started.ok()) {
     return absl::Status(started.code(), absl::StrCat(flag, " ", address, ": ", started.message()));

@@ -19,6 +19,10 @@
 
 namespace railhead::kube {
 
+// Gives a server the limits of one for pages: few request them, seldom, with small requests;
+// /healthz and /readyz are probes.
+void SetLimitsOfPages(HttpServerOptions& options);
+
 class PageServer {
  public:
   // Paths ("/healthz") to what makes the page. Called from the server's threads, several at once.

@@ -14,6 +14,7 @@
 #include "kube/certificate_keeper.h"
 #include "kube/http_server.h"
 #include "kube/monotonic.h"
+#include "kube/page_server.h"
 #include "kube/tls_identity.h"
 #include "operator/admission/webhook.h"
 #include "operator/controllers.h"
@@ -108,12 +109,7 @@ class Operator::Impl {
 
   kube::HttpServerOptions HttpOptions() const {
     kube::HttpServerOptions server = ServerOptions(options_, options_.health_port);
-    server.threads = 2;
-    server.probe_paths = {"/healthz", "/readyz"};
-    server.max_body_bytes = 1U << 10U;
-    server.max_bytes = 8U << 20U;
-    server.max_connections = 128;
-    server.max_connections_of_source = 64;
+    kube::SetLimitsOfPages(server);
     return server;
   }
 

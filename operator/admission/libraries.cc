@@ -11,6 +11,7 @@
 #include "kube/json.h"
 #include "operator/admission/lists.h"
 #include "operator/admission/rdma_containers.h"
+#include "operator/admission/volume.h"
 
 namespace railhead::op {
 namespace {
@@ -89,16 +90,6 @@ void WarnOfOwnPath(const Json& container, const Injection& injection, Draft& pod
                         " to it, or the libraries there are not found"));
 }
 
-// Mounts the volume in the containers that have nothing at its folder.
-absl::Status MountLibraries(const std::vector<std::string>& mounts, Draft& pod) {
-  for (const std::string& path : mounts) {
-    const absl::Status added = pod.Append(
-        path, {{"name", kLibrariesVolume}, {"mountPath", kLibrariesFolder}, {"readOnly", true}});
-    if (!added.ok()) return added;
-  }
-  return absl::OkStatus();
-}
-
 // Puts the init containers that are not there yet before all others.
 absl::Status AddCopies(const Injection& injection, const Json& served, Draft& pod) {
   const absl::StatusOr<const Json*> inits = ListAt(pod, "/spec/initContainers");
@@ -147,12 +138,11 @@ absl::Status AddLibraries(const Injection& injection, Draft& pod) {
                             " gets no libraries: it has a mount of its own at ", kLibrariesFolder));
     }
   }
-  if (volume == nullptr) {
-    const absl::Status added = pod.Append(
-        "/spec/volumes", {{"name", kLibrariesVolume}, {"emptyDir", {{"sizeLimit", "1Gi"}}}});
-    if (!added.ok()) return added;
-  }
-  if (absl::Status mounted = MountLibraries(without, pod); !mounted.ok()) return mounted;
+  absl::Status mounted =
+      AddVolume({{"name", kLibrariesVolume}, {"emptyDir", {{"sizeLimit", "1Gi"}}}},
+                {{"name", kLibrariesVolume}, {"mountPath", kLibrariesFolder}, {"readOnly", true}},
+                without, pod);
+  if (!mounted.ok()) return mounted;
   // Last: it moves the pod's own init containers. A copy, as the edit may move the container, too.
   const Json served = *containers->front().container;
   return AddCopies(injection, served, pod);

@@ -11,6 +11,7 @@
 #include "kube/json.h"
 #include "operator/admission/lists.h"
 #include "operator/admission/rdma_containers.h"
+#include "operator/admission/volume.h"
 
 namespace railhead::op {
 namespace {
@@ -50,17 +51,9 @@ absl::Status AddSharedMemory(const std::string& size, Draft& pod) {
                           " of its own: give it another name"));
     return absl::OkStatus();
   }
-  if (own == nullptr) {
-    const absl::Status added = pod.Append(
-        "/spec/volumes",
-        {{"name", kShmVolume}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", size}}}});
-    if (!added.ok()) return added;
-  }
-  for (const std::string& mounts : without) {
-    const absl::Status added = pod.Append(mounts, {{"name", kShmVolume}, {"mountPath", kShmPath}});
-    if (!added.ok()) return added;
-  }
-  return absl::OkStatus();
+  return AddVolume(
+      {{"name", kShmVolume}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", size}}}},
+      {{"name", kShmVolume}, {"mountPath", kShmPath}}, without, pod);
 }
 
 }  // namespace railhead::op

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef RAILHEAD_OPERATOR_ADMISSION_VOLUME_H_
+#define RAILHEAD_OPERATOR_ADMISSION_VOLUME_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "kube/json.h"
+#include "operator/admission/draft.h"
+
+namespace railhead::op {
+
+// Adds a volume to a pod, unless the pod has one of its name, and the mount to each of the lists of
+// volumeMounts at these JSON Pointers. InvalidArgument if one of them is not a list. Pure.
+absl::Status AddVolume(const kube::Json& volume, const kube::Json& mount,
+                       const std::vector<std::string>& lists, Draft& pod);
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_ADMISSION_VOLUME_H_
