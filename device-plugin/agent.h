@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The node agent: keeps the node's RDMA devices offered to kubelet until it is told to stop.
+// The node agent: offers the node's RDMA devices to kubelet until it is stopped. Used by main.cc.
 //
-// A thin shell round pure parts. In a loop: take the configuration and the latest scan of the node,
-// let NextState say what each resource offers, let each ResourcePlugin do its next step, and sleep
-// until something happens. A thread of its own scans, so that kubelet never waits for a NIC.
+// A thin shell around pure parts. In a loop it takes the configuration and the latest scan,
+// computes each resource's devices with NextState, lets each ResourcePlugin perform its next step,
+// and sleeps until something happens. A separate thread scans, so that kubelet never waits for a
+// NIC.
 #ifndef RAILHEAD_DEVICE_PLUGIN_AGENT_H_
 #define RAILHEAD_DEVICE_PLUGIN_AGENT_H_
 
@@ -47,34 +48,34 @@
 namespace railhead::device_plugin {
 
 struct AgentOptions {
-  std::string root = "/";  // where the host's /sys and /dev are
+  std::string root = "/";  // root of the host's /sys and /dev
   std::string proc_root =
-      "/";  // where /proc/driver is; a container sees the host's in its own /proc
+      "/";  // root of /proc/driver; a container sees the host's in its own /proc
   std::string kubelet_dir = "/var/lib/kubelet/device-plugins";
   std::string pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
   std::string node_name;
-  std::string pod_name;  // the agent's own, and its namespace; "" where it runs in none
+  std::string pod_name;  // the agent's own pod and its namespace; "" outside a pod
   std::string pod_namespace;
-  // Where container runtimes look for CDI specs; "" to give plain device nodes. Must exist.
+  // Directory of CDI specs; "": plain device nodes. Must exist.
   std::string cdi_dir;
-  // Whether somebody (nri/plugin.h) lets containers with HCAs pin without limit.
+  // True if nri/plugin.h lets containers with HCAs lock memory without limit.
   bool memlock_raised = false;
   std::string config_file;  // see config.h; "" for the default configuration
-  std::chrono::milliseconds rescan = std::chrono::seconds(1);   // between looks at sysfs and config
-  std::chrono::milliseconds look = std::chrono::seconds(10);    // at what kubelet lists
-  std::chrono::milliseconds collect = std::chrono::minutes(5);  // for unused files
-  // A file this young may belong to a pod that kubelet does not list yet.
+  // interval of scans and config checks
+  std::chrono::milliseconds rescan = std::chrono::seconds(1);
+  std::chrono::milliseconds look = std::chrono::seconds(10);    // interval of kubelet's list
+  std::chrono::milliseconds collect = std::chrono::minutes(5);  // interval of removing unused files
+  // Younger files may belong to a pod that kubelet does not list yet.
   absl::Duration keep_files = absl::Minutes(5);
-  // So long after its start kubelet may not know all pods yet.
+  // For this time after its start, kubelet may not know all pods.
   absl::Duration kubelet_settles = absl::Minutes(2);
-  // As keep_files at the end, when no new pod can come: how long kubelet may take to note an
+  // Like keep_files, when the agent stops and no new pod can come: time for kubelet to store an
   // allocation.
   absl::Duration settle_at_stop = absl::Seconds(2);
-  // A scan that takes longer is told of.
+  // Longer scans are reported.
   std::chrono::milliseconds scan_hangs = std::chrono::seconds(10);
   Scanner::Read read_scan = ReadScan;
-  // What the cluster should know is told to it; nullptr where there is no API server to tell. Must
-  // outlive the agent.
+  // Reports to the cluster; null without an API server. Must outlive the agent.
   NodeReporter* reporter = nullptr;
   Registration::Timing timing;
   Steadiness::Timing steadiness;
@@ -82,20 +83,19 @@ struct AgentOptions {
 
 class Agent {
  public:
-  // Checks the options; fails when the configuration, the node's name or the kubelet folder is not
-  // usable.
+  // Checks the options; fails if the configuration, node name or kubelet directory is not usable.
   static absl::StatusOr<std::unique_ptr<Agent>> Make(const AgentOptions& options);
   ~Agent();
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
-  // Returns when `stop_fd` is readable, with the sockets and unused files removed.
+  // Runs until `stop_fd` is readable, then removes sockets and unused files.
   void Run(int stop_fd);
 
-  // Thread-safe, while Run runs.
+  // Thread-safe while Run runs.
   const Health& health() const { return health_; }
 
-  // The page for Prometheus. Thread-safe, and may be asked as often as one likes.
+  // Returns the page for Prometheus. Thread-safe; may be called at any rate.
   std::string Metrics() const { return metrics_.Text(); }
 
  private:
@@ -103,33 +103,34 @@ class Agent {
         std::unique_ptr<RailsFiles> files, std::unique_ptr<AllocationStore> allocations,
         const std::string& folder);
 
-  // Takes the configuration anew. True when it has changed.
+  // Reads the configuration; returns true if it changed.
   bool Reload();
   void LoadRailMap();
   void SaveRailMap();
-  // Whether there is another one than before.
+  // Returns true if there is a new scan.
   bool TakeScan();
-  // Tells once of a scan that does not end, and of its end.
+  // Reports once that a scan hangs, and its end.
   void NoteHang(TimePoint now);
-  // Offers what follows from everything that is known now.
+  // Computes and offers the current devices.
   void Offer(TimePoint now);
   void Publish();
-  // Tells the cluster what is true of the node, and of what has changed since `before`.
+  // Reports the node's state, and its changes since `before`, to the cluster.
   void TellCluster(const DeviceSnapshot& before);
   void NoteRdmaNamespaces(const std::string& mode);
   void TellEvent(kube::Event event);
   void TellConfig();
-  // All that tells of who holds what. Thread-safe.
+  // Collects all evidence of held devices. Thread-safe.
   Evidence Gather() const;
-  // Takes it. False when it is not complete.
+  // Updates holdings_. Returns false if they are incomplete.
   bool LookAtKubelet();
-  // In the log, and by an Event on its pod.
+  // Warns in the log, and by an Event on the pod.
   void WarnOf(const ContainerDevices& container, const std::vector<CheckpointEntry>& checkpoint,
               const char* reason, const std::string& message);
-  // Tells of containers whose HCAs are not the nearest to their GPUs.
+  // Reports containers whose HCAs are not the nearest to their GPUs.
   void NoteMisaligned(const std::vector<ContainerDevices>& listed,
                       const std::vector<CheckpointEntry>& checkpoint);
-  // Tells of containers with several of our resources, of which kubelet passes on one without CDI.
+  // Reports containers with several of the agent's resources; without CDI, kubelet passes on one of
+  // them.
   void NoteSeveralResources(const std::vector<ContainerDevices>& listed,
                             const std::vector<CheckpointEntry>& checkpoint);
   std::map<std::string, std::string> GpuUuids() const;
@@ -147,43 +148,43 @@ class Agent {
   const AgentOptions options_;
   const std::unique_ptr<WakeUp> wake_up_;
   Health health_;
-  DeviceBoard overview_;  // every HCA as one device, for people
+  DeviceBoard overview_;  // every HCA as one device, for metrics
   MetricsPage metrics_;
   const std::unique_ptr<RailsFiles> files_;
   const std::unique_ptr<AllocationStore> allocations_;
   TopologyFiles topologies_;
-  std::string rdma_namespaces_;  // as told last
+  std::string rdma_namespaces_;  // last reported
   RailMapFile rail_map_file_;
   std::string last_rail_map_error_;
-  std::atomic<bool> gives_topology_;  // as config_ says, for kubelet's calls
+  std::atomic<bool> gives_topology_;  // of config_, for kubelet's calls
   AgentConfig config_;
   std::string last_config_error_;
   std::string last_scan_error_;
-  std::optional<Scan> scan_;  // the latest
-  bool scan_hangs_ = false;   // as told last
+  std::optional<Scan> scan_;  // latest
+  bool scan_hangs_ = false;   // last reported
   OfferState offer_;
-  // As kubelet said last; after a change of the configuration also what may have been given away
+  // By kubelet's last list; after a change of the configuration, also what may have been allocated
   // since.
   Holdings holdings_;
   std::set<std::string> misaligned_;  // keys of containers
-  std::set<std::string> divided_;     // the same, with several of our resources
-  uint64_t registrations_ = 0;        // of all plugins, when last seen
+  std::set<std::string> divided_;     // keys of containers with several of the agent's resources
+  uint64_t registrations_ = 0;        // of all plugins, last seen
 
-  // What kubelet has listed since this one started; see Evidence. Of the loop alone.
+  // Devices that kubelet has listed since its start; see Evidence. Used by the loop only.
   std::optional<SocketIdentity> seen_kubelet_;
   std::map<std::string, std::set<std::string>> seen_;
 
-  // For GpusInAdmission, which kubelet's calls ask for in threads of their own.
+  // For GpusInAdmission, which kubelet's calls use on their own threads.
   std::mutex admission_mutex_;
   GpuWatch gpu_watch_;
   std::set<std::string> our_resources_;  // also for metrics_
-  Members members_;                      // the same
+  Members members_;                      // also for metrics_
   std::vector<fabric::Gpu> gpus_;
 
-  // While Run runs.
+  // Set while Run runs.
   std::unique_ptr<Scanner> scanner_;
 
-  // By resource. Last, so that kubelet's calls end before what they use.
+  // By resource. Last, so that kubelet's calls end before the members they use.
   std::map<std::string, std::unique_ptr<ResourcePlugin>> plugins_;
 };
 

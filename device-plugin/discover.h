@@ -9,12 +9,12 @@
 
 namespace railhead::device_plugin {
 
-// An inventory as tables for people: the HCAs, the reasons of those that were refused, the GPUs
-// with the HCAs that are nearest to them.
+// Formats an inventory as tables: HCAs, the reasons of rejected ones, and GPUs with their nearest
+// HCAs. For `railhead-device-plugin discover`.
 std::string ToTable(const fabric::NodeInventory& inventory);
 
-// The same for what a configuration makes of it: for each resource its HCAs, or why it has none.
-// `inventory` with the configuration's rails.
+// Formats the effect of a configuration: for each resource its HCAs, or why it has none.
+// `inventory` must have the configuration's rails.
 std::string ToTable(const AgentConfig& config, const fabric::NodeInventory& inventory);
 
 }  // namespace railhead::device_plugin

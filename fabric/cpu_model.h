@@ -8,12 +8,12 @@ namespace railhead::fabric {
 
 struct CpuModel {
   std::string arch;         // "x86_64", "arm64"
-  std::string vendor = "";  // "GenuineIntel"; "" where there is no such thing, as is the rest
+  std::string vendor = "";  // "GenuineIntel"; "" on other architectures, as all below
   int family = 0;
   int model = 0;
 };
 
-// Of the machine that this runs on.
+// Returns the model of this machine's CPU.
 CpuModel ThisCpuModel();
 
 }  // namespace railhead::fabric

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GID table of a port: by which addresses other nodes can reach it, and whose they are.
+// GID table of a port: the addresses by which other nodes reach it, and their owners.
 //
-// The kernel adds an entry for each IP address of each interface on a RoCE port, whatever network
-// namespace the interface is in, so the table of one port holds the host's addresses and those of
-// pods that have a macvlan interface on it or the interface itself.
+// The kernel adds an entry for each IP address of each interface on a RoCE port, in any network
+// namespace. So a port's table contains the host's addresses and those of pods that have a macvlan
+// interface on it, or the interface itself.
 #ifndef RAILHEAD_FABRIC_GID_TABLE_H_
 #define RAILHEAD_FABRIC_GID_TABLE_H_
 
@@ -18,13 +18,13 @@
 namespace railhead::fabric {
 
 enum class AddressKind {
-  kUnknown,    // no RoCE port, or its table cannot be read
-  kNone,       // no entry for RoCE v2
-  kLinkLocal,  // reaches the same network segment only
+  kUnknown,    // not a RoCE port, or table unreadable
+  kNone,       // no RoCE v2 entry
+  kLinkLocal,  // reaches the same segment only
   kRoutable,
 };
 
-// "routable", "linkLocal", "none"; "" where it is unknown.
+// Returns "routable", "linkLocal" or "none"; "" if unknown.
 absl::string_view ToString(AddressKind address);
 
 struct GidEntry {
@@ -37,26 +37,26 @@ struct GidEntry {
   bool operator==(const GidEntry&) const = default;
 };
 
-// What a GID reaches: kNone for one that is all zeros or no GID at all.
+// Returns the reach of a GID; kNone for all zeros and for invalid text.
 AddressKind KindOfGid(absl::string_view gid);
 
 struct PortAddresses {
-  AddressKind host = AddressKind::kUnknown;  // the best of the host's RoCE v2 entries
+  AddressKind host = AddressKind::kUnknown;  // best of the host's RoCE v2 entries
   AddressKind pod =
       AddressKind::kUnknown;  // the best of all other interfaces'; kUnknown where none is
-  std::string gid = "";       // the host's first routable one; "" where there is none
-  bool no_table = false;      // it has no place for an entry
+  std::string gid = "";       // the host's first routable GID; "" if none
+  bool no_table = false;      // the table has size zero
 
   bool operator==(const PortAddresses&) const = default;
 };
 
-// Pure. `host_interfaces`: names of the host's own network namespace. An entry that names no
-// interface is the host's.
+// Pure. `host_interfaces`: names in the host's network namespace. An entry without an interface is
+// the host's.
 PortAddresses Summarize(const std::vector<GidEntry>& entries,
                         const std::set<std::string>& host_interfaces);
 
-// Of a RoCE port (an Ethernet port of a device whose node type is "1: CA"); all unknown for any
-// other. Stops after 32 places that are not in use.
+// Reads the table of a RoCE port (an Ethernet port of a device of node type "1: CA"); all unknown
+// for others. Stops after 32 unused entries.
 PortAddresses ReadPortAddresses(const RootFiles& files, const std::string& hca, int port);
 
 }  // namespace railhead::fabric

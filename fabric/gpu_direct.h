@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Can HCAs of this node read and write the memory of its GPUs (GPUDirect RDMA), and does such
-// traffic stay below the PCIe switch? Read from what any process may see, without privileges.
+// GPUDirect RDMA: whether HCAs of this node can access the memory of its GPUs, and whether that
+// traffic stays below the PCIe switch. Read without privileges. Used by the node agent.
 #ifndef RAILHEAD_FABRIC_GPU_DIRECT_H_
 #define RAILHEAD_FABRIC_GPU_DIRECT_H_
 
@@ -13,51 +13,50 @@
 
 namespace railhead::fabric {
 
-// How an HCA can register GPU memory.
+// How an HCA registers GPU memory.
 enum class GpuDirectWay {
   kNone,
-  kPeermem,  // by a module between both drivers: nvidia-peermem
-  kDmabuf,   // by the kernel's own dma-buf; the better one where both are there
+  kPeermem,  // through nvidia-peermem, a module between both drivers
+  kDmabuf,   // through the kernel's dma-buf; preferred
 };
 
 enum class Iommu { kUnknown, kOff, kPassthrough, kTranslating };
 
-// Which way traffic between a GPU and an HCA below one PCIe switch takes. With access control (ACS)
-// on, the switch sends it up to the host bridge and down again, at a fraction of the bandwidth.
+// Path between a GPU and an HCA below one PCIe switch. With access control services (ACS), traffic
+// goes up to the host bridge and back, at a fraction of the bandwidth.
 enum class SwitchPath { kUnknown, kDirect, kRedirected };
 
 struct GpuDirect {
-  std::string kernel;          // release: "6.1.0-18-amd64"; "" when unknown
+  std::string kernel;          // release: "6.1.0-18-amd64"; "" if unknown
   bool peermem = false;        // the module is loaded
   bool dmabuf = false;         // kernel and GPU driver can export GPU memory
-  std::string dmabuf_missing;  // why dmabuf is false, and what to do; "" when it is true
+  std::string dmabuf_missing;  // why dmabuf is false, and the fix; "" if true
   Iommu iommu = Iommu::kUnknown;
   SwitchPath switch_path = SwitchPath::kUnknown;
 
   bool operator==(const GpuDirect&) const = default;
 };
 
-// What the node offers for `inventory.gpus`, of which there must be some. `host` is the host's tree
-// with /sys; `proc` the one with /proc, which is the container's own.
+// Examines the node for `inventory.gpus`, which must not be empty. `host` is the tree with the
+// host's /sys; `proc` the one with /proc, which is the container's own.
 //
-// Sources: in-kernel RDMA registers dma-buf memory since Linux 5.12 (ib_umem_dmabuf); NVIDIA's
-// driver exports it in its open kernel modules, and says which it is in
-// /proc/driver/nvidia/version; amdgpu exports it. The kernel puts two functions below one switch
-// into one IOMMU group exactly when access control does not part them; without an IOMMU it tells an
-// unprivileged reader nothing.
+// Sources: in-kernel RDMA registers dma-buf memory since Linux 5.12 (ib_umem_dmabuf). NVIDIA
+// exports it in its open kernel modules only; /proc/driver/nvidia/version names the flavour. amdgpu
+// exports it. Two functions below one switch share an IOMMU group exactly if access control does
+// not separate them; without an IOMMU an unprivileged reader cannot know.
 GpuDirect ReadGpuDirect(const RootFiles& host, const RootFiles& proc,
                         const NodeInventory& inventory);
 
 GpuDirectWay WayOf(const GpuDirect& direct);
 
-// "none", "peermem", "dmabuf"; "unknown", "off", "passthrough", "translating"; "unknown", "direct",
-// "redirected".
+// Return "none", "peermem", "dmabuf"; "unknown", "off", "passthrough", "translating"; "unknown",
+// "direct", "redirected".
 absl::string_view ToString(GpuDirectWay way);
 absl::string_view ToString(Iommu iommu);
 absl::string_view ToString(SwitchPath path);
 
-// Why GPUDirect does not work on this node, or works at less than full speed, and what to do; "" if
-// nothing is known against it.
+// Returns why GPUDirect does not work on this node, or is slow, with the fix; "" if no fault is
+// known.
 std::string GpuDirectTrouble(const GpuDirect& direct);
 
 }  // namespace railhead::fabric

@@ -9,8 +9,9 @@
 
 namespace railhead::fabric {
 
-// UUID ("GPU-...") to PCI address of the node's NVIDIA GPUs, as their kernel driver tells in
-// /proc/driver/nvidia/gpus/<address>/information. Empty where that driver is not loaded.
+// Returns UUID ("GPU-...") to PCI address of the node's NVIDIA GPUs, from the kernel driver's
+// /proc/driver/nvidia/gpus/<address>/information. Empty if the driver is not loaded. Used by the
+// node agent.
 std::map<std::string, std::string> ReadGpuUuids(const RootFiles& files);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The network interface of an RDMA device, from sysfs.
+// Network interface of an RDMA device, from sysfs.
 #ifndef RAILHEAD_FABRIC_HCA_NETDEV_H_
 #define RAILHEAD_FABRIC_HCA_NETDEV_H_
 
@@ -12,24 +12,24 @@
 
 namespace railhead::fabric {
 
-// Whether a device or an interface may have this name: letters, digits, '_', '-' and '.', at most
-// 63 of them. Names come from a tree that may be hostile, and become parts of paths.
+// Returns true for a valid name of a device or interface: letters, digits, '_', '-' and '.', at
+// most 63. Names come from an untrusted tree and become parts of paths.
 bool IsSaneName(absl::string_view name);
 
-// The interface that a software device (rxe, siw) runs on, or one that is iWARP; "" for any other
-// device. One that is iWARP does not name it, but has its Ethernet address as GID.
+// Returns the interface of a software device (rxe, siw) or an iWARP device; "" for others. An iWARP
+// device does not name it, but has its Ethernet address as GID.
 std::string ParentNetdev(const RootFiles& files, const std::string& hca);
 
-// The interface of one port; "" when it has none. Ports count from 1.
+// Returns the interface of a port (from 1); "" if it has none.
 std::string NetdevOfPort(const RootFiles& files, const std::string& hca, int port);
 
-// Whether the interface was set down by its administrator, so that no cable is to blame.
+// Returns true if the interface is administratively down, so that no cable is to blame.
 bool IsSetDown(const RootFiles& files, const std::string& netdev);
 
-// What an embedded switch calls the interface's port: "p0", "pf0vf1"; "" where there is none.
+// Returns the embedded switch's name of the interface's port: "p0", "pf0vf1"; "" if none.
 std::string PortNameOf(const RootFiles& files, const std::string& netdev);
 
-// The interfaces of a bond, in its order; empty for any other interface.
+// Returns the interfaces of a bond, in its order; empty for other interfaces.
 std::vector<std::string> SlavesOf(const RootFiles& files, const std::string& netdev);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An inventory as the `discover` command prints it.
+// Inventory as JSON, printed by the `discover` command.
 #ifndef RAILHEAD_FABRIC_INVENTORY_JSON_H_
 #define RAILHEAD_FABRIC_INVENTORY_JSON_H_
 
@@ -10,8 +10,7 @@
 
 namespace railhead::fabric {
 
-// One JSON object with the lists hcas, gpus, affinity and nearest. Bytes that are not UTF-8 are
-// replaced.
+// Returns one object with the lists hcas, gpus, affinity and nearest. Replaces invalid UTF-8.
 std::string ToJson(const NodeInventory& inventory);
 
 }  // namespace railhead::fabric

@@ -6,7 +6,7 @@
 
 namespace railhead::fabric {
 
-// "mlx5_2" before "mlx5_10". A total order: names that count as equal are told apart as text.
+// Orders "mlx5_2" before "mlx5_10". A total order: names with equal numbers are compared as text.
 bool NaturalLess(const std::string& a, const std::string& b);
 
 }  // namespace railhead::fabric

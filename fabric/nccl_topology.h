@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A node's PCI tree as the file that NCCL reads (NCCL_TOPO_FILE), for containers that cannot see it
-// themselves.
+// Writer of NCCL's topology file (NCCL_TOPO_FILE): a node's PCI tree, for containers that cannot
+// see it.
 #ifndef RAILHEAD_FABRIC_NCCL_TOPOLOGY_H_
 #define RAILHEAD_FABRIC_NCCL_TOPOLOGY_H_
 
@@ -13,11 +13,10 @@
 
 namespace railhead::fabric {
 
-// One element cpu for each NUMA node, below it the GPUs, HCAs and the switches above them: one
-// bridge for each switch, as NCCL itself takes it from sysfs, since it counts them. NCCL adds what
-// it knows of the GPUs (gpu, nvlink) and drops what the container does not have. All that it would
-// refuse a file without is there, whether sysfs tells it or not. A device whose way is not known is
-// left out.
+// One element cpu per NUMA node contains GPUs, HCAs and the switches above them: one bridge per
+// switch, as NCCL counts them in sysfs. NCCL adds GPU details (gpu, nvlink) and removes devices
+// that the container lacks. All attributes that NCCL requires are present, even if sysfs lacks
+// them. Devices with an unknown path are omitted.
 std::string NcclTopology(const NodeInventory& inventory, const PciAttributesMap& attributes,
                          const CpuModel& cpu);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The address of a PCI function, as Linux writes it: domain:bus:device.function.
+// Address of a PCI function in Linux' form domain:bus:device.function.
 #ifndef RAILHEAD_FABRIC_PCI_ADDRESS_H_
 #define RAILHEAD_FABRIC_PCI_ADDRESS_H_
 
@@ -12,7 +12,7 @@
 
 namespace railhead::fabric {
 
-// Ordered as the hardware is: by domain, bus, device, function.
+// Ordered by domain, bus, device, function.
 struct PciAddress {
   uint32_t domain = 0;
   uint32_t bus = 0;
@@ -22,8 +22,8 @@ struct PciAddress {
   auto operator<=>(const PciAddress&) const = default;  // NOLINT(modernize-use-nullptr): not one
 };
 
-// Reads "0000:18:00.0" (the domain may have up to eight digits: Intel VMD and Hyper-V number theirs
-// beyond 0xffff). Nothing for any other text.
+// Parses "0000:18:00.0" (the domain may have up to eight digits: Intel VMD and Hyper-V use numbers
+// above 0xffff). Nullopt for any other text.
 std::optional<PciAddress> ParsePciAddress(absl::string_view text);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What sysfs says of the PCI functions on the ways to a node's GPUs and HCAs.
+// Sysfs attributes of PCI functions on the paths to a node's GPUs and HCAs.
 #ifndef RAILHEAD_FABRIC_PCI_ATTRIBUTES_H_
 #define RAILHEAD_FABRIC_PCI_ATTRIBUTES_H_
 
@@ -14,7 +14,7 @@
 
 namespace railhead::fabric {
 
-// Nothing, "" and 0 are what could not be read.
+// Nullopt, "" and 0 mean unreadable.
 struct PciAttributes {
   std::optional<uint32_t> pci_class = std::nullopt;  // 0x030200
   std::optional<uint32_t> vendor = std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a PCI function hangs: the way from a host bridge down to it.
+// Path of a PCI function from its host bridge.
 #ifndef RAILHEAD_FABRIC_PCI_PATH_H_
 #define RAILHEAD_FABRIC_PCI_PATH_H_
 
@@ -12,16 +12,16 @@
 namespace railhead::fabric {
 
 struct PciPath {
-  std::string host_bridge;             // "pci0000:00"; "" when the way is not known
-  std::vector<std::string> functions;  // bridges from the outermost on, then the function itself
+  std::string host_bridge;             // "pci0000:00"; "" if unknown
+  std::vector<std::string> functions;  // bridges from the outermost, then the function itself
 
   bool operator==(const PciPath&) const = default;
 };
 
-// Reads a path below /sys/devices, or the text of a link to one, such as
-// "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0". What is below the last PCI function (a
-// virtio device, a network interface) is left out. Empty when the path names no host bridge. A host
-// bridge below another one (Intel VMD, Hyper-V) begins anew.
+// Parses a path below /sys/devices, or the text of a link to one, such as
+// "../../../devices/pci0000:00/0000:00:01.0/0000:01:00.0". Ignores everything below the last PCI
+// function (a virtio device, a network interface). Empty if the path contains no host bridge. A
+// nested host bridge (Intel VMD, Hyper-V) starts a new path.
 PciPath ParsePciPath(absl::string_view sysfs_path);
 
 }  // namespace railhead::fabric

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file /run/railhead/rails.json: the rails that one container was given. The node agent writes
-// it, the runtime in the pod reads it, so that nothing in the pod has to guess.
+// File /run/railhead/rails.json: the rails of one container. The node agent writes it; the runtime
+// in the pod reads it instead of guessing.
 #ifndef RAILHEAD_FABRIC_POD_RAILS_H_
 #define RAILHEAD_FABRIC_POD_RAILS_H_
 
@@ -17,11 +17,11 @@ struct PodRail {
   int rail = 0;            // position on the node, from 0
   std::string device;      // "mlx5_0"
   int port = 1;            // the port to use, from 1
-  std::string link_layer;  // "InfiniBand", "Ethernet", or "" when unknown
+  std::string link_layer;  // "InfiniBand", "Ethernet", or "" if unknown
   double rate_gbps = 0;    // Gbit/s, one direction; 0 when unknown
   std::string pci_address;
   int numa_node = -1;                     // -1 when unknown
-  std::string netdev;                     // "" when it has none
+  std::string netdev;                     // "" if none
   std::vector<std::string> char_devices;  // "/dev/infiniband/uverbs0"
   std::vector<std::string> nearest_gpus;  // PCI addresses
 
@@ -35,13 +35,12 @@ struct PodRails {
   bool operator==(const PodRails&) const = default;
 };
 
-// The same value always gives the same bytes. Bytes that are not UTF-8 are replaced.
+// Deterministic: equal values give equal bytes. Replaces invalid UTF-8.
 std::string ToJson(const PodRails& pod_rails);
 
-// Reads the file's text, which may come from anywhere. Refuses texts over 1 MiB, another apiVersion
-// or kind, fields of the wrong type or range, and a rail number that appears twice; the message
-// names the field. Fields it does not know are ignored; optional ones take PodRail's defaults
-// (required: node, and of each rail its number, device and port).
+// Parses untrusted text. Rejects more than 1 MiB, another apiVersion or kind, fields of wrong type
+// or range, and duplicate rails; the message names the field. Ignores unknown fields; optional ones
+// have PodRail's defaults (required: node, and each rail's number, device and port).
 absl::StatusOr<PodRails> ParsePodRails(absl::string_view json);
 
 }  // namespace railhead::fabric

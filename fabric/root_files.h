@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read-only access to the files of a host that is mounted somewhere else: a container's view of its
-// node ("/host"), a captured tree in a test, or the machine itself ("/").
+// Read-only access to the files of a host mounted elsewhere: a container's view of its node
+// ("/host"), a captured tree in a test, or the machine itself ("/").
 //
-// The tree may be hostile or half broken. Nothing here follows a link out of the root, blocks on a
+// The tree may be hostile or broken. No function follows a link out of the root, blocks on a pipe,
+// or reads without a limit.
 // pipe, or reads more than a bound.
 #ifndef RAILHEAD_FABRIC_ROOT_FILES_H_
 #define RAILHEAD_FABRIC_ROOT_FILES_H_
@@ -25,35 +26,34 @@ struct NodeInfo {
   unsigned minor = 0;
 };
 
-// All paths are the host's own ("/sys/class/infiniband"), whatever the root is. Safe to use from
-// several threads.
+// All paths are the host's ("/sys/class/infiniband"), whatever the root. Thread-safe.
 class RootFiles {
  public:
-  // Fails when `root` is not a directory.
+  // Fails if `root` is not a directory.
   static absl::StatusOr<RootFiles> Open(const std::string& root);
 
-  // The names in a directory, sorted. NotFound when it does not exist; ResourceExhausted when it
-  // holds more than 16384 entries.
+  // Returns the names in a directory, sorted. NotFound if it does not exist; ResourceExhausted for
+  // more than 16384 entries.
   absl::StatusOr<std::vector<std::string>> List(absl::string_view path) const;
 
-  // The one line of text that a sysfs attribute holds, without surrounding white space. Refuses
-  // anything but a regular file of at most 4096 bytes of printable ASCII.
+  // Returns the one line of a sysfs attribute, without surrounding white space. Rejects anything
+  // but a regular file of at most 4096 bytes of printable ASCII.
   absl::StatusOr<std::string> ReadAttribute(absl::string_view path) const;
 
-  // The lines of a small text file, without white space round them. Refuses what ReadAttribute
-  // refuses, but for line feeds.
+  // Returns the lines of a small text file, without surrounding white space. Rejects like
+  // ReadAttribute, except for line feeds.
   absl::StatusOr<std::vector<std::string>> ReadLines(absl::string_view path) const;
 
-  // The first bytes of a regular file, at most `most` of them, whatever they are.
+  // Returns at most the first `most` bytes of a regular file, of any content.
   absl::StatusOr<std::string> ReadStart(absl::string_view path, size_t most) const;
 
-  // The path without any link in it, as the host knows it.
+  // Returns the host's path without links.
   absl::StatusOr<std::string> Resolve(absl::string_view path) const;
 
-  // The text of a symbolic link, whether or not it leads anywhere.
+  // Returns the text of a symbolic link, even of a dangling one.
   absl::StatusOr<std::string> ReadLink(absl::string_view path) const;
 
-  // What stands at `path`, links inside the root followed. kMissing when nothing can be reached.
+  // Returns the kind of file at `path`, following links inside the root. kMissing if unreachable.
   NodeInfo Stat(absl::string_view path) const;
 
   bool IsDirectory(absl::string_view path) const;
@@ -61,13 +61,13 @@ class RootFiles {
  private:
   explicit RootFiles(std::string root) : root_(std::move(root)) {}
 
-  // The content of a regular file of at most 4096 bytes of printable ASCII and white space.
+  // Returns the content of a regular file of at most 4096 bytes of printable ASCII and white space.
   absl::StatusOr<std::string> ReadText(absl::string_view path) const;
 
-  // The real path of `path` on this machine, proven to be inside the root.
+  // Returns the real path of `path` on this machine, verified to be inside the root.
   absl::StatusOr<std::string> RealPath(absl::string_view path) const;
 
-  std::string root_;  // canonical, without a trailing slash; "" stands for "/"
+  std::string root_;  // canonical, without trailing slash; "" means "/"
 };
 
 }  // namespace railhead::fabric

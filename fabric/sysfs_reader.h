@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads a node's inventory from sysfs and /dev. Needs neither a network interface nor a PCI link of
-// an RDMA device, nor names of a certain form, nor umad and issm nodes, and makes no kernel call
-// but reading files.
+// Reader of a node's inventory from sysfs and /dev. It needs no network interface or PCI link of an
+// RDMA device, no special names, no umad or issm nodes, and only reads files.
 #ifndef RAILHEAD_FABRIC_SYSFS_READER_H_
 #define RAILHEAD_FABRIC_SYSFS_READER_H_
 
@@ -16,22 +15,22 @@
 
 namespace railhead::fabric {
 
-// NVIDIA and AMD. Others are for a configuration to name: Intel's integrated displays have the same
+// NVIDIA and AMD. Other vendors must be configured: Intel's integrated displays have the same
 // classes as its GPUs.
 inline std::vector<std::string> DefaultGpuVendors() { return {"10de", "1002"}; }
 
-// PCI addresses to whether their vital product data says that they manage NVLink switches: reading
-// it takes a while, so that who reads the inventory again and again keeps this.
+// PCI address to whether its vital product data identifies it as NVLink switch management. Reading
+// that is slow, so periodic readers keep this cache.
 using KnownVpd = std::map<std::string, bool>;
 
-// `root` stands for the host's "/". Paths in the result are the host's, without the root.
+// Reads the inventory below `root`, the host's "/". Paths in the result are the host's.
 //
-// HCAs are judged by what holds however pods use them (hca_rules.h): usable is one that can be a
-// rail, with an ACTIVE port and its uverbs node in /dev/infiniband; any other stays in the list
-// with the reason. Rails are one for each port (ChooseRails). A captured tree may hold a plain file
-// for a device node (most tools that copy trees cannot make devices). A node without RDMA gives an
-// empty list. Fails when the root holds no /sys, or when a directory of classes cannot be listed.
-// `reading` is told the name of each HCA before it is read: a NIC whose firmware hangs holds it up.
+// Health covers faults independent of the pod's network (hca_rules.h): an HCA is usable if it can
+// be a rail, has an ACTIVE port and its uverbs node in /dev/infiniband; others stay in the list
+// with the reason. Each port has one rail (ChooseRails). Captured trees may contain plain files for
+// device nodes. A node without RDMA gives an empty list. Fails if the root has no /sys, or a class
+// directory cannot be listed. `reading` is called with the name of each HCA before it is read,
+// because hung firmware blocks the read.
 absl::StatusOr<NodeInventory> ReadInventory(
     const std::string& root, const std::vector<std::string>& gpu_vendors = DefaultGpuVendors(),
     KnownVpd* known = nullptr, const std::function<void(const std::string&)>& reading = {});

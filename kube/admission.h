@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The protocol of admission webhooks (admission.k8s.io/v1) as pure functions.
+// Protocol of admission webhooks (admission.k8s.io/v1) as pure functions. The operator's server
+// passes them to HttpServer.
 #ifndef RAILHEAD_KUBE_ADMISSION_H_
 #define RAILHEAD_KUBE_ADMISSION_H_
 
@@ -16,35 +17,35 @@
 
 namespace railhead::kube {
 
-// What the API server asks about.
+// The request of an AdmissionReview: the operation and its object.
 struct AdmissionRequest {
   std::string uid;
-  std::string group;  // of the object's kind; empty is the core group
+  std::string group;  // API group of the object's kind; empty: core group
   std::string version;
   std::string kind;
   std::string space;  // namespace
-  std::string name;   // may be empty on CREATE, when the server makes the name
+  std::string name;   // may be empty on CREATE, if the server generates the name
   std::string operation;
   Json object;  // null on DELETE
-  Json before;  // the object as it was; null on CREATE
+  Json before;  // the object before the operation; null on CREATE
 };
 
-// A mutating webhook's answer: always "allowed"; `patch` is a JSON Patch, empty for no change.
+// Response of a mutating webhook. It always allows; `patch` is a JSON Patch, empty for no change.
 struct AdmissionAnswer {
   Json patch = Json::array();
-  std::vector<std::string> warnings;  // shown to the user by kubectl
+  std::vector<std::string> warnings;  // kubectl prints them to the user
 };
 
-// Reads an AdmissionReview. InvalidArgument when it is none, or has no request with a uid.
+// Reads an AdmissionReview. InvalidArgument if it is not one, or has no request with a uid.
 absl::StatusOr<AdmissionRequest> DecodeAdmissionReview(absl::string_view body);
 
-// The AdmissionReview that answers request `uid`. Warnings, which kubectl prints, are made
-// printable, and each ends after 240 bytes.
+// Returns the AdmissionReview that answers request `uid`. Makes warnings printable and cuts each
+// after 240 bytes, as kubectl prints them.
 std::string EncodeAdmissionReview(absl::string_view uid, const AdmissionAnswer& answer);
 
-// One webhook as an HTTP handler: 400 with the reason for a body that is no review, 405 for another
-// method than POST, otherwise the answer. Documents share `memory`: a review waits until there is
-// room for it (503 after two seconds); one that would need more than all of it gets 413.
+// Handles an HTTP request of one webhook: 400 with the reason if the body is not a review, 405 for
+// methods other than POST, else the response of `decide`. Documents share `memory`: a review waits
+// up to two seconds for free memory (then 503); a review that needs more than the total gets 413.
 HttpResponse AnswerAdmission(const HttpRequest& request, MemoryBudget& memory,
                              const std::function<AdmissionAnswer(const AdmissionRequest&)>& decide);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long to wait before the next try. Pure.
+// Exponential backoff with jitter. Pure: the caller passes random numbers and durations. Used by
+// WorkQueue, Reflector and retry loops.
 #ifndef RAILHEAD_KUBE_BACKOFF_H_
 #define RAILHEAD_KUBE_BACKOFF_H_
 
@@ -13,7 +14,7 @@ namespace railhead::kube {
 // Returns a uniform random number in [0, 1).
 using Random = std::function<double()>;
 
-// One for each thread: seeded by the system, not thread-safe.
+// Returns a generator seeded by the system. Not thread-safe: create one per thread.
 Random SystemRandom();
 
 struct BackoffOptions {
@@ -21,14 +22,13 @@ struct BackoffOptions {
   absl::Duration longest = absl::Seconds(30);
 };
 
-// After `failures` (1 or more) in a row: `first`, doubled with every further one, `longest` at
-// most; of that, between a half and the whole, so that those who failed together do not come back
-// together.
+// Returns the delay after `failures` consecutive failures (1 or more): `first`, doubled for each
+// further failure, at most `longest`. `random` scales it to between half and all of that, so that
+// clients that failed together do not retry together.
 absl::Duration PauseAfter(const BackoffOptions& options, int failures, double random);
 
-// Paces something that is tried again and again, forever: failures in a row are counted until a try
-// has lasted for as long as the longest pause, so that one which ends soon each time is slowed down
-// whether it fails or not.
+// Paces an endless loop of attempts. Counts consecutive failures until an attempt lasts at least
+// `longest`; so an attempt that ends soon is delayed even if it succeeds.
 class Backoff {
  public:
   Backoff(BackoffOptions options, Random random);

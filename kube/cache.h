@@ -20,39 +20,39 @@
 
 namespace railhead::kube {
 
-// "namespace/name", or the name alone of an object without a namespace.
+// Returns "namespace/name", or the name of a cluster-scoped object.
 inline std::string KeyOf(const Json& object) {
   const std::string space = StringAt(object, {"metadata", "namespace"});
   return absl::StrCat(space, space.empty() ? "" : "/", StringAt(object, {"metadata", "name"}));
 }
 
-// The objects of a collection, each as the value T that is left of it: only T is stored, so that a
-// caller decides how much memory an object takes. Readers from any thread; written by a reflector.
+// Local copy of a collection, reduced to one value T per object by a transform, so that the caller
+// decides how much memory an object takes. A reflector writes it; any thread reads it.
 //
-// T can be compared: a change of the object that T does not show is none, so that heartbeats wake
-// nobody. Put metadata.uid into T where an object that was deleted and made again is another one.
+// T is comparable: a change of the object that leaves T equal is ignored, so heartbeats trigger no
+// callback. Include metadata.uid in T if a deleted and recreated object must count as changed.
 template <typename T>
 class Cache final : public ObjectSink {
  public:
   using Value = std::shared_ptr<const T>;
-  // What is left of an object; nothing when it is of no interest, as if it were not there.
+  // Reduces an object to the stored value; nullopt if the cache must ignore the object.
   using Strip = std::function<std::optional<T>(const Json& object)>;
-  // `before` is null for a new object, `after` for one that is gone. Called by the reflector's
-  // thread, in order, when readers see the change already; may read the cache.
+  // `before` is null for a new object, `after` for a deleted one. Called in order on the
+  // reflector's thread, after readers can see the change; may read the cache.
   using OnChange =
       std::function<void(const std::string& key, const Value& before, const Value& after)>;
 
   explicit Cache(Strip strip, OnChange on_change = nullptr)
       : strip_(std::move(strip)), on_change_(std::move(on_change)) {}
 
-  // Null when there is none.
+  // Returns null if there is no such object.
   Value Get(absl::string_view key) const {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto at = entries_.find(key);
     return at == entries_.end() ? nullptr : at->second.value;
   }
-  // In the order of the keys, all of one generation, which it returns. `visit` must not use the
-  // cache.
+  // Visits all objects in the order of their keys, in one generation, and returns that generation.
+  // `visit` must not use the cache.
   uint64_t ForEach(
       const std::function<void(const std::string& key, const Value& value)>& visit) const {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -63,7 +63,7 @@ class Cache final : public ObjectSink {
     const std::lock_guard<std::mutex> lock(mutex_);
     return entries_.size();
   }
-  // Grows with every change, and only then.
+  // Increases with every change.
   uint64_t generation() const {
     const std::lock_guard<std::mutex> lock(mutex_);
     return generation_;
@@ -89,7 +89,7 @@ class Cache final : public ObjectSink {
  private:
   struct Entry {
     Value value;
-    uint64_t list = 0;  // the one that it was last put in
+    uint64_t list = 0;  // the list that last contained the object
   };
 
   void Set(const std::string& key, const Value& after) {
@@ -114,7 +114,7 @@ class Cache final : public ObjectSink {
 
   const Strip strip_;
   const OnChange on_change_;
-  uint64_t list_ = 0;  // written and read by the reflector's thread alone
+  uint64_t list_ = 0;  // used by the reflector's thread only
 
   mutable std::mutex mutex_;  // guards all below
   std::map<std::string, Entry, std::less<>> entries_;

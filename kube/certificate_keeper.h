@@ -18,62 +18,63 @@
 namespace railhead::kube {
 
 struct CertificateKeeperOptions {
-  ObjectRef secret;         // holds the authority; it exists already, possibly empty
-  ObjectRef configuration;  // the Mutating- or ValidatingWebhookConfiguration that must trust it
+  ObjectRef secret;         // Secret of the CA; must exist, may be empty
+  ObjectRef configuration;  // Mutating- or ValidatingWebhookConfiguration to put the CA into
   std::string authority_name;
-  std::vector<std::string> dns_names;  // of the webhook's service
+  std::vector<std::string> dns_names;  // DNS names of the webhook's service
   absl::Duration authority_lifetime = absl::Hours(24 * 365);
   absl::Duration serving_lifetime = absl::Hours(24 * 7);
-  // How long the API servers may take to notice a new caBundle: until then a serving certificate of
-  // the last authority stays in use, which the bundle still holds.
+  // Time within which API servers load a new caBundle. Until then a certificate of the previous CA
+  // stays in use; the bundle still contains that CA.
   absl::Duration settle = absl::Seconds(10);
 };
 
-// Keeps a webhook trusted without any outside help. The authority lives in a Secret that all
-// replicas share; every replica signs its own serving certificate, which never leaves its memory;
-// the webhook configuration's caBundle gets the authority, and after rotations also those before,
-// as long as they are valid (the last eight).
+// Creates and rotates the certificates of a webhook. All replicas share the CA in a Secret. Each
+// replica signs its own serving certificate and keeps it in memory only. The webhook
+// configuration's caBundle contains the CA and, after rotations, up to eight previous CAs that are
+// still valid.
 //
-// One call of Reconcile looks at everything and repairs what is wrong, so it is simply repeated:
-// every few seconds, forever. Several replicas may do so at once: every write carries the
-// resourceVersion it was decided on, and whoever loses starts over.
+// Call Reconcile every few seconds: each call checks everything and repairs what is wrong. Replicas
+// may do so concurrently: every write carries the resourceVersion it was decided on, and a replica
+// whose write conflicts starts over.
 //
-// Not thread-safe but for the TlsIdentity it sets.
+// Not thread-safe, except for the TlsIdentity that it sets.
 class CertificateKeeper {
  public:
   // `api` and `identity` must outlive the keeper.
   CertificateKeeper(CertificateKeeperOptions options, Api* api, TlsIdentity* identity,
                     std::function<absl::Time()> clock);
 
-  // What a round did, one line each, for the log. An error leaves things as good as it found them.
+  // Returns one line for the log per action. After an error, the state is as good as before.
   absl::StatusOr<std::vector<std::string>> Reconcile();
 
-  // The API server was last found (not just made) to trust the certificate being served, and that
-  // certificate is still valid. So it takes a second round after a change, which gives the API
-  // servers time to notice. Their outages do not change it.
+  // Returns true if the API server was last read (not just written) to trust the certificate in
+  // use, and that certificate is valid. Becomes true one round after a change at the earliest,
+  // which gives API servers time to load it. Outages of API servers do not change it.
   bool Trusted() const;
 
-  // When the configuration was created, by the API server's clock; nothing while it was never seen.
+  // Returns the creation time of the configuration, by the API server's clock; nullopt if never
+  // read.
   std::optional<absl::Time> configuration_created() const { return configuration_created_; }
 
-  // Zero time until there is one.
+  // Zero time until there is a certificate.
   absl::Time authority_expiry() const { return authority_expiry_; }
   absl::Time serving_expiry() const { return serving_expiry_; }
 
  private:
   struct Authorities {
     KeyedCertificate current;
-    std::string previous;  // certificates only, the last one first; empty when none still counts
+    std::string previous;  // certificates only, newest first; empty if none is valid
 
     std::string Bundle() const { return current.certificate + previous; }
   };
 
   absl::StatusOr<std::vector<std::string>> ReconcileOnce();
-  // Reads the Secret; makes and stores a new authority where it has none worth keeping.
+  // Reads the Secret; creates and stores a new CA if it contains no usable one.
   absl::StatusOr<Authorities> LoadAuthority(std::vector<std::string>& log);
-  // Writes these values into the Secret, unless it has changed since it was read as `secret`.
+  // Writes these values into the Secret; fails if it changed since it was read as `secret`.
   absl::Status Store(const Json& secret, const std::map<std::string, std::string>& values);
-  // What is served stays trusted when somebody replaced the authority: it becomes a previous one.
+  // Keeps this replica's CA trusted after another writer replaced it: adds it as a previous one.
   absl::Status KeepOurs(const Json& secret, Authorities& found, std::vector<std::string>& log);
   // Makes every webhook trust `bundle`.
   absl::Status PutBundle(const Json& configuration, const std::string& bundle,
@@ -86,11 +87,11 @@ class CertificateKeeper {
   const std::function<absl::Time()> clock_;
 
   std::optional<absl::Time> configuration_created_;
-  bool trusted_ = false;  // the configuration, as last read, trusts what is served
-  std::string bundle_;    // the one last confirmed
-  absl::Time bundle_since_ = absl::InfinitePast();  // when it was first seen confirmed
-  std::string issuer_;                              // certificate that signed the one served
-  CertificateFacts serving_;                        // the one served
+  bool trusted_ = false;  // the configuration, as last read, trusts the certificate in use
+  std::string bundle_;    // last confirmed bundle
+  absl::Time bundle_since_ = absl::InfinitePast();  // time of its first confirmation
+  std::string issuer_;        // certificate of the CA that signed the one in use
+  CertificateFacts serving_;  // of the certificate in use
   absl::Time authority_expiry_ = absl::UnixEpoch();
   absl::Time serving_expiry_ = absl::UnixEpoch();
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// X.509 for one purpose: a small certificate authority that signs the serving certificate of a
-// webhook. Pure functions; the caller brings the time. Keys are ECDSA P-256.
+// X.509 functions for one purpose: a small CA that signs the serving certificate of a webhook.
+// Pure; the caller passes the time. Keys are ECDSA P-256. Used by CertificateKeeper.
 #ifndef RAILHEAD_KUBE_CERTIFICATES_H_
 #define RAILHEAD_KUBE_CERTIFICATES_H_
 
@@ -21,7 +21,7 @@ struct KeyedCertificate {
   std::string key;
 };
 
-// What a certificate says of itself.
+// Fields of a certificate.
 struct CertificateFacts {
   std::string common_name;
   absl::Time not_before;
@@ -30,32 +30,31 @@ struct CertificateFacts {
   std::vector<std::string> dns_names;
 };
 
-// A new self-signed authority, valid from an hour before `now` (clocks differ) until `now` +
+// Returns a new self-signed CA, valid from an hour before `now` (clocks differ) to `now` +
 // `lifetime`.
 absl::StatusOr<KeyedCertificate> MakeAuthority(absl::string_view common_name, absl::Time now,
                                                absl::Duration lifetime);
 
-// A new serving certificate for `dns_names` (at least one), signed by `authority`. It never
-// outlives the authority. InvalidArgument when the authority cannot be used.
+// Returns a new serving certificate for `dns_names` (at least one), signed by `authority`. It never
+// outlives the CA. InvalidArgument if the CA cannot be used.
 absl::StatusOr<KeyedCertificate> SignServingCertificate(const KeyedCertificate& authority,
                                                         const std::vector<std::string>& dns_names,
                                                         absl::Time now, absl::Duration lifetime);
 
-// Reads the first certificate of a PEM text. InvalidArgument when there is none.
+// Reads the first certificate of a PEM text. InvalidArgument if there is none.
 absl::StatusOr<CertificateFacts> InspectCertificate(absl::string_view pem);
 
-// The certificates of a PEM text, each as PEM, all written in the same way. What is none is left
-// out.
+// Returns the certificates of a PEM text, each as normalized PEM. Skips all other blocks.
 std::vector<std::string> SplitCertificates(absl::string_view pem);
 
-// OK when `authority` is a certificate authority, valid at `now`, whose key fits its certificate.
-// InvalidArgument says which of these fails; the message never quotes the key.
+// Returns OK if `authority` is a CA, valid at `now`, whose key matches its certificate.
+// InvalidArgument names the check that failed; the message never contains the key.
 absl::Status CheckAuthority(const KeyedCertificate& authority, absl::Time now);
 
-// True once two thirds of the certificate's life are over, or before it has begun.
+// Returns true after two thirds of the certificate's lifetime, or before its start.
 bool RenewalDue(const CertificateFacts& facts, absl::Time now);
 
-// When RenewalDue turns true.
+// Returns the time at which RenewalDue becomes true.
 absl::Time RenewalTime(const CertificateFacts& facts);
 
 }  // namespace railhead::kube

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Talks to a Kubernetes API server: JSON in, JSON out, one deadline per call.
+// Client of the Kubernetes API: JSON in, JSON out, one deadline per call. Used by the agent, the
+// operator and the command line; implemented by RestClient.
 #ifndef RAILHEAD_KUBE_CLIENT_H_
 #define RAILHEAD_KUBE_CLIENT_H_
 
@@ -24,46 +25,46 @@ struct ObjectRef {
   std::string name;              // empty for the collection
   std::string subresource = "";  // "status"
 
-  // The path below the server's address, each part escaped.
+  // Returns the path below the server's address, each part escaped.
   std::string Path() const;
-  // For messages: "secrets namespace/name".
+  // Returns "secrets namespace/name", for messages.
   std::string ToString() const;
 };
 
 struct ApiRequest {
   std::string method;  // "GET", "PATCH", ...
-  std::string path;    // begins with '/'; a query is part of it
+  std::string path;    // starts with '/'; includes the query
   std::string content_type;
   std::string body;
-  std::string subject;  // for messages: what the call is about
-  // The call takes no longer; nor longer than the client itself allows.
+  std::string subject;  // for messages: the object of the call
+  // Limit of this call; the client's own limit applies, too.
   absl::Duration timeout = absl::InfiniteDuration();
 };
 
-// An answer that is read while it is written: a watch.
+// A response that is read while it is written, such as a watch.
 struct StreamRequest {
-  std::string path;        // begins with '/'; a query is part of it
+  std::string path;        // starts with '/'; includes the query
   std::string subject;     // for messages
-  absl::Duration timeout;  // of the whole
-  absl::Duration silence;  // the longest time without a byte
-  std::stop_token stop;    // ends it with Cancelled
+  absl::Duration timeout;  // of the whole response
+  absl::Duration silence;  // maximum time without a byte
+  std::stop_token stop;    // ends the stream with Cancelled
 };
 
 // An API server. Implementations are thread-safe.
 class Api {
  public:
   virtual ~Api() = default;
-  // The body of a 2xx answer. Everything else is an error:
+  // Returns the body of a 2xx response. Errors:
   //   NotFound (404), Aborted (409 Conflict: reload and try again), AlreadyExists (409),
   //   Unauthenticated (401), PermissionDenied (403), InvalidArgument (400, 415, 422),
   //   OutOfRange (410, an expired list or watch), ResourceExhausted (413, an answer too large),
-  //   DeadlineExceeded (504, or no answer in time), Cancelled, and Unavailable for the rest (429,
-  //   5xx, no connection, a certificate that is not the cluster's): trying again later may help.
-  // The message has the server's own reason, and never a token.
+  //   DeadlineExceeded (504, or no response in time), Cancelled, and Unavailable for all others
+  //   (429, 5xx, no connection, an untrusted server certificate): a retry may help.
+  // The message contains the server's reason, and never a token.
   virtual absl::StatusOr<Json> Call(const ApiRequest& request) = 0;
-  // Hands on the body of a 2xx answer as it comes, in pieces of any size, on the caller's thread.
-  // OK when the server has ended it; the error of `on_bytes`, which ends it too; DeadlineExceeded
-  // when it took too long or fell silent; else an error as of Call.
+  // Passes on the body of a 2xx response as it arrives, in pieces of any size, on the caller's
+  // thread. Returns OK if the server ended it; the error of `on_bytes`, which ends the stream;
+  // DeadlineExceeded after a timeout or silence; else the errors of Call.
   virtual absl::Status Stream(const StreamRequest& request,
                               const std::function<absl::Status(absl::string_view)>& on_bytes) = 0;
 };
@@ -74,53 +75,52 @@ enum class PatchType {
 };
 
 absl::StatusOr<Json> Get(Api& api, const ObjectRef& ref);
-// A patch that contains metadata.resourceVersion applies to exactly that version: Aborted
-// otherwise.
-// With `within` the server gives up after that time, too: what it has not done by then it never
-// does.
+// Patches an object. A patch that contains metadata.resourceVersion applies to that version only:
+// Aborted otherwise. With `within`, the server gives up after that time, too: it never applies the
+// patch later.
 absl::StatusOr<Json> Patch(Api& api, const ObjectRef& ref, PatchType type, const Json& patch,
                            absl::Duration within = absl::InfiniteDuration());
 
-// Deletes exactly this version of exactly this object: Aborted when there is another one by now.
+// Deletes this version of this object only: Aborted if it has changed.
 absl::Status Delete(Api& api, const ObjectRef& ref, absl::string_view uid,
                     absl::string_view resource_version);
 
-// Evicts exactly this version of exactly this pod, as Delete does; the pod says that it was no
-// failure of its own (the condition DisruptionTarget).
+// Evicts this version of this pod only, as Delete does. The pod gets the condition
+// DisruptionTarget: not a failure of its own.
 absl::Status Evict(Api& api, const ObjectRef& pod, absl::string_view uid,
                    absl::string_view resource_version);
 
 struct ListOptions {
-  int limit = 250;    // objects a page; the server may send fewer
-  std::string go_on;  // from the page before; empty for the first one
+  int limit = 250;    // objects per page; the server may send fewer
+  std::string go_on;  // continue token of the previous page; empty for the first
 };
 struct ListPage {
-  Json items;                    // an array of objects that have names
-  std::string resource_version;  // of the whole list; a watch from here on misses nothing
-  std::string go_on;             // empty after the last page
+  Json items;                    // array of objects, each with a name
+  std::string resource_version;  // of the whole list; a watch from here misses nothing
+  std::string go_on;             // continue token; empty after the last page
 };
-// One page of the latest state. All pages of a list are of one version, which the server keeps for
-// some minutes: OutOfRange when it did not, and the list must begin anew. DataLoss when the answer
-// is no list.
+// Returns one page of the latest state. All pages of a list have one version, which the server
+// keeps for some minutes: OutOfRange after that; restart the list then. DataLoss if the response is
+// not a list.
 absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
                                   const ListOptions& options);
-// Visits every object of a collection, page by page; ends at the first error.
+// Visits every object of a collection, page by page; stops at the first error.
 absl::Status ForEach(Api& api, const ObjectRef& collection,
                      const std::function<absl::Status(const Json&)>& visit);
-// Makes `object`, to which the server may give its name. `ref` names the collection. AlreadyExists
-// when there is one of that name.
+// Creates `object`; the server may generate its name. `ref` names the collection. AlreadyExists if
+// the name is taken.
 absl::StatusOr<Json> Create(Api& api, const ObjectRef& ref, const Json& object);
-// Server-side apply: of what `manager` has said about the object before, exactly what is in
-// `object` remains. Takes fields from other managers. `object` needs apiVersion and kind.
+// Server-side apply: replaces all fields that `manager` applied before by those of `object`. Takes
+// fields from other managers. `object` needs apiVersion and kind.
 absl::StatusOr<Json> Apply(Api& api, const ObjectRef& ref, absl::string_view manager,
                            const Json& object);
 
-// A part of a path, or a value of a query: all but letters, digits and "-._~" percent-encoded, so
-// that it can never become another path or a query.
+// Percent-encodes a path segment or query value: all but letters, digits and "-._~", so that it
+// cannot change the path or the query.
 std::string Escape(absl::string_view part);
 
-// The error for an answer that is not 2xx. `body` is the API server's Status object, if it sent
-// one.
+// Returns the error for a response other than 2xx. `body` is the API server's Status object, if it
+// sent one.
 absl::Status StatusFromAnswer(absl::string_view what, int http_status, absl::string_view body);
 
 }  // namespace railhead::kube

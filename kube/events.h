@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells people of something that happened to an object: what `kubectl describe` shows below it.
+// Kubernetes Events, which `kubectl describe` shows below an object. Used by the agent and the
+// operator.
 #ifndef RAILHEAD_KUBE_EVENTS_H_
 #define RAILHEAD_KUBE_EVENTS_H_
 
@@ -17,7 +18,7 @@
 namespace railhead::kube {
 
 struct Event {
-  // The object. kubectl finds the events of a node by its name as the uid.
+  // The object. kubectl finds events of a node by the node's name as uid.
   std::string api;    // "v1"
   std::string kind;   // "Node"
   std::string space;  // empty for a cluster-scoped object
@@ -27,29 +28,29 @@ struct Event {
   bool warning = false;
   std::string reason;   // one word in CamelCase, for machines
   std::string message;  // for people; made printable, and cut after 1024 bytes
-  // What of the object it is about. Where it is set, the message says nothing of which event this
-  // is: told again with another message it is the same one, and stays as it was, uncounted.
+  // Part of the object that the event is about. If set, the message is not part of the event's
+  // identity: recording it again with another message changes nothing.
   std::optional<std::string> part = std::nullopt;
 };
 
-// How much may be told: so many at once, and one more whenever so much time has passed.
+// Token bucket: burst and refill interval.
 struct EventLimits {
   double burst = 25;
   absl::Duration refill = absl::Seconds(10);
 };
 
-// Not thread-safe.
+// Writes Events. Not thread-safe.
 class EventRecorder {
  public:
-  // `component`: who tells ("railhead-device-plugin"); `host`: the node or replica it runs on.
-  // `clock` is the time of day, `monotonic` what the limits go by. `api` must outlive the recorder.
-  // Rights needed: create events; and patch, by who tells the same twice without a part.
+  // `component`: reporter ("railhead-device-plugin"); `host`: its node or replica. `clock` is the
+  // time of day; `monotonic` drives the limits. `api` must outlive the recorder. Rights needed:
+  // create events; patch, if an event without a part may be repeated.
   EventRecorder(Api* api, std::string component, std::string host,
                 std::function<absl::Time()> clock, EventLimits limits = {},
                 std::function<absl::Time()> monotonic = MonotonicNow);
 
-  // Makes the event, or counts it once more when the same was told before. ResourceExhausted when
-  // more was told lately than the limits allow; else the server's error.
+  // Creates the event, or increments its count if it was recorded before. ResourceExhausted above
+  // the limits; else the server's error.
   absl::Status Record(const Event& event);
 
  private:
@@ -61,7 +62,7 @@ class EventRecorder {
   const std::function<absl::Time()> clock_;
   const std::function<absl::Time()> monotonic_;
   const EventLimits limits_;
-  std::map<std::string, int> counts_;  // of the events told so far, by namespace and name
+  std::map<std::string, int> counts_;  // of the events recorded so far, by namespace and name
   double tokens_;
   absl::Time filled_at_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Private to http_server.cc: one accepted socket, with TLS or without. Nothing here blocks.
+// One accepted socket, with or without TLS. Private to http_server.cc. No call blocks.
 #ifndef RAILHEAD_KUBE_HTTP_CONNECTION_H_
 #define RAILHEAD_KUBE_HTTP_CONNECTION_H_
 
@@ -13,10 +13,10 @@
 
 namespace railhead::kube {
 
-// Used by one thread.
+// Use from one thread.
 class Connection final {
  public:
-  explicit Connection(int fd);  // takes the socket, which does not block
+  explicit Connection(int fd);  // takes ownership of a non-blocking socket
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -24,22 +24,23 @@ class Connection final {
   enum class Io {
     kDone,
     kWantsRead,   // call again when the socket is readable
-    kWantsWrite,  // call again when it is writable
-    kEnded,       // by the client, or by an error
+    kWantsWrite,  // call again when the socket is writable
+    kEnded,       // closed by the client or failed
   };
   struct Result {
     Io io = Io::kEnded;
-    size_t bytes = 0;  // read or written; at least 1 in kDone
+    size_t bytes = 0;  // read or written; at least 1 with kDone
   };
 
-  // Goes on with the TLS handshake. Only the first call looks at `context`.
+  // Continues the TLS handshake. Only the first call uses `context`.
   Io AdvanceTls(SSL_CTX* context);
   Result Read(char* out, size_t size);
   Result Write(absl::string_view bytes);
-  // Bytes have arrived that the socket does not report as readable any more.
+  // Returns true if bytes were read from the socket but not yet returned, so that poll() does not
+  // report them.
   bool HasBuffered() const;
-  // Tells the client that nothing more will come. To close at once while it is still sending would
-  // make the kernel reset the connection, and the client would lose the answer.
+  // Shuts down the sending direction. Closing while the client still sends would reset the
+  // connection, and the client would lose the response.
   void EndWriting();
   int fd() const { return fd_; }
 

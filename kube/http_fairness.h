@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who gives way when an HTTP server is full: decisions as functions of values, with no sockets and
-// no clock. The rule of all three: whoever takes most gives way first, so a client that takes
-// little is served, whatever others do.
+// Fairness of the HTTP server under overload, as pure functions: no sockets, no clock. The client
+// that uses most of a resource loses first, so a client that uses little is served, whatever others
+// do.
 #ifndef RAILHEAD_KUBE_HTTP_FAIRNESS_H_
 #define RAILHEAD_KUBE_HTTP_FAIRNESS_H_
 
@@ -17,48 +17,48 @@
 
 namespace railhead::kube {
 
-// The machines behind one address, and what they take of the server at this moment.
+// The machines behind one address, and their current use of the server.
 struct HttpSource {
   std::string name;
   size_t connections = 0;
-  size_t bytes = 0;    // of requests and answers in memory
-  size_t in_hand = 0;  // requests that handlers are answering
+  size_t bytes = 0;    // of requests and responses in memory
+  size_t in_hand = 0;  // requests in handlers
 };
 
-// One connection, as far as these decisions need it.
+// State of one connection, as input of these decisions.
 struct HttpStanding {
   enum class State {
-    kSilent,     // has not begun its first request
-    kSending,    // has sent a part of a request
-    kQueued,     // its request is complete and waits for a handler
-    kInHand,     // a handler is answering it
-    kAnswering,  // is being sent its answer
-    kIdle,       // was answered, and has not begun another request
-    kClosing,    // was sent its last answer; its end is awaited
+    kSilent,     // first request not begun
+    kSending,    // has sent part of a request
+    kQueued,     // request complete, waits for a handler
+    kInHand,     // in a handler
+    kAnswering,  // response being sent
+    kIdle,       // answered, next request not begun
+    kClosing,    // last response sent, waits for the client to close
   };
   State state = State::kSilent;
-  absl::Time since;       // start of this state
-  bool answered = false;  // a handler has answered a request of it
+  absl::Time since;       // start of the state
+  bool answered = false;  // a handler has answered one of its requests
   size_t bytes = 0;
   const HttpSource* source = nullptr;
 };
 
-// The name of a client's source: an IPv4 address, or the first 64 bits of an IPv6 address, as
-// whoever has one of those has all of them.
+// Returns the name of a client's source: an IPv4 address, or the /64 prefix of an IPv6 address,
+// because one client has all addresses of it.
 std::string SourceOf(const sockaddr& address);
 
-// The connection to close so that a new one of `newcomer` has room, as an index into `all`, or
-// nullopt when the new one is to be refused. `own` looks at the newcomer's connections only, as
-// when its source has as many as one may have. A request that is complete is never given up.
+// Returns the index in `all` of the connection to close to admit one of `newcomer`, or nullopt to
+// refuse the new one. With `own`, only the newcomer's connections are candidates (its source is at
+// its limit). A connection with a complete request is never closed.
 std::optional<size_t> WhoMakesRoom(const std::vector<const HttpStanding*>& all,
                                    const HttpSource& newcomer, bool own, absl::Time now);
 
-// The connection to give up so that memory becomes free: the slowest one of the source that holds
-// most. Nullopt when handlers hold all of it.
+// Returns the connection to close to free memory: the slowest one of the source that holds most.
+// Nullopt if handlers hold all memory.
 std::optional<size_t> WhoFreesMemory(const std::vector<const HttpStanding*>& all, absl::Time now);
 
-// Which of the waiting requests a handler takes next: sources take turns, each in the order of
-// arrival. `queued` is not empty.
+// Returns the request to handle next: sources take turns, each in order of arrival. `queued` is not
+// empty.
 size_t WhoIsNext(const std::vector<const HttpStanding*>& queued);
 
 }  // namespace railhead::kube

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads HTTP/1.1 requests out of the bytes of a connection, in pieces of any size. Pure: no socket,
-// no clock. Used by HttpServer, which decides how long a request may take and how much memory all
-// of them may hold.
+// Parser of HTTP/1.1 requests from bytes in pieces of any size. Pure: no socket, no clock. Used by
+// HttpServer, which limits the time of a request and the memory of all requests.
 //
 //   HttpRequestReader reader(limits);
 //   bytes.remove_prefix(reader.Take(bytes));
@@ -18,8 +17,8 @@
 namespace railhead::kube {
 
 struct HttpRequest {
-  std::string method;  // "GET" (of HEAD too: the server leaves out the answer's body) or "POST"
-  std::string path;    // without the query, not decoded
+  std::string method;  // "GET" (also for HEAD: the server omits the body) or "POST"
+  std::string path;    // without query, not decoded
   std::string content_type;
   std::string body;
 };
@@ -35,31 +34,31 @@ class HttpRequestReader {
 
   explicit HttpRequestReader(HttpReadLimits limits) : limits_(limits) {}
 
-  // Takes bytes up to the end of the request and returns how many; 0 when the request has ended or
-  // is refused.
+  // Consumes bytes up to the end of the request and returns their number; 0 if the request is
+  // complete or rejected.
   size_t Take(absl::string_view bytes);
 
   State state() const { return state_; }
   bool begun() const { return state_ != State::kHead || !head_.empty(); }
-  // Valid once the head has been read:
+  // Valid after the head:
   bool is_head() const { return is_head_; }
   bool wants_continue() const { return wants_continue_; }  // "Expect: 100-continue"
   bool keeps_connection() const { return keeps_connection_; }
-  // Valid in kRefused: the status of the answer, and its text. Nothing more can be read from the
-  // connection, as it is not known where the next request begins.
+  // Valid in kRefused: HTTP status and text of the response. The connection cannot be used further,
+  // because the start of the next request is unknown.
   int refusal() const { return refusal_; }
   const std::string& reason() const { return reason_; }
 
-  // Memory taken by what was read, in bytes.
+  // Memory held, in bytes.
   size_t held_bytes() const;
 
   const HttpRequest& request() const { return request_; }  // complete in kDone
-  // The request; call it in kDone. The reader then begins anew.
+  // Returns the request and resets the reader. Call it in kDone.
   HttpRequest Release();
   void Reset();
 
  private:
-  // Where in a chunked body the next byte belongs.
+  // Part of a chunked body that the next byte belongs to.
   enum class Chunk { kNone, kSize, kData, kDataEnd, kTrailer };
 
   size_t TakeHead(absl::string_view bytes);
@@ -83,10 +82,10 @@ class HttpRequestReader {
   bool has_encoding_ = false;
   bool has_length_ = false;
   bool is_chunked_ = false;
-  size_t length_ = 0;  // of the body, or of the chunk that is being read
-  size_t left_ = 0;    // of that, still to come
+  size_t length_ = 0;  // of the body, or of the current chunk
+  size_t left_ = 0;    // remaining bytes of it
   Chunk chunk_ = Chunk::kNone;
-  std::string line_;  // of a chunked body, in part
+  std::string line_;  // partial line of a chunked body
   size_t trailer_bytes_ = 0;
   int refusal_ = 0;
   std::string reason_;

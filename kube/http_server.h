@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small HTTP/1.1 server for machines as clients: webhooks, probes, metrics. Whatever clients do,
-// it is bounded in connections, memory and time, and answers those that behave: one thread does all
-// I/O without blocking, handlers see complete requests only, and when something is full, whoever
-// takes most of it gives way (http_fairness.h).
+// Small HTTP/1.1 server for webhooks, probes and metrics. It bounds connections, memory and time,
+// whatever clients do. One thread does all I/O without blocking; handlers get complete requests
+// only. Under overload the client that uses most loses first (http_fairness.h).
 #ifndef RAILHEAD_KUBE_HTTP_SERVER_H_
 #define RAILHEAD_KUBE_HTTP_SERVER_H_
 
@@ -26,46 +25,46 @@ struct HttpResponse {
   std::string body;
 };
 
-// Called on the server's threads, several at once.
+// Called concurrently on the server's threads.
 using HttpHandler = std::function<HttpResponse(const HttpRequest&)>;
 
 struct HttpServerOptions {
-  std::string address;  // to bind; empty is every address, IPv6 and IPv4
-  int port = 0;         // 0 takes a free one
-  int threads = 16;     // requests answered at once, besides a probe
-  // Requests of these paths are answered by a thread of their own, so that no other request can
-  // delay them. Their answers should take microseconds.
+  std::string address;  // bind address; empty: all addresses, IPv6 and IPv4
+  int port = 0;         // 0: any free port
+  int threads = 16;     // requests handled concurrently, besides a probe
+  // A separate thread handles requests of these paths, so that other requests cannot delay them.
+  // Their handlers should take microseconds.
   std::set<std::string> probe_paths;
   size_t max_body_bytes = 4U << 20U;
-  // Of all requests and answers in memory. The server may exceed it by one buffer's growth.
+  // Limit of all requests and responses in memory. The server may exceed it by one buffer's growth.
   size_t max_bytes = 16U << 20U;
   size_t max_connections = 512;
   size_t max_connections_of_source = 256;
-  // From a connection, or a request's first byte, to the end of the request's head; of the whole
-  // body; and of the whole answer.
+  // Limits of time: from the connection, or the first byte of a request, to the end of the head; of
+  // the whole body; of the whole response.
   absl::Duration head_timeout = absl::Seconds(10);
   absl::Duration body_timeout = absl::Seconds(10);
   absl::Duration answer_timeout = absl::Seconds(10);
-  // Between the requests of a connection. Longer than the 90 s after which an API server closes
-  // idle connections itself: were we first, it could be sending a request that would be lost.
+  // Time between requests of a connection. Longer than the 90 s after which an API server closes
+  // idle connections: if the server closed first, a request in flight would be lost.
   absl::Duration idle_timeout = absl::Seconds(120);
-  // Null serves plain HTTP. Until it has a certificate, connections are closed at once. Must
-  // outlive the server.
+  // Null: plain HTTP. Without a certificate, connections are closed at once. Must outlive the
+  // server.
   const TlsIdentity* identity = nullptr;
 };
 
-// Making one has the whole process ignore SIGPIPE.
+// Construction makes the process ignore SIGPIPE. Thread-safe after Start.
 class HttpServer {
  public:
   HttpServer(HttpServerOptions options, HttpHandler handler);
   ~HttpServer();  // stops
 
-  // Binds and serves. Unavailable when the port cannot be had. Call it once.
+  // Binds and serves. Unavailable if the port cannot be bound. Call it once.
   absl::Status Start();
-  // The port it listens on; valid after Start.
+  // Port in use; valid after Start.
   int port() const;
-  // Refuses new connections, finishes the requests that have begun (each within its timeouts),
-  // returns when all threads have ended.
+  // Refuses new connections, finishes requests that have begun (within their timeouts), and returns
+  // after all threads ended.
   void Stop();
 
  private:

@@ -11,7 +11,7 @@
 
 namespace railhead::kube {
 
-// The value of an environment variable, empty when it is not set.
+// Returns the value of an environment variable, empty if unset.
 using Environment = std::function<std::string(absl::string_view name)>;
 
 struct InCluster {
@@ -19,9 +19,9 @@ struct InCluster {
   std::string space;  // the pod's namespace
 };
 
-// How a pod reaches its API server: address from KUBERNETES_SERVICE_HOST and _PORT; token, CA and
-// namespace from the service account's files below `root` ("/" in a pod). The token is read anew
-// for every call. FailedPrecondition says what a process outside a pod lacks.
+// Returns the configuration of a client in a pod: address from KUBERNETES_SERVICE_HOST and _PORT;
+// token, CA and namespace from the service account's files below `root` ("/" in a pod). The token
+// is read for every call, as it rotates. FailedPrecondition names what is missing outside a pod.
 absl::StatusOr<InCluster> InClusterConfig(const std::string& root, const Environment& environment);
 
 }  // namespace railhead::kube

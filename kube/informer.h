@@ -17,27 +17,27 @@
 
 namespace railhead::kube {
 
-// What there is to say of a cache, whatever it holds.
+// State of an informer, for metrics and readiness.
 struct InformerState {
   std::string resource;  // plural, as in RBAC
-  bool synced = false;   // was complete once
+  bool synced = false;   // the first list is complete
   size_t objects = 0;
-  // Since the server last said something about the collection. A watch that works is told something
-  // once a minute, so more than some minutes means that the cache may be of the past.
+  // Time since the server last sent an event, a bookmark or a list. A healthy watch sends something
+  // once a minute: after several minutes the cache may be stale.
   absl::Duration age = absl::InfiniteDuration();
 };
 
-// A cache, and the thread that keeps it equal to a collection of the API server. Rights needed:
-// list and watch.
+// A cache and the thread that keeps it equal to a collection of the API server. Rights needed: list
+// and watch.
 template <typename T>
 class Informer final : private ObjectSink {
  public:
-  // All of them are called by the informer's thread; none may be empty.
+  // Called on the informer's thread; all are required.
   struct Callbacks {
     typename Cache<T>::OnChange on_change;
-    // The first list is complete: Synced. Whoever waits for all objects goes on from here.
+    // The first list is complete. Start work that needs all objects here.
     std::function<void()> on_synced;
-    // As of Reflector.
+    // As in Reflector.
     std::function<void(const absl::Status&)> on_end;
   };
 
@@ -49,16 +49,16 @@ class Informer final : private ObjectSink {
         reflector_(std::move(options), api, this, SystemRandom(), MonotonicNow,
                    std::move(callbacks.on_end)) {}
 
-  // Once in an informer's life.
+  // Call once.
   void Start() {
     thread_ = std::jthread([this](const std::stop_token& stop) { reflector_.Run(stop); });
   }
-  // Ends the thread, within about a second, or the time of the call that it is in.
+  // Ends the thread within about a second, or after the call in progress.
   void RequestStop() { thread_.request_stop(); }
 
-  // What is below is thread-safe.
+  // Thread-safe from here on.
   const Cache<T>& cache() const { return cache_; }
-  // The cache was complete once; it stays as it was while the server is away.
+  // Returns true after the first list; the cache keeps its content while the server is away.
   bool Synced() const { return synced_.load(); }
   InformerState State() const {
     return {resource_, Synced(), cache_.size(), MonotonicNow() - reflector_.HeardAt()};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON as Kubernetes speaks it: a value type, a parser that refuses instead of throwing, and views
+// JSON for Kubernetes: a value type, a parser that returns errors, and views of documents of
+// unknown shape. No function throws on any input. Used by everything that reads or writes API
+// objects.
 // into documents whose shape is not known. Nothing here throws on any input.
 #ifndef RAILHEAD_KUBE_JSON_H_
 #define RAILHEAD_KUBE_JSON_H_
@@ -17,30 +19,30 @@ namespace railhead::kube {
 
 using Json = nlohmann::json;
 
-// Deeper documents are refused: writing a document back is recursive.
+// Maximum nesting: writing a document is recursive.
 inline constexpr int kMaxJsonDepth = 200;
 
-// Parses one document. InvalidArgument for anything that is not JSON in UTF-8 or nests deeper than
-// kMaxJsonDepth. The caller has bounded the size of `text`.
+// Parses one document. InvalidArgument if `text` is not JSON in UTF-8 or nests deeper than
+// kMaxJsonDepth. The caller bounds the size of `text`.
 absl::StatusOr<Json> ParseJson(absl::string_view text);
 
-// At most how many bytes of memory ParseJson's result takes: a scan, which builds nothing. A text
-// of 4 MiB may need 100 MiB.
+// Returns an upper bound of the memory of ParseJson's result in bytes, by a scan. A text of 4 MiB
+// may need 100 MiB.
 size_t JsonTreeBytes(absl::string_view text);
 
-// The document in one line; strings that are not UTF-8 get replacement characters.
+// Returns the document in one line; replaces invalid UTF-8.
 std::string DumpJson(const Json& value);
 
-// The member `key`, or null when `object` is not an object or has no such member.
+// Returns the member `key`, or null if `object` is not an object or has no such member.
 const Json* Find(const Json& object, absl::string_view key);
 
-// The same along a path of members.
+// Returns the member at a path, or null.
 const Json* FindPath(const Json& object, std::initializer_list<absl::string_view> path);
 
-// The string at a path; empty when there is none or it is not a string.
+// Returns the string at a path; empty if absent or not a string.
 std::string StringAt(const Json& object, std::initializer_list<absl::string_view> path);
 
-// A member's name as one token of a JSON Pointer ('~' and '/' escaped).
+// Escapes a member's name ('~' and '/') as one token of a JSON Pointer.
 std::string PointerToken(absl::string_view key);
 
 }  // namespace railhead::kube

@@ -11,24 +11,23 @@
 
 namespace railhead::kube {
 
-// The content of a file that a kubeconfig names.
+// Returns the content of a file named in a kubeconfig.
 using FileReader = std::function<absl::StatusOr<std::string>(const std::string& path)>;
 
 struct Kubeconfig {
   ClientOptions client;
-  std::string space;  // the context's namespace; "default" where it says none
+  std::string space;  // namespace of the context; "default" if unset
 };
 
-// How people outside of a cluster reach it: a kubeconfig (v1), of which this reads cluster and user
-// of `context`, or of its current-context where that is empty. Users have a token, a tokenFile
-// (read anew for every call) or a client certificate. InvalidArgument names the field of what is
-// wrong, and of what this does not do: programs that get credentials (exec, auth-provider),
-// passwords, servers without https or without a certificate authority, insecure-skip-tls-verify,
-// proxies, and another name to verify. Paths are relative to `folder`.
+// Reads cluster and user of `context`, or of current-context if `context` is empty, from a
+// kubeconfig (v1). Supports users with a token, a tokenFile (read for every call) or a client
+// certificate. InvalidArgument names the field that is wrong or unsupported: exec and auth-provider
+// credentials, passwords, servers without https or without a CA, insecure-skip-tls-verify, proxies,
+// tls-server-name. Paths are relative to `folder`.
 absl::StatusOr<Kubeconfig> ParseKubeconfig(absl::string_view text, const std::string& folder,
                                            absl::string_view context, const FileReader& read);
 
-// The same of a file; files up to 1 MiB.
+// Reads a file of up to 1 MiB.
 absl::StatusOr<Kubeconfig> LoadKubeconfig(const std::string& path, absl::string_view context);
 
 }  // namespace railhead::kube

@@ -14,26 +14,26 @@
 namespace railhead::kube {
 
 struct ElectorCallbacks {
-  // On the thread of Run; to return within a second, because nothing is renewed meanwhile.
+  // Called on the thread of Run. Must return within a second: the lease is not renewed meanwhile.
   std::function<void()> on_started;  // this replica leads
-  std::function<void()> on_stopped;  // it does no longer: its time is up, or Run is stopped
-  // Every failed call; OK when the first one works again after that.
+  std::function<void()> on_stopped;  // leadership ended: expired, or Run was stopped
+  // Called with each error, and with OK at the first success after an error.
   std::function<void(const absl::Status&)> on_trouble;
 };
 
-// Election over the API. Rights needed: get, create and patch leases.
+// Leader election over the API (election.h). Rights needed: get, create and patch leases.
 //
-// A leader that pauses between Leads() and what it does about it may be one no longer: what it
-// writes must carry the resourceVersion or uid that it was decided on.
+// Leadership may end between Leads() and an action that depends on it: writes must carry the
+// resourceVersion or uid that they were decided on.
 class LeaderElector {
  public:
-  // `options` passed Election::Check. `api` must outlive the elector.
+  // `options` must have passed Election::Check. `api` must outlive the elector.
   LeaderElector(ElectionOptions options, ObjectRef lease, Api* api, ElectorCallbacks callbacks);
 
-  // Takes part until `stop`, then releases the lease. Once in an elector's life.
+  // Takes part until `stop`, then releases the lease. Call once.
   void Run(const std::stop_token& stop);
 
-  // Exact at any moment, also while a call of the API hangs. Thread-safe.
+  // Exact at any time, even while an API call hangs. Thread-safe.
   bool Leads() const;
 
  private:
@@ -45,7 +45,7 @@ class LeaderElector {
   const ObjectRef lease_;
   Api* const api_;
   const ElectorCallbacks callbacks_;
-  Election election_;  // used by Run alone
+  Election election_;  // used by Run only
   bool leading_ = false;
   bool troubled_ = false;
   std::atomic<int64_t> leads_until_nanos_;

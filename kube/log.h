@@ -6,9 +6,9 @@
 
 namespace railhead::kube {
 
-// Sends spdlog's lines to stderr, with their time in UTC. Texts of strangers, such as an API
-// server's refusal or the name of a pod that is still to be validated, are made printable: one
-// record is one line, and no line controls a terminal. Call it once, before there are threads.
+// Sends spdlog's lines to stderr with time in UTC. Makes untrusted text printable (an API server's
+// error, the name of an unvalidated pod): one record is one line without control sequences. Call
+// once, before starting threads.
 void SetUpLog(const std::string& program);
 
 }  // namespace railhead::kube

@@ -11,10 +11,10 @@
 
 namespace railhead::kube {
 
-// Memory that several threads share, such as that of parsed documents. Thread-safe.
+// Memory limit shared by threads, for example for parsed documents. Thread-safe.
 class MemoryBudget {
  public:
-  // Gives its bytes back when it is destroyed.
+  // Returns its bytes when destroyed.
   class Claim {
    public:
     Claim(Claim&& other) noexcept;
@@ -32,7 +32,7 @@ class MemoryBudget {
   explicit MemoryBudget(size_t bytes) : total_bytes_(bytes), free_bytes_(bytes) {}
 
   size_t total_bytes() const { return total_bytes_; }
-  // Waits until so much is free. Nullopt after `timeout`, or when it is more than the total.
+  // Waits until `bytes` are free. Nullopt after `timeout`, or if `bytes` exceeds the total.
   std::optional<Claim> Take(size_t bytes, absl::Duration timeout);
 
  private:

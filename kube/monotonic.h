@@ -6,8 +6,8 @@
 
 namespace railhead::kube {
 
-// A time that never jumps and goes on while the machine is suspended (CLOCK_BOOTTIME). Only
-// differences of two on the same machine mean anything. Thread-safe.
+// Returns a time that never jumps and includes suspension of the machine (CLOCK_BOOTTIME). Only
+// differences on one machine are meaningful. Thread-safe.
 absl::Time MonotonicNow();
 
 }  // namespace railhead::kube

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Serves pages that this process makes when they are requested: kubelet's probes (/healthz,
-// /readyz) and Prometheus' /metrics. Probes have a thread of their own.
+// HTTP server of generated pages: kubelet's probes (/healthz, /readyz) and Prometheus' /metrics.
+// Probes have a separate thread.
 //
 //   auto server = PageServer::Start("--health-address", ":8080", {{"/healthz", [] {
 //                                     return HttpResponse{.body = "ok\n"};
@@ -19,19 +19,20 @@
 
 namespace railhead::kube {
 
-// Gives a server the limits of one for pages: few request them, seldom, with small requests;
-// /healthz and /readyz are probes.
+// Sets limits suited to pages: few clients, rare and small requests. /healthz and /readyz are
+// probes.
 void SetLimitsOfPages(HttpServerOptions& options);
 
 class PageServer {
  public:
-  // Paths ("/healthz") to what makes the page. Called from the server's threads, several at once.
+  // Path ("/healthz") to the function that generates the page. Called concurrently on the server's
+  // threads.
   using Pages = std::map<std::string, std::function<HttpResponse()>>;
 
-  // Answers GET and HEAD of the paths in `pages` until destroyed. `address` is "host:port",
-  // "[v6]:port" or, for all addresses of both families, ":port"; port 0 takes a free one.
-  // InvalidArgument when it is none of these, Unavailable when the port is taken; both name `flag`,
-  // which the address came from.
+  // Serves GET and HEAD of `pages` until destroyed. `address` is "host:port", "[v6]:port" or, for
+  // all addresses of both families, ":port"; port 0 is any free port. InvalidArgument if the
+  // address has another form, Unavailable if the port is taken; both name `flag`, the command-line
+  // option of the address.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(const std::string& flag,
                                                            const std::string& address, Pages pages);
 

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What there is to do, by the name of what it is about. Pure: the time comes from outside.
+// Work queue state: deduplication, due times and backoff, keyed by item name. Pure: no threads, no
+// clock. WorkQueue (work_queue.h) adds both; controllers use that. As in client-go:
+// - An item is queued at most once and processed by at most one worker.
+// - An item added while it is processed runs again afterwards.
+// Pass each item from Take() to exactly one of Finish() (success), Rest() (success, run again at a
+// given time) or Retry() (failure, exponential backoff). Add() shortens neither wait.
 #ifndef RAILHEAD_KUBE_QUEUE_STATE_H_
 #define RAILHEAD_KUBE_QUEUE_STATE_H_
 
@@ -18,61 +23,59 @@
 
 namespace railhead::kube {
 
-// The group of an item, such as its namespace.
+// Returns the group of an item, such as its namespace.
 using GroupOf = std::function<std::string(const std::string& item)>;
 
-// The part of "NAMESPACE/..." before the slash.
+// Returns the part of "NAMESPACE/..." before the slash.
 std::string NamespaceOfItem(const std::string& item);
 
-// An item waits at most once, however often it is added, and is never in two hands: one that is
-// added while it is being worked on is done again afterwards. Nothing is kept about an item that
-// neither waits nor is being worked on. Groups take turns, however many items one of them has: an
-// item of a group that has none in the queue waits for one of each other group at most. Not
-// thread-safe.
+// The queue. Keeps no state of items that are neither queued nor processed. Groups take turns,
+// whatever their number of items: an item of a group without queued items waits for at most one
+// item of each other group. Not thread-safe.
 class QueueState {
  public:
-  // Without `group_of` all items are of one group.
+  // Without `group_of`, all items are in one group.
   QueueState(BackoffOptions backoff, Random random, GroupOf group_of = nullptr);
 
-  // Makes `item` due at `due`; one that waits already is done at the earlier of both times, but not
-  // before its pause is over.
+  // Queues `item` for `due`. If it is queued already, the earlier time applies, but never before
+  // its backoff ends.
   void Add(const std::string& item, absl::Time due);
 
-  // Of the group whose turn it is, the item that has been due for longest at `now`; of several, the
-  // one that was added first. It is in the caller's hands until Finish, Rest or Retry.
+  // Takes an item due at `now` from the group whose turn it is: the one due for longest, or the
+  // first added. The caller processes it until Finish, Rest or Retry.
   std::optional<std::string> Take(absl::Time now);
 
-  // It is done, and its failures are forgotten.
+  // Ends processing with success and resets the failures.
   void Finish(const std::string& item);
-  // It is done, its failures are forgotten, and it is looked at again at `until`. News do not make
-  // that earlier.
+  // Ends processing with success, resets the failures and queues the item for `until`; Add() cannot
+  // make that earlier.
   void Rest(const std::string& item, absl::Time until);
-  // It failed: it is due again after a pause that grows with every failure in a row. News do not
-  // cut the pause: what failed would fail again. The pause.
+  // Ends processing with failure. Returns the backoff, which grows with consecutive failures; Add()
+  // does not shorten it.
   absl::Duration Retry(const std::string& item, absl::Time now);
 
-  // When the next item is due; InfiniteFuture when none waits.
+  // Returns the due time of the next item; InfiniteFuture if none is queued.
   absl::Time NextDue() const;
   size_t waiting() const { return waiting_; }
 
  private:
   struct Entry {
     bool at_work = false;
-    std::optional<absl::Time> due;  // at work: when it is due again
+    std::optional<absl::Time> due;  // if processed: when it runs again
     absl::Time paused_until = absl::InfinitePast();
-    uint64_t serial = 0;  // of the call that first added it
+    uint64_t serial = 0;  // order of the first Add
     int failures = 0;
   };
   using Position = std::tuple<absl::Time, uint64_t, std::string>;
 
-  // Of the items that wait and are not at work.
+  // Queued items of a group that are not processed.
   struct Group {
     std::set<Position> order;
-    uint64_t turn = 0;  // of the latest item that was taken of it; the lowest is next
+    uint64_t turn = 0;  // turn of its latest Take; the lowest is next
   };
 
   void Wait(absl::Time due, uint64_t serial, const std::string& item);
-  // Of an item at work.
+  // `item` is being processed.
   void Pause(const std::string& item, absl::Time until, int failures);
 
   const BackoffOptions backoff_;
@@ -80,8 +83,8 @@ class QueueState {
   const GroupOf group_of_;
   uint64_t serial_ = 0;
   std::map<std::string, Entry> entries_;
-  std::map<std::string, Group> groups_;  // none is empty
-  size_t waiting_ = 0;                   // items in all of them
+  std::map<std::string, Group> groups_;  // never contains an empty group
+  size_t waiting_ = 0;                   // items in all groups
   uint64_t turn_ = 0;
 };
 

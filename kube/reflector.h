@@ -17,58 +17,57 @@
 
 namespace railhead::kube {
 
-// What keeps the objects of a collection; Cache does. Called by one thread.
+// Receiver of a collection's objects, implemented by Cache and Informer. Called on one thread.
 class ObjectSink {
  public:
   virtual ~ObjectSink() = default;
   virtual void BeginList() = 0;
   virtual void Put(const Json& object) = 0;
   virtual void Remove(const Json& object) = 0;
-  // What was not put since BeginList is gone. A list that broke off has no end; another one begins.
+  // Removes objects that were not put since BeginList. An interrupted list has no EndList; a new
+  // one begins.
   virtual void EndList() = 0;
 };
 
 struct ReflectorOptions {
   ObjectRef collection;
-  int page_size = 100;                               // at first
-  absl::Duration shortest_watch = absl::Minutes(5);  // up to twice as long, by chance
-  absl::Duration silence = absl::Minutes(3);         // as of WatchOptions
-  BackoffOptions backoff = {};                       // between tries
-  // The kind may not be there (yet). Of any other a 404 is no answer: somebody between us and the
-  // server may give it, and objects that are still there must not seem gone.
+  int page_size = 100;                               // initial value
+  absl::Duration shortest_watch = absl::Minutes(5);  // random up to twice this
+  absl::Duration silence = absl::Minutes(3);         // as in WatchOptions
+  BackoffOptions backoff = {};                       // between attempts
+  // True if the kind may be absent (a CRD). For other kinds a 404 is an error: a proxy may have
+  // sent it, and existing objects must not seem deleted.
   bool may_be_unknown = false;
 };
 
-// Keeps a sink equal to a collection of the API server, by a list and a watch from there on, for as
-// long as it runs.
+// Keeps a sink equal to a collection of the API server: one list, then a watch from its version.
 //
-// Lists are of the server's latest state (no resourceVersion, so that one never goes back in time),
-// in pages of one version each. A watch that ended is taken up where it was; there is a new list
-// only after an answer which says that this is no use (410 Gone, or what is no watch at all) and
-// after a silent watch, for the server may never send anything from a version that it lost. A
-// server that does not know a kind that may be unknown (404) has no objects of it: the sink is
-// empty then, and the list is tried again.
+// Lists read the latest state (no resourceVersion, so that they never go back in time) in pages of
+// one version. After a watch ends, a new one resumes at its version. A new list is needed only if
+// the server rejects that version (410 Gone, or a response that is not a watch), and after a silent
+// watch, as the server may never send anything from a version that it lost. If the kind may be
+// absent, a 404 empties the sink, and the list is retried.
 //
-// Objects may be of any size. After a page that was too large, or not there in time, pages are half
-// as long from then on: the same list would fail again.
+// Objects may be of any size. After a page that was too large or timed out, pages are halved,
+// because the same list would fail again.
 class Reflector {
  public:
-  // `api` and `sink` must outlive the reflector. `random` and `clock` (monotonic) are used by Run's
-  // thread alone. `on_end` is told of every list that failed and every watch that ended, OK when
-  // the server ended it, for the log; it is called by Run's thread.
+  // `api` and `sink` must outlive the reflector. Run's thread alone calls `random` and `clock`
+  // (monotonic), and calls `on_end` for each failed list and each ended watch (OK if the server
+  // ended it), for the log.
   Reflector(ReflectorOptions options, Api* api, ObjectSink* sink, Random random,
             std::function<absl::Time()> clock, std::function<void(const absl::Status&)> on_end);
 
-  // Returns after `stop`, within about a second.
+  // Returns within about a second after `stop`.
   void Run(const std::stop_token& stop);
 
-  // One list or one watch, whichever is due. The pause before the next one.
+  // Performs the list or watch that is due and returns the delay before the next.
   absl::Duration Step(const std::stop_token& stop);
 
-  // The sink has had the end of a list. Thread-safe.
+  // Returns true after the first complete list. Thread-safe.
   bool Synced() const { return synced_.load(); }
-  // When (by `clock`) the server last said something that makes the sink what the collection is:
-  // the end of a list, an event, a bookmark. InfinitePast before the first. Thread-safe.
+  // Returns the time (by `clock`) at which the sink was last known to be current: the end of a
+  // list, an event or a bookmark. InfinitePast before the first. Thread-safe.
   absl::Time HeardAt() const;
 
  private:
@@ -85,7 +84,7 @@ class Reflector {
   const std::function<void(const absl::Status&)> on_end_;
   Backoff backoff_;
   int page_size_;
-  std::string version_;  // the sink is as of this one; empty when a list is due
+  std::string version_;  // version of the sink; empty if a list is due
   absl::Time listed_at_ = absl::InfinitePast();
   std::atomic<bool> synced_{false};
   std::atomic<int64_t> heard_at_nanos_{0};  // when synced_

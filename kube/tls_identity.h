@@ -12,11 +12,12 @@ struct ssl_ctx_st;  // OpenSSL's SSL_CTX
 
 namespace railhead::kube {
 
-// The certificate a server shows, replaceable while it serves: new connections get the new one,
-// open connections keep theirs. Thread-safe.
+// Serving certificate of a server, replaceable at runtime: new connections use the new one, open
+// connections keep theirs. Thread-safe.
 class TlsIdentity {
  public:
-  // InvalidArgument when certificate and key are not PEM or do not fit; the old identity stays.
+  // Keeps the old identity and returns InvalidArgument if certificate and key are not PEM or do not
+  // match.
   absl::Status Set(const KeyedCertificate& identity);
 
   // Null until the first Set.

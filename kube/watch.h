@@ -13,20 +13,20 @@
 namespace railhead::kube {
 
 struct WatchOptions {
-  std::string resource_version;  // what is known already: events after this one
-  // After this the server ends the watch itself; whole seconds.
+  std::string resource_version;  // start: events after this version
+  // The server ends the watch after this time, in whole seconds.
   absl::Duration length = absl::Minutes(5);
-  // The longest time without an event or a bookmark, of which servers send one a minute. They do
-  // not promise it: a silent watch may be fine, and is given up only because it may be dead.
+  // Maximum time without an event or a bookmark; servers send a bookmark about once a minute. They
+  // do not guarantee it: a silent watch is replaced because it may be dead.
   absl::Duration silence = absl::Minutes(3);
   std::stop_token stop;
 };
 
-// Hands on what happens to the objects of a collection, on the caller's thread, until the server
-// ends the watch (OK), `on_event` returns an error (that error), or something fails:
-//   OutOfRange    the server no longer has what happened since resource_version: list anew
-//   DataLoss      what came was no watch
-//   DeadlineExceeded, Cancelled, and the others of Api::Stream
+// Passes on the events of a collection, on the caller's thread, until the server ends the watch
+// (OK), `on_event` returns an error (that error), or something fails:
+//   OutOfRange    the server no longer has events since resource_version: list again
+//   DataLoss      the response is not a watch
+//   DeadlineExceeded, Cancelled, and the other errors of Api::Stream
 absl::Status Watch(Api& api, const ObjectRef& collection, const WatchOptions& options,
                    const WatchDecoder::OnEvent& on_event);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The body of a watch: one JSON object a line, `{"type": ..., "object": ...}` (Kubernetes API
-// concepts, "Efficient detection of changes"). Pure: bytes in, events out.
+// Decoder of a watch's body: one JSON object per line, `{"type": ..., "object": ...}` (Kubernetes
+// API concepts, "Efficient detection of changes"). Pure: bytes in, events out. Used by Watch.
 #ifndef RAILHEAD_KUBE_WATCH_DECODER_H_
 #define RAILHEAD_KUBE_WATCH_DECODER_H_
 
@@ -19,13 +19,13 @@ namespace railhead::kube {
 enum class WatchEventType {
   kAdded,
   kModified,
-  kDeleted,   // the object is the last state before
-  kBookmark,  // nothing happened up to resource_version; the object says nothing else
+  kDeleted,   // the object is its last state
+  kBookmark,  // no event up to resource_version; the object has no other content
 };
 
 struct WatchEvent {
   WatchEventType type;
-  std::string resource_version;  // to go on from after this event; never empty
+  std::string resource_version;  // resume after this event from here; never empty
   Json object;
 };
 
@@ -35,18 +35,18 @@ class WatchDecoder {
 
   explicit WatchDecoder(size_t max_line_bytes) : max_line_bytes_(max_line_bytes) {}
 
-  // Hands on every event that `bytes` complete, in order. Ends at the first error, after which the
-  // decoder is of no more use: what `on_event` returned; the server's own, by an ERROR event (with
-  // the code that an answer of that HTTP status has: OutOfRange for 410); DataLoss for what is no
-  // event, and for a line that is too long.
+  // Passes on every event that `bytes` complete, in order. Stops at the first error, after which
+  // the decoder cannot be used: the error of `on_event`; the server's ERROR event (with the code of
+  // that HTTP status: OutOfRange for 410); DataLoss for anything that is not an event, and for a
+  // line that is too long.
   absl::Status Feed(absl::string_view bytes, const OnEvent& on_event);
 
  private:
   const size_t max_line_bytes_;
-  std::string part_;  // of a line whose end has not come yet
+  std::string part_;  // incomplete last line
 };
 
-// One line. Errors as of Feed.
+// Decodes one line. Errors as in Feed.
 absl::StatusOr<WatchEvent> DecodeWatchLine(absl::string_view line);
 
 }  // namespace railhead::kube

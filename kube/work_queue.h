@@ -15,7 +15,8 @@
 
 namespace railhead::kube {
 
-// QueueState between threads: those that learn of work add items, workers take them. Thread-safe.
+// Thread-safe work queue: QueueState with a mutex and a clock. Event handlers add items, workers
+// take them.
 //
 //   while (!queue.is_shut_down()) {
 //     const std::optional<std::string> item = queue.Take(absl::Seconds(1));
@@ -24,22 +25,23 @@ namespace railhead::kube {
 //   }
 class WorkQueue {
  public:
-  // `clock` is monotonic, and called by several threads. `group_of`: as of QueueState.
+  // `clock` is monotonic and called concurrently. `group_of`: as in QueueState.
   explicit WorkQueue(BackoffOptions backoff, Random random = SystemRandom(),
                      std::function<absl::Time()> clock = MonotonicNow, GroupOf group_of = nullptr);
 
   void Add(const std::string& item) { AddAfter(item, absl::ZeroDuration()); }
   void AddAfter(const std::string& item, absl::Duration delay);
 
-  // An item that is due, or nothing when none is within `patience` or the queue is shut down.
+  // Returns an item that is due; nullopt if none is due within `patience` or the queue is shut
+  // down.
   std::optional<std::string> Take(absl::Duration patience);
   void Finish(const std::string& item);
-  // It is done; looked at again after the pause, not earlier.
+  // Success; runs again after `pause`, not earlier.
   void Rest(const std::string& item, absl::Duration pause);
-  // The pause before it is due again, whatever news there is.
+  // Failure; returns the backoff, which Add() does not shorten.
   absl::Duration Retry(const std::string& item);
 
-  // Wakes all who wait in Take; nothing is handed out any more. Work in hand may be finished.
+  // Wakes all callers of Take, which then return nullopt. Items in progress may be finished.
   void ShutDown();
   bool is_shut_down() const;
 

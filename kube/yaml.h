@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// YAML as people write it, turned into the JSON that Kubernetes means by it.
+// YAML to JSON, with Kubernetes' interpretation of types. Used for configuration files, kubeconfigs
+// and manifests.
 #ifndef RAILHEAD_KUBE_YAML_H_
 #define RAILHEAD_KUBE_YAML_H_
 
@@ -12,10 +13,9 @@
 
 namespace railhead::kube {
 
-// The documents of a YAML (or JSON) text; empty documents are left out. Unquoted null, booleans and
-// numbers become JSON's, everything else is a string. InvalidArgument names the line for text that
-// is not YAML, mappings with a key twice or a key that is no scalar, and texts which grow beyond a
-// bound when their aliases are expanded.
+// Parses the documents of a YAML (or JSON) text; skips empty documents. Unquoted null, booleans and
+// numbers become JSON's, all else strings. InvalidArgument names the line of a syntax error, a
+// duplicate or non-scalar key, or aliases that expand beyond a limit.
 absl::StatusOr<std::vector<Json>> ParseYaml(absl::string_view text);
 
 }  // namespace railhead::kube

@@ -10,10 +10,10 @@
 
 namespace railhead::device_plugin {
 
-// Takes from every node of the cluster what NodeReporters have written about it: labels, annotation
-// and condition. Returns the names of the nodes that had something. Goes on after a node that
-// cannot be written; the error then names the first such node. Rights needed: list and patch nodes,
-// patch nodes/status.
+// Removes labels, annotation and condition of NodeReporters from all nodes of the cluster. Returns
+// the names of nodes that had any. Continues after a node that cannot be written; the error names
+// the first such node. Rights needed: list and patch nodes, patch nodes/status. Used by
+// `railhead-device-plugin forget`.
 absl::StatusOr<std::vector<std::string>> ForgetNodes(kube::Api& api);
 
 }  // namespace railhead::device_plugin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kubelet's probes are told: not that the process lives, but that the node's devices are
-// offered.
+// Health for kubelet's probes: whether the node's devices are offered, not only whether the process
+// runs.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CLUSTER_HEALTH_H_
 #define RAILHEAD_DEVICE_PLUGIN_CLUSTER_HEALTH_H_
 
@@ -14,22 +14,22 @@
 
 namespace railhead::device_plugin {
 
-// The state of the agent's loop, as the loop reports it. Thread-safe.
+// State of the agent's loop, reported by the loop. Thread-safe.
 class Health {
  public:
   struct Beat {
     bool has_devices = false;
-    bool kubelet = false;  // kubelet.sock is there
-    bool serving = false;  // kubelet holds our stream
+    bool kubelet = false;  // kubelet.sock exists
+    bool serving = false;  // kubelet has an open stream
   };
 
   void Report(const Beat& beat, TimePoint now);
 
-  // Ok while kubelet holds our stream, or there is no device to offer.
+  // Returns OK if kubelet has an open stream, or there is no device to offer.
   absl::Status Ready() const;
 
-  // Ok unless the loop is stuck, or has tried in vain for two minutes to be heard by a kubelet that
-  // is there: then a new process may do better.
+  // Returns OK unless the loop is stuck, or has failed for two minutes to register with a kubelet
+  // whose socket exists: a restart may help then.
   absl::Status Live(TimePoint now) const;
 
  private:
@@ -39,8 +39,8 @@ class Health {
   std::optional<TimePoint> unheard_since_;
 };
 
-// The pages /healthz (Live) and /readyz (Ready): 200, or 503 with the reason in the text. `health`
-// must outlive whoever serves them.
+// Returns the pages /healthz (Live) and /readyz (Ready): 200, or 503 with the reason as text.
+// `health` must outlive their server.
 kube::PageServer::Pages HealthPages(const Health& health);
 
 }  // namespace railhead::device_plugin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page /metrics of the node agent: what its node's ports have counted, and which pod holds
-// what, in Prometheus' text format 0.0.4.
+// Page /metrics of the node agent: counters of the node's ports, and which pod holds which HCA, in
+// Prometheus' text format 0.0.4. Pure.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CLUSTER_METRICS_H_
 #define RAILHEAD_DEVICE_PLUGIN_CLUSTER_METRICS_H_
 
@@ -21,30 +21,30 @@ namespace railhead::device_plugin {
 
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
-// What the agent says of itself.
+// State of the agent.
 struct AgentFacts {
-  bool registered = false;     // kubelet holds our stream
-  uint64_t registrations = 0;  // that kubelet has taken
-  int misaligned = 0;          // containers with other HCAs than those nearest to their GPUs
-  std::optional<double> scan_seconds;  // how long the latest look at sysfs took
-  bool config_refused = false;    // the configuration file is wrong; an earlier one is in force
-  std::optional<HostFacts> host;  // nothing before the first look
+  bool registered = false;             // kubelet has an open stream
+  uint64_t registrations = 0;          // accepted by kubelet
+  int misaligned = 0;                  // containers whose HCAs are not the nearest to their GPUs
+  std::optional<double> scan_seconds;  // duration of the latest scan
+  bool config_refused = false;    // the configuration file is invalid; an earlier one is in force
+  std::optional<HostFacts> host;  // nullopt before the first scan
 };
 
-// Everything that the page shows.
+// Input of the page.
 struct NodeMetrics {
   std::string node;
   std::shared_ptr<const DeviceSnapshot> devices;  // not null
-  // Of a device's port, by device id and port number. A port that is not here has no counters.
+  // By device id and port number. A port without an entry has no counters.
   std::map<std::pair<std::string, int>, fabric::PortCounters> counters;
-  std::optional<DeviceHolders> holders;  // nothing when kubelet does not answer
+  std::optional<DeviceHolders> holders;  // nullopt if kubelet does not answer
   AgentFacts agent;
 };
 
-// The names and labels are those of the project's list of metrics. A series whose value is not
-// known is left out, and a family without any series too. Two rules for the labels:
-// - namespace and pod are there only while exactly one pod holds the device.
-// - port is, for what is of the whole device, the port that carries data.
+// Formats the page, with the names and labels of the project's list of metrics. Omits series
+// without a value, and families without series. Two rules of labels:
+// - namespace and pod are present only if exactly one pod holds the device.
+// - port, for values of the whole device, is the data port.
 std::string ToPrometheusText(const NodeMetrics& metrics);
 
 }  // namespace railhead::device_plugin

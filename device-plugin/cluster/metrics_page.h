@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gathers what the page /metrics shows when somebody asks for it: sysfs at most once a second,
-// kubelet at most every ten seconds.
+// Collects the data of /metrics on request: sysfs at most once per second, kubelet at most once per
+// ten seconds.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CLUSTER_METRICS_PAGE_H_
 #define RAILHEAD_DEVICE_PLUGIN_CLUSTER_METRICS_PAGE_H_
 
@@ -20,30 +20,29 @@
 
 namespace railhead::device_plugin {
 
-// Thread-safe.
+// Thread-safe. Used by Agent.
 class MetricsPage {
  public:
   using AskHolders = std::function<absl::StatusOr<DeviceHolders>()>;
   using Clock = std::function<TimePoint()>;
 
-  // Reads counters below `root`, of the HCAs on `board` (whole ones, whatever their
-  // slots), which must outlive it. `ask` is called
-  // by whoever asks for the page, never twice at the same time. No callback may throw.
+  // Reads counters below `root` of the HCAs on `board` (whole HCAs, not slots), which must outlive
+  // the page. `ask` is called on the thread of a request, never concurrently. Callbacks must not
+  // throw.
   MetricsPage(std::string root, std::string node, const DeviceBoard& board, AskHolders ask,
               Clock clock);
 
-  // The agent's loop reports what it does.
+  // Reports of the agent's loop.
   void ScanTook(std::chrono::duration<double> time);
-  // `registered`: kubelet holds a stream of ours for every resource. `registrations`: how many it
-  // has taken so far.
+  // `registered`: kubelet has a stream for every resource. `registrations`: their number so far.
   void Registered(bool registered, uint64_t registrations);
   void Misaligned(int containers);
-  // Whether the configuration file holds something else than what is in force.
+  // True if the configuration file differs from the one in force, because it is invalid.
   void ConfigRefused(bool refused);
   void Host(const HostFacts& host);
 
-  // The page. Once in ten seconds it waits for kubelet's answer first; whoever asks meanwhile gets
-  // what kubelet said before. Without an answer the page leaves out who holds what.
+  // Returns the page. Every ten seconds one request waits for kubelet; concurrent requests get its
+  // previous answer. Without an answer the page omits the holders of devices.
   std::string Text() const;
 
  private:
@@ -63,7 +62,7 @@ class MetricsPage {
   mutable bool asking_ = false;
   mutable std::optional<DeviceHolders> holders_;
 
-  // Held while sysfs is read: who comes meanwhile wants the same text.
+  // Held while sysfs is read; concurrent requests wait for the same text.
   mutable std::mutex text_mutex_;
   mutable std::optional<TimePoint> read_at_;
   mutable std::string text_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the agent tells people as Kubernetes Events. Pure.
+// Kubernetes Events of the agent. Pure.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CLUSTER_NODE_EVENTS_H_
 #define RAILHEAD_DEVICE_PLUGIN_CLUSTER_NODE_EVENTS_H_
 
@@ -14,17 +14,17 @@
 
 namespace railhead::device_plugin {
 
-// Of the node: reasons ConfigurationRefused, ConfigurationTaken, ResourceWithoutHcas,
+// Event of the node. Reasons: ConfigurationRefused, ConfigurationTaken, ResourceWithoutHcas,
 // RailMapIgnored, RdmaNamespacesExclusive, DeviceScanHangs, DeviceScanWorks.
 kube::Event NodeEvent(bool warning, const std::string& reason, const std::string& message);
 
-// RailDown and RailUp, for each HCA whose health is not what it was. An HCA that is new is only
-// told of when it is down.
+// Returns RailDown and RailUp for each HCA whose health changed, and RailDown for a new HCA that is
+// down.
 std::vector<kube::Event> RailEvents(const DeviceSnapshot& before, const DeviceSnapshot& after);
 
-// A warning of the container's pod: HcasNotNearest, SeveralResources. Kubelet tells a pod's uid
-// only in what it has written down; an event without it would not be shown, so there is none: an
-// empty reason.
+// Warning of the container's pod: HcasNotNearest, SeveralResources. The pod's uid comes from
+// kubelet's checkpoint; without a uid, kubectl would not show the event: then the reason is empty,
+// and nothing should be sent.
 kube::Event PodEvent(const ContainerDevices& container,
                      const std::vector<CheckpointEntry>& checkpoint, const std::string& reason,
                      const std::string& message);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells the API server what the agent knows of its node, in a thread of its own: kubelet is served
-// whether or not there is an API server.
+// Writes the agent's knowledge of its node to the API server, on a separate thread: kubelet is
+// served with or without an API server. Used by Agent.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CLUSTER_NODE_REPORTER_H_
 #define RAILHEAD_DEVICE_PLUGIN_CLUSTER_NODE_REPORTER_H_
 
@@ -22,47 +22,47 @@
 
 namespace railhead::device_plugin {
 
-// Who has said what is said here; server-side apply tells by it what is ours.
+// Field manager of server-side apply.
 inline constexpr char kFieldManager[] = "railhead-device-plugin";
 
 class NodeReporter {
  public:
   struct Options {
     std::string node;
-    // The agent's own pod. When both are given, NFD gets the labels too, as a NodeFeature that
-    // belongs to the pod's DaemonSet.
+    // The agent's own pod. If both are set, NFD also gets the labels, as a NodeFeature owned by the
+    // pod's DaemonSet.
     std::string space;
     std::string pod;
-    absl::Duration pause = absl::Seconds(2);        // at least, between two reports
-    absl::Duration first_retry = absl::Seconds(1);  // doubles from failure to failure
+    absl::Duration pause = absl::Seconds(2);        // minimum time between reports
+    absl::Duration first_retry = absl::Seconds(1);  // doubles with each failure
     absl::Duration last_retry = absl::Minutes(1);
-    absl::Duration resync = absl::Minutes(10);  // somebody may have changed what we wrote
+    absl::Duration resync = absl::Minutes(10);  // rewrites what others may have changed
   };
 
   // `api` must outlive the reporter.
   NodeReporter(Options options, kube::Api* api);
-  // Returns when the call in progress has, and without another one.
+  // Returns after the call in progress, without another one.
   ~NodeReporter();
   NodeReporter(const NodeReporter&) = delete;
   NodeReporter& operator=(const NodeReporter&) = delete;
 
-  // All that follows is thread-safe and does not wait for the server.
+  // All following methods are thread-safe and do not wait for the server.
 
-  // What is true now. Of what is published while the server is busy, only the last is told.
+  // Sets the current facts. If the server is slow, only the last ones are written.
   void Publish(const NodeFacts& facts);
 
-  // An event with an empty kind is one of the node. Of more than a hundred that wait for the
-  // server, the oldest are lost.
+  // Queues an event; an empty kind means the node. Above a hundred queued events, the oldest are
+  // dropped.
   void Tell(kube::Event event);
 
-  // Whether the server has taken all that was published and told.
+  // Returns true if the server has accepted everything published and queued.
   bool UpToDate() const;
-  // Waits until it has, or `limit` has passed.
+  // Waits for that, at most `limit`.
   bool Flush(absl::Duration limit);
 
  private:
   void Run();
-  // One round of what is to be done; `lock` is released while the server works.
+  // Performs one round of writes; releases `lock` during calls of the server.
   absl::Status Work(std::unique_lock<std::mutex>& lock);
   absl::Status WriteFacts(const NodeFacts& facts);
   absl::Status WriteCondition(const std::optional<RailsCondition>& condition);
@@ -74,16 +74,16 @@ class NodeReporter {
   kube::Api* const api_;
   kube::EventRecorder events_;
 
-  mutable std::mutex mutex_;  // guards what follows, up to the thread's own
+  mutable std::mutex mutex_;  // guards all up to the thread's own members
   std::condition_variable changed_;
   std::optional<NodeFacts> wanted_;
   std::deque<kube::Event> queue_;
   bool up_to_date_ = true;
   bool stop_ = false;
 
-  // The thread's own.
+  // Used by the thread only.
   std::optional<NodeFacts> written_;
-  std::optional<RailsCondition> condition_;  // as written, with since when
+  std::optional<RailsCondition> condition_;  // as written, with its time
   std::string condition_since_;
   std::optional<kube::Json> owner_;
   std::string last_error_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the administrator decides about a node's HCAs: which resources they are offered as, which
-// rail each of them is, and whose PCI functions count as GPUs.
+// Configuration of the node agent: the resources that HCAs are offered as, rail numbers, and PCI
+// vendors of GPUs. Read by config_reader.h, used by Agent.
 //
-// Pure functions of values; safe to call from any thread.
+// Pure functions, safe on any thread.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CONFIG_CONFIG_H_
 #define RAILHEAD_DEVICE_PLUGIN_CONFIG_CONFIG_H_
 
@@ -17,27 +17,27 @@
 
 namespace railhead::device_plugin {
 
-// What kubelet calls the devices of a resource.
+// Device IDs of a resource in kubelet.
 enum class DeviceIds {
   kName,        // "mlx5_0-0000_18_00_0"; see device_list.h
-  kPciAddress,  // "0000:18:00.0", as the CNI plugins that Multus calls want it
+  kPciAddress,  // "0000:18:00.0", as required by CNI plugins that Multus calls
 };
 
 struct ResourceConfig {
   std::string name;  // "rdma/hca"
   std::vector<Selector> selectors =
-      {};                 // any of them; empty: every HCA that no other resource takes
-  int slots = 1;          // how many containers may share each HCA; 1 is exclusive
-  bool per_rail = false;  // offered as one resource for each rail: "rdma/rail-0", ...
-  bool all_hcas = false;  // offered as one device that stands for all of its HCAs
+      {};                 // any of them; empty: every HCA that no other resource selects
+  int slots = 1;          // containers per HCA; 1 is exclusive
+  bool per_rail = false;  // one resource per rail: "rdma/rail-0", ...
+  bool all_hcas = false;  // one device that stands for all HCAs of the resource
   DeviceIds device_ids = DeviceIds::kName;
-  fabric::PodNetwork network = fabric::PodNetwork::kHost;  // how its pods reach the network
-  bool move_interfaces = false;  // the interfaces go into the pod with the HCAs, by CDI
+  fabric::PodNetwork network = fabric::PodNetwork::kHost;  // network of its pods
+  bool move_interfaces = false;  // CDI moves the interfaces into the pod with the HCAs
 
   bool operator==(const ResourceConfig&) const = default;
 };
 
-// Gives a rail number to one HCA: the one that the only text which is not empty names.
+// Gives a rail number to one HCA, named by the one field that is not empty.
 struct RailEntry {
   int rail = 0;
   std::string interface = "";    // of the data port
@@ -47,42 +47,41 @@ struct RailEntry {
   bool operator==(const RailEntry&) const = default;
 };
 
-// As constructed it is the default: one resource that takes every HCA, each for one container.
+// By default: one resource with every HCA, each exclusive to one container.
 struct AgentConfig {
   std::vector<ResourceConfig> resources = {{.name = "rdma/hca"}};
   std::vector<RailEntry> rails;
-  std::vector<std::string> gpu_vendors;  // PCI vendor ids in lower case, beside the built-in ones
-  bool nccl_topology = false;            // containers get the machine's PCI tree as a file for NCCL
+  // PCI vendor ids in lower case, in addition to the built-in ones
+  std::vector<std::string> gpu_vendors;
+  bool nccl_topology = false;  // gives containers the machine's PCI tree as a file for NCCL
 
   bool operator==(const AgentConfig&) const = default;
 };
 
-// The PCI vendor ids whose functions count as GPUs: the built-in ones and the configuration's.
+// Returns the PCI vendor ids of GPUs: built-in and configured.
 std::vector<std::string> GpuVendors(const AgentConfig& config);
 
-// The name under which the resource offers an HCA on this rail.
+// Returns the name under which the resource offers an HCA on this rail.
 std::string OfferedName(const ResourceConfig& resource, int rail);
 
-// Whether the HCA is wanted as a rail in place of the function whose port it shares (see
-// fabric::ChooseRails): a selector names its role, and neither pf nor bond.
+// Returns true if a selector names the HCA's role, other than pf and bond: then this HCA is the
+// rail, instead of the function whose port it shares (fabric::ChooseRails).
 bool IsChosen(const AgentConfig& config, const fabric::Hca& hca);
 
-// For each resource the indices of the HCAs that are its own, ascending. An HCA goes to the first
-// resource that has a selector which matches it, else to the resource without selectors, if there
-// is one. What is not offered goes to none. Selectors see the rail numbers that `hcas` have now:
-// call ApplyRails before.
+// Returns for each resource the indices of its HCAs, ascending. An HCA goes to the first resource
+// with a selector that matches it, else to the resource without selectors, if any. HCAs that are
+// not offered go to none. Selectors see the rail numbers in `hcas`: call ApplyRails first.
 std::vector<std::vector<size_t>> ShareOut(const AgentConfig& config,
                                           const std::vector<fabric::Hca>& hcas);
 
-// Numbers the rails anew and sorts `hcas` by them: an HCA that an entry names gets the entry's
-// number; the others keep the order of their rails, and what was free between them, in the lowest
-// numbers that no entry has. What is not offered comes last and is no rail (-1), even where an
-// entry names it.
+// Renumbers rails and sorts `hcas` by rail. An HCA named by an entry gets the entry's number. The
+// others keep their order, and the gaps between them, in the lowest numbers without an entry. HCAs
+// that are not offered come last and are not rails (-1), even if an entry names them.
 //
-// The number of an entry stays reserved when its HCA is missing, so that the others have the same
-// rails as on a node that has it. When an entry names several HCAs (two on one interface), the
-// first gets the number; when several entries name one HCA, the first entry counts. What would be
-// numbered beyond fabric::kHighestRail is no rail.
+// The number of an entry stays reserved if its HCA is missing, so that all nodes number the others
+// alike. If an entry names several HCAs (two on one interface), the first gets the number; if
+// several entries name one HCA, the first applies. Numbers above fabric::kHighestRail are not
+// assigned.
 void ApplyRails(const std::vector<RailEntry>& entries, std::vector<fabric::Hca>& hcas);
 
 }  // namespace railhead::device_plugin

@@ -7,8 +7,8 @@
 
 namespace railhead::device_plugin {
 
-// Ok for a name that kubelet takes as an extended resource: domain/name, such as "rdma/hca",
-// outside of kubernetes.io.
+// Returns OK if kubelet accepts the name as an extended resource: domain/name, such as "rdma/hca",
+// outside kubernetes.io.
 absl::Status CheckResourceName(absl::string_view resource);
 
 }  // namespace railhead::device_plugin

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which HCAs a resource is made of, as its administrator describes them.
+// Selectors: the administrator's description of a resource's HCAs.
 //
-// Pure functions of values; safe to call from any thread.
+// Pure functions, safe on any thread.
 #ifndef RAILHEAD_DEVICE_PLUGIN_CONFIG_SELECTOR_H_
 #define RAILHEAD_DEVICE_PLUGIN_CONFIG_SELECTOR_H_
 
@@ -13,11 +13,11 @@
 
 namespace railhead::device_plugin {
 
-// An HCA matches when every list that is not empty has an entry that matches, so a selector without
-// entries matches every HCA. What is not known of an HCA, or what it does not have (an interface, a
-// PCI address, a NUMA node, a rail), matches no entry, not even "*".
+// An HCA matches if every non-empty list has an entry that matches; so an empty selector matches
+// every HCA. A property that the HCA lacks or that is unknown (interface, PCI address, NUMA node,
+// rail) matches no entry, not even "*".
 //
-// Where wildcards are allowed, '*' stands for any text, also none, and '?' for one character.
+// In fields with wildcards, '*' matches any text, including none, and '?' one character.
 struct Selector {
   std::vector<std::string> names = {};       // of the RDMA device: "mlx5_*"; wildcards
   std::vector<std::string> vendors = {};     // PCI vendor ids, as in Hca: "15b3"
@@ -33,20 +33,20 @@ struct Selector {
   bool operator==(const Selector&) const = default;
 };
 
-// Whether the HCA has what the selector asks for. Does not ask whether it is offered.
+// Returns true if the HCA matches, whether or not it is offered.
 bool Matches(const Selector& selector, const fabric::Hca& hca);
 
-// Every reason why the HCA does not match, in the order of Selector's fields: "its vendor is 14e4,
-// not 15b3; its rail is 3, not 0 or 1". "" when it matches.
+// Returns every reason why the HCA does not match, in the order of Selector's fields: "its vendor
+// is 14e4, not 15b3; its rail is 3, not 0 or 1". "" if it matches.
 std::string WhyNot(const Selector& selector, const fabric::Hca& hca);
 
-// For the selectors of a resource that got no HCA: which offered HCA comes closest, and what keeps
-// it from matching: "mlx5_3 (rail 3) comes closest, but its vendor is 14e4, not 15b3". The closest
-// one fails the fewest fields of a selector; among equals the lowest rail wins, then the first
-// selector. With several selectors the sentence says which of them it means, as "selectors[1]".
+// Explains why a resource got no HCA: the offered HCA that comes closest, and what keeps it from
+// matching: "mlx5_3 (rail 3) comes closest, but its vendor is 14e4, not 15b3". The closest HCA
+// fails the fewest fields of a selector; ties go to the lowest rail, then to the first selector.
+// With several selectors the text names the one, as "selectors[1]".
 //
-// "this node offers no HCA" when that is so. "" when an offered HCA matches one of the selectors,
-// or when there are no selectors.
+// Returns "this node offers no HCA" if that is the case, and "" if an offered HCA matches, or
+// without selectors.
 std::string ClosestMiss(const std::vector<Selector>& selectors,
                         const std::vector<fabric::Hca>& hcas);
 

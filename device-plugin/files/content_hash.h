@@ -8,7 +8,7 @@
 
 namespace railhead::device_plugin {
 
-// The SHA-256 of `content` in 64 lower-case hexadecimal digits.
+// Returns the SHA-256 of `content` as 64 lower-case hexadecimal digits.
 std::string ContentHash(absl::string_view content);
 
 }  // namespace railhead::device_plugin

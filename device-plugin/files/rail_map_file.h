@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where the node's rail map (rail_map.h) is kept.
+// File of the node's rail map (rail_map.h). Used by Agent.
 #ifndef RAILHEAD_DEVICE_PLUGIN_FILES_RAIL_MAP_FILE_H_
 #define RAILHEAD_DEVICE_PLUGIN_FILES_RAIL_MAP_FILE_H_
 
@@ -16,15 +16,15 @@ namespace railhead::device_plugin {
 // Not thread-safe.
 class RailMapFile {
  public:
-  // `folder` is made with the file.
+  // `folder` is created with the file.
   RailMapFile(std::string folder, Machine machine)
       : folder_(std::move(folder)), machine_(std::move(machine)) {}
 
-  // An empty map where there is no file. Fails, with the path, for a file that is not this
+  // Returns an empty map if there is no file. Fails, naming the path, for a file that is not this
   // machine's map.
   absl::StatusOr<RailMap> Load();
 
-  // Writes the map, whole or not at all, where it differs from what was loaded or saved last.
+  // Writes the map atomically if it differs from the one last loaded or saved.
   absl::Status Save(const RailMap& map);
 
  private:
@@ -32,7 +32,7 @@ class RailMapFile {
 
   const std::string folder_;
   const Machine machine_;
-  std::string saved_;  // as it is on disk
+  std::string saved_;  // content on disk
 };
 
 }  // namespace railhead::device_plugin

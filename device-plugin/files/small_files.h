@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Small files that others read while they are written anew: whole or not at all.
+// Atomic writing of small files that other processes read.
 #ifndef RAILHEAD_DEVICE_PLUGIN_FILES_SMALL_FILES_H_
 #define RAILHEAD_DEVICE_PLUGIN_FILES_SMALL_FILES_H_
 
@@ -15,36 +15,36 @@
 
 namespace railhead::device_plugin {
 
-// Makes the folder (mode 0755, whatever the umask) where there is none; not what is above it.
+// Creates the directory (mode 0755, whatever the umask) if it is missing; not its parents.
 absl::Status MakeFolder(const std::string& folder);
 
-// Removes the folder if nothing is in it; one that is not there is removed.
+// Removes the directory if it is empty. A missing directory is not an error.
 absl::Status RemoveEmptyFolder(const std::string& folder);
 
-// Makes `path` hold `content` (mode 0644) on disk, in the place of what was there. Until it is
-// complete it is the file `path` + ".unfinished".
+// Replaces `path` by `content` (mode 0644) atomically and durably, through the temporary file
+// `path` + ".unfinished".
 absl::Status WriteFile(const std::string& path, const std::string& content);
 
-// Makes a file of this content, under a name of its hash between `prefix` and `suffix`, in the
-// folder, which is made where there is none. Returns its path. One that is there is made young
-// again.
+// Stores `content` in the directory (created if missing) under a name of `prefix`, its hash and
+// `suffix`. Returns the path. Resets the age of an existing file.
 absl::StatusOr<std::string> StoreByContent(const std::string& folder, absl::string_view prefix,
                                            absl::string_view suffix, const std::string& content);
 
-// Nothing when it cannot be read, is no ordinary file, or is larger than 1 MiB.
+// Returns nullopt if it cannot be read, is not a regular file, or is larger than 1 MiB.
 std::optional<std::string> ReadFile(const std::string& path);
 
-// The paths of what is in the folder under a name of this form, finished or not.
+// Returns the paths of files with such names in the directory, complete or not.
 std::vector<std::string> ListFiles(const std::string& folder, absl::string_view prefix,
                                    absl::string_view suffix);
 
-// Whether any of these was changed at `limit` or before.
+// Returns true if any of these was last changed at or before `limit`.
 bool AnyNotYoungerThan(const std::vector<std::string>& paths, absl::Time limit);
 
-// Whether it was changed at `limit` or before. False when it is not there.
+// Returns true if it was last changed at or before `limit`; false if it does not exist.
 bool NotYoungerThan(const std::string& path, absl::Time limit);
 
-// Removes a file, or the empty folder that a container runtime made where one was missing.
+// Removes a file, or the empty directory that a container runtime created in place of a missing
+// file.
 absl::Status RemoveFile(const std::string& path);
 
 }  // namespace railhead::device_plugin

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files with which containers tell NCCL how the machine is built (fabric/nccl_topology.h).
+// Files that describe the machine to NCCL in containers (fabric/nccl_topology.h).
 //
-// Kubelet remembers their paths as it does those of rails.json (rails_files.h), beside which they
-// lie under the hash of their content. But a machine has one, for all of its pods: it goes when no
-// pod holds an HCA.
+// Stored like rails.json (rails_files.h), under the hash of the content. A machine has one file for
+// all its pods; it is removed when no pod holds an HCA.
 #ifndef RAILHEAD_DEVICE_PLUGIN_FILES_TOPOLOGY_FILES_H_
 #define RAILHEAD_DEVICE_PLUGIN_FILES_TOPOLOGY_FILES_H_
 
@@ -19,21 +18,21 @@
 
 namespace railhead::device_plugin {
 
-// Thread-safe.
+// Thread-safe. Used by Agent.
 class TopologyFiles {
  public:
-  // `folder` is made (mode 0755) with the first file.
+  // `folder` is created (mode 0755) with the first file.
   explicit TopologyFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  // Writes the file (mode 0644), whole or not at all, and returns its path. A file that is there
-  // already is made young again.
+  // Writes the file (mode 0644) atomically and returns its path. Resets the age of an existing
+  // file.
   absl::StatusOr<std::string> Store(const std::string& xml);
 
-  // Whether there is any file not younger than `limit`, so that Collect could find work.
+  // Returns true if a file is at least as old as `limit`, so that Collect may find work.
   bool HasFilesUntil(absl::Time limit) const;
 
-  // Where nothing is `in_use`, removes the files not younger than `limit`, and the folder if
-  // nothing is left in it.
+  // Unless `in_use`, removes files at least as old as `limit`, and the directory if it is then
+  // empty.
   absl::Status Collect(bool in_use, absl::Time limit);
 
  private:

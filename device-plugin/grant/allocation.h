@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one container gets for the devices that kubelet chose for it.
+// Allocation: everything that one container gets for the devices that kubelet chose for it.
 #ifndef RAILHEAD_DEVICE_PLUGIN_GRANT_ALLOCATION_H_
 #define RAILHEAD_DEVICE_PLUGIN_GRANT_ALLOCATION_H_
 
@@ -14,12 +14,12 @@
 
 namespace railhead::device_plugin {
 
-// Where a container finds its rails.json.
+// Path of rails.json in containers.
 inline constexpr char kRailsPathInPod[] = "/run/railhead/rails.json";
-// And what NCCL is told of the machine.
+// Path of the NCCL topology file in containers.
 inline constexpr char kTopologyPathInPod[] = "/run/railhead/nccl-topology.xml";
 
-// An interface that goes into the container with its HCA.
+// A network interface that moves into the container with its HCA.
 struct MovedInterface {
   std::string host_name;
   std::string name;  // in the container: "rail0"
@@ -29,22 +29,23 @@ struct MovedInterface {
 
 struct Allocation {
   std::vector<std::string> char_devices;  // host paths, the same in the container
-  // "=rxe0:1:0,rxe1:1:1", in rail order: exact name, port, rail. NCCL before 2.30.7 skips what
-  // comes after the port.
+  // "=rxe0:1:0,rxe1:1:1", in rail order: exact name, port, rail. NCCL before 2.30.7 ignores the
+  // part after the port.
   std::string nccl_ib_hca;
   fabric::PodRails rails;  // content of rails.json, in rail order
-  // Of HCAs whose resource says so, unless an earlier container of the pod has brought it there.
+  // For resources with moveInterfaces, unless an earlier container of the pod has the interface
+  // already.
   std::vector<MovedInterface> interfaces = {};
 };
 
-// Exactly the devices of `ids`, and /dev/infiniband/rdma_cm where the node has it. NotFound for an
-// id that the node never had, InvalidArgument for an empty or repeating list, FailedPrecondition
-// for a device that cannot be used now; the message names the id.
+// Plans exactly the devices of `ids`, and /dev/infiniband/rdma_cm if the node has it. NotFound for
+// an id that the node never had, InvalidArgument for an empty or repeating list, FailedPrecondition
+// for an unusable device; the message names the id.
 absl::StatusOr<Allocation> PlanAllocation(const DeviceSnapshot& snapshot, const std::string& node,
                                           const std::vector<std::string>& ids);
 
-// The same for these HCAs (whole ids), as they are now: also for one whose link is down.
-// FailedPrecondition for one that has no device node now.
+// Plans these HCAs (whole ids) in their current state, even with the link down. FailedPrecondition
+// for an HCA without a device node.
 absl::StatusOr<Allocation> PlanForHcas(const DeviceSnapshot& snapshot, const std::string& node,
                                        const std::set<std::string>& hcas);
 

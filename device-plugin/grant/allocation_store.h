@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The allocations whose containers get their HCAs by CDI: a record of each, which outlives us and
-// the node's next start, and a CDI spec, which says what the allocation means now.
+// Allocations of containers that get their HCAs by CDI: for each a record, which survives restarts
+// of the agent and the node, and a CDI spec with its current meaning. Used by PluginService and
+// Agent.
 //
-// The records lie beside the rails files; the specs where container runtimes look for them, which
-// is a folder that a restart of the node empties.
+// Records are stored next to the rails files; specs in the container runtimes' directory, which a
+// reboot empties.
 #ifndef RAILHEAD_DEVICE_PLUGIN_GRANT_ALLOCATION_STORE_H_
 #define RAILHEAD_DEVICE_PLUGIN_GRANT_ALLOCATION_STORE_H_
 
@@ -27,9 +28,9 @@
 
 namespace railhead::device_plugin {
 
-// What kubelet tells when a container is about to start.
+// Kubelet's state when a container is about to start.
 struct KubeletView {
-  std::optional<std::vector<ContainerDevices>> listed;  // nothing when it does not answer
+  std::optional<std::vector<ContainerDevices>> listed;  // nullopt if kubelet does not answer
   std::map<std::string, std::string> gpu_uuids;         // see GpuAddress
 };
 
@@ -37,38 +38,37 @@ struct KubeletView {
 class AllocationStore {
  public:
   struct Options {
-    std::string folder;   // for the records; made with the first
-    std::string cdi_dir;  // for the specs; "": there are no new allocations, only what is there
-    std::string node;     // its name in Kubernetes
+    std::string folder;   // of the records; created with the first
+    std::string cdi_dir;  // of the specs; "": no new allocations, only existing ones
+    std::string node;     // node name in Kubernetes
   };
 
-  // Reads what an earlier life has left. Fails when there is no such `cdi_dir` to write to. `files`
-  // must outlive the store.
+  // Loads existing records. Fails if `cdi_dir` does not exist. `files` must outlive the store.
   static absl::StatusOr<std::unique_ptr<AllocationStore>> Make(Options options, RailsFiles* files);
 
   bool enabled() const { return !options_.cdi_dir.empty(); }
 
-  // For Allocate: what these ids mean from now on. Returns the CDI device's full name.
+  // For Allocate: records the meaning of these ids. Returns the CDI device's full name.
   absl::StatusOr<std::string> Add(const DeviceSnapshot& snapshot, const std::string& resource,
                                   const std::vector<std::string>& ids);
 
-  // For PreStartContainer: binds the container (late_binding.h), and writes its spec from the
-  // devices as they are now. A container that has several of our resources has a spec of each; all
-  // of them say the same, of all its HCAs. NotFound for ids that were never allocated.
+  // For PreStartContainer: binds the container (late_binding.h) and writes its spec from the
+  // current devices. A container with several of the agent's resources has one spec for each; all
+  // of them list all its HCAs. NotFound for ids that were never allocated.
   absl::Status Prepare(const DeviceSnapshot& snapshot, const std::string& resource,
                        const std::vector<std::string>& ids, const KubeletView& kubelet);
 
-  // What is remembered.
+  // Returns all records.
   AllocationRecords records() const;
 
-  // Takes what kubelet lists.
+  // Updates the store with kubelet's list.
   void Look(const std::vector<ContainerDevices>& listed);
 
-  // See allocation_record.h; by what kubelet listed last, or by all records before that.
+  // See allocation_record.h; based on kubelet's last list, or on all records before the first.
   std::vector<ContainerDevices> AsBound(std::vector<ContainerDevices> listed) const;
   std::map<std::string, std::string> BoundElsewhere(const std::string& resource) const;
 
-  // As RailsFiles does. `held`: by resource, the ids that containers hold.
+  // As in RailsFiles. `held`: resource to the ids that containers hold.
   bool HasFilesUntil(absl::Time limit) const;
   absl::Status Collect(const std::map<std::string, std::set<std::string>>& held, absl::Time limit);
 
@@ -79,18 +79,19 @@ class AllocationStore {
   void Load();
   std::string RecordPath(const std::string& name) const;
   std::string SpecPath(const std::string& name) const;
-  // Finished or not; the specs first, so that none of them is left without a record.
+  // Complete or not; specs first, so that no spec is left without a record.
   std::vector<std::string> OurFiles() const;
-  // With these ids and no others, in the order in which they were made.
+  // Returns the records with exactly these ids, in order of creation.
   std::vector<AllocationRecord*> RecordsOf(const std::string& resource,
                                            const std::set<std::string>& ids);
-  // What the record's container is bound to when it starts now. `holder`: it, if it is known.
+  // Returns the binding of the record's container if it starts now. `holder`: the container, if
+  // known.
   Binding BindingOf(const AllocationRecord& record, const DeviceSnapshot& snapshot,
                     const KubeletView& kubelet, const ContainerDevices* holder) const;
-  // The records of what the container has of other resources than `resource`.
+  // Returns the records of the container's resources other than `resource`.
   std::vector<AllocationRecord*> BesidesOf(const ContainerDevices& holder,
                                            const std::string& resource);
-  // Returns whether the spec was not there in this form already.
+  // Returns false if the spec existed in this form.
   absl::StatusOr<bool> Write(const AllocationRecord& record, const Allocation& allocation);
 
   const Options options_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text of a CDI spec (Container Device Interface): what a container runtime puts into one
-// container. Pure.
+// Writer of CDI specs (Container Device Interface): what a container runtime adds to one container.
+// Pure. Used by AllocationStore.
 //
-// Kubelet remembers an Allocate answer for the life of the pod, also over a reboot. With CDI that
-// answer is a name alone, and the runtime looks up what it means whenever the container starts.
+// Kubelet keeps an Allocate response for the life of the pod, even over a reboot. With CDI the
+// response is only a name, which the runtime resolves at every start of the container.
 #ifndef RAILHEAD_DEVICE_PLUGIN_GRANT_CDI_SPEC_H_
 #define RAILHEAD_DEVICE_PLUGIN_GRANT_CDI_SPEC_H_
 
@@ -17,11 +17,11 @@ namespace railhead::device_plugin {
 
 inline constexpr char kCdiKind[] = "railhead.io/hca";
 
-// The name of a CDI device that every version of CDI takes: a letter, then letters, digits, '_',
-// '-' and '.', at last a letter or digit; 63 characters at most.
+// Returns true if every version of CDI accepts the device name: a letter, then letters, digits,
+// '_', '-' and '.', ending with a letter or digit; 63 characters at most.
 bool IsCdiName(absl::string_view name);
 
-// A spec of one device: the allocation, and `rails_path` of the host.
+// Returns a spec with one device: the allocation, and the host's `rails_path`.
 std::string ToCdiSpec(const std::string& name, const Allocation& allocation,
                       const std::string& rails_path);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which HCAs a container with shared HCAs really gets. Pure.
+// Chooses the HCAs that a container with shared HCAs really gets. Pure. Used by AllocationStore.
 //
 // Kubelet allocates a container's resources in random order, so it may choose slots of HCAs before
-// anybody knows the container's GPUs. A slot is a right to a share, and any HCA of the resource can
-// fulfil it: when the container starts, its GPUs are known, and it is bound to the HCAs that it
-// would have got had the GPUs come first.
+// the container's GPUs are known. A slot is a right to a share, and any HCA of the resource can
+// provide it: at the container's start its GPUs are known, and it is bound to the HCAs that it
+// would have got with GPUs allocated first.
 #ifndef RAILHEAD_DEVICE_PLUGIN_GRANT_LATE_BINDING_H_
 #define RAILHEAD_DEVICE_PLUGIN_GRANT_LATE_BINDING_H_
 
@@ -18,23 +18,23 @@
 
 namespace railhead::device_plugin {
 
-// The HCAs that kubelet named (the HCAs of the slots) to those that the container has. Whole ids.
+// Maps the HCAs that kubelet allocated (of the slots) to those that the container gets. Whole-HCA
+// ids.
 using Binding = std::map<std::string, std::string>;
 
 struct BindingWish {
   Binding now;
-  bool settled = false;  // the container has started before, with what is `now`
-  std::vector<std::string>
-      gpus;  // PCI addresses of its GPUs; empty when there are none, or unknown
-  std::map<std::string, int64_t> load;  // how many other containers have each HCA (whole id)
+  bool settled = false;                 // the container has started before, with `now`
+  std::vector<std::string> gpus;        // PCI addresses of its GPUs; empty if none or unknown
+  std::map<std::string, int64_t> load;  // number of other containers on each HCA (whole id)
 };
 
-// What it is bound to from now on: as many different HCAs as before. It stays with what it has, but
-// - an HCA that cannot be used is replaced;
-// - at its first start, and when its GPUs are known, all are chosen anew (preference.h) if that is
+// Returns the new binding, with as many different HCAs as before. It stays unchanged, except:
+// - An HCA that is unusable is replaced.
+// - At the first start, if the GPUs are known, all HCAs are chosen anew (preference.h) if that is
 //   nearer to the GPUs.
-// A new HCA is a healthy one that the snapshot offers in slots, with fewer other containers than
-// slots; or one that kubelet named. Where there are not enough, what cannot be used stays.
+// A new HCA is healthy, offered in slots by the snapshot, and has fewer other containers than
+// slots; or it is one that kubelet allocated. If there are not enough, unusable HCAs stay.
 Binding Bind(const DeviceSnapshot& snapshot, const BindingWish& wish);
 
 }  // namespace railhead::device_plugin

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gRPC over Unix sockets, as kubelet uses it.
+// gRPC channels over Unix sockets, as kubelet uses them.
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_GRPC_UNIX_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_GRPC_UNIX_H_
 
@@ -11,8 +11,8 @@
 
 namespace railhead::device_plugin {
 
-// A channel of its own to the server on that socket: it shares no connection and, above all, no
-// reconnect back-off with an earlier channel to a server that is gone.
+// Returns a new channel to the server on that socket. It shares neither a connection nor, above
+// all, the reconnect backoff of an earlier channel.
 std::shared_ptr<grpc::Channel> UnixChannel(const std::string& socket_path);
 
 }  // namespace railhead::device_plugin

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The file in which kubelet keeps what it has given to whom (device-plugins/
-// kubelet_internal_checkpoint). It is kubelet's own, and no interface: whoever uses it must do
-// without it when it is missing or looks otherwise.
+// Reader of kubelet's allocation file (device-plugins/kubelet_internal_checkpoint). The file is
+// internal to kubelet: callers must work without it if it is missing or has another format.
 //
-// What it tells and the PodResources API does not: kubelet writes it when a container has got all
-// of its devices (pkg/kubelet/cm/devicemanager, manager.go), while PodResources shows a container
-// with what it has got so far.
+// It adds to PodResources: kubelet writes it after a container got all of its devices
+// (pkg/kubelet/cm/devicemanager, manager.go), while PodResources shows a container with its devices
+// so far. Used by GpuWatch and holdings.h.
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_KUBELET_CHECKPOINT_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_KUBELET_CHECKPOINT_H_
 
@@ -19,7 +18,7 @@
 
 namespace railhead::device_plugin {
 
-// One resource of one container. Entries of pods that have gone stay until the next allocation.
+// One resource of one container. Entries of terminated pods stay until the next allocation.
 struct CheckpointEntry {
   std::string pod_uid;
   std::string resource;
@@ -28,10 +27,10 @@ struct CheckpointEntry {
   bool operator==(const CheckpointEntry&) const = default;
 };
 
-// Nothing for any text that is not such a file.
+// Returns nullopt for any text of another format.
 std::optional<std::vector<CheckpointEntry>> ParseKubeletCheckpoint(absl::string_view json);
 
-// From `kubelet_dir`, kubelet's folder of device plugins. Nothing when there is no such file.
+// Reads it from `kubelet_dir`, kubelet's device-plugin directory. Nullopt if there is no such file.
 std::optional<std::vector<CheckpointEntry>> ReadKubeletCheckpoint(const std::string& kubelet_dir);
 
 }  // namespace railhead::device_plugin

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Our gRPC server on a socket in kubelet's folder.
+// gRPC server of the plugin on a socket in kubelet's directory. Used by ResourcePlugin.
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_PLUGIN_SERVER_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_PLUGIN_SERVER_H_
 
@@ -16,18 +16,18 @@
 
 namespace railhead::device_plugin {
 
-// Which incarnation of a socket stands at `path`; nothing when there is no socket.
+// Returns the identity of the socket at `path`; nullopt if there is none.
 std::optional<SocketIdentity> IdentifySocket(const std::string& path);
 
-// Serves while it lives; its end ends the calls and removes the socket. Not thread-safe.
+// Serves until destroyed, which ends calls and removes the socket. Not thread-safe.
 //
-// Every server gets a socket with a name of its own: it may end later than its successor begins, in
-// this process or, during a rolling update, in another one, and must not remove the wrong file.
+// Every server has a unique socket name: it may end after its successor started, in this process
+// or, during a rolling update, in another, and must not remove the successor's file.
 class PluginServer {
  public:
-  // Serves `service`, which must outlive the server, on a socket in `folder`, to root and our own
-  // user only, and returns when kubelet can connect. Removes the sockets that earlier processes of
-  // ours left there.
+  // Serves `service`, which must outlive the server, on a socket in `folder`, to root and the
+  // process's user only. Returns when kubelet can connect. Removes sockets left by earlier
+  // processes of the agent.
   static absl::StatusOr<std::unique_ptr<PluginServer>> Start(PluginService& service,
                                                              const std::string& folder,
                                                              const std::string& name);
@@ -35,10 +35,10 @@ class PluginServer {
   PluginServer(const PluginServer&) = delete;
   PluginServer& operator=(const PluginServer&) = delete;
 
-  // The socket's file name, in the folder.
+  // File name of the socket in the directory.
   const std::string& endpoint() const { return endpoint_; }
 
-  // Whether our socket is still in its place.
+  // Returns true if the socket file is still this server's.
   bool InPlace() const;
 
  private:

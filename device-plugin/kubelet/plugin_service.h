@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The DevicePlugin service that kubelet calls.
+// DevicePlugin service of one resource, called by kubelet. Owned by ResourcePlugin.
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_PLUGIN_SERVICE_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_PLUGIN_SERVICE_H_
 
@@ -24,28 +24,28 @@
 namespace railhead::device_plugin {
 
 struct ServiceOptions {
-  std::string node;   // its name in Kubernetes
+  std::string node;   // node name in Kubernetes
   RailsFiles* files;  // must outlive the service
-  // PCI addresses of the GPUs that the container which kubelet is about to give devices to has got
-  // already; empty when that is not known. Called from any thread; may take a moment.
+  // Returns PCI addresses of the GPUs already allocated to the container that kubelet is admitting;
+  // empty if unknown. Called on any thread; may take a moment.
   std::function<std::vector<std::string>()> gpus_in_admission;
   std::string resource = "";
-  // Must outlive the service. Null: containers get plain device nodes, and no CDI device.
+  // Must outlive the service. Null: containers get plain device nodes instead of a CDI device.
   AllocationStore* allocations = nullptr;
-  // Asked before a container starts, with `allocations` only. Called from any thread; may take a
+  // Called before a container starts, only with `allocations`. Called on any thread; may take a
   // moment.
   std::function<KubeletView()> ask_kubelet = {};
-  // The host's path of the file that tells NCCL how this machine is built; "" where containers get
-  // none. Called from any thread.
+  // Returns the host path of the NCCL topology file; "" to give containers none. Called on any
+  // thread.
   std::function<std::string(const fabric::NodeInventory&)> topology_file = {};
 };
 
-// Thread-safe. No call waits for another: kubelet asks GetDevicePluginOptions while our own
-// Register call is still open, and calls Allocate while a stream is.
+// Thread-safe. Calls do not wait for each other: kubelet calls GetDevicePluginOptions while the
+// Register call is open, and Allocate while a stream is.
 class PluginService final : public v1beta1::DevicePlugin::Service {
  public:
-  // `board` must outlive the service. `on_change` is called, from any thread, when a stream has
-  // opened or closed.
+  // `board` must outlive the service. `on_change` is called on any thread after a stream opens or
+  // closes.
   PluginService(ServiceOptions options, const DeviceBoard& board, std::function<void()> on_change)
       : options_(std::move(options)), board_(board), on_change_(std::move(on_change)) {}
 
@@ -55,13 +55,13 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
   };
   Streams streams() const;
 
-  // Asks every stream that is open now to end; returns before they have.
+  // Requests the end of all open streams; returns before they end.
   void EndStreams();
 
-  // Makes the open streams look at the board.
+  // Makes open streams send the board's snapshot if it changed.
   void BoardChanged();
 
-  // When an Allocate call was last answered.
+  // Time of the last Allocate response.
   std::optional<absl::Time> last_allocation() const;
 
   grpc::Status GetDevicePluginOptions(grpc::ServerContext* context, const v1beta1::Empty* request,
@@ -89,7 +89,7 @@ class PluginService final : public v1beta1::DevicePlugin::Service {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Streams streams_;
-  uint64_t epoch_ = 0;  // a stream ends when this is not what it was at the stream's beginning
+  uint64_t epoch_ = 0;  // a stream ends when this changes
   std::optional<absl::Time> last_allocation_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kubelet tells of the devices that containers hold.
+// Client of kubelet's PodResources API: the devices that containers hold.
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_POD_RESOURCES_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_POD_RESOURCES_H_
 
@@ -13,13 +13,13 @@
 
 namespace railhead::device_plugin {
 
-// All containers on this node that hold devices, in kubelet's order (within a pod the order of
-// their allocation); also one that kubelet is admitting at this moment, with what it has got so
-// far. Fails when kubelet does not answer within `deadline`: then nothing is known.
+// Returns all containers of this node that hold devices, in kubelet's order (within a pod, the
+// order of allocation), including the one that kubelet is admitting, with its devices so far. Fails
+// if kubelet does not answer within `deadline`.
 absl::StatusOr<std::vector<ContainerDevices>> ListContainerDevices(
     const std::string& socket_path, std::chrono::milliseconds deadline);
 
-// The same, with the names of all pods on this node.
+// Also returns the names of all pods of this node.
 absl::StatusOr<PodList> ListPods(const std::string& socket_path,
                                  std::chrono::milliseconds deadline);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One Register call to kubelet, in a thread of its own, because kubelet answers only after it has
-// called us back.
+// One Register call to kubelet, on a separate thread, because kubelet calls the plugin before it
+// answers.
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_REGISTER_CALL_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_REGISTER_CALL_H_
 
@@ -19,15 +19,15 @@ namespace railhead::device_plugin {
 
 class RegisterCall {
  public:
-  // Starts the call. `on_done` is called from the call's thread when the result is there.
+  // Starts the call. `on_done` is called on the call's thread after it.
   RegisterCall(std::string kubelet_socket, std::string endpoint, std::string resource,
                std::function<void()> on_done);
-  // Cancels the call if it still runs, and waits for its end.
+  // Cancels the call if it runs, and waits for its end.
   ~RegisterCall();
   RegisterCall(const RegisterCall&) = delete;
   RegisterCall& operator=(const RegisterCall&) = delete;
 
-  // Nothing while the call runs. Thread-safe.
+  // Nullopt while the call runs. Thread-safe.
   std::optional<absl::Status> result() const;
 
  private:

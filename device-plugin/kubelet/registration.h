@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decides when to offer our socket and when to register with kubelet, through kubelet restarts,
-// deleted sockets and cut streams.
+// Decides when to open a socket and when to register with kubelet, through restarts of kubelet,
+// deleted sockets and broken streams. Pure: no system calls, no clock. Used by ResourcePlugin.
 //
-// A reconciler, not a chain of events: whoever owns it looks at the world, asks Decide, does the
-// one thing it says, and asks again at the latest at `wake_at`. An event that was missed is only a
-// look that comes later. It makes no system call and has no clock of its own.
+// A reconciler: the owner observes, calls Decide, performs the one action it returns, and calls it
+// again no later than `wake_at`. A missed event only delays the next observation.
 //
-// What kubelet does, and what follows from it:
-// - At its start it deletes every socket in its folder and makes a new kubelet.sock: serve again,
-//   register again.
-// - It opens one ListAndWatch stream per registration and never opens it again: a stream that ends
-//   means a new registration, with back-off.
-// - When a stream ends, kubelet (1.36.3) disconnects whichever client is registered under the
-//   resource's name at that moment. A registration made while an old stream is still ending would
-//   be torn down with it: so end the old stream, wait for its end and a moment more, then register.
+// Behaviour of kubelet, and the consequences:
+// - At start it deletes every socket in its directory and creates a new kubelet.sock: open a socket
+//   and register again.
+// - It opens one ListAndWatch stream per registration and never reopens it: after a stream ends,
+//   register again, with backoff.
+// - When a stream ends, kubelet (1.36.3) disconnects the client registered under the resource's
+//   name at that moment, even a new one. So end the old stream, wait for its end and a moment more,
+//   then register.
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_REGISTRATION_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_REGISTRATION_H_
 
@@ -27,8 +26,8 @@ namespace railhead::device_plugin {
 using TimePoint = std::chrono::steady_clock::time_point;
 using Duration = std::chrono::steady_clock::duration;
 
-// Which incarnation of a socket file this is. The inode number alone is not enough: file systems
-// give the number of a deleted file to the next one.
+// Identifies one incarnation of a socket file. The inode number alone is not enough: file systems
+// reuse it.
 struct SocketIdentity {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -37,20 +36,20 @@ struct SocketIdentity {
   bool operator==(const SocketIdentity&) const = default;
 };
 
-// What can be seen of the world.
+// Observed state.
 struct Observation {
-  bool has_devices = false;               // there is something to offer
-  std::optional<SocketIdentity> kubelet;  // kubelet.sock, when it is there
-  bool own_socket = false;                // we serve, and our socket file is in its place
-  int open_streams = 0;                   // ListAndWatch streams that are open now
-  uint64_t streams_opened = 0;            // since the program began
+  bool has_devices = false;               // there are devices to offer
+  std::optional<SocketIdentity> kubelet;  // kubelet.sock, if it exists
+  bool own_socket = false;                // the plugin serves, and its socket file exists
+  int open_streams = 0;                   // open ListAndWatch streams
+  uint64_t streams_opened = 0;            // since the program started
 };
 
 enum class Action {
-  kWait,        // nothing to do until something changes or wake_at comes
-  kServe,       // serve on a new socket; streams of an old one end
-  kEndStreams,  // ask the open streams to end
-  kRegister,    // call Register, and report its end with RegisterFinished
+  kWait,        // do nothing until a change or wake_at
+  kServe,       // serve on a new socket; ends streams of an old one
+  kEndStreams,  // end the open streams
+  kRegister,    // call Register, and report its result with RegisterFinished
 };
 
 struct Decision {
@@ -58,18 +57,18 @@ struct Decision {
   TimePoint wake_at;
 };
 
-// Not thread-safe: one thread owns it.
+// Not thread-safe: use from one thread.
 class Registration {
  public:
   struct Timing {
-    Duration poll = std::chrono::seconds(5);            // look at least this often
+    Duration poll = std::chrono::seconds(5);            // maximum time between observations
     Duration settle = std::chrono::milliseconds(250);   // from the end of a stream to Register
-    Duration end_streams = std::chrono::seconds(5);     // for asked streams to end
+    Duration end_streams = std::chrono::seconds(5);     // for streams to end
     Duration await_stream = std::chrono::seconds(10);   // from Register to ListAndWatch
-    Duration register_call = std::chrono::seconds(20);  // for RegisterFinished to come
+    Duration register_call = std::chrono::seconds(20);  // for RegisterFinished
     Duration first_retry = std::chrono::milliseconds(200);
     Duration last_retry = std::chrono::seconds(10);
-    Duration stable = std::chrono::seconds(30);  // a stream this old proves that all is well
+    Duration stable = std::chrono::seconds(30);  // a stream of this age resets the backoff
   };
 
   Registration() = default;
@@ -77,13 +76,13 @@ class Registration {
 
   Decision Decide(const Observation& seen, TimePoint now);
 
-  // The Register call that the latest kRegister asked for has ended.
+  // Reports the result of the last kRegister.
   void RegisterFinished(bool ok, TimePoint now);
 
-  // Serving on a new socket failed; it will be asked for again after a pause.
+  // Reports that kServe failed; it is returned again after a delay.
   void ServeFailed(TimePoint now);
 
-  // Kubelet holds a stream that belongs to the current registration.
+  // Kubelet has a stream of the current registration.
   bool serving() const { return phase_ == Phase::kServing; }
 
  private:
@@ -97,12 +96,12 @@ class Registration {
 
   Timing timing_;
   Phase phase_ = Phase::kIdle;
-  TimePoint since_;                        // when the phase began
-  TimePoint retry_at_;                     // no registration before this
-  TimePoint serve_at_;                     // no new socket before this
-  Duration pause_ = Duration::zero();      // the latest pause between attempts
-  std::optional<SocketIdentity> kubelet_;  // the kubelet of the current attempt or stream
-  uint64_t opened_before_ = 0;             // streams_opened when settling began
+  TimePoint since_;                        // start of the phase
+  TimePoint retry_at_;                     // no registration before
+  TimePoint serve_at_;                     // no new socket before
+  Duration pause_ = Duration::zero();      // last delay between attempts
+  std::optional<SocketIdentity> kubelet_;  // kubelet of the current attempt or stream
+  uint64_t opened_before_ = 0;             // streams_opened at the start of kSettling
 };
 
 }  // namespace railhead::device_plugin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One resource ("rdma/hca") as kubelet sees it: its devices, our socket for it, and its
-// registration through all of kubelet's troubles.
+// Kubelet's view of one resource ("rdma/hca"): its devices, its socket, and its registration, kept
+// up through restarts of kubelet.
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_RESOURCE_PLUGIN_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_RESOURCE_PLUGIN_H_
 
@@ -21,10 +21,10 @@
 
 namespace railhead::device_plugin {
 
-// Not thread-safe but for what says so: the agent's loop owns it.
+// Not thread-safe, except where stated. Owned by the agent's loop.
 class ResourcePlugin {
  public:
-  // `wake` is called from any thread when Step should be called again.
+  // `wake` is called on any thread when Step is due.
   ResourcePlugin(std::string resource, std::string kubelet_dir, const ServiceOptions& service,
                  const Registration::Timing& timing, std::function<void()> wake);
   ~ResourcePlugin();
@@ -33,25 +33,24 @@ class ResourcePlugin {
 
   const std::string& resource() const { return resource_; }
 
-  // Offers these devices from now on; kubelet hears of a change at once.
-  // `bound`: see DeviceSnapshot.
+  // Offers these devices; kubelet gets a change at once. `bound`: see DeviceSnapshot.
   void Publish(const fabric::NodeInventory& inventory, std::vector<Device> devices,
                std::map<std::string, std::string> bound = {});
 
-  // Looks at the world and does the one thing that is to be done. Returns when to look again, at
-  // the latest: `now` when something was done.
+  // Observes kubelet and performs the next action, if any. Returns the time of the next call, at
+  // the latest: `now` if it did something.
   TimePoint Step(TimePoint now);
 
   bool has_devices() const { return !board_.Current()->devices.empty(); }
-  // Kubelet holds our stream.
+  // Kubelet has an open stream.
   bool serving() const { return registration_.serving(); }
-  // How often kubelet has taken our registration.
+  // Number of successful registrations.
   uint64_t registrations() const { return registrations_; }
   std::optional<absl::Time> last_allocation() const { return service_.last_allocation(); }
   // Thread-safe.
   std::shared_ptr<const DeviceSnapshot> devices() const { return board_.Current(); }
 
-  // Ends the service: no pod gets a device from here on.
+  // Ends the service: kubelet can allocate no device from here on.
   void Stop();
 
  private:

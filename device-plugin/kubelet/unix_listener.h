@@ -12,16 +12,16 @@
 
 namespace railhead::device_plugin {
 
-// A Unix socket that only root, and the user we are, may connect to. The file's mode (0600) says so
-// already; that the kernel says who is there holds also for processes that may open any file. The
-// file stays when the listener ends.
+// Unix socket that accepts connections of root and the process's own user only. The file's mode
+// (0600) enforces that; checking the peer's credentials also covers processes that may open any
+// file. Does not remove the file.
 class UnixListener {
  public:
-  // Makes the socket at `path`. `take` gets each connection, which does not block, and owns it; it
-  // is called in a thread of the listener's.
+  // Creates the socket at `path`. `take` gets and owns each connection, which is non-blocking; it
+  // is called on the listener's thread.
   static absl::StatusOr<std::unique_ptr<UnixListener>> Start(const std::string& path,
                                                              std::function<void(int fd)> take);
-  // Once it has returned, `take` is called no more.
+  // `take` is not called after this returns.
   ~UnixListener();
   UnixListener(const UnixListener&) = delete;
   UnixListener& operator=(const UnixListener&) = delete;
@@ -31,7 +31,7 @@ class UnixListener {
   void Run();
 
   const int socket_;
-  const int stop_;  // an eventfd: readable when the thread is to end
+  const int stop_;  // eventfd: readable to end the thread
   const std::string path_;
   const std::function<void(int fd)> take_;
   std::thread thread_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the agent's loop sleeps on.
+// Wait primitive of the agent's loop.
 #ifndef RAILHEAD_DEVICE_PLUGIN_KUBELET_WAKE_UP_H_
 #define RAILHEAD_DEVICE_PLUGIN_KUBELET_WAKE_UP_H_
 
@@ -12,12 +12,12 @@
 
 namespace railhead::device_plugin {
 
-// Sleeps until something is made or deleted in a folder, another thread calls Wake, a file
-// descriptor becomes readable, or time is up. A wake-up says only that it is worth a look.
+// Sleeps until a file is created or deleted in a directory, another thread calls Wake, a file
+// descriptor becomes readable, or a timeout. Spurious wake-ups are possible.
 class WakeUp {
  public:
-  // Fails when the folder cannot be read. Where the kernel refuses a watch (its number is limited)
-  // the folder is not watched: `watches_folder` tells.
+  // Fails if the directory cannot be read. If the kernel's limit of watches is reached, the
+  // directory is not watched: see watches_folder().
   static absl::StatusOr<std::unique_ptr<WakeUp>> Make(const std::string& folder);
   ~WakeUp();
   WakeUp(const WakeUp&) = delete;
@@ -25,10 +25,10 @@ class WakeUp {
 
   bool watches_folder() const { return inotify_ >= 0; }
 
-  // Ends the current or the next Sleep. Thread-safe.
+  // Ends the current or next Sleep. Thread-safe.
   void Wake() const;
 
-  // Returns true when `stop_fd` is readable. One thread only.
+  // Returns true if `stop_fd` is readable. Call on one thread only.
   bool Sleep(int stop_fd, std::chrono::milliseconds at_most) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What goes over NRI's socket: several connections in one, and in each of them messages of ttrpc.
-// All numbers are big-endian.
+// Framing of NRI's socket: a multiplexer of several connections, each with ttrpc messages. Numbers
+// are big-endian. Used by Session.
 //
 //   multiplexer:  connection (4 bytes), length (4 bytes), that many bytes of the connection
 //   ttrpc:        length (4 bytes), stream (4 bytes), type (1 byte), flags (1 byte), payload
@@ -21,31 +21,31 @@
 
 namespace railhead::device_plugin::nri {
 
-// The connections that there are: the runtime calls us on one, we call it on the other.
+// The two connections: the runtime calls the plugin on the first, the plugin the runtime on the
+// second.
 inline constexpr uint32_t kPluginService = 1;
 inline constexpr uint32_t kRuntimeService = 2;
 
-// Of a payload; ttrpc allows no more.
+// Maximum payload of ttrpc.
 inline constexpr size_t kLongestPayload = size_t{4} << 20;
 
 enum class MessageType : uint8_t { kRequest = 1, kResponse = 2, kData = 3 };
 
 struct Message {
-  uint32_t connection = 0;  // one of the two
-  uint32_t stream = 0;      // a call and its answer have the same, an odd number
+  uint32_t connection = 0;  // one of the two above
+  uint32_t stream = 0;      // odd; the same in a call and its response
   MessageType type = MessageType::kRequest;
   std::string payload;
 };
 
-// The message as it goes over the socket.
+// Returns the message as bytes of the socket.
 std::string Encode(const Message& message);
 
-// Finds messages in what comes from the socket, in pieces of any size. Keeps no more than one
-// message of each connection.
+// Parses messages from bytes in pieces of any size. Buffers at most one message per connection.
 class MessageReader {
  public:
-  // Calls `take` for each message that is complete with these bytes. InvalidArgument when they are
-  // not of the protocol, or the error of `take`: nothing that follows can be understood then.
+  // Calls `take` for each message that these bytes complete. InvalidArgument for bytes outside the
+  // protocol, or the error of `take`; the reader cannot be used after an error.
   absl::Status Take(absl::string_view bytes,
                     absl::FunctionRef<absl::Status(const Message& message)> take);
 
@@ -54,10 +54,10 @@ class MessageReader {
   absl::Status TakeMessage(std::string& begun,
                            absl::FunctionRef<absl::Status(const Message& message)> take) const;
 
-  std::string header_;                // of the next piece, as far as it has come
-  uint32_t connection_ = 0;           // of the piece that is coming
-  size_t left_ = 0;                   // of it, bytes
-  std::array<std::string, 2> begun_;  // what each connection has brought of its next message
+  std::string header_;                // partial header of the next piece
+  uint32_t connection_ = 0;           // of the current piece
+  size_t left_ = 0;                   // remaining bytes of the current piece
+  std::array<std::string, 2> begun_;  // partial message of each connection
 };
 
 }  // namespace railhead::device_plugin::nri

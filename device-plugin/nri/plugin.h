@@ -12,25 +12,24 @@
 
 namespace railhead::device_plugin::nri {
 
-// A Session with the container runtime of this node, for as long as it runs: one that ends, or
-// cannot be had, is begun anew after a pause. Containers that are created meanwhile keep the limits
-// that the runtime gives them.
+// Keeps a Session with the node's container runtime, and reconnects with backoff after it ends.
+// Containers created meanwhile keep the runtime's limits. Used by main.cc (--nri-socket).
 class Plugin {
  public:
-  // `socket`: where the runtime listens, /var/run/nri/nri.sock by default.
+  // `socket`: the runtime's NRI socket, /var/run/nri/nri.sock by default.
   Plugin(std::string socket, kube::BackoffOptions backoff)
       : socket_(std::move(socket)), backoff_(backoff, kube::SystemRandom()) {}
 
-  // Until `stop_fd` is readable.
+  // Runs until `stop_fd` is readable.
   void Run(int stop_fd);
 
-  // Thread-safe. Ok while the runtime asks us.
+  // Returns OK while the runtime calls the plugin. Thread-safe.
   absl::Status Ready() const;
-  // Thread-safe. For Prometheus: railhead_memlock_registered, railhead_memlock_raised_total.
+  // Prometheus text: railhead_memlock_registered, railhead_memlock_raised_total. Thread-safe.
   std::string Metrics() const;
 
  private:
-  // One connection, until it ends; Cancelled when that is because of `stop_fd`.
+  // Runs one connection until it ends; Cancelled if `stop_fd` ended it.
   absl::Status Converse(int stop_fd);
 
   const std::string socket_;

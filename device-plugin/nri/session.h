@@ -12,30 +12,32 @@
 
 namespace railhead::device_plugin::nri {
 
-// One connection to a container runtime as its plugin, without the socket: bytes in, bytes out.
+// One connection to a container runtime as an NRI plugin, without the socket: bytes in, bytes out.
+// Used by Plugin.
 //
-// We register; the runtime accepts, asks what we want to know of (containers that are to be
-// created), tells what is there already, and from then on asks about every new container, which
-// waits for our answer. A container must never fail because of us: what we cannot read is created
-// as it is. Not thread-safe.
+// The plugin registers; the runtime accepts, requests its configuration (events: container
+// creation), reports existing containers, and then calls it for every new container, which waits
+// for the response. A container must never fail because of the plugin: if a request cannot be
+// parsed, the container is created unchanged. Not thread-safe.
 class Session {
  public:
-  // What opens the conversation.
+  // Returns the registration request, the first bytes to send.
   static std::string Introduction();
 
-  // The answers to these bytes, in pieces of any size. FailedPrecondition when the runtime refuses
-  // us, InvalidArgument when it speaks something else; the connection is of no use then.
+  // Returns the responses to these bytes, which may be pieces of any size. FailedPrecondition if
+  // the runtime rejects the plugin, InvalidArgument for bytes outside the protocol; close the
+  // connection then.
   absl::StatusOr<std::string> Take(absl::string_view bytes);
 
-  // "containerd v2.4.2" once it has accepted us; "" before.
+  // "containerd v2.4.2" after it accepted the plugin; "" before.
   const std::string& runtime() const { return runtime_; }
 
-  // "NAMESPACE/POD/CONTAINER" of those whose limit was raised since the last call.
+  // Returns "NAMESPACE/POD/CONTAINER" of containers whose limit was raised since the last call.
   std::vector<std::string> TakeRaised();
 
  private:
   absl::Status TakeMessage(const Message& message, std::string& answers);
-  // The payload of the answer; Unimplemented for what we did not ask for.
+  // Returns the response's payload; Unimplemented for events that the plugin did not subscribe to.
   absl::StatusOr<std::string> Call(const std::string& method, const std::string& payload);
   std::string Configure(const std::string& payload);
   std::string CreateContainer(const std::string& payload);

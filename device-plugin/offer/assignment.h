@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which devices each resource offers: the configuration's wish, and what containers hold of an
-// earlier one. Pure.
+// Assigns devices to resources, by the configuration and by what containers hold of an earlier one.
+// Pure. Used by NextState.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_ASSIGNMENT_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_ASSIGNMENT_H_
 
@@ -16,13 +16,13 @@
 
 namespace railhead::device_plugin {
 
-// The devices of every resource of the configuration (none for one that matches nothing; of one
-// with per_rail, of each rail that it has), and of every other resource of which containers hold an
-// HCA of this node. `held`: resource to the ids that containers hold.
+// Returns the devices of every configured resource (empty if it matches nothing; with perRail, of
+// each of its rails), and of every other resource of which containers hold an HCA of this node.
+// `held`: resource to the ids that containers hold.
 //
-// A change of the configuration may give an HCA to another resource, or divide it into slots, while
-// a container holds it. Until the container has gone, both its old device and its new ones are
-// listed as unhealthy, so that kubelet neither forgets the one nor gives the other away.
+// A change of the configuration may move an HCA to another resource, or divide it into slots, while
+// a container holds it. Until the container ends, its old and new devices are both listed as
+// unhealthy, so that kubelet neither forgets the old nor allocates the new.
 std::map<std::string, std::vector<Device>> Assign(
     const AgentConfig& config, const fabric::NodeInventory& inventory,
     const std::map<std::string, std::set<std::string>>& held);

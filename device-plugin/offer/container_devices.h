@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which devices containers hold. Pure.
+// Devices that containers hold. Pure values.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_CONTAINER_DEVICES_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_CONTAINER_DEVICES_H_
 
@@ -19,32 +19,32 @@ struct ContainerDevices {
   std::map<std::string, std::vector<std::string>> devices;  // by resource
 };
 
-// A pod, by namespace and name.
+// A pod: namespace and name.
 using PodName = std::pair<std::string, std::string>;
 
-// What kubelet lists.
+// Kubelet's list.
 struct PodList {
-  std::vector<ContainerDevices> containers;  // those that hold devices
-  std::set<PodName> pods;                    // all of them
+  std::vector<ContainerDevices> containers;  // with devices
+  std::set<PodName> pods;                    // all
 };
 
-// Whole HCAs (DeviceId without a slot) to the pods that hold them or a slot of them. More than one
-// also where kubelet still lists a pod that has ended beside the one that came after it.
+// Whole HCAs (DeviceId without a slot) to the pods that hold them or a slot. May have two pods for
+// an exclusive HCA, if kubelet still lists a terminated one.
 using DeviceHolders = std::map<std::string, std::set<PodName>>;
 
-// `resources`: the names under which HCAs are offered.
+// `resources`: names of resources of HCAs.
 DeviceHolders HoldersByHca(const std::vector<ContainerDevices>& containers,
                            const std::set<std::string>& resources);
 
-// Resources of which one device stands for all HCAs, to the ids of these.
+// Resources of which one device stands for all HCAs, with the ids of these HCAs.
 using Members = std::map<std::string, std::vector<std::string>>;
 
-// With the ids of the HCAs in place of those of devices that stand for all of them; slots of such a
-// device are slots of each.
+// Replaces ids of devices that stand for all HCAs by the ids of these HCAs; slots of such a device
+// become slots of each.
 std::vector<ContainerDevices> WithMembers(std::vector<ContainerDevices> containers,
                                           const Members& members);
 
-// Resource to the ids of it that are held.
+// Returns the held ids by resource.
 std::map<std::string, std::set<std::string>> HeldByResource(
     const std::vector<ContainerDevices>& containers);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices that this node offers to kubelet under one resource's name.
+// Devices of one resource, as this node offers them to kubelet.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_DEVICE_LIST_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_DEVICE_LIST_H_
 
@@ -16,60 +16,61 @@
 
 namespace railhead::device_plugin {
 
-// The name of an HCA for kubelet: "rxe0-0000_00_03_0". Unique on the node, at most 63 characters
-// (long names are cut and told apart by a hash), the same after every restart. `slot` is a share of
-// the HCA, from 0, or -1 where one container has it all: "rxe0-0000_00_03_0-s2".
+// Returns an HCA's device id: "rxe0-0000_00_03_0". Unique on the node, at most 63 characters (long
+// names are cut and distinguished by a hash), and stable over restarts. `slot` is a share of the
+// HCA, from 0, or -1 for the whole HCA: "rxe0-0000_00_03_0-s2".
 std::string DeviceId(const std::string& name, const std::string& pci_address, int slot = -1);
 
-// The id by which the node remembers the HCA (rail_map.h), else by its name and PCI address of now.
+// Returns the id stored in the rail map (rail_map.h), else one of the HCA's current name and PCI
+// address.
 std::string DeviceId(const fabric::Hca& hca, int slot = -1);
 
-// The id (without a slot) of a device that stands for all HCAs of its resource.
+// Id (without slot) of a device that stands for all HCAs of its resource.
 inline constexpr char kAllHcas[] = "all";
 
-// Whether the id is that of such a device, or of a slot of it.
+// Returns true if the id is that of such a device, or of a slot of it.
 bool IsAllHcas(const std::string& id);
 
-// The PCI address in the id of an HCA or a slot, or that is the id: "0000:00:03.0". "" where there
-// is none.
+// Returns the PCI address in the id of an HCA or slot, or the id itself if it is one:
+// "0000:00:03.0"; else "".
 std::string PciAddressIn(const std::string& id);
 
-// The id of the whole HCA of which `id` is a slot; "" when it is not the id of a slot.
+// Returns the id of the whole HCA if `id` is a slot of it; else "".
 std::string WithoutSlot(const std::string& id);
 
-// The id of the whole HCA: `id` itself, or what it is a slot of.
+// Returns the id of the whole HCA: of a slot, or `id` itself.
 std::string WholeHca(const std::string& id);
 
 struct Device {
   std::string id;
-  fabric::Hca hca;                    // of one that stands for several: as much as is true of all
-  std::vector<fabric::Hca> all = {};  // those that it stands for; empty: hca alone
+  fabric::Hca hca;  // of a device that stands for several: the properties they share
+  std::vector<fabric::Hca> all = {};  // HCAs that it stands for; empty: only `hca`
 
   bool operator==(const Device&) const = default;
 };
 
-// One state of the node. Never changed once published.
+// One state of the node. Immutable after it is published.
 struct DeviceSnapshot {
-  uint64_t generation = 0;  // grows with every change; 0 before the first inventory
+  uint64_t generation = 0;  // increases with every change; 0 before the first inventory
   fabric::NodeInventory inventory;
-  std::vector<Device> devices;  // in rail order; an HCA that is shared has one for each slot
-  // Ids of slots whose containers have got another HCA, to that (whole) HCA; see late_binding.h.
+  std::vector<Device> devices;  // in rail order; a shared HCA has one per slot
+  // Ids of slots whose containers got another HCA, with that (whole) HCA; see late_binding.h.
   std::map<std::string, std::string> bound = {};
 
-  // The device of that id, or null.
+  // Returns the device with that id, or null.
   const Device* Find(absl::string_view id) const;
 
-  // The HCA of that (whole) id, or at that PCI address; null where there is none.
+  // Returns the HCA with that (whole) id or PCI address, or null.
   const fabric::Hca* FindHca(absl::string_view id) const;
 
-  // Whether the container that has the device is well: what it is bound to counts.
+  // Returns the health of the HCA that the device's container really has (see `bound`).
   bool Healthy(const Device& device) const;
 };
 
-// Holds the latest snapshot. Thread-safe.
+// Holds the latest snapshot. Thread-safe. Used by ResourcePlugin and MetricsPage.
 class DeviceBoard {
  public:
-  // Returns true when that made a new snapshot.
+  // Returns true if the snapshot changed.
   bool Publish(fabric::NodeInventory inventory, std::vector<Device> devices,
                std::map<std::string, std::string> bound = {});
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who holds which devices, as far as can be told. Pure.
+// Determines which devices containers hold. Pure. Used by Agent.
 //
-// A kubelet that has just started answers, but knows no pods yet, or only some of them. Taken for
-// the truth, such an answer would take away the files of containers that run, and give away what
+// After its start, kubelet answers before it knows all pods. Trusting such an answer would remove
+// files of running containers, and give their devices to others.
 // they hold.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_HOLDINGS_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_HOLDINGS_H_
@@ -21,40 +21,41 @@
 
 namespace railhead::device_plugin {
 
-// All that tells of it.
+// All sources of information.
 struct Evidence {
-  std::optional<PodList> listed = {};  // by kubelet; nothing when it does not answer
-  PodName own_pod = {};                // the agent's own, which kubelet must list; "" where unknown
-  // Kubelet's file; nothing when it cannot be read.
+  std::optional<PodList> listed = {};  // kubelet's list; nullopt if it does not answer
+  PodName own_pod = {};  // the agent's own pod, which kubelet must list; "" if unknown
+  // Kubelet's checkpoint; nullopt if it cannot be read.
   std::optional<std::vector<CheckpointEntry>> checkpoint = {};
-  AllocationRecords records = {};  // our own
-  bool young = false;              // kubelet has started a moment ago
-  // What this kubelet has listed before, by resource: where it does not any more, a pod has ended.
+  AllocationRecords records = {};  // the agent's own
+  bool young = false;              // kubelet started recently
+  // Devices that this kubelet listed before, by resource: if it no longer lists them, the pod has
+  // ended.
   std::map<std::string, std::set<std::string>> seen = {};
 };
 
 struct Holdings {
-  // Resource to the ids that containers hold or may hold: those that kubelet gave them, and those
+  // Resource to the ids that containers hold or may hold: those that kubelet allocated, and those
   // that they are bound to.
   std::map<std::string, std::set<std::string>> by_resource = {};
-  std::set<std::string> bound = {};  // ids that containers have, whatever kubelet calls them
-  // Containers hold nothing else. Only then may be removed, or given away, what is not held here.
+  std::set<std::string> bound = {};  // ids that containers really have, whatever ids kubelet uses
+  // True if containers hold nothing else. Remove or give away unheld items only then.
   bool complete = false;
 };
 
-// What kubelet lists is complete when it lists the agent's own pod, and while it is young also all
-// that its file names (which it cleans of pods that have ended only later). Otherwise all evidence
-// counts, and what was held `before` still is.
+// Kubelet's list is complete if it contains the agent's own pod and, soon after kubelet's start,
+// everything in the checkpoint (from which kubelet removes terminated pods only later). Otherwise
+// the union of all evidence and `before` is held.
 Holdings Weigh(const Holdings& before, const Evidence& evidence);
 
-// The ids of the whole HCAs of which something is held.
+// Returns the ids of whole HCAs that are held, entirely or in part.
 std::set<std::string> HeldHcas(const Holdings& holdings);
 
-// Whether one of `ids` is the HCA's, or its PCI address where that names it.
+// Returns true if one of `ids` is the HCA's id, or its PCI address.
 bool Holds(const std::set<std::string>& ids, const fabric::Hca& hca);
 
-// Whether one of `ids` (whole HCAs) may be the HCA that had this name and PCI address once: it may
-// have been renamed since.
+// Returns true if one of `ids` (whole HCAs) may be the HCA that had this name and PCI address: it
+// may have been renamed since.
 bool MayBeAmong(const std::set<std::string>& ids, const std::string& name,
                 const std::string& pci_address);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the node offers next: everything that the agent knows, and what it has just learned, to the
-// devices of each resource. Pure.
+// Computes the devices that each resource offers, from the agent's previous state and new inputs.
+// Pure. Used by Agent after each scan or change.
 //
 //   scan -> rails (rail_map.h) -> the configuration's numbers (config.h) -> health by network
 //   (offer_health.h) -> noisy links (symbol_rate.h) -> links that flap (steadiness.h) -> devices
@@ -29,14 +29,14 @@ struct OfferState {
   RailMap rail_map;
   Steadiness steadiness;
   SymbolRate symbol_rate;
-  fabric::NodeInventory found;                         // as read, with what is missing
-  fabric::NodeInventory inventory;                     // as offered: numbered and judged
+  fabric::NodeInventory found;                         // as read, with missing HCAs
+  fabric::NodeInventory inventory;                     // as offered: numbered, with health
   std::map<std::string, std::vector<Device>> devices;  // by resource
 };
 
 struct OfferInputs {
   const AgentConfig& config;
-  const Scan& scan;  // the latest; may be the one of the call before
+  const Scan& scan;  // latest; may be that of the previous call
   const Holdings& holdings;
   TimePoint now;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Health of HCAs by how the pods of their resource reach the network. Pure.
+// Health of HCAs, by the network mode of their resource's pods. Pure. Used by NextState.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_OFFER_HEALTH_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_OFFER_HEALTH_H_
 
@@ -12,12 +12,12 @@
 
 namespace railhead::device_plugin {
 
-// Judges each HCA by the network of its resource (fabric/hca_rules.h), and notes whose interface
-// moves. Rails must be as configured (ApplyRails). `held`: whole ids of HCAs that containers hold.
+// Applies the health rules of each HCA's resource (fabric/hca_rules.h), and marks HCAs whose
+// interface moves. Rails must be as configured (ApplyRails). `held`: whole ids of HCAs that
+// containers hold.
 //
-// With `moved` an HCA that is held may be missing: a CNI plugin has moved the RDMA device itself
-// into the pod (exclusive RDMA namespaces), which its device node in /dev tells. It is as healthy
-// as its pod.
+// With `moved`, a held HCA may be missing: a CNI plugin moved the RDMA device into the pod
+// (exclusive RDMA namespaces), and its node in /dev remains. Such an HCA counts as healthy.
 void JudgeOffers(const AgentConfig& config, const std::set<std::string>& held,
                  fabric::NodeInventory& inventory);
 

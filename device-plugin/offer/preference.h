@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of the free devices a container should get. Pure.
+// Chooses among free devices for a container. Pure. Used by PluginService and late_binding.h.
 //
-// In this order: each of the container's GPUs has an HCA as near as can be; no HCA is far from all
-// of them; the HCAs are far from one another (one at each PCIe switch first, then on both NUMA
-// nodes, so that they share as little as can be); of shared HCAs the ones with the most free slots;
+// Criteria, most important first: each GPU of the container has an HCA as near as possible; no HCA
+// is far from all of them; the HCAs are far from each other (first one per PCIe switch, then on
+// both NUMA nodes, so that they share as little as possible); shared HCAs have the most free slots;
+// the lowest rails, so that equal nodes give equal rails.
 // the lowest rails, so that equal nodes give equal rails.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_PREFERENCE_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_PREFERENCE_H_
@@ -20,25 +21,25 @@
 namespace railhead::device_plugin {
 
 struct Wish {
-  std::vector<std::string> available;     // device ids, those of must_include among them
+  std::vector<std::string> available;     // device ids, including must_include
   std::vector<std::string> must_include;  // device ids
-  size_t size = 0;                        // how many devices are needed
+  size_t size = 0;                        // number of devices needed
   std::vector<std::string> gpus;          // PCI addresses of the container's GPUs, if known
-  // Device id to how many others share the device already, where `available` does not tell.
+  // Device id to the number of other containers that share it, if `available` does not show that.
   std::map<std::string, int64_t> load = {};
 };
 
-// `size` device ids, must_include first; fewer when not as many are available. Ids that the
-// snapshot does not know are taken last. Finds a choice that no exchange of one device makes
-// better; takes O(size^2 * available * (size + gpus)) steps at most.
+// Returns `size` device ids, must_include first; fewer if not enough are available. Uses ids that
+// are not in the snapshot last. The choice is a local optimum: no exchange of one device improves
+// it. Takes at most O(size^2 * available * (size + gpus)) steps.
 std::vector<std::string> Prefer(const DeviceSnapshot& snapshot, const Wish& wish);
 
-// Whether the devices `held` are as near to the GPUs (PCI addresses) as any choice of so many of
-// the snapshot's devices, free or not. True when a GPU or a device is not known.
+// Returns true if the devices `held` are as near to the GPUs (PCI addresses) as any choice of the
+// same number of the snapshot's devices, free or not; also if a GPU or device is unknown.
 bool IsAligned(const DeviceSnapshot& snapshot, const std::vector<std::string>& held,
                const std::vector<std::string>& gpus);
 
-// What Prefer makes small, the most important first; for tests to compare choices.
+// Returns the costs that Prefer minimizes, most important first; for tests.
 std::vector<int64_t> CostOf(const DeviceSnapshot& snapshot, const Wish& wish,
                             const std::vector<std::string>& chosen);
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The HCAs that the node remembers: what kubelet calls each of them, which rail it is, and how to
-// recognize it when the kernel calls it otherwise. Pure.
+// The node's persistent map of HCAs: device id, rail, and how to recognize the HCA after a rename.
+// Pure. Used by NextState; stored by RailMapFile.
 //
-// An HCA is recognized by its PCI function, and by its name where a function has several devices
-// (which must not take each other's names between two looks).
-// Its driver may be loaded anew, udev may rename it, its interface may be moved into a pod: it
-// stays the same device for kubelet and the same rail. The map is kept on disk, so that this holds
-// over restarts of the agent and of the node, and for an HCA that is missing then.
+// An HCA is recognized by its PCI function, and by its name if a function has several devices
+// (these must not exchange names between two scans). After a driver reload, a rename by udev or a
+// move of its interface into a pod, it keeps device id and rail. The map is on disk, so this holds
+// over restarts of the agent and the node, even for an HCA missing then.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_RAIL_MAP_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_RAIL_MAP_H_
 
@@ -24,47 +23,46 @@
 namespace railhead::device_plugin {
 
 struct RailMap {
-  // In the order of rails, as each was seen last; those that are no rail are not in it. `netdev` is
-  // the host's name for the interface.
+  // In rail order, each as last seen; only rails. `netdev` is the host's name of the interface.
   std::vector<fabric::Hca> hcas;
-  // Places (PCI functions) with several devices, one of which a container may have: there a new
-  // name does not tell which of them it is.
+  // PCI functions with several devices, one of which a container may hold: a new name there does
+  // not identify the device.
   std::set<std::string> several;
-  // Ids to those of other devices of the same place, one of which it may be under another name.
+  // Ids to ids of other devices of the same function that it may be under another name.
   std::map<std::string, std::set<std::string>> may_be;
 
   bool operator==(const RailMap&) const = default;
 };
 
-// Gives each HCA of `inventory`, which was just read, its id, its rail, and the host's name of its
-// interface; adds the HCAs that are missing, unusable; and brings `map` up to date.
+// Sets id, rail and the host's interface name of each HCA of `inventory`, which was just read; adds
+// missing HCAs as unusable; updates `map`.
 //
-// - A new HCA takes the id under which a container holds it, if there is one: an earlier agent, or
-//   a lost map, may have called it otherwise.
-// - Rails stay as they are while anything is or may be held. A new HCA takes the place that its PCI
-//   address has among the others, or else the lowest free number until nothing is held.
-// - An HCA that is missing stays, since a NIC that is down must not shift its neighbours. A virtual
-//   function, a subfunction, and what has no PCI function come and go; they stay while they are or
-//   may be held.
-// - Of several devices of one function it cannot be told which is which when their names change: a
-//   new one is not usable before the pods that hold the others have ended.
-// - One port is one rail, as fabric::ChooseRails has decided before, also while the function of the
-//   port is away. What is held remains a rail until it is not.
+// - A new HCA takes the id under which a container holds it, if any: an earlier agent, or a lost
+//   map, may have used another id.
+// - Rails do not change while any device is or may be held. A new HCA takes its position by PCI
+//   address, or the lowest free number until nothing is held.
+// - A missing HCA stays, because a NIC that is down must not shift its neighbours. Virtual
+//   functions, subfunctions and devices without a PCI function stay only while they are or may be
+//   held.
+// - If devices of one function change their names, they cannot be told apart: a new one is unusable
+//   until the pods that hold the others end.
+// - One port is one rail, as fabric::ChooseRails decided before, even while its function is away. A
+//   held rail stays a rail until it is released.
 void Recognize(const Holdings& holdings, RailMap& map, fabric::NodeInventory& inventory);
 
-// To which machine a map belongs: a disk may be copied to another one.
+// Identifies the machine of a map, because a disk may be copied.
 struct Machine {
-  std::string node;   // its name in Kubernetes
-  std::string board;  // what its firmware calls it, "" when unknown
+  std::string node;   // node name in Kubernetes
+  std::string board;  // board serial of the firmware, "" if unknown
 
   bool operator==(const Machine&) const = default;
 };
 
-// The same value always gives the same bytes.
+// Deterministic: equal values give equal bytes.
 std::string ToJson(const RailMap& map, const Machine& machine);
 
-// Reads what ToJson has written, or anything else: refuses what is no map, is another version's, or
-// that of another machine; the message says which.
+// Parses untrusted text. Rejects a text that is not a map, or of another version or machine; the
+// message says which.
 absl::StatusOr<RailMap> ParseRailMap(absl::string_view json, const Machine& machine);
 
 }  // namespace railhead::device_plugin

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One look at the node: everything that is read from its sysfs and /proc at once. Plain values.
+// One scan of the node: everything read from sysfs and /proc at one time. Plain values. Used by
+// Scanner and NextState.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_SCAN_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_SCAN_H_
 
@@ -20,25 +21,24 @@ namespace railhead::device_plugin {
 
 struct Scan {
   fabric::NodeInventory inventory;
-  // What the data port of each HCA has counted, by the HCA's name, where it counts that.
+  // Counters of each HCA's data port, by HCA name, if the port has them.
   std::map<std::string, uint64_t> link_downs;
   std::map<std::string, uint64_t> symbol_errors;
-  std::optional<fabric::GpuDirect> gpu_direct;  // where the node has GPUs
-  // How the kernel shows RDMA devices in network namespaces: "shared", "exclusive", or "" when it
-  // does not say.
+  std::optional<fabric::GpuDirect> gpu_direct;  // if the node has GPUs
+  // The kernel's RDMA namespace mode: "shared", "exclusive", or "" if unknown.
   std::string rdma_namespaces;
 
   bool operator==(const Scan&) const = default;
 };
 
 struct ScanWish {
-  std::string root;       // where the host's /sys and /dev are
-  std::string proc_root;  // where /proc/driver is
+  std::string root;       // root of the host's /sys and /dev
+  std::string proc_root;  // root of /proc/driver
   std::vector<std::string> gpu_vendors;
 };
 
-// Takes as long as the node's firmware does. `known` is kept from one scan to the next; `reading`
-// is told the name of each HCA before it is read.
+// Reads the node; blocks as long as its firmware does. `known` is kept between scans; `reading` is
+// called with the name of each HCA before it is read.
 absl::StatusOr<Scan> ReadScan(const ScanWish& wish, fabric::KnownVpd& known,
                               const std::function<void(const std::string&)>& reading);
 

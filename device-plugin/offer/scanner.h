@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at the node again and again, in a thread of its own: a NIC whose firmware hangs holds up
-// whoever reads its files, and kubelet must not wait for that.
+// Scans the node periodically on a separate thread: reading files of a NIC with hung firmware
+// blocks, and kubelet must not wait for that.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_SCANNER_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_SCANNER_H_
 
@@ -22,7 +22,7 @@
 
 namespace railhead::device_plugin {
 
-// Thread-safe.
+// Thread-safe. Used by Agent.
 class Scanner {
  public:
   using Read =
@@ -35,27 +35,27 @@ class Scanner {
   };
   struct Busy {
     TimePoint since;
-    std::string hca;  // that is being read; "" for other files
+    std::string hca;  // being read; "" for other files
   };
 
-  // Begins at once, and again `pause` after each end. `wake` is called when there is a new result.
+  // Starts at once, and again `pause` after each end. `wake` is called after each new result.
   Scanner(ScanWish wish, std::chrono::milliseconds pause, Read read, std::function<void()> wake);
-  // Waits for a scan in progress no longer than five seconds; one that hangs is left to itself.
+  // Waits up to five seconds for a scan in progress; a hung one is detached.
   ~Scanner();
   Scanner(const Scanner&) = delete;
   Scanner& operator=(const Scanner&) = delete;
 
-  // From the next scan on.
+  // Applies from the next scan.
   void SetGpuVendors(std::vector<std::string> vendors);
 
-  // The latest result, if it was not taken before.
+  // Returns the latest result, once.
   std::optional<Result> Take();
 
-  // What is being read right now, and since when; nothing between two scans.
+  // Returns what is being read and since when; nullopt between scans.
   std::optional<Busy> busy() const;
 
  private:
-  // Outlives the scanner where a scan hangs.
+  // Outlives the scanner if a scan hangs.
   struct Shared {
     mutable std::mutex mutex;
     std::condition_variable changed;

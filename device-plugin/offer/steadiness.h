@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When an HCA that was in trouble is offered again. Pure: the caller gives the time.
+// Flap damping: decides when an HCA that failed is offered to kubelet again.
 //
-// Trouble counts at once. The end of trouble counts when it has lasted, so that a link that comes
-// and goes is not given to one pod after the other; the longer, the more often it came.
+// Failure takes effect at once; recovery after 10 healthy seconds, or 2 minutes if the HCA failed 3
+// times within 10 minutes. The link_downed counter reveals failures between scans. Pure: the caller
+// passes the time.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_STEADINESS_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_STEADINESS_H_
 
@@ -18,32 +19,31 @@
 
 namespace railhead::device_plugin {
 
-// Not thread-safe.
+// Not thread-safe. Used by NextState after each scan.
 class Steadiness {
  public:
   struct Timing {
-    Duration recover = std::chrono::seconds(10);  // well for so long: offered again
-    Duration memory = std::chrono::minutes(10);   // how long a trouble is remembered
-    int flaps = 3;                                // so many troubles in that time: it flaps
+    Duration recover = std::chrono::seconds(10);  // healthy time before it is offered again
+    Duration memory = std::chrono::minutes(10);   // failures older than this are forgotten
+    int flaps = 3;  // number of failures within `memory` that is flapping
     Duration recover_flapping = std::chrono::minutes(2);
   };
 
   Steadiness() : Steadiness(Timing()) {}
   explicit Steadiness(const Timing& timing) : timing_(timing) {}
 
-  // Takes what was just read, at `now`, and marks as unusable, with the reason, what has not been
-  // well for long enough. An HCA that is seen for the first time is taken as it is. `link_downs`:
-  // for each HCA by DeviceId its counter of lost links, where it has one; when it has grown, the
-  // link was lost, even if it is back already.
+  // Takes the state just read and marks HCAs that have not recovered for long enough as unusable,
+  // with the reason. A new HCA is taken as it is. `link_downs`: counter of lost links by DeviceId,
+  // if any; an increase is a failure, even if the link is up again.
   void Settle(const std::map<std::string, uint64_t>& link_downs, TimePoint now,
               fabric::NodeInventory& inventory);
 
  private:
   struct History {
-    std::deque<TimePoint> troubles;  // when each of the latest began
+    std::deque<TimePoint> troubles;  // start of each recent failure
     TimePoint last_bad;
-    bool well = true;     // as it was read last
-    bool offered = true;  // as Settle said last
+    bool well = true;     // last read
+    bool offered = true;  // result of the last Settle
     uint64_t link_downs = 0;
     bool has_link_downs = false;
   };

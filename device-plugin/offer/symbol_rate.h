@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which links are up and yet too noisy to give to a pod. Pure: the caller gives the time.
+// Detects links that are up but have too many symbol errors. Pure: the caller passes the time.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_SYMBOL_RATE_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_SYMBOL_RATE_H_
 
@@ -16,11 +16,11 @@
 
 namespace railhead::device_plugin {
 
-// Not thread-safe.
+// Not thread-safe. Used by NextState after each scan.
 class SymbolRate {
  public:
-  // A sound link has a handful of symbol errors an hour; those that forward error correction has
-  // mended do not count. A bad cable has thousands a minute.
+  // A healthy link has a few symbol errors per hour, without those corrected by FEC; a bad cable
+  // has thousands per minute.
   struct Limit {
     uint64_t errors = 100;
     Duration within = std::chrono::minutes(1);
@@ -29,14 +29,14 @@ class SymbolRate {
   SymbolRate() : SymbolRate(Limit()) {}
   explicit SymbolRate(const Limit& limit) : limit_(limit) {}
 
-  // Takes the counters that were just read (by DeviceId, where it has one) and marks as unusable,
-  // with the reason, what has had too many errors lately.
+  // Takes the counters just read (by DeviceId, if there is one) and marks HCAs above the limit as
+  // unusable, with the reason.
   void Mark(const std::map<std::string, uint64_t>& counts, TimePoint now,
             fabric::NodeInventory& inventory);
 
  private:
   Limit limit_;
-  // By DeviceId: what was read when, the oldest first, no longer ago than `within`.
+  // By DeviceId: time and value of readings within `within`, oldest first.
   std::map<std::string, std::deque<std::pair<TimePoint, uint64_t>>> readings_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where nodes are, by their cables.
+// Positions of nodes by their cables. Used by FuseObservations.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_CABLED_PLACES_H_
 #define RAILHEAD_FABRIC_DISCOVERY_CABLED_PLACES_H_
 
@@ -15,18 +15,17 @@
 namespace railhead::fabric {
 
 struct CabledPlaces {
-  std::vector<std::string> levels;              // outermost first; empty: no cable was seen
-  std::vector<std::vector<std::string>> paths;  // of each node; empty: it has no cable in sight
-  bool rail_optimized = false;                  // a leaf has several switches
-  // [level]: of each domain its switches; of a leaf the one of each rail.
+  std::vector<std::string> levels;              // outermost first; empty: no cables known
+  std::vector<std::vector<std::string>> paths;  // of each node; empty: no cable known
+  bool rail_optimized = false;                  // leaves have several switches
+  // [level]: switches of each domain; of a leaf, one per rail.
   std::vector<std::map<std::string, std::vector<std::string>>> switches;
 };
 
-// Levels are called leaf, spine, core, tier-4 and so on. A domain is called after the first of its
-// switches in natural order; a leaf of several switches by what their names have in common, if
-// there is a number in that ("su3-leaf" of su3-leaf0 to su3-leaf7) and no leaf before it has that
-// name. So spines, leaves and tiers that are added behind the others rename nothing. Marks the NICs
-// that are not where they should be (RailNic::miswired), and tells of them.
+// Levels are named leaf, spine, core, tier-4 and so on. A domain is named after its first switch in
+// natural order. A leaf of several switches gets the common part of their names if that contains a
+// number and is unused ("su3-leaf" of su3-leaf0 to su3-leaf7). So adding spines, leaves or tiers
+// after the others renames none. Marks misplaced NICs (RailNic::miswired) and adds findings.
 CabledPlaces PlacesByCables(const Network& network, std::vector<NodeRails>& nodes,
                             std::vector<Finding>& findings);
 

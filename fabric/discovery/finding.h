@@ -9,23 +9,23 @@
 namespace railhead::fabric {
 
 enum class FindingKind {
-  kMiswired,       // a NIC at a leaf switch where other nodes have another rail
-  kTwoLeaves,      // a node whose NICs are in two leaves
-  kStorage,        // NICs that look like storage's or the management network's, among the rails
-  kContradiction,  // two sources that cannot both be right
-  kCycle,          // a loop where a tree is expected
-  kNoFacts,        // a node that its agent has told nothing of
-  kNoPlace,        // a node that nobody says where it is
+  kMiswired,       // a NIC at a leaf switch of another rail, by comparison with other nodes
+  kTwoLeaves,      // a node with NICs in two leaves
+  kStorage,        // rails that look like NICs of storage or management
+  kContradiction,  // two sources contradict each other
+  kCycle,          // a cycle where a tree is expected
+  kNoFacts,        // a node without facts of its agent
+  kNoPlace,        // a node whose position is unknown
 };
 
-// "miswired", "two-leaves", ...: for scripts.
+// Returns "miswired", "two-leaves", ...: for scripts.
 absl::string_view FindingName(FindingKind kind);
 
 struct Finding {
   FindingKind kind = FindingKind::kMiswired;
-  bool trouble = true;  // somebody should do something; or else it is good to know
-  std::string object;   // the node or switch that it is about; empty: several
-  std::string message;  // what, why it is thought so, and what to do
+  bool trouble = true;  // needs action; else informational
+  std::string object;   // the node or switch concerned; empty: several
+  std::string message;  // what, evidence, fix
 
   bool operator==(const Finding&) const = default;
 };

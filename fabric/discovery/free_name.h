@@ -9,7 +9,7 @@
 
 namespace railhead::fabric {
 
-// The name, with a counter where it is taken; it is taken from now on.
+// Returns the name, with a counter if it is taken, and adds it to `taken`.
 inline std::string FreeName(const std::string& name, std::set<std::string>& taken) {
   std::string free = name;
   for (int i = 2; !taken.insert(free).second; ++i) free = absl::StrCat(name, "-", i);

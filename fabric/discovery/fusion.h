@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all sources together say: one fabric, and what is wrong with it.
+// Merges the observations of all sources into one fabric with its findings. Used by `railhead
+// topology` and the operator.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_FUSION_H_
 #define RAILHEAD_FABRIC_DISCOVERY_FUSION_H_
 
@@ -15,34 +16,34 @@
 
 namespace railhead::fabric {
 
-// A NIC of a node and where its cable leads.
+// A NIC of a node and the switch port that its cable leads to.
 struct RailWire {
   int rail = 0;
   std::string nic;
-  std::string at;    // the switch; empty: not known
+  std::string at;    // the switch; empty: unknown
   std::string port;  // of the switch
-  double gbps = 0;   // 0: not known
+  double gbps = 0;   // 0: unknown
   bool dead = false;
   bool miswired = false;
 };
 
-// Of a node of a model, which says which rails are dead, and nothing of cables.
+// Returns the rails of a model's node, which has dead rails but no cables.
 std::vector<RailWire> WiresOf(const FabricNode& node, int rails);
 
 struct DiscoveredFabric {
   FabricModel model;
   std::vector<std::vector<RailWire>> wires;  // [node of the model]
-  // [level][domain of the model]: its switches; of a leaf, that of each rail ("": not known).
-  // Empty where labels alone said where nodes are.
+  // [level][domain of the model]: its switches; of a leaf, one per rail ("": unknown). Empty if all
+  // positions come from labels.
   std::vector<std::vector<std::vector<std::string>>> switches;
-  std::vector<Finding> findings;  // troubles first
+  std::vector<Finding> findings;  // those that need action first
 };
 
-// Cables decide where a node is, when any were seen; labels place the nodes that have none and are
-// compared with the cables. The same observations in any order give the same fabric, whose names
-// are in natural order. `name` is the model's.
+// Positions come from cables, if any are known; labels place nodes without cables, and are compared
+// with the cables. The result does not depend on the order of observations; names are in natural
+// order. `name` is the model's.
 //
-// FailedPrecondition when no node has a place: the message says what to give.
+// FailedPrecondition if no node has a position; the message says which input to add.
 absl::StatusOr<DiscoveredFabric> FuseObservations(const Observations& seen, absl::string_view name);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of a line of ibnetdiscover's output.
+// Tokens of a line of ibnetdiscover's output.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_IBNETDISCOVER_LINE_H_
 #define RAILHEAD_FABRIC_DISCOVERY_IBNETDISCOVER_LINE_H_
 
@@ -12,21 +12,21 @@
 
 namespace railhead::fabric {
 
-// An InfiniBand port's number is a byte, and 255 is none.
+// InfiniBand port numbers are bytes; 255 is reserved.
 inline constexpr int kMaxIbPort = 254;
 
-// What stands at the beginning of a line, taken off piece by piece.
+// Consumes a line from its start.
 class IbLine {
  public:
   explicit IbLine(absl::string_view text) : rest_(text) {}
 
   void Space();
   bool Mark(absl::string_view mark);
-  // "..." without the quotes. A description may hold quotes itself, so `last` takes the last one.
+  // Reads "..." without the quotes. A description may contain quotes; `last` ends at the last one.
   std::optional<std::string> Quoted(bool last);
-  // [12]
+  // Reads [12].
   std::optional<int> Port();
-  // (100001), where it is there.
+  // Skips (100001), if present.
   void Guid();
   absl::string_view rest() const { return rest_; }
 
@@ -34,11 +34,11 @@ class IbLine {
   absl::string_view rest_;
 };
 
-// The Gbit/s of "4xNDR" at the end of a line; 0 where there is none that is known.
+// Returns the Gbit/s of "4xNDR" at the end of a line; 0 if absent or unknown.
 double LinkGbps(absl::string_view comment);
 
-// "n0 mlx5_0" to the host and its HCA. What adapters call themselves before somebody has told them
-// their host ("MT4129 ConnectX7   Mellanox Technologies") names none.
+// Splits "n0 mlx5_0" into host and HCA. An adapter's default description ("MT4129 ConnectX7
+// Mellanox Technologies") gives an empty host.
 std::pair<std::string, std::string> HostAndHca(absl::string_view description);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An InfiniBand subnet as ibnetdiscover prints it.
+// Reader of ibnetdiscover's output: an InfiniBand subnet.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_IBNETDISCOVER_READER_H_
 #define RAILHEAD_FABRIC_DISCOVERY_IBNETDISCOVER_READER_H_
 
@@ -10,16 +10,15 @@
 
 namespace railhead::fabric {
 
-// Reads the output of `ibnetdiscover` (infiniband-diags) without options. A host's name and its
-// HCA's are those of the node description ("n0 mlx5_0", as rdma-ndd sets it); a description that
-// names no host leaves the device without a name. Routers and the switches' own aggregation nodes
-// (SHARP) are left out.
+// Reads the output of `ibnetdiscover` (infiniband-diags) without options. Host and HCA names come
+// from the node description ("n0 mlx5_0", as set by rdma-ndd); other descriptions leave the device
+// without a name. Routers and the switches' aggregation nodes (SHARP) are ignored.
 //
-// InvalidArgument says source, line and field: for lines of another form, ports of no device, a
-// port that has two cables, a device that is listed twice, and texts of more than 256 MiB.
+// InvalidArgument gives source, line and field: for lines of another form, ports without a device,
+// ports with two cables, duplicate devices, and more than 256 MiB.
 absl::StatusOr<Observations> ReadIbnetdiscover(absl::string_view text, absl::string_view source);
 
-// Whether a text is one.
+// Returns true if a text is such output.
 bool IsIbnetdiscover(absl::string_view text);
 
 }  // namespace railhead::fabric

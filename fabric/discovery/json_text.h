@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON from outside as a tree of values that know their line, so that a message can name it.
+// Parser of untrusted JSON: a tree of values with line numbers for messages. Used by the readers of
+// sources.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_JSON_TEXT_H_
 #define RAILHEAD_FABRIC_DISCOVERY_JSON_TEXT_H_
 
@@ -20,11 +21,11 @@ struct JsonValue {
 
   Type type = Type::kNull;
   int line = 1;
-  std::string text;           // of a text; of others as it is written
-  std::vector<Field> fields;  // of an object; of a list without names
+  std::string text;           // of a text; of others, as written
+  std::vector<Field> fields;  // of an object; of a list, without names
 
   bool Is(Type wanted) const { return type == wanted; }
-  // The field of this name, or none: also of what is no object.
+  // Returns the field of this name, or null; also for values that are not objects.
   const JsonValue* Find(absl::string_view name) const;
 };
 
@@ -33,31 +34,30 @@ struct JsonValue::Field {
   JsonValue value;
 };
 
-// Reads all texts that stand one after the other, as programs print them. What stands in fields of
-// the names `skipped` is checked and not kept: it can be nine tenths of a list of nodes.
-// InvalidArgument says source and line: for what is no JSON or no UTF-8, nests deeper than 64, or
-// has more than 256 MiB.
+// Parses consecutive texts, as programs print them. Values of fields in `skipped` are checked but
+// not stored: they can be nine tenths of a list of nodes. InvalidArgument gives source and line:
+// for invalid JSON or UTF-8, nesting deeper than 64, or more than 256 MiB.
 absl::StatusOr<std::vector<JsonValue>> ParseJsonTexts(
     absl::string_view text, absl::string_view source,
     const std::vector<absl::string_view>& skipped = {});
 
-// Remembers the first thing that is wrong; what is read after that does not count.
+// Reads fields and keeps the first error; later reads return defaults.
 class JsonReader {
  public:
-  // `source` is what the text is called; it must outlive the reader.
+  // `source` is the name of the text; it must outlive the reader.
   explicit JsonReader(absl::string_view source) : source_(source) {}
 
   absl::string_view source() const { return source_; }
   const absl::Status& status() const { return status_; }
   void Fail(const JsonValue& value, absl::string_view path, absl::string_view what);
 
-  // The field, or nothing, with the error remembered.
+  // Returns a required field, or null after recording an error.
   const JsonValue* Need(const JsonValue& object, const std::string& path, absl::string_view name,
                         JsonValue::Type type);
-  // The field where it is there: not of another type, and not null.
+  // Returns an optional field; null if absent. Another type or null is an error.
   const JsonValue* Find(const JsonValue& object, const std::string& path, absl::string_view name,
                         JsonValue::Type type);
-  // A text of 1 to 253 bytes as a name, with escapes for characters that are not printable.
+  // Reads a name of 1 to 253 bytes; escapes characters that are not printable.
   std::string Name(const JsonValue& value, const std::string& path);
   int Integer(const JsonValue& value, const std::string& path, int low, int high);
 

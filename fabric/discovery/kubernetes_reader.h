@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Kubernetes knows of nodes and of what pods hold.
+// Reader of nodes and pods from Kubernetes.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_KUBERNETES_READER_H_
 #define RAILHEAD_FABRIC_DISCOVERY_KUBERNETES_READER_H_
 
@@ -13,20 +13,19 @@
 
 namespace railhead::fabric {
 
-// Reads what `kubectl get nodes -o json` or `kubectl get nodes,pods -A -o json` prints: lists, or
-// objects one after the other, and among them NicInterfaceNameTemplates (rail_names.h); of other
-// kinds nothing is read. GPUs are all resources whose name
-// ends in "/gpu", HCAs are rdma/hca. A node counts as unschedulable when it is cordoned or not
-// ready; taints of users' own do not count, since a job may tolerate them.
+// Reads the output of `kubectl get nodes -o json` or `kubectl get nodes,pods -A -o json`: lists or
+// consecutive objects, including NicInterfaceNameTemplates (rail_names.h); ignores other kinds.
+// GPUs are all resources whose name ends in "/gpu", HCAs are rdma/hca. A node is unschedulable if
+// it is cordoned or not ready; users' taints do not count, since jobs may tolerate them.
 //
-// InvalidArgument says source, line and field.
+// InvalidArgument gives source, line and field.
 absl::StatusOr<Observations> ReadKubernetes(const std::vector<JsonValue>& texts,
                                             absl::string_view source);
 
-// Whether a text is one of these.
+// Returns true if a text is one of these.
 bool IsKubernetes(const JsonValue& text);
 
-// Fields of theirs that are long and not read; see ParseJsonTexts.
+// Returns long fields that need not be parsed; see ParseJsonTexts.
 std::vector<absl::string_view> KubernetesFieldsNotRead();
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several schemes of labels on the nodes of one cluster.
+// Choice among several label schemes on the nodes of one cluster.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_LABEL_SCHEMES_H_
 #define RAILHEAD_FABRIC_DISCOVERY_LABEL_SCHEMES_H_
 
@@ -12,23 +12,21 @@
 
 namespace railhead::fabric {
 
-// A node's labels of one scheme; null where it has none.
+// Returns a node's position in one scheme; null if it has no such labels.
 const SeenPlace* PlaceOf(const SeenNode& node, const std::string& scheme);
 
-// Nodes with labels that are in the fabric: with GPUs, HCAs or facts; all of them where none has
-// any.
+// Returns the labelled nodes of the fabric: with GPUs, HCAs or facts; all labelled nodes if there
+// are none.
 std::vector<const SeenNode*> CountingNodes(const std::vector<SeenNode>& nodes);
 
-// The scheme for all nodes: of those that most nodes have labels of, the one that knows most of the
-// network; where there is none, the one that more nodes have than any other. Nodes without GPUs,
-// HCAs and facts, such as the control plane's, do not count where there are others. Empty: no node
-// has labels.
+// Returns the scheme for all nodes: among those that most nodes have, the one with the most network
+// detail; otherwise the most frequent. Nodes without GPUs, HCAs and facts, such as the control
+// plane's, are ignored if there are others. Empty: no node has labels.
 std::string ChooseScheme(const std::vector<SeenNode>& nodes);
 
-// Tells where labels of another scheme contradict the chosen one's: a domain of each share nodes,
-// and neither lies in the other. What divides the network further, or less far, is no
-// contradiction, nor is a scheme that does not tell of the network. Tells as well who has labels of
-// other schemes alone.
+// Reports contradictions of other schemes with the chosen one: two domains that share nodes without
+// one containing the other. A finer or coarser division is not a contradiction; schemes without
+// network information are ignored. Also reports nodes that have only other schemes' labels.
 void TellOtherSchemes(const std::vector<SeenNode>& nodes, const std::string& chosen,
                       std::vector<Finding>& findings);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which nodes share their leaf switches.
+// Groups nodes by their leaf switches.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_LEAF_GROUPS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_LEAF_GROUPS_H_
 
@@ -8,12 +8,12 @@
 
 namespace railhead::fabric {
 
-// Where a node's NICs are.
+// Cables of a node.
 struct NodeCables {
   std::vector<std::vector<int>>
       rails;            // of each rail, the switches of its cables: several, or none
-  int kind = 0;         // nodes of one kind can be compared rail by rail
-  bool certain = true;  // else it is not known which rail is which
+  int kind = 0;         // per rail, the switches of its cables: any number
+  bool certain = true;  // false: the assignment of rails is unknown
 };
 
 struct LeafGroups {
@@ -21,11 +21,11 @@ struct LeafGroups {
   int count = 0;
 };
 
-// Nodes of one kind that have more than half of their cables at the same switches are one group, on
-// whichever rails: so a group is found although cables in it are mixed up. Of nodes of two kinds it
-// is more than half of the cables of those that have fewer, where that says which group it is: at a
-// switch that several groups of one kind share, nodes of another kind are a group of their own. A
-// node between two groups belongs to the one with more of its cables.
+// Nodes of one kind with more than half of their cables at the same switches form a group, on any
+// rails: so miswired cables do not split a group. For nodes of two kinds, more than half of the
+// cables of the node with fewer decide, if that determines one group: at a switch shared by several
+// groups of one kind, nodes of another kind are a separate group. A node between two groups joins
+// the one with more of its cables.
 LeafGroups GroupByLeaves(const std::vector<NodeCables>& nodes);
 
 }  // namespace railhead::fabric

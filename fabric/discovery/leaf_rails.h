@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where in a leaf each rail's cables should be, and which do not fit into that.
+// Expected switch of each rail in each leaf, by majority of nodes. Used by CheckCables.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_LEAF_RAILS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_LEAF_RAILS_H_
 
@@ -14,20 +14,20 @@
 
 namespace railhead::fabric {
 
-// At each rail a switch; -1 where it is not known.
+// The switch of each rail; -1: unknown.
 using SwitchOfRail = std::vector<int>;
 
-// The cables of one rail of the nodes of one kind in one leaf.
+// Cables of one rail, of the nodes of one kind in one leaf.
 class RailPlaces {
  public:
   void Add(const std::vector<int>& cables);
 
-  // The switch of most of the nodes (for as many, of the lower number); -1: nobody's is known.
+  // Returns the switch of most nodes (on a tie, the lower number); -1 if none is known.
   int right() const;
-  // Whether no switch has more than half of the nodes: then none is known to be wrong.
+  // Returns true if no switch has more than half of the nodes: no cable can be called wrong then.
   bool split() const;
-  // Whether a node with so many cables has one where most such nodes have none. Of a bond all
-  // cables count, in any order; nodes of whose bond fewer cables were seen say nothing of others.
+  // Returns true if a node with `cables` cables has one where most such nodes have none. All cables
+  // of a bond count, in any order; nodes with fewer known cables are not evidence.
   bool Wrong(int at, size_t cables) const;
 
  private:
@@ -35,21 +35,21 @@ class RailPlaces {
     size_t nodes = 0;
     std::map<int, size_t> at;
   };
-  std::map<size_t, Votes> votes_;  // of nodes with at least so many cables
+  std::map<size_t, Votes> votes_;  // of nodes with at least this number of cables
 };
 
-// Of all leaves. What is right is what most nodes of a kind have.
+// All leaves. The majority of the nodes of a kind is right.
 class LeafRails {
  public:
   LeafRails(const std::vector<NodeCables>& nodes, const LeafGroups& groups);
 
   const RailPlaces& Of(int group, int kind, size_t rail) const;
-  // Of each group, the switches of the kind that most of its nodes are of.
+  // For each group, the switches of the kind of most of its nodes.
   const std::vector<SwitchOfRail>& shown() const { return shown_; }
-  // The group's own switches: of that kind, and those of other kinds that no other group has more
-  // nodes at.
+  // The group's own switches: of that kind, and those of other kinds at which no other group has
+  // more nodes.
   const std::set<int>& Switches(int group) const { return switches_[static_cast<size_t>(group)]; }
-  // Of each group, the kind that most of its nodes are of; -1: none of them is certain.
+  // For each group, the kind of most of its nodes; -1: none is certain.
   int KindShown(int group) const { return kind_shown_[static_cast<size_t>(group)]; }
 
  private:

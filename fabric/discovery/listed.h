@@ -12,7 +12,7 @@
 
 namespace railhead::fabric {
 
-// Names for a message, which has an end: "a, b, c, d and 7 more".
+// Formats a bounded list of names for a message: "a, b, c, d and 7 more".
 inline std::string Listed(const std::vector<std::string>& names) {
   constexpr size_t kMaxNamed = 4;
   const size_t shown = std::min(names.size(), kMaxNamed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LLDP neighbours as lldpd's lldpcli prints them.
+// Reader of LLDP neighbours in lldpcli's format.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_LLDP_READER_H_
 #define RAILHEAD_FABRIC_DISCOVERY_LLDP_READER_H_
 
@@ -13,19 +13,19 @@
 
 namespace railhead::fabric {
 
-// Reads what these print, of one speaker or of many one after the other, in lldpcli's formats json
-// and json0 (lldpd 1.0):
+// Reads the output of these commands, of one speaker or several in sequence, in lldpcli's formats
+// json and json0 (lldpd 1.0):
 //
 //   lldpcli -f json show chassis; lldpcli -f json show neighbors details
 //
-// The first says whose neighbours follow: lldpcli does not say it with them. A speaker may be a
-// node or a switch. Neighbours by other protocols (CDP and the like) are left out.
+// The first names the speaker of the neighbours that follow, which their output lacks. A speaker
+// may be a node or a switch. Neighbours by other protocols (CDP and the like) are ignored.
 //
-// InvalidArgument says source, line and field.
+// InvalidArgument gives source, line and field.
 absl::StatusOr<Observations> ReadLldp(const std::vector<JsonValue>& texts,
                                       absl::string_view source);
 
-// Whether a text is one of these.
+// Returns true if a text is such output.
 bool IsLldp(const JsonValue& text);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which nodes are machines of one kind, so that their rails can be compared.
+// Groups nodes into kinds of machines whose rails are comparable.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_MACHINE_KINDS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_MACHINE_KINDS_H_
 
@@ -10,9 +10,9 @@
 
 namespace railhead::fabric {
 
-// Sets NodeRails::kind. Nodes are of one kind when they have NICs of the same names on the same
-// rails. A node whose names no other has is of the kind of most nodes with the same rails, or else
-// is one of its own. Nodes without NICs, or whose rails are not certain, are of none.
+// Sets NodeRails::kind. Nodes are of one kind if they have NICs of the same names on the same
+// rails. A node with unique names joins the kind of most nodes with the same rails, or else is its
+// own kind. Nodes without NICs or with uncertain rails have no kind.
 void NumberKinds(std::vector<NodeRails>& nodes);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cables that all sources have seen, with one answer for each NIC.
+// Network of cables from all sources, with one cable per NIC.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_NETWORK_H_
 #define RAILHEAD_FABRIC_DISCOVERY_NETWORK_H_
 
@@ -22,7 +22,7 @@ struct NaturalOrder {
 struct Cable {
   int at = -1;  // the switch
   std::string port;
-  double gbps = 0;  // 0: not told
+  double gbps = 0;  // 0: unknown
   Evidence evidence = Evidence::kInfiniBand;
 };
 
@@ -34,12 +34,12 @@ struct Network {
   std::map<std::string, Nics, NaturalOrder> nics;  // by node
 };
 
-// A device is a node when Kubernetes knows it by its name (or by what stands before the first dot);
-// without Kubernetes, when it says that it is a host. Where sources contradict one another on a
-// NIC, InfiniBand is believed before LLDP, and a switch before a node; that is a finding.
+// A device is a node if Kubernetes knows its name (or the part before the first dot); without
+// Kubernetes, if it describes itself as a host. If sources contradict each other about a NIC,
+// InfiniBand takes precedence over LLDP, and a switch over a node; that is a finding.
 Network BuildNetwork(const Observations& seen, std::vector<Finding>& findings);
 
-// Of each switch, a switch that stands for all that are joined to it.
+// Returns for each switch the representative of its connected component.
 std::vector<int> JoinedNetworks(const Network& network);
 
 }  // namespace railhead::fabric

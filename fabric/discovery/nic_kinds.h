@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rails of nodes that tell nothing of them, by the names of their NICs.
+// Rails of nodes without facts, by the names of their NICs.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_NIC_KINDS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_NIC_KINDS_H_
 
@@ -13,31 +13,31 @@
 
 namespace railhead::fabric {
 
-// Names of all NICs that a kind of machine has, in natural order: the rails.
+// NIC names of a kind of machine, in natural order: its rails.
 using NicKind = std::vector<std::string>;
 
-// Machines of one kind have NICs of the same names, and what one of them lacks is missing. Names of
-// a node are those of a kind when a second node has the very same; or when it has as many as any
-// node and shares none with others. Otherwise a NIC may be missing, and it is not known which.
+// Machines of one kind have NICs of the same names; a NIC that one of them lacks is missing. A
+// node's names define a kind if a second node has exactly the same, or if it has as many as any
+// node and shares none with others. Otherwise an unknown NIC may be missing.
 //
-// Nodes that have some of the NICs of a larger kind, and the very same ones, lack the others (a
-// leaf switch of one rail is down). They are a kind of their own when they lack half of them or
-// more, and at least two; when their cables say so: their NICs are where the larger kind has
-// others; or when they are most of those who are at its switches, so that no switch is down. One
-// machine with more NICs than several others is like them, and what it has beyond them is no rail.
+// Nodes with exactly the same part of a larger kind's NICs lack the others (a leaf switch of one
+// rail is down). They are a kind of their own if they lack at least half of them, and at least two;
+// if their NICs are where the larger kind has others; or if they are most of the nodes at their
+// switches, so that no switch is down. A single machine with more NICs than several others is of
+// their kind; its additional NICs are not rails.
 class NicKinds {
  public:
-  // `network_of` tells of each switch to which network it belongs.
+  // `network_of` gives the network of each switch.
   NicKinds(const std::vector<const Nics*>& nodes, const std::vector<int>& network_of);
 
-  // How many NICs the largest kind has; at least as many as any node.
+  // Number of NICs of the largest kind; at least that of any node.
   size_t rails() const { return rails_; }
 
-  // The kind that has these NICs, or has them all and the fewest others; or else the kind that a
-  // machine is like which has more. Null where there is none, or where kinds differ on them.
+  // Returns the kind with exactly these NICs, or with all of them and the fewest others, or else
+  // with the most of them. Null if there is none, or kinds differ.
   const NicKind* Find(const Nics& nics) const;
 
-  // Where all nodes are of one kind; else null.
+  // Returns the kind of all nodes; null if there are several.
   const NicKind* Only() const { return kinds_.size() == 1 ? kinds_.data() : nullptr; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which NICs of a kind of machine are at which switches.
+// Counts at which switches the NICs of one kind of machine are.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_NIC_WIRING_H_
 #define RAILHEAD_FABRIC_DISCOVERY_NIC_WIRING_H_
 
@@ -16,14 +16,14 @@ namespace railhead::fabric {
 
 class NicWiring {
  public:
-  // By networks (JoinedNetworks, which must outlive this), or where null, by switches.
+  // Counts by network (JoinedNetworks, which must outlive this), or by switch if null.
   explicit NicWiring(const std::vector<int>* network_of) : network_of_(network_of) {}
 
-  // A machine of the kind.
+  // Adds a machine of the kind.
   void Add(const Nics& nics);
 
-  // Whether machines of the kind have the NIC where this cable leads; nothing: they have none
-  // there. A cable of one that hangs wrong does not count where others hang right.
+  // Returns true if machines of the kind have this NIC where the cable leads, false if another;
+  // nullopt if none of them has a NIC there. Rare miswired cables do not count.
   std::optional<bool> Has(const std::string& nic, const Cable& cable) const;
 
   int PlaceOf(const Cable& cable) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which NIC of a node is which rail.
+// Determines which NIC of a node is which rail. Used by FuseObservations.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_NODE_RAILS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_NODE_RAILS_H_
 
@@ -14,22 +14,22 @@
 
 namespace railhead::fabric {
 
-// A further cable that carries a rail's data: of a slave of its bond.
+// A further cable of a rail: of a slave of its bond.
 struct SlaveCable {
   std::string nic;
   Cable cable;
 };
 
-// A NIC as the rail that it is.
+// The NIC of a rail.
 struct RailNic {
   std::string nic;        // its name; empty: the node has none on this rail
-  Cable cable;            // at -1: nobody has seen one
-  std::string cable_nic;  // what who saw it calls the NIC; may be empty
+  Cable cable;            // at -1: unknown
+  std::string cable_nic;  // name of the NIC in the cable's source; may be empty
   std::vector<SlaveCable> slaves;
-  std::vector<int> also;  // the switches of further cables of the HCA: of other ports
-  double gbps = 0;        // 0: nobody says
+  std::vector<int> also;  // switches of cables of the HCA's other ports
+  double gbps = 0;        // 0: unknown
   bool dead = false;
-  std::string reason;  // why it is dead, as the node's agent says it
+  std::string reason;  // why it is dead, from the node's agent
   bool miswired = false;
 
   bool there() const { return !nic.empty(); }
@@ -37,23 +37,23 @@ struct RailNic {
 
 struct NodeRails {
   std::string node;
-  const SeenNode* kubernetes = nullptr;  // none: Kubernetes was not asked
+  const SeenNode* kubernetes = nullptr;  // null: no Kubernetes source
   bool facts = false;
-  bool certain = true;         // else NICs are known, but not which is which rail
-  int kind = -1;               // nodes of one kind can be compared; -1: of none (machine_kinds.h)
-  std::vector<RailNic> rails;  // as many for each node
+  bool certain = true;         // false: NICs are known, but not their rails
+  int kind = -1;               // nodes of one kind are comparable; -1: none (machine_kinds.h)
+  std::vector<RailNic> rails;  // the same size for each node
 };
 
-// Rails are what the nodes' agents say. A node whose agent says nothing has the rails of machines
-// with the same NICs whose agents do (told_rails.h). Else rails are the NICs that have a cable, in
-// natural order of their names, as machines of this kind have them (nic_kinds.h): a missing one
-// leaves its rail empty (and dead), and where the kind is not known, nor are the rails. NICs whose
-// switches are not joined to those of most NICs are storage's or of the management network: they
-// are left out, or where an agent offers them, kept and told. At most 64 rails.
+// Rails come from the nodes' agents. A node without facts gets the rails of machines with the same
+// NICs that have facts (told_rails.h). Otherwise rails are the NICs with a cable, in natural order
+// of names, as machines of this kind have them (nic_kinds.h): a missing NIC leaves its rail empty
+// (and dead); if the kind is unknown, so are the rails. NICs whose switches are not connected to
+// those of most NICs belong to storage or management: they are removed, or, if an agent offers
+// them, kept and reported. At most 64 rails.
 std::vector<NodeRails> FindRails(const Observations& seen, const Network& network,
                                  std::vector<Finding>& findings);
 
-// Of each rail the switches that its data goes to.
+// Returns for each rail the switches of its cables.
 NodeCables CablesOf(const NodeRails& node);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What sources say about a fabric, each by itself: nothing is decided here.
+// Observations of sources about a fabric, uninterpreted. Written by readers, merged by
+// FuseObservations.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_OBSERVATIONS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_OBSERVATIONS_H_
 
@@ -12,25 +13,24 @@
 
 namespace railhead::fabric {
 
-// In the order of trust: a subnet is walked port by port; an LLDP neighbour speaks for itself.
+// In order of trust: a subnet is walked port by port; an LLDP neighbour describes itself.
 enum class Evidence { kInfiniBand, kLldp };
 
-// What a device of a network says it is. A host that forwards packets, as each Kubernetes node
-// does, looks like a switch to LLDP: kForwarder, unless it says that it runs what hosts run.
+// Self-description of a device. A host that forwards packets, as each Kubernetes node does, looks
+// like a switch to LLDP: kForwarder, unless it reports host software.
 enum class DeviceKind { kSwitch, kForwarder, kHost };
 
 struct SeenDevice {
-  std::string id;    // unique among all sources: an LLDP chassis, an InfiniBand GUID
-  std::string name;  // a switch's, or the host's that the device is in; empty where it says none
+  std::string id;    // unique over all sources: LLDP chassis, InfiniBand GUID
+  std::string name;  // of the switch, or of the device's host; empty: unknown
   DeviceKind kind = DeviceKind::kHost;
 
   bool operator==(const SeenDevice&) const = default;
 };
 
-// One end of a cable: `port` is the network interface or the HCA of a host ("mlx5_0"), the port of
-// a switch.
+// One end of a cable. `port` is a host's network interface or HCA ("mlx5_0"), or a switch port.
 struct SeenEnd {
-  std::string device;  // a SeenDevice's id
+  std::string device;  // id of a SeenDevice
   std::string port;
 
   bool operator==(const SeenEnd&) const = default;
@@ -40,66 +40,66 @@ struct SeenEnd {
 };
 
 struct SeenLink {
-  SeenEnd near;  // who tells it
+  SeenEnd near;  // the reporting end
   SeenEnd far;
   Evidence evidence = Evidence::kLldp;
-  double gbps = 0;    // 0: not told
+  double gbps = 0;    // 0: unknown
   std::string where;  // "lldp.json:12", for messages
 
   bool operator==(const SeenLink&) const = default;
 };
 
-// A rail as the node's agent tells it.
+// A rail from the facts of the node's agent.
 struct SeenRail {
   int rail = 0;
   std::string device;  // "mlx5_0"
-  std::string netdev;  // "ens1np0"; empty where it has none
+  std::string netdev;  // "ens1np0"; empty: none
   double gbps = 0;
   bool usable = true;
-  std::string reason;               // why it is not
-  int port = 0;                     // the HCA's port that carries its data; 0: not told
-  std::vector<std::string> slaves;  // where `netdev` is a bond: its interfaces
+  std::string reason;               // why it is not usable
+  int port = 0;                     // port of the HCA that carries its data; 0: unknown
+  std::vector<std::string> slaves;  // interfaces of `netdev`, if that is a bond
 
   bool operator==(const SeenRail&) const = default;
 };
 
-// Where labels say that a node is.
+// Position of a node by labels.
 struct SeenPlace {
-  std::string scheme;                                       // whose labels: "AWS"
+  std::string scheme;                                       // of the labels: "AWS"
   std::vector<std::pair<std::string, std::string>> levels;  // name and value, outermost first
 
   bool operator==(const SeenPlace&) const = default;
 };
 
-// A node as Kubernetes knows it.
+// A Kubernetes node.
 struct SeenNode {
   std::string name;
-  std::string uid;                             // of the object; empty: the source leaves it out
-  int gpus = 0;                                // as the kubelet offers them
-  int hcas = 0;                                // or shares of them: more than it has
-  std::string unschedulable;                   // why no pod may be put there; empty: pods may
-  std::optional<std::vector<SeenRail>> rails;  // of the agent's facts; nothing: it has told none
-  std::string facts_fault;                     // why what the agent told cannot be read
+  std::string uid;                             // of the object; empty: not in the source
+  int gpus = 0;                                // offered by kubelet
+  int hcas = 0;                                // HCAs, or more if they are shares
+  std::string unschedulable;                   // why no pod can be placed there; empty: pods can
+  std::optional<std::vector<SeenRail>> rails;  // of the agent's facts; nullopt: no facts
+  std::string facts_fault;                     // why the facts cannot be read
   std::vector<SeenPlace> places;
   std::string where;
 
   bool operator==(const SeenNode&) const = default;
 };
 
-// What a pod holds.
+// Devices held by a pod.
 struct SeenUse {
   std::string node;
   int gpus = 0;
-  int hcas = 0;  // or shares of them
+  int hcas = 0;  // HCAs or shares
 
   bool operator==(const SeenUse&) const = default;
 };
 
-// How somebody names the RDMA devices of nodes (rail_names.h).
+// A naming scheme of RDMA devices of nodes (rail_names.h).
 struct SeenRailNames {
-  std::string name;     // of the object that says it
+  std::string name;     // of the object that defines it
   std::string pattern;  // "rdma_r%rail_id%"
-  int devices = 1;      // of a rail: each plane of each of its NICs
+  int devices = 1;      // per rail: each plane of each of its NICs
   std::string where;
 
   bool operator==(const SeenRailNames&) const = default;

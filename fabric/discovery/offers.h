@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What kubelets offer: HCAs, or shares of them, several for each HCA.
+// Interprets what kubelets offer: HCAs, or shares of HCAs.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_OFFERS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_OFFERS_H_
 
@@ -13,25 +13,24 @@
 
 namespace railhead::fabric {
 
-// Whether what Kubernetes offers is all that is known of a node's NICs.
+// Returns true if the offered number is all that is known of a node's NICs.
 bool OfferedAlone(const NodeRails& node);
 
-// How many HCAs stand behind a number of them that is offered. Nodes whose NICs are known tell it
-// of others that offer as many; else up to 32 are HCAs, as many as a machine has, and more are
-// shares.
+// Converts an offered number to HCAs. Nodes with known NICs define it for others that offer the
+// same number. Otherwise up to 32 are HCAs, the most a machine has, and more are shares.
 class Offers {
  public:
   explicit Offers(const std::vector<NodeRails>& nodes);
 
-  // Nothing: they are shares, and nobody tells of how many HCAs.
+  // Returns nullopt for shares of an unknown number of HCAs.
   std::optional<int> Hcas(int offered) const;
 
  private:
   std::map<int, int> shared_;  // HCAs by the number of shares
 };
 
-// Of a node's HCAs that are alive, those that no further pod can have when pods hold `used` of the
-// `offered` ones. A share can be had while the kubelet has one left, whichever HCA's it is.
+// Returns the number of a node's live HCAs that no further pod can get, when pods hold `used` of
+// `offered`. Shares are available while kubelet has one left, of any HCA.
 int UsedHcas(const FabricNode& node, int offered, int used);
 
 }  // namespace railhead::fabric

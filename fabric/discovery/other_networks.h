@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Switches of the management network or of storage, told by the nodes' agents.
+// Detects switches of management and storage networks, by the nodes' facts.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_OTHER_NETWORKS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_OTHER_NETWORKS_H_
 
@@ -12,14 +12,14 @@
 
 namespace railhead::fabric {
 
-// Management ports of leaves and spines are all at a few switches, which so look as if they joined
-// everything. A switch is known for such a one by its nodes: most of those with facts have no rail
-// there, whatever number of NICs each of them has. (A pair of switches that carries compute and
-// storage has a rail of every node.) Where no node with facts is, silent nodes count that have no
-// NICs but those of a machine with facts: of their NICs there, none has a rail's name on any node.
-// The names of another kind of machine say nothing. Its links to switches and the NICs at it that
-// are no rails are taken out of `network`, which is told; a rail's stay, so that a cable that hangs
-// there by mistake is found. Without facts nothing is taken out.
+// Management ports of leaves and spines are all at a few switches, which therefore seem to connect
+// everything. Such a switch is recognized by its nodes: most of those with facts have no rail
+// there, whatever their number of NICs. (A pair of switches for compute and storage has a rail of
+// every node.) If no node with facts is there, nodes without facts count whose NICs are all NICs of
+// a machine with facts: none of their NICs there has a rail's name on any node. Names of other
+// kinds of machines are not evidence. Its links to switches, and NICs at it that are not rails, are
+// removed from `network`, and reported; rails stay, so that a cable plugged in there by mistake is
+// found. Without facts nothing is removed.
 void LeaveOtherNetworksOut(const Observations& seen, Network& network,
                            std::vector<Finding>& findings);
 

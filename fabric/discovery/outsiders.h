@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rails that are in a network of their own: storage's, or the management network.
+// Detects NICs of other networks (storage, management) among the rails.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_OUTSIDERS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_OUTSIDERS_H_
 
@@ -12,21 +12,21 @@
 
 namespace railhead::fabric {
 
-// Nodes whose rails are found in the same way. Machines of different kinds have storage's NICs at
-// different positions, and so may have machines whose NICs have the same names: rails are compared
-// among nodes of one kind that are wired alike.
+// Nodes whose rails were determined the same way. Machines of different kinds have storage NICs at
+// different positions, as may machines with equal NIC names: rails are compared among nodes of one
+// kind with the same wiring.
 using Rows = std::vector<NodeRails*>;
 
-// Outsiders are rails whose NICs are for the most part in networks (switches that are joined) that
-// most rails are not in. Where no kind of rails is more than half of all, there is none: planes are
-// all alike, and where some of them are alike, that is told.
+// Outsiders are rails whose NICs are mostly in networks (connected switches) that most rails are
+// not in. If no kind of rail is more than half of all, there are no outsiders: planes look alike;
+// some that look alike are reported.
 
-// Takes them out of nodes that have told nothing of their rails. Nodes of which nothing is known by
-// position (their rails are not certain, or no other node is of their kind) lose what is in
-// networks where others have outsiders alone.
+// Removes outsiders from nodes without facts of their rails. Nodes that cannot be compared by
+// position (uncertain rails, or the only node of its kind) lose NICs in networks where others have
+// only outsiders.
 void LeaveOutsidersOut(const Network& network, const Rows& rows, std::vector<Finding>& findings);
 
-// Tells of those that agents offer for compute, and of rails that are slow.
+// Reports outsiders that agents offer for compute, and slow rails.
 void TellOutsiders(const Network& network, const Rows& rows, std::vector<Finding>& findings);
 
 }  // namespace railhead::fabric

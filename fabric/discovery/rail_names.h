@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of RDMA devices that say which rail they are: NVIDIA's nic-configuration-operator gives
-// them by the rdmaDevicePrefix of a NicInterfaceNameTemplate, such as "rdma_r%rail_id%". Pure.
+// RDMA device names that contain the rail, as NVIDIA's nic-configuration-operator sets them by the
+// rdmaDevicePrefix of a NicInterfaceNameTemplate, such as "rdma_r%rail_id%". Pure.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_RAIL_NAMES_H_
 #define RAILHEAD_FABRIC_DISCOVERY_RAIL_NAMES_H_
 
@@ -14,13 +14,12 @@
 
 namespace railhead::fabric {
 
-// The rail that a device of this name is by the pattern, in which %rail_id%, %plane_id% and
-// %nic_id% stand for numbers. Nothing where the name is not of the pattern, or the pattern does not
-// say it.
+// Returns the rail of a device name by the pattern, in which %rail_id%, %plane_id% and %nic_id% are
+// numbers. Nullopt if the name does not match, or the pattern has no rail.
 std::optional<int> RailByName(absl::string_view pattern, absl::string_view device);
 
-// Adds a finding for each template that calls a device of another rail than its node's agent does.
-// Where a rail is several devices, agents call each a rail: that is not compared.
+// Adds a finding for each template that gives a device another rail than its node's agent. Rails of
+// several devices are not compared, since agents number each device.
 void CompareRailNames(const Observations& seen, std::vector<Finding>& findings);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A text of any source, told apart by what stands in it.
+// Reader of any source; detects the format from the content.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_SOURCE_H_
 #define RAILHEAD_FABRIC_DISCOVERY_SOURCE_H_
 
@@ -11,11 +11,11 @@
 namespace railhead::fabric {
 
 // Reads LLDP neighbours (lldp_reader.h), an InfiniBand subnet (ibnetdiscover_reader.h), or
-// Kubernetes nodes and pods with their labels and facts (kubernetes_reader.h). InvalidArgument says
+// Kubernetes nodes and pods with labels and facts (kubernetes_reader.h). InvalidArgument gives
 // `source`, line and field.
 absl::StatusOr<Observations> ReadSource(absl::string_view text, absl::string_view source);
 
-// Puts what `more` says behind the rest.
+// Appends the observations of `more` to `all`.
 void Append(Observations more, Observations& all);
 
 }  // namespace railhead::fabric

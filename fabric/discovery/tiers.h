@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What stands above the leaves.
+// Tiers of switches above the leaves.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_TIERS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_TIERS_H_
 
@@ -14,8 +14,8 @@
 namespace railhead::fabric {
 
 struct Tiers {
-  // Leaves first. A switch is in the tier that is one above the lowest that it has a cable to.
-  // [tier][domain]: the switches of it, and the leaf groups that it holds.
+  // Leaves first. A switch is one tier above the lowest switch it has a cable to. [tier][domain]:
+  // its switches, and the leaf groups it contains.
   struct Domain {
     std::vector<int> switches;
     std::vector<int> groups;
@@ -24,9 +24,9 @@ struct Tiers {
   std::vector<std::pair<int, int>> sideways;  // links between switches of one tier
 };
 
-// Leaf groups that reach one another over switches of a tier, or of those below it, are one domain
-// of that tier; from the cores on, a tier that joins nothing is none. Links inside a tier join
-// nothing: two leaves that back one another up are no tree.
+// Leaf groups connected through switches of a tier, or below it, are one domain of that tier. From
+// the cores up, a tier that connects nothing is dropped. Links within a tier do not connect: two
+// leaves that back each other up do not form a tree.
 Tiers FindTiers(const std::vector<SwitchOfRail>& groups, int switches,
                 const std::set<std::pair<int, int>>& links);
 

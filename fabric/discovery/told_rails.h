@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rails as the nodes' agents tell them: of their own nodes, and of machines with the same NICs.
+// Rails from the facts of the nodes' agents, for their nodes and for machines with the same NICs.
 #ifndef RAILHEAD_FABRIC_DISCOVERY_TOLD_RAILS_H_
 #define RAILHEAD_FABRIC_DISCOVERY_TOLD_RAILS_H_
 
@@ -19,35 +19,35 @@
 
 namespace railhead::fabric {
 
-// The rails that an agent tells, with the cables of these NICs.
+// Returns the rails of an agent's facts, with the cables of these NICs.
 std::vector<RailNic> FromFacts(const std::vector<SeenRail>& facts, const Nics& nics);
 
-// The NICs of the kinds of machines whose agents tell of them. A node that is silent is of such a
-// kind when all its cables are on NICs that machines of that kind have, rails or not, and unless it
-// is wired as no machine of that kind: several silent nodes that have the same NIC where the kind
-// has others are another kind with the same names. One alone has a cable at the wrong place.
+// Kinds of machines, by the NICs in their agents' facts. A node without facts is of a kind if all
+// its cables are on NICs that the kind has (rails or not), unless it is wired like no machine of
+// the kind: several such nodes that have the same NIC where the kind has others are another kind
+// with the same names. A single one has a misplaced cable.
 class ToldKinds {
  public:
-  // Of JoinedNetworks, which must outlive this.
+  // `network_of`: JoinedNetworks, which must outlive this.
   explicit ToldKinds(const std::vector<int>& network_of);
 
-  // Each with its cables, which are none where nobody has seen one.
+  // Adds a node with facts; its cables may be unknown.
   void Add(const std::vector<SeenRail>& facts, const Nics& nics);
 
-  // All silent nodes, before their rails are asked for.
+  // Adds a node without facts. Add all of them before calling Rails.
   void AddSilent(const Nics& nics);
 
-  // The rails of such a node; empty where it is of no kind, or of kinds that differ on it. A NIC
-  // without a cable is dead. They are left out where half of them or more have none, since the node
-  // may be of a smaller kind that nobody tells of; and where more silent nodes have these NICs
-  // alone than machines tell of the others.
+  // Returns the rails of a node without facts; empty if it is of no kind, or of kinds that differ.
+  // A NIC without a cable is dead. The result is empty if half of the NICs or more have no cable,
+  // since the node may be of a smaller kind without facts, and if more nodes without facts have
+  // only these NICs than nodes with facts have the others.
   std::vector<RailNic> Rails(const Nics& nics) const;
 
  private:
   struct Kind {
-    std::vector<SeenRail> rails;         // as each node tells them
-    std::map<std::string, int> rail_of;  // by each name that a cable of it may have
-    std::set<std::string> others;        // NICs that are no rails
+    std::vector<SeenRail> rails;         // as in the facts of each node
+    std::map<std::string, int> rail_of;  // by each name in cables
+    std::set<std::string> others;        // NICs that are not rails
     size_t nodes = 0;
     NicWiring switches{nullptr};
     NicWiring networks{nullptr};
@@ -59,11 +59,11 @@ class ToldKinds {
 
   const NicWiring by_switch_{nullptr};
   const NicWiring by_network_;
-  std::map<Places, size_t> silent_at_switches_;  // how many nodes
+  std::map<Places, size_t> silent_at_switches_;  // number of nodes
   std::map<Places, size_t> silent_in_networks_;
   std::map<std::vector<std::string>, size_t> silent_with_;  // NICs of these names
   const std::vector<int>& network_of_;
-  // By what all nodes of it tell: of each rail number, port, and the names of its NIC.
+  // By the facts of its nodes: number, port and names of the NIC of each rail.
   std::map<std::vector<std::tuple<int, int, std::vector<std::string>>>, Kind> kinds_;
 };
 

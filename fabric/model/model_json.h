@@ -8,7 +8,7 @@
 
 namespace railhead::fabric {
 
-// A model as ParseFabricModel reads it, fields in the order of its documentation.
+// Returns the model as JSON in the format of ParseFabricModel, with fields in documented order.
 nlohmann::ordered_json ToJson(const FabricModel& model);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A fabric as people and programs write it down.
+// Reader of the FabricModel format, a fabric described by people or programs.
 #ifndef RAILHEAD_FABRIC_MODEL_MODEL_READER_H_
 #define RAILHEAD_FABRIC_MODEL_MODEL_READER_H_
 
@@ -30,17 +30,15 @@ namespace railhead::fabric {
 //         - {name: n0, gpus: 8, hcas: 8}
 //         - {name: n1, gpus: 8, hcas: 8, usedGpus: 2, usedHcas: 2, deadRails: [3],
 //            unschedulable: "taint maintenance"}
-//         - {name: n2, gpus: 8, hcas: 8, usedGpus: 2, usedRails: [0, 1]}  # also which
+//         - {name: n2, gpus: 8, hcas: 8, usedGpus: 2, usedRails: [0, 1]}  # or the used rails
 //
-// InvalidArgument says where, what and how to mend it, as in `fabric.yaml:12:
-// spec.domains[0].domains[1].nodes[3].usedGpus: ...`, where `source` is what the text is called:
-// for names that stand for two things, numbers out of their range, more in use than there is,
-// unknown fields and levels, domains that hold themselves or nest too deep or not deep enough,
-// texts of more than 16 MiB and fabrics of more than 131072 nodes.
+// InvalidArgument gives place, cause and fix, as in `fabric.yaml:12:
+// spec.domains[0].domains[1].nodes[3].usedGpus: ...`, where `source` is the name of the text.
+// Errors: ambiguous names, numbers out of range, more in use than exists, unknown fields and
+// levels, recursive domains, wrong nesting depth, more than 16 MiB or 131072 nodes.
 absl::StatusOr<FabricModel> ParseFabricModel(absl::string_view yaml, absl::string_view source);
 
-// The same for a FabricModel that stands inside of another document. What is wrong is `reader`'s to
-// tell.
+// Reads a FabricModel inside another document. Errors are in `reader.status()`.
 FabricModel ReadFabricModel(YamlReader& reader, YamlReader::Value root);
 
 }  // namespace railhead::fabric

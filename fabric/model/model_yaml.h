@@ -8,7 +8,7 @@
 
 namespace railhead::fabric {
 
-// A model as people edit it and ParseFabricModel reads it: a line for each node.
+// Returns the model as YAML, one line per node, for people to edit and ParseFabricModel to read.
 std::string ToYaml(const FabricModel& model);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A YAML text as a tree of values that know their line.
+// YAML parser: a tree of values with line numbers. Used by YamlReader.
 #ifndef RAILHEAD_FABRIC_YAML_DOCUMENT_H_
 #define RAILHEAD_FABRIC_YAML_DOCUMENT_H_
 
@@ -14,8 +14,8 @@
 
 namespace railhead::fabric {
 
-// Kept in few large pieces: a fabric of 16384 nodes has a quarter of a million values, and a
-// parser's usual tree of small objects would take more memory than all that is computed from it.
+// Stored in few large arrays: a fabric of 16384 nodes has a quarter of a million values, and a tree
+// of small objects would need more memory than the results.
 class YamlDocument {
  public:
   enum class Type : uint8_t { kNull, kScalar, kList, kMap };
@@ -30,12 +30,12 @@ class YamlDocument {
   };
 
  public:
-  // A value of the document, valid as long as the document is. Cheap to copy.
+  // A value, valid for as long as the document. Cheap to copy.
   class Value {
    public:
     Type type() const { return item().type; }
-    int line() const { return item().line; }       // counts from 1
-    bool quoted() const { return item().quoted; }  // a scalar that can be no number or boolean
+    int line() const { return item().line; }       // from 1
+    bool quoted() const { return item().quoted; }  // quoted scalars are never numbers or booleans
     size_t size() const { return type() == Type::kMap ? item().count / 2 : item().count; }
     absl::string_view text() const;  // of a scalar
     Value at(size_t i) const;        // of a list
@@ -52,10 +52,10 @@ class YamlDocument {
     uint32_t index_;
   };
 
-  // Reads one document; `source` is what the text is called in messages. InvalidArgument names the
-  // line of a text that is not YAML, has control characters, more than one document or a value that
-  // holds itself; and refuses more than kMaxText bytes. An alias (*) is not copied, so a reader
-  // that follows it must count what it visits.
+  // Parses one document; `source` is its name in messages. InvalidArgument names the line of a
+  // syntax error, a control character, a second document or a recursive value; also for more than
+  // kMaxText bytes. Aliases (*) are not copied: readers that follow them must limit the number of
+  // visited values.
   static absl::StatusOr<YamlDocument> Parse(absl::string_view text, absl::string_view source);
 
   Value root() const { return {this, root_}; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading a document whose fields are known, with messages that say file, line, field and remedy.
+// Reader of YAML documents with known fields. Errors name file, line, field and fix. Used by all
+// configuration readers.
 #ifndef RAILHEAD_FABRIC_YAML_READER_H_
 #define RAILHEAD_FABRIC_YAML_READER_H_
 
@@ -17,14 +18,13 @@
 
 namespace railhead::fabric {
 
-// Remembers the first thing that is wrong; what is read after that does not count, so that callers
-// need not ask at each step.
+// Keeps the first error; later reads return defaults, so callers check status() once at the end.
 class YamlReader {
  public:
   using Value = YamlDocument::Value;
   using Names = std::vector<std::string>;
 
-  // The fields of a mapping, in the order of the text.
+  // Fields of a mapping, in document order.
   class Fields {
    public:
     std::optional<Value> Find(absl::string_view name) const;
@@ -35,33 +35,33 @@ class YamlReader {
     std::vector<std::pair<absl::string_view, Value>> fields_;
   };
 
-  // `source` is what the document is called; it must outlive the reader.
+  // `source` is the document's name; it must outlive the reader.
   explicit YamlReader(absl::string_view source) : source_(source) {}
 
   const absl::Status& status() const { return status_; }
   void Fail(Value value, absl::string_view path, absl::string_view what);
 
-  // The fields of `value`, none of them unknown, empty or there twice.
+  // Reads a mapping. Rejects unknown, empty and duplicate fields.
   Fields Mapping(Value value, const std::string& path, const Names& known);
-  // The same for a mapping whose keys are names of the user's.
+  // Reads a mapping whose keys are the user's names.
   Fields FreeMapping(Value value, const std::string& path);
-  // A field that must be there, or nothing, with the error remembered. `hint` says what to write.
+  // Returns a required field, or nullopt after recording an error. `hint` is the fix.
   std::optional<Value> Need(const Fields& fields, Value mapping, const std::string& path,
                             absl::string_view name, absl::string_view hint);
 
   void ForEach(Value value, const std::string& path,
                absl::FunctionRef<void(Value, const std::string&)> read);
 
-  // A scalar that is text: in quotes, or no number and no boolean. Not empty.
+  // Reads text: quoted, or neither a number nor a boolean. Not empty.
   std::string Text(Value value, const std::string& path);
-  // A name: text, or a number, taken as it is written (racks are often numbered).
+  // Reads a name: text, or a number as written (racks are often numbered).
   std::string Name(Value value, const std::string& path);
   std::string OneOf(Value value, const std::string& path, const Names& known);
   int Integer(Value value, const std::string& path, int low, int high, absl::string_view hint);
-  // A finite number above zero.
+  // Reads a finite number above zero.
   double Positive(Value value, const std::string& path, absl::string_view hint);
 
-  // apiVersion railhead.io/v1alpha1, this kind, and metadata.name, which it returns.
+  // Checks apiVersion railhead.io/v1alpha1 and `kind`, and returns metadata.name.
   std::string Header(const Fields& fields, Value root, absl::string_view kind);
 
  private:
@@ -72,7 +72,7 @@ class YamlReader {
   int64_t visited_ = 0;
 };
 
-// "a list", 7, "7": what stands there, as a message says it.
+// Returns the value as shown in messages: "a list", 7, "7".
 std::string ShownValue(YamlDocument::Value value);
 
 }  // namespace railhead::fabric

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a scalar without quotes means.
+// Types of unquoted YAML scalars.
 #ifndef RAILHEAD_FABRIC_YAML_SCALAR_H_
 #define RAILHEAD_FABRIC_YAML_SCALAR_H_
 
@@ -10,13 +10,12 @@
 
 namespace railhead::fabric {
 
-// Whether YAML 1.2 (its core schema) takes this text, when it is not in quotes, for a number or a
-// boolean. Other readers of the file, Helm before all, would change such a text: 15e3 to 15000.
+// Return true if YAML 1.2 (core schema) reads this unquoted text as a number or boolean. Other
+// readers of the file, such as Helm, would rewrite it: 15e3 to 15000.
 bool IsYamlNumber(absl::string_view text);
 bool IsYamlBoolean(absl::string_view text);
 
-// A whole number of this range, without leading zeros: to some readers of YAML they make a number
-// octal.
+// Parses an integer in this range, without leading zeros, which some YAML readers take as octal.
 std::optional<int> YamlInteger(absl::string_view text, int low, int high);
 
 }  // namespace railhead::fabric
