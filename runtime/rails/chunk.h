@@ -6,9 +6,9 @@
 
 namespace railhead::rails {
 
-// Into pieces of how many bytes a transfer is cut. Short transfers go whole, since a second piece
-// would only add latency; long ones give each rail several pieces, so that a rail that is a little
-// slower simply takes fewer; and no piece is longer than `max_payload`, what every rail can take.
+// Returns the chunk size of a transfer in bytes. Short transfers are not divided, since a second
+// chunk only adds latency. Long ones give each rail several chunks, so that a slower rail takes
+// fewer. No chunk exceeds `max_payload`, the limit of all rails.
 size_t ChunkSize(size_t transfer, size_t rails, size_t max_payload);
 
 }  // namespace railhead::rails

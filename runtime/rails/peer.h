@@ -2,22 +2,20 @@
 //
 // All rails to one other rank. Used by Mesh.
 //
-// Sends wait in one queue, and the rails pull from it: the rail scheduler (shares.h) names the rail
-// that takes the next chunk. So equal rails carry equal shares, also of many small messages, and a
-// slow or busy rail delays nothing.
+// Sends wait in one queue; the rail scheduler (shares.h) selects the rail of the next chunk. So
+// equal rails carry equal shares, also of many small messages, and a slow or busy rail delays
+// nothing.
 //
-// A rail that is lost is dialed until it is back. Its chunks that the peer is not known to have
-// consumed go over the other rails. Nothing is missed: a chunk is forgotten only when the link that
-// carried it last says that the peer has consumed it. Nothing is done twice: a chunk keeps its
-// transfer, offset and size for life, and the receiver drops what it has. The original may even
-// come after the repeat, out of a connection that only this side takes for lost, so after a loss
-// all chunks are treated so; before, a chunk that comes twice is an error.
+// A lost rail reconnects; its unconsumed chunks are sent again over other rails. Nothing is lost: a
+// chunk is released only when the link that last carried it reports it consumed. Nothing is applied
+// twice: a chunk keeps its transfer, offset and size, and the receiver drops duplicates. The
+// original may even arrive after the repeat, from a connection that only this side considers lost;
+// so after a loss all chunks may be duplicates. Before, a duplicate is an error.
 //
-// What may be sent when, and what becomes of each chunk, is decided by send_ledger.h and
-// receive_ledger.h; what is here connects them with links. Two kinds of frames carry no data: news
-// of posted receives, where no data goes to the peer that could bring it, and news of a rail that
-// this side has lost. The peer then gives that rail up as well; else its next chunk there would
-// have to be missed first.
+// send_ledger.h and receive_ledger.h decide when a chunk may be sent and when it is done; this
+// class connects them with links. Two kinds of frames carry no data: posted receives, if no data
+// frame can carry them, and a rail that this side has lost. The peer then gives up that rail, too;
+// otherwise it would notice only by its next chunk there.
 #ifndef RAILHEAD_RUNTIME_RAILS_PEER_H_
 #define RAILHEAD_RUNTIME_RAILS_PEER_H_
 
@@ -47,15 +45,15 @@
 
 namespace railhead::rails {
 
-// What people call a rail.
+// Names of a rail.
 struct RailName {
   int rail = 0;
-  std::string device;     // HCA, or network interface for TCP
-  int port = 0;           // of the HCA; 0 for TCP
+  std::string device;     // HCA, or network interface with TCP
+  int port = 0;           // of the HCA; 0 with TCP
   std::string transport;  // "verbs" or "tcp"
 };
 
-// "rail 0 (rxe0 port 1, verbs)".
+// Returns "rail 0 (rxe0 port 1, verbs)".
 std::string ToString(const RailName& name);
 
 struct Rail {
@@ -63,78 +61,78 @@ struct Rail {
   std::unique_ptr<transport::Link> link;
 };
 
-// What has become of a rail. Written by the peer's thread alone.
+// State of a rail. Written by the peer's thread only.
 struct RailHealth {
   std::atomic<bool> up{true};
-  std::atomic<bool> lost{false};       // it is not up, and was
-  std::atomic<uint64_t> failovers{0};  // how often it was lost
-  std::atomic<uint64_t> returns{0};    // how often it came back
+  std::atomic<bool> lost{false};       // it was up, and is not now
+  std::atomic<uint64_t> failovers{0};  // number of losses
+  std::atomic<uint64_t> returns{0};    // number of returns
   std::atomic<double> rate{0};         // measured bytes per second
 };
 
-// Used by one thread at a time, except where said.
+// Use from one thread at a time, except where stated.
 class Peer {
  public:
-  // `name` is the other rank's ("rank 1 (pod b)"), which may become known later. There is at least
-  // one rail. What happens to rails is told to `log`.
+  // `name` returns the other rank's name ("rank 1 (pod b)"), which may become known later. Needs at
+  // least one rail. Changes of rails are logged to `log`.
   using Name = std::function<std::string()>;
   Peer(Name name, std::vector<Rail> rails, Logger log = {});
   Peer(std::string name, std::vector<Rail> rails, Logger log = {})
       : Peer([name = std::move(name)] { return name; }, std::move(rails), std::move(log)) {}
 
-  // What transfers that are posted from now on belong to; both sides must agree.
+  // Sets the call of transfers posted from now on; must match on both sides.
   void Expect(collectives::Call call) { call_ = call; }
-  // Whether little is copied; see Mesh.
+  // See Mesh::CopySmall.
   void CopySmall(bool copies) { copies_small_ = copies; }
   uint64_t PostSend(absl::Span<const std::byte> data);
   uint64_t PostReceive(const collectives::ReceiveBuffer& buffer) {
     return receives_.Post(buffer, call_);
   }
-  // A sent transfer is done when its memory is free again.
+  // A send is done when its memory may be reused.
   bool SendDone(uint64_t ticket) const { return sends_.Done(ticket); }
   bool ReceiveDone(uint64_t ticket) const { return receives_.Done(ticket); }
 
-  // Whether nothing is left to be done but to hear that what was sent has been consumed.
+  // Returns true if only acknowledgements of sends are outstanding.
   bool OnlyUnacknowledged() const { return sends_.waiting() == 0 && receives_.empty(); }
-  // Copies what the peer is not known to have consumed, if it is little and the rails do without
-  // the original, so that the transfers are done. Returns whether any is that was not.
+  // Copies unconsumed data, if it is little and no rail reads the original, which completes the
+  // transfers. Returns true if it completed any.
   bool KeepUnacknowledged();
 
-  // Whether every posted transfer has arrived.
+  // Returns true if every posted transfer has completed.
   bool Idle() const { return sends_.empty() && receives_.empty(); }
-  // Whether every sent one is known to have.
+  // Returns true if every send is known to have arrived.
   bool Acknowledged() const { return sends_.empty(); }
-  // Whether nothing is to be done with this peer at all, but to look now and then what has become
-  // of its rails. Not while its first connections are made.
+  // Returns true if the peer needs only occasional checks of its rails. False during the first
+  // connection.
   bool Quiet() const;
-  // Whether Poll may have something to hand to a link.
+  // Returns true if Poll may have frames for a link.
   bool HasForLinks() const { return sends_.waiting() > 0 || receives_.MustTell() || !settled_; }
-  // Whether nothing depends on further polling, as long as no rail is lost.
+  // Returns true if nothing depends on further polling, unless a rail is lost.
   bool Flushed() const;
-  // Whether time alone may give Poll something to do.
+  // Returns true if passing time may give Poll work.
   bool Restless() const;
-  // Whether that may be soon: something waits, though a rail has room.
+  // Returns true if that may be soon: data waits although a rail has room.
   bool HeldBack() const { return held_back_; }
 
-  // Moves everything that can move; small messages have moved already, if they could. Returns
-  // whether anything did. An error is final; it names the rail and the peer.
+  // Advances everything; small messages may have been sent already. Returns true if anything moved.
+  // An error is final and names rail and peer.
   absl::StatusOr<bool> Poll(absl::Time now);
-  // Grows as transfers come nearer to their end: whatever rails do that come and go and repeat
-  // themselves is no progress.
+  // Increases as transfers come nearer to completion; losses, returns and repeats of rails do not
+  // count.
   uint64_t progress() const { return progress_ + sends_.progress() + receives_.progress(); }
-  // Tells the other side what it has not been told of what has arrived.
+  // Sends outstanding acknowledgements.
   absl::Status Acknowledge() {
     return OnAll([](transport::Link& link) { return link.Acknowledge(); });
   }
-  // Must come before a wait for the links' descriptors.
+  // Call before waiting for the links' descriptors.
   absl::Status Arm(transport::Wake wake) {
     return OnAll([wake](transport::Link& link) { return link.Arm(wake); });
   }
 
-  // What has been done of the oldest transfers, for the message of a stalled collective.
+  // Describes the oldest transfers, for the message of a stalled collective.
   std::string DescribeProgress() const;
 
-  // Any thread: names, counters and states of the rails. They live as long as the peer.
+  // Thread-safe: names, counters and states of the rails, for the life of the peer.
   size_t rail_count() const { return rails_.size(); }
   const RailName& rail_name(size_t index) const { return rails_[index].name; }
   const transport::LinkStats& rail_stats(size_t index) const { return rails_[index].link->stats(); }
@@ -152,35 +150,35 @@ class Peer {
     RailHealth health;
     std::string lost;  // why it is not up
     absl::Time back = absl::InfinitePast();
-    bool tell_lost = false;  // the peer is still to be told that this side has lost it
-    // A chunk that the link writes to its place as it arrives.
+    bool tell_lost = false;  // the peer must still be notified of the loss
+    // Chunk that the link is writing to its place.
     std::optional<Chunk> placing;
   };
 
   bool Up(size_t index) const { return states_[index].health.up.load(std::memory_order_relaxed); }
   absl::Status PollRail(size_t index, absl::Time now);
-  // Hands out what may go.
+  // Gives chunks to rails.
   absl::Status Pull();
-  // News for the peer, in frames without data.
+  // Sends frames without data.
   absl::Status SendNotes();
-  // Sends such a frame over some rail. Returns false if none has room.
+  // Sends such a frame over any rail. Returns false if none has room.
   absl::StatusOr<bool> SendNote(transport::FrameKind kind, uint64_t about);
   transport::FrameHeader HeaderOf(const Chunk& chunk, const SendLedger::Content& content) const;
   bool Take(size_t index, const transport::FrameHeader& header,
             absl::Span<const std::byte> payload);
   std::byte* PlaceFor(size_t index, const transport::FrameHeader& header, size_t size);
-  // Whether a rail is writing some of these bytes to their place.
+  // Returns true if a rail is writing some of these bytes to their place.
   bool IsPlacing(size_t index, const transport::FrameHeader& header, size_t size) const;
-  // Keeps all rails from it.
+  // Stops all rails from writing them.
   void StopPlacing(const transport::FrameHeader& header, size_t size);
 
-  // Adds which rail of which peer to an error of that link.
+  // Add rail and peer to an error of a link.
   absl::Status OnAll(absl::FunctionRef<absl::Status(transport::Link& link)> does);
   absl::Status LinkError(size_t index, const absl::Status& status) const;
-  // Moves what the rail carried to the others, or returns the error that ends the job.
+  // Reassigns the chunks of the rail, or returns the error that ends the job.
   absl::Status Lose(size_t index, const absl::Status& status);
   void TryToReturn(size_t index, absl::Time now);
-  // Gives up what the peer has said that it has lost.
+  // Gives up rails that the peer reported lost.
   absl::Status LoseWithPeer(absl::Time now);
 
   Name name_;
@@ -194,13 +192,13 @@ class Peer {
   bool copies_small_ = true;
   SendLedger sends_;
   ReceiveLedger receives_;
-  std::vector<size_t> lost_by_peer_;  // rails, since the last look
+  std::vector<size_t> lost_by_peer_;  // rails, since the last check
   bool moved_ = false;                // since the last Poll
-  bool held_back_ = false;            // as of the last Poll
-  bool settled_ = false;              // every rail has been connected, and none is lost
-  uint64_t progress_ = 0;             // apart from that of the ledgers
+  bool held_back_ = false;            // at the last Poll
+  bool settled_ = false;              // every rail has been connected, and all are up
+  uint64_t progress_ = 0;             // besides that of the ledgers
   absl::Status receive_error_;
-  absl::Status send_error_;  // of a message that went at once
+  absl::Status send_error_;  // of a message that was sent at once
 };
 
 }  // namespace railhead::rails

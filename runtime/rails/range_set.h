@@ -8,23 +8,23 @@
 
 namespace railhead::rails {
 
-// Which bytes of a transfer have arrived: disjoint ranges, neighbours merged. Chunks come nearly in
-// order, so there are hardly ever more ranges than rails.
+// Set of arrived bytes of a transfer: disjoint ranges, adjacent ones merged. Chunks arrive nearly
+// in order, so there are rarely more ranges than rails. Used by ReceiveLedger.
 class RangeSet {
  public:
-  // Adds [begin, end). Returns false, and changes nothing, if any of it is there already.
+  // Adds [begin, end). Returns false and changes nothing if the set contains any of it.
   bool Add(uint64_t begin, uint64_t end);
 
-  // Whether all of [begin, end) is in the set.
+  // Returns true if the set contains all of [begin, end).
   bool Contains(uint64_t begin, uint64_t end) const;
 
-  // Whether any of [begin, end) is in the set.
+  // Returns true if the set contains any of [begin, end).
   bool Overlaps(uint64_t begin, uint64_t end) const;
 
   // Bytes in the set.
   uint64_t total() const { return total_; }
 
-  // Empties the set and keeps its memory.
+  // Empties the set but keeps its memory.
   void Clear();
 
  private:

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every transport looks like to the rails above it.
+// Transport interface. A Link carries frames between this rank and one peer over one rail:
+// reliable, ordered, bidirectional. It is independent of collectives and other rails. A frame is
+// one chunk of a transfer; its header gives transfer and offset, so rails::Peer may send any chunk
+// over any link.
 //
-// A Link carries frames between this rank and one peer over one rail: reliably, in order, in both
-// directions. It knows nothing of collectives, of other rails, or of what the bytes mean. A frame
-// is a chunk of some transfer; its header says which one and where in it the payload belongs, so
-// that the rails are free to send any chunk over any link.
+// Lifecycle: OpenTcpLink() or OpenVerbsLink() creates a link without a connection. Both ranks call
+// Reconnect() until it returns true, and again after a loss; the object stays valid, and the caller
+// resends frames that were not acknowledged.
 //
-// A link begins without a connection, and gets its first one as it gets another after that was lost
-// (Reconnect). It stays the same object all the while.
+//   absl::StatusOr<bool> sent = link->TrySend(header, payload);  // false: no room, Poll first
 //
-// Threads: a Link is used by one thread at a time; Stats may be read by any thread at any time.
+// Used by rails::Peer; implemented by RecoveringLink over tcp/ and verbs/. One thread at a time,
+// except stats().
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_LINK_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_LINK_H_
 
@@ -28,54 +30,54 @@
 
 namespace railhead::transport {
 
-// What a frame is for. Links only carry it.
+// Purpose of a frame, for rails; links only carry it.
 enum class FrameKind : uint8_t {
   kData = 0,
-  kPosted = 1,    // no payload; `posted` is the news
+  kPosted = 1,    // no payload; carries `posted`
   kRailLost = 2,  // no payload; the sender has lost rail number `offset`
 };
 inline constexpr uint32_t kMaxFrameKind = 2;
 
-// Names the place of a payload: bytes [offset, offset + payload) of transfer number `transfer`
-// between this pair of ranks (each direction counts its own transfers from 0).
+// Place of a payload: bytes [offset, offset + payload) of transfer number `transfer` between this
+// pair of ranks (each direction numbers its transfers from 0).
 struct FrameHeader {
   uint64_t transfer = 0;
   uint64_t offset = 0;
-  // The payload may have arrived before, over a link that was lost.
+  // The payload may have arrived before, over a lost link.
   bool repeated = false;
-  // The sender keeps its memory until the frame is acknowledged: do not keep it waiting. It keeps
-  // the values, too, until the peer is known to have them; those of a repeat may change at any
-  // time.
+  // The sender keeps its memory until the frame is acknowledged, so acknowledge it soon. It also
+  // keeps the values until the peer is known to have them; values of a repeated frame may change at
+  // any time.
   bool awaited = false;
-  // Links only carry what follows.
-  uint64_t call = 0;    // what the message belongs to (collectives/call.h)
+  // Fields that links only carry:
+  uint64_t call = 0;    // call that the message belongs to (collectives/call.h)
   uint64_t size = 0;    // of the whole transfer, in bytes
-  uint32_t posted = 0;  // receives that the sender has posted in all, modulo 2^32
+  uint32_t posted = 0;  // total receives posted by the sender, modulo 2^32
   FrameKind kind = FrameKind::kData;
 };
 
-// Counters of one link since it was connected. Written by the link's thread alone.
+// Counters of one link since it was created. Written by the link's thread only.
 struct LinkStats {
-  std::atomic<uint64_t> transmit_bytes{0};  // payload handed to the wire
-  std::atomic<uint64_t> receive_bytes{0};   // payload taken by the sink
-  std::atomic<uint64_t> retransmits{0};     // known retransmissions of this link, where it can tell
-  std::atomic<uint64_t> strangers{0};       // connections that were turned away
+  std::atomic<uint64_t> transmit_bytes{0};  // payload passed to the network
+  std::atomic<uint64_t> receive_bytes{0};   // payload consumed by the sink
+  std::atomic<uint64_t> retransmits{0};     // retransmissions of this link, if it can count them
+  std::atomic<uint64_t> strangers{0};       // rejected connections
 };
 
-// Where arrived frames go; made for one Poll.
+// Consumer of arrived frames; created for one Poll.
 class FrameSink {
  public:
-  // Takes one arrived frame. `payload` is valid only during the call. Returns false for "not yet":
-  // the link keeps the frame, and offers it again at the next Poll; frames behind it wait too.
+  // Consumes one frame. `payload` is valid during the call only. Returns false to defer: the link
+  // keeps the frame and offers it again at the next Poll; later frames wait, too.
   using Take =
       absl::FunctionRef<bool(const FrameHeader& header, absl::Span<const std::byte> payload)>;
-  // Where `size` bytes of payload may be written as they arrive, or null. They are then given to
-  // Take at that very place. The memory is the link's to write until then, until it has lost its
+  // Returns memory for `size` bytes of payload to be written as they arrive, or null. Take then
+  // gets the payload at that address. The link may write there until then, until it loses its
   // connection, or until StopPlacing.
   using Place = absl::FunctionRef<std::byte*(const FrameHeader& header, size_t size)>;
 
   FrameSink(Take take, Place place) : take_(take), place_(place) {}
-  // Without places. Not of another sink, whose places a copy must keep.
+  // Without Place. Not for another sink, whose Place a copy must keep.
   template <class Taker>
   requires(!std::is_same_v<std::remove_cvref_t<Taker>, FrameSink> &&
            std::is_invocable_r_v<bool, Taker&, const FrameHeader&, absl::Span<const std::byte>>)
@@ -96,88 +98,86 @@ class FrameSink {
   Place place_;
 };
 
-// What a wait is for. Waking for less spares those that sleep a wake-up for every frame they sent.
+// Purpose of a wait. kFrames saves sleeping callers a wake-up per sent frame.
 enum class Wake {
-  kFrames,  // frames, what the peer tells of those it has taken, and room after TrySend said
-            // "later"
-  kAll,     // also that Flushed may be true, and load less
+  kFrames,  // frames, acknowledgements, and room after TrySend returned false
+  kAll,     // also changes of Flushed() and load()
 };
 
-// A descriptor that people sleep on.
+// A descriptor to sleep on.
 class WakeSource {
  public:
   virtual ~WakeSource() = default;
 
-  // Readable when there may be something to do, or -1 where somebody must look.
+  // Readable when there may be work; -1 if the caller must poll.
   virtual int event_fd() const = 0;
-  // It was readable. Who does not answer is woken again at once, perhaps for nothing.
+  // Call when it was readable; otherwise it stays readable, and the next sleep ends at once.
   virtual void Answer(absl::Time now) = 0;
 };
 
-// Its descriptor stirs when Poll may have something to do.
+// Its descriptor is readable when Poll may have work.
 class Link : public WakeSource {
  public:
   // The largest payload of one frame, in bytes.
   virtual size_t max_payload() const = 0;
 
-  // Hands one frame to the link, which copies the payload (or has sent it) before it returns. Of an
-  // awaited frame it may read the payload until it is Flushed, or has lost its connection.
-  // Returns false when the link has no room now: poll and try again. An error ends the connection,
-  // as one of Poll does.
+  // Passes one frame to the link, which copies or sends the payload before it returns; it may read
+  // the payload of an awaited frame until Flushed() or loss of the connection. Returns false if the
+  // link has no room: Poll and try again. Errors end the connection, as in Poll.
   virtual absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                        absl::Span<const std::byte> payload) = 0;
 
-  // Moves the link on without blocking: finishes sends, returns credits, offers arrived frames to
-  // `sink`. Returns whether anything moved. An error ends the connection and names the peer's
-  // address, the device and the cause; it is Unavailable when the network or the peer has ended it.
+  // Advances the link without blocking: completes sends, returns credits, offers arrived frames to
+  // `sink`. Returns true if anything moved. An error ends the connection and names the peer's
+  // address, the device and the cause; it is Unavailable if the network or the peer ended it.
   virtual absl::StatusOr<bool> Poll(FrameSink sink) = 0;
 
-  // From now on the link writes nothing to the place that it was given for a frame that has not
-  // arrived whole; that frame is dropped. For one whose bytes have come over another link.
+  // Stops writing to the memory given for a frame that has not arrived completely, and drops that
+  // frame: its bytes have come over another link.
   virtual void StopPlacing() {}
 
-  // Whether Poll costs no system call when nothing has come. The descriptor of a link where it does
-  // is asked instead, and Poll is called when that has stirred.
+  // Returns true if Poll without arrivals costs no system call. For other links the caller waits
+  // for the descriptor before it calls Poll.
   virtual bool polls_in_memory() const { return true; }
 
-  // Frames that TrySend took and that the peer's sink is not known to have taken. Frames are taken
-  // in their order.
+  // Number of frames sent that the peer's sink is not known to have consumed. Frames are consumed
+  // in order.
   virtual uint64_t unacknowledged() const = 0;
-  // Ends the connection, as if Poll had found it lost.
+  // Ends the connection, as if Poll had failed.
   virtual void Drop(absl::string_view why) = 0;
-  // Whether the link has a connection. One that had none yet behaves like one that has lost it.
+  // Returns true if the link has a connection. Before its first connection it behaves as after a
+  // loss.
   virtual bool connected() const = 0;
-  // Without a connection: works at a new connection without blocking. True: the
-  // link is as if just connected, with nothing under way. False: not yet. An error says why not,
-  // and is not final. Without calls nothing is tried.
+  // Without a connection: advances the setup of a new one without blocking. True: connected, with
+  // nothing in flight. False: not yet. An error is the cause so far, and not final. Nothing happens
+  // between calls.
   virtual absl::StatusOr<bool> Reconnect(absl::Time now) = 0;
 
-  // True when nothing depends on further polling, unless the link gets lost: everything that
-  // TrySend took is with the NIC or the kernel's socket, which read it from memory of their own or
-  // the link's, and the peer was heard of just now or has it; and so are the acknowledgements that
-  // the peer waits for. True of a link that is lost.
+  // Returns true if nothing depends on further polling, unless the link is lost: all sent frames
+  // are in memory of the NIC, the kernel or the link, and the peer has them or was alive recently;
+  // and acknowledgements that the peer waits for are sent, too. True for a lost link.
   virtual bool Flushed() const = 0;
 
-  // What the link has carried and is to carry, in bytes.
+  // Bytes carried and to be carried.
   struct Load {
-    uint64_t backlog = 0;    // of what TrySend took: not known to have reached the peer's machine
-    uint64_t delivered = 0;  // known to have, since the link was connected, whatever it was
+    uint64_t backlog = 0;    // of sent frames: not known to have reached the peer's machine
+    uint64_t delivered = 0;  // known to have reached it since the connection
   };
   virtual Load load() const = 0;
-  // How long a byte and its acknowledgement take where nothing queues, as far as the link knows.
+  // Estimated round-trip time of a byte and its acknowledgement without queueing.
   virtual absl::Duration round_trip() const { return absl::ZeroDuration(); }
 
-  // How much the link should keep of what it cannot send at once: what one rail holds cannot go
-  // over another. A link whose memory for sending is small anyway need not listen.
+  // Limits the bytes that the link buffers unsent, because they can no longer go over another rail.
+  // A link with little memory for sending may ignore it.
   virtual void SetHold(size_t /*bytes*/) {}
 
-  // Whether frames were taken of which the peer has not been told: the next one in the other
-  // direction does so in passing.
+  // Returns true if frames were consumed without the peer being notified yet: the next frame in the
+  // other direction acknowledges them.
   virtual bool owes() const { return false; }
-  // Tells the peer of them by itself. For who sleeps long, or goes.
+  // Sends an acknowledgement without a frame. Call it before a long sleep or the end.
   virtual absl::Status Acknowledge() { return absl::OkStatus(); }
 
-  // Must come before each wait for the descriptor; after it, Poll once more before sleeping.
+  // Call before each wait for the descriptor; then Poll once more before sleeping.
   virtual absl::Status Arm(Wake wake) = 0;
 
   virtual const LinkStats& stats() const = 0;

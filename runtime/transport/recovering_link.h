@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A link over any transport, and its connections, one after the other.
+// Link over any transport: a sequence of connections (wires).
 //
-//     +------+    a line through the door    +--------+   the wire is made   +----+
-//     | lost | ----------------------------> | begun  | -------------------> | up |
-//     +------+ <---------------------------- +--------+                      +----+
-//        ^         no answer, or an error                                       |
-//        +----------------------------------------------------------------------+
-//               an error, or the peer says that it has lost the connection
+//     +------+  authenticated connection    +-------+   wire is made    +----+
+//     | lost | ---------------------------> | begun | ----------------> | up |
+//     +------+ <--------------------------- +-------+                   +----+
+//        ^          timeout or error                                      |
+//        +----------------------------------------------------------------+
+//              an error, or the peer reports that it lost the connection
 //
-// A connection that is lost is gone, with what was under way on it: everything that the peer's sink
-// is not known to have taken is the rails' to repeat, and what had come and was not taken is
-// dropped, for the peer repeats it likewise.
+// A lost connection loses what was in flight: the rails resend everything that the peer's sink is
+// not known to have consumed; arrived frames that were not consumed are dropped, as the peer
+// resends them.
 //
-// The side that dials (door.h) may not notice that the other has lost the connection: it may learn
-// of it only when it sends something. So the other one knocks at its door. A newer socket replaces
-// the connection, and the one that is being made, on both sides: whoever begins one has given up
-// what was.
+// The dialing side may not notice the loss before it sends something, so the other side sends it a
+// reconnect request. A newer socket replaces the current connection, and one being set up, on both
+// sides: a peer that starts one has given up the older.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_RECOVERING_LINK_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_RECOVERING_LINK_H_
 
@@ -37,7 +36,7 @@ namespace railhead::transport {
 
 class RecoveringLink final : public Link {
  public:
-  // Not connected.
+  // Returns a link without a connection.
   static absl::StatusOr<std::unique_ptr<Link>> Create(std::unique_ptr<Door> door,
                                                       std::unique_ptr<WireMaker> maker);
 
@@ -73,26 +72,26 @@ class RecoveringLink final : public Link {
  private:
   RecoveringLink(std::unique_ptr<Door> door, std::unique_ptr<WireMaker> maker, net::Fd epoll);
 
-  // Ends the connection; its error from now on.
+  // Ends the connection; returns its error, which applies from now on.
   absl::Status Lose(const absl::Status& status);
-  // Works at the next one.
+  // Advances the next connection.
   absl::Status Work(absl::Time now);
   void CountStrangers();
 
   const std::unique_ptr<Door> door_;
-  // Stands in other people's waits for whatever the link waits for now.
+  // Included in callers' waits; watches what the link waits for.
   const net::Fd epoll_;
   LinkStats stats_;
-  uint64_t door_strangers_ = 0;  // that have been counted
+  uint64_t door_strangers_ = 0;  // already counted
   const std::unique_ptr<WireMaker> maker_;
   std::unique_ptr<Wire> wire_;
-  // While there is none: why, and what was not acknowledged when it was lost.
+  // Without a connection: the cause, and the unacknowledged frames at the loss.
   absl::Status error_;
   uint64_t unacknowledged_ = 0;
-  absl::Time next_look_ = absl::InfinitePast();  // at the door
+  absl::Time next_look_ = absl::InfinitePast();  // at the connector
 };
 
-// Has `epoll` watch whether `fd` is readable.
+// Adds `fd` to `epoll` for reading.
 absl::Status Watch(int epoll, int fd);
 
 }  // namespace railhead::transport

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One connection of a link, which has one life: it begins when both sides have heard each other,
-// and ends with its first error or with its link. What comes after that is another wire
-// (recovering_link.h).
+// One connection of a link: it starts after the handshake, and ends with its first error or with
+// its link. A reconnection is a new wire (recovering_link.h). Implemented by tcp/ and verbs/.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_WIRE_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_WIRE_H_
 
@@ -20,8 +19,8 @@
 
 namespace railhead::transport {
 
-// The flags of a header as they travel: bits of `repeated` and `awaited`, then some that a
-// transport may use for itself, and `kind` above them.
+// Flags of a header on the wire: bits for `repeated` and `awaited`, then one for use by the
+// transport, and `kind` above them.
 inline constexpr uint32_t kRepeatedFlag = 1;
 inline constexpr uint32_t kAwaitedFlag = 2;
 inline constexpr uint32_t kTransportsFlag = 4;
@@ -31,13 +30,13 @@ inline uint32_t FlagsOf(const FrameHeader& header) {
   return (header.repeated ? kRepeatedFlag : 0) | (header.awaited ? kAwaitedFlag : 0) |
          static_cast<uint32_t>(header.kind) << kKindShift;
 }
-// Whether there are no flags but known ones, besides `own`.
+// Returns true if all flags are known, or in `own`.
 inline bool AreFlags(uint32_t flags, uint32_t own = 0) {
   return (flags & 0xff & ~(kRepeatedFlag | kAwaitedFlag | own)) == 0 &&
          flags >> kKindShift <= kMaxFrameKind;
 }
 
-// What arrived in a transport's own header, whose fields have the same names.
+// Converts a transport's header, whose fields have the same names.
 template <class OnTheWire>
 FrameHeader HeaderFrom(const OnTheWire& wire) {
   return {wire.transfer,
@@ -50,7 +49,7 @@ FrameHeader HeaderFrom(const OnTheWire& wire) {
           static_cast<FrameKind>(wire.flags >> kKindShift)};
 }
 
-// Its functions are those of Link. After an error none is called but Abort.
+// Functions behave as in Link. After an error, only Abort may be called.
 class Wire {
  public:
   virtual ~Wire() = default;
@@ -68,17 +67,17 @@ class Wire {
   virtual absl::Status Acknowledge() = 0;
   virtual absl::Status Arm(Wake wake) = 0;
   virtual void Answer() {}
-  // It is lost, and goes: what is under way need not arrive any more.
+  // The connection is lost: requests in flight need not arrive.
   virtual void Abort() {}
 };
 
-// What wires have of their link. Both outlive them.
+// What wires use of their link. Both must outlive them.
 struct WireOwner {
-  int epoll = -1;  // stands for them in other people's waits
+  int epoll = -1;  // included in callers' waits
   LinkStats* stats = nullptr;
 };
 
-// Makes one link's wires, one after the other, each of a line that came through the door.
+// Makes the successive wires of one link, each from an authenticated connection.
 class WireMaker {
  public:
   virtual ~WireMaker() = default;
@@ -86,20 +85,20 @@ class WireMaker {
   virtual size_t max_payload() const = 0;
   virtual bool polls_in_memory() const = 0;
   virtual absl::Time Now() const = 0;
-  // An error, with where it happened.
+  // Returns the error with its place.
   virtual absl::Status At(const absl::Status& status) const = 0;
   // Readable when HasNews may be true; -1: never.
   virtual int event_fd() const { return -1; }
-  // Whether something has happened since the last call because of which an attempt may succeed now.
+  // Returns true if something happened since the last call that may make an attempt succeed.
   virtual bool HasNews() { return false; }
 
-  // Begins to make a wire, in place of what was begun before.
+  // Starts to make a wire, replacing one in progress.
   virtual absl::Status Begin(Line line, const WireOwner& owner, absl::Time now) = 0;
   virtual bool begun() const = 0;
   virtual void GiveUp() = 0;
-  // Works at it. Null: it is not there yet. An error is the end of the attempt.
+  // Advances it. Null: not ready. An error ends the attempt.
   virtual absl::StatusOr<std::unique_ptr<Wire>> Advance(absl::Time now) = 0;
-  // As of a link, for what is begun.
+  // As in Link, for a wire in progress.
   virtual void Answer() {}
   virtual absl::Status Arm(Wake /*wake*/) { return absl::OkStatus(); }
 };

@@ -18,7 +18,7 @@
 
 namespace railhead::transport {
 
-// A connection on which both sides have proven who they are.
+// An authenticated connection: both sides have proven their identity.
 struct Line {
   net::Fd fd;
   LineKeys keys;
@@ -26,46 +26,46 @@ struct Line {
   bool valid() const { return fd.valid(); }
 };
 
-// Where one peer's connections come from: the first one, and others after a connection was lost.
-// Both sides have a hall; the side with the smaller token dials, and the other waits in its hall.
-// Both prove that they have the job's key, and that they are at it now (rail_handshake.h). Nothing
-// here blocks.
+// Provides one peer's connections over a rail: the first, and further ones after a loss. The side
+// with the smaller token dials; the other accepts in its Hall. Both prove that they have the job's
+// key, in this handshake (rail_handshake.h). Used by RecoveringLink; no call blocks.
 //
-//   the side that dials:  connects, greets      hears the answer, confirms: connected
-//   the side that waits:           answers in its hall          hears that: connected
+//   dialing side:    connects, sends Hello   receives Answer, confirms: connected
+//   accepting side:            sends Answer from its hall         receives that: connected
 //
+// So a connected side knows that the other is connected, or will be without its help.
 // So a side that is connected knows that the other is, or will be without its help.
 class Door {
  public:
-  // `peer_hall` tells the address of the peer's, which is not trusted: what is wrong is an error
-  // here, or of Advance where it is not known yet. `peer` is what errors call it.
+  // `peer_hall` returns the peer's address, which is untrusted: a bad one is an error here, or of
+  // Advance if it is not known yet. `peer` names the peer in errors.
   static absl::StatusOr<std::unique_ptr<Door>> Open(std::shared_ptr<Hall> hall, Locator peer_hall,
                                                     absl::string_view peer);
 
-  // Whether this side dials. Who does not may be called at any time.
+  // Returns true if this side dials. The other side must accept at any time.
   bool dials() const { return remote_.has_value() && hall_->own().token < remote_->token; }
 
-  // Whether the peer stands in the hall.
+  // Returns true if a connection of the peer waits in the hall.
   bool called() const { return remote_.has_value() && hall_->Has(remote_->token) && !dials(); }
 
-  // For a side that does not dial: asks the one that does for another connection, where that one
-  // may not have noticed that the last was lost. To be called again and again.
+  // For the accepting side: requests a new connection from the dialing side, which may not have
+  // noticed that the last was lost. Call it repeatedly.
   void Knock(absl::Time now);
-  // There is news that lets an attempt be made now.
+  // Allows an attempt now, after news.
   void Hurry(absl::Time now) { next_attempt_ = now; }
-  // Whether the peer has given up the connection that there is: it stands in the hall anew, or has
-  // knocked since the last call.
+  // Returns true if the peer has given up the current connection: it has a new one in the hall, or
+  // has sent a reconnect request since the last call.
   bool PeerLeft(absl::Time now);
 
-  // Works at a connection. Returns one, or an invalid one: not yet. An error is that of one
-  // attempt; the next call that comes a little later makes another.
+  // Advances the connection setup. Returns a connection, or an invalid one if it is not ready. An
+  // error ends one attempt only; a later call starts the next.
   absl::StatusOr<Line> Advance(absl::Time now);
 
-  // Readable when Advance may have something to do, besides the hall's. Attempts end and begin with
-  // time, too.
+  // Readable when Advance may have work, besides the hall's descriptor. Attempts also start and
+  // time out without it.
   int event_fd() const { return epoll_.get(); }
 
-  // Strangers in the hall that no other door has counted.
+  // Rejected connections in the hall that no other caller has counted.
   uint64_t strangers() {
     strangers_ += hall_->TakeStrangers();
     return strangers_;
@@ -76,41 +76,41 @@ class Door {
  private:
   Door(std::shared_ptr<Hall> hall, Locator locate, net::Fd epoll, std::string peer);
 
-  // Where the peer is, if that can be known now.
+  // Resolves the peer's address, if it is known.
   absl::Status Locate();
 
-  // Dials, and says who it is.
+  // Dials and sends Hello.
   absl::Status Call(absl::Time now);
   absl::StatusOr<Line> Dial(absl::Time now);
   absl::StatusOr<Line> Await(absl::Time now);
-  // Begins the handshake with one that has come.
+  // Starts the handshake with an accepted connection.
   absl::Status AnswerTo(Hall::Caller caller, absl::Time now);
-  // The line, once the peer has proven who it is; an invalid one before.
+  // Returns the connection after the peer has proven its identity; an invalid one before.
   absl::StatusOr<Line> Hear();
-  // Begins an attempt on a line, and ends one.
+  // Starts an attempt on a connection; GiveUp ends it.
   absl::Status Use(net::Fd line, uint32_t events, absl::Time give_up);
   absl::Status GiveUp(const absl::Status& why);
 
   std::shared_ptr<Hall> hall_;
   Locator locate_;
   std::optional<Hall::Place> remote_;
-  net::Fd epoll_;  // for the line
+  net::Fd epoll_;  // of the connection
   std::string peer_;
   uint64_t strangers_ = 0;
 
-  // One attempt: what is dialed, be it only to knock, or the one in the hall that was answered.
+  // One attempt: the dialed connection, even if only for a reconnect request, or the accepted one.
   net::Fd line_;
   std::optional<Hall::Permit> permit_;      // to dial
-  std::optional<RailHandshake> handshake_;  // once this side has said something
-  bool answered_ = false;                   // and that was an Answer
+  std::optional<RailHandshake> handshake_;  // after this side has sent something
+  bool answered_ = false;                   // this side has sent an Answer
   std::string heard_;
   absl::Time give_up_;
   uint64_t attempts_ = 0;
   absl::Time next_attempt_ = absl::InfinitePast();
 };
 
-// How long to wait before the next attempt: different for each attempt and each `who`, so that
-// ranks that lost the same switch do not all dial in the same moment.
+// Returns the delay before the next attempt: different for each attempt and each `who`, so that
+// ranks that lost the same switch do not all dial at the same time.
 absl::Duration PauseBeforeAttempt(absl::string_view who, uint64_t attempt);
 
 }  // namespace railhead::transport

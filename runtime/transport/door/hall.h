@@ -24,54 +24,54 @@
 
 namespace railhead::transport {
 
-// Where a rail of one rank listens, for all its peers. Whoever comes says which rank it is and
-// proves that it has the job's key (rail_handshake.h); then it waits here until its door (door.h)
-// takes it, be it that nobody expects that rank yet. Strangers, and whoever repeats what a rank has
-// said before, are turned away and counted. Used by one thread at a time; nothing here blocks.
+// Acceptor: listens on one rail of a rank for the connections of all its peers. A client names its
+// rank and proves that it has the job's key (rail_handshake.h); the connection then waits until its
+// Door takes it, even if this rank does not expect it yet. Clients without the key, and replays,
+// are rejected and counted. Use from one thread at a time; no call blocks.
 class Hall final : public WakeSource {
  public:
-  // What a rank must know of another's hall.
+  // What a rank must know of another rank's hall.
   struct Place {
     net::IpAddress ip;
     uint16_t port = 0;
     std::string token;
   };
 
-  // Listens on `local`. At most so many may wait at once besides `peers`. The token says that this
-  // is the hall of `rank`; all halls of the rail have the same key.
+  // Listens on `local`. Besides `peers`, a fixed number of connections may wait. The token
+  // identifies the hall of `rank`; all halls of the rail have the same key.
   static absl::StatusOr<std::shared_ptr<Hall>> Open(const net::IpAddress& local, size_t peers,
                                                     uint32_t rank = 0, RailKey key = {});
 
-  // What ParsePlace needs; untrusted there.
+  // Input of ParsePlace, which does not trust it.
   std::string Address() const;
   static absl::StatusOr<Place> ParsePlace(absl::string_view address);
   const Place& own() const { return own_; }
   const RailKey& key() const { return key_; }
 
-  // Stirs when somebody has come.
+  // Readable when a connection has arrived.
   int event_fd() const override { return epoll_.get(); }
   void Answer(absl::Time now) override { Admit(now).IgnoreError(); }
 
-  // Lets in who has come, and hears what they say.
+  // Accepts connections and reads what they send.
   absl::Status Admit(absl::Time now);
-  // The same for those who have nobody to wait for, and ask all the time: now and then.
+  // Does the same, rate-limited, for callers without a descriptor to wait on.
   void LookRound(absl::Time now);
-  // The latest connection of the rank with this token, and the Hello that came with it, or an
-  // invalid descriptor: whoever dials again has given up what it dialed before.
+  // Latest connection of the rank with this token, and its Hello, or an invalid descriptor. A newer
+  // connection replaces older ones, which the peer has given up.
   struct Caller {
     net::Fd fd;
     std::string hello;
   };
   Caller Take(absl::string_view token);
   bool Has(absl::string_view token) const;
-  // The ranks that stand here.
+  // Returns the ranks with a waiting connection.
   std::vector<uint32_t> Callers() const;
 
-  // What to say to the hall with this token. Each is of use once.
+  // Returns a Hello for the hall with this token. Use each once.
   absl::StatusOr<std::string> NewHello(absl::string_view to);
 
-  // May one more be dialed? Who dials all at once gets no answer from anybody in time, where all
-  // others do so, too. Holds until the result is gone.
+  // Limits concurrent dialing: if all ranks dial all peers at once, nobody answers in time. Counts
+  // until destroyed.
   class Permit {
    public:
     explicit Permit(std::shared_ptr<Hall> hall) : hall_(std::move(hall)) { ++hall_->dialing_; }
@@ -83,7 +83,7 @@ class Hall final : public WakeSource {
     std::shared_ptr<Hall> hall_;
   };
   bool MayDial() const { return dialing_ < kMostDialing; }
-  // How many strangers there were since the last call.
+  // Returns the number of connections rejected since the last call.
   uint64_t TakeStrangers() { return std::exchange(strangers_, 0); }
 
  private:
@@ -91,7 +91,7 @@ class Hall final : public WakeSource {
     net::Fd fd;
     std::string said;
     absl::Time patience;
-    std::string from = "";  // the token of the rank that it is; "" while that is not proven
+    std::string from = "";  // token of the proven rank; "" before
   };
 
   Hall(net::Fd listener, net::Fd epoll, Place own, RailKey key, size_t most);
@@ -109,17 +109,17 @@ class Hall final : public WakeSource {
   size_t most_;
   int dialing_ = 0;
   uint64_t strangers_ = 0;
-  uint64_t hellos_ = 0;                    // that this side has said
-  std::map<std::string, uint64_t> heard_;  // by token: the number of the last one that came
+  uint64_t hellos_ = 0;                    // sent by this side
+  std::map<std::string, uint64_t> heard_;  // by token: number of the last Hello received
   absl::Time next_look_ = absl::InfinitePast();
-  absl::Time closed_until_ = absl::InfiniteFuture();  // the listener is not watched until then
+  absl::Time closed_until_ = absl::InfiniteFuture();  // the listener is not polled until then
   std::list<Visitor> visitors_;
 };
 
-// Where a peer's hall is, as that says itself; nothing while it is not known.
+// Returns the self-described address of a peer's hall; nullopt while unknown.
 class Locator {
  public:
-  // Known from the beginning.
+  // Known from the start.
   // NOLINTNEXTLINE(google-explicit-constructor,misc-explicit-constructor)
   Locator(absl::string_view address) : find_([known = std::string(address)] { return known; }) {}
   // NOLINTNEXTLINE(google-explicit-constructor,misc-explicit-constructor)

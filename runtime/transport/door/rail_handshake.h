@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the two ends of a connection of a rail make sure of each other: of the first one, and of each
-// that follows when it was lost.
+// Mutual authentication of the two ends of a rail's connection, at first and at every reconnection.
+// Used by Hall and Door.
 //
-//   who dials                                          who listens
-//   Hello: whose and for whom, number, nonce, MAC  -->
+//   dialing side                                       accepting side
+//   Hello: tokens, number, nonce, MAC              -->
 //                                                  <-- Answer: nonce, MAC
 //   Confirmation: MAC                              -->
 //
-// All MACs are under a key that the job's ranks alone have (RailKey). Each is over a label of its
-// own, the number of the rail, and everything that was said before. So
-// - what was recorded earlier answers no new nonce (replay), and a Hello opens nothing twice, since
-//   the numbers of who dials only grow (Hall);
-// - no MAC serves as another, nor in the other direction (reflection, swapped tokens);
-// - what belongs to another rail, rank or session is worth nothing here (splice): the tokens name
-//   the ranks, and are drawn anew for each rail of each communicator.
-// It does not hold off a relay, which passes the handshake on and then changes what follows: for
-// that, what follows has keys of its own (LineKeys).
+// All MACs use a key that only the job's ranks have (RailKey). Each covers a unique label, the
+// rail's number, and all earlier messages. Therefore:
+// - A recorded message answers no new nonce (replay), and each Hello is accepted once, because the
+//   numbers of a dialing side only increase (Hall).
+// - A MAC is valid neither as another nor in the other direction (reflection, swapped tokens).
+// - Messages of another rail, rank or session are invalid (splice): tokens name the ranks, and are
+//   drawn for each rail of each communicator.
+// The handshake does not prevent a relay that passes it on and then changes later bytes: these have
+// keys of their own (LineKeys).
 //
-// Pure: bytes in, bytes out; no socket, no clock, no source of randomness.
+// Pure: bytes in, bytes out; no socket, clock or random source.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_DOOR_RAIL_HANDSHAKE_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_DOOR_RAIL_HANDSHAKE_H_
 
@@ -32,52 +32,52 @@
 
 namespace railhead::transport {
 
-// What says which hall this is: random bytes, and the rank. No secret: it crosses the network.
+// Identity of a hall: random bytes and the rank. Not secret: it crosses the network.
 inline constexpr size_t kTokenRandom = 12;
 inline constexpr size_t kTokenSize = kTokenRandom + sizeof(uint32_t);
 inline constexpr size_t kRailNonceSize = 16;
 
-// What the ranks of a job have in common and others do not, for one rail.
+// Shared secret of the job's ranks for one rail.
 struct RailKey {
   std::string key;
   uint32_t rail = 0;
 };
 
 struct RailHello {
-  std::string from;     // the token of who dials
-  std::string to;       // and of who listens
-  uint64_t number = 0;  // greater than in any earlier one from the same hall
+  std::string from;     // token of the dialing side
+  std::string to;       // token of the accepting side
+  uint64_t number = 0;  // greater than in any earlier Hello of the same hall
   std::string nonce;
 };
 std::string EncodeRailHello(const RailKey& key, const RailHello& hello);
 size_t RailHelloSize();
-// Nothing, unless it comes from somebody with this key.
+// Returns nullopt unless the Hello was made with this key.
 std::optional<RailHello> ParseRailHello(const RailKey& key, absl::string_view bytes);
-// Whether these may be the first bytes of a Hello for that token.
+// Returns true if these can be the first bytes of a Hello for that token.
 bool MayBeRailHello(absl::string_view bytes, absl::string_view to);
 
-// Of one connection, for each direction its own.
+// Keys of one connection, one per direction.
 struct LineKeys {
   std::string send;
   std::string receive;
 };
 
-// One side's part, from the Hello on, which is taken to be right.
+// One side of the handshake, starting with a verified Hello.
 class RailHandshake {
  public:
   static RailHandshake OfDialer(RailKey key, std::string hello);
   static RailHandshake OfListener(RailKey key, std::string hello, const std::string& nonce);
 
-  // What this side begins with: the Hello, or the Answer.
+  // Returns the first message of this side: the Hello or the Answer.
   std::string Begin() const;
-  // How many bytes the other side says then.
+  // Returns the size of the other side's next message in bytes.
   size_t expected() const;
-  // When they are here: what this side says to them, perhaps nothing. No value: the other side does
-  // not have the key, and this is over.
+  // Processes that message and returns this side's response, possibly empty. Nullopt: the other
+  // side does not have the key; give up.
   std::optional<std::string> Receive(absl::string_view bytes);
-  // Whether the other side has proven that it has the key.
+  // Returns true if the other side has proven that it has the key.
   bool proven() const { return proven_; }
-  // Once it is proven.
+  // Valid if proven().
   LineKeys keys() const;
 
  private:

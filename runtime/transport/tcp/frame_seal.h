@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Signatures of the frames of one connection: Poly1305 under keys that are used once. Those of
-// frame n are block n of a ChaCha20 stream under the connection's key of that direction, as in
-// ChaCha20-Poly1305 without encryption. So a frame that was changed, left out, repeated or taken
-// from elsewhere is no frame.
+// Signatures of a connection's frames: Poly1305 with one-time keys. The keys of frame n are block n
+// of a ChaCha20 stream under the connection's key of that direction, as in ChaCha20-Poly1305
+// without encryption. So changed, missing, repeated or foreign frames are detected. Used by
+// TcpWire.
 //
-// The head of a frame and its payload are signed each: the head says where the payload goes, and is
-// believed before that has come.
+// Header and payload are signed separately: the header places the payload, and is used before the
+// payload has arrived.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_FRAME_SEAL_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_TCP_FRAME_SEAL_H_
 
@@ -24,13 +24,13 @@ namespace railhead::transport {
 inline constexpr size_t kSealSize = 16;
 using Seal = std::array<std::byte, kSealSize>;
 
-// The seals of one direction, in the order of its frames.
+// Signs the frames of one direction, in order.
 class FrameSealer {
  public:
-  // With the connection's key of that direction.
+  // `key` is the connection's key of that direction.
   explicit FrameSealer(absl::string_view key);
 
-  // Of the current frame.
+  // Seals of the current frame.
   Seal OfHead(absl::Span<const std::byte> head) const;
   Seal OfPayload(absl::Span<const std::byte> payload) const;
   void Next();

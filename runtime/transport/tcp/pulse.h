@@ -8,37 +8,37 @@
 
 namespace railhead::transport {
 
-// Tells a network that swallows everything from a peer that is busy, by what the kernel says of the
-// connection. A peer that does not read closes its window, and then nothing is in flight; but its
-// kernel acknowledges what is. (TCP_USER_TIMEOUT would count the closed window, too.)
+// Acknowledgement timeout: distinguishes a dead network from a busy peer by the kernel's state of
+// the connection. A peer that does not read closes its window, and then nothing is in flight; its
+// kernel acknowledges what is. (TCP_USER_TIMEOUT would also count the closed window.) Used by
+// TcpWire.
 class Pulse {
  public:
   struct Signs {
-    bool in_flight = false;    // something is sent and not acknowledged, or cannot be sent
-    uint32_t retransmits = 0;  // of the oldest of them, in a row, each after a timeout
+    bool in_flight = false;    // something is sent but not acknowledged, or cannot be sent
+    uint32_t retransmits = 0;  // consecutive timeouts of the oldest byte
     absl::Duration since_acknowledgement;
     absl::Duration round_trip;
   };
 
-  // Silence that lasts longer is the end, if several round trips fit into it or a retransmission
-  // has gone unanswered (Linux waits 200 ms and a round trip for that). It leaves time to carry on
-  // elsewhere before half a second is over.
+  // Longer silence ends the connection, if several round trips fit into it or a retransmission had
+  // no answer (Linux waits 200 ms and a round trip for that). Leaves time to continue on other
+  // rails within half a second.
   static constexpr absl::Duration kLongestSilence = absl::Milliseconds(300);
 
-  // How coarsely Linux knows when something came: a tick of its clock, at the longest.
+  // Resolution of Linux' arrival times: one clock tick at most.
   static constexpr absl::Duration kTick = absl::Milliseconds(10);
 
-  // Whether the connection is dead. To be asked again and again.
+  // Returns true if the connection is dead. Call it regularly.
   bool Stopped(const Signs& signs, absl::Time now) {
-    // A second timeout says enough to one who has not looked for long.
+    // A second timeout is sufficient evidence after a long time without calls.
     if (signs.in_flight && signs.retransmits > 1 &&
         signs.since_acknowledgement >= kLongestSilence) {
       return true;
     }
-    // After a long rest the last acknowledgement is old without meaning anything: what counts is
-    // for how long something has been in flight since. One that came in the same tick is as good as
-    // a later one: who looks just after sending, is answered, and comes back to send much later
-    // must not take the rest for silence.
+    // After an idle time the last acknowledgement is old, so what counts is how long something has
+    // been in flight. An acknowledgement in the same tick counts as later: a caller that sends,
+    // gets an acknowledgement, and sends again much later must not take the idle time for silence.
     if (!signs.in_flight || now - signs.since_acknowledgement + kTick > waits_since_) {
       waits_since_ = signs.in_flight ? now : absl::InfiniteFuture();
       return false;

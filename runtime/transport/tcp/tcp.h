@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A rail over plain TCP: one connection per peer, frames with a small header.
+// TCP transport: one connection per peer and rail, frames with a small header.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_TCP_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_TCP_TCP_H_
 
@@ -13,10 +13,10 @@
 
 namespace railhead::transport {
 
-// A link to the peer whose hall has this address, not connected yet: it connects as one that was
-// lost does. The peer must do the same, sooner or later. `peer` names it in errors. Strangers who
-// connect are turned away (door.h). With `sign_frames`, on both sides or none, a frame that was
-// changed on its way, or that the peer has not sent, ends the connection.
+// Returns a link to the peer with this hall address, not connected yet; it connects like a lost
+// link. The peer must do the same, at any time. `peer` names it in errors. Connections without the
+// job's key are rejected (door.h). With `sign_frames`, which must be equal on both sides, a changed
+// or foreign frame ends the connection.
 absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall, Locator peer_hall,
                                                   absl::string_view peer, bool sign_frames = false);
 

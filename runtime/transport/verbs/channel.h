@@ -1,39 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A wire over verbs: what goes over its queue pairs, from their greeting to their first error.
+// Verbs connection: a wire over queue pairs, from their handshake to the first error.
 //
-// Lanes. A channel has one queue pair or several (lane.h), on one completion queue. Frames take
-// turns among them (credits.h); what arrives early waits in its slot for the frames before it, so
-// the sink gets them in their order. All that is no frame goes over the first. An error of any is
-// the end of all.
+// Lanes. A channel has one or more queue pairs (lane.h) on one completion queue. Frames use them in
+// turn (credits.h); a frame that arrives early waits in its slot, so the sink gets all in order.
+// Other messages use the first lane. An error of one lane ends the channel.
 //
-// Greeting. Both sides have brought their queue pairs up before one speaks (channel_maker.cc), so
-// what is sent finds the peer. No frame goes before this side's greeting is acknowledged and the
-// peer's has arrived: then the path works in both directions. The other lanes carry nothing so far,
-// and need no greeting of their own. Over iWARP the connection itself may take longer; one side
-// greets when it is up, and the other when it has heard that.
+// Handshake. Both sides set up their queue pairs before either sends (channel_maker.cc). No frame
+// is sent before this side's greeting is acknowledged and the peer's has arrived, so the path works
+// in both directions. Other lanes carry nothing before and need no greeting. Over iWARP the
+// connection may take longer: one side greets when it is up, the other after that greeting.
 //
-// Completions. Only some work requests ask for one; queue pairs complete in order, so a completion
-// stands for everything posted before it on its lane. Small frames that were posted without one and
-// are not followed by any are flushed out with a probe (queue_pair.h). That the peer's NIC has
-// something frees memory and counts as carried; only what the peer's process says that it has taken
-// is done.
+// Completions. Only some work requests are signaled; as queue pairs complete in order, a completion
+// covers all earlier requests of its lane. Small unsignaled frames with no later one are completed
+// by a probe (queue_pair.h). A completion frees memory and counts as carried; a frame is done only
+// when the peer's process has reported it consumed.
 //
-// Large payloads of memory that the user has made known (user_memory.h) are not copied: the NIC
-// gathers the header from the slot and the payload from where it lies, if the sender keeps it for
-// the acknowledgement anyway (`awaited`). It reads that memory until the work request has
-// completed, or the queue pair is gone; until then the frame holds the region. Its bytes may change
-// before, once the peer is known to have them (../../rails/peer.h): a message has arrived when all
-// its packets have, and what is sent once more after that, because an acknowledgement was lost, no
-// receiver looks into. InfiniBand and RoCE discard packets whose number they have passed, and TCP
-// discards bytes that it has. That holds for the first time that a chunk is sent. A repeat may be
-// overwritten before it has arrived, even while it is read. It is copied, so that it is the same
-// from its first byte to the checksum that iWARP adds: a wrong one would end the connection.
+// Zero copy. Large payloads in registered user memory (user_memory.h) are not copied: the NIC
+// gathers the header from the slot and the payload from user memory, if the sender keeps that until
+// the acknowledgement (`awaited`). The NIC reads it until the work request completes or the queue
+// pair is destroyed; the frame holds the region until then. Once the peer is known to have the
+// bytes (../../rails/peer.h), they may change: a message has arrived when all its packets have, and
+// later retransmissions are discarded by InfiniBand and RoCE (old packet numbers) and by TCP. This
+// holds for the first transmission of a chunk only. A repeat may be overwritten before it arrives,
+// even while it is read; so it is copied, to be consistent with the checksum that iWARP adds: a
+// wrong one would end the connection.
 //
-// Signs of life. A link that waits has nothing under way that a dead peer could fail to
-// acknowledge. After a second of waiting it posts a probe on every lane, which the peer's NIC
-// answers on its own. If this side's NIC then says nothing at all, that is an error too: within
-// seconds when its port is down, later in any case. Mostly its device has told of the port before
+// Keepalive. An idle link has nothing in flight that a dead peer could fail to acknowledge. After
+// one idle second it posts a probe on every lane, which the peer's NIC answers without its process.
+// If the local NIC then reports nothing, that is an error, too: within seconds if its port is down,
+// later otherwise. Usually the device has reported the port before (device_port.h).
 // (device_port.h).
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CHANNEL_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CHANNEL_H_
@@ -64,38 +60,37 @@
 
 namespace railhead::transport::verbs {
 
-// What a channel is made of. The rings and the user's memory outlive it.
+// Resources of a channel. Rings and user memory outlive it.
 struct ChannelParts {
   std::shared_ptr<const DevicePort> port;
-  uint64_t downs = 0;  // of the port, before the connection began
+  uint64_t downs = 0;  // port-down events before the connection began
   const Ring* send_ring = nullptr;
   const Ring* receive_ring = nullptr;
   UserMemory* memory = nullptr;
-  std::shared_ptr<CompletionQueue> completions;  // of the pairs
-  // At least one, each with Lane::Prepare called. Who still works at the connection of the first
-  // when the channel goes, keeps it until then. The others are connected.
+  std::shared_ptr<CompletionQueue> completions;  // of the queue pairs
+  // At least one, each after Lane::Prepare. A thread still working on the connection of the first
+  // keeps it after the channel's end. The others are connected.
   std::vector<std::shared_ptr<QueuePair>> pairs;
 };
 
-// What each queue pair must hold for rings of `slots`: the frames, and with room to spare the
-// messages that carry none.
+// Returns queue depths for rings of `slots`: all frames, and other messages with a reserve.
 QueueDepths DepthsFor(uint32_t slots);
 
-// How many completions of so many pairs there may be at once.
+// Returns the maximum number of outstanding completions of `pairs` queue pairs.
 uint32_t CompletionsFor(const DevicePort& port, QueueDepths depths, size_t pairs);
 
 struct ChannelPeer {
-  std::string where;  // how errors begin: rail, device, port, peer and its address
+  std::string where;  // prefix of errors: rail, device, port, peer and its address
   VerbsAddress address;
   std::unique_ptr<Connection> connection;  // of the first queue pair
 };
 
 class Channel final : public Wire {
  public:
-  // Counts into `stats`, which outlive it. The deadline is that of the greeting.
+  // Counts into `stats`, which must outlive it. `deadline` is the handshake's.
   static absl::StatusOr<std::unique_ptr<Channel>> Start(ChannelParts parts, ChannelPeer peer,
                                                         absl::Time deadline, LinkStats& stats);
-  // From then on the NIC reads and writes nothing of it.
+  // The NIC accesses no memory of it afterwards.
   ~Channel() override;
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -104,21 +99,22 @@ class Channel final : public Wire {
   absl::StatusOr<bool> TrySend(const FrameHeader& header,
                                absl::Span<const std::byte> payload) override;
   absl::StatusOr<bool> Poll(FrameSink sink) override;
-  // Before all else, and once the peer listens: works at the greeting. Returns whether it is over.
+  // Advances the handshake; call before all else, when the peer listens. Returns true when it is
+  // complete.
   absl::StatusOr<bool> Greet();
 
   uint64_t unacknowledged() const override { return send_credits_.outstanding(); }
-  // From then on the NIC needs no memory but the rings, until something is sent again; and what was
-  // sent has arrived, or the other side was heard of so lately that it will have.
+  // Returns true if the NIC needs only the rings until the next send, and everything sent has
+  // arrived, or the peer was alive so recently that it will.
   bool Flushed() const override {
     return gathered_ == 0 && !awaited_ &&
            (acknowledged_ == send_credits_.sent() || parts_.port->Now() < trusted_until_);
   }
   Link::Load load() const override { return {bytes_in_flight_, carried_ - bytes_in_flight_}; }
-  // How many bytes of payload may be on the wire; at least one frame, at most kMaxBytesInFlight.
+  // Limits the payload bytes in flight; at least one frame, at most kMaxBytesInFlight.
   void SetHold(size_t bytes) override;
   int event_fd() const { return parts_.completions->event_fd(); }
-  // The same of its connection, or -1.
+  // Returns the descriptor of its connection setup, or -1.
   int connection_fd() const { return peer_.connection->event_fd(); }
   bool owes() const override { return receive_credits_.owed(); }
   absl::Status Acknowledge() override;
@@ -149,43 +145,43 @@ class Channel final : public Wire {
 
   ChannelParts parts_;
   ChannelPeer peer_;
-  absl::Time deadline_;  // of the greeting
+  absl::Time deadline_;  // of the handshake
   LinkStats& stats_;
 
   std::vector<Lane> lanes_;
-  size_t turn_ = 0;  // the lane of the next frame
+  size_t turn_ = 0;  // lane of the next frame
 
-  // Greeting, on the first lane.
+  // Handshake, on the first lane.
   bool has_greeted_ = false;
   absl::Time remind_at_ = absl::InfiniteFuture();
   bool heard_peer_ = false;
   bool greeting_acknowledged_ = false;
 
-  // Frames sent. Entry k of in_flight_ belongs to the frame in slot k of the send ring.
+  // Frames sent. Entry k of in_flight_ is the frame in slot k of the send ring.
   struct InFlight {
     uint64_t request = 0;                              // its number on its lane
     uint64_t bytes = 0;                                // of payload
-    std::shared_ptr<const UserMemory::Region> region;  // where it is the user's memory
+    std::shared_ptr<const UserMemory::Region> region;  // if it is user memory
   };
   SendCredits send_credits_;
   std::vector<InFlight> in_flight_;
-  // The number of the oldest that is not acknowledged: on each lane, and of all.
+  // Number of the oldest unacknowledged frame: on each lane, and overall.
   std::vector<uint64_t> oldest_;
   uint64_t acknowledged_ = kFirstFrame;
-  uint64_t gathered_ = 0;  // frames in flight that are read from the user's memory
+  uint64_t gathered_ = 0;  // frames in flight that are read from user memory
   uint64_t bytes_in_flight_ = 0;
   uint64_t most_in_flight_;
   uint64_t carried_ = 0;  // bytes of payload
   absl::Time trusted_until_ = absl::InfinitePast();
-  bool no_room_ = false;  // for the last frame that was offered, until this side's NIC makes some
+  bool no_room_ = false;  // for the last offered frame, until the local NIC frees some
 
-  // Frames received. Headers are copied out of the slots on arrival: a slot is memory that the peer
-  // can write, and what was checked must be what is used.
+  // Frames received. Headers are copied from the slots on arrival, because the peer can write to
+  // slots: the checked header must be the one used.
   ReceiveCredits receive_credits_;
   std::vector<SlotHeader> arrived_headers_;
-  bool awaited_ = false;  // the peer waits to be told what was consumed
+  bool awaited_ = false;  // the peer waits for an acknowledgement
 
-  // While nothing moves: when to look after the link next.
+  // While idle: time of the next check of the link.
   absl::Time next_look_ = absl::InfiniteFuture();
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The side of a connection over iWARP that is dialed. Who calls must say the token of its offer;
-// others are refused and counted.
+// Accepting side of an iWARP connection. Callers must send the token of its connection information;
+// others are rejected and counted.
 //
-// It does not speak before it has heard the peer: MPA, which carries iWARP over TCP, lets the side
-// that was called send only after the first message of the other.
+// It sends nothing before the peer has: MPA, which carries iWARP over TCP, allows the accepting
+// side to send only after the first message of the other.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CM_ACCEPTOR_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CM_ACCEPTOR_H_
 
@@ -19,7 +19,7 @@ namespace railhead::transport::verbs {
 
 class CmAcceptor final : public Connection {
  public:
-  // Counts strangers in `stats`, which outlives it.
+  // Counts rejected callers in `stats`, which must outlive it.
   CmAcceptor(CmListener listener, LinkStats& stats)
       : listener_(std::move(listener)), stats_(stats) {}
   ~CmAcceptor() override;
@@ -30,7 +30,7 @@ class CmAcceptor final : public Connection {
   }
   absl::StatusOr<bool> Advance() override;
   bool speaks_first() const override { return false; }
-  // Nobody can call any more.
+  // Stops listening.
   void Settle() override { listener_.id.reset(); }
   int event_fd() const override { return listener_.events->fd(); }
 

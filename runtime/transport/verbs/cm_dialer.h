@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The side of a connection over iWARP that dials: the one whose token is smaller.
+// Dialing side of an iWARP connection: the one with the smaller token.
 //
 //   resolving address -> resolving route -> dialing -> up
 //
-// Two calls of the connection manager may take as long as TCP is patient with a peer that does not
-// answer, minutes with some drivers: the one that dials, and the one that destroys an id that
-// dials. Both are made by helper threads, which own what they need and may outlive this. A
+// Two calls of the connection manager may block as long as TCP waits for an unresponsive peer,
+// minutes with some drivers: connecting, and destroying an id that connects. Both run on helper
+// threads, which own what they need and may outlive this object. A connection that is up is owned
+// by this object only.
 // connection that is up belongs to nobody else.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CM_DIALER_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CM_DIALER_H_
@@ -21,19 +22,19 @@ namespace railhead::transport::verbs {
 
 class CmDialer final : public Connection {
  public:
-  // Dials `peer` from the address `from`, with the events of a listener that is gone.
+  // Dials `peer` from address `from`, with the events of a closed listener.
   CmDialer(std::shared_ptr<CmEvents> events, const net::IpAddress& from, const CmAddress& peer);
   ~CmDialer() override;
 
   absl::Status Begin(std::shared_ptr<QueuePair> pair) override;
   absl::StatusOr<bool> Advance() override;
   bool speaks_first() const override { return true; }
-  // siw may overlook what comes while it accepts, until more comes.
+  // siw may miss a message that arrives while it accepts, until another arrives.
   absl::Duration reminder() const override { return absl::Milliseconds(200); }
   int event_fd() const override { return events_->fd(); }
 
  private:
-  struct Call;  // the one that may take long
+  struct Call;  // the blocking one
   enum class Stage { kAddress, kRoute, kDialing, kUp };
 
   absl::Status On(const CmEvent& event);

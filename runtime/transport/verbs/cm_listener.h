@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The beginnings of a connection over iWARP: ids and events of the connection manager, and the port
-// where a side listens, from its offer on until it is known which side dials.
+// Start of an iWARP connection: ids and events of the connection manager, and the port on which a
+// side listens until it is known which side dials.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CM_LISTENER_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CM_LISTENER_H_
 
@@ -23,23 +23,23 @@ using CmId = Owned<rdma_cm_id>;
 
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_RESOLVED;
-  const rdma_cm_id* id = nullptr;  // whose it is
-  CmId caller;                     // of a connection request: who calls, ours from now on
+  const rdma_cm_id* id = nullptr;  // the event's id
+  CmId caller;                     // of a connection request: the caller, owned by the receiver
   int status = 0;                  // 0, or a negative errno value
-  std::string data;                // that came with a connection request
+  std::string data;                // private data of a connection request
 };
 
-// Where the events of one connection's ids arrive. Outlives the ids. Used by one thread at a time.
+// Events of one connection's ids. Must outlive the ids. Use from one thread at a time.
 class CmEvents {
  public:
   static absl::StatusOr<std::shared_ptr<CmEvents>> Open(std::shared_ptr<const DevicePort> port);
 
   const std::shared_ptr<const DevicePort>& port() const { return port_; }
-  // Readable when Next has one.
+  // Readable when Next returns an event.
   int fd() const { return channel_->fd; }
   std::optional<CmEvent> Next();
   absl::StatusOr<CmId> NewId() const;
-  // The status of a call of the connection manager that has just failed (errno).
+  // Returns the status of a failed connection manager call (errno).
   absl::Status Error(absl::string_view what, int error) const;
 
  private:
@@ -50,29 +50,28 @@ class CmEvents {
   Owned<rdma_event_channel> channel_;
 };
 
-// What a handshake uses, from the call of one side or of the other on.
+// Resources of a handshake, from either side's first call.
 struct CmHandshake {
   std::shared_ptr<CmEvents> events;
   std::shared_ptr<QueuePair> pair;
-  CmId id;  // goes first: it uses the others
+  CmId id;  // destroyed first: it uses the others
 };
 
-// Ends one that is not over, on a thread of its own: destroying its id may wait for the peer.
+// Ends an incomplete handshake on a separate thread: destroying its id may wait for the peer.
 void EndAside(std::shared_ptr<CmHandshake> handshake);
 
-// What the connection manager must know to dial or to accept; `data` outlives the result.
+// Returns the parameters to dial or accept; `data` must outlive the result.
 rdma_conn_param CmParameters(const DevicePort& port, uint32_t qp_number, absl::string_view data);
 
-// The name of a kind of event, for messages.
+// Returns the name of an event type, for messages.
 absl::string_view CmEventName(rdma_cm_event_type type);
 
 struct CmListener {
   std::shared_ptr<CmEvents> events;
   CmId id;
-  CmAddress address;  // where it listens, and what callers must say
+  CmAddress address;  // listening address and required token
 
-  // Listens at a port of its own at the device's address `ip`. Callers wait until their events are
-  // looked at.
+  // Listens on a free port at the device's address `ip`. Callers wait until their events are read.
   static absl::StatusOr<CmListener> Open(std::shared_ptr<const DevicePort> port,
                                          const net::IpAddress& ip);
 };

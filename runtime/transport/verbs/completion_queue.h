@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A completion queue with its event channel, for all queue pairs of one connection: who polls or
-// sleeps has one place to look at, however many they are.
+// Completion queue with its event channel, shared by all queue pairs of one connection, so that one
+// poll or wait covers all of them.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_COMPLETION_QUEUE_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_COMPLETION_QUEUE_H_
 
@@ -17,10 +17,10 @@
 
 namespace railhead::transport::verbs {
 
-// Used by one thread at a time. Queue pairs keep the one that they complete into.
+// Use from one thread at a time. Queue pairs share ownership.
 class CompletionQueue {
  public:
-  // `port` must outlive it. `entries`: so many completions may be in it.
+  // `port` must outlive it. `entries` is its capacity in completions.
   static absl::StatusOr<std::shared_ptr<CompletionQueue>> Create(const DevicePort& port,
                                                                  uint32_t entries);
   CompletionQueue(const CompletionQueue&) = delete;
@@ -28,15 +28,15 @@ class CompletionQueue {
 
   ibv_cq* get() const { return queue_.get(); }
 
-  // Hands over all completions that are there, until one is refused.
+  // Passes all available completions to `take`, until it returns an error.
   absl::Status Drain(absl::FunctionRef<absl::Status(const ibv_wc& completion)> take);
 
-  // Readable when a completion arrived after Arm; `solicited_only`: one of a message that the peer
-  // sent so (IBV_SEND_SOLICITED), and perhaps of a failure. What is armed stays so until then, and
-  // costs nothing to arm again.
+  // Readable when a completion arrived after Arm; with `solicited_only`, only one of a message sent
+  // with IBV_SEND_SOLICITED, and possibly of a failure. It stays armed until then; arming again is
+  // free.
   int event_fd() const { return channel_->fd; }
   absl::Status Arm(bool solicited_only);
-  // It was readable. The next Arm takes what made it so.
+  // Call when it was readable. The next Arm consumes the event.
   void Answer() { may_have_stirred_ = true; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a queue pair gets connected to the peer's: over InfiniBand and RoCE by what both sides know
-// of each other (PathConnection), over iWARP by a connection manager (cm_dialer.h, cm_acceptor.h).
+// Connection setup of a queue pair: over InfiniBand and RoCE from exchanged information
+// (PathConnection), over iWARP by a connection manager (cm_dialer.h, cm_acceptor.h).
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CONNECTION_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CONNECTION_H_
 
@@ -15,31 +15,31 @@
 
 namespace railhead::transport::verbs {
 
-// Used by one thread at a time; nothing in it blocks.
+// Use from one thread at a time; no call blocks.
 class Connection {
  public:
   virtual ~Connection() = default;
 
-  // Begins to connect `pair`, which has its receives; once. The peer does the same.
+  // Starts to connect `pair`, which has its receives posted. Call once; the peer does the same.
   virtual absl::Status Begin(std::shared_ptr<QueuePair> pair) = 0;
-  // Returns whether the queue pair may send. An error is the end of the connection.
+  // Returns true when the queue pair may send. An error ends the connection.
   virtual absl::StatusOr<bool> Advance() = 0;
 
-  // Whether this side may send before the peer has.
+  // Returns true if this side may send before the peer has.
   virtual bool speaks_first() const = 0;
-  // How long after its greeting a side that hears nothing sends something more, and again.
+  // Interval at which a side without an answer to its greeting sends it again.
   virtual absl::Duration reminder() const { return absl::InfiniteDuration(); }
-  // Both sides have heard each other.
+  // Called after both sides received each other's greeting.
   virtual void Settle() {}
 
-  // Readable when Advance has something to do; -1 when it never has.
+  // Readable when Advance has work; -1 if it never has.
   virtual int event_fd() const { return -1; }
 };
 
-// Connects as soon as it begins.
+// Connects immediately.
 class PathConnection final : public Connection {
  public:
-  // `psn`: of the first packet that this side sends, `peer_psn`: that the peer sends.
+  // `psn`: of this side's first packet; `peer_psn`: of the peer's.
   PathConnection(const PeerPath& path, uint32_t psn, uint32_t peer_psn)
       : path_(path), psn_(psn), peer_psn_(peer_psn) {}
 

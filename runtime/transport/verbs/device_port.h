@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An opened port of an RDMA device: context, protection domain, port attributes, usable GIDs and
-// partitions.
+// Open port of an RDMA device: context, protection domain, port attributes, usable GIDs and
+// partitions. Shared by all links of a rail.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_DEVICE_PORT_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_DEVICE_PORT_H_
 
@@ -29,20 +29,20 @@
 
 namespace railhead::transport::verbs {
 
-// Owns a verbs object together with the table that can destroy it.
+// Owns a verbs object and the table that destroys it.
 template <typename T>
 using Owned = std::unique_ptr<T, std::function<void(T*)>>;
 
-// A port as it was at some moment.
+// State of a port at one time.
 struct PortState {
   ibv_port_attr attributes = {};
-  std::vector<GidChoice> gids;            // not of iWARP
-  std::vector<net::IpAddress> addresses;  // of iWARP only, best first
+  std::vector<GidChoice> gids;            // not iWARP
+  std::vector<net::IpAddress> addresses;  // iWARP only, best first
 
   bool infiniband() const { return attributes.link_layer == IBV_LINK_LAYER_INFINIBAND; }
 };
 
-// Immutable once opened but for what the device tells of the port; any thread may use it.
+// Immutable after Open, except for port events; thread-safe.
 class DevicePort {
  public:
   static absl::StatusOr<std::shared_ptr<const DevicePort>> Open(const fabric::PodRail& rail,
@@ -51,46 +51,47 @@ class DevicePort {
                                                                 std::function<absl::Time()> clock);
 
   const VerbsApi& api() const { return *api_; }
-  // The connection manager by which its queue pairs are connected; null unless it is iWARP.
+  // Connection manager of iWARP; null for others.
   const CmApi* cm() const { return cm_.get(); }
   bool iwarp() const { return cm_ != nullptr; }
-  // How many reads of iWARP a queue pair may have under way, and may be asked for.
+  // Maximum number of outstanding iWARP reads of a queue pair, in each direction.
   uint8_t reads() const { return reads_; }
   ibv_context* context() const { return context_.get(); }
   ibv_pd* domain() const { return domain_.get(); }
   uint8_t port() const { return port_; }
-  // As it was when the port was opened.
+  // State when the port was opened.
   const PortState& state() const { return state_; }
   const VerbsSettings& settings() const { return settings_; }
-  // The partitions that it may use, best first; never none. As they were when it was opened: subnet
-  // managers leave a partition its index, and reading a large table for each connection takes long.
+  // Usable partitions, best first; never empty. Read once when the port was opened: subnet managers
+  // do not move partitions, and reading a large table for each connection is slow.
   const std::vector<PkeyChoice>& pkeys() const { return pkeys_; }
 
-  // "rail 0, device mlx5_0 port 1", with which every error begins.
+  // Prefix of every error: "rail 0, device mlx5_0 port 1".
   const std::string& name() const { return name_; }
 
   absl::Time Now() const { return clock_(); }
 
-  // Pins memory and makes it known to the device, with IBV_ACCESS_ rights. Both last as long as the
-  // result, which must go before the memory and the port.
+  // Pins and registers memory with IBV_ACCESS_ rights until the result is destroyed, which must
+  // precede the memory and the port.
   absl::StatusOr<Owned<ibv_mr>> Register(void* memory, size_t size, int access) const;
-  // The same of memory that has no pages of this process: the NIC gets at it through the dma-buf.
+  // Does the same for memory without pages of this process, through its dma-buf.
   absl::StatusOr<Owned<ibv_mr>> RegisterDmaBuf(const device::DmaBuf& buffer,
                                                absl::Span<const std::byte> memory,
                                                int access) const;
 
-  // As it is now. Unavailable when it is not active, FailedPrecondition when it has no address.
+  // Reads the current state. Unavailable if the port is not active, FailedPrecondition if it has no
+  // address.
   absl::StatusOr<PortState> Read() const;
 
-  // The port's state now, as a word ("ACTIVE").
+  // Returns the current state as a word ("ACTIVE").
   std::string StateNow() const;
 
-  // What the device tells of the port (IBV_EVENT_PORT_ERR and others), within milliseconds, and
-  // long before it gives up what it should send. Readable when there is news.
+  // Descriptor of port events (IBV_EVENT_PORT_ERR and others), which arrive within milliseconds,
+  // long before retransmissions give up. Readable when there are any.
   int event_fd() const { return context_->async_fd; }
-  // Reads the news, if nobody has done so just now: it costs a system call.
+  // Reads events, unless this was done just before: it costs a system call.
   void LookAtEvents() const;
-  // How often it was told to be down, and not up again by the time that was read; and how often up.
+  // Number of port-down events (without those reversed in the same read), and of port-up events.
   uint64_t downs() const { return downs_.load(std::memory_order_relaxed); }
   uint64_t ups() const { return ups_.load(std::memory_order_relaxed); }
 
@@ -120,15 +121,14 @@ class DevicePort {
   mutable std::atomic<uint64_t> ups_{0};
 };
 
-// Bytes of a path MTU code.
+// Returns the bytes of a path MTU code.
 int MtuBytes(ibv_mtu mtu);
 
-// Has a file of the device return at once when there is nothing to read.
+// Makes reads of a device's descriptor return at once if there is nothing to read.
 absl::Status MakeNonBlocking(absl::string_view name, int fd);
 
-// The status of a verbs call that failed with `error` (errno): "NAME: cannot WHAT: TEXT", with
-// advice where the cause is known. Running out of pinned memory gives ResourceExhausted and tells
-// the limit.
+// Returns the status of a verbs call that failed with `error` (errno): "NAME: cannot WHAT: TEXT",
+// with advice for known causes. ResourceExhausted for lack of pinned memory, with the limit.
 absl::Status VerbsError(absl::string_view name, absl::string_view what, int error);
 
 }  // namespace railhead::transport::verbs

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The connection manager of the fake NICs that are iWARP (fake_verbs.h), behind its table. For
-// tests.
+// Connection manager of fake iWARP NICs (fake_verbs.h), behind its table. For tests.
 //
-// It does what librdmacm and a driver do as far as a link can tell: addresses belong to devices,
-// calls wait until they are answered or ten seconds have passed, the ends of a connection learn
-// that the other end has gone. What a correct user would not do is recorded as a violation.
+// It imitates librdmacm and a driver as seen by a link: addresses belong to devices, calls wait for
+// an answer or ten seconds, and each end of a connection is notified when the other is gone.
+// Incorrect use is recorded as a violation.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_FAKE_CM_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_FAKE_CM_H_
 
@@ -20,23 +19,24 @@ namespace railhead::transport::verbs {
 
 class FakeVerbs;
 
-// All member functions may be called from any thread.
+// Thread-safe.
 class FakeCm final : public CmApi {
  public:
-  // `verbs` outlives it.
+  // `verbs` must outlive it.
   explicit FakeCm(FakeVerbs& verbs);
   ~FakeCm() override;
 
-  // While held, Connect does not return, as when TCP waits for a peer that does not answer; once
-  // let go, it fails.
+  // While held, Connect does not return, as if TCP waited for an unresponsive peer; after release
+  // it fails.
   void HoldConnects(bool hold);
-  // A connection request from a stranger to whatever listens on a device, with this private data.
+  // Sends a connection request with this private data, without a valid token, to the device's
+  // listener.
   void CallAsStranger(const std::string& device, const std::string& data);
-  // The side that is called overlooks what comes first, until more comes later, as siw does where
-  // the first message overtakes the end of its accepting.
+  // The accepting side misses the first message until another arrives, as siw does if it overtakes
+  // the end of accepting.
   void OverlookFirstMessages();
   uint64_t strangers_refused() const;
-  uint64_t connections() const;  // that came to be
+  uint64_t connections() const;  // established
   size_t open_objects() const;   // channels and ids
 
   rdma_event_channel* CreateEventChannel() const override;

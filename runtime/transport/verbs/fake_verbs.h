@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RDMA NICs and the fabric between them, in one process, behind the table of verbs. For tests.
+// RDMA NICs and the fabric between them in one process, behind the table of verbs. For tests.
 //
-// It does what a NIC does as far as a link can tell: queue pair states, packet sequence numbers,
-// packets to a queue pair that is not ready are lost and repeated after a timeout or when a later
-// packet exposes the gap, partitions, protection (keys, bounds, access rights), receiver-not-ready,
-// completions in order and only where asked for, inline data taken at once and other data taken
-// late, event channels with a real file descriptor. And it breaks on request.
+// It imitates a NIC as seen by a link: queue pair states, packet sequence numbers, loss of packets
+// to a queue pair that is not ready and their retransmission after a timeout or a later packet,
+// partitions, protection (keys, bounds, access rights), receiver-not-ready, ordered completions of
+// signaled requests, inline data read at once and other data late, and event channels with real
+// descriptors. Tests inject faults.
 //
-// NICs that are iWARP take a write or a send for done as soon as it is posted, and read its data
-// when it arrives, as TCP does that repeats from the user's memory; only a read says that the
-// peer's NIC has got so far. A network that is interrupted costs them time and no error; the end of
-// one side is an error of the other, once it can learn of it. They are connected by fake_cm.h.
+// iWARP NICs complete a write or send when it is posted, and read its data when it arrives, as TCP
+// retransmits from user memory; only a read proves that the peer's NIC has everything before it.
+// Network interruptions delay them without an error; the end of one side is an error at the other,
+// when it can notice. fake_cm.h connects them.
 //
-// Time stands still until AdvanceTime. Anything that a correct user of verbs would not do (post to
-// a full queue, overflow a completion queue, destroy what is in use, ...) is refused as a NIC would
-// and also recorded in violations().
+// Time advances only by AdvanceTime. Incorrect use of verbs (posting to a full queue, overflowing a
+// completion queue, destroying what is in use, ...) fails as on a NIC and is recorded in
+// violations().
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_FAKE_VERBS_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_FAKE_VERBS_H_
 
@@ -44,34 +44,34 @@ struct FakeDevice {
   ibv_mtu mtu = IBV_MTU_4096;
   uint16_t lid = 0;
   uint32_t max_inline = 220;
-  // Bytes of memory that may be registered before RegMr fails with ENOMEM.
+  // Bytes of memory that can be registered before RegMr fails with ENOMEM.
   uint64_t memlock = UINT64_MAX;
-  // How many queue pairs there may be before CreateQp fails with ENOMEM.
+  // Number of queue pairs before CreateQp fails with ENOMEM.
   size_t queue_pairs = SIZE_MAX;
-  // errno of the next OpenDevice, 0 for none.
+  // errno of the next OpenDevice; 0: success.
   int open_error = 0;
   std::vector<ibv_gid_entry> gids;
   std::vector<uint16_t> pkeys = {0xffff};  // the port's table; 0: an empty entry
-  // Of iWARP: of its interface, in this process's network namespace.
+  // iWARP: addresses of its interface, in this process's network namespace.
   std::vector<net::IpAddress> addresses;
 };
 
-// An entry of a GID table: address as inet_pton takes it (IPv4 becomes IPv4-mapped).
+// Returns an entry of a GID table; `address` as for inet_pton (IPv4 becomes IPv4-mapped).
 ibv_gid_entry FakeGid(uint32_t index, const std::string& address, uint32_t type, uint32_t port = 1);
 
-// The only entry of the GID table of an iWARP port.
+// Returns the only entry of an iWARP port's GID table.
 ibv_gid_entry FakeMacGid(const net::MacAddress& mac);
 
-// A registered region, as the test sees it.
+// A registered region.
 struct FakeRegion {
   uint64_t address = 0;
   uint64_t length = 0;
   int access = 0;
-  uint64_t bytes_sent = 0;  // that the NIC has read from it when they left
+  uint64_t bytes_sent = 0;  // read by the NIC when they were sent
   bool dma_buf = false;
 };
 
-// All member functions may be called from any thread.
+// Thread-safe.
 class FakeVerbs final : public VerbsApi {
  public:
   explicit FakeVerbs(std::vector<FakeDevice> devices);
@@ -80,44 +80,43 @@ class FakeVerbs final : public VerbsApi {
   // The fabric ---------------------------------------------------------------------------------
   absl::Time Now() const;
   void AdvanceTime(absl::Duration by);
-  // From now on the fabric moves at random: a message arrives, or its completion shows, only at
-  // some of the calls that could bring it. Seeded, so a run can be repeated.
+  // Makes the fabric random: a message arrives, or its completion appears, only at some of the
+  // calls that could bring it. Seeded and repeatable.
   void MoveAtRandom(uint32_t seed);
 
-  // Of the network namespace of all that run here. To be set before devices are opened.
+  // Addresses of this process's network namespace. Set before devices are opened.
   void SetOwnAddresses(std::vector<net::IpAddress> addresses) {
     own_addresses_ = std::move(addresses);
   }
 
-  // Whose memory NICs reach as nvidia-peermem lets them. Without it they know none.
+  // GPUs whose memory NICs reach through nvidia-peermem. Default: none.
   void SetGpus(std::shared_ptr<const device::FakeCuda> gpus) { gpus_ = std::move(gpus); }
 
   // Faults ---------------------------------------------------------------------------------------
-  // The device tells of it, too.
+  // The device also reports an event.
   void SetPortState(const std::string& device, ibv_port_state state);
-  // The device's next message that would be delivered fails with this status instead.
+  // Makes the device's next delivered message fail with this status.
   void FailNextSend(const std::string& device, ibv_wc_status status);
-  // The path that the network has chosen for one of the device's queue pairs, counted in the order
-  // in which those that it has now were made, loses all that is sent over it. Not of iWARP.
+  // Loses everything on the network path of one queue pair of the device, counted in order of
+  // creation among existing ones. Not for iWARP.
   void LosePath(const std::string& device, size_t pair, bool lost);
-  // The device says nothing until released: send completions and events of its port are held back.
+  // Holds back the device's send completions and port events until released.
   void HoldCompletions(const std::string& device, bool hold);
-  // The errno with which all NICs refuse dma-bufs; 0: they do not.
+  // errno with which all NICs reject dma-bufs; 0: accept.
   void RefuseDmaBufs(int error);
-  // Overwrites bytes of a message that the device sends next with a write with immediate: payload
-  // byte `offset` from the start of the message becomes `value`.
+  // Sets payload byte `offset` of the device's next write with immediate to `value`.
   void CorruptNextSend(const std::string& device, size_t offset, uint8_t value);
-  // The same for its immediate value.
+  // Does the same for its immediate value.
   void ReplaceNextImmediate(const std::string& device, uint32_t immediate);
 
   // What happened ---------------------------------------------------------------------------------
   std::vector<std::string> violations() const;
   std::vector<FakeRegion> regions(const std::string& device) const;  // registered now
-  std::vector<ibv_qp_attr> pairs(const std::string& device) const;   // its queue pairs now
+  std::vector<ibv_qp_attr> pairs(const std::string& device) const;   // existing queue pairs
   size_t undelivered(const std::string& device) const;               // sends that have not arrived
-  uint64_t receiver_not_ready() const;  // messages that found no receive
-  uint64_t messages() const;            // delivered, of any kind
-  uint64_t probes() const;              // delivered writes of nothing; of iWARP: reads
+  uint64_t receiver_not_ready() const;                               // messages without a receive
+  uint64_t messages() const;                                         // delivered, of any kind
+  uint64_t probes() const;  // delivered empty writes; iWARP: reads
   uint64_t inline_sends() const;
   uint64_t gathered_sends() const;  // of more than one piece of memory
   uint64_t signaled_sends() const;
@@ -129,8 +128,8 @@ class FakeVerbs final : public VerbsApi {
   std::optional<std::string> DeviceOf(const net::IpAddress& ip) const;
   std::vector<net::IpAddress> AddressesOf(const net::MacAddress& mac) const;
   bool Reaches(const std::string& device, const std::string& other) const;
-  // Connects the pair that called with the one that was called, which may overlook what comes
-  // first.
+  // Connects the calling pair with the called one; with `overlook`, the called one misses the first
+  // message.
   bool JoinPairs(uint32_t caller, uint32_t called, bool overlook);
   bool PairIsBroken(uint32_t pair) const;
   void BreakPair(uint32_t pair);

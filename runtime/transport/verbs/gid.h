@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which GID a queue pair uses: the one choice that users of RoCE get wrong most often, because the
-// index of the right entry differs per node, per pod and per NIC. Nobody sets it here; both sides
-// look at their tables and agree on a kind that both have.
+// Choice of the GID of a queue pair. Users of RoCE most often get this wrong, because the right
+// index differs per node, pod and NIC. Here it is automatic: both sides examine their tables and
+// agree on a common kind.
 //
-// Pure: no device, no system call. In a pod the netdev behind a GID may live in another network
-// namespace, so nothing here looks at interfaces, only at addresses.
+// Pure: no device, no system call. In a pod, a GID's netdev may be in another network namespace, so
+// only addresses are examined, not interfaces.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_GID_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_GID_H_
 
@@ -23,11 +23,11 @@
 
 namespace railhead::transport::verbs {
 
-// What a GID is good for, best first. Values travel in addresses: never renumber.
+// Kinds of GIDs, best first. Values are sent in addresses: never renumber.
 //
-// RoCE v2 is routable and gets ECMP entropy from its UDP port, so it comes before v1 in every form.
-// An IPv4-mapped GID comes before IPv6 because it follows the address an administrator configured,
-// and link-local is last because it does not cross a router.
+// RoCE v2 is routable and gets ECMP entropy from its UDP port, so it precedes v1 in every form.
+// IPv4-mapped precedes IPv6 because it follows an address that an administrator configured;
+// link-local is last because it does not cross a router.
 enum class GidKind : uint8_t {
   kInfiniband = 1,
   kRoceV2Ipv4 = 2,
@@ -49,21 +49,20 @@ struct GidChoice {
 
 absl::string_view GidKindName(GidKind kind);
 
-// As people write it: "10.0.0.1" for an IPv4-mapped GID, IPv6 notation otherwise.
+// Returns "10.0.0.1" for an IPv4-mapped GID, IPv6 notation for others.
 std::string GidText(const Gid& gid);
 
-// Whether `gid` can be of `kind`: not zero, and its prefix fits.
+// Returns true if `gid` can be of `kind`: not zero, with a matching prefix.
 bool GidFitsKind(const Gid& gid, GidKind kind);
 
-// The usable GIDs of `port` in a table as QueryGidTable returns it (sparse, any order): for each
+// Returns the usable GIDs of `port` in a table as from QueryGidTable (sparse, any order): for each
 // kind the one with the lowest index, best kind first. `infiniband` is the port's link layer; kinds
-// of the other link layer are never returned.
+// of the other link layer are excluded.
 //
-// A RoCE port's table has entries for the addresses of every interface above it, whoever's network
-// namespace that is in: the node's, and those of other pods (macvlan, VLAN). `own` are the
-// addresses of this namespace. If it has routable ones in the table, only these count: with
-// another's, packets would leave under a name that is not this pod's. If it has none, the node
-// shares its own.
+// A RoCE port's table has the addresses of every interface above it, in any network namespace: the
+// node's and other pods' (macvlan, VLAN). `own` are the addresses of this namespace. If routable
+// ones are in the table, only these are used: packets with another's would have a source that is
+// not this pod's. Otherwise the node shares its own.
 std::vector<GidChoice> UsableGids(absl::Span<const ibv_gid_entry> table, uint32_t port,
                                   bool infiniband, absl::Span<const net::IpAddress> own);
 
@@ -72,8 +71,8 @@ struct GidPair {
   GidChoice peer;
 };
 
-// The best kind that both have: both sides compute the same pair from the same two lists. Nothing
-// when they have no kind in common.
+// Returns the best common kind; both sides compute the same pair from the same two lists. Nullopt
+// if there is none.
 std::optional<GidPair> CommonGids(absl::Span<const GidChoice> local,
                                   absl::Span<const GidChoice> peer);
 

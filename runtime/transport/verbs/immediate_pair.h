@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A queue pair of InfiniBand or RoCE: a message is a write with immediate, which needs a receive to
-// be announced by, and no memory of it. The NIC acknowledges writes, and gives up by itself when
-// nothing answers.
+// Queue pair of InfiniBand or RoCE: a message is a write with immediate, which consumes a receive
+// without memory. The NIC acknowledges writes, and reports an error if the peer does not respond.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_IMMEDIATE_PAIR_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_IMMEDIATE_PAIR_H_
 
@@ -24,7 +23,7 @@ class ImmediatePair final : public QueuePair {
 
   absl::Status PostReceives(uint32_t count, uint64_t id) override;
   absl::Status Send(const Message& message, uint64_t id, bool signaled) override;
-  // An empty write.
+  // Posts an empty write.
   absl::Status Probe(uint64_t id, uint64_t remote_address, uint32_t remote_key) override;
   absl::StatusOr<uint32_t> Take(const ibv_wc& completion) override;
   absl::Duration patience() const override { return absl::Seconds(20); }

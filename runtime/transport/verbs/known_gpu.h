@@ -9,11 +9,11 @@
 
 namespace railhead::transport::verbs {
 
-// What became of memory of a GPU that was made known to a rail (user_memory.h).
+// Result of registering GPU memory with a rail (user_memory.h).
 struct KnownGpu {
-  std::shared_ptr<const void> known;  // it is, until this is gone
+  std::shared_ptr<const void> known;  // keeps it registered
   fabric::GpuDirectWay way = fabric::GpuDirectWay::kNone;
-  std::string trouble;  // why the NIC does not read it, and what to do; "" if it does
+  std::string trouble;  // why the NIC cannot read it, and the fix; "" if it can
 };
 
 }  // namespace railhead::transport::verbs

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One of the queue pairs of a channel, and what is under way on it.
+// One queue pair of a channel, and its requests in flight.
 //
-// A fabric whose switches spread flows over equal paths (ECMP) tells flows apart by addresses and
-// ports. All packets of a queue pair are one flow, and take one path, which others may have taken
-// too. Several queue pairs are several flows.
+// Switches that spread flows over equal paths (ECMP) distinguish flows by addresses and ports. All
+// packets of a queue pair are one flow on one path, which other flows may share. Several queue
+// pairs are several flows.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_LANE_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_LANE_H_
 
@@ -20,15 +20,15 @@
 
 namespace railhead::transport::verbs {
 
-// Messages from this size on ask for a completion each: its cost is nothing beside the copy, and
-// the slot is free again as early as possible. Of smaller frames every fourth does.
+// Messages of at least this size are signaled: the cost is negligible compared with the copy, and
+// the slot is freed as early as possible. Of smaller frames, every fourth is.
 inline constexpr size_t kAlwaysSignalBytes = 4096;
 
-// What the id of a work request says.
+// Content of a work request's id.
 struct RequestId {
   bool receive = false;
   size_t lane = 0;
-  uint64_t number = 0;  // of sends, counted from 1
+  uint64_t number = 0;  // number of the send, from 1
 
   // From the highest bit: 1 for receives, 3 of lane, 60 of number.
   static constexpr int kReceiveShift = 63;
@@ -50,36 +50,36 @@ static_assert(kMostQpsPerRail <= RequestId::kLaneMask + 1);
 
 class Lane {
  public:
-  // `pair` is initialized, and Prepare has been called. `index` is 0 for the first.
+  // `pair` is initialized, and Prepare was called. `index` is 0 for the first.
   Lane(std::shared_ptr<QueuePair> pair, size_t index) : pair_(std::move(pair)), index_(index) {}
 
-  // Fills the receive queue of a queue pair that has just been initialized.
+  // Fills the receive queue of a newly initialized queue pair.
   static absl::Status Prepare(QueuePair& pair, size_t index);
 
   const std::shared_ptr<QueuePair>& pair() const { return pair_; }
 
   bool HasRoom() const { return posted_ - completed_ < pair_->depths().send; }
-  // Whether a completion is to come.
+  // Returns true if a completion is outstanding.
   bool SignalOutstanding() const { return last_signaled_ > completed_; }
-  // Whether something is under way of which no completion will tell.
+  // Returns true if requests are in flight that no outstanding completion covers.
   bool Unsignaled() const { return posted_ > completed_ && !SignalOutstanding(); }
 
-  // Each takes room. A frame asks for a completion where that is worth it.
+  // Each needs room. SendFrame decides whether to signal.
   absl::Status SendFrame(const Message& message, size_t bytes);
   absl::Status Send(const Message& message);
   absl::Status Probe(uint64_t remote_address, uint32_t remote_key);
-  // The number of the last one.
+  // Number of the last one.
   uint64_t posted() const { return posted_; }
 
-  // A send has completed, and with it all before it: up to this number.
+  // Processes the completion of a send, which covers all sends up to `number`.
   void OnSent(uint64_t number);
   uint64_t completed() const { return completed_; }
 
-  // A receive was used; the next RepostReceives posts another in its place.
+  // Notes that a receive was used; the next RepostReceives replaces it.
   void OnReceived() { ++receives_to_post_; }
   absl::Status RepostReceives();
 
-  // For how long the NIC has said nothing of what it should send, when looked at now and then.
+  // Returns the time without any completion while sends are outstanding; call regularly.
   absl::Duration LookForSilence(absl::Time now);
 
  private:
@@ -88,7 +88,7 @@ class Lane {
   std::shared_ptr<QueuePair> pair_;
   size_t index_;
 
-  // Sends, counted from 1.
+  // Numbers of sends, from 1.
   uint64_t posted_ = 0;
   uint64_t completed_ = 0;
   uint64_t last_signaled_ = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one side prepares for a connection: queue pairs that nobody has used, over iWARP a port
-// where it listens, and what the peer must know of them. Every connection of a link begins with two
-// new offers, which the two sides exchange: what an earlier connection still has under way finds no
-// queue pair, so it can neither land in a slot that is used again nor be counted.
+// Resources of one side for a new connection: unused queue pairs, for iWARP a listening port, and
+// the information that the peer needs. Every connection of a link starts with two new ones,
+// exchanged by the two sides: packets of an earlier connection find no queue pair, so they can
+// neither reach a reused slot nor be counted.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_OFFER_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_OFFER_H_
 
@@ -26,34 +26,33 @@
 
 namespace railhead::transport::verbs {
 
-// The registered memory of a link, the same for all its connections.
+// Registered memory of a link, shared by all its connections.
 struct Rings {
   Ring send;
   Ring receive;
 
-  // As many slots as can be pinned. ResourceExhausted when not even few can.
+  // Pins as many slots as possible. ResourceExhausted if even the minimum fails.
   static absl::StatusOr<Rings> Create(const DevicePort& port);
 
-  // Whether so many can be had at once, be they small, by trying.
+  // Checks by trying whether `count` rings can be pinned at once, at their minimum size.
   static absl::Status CanPin(const DevicePort& port, size_t count);
 
-  // How many bytes that pins where there are enough, and where there are as few as can be.
+  // Pinned bytes at the maximum and minimum number of slots.
   static uint64_t MostBytes();
   static uint64_t LeastBytes();
 };
 
 class Offer {
  public:
-  // With the port as it is now: its GIDs may have changed since the last time. `rings` and `memory`
+  // Uses the current state of the port, whose GIDs may have changed. `rings` and `memory` must
   // outlive it and its channel.
   static absl::StatusOr<Offer> Make(std::shared_ptr<const DevicePort> port, const Rings& rings,
                                     UserMemory& memory);
 
-  // What the peer's Accept needs; untrusted there.
+  // Input of the peer's Accept, which does not trust it.
   std::string Address() const { return EncodeAddress(own_); }
 
-  // Connects to the offer that the peer has made for this one; `peer` names it in errors. The
-  // deadline is that of the greeting.
+  // Connects to the peer's counterpart; `peer` names it in errors. `deadline` is the handshake's.
   absl::StatusOr<std::unique_ptr<Channel>> Accept(absl::string_view peer_address,
                                                   absl::string_view peer, absl::Time deadline,
                                                   LinkStats& stats) &&;
@@ -65,14 +64,14 @@ class Offer {
         listener_(std::move(listener)),
         own_(std::move(own)) {}
 
-  // How to connect to `theirs`, which it describes at the end of `where`.
+  // Returns how to connect to `theirs`, and appends its description to `where`.
   absl::StatusOr<std::unique_ptr<Connection>> ConnectionTo(const VerbsAddress& theirs,
                                                            LinkStats& stats, std::string& where);
   absl::StatusOr<std::unique_ptr<Connection>> IwarpTo(const CmAddress& theirs, LinkStats& stats);
 
   ChannelParts parts_;
   PortState state_;
-  std::optional<CmListener> listener_;  // of iWARP
+  std::optional<CmListener> listener_;  // iWARP
   VerbsAddress own_;
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How two sides that connect tell each other their offers (offer.h), over the socket on which they
-// have proven who they are: what each says is signed with the socket's keys, so that nobody between
-// them can put other queue pairs, PSNs or keys of memory in. Pure.
+// Exchange of connection information (offer.h) over the authenticated socket. Each message is
+// signed with the socket's keys, so that a man in the middle cannot replace queue pairs, PSNs or
+// memory keys. Pure.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_OFFER_WIRE_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_OFFER_WIRE_H_
 
@@ -22,28 +22,29 @@ namespace railhead::transport::verbs {
 
 inline constexpr size_t kLongestOffer = 1024;
 
-// First this.
+// The first message.
 inline std::string SignedOffer(absl::string_view key, absl::string_view address) {
   WireWriter writer;
   writer.String(address);
   writer.Raw(Mac(key, "railhead rail: offer", {address}));
   return writer.Take();
 }
-// And when this side has taken the other's: that it is ready.
+// The second message, after the other side's information was accepted: ready.
 inline std::string SignedReady(absl::string_view key) {
   return Mac(key, "railhead rail: ready", {});
 }
 
-// What the other side says.
+// Reads the other side's messages.
 class OfferReader {
  public:
   explicit OfferReader(std::string key) : key_(std::move(key)) {}
 
-  // Where arriving bytes are appended, and how many may still come.
+  // Buffer for arriving bytes, and how many more it takes.
   std::string* buffer() { return &heard_; }
   size_t room() const { return kLongest - heard_.size(); }
 
-  // Its offer; "" before that is here. An error: it is not the other side's.
+  // Returns the other side's information; "" if it is incomplete. An error if the signature is
+  // wrong.
   absl::StatusOr<std::string> Offer() const {
     WireReader reader(heard_);
     std::string address = reader.String(kLongestOffer);
@@ -55,7 +56,7 @@ class OfferReader {
     if (SameMac(mac, Mac(key_, "railhead rail: offer", {address}))) return address;
     return Changed("offer");
   }
-  // Whether it is ready, once its offer is here.
+  // Returns true if the other side is ready; call after Offer().
   absl::StatusOr<bool> Ready() const {
     WireReader reader(heard_);
     reader.String(kLongestOffer);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One reliable connected queue pair, and how a message is announced over it: each tells the peer's
-// process a value, once the bytes that it may bring are where they belong (immediate_pair.h,
-// iwarp_pair.h).
+// One reliable connected queue pair, and messages over it: each delivers a value to the peer's
+// process after its bytes, if any, are in place (immediate_pair.h, iwarp_pair.h).
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_QUEUE_PAIR_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_QUEUE_PAIR_H_
 
@@ -24,7 +23,7 @@
 
 namespace railhead::transport::verbs {
 
-// Where the peer's queue pair is and how to reach it.
+// Address of the peer's queue pair, and the path to it.
 struct PeerPath {
   uint32_t qp_number = 0;
   ibv_mtu mtu = IBV_MTU_1024;
@@ -37,29 +36,29 @@ struct QueueDepths {
   uint32_t receive = 0;
 };
 
-// Bytes in registered memory of this side.
+// Bytes in registered local memory.
 struct LocalBytes {
   absl::Span<const std::byte> bytes;
   uint32_t local_key = 0;
 };
 
 struct Message {
-  uint32_t value = 0;  // what the peer's process is told
-  // For the peer's memory, one behind the other. Where there is a second, there is a first.
+  uint32_t value = 0;  // delivered to the peer's process
+  // Bytes for the peer's memory, consecutive; `second` only with `first`.
   LocalBytes first;
   LocalBytes second;
   uint64_t remote_address = 0;
   uint32_t remote_key = 0;
 };
 
-// Life: initialized -> (post receives) -> connected (connection.h) -> send and receive. Used by one
-// thread at a time. `port` must outlive it.
+// Lifecycle: initialized -> (post receives) -> connected (connection.h) -> send and receive. Use
+// from one thread at a time. `port` must outlive it.
 class QueuePair {
  public:
-  // Of the kind that the port's network needs, for so many messages.
+  // Creates the kind that the port's network needs, with depths in messages.
   static absl::StatusOr<std::unique_ptr<QueuePair>> Create(
       const DevicePort& port, std::shared_ptr<CompletionQueue> completions, QueueDepths depths);
-  // How many completions such a queue pair has at most.
+  // Returns the maximum number of completions of such a queue pair.
   static uint32_t CompletionsOf(const DevicePort& port, QueueDepths depths);
   virtual ~QueuePair() = default;
   QueuePair(const QueuePair&) = delete;
@@ -69,24 +68,24 @@ class QueuePair {
   // In messages.
   QueueDepths depths() const { return depths_; }
 
-  // Over InfiniBand and RoCE: without waiting for the peer.
+  // InfiniBand and RoCE: connects without waiting for the peer.
   absl::Status Connect(const PeerPath& path, uint32_t receive_psn, uint32_t send_psn);
 
-  // Posts `count` receives, of a message each; each completes with `id`.
+  // Posts `count` receives of one message each; each completes with `id`.
   virtual absl::Status PostReceives(uint32_t count, uint64_t id) = 0;
-  // Its completion, where one is asked for (`signaled`), says that the peer's NIC has the message
-  // and everything before it.
+  // Sends a message. With `signaled`, its completion proves that the peer's NIC has it and
+  // everything before it.
   virtual absl::Status Send(const Message& message, uint64_t id, bool signaled) = 0;
-  // Tells the peer's process nothing, but completes as a signaled message does.
+  // Completes like a signaled message but delivers nothing to the peer's process.
   virtual absl::Status Probe(uint64_t id, uint64_t remote_address, uint32_t remote_key) = 0;
-  // The value of the message that completed a receive, each once and in their order.
-  // InvalidArgument when it is no message.
+  // Returns the value of the message that completed a receive, once and in order. InvalidArgument
+  // if it is not a message.
   virtual absl::StatusOr<uint32_t> Take(const ibv_wc& completion) = 0;
-  // For how long the NIC may say nothing while it waits for the peer's, and the port is well.
+  // Maximum time without a completion while the peer's NIC should answer and the port is up.
   virtual absl::Duration patience() const = 0;
 
  protected:
-  // `access` as of ibv_access_flags. A message takes up to `requests_per_send` work requests.
+  // `access`: ibv_access_flags. A message takes up to `requests_per_send` work requests.
   QueuePair(const DevicePort& port, std::shared_ptr<CompletionQueue> completions,
             QueueDepths depths, int access, uint32_t requests_per_send)
       : port_(port),
@@ -96,17 +95,17 @@ class QueuePair {
         requests_per_send_(requests_per_send) {}
 
   const DevicePort& port() const { return port_; }
-  // Bytes that a send may carry inside its work request; anything else is read later.
+  // Maximum bytes sent inline; others are read later.
   uint32_t max_inline() const { return max_inline_; }
 
   // Creates and initializes it.
   absl::Status CreatePair();
   void DestroyPair() { pair_.reset(); }
-  // What a message brings, as the list of a work request that writes it; its flags go there too.
+  // A message's bytes as the list and flags of a write work request.
   struct Write {
     std::array<ibv_sge, 2> pieces;
     int count = 0;
-    unsigned flags = 0;  // inline, where it fits
+    unsigned flags = 0;  // inline, if it fits
   };
   Write WriteOf(const Message& message) const;
   absl::Status PostSends(ibv_send_wr& first);

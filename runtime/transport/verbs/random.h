@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes that nobody can guess.
+// Cryptographically secure random bytes.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_RANDOM_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_RANDOM_H_
 
@@ -14,7 +14,7 @@
 
 namespace railhead::transport::verbs {
 
-// A value of plain bytes, all of them random. `name` begins the error.
+// Returns a value of random bytes. `name` is the prefix of the error.
 template <typename T>
 absl::StatusOr<T> RandomBytes(absl::string_view name) {
   T value = {};

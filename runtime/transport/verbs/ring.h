@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A ring of slots in memory that the NIC may reach: page aligned, pinned, registered with exactly
-// the rights it needs.
+// Ring of slots in memory that the NIC may access: page aligned, pinned, registered with minimal
+// rights.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_RING_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_RING_H_
 
@@ -20,15 +20,15 @@ namespace railhead::transport::verbs {
 class Ring {
  public:
   enum class Use {
-    kSend,     // the NIC reads it
-    kReceive,  // the NIC writes it, on behalf of the peer
+    kSend,     // read by the NIC
+    kReceive,  // written by the NIC, for the peer
   };
 
   // `port` must outlive the ring.
   static absl::StatusOr<Ring> Create(const DevicePort& port, Use use, uint32_t slots,
                                      uint32_t slot_payload);
 
-  // How many bytes of memory such a ring takes.
+  // Returns the memory of such a ring in bytes.
   static size_t Bytes(uint32_t slots, uint32_t slot_payload);
 
   uint32_t slots() const { return slots_; }

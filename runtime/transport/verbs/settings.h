@@ -6,19 +6,19 @@
 
 namespace railhead::transport {
 
-// Queue pairs that a connection may have.
+// Maximum queue pairs of a connection.
 inline constexpr uint8_t kMostQpsPerRail = 8;
 
-// How a job's packets travel, as its user asks for it.
+// Packet settings of a job, from its user's variables.
 struct VerbsSettings {
-  // Of the IP header on RoCE and of the global route on InfiniBand: DSCP times 4, plus ECN bits.
+  // Of the IP header (RoCE) and the global route (InfiniBand): DSCP times 4, plus ECN bits.
   uint8_t traffic_class = 0;
   // InfiniBand: 0 to 15. RoCE: the priority in the VLAN tag, 0 to 7.
   uint8_t service_level = 0;
-  // The partition to use, with or without the bit of full members; 0: one that both ports are in.
+  // Partition to use, with or without the full-member bit; 0: any common one.
   uint16_t pkey = 0;
-  // Queue pairs of each connection, 1 to kMostQpsPerRail; the two sides use the smaller number.
-  // iWARP has one.
+  // Queue pairs per connection, 1 to kMostQpsPerRail; the smaller of both sides' values. iWARP:
+  // always one.
   uint8_t qps_per_rail = 1;
 };
 

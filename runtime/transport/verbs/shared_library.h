@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library that is opened at run time, where an image has it.
+// A library opened at run time, if the image has it.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_SHARED_LIBRARY_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_SHARED_LIBRARY_H_
 
@@ -12,7 +12,7 @@
 
 namespace railhead::transport::verbs {
 
-// Stays loaded for the life of the process: device drivers cannot be unloaded safely.
+// Stays loaded for the life of the process, because device drivers cannot be unloaded safely.
 class SharedLibrary {
  public:
   explicit SharedLibrary(const char* file)
@@ -20,22 +20,22 @@ class SharedLibrary {
         trouble_(library_ == nullptr ? dlerror() : "") {}
 
   bool opened() const { return library_ != nullptr; }
-  // Why it was not.
+  // Returns why it was not opened.
   const std::string& trouble() const { return trouble_; }
 
-  // Sets `function`, to null where the library has none of that name and version. Its type is what
-  // the caller says.
+  // Sets `function`, to null if the library lacks that name and version. The caller must pass the
+  // right type.
   template <typename Function>
   void Find(const char* name, const char* version, Function*& function) {
     FindOptional(name, version, function);
     if (function == nullptr && missing_.empty()) missing_ = absl::StrCat(name, "@", version);
   }
-  // The same for one that is not missed.
+  // Does the same for a function that may be absent.
   template <typename Function>
   void FindOptional(const char* name, const char* version, Function*& function) {
     function = reinterpret_cast<Function*>(dlvsym(library_, name, version));
   }
-  // The first that it has not; "" when it has all.
+  // Returns the first missing function; "" if there is none.
   const std::string& missing() const { return missing_; }
 
  private:

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What travels on the wire between two verbs links: the layout of a slot and of the immediate
-// value.
+// Wire format between two verbs links: layout of a slot and of the immediate value.
 //
 // A receiver owns a ring of slots that its peer writes to. Slot k of a ring with payload size P is
-// the bytes [k * SlotStride(P), (k + 1) * SlotStride(P)). A frame fills the slot from
-// kHeaderOffset on: header and payload are one contiguous write, and the payload still starts on a
-// cache line.
+// bytes [k * SlotStride(P), (k + 1) * SlotStride(P)). A frame starts at kHeaderOffset: header and
+// payload are one contiguous write, and the payload starts on a cache line.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_SLOT_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_SLOT_H_
 
@@ -19,7 +17,7 @@ namespace railhead::transport::verbs {
 static_assert(std::endian::native == std::endian::little,
               "slot headers are little-endian and are copied to the wire as they are");
 
-// Little-endian, 56 bytes. FrameHeader gives the meaning of fields of the same names.
+// Little-endian, 56 bytes. Fields have the meaning of FrameHeader's.
 struct SlotHeader {
   uint64_t transfer = 0;
   uint64_t offset = 0;
@@ -27,15 +25,14 @@ struct SlotHeader {
   uint64_t size = 0;
   uint32_t payload = 0;   // bytes that follow
   uint32_t sequence = 0;  // the frame's number, as in the immediate value
-  uint32_t consumed = 0;  // frames of the other direction that the sender has consumed so far
+  uint32_t consumed = 0;  // frames of the other direction consumed by the sender so far
   uint32_t posted = 0;
-  uint32_t flags = 0;  // as FlagsOf gives them
+  uint32_t flags = 0;  // from FlagsOf
   uint32_t reserved = 0;
 };
 static_assert(sizeof(SlotHeader) == 56);
 
-// What a slot of our rings holds at most. 64 KiB amortize the cost of a work request down to
-// nothing.
+// Payload of a slot of this side's rings, in bytes. 64 KiB amortize the cost of a work request.
 inline constexpr uint32_t kSlotPayload = 64 * 1024;
 
 inline constexpr size_t kPayloadOffset = 64;
@@ -43,18 +40,18 @@ inline constexpr size_t kHeaderOffset = kPayloadOffset - sizeof(SlotHeader);
 
 constexpr size_t SlotStride(size_t payload_size) { return kPayloadOffset + payload_size; }
 
-// Every message is a write with immediate, and its immediate value says what it is: two bits of
-// kind, 30 bits of counter. Counters wrap, so ring sizes are powers of two.
+// Kind of a message, in its immediate value: two bits of kind, 30 bits of counter. Counters wrap,
+// so ring sizes are powers of two.
 enum class MessageKind : uint32_t {
-  kFrame = 0,     // counter: the frame's number; its slot is that number modulo the ring's size
+  kFrame = 0,     // counter: the frame's number; its slot is that modulo the ring's size
   kConsumed = 1,  // counter: as SlotHeader::consumed; no payload
   kGreeting = 2,  // the sender's queue pair is up; no payload, counter 0
 };
 
 inline constexpr uint32_t kCounterMask = (uint32_t{1} << 30) - 1;
 
-// The number of the first frame of a link: shortly before the counter wraps, so that every link has
-// been through that, and not only one that has run for weeks.
+// Number of a link's first frame: shortly before the counter wraps, so that every link exercises
+// the wrap, not only one that has run for weeks.
 inline constexpr uint64_t kFirstFrame = kCounterMask - 63;
 
 constexpr uint32_t PackImmediate(MessageKind kind, uint64_t counter) {

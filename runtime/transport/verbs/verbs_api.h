@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of libibverbs that this transport uses, as a table that is filled at run time.
+// Table of the libibverbs functions that this transport uses, filled at run time.
 //
-// librailhead is injected into other people's images, which may have no libibverbs, so nothing here
-// links against it: LoadVerbsApi opens the library when a rail asks for it. Tests put a NIC of
-// their own behind the same table (fake_verbs.h).
+// librailhead is injected into images that may lack libibverbs, so nothing links against it:
+// LoadVerbsApi opens the library when a rail needs it. Tests put fake NICs behind the table
+// (fake_verbs.h).
 //
-// The verbs of the data path (ibv_post_send, ibv_post_recv, ibv_poll_cq, ibv_req_notify_cq) are not
-// here: <infiniband/verbs.h> defines them as inline calls through the context's own table, which
-// needs no symbol of the library, and which a fake context fills as well.
+// Verbs of the data path (ibv_post_send, ibv_post_recv, ibv_poll_cq, ibv_req_notify_cq) are not
+// included: <infiniband/verbs.h> defines them as inline calls through the context's table, which
+// needs no symbol of the library, and which a fake context fills, too.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_API_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_API_H_
 
@@ -26,9 +26,8 @@
 
 namespace railhead::transport::verbs {
 
-// Each function behaves as the libibverbs function of the same name: pointers are null and errno is
-// set on failure; an int result is 0 or an errno value, unless said otherwise. Every function may
-// be called from any thread.
+// Each function behaves as the libibverbs function of the same name: on failure, pointers are null
+// and errno is set; an int result is 0 or an errno value, unless stated otherwise. Thread-safe.
 class VerbsApi {
  public:
   virtual ~VerbsApi() = default;
@@ -41,31 +40,30 @@ class VerbsApi {
   virtual int QueryDevice(ibv_context* context, ibv_device_attr* attributes) const = 0;
   virtual int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) const = 0;
   // In the byte order of this machine.
-  // What net::OwnAddresses says: whose GIDs are this network namespace's.
+  // Returns net::OwnAddresses(): the addresses whose GIDs belong to this network namespace.
   virtual std::vector<net::IpAddress> OwnAddresses() const = 0;
   virtual int QueryPkey(ibv_context* context, uint8_t port, int index, uint16_t& pkey) const = 0;
-  // Fills `entries` with the valid entries of all ports; returns how many, or a negative errno
+  // Fills `entries` with the valid entries of all ports; returns their number, or a negative errno
   // value.
   virtual ssize_t QueryGidTable(ibv_context* context, absl::Span<ibv_gid_entry> entries) const = 0;
 
-  // Both as the functions of their names: 0, or -1 with errno set.
+  // Like the functions of these names: 0, or -1 with errno set.
   virtual int GetAsyncEvent(ibv_context* context, ibv_async_event* event) const = 0;
   virtual void AckAsyncEvent(ibv_async_event* event) const = 0;
 
   virtual ibv_pd* AllocPd(ibv_context* context) const = 0;
   virtual int DeallocPd(ibv_pd* domain) const = 0;
-  // With IBV_ACCESS_RELAXED_ORDERING, too, which has no effect where kernel or device do not know
-  // it.
+  // Adds IBV_ACCESS_RELAXED_ORDERING, which kernels and devices that lack it ignore.
   //
-  // It allows the NIC's reads and writes to overtake each other on their way to the memory, which
-  // some machines need for full speed. It takes nothing away that this transport relies on: a
-  // completion never comes before the data that it announces, that of earlier messages included,
-  // and a slot is read only after its message's completion. Nor is a slot written twice without a
-  // completion between: its next frame needs a credit, which is given when it has been read.
+  // It allows the NIC's memory accesses to overtake each other, which some machines need for full
+  // speed. The guarantees used here remain: a completion never precedes its data, including that of
+  // earlier messages, and a slot is read only after its message's completion. A slot is not written
+  // twice without a completion in between: its next frame needs a credit, given after the slot was
+  // read.
   virtual ibv_mr* RegMr(ibv_pd* domain, void* address, size_t length, int access) const = 0;
-  // The same of a dma-buf, from `offset` on, whose first byte the NIC is to know as `address`.
-  // EOPNOTSUPP where the library is older than rdma-core 34, or the device's driver cannot. The
-  // descriptor may be closed afterwards.
+  // Registers a dma-buf from `offset`; its first byte is `address` for the NIC. EOPNOTSUPP if the
+  // library is older than rdma-core 34, or the driver does not support it. The descriptor may be
+  // closed afterwards.
   virtual ibv_mr* RegDmabufMr(ibv_pd* domain, uint64_t offset, size_t length, uint64_t address,
                               int fd, int access) const = 0;
   virtual int DeregMr(ibv_mr* region) const = 0;
@@ -84,14 +82,14 @@ class VerbsApi {
 
   virtual const char* WcStatusText(ibv_wc_status status) const = 0;
 
-  // The connection manager, which devices that are iWARP need; LoadCmApi's errors.
+  // Returns the connection manager, which iWARP devices need; errors of LoadCmApi.
   virtual absl::StatusOr<std::shared_ptr<const CmApi>> ConnectionManager() const = 0;
 };
 
 // Opens libibverbs.so.1 and resolves the table. The library stays loaded for the life of the
 // process, because its device drivers cannot be unloaded safely.
 //
-// Errors: NotFound when the library is not installed, FailedPrecondition when it is older than
+// Errors: NotFound if the library is not installed, FailedPrecondition if it is older than
 // rdma-core 33 and lacks a function.
 absl::StatusOr<std::shared_ptr<const VerbsApi>> LoadVerbsApi();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two verbs links that are connected to each other through fake NICs, for the tests.
+// Two verbs links connected through fake NICs, for tests.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_PAIR_FOR_TEST_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_VERBS_PAIR_FOR_TEST_H_
 
@@ -44,7 +44,7 @@ inline FakeDevice IwarpDevice(const std::string& name, const std::string& addres
   return device;
 }
 
-// What tests of links run over.
+// Network under test.
 enum class Network { kRoce, kIwarp };
 
 inline FakeDevice DeviceOn(Network network, const std::string& name, const std::string& address) {
@@ -55,7 +55,7 @@ inline std::string NetworkName(const ::testing::TestParamInfo<Network>& network)
   return network.param == Network::kRoce ? "Roce" : "Iwarp";
 }
 
-// The same, with so many queue pairs for each connection.
+// Network and number of queue pairs per connection.
 struct Way {
   Network network = Network::kRoce;
   uint8_t qps = 1;
@@ -88,7 +88,7 @@ inline std::shared_ptr<Hall> OpenHall() {
   return *Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 2);
 }
 
-// One side: device, link, and what a test usually wants to know.
+// One side: device, link, and received frames.
 struct Side {
   VerbsSettings settings;
   std::unique_ptr<VerbsDevice> device;
@@ -97,7 +97,7 @@ struct Side {
   std::vector<std::pair<FrameHeader, std::string>> received;
   bool accept = true;
 
-  // Polls once into `received`, or refuses frames when !accept.
+  // Polls once into `received`; defers frames if !accept.
   absl::StatusOr<bool> Poll() {
     return link->Poll([&](const FrameHeader& header, absl::Span<const std::byte> payload) {
       if (!accept) return false;
@@ -113,9 +113,8 @@ struct Side {
   }
 };
 
-// Links that are polled so when they are connected, and else work at a connection, until `done` or
-// one of them has an error that is no matter of time; that one. Real sockets take real time, though
-// not much.
+// Polls connected links and advances the connections of others, until `done` or a permanent error,
+// which it returns. Real sockets take real time, though not much.
 struct Worker {
   Link* link;
   std::function<absl::StatusOr<bool>()> poll;
@@ -137,7 +136,7 @@ inline absl::Status WorkUntil(FakeVerbs& fake, const std::vector<Worker>& worker
   return absl::OkStatus();
 }
 
-// Connects two links of one fabric; nothing is taken of what comes meanwhile.
+// Connects two links of one fabric; defers all frames meanwhile.
 inline absl::Status ConnectLinks(FakeVerbs& fake, Link& a, Link& b) {
   const auto idle = [] { return false; };
   return WorkUntil(fake, {{&a, idle}, {&b, idle}}, [&] { return a.connected() && b.connected(); });
@@ -158,7 +157,7 @@ class VerbsPairTest : public ::testing::Test {
 
   void TearDown() override {
     for (Side* side : {&a_, &b_}) *side = Side();
-    // Who helped to connect, and was not waited for, may still be at work.
+    // Helper threads of connection setup may still run.
     const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
     while (fake_->open_objects() > 0 && MonotonicNow() < deadline)
       absl::SleepFor(absl::Milliseconds(1));
@@ -177,7 +176,7 @@ class VerbsPairTest : public ::testing::Test {
     side.hall = OpenHall();
   }
 
-  // Links that are not connected yet.
+  // Opens links without connections.
   void OpenBoth() {
     OpenDevice(a_, "fake0");
     OpenDevice(b_, "fake1");
@@ -185,8 +184,7 @@ class VerbsPairTest : public ::testing::Test {
     b_.link = *OpenVerbsLink(*b_.device, b_.hall, a_.hall->Address(), "rank 0");
   }
 
-  // Both sides work at a connection, until `done` or one of them has an error that is no matter of
-  // time; that one.
+  // Runs both sides until `done` or a permanent error, which it returns.
   absl::Status WorkUntil(absl::FunctionRef<bool()> done) {
     return railhead::transport::verbs::WorkUntil(*fake_,
                                                  {{a_.link.get(), [this] { return a_.Poll(); }},
@@ -203,7 +201,7 @@ class VerbsPairTest : public ::testing::Test {
     PollUntilQuiet();
   }
 
-  // Why they cannot be connected.
+  // Returns why they cannot connect.
   absl::Status ConnectError() {
     OpenBoth();
     return WorkUntil([this] { return BothUp(); });
@@ -225,7 +223,7 @@ class VerbsPairTest : public ::testing::Test {
   Side b_;
 };
 
-// The same in each way.
+// Runs in each of kEveryWay or kRoceWays.
 class EveryNetworkTest : public VerbsPairTest, public ::testing::WithParamInterface<Way> {
  protected:
   Network network() const override { return GetParam().network; }
