@@ -8,12 +8,12 @@
 
 namespace railhead {
 
-// Runs `work` in a thread of its own, for which no call waits. The end of the process (exit, or a
-// return from main) waits for it until `deadline`; _exit and signals do not. Any thread. Does the
-// work at once where no thread can be started.
+// Runs `work` on a separate thread without waiting for it. The end of the process (exit, or return
+// from main) waits for it until `deadline`; _exit and signals do not. Thread-safe. Runs the work at
+// once if no thread can be started.
 void RunInBackground(absl::Time deadline, const std::function<void()>& work);
 
-// Waits for all of it, as the end of the process does.
+// Waits for all background work, as the end of the process does.
 void AwaitBackground();
 
 }  // namespace railhead

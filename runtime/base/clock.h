@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The time of the monotonic clock (now.h), for those who ask a million times a second. The system's
-// own takes 22 ns here, and this 10: between two looks at it, it counts the CPU's ticks.
+// Fast monotonic clock (now.h) for callers that read it a million times per second. The system's
+// clock takes 22 ns per read here, this one 10: it counts CPU ticks between reads of the system's
+// clock.
 #ifndef RAILHEAD_RUNTIME_BASE_CLOCK_H_
 #define RAILHEAD_RUNTIME_BASE_CLOCK_H_
 
@@ -15,9 +16,9 @@
 
 namespace railhead {
 
-// Where time comes from.
+// Source of time.
 struct SystemTime {
-  // Whether ticks come at the same rate always and on all cores.
+  // Returns true if ticks have the same constant rate on all cores.
   static bool HasTicks() {
 #if defined(__x86_64__)
     constexpr unsigned kPowerManagement = 0x80000007;
@@ -41,7 +42,7 @@ struct SystemTime {
     return 0;
 #endif
   }
-  // Nanoseconds since some moment, without leaps.
+  // Nanoseconds since a fixed time; never jumps.
   static int64_t Steady() {
     timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -49,15 +50,15 @@ struct SystemTime {
   }
 };
 
-// Used by one thread at a time. Right to within microseconds of the system's clock, also in what
-// lies between two readings.
+// Use from one thread at a time. Differs from the system's clock by microseconds, also in the time
+// between two readings.
 template <class Source>
 class TickingClock {
  public:
   explicit TickingClock(Source source = Source())
       : source_(source), has_ticks_(source_.HasTicks()) {}
 
-  // Nanoseconds, as SystemTime::Steady says.
+  // Nanoseconds, as SystemTime::Steady.
   int64_t Now() {
     const uint64_t passed = source_.Ticks() - ticks_;
     if (passed >= trusted_) return Set();
@@ -66,14 +67,14 @@ class TickingClock {
 
  private:
   static constexpr unsigned kRateBits = 32;
-  // From looks at the system's clock as far apart as this the rate of ticks is known to a ten
-  // thousandth, and for twice as long it counts. In between the machine may have slept, and its
-  // clock and its ticks not gone alike: what is far apart says nothing, nor does a rate unlike the
-  // one before, or that of no CPU (16 GHz).
+  // Reads of the system's clock at this distance give the rate of ticks to within 1/10000, which is
+  // used for twice that time. The machine may be suspended between reads, so that clock and ticks
+  // diverge: distant reads are ignored, and so is a rate that differs from the last, or is higher
+  // than any CPU's (16 GHz).
   static constexpr int64_t kShortest = 10'000'000;
   static constexpr int64_t kLongest = 1'000'000'000;
   static constexpr uint64_t kLeastRate = (uint64_t{1} << kRateBits) / 16;
-  // Who looks at both within so many ticks was not interrupted.
+  // Reads of both clocks within this number of ticks were not interrupted.
   static constexpr uint64_t kUndisturbed = 4096;
 
   int64_t Set() {
@@ -97,8 +98,8 @@ class TickingClock {
 
   Source source_;
   bool has_ticks_;
-  uint64_t rate_ = 0;  // nanoseconds in a tick, times 2^32; 0: not known yet
-  // The last look at the system's clock, and for how many ticks from then on the rate counts.
+  uint64_t rate_ = 0;  // nanoseconds per tick, times 2^32; 0: unknown
+  // Last read of the system's clock, and for how many ticks the rate is valid.
   uint64_t ticks_ = 0;
   int64_t steady_ = 0;
   uint64_t trusted_ = 0;

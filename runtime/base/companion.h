@@ -9,26 +9,25 @@
 
 namespace railhead {
 
-// Work that a wait for something else (rails/mesh.h) does and waits for as well, so that one thread
-// waits for both. Used by one thread at a time.
+// Additional work that a wait (rails/mesh.h) performs and waits for, so that one thread waits for
+// both. Use from one thread at a time.
 class Companion {
  public:
   virtual ~Companion() = default;
 
-  // Whether there is anything to wait for.
+  // Returns true if there is anything to wait for.
   virtual bool Waits() const = 0;
-  // Does what can be done without waiting. Returns whether that was anything. An error is final.
+  // Performs available work without waiting. Returns true if there was any. An error is final.
   virtual absl::StatusOr<bool> Poll() = 0;
-  // Readable, once armed, when Poll has something to do. The last Poll before a sleep comes after
-  // arming.
+  // Readable when Poll has work, after Arm. Poll once more between Arm and a sleep.
   virtual int event_fd() const = 0;
   virtual void Arm() = 0;
-  // It was readable.
+  // Call when it was readable.
   virtual void Answer() = 0;
 
-  // Grows with everything that is done.
+  // Increases with all work done.
   virtual uint64_t progress() const = 0;
-  // What is waited for, for the message of a wait that has taken too long.
+  // Describes what is outstanding, for the message of a timeout.
   virtual std::string DescribeProgress() const = 0;
 };
 

@@ -14,8 +14,8 @@
 
 namespace railhead {
 
-// std::condition_variable, whose waits end by MonotonicNow. The standard's timed waits follow the
-// time of day where the C library is older than glibc 2.30.
+// std::condition_variable with deadlines of MonotonicNow. The standard's timed waits follow the
+// time of day with C libraries older than glibc 2.30.
 class Condition {
  public:
   Condition() {
@@ -34,7 +34,7 @@ class Condition {
   // Waits until `done`, or the deadline. Returns done().
   template <class Done>
   bool WaitUntil(std::unique_lock<std::mutex>& lock, absl::Time deadline, Done done) {
-    // Longer ones than a day begin anew: not every time fits into a timespec.
+    // Waits in steps of at most a day: not every time fits into a timespec.
     while (!done()) {
       const absl::Time now = MonotonicNow();
       if (now >= deadline) return false;

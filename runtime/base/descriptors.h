@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How many files, sockets among them, this process may have open (RLIMIT_NOFILE).
+// Limit of open files, including sockets, of this process (RLIMIT_NOFILE).
 #ifndef RAILHEAD_RUNTIME_BASE_DESCRIPTORS_H_
 #define RAILHEAD_RUNTIME_BASE_DESCRIPTORS_H_
 
@@ -8,11 +8,11 @@
 
 namespace railhead {
 
-// Raises the limit that is in force to the highest that this process may have. Shells set it to
-// 1024, which is too few for several rails to dozens of ranks.
+// Raises the soft limit to the hard limit. Shells set 1024, too few for several rails to dozens of
+// ranks.
 void RaiseDescriptorLimit();
 
-// Returns the limit that is in force.
+// Returns the soft limit.
 uint64_t DescriptorLimit();
 
 }  // namespace railhead

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends a wait from outside: whoever waits asks again and again why to go on waiting is of no use.
+// Cancellation of waits: the waiting thread calls a function regularly, which returns an error if
+// waiting is futile.
 #ifndef RAILHEAD_RUNTIME_BASE_HALT_H_
 #define RAILHEAD_RUNTIME_BASE_HALT_H_
 
@@ -14,23 +15,23 @@
 
 namespace railhead {
 
-// Returns OK while the wait may go on, else its error. Null: the wait goes on. Called by the thread
-// that waits.
+// Returns OK while the wait may continue, else its error. Null: always continue. Called on the
+// waiting thread.
 using Halt = std::function<absl::Status()>;
 
-// Longest time between two checks: short for people, and nothing for a CPU.
+// Maximum time between two checks: short for people, negligible for a CPU.
 inline constexpr absl::Duration kHaltPace = absl::Milliseconds(20);
 
 inline absl::Status CheckHalt(const Halt& halt) {
   return halt == nullptr ? absl::OkStatus() : halt();
 }
 
-// Returns when to check next, at the latest at the deadline.
+// Returns the time of the next check, at most `deadline`.
 inline absl::Time NextCheck(const Halt& halt, absl::Time deadline) {
   return halt == nullptr ? deadline : std::min(deadline, MonotonicNow() + kHaltPace);
 }
 
-// Sleeps until the time has come, or the wait is ended.
+// Sleeps until `end`, or until `halt` returns an error.
 inline absl::Status SleepUntil(absl::Time end, const Halt& halt) {
   while (MonotonicNow() < end) {
     if (absl::Status halted = CheckHalt(halt); !halted.ok()) return halted;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The library's own voice: lines on standard error, each written whole, each naming the rank.
+// Logger: atomic lines on stderr with the rank.
 #ifndef RAILHEAD_RUNTIME_BASE_LOG_H_
 #define RAILHEAD_RUNTIME_BASE_LOG_H_
 
@@ -13,13 +13,13 @@ namespace railhead {
 
 enum class LogLevel { kError, kWarn, kInfo, kDebug };
 
-// A value: copy it to whoever has something to say. Safe to use from several threads.
+// A copyable value. Thread-safe.
 class Logger {
  public:
   Logger() = default;
   Logger(LogLevel level, std::string speaker) : level_(level), speaker_(std::move(speaker)) {}
 
-  // Writes "railhead: <speaker>: <level>: <text>" if `level` is wanted.
+  // Writes "railhead: <speaker>: <level>: <text>" if `level` is enabled.
   void Write(LogLevel level, absl::string_view text) const;
 
   void Warn(absl::string_view text) const { Write(LogLevel::kWarn, text); }

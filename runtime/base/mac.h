@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is proven with a key: HMAC-SHA256.
+// HMAC-SHA256 message authentication.
 #ifndef RAILHEAD_RUNTIME_BASE_MAC_H_
 #define RAILHEAD_RUNTIME_BASE_MAC_H_
 
@@ -14,12 +14,12 @@ namespace railhead {
 
 inline constexpr size_t kMacSize = 32;
 
-// HMAC-SHA256 over the label and the parts, each with its length: no two lists give the same bytes.
-// A label says which of the uses of the key this is.
+// Returns HMAC-SHA256 over the label and the length-prefixed parts: different lists give different
+// bytes. The label separates the uses of a key.
 std::string Mac(absl::string_view key, absl::string_view label,
                 std::initializer_list<absl::string_view> parts);
 
-// Compares two of them in a time that does not depend on where they differ.
+// Compares in constant time.
 bool SameMac(absl::string_view a, absl::string_view b);
 
 }  // namespace railhead

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The time of waits, deadlines and ages. It is the machine's monotonic clock: setting the time of
-// day, by hand or by NTP, neither ends a wait nor lengthens it. It has no meaning for people, and
-// none in another machine; it is the same in all processes of this one.
+// Monotonic time of waits, deadlines and ages: changes of the time of day, by hand or NTP, do not
+// affect it. It is meaningless to people and on other machines, and equal in all processes of one
+// machine.
 #ifndef RAILHEAD_RUNTIME_BASE_NOW_H_
 #define RAILHEAD_RUNTIME_BASE_NOW_H_
 
@@ -12,10 +12,10 @@
 
 namespace railhead {
 
-// An absl::Time that counts from when the machine started; never to be compared with absl::Now.
+// An absl::Time since the machine's start; do not compare it with absl::Now.
 inline absl::Time MonotonicNow() { return absl::FromUnixNanos(SystemTime::Steady()); }
 
-// For people: when that moment was, by the time of day as it is set now.
+// Returns the time of day of a monotonic time, by the current clock, for people.
 inline absl::Time TimeOfDay(absl::Time monotonic) {
   return absl::Now() - (MonotonicNow() - monotonic);
 }

@@ -16,16 +16,15 @@ struct Range {
   size_t size = 0;
 };
 
-// Which values of a buffer belong to which rank.
+// Assigns ranges of a buffer's values to ranks.
 class Parts {
  public:
-  // Parts that follow each other and are equal, but that the first `count % ranks` of them have one
-  // value more.
+  // Consecutive parts of equal size; the first `count % ranks` have one value more.
   Parts(size_t ranks, size_t count)
       : ranks_(ranks), count_(count), largest_((count + ranks - 1) / ranks) {}
 
-  // Part r has `unit` times sizes[r] values, from `unit` times begins[r] on. The lists outlive
-  // this.
+  // Part r has `unit` times sizes[r] values and starts at `unit` times begins[r]. The lists must
+  // outlive this.
   Parts(absl::Span<const size_t> sizes, absl::Span<const size_t> begins, size_t unit)
       : ranks_(sizes.size()),
         sizes_(sizes),
@@ -34,14 +33,14 @@ class Parts {
         largest_(unit * *std::max_element(sizes.begin(), sizes.end())) {}
 
   size_t ranks() const { return ranks_; }
-  // Whether all are of one size and follow each other, by how they were made.
+  // Returns true if all parts are consecutive and of one size, by construction.
   bool equal() const { return sizes_.empty() && count_ % ranks_ == 0; }
-  // Values in all parts.
+  // Values of all parts.
   size_t total() const {
     if (sizes_.empty()) return count_;
     return unit_ * std::accumulate(sizes_.begin(), sizes_.end(), size_t{0});
   }
-  // One past the last value of all parts.
+  // End of the last part.
   size_t end() const {
     size_t end = 0;
     for (size_t rank = 0; rank < ranks_; ++rank) {
@@ -49,7 +48,7 @@ class Parts {
     }
     return end;
   }
-  // Values in the largest part.
+  // Values of the largest part.
   size_t largest() const { return largest_; }
 
   Range operator[](size_t rank) const {

@@ -13,7 +13,7 @@
 
 namespace railhead {
 
-// Bytes that nobody can foretell. At most 256, which the kernel gives whole or not at all.
+// Returns cryptographically secure random bytes. At most 256, which the kernel returns at once.
 inline absl::StatusOr<std::string> RandomBytes(size_t size) {
   std::string bytes(size, '\0');
   ssize_t got = 0;

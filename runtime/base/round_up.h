@@ -6,7 +6,7 @@
 
 namespace railhead {
 
-// The next multiple of `unit`.
+// Returns the next multiple of `unit`.
 constexpr size_t RoundUp(size_t value, size_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace railhead

@@ -9,14 +9,12 @@
 
 namespace railhead {
 
-// A queue whose entries are numbered from 0 in the order in which they were pushed, and whose
-// places are used again with all they own: once it has grown to its working size it allocates no
-// more.
+// Queue whose entries are numbered from 0 in order of Push. It reuses slots with the memory they
+// own: after it has grown to its working size, it does not allocate.
 template <class T>
 class SlotQueue {
  public:
-  // Adds an entry, which still holds whatever the last user of its place left, and returns its
-  // number.
+  // Adds an entry and returns its number. The entry contains the values of its slot's last use.
   uint64_t Push() {
     if (end_ - begin_ == slots_.size()) Grow();
     return end_++;
@@ -25,7 +23,7 @@ class SlotQueue {
 
   bool empty() const { return begin_ == end_; }
   uint64_t begin() const { return begin_; }  // number of the oldest entry
-  uint64_t end() const { return end_; }      // number that the next entry gets
+  uint64_t end() const { return end_; }      // number of the next entry
   T& operator[](uint64_t number) { return slots_[number % slots_.size()]; }
   const T& operator[](uint64_t number) const { return slots_[number % slots_.size()]; }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Threads of the library. The program's signals are the program's: a thread that it has not started
-// must not take one that its own threads block, or wait for with sigwait. So every thread is
-// started here, or while SignalsBlocked lives.
+// Threads of the library. Signals belong to the program: a library thread must not receive one that
+// the program's threads block or wait for with sigwait. So every thread is started here, or while
+// SignalsBlocked lives.
 #ifndef RAILHEAD_RUNTIME_BASE_THREAD_H_
 #define RAILHEAD_RUNTIME_BASE_THREAD_H_
 
@@ -18,8 +18,8 @@
 
 namespace railhead {
 
-// Blocks signals in this thread while it lives; threads that are started meanwhile keep them
-// blocked. Those by which the CPU reports a thread's own fault stay: a handler is to see them.
+// Blocks signals on this thread, and on threads started meanwhile. Signals of a thread's own faults
+// stay enabled, for the program's handlers.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -38,15 +38,15 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// Starts a thread that takes no signals. `Thread` is std::thread or std::jthread. Throws where the
-// system has none: for callers under the guard of a call of the API (comm/handle.h).
+// Starts a thread that receives no signals. `Thread` is std::thread or std::jthread. Throws if the
+// system has no thread left: use it only where the C API's guard catches (comm/handle.h).
 template <class Thread = std::thread, class Body>
 Thread StartThread(Body&& body) {
   const SignalsBlocked blocked;
   return Thread(std::forward<Body>(body));
 }
 
-// The same for everybody else: ResourceExhausted where the system has none.
+// Does the same but returns ResourceExhausted instead of throwing.
 template <class Thread = std::thread, class Body>
 absl::StatusOr<Thread> TryStartThread(Body&& body) {
   try {

@@ -7,7 +7,7 @@
 
 namespace railhead {
 
-// Bytes of this rank, both ways.
+// Bytes sent and received by this rank.
 struct Traffic {
   uint64_t sent = 0;
   uint64_t received = 0;
@@ -23,10 +23,10 @@ struct Traffic {
   }
 };
 
-// What has gone between this rank and another one over one rail.
+// Traffic between this rank and another over one rail.
 struct Flow {
-  int peer = -1;    // -1: all of them, in shared memory
-  size_t rail = 0;  // its place among the rails
+  int peer = -1;    // -1: all of them, through shared memory
+  size_t rail = 0;  // index among the rails
   Traffic moved;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How small structures travel between ranks: little-endian integers and length-prefixed strings.
-// The reader trusts nothing: after the first field that does not fit, every further read fails.
+// Serialization of small structures between ranks: little-endian integers and length-prefixed
+// strings. The reader trusts nothing: after the first field that does not fit, all reads fail.
 #ifndef RAILHEAD_RUNTIME_BASE_WIRE_H_
 #define RAILHEAD_RUNTIME_BASE_WIRE_H_
 
@@ -46,12 +46,12 @@ class WireReader {
   uint32_t U32() { return static_cast<uint32_t>(Integer(4)); }
   uint64_t U64() { return Integer(8); }
   absl::string_view Raw(size_t size);
-  // A string of at most `limit` bytes.
+  // Reads a string of at most `limit` bytes.
   std::string String(size_t limit);
 
-  // Whether everything read so far was there.
+  // Returns true if all fields read so far were present.
   bool ok() const { return ok_; }
-  // Whether, besides, nothing is left over.
+  // Returns true if, in addition, no bytes are left.
   bool Complete() const { return ok_ && rest_.empty(); }
 
  private:

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the ranks of a job find each other and agree.
+// Rendezvous of a job's ranks, and agreement between them.
 //
-// Join: rank 0 listens, and the others dial it until it answers; its address is all that they know.
-// Both sides prove that they know the job's secret (handshake.h). When everyone is there, rank 0
-// tells each rank where its parent and its guardian in the tree (tree.h) listen, and the ranks
-// connect to these in the same way. When a first exchange is through, the tree stands, and the
-// other connections to rank 0 close. Whoever else connects (a
-// scraper, a port scan, a rank of another job) is turned away, counted, and delays nobody.
+// Join: rank 0 listens; the others know only its address and dial it until it answers. Both sides
+// prove that they know the job's secret (handshake.h). When all have arrived, rank 0 sends each
+// rank the listening addresses of its parent and grandparent in the tree (tree.h), and the ranks
+// connect to these in the same way. After a first exchange the tree is complete, and the other
+// connections to rank 0 close. Other connections (a scraper, a port scan, a rank of another job)
+// are rejected, counted, and delay no rank.
 //
-// Agree: every rank gives some bytes, rank 0 decides what they come to, and everybody gets that. A
-// rank that cannot go on gives its reason instead, and then every rank's Agree returns that reason:
-// nobody is left waiting and everybody names the same culprit. Exchange: what they come to is all
-// of them, which in a large world only small things should be.
+// Agree: every rank contributes bytes, rank 0 computes the result, and all receive it. A rank that
+// cannot continue contributes its error instead, which every rank's Agree then returns: no rank
+// waits in vain, and all name the same cause. Exchange: the result is all contributions, which in a
+// large world must be small.
 //
-// The tree's connections stay open afterwards, so that a rank's death is noticed by all (watch.h).
+// The tree's connections stay open, so that all ranks detect the death of one (watch.h).
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_BOOTSTRAP_H_
 
@@ -43,82 +43,84 @@ namespace railhead::bootstrap {
 struct JoinOptions {
   int rank = 0;
   int world_size = 1;
-  std::string host;  // where rank 0 is; not used by rank 0 itself
+  std::string host;  // address of rank 0; unused on rank 0
   int port = 0;
-  // Rank 0 only: a socket that listens already. Without one it listens on `port`.
+  // Rank 0 only: a listening socket. Without it, rank 0 listens on `port`.
   std::optional<net::Fd> listener;
-  std::string job;   // ranks with another one are turned away
-  Secret secret;     // and those that do not know this
+  std::string job;   // ranks of another job are rejected
+  Secret secret;     // so are ranks without this secret
   std::string name;  // where this rank runs ("pod a on node b"), for messages; may be empty
-  // Why this rank cannot take part. Join tells the others, for a few seconds, and returns it.
+  // Error that prevents this rank from taking part. Join reports it to the others, for a few
+  // seconds, and returns it.
   absl::Status trouble;
   absl::Time deadline;
-  Halt hopeless;  // why not all ranks will come; matters until they have
-  Halt aborted;   // why this rank is to give up; matters in every exchange, too
+  Halt hopeless;  // error if not all ranks will come; applies until they have
+  Halt aborted;   // error if this rank must give up; applies to every exchange, too
   Logger log;
 };
 
 // Not thread-safe. Movable.
 class Bootstrap {
  public:
-  // Returns once every rank is there. DeadlineExceeded names who is missing; on rank 0's verdict
-  // all ranks that did arrive return the same text.
+  // Returns when all ranks have arrived. DeadlineExceeded names the missing ranks; all ranks that
+  // rank 0 can reach return the same text.
   static absl::StatusOr<Bootstrap> Join(JoinOptions options);
 
-  // Gives `mine` to all and returns what everybody gave, by rank. If any rank gives an error, all
-  // ranks return that error's text with its code. After an error the bootstrap is of no more use.
+  // Sends `mine` to all ranks and returns all contributions, by rank. If any rank contributes an
+  // error, all return its text and code. The bootstrap cannot be used after an error.
   absl::StatusOr<std::vector<std::string>> Exchange(absl::StatusOr<std::string> mine,
                                                     absl::Time deadline);
 
-  // Gives `mine` to rank 0, where `decide` makes the answer of it. Errors as for Exchange; one of
-  // `decide` is everybody's, too.
+  // Sends `mine` to rank 0, where `decide` computes the result. Errors as for Exchange; all ranks
+  // return an error of `decide`, too.
   absl::StatusOr<Node::Result> Agree(absl::StatusOr<std::string> mine, Node::Decide decide,
                                      absl::Time deadline) {
     return Agree(std::move(mine), std::move(decide), deadline, nullptr);
   }
 
-  // What those are told who look for this rank (Watch::Locate).
+  // Answer to other ranks' Watch::Locate of this rank.
   void SetPlace(std::string place) { node_.SetPlace(std::move(place)); }
 
   int rank() const { return node_.rank(); }
   int world_size() const { return node_.world_size(); }
 
-  // "rank 2 (pod a on node b)"; rank 0 knows all names, others their own and their neighbours'.
+  // Returns "rank 2 (pod a on node b)"; rank 0 knows all names, others their own and their tree
+  // peers'.
   std::string Describe(int rank) const { return node_.Describe(rank); }
 
-  // What the ranks of this meeting have in common: their secret, or without one what rank 0 has
-  // drawn for it, which whoever listens in on the rendezvous knows as well.
+  // Secret of this rendezvous: derived from the job's secret, or else drawn by rank 0, in which
+  // case eavesdroppers of the rendezvous know it.
   const Secret& session() const { return session_; }
 
-  // This machine's address on the connection to the others; nullopt in a world of one.
+  // This machine's address on the connection to the others; nullopt if world_size is 1.
   const std::optional<net::IpAddress>& local_address() const { return local_address_; }
 
-  // Connections turned away while the ranks gathered.
+  // Connections rejected during the rendezvous.
   uint64_t rejected_connections() const { return rejected_; }
 
-  // Hands everything over to whoever watches the tree from now on.
+  // Releases the tree to its next owner.
   std::pair<Node, Links> Take() && { return {std::move(node_), std::move(links_)}; }
 
  private:
   Bootstrap(int rank, int world_size) : node_(rank, world_size) {}
 
-  // Where rank 0 waits.
+  // Returns the listener of rank 0.
   absl::StatusOr<net::Fd> ListenFor(JoinOptions& options) const;
   absl::Status HostJoin(JoinOptions& options);
   absl::Status GuestJoin(const JoinOptions& options);
-  // Says to whoever can be reached why this rank does not come.
+  // Reports this rank's error to the ranks it can reach.
   void TellTrouble(JoinOptions& options);
-  // The connection to rank 0, once everybody is there and rank 0 has said so in `welcome`.
+  // Returns the connection to rank 0 after rank 0 has sent `welcome`.
   absl::StatusOr<Call> Arrive(const JoinOptions& options, uint16_t door_port, std::string* welcome);
   class Host;
-  // One attempt: dials, shakes hands, and waits for the welcome as long as the connection holds.
+  // Makes one attempt: dials, performs the handshake, and waits for the welcome while connected.
   Call TryToArrive(const JoinOptions& options, Host& host, uint16_t door_port,
                    std::string* welcome);
   absl::Status ConnectUp(int to, const std::optional<net::SocketAddress>& place, const Hello& hello,
                          const Secret& secret, absl::Time deadline);
-  // The tree's first exchange.
+  // Performs the tree's first exchange.
   absl::Status TryTree(absl::Time deadline, Door* door);
-  // With a door, ranks come in through it meanwhile.
+  // With a door, also accepts ranks meanwhile.
   absl::StatusOr<Node::Result> Agree(absl::StatusOr<std::string> mine, Node::Decide decide,
                                      absl::Time deadline, Door* door);
   void Attach(int rank, const std::string& name, net::Fd fd, FrameReader reader);

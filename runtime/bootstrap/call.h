@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a rank gets to another one: dials, and shakes hands as the guest.
+// Connection to another rank: dials, and performs the client side of the handshake.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_CALL_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_CALL_H_
 
@@ -17,17 +17,17 @@
 
 namespace railhead::bootstrap {
 
-// The longest time to wait for one answer to a dial.
+// Maximum wait for one answer to a dial.
 inline constexpr absl::Duration kOneDial = absl::Seconds(5);
 
-// Waits until a connection is readable; may do something else meanwhile, and may end the wait with
-// an error.
+// Waits until a connection is readable; may do other work meanwhile, and may end the wait with an
+// error.
 using Waiter = absl::FunctionRef<absl::Status(int fd, absl::Time deadline)>;
 
-// A connection whose both sides believe each other, or why there is none.
+// A mutually authenticated connection, or the error.
 struct Call {
   absl::Status status;
-  bool final = false;  // it is of no use to try again
+  bool final = false;  // a retry is useless
   net::Fd fd;
   FrameReader reader{kHelloLimit};
   std::string host_name;
@@ -36,7 +36,7 @@ struct Call {
 // `hello` needs no nonce.
 Call ShakeHands(net::Fd fd, Hello hello, const Secret& secret, absl::Time deadline, Waiter wait);
 
-// The next frame of a call that stands.
+// Reads the next frame of an established call.
 absl::StatusOr<Frame> ReadFrame(Call& call, absl::Time deadline, Waiter wait);
 
 }  // namespace railhead::bootstrap

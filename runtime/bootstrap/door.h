@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a rank lets others in: it takes connections and shakes hands with all of them at once.
+// Handshake server of a rank: accepts connections and performs all handshakes concurrently. Used by
+// Reception and Bootstrap.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_DOOR_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_DOOR_H_
 
@@ -27,14 +28,14 @@
 
 namespace railhead::bootstrap {
 
-// Everybody has a few seconds to prove that he knows the secret, and nobody waits for anybody else:
-// a silent or babbling stranger costs one slot for a while.
+// Each client has a few seconds to prove that it knows the secret, independently of others: a
+// silent or malformed client only occupies one slot for that time.
 class Door {
  public:
-  // Why a guest that has proven to be of this job is not taken all the same.
+  // Returns why an authenticated client is rejected, if it is.
   using Objection = std::function<std::optional<Refusal>(const Hello& hello)>;
 
-  // `expected` is how many guests may come at once.
+  // `expected` is the maximum number of concurrent clients.
   Door(net::Fd listener, HostHandshake::Identity self, Secret secret, size_t expected,
        Objection objection, Logger log)
       : listener_(std::move(listener)),
@@ -44,31 +45,31 @@ class Door {
         objection_(std::move(objection)),
         log_(std::move(log)) {}
 
-  // Adds what is to be polled to `entries`, and moves the deadline to where somebody's time is up.
+  // Adds descriptors to poll to `entries`, and lowers `deadline` to the next timeout.
   void Prepare(std::vector<pollfd>& entries, absl::Time& deadline) const;
 
-  // From now on everybody is turned away for this reason.
+  // Rejects all clients from now on, for this reason.
   void RefuseAll(std::string why) { self_.trouble = std::move(why); }
 
-  // Who has come in. Connections know each other's ranks from here on.
+  // An authenticated client.
   struct Guest {
     Hello hello;
     net::Fd fd;
     FrameReader reader;
     std::string from;
   };
-  // Serves those that the poll has found ready. `entries` begins with what Prepare has added, and
-  // nothing else has happened to the door in between.
+  // Serves connections that poll() reported. `entries` starts with those that Prepare added; do not
+  // use the door in between.
   std::vector<Guest> Serve(const pollfd* entries);
 
-  // How many connections were turned away, and something about the last of them.
+  // Number of rejected connections, and a description of the last.
   uint64_t rejected() const { return rejected_; }
   const std::string& last_rejection() const { return last_rejection_; }
-  // Why connections could not be taken, the last time that it was so; OK if they always could.
+  // Error of the last failed accept; OK if none failed.
   const absl::Status& trouble() const { return trouble_; }
-  // The last rejections with a reason to tell, by the rank that the guest said to be.
+  // Last rejections with a reason, by the rank that the client claimed.
   const std::map<uint32_t, std::string>& turned_away() const { return turned_away_; }
-  // Those of them that have nothing to prove themselves with (Refusal::cannot_prove).
+  // Those of them without any means of authentication (Refusal::cannot_prove).
   const std::set<uint32_t>& cannot_prove() const { return cannot_prove_; }
 
  private:
@@ -81,7 +82,7 @@ class Door {
   };
 
   void TakeVisitors();
-  // Reads from one visitor. Returns whether it has ceased to be one: let in or turned away.
+  // Reads from one client. Returns true if it is done: accepted or rejected.
   bool ServeOne(Visitor& visitor, std::vector<Guest>& guests);
   void Reject(const Visitor& visitor, absl::string_view why);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The frames that ranks send to each other on the connections of the rendezvous: magic, kind,
-// length, payload. A stranger's first bytes are not the magic and are recognised at once.
+// Frames on the connections of the rendezvous and the tree: magic, kind, length, payload. Other
+// protocols are recognized by the magic.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_FRAME_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_FRAME_H_
 
@@ -17,32 +17,32 @@
 namespace railhead::bootstrap {
 
 enum class FrameKind : uint32_t {
-  // The handshake (handshake.h), and what a host adds to it.
-  kHello = 1,      // guest -> host: who I am
-  kChallenge = 2,  // host -> guest: prove it
-  kProof = 3,      // guest -> host
-  kAccept = 4,     // host -> guest: the host's own proof
-  kRefuse = 5,     // host -> guest: why I do not take you
-  kWelcome = 6,    // 0 -> rank: everyone is here; where your part of the tree is
-  // In the tree (node.h).
-  kGather = 7,    // up: parts of an exchange
-  kAll = 8,       // down: what the root makes of them
-  kAsk = 9,       // down: the exchange takes too long; for whom do you wait?
-  kMissing = 10,  // up: for these
-  kFail = 11,     // both ways: the job has failed; the text says who and why
-  kBye = 12,      // to neighbours: I need nobody any more
-  kDone = 13,     // up: nobody below me needs anybody; down: nobody at all does
-  // In the tree, when a rank stands still (inquiry.h).
-  kCall = 14,       // up: please ask all where they are
-  kQuestion = 15,   // down: where are you?
-  kTestimony = 16,  // up: there
-  kReport = 17,     // down: what comes of it
-  // In the tree (node.h).
-  kGone = 18,     // both ways: this rank's connection has ended
-  kLocate = 19,   // towards a rank: where can you be reached?
-  kLocated = 20,  // back to who has asked: there
-  // While the ranks gather.
-  kNotice = 21,  // 0 -> rank: a text about one that cannot be let in
+  // Handshake (handshake.h), and further messages of a server.
+  kHello = 1,      // client -> server: identity
+  kChallenge = 2,  // server -> client: request for proof
+  kProof = 3,      // client -> server
+  kAccept = 4,     // server -> client: the server's proof
+  kRefuse = 5,     // server -> client: reason of rejection
+  kWelcome = 6,    // 0 -> rank: all ranks have arrived; addresses in the tree
+  // Tree (node.h).
+  kGather = 7,    // up: contributions to an exchange
+  kAll = 8,       // down: the root's result
+  kAsk = 9,       // down: the exchange is slow; which ranks are missing?
+  kMissing = 10,  // up: these
+  kFail = 11,     // both ways: the job has failed; names rank and cause
+  kBye = 12,      // to tree peers: this rank is leaving
+  kDone = 13,     // up: all below have left; down: all have left
+  // Tree, if a rank makes no progress (inquiry.h).
+  kCall = 14,       // up: request an inquiry
+  kQuestion = 15,   // down: status query
+  kTestimony = 16,  // up: status reply
+  kReport = 17,     // down: the report
+  // Tree (node.h).
+  kGone = 18,     // both ways: a rank's connection has ended
+  kLocate = 19,   // towards a rank: request for its address
+  kLocated = 20,  // back to the requester: the address
+  // During the rendezvous.
+  kNotice = 21,  // 0 -> rank: text about a rejected rank
 };
 inline constexpr FrameKind kLastFrameKind = FrameKind::kNotice;
 
@@ -53,17 +53,17 @@ struct Frame {
 
 std::string EncodeFrame(FrameKind kind, absl::string_view payload);
 
-// Cuts a stream of bytes into frames.
+// Splits a stream of bytes into frames.
 class FrameReader {
  public:
-  // Frames with more than `limit` bytes of payload are refused before they are read.
+  // Rejects frames with more than `limit` bytes of payload before reading them.
   explicit FrameReader(size_t limit) : limit_(limit) {}
 
-  // Where arriving bytes are appended.
+  // Buffer for arriving bytes.
   std::string* buffer() { return &buffer_; }
 
-  // The next whole frame, nullopt if more bytes are needed, InvalidArgument if these bytes are not
-  // of this protocol (as soon as that can be known).
+  // Returns the next complete frame; nullopt if more bytes are needed; InvalidArgument as soon as
+  // the bytes cannot be of this protocol.
   absl::StatusOr<std::optional<Frame>> Next();
 
   void set_limit(size_t limit) { limit_ = limit; }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How two ranks make sure of each other before either believes anything else: who dials is the
-// guest, who listens the host, and each proves to the other that it knows the job's secret.
+// Mutual authentication of two ranks: the dialing side is the guest (client), the listening side
+// the host (server); each proves that it knows the job's secret.
 //
 //   guest                                 host
-//   Hello: who, whom, guest's nonce  -->
+//   Hello: ranks, guest's nonce      -->
 //                                    <--  Challenge: host's nonce
 //   Proof: HMAC as guest             -->
 //                                    <--  Accept: HMAC as host
 //
-// Both proofs are over the role, the Hello and the Challenge as they travelled: so over protocol
-// version, job, ranks and world size. What was recorded earlier answers no new nonce, and neither
-// side's proof serves as the other's. The guest goes first, so that a stranger who dials gets
-// nothing that he could try secrets on.
+// Both proofs cover the role, the Hello and the Challenge as sent, and so protocol version, job,
+// ranks and world size. Recorded proofs do not match new nonces, and a proof of one side is invalid
+// as the other's. The guest proves first, so that an unauthenticated client gets nothing to test
+// secrets on.
 //
-// Pure: frames in, frames out; no socket, no clock, no source of randomness.
+// Pure: frames in, frames out; no socket, clock or random source.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_HANDSHAKE_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_HANDSHAKE_H_
 
@@ -30,7 +30,7 @@
 
 namespace railhead::bootstrap {
 
-// The name of a rank in messages: "rank 2 (pod a on node b)", or "rank 2".
+// Returns a rank's name in messages: "rank 2 (pod a on node b)", or "rank 2".
 std::string DescribeRank(int rank, absl::string_view name);
 
 class HostHandshake {
@@ -47,13 +47,13 @@ class HostHandshake {
 
   struct Step {
     std::string reply;          // frames for the guest
-    std::string refusal;        // why this guest is turned away; "" otherwise
+    std::string refusal;        // reason of rejection; "" otherwise
     bool cannot_prove = false;  // see Refusal
   };
   Step Receive(const Frame& frame);
 
   bool proven() const { return state_ == State::kProven; }
-  // What the guest says of itself; true once it is proven.
+  // The guest's self-description; authenticated if proven().
   const Hello& hello() const { return hello_; }
 
  private:
@@ -79,18 +79,18 @@ class GuestHandshake {
   // hello.nonce must be fresh.
   GuestHandshake(Hello hello, Secret secret);
 
-  // The frame to begin with.
+  // Returns the first frame.
   std::string Begin() const;
 
   struct Step {
     std::string reply;
-    absl::Status error;  // why this host is not to be believed, or does not want this guest
-    bool final = false;  // whether it is of no use to try again
+    absl::Status error;  // why this host is not authentic, or rejects this guest
+    bool final = false;  // a retry is useless
   };
   Step Receive(const Frame& frame);
 
   bool proven() const { return state_ == State::kProven; }
-  // Where the host runs; true once it is proven.
+  // Where the host runs; authenticated if proven().
   const std::string& host_name() const { return host_name_; }
 
  private:

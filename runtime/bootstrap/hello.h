@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is said in a handshake, as bytes. Nothing here decides or believes anything.
+// Encoding of handshake messages, without any decisions.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_HELLO_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_HELLO_H_
 
@@ -15,34 +15,34 @@
 
 namespace railhead::bootstrap {
 
-// Raised whenever ranks of different builds could misunderstand each other.
+// Increase it whenever ranks of different builds could misunderstand each other.
 inline constexpr uint32_t kProtocolVersion = 7;
 
-// No payload of a handshake is larger than this, so that strangers cannot make a rank hoard bytes.
+// Maximum payload of a handshake, so that unauthenticated clients cannot exhaust memory.
 inline constexpr size_t kHelloLimit = 2048;
 
-// Guest to host: who I am, and whom I want to reach.
+// Guest to host: identity, and the rank to reach.
 struct Hello {
   uint32_t version = kProtocolVersion;
   uint32_t world_size = 0;
   uint32_t rank = 0;
   uint32_t host_rank = 0;
-  bool has_secret = false;  // whether it was given a secret file
+  bool has_secret = false;  // it was given a secret file
   std::string job;
   std::string name;                        // where the rank runs, for messages
   std::string nonce;                       // kNonceSize random bytes
-  std::optional<net::SocketAddress> door;  // where this rank listens itself
+  std::optional<net::SocketAddress> door;  // listening address of this rank
   std::string trouble = "";                // why it cannot take part; "" if it can
 };
 
-// Texts come from whoever connects, and end in messages and logs: they stay on one line.
+// Replaces line ends: untrusted texts are used in messages and logs.
 std::string OnOneLine(std::string text);
 
 std::string EncodeHello(const Hello& hello);
-// Of another version only the numbers before `host_rank` are read.
+// Reads only the fields before `host_rank` for other versions.
 absl::StatusOr<Hello> ParseHello(absl::string_view payload);
 
-// Host to guest: prove that you know the secret.
+// Host to guest: request for proof.
 struct Challenge {
   std::string name;   // where the host runs, for messages
   std::string nonce;  // kNonceSize random bytes
@@ -51,14 +51,13 @@ struct Challenge {
 std::string EncodeChallenge(const Challenge& challenge);
 absl::StatusOr<Challenge> ParseChallenge(absl::string_view payload);
 
-// Host to guest: why I do not take you.
+// Host to guest: rejection.
 struct Refusal {
-  // Whether trying again is of no use: the old connection of a restarted rank disappears, a stale
-  // address comes to point at the right pod. A wrong WORLD_SIZE stays wrong.
+  // A retry is useless. False for the old connection of a restarted rank, which will close, and for
+  // a stale address, which will be updated; true for a wrong WORLD_SIZE.
   bool final = false;
   std::string text;
-  // Whether the guest itself has nothing to prove itself with that the host could accept. Does not
-  // travel.
+  // The guest has no means of authentication that the host could accept. Not sent.
   bool cannot_prove = false;
 };
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One rank's part in an inquiry: where is everybody?
+// One rank's part in an inquiry: a status query to all ranks after one makes no progress.
 //
-// A rank that stands still calls upwards for one. The root asks all; the question goes down to
-// children and grandchildren, so that a rank that is stopped hides nobody who is below it. Answers
-// go up to parent and guardian, each rank adding its own to those of the ranks below it; a rank
-// that does not answer in time is known by its silence. What the root makes of them, the report,
-// goes down to all. Who calls in vain, because nobody above it answers, asks the ranks below it.
+// A rank without progress requests an inquiry upwards. The root queries all ranks: the query goes
+// to children and grandchildren, so that a stopped rank does not hide the ranks below it. Replies
+// go to parent and grandparent, each rank adding its own; a rank that does not reply in time is
+// reported as silent. The root's report goes down to all. A rank whose request is not answered
+// queries the ranks below it.
 //
-// That is for any rank a few messages with each of its neighbours. Everybody may call at the same
-// time: only one call is passed on, and none for a while after a report.
+// Each rank exchanges a few messages with each tree peer. If many ranks request at once, only one
+// request is forwarded, and none for a time after a report.
 //
-// Pure: messages in, messages out, as for the Node that it is a part of. What is said in an
-// inquiry is the owner's.
+// Pure: messages in, messages out, as Node, which owns it. Contents of replies and reports are
+// opaque.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_INQUIRY_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_INQUIRY_H_
 
@@ -32,7 +32,7 @@ namespace railhead::bootstrap {
 
 class Inquiry {
  public:
-  // To all neighbours on that side.
+  // A message to all tree peers on that side.
   struct Message {
     bool up = false;
     FrameKind kind = FrameKind::kCall;
@@ -41,26 +41,26 @@ class Inquiry {
   struct Answer {
     enum class How { kGiven, kSilent, kNotAsked };
     How how = How::kNotAsked;
-    std::string text;  // if given
+    std::string text;  // if kGiven
   };
 
   Inquiry(int rank, int world_size);
 
-  // What this rank wants: that somebody asks all; to ask all below it itself.
+  // Requests of this rank: an inquiry by the root; or a query of all ranks below it.
   void Call();
   void Ask();
-  // What it has to say, once it is asked; and, when it has asked, once it has the answers.
+  // Supplies this rank's reply after asked(), and its report after TakeAnswers().
   void Testify(std::string mine);
   void Tell(std::string report);
 
-  // What comes from the others. An error is nonsense, which nobody who follows this text sends.
+  // Processes a message. An error is a protocol violation.
   absl::Status Receive(int from, FrameKind kind, absl::string_view payload);
 
-  // What time brings: it waits no longer for answers; there may be calls after a report again.
+  // Timeouts: stop waiting for replies; allow requests again after a report.
   void Hurry();
   void Reopen() { quiet_ = false; }
 
-  // What comes of it. A call waits for a report; that of the root, for it to ask.
+  // State. A request waits for a report; a root's own waits for Ask().
   bool called() const { return called_; }
   bool quiet() const { return quiet_; }
   bool asked() const { return asked_; }
@@ -83,16 +83,16 @@ class Inquiry {
 
   int rank_;
   int world_size_;
-  size_t below_;  // ranks in its part of the tree, with itself
+  size_t below_;  // ranks in its subtree, including itself
   std::vector<Message> outgoing_;
 
-  uint32_t number_ = 0;           // of its own last question
-  std::map<int, uint32_t> seen_;  // the last question of each rank above
-  std::map<int, uint32_t> told_;  // the last report of each
+  uint32_t number_ = 0;           // of its own last query
+  std::map<int, uint32_t> seen_;  // last query of each rank above
+  std::map<int, uint32_t> told_;  // last report of each
   bool called_ = false;
   bool quiet_ = false;
   bool asked_ = false;
-  std::optional<Question> question_;  // for which it gathers answers
+  std::optional<Question> question_;  // the query in progress
   std::map<int, std::string> answers_;
   std::optional<std::vector<Answer>> result_;
   std::optional<std::string> report_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sockets of one rank's place in the tree: carries messages between them and a Node.
+// Sockets of one rank's tree connections: carries messages between them and a Node.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_LINKS_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_LINKS_H_
 
@@ -19,25 +19,25 @@
 
 namespace railhead::bootstrap {
 
-// Nothing here waits for one connection alone: a neighbour that does not read holds up nobody else.
-// Not thread-safe. Movable.
+// Never waits for a single connection: a peer that does not read delays no other. Not thread-safe.
+// Movable.
 class Links {
  public:
-  // Takes a connection over, with what has been read from it already.
+  // Takes over a connection, with the bytes already read from it.
   void Add(int rank, net::Fd fd, FrameReader reader);
   void Remove(int rank) { links_.erase(rank); }
 
-  // Puts a frame into the queue for a rank; without a connection to it nothing happens.
+  // Queues a frame for a rank; ignored without a connection to it.
   void Queue(int rank, FrameKind kind, absl::string_view payload);
 
-  // Sends what the node wants said, as far as sockets take it, waits until something arrives or the
-  // deadline, and gives it to the node. `others` are polled too, and tell what became of them.
+  // Sends the node's messages as far as sockets accept them, waits for input or the deadline, and
+  // passes input to the node. Also polls `others` and sets their revents.
   void Turn(Node& node, std::vector<pollfd>& others, absl::Time deadline);
 
-  // Sends what the node wants said, and waits until sockets have taken it or the deadline.
+  // Sends the node's messages, and waits until sockets accepted them or the deadline.
   void Flush(Node& node, absl::Time deadline);
 
-  // The end after a failure: lets the others read why before the connections close.
+  // Ends after a failure: gives the others time to read the cause before connections close.
   void Farewell(Node& node, absl::Time deadline);
 
  private:
@@ -46,7 +46,7 @@ class Links {
     FrameReader reader;
     std::string queue;
     size_t sent = 0;     // of the queue
-    bool fresh = false;  // the reader may hold whole frames
+    bool fresh = false;  // the reader may contain complete frames
   };
 
   void Collect(Node& node);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ranks that believe each other say, as bytes.
+// Messages between authenticated ranks, and their encoding.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_MESSAGES_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_MESSAGES_H_
 
@@ -18,27 +18,26 @@
 
 namespace railhead::bootstrap {
 
-// What one rank may give to an exchange.
+// Maximum contribution of one rank to an exchange, in bytes.
 inline constexpr size_t kPartLimit = size_t{1} << 20;
-// What everybody's parts may be together, and what is answered.
+// Maximum of all contributions together, and of the result, in bytes.
 inline constexpr size_t kAllLimit = size_t{1} << 30;
 
-// kWelcome: all ranks have come. Where the parent or the guardian is rank 0, that connection is
-// there already.
+// kWelcome: all ranks have arrived. No address for rank 0, which is connected already.
 struct Welcome {
-  std::string session;  // kNonceSize random bytes, the same for all ranks of this meeting
+  std::string session;  // kNonceSize random bytes, shared by all ranks of this rendezvous
   std::optional<net::SocketAddress> parent;
   std::optional<net::SocketAddress> guardian;
 };
 std::string EncodeWelcome(const Welcome& welcome);
 absl::StatusOr<Welcome> ParseWelcome(absl::string_view payload);
 
-// An address in a message; "" is none.
+// Encodes an address; "" for none.
 std::string EncodePlace(const std::optional<net::SocketAddress>& place);
 absl::StatusOr<std::optional<net::SocketAddress>> ParsePlace(absl::string_view bytes);
 inline constexpr size_t kPlaceLimit = 18;
 
-// kGather: parts of the exchange of this number.
+// kGather: contributions to the exchange `round`.
 struct Parts {
   uint32_t round = 0;
   std::vector<std::string> parts;
@@ -46,8 +45,7 @@ struct Parts {
 std::string EncodeParts(const Parts& parts);
 absl::StatusOr<Parts> ParseParts(absl::string_view payload, size_t count);
 
-// kAll: what the root has made of them. `for_each`, in the order of the receiver's Subtree, or
-// nothing.
+// kAll: the root's result. `for_each` is in the order of the receiver's Subtree, or empty.
 struct Answers {
   uint32_t round = 0;
   std::string for_all;
@@ -56,7 +54,7 @@ struct Answers {
 std::string EncodeAnswers(const Answers& answers);
 absl::StatusOr<Answers> ParseAnswers(absl::string_view payload, size_t count);
 
-// kLocate: `asker` looks for `rank`. kLocated: there it is, as it says itself.
+// kLocate: `asker` requests the address of `rank`. kLocated: the rank's answer.
 inline constexpr size_t kLocationLimit = 4096;
 struct Location {
   int asker = 0;
@@ -68,7 +66,7 @@ struct Location {
 std::string EncodeLocation(const Location& location);
 absl::StatusOr<Location> ParseLocation(absl::string_view payload, int world_size);
 
-// kMissing: `rank` is there, and waits for these of its children.
+// kMissing: `rank` is alive, and waits for these of its children.
 struct Missing {
   int rank = 0;
   std::vector<int> children;
@@ -76,7 +74,7 @@ struct Missing {
 std::string EncodeMissing(const Missing& missing);
 absl::StatusOr<Missing> ParseMissing(absl::string_view payload, int world_size);
 
-// kQuestion: where is everybody below this rank? Each rank numbers its questions from 1.
+// kQuestion: status query to all ranks below. Each rank numbers its queries from 1.
 struct Question {
   int asker = 0;
   uint32_t number = 0;
@@ -86,7 +84,7 @@ struct Question {
 std::string EncodeQuestion(const Question& question);
 absl::StatusOr<Question> ParseQuestion(absl::string_view payload, int world_size);
 
-// kTestimony: what ranks say to that, by rank.
+// kTestimony: the replies, by rank.
 inline constexpr size_t kAnswerLimit = 512;
 struct Testimony {
   Question question;
@@ -95,7 +93,7 @@ struct Testimony {
 std::string EncodeTestimony(const Testimony& testimony);
 absl::StatusOr<Testimony> ParseTestimony(absl::string_view payload, int world_size);
 
-// kReport: what the asker makes of it.
+// kReport: the report of the querying rank.
 inline constexpr size_t kReportLimit = 12288;
 struct InquiryReport {
   Question question;
@@ -104,7 +102,7 @@ struct InquiryReport {
 std::string EncodeInquiryReport(const InquiryReport& report);
 absl::StatusOr<InquiryReport> ParseInquiryReport(absl::string_view payload, int world_size);
 
-// kGone: a rank whose end some neighbour of it has seen, and what that calls it.
+// kGone: a rank whose connection to a tree peer ended, with its name.
 struct Gone {
   int rank = 0;
   std::string name;  // "rank 2 (pod a on node b)"
@@ -114,7 +112,7 @@ struct Gone {
 std::string EncodeGone(const Gone& gone);
 absl::StatusOr<Gone> ParseGone(absl::string_view payload, int world_size);
 
-// kFail: why the job has failed.
+// kFail: why the job failed.
 std::string EncodeFailure(const absl::Status& status);
 absl::Status ParseFailure(absl::string_view payload);
 

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One rank's part in the conversation of the tree: exchanges, verdicts and goodbyes.
+// One rank's state in the tree: exchanges, failure and leave.
 //
-// Exchange: parts go up, each rank adding its own to those of its children; the root decides what
-// they come to, and that goes down again: an answer for all, and one for each rank that nobody but
-// those above it has to carry. That is at most 2 * (kArity + 1) messages sent and received for a
-// rank.
+// Exchange: contributions go up, each rank adding its own to its children's; the root computes a
+// result for all and one per rank, which go down; a rank's own result passes only the ranks above
+// it. Each rank sends and receives at most 2 * (kArity + 1) messages.
 //
-// Location: nobody knows where all others can be reached, which in a large world would be most of
-// what a rank knows. Who looks for one asks it, along the tree.
+// Location: no rank stores the addresses of all others, which in a large world would be most of its
+// data. A rank that needs one requests it along the tree.
 //
-// Verdict: who fails, or notices that a connection has ended, reports it upwards. What reaches the
-// root first is the job's verdict, and goes down to all; so it is the same everywhere. Only a rank
-// that can reach nobody above itself judges alone.
+// Verdict: a rank that fails, or detects the end of a connection, reports it upwards. The first
+// report at the root becomes the job's verdict and goes down to all, so it is the same everywhere.
+// Only a rank that can reach no rank above decides alone.
 //
-// Gone: whose connection ends before all have left is gone, and all that can be reached are told,
-// also after the verdict: those that are left may meet again without some (JoinOptions::hopeless).
+// Gone: a rank whose connection ends before all have left is gone. All reachable ranks are
+// notified, also after the verdict: the remaining ranks may meet again without it
+// (JoinOptions::hopeless).
 //
-// Goodbye: a rank that needs nobody any more tells its neighbours, who will not take its end for
-// a death. When all below it have done so it says that upwards, and the root tells all.
+// Leave: a rank that is finished notifies its tree peers, which then do not take its end for a
+// failure. When all below have left, it reports that upwards, and the root notifies all.
 //
 // Inquiry: see inquiry.h.
 //
-// Pure: messages in, messages out; no socket and no clock. Connections are known by the rank at
-// their other end. Not thread-safe. Movable.
+// Pure: messages in, messages out; no socket or clock. Connections are identified by the rank at
+// the other end. Not thread-safe. Movable.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_NODE_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_NODE_H_
 
@@ -50,70 +50,70 @@ class Node {
   struct Outgoing {
     int to = 0;
     FrameKind kind = FrameKind::kBye;
-    std::shared_ptr<const std::string> payload;  // shared: the same goes to several
+    std::shared_ptr<const std::string> payload;  // shared between several receivers
   };
 
   Node(int rank, int world_size);
 
-  // Connections.
+  // Connections:
   void AttachUp(int rank) { up_.push_back(rank); }
   void AttachDown(int rank) { down_.push_back(rank); }
-  // Ends a connection without anybody's death.
+  // Ends a connection without reporting a failure.
   void Detach(int rank);
 
-  // What the root makes of everybody's parts. An error is the job's verdict.
+  // The root's result of an exchange. An error becomes the job's verdict.
   struct Answer {
     std::string for_all;
-    std::vector<std::string> for_each;  // by rank, or nothing
+    std::vector<std::string> for_each;  // by rank, or empty
   };
   using Decide = std::function<absl::StatusOr<Answer>(std::vector<std::string> parts)>;
 
-  // What this rank wants.
-  // Its part of the next exchange; see TakeResult. All give the same `decide`, the root calls it.
+  // Requests of this rank:
+  // Its contribution to the next exchange; see TakeResult. All pass the same `decide`; the root
+  // calls it.
   void Give(absl::StatusOr<std::string> mine, Decide decide);
-  void Report(const absl::Status& failure);  // it cannot go on; see verdict
-  void Goodbye();                            // it needs nobody any more; see everybody_left
-  void SetPlace(std::string place) { place_ = std::move(place); }  // what who looks for it is told
+  void Report(const absl::Status& failure);  // it cannot continue; see verdict
+  void Goodbye();                            // it is finished; see everybody_left
+  void SetPlace(std::string place) { place_ = std::move(place); }  // answer to Locate of this rank
   void Locate(int rank);                                           // see TakeLocated
 
-  // What comes from the others.
+  // Input:
   void Receive(int from, FrameKind kind, const std::string& payload);
   void Lost(int neighbour);
 
-  // What time brings. The root, when an exchange takes too long, asks who is missing, waits a
-  // little for the answers, and judges; any rank may stop waiting for a verdict and judge alone.
+  // Timeouts: if an exchange is slow, the root asks who is missing, waits briefly for answers, and
+  // decides; any rank may stop waiting for a verdict and decide alone.
   void AskWhoIsMissing();
   void JudgeMissing();
   void StopWaiting(const absl::Status& reason);
 
-  // What comes of it.
+  // Output:
   std::vector<Outgoing> TakeOutgoing();
-  // What this rank is answered, once the exchange is through.
+  // Result for this rank, after the exchange.
   struct Result {
     std::string for_all;
     std::string for_this;
   };
   std::optional<Result> TakeResult() { return std::exchange(result_, {}); }
-  // Where the ranks are that it has looked for, and that have answered.
+  // Addresses requested with Locate that have arrived.
   std::map<int, std::string> TakeLocated() { return std::exchange(located_, {}); }
-  // Why the job has failed; OK while it has not.
+  // Why the job failed; OK if it has not.
   const absl::Status& verdict() const { return verdict_; }
-  // Ranks that are known to be gone, the first to be known first: others may have left because of
-  // it.
+  // Ranks known to be gone, in order of detection: later ones may have left because of the first.
   const std::vector<Gone>& gone() const { return gone_; }
-  // What this rank has reported, and wants a verdict for.
+  // Failure reported by this rank, waiting for a verdict.
   const absl::Status& reported() const { return reported_; }
-  // Whether it has said goodbye.
+  // Returns true after Goodbye.
   bool leaving() const { return leaving_; }
   bool everybody_left() const { return everybody_left_; }
-  // What it has to say goes with TakeOutgoing.
+  // TakeOutgoing also returns its messages.
   Inquiry& inquiry() { return inquiry_; }
 
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
   const std::vector<int>& down() const { return down_; }
-  // "rank 2 (pod a on node b)", with what is known: rank 0 knows all names, others those of their
-  // neighbours.
+  // Returns "rank 2 (pod a on node b)", as far as known: rank 0 knows all names, others those of
+  // their tree peers.
   std::string Describe(int rank) const;
   void SetName(int rank, std::string name) { names_[rank] = std::move(name); }
 
@@ -121,7 +121,7 @@ class Node {
   struct Child {
     int rank = 0;
     std::vector<int> subtree;
-    std::optional<std::vector<std::string>> parts;  // of the exchange that goes on
+    std::optional<std::vector<std::string>> parts;  // to the current exchange
   };
 
   Child* FindChild(int rank);
@@ -152,10 +152,10 @@ class Node {
   std::map<int, std::string> names_;
   std::vector<Outgoing> outgoing_;
 
-  uint32_t round_ = 0;               // of the last exchange that is through
-  std::optional<std::string> mine_;  // between Give and passing it on
+  uint32_t round_ = 0;               // of the last complete exchange
+  std::optional<std::string> mine_;  // between Give and forwarding it
   Decide decide_;
-  bool passed_on_ = false;  // between passing it on and everybody's
+  bool passed_on_ = false;  // between forwarding it and the result
   std::optional<Result> result_;
   std::set<int> accused_;
   std::set<int> present_;
@@ -172,8 +172,8 @@ class Node {
   bool leaving_ = false;
   bool said_done_ = false;
   bool everybody_left_ = false;
-  std::set<int> said_bye_;         // neighbours that need nobody
-  std::set<int> said_done_below_;  // those below under whom nobody needs anybody
+  std::set<int> said_bye_;         // tree peers that have left
+  std::set<int> said_done_below_;  // children whose subtrees have left
 };
 
 }  // namespace railhead::bootstrap

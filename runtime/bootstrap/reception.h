@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rank 0 while the ranks gather.
+// Rendezvous server: rank 0 until all ranks have arrived.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_RECEPTION_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_RECEPTION_H_
 
@@ -19,7 +19,7 @@
 
 namespace railhead::bootstrap {
 
-// Holds the door open until every rank has come. A rank that leaves again may come again.
+// Accepts ranks until all have come. A rank that disconnects may connect again.
 class Reception {
  public:
   Reception(net::Fd listener, int world_size, HostHandshake::Identity self, Secret secret,
@@ -34,22 +34,23 @@ class Reception {
   Reception(const Reception&) = delete;
   Reception& operator=(const Reception&) = delete;
 
-  // Returns when all are there. Otherwise DeadlineExceeded that names the missing ranks, or what
-  // `hopeless` says, or that a rank cannot prove that it belongs to the job. Of that those who have
-  // come are told at once; but in a job with a secret it ends nothing, since anybody can say it.
+  // Returns when all have arrived. Else DeadlineExceeded names the missing ranks; or the error of
+  // `hopeless`; or that a rank cannot prove that it belongs to the job. Arrived ranks are notified
+  // of that at once, but in a job with a secret it does not end the wait, since anyone can claim
+  // it.
   absl::Status Gather(absl::Time deadline, const Halt& hopeless);
 
-  // Those who arrived, by rank; also after a failed Gather.
+  // Arrived ranks; also valid after a failed Gather.
   std::map<uint32_t, Door::Guest> TakeGuests() { return std::move(guests_); }
   uint64_t rejected() const { return door_.rejected(); }
-  // How many ranks were turned away with a reason, as far as that is kept.
+  // Number of ranks rejected with a recorded reason.
   size_t told() const { return door_.turned_away().size(); }
 
  private:
   std::optional<Refusal> Object(const Hello& hello) const;
   bool Complete() const { return guests_.size() + 1 == world_size_; }
   void PollOnce(absl::Time deadline);
-  // Tells those who have come of those who are turned away.
+  // Notifies arrived ranks of rejected ones.
   void Notify();
   absl::Status Hopeless() const;
   void TellLateComers(const absl::Status& why);
@@ -61,7 +62,8 @@ class Reception {
   bool has_secret_;
   Door door_;
   std::map<uint32_t, Door::Guest> guests_;
-  std::map<uint32_t, std::set<uint32_t>> notified_;  // by guest: of which ranks
+  // by arrived rank: the rejected ranks it was notified of
+  std::map<uint32_t, std::set<uint32_t>> notified_;
 };
 
 }  // namespace railhead::bootstrap

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ranks of one job know and others do not, and what can be proven with it. The bytes stay
-// inside: nothing here prints them, and no message is made of them.
+// Shared secret of a job's ranks, and proofs with it. The bytes never leave this class: they are
+// neither printed nor part of messages.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_SECRET_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_SECRET_H_
 
@@ -18,25 +18,26 @@
 
 namespace railhead::bootstrap {
 
-// What is drawn at random for one handshake.
+// Random bytes per handshake.
 inline constexpr size_t kNonceSize = 32;
 
-// Without a file and without a group's key it proves nothing, and everything else works alike.
+// Without a file or group key it proves nothing; all else works the same.
 class Secret {
  public:
   Secret() : Secret("", "") {}
-  // Of the bytes of the job's secret file and of the random key in a group's id; either may be "".
+  // Made of the bytes of the job's secret file and the random key in a group's id; either may be
+  // "".
   Secret(absl::string_view file, absl::string_view group_key);
 
-  // Whether a secret file has gone into it.
+  // Returns true if it includes a secret file.
   bool has_file() const { return has_file_; }
-  // Whether there is anything that strangers do not know.
+  // Returns true if it contains anything secret.
   bool proves() const { return proves_; }
 
-  // The MAC under the secret (base/mac.h).
+  // Returns the MAC under the secret (base/mac.h).
   std::string Mac(absl::string_view label, std::initializer_list<absl::string_view> parts) const;
 
-  // The secret of one meeting of the ranks: what was proven in an earlier one is void in it.
+  // Returns the secret of one rendezvous: proofs of earlier ones are invalid in it.
   Secret ForSession(absl::string_view session) const;
 
  private:
@@ -48,14 +49,13 @@ class Secret {
   bool proves_ = false;
 };
 
-// Reads a secret from its file; "" is no file and gives "". Line ends behind it do not count, so
-// that `echo` makes the same secret as `printf`. A file that anybody may read is worth a warning
-// only, because that is how Kubernetes mounts a Secret unless told otherwise. `set_by`: what has
-// said which file, for messages.
+// Reads a secret from its file; "" returns "". Ignores trailing line ends, so that `echo` and
+// `printf` give the same secret. Only warns about a world-readable file, because Kubernetes mounts
+// Secrets so by default. `set_by` names the setting of the path, for messages.
 absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger& log,
                                            absl::string_view set_by = "RAILHEAD_SECRET_FILE");
 
-// What a group calls itself at the rendezvous: not the key, which nobody on the way may see.
+// Returns a group's public name at the rendezvous: not the key, which must stay secret.
 std::string GroupName(absl::string_view group_key);
 
 }  // namespace railhead::bootstrap

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps an eye on the job once it runs. A thread of its own holds the tree's connections: when a
-// rank dies or announces that it cannot go on, its neighbours in the tree tell rank 0, and that
-// tells everybody; the first such news is the job's verdict, the same on all ranks (node.h).
+// Watchdog of a running job. Its thread owns the tree's connections: if a rank dies or reports a
+// failure, its tree peers notify rank 0, which notifies all; the first report is the job's verdict,
+// the same on all ranks (node.h).
 //
-// While nobody has died, a witness may look after this rank from time to time; where it stands
-// still, everybody is asked what they are doing (inquiry.h).
+// A Witness may check this rank regularly; if it makes no progress, all ranks are queried
+// (inquiry.h).
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
 
@@ -30,69 +30,67 @@
 
 namespace railhead::bootstrap {
 
-// Thread-safe.
+// Thread-safe. Used by Communicator.
 class Watch {
  public:
-  // Takes the connections of `bootstrap` over and starts to watch them.
+  // Takes over the connections of `bootstrap` and starts to watch them.
   static absl::StatusOr<std::unique_ptr<Watch>> Start(Bootstrap bootstrap);
 
-  // Ends the watch; the connections close, which the other ranks take for this rank's death unless
-  // everybody has said goodbye.
+  // Stops; connections close, which the other ranks take for this rank's death unless all have
+  // left.
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Becomes true when the job has failed, for busy loops.
+  // Becomes true when the job has failed; cheap to poll.
   const std::atomic<bool>& failed() const { return failed_; }
 
-  // Why the job has failed; OK while it has not.
+  // Why the job failed; OK if it has not.
   absl::Status verdict() const;
 
-  // Readable from the moment the job has failed. Never read from it.
+  // Readable after the job has failed. Never read from it.
   int event_fd() const { return event_.get(); }
 
-  // Tells everybody that this rank cannot go on, and waits a moment for the job's verdict: this
-  // very text, or an earlier one of another rank (which is then probably its cause). Returns it.
+  // Reports that this rank cannot continue, and waits briefly for the job's verdict: this text, or
+  // an earlier one of another rank (probably the cause). Returns it.
   absl::Status Announce(const absl::Status& failure);
 
-  // From now on this one is asked; null: none. Not from two threads at once. When it returns, the
-  // one before is not asked any more.
+  // Uses this observer from now on; null: none. Do not call concurrently. When it returns, the
+  // previous one is no longer called.
   void Attend(Witness* witness);
 
-  // Asks what everybody is doing, as soon as that is not known from a moment ago; the witness will
-  // hear.
+  // Queries all ranks, unless that happened just before; the observer gets the report.
   void Ask();
 
-  // Where a rank can be reached, as it says itself (Bootstrap::SetPlace); nothing while that is not
-  // known yet. It is asked then, and located_fd stirs when any answer has come.
+  // Returns the address a rank gave for itself (Bootstrap::SetPlace); nullopt while unknown: then
+  // it is requested, and located_fd becomes readable when any answer has arrived.
   std::optional<std::string> Locate(int rank);
-  // Readable when places have become known, until ClearLocated.
+  // Readable when addresses have arrived, until ClearLocated.
   int located_fd() const { return located_event_.get(); }
   void ClearLocated();
 
-  // Says that this rank needs nobody any more, and waits until all have said so or the job has
-  // failed (true), or the deadline has passed (false). Whatever the deadline, what it says is on
-  // its way when it returns. May be called again.
+  // Reports that this rank is leaving, and waits until all have left or the job has failed (true),
+  // or the deadline (false). The report is sent in any case. May be called again.
   bool Goodbye(absl::Time deadline);
 
-  // Ranks that are known to be gone, be it in peace, and after the job has failed as well; the
-  // first to be known first.
+  // Ranks known to have ended, normally or not, including after the job failed; in order of
+  // detection.
   std::vector<Gone> gone() const;
 
  private:
   Watch(Node node, Links links, net::Fd event, net::Fd wake, net::Fd located);
 
   void Run();
-  // Looks for those that are looked for. Returns when to do so again, for an answer may get lost
-  // where a rank has left on its way.
+  // Requests missing addresses. Returns the time to repeat, because an answer is lost if a rank on
+  // its path leaves.
   absl::Time Search(absl::Time now);
-  // Does what the time has come for in an inquiry. Returns when that is to be done again.
+  // Performs due actions of an inquiry. Returns the time of the next.
   absl::Time Inquire(absl::Time now);
-  // Tells the witness what has been reported.
+  // Passes a report to the observer.
   void Hear(absl::Time now);
-  // Hands what the owner has asked for to the node.
+  // Passes the owner's requests to the node.
   void TakeWishes();
-  // Makes known on this rank what has come of it.
+  // Publishes the node's results on this rank.
   void Publish();
   void Wake();
 
@@ -100,7 +98,7 @@ class Watch {
   net::Fd wake_;
   net::Fd located_event_;
 
-  // The thread's own.
+  // Used by the thread only.
   Node node_;
   Links links_;
   absl::Time next_look_ = absl::InfinitePast();
@@ -109,7 +107,7 @@ class Watch {
   absl::Time gather_until_ = absl::InfiniteFuture();
   absl::Time told_ = absl::InfinitePast();  // a report
 
-  std::mutex witness_mutex_;  // held while it is asked
+  std::mutex witness_mutex_;  // held while it is called
   Witness* witness_ = nullptr;
 
   std::atomic<bool> failed_{false};
@@ -117,10 +115,10 @@ class Watch {
 
   mutable std::mutex mutex_;
   Condition changed_;
-  absl::Status failure_;              // what this rank announces
-  bool leaving_ = false;              // whether it says goodbye
-  bool asking_ = false;               // whether it asks what everybody is doing
-  std::map<int, absl::Time> sought_;  // ranks, and when to ask them (again)
+  absl::Status failure_;              // to be reported
+  bool leaving_ = false;              // to be reported
+  bool asking_ = false;               // an inquiry is requested
+  std::map<int, absl::Time> sought_;  // ranks, and when to request them (again)
   std::map<int, std::string> located_;
   absl::Status verdict_;
   std::vector<Gone> gone_;

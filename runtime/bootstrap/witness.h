@@ -11,35 +11,35 @@
 
 namespace railhead::bootstrap {
 
-// Knows what this rank is doing, and makes something of what all say. Used by the watch's thread
-// (watch.h).
+// Hang observer: knows this rank's activity, and evaluates all ranks' replies. Called on the
+// watchdog's thread (watch.h).
 class Witness {
  public:
-  // How patient the watch is.
+  // Intervals of the watchdog.
   struct Pace {
-    absl::Duration look;    // between two looks
-    absl::Duration answer;  // for the answers of a rank's children
-    absl::Duration fresh;   // after a report there is no other inquiry for so long
+    absl::Duration look;    // between checks
+    absl::Duration answer;  // timeout of replies of a rank's children
+    absl::Duration fresh;   // minimum time between inquiries
   };
   struct Said {
-    std::string name;  // the rank's
+    std::string name;  // of the rank
     Inquiry::Answer answer;
   };
 
   virtual ~Witness() = default;
 
   virtual Pace pace() const = 0;
-  // Whether this rank stands still, and everybody should be asked.
+  // Returns true if this rank makes no progress and all ranks should be queried.
   virtual bool Look(absl::Time now) = 0;
-  // What this rank is doing; at most kAnswerLimit bytes.
+  // Returns this rank's status in at most kAnswerLimit bytes.
   virtual std::string Testify(absl::Time now) = 0;
-  // What comes of what all have said, in at most kReportLimit bytes; `ranks` by rank.
+  // Returns a report of all replies in at most kReportLimit bytes; `ranks` by rank.
   virtual std::string Conclude(const std::vector<Said>& ranks) = 0;
-  // Why the job cannot go on, by what was last concluded; OK if it can.
+  // Returns why the job cannot continue, by the last report; OK if it can.
   virtual absl::Status Verdict() { return absl::OkStatus(); }
-  // That is known to this rank.
+  // Receives a report on this rank.
   virtual void Hear(const std::string& report, absl::Time now) = 0;
-  // The job has failed, and this rank's calls know it. The last that is called; it does not wait.
+  // The job has failed, and this rank's calls know. Last call; must not block.
   virtual void Failed(const absl::Status& verdict) = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ranks exchange in log2(n) steps around a circle: the parts of ranks that follow each other,
-// the first rank after the last. bruck_allgather.h and recursive_halving.h use it.
+// Consecutive ranks on a circle (the first follows the last), as exchanged in log2(n) steps by
+// bruck_allgather.h and recursive_halving.h.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_ARC_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_ARC_H_
 
@@ -13,8 +13,8 @@
 
 namespace railhead::collectives {
 
-// The parts of `count` ranks from `first` on: at most two ranges, since the ranks may go past the
-// last one. The parts follow each other in the order of ranks.
+// Parts of `count` ranks from `first`: at most two ranges, since the ranks may wrap around. Parts
+// are consecutive in rank order.
 class Arc {
  public:
   static constexpr size_t kPieces = 2;
@@ -43,7 +43,7 @@ class Arc {
   size_t after_;
 };
 
-// Parts of the same sizes that follow each other.
+// Consecutive parts of the same sizes.
 class PackedParts {
  public:
   explicit PackedParts(const Parts& parts) {
@@ -55,7 +55,7 @@ class PackedParts {
   }
 
   size_t total() const { return total_; }
-  // Outlived by this.
+  // Must not outlive this.
   Parts Of() const { return Parts(sizes_, begins_, 1); }
 
  private:

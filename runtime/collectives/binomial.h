@@ -13,16 +13,16 @@
 
 namespace railhead::collectives {
 
-// As RingBroadcast (ring_broadcast.h).
+// Like RingBroadcast (ring_broadcast.h).
 absl::Status BinomialBroadcast(Messenger& messenger, int rank, int world_size, int root,
                                const std::byte* send, std::byte* receive, size_t bytes);
 
-// As RingReduce (ring_reduce.h).
+// Like RingReduce (ring_reduce.h).
 absl::Status BinomialReduce(Messenger& messenger, int rank, int world_size, int root,
                             const reduce::Reduction& reduction, const std::byte* send,
                             std::byte* receive, size_t count);
 
-// As DirectGather and DirectScatter (direct.h).
+// Like DirectGather and DirectScatter (direct.h).
 absl::Status BinomialGather(Messenger& messenger, int rank, int world_size, int root,
                             const std::byte* send, std::byte* receive, size_t bytes);
 absl::Status BinomialScatter(Messenger& messenger, int rank, int world_size, int root,

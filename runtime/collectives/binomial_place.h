@@ -8,8 +8,8 @@
 
 namespace railhead::collectives {
 
-// A rank's place in the binomial tree of `root`. Seen from the root on, rank v's parent is v
-// without its lowest bit; so v and all below it are ranks that follow each other.
+// Position of a rank in the binomial tree of `root`. Relative to the root, the parent of rank v is
+// v without its lowest bit; so v and its subtree are consecutive ranks.
 class BinomialPlace {
  public:
   BinomialPlace(int rank, int world_size, int root)
@@ -22,12 +22,12 @@ class BinomialPlace {
 
   bool is_root() const { return seen_ == 0; }
   int parent() const { return (rank_ - (seen_ & -seen_) + ranks_) % ranks_; }
-  // Child i is 2^i ranks on; the last has the most below it.
+  // Child i is 2^i ranks further; the last has the largest subtree.
   size_t children() const { return static_cast<size_t>(children_); }
   int child(size_t i) const { return (rank_ + (1 << i)) % ranks_; }
-  // This rank and all below it.
+  // Ranks in this rank's subtree, including itself.
   size_t size() const { return static_cast<size_t>(size_); }
-  // The same of child i.
+  // Ranks in the subtree of child i.
   size_t child_size(size_t i) const {
     const size_t distance = size_t{1} << i;
     return std::min(distance, size() - distance);

@@ -3,7 +3,7 @@
 // All-to-all of small blocks in log2(n) steps (J. Bruck et al., "Efficient algorithms for
 // all-to-all communications in multiport message-passing systems", 1997): a block that has to go d
 // ranks further takes the steps of d's binary digits, together with all others that take them.
-// Every block travels up to log2(n) times; what is saved is messages.
+// Every block is sent up to log2(n) times, in fewer messages.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_BRUCK_ALLTOALL_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_BRUCK_ALLTOALL_H_
 
@@ -15,8 +15,8 @@
 
 namespace railhead::collectives {
 
-// As PairwiseAllToAll (pairwise_alltoall.h), of parts that are all equal. Takes twice as much
-// memory as `send` besides.
+// Like PairwiseAllToAll (pairwise_alltoall.h), for equal parts. Needs temporary memory of twice
+// `send`.
 absl::Status BruckAllToAll(Messenger& messenger, int rank, const std::byte* send,
                            const Parts& send_parts, std::byte* receive, const Parts& receive_parts);
 

@@ -12,9 +12,9 @@
 
 namespace railhead::collectives {
 
-// What all ranks must agree on about a call, in one word that travels with its data: so ranks that
-// call different things learn it from the first bytes that they get of each other. Some of it can
-// be read back, for messages; the rest is a digest of 20 bits, of all arguments.
+// Fingerprint of a call: what all ranks must agree on, in one word sent with its data, so that
+// ranks with different calls detect it from the first bytes. Some of it is readable, for messages;
+// the rest is a 20-bit digest of all arguments.
 class Call {
  public:
   struct Arguments {
@@ -22,11 +22,11 @@ class Call {
     rhDataType_t type = rhInt8;
     rhRedOp_t op = rhSum;
     int root = 0;
-    size_t count = 0;  // of values; of bytes where nothing is reduced
-    // Which collective of the communicator it is. What was sent for an earlier one, and never
-    // taken, is not taken for this one, for the next million of calls.
+    size_t count = 0;  // values; bytes if nothing is reduced
+    // Index of the call among the communicator's collectives: stale data of an earlier call is not
+    // taken for this one, within a million calls.
     uint64_t number = 0;
-    uint64_t parts = 0;  // DigestOf them, if they differ
+    uint64_t parts = 0;  // DigestOf the parts, if they differ
   };
 
   Call() = default;
@@ -36,21 +36,21 @@ class Call {
   uint64_t word() const { return word_; }
   bool operator==(const Call&) const = default;
 
-  // "all_reduce of 5 values of type 7 with op 0", "broadcast of 20 bytes, root 1". Of a root the
-  // low 12 bits are known, of a large count its highest bits, 14 at least.
+  // Returns "all_reduce of 5 values of type 7 with op 0", "broadcast of 20 bytes, root 1". Contains
+  // the low 12 bits of a root, and at least the 14 highest bits of a large count.
   std::string ToString() const;
 
  private:
   uint64_t word_ = 0;
 };
 
-// Of the sizes of parts; 0 if these are equal.
+// Returns a digest of the sizes of parts; 0 if equal.
 uint64_t DigestOf(const Parts& parts);
 
-// "rank 1 calls barrier, and rank 0 ...": two that contradict each other, for whoever reads it.
+// Returns "rank 1 calls barrier, and rank 0 ...": describes two contradicting calls.
 std::string Contradiction(const std::string& one, Call of_one, const std::string& other,
                           Call of_other);
-// The same where this rank is the other one.
+// Returns the same if the second rank is this one.
 std::string Contradiction(const std::string& peer, Call theirs, Call ours);
 
 }  // namespace railhead::collectives

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What there is: the collectives, and the ways to do them. The names are those of metrics, messages
-// and settings.
+// Enumerations of collectives and algorithms, with their names in metrics, messages and settings.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_COLLECTIVE_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_COLLECTIVE_H_
 

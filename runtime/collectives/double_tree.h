@@ -2,9 +2,9 @@
 //
 // All-reduce along two binary trees at once (P. Sanders, J. Speck, J. L. Traff, "Two-tree
 // algorithms for full bandwidth broadcast, reduction and scan", 2009): each half of the values is
-// reduced up one tree and spread down it again, in segments that follow each other. A rank that is
-// inside one tree is a leaf of the other (but for one, where their number is odd), so all send and
-// receive about as much; and the time for the way grows with log2(n) alone.
+// reduced up one tree and broadcast down it, in pipelined segments. An inner rank of one tree is a
+// leaf of the other (except one, if their number is odd), so all ranks send and receive about the
+// same; latency grows with log2(n).
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_DOUBLE_TREE_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_DOUBLE_TREE_H_
 
@@ -16,7 +16,7 @@
 
 namespace railhead::collectives {
 
-// As RingAllReduce (ring_allreduce.h).
+// Like RingAllReduce (ring_allreduce.h).
 absl::Status DoubleTreeAllReduce(Messenger& messenger, int rank, int world_size,
                                  const reduce::Reduction& reduction, const std::byte* send,
                                  std::byte* receive, size_t count);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What algorithms share that work on a power of two ranks: the others are guests, each of the rank
-// whose number is less by that power. A guest gives its input before the exchanges and gets the
-// result after them.
+// Extra ranks of algorithms that need a power of two: each extra rank is assigned to the rank whose
+// number is less by that power. It sends its input before the exchanges and gets the result after
+// them.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_GUEST_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_GUEST_H_
 
@@ -13,12 +13,12 @@
 
 namespace railhead::collectives {
 
-// The largest power of two of the ranks.
+// Returns the largest power of two that is at most the number of ranks.
 inline int CoreRanks(int world_size) {
   return static_cast<int>(std::bit_floor(static_cast<unsigned>(world_size)));
 }
 
-// A guest's part. Its result cannot come before its input has arrived.
+// Returns the schedule of an extra rank: its result cannot arrive before its input was sent.
 inline OneEachWay Guest(int host, const std::byte* send, std::byte* receive, size_t bytes) {
   return {Schedule::To(host, send, bytes), Schedule::From(host, receive, bytes)};
 }

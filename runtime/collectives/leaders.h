@@ -7,8 +7,8 @@
 
 namespace railhead::collectives {
 
-// How many of the ranks of a place share the sending of so many bytes to other places. A message
-// costs as much as some thousand bytes, so each of them has at least so many to send.
+// Returns how many ranks of a place send `bytes` to other places. A message costs as much as some
+// thousand bytes, so each of them sends at least kWorthIt.
 inline size_t Leaders(size_t bytes, size_t local_ranks) {
   constexpr size_t kWorthIt = size_t{8} << 10U;
   return std::clamp(bytes / kWorthIt, size_t{1}, local_ranks);

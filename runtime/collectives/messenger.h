@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All that a collective algorithm knows of the world: it posts what it sends and where it wants
-// what it receives, and lets things progress.
+// Interface of collective algorithms to the transport: post sends and receives, and wait.
+// Implemented by rails::Mesh, shm::Mailbox and Subgroup.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_MESSENGER_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_MESSENGER_H_
 
@@ -15,35 +15,34 @@
 
 namespace railhead::collectives {
 
-// Where arriving bytes go.
+// Destination of arriving bytes.
 struct ReceiveBuffer {
   std::byte* data = nullptr;
   size_t size = 0;
-  // If set: what arrives is reduced with these values on its way, data[i] = operand[i] op
-  // arrived[i], as `reduction` says, which lives as long as the buffers. May be equal to `data`.
+  // If set, arriving bytes are reduced with these values on arrival: data[i] = operand[i] op
+  // arrived[i], by `reduction`, which must live as long as the buffers. May equal `data`.
   const std::byte* operand = nullptr;
   const reduce::Reduction* reduction = nullptr;
 };
 
-// Between two ranks the n-th message posted for sending lands in the n-th buffer posted for
-// receiving; their sizes must be equal. Buffers stay the caller's and must live until done.
-// Used by one thread at a time.
+// Between two ranks, the n-th message sent goes into the n-th buffer posted; sizes must be equal.
+// Buffers belong to the caller and must live until done. Use from one thread at a time.
 class Messenger {
  public:
-  // Numbers the messages of one peer and direction.
+  // Number of a message within one peer and direction.
   using Ticket = uint64_t;
 
   virtual ~Messenger() = default;
 
-  // What messages that are posted from now on belong to. Ranks that contradict each other get
-  // Internal from Progress.
+  // Sets the call of messages posted from now on. If ranks contradict each other, Progress returns
+  // Internal.
   virtual void Expect(Call call) = 0;
   virtual Ticket PostSend(int peer, absl::Span<const std::byte> data) = 0;
   virtual Ticket PostReceive(int peer, const ReceiveBuffer& buffer) = 0;
 
-  // Whether the message is on its way, with its buffer free again.
+  // Returns true if the message is sent and its buffer may be reused.
   virtual bool SendDone(int peer, Ticket ticket) const = 0;
-  // Whether all bytes of the message are where they were wanted.
+  // Returns true if all bytes of the message are in the buffer.
   virtual bool ReceiveDone(int peer, Ticket ticket) const = 0;
 
   // Waits until something has moved. An error is final.

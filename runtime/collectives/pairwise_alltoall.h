@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All-to-all in n-1 steps: in step s every rank sends to the rank s after it and receives from the
-// rank s before it. So no rank is sent to by many at once, and every byte travels once.
+// rank s before it. So no rank receives from many at once, and every byte is sent once.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_PAIRWISE_ALLTOALL_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_PAIRWISE_ALLTOALL_H_
 
@@ -13,9 +13,8 @@
 
 namespace railhead::collectives {
 
-// Part r of `send` goes to rank r, where it is received as this rank's part; parts are in bytes,
-// and as large on both sides. The buffers do not overlap. On an error the contents of `receive` are
-// undefined.
+// Part r of `send` goes to rank r, into the part of this rank; parts are in bytes and of equal size
+// on both sides. The buffers do not overlap. On an error the contents of `receive` are undefined.
 absl::Status PairwiseAllToAll(Messenger& messenger, int rank, const std::byte* send,
                               const Parts& send_parts, std::byte* receive,
                               const Parts& receive_parts);

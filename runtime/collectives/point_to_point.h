@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sends and receives that a caller put together: all are under way at once, so that no order of
-// them can make ranks wait for each other in a circle.
+// Groups of sends and receives: all progress concurrently, so that no order of them can deadlock.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_POINT_TO_POINT_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_POINT_TO_POINT_H_
 
@@ -17,15 +16,15 @@ struct Transfer {
   enum class Direction { kSend, kReceive };
   Direction direction = Direction::kSend;
   int peer = -1;
-  std::byte* data = nullptr;  // not written to when it is sent
+  std::byte* data = nullptr;  // read-only if sent
   size_t bytes = 0;
 };
 
-// What is wrong with those between this rank and itself: each send meets a receive of its size.
+// Returns an error unless each send of this rank to itself matches a receive of its size.
 absl::Status WrongOwn(int rank, absl::Span<const Transfer> transfers);
 
-// Does them all. The n-th send to a rank meets the n-th receive from this rank there; WrongOwn is
-// OK.
+// Performs all transfers. The n-th send to a rank matches the n-th receive from this rank there.
+// WrongOwn must be OK.
 absl::Status RunTransfers(Messenger& messenger, int rank, absl::Span<const Transfer> transfers);
 
 }  // namespace railhead::collectives

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All-reduce of small messages in log2(n) steps: in step k every rank exchanges all it has with the
-// rank whose number differs in bit k, and both reduce. Where the ranks are not a power of two, the
-// first few pair up before, and are told the result after.
+// All-reduce of small messages in log2(n) steps: in step k every rank exchanges all its values with
+// the rank whose number differs in bit k, and both reduce. If the number of ranks is not a power of
+// two, the first few pair up before, and get the result afterwards.
 //
-// Both sides of an exchange reduce the same two operands, and the operators give the same bits in
-// either order: so all ranks get the same bits.
+// Both sides of an exchange reduce the same two operands, and operators are commutative bit for
+// bit: all ranks get identical results.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_RECURSIVE_DOUBLING_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_RECURSIVE_DOUBLING_H_
 
@@ -17,7 +17,7 @@
 
 namespace railhead::collectives {
 
-// As RingAllReduce (ring_allreduce.h).
+// Like RingAllReduce (ring_allreduce.h).
 absl::Status RecursiveDoublingAllReduce(Messenger& messenger, int rank, int world_size,
                                         const reduce::Reduction& reduction, const std::byte* send,
                                         std::byte* receive, size_t count);

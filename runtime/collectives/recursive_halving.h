@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reduce-scatter in log2(n) steps, by recursive halving (R. Thakur, R. Rabenseifner, W. Gropp,
+// Reduce-scatter in log2(n) steps by recursive halving (R. Thakur, R. Rabenseifner, W. Gropp,
 // "Optimization of collective communication operations in MPICH", 2005), for any number of ranks as
-// the mirror image of Bruck's all-gather (bruck_allgather.h): a rank reduces the parts of all ranks
-// from itself on, at first. In each step it keeps those of 2^k ranks, the largest power of two that
-// is less than their number, sends the others to the rank 2^k after it, of which they are the
-// first, and adds what it receives to its own. Every rank sends and receives (n-1)/n of its values,
-// as around a ring (ring_reduce_scatter.h).
+// the mirror image of Bruck's all-gather (bruck_allgather.h). At first a rank reduces the parts of
+// all ranks from itself. In each step it keeps those of 2^k ranks, the largest power of two less
+// than their number, sends the others to the rank 2^k after it, which is the first of them, and
+// adds what it receives to its own. Every rank sends and receives (n-1)/n of its values, as on a
+// ring (ring_reduce_scatter.h).
 //
-// The order in which a part's values are reduced depends on nothing but the number of ranks, so the
-// same inputs give the same bits every time.
+// The order of reduction of a part depends on the number of ranks only, so the same inputs always
+// give the same bits.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_RECURSIVE_HALVING_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_RECURSIVE_HALVING_H_
 
@@ -22,9 +22,9 @@
 
 namespace railhead::collectives {
 
-// As RingReduceScatter (ring_reduce_scatter.h), but for the rounding: 16- and 8-bit floats are
-// rounded in each step. Takes memory for half of the values or, where the ranks are not a power of
-// two, for nearly all of them; and for all of them besides where parts do not follow each other.
+// Like RingReduceScatter (ring_reduce_scatter.h), except for the rounding: 16- and 8-bit floats are
+// rounded in each step. Needs memory for half of the values or, if the number of ranks is not a
+// power of two, for nearly all; and for all values more if parts are not consecutive.
 absl::Status RecursiveHalvingReduceScatter(Messenger& messenger, int rank, int world_size,
                                            const reduce::Reduction& reduction,
                                            const std::byte* send, std::byte* receive,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What all algorithms share that reduce in several steps.
+// Helpers of algorithms that reduce in several steps.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_REDUCING_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_REDUCING_H_
 
@@ -10,14 +10,14 @@
 
 namespace railhead::collectives {
 
-// The reduction of every step but the last: a mean is a sum until the last rank has added its
-// values.
+// Returns the reduction of every step but the last: a mean is a sum until the last rank has added
+// its values.
 inline reduce::Reduction Partial(reduce::Reduction whole) {
   whole.divisor = 1;
   return whole;
 }
 
-// Whether there is nothing to send: no values, or no other rank, and then this is the result.
+// Returns true if nothing must be sent (no values, or one rank); the result is complete then.
 inline bool ReducedAlone(int world_size, const reduce::Reduction& reduction, const std::byte* send,
                          std::byte* receive, size_t count) {
   if (count > 0 && world_size > 1) return false;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the collectives around a ring share: every rank receives from the rank before it, and sends
-// to the next one.
+// Helpers of ring collectives: every rank receives from the previous rank and sends to the next.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_RING_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_RING_H_
 
@@ -14,11 +13,11 @@
 
 namespace railhead::collectives {
 
-// The ranks beside `rank`.
+// Neighbours of `rank` on the ring.
 inline int NextRank(int rank, int world_size) { return (rank + 1) % world_size; }
 inline int PreviousRank(int rank, int world_size) { return (rank + world_size - 1) % world_size; }
 
-// A schedule between the ranks beside this one, whose text need not name them.
+// A schedule between ring neighbours, which subclasses need not name.
 class RingSchedule : public Schedule {
  public:
   RingSchedule(int rank, int world_size)
@@ -43,11 +42,11 @@ class RingSchedule : public Schedule {
   int previous_;
 };
 
-// Memory for messages on their way through a rank that has no buffer of its own for them: the n-th
-// message takes a place that the message kAhead earlier has left.
+// Bounce buffers for messages forwarded by a rank without a buffer for them: message n uses the
+// place of message n - kAhead.
 class Passage {
  public:
-  // `message`: bytes of the largest one.
+  // `message`: size of the largest message in bytes.
   explicit Passage(size_t message)
       : message_(message), memory_(std::make_unique_for_overwrite<std::byte[]>(kAhead * message)) {}
 

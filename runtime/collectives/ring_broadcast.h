@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Broadcast around a ring: every rank passes on what it receives, a segment at a time, until it has
-// come to the rank before the root.
+// Broadcast on a ring: every rank forwards what it receives, segment by segment, up to the rank
+// before the root.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_RING_BROADCAST_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_RING_BROADCAST_H_
 
@@ -12,8 +12,8 @@
 
 namespace railhead::collectives {
 
-// Every rank's `receive` gets the root's `send`, which is read there alone and is `receive` (in
-// place) or does not overlap it. On an error the contents of `receive` are undefined.
+// Copies the root's `send` to every rank's `receive`. `send` is read on the root only, where it is
+// `receive` (in place) or does not overlap it. On an error the contents of `receive` are undefined.
 absl::Status RingBroadcast(Messenger& messenger, int rank, int world_size, int root,
                            const std::byte* send, std::byte* receive, size_t bytes);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reduce around a ring: the values come from the rank after the root, and every rank adds its own
-// to what it passes on, a segment at a time, until they have come to the root.
+// Reduce on a ring: the values start at the rank after the root; every rank adds its own and
+// forwards the result, segment by segment, up to the root.
 //
-// Values on their way stand in memory of the rank that they pass, of a few MiB at most.
+// Values in transit need memory of a few MiB at most on each rank.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_RING_REDUCE_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_RING_REDUCE_H_
 
@@ -15,9 +15,9 @@
 
 namespace railhead::collectives {
 
-// Reduces `count` values of all ranks into the root's `receive`, which is written there alone and
-// is `send` (in place) or does not overlap it. For rhAvg the divisor is the world's size. 16- and
-// 8-bit floats are rounded at every rank. On an error the contents of `receive` are undefined.
+// Reduces `count` values of all ranks into the root's `receive`, which is written on the root only
+// and is `send` (in place) or does not overlap it. rhAvg divides by the world size. 16- and 8-bit
+// floats are rounded at every rank. On an error the contents of `receive` are undefined.
 absl::Status RingReduce(Messenger& messenger, int rank, int world_size, int root,
                         const reduce::Reduction& reduction, const std::byte* send,
                         std::byte* receive, size_t count);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reduce-scatter around a ring: in each of n-1 steps every rank passes on a part, and the next one
-// adds its own values, such that a part comes last to the rank that wants it. Every rank sends and
-// receives (n-1)/n of its values, the least that is possible.
+// Reduce-scatter on a ring: in each of n-1 steps every rank forwards a part, and the next adds its
+// own values, in an order such that a part ends at its rank. Every rank sends and receives (n-1)/n
+// of its values, the minimum.
 //
-// Parts on their way stand in memory of the rank that they pass, of a few MiB at most; the user's
-// other values stay as they are.
+// Parts in transit need memory of a few MiB at most on each rank; the user's other values stay
+// unchanged.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_RING_REDUCE_SCATTER_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_RING_REDUCE_SCATTER_H_
 
@@ -18,13 +18,13 @@
 
 namespace railhead::collectives {
 
-// Longer parts go round in several rounds, of at most so many segments each (timetable.h).
+// Maximum segment in bytes; longer parts take several rounds (timetable.h).
 inline constexpr size_t kLargestReduceScatterSegment = size_t{256} << 10U;
 
-// `send` has a part (in values) for each rank; the reduction of all ranks' values for this one gets
-// into `receive`. For rhAvg the divisor is the world's size. `receive` is
-// this rank's part of `send` (in place) or does not overlap it. 16- and 8-bit floats are rounded
-// at every rank. On an error the contents of `receive` are undefined.
+// Reduces this rank's part of all ranks' `send`, which has a part (in values) for each rank, into
+// `receive`. rhAvg divides by the world size. `receive` is this rank's part of `send` (in place) or
+// does not overlap it. 16- and 8-bit floats are rounded at every rank. On an error the contents of
+// `receive` are undefined.
 absl::Status RingReduceScatter(Messenger& messenger, int rank, int world_size,
                                const reduce::Reduction& reduction, const std::byte* send,
                                std::byte* receive, const Parts& parts);

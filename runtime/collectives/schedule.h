@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one rank does in a collective: a row of messages that it sends and a row that it receives. A
-// collective says what they are and what each has to wait for; this is the waiting.
+// A rank's schedule in a collective: a sequence of messages to send and one to receive. A
+// collective defines the messages and their dependencies; Run executes them.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_SCHEDULE_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_SCHEDULE_H_
 
@@ -14,23 +14,23 @@
 
 namespace railhead::collectives {
 
-// At most so many messages of a direction are posted and not yet done.
+// Maximum posted and incomplete messages per direction.
 inline constexpr size_t kAhead = 16;
 
 class Schedule {
  public:
   static constexpr size_t kNothing = SIZE_MAX;
 
-  // Empty ones are not sent; both sides know which they are.
+  // Empty messages are not sent; both sides know which are empty.
   struct Outgoing {
     absl::Span<const std::byte> data;
-    size_t needs = kNothing;  // the number of the message that brings these bytes
+    size_t needs = kNothing;  // index of the message that brings these bytes
     int peer = -1;
   };
   struct Incoming {
     ReceiveBuffer buffer;
-    size_t after = kNothing;  // the number of the message that must have left this memory before
-    size_t needs = kNothing;  // the number of the message that brings the operand
+    size_t after = kNothing;  // index of the message that must have left this memory
+    size_t needs = kNothing;  // index of the message that brings the operand
     int peer = -1;
   };
 
@@ -49,19 +49,19 @@ class Schedule {
   }
 
   virtual ~Schedule() = default;
-  // How many messages this rank sends and receives.
+  // Number of messages that this rank sends and receives.
   virtual size_t sends() const = 0;
   virtual size_t receives() const = 0;
-  // The n-th of them. The messages of all ranks can be put in one order, in which each waits only
-  // for earlier ones, and which every row follows: so all of them end.
+  // Return the n-th of them. The messages of all ranks must have a common order in which each
+  // depends on earlier ones only, and which every sequence follows: then all complete.
   virtual Outgoing Send(size_t n) const = 0;
   virtual Incoming Receive(size_t n) const = 0;
 };
 
-// At most one message each way, which do not wait for each other.
+// At most one message each way, independent of each other.
 class OneEachWay final : public Schedule {
  public:
-  // An empty one is none.
+  // An empty message is omitted.
   OneEachWay(const Outgoing& outgoing, const Incoming& incoming)
       : outgoing_(outgoing), incoming_(incoming) {}
 
@@ -75,7 +75,7 @@ class OneEachWay final : public Schedule {
   const Incoming incoming_;
 };
 
-// Does it.
+// Executes the schedule.
 absl::Status Run(Messenger& messenger, const Schedule& schedule);
 
 }  // namespace railhead::collectives

@@ -11,11 +11,11 @@
 
 namespace railhead::collectives {
 
-// Messages between some of the ranks, which are numbered anew: so every algorithm can be done by
-// any ranks that are connected as it needs.
+// Messenger between a subset of ranks, renumbered, so that any algorithm can run on any suitably
+// connected ranks.
 class Subgroup final : public Messenger {
  public:
-  // `ranks`: what number `all`, which outlives this, gives to ranks 0, 1, ... of the subgroup.
+  // `ranks`: numbers in `all` of ranks 0, 1, ... of the subgroup. `all` must outlive this.
   Subgroup(Messenger& all, std::vector<int> ranks) : all_(all), ranks_(std::move(ranks)) {}
 
   void Expect(Call call) override { all_.Expect(call); }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one list of algorithms: for each way to do a collective over messages its name, its function,
-// what it costs and the memory that it takes. The tuner chooses from it, the communicator calls
-// what it holds, and RAILHEAD_ALGO and --explain name what is in it. To add a way, add an entry.
+// Table of algorithms: for each collective over messages, its algorithms with name, function, cost
+// and memory. Used by the tuner, the communicator, RAILHEAD_ALGO and --explain. To add an
+// algorithm, add an entry.
 #ifndef RAILHEAD_RUNTIME_COLLECTIVES_WAYS_H_
 #define RAILHEAD_RUNTIME_COLLECTIVES_WAYS_H_
 
@@ -18,7 +18,7 @@
 
 namespace railhead::collectives {
 
-// What the functions of a collective look like; their headers say what they do.
+// Signatures by collective; the algorithms' headers document them.
 using AllReduceFunction = absl::Status (*)(Messenger& messenger, int rank, int world_size,
                                            const reduce::Reduction& reduction,
                                            const std::byte* send, std::byte* receive, size_t count);
@@ -32,51 +32,52 @@ using ReduceScatterFunction = absl::Status (*)(Messenger& messenger, int rank, i
                                                const reduce::Reduction& reduction,
                                                const std::byte* send, std::byte* receive,
                                                const Parts& parts);
-// Of a broadcast, gather or scatter.
+// Broadcast, gather and scatter.
 using RootedFunction = absl::Status (*)(Messenger& messenger, int rank, int world_size, int root,
                                         const std::byte* send, std::byte* receive, size_t bytes);
 using AllToAllFunction = absl::Status (*)(Messenger& messenger, int rank, const std::byte* send,
                                           const Parts& send_parts, std::byte* receive,
                                           const Parts& receive_parts);
 
-// The terms of a cost, for n ranks and the bytes of the larger of a rank's two buffers.
+// Terms of a cost, for n ranks and the bytes of the larger of a rank's two buffers.
 struct Terms {
-  // A message takes `alpha` seconds and `beta` for each byte, and to reduce a byte takes `gamma`.
+  // A message takes `alpha` seconds plus `beta` per byte; reducing takes `gamma` per byte.
   Terms(size_t bytes, int ranks, double alpha, double beta, double gamma);
 
   double n;
   double log;       // steps of a tree or an exchange
-  double odd;       // 1 where some ranks are guests of others
+  double odd;       // 1 if there are extra ranks (guest.h)
   double a;         // alpha
-  double whole;     // to send all bytes
-  double far;       // the same, while all ranks send to others that are not beside them
-  double work;      // to reduce all bytes
-  double segments;  // of what travels in a row through all ranks
+  double whole;     // time to send all bytes
+  double far;       // the same, while all ranks send to distant ranks
+  double work;      // time to reduce all bytes
+  double segments;  // segments of a pipeline through all ranks
 };
 
-// With how many others a rank exchanges messages.
+// Number of peers of a rank.
 enum class Peers { kFew, kAll };
 
 struct Way {
   Collective collective;
   Algorithm algorithm;
-  // None: what ranks that share memory do there, and another way among the others (hierarchy.h).
+  // Empty for the hierarchy: shared memory inside places, and another algorithm between them
+  // (hierarchy.h).
   std::variant<std::monostate, AllReduceFunction, ReduceFunction, AllGatherFunction,
                ReduceScatterFunction, RootedFunction, AllToAllFunction>
       function;
   double (*seconds)(const Terms& terms);
-  // Memory that a rank takes besides its buffers; a few MiB count as nothing.
+  // Memory of a rank besides its buffers; a few MiB count as zero.
   size_t (*memory)(size_t bytes, int ranks);
   Peers peers = Peers::kFew;
-  // What comes down to the same messages where there are two ranks.
+  // Algorithm with the same messages for two ranks.
   Algorithm between_two = algorithm;
 };
 
 absl::Span<const Way> Ways();
-// Null if there is none.
+// Returns null if there is none.
 const Way* FindWay(Collective collective, Algorithm algorithm);
 
-// The function of a way that there is, and that has one of this type.
+// Returns the function of an entry, which must exist and have this type.
 template <class Function>
 Function FunctionOf(Collective collective, Algorithm algorithm) {
   return *std::get_if<Function>(&FindWay(collective, algorithm)->function);

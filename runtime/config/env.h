@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every environment variable that the runtime reads, declared once: name, default, help and parser
-// stand together in one table (env.cc), and the help that people see is printed from it. The table
-// also names the field of rhConfig_t by which a program sets the same for one communicator.
+// Environment variables of the runtime, declared once in a table (env.cc): name, default, help and
+// parser; the printed help is generated from it. The table also names the field of rhConfig_t that
+// sets the same value for one communicator.
 #ifndef RAILHEAD_RUNTIME_CONFIG_ENV_H_
 #define RAILHEAD_RUNTIME_CONFIG_ENV_H_
 
@@ -23,85 +23,85 @@ namespace railhead::config {
 
 enum class TransportChoice { kAuto, kVerbs, kTcp, kShm };
 
-// What happens when a job would start with less RDMA than its ranks were given; the stricter, the
-// larger (comm/decision.h).
+// Action if a job would start with less RDMA than its ranks were given; larger is stricter
+// (comm/decision.h).
 enum class Fallback : uint8_t { kAllow, kWarn, kFail };
 
-// Who this rank is and where it meets the others.
+// Identity and rendezvous of this rank.
 struct Rendezvous {
   int rank = 0;
   int world_size = 1;
-  std::string master_addr;  // empty only where nobody needs it: on rank 0
+  std::string master_addr;  // may be empty on rank 0 only
   int master_port = 29500;
 };
 
-// Fields of rhConfig_t that a program has set, by name, as the text that the environment would
-// have.
+// Fields of rhConfig_t set by a program, by name, with values as in the environment.
 using Fields = std::map<std::string, std::string>;
 
-// How this rank works.
+// Settings of this rank.
 struct Settings {
   std::string job = "default";
-  std::string secret_file;      // "": ranks are known by the name of their job alone
-  bool sign_frames = false;     // over TCP
-  bool require_secret = false;  // a job without one fails
+  std::string secret_file;      // "": ranks are identified by the name of their job only
+  bool sign_frames = false;     // with TCP
+  bool require_secret = false;  // fail without a secret
   std::string pod;              // "" outside Kubernetes
   std::string node;             // "" outside Kubernetes
   std::string rails_file = "/run/railhead/rails.json";
   TransportChoice transport = TransportChoice::kAuto;
-  bool require_rdma = false;  // as if RDMA was given, and nothing less is accepted
+  bool require_rdma = false;  // treat RDMA as given, and accept nothing less
   Fallback fallback = Fallback::kWarn;
-  std::vector<int> rails;     // those to use of the rails file, ascending; none: all
-  std::string socket_ifname;  // of TCP rail 0; "": the interface that routes to the other ranks
+  std::vector<int> rails;     // rails of the rails file to use, ascending; empty: all
+  std::string socket_ifname;  // of TCP rail 0; "": the interface with the route to the other ranks
   std::vector<std::string> more_socket_ifnames;  // of TCP rails 1, 2, ...
   int metrics_port = 9402;                       // 0: no metrics server
-  absl::Duration timeout = absl::Seconds(60);    // of what stands still
-  std::optional<absl::Duration> start_timeout;   // none: `timeout`
+  absl::Duration timeout = absl::Seconds(60);    // of calls without progress
+  std::optional<absl::Duration> start_timeout;   // nullopt: `timeout`
   absl::Duration StartTimeout() const { return start_timeout.value_or(timeout); }
   std::string algorithms;       // "": the model decides
-  std::string flight_recorder;  // a directory; "": the flight recorder leaves no file
+  std::string flight_recorder;  // a directory; "": the flight recorder writes no file
   int ib_traffic_class = 0;
   int ib_service_level = 0;
-  int ib_pkey = 0;  // 0: the ports agree on one
+  int ib_pkey = 0;  // 0: the ports choose a common one
   int ib_qps_per_rail = 1;
   LogLevel log_level = LogLevel::kWarn;
-  bool metrics = true;    // whether this communicator is on the metrics page
-  std::string comm_name;  // of the communicator; "": it has none
-  Fields configured;      // what the program has set
+  bool metrics = true;    // show this communicator on the metrics page
+  std::string comm_name;  // name of the communicator; "": none
+  Fields configured;      // set by the program
 
-  // Of that, what all ranks must set alike.
+  // The subset that all ranks must set alike.
   Fields SetAlike() const;
-  // What sets the field, for people: "rhConfig_t.timeoutSeconds" or "RAILHEAD_TIMEOUT_SECONDS".
+  // Returns the name of the setting for messages: "rhConfig_t.timeoutSeconds" or
+  // "RAILHEAD_TIMEOUT_SECONDS".
   std::string SetBy(absl::string_view field) const;
 };
 
-// Looks a variable up; nullopt when it is not set. An empty value counts as not set.
+// Returns a variable's value; nullopt if unset. An empty value counts as unset.
 using Lookup = absl::FunctionRef<std::optional<std::string>(absl::string_view name)>;
 
-// Both return InvalidArgument that names the variable, its value and what is allowed.
+// Both return InvalidArgument that names the variable, its value and the allowed values.
 absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup);
-// Sets what is right even when something else is wrong, so that a rank with a wrong value can still
-// meet the others and tell them.
+// Sets all valid values even if others are invalid, so that a rank with an invalid value can still
+// report it to the others.
 absl::Status ReadSettings(Lookup lookup, Settings& settings);
 
-// Sets what a program has set for its communicator, and leaves the rest as it is. InvalidArgument
-// that names the field, its value and what is allowed; then it sets nothing.
+// Applies a program's settings of its communicator. InvalidArgument names the field, its value and
+// the allowed values; it changes nothing then.
 absl::Status Configure(const Fields& fields, Settings& settings);
 
-// What of a group's settings contradicts what else.
+// Returns an error if settings contradict each other.
 absl::Status CheckSettings(const Settings& settings);
 
-// The lookup that reads this process's environment.
+// Reads this process's environment.
 std::optional<std::string> ProcessEnvironment(absl::string_view name);
 
-// The table as text for people: one paragraph for each variable.
+// Returns the table as text, one paragraph per variable.
 std::string EnvHelp();
-// The same as a man page, railhead-environment(7).
+// Returns it as a man page, railhead-environment(7).
 std::string EnvManPage();
 
-// "auto", "verbs", "tcp" or "shm".
+// Returns "auto", "verbs", "tcp" or "shm".
 absl::string_view TransportChoiceName(TransportChoice choice);
-// "allow", "warn" or "fail".
+// Returns "allow", "warn" or "fail".
 absl::string_view FallbackName(Fallback fallback);
 
 }  // namespace railhead::config

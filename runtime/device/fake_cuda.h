@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GPUs that are made up, behind the table of the CUDA driver. For tests.
+// Fake GPUs behind the table of the CUDA driver. For tests.
 //
-// Their memory has an address that nobody can read or write: who touches it dies. The bytes are in
-// a file without a name, mapped elsewhere, which the driver's copies go through; its descriptor is
-// what is exported as a dma-buf, and through a table of these files a NIC gets at the memory as it
-// does by nvidia-peermem. And it breaks on request.
+// Their memory has an inaccessible address: touching it crashes. The bytes are in an anonymous
+// file, mapped elsewhere, which the driver's copies use; its descriptor is exported as dma-buf, and
+// a table of these files gives NICs access as nvidia-peermem does. Tests inject faults.
 #ifndef RAILHEAD_RUNTIME_DEVICE_FAKE_CUDA_H_
 #define RAILHEAD_RUNTIME_DEVICE_FAKE_CUDA_H_
 
@@ -24,10 +23,10 @@
 
 namespace railhead::device {
 
-// Bytes of an allocation, which outlive it for who holds them.
+// Bytes of an allocation, kept alive by their users.
 class FakePages {
  public:
-  // Zeros.
+  // Initialized to zeros.
   explicit FakePages(size_t bytes);
   ~FakePages();
   FakePages(const FakePages&) = delete;
@@ -42,51 +41,51 @@ class FakePages {
   size_t size_;
 };
 
-// All member functions may be called from any thread.
+// Thread-safe.
 class FakeCuda final : public CudaApi, public CudaSource {
  public:
   ~FakeCuda() override;
 
   // What a program does ---------------------------------------------------------------------------
-  // Memory of a GPU; `own_context`: it has one, as that of cuMemAlloc, or only its GPU's primary
-  // one, as that which is mapped.
+  // Allocates GPU memory; `own_context`: with a context, like cuMemAlloc, else with the GPU's
+  // primary one, like mapped memory.
   std::byte* Allocate(size_t bytes, int gpu = 0, bool own_context = true);
-  // Memory that GPU and CPU may touch.
+  // Allocates memory accessible to GPU and CPU.
   std::byte* AllocateManaged(size_t bytes);
-  // Memory is given no number from here on, as is some that is mapped.
+  // Gives no buffer ids from now on, as for some mapped memory.
   void WithoutIds();
   void Free(std::byte* memory);
-  // Frees it and allocates as much at the same address, as a driver may.
+  // Frees it and allocates the same size at the same address, as a driver may.
   void Reallocate(std::byte* memory);
-  // Its bytes from this address on, as only the test sees them.
+  // Returns its bytes from this address, for the test.
   std::byte* Bytes(const std::byte* memory) const;
 
   // Faults ---------------------------------------------------------------------------------------
-  // Before it, no driver is there.
+  // While false, the process has no driver.
   void SetLoaded(bool loaded);
   void SetInitialized(bool initialized);
   void SetDmaBuf(bool supported);
   void SetPeermem(bool loaded);
-  // The result of all exports, and of copies once so many more have been done.
+  // Sets the result of all exports, and of copies after `after` more.
   void FailExports(int result);
   void FailCopies(int result, int after = 0);
   void FailPinning(int result);
-  // Of all questions whose an address is, as after a kernel has failed; and of setting
+  // Sets the result of pointer queries, as after a failed kernel; FailSynchronizing: of setting
   // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS.
   void FailQuestions(int result);
   void FailSynchronizing(int result);
 
   // What happened --------------------------------------------------------------------------------
   int copies() const;
-  size_t pinned() const;                             // pieces of host memory
+  size_t pinned() const;                             // allocations of host memory
   size_t retained() const;                           // primary contexts
   bool synchronized(const std::byte* memory) const;  // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS is set
 
   // For NICs -------------------------------------------------------------------------------------
   bool Owns(const void* address) const;
-  // As nvidia-peermem; null when it is not loaded, or these bytes are not all of one allocation.
+  // Acts as nvidia-peermem; null if it is not loaded, or these bytes are not in one allocation.
   std::shared_ptr<const FakePages> Pin(const void* address, size_t bytes) const;
-  // Where in its pages an address is.
+  // Returns the offset of an address in its pages.
   uint64_t OffsetOf(const void* address) const;
 
   // CudaSource and CudaApi -----------------------------------------------------------------------
@@ -119,22 +118,22 @@ class FakeCuda final : public CudaApi, public CudaSource {
     bool managed = false;
     bool synchronized = false;
   };
-  // Goes with its context, if that is a primary one.
+  // Freed with its context, if that is a primary one.
   struct Pinned {
     std::unique_ptr<std::byte[]> bytes;
     CudaContext context = nullptr;
   };
-  // With the lock. The allocation that holds all of these bytes; null if there is none.
+  // Requires the lock. Returns the allocation that contains all these bytes, or null.
   Allocation* Holding(uint64_t address, size_t bytes, uint64_t* offset) const;
-  // Why a copy fails; success if it does not.
+  // Returns the error of a copy, or success.
   int MayCopy() const;
 
-  mutable std::mutex mutex_;                            // guards what follows
+  mutable std::mutex mutex_;                            // guards all below
   mutable std::map<uint64_t, Allocation> allocations_;  // by address
   mutable std::map<void*, Pinned> pinned_;
   mutable std::map<int, size_t> retained_;  // by device
   mutable int copies_ = 0;
-  // With the lock.
+  // Requires the lock.
   uint64_t NextId() { return ids_ ? next_id_++ : 0; }
 
   uint64_t next_id_ = 1;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of a GPU: whether an address is in some, copies into it and out of it, and how a NIC is
-// given it. A CPU must not touch it.
+// GPU memory: detection of its addresses, copies, and export to NICs. The CPU must not access it.
 //
-// What is copied is copied at once, behind what the legacy default stream of the memory's context
-// holds; a NIC that reads memory waits for no stream at all. So who has kernels or copies of any
-// stream write values that are to be sent waits for these first. (GPUs' own reductions, and their
+// Copies run at once, after the work of the legacy default stream of the memory's context; NICs
+// wait for no stream. So programs must wait for kernels and copies of all streams that write values
+// to be sent. (GPU reductions and GPU-to-GPU paths would be added next to the copies.)
 // own ways to each other, would stand beside the copies.)
 #ifndef RAILHEAD_RUNTIME_DEVICE_MEMORY_H_
 #define RAILHEAD_RUNTIME_DEVICE_MEMORY_H_
@@ -25,52 +24,52 @@
 
 namespace railhead::device {
 
-// A dma-buf, and where in it the memory begins that was asked for.
+// A dma-buf, and the offset of the requested memory in it.
 struct DmaBuf {
   net::Fd fd;
   uint64_t offset = 0;  // bytes
 };
 
-// An allocation, as long as its user keeps it. A value; any thread. Errors name the GPU, what was
-// to be done and the driver's reason.
+// A view of an allocation, for as long as its user keeps it. Copyable, thread-safe. Errors name the
+// GPU, the operation and the driver's reason.
 class Memory {
  public:
-  // Nothing for what a CPU may touch: all that is not the driver's, and of that what it has pinned
-  // or manages. After an error (the driver has failed) nobody knows, and nobody may touch it.
+  // Returns nullopt for memory that the CPU may access: all that is not the driver's, and pinned or
+  // managed memory. After an error (of the driver) the kind is unknown, and the memory must not be
+  // accessed.
   static absl::StatusOr<std::optional<Memory>> Find(const CudaApi& cuda, const void* address);
-  // Whether it is managed: the CPU's and the GPUs', and moved between them, so that its pages are
-  // not to be given to NICs.
+  // Returns true for managed memory, which moves between CPU and GPUs, so that its pages cannot be
+  // given to NICs.
   static absl::StatusOr<bool> IsManaged(const CudaApi& cuda, const void* address);
 
-  // "GPU 3", as this process counts them.
+  // Returns "GPU 3", by this process's numbering.
   std::string Name() const;
-  // Whether the driver tells it from others that had its address before. Not that which is mapped
-  // (cuMemMap) with some drivers.
+  // Returns true if the driver distinguishes it from earlier allocations at its address; false for
+  // mapped memory (cuMemMap) with some drivers.
   bool HasIdentity() const { return allocation_ != 0; }
-  // Whether it is the same allocation for certain: an address that was freed may be given out
-  // again.
+  // Returns true if it is certainly the same allocation: freed addresses may be reused.
   bool IsSame(const Memory& other) const {
     return HasIdentity() && allocation_ == other.allocation_;
   }
 
   absl::Status CopyOut(const std::byte* from, std::byte* to, size_t bytes) const;
   absl::Status CopyIn(const std::byte* from, std::byte* to, size_t bytes) const;
-  // Both are GPUs'.
+  // Both addresses are GPU memory.
   absl::Status CopyWithin(const std::byte* from, std::byte* to, size_t bytes) const;
 
-  // From then on all copies into it are complete when they return, so that a NIC sees them.
+  // Makes all later copies into it complete before they return, so that a NIC sees the data.
   absl::Status Synchronize(const std::byte* address) const;
-  // Unimplemented where GPU, driver or kernel have no dma-buf.
+  // Unimplemented if GPU, driver or kernel lack dma-buf.
   absl::StatusOr<DmaBuf> Export(absl::Span<const std::byte> bytes) const;
 
  private:
   friend class PinnedMemory;
   explicit Memory(const CudaApi& cuda) : cuda_(&cuda) {}
-  // Does it in a context that sees the memory, and makes an error of what it returns.
+  // Runs it in a context with access to the memory, and converts its error.
   absl::Status Do(absl::string_view what, absl::FunctionRef<int()> what_to_do) const;
   absl::Status DoIn(CudaContext context, absl::string_view what,
                     absl::FunctionRef<int()> what_to_do) const;
-  // The primary context of its GPU, which is there until it is released as often.
+  // Retains the primary context of its GPU until the matching release.
   absl::StatusOr<CudaContext> RetainPrimary() const;
   void ReleasePrimary() const;
   absl::Status Error(absl::string_view what, int result) const;
@@ -81,8 +80,8 @@ class Memory {
   uint64_t allocation_ = 0;
 };
 
-// Memory of the host that GPUs copy to and from at full speed. It keeps what it has, and grows. It
-// lives in the primary context of a GPU, and ends with it: so that is retained as long.
+// Host memory with fast GPU copies; grows as needed. It belongs to the primary context of a GPU,
+// which it retains.
 class PinnedMemory {
  public:
   PinnedMemory() = default;
@@ -90,8 +89,8 @@ class PinnedMemory {
   PinnedMemory(const PinnedMemory&) = delete;
   PinnedMemory& operator=(const PinnedMemory&) = delete;
 
-  // At least so many bytes, aligned to a cache line; what they hold is lost. `for_whom`: the GPU
-  // memory that is copied.
+  // Returns at least `bytes` bytes, aligned to a cache line; earlier content is lost. `for_whom`:
+  // the GPU memory that is copied.
   absl::StatusOr<std::byte*> Get(size_t bytes, const Memory& for_whom);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one page of a process, however many communicators it has: those of one rank are summed, and
-// what a communicator has counted stays when it is gone. Counters must not go back.
+// Metrics exporter of a process, shared by all its communicators: counters of one rank are summed,
+// and those of destroyed communicators are kept, because counters must not decrease.
 #ifndef RAILHEAD_RUNTIME_METRICS_BOARD_H_
 #define RAILHEAD_RUNTIME_METRICS_BOARD_H_
 
@@ -22,11 +22,11 @@ class Board : public std::enable_shared_from_this<Board> {
  public:
   using Read = std::function<Snapshot()>;
 
-  // This process's board at `port` (0: any free one, and a board of its own): opened by who asks
-  // first, closed when all its notices are gone. Unavailable when another process has the port.
+  // Returns this process's exporter at `port` (0: a new one at any free port): opened by the first
+  // caller, closed after its last Notice. Unavailable if another process has the port.
   static absl::StatusOr<std::shared_ptr<Board>> At(int port);
 
-  // Shows what `read` gives, called from the page's threads, for as long as the notice lives.
+  // Shows the result of `read`, called on the server's threads, while the Notice lives.
   class Notice {
    public:
     ~Notice();
@@ -49,7 +49,7 @@ class Board : public std::enable_shared_from_this<Board> {
 
   mutable std::mutex mutex_;
   std::list<Read> reads_;
-  std::vector<Snapshot> gone_;  // of notices that are no more, by job and rank
+  std::vector<Snapshot> gone_;  // of destroyed notices, by job and rank
   std::unique_ptr<Server> server_;
 };
 

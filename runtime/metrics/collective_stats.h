@@ -17,12 +17,12 @@ inline constexpr std::array<const char*, 4> kSizeClasses = {"<=4KiB", "<=256KiB"
                                                             ">4MiB"};
 size_t SizeClass(uint64_t bytes);
 
-// Upper bounds of the duration histogram in seconds; one more bucket takes the rest.
+// Upper bounds of the duration histogram's buckets in seconds; a last bucket is unbounded.
 inline constexpr std::array<double, 18> kDurationBounds = {
     50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3,
     50e-3, 100e-3, 250e-3, 500e-3, 1,    2.5,    5,    10,    30};
 
-// What one size class of one collective has seen.
+// Counts of one size class of one collective.
 struct CollectiveCounts {
   uint64_t operations = 0;
   uint64_t bytes = 0;
@@ -30,21 +30,21 @@ struct CollectiveCounts {
   std::array<uint64_t, kDurationBounds.size() + 1> buckets{};  // not cumulative
 };
 
-// One way of doing one collective, by class of size.
+// One algorithm of one collective, by size class.
 struct KindCounts {
   collectives::Collective collective = collectives::Collective::kAllReduce;
   collectives::Algorithm algorithm = collectives::Algorithm::kRing;
-  std::string comm;  // the name of its communicator; "" if that has none
+  std::string comm;  // name of its communicator; "" if none
   std::array<CollectiveCounts, kSizeClasses.size()> classes;
 };
 
 class CollectiveStats {
  public:
-  // One thread at a time.
+  // Use from one thread at a time.
   void Record(collectives::Collective collective, collectives::Algorithm algorithm, uint64_t bytes,
               int64_t nanoseconds);
 
-  // Any thread. Those that have happened.
+  // Thread-safe. Returns those with calls.
   std::vector<KindCounts> Read() const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The /metrics page of a process's ranks. The data path only counts in atomics; this turns
-// snapshots of them into Prometheus' families whenever somebody asks.
+// Page /metrics of a process's ranks. The data path only increments atomics; this converts
+// snapshots of them to Prometheus' families on request.
 #ifndef RAILHEAD_RUNTIME_METRICS_PAGE_H_
 #define RAILHEAD_RUNTIME_METRICS_PAGE_H_
 
@@ -16,19 +16,19 @@
 
 namespace railhead::metrics {
 
-// The names, labels and meanings are those of the project's list of metrics.
+// Names, labels and meanings follow the project's list of metrics.
 std::vector<prometheus::MetricFamily> ToFamilies(const std::vector<Snapshot>& ranks);
 
-// A web server for the page. Thread-safe.
+// HTTP server of the page. Thread-safe.
 class Server {
  public:
   virtual ~Server() = default;
-  // The port it listens on.
+  // Listening port.
   virtual int port() const = 0;
 };
 
-// Serves /metrics on all addresses at `port` (0: any free one) until destroyed. `read` is called
-// from the server's threads. Unavailable when the port is taken.
+// Serves /metrics on all addresses at `port` (0: any free one) until destroyed. `read` is called on
+// the server's threads. Unavailable if the port is taken.
 absl::StatusOr<std::unique_ptr<Server>> Serve(int port,
                                               const std::function<std::vector<Snapshot>()>& read);
 

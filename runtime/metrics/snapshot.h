@@ -15,36 +15,35 @@
 
 namespace railhead::metrics {
 
-// What the port of an RDMA rail has counted: for all that use it, not for this job alone.
+// Counters of an RDMA rail's port: of all its users, not only of this job.
 struct PortSnapshot {
   rails::RailName name;
   fabric::PortCounters counters;
 };
 
-// How the NIC of a rail reads memory of GPUs.
+// How the NIC of a rail reads GPU memory.
 struct GpuDirectSnapshot {
   rails::RailName name;
   fabric::GpuDirectWay way = fabric::GpuDirectWay::kNone;
 };
 
-// Everything that the page shows of one rank.
+// All data that the page shows of one rank.
 struct Snapshot {
   std::string job;
   int rank = 0;
-  std::string degraded_reason;  // "" when the job runs as it was meant to
-  std::optional<Start> start;   // nothing once its communicator is gone
+  std::string degraded_reason;  // "" if not degraded
+  std::optional<Start> start;   // nullopt after its communicator is destroyed
   uint64_t rejected_connections = 0;
   std::vector<rails::RailTotals> rails;
   std::vector<PortSnapshot> ports;
-  std::vector<GpuDirectSnapshot> gpu_direct;  // none while no memory of a GPU is known
-  std::vector<KindCounts> collectives;        // those that have happened
+  std::vector<GpuDirectSnapshot> gpu_direct;  // empty while no GPU memory is registered
+  std::vector<KindCounts> collectives;        // those with calls
 };
 
-// Adds what another communicator of the same rank has counted. A rail that both have works when it
-// works for both, and has the lesser weight. A port that both have is the same one, so
-// its counts are not summed: those of `other`, which has been read later, stand. So does the worse
-// way to memory of GPUs. How the rank
-// started is what `sum` says, the first communicator that is left.
+// Adds the counters of another communicator of the same rank. A shared rail is up if it is up for
+// both, and has the lower weight. A shared port's counters are not summed: those of `other`, read
+// later, are used, as is the worse method of GPU access. `start` is kept from `sum`, the oldest
+// communicator.
 void Add(const Snapshot& other, Snapshot& sum);
 
 }  // namespace railhead::metrics

@@ -34,19 +34,18 @@ class Fd {
     kept_since_ = 0;
   }
 
-  // From now on it is this process's alone: children that it forks close it before fork returns
-  // there. For connections: a child that held one would hide its parent's death from the peer. It
-  // stays open in children of vfork, of clone without fork's handlers, and where it is above
-  // a million; all of them lose it when they call exec.
+  // Makes it private to this process: forked children close it before fork returns in them. For
+  // connections: a child that keeps one open would hide its parent's death from the peer. It stays
+  // open in children of vfork, of clone without fork's handlers, and if its number is above a
+  // million; all of them lose it at exec.
   void KeepFromChildren();
 
  private:
-  // Whether it is this process's, and not one that its parent had; it is not kept from children any
-  // more.
+  // Returns true if it is this process's and not its parent's; ends the protection from children.
   bool Reclaim() const;
 
   int fd_ = -1;
-  uint32_t kept_since_ = 0;  // how many forks were between this process and the first one, plus 1
+  uint32_t kept_since_ = 0;  // number of forks between the first process and this one, plus 1
 };
 
 }  // namespace railhead::net

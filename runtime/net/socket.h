@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Non-blocking TCP sockets whose every wait has a deadline.
+// Non-blocking TCP sockets; every wait has a deadline.
 #ifndef RAILHEAD_RUNTIME_NET_SOCKET_H_
 #define RAILHEAD_RUNTIME_NET_SOCKET_H_
 
@@ -19,48 +19,48 @@
 
 namespace railhead::net {
 
-// "<what>: <the text of errno>" under the code that fits (Unavailable for network troubles).
+// Returns "<what>: <text of errno>" with a fitting code (Unavailable for network errors).
 absl::Status ErrnoError(absl::string_view what, int error_number);
 
-// Whether the error of a socket came from the network or the peer, so that another connection may
-// do better; others are this process's own.
+// Returns true if a socket's error came from the network or the peer, so that a new connection may
+// help.
 bool IsNetworkError(int error_number);
 
-// Milliseconds to give to poll() or epoll_wait() so that they end at the deadline: at least 0, and
-// rounded up, so that a caller who loops does not spin through the last millisecond.
+// Returns milliseconds for poll() or epoll_wait() until the deadline: at least 0, and rounded up,
+// so that loops do not spin in the last millisecond.
 int PollTimeout(absl::Time deadline);
 
-// A listening, non-blocking socket. Without `local` it listens on every address of the machine,
-// IPv6 and IPv4 alike. Port 0 lets the kernel choose.
+// Returns a listening, non-blocking socket. Without `local` it listens on every address, IPv6 and
+// IPv4. Port 0: chosen by the kernel.
 absl::StatusOr<Fd> Listen(const std::optional<IpAddress>& local, uint16_t port);
 
-// Takes one waiting connection, non-blocking and tuned; an invalid Fd when none waits.
+// Accepts one connection, non-blocking and tuned; an invalid Fd if none waits.
 absl::StatusOr<Fd> Accept(int listener);
 
-// Connects to `remote`, from `local` where that is given and of the same family.
+// Connects to `remote`, from `local` if given and of the same family.
 absl::StatusOr<Fd> Dial(const IpAddress& remote, uint16_t port,
                         const std::optional<IpAddress>& local, absl::Time deadline,
                         const Halt& halt = nullptr);
 
-// The same without waiting: starts to connect. The socket becomes writable when that has ended, and
-// FinishDial tells how.
+// Starts to connect without waiting. The socket becomes writable at the end; FinishDial returns the
+// result.
 absl::StatusOr<Fd> StartDial(const IpAddress& remote, uint16_t port,
                              const std::optional<IpAddress>& local);
 absl::Status FinishDial(int fd, const IpAddress& remote, uint16_t port);
 
-// All addresses of a host name or of an address in text. Looks the name up on a helper thread,
-// since the resolver knows no deadline.
+// Returns all addresses of a host name or textual address. Resolves on a helper thread, since the
+// resolver has no deadline.
 absl::StatusOr<std::vector<IpAddress>> Resolve(absl::string_view host, absl::Time deadline,
                                                const Halt& halt = nullptr);
 
-// Writes everything, or says why not.
+// Writes everything, or returns an error.
 absl::Status SendAll(int fd, absl::string_view bytes, absl::Time deadline);
 
-// Appends what has arrived (at most `limit` bytes) to `into` without waiting. Returns false at the
-// end of the stream.
+// Appends available bytes (at most `limit`) to `into` without waiting. Returns false at the end of
+// the stream.
 absl::StatusOr<bool> ReceiveSome(int fd, size_t limit, std::string* into);
 
-// Waits until the descriptor is readable. DeadlineExceeded otherwise, or what ended the wait.
+// Waits until the descriptor is readable. Else DeadlineExceeded, or the error of `halt`.
 absl::Status WaitReadable(int fd, absl::Time deadline, const Halt& halt = nullptr);
 
 struct SocketAddress {
@@ -68,7 +68,7 @@ struct SocketAddress {
   uint16_t port = 0;
 };
 absl::StatusOr<SocketAddress> LocalAddress(int fd);
-// The other side as text for messages; "unknown" when the connection is already gone.
+// Returns the peer's address for messages; "unknown" if the connection is gone.
 std::string RemoteText(int fd);
 
 }  // namespace railhead::net

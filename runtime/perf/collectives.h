@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of what railhead-perf can measure.
+// Table of the collectives that railhead-perf measures.
 #ifndef RAILHEAD_RUNTIME_PERF_COLLECTIVES_H_
 #define RAILHEAD_RUNTIME_PERF_COLLECTIVES_H_
 
@@ -12,11 +12,11 @@
 
 namespace railhead::perf {
 
-// The arguments of one call, for whatever collective.
+// Arguments of one call of any collective.
 struct Call {
   const void* send;
   void* receive;
-  size_t count;  // values in a part; the mean if parts differ
+  size_t count;  // values per part; the mean if parts differ
   const Parts& parts;
   rhDataType_t type;
   rhRedOp_t op;
@@ -28,8 +28,8 @@ struct Call {
 
 struct Collective {
   const char* name;
-  const char* title;    // what it does, in a line
-  const char* measure;  // what its size and its busbw mean
+  const char* title;    // one-line description
+  const char* measure;  // meaning of its size and busbw
   Movement movement;
   bool in_place;
   bool has_root;
@@ -38,7 +38,7 @@ struct Collective {
 
   bool reduces() const { return movement.source == Source::kReduced; }
   bool has_data() const { return movement.send != Shape::kNothing; }
-  // The size in values of a part of `count` values: that of the larger of a rank's buffers.
+  // Returns the size in values of a part of `count` values: that of the larger of a rank's buffers.
   size_t SizeInValues(int ranks, size_t count) const;
 };
 

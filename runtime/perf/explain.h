@@ -12,8 +12,8 @@
 
 namespace railhead::perf {
 
-// Which algorithm does this collective (by railhead-perf's name) of each of these sizes, and why:
-// the library's own words, with what it has learnt from the calls so far. The same on all ranks.
+// Returns which algorithm is used for this collective (railhead-perf's name) at each size, and why:
+// the library's explanation, including measurements of calls so far. The same on all ranks.
 absl::StatusOr<std::string> Explain(rhComm_t comm, absl::string_view collective,
                                     absl::Span<const uint64_t> sizes);
 

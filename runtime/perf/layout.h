@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which values a rank passes to a collective, and where each of those comes from that it gets.
+// Buffer layouts of collectives: the values a rank sends, and the source of those it receives.
 #ifndef RAILHEAD_RUNTIME_PERF_LAYOUT_H_
 #define RAILHEAD_RUNTIME_PERF_LAYOUT_H_
 
@@ -9,11 +9,11 @@
 
 namespace railhead::perf {
 
-// What is in a buffer: nothing, one part, or a part for each rank.
+// Content of a buffer: nothing, one part, or a part per rank.
 enum class Shape { kNothing, kOne, kPerRank };
 
-// Whose send buffer a part that is received comes from: all ranks' (reduced), the root's, that of
-// the rank before, or, of parts for each rank, that rank's.
+// Source of a received part: all ranks' send buffers (reduced), the root's, the previous rank's,
+// or, for parts per rank, that rank's.
 enum class Source { kReduced, kRoot, kPrevious, kEach };
 
 struct Movement {
@@ -21,25 +21,24 @@ struct Movement {
   Shape receive = Shape::kNothing;
   Source source = Source::kEach;
   bool to_root_only = false;
-  bool uneven = false;  // the parts of ranks differ
+  bool uneven = false;  // parts differ between ranks
 
   bool divides() const { return send == Shape::kPerRank || receive == Shape::kPerRank; }
 };
 
-// A part for each rank, one after the other, in values.
+// One part per rank, consecutive, in values.
 struct Parts {
   std::vector<size_t> counts;
   std::vector<size_t> begins;
   size_t total() const { return begins.back() + counts.back(); }
 };
 
-// The parts that `owner` has for, or gets from, each rank; `count` values each if even. If uneven,
-// each even rank gives the next one half of its values, and in all-to-all, where both sides have
-// parts, an odd owner's parts are the other way round: what ranks have for each other fits, and
-// totals stay.
+// Returns the parts that `owner` has for, or gets from, each rank; `count` values each if even. If
+// uneven, each even rank gives half of its values to the next; in all-to-all, where both sides have
+// parts, an odd owner's parts are swapped, so that parts match and totals stay.
 Parts PartsOf(const Movement& movement, int ranks, int owner, size_t count);
 
-// Values in the buffers of a rank, with `parts` its parts.
+// Returns the values in the buffers of a rank with `parts`.
 size_t Values(Shape shape, const Movement& movement, const Parts& parts, int rank, size_t count);
 
 // Where, in values, the smaller buffer is in the larger one when a collective is done in place.

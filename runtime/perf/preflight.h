@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What railhead-perf --preflight prints: a line for each finding, or JSON.
+// Output of railhead-perf --preflight: a line per finding, or JSON.
 #ifndef RAILHEAD_RUNTIME_PERF_PREFLIGHT_H_
 #define RAILHEAD_RUNTIME_PERF_PREFLIGHT_H_
 
@@ -11,7 +11,7 @@
 
 namespace railhead::perf {
 
-// A finding of the library's (rhFinding_t), kept.
+// A copy of the library's rhFinding_t.
 struct Finding {
   rhVerdict_t verdict = rhFindingOk;
   std::string check;
@@ -26,7 +26,7 @@ struct Finding {
 
 Finding Keep(const rhFinding_t& finding);
 
-// The worst of them.
+// Returns the worst verdict.
 rhVerdict_t Worst(const std::vector<Finding>& findings);
 
 std::string PreflightTable(int ranks, const std::vector<Finding>& findings);

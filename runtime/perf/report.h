@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What railhead-perf prints: the columns of nccl-tests and a summary, or JSON. Pure.
+// Output of railhead-perf: the columns of nccl-tests and a summary, or JSON. Pure.
 #ifndef RAILHEAD_RUNTIME_PERF_REPORT_H_
 #define RAILHEAD_RUNTIME_PERF_REPORT_H_
 
@@ -13,9 +13,9 @@
 
 namespace railhead::perf {
 
-// One way of calling, in place or out of place.
+// Result of one mode, in place or out of place.
 struct Timing {
-  double seconds = 0;             // of one operation, the mean over iterations and ranks
+  double seconds = 0;             // per operation, the mean over iterations and ranks
   std::optional<uint64_t> wrong;  // wrong values on all ranks; nullopt: not checked
 };
 
@@ -25,7 +25,7 @@ struct Row {
   std::string type;
   std::string redop;
   Timing out_of_place;
-  std::optional<Timing> in_place;  // nullopt: the collective is not done in place
+  std::optional<Timing> in_place;  // nullopt: the collective is not run in place
 };
 
 struct RailUse {
@@ -37,14 +37,14 @@ struct RailUse {
   uint64_t rx_bytes = 0;
 };
 
-// The type or operator of what has none.
+// Name of the type or operator of collectives without one.
 inline constexpr const char* kNone = "none";
 
 struct Report {
   const Collective* collective = nullptr;
-  std::string type;   // "all" if rows differ in it
-  std::string redop;  // the same
-  int root = 0;       // where the collective has one
+  std::string type;   // "all" if rows differ
+  std::string redop;  // "all" if rows differ
+  int root = 0;       // of collectives with a root
   int ranks = 0;
   int iterations = 0;
   int warmup = 0;
@@ -54,15 +54,15 @@ struct Report {
   std::vector<Row> rows;
 };
 
-// GB/s (10^9 bytes per second). Bus bandwidth counts what each rank must move at least, and can be
-// compared with the speed of the rails.
+// GB/s (10^9 bytes per second). Bus bandwidth counts the minimum that each rank must move;
+// comparable with the speed of the rails.
 double AlgorithmBandwidth(uint64_t bytes, const Timing& timing);
 double BusBandwidth(const Report& report, uint64_t bytes, const Timing& timing);
 
-// Whether every value of every row was right; nullopt if nothing was checked.
+// Returns true if all values of all rows were right; nullopt if not checked.
 std::optional<bool> Verified(const Report& report);
 
-// The root is a column where the collective has one; all other columns are the same for all.
+// Rooted collectives have a column for the root; all other columns are always the same.
 std::string TableHead(const Report& report);
 std::string TableRow(const Report& report, const Row& row);
 std::string TableFoot(const Report& report);

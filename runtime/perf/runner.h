@@ -16,24 +16,24 @@ namespace railhead::perf {
 
 struct RunOptions {
   const Collective* collective = nullptr;
-  std::vector<Kind> kinds;  // all sizes of one, then of the next
+  std::vector<Kind> kinds;  // all sizes of one kind, then of the next
   SizeRange sizes;
   int root = 0;
   int iterations = 20;
   int warmup = 5;
   bool check = false;
-  bool in_windows = false;  // buffers are memory of rhMemAlloc
-  // Rank 0 calls it after each pass over all sizes: all ranks begin another pass unless it returns
+  bool in_windows = false;  // buffers are from rhMemAlloc
+  // Called on rank 0 after each pass over all sizes: ranks start another pass unless it returns
   // true. Empty: one pass.
   std::function<bool()> enough;
 };
 
-// Called on rank 0 when the report begins (no rows yet) and after each row.
+// Called on rank 0 at the start of the report (without rows) and after each row.
 using OnRow = std::function<void(const Report& report)>;
 
-// Measures a collective on this communicator; all ranks call it with the same options. The report
-// is the same on all ranks, except for the bytes of the rails. InvalidArgument or OutOfRange: the
-// options do not fit so many ranks, and nothing was measured.
+// Measures a collective on this communicator; call it on all ranks with the same options. The
+// report is the same on all ranks, except for the bytes of rails. InvalidArgument or OutOfRange if
+// the options do not fit the number of ranks; then nothing was measured.
 absl::StatusOr<Report> Run(rhComm_t comm, const RunOptions& options, const OnRow& on_row);
 
 }  // namespace railhead::perf

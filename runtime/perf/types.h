@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The element types and operators by their names, and whole numbers as elements of any type.
+// Element types and operators by name, and integers as elements of any type.
 #ifndef RAILHEAD_RUNTIME_PERF_TYPES_H_
 #define RAILHEAD_RUNTIME_PERF_TYPES_H_
 
@@ -17,42 +17,42 @@ namespace railhead::perf {
 
 struct Type {
   rhDataType_t value;
-  const char* name;  // that of nccl-tests
+  const char* name;  // as in nccl-tests
   size_t bytes;
   bool is_signed;
-  // Of floats; 0 of integers.
+  // 0 for integers.
   int exponent_bits;
   int mantissa_bits;
 
   bool is_integer() const { return exponent_bits == 0; }
-  // All whole numbers up to this one exist in the type, and no sum of ours needs more.
+  // Largest integer up to which all are representable; no sum here exceeds it.
   int64_t exact() const;
 };
 
 struct Operator {
   rhRedOp_t value;
   const char* name;
-  bool on_bits;  // for integers only
+  bool on_bits;  // integers only
 };
 
 absl::Span<const Type> Types();
 absl::Span<const Operator> Operators();
 
-// One type, and one operator where values are reduced (else nullptr).
+// One type, and one operator if values are reduced (else null).
 struct Kind {
   const Type* type = nullptr;
   const Operator* op = nullptr;
 };
 
-// Stands for every type, or every operator.
+// Selects every type or operator.
 inline constexpr const char* kAll = "all";
 
-// The kinds that these names stand for, without bit operators on floats. InvalidArgument if a name
-// is unknown or nothing is left.
+// Returns the kinds of these names, without bit operators on floats. InvalidArgument if a name is
+// unknown or nothing is left.
 absl::StatusOr<std::vector<Kind>> Kinds(bool reduces, absl::string_view type, absl::string_view op);
 
-// The bits of `number` in the low bytes: exactly it where a float has it (up to exact(), with
-// either sign), and modulo the type's range where an integer has not.
+// Returns the bits of `number` in the low bytes: exact if the float can represent it (up to
+// exact(), either sign); modulo the range for integers.
 uint64_t Encode(const Type& type, int64_t number);
 
 }  // namespace railhead::perf

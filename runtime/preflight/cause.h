@@ -8,8 +8,8 @@
 
 namespace railhead::preflight {
 
-// Why a rail of this rank cannot be used, as the name of the check that says more: "device_node",
-// "port", "memlock"; "other" where none of them does, and "" for a rail that can be used. Pure.
+// Returns the name of the check that explains why a rail of this rank cannot be used:
+// "device_node", "port", "memlock"; "other" if none does, and "" for a usable rail. Pure.
 std::string CauseOf(const RailFacts& rail, const RankFacts& rank);
 
 }  // namespace railhead::preflight

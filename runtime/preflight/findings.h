@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From the facts of all ranks to what is well, and what to repair. Pure.
+// Evaluates the facts of all ranks: what works, and what to repair. Pure.
 //
-// Facts that are alike on several ranks make one finding, so that a large job that is well has few,
-// and a node that is not stands out.
+// Equal facts of several ranks become one finding, so that a healthy large job has few, and a
+// faulty node stands out.
 #ifndef RAILHEAD_RUNTIME_PREFLIGHT_FINDINGS_H_
 #define RAILHEAD_RUNTIME_PREFLIGHT_FINDINGS_H_
 
@@ -19,35 +19,35 @@ namespace railhead::preflight {
 
 enum class Verdict {
   kOk,
-  kNote,  // not looked at: it cannot be seen from here, or does not apply
-  kWarn,  // it works, but not as it should
-  kFail,  // a job would lose a rail by it, or not get what it was given
+  kNote,  // not checked: not visible here, or not applicable
+  kWarn,  // works, but not well
+  kFail,  // a job would lose a rail, or not get what it was given
 };
 
 struct Finding {
   Verdict verdict = Verdict::kOk;
   std::string check;                    // "rate"; one word for scripts
-  std::optional<rails::RailName> rail;  // whose; nothing: the whole rank's or job's
-  std::vector<int> ranks;               // that it is about, ascending
+  std::optional<rails::RailName> rail;  // nullopt: the whole rank or job
+  std::vector<int> ranks;               // concerned, ascending
   std::string where;                    // the same for people, with pods and nodes
-  std::string value;                    // what was seen
-  std::string fix;                      // "" where nothing is to be done
+  std::string value;                    // what was observed
+  std::string fix;                      // "" if nothing needs to be done
 };
 
 // What the ranks have agreed on.
 struct Job {
   std::string transport;        // "verbs" or "tcp"
-  std::string degraded_reason;  // "" if they have got what they wanted
+  std::string degraded_reason;  // "" if not degraded
 };
 
-// All findings; `ranks` by rank.
+// Returns all findings; `ranks` by rank.
 std::vector<Finding> FindAll(const Job& job, absl::Span<const RankFacts> ranks);
 
-// A rank as most of them are: the rate and MTU of each rail. Of equally many, the first one's.
+// Returns a typical rank: the most frequent rate and MTU of each rail; the first among equals.
 RankFacts UsualOf(absl::Span<const RankFacts> ranks);
 
-// What a rank should say at start of itself: a line for each warning about the rails that it has,
-// beside those that are usual.
+// Returns this rank's warnings at start: one line for each warning about its rails, compared with a
+// typical rank.
 std::vector<std::string> WarningsOf(const RankFacts& own, const RankFacts& usual);
 
 }  // namespace railhead::preflight

@@ -8,11 +8,11 @@
 
 namespace railhead::preflight {
 
-// Sends 8 bytes there and back over a link that is connected and carries nothing else, some 20
-// times, and returns the median for who `begins`; the other side must answer, and returns zero.
-// Both sides must call this at the same time; the thread looks all the while, as a collective does.
+// Sends 8 bytes back and forth over a connected, idle link, some 20 times. The side with `begins`
+// returns the median; the other must answer, and returns zero. Call it on both sides at the same
+// time; it polls without sleeping, as a collective does.
 //
-// DeadlineExceeded when the peer does not answer; errors of the link are passed on.
+// DeadlineExceeded if the peer does not answer; or errors of the link.
 absl::StatusOr<absl::Duration> Ping(transport::Link& link, bool begins, absl::Time deadline);
 
 }  // namespace railhead::preflight

@@ -9,8 +9,8 @@
 
 namespace railhead::recorder {
 
-// Internal if two ranks have called different things as the same collective, the earliest that is
-// known of both: they may wait in vain without a message between them. OK if none are known to.
+// Returns Internal if two ranks called different things as the same collective (the earliest known
+// of both): they may wait for each other without exchanging a message. OK if none are known.
 absl::Status Contradiction(const std::vector<Seen>& ranks);
 
 }  // namespace railhead::recorder

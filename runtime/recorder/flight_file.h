@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the flight recorder leaves behind when a job fails: one file for each rank. Its fields are
-// described in the runtime's README.
+// File of the flight recorder, written when a job fails: one per rank. The runtime's README
+// describes its fields.
 #ifndef RAILHEAD_RUNTIME_RECORDER_FLIGHT_FILE_H_
 #define RAILHEAD_RUNTIME_RECORDER_FLIGHT_FILE_H_
 
@@ -23,10 +23,10 @@ struct Flight {
   std::string pod;
   std::string node;
   std::string transport;
-  absl::Time time;     // when it is written, of MonotonicNow, as times of operations are
-  absl::Time of_day;   // the same moment for people
-  std::string error;   // why the job has failed
-  std::string report;  // the last word on who was where; "": there was none
+  absl::Time time;     // of writing, by MonotonicNow, as times of operations
+  absl::Time of_day;   // the same time for people
+  std::string error;   // why the job failed
+  std::string report;  // the last report of positions; "": there was none
   std::vector<std::string> rails;
   std::vector<Flow> flows;
   std::vector<Operation> operations;
@@ -34,10 +34,10 @@ struct Flight {
 
 std::string ToJson(const Flight& flight);
 
-// "<group>-rank-<rank>.json", with nothing in it that a file's name should not have.
+// Returns "<group>-rank-<rank>.json", without characters unsuitable for file names.
 std::string FileName(absl::string_view group, int rank);
 
-// Writes the file as a whole or not at all.
+// Writes the file atomically.
 absl::Status WriteFile(const std::string& path, absl::string_view text);
 
 }  // namespace railhead::recorder

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last operations of a communicator, for whoever wants to know later what happened, or now what
-// goes on. Noting one takes a few nanoseconds and no lock: each has a place in a ring, written by
-// the thread that does the operations, whose first word says whether the others belong together.
+// Flight recorder: the last operations of a communicator, for hang reports and the file after a
+// failure. Recording takes nanoseconds and no lock: each operation has an entry in a ring, written
+// by the thread that runs operations; its first word validates the others.
 #ifndef RAILHEAD_RUNTIME_RECORDER_FLIGHT_RECORDER_H_
 #define RAILHEAD_RUNTIME_RECORDER_FLIGHT_RECORDER_H_
 
@@ -26,34 +26,34 @@ inline constexpr std::array<const char*, 3> kStateNames = {"running", "done", "f
 inline const char* Name(State state) { return kStateNames[static_cast<size_t>(state)]; }
 
 struct Operation {
-  uint64_t sequence = 0;  // its place among all of this rank, from 1
-  // From 0. Sends and receives count apart, because not all ranks take part in them: so the n-th
-  // collective is the same on all.
+  uint64_t sequence = 0;  // index among all operations of this rank, from 1
+  // From 0, collectives and transfers separately, because not all ranks take part in transfers: so
+  // the n-th collective is the same on all ranks.
   uint64_t number = 0;
   collectives::Collective collective = collectives::Collective::kAllReduce;
   collectives::Algorithm algorithm = collectives::Algorithm::kRing;
   collectives::Call call;
-  uint64_t bytes = 0;  // as metrics count them
+  uint64_t bytes = 0;  // as counted in metrics
   State state = State::kRunning;
   absl::Time start;  // of MonotonicNow
-  absl::Time end;    // unless it runs
-  Traffic moved;     // in it; while it runs, what had moved before it
+  absl::Time end;    // unless running
+  Traffic moved;     // during the operation; while it runs, the total before it
 };
 
 class FlightRecorder {
  public:
   static constexpr size_t kKept = 256;
 
-  // By one thread at a time, in turn; `now` in nanoseconds of the monotonic clock, `moved` counts
-  // over the life of the communicator. Begin returns the operation's number.
+  // Call from one thread at a time, alternating; `now` in nanoseconds of the monotonic clock,
+  // `moved` totals since the communicator's start. Begin returns the operation's number.
   uint64_t Begin(collectives::Collective collective, collectives::Algorithm algorithm,
                  collectives::Call call, uint64_t bytes, int64_t now, const Traffic& moved);
   void End(State state, int64_t now, const Traffic& moved);
 
-  // Any thread. The oldest first.
+  // Thread-safe. Oldest first.
   std::vector<Operation> Read() const;
   std::optional<Operation> Last() const;
-  // How many collectives have begun, sends and receives apart.
+  // Number of collectives begun, without transfers.
   uint64_t collectives() const { return collectives_.load(std::memory_order_relaxed); }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far a rank is, and whether it stands still.
+// Position of a rank in its operations, and detection of stalls. Used by the hang detector
+// (comm/lookout.h).
 #ifndef RAILHEAD_RUNTIME_RECORDER_POSITION_H_
 #define RAILHEAD_RUNTIME_RECORDER_POSITION_H_
 
@@ -19,10 +20,10 @@
 
 namespace railhead::recorder {
 
-// Where the last bytes went or came from.
+// Path of the last bytes moved.
 struct Way {
   bool received = false;
-  int peer = -1;  // -1: not known
+  int peer = -1;  // -1: unknown
   std::string rail;
 };
 
@@ -35,47 +36,47 @@ struct Doing {
   uint64_t bytes = 0;
   State state = State::kRunning;
   Traffic moved;
-  absl::Duration age;      // since the start of one that runs, else since its end
-  absl::Duration still;    // of one that runs: for how long nothing has moved
-  std::optional<Way> way;  // if something has
-  // Of transfers that run: ranks that they come from or go to, the first of them.
+  absl::Duration age;      // since the start of a running one, else since its end
+  absl::Duration still;    // of a running one: time without any traffic
+  std::optional<Way> way;  // of the last traffic
+  // For running transfers: ranks they come from or go to, the first kMostAwaited of them.
   std::vector<int> awaited;
 };
 inline constexpr size_t kMostAwaited = 8;
 
-// A rank's last collectives: what it has called, the newest first. Their numbers follow each other.
+// A rank's last collectives, newest first, with consecutive numbers.
 struct Recent {
   static constexpr size_t kMost = 4;
-  uint64_t newest = 0;  // the number of the first
+  uint64_t newest = 0;  // number of the newest
   std::vector<collectives::Call> calls;
 };
-// The oldest first.
+// `operations` are oldest first.
 Recent RecentOf(const std::vector<Operation>& operations);
 
-// What a rank says of itself when it is asked.
+// A rank's status reply.
 struct Position {
   uint64_t collectives = 0;  // begun
   Recent recent;
   std::optional<Doing> last;
 };
 
-// Trusts nothing that it parses. An encoded position has at most kPositionLimit bytes.
+// Parses untrusted bytes. An encoded position has at most kPositionLimit bytes.
 inline constexpr size_t kPositionLimit = 256;
 std::string Encode(const Position& position);
 absl::StatusOr<Position> ParsePosition(absl::string_view bytes);
 
-// Follows one rank from look to look. Knows no clock: it is told what is to be seen.
+// Stall detector of one rank. Pure: the caller passes all observations.
 class Stillness {
  public:
-  // An operation stands still when nothing has moved for `patience`. `rails` by their places.
+  // An operation is stalled after `patience` without traffic. `rails` by index.
   Stillness(absl::Duration patience, std::vector<std::string> rails)
       : patience_(patience), rails_(std::move(rails)) {}
 
-  // Returns whether it is time to say that the operation stands still: after the patience, and then
-  // each time it has done so for twice as long.
+  // Returns true if it is time to report that the operation is stalled: after the patience, and
+  // then each time the stall has doubled.
   bool Look(absl::Time now, const std::optional<Operation>& last, const std::vector<Flow>& flows);
 
-  // What is to be said of the rank, whose last operation this is; `awaited` matters for transfers.
+  // Returns the rank's status, whose last operation this is; `awaited` is used for transfers.
   Position At(absl::Time now, const std::optional<Operation>& last, uint64_t collectives,
               const std::vector<Flow>& flows, const std::vector<int>& awaited = {}) const;
 
@@ -83,10 +84,10 @@ class Stillness {
   const absl::Duration patience_;
   const std::vector<std::string> rails_;
   absl::Time looked_ = absl::InfinitePast();
-  std::vector<Flow> flows_;  // at the last look
-  uint64_t sequence_ = 0;    // the operation that ran then
-  absl::Time since_;         // nothing has moved in it
-  absl::Duration next_;      // say so after this time
+  std::vector<Flow> flows_;  // at the last Look
+  uint64_t sequence_ = 0;    // operation then running
+  absl::Time since_;         // start of the time without traffic
+  absl::Duration next_;      // report after this time
   std::optional<Way> way_;
 };
 

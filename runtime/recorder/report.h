@@ -11,16 +11,16 @@
 
 namespace railhead::recorder {
 
-// What is known of one rank.
+// Knowledge about one rank.
 struct Seen {
   enum class How { kAnswered, kSilent, kNotAsked };
   std::string name;  // "rank 5 (pod c on node n2)"
   How how = How::kNotAsked;
-  Position position;  // if it has answered
+  Position position;  // if kAnswered
 };
 
-// Who is where, for people: first those that do not answer, then those that are behind, and the
-// many that wait for them in a few words. At most kReportLimit bytes, however many ranks.
+// Returns a report of all positions for people: first ranks that do not answer, then those that are
+// behind, then a summary of those that wait. At most kReportLimit bytes, for any number of ranks.
 inline constexpr size_t kReportLimit = 2000;
 std::string Report(const std::vector<Seen>& ranks);
 

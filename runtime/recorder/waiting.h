@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tells a rank that nothing is wrong with from one that stands still: it waits, be it through
-// others, for a rank that lives and has not called yet, or has only just done so.
+// Distinguishes stalled ranks from ranks that wait, directly or through others, for a live rank
+// that has not called yet, or just did.
 #ifndef RAILHEAD_RUNTIME_RECORDER_WAITING_H_
 #define RAILHEAD_RUNTIME_RECORDER_WAITING_H_
 
@@ -15,17 +15,17 @@
 
 namespace railhead::recorder {
 
-// By rank, of ranks that have all been asked. A rank has just called if its operation runs for less
-// than `recent`. Nothing is known, and no rank excused, when one of them does not answer.
+// By rank, after querying all. A rank has just called if its operation is younger than `recent`. If
+// any rank does not answer, no rank counts as waiting.
 std::vector<bool> WaitsForCallers(const std::vector<Seen>& ranks, absl::Duration recent);
 
-// What all ranks are told when they have been asked where they are.
+// Report to all ranks after a query.
 struct Word {
   std::string text;         // for people
   std::vector<bool> waits;  // of WaitsForCallers
-  bool still = false;       // whether one of them stands still, and people should know
+  bool still = false;       // one of them is stalled, and people should know
 };
-// Trusts nothing that it parses.
+// Parses untrusted bytes.
 std::string Encode(const Word& word);
 absl::StatusOr<Word> ParseWord(absl::string_view bytes);
 

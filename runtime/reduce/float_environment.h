@@ -11,8 +11,7 @@
 namespace railhead::reduce {
 
 // While it lives, this thread rounds to nearest, computes with denormals and traps nothing.
-// Programs change that (frameworks flush denormals for speed), and ranks would come to different
-// results.
+// Frameworks change that (they flush denormals for speed), and ranks would get different results.
 class DefaultFloatEnvironment {
  public:
 #if defined(__x86_64__)

@@ -9,8 +9,8 @@
 
 namespace railhead::reduce {
 
-// For the benchmark: the sum as anyone would write it, for the compiler to vectorize. False for
-// types that the language cannot add.
+// For the benchmark: a plain sum for the compiler to vectorize. False for types that the language
+// cannot add.
 bool PlainSum(rhDataType_t type, absl::Span<const std::byte* const> inputs, std::byte* out,
               size_t count);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of this process that it can give to others: what rhMemAlloc returns. Any thread.
+// Memory of this process that other ranks can map: the result of rhMemAlloc. Thread-safe.
 #ifndef RAILHEAD_RUNTIME_SHM_ALLOCATION_H_
 #define RAILHEAD_RUNTIME_SHM_ALLOCATION_H_
 
@@ -13,14 +13,13 @@
 
 namespace railhead::shm {
 
-// At least so many bytes of zeros, aligned to a page. ResourceExhausted when that is too much.
+// Returns at least `bytes` bytes of zeros, page aligned. ResourceExhausted if that is too much.
 absl::StatusOr<std::byte*> Allocate(size_t bytes);
 
-// InvalidArgument unless it is what Allocate returned, once. Windows keep the memory until they are
-// closed.
+// InvalidArgument unless it is a result of Allocate, not freed yet. Open windows keep the memory.
 absl::Status Free(std::byte* memory);
 
-// Which segment these bytes are in; null: they are not all in one.
+// Returns the segment that contains all these bytes; null if none does.
 std::shared_ptr<const Segment> SegmentOf(const std::byte* memory, size_t bytes);
 
 }  // namespace railhead::shm

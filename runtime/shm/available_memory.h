@@ -7,10 +7,10 @@
 
 namespace railhead::shm {
 
-// Returns how many bytes this process can still allocate before the kernel ends processes for lack
-// of memory: the least of the machine's and of its control group's (version 2 or 1, as a container
-// sees its own). Memory that the kernel gives back first (pages of files, reclaimable slabs) counts
-// as available. `root` is where /proc and /sys are mounted.
+// Returns the bytes that this process can still allocate before the kernel's OOM killer acts: the
+// minimum over the machine and the process's control group (version 2 or 1, as seen in a
+// container). Memory that the kernel can reclaim (pages of files, slabs) counts as available.
+// `root` is where /proc and /sys are mounted.
 uint64_t AvailableMemory(const std::string& root);
 
 }  // namespace railhead::shm

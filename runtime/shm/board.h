@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where ranks that share memory say what they call. Messages and lanes tell ranks that contradict
-// each other so only if these wait for each other; where one call waits in memory and another for a
-// message, they may not. So every rank posts its calls here, and looks at what the others posted.
+// Call checker of ranks that share memory. Messages and lanes detect contradicting calls only
+// between ranks that wait for each other; if one waits in memory and another for a message, they do
+// not. So every rank posts its calls here and compares them with the others'.
 #ifndef RAILHEAD_RUNTIME_SHM_BOARD_H_
 #define RAILHEAD_RUNTIME_SHM_BOARD_H_
 
@@ -18,27 +18,27 @@
 
 namespace railhead::shm {
 
-// One rank's view of it. Used by one thread at a time.
+// One rank's view. Use from one thread at a time.
 class Board {
  public:
-  // How much memory it needs. It is zero before the first rank's Board begins.
+  // Returns the bytes of memory needed, zero before the first rank's Board is created.
   static size_t Bytes(int ranks) { return static_cast<size_t>(ranks) * sizeof(Row); }
 
-  // `memory` is the same memory for all ranks (at whatever address), aligned to a page, and
-  // outlives this. `names`: what others call these ranks, of which this is number `rank`.
+  // `memory` is the same memory for all ranks (at any address), page aligned, and must outlive
+  // this. `names`: numbers of these ranks in messages; this is index `rank`.
   Board(std::byte* memory, int rank, std::vector<int> names);
 
-  // Says what this rank calls next. Internal when another rank's call of the same number is known
-  // to be something else: of two, the one that comes later learns it.
+  // Posts this rank's next call. Internal if another rank's call of the same number is known to
+  // differ: the later of two detects it.
   absl::Status Post(collectives::Call call);
 
  private:
-  // In shared memory; all zero at first.
+  // In shared memory; initially zero.
   struct Entry {
     std::atomic<uint64_t> number{0};  // of the call, from 1; 0 while `word` is written
     std::atomic<uint64_t> word{0};
   };
-  // A rank's last calls.
+  // Last calls of a rank.
   struct alignas(128) Row {
     std::array<Entry, 8> entries;
     Entry& Of(uint64_t number) { return entries[number % entries.size()]; }

@@ -20,10 +20,10 @@ namespace railhead::shm {
 static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 static_assert(std::atomic<uint32_t>::is_always_lock_free);
 
-// A sleeper wakes now and then by itself, to see whether the job has ended.
+// Sleepers wake up after this time, to check whether the job has ended.
 inline constexpr absl::Duration kLongestSleep = absl::Milliseconds(20);
 
-// Between two looks at a word that another core writes.
+// Pauses between two reads of a word that another core writes.
 inline void Pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -32,7 +32,7 @@ inline void Pause() {
 #endif
 }
 
-// Takes a cache line away from the cores that have read it, now instead of at the next write.
+// Gets a cache line for writing now instead of at the next write.
 inline void FetchToWrite(const void* line) {
 #if defined(__x86_64__)
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));

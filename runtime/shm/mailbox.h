@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages between ranks that share memory, for collectives whose ranks each get something else
-// (group.h is for what all have in common).
+// Messages between ranks that share memory, for collectives whose ranks get different data (group.h
+// is for common data).
 //
-// There is a box for each ordered pair of ranks: a few slots that the sender fills and the receiver
-// empties, in order; a message goes through them in pieces. Sender and receiver count slots, each
-// in a word of its own, so nothing is ever locked. A rank that has nothing to do looks for a while
-// and then sleeps on its bell, which whoever fills or empties a slot of its boxes rings: on a futex
-// if it waits for nothing else (Progress), or on a socket, by which a wait for rails looks at boxes
-// as well (Companion).
+// Each ordered pair of ranks has a box: a few slots that the sender fills and the receiver empties,
+// in order; a message passes in pieces. Sender and receiver count slots in separate words, so
+// nothing is locked. An idle rank spins for a time and then sleeps on its bell, which ranks ring
+// when they fill or empty a slot of its boxes: on a futex if it waits for nothing else (Progress),
+// or on a socket, so that a wait for rails also covers boxes (Companion).
 #ifndef RAILHEAD_RUNTIME_SHM_MAILBOX_H_
 #define RAILHEAD_RUNTIME_SHM_MAILBOX_H_
 
@@ -31,21 +30,20 @@
 
 namespace railhead::shm {
 
-// One rank's place. Used by one thread at a time, except where said.
+// One rank's view. Use from one thread at a time, except where stated.
 class Mailbox final : public collectives::Messenger, public Companion {
  public:
-  // How much memory the boxes of so many ranks need. It is zero before the first rank begins.
+  // Returns the bytes of memory of all boxes, zero before the first rank starts.
   static size_t Bytes(int ranks);
 
-  // `memory` is the same memory for all ranks (at whatever address), aligned to a page, and
-  // outlives this. `names`: what others call these ranks, of which this is number `rank`.
+  // `memory` is the same memory for all ranks (at any address), page aligned, and must outlive
+  // this. `names`: numbers of these ranks in messages; this is index `rank`.
   Mailbox(std::byte* memory, int rank, std::vector<int> names);
 
-  // Before it is a companion, or any rank posts anything: opens the socket on which it can sleep.
+  // Opens the socket for sleeping. Call before it is a companion, and before any rank posts.
   absl::Status OpenBell();
 
-  // From here on Progress fails as `patience` says; its limit begins anew with everything that
-  // moves.
+  // Sets the wait policy of Progress; its limit restarts with all traffic.
   void Begin(const Patience& patience);
 
   void Expect(collectives::Call call) override { call_ = call; }
@@ -53,11 +51,11 @@ class Mailbox final : public collectives::Messenger, public Companion {
   Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override;
   bool SendDone(int peer, Ticket ticket) const override;
   bool ReceiveDone(int peer, Ticket ticket) const override;
-  // Besides DeadlineExceeded and Cancelled: Internal, when a message has another length than was
+  // Errors: DeadlineExceeded, Cancelled, or Internal if a message's length differs from the
   // expected.
   absl::Status Progress() override;
 
-  // A companion's; what Begin says is not for them.
+  // Companion interface; ignores Begin's policy.
   bool Waits() const override;
   absl::StatusOr<bool> Poll() override;
   int event_fd() const override { return bell_.get(); }
@@ -66,34 +64,34 @@ class Mailbox final : public collectives::Messenger, public Companion {
   uint64_t progress() const override { return given_bytes() + taken_bytes(); }
   std::string DescribeProgress() const override;
 
-  // Bytes sent and received. Any thread.
+  // Bytes sent and received. Thread-safe.
   uint64_t given_bytes() const { return given_.load(std::memory_order_relaxed); }
   uint64_t taken_bytes() const { return taken_.load(std::memory_order_relaxed); }
 
-  // A box has so many slots, of so many bytes each.
+  // Slots per box, and bytes per slot.
   static constexpr uint32_t kSlots = 4;
   static size_t SlotBytes(size_t ranks);
 
  private:
   static constexpr size_t kLine = 64;
 
-  // In shared memory; all zero at first.
+  // In shared memory; initially zero.
   struct alignas(128) Bell {
-    std::atomic<uint32_t> rings{0};     // the word that its owner sleeps on
-    std::atomic<uint32_t> sleeping{0};  // how it does, or is about to
-    // The name of its socket, in the abstract namespace, which all ranks here share.
+    std::atomic<uint32_t> rings{0};     // futex word of its owner
+    std::atomic<uint32_t> sleeping{0};  // Sleeping: how the owner sleeps, or is about to
+    // Name of its socket in the abstract namespace, which all ranks here share.
     std::array<char, 6> socket{};
   };
   enum Sleeping : uint32_t { kAwake, kOnFutex, kOnSocket };
   struct Box {
-    alignas(kLine) std::atomic<uint32_t> filled{0};   // slots, ever; by the sender
+    alignas(kLine) std::atomic<uint32_t> filled{0};   // total slots, by the sender
     alignas(kLine) std::atomic<uint32_t> emptied{0};  // by the receiver
   };
   // Precedes a slot's bytes.
   struct alignas(kLine) SlotHeader {
     uint64_t message = 0;  // bytes of the whole message
     uint64_t size = 0;     // bytes in this slot
-    uint64_t call = 0;     // what the message belongs to
+    uint64_t call = 0;     // call of the message
   };
 
   struct Outgoing {

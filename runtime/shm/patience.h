@@ -14,23 +14,23 @@
 
 namespace railhead::shm {
 
-// How to wait.
+// Wait policy: spin time, timeout, cancellation.
 struct Patience {
-  absl::Duration look;                           // before sleeping
-  absl::Duration limit;                          // then DeadlineExceeded
-  const std::atomic<bool>* cancelled = nullptr;  // when it becomes true: Cancelled
-  // There are more ranks than cores: who is waited for may need this one, so it is offered between
-  // looks. That takes a sixth of the time of sleeping and waking.
+  absl::Duration look;                           // spin time before sleeping
+  absl::Duration limit;                          // timeout: DeadlineExceeded
+  const std::atomic<bool>* cancelled = nullptr;  // Cancelled when it becomes true
+  // More ranks than cores: the awaited rank may need this core, so it is yielded between reads.
+  // That takes a sixth of the time of sleeping and waking.
   bool crowded = false;
-  // Asked when the limit has passed: true begins it anew. Null: it ends the wait.
+  // Called after the limit: true restarts it. Null: the wait ends.
   const std::function<bool()>* go_on = nullptr;
-  Spread* spread = nullptr;  // where ranks have a core each; null: they stay where they are
+  Spread* spread = nullptr;  // if each rank has a core; null: ranks are not moved
 
   bool GoesOn() const { return go_on != nullptr && (*go_on)(); }
-  // How many looks to take between two at the clock; an offered core may be away for long.
+  // Number of reads between two reads of the clock; a yielded core may be away for long.
   int LooksAtOnce() const { return crowded ? 1 : 16; }
-  // Who has not come in so many nanoseconds may have been put on this very core, where it cannot
-  // run while this rank looks: also if it was on another one when it last waited.
+  // A rank that has not arrived after this time may be on this core, where it cannot run while this
+  // rank spins, even if it last waited on another core.
   void AfterLooks(int64_t waited) const {
     constexpr int64_t kOnAnotherCore = 500;
     constexpr int64_t kMayHaveMoved = 10'000;

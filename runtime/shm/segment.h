@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A piece of memory that several processes share: an anonymous file without a name, which nobody
-// else can open and which is gone with its last user, however that one ends.
+// Memory shared by several processes: an anonymous file that no other process can open and that
+// disappears with its last user.
 #ifndef RAILHEAD_RUNTIME_SHM_SEGMENT_H_
 #define RAILHEAD_RUNTIME_SHM_SEGMENT_H_
 
@@ -13,19 +13,19 @@
 
 namespace railhead::shm {
 
-// Movable. The memory stays where it is.
+// Movable; the memory stays in place.
 class Segment {
  public:
-  // Makes one of zeros. ResourceExhausted when it is more than half of what this process can still
-  // get: pages are taken when they are first written to, and then it would be too late to say no.
+  // Creates a segment of zeros. ResourceExhausted if it is more than half of the memory this
+  // process can still get: pages are allocated at the first write, too late for an error.
   static absl::StatusOr<Segment> Create(size_t bytes);
-  // Maps one that another process made. FailedPrecondition when it is not of this size, or could
-  // still become smaller.
+  // Maps a segment of another process. FailedPrecondition if it has another size, or could still
+  // shrink.
   static absl::StatusOr<Segment> Open(net::Fd fd, size_t bytes);
 
   std::byte* data() const { return map_.get(); }
   size_t size() const { return map_.get_deleter().bytes; }
-  // To be passed to other processes.
+  // Descriptor to pass to other processes.
   int fd() const { return fd_.get(); }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a segment gets to the other ranks of a pod: over a Unix socket in the network namespace that
-// they share, which needs no file and no privilege. Only processes of our own user that know the
+// Passes a segment to the other ranks of a pod over a Unix socket in their common network
+// namespace, which needs no file and no privilege. Only processes of the same user that know the
 // key get it.
 #ifndef RAILHEAD_RUNTIME_SHM_SHARE_H_
 #define RAILHEAD_RUNTIME_SHM_SHARE_H_
@@ -19,20 +19,21 @@
 
 namespace railhead::shm {
 
-// What tells whether two processes can share memory like this: the same kernel, network namespace
-// and user. Equal texts mean yes; "" is equal to nothing.
+// Returns the identity of kernel, network namespace and user: processes with equal texts can share
+// memory this way; "" equals nothing.
 std::string PlaceOfProcess();
 
-// The side that has the segment.
+// Segment server: the side that owns the segment.
 class Giver {
  public:
   static absl::StatusOr<Giver> Open();
 
   static constexpr size_t kAddressSize = 64;
-  // To be carried to the takers; a secret.
+  // Secret address for the takers.
   const std::string& address() const { return address_; }
 
-  // Gives the segment to as many takers. Strangers are turned away. Returns when all have it.
+  // Passes the segment to `takers` processes and returns when all have it. Rejects processes
+  // without the key.
   absl::Status Give(const Segment& segment, int takers, absl::Time deadline,
                     const Halt& halt = nullptr) const;
 
@@ -44,7 +45,7 @@ class Giver {
   std::string address_;
 };
 
-// Fetches a segment of this size from the giver at `address`.
+// Fetches a segment of this size from the server at `address`.
 absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time deadline,
                              const Halt& halt = nullptr);
 

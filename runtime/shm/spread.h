@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps ranks that share memory on different cores. The kernel may put two on one, where each runs
-// only while the other does not, and leave them there: both are always about to run, and a rank
-// that yields or sleeps is not moved. So a rank that waits says where it runs, and one that finds
-// another on its core goes to a core where none of them is.
+// Keeps ranks that share memory on different cores. The kernel may put two on one core, where each
+// runs only while the other does not, and leave them there: both are always runnable, and a rank
+// that yields or sleeps is not moved. So a waiting rank publishes its core, and one that finds
+// another on its core moves to a free core.
 #ifndef RAILHEAD_RUNTIME_SHM_SPREAD_H_
 #define RAILHEAD_RUNTIME_SHM_SPREAD_H_
 
@@ -21,18 +21,17 @@
 
 namespace railhead::shm {
 
-// One rank's part. Used by one thread at a time.
+// One rank's part. Use from one thread at a time.
 class Spread {
  public:
-  // In shared memory; 0 before the rank has said it.
+  // In shared memory; 0 before the rank has set it.
   using Core = std::atomic<uint32_t>;
 
-  // By rank; they outlive this.
+  // By rank; must outlive this.
   Spread(std::vector<Core*> cores, size_t rank) : cores_(std::move(cores)), rank_(rank) {}
 
-  // For a rank that has waited for a moment. Returns whether every other rank was last seen on
-  // another core than this one. What this thread may run on is afterwards what it was before: who
-  // is bound to one core stays there.
+  // Call after waiting briefly. Returns true if every other rank was last seen on another core. The
+  // thread's affinity is unchanged afterwards: a rank bound to one core stays there.
   bool Part();
 
  private:
@@ -42,12 +41,12 @@ class Spread {
   int64_t next_move_ = 0;
 };
 
-// Where a rank goes of the cores that it may use, if another one is on its own: to those where none
-// is. Nothing where it stays. Cores are numbers.
+// Returns the allowed cores without any rank, to move to if another rank is on this one's core;
+// nullopt to stay. Cores are numbers.
 std::optional<cpu_set_t> WhereTo(const cpu_set_t& allowed, size_t own,
                                  const std::vector<size_t>& others);
 
-// How many there are in a list of the kernel's ("0-3,8"); 0 for anything else.
+// Counts the cores in a kernel list ("0-3,8"); 0 for other text.
 size_t CountCores(absl::string_view list);
 
 }  // namespace railhead::shm

@@ -8,9 +8,9 @@
 
 namespace railhead::shm {
 
-// How a collective writes its outputs that reads and writes so many bytes in all ranks' buffers
-// together: past the caches when the last of them would not hold all these. What stays there is
-// written and read twice as fast as memory.
+// Returns how a collective that accesses `bytes` in all ranks' buffers together writes its outputs:
+// past the caches if the last-level cache cannot hold them. Cached data is written and read twice
+// as fast as memory.
 reduce::Stores StoresFor(size_t bytes);
 
 }  // namespace railhead::shm

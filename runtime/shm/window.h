@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A window: a piece of memory of each rank of a group that all of them can reach, so that what lies
-// there need not be copied for others (direct.cc).
+// Window: memory of each rank of a group that all ranks can access, so that data in it need not be
+// copied for others (direct.cc).
 #ifndef RAILHEAD_RUNTIME_SHM_WINDOW_H_
 #define RAILHEAD_RUNTIME_SHM_WINDOW_H_
 
@@ -15,9 +15,9 @@
 namespace railhead::shm {
 
 struct Window {
-  // By rank, where this process sees it: its own where its user does.
+  // By rank, at this process's addresses; its own at the user's address.
   std::vector<absl::Span<std::byte>> memory;
-  // What keeps it there.
+  // Keep the memory mapped.
   std::vector<std::shared_ptr<const Segment>> segments;
 };
 

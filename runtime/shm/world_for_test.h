@@ -14,7 +14,7 @@
 
 namespace railhead::shm {
 
-// Ranks as threads, which share a segment as processes do.
+// Ranks as threads that share a segment like processes.
 class World {
  public:
   World(int ranks, bool crowded)
@@ -28,7 +28,8 @@ class World {
           std::make_unique<Mailbox>(segment_.data() + Group::Bytes(ranks), rank, names));
     }
   }
-  // Ranks that are threads can reach all there is; or so they say of all but the last one's.
+  // Opens windows of all memory, which threads can access; unless `all`, the last rank's window is
+  // empty.
   void OpenWindows(bool all) {
     const absl::Span<std::byte> everything(reinterpret_cast<std::byte*>(1), PTRDIFF_MAX);
     Window window{std::vector<absl::Span<std::byte>>(groups_.size(), everything), {}};

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which algorithm does the next call of a collective: where the model expects several to take about
-// as long, it is learnt which of them really is the fastest (lesson.h). Pure. All ranks ask for the
-// same collectives in the same order, and so get the same answers.
+// Autotuner: selects the algorithm of each call by measurement, if the model expects several to be
+// close (lesson.h). Pure. All ranks ask for the same collectives in the same order, and so get the
+// same answers.
 //
-// Sizes are learnt of in classes, each up to a power of two: what a call of another size of the
-// class took is scaled as the model has it.
+// Sizes are grouped in classes, each up to a power of two; the time of a call is scaled to its
+// class by the model.
 //
-// What the model expects to be much slower, or what takes much memory, is not tried.
+// Algorithms that the model expects to be much slower, or that need much memory, are not tried.
 //
-// Nothing is learnt where a user has laid the algorithm down, where there is one way, and of calls
-// that move nothing.
+// Nothing is measured if the user has set the algorithm, if there is one algorithm only, or for
+// calls that move nothing.
 #ifndef RAILHEAD_RUNTIME_TUNER_LEARNER_H_
 #define RAILHEAD_RUNTIME_TUNER_LEARNER_H_
 
@@ -30,30 +30,30 @@ namespace railhead::tuner {
 
 class Learner {
  public:
-  // For one call.
+  // Selection for one call.
   struct Turn {
     Choice choice;
-    Lesson* lesson = nullptr;  // null: nothing is learnt from it; outlived by the Learner
-    double scale = 1;          // of its seconds, before the lesson is told of them
+    Lesson* lesson = nullptr;  // null: the call is not measured; must not outlive the Learner
+    double scale = 1;          // factor of its seconds before Lesson::Record
   };
 
   explicit Learner(Tuner tuner) : tuner_(std::move(tuner)) {}
 
-  // How the next call is done. If it has a lesson, that is told when the call is done, before the
-  // next one is asked for.
+  // Returns how to run the next call. Record its time with the lesson, if any, before the next
+  // Next.
   Turn Next(collectives::Collective collective, size_t bytes);
 
-  // The choice and its reasons, for people: one line for each algorithm.
+  // Returns the choice and its reasons for people: one line per algorithm.
   std::string Explain(collectives::Collective collective, size_t bytes) const;
 
  private:
   static constexpr size_t kClasses = 64;
 
-  // The ways of a class that are tried, and what is known of them.
+  // Algorithms of a class that are tried, and their measurements.
   struct Class {
-    size_t bytes = 0;  // the largest of it
+    size_t bytes = 0;  // largest size of the class
     std::vector<Estimate> ways;
-    std::optional<Lesson> lesson;  // none: there is one way
+    std::optional<Lesson> lesson;  // none: there is one algorithm
   };
   Class MakeClass(collectives::Collective collective, size_t number) const;
   double Seconds(collectives::Collective collective, const Choice& choice, size_t bytes) const;

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which of a few ways is really the fastest, found in use: calls take turns with them. Pure: it
-// counts calls and compares seconds. Ranks that count the same calls always choose alike, whatever
-// each of them has measured, since only times that they have agreed on are compared.
+// Trial of a few algorithms in use: calls take turns with them, and the fastest is kept. Pure: it
+// counts calls and compares seconds. Ranks that count the same calls always choose alike, because
+// only times that all agreed on are compared.
 //
-// A trial has a few rounds. In a round every way has its turn: a few calls in a row, of which the
-// first is not counted, for it may have to connect ranks, and meets caches as the way before left
-// them. After a round ranks agree on what the counted calls took, and ways that were no faster than
-// the one in use are out: so not many calls are done slowly, however wrong the expectation was. The
-// way in use is replaced by one that was faster in every round, which chance alone hardly does,
-// however noisy the machine.
-// What they agree on is the mean of the ranks: so what one of them gains by leaving early, and the
-// others lose because it comes late, does not count.
+// A trial has a few rounds. In a round every algorithm has a turn of a few consecutive calls; the
+// first is not measured, since it may connect ranks, and has cold caches. After a round ranks agree
+// on the times, and algorithms that were not faster than the current one drop out: so few calls are
+// slow, however wrong the model was. An algorithm replaces the current one only if it was faster in
+// every round, which noise alone rarely achieves.
+// Ranks agree on their mean: time that one gains by leaving early, and others lose because it
+// arrives late, cancels out.
 //
-// Networks change, and the first calls of a job may be like no
-// later ones: so there is a trial again after many calls, ever later while it finds the same.
+// Networks change, and the first calls of a job may be atypical: trials repeat after many calls, at
+// growing intervals while the result is the same.
 #ifndef RAILHEAD_RUNTIME_TUNER_LESSON_H_
 #define RAILHEAD_RUNTIME_TUNER_LESSON_H_
 
@@ -29,33 +28,33 @@ class Lesson {
  public:
   static constexpr size_t kMostWays = 3;
   static constexpr size_t kRounds = 4;
-  static constexpr size_t kCounted = 3;  // calls of a turn
+  static constexpr size_t kCounted = 3;  // measured calls per turn
   static constexpr size_t kTurn = 1 + kCounted;
   static constexpr uint64_t kShortestRest = 1024;  // calls between trials
   static constexpr uint64_t kLongestRest = 16384;
 
-  // What a round's counted calls took: of each way, in the order of turns, kCounted.
+  // Seconds of a round's measured calls: kCounted per algorithm, in order of turns.
   using Times = std::array<double, kMostWays * kCounted>;
 
-  // Of so many ways, from 2 to kMostWays, of which the first is expected to be the fastest.
+  // Compares `ways` algorithms, 2 to kMostWays; the first is expected to be the fastest.
   explicit Lesson(size_t ways);
 
-  // By which way the next call is done.
+  // Algorithm of the next call.
   size_t way() const { return trying_ ? turns_[call_ / kTurn] : best_; }
-  // Whether its time will count.
+  // Returns true if its time will be used.
   bool counts() const { return trying_ && call_ % kTurn > 0; }
-  // That call is done, and took this rank so long. True: a round is over, and before the next call
-  // ranks must agree on the mean of their times().
+  // Records the time of that call on this rank. True: a round is over, and ranks must agree on the
+  // mean of their times() before the next call.
   bool Record(double seconds);
   const Times& times() const { return times_; }
   void Agree(const Times& agreed);
 
-  // The fastest as far as is known.
+  // The fastest so far.
   size_t best() const { return best_; }
   bool trying() const { return trying_; }
-  // What a way took in the last trial in which it was; 0 if that is not known yet.
+  // Seconds of an algorithm in its last trial; 0 if unknown.
   double seconds(size_t way) const { return seconds_[way]; }
-  // How often ranks have agreed on a fastest.
+  // Number of completed trials.
   uint64_t trials() const { return trials_; }
 
  private:
@@ -68,10 +67,10 @@ class Lesson {
   uint64_t trials_ = 0;
 
   bool trying_ = false;
-  std::vector<size_t> turns_;               // the ways that are in the trial, first the best
-  std::vector<std::vector<double>> heard_;  // of each way, what ranks have agreed on in this trial
+  std::vector<size_t> turns_;               // algorithms in the trial, the best first
+  std::vector<std::vector<double>> heard_;  // by algorithm: agreed times in this trial
   size_t round_ = 0;
-  size_t call_ = 0;  // of the round
+  size_t call_ = 0;  // within the round
   Times times_{};
 
   uint64_t rest_ = kShortestRest;

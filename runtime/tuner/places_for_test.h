@@ -6,8 +6,8 @@
 
 namespace railhead::tuner {
 
-// Four places of eight ranks with a rail each, whose memory takes as long as that for a byte. Not
-// all places can have connections to each other.
+// Four places of eight ranks with one rail each, whose memory is as slow per byte as a rail. Not
+// all places can connect to each other.
 inline Network Places() {
   Network network = {20e-6, 1e-10, 0, 2};
   network.places = 4;
