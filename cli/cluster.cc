@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,15 +28,17 @@ absl::Status List(kube::Api& api, const kube::ObjectRef& all, const char* kind,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<kube::Api>> ReachCluster(std::string kubeconfig) {
+absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags) {
   const char* variable = std::getenv("KUBECONFIG");
   const char* home = std::getenv("HOME");
-  if (kubeconfig.empty() && variable != nullptr) kubeconfig = variable;
-  if (kubeconfig.empty() && home != nullptr) kubeconfig = std::string(home) + "/.kube/config";
-  absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig(kubeconfig, "");
+  std::string path = flags.kubeconfig;
+  if (path.empty() && variable != nullptr) path = variable;
+  if (path.empty() && home != nullptr) path = std::string(home) + "/.kube/config";
+  absl::StatusOr<kube::Kubeconfig> config = kube::LoadKubeconfig(path, flags.context);
   if (!config.ok()) return config.status();
   std::signal(SIGPIPE, SIG_IGN);  // as the client needs it
-  return std::make_unique<kube::RestClient>(std::move(config->client));
+  return ReachedCluster{std::make_unique<kube::RestClient>(std::move(config->client)),
+                        std::move(config->space)};
 }
 
 absl::StatusOr<op::gangs::ClusterObjects> AskCluster(kube::Api& api, bool events) {

@@ -13,8 +13,18 @@
 
 namespace railhead::cli {
 
-// How to reach the cluster of a kubeconfig; empty: of $KUBECONFIG, or ~/.kube/config.
-absl::StatusOr<std::unique_ptr<kube::Api>> ReachCluster(std::string kubeconfig);
+// As kubectl's flags of these names say.
+struct ClusterFlags {
+  std::string kubeconfig;  // empty: $KUBECONFIG, or ~/.kube/config
+  std::string context;     // empty: the current one of that file
+};
+
+struct ReachedCluster {
+  std::unique_ptr<kube::Api> api;
+  std::string space;  // the context's namespace
+};
+
+absl::StatusOr<ReachedCluster> ReachCluster(const ClusterFlags& flags);
 
 // Nodes, pods and the FabricTopology; with `events` these, too. A cluster without the kind
 // FabricTopology, or whose user may not read it, has none.

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // railhead: what a person asks about rails, jobs and where they go.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/cluster.h"
+#include "cli/doctor/diagnose.h"
+#include "cli/doctor/doctor.h"
 #include "cli/plan.h"
 #include "cli/topology.h"
 #include "cli/why.h"
+#include "fabric/printable_text.h"
 #include "kube/client.h"
 
 namespace railhead::cli {
@@ -145,32 +154,101 @@ constexpr char kWhyFooter[] =
     "\n"
     "Exit status: 0 it runs, or is about to; 2 it waits; 1 no such job, or bad input.";
 
-int Why(const WhyOptions& options, const std::string& kubeconfig) {
+constexpr char kDoctorAbout[] =
+    "Checks the cluster, a node or a job: what agents, operator and API server know, with cause "
+    "and fix.";
+
+constexpr char kDoctorFooter[] =
+    "It reads objects from the API server (list, in pages) and changes nothing. Without a right it "
+    "says\n"
+    "which, and goes on. What only a pod or a switch can see it cannot: it prints the commands for "
+    "that.\n"
+    "\n"
+    "Examples:\n"
+    "  railhead doctor                            the cluster\n"
+    "  railhead doctor node gpu-007               a node, and the pods on it\n"
+    "  railhead doctor job team-a/train           a job, gang or pod, and its nodes\n"
+    "  railhead doctor job train -n team-a        the same\n"
+    "  railhead doctor --context=prod             another context of the kubeconfig\n"
+    "  railhead doctor -o json |\n"
+    "    jq -r '.findings[] | select(.verdict == \"fail\") | .object + \": \" + .fix'\n"
+    "  railhead doctor || echo 'look at it'       for cron\n"
+    "\n"
+    "JSON: scope {kind, namespace, name}, result (pass, warn, fail), counts, findings {verdict, "
+    "check,\n"
+    "object, cause, fix}, next {symptom, command}. Colours only on a terminal, and not with "
+    "NO_COLOR.\n"
+    "\n"
+    "Exit status: 0 all pass; 1 warnings; 2 failures, bad input, or a cluster that does not "
+    "answer.\n"
+    "\n"
+    "Checks:";
+
+std::string DoctorFooter() {
+  std::string text = kDoctorFooter;
+  for (const doctor::Check& check : doctor::Checks()) {
+    absl::StrAppend(&text, "\n  ", check.name, std::string(12 - check.name.size(), ' '),
+                    check.about);
+  }
+  return text;
+}
+
+int Doctor(const std::vector<std::string>& words, bool json, const std::string& space,
+           const ClusterFlags& cluster) {
+  const auto fail = [](const absl::Status& status) {
+    std::cerr << "railhead doctor: " << fabric::PrintableText(status.message()) << "\n";
+    return doctor::kFailed;
+  };
+  const absl::StatusOr<ReachedCluster> reached = ReachCluster(cluster);
+  absl::StatusOr<doctor::Scope> scope =
+      doctor::ParseScope(words, space.empty() && reached.ok() ? reached->space : space);
+  if (!scope.ok()) return fail(scope.status());
+  if (!reached.ok()) return fail(reached.status());
+  const bool colours = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+  return doctor::RunDoctor({*std::move(scope), json, colours, RAILHEAD_VERSION}, *reached->api,
+                           absl::Now(), std::cout, std::cerr);
+}
+
+int Why(const WhyOptions& options, const ClusterFlags& cluster) {
   if (!options.files.empty() || !options.decision.empty()) {
     return RunWhy(options, nullptr, absl::Now(), std::cout, std::cerr);
   }
-  const absl::StatusOr<std::unique_ptr<kube::Api>> api = ReachCluster(kubeconfig);
-  if (!api.ok()) {
-    std::cerr << "railhead why: " << api.status().message()
+  const absl::StatusOr<ReachedCluster> reached = ReachCluster(cluster);
+  if (!reached.ok()) {
+    std::cerr << "railhead why: " << reached.status().message()
               << "; or give -f with what `kubectl get nodes,pods,events -A -o json` prints\n";
     return kBadInput;
   }
-  return RunWhy(options, api->get(), absl::Now(), std::cout, std::cerr);
+  return RunWhy(options, reached->api.get(), absl::Now(), std::cout, std::cerr);
 }
 
-int Topology(const TopologyOptions& options, const std::string& kubeconfig) {
+int Topology(const TopologyOptions& options, const ClusterFlags& cluster) {
   if (!options.files.empty()) return RunTopology(options, nullptr, std::cout, std::cerr);
-  const absl::StatusOr<std::unique_ptr<kube::Api>> api = ReachCluster(kubeconfig);
-  if (!api.ok()) {
-    std::cerr << "railhead topology: " << api.status().message()
+  const absl::StatusOr<ReachedCluster> reached = ReachCluster(cluster);
+  if (!reached.ok()) {
+    std::cerr << "railhead topology: " << reached.status().message()
               << "; or give -f with the sources (--help)\n";
     return kBadSource;
   }
-  return RunTopology(options, api->get(), std::cout, std::cerr);
+  return RunTopology(options, reached->api.get(), std::cout, std::cerr);
 }
 
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// kubectl's flags. They say nothing where `files` are read instead.
+void AddClusterFlags(CLI::App& command, ClusterFlags& flags, CLI::Option* files) {
+  CLI::Option* kubeconfig = command
+                                .add_option("--kubeconfig", flags.kubeconfig,
+                                            "How to reach the cluster [KUBECONFIG, ~/.kube/config]")
+                                ->type_name("FILE");
+  CLI::Option* context =
+      command.add_option("--context", flags.context, "Context of that file; else its current one")
+          ->type_name("NAME");
+  if (files == nullptr) return;
+  kubeconfig->excludes(files);
+  context->excludes(files);
 }
 
 int Main(int argc, char** argv) {
@@ -207,12 +285,8 @@ int Main(int argc, char** argv) {
                              ->add_option("-f,--file", topology_options.files,
                                           "The sources, instead of a cluster; - is standard input")
                              ->type_name("SOURCE...");
-  std::string kubeconfig;
-  topology
-      ->add_option("--kubeconfig", kubeconfig,
-                   "How to reach the cluster [KUBECONFIG, ~/.kube/config]")
-      ->type_name("FILE")
-      ->excludes(sources);
+  ClusterFlags cluster;
+  AddClusterFlags(*topology, cluster, sources);
   topology
       ->add_option("-o,--output", topology_options.output,
                    "text, yaml, json, svg, labels, kueue, kai or volcano")
@@ -230,15 +304,25 @@ int Main(int argc, char** argv) {
       why->add_option("-f,--file", why_options.files,
                       "Nodes, pods and events as JSON, instead of a cluster; - is standard input")
           ->type_name("FILE...");
-  why->add_option("--kubeconfig", kubeconfig,
-                  "How to reach the cluster [KUBECONFIG, ~/.kube/config]")
-      ->type_name("FILE")
-      ->excludes(objects);
+  AddClusterFlags(*why, cluster, objects);
   why->add_option("--decision", why_options.decision, "A file of `railhead plan --save`")
       ->type_name("FILE")
       ->excludes(objects)
       ->excludes(job);
   why->add_option("-o,--output", output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  CLI::App* doctor = app.add_subcommand("doctor", kDoctorAbout);
+  doctor->footer(DoctorFooter());
+  std::vector<std::string> doctor_words;
+  std::string doctor_space;
+  doctor
+      ->add_option("WHAT", doctor_words, "cluster (the default), node NAME, or job NAMESPACE/NAME")
+      ->type_name("");
+  doctor->add_option("-n,--namespace", doctor_space, "Namespace of a job that is named without one")
+      ->type_name("NAME");
+  AddClusterFlags(*doctor, cluster, nullptr);
+  doctor->add_option("-o,--output", output, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   try {
@@ -251,12 +335,14 @@ int Main(int argc, char** argv) {
     }
   } catch (const CLI::ParseError& error) {
     // CLI11 has a number for each kind of mistake; here all of them are bad input.
-    return app.exit(error) == 0 ? 0 : kBadInput;
+    if (app.exit(error) == 0) return 0;
+    return doctor->parsed() ? doctor::kFailed : kBadInput;
   }
-  if (topology->parsed()) return Topology(topology_options, kubeconfig);
+  if (topology->parsed()) return Topology(topology_options, cluster);
+  if (doctor->parsed()) return Doctor(doctor_words, output == "json", doctor_space, cluster);
   options.json = output == "json";
   why_options.json = options.json;
-  if (why->parsed()) return Why(why_options, kubeconfig);
+  if (why->parsed()) return Why(why_options, cluster);
   return RunPlan(options, Seconds, std::cout, std::cerr);
 }
 

@@ -27,6 +27,10 @@ inline constexpr absl::Duration kPortPatience = absl::Seconds(10);
 inline constexpr absl::Duration kUntilNodesCome = absl::Minutes(10);
 inline constexpr absl::Duration kUntilAgentsCome = absl::Seconds(30);
 
+// Less than what NCCL pins for the channels to one peer, by its default buffers of 4 MiB. The
+// kernel gives 8 MiB to who asks for nothing, and older ones 64 KiB.
+inline constexpr double kLeastMemlockForGpus = 64 << 20;
+
 // What is wrong with the pods of a job, one finding for each pod, reason and part; warnings come
 // first. Nothing where all is as it was asked for. Pure: the same facts give the same findings.
 //

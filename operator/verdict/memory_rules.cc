@@ -8,10 +8,6 @@
 namespace railhead::op::verdict {
 namespace {
 
-// Less than what NCCL pins for the channels to one peer, by its default buffers of 4 MiB. The
-// kernel gives 8 MiB to who asks for nothing, and older ones 64 KiB.
-constexpr double kLeastForGpus = 64 << 20;
-
 std::string FixOf(const PodFacts& pod, bool non_root) {
   const std::string at = pod.node.empty() ? "its node" : absl::StrCat("node ", pod.node);
   return non_root ? absl::StrCat(
@@ -55,13 +51,15 @@ void JudgeMemlock(const JudgedPod& judged, const Cluster& cluster, Findings& fin
   if (cluster.settings().memlock_raised) return;
   const PodFacts& pod = *judged.pod;
   const NodeFacts* node = NodeOf(pod, cluster);
-  if (node == nullptr || !node->memlock.has_value() || *node->memlock >= kLeastForGpus) return;
+  if (node == nullptr || !node->memlock.has_value() || *node->memlock >= kLeastMemlockForGpus) {
+    return;
+  }
   for (const ContainerFacts& container : pod.containers) {
     // What has no GPUs may need very little, and its runtime will tell.
     if (container.gpus == 0 || !container.memlock_applies) continue;
-    findings.push_back(
-        MakeFinding(Reason::kMemlockTooLow, pod.name, container.name,
-                    {Bytes(*node->memlock), Bytes(kLeastForGpus), FixOf(pod, container.non_root)}));
+    findings.push_back(MakeFinding(
+        Reason::kMemlockTooLow, pod.name, container.name,
+        {Bytes(*node->memlock), Bytes(kLeastMemlockForGpus), FixOf(pod, container.non_root)}));
   }
 }
 

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether pods pass the operator's webhook, who leads, and which profiles are used.
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "cli/doctor/checks.h"
+#include "cli/words.h"
+#include "kube/certificates.h"
+
+namespace railhead::cli::doctor {
+namespace {
+
+// A leader renews its Lease every 2 s; the rest is for a clock of this machine that is off.
+constexpr absl::Duration kUntilLost = absl::Minutes(1);
+
+std::string OperatorLogs(const Evidence& evidence) {
+  return absl::StrCat("kubectl -n ", InstallationOf(evidence).space,
+                      " logs -l app.kubernetes.io/component=operator --tail=100 --prefix");
+}
+
+std::string DayOf(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%d %H:%M UTC", time, absl::UTCTimeZone());
+}
+
+// The certificate of a bundle that lasts longest; nothing: it has none.
+std::optional<kube::CertificateFacts> BestOf(const std::string& bundle) {
+  std::optional<kube::CertificateFacts> best;
+  for (const std::string& pem : kube::SplitCertificates(bundle)) {
+    const absl::StatusOr<kube::CertificateFacts> facts = kube::InspectCertificate(pem);
+    if (facts.ok() && (!best || facts->not_after > best->not_after)) best = *facts;
+  }
+  return best;
+}
+
+// Why the API server cannot trust this bundle; empty: it can.
+std::string Mistrust(const std::string& bundle, absl::Time now) {
+  if (bundle.empty()) return "has no caBundle";
+  const std::optional<kube::CertificateFacts> best = BestOf(bundle);
+  if (!best) return "has a caBundle without a certificate";
+  if (best->not_after <= now) {
+    return absl::StrCat("trusts a certificate that expired at ", DayOf(best->not_after));
+  }
+  return "";
+}
+
+void CheckConfiguration(const Evidence& evidence, const WebhookConfiguration& configuration,
+                        Notes& notes) {
+  const std::string object = absl::StrCat("mutatingwebhookconfiguration ", configuration.name);
+  const std::string fix =
+      absl::StrCat("read why the operator does not write it: ", OperatorLogs(evidence),
+                   "; if another tool resets caBundle, exclude that field there");
+  if (configuration.webhooks.empty()) {
+    notes.Fail(object, "has no webhooks", "helm upgrade with the same values restores it");
+  }
+  std::set<std::string> told;
+  for (const WebhookConfiguration::Webhook& webhook : configuration.webhooks) {
+    const std::string why = Mistrust(webhook.bundle, evidence.now);
+    if (!why.empty()) {
+      const bool ignored = webhook.failure_policy == "Ignore";
+      notes.Fail(object,
+                 absl::StrCat("webhook ", webhook.name, " ", why,
+                              ", so the API server does not call it: new pods that ask for rdma/* ",
+                              ignored ? "start without ranks and environment" : "are rejected"),
+                 fix);
+      continue;
+    }
+    const std::optional<kube::CertificateFacts> best = BestOf(webhook.bundle);
+    if (!best || !kube::RenewalDue(*best, evidence.now) || !told.insert(webhook.bundle).second) {
+      continue;
+    }
+    notes.Warn(
+        object,
+        absl::StrCat("the authority should have been renewed at ", DayOf(kube::RenewalTime(*best)),
+                     " and ends at ", DayOf(best->not_after)),
+        fix);
+  }
+}
+
+const op::ProfileCondition* Of(const op::StoredProfile& profile, const char* type) {
+  const auto found = profile.conditions.find(type);
+  return found == profile.conditions.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+void CheckLeader(const Evidence& evidence, Notes& notes) {
+  if (!IsRead("leases.coordination.k8s.io", evidence)) return;
+  const bool has_operator =
+      std::any_of(evidence.workloads.begin(), evidence.workloads.end(),
+                  [](const Workload& workload) { return workload.component == "operator"; });
+  if (evidence.leaders.empty()) {
+    if (has_operator) {
+      notes.Fail("", "the Lease of the operator is missing",
+                 "helm upgrade with the same values restores it");
+    }
+    return;
+  }
+  for (const Leader& leader : evidence.leaders) {
+    const std::string object = absl::StrCat("lease ", leader.space, "/", leader.lease);
+    const absl::Duration age = evidence.now - leader.renewed;
+    if (leader.holder.empty()) {
+      notes.Fail(object, "no replica of the operator leads: no diagnosis, gangs or topology",
+                 absl::StrCat("read why: ", OperatorLogs(evidence)));
+    } else if (age > std::max(4 * leader.promised, kUntilLost)) {
+      notes.Fail(object,
+                 absl::StrCat(leader.holder, " leads and has not renewed it since ",
+                              DayOf(leader.renewed), ": no diagnosis, gangs or topology"),
+                 absl::StrCat("read why: ", OperatorLogs(evidence)));
+    } else {
+      notes.Conclude(absl::StrCat(leader.holder, " leads"));
+    }
+  }
+}
+
+void CheckWebhook(const Evidence& evidence, Notes& notes) {
+  if (!IsRead("mutatingwebhookconfigurations.admissionregistration.k8s.io", evidence)) return;
+  if (evidence.webhooks.empty()) {
+    if (evidence.workloads.empty()) return;  // nothing is installed, and that is said
+    notes.Fail("",
+               "no MutatingWebhookConfiguration of the chart: new pods get no ranks and no "
+               "environment",
+               "helm upgrade with the same values restores it");
+  }
+  absl::Time until = absl::InfiniteFuture();
+  for (const WebhookConfiguration& configuration : evidence.webhooks) {
+    CheckConfiguration(evidence, configuration, notes);
+    for (const auto& webhook : configuration.webhooks) {
+      if (const auto best = BestOf(webhook.bundle)) until = std::min(until, best->not_after);
+    }
+  }
+  notes.Conclude(absl::StrCat("trusted; the authority is valid until ", DayOf(until)));
+}
+
+void CheckProfiles(const Evidence& evidence, Notes& notes) {
+  if (!IsRead("railprofiles.railhead.io", evidence)) return;
+  for (const op::StoredProfile& profile : evidence.profiles) {
+    const std::string object = absl::StrCat("railprofile ", profile.name);
+    const op::ProfileCondition* accepted = Of(profile, "Accepted");
+    const op::ProfileCondition* conflicts = Of(profile, "Conflicts");
+    if (!profile.refusal.empty() || (accepted != nullptr && accepted->status == "False")) {
+      notes.Fail(object, profile.refusal.empty() ? accepted->message : profile.refusal,
+                 absl::StrCat("correct the field: kubectl edit railprofile ", profile.name));
+    } else if (conflicts != nullptr && conflicts->status == "True") {
+      notes.Warn(object, conflicts->message, "give one of them another priority");
+    } else if (accepted != nullptr && profile.observed_generation < profile.generation) {
+      notes.Warn(object,
+                 absl::StrCat("the operator has read generation ", profile.observed_generation,
+                              " of ", profile.generation),
+                 "see operator and leader; a change takes a second");
+    }
+  }
+  notes.Conclude(
+      evidence.profiles.empty()
+          ? "none: pods get the defaults of the operator's configuration"
+          : absl::StrCat(Counted(static_cast<int64_t>(evidence.profiles.size()), "profile"),
+                         " accepted"));
+}
+
+}  // namespace railhead::cli::doctor

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of Diagnose, private to it.
+#ifndef RAILHEAD_CLI_DOCTOR_CHECKS_H_
+#define RAILHEAD_CLI_DOCTOR_CHECKS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "cli/doctor/evidence.h"
+#include "cli/doctor/finding.h"
+
+namespace railhead::cli::doctor {
+
+// The findings of one check.
+class Notes {
+ public:
+  explicit Notes(absl::string_view check) : check_(check) {}
+
+  void Warn(std::string object, std::string cause, std::string fix) {
+    Add(Verdict::kWarn, std::move(object), std::move(cause), std::move(fix));
+  }
+  void Fail(std::string object, std::string cause, std::string fix) {
+    Add(Verdict::kFail, std::move(object), std::move(cause), std::move(fix));
+  }
+  // What is said if nothing else was.
+  void Conclude(std::string pass) {
+    if (findings_.empty()) Add(Verdict::kPass, "", std::move(pass), "");
+  }
+  std::vector<Finding> Take() && { return std::move(findings_); }
+
+ private:
+  void Add(Verdict verdict, std::string object, std::string cause, std::string fix) {
+    findings_.push_back(
+        {verdict, std::string(check_), std::move(object), std::move(cause), std::move(fix)});
+  }
+
+  const absl::string_view check_;
+  std::vector<Finding> findings_;
+};
+
+// Where the chart is: the namespace and release of the operator, or else of an agent, or else those
+// that the README installs.
+struct Installation {
+  std::string space;
+  std::string release;
+};
+Installation InstallationOf(const Evidence& evidence);
+
+// install_checks.cc
+void CheckApi(const Evidence& evidence, Notes& notes);
+void CheckRights(const Evidence& evidence, Notes& notes);
+void CheckInstall(const Evidence& evidence, Notes& notes);
+void CheckCrds(const Evidence& evidence, Notes& notes);
+void CheckOperator(const Evidence& evidence, Notes& notes);
+void CheckAgents(const Evidence& evidence, Notes& notes);
+void CheckVersions(const Evidence& evidence, Notes& notes);
+
+// admission_checks.cc
+void CheckLeader(const Evidence& evidence, Notes& notes);
+void CheckWebhook(const Evidence& evidence, Notes& notes);
+void CheckProfiles(const Evidence& evidence, Notes& notes);
+
+// node_checks.cc
+void CheckNodes(const Evidence& evidence, Notes& notes);
+void CheckDevices(const Evidence& evidence, Notes& notes);
+void CheckGpuDirect(const Evidence& evidence, Notes& notes);
+void CheckMemlock(const Evidence& evidence, Notes& notes);
+void CheckTopology(const Evidence& evidence, Notes& notes);
+
+// job_checks.cc
+void CheckGangs(const Evidence& evidence, Notes& notes);
+void CheckJobs(const Evidence& evidence, Notes& notes);
+
+}  // namespace railhead::cli::doctor
+
+#endif  // RAILHEAD_CLI_DOCTOR_CHECKS_H_

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor/collect.h"
+
+#include <functional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "cli/doctor/checks.h"
+#include "kube/json.h"
+#include "operator/topology/stored_topology.h"
+
+namespace railhead::cli::doctor {
+namespace {
+
+using kube::Json;
+using kube::StringAt;
+
+constexpr int kPage = 250;  // objects
+constexpr absl::string_view kOurs = "labelSelector=app.kubernetes.io%2Fpart-of%3Drailhead";
+constexpr absl::string_view kOurPods = "labelSelector=app.kubernetes.io%2Fname%3Drailhead";
+
+// "deployments.apps", as kubectl and RBAC name it.
+std::string NameOf(const kube::ObjectRef& collection) {
+  const size_t slash = collection.api.find('/');
+  return slash == std::string::npos
+             ? collection.resource
+             : absl::StrCat(collection.resource, ".", collection.api.substr(0, slash));
+}
+
+class Collector {
+ public:
+  Collector(kube::Api& api, Evidence& evidence) : api_(api), evidence_(evidence) {}
+
+  // Visits all objects that a selector leaves. A kind that the cluster does not know has none.
+  void List(const kube::ObjectRef& collection, absl::string_view selector,
+            const std::function<void(const Json&)>& visit) {
+    if (!evidence_.unreachable.empty()) return;
+    const absl::Status status = TryList(collection, selector, visit);
+    if (status.ok() || absl::IsNotFound(status)) return;
+    const bool denied = absl::IsPermissionDenied(status);
+    if (!answered_ && !denied) {
+      evidence_.unreachable = std::string(status.message());
+      return;
+    }
+    answered_ = true;
+    evidence_.unread.push_back(
+        {"list", NameOf(collection), collection.space, denied, std::string(status.message())});
+  }
+
+ private:
+  absl::Status TryList(const kube::ObjectRef& collection, absl::string_view selector,
+                       const std::function<void(const Json&)>& visit) {
+    std::string go_on;
+    do {
+      const absl::StatusOr<Json> page =
+          api_.Call({"GET",
+                     absl::StrCat(collection.Path(), "?limit=", kPage, selector.empty() ? "" : "&",
+                                  selector, go_on.empty() ? "" : "&continue=", kube::Escape(go_on)),
+                     "", "", absl::StrCat("list ", collection.ToString())});
+      if (!page.ok()) return page.status();
+      answered_ = true;
+      const Json* items = kube::Find(*page, "items");
+      if (items == nullptr || !items->is_array()) {
+        return absl::DataLossError("the answer is not a list");
+      }
+      for (const Json& item : *items) visit(item);
+      go_on = StringAt(*page, {"metadata", "continue"});
+    } while (!go_on.empty());
+    return absl::OkStatus();
+  }
+
+  kube::Api& api_;
+  Evidence& evidence_;
+  bool answered_ = false;
+};
+
+void CollectInstallation(Collector& collector, Evidence& evidence) {
+  for (const auto& [resource, kind] :
+       {std::pair("deployments", "Deployment"), std::pair("daemonsets", "DaemonSet")}) {
+    collector.List({"apps/v1", resource, "", ""}, kOurs, [&](const Json& object) {
+      if (auto workload = ReadWorkload(object, kind)) evidence.workloads.push_back(*workload);
+    });
+  }
+  collector.List({"v1", "pods", "", ""}, kOurPods, [&](const Json& object) {
+    if (auto pod = ReadComponentPod(object)) evidence.components.push_back(*pod);
+  });
+  collector.List({"coordination.k8s.io/v1", "leases", InstallationOf(evidence).space, ""}, kOurs,
+                 [&](const Json& object) {
+                   if (auto leader = ReadLeader(object)) evidence.leaders.push_back(*leader);
+                 });
+  collector.List({"admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations", "", ""},
+                 kOurs, [&](const Json& object) {
+                   if (auto read = ReadWebhookConfiguration(object)) {
+                     evidence.webhooks.push_back(*std::move(read));
+                   }
+                 });
+}
+
+void CollectPods(Collector& collector, const Scope& scope, Evidence& evidence) {
+  const std::string selector =
+      scope.kind == Scope::Kind::kNode
+          ? absl::StrCat("fieldSelector=spec.nodeName%3D", kube::Escape(scope.name))
+          : "";
+  collector.List({"v1", "pods", scope.space, ""}, selector,
+                 [&](const Json& object) { AddPod(object, evidence); });
+  collector.List({topology::kTopologyVersion, "railreports", scope.space, ""}, "",
+                 [&](const Json& object) { evidence.reports.push_back(ReadReport(object)); });
+}
+
+// Events of the agents and of the operator, but for what RailReports say.
+void CollectEvents(Collector& collector, Evidence& evidence) {
+  for (const char* source : {"railhead-device-plugin", "railhead-operator"}) {
+    collector.List(
+        {"v1", "events", "", ""}, absl::StrCat("fieldSelector=source%3D", source),
+        [&](const Json& object) {
+          std::optional<Told> told = ReadEvent(object);
+          if (told && (told->kind == "Node" || absl::StartsWith(told->reason, "Gang") ||
+                       told->reason == "HcasNotNearest" || told->reason == "SeveralResources")) {
+            evidence.events.push_back(*std::move(told));
+          }
+        });
+  }
+}
+
+}  // namespace
+
+Evidence Collect(kube::Api& api, const Scope& scope, absl::Time now, const std::string& version) {
+  Evidence evidence;
+  evidence.now = now;
+  evidence.version = version;
+  Collector collector(api, evidence);
+  collector.List({"v1", "nodes", "", ""}, "", [&](const Json& object) {
+    evidence.nodes[StringAt(object, {"metadata", "name"})] = ReadNode(object);
+  });
+  CollectInstallation(collector, evidence);
+  collector.List(
+      {std::string(op::kProfileVersion), "railprofiles", "", ""}, "",
+      [&](const Json& object) { evidence.profiles.push_back(op::ReadStoredProfile(object)); });
+  CollectPods(collector, scope, evidence);
+  CollectEvents(collector, evidence);
+  if (scope.kind != Scope::Kind::kCluster) return evidence;
+  collector.List({"apiextensions.k8s.io/v1", "customresourcedefinitions", "", ""}, kOurs,
+                 [&](const Json& object) { evidence.crds.push_back(ReadCrd(object)); });
+  collector.List({topology::kTopologyVersion, topology::kTopologyResource, "", ""}, "",
+                 [&](const Json& object) {
+                   if (StringAt(object, {"metadata", "name"}) == topology::kTopologyName) {
+                     evidence.topology = ReadTopology(object);
+                   }
+                 });
+  return evidence;
+}
+
+}  // namespace railhead::cli::doctor

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor/diagnose.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cli/doctor/checks.h"
+
+namespace railhead::cli::doctor {
+namespace {
+
+struct Row {
+  Check check;
+  void (*run)(const Evidence&, Notes&);
+  // Whether it is about the cluster as a whole, and not about a node or a job.
+  bool cluster_only;
+};
+
+constexpr Row kRows[] = {
+    {{"api", "whether the API server answers"}, CheckApi, false},
+    {{"rights", "what you may read"}, CheckRights, false},
+    {{"install", "the chart's release"}, CheckInstall, false},
+    {{"crds", "the kinds of railhead.io"}, CheckCrds, true},
+    {{"operator", "the operator's pods"}, CheckOperator, false},
+    {{"leader", "which replica of the operator writes"}, CheckLeader, false},
+    {{"webhook", "whether the API server calls the operator, and until when"}, CheckWebhook, false},
+    {{"agents", "the node agents' pods"}, CheckAgents, false},
+    {{"versions", "of chart, pods, kinds and this program"}, CheckVersions, true},
+    {{"profiles", "RailProfiles"}, CheckProfiles, true},
+    {{"nodes", "rails, as the node agents see them"}, CheckNodes, false},
+    {{"devices", "rdma/* that nodes offer and pods hold"}, CheckDevices, false},
+    {{"gpudirect", "whether NICs reach the memory of GPUs"}, CheckGpuDirect, false},
+    {{"memlock", "how much memory containers may pin"}, CheckMemlock, false},
+    {{"topology", "cabling and placement labels"}, CheckTopology, true},
+    {{"gangs", "pods that wait to start together"}, CheckGangs, false},
+    {{"jobs", "pods that ask for rdma/*, and what they got"}, CheckJobs, false},
+};
+
+// What the API server does not know: each line of the table of troubles has a command here.
+std::vector<NextStep> NextSteps(const Evidence& evidence, const Scope& scope) {
+  const Installation at = InstallationOf(evidence);
+  std::string pod = "-n NAMESPACE exec POD";
+  std::string logs = "-n NAMESPACE logs POD";
+  for (const RdmaPod& candidate : evidence.pods) {
+    if (candidate.facts->running_since == absl::InfiniteFuture()) continue;
+    pod = absl::StrCat("-n ", candidate.facts->space, " exec ", candidate.facts->name);
+    logs = absl::StrCat("-n ", candidate.facts->space, " logs ", candidate.facts->name);
+    break;
+  }
+  std::vector<NextStep> steps = {
+      {"a job uses TCP; MTU, GID, PFC and ECN as a pod sees them",
+       absl::StrCat("kubectl ", pod,
+                    " -- env RANK=0 WORLD_SIZE=1 MASTER_ADDR=127.0.0.1 MASTER_PORT=29599 "
+                    "railhead-perf --preflight")},
+      {"bandwidth is low: GB/s of each rail between two nodes",
+       absl::StrCat("helm test ", at.release, " --namespace ", at.space, " --logs")},
+      {"a job hangs: each rank logs whom it waits for",
+       absl::StrCat("kubectl ", logs, " --tail=50")},
+      {"GPUDirect fails: which nodes have it",
+       "kubectl get nodes -L railhead.io/gpudirect,railhead.io/gpus"},
+  };
+  if (scope.kind == Scope::Kind::kJob) {
+    steps.push_back({"pods wait", absl::StrCat("railhead why ", scope.name, " -n ", scope.space)});
+  }
+  return steps;
+}
+
+}  // namespace
+
+std::vector<Check> Checks() {
+  std::vector<Check> checks;
+  for (const Row& row : kRows) checks.push_back(row.check);
+  return checks;
+}
+
+Diagnosis Diagnose(const Evidence& evidence, const Scope& scope) {
+  Diagnosis diagnosis;
+  for (const Row& row : kRows) {
+    if (row.cluster_only && scope.kind != Scope::Kind::kCluster) continue;
+    Notes notes(row.check.name);
+    row.run(evidence, notes);
+    std::vector<Finding> findings = std::move(notes).Take();
+    std::stable_sort(findings.begin(), findings.end(),
+                     [](const Finding& a, const Finding& b) { return a.verdict > b.verdict; });
+    for (Finding& finding : findings) diagnosis.findings.push_back(std::move(finding));
+    if (!evidence.unreachable.empty()) return diagnosis;  // after the first check
+  }
+  diagnosis.next = NextSteps(evidence, scope);
+  return diagnosis;
+}
+
+Verdict Worst(const Diagnosis& diagnosis) {
+  Verdict worst = Verdict::kPass;
+  for (const Finding& finding : diagnosis.findings) worst = std::max(worst, finding.verdict);
+  return worst;
+}
+
+}  // namespace railhead::cli::doctor

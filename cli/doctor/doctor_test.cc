@@ -1,0 +1,669 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A healthy cluster, as the API server has it, and what doctor says when one thing in it is wrong.
+#include "cli/doctor/doctor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "cli/doctor/collect.h"
+#include "cli/doctor/diagnose.h"
+#include "kube/certificates.h"
+#include "kube/client.h"
+
+namespace railhead::cli::doctor {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kSpace[] = "railhead-system";
+constexpr char kVersion[] = "0.1.0";
+
+absl::Time Now() { return absl::FromUnixSeconds(1'800'000'000); }
+
+std::string Stamp(absl::Time time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone());
+}
+
+json Labels(const char* component) {
+  return {{"app.kubernetes.io/name", "railhead"},
+          {"app.kubernetes.io/part-of", "railhead"},
+          {"app.kubernetes.io/instance", "railhead"},
+          {"app.kubernetes.io/component", component},
+          {"app.kubernetes.io/version", kVersion}};
+}
+
+json Condition(const std::string& type, bool is_true, const std::string& message = "") {
+  return {{"type", type}, {"status", is_true ? "True" : "False"}, {"message", message}};
+}
+
+json Rail(int rail) {
+  return {{"rail", rail},
+          {"device", absl::StrCat("mlx5_", rail)},
+          {"linkLayer", "InfiniBand"},
+          {"usable", true},
+          {"reason", ""}};
+}
+
+json Node(const std::string& name) {
+  const json facts = {{"version", 1},
+                      {"rails", json::array({Rail(0), Rail(1)})},
+                      {"gpus", json::array()},
+                      {"gpuDirect", {{"way", "dmabuf"}, {"trouble", ""}}}};
+  const json devices = {{"rdma/hca", "2"}, {"nvidia.com/gpu", "2"}};
+  return {{"metadata",
+           {{"name", name},
+            {"labels",
+             {{"kubernetes.io/hostname", name},
+              {"railhead.io/gpus", "2"},
+              {"railhead.io/gpudirect", "dmabuf"},
+              {"railhead.io/memlock-bytes", "unlimited"}}},
+            {"annotations", {{"railhead.io/node-facts", facts.dump()}}}}},
+          {"status",
+           {{"allocatable", devices},
+            {"capacity", devices},
+            {"conditions",
+             json::array({Condition("Ready", true),
+                          Condition("RailheadRailsReady", true, "all 2 rails carry data")})}}}};
+}
+
+json ComponentPod(const std::string& name, const char* component, const std::string& node) {
+  return {{"metadata", {{"name", name}, {"namespace", kSpace}, {"labels", Labels(component)}}},
+          {"spec",
+           {{"nodeName", node},
+            {"containers",
+             json::array({{{"name", component},
+                           {"image", absl::StrCat("railhead/", component, ":0.1.0")}}})}}},
+          {"status",
+           {{"phase", "Running"},
+            {"conditions", json::array({Condition("Ready", true)})},
+            {"containerStatuses", json::array({{{"restartCount", 0}}})}}}};
+}
+
+json TrainingPod(int index) {
+  const std::string name = absl::StrCat("train-", index);
+  return {
+      {"metadata",
+       {{"name", name},
+        {"namespace", "team"},
+        {"uid", absl::StrCat("uid-", index)},
+        {"ownerReferences", json::array({{{"apiVersion", "batch/v1"},
+                                          {"kind", "Job"},
+                                          {"name", "train"},
+                                          {"uid", "uid-job"},
+                                          {"controller", true}}})}}},
+      {"spec",
+       {{"nodeName", absl::StrCat("n", index)},
+        {"containers",
+         json::array({{{"name", "main"},
+                       {"resources",
+                        {{"requests", {{"rdma/hca", "2"}}}, {"limits", {{"rdma/hca", "2"}}}}}}})}}},
+      {"status", {{"phase", "Running"}}}};
+}
+
+kube::ObjectRef NodeRef(const std::string& name) { return {"v1", "nodes", "", name}; }
+kube::ObjectRef PodRef(const std::string& space, const std::string& name) {
+  return {"v1", "pods", space, name};
+}
+const kube::ObjectRef kDeployment = {"apps/v1", "deployments", kSpace, "railhead-operator"};
+const kube::ObjectRef kDaemonSet = {"apps/v1", "daemonsets", kSpace, "railhead-device-plugin"};
+const kube::ObjectRef kLease = {"coordination.k8s.io/v1", "leases", kSpace, "railhead-operator"};
+const kube::ObjectRef kWebhook = {"admissionregistration.k8s.io/v1",
+                                  "mutatingwebhookconfigurations", "", "railhead-system-railhead"};
+const kube::ObjectRef kTopology = {"railhead.io/v1alpha1", "fabrictopologies", "", "cluster"};
+const kube::ObjectRef kReport = {"railhead.io/v1alpha1", "railreports", "team", "job-train"};
+kube::ObjectRef CrdRef(const std::string& plural) {
+  return {"apiextensions.k8s.io/v1", "customresourcedefinitions", "",
+          absl::StrCat(plural, ".railhead.io")};
+}
+
+// An API server that answers lists of all namespaces, and refuses some resources.
+class Server final : public kube::Api {
+ public:
+  Server() {
+    for (int i = 0; i < 2; ++i) {
+      const std::string node = absl::StrCat("n", i);
+      Put(NodeRef(node), Node(node));
+      Put(PodRef(kSpace, "agent-" + node), ComponentPod("agent-" + node, "device-plugin", node));
+      Put(PodRef("team", absl::StrCat("train-", i)), TrainingPod(i));
+    }
+    Put(PodRef(kSpace, "operator-0"), ComponentPod("operator-0", "operator", "n0"));
+    Put(kDeployment,
+        {{"metadata",
+          {{"name", kDeployment.name}, {"namespace", kSpace}, {"labels", Labels("operator")}}},
+         {"spec", {{"replicas", 1}}},
+         {"status", {{"replicas", 1}, {"updatedReplicas", 1}, {"readyReplicas", 1}}}});
+    Put(kDaemonSet,
+        {{"metadata",
+          {{"name", kDaemonSet.name}, {"namespace", kSpace}, {"labels", Labels("device-plugin")}}},
+         {"status",
+          {{"desiredNumberScheduled", 2},
+           {"currentNumberScheduled", 2},
+           {"updatedNumberScheduled", 2},
+           {"numberReady", 2}}}});
+    Put(kLease, {{"metadata",
+                  {{"name", kLease.name}, {"namespace", kSpace}, {"labels", Labels("operator")}}},
+                 {"spec",
+                  {{"holderIdentity", "operator-0_1"},
+                   {"leaseDurationSeconds", 15},
+                   {"renewTime", "2027-01-15T07:59:59.123456Z"}}}});
+    Trust(absl::Hours(24 * 365));
+    for (const char* plural : {"railprofiles", "railreports", "fabrictopologies"}) {
+      Put(CrdRef(plural),
+          {{"metadata", {{"name", CrdRef(plural).name}, {"labels", Labels("operator")}}},
+           {"status", {{"conditions", json::array({Condition("Established", true)})}}}});
+    }
+    Put(kTopology, {{"metadata", {{"name", "cluster"}}},
+                    {"status",
+                     {{"conditions",
+                       json::array({Condition("Discovered", true), Condition("Consistent", true)})},
+                      {"conflicts", json::array()},
+                      {"conflictCount", 0}}}});
+    Put({"railhead.io/v1alpha1", "railprofiles", "", "ib"},
+        {{"apiVersion", "railhead.io/v1alpha1"},
+         {"kind", "RailProfile"},
+         {"metadata", {{"name", "ib"}, {"generation", 1}}},
+         {"spec",
+          {{"fabric", "InfiniBand"}, {"namespaceSelector", {{"matchLabels", {{"team", "a"}}}}}}},
+         {"status",
+          {{"observedGeneration", 1},
+           {"conditions",
+            json::array({Condition("Accepted", true), Condition("Conflicts", false)})}}}});
+    Report("None", json::array());
+  }
+
+  void Put(const kube::ObjectRef& ref, json object) {
+    objects_[ref.Path()] = {kube::ObjectRef{ref.api, ref.resource, ref.space, ""}.Path(),
+                            kube::ObjectRef{ref.api, ref.resource, "", ""}.Path(),
+                            std::move(object)};
+  }
+  void Remove(const kube::ObjectRef& ref) { objects_.erase(ref.Path()); }
+  json& At(const kube::ObjectRef& ref) { return objects_.at(ref.Path()).object; }
+
+  // A webhook with an authority of a year that is as old as that.
+  void Trust(absl::Duration left) {
+    const auto authority = kube::MakeAuthority("railhead", Now() - absl::Hours(24 * 365) + left,
+                                               absl::Hours(24 * 365));
+    EXPECT_TRUE(authority.ok()) << authority.status();
+    json webhooks = json::array();
+    for (const char* name : {"pods.railhead.io", "jobs.railhead.io"}) {
+      webhooks.push_back(
+          {{"name", name},
+           {"failurePolicy", "Ignore"},
+           {"clientConfig", {{"caBundle", absl::Base64Escape(authority->certificate)}}}});
+    }
+    Put(kWebhook, {{"metadata", {{"name", kWebhook.name}, {"labels", Labels("operator")}}},
+                   {"webhooks", webhooks}});
+  }
+  void Report(const std::string& severity, json reasons) {
+    Put(kReport,
+        {{"metadata",
+          {{"name", kReport.name},
+           {"namespace", "team"},
+           {"ownerReferences",
+            json::array({{{"kind", "Job"}, {"name", "train"}, {"uid", "uid-job"}}})}}},
+         {"status", {{"severity", severity}, {"pods", 2}, {"reasons", std::move(reasons)}}}});
+  }
+  void Event(const std::string& kind, const std::string& space, const std::string& name,
+             bool warning, const std::string& reason, const std::string& message,
+             absl::Time at = Now()) {
+    const std::string source = kind == "Node" || reason == "HcasNotNearest"
+                                   ? "railhead-device-plugin"
+                                   : "railhead-operator";
+    Put({"v1", "events", space.empty() ? "default" : space, absl::StrCat(name, ".", reason)},
+        {{"metadata", {{"name", absl::StrCat(name, ".", reason)}}},
+         {"involvedObject", {{"kind", kind}, {"namespace", space}, {"name", name}}},
+         {"type", warning ? "Warning" : "Normal"},
+         {"reason", reason},
+         {"message", message},
+         {"source", {{"component", source}}},
+         {"lastTimestamp", Stamp(at)}});
+  }
+  // Rails of a node that are down, as its agent writes it.
+  void Break(const std::string& node, int rail, const std::string& reason) {
+    json& object = At(NodeRef(node));
+    json facts =
+        json::parse(object["metadata"]["annotations"]["railhead.io/node-facts"].get<std::string>());
+    facts["rails"][rail]["usable"] = false;
+    facts["rails"][rail]["reason"] = reason;
+    object["metadata"]["annotations"]["railhead.io/node-facts"] = facts.dump();
+    object["status"]["conditions"][1] = Condition(
+        "RailheadRailsReady", false,
+        absl::StrCat("1 of 2 rails carry data; rail ", rail, " (mlx5_", rail, "): ", reason));
+    object["status"]["allocatable"]["rdma/hca"] = "1";
+  }
+
+  absl::StatusOr<kube::Json> Call(const kube::ApiRequest& request) override {
+    if (!outage.ok()) return outage;
+    const std::string path = request.path.substr(0, request.path.find('?'));
+    const std::string resource = path.substr(path.rfind('/') + 1);
+    if (denied.contains(resource)) return absl::PermissionDeniedError("forbidden");
+    json items = json::array();
+    for (const auto& [key, stored] : objects_) {
+      if (stored.collection != path && stored.everywhere != path) continue;
+      if (Selects(request.path, stored.object)) items.push_back(stored.object);
+    }
+    // Two objects a page.
+    size_t from = 0;
+    if (const size_t at = request.path.find("continue="); at != std::string::npos) {
+      from = std::stoul(request.path.substr(at + 9));
+    }
+    json page = {{"metadata", {{"resourceVersion", "1"}}}, {"items", json::array()}};
+    for (size_t i = from; i < items.size() && i < from + 2; ++i) page["items"].push_back(items[i]);
+    if (from + 2 < items.size()) page["metadata"]["continue"] = std::to_string(from + 2);
+    return page;
+  }
+  absl::Status Stream(const kube::StreamRequest&,
+                      const std::function<absl::Status(absl::string_view)>&) override {
+    return absl::UnimplementedError("watch");
+  }
+
+  std::set<std::string> denied;  // resources
+  absl::Status outage;
+
+ private:
+  struct Stored {
+    std::string collection;  // path, in the object's namespace
+    std::string everywhere;  // in all
+    json object;
+  };
+
+  static bool Selects(const std::string& query, const json& object) {
+    const json labels = object["metadata"].value("labels", json::object());
+    if (absl::StrContains(query, "part-of%3Drailhead") &&
+        labels.value("app.kubernetes.io/part-of", "") != "railhead") {
+      return false;
+    }
+    if (absl::StrContains(query, "name%3Drailhead") && !absl::StrContains(query, "part-of") &&
+        labels.value("app.kubernetes.io/name", "") != "railhead") {
+      return false;
+    }
+    if (const size_t at = query.find("source%3D"); at != std::string::npos) {
+      return object["source"]["component"] == query.substr(at + 9, query.find('&', at) - at - 9);
+    }
+    if (const size_t at = query.find("nodeName%3D"); at != std::string::npos) {
+      return object["spec"].value("nodeName", "") ==
+             query.substr(at + 11, query.find('&', at) - at - 11);
+    }
+    return true;
+  }
+
+  std::map<std::string, Stored> objects_;  // by path
+};
+
+class DoctorTest : public ::testing::Test {
+ protected:
+  // The exit status; the answer is in `answer_`.
+  int Run(const Scope& scope = {}) {
+    std::ostringstream out;
+    std::ostringstream err;
+    const int status = RunDoctor({scope, true, false, kVersion}, server_, Now(), out, err);
+    error_ = err.str();
+    answer_ = json::parse(out.str(), nullptr, false);
+    return status;
+  }
+  std::string Text() {
+    std::ostringstream out;
+    std::ostringstream err;
+    RunDoctor({{}, false, false, kVersion}, server_, Now(), out, err);
+    return out.str();
+  }
+  // Those that are no pass.
+  json Findings() const {
+    json found = json::array();
+    for (const json& finding : answer_["findings"]) {
+      if (finding["verdict"] != "pass") found.push_back(finding);
+    }
+    return found;
+  }
+
+  Server server_;
+  json answer_;
+  std::string error_;
+};
+
+TEST_F(DoctorTest, AHealthyClusterPassesAllChecks) {
+  EXPECT_EQ(Run(), kAllPass) << Findings().dump(1);
+  EXPECT_EQ(Findings(), json::array());
+  std::set<std::string> passed;
+  for (const json& finding : answer_["findings"])
+    passed.insert(finding["check"].get<std::string>());
+  for (const Check& check : Checks())
+    EXPECT_TRUE(passed.contains(std::string(check.name))) << check.name;
+  EXPECT_EQ(answer_["result"], "pass");
+  EXPECT_EQ(answer_["counts"]["pass"], Checks().size());
+}
+
+json MemberOfGang(int index, int size) {
+  json pod = TrainingPod(index);
+  pod["metadata"]["name"] = absl::StrCat("gang-", index);
+  pod["metadata"]["uid"] = absl::StrCat("uid-gang-", index);
+  pod["metadata"]["labels"] = {{"railhead.io/gang", "big"}};
+  pod["metadata"]["annotations"] = {{"railhead.io/gang-size", absl::StrCat(size)}};
+  pod["metadata"].erase("ownerReferences");
+  pod["spec"]["schedulingGates"] = json::array({{{"name", "railhead.io/gang"}}});
+  pod["spec"].erase("nodeName");
+  pod["status"] = {{"phase", "Pending"}};
+  return pod;
+}
+
+void PutGang(Server& server, int pods, int size) {
+  for (int i = 0; i < pods; ++i) {
+    server.Put(PodRef("team", absl::StrCat("gang-", i)), MemberOfGang(i, size));
+  }
+}
+
+json Waiting(const char* reason, const char* message) {
+  return json::array({{{"restartCount", 7},
+                       {"state", {{"waiting", {{"reason", reason}, {"message", message}}}}}}});
+}
+
+json ReasonOf(const char* reason, const char* fix) {
+  return {{"reason", reason},
+          {"severity", "Warning"},
+          {"pods", 1},
+          {"examples", json::array({"train-1"})},
+          {"fix", fix}};
+}
+
+struct Fault {
+  const char* name;
+  std::function<void(Server&)> happen;
+  const char* verdict;
+  const char* check;
+  const char* object;
+  const char* cause;
+  const char* fix;
+};
+
+const Fault kFaults[] = {
+    {"a right is missing", [](Server& s) { s.denied = {"daemonsets"}; }, "warn", "rights", "",
+     "you may not list daemonsets.apps of the whole cluster",
+     "kubectl auth can-i list daemonsets.apps -A"},
+    {"nothing is installed",
+     [](Server& s) {
+       s.Remove(kDeployment);
+       s.Remove(kDaemonSet);
+       s.Remove(kWebhook);
+       for (const char* pod : {"operator-0", "agent-n0", "agent-n1"}) s.Remove(PodRef(kSpace, pod));
+     },
+     "fail", "install", "", "Railhead is not installed", "helm install railhead"},
+    {"the agents' DaemonSet is gone", [](Server& s) { s.Remove(kDaemonSet); }, "fail", "install",
+     "", "no node offers rdma/*", "helm upgrade"},
+    {"a kind is missing", [](Server& s) { s.Remove(CrdRef("railreports")); }, "fail", "crds",
+     "crd railreports.railhead.io", "missing", "profiles.crd=true"},
+    {"the operator's image cannot be pulled",
+     [](Server& s) {
+       json& status = s.At(PodRef(kSpace, "operator-0"))["status"];
+       status["conditions"][0]["status"] = "False";
+       status["containerStatuses"] = Waiting("ImagePullBackOff", "Back-off pulling image");
+     },
+     "fail", "operator", "pod railhead-system/operator-0", "ImagePullBackOff",
+     "correct the registry and tag of railhead/operator:0.1.0"},
+    {"the operator is scaled to 0", [](Server& s) { s.At(kDeployment)["spec"]["replicas"] = 0; },
+     "fail", "operator", "deployment/railhead-operator", "scaled to 0", "operator.replicas"},
+    {"nobody leads", [](Server& s) { s.At(kLease)["spec"]["holderIdentity"] = ""; }, "fail",
+     "leader", "lease railhead-system/railhead-operator", "no replica of the operator leads",
+     "logs -l app.kubernetes.io/component=operator"},
+    {"the leader has stopped",
+     [](Server& s) { s.At(kLease)["spec"]["renewTime"] = "2027-01-15T07:50:00.000000Z"; }, "fail",
+     "leader", "lease", "has not renewed it since 2027-01-15 07:50 UTC", "logs"},
+    {"the webhook's bundle was reset",
+     [](Server& s) { s.At(kWebhook)["webhooks"][0]["clientConfig"].erase("caBundle"); }, "fail",
+     "webhook", "mutatingwebhookconfiguration", "start without ranks and environment",
+     "exclude that field"},
+    {"the webhook's certificate has expired", [](Server& s) { s.Trust(-absl::Hours(1)); }, "fail",
+     "webhook", "mutatingwebhookconfiguration", "expired at 2027-01-15 07:00 UTC", "logs"},
+    {"the webhook's certificate is not renewed", [](Server& s) { s.Trust(absl::Hours(48)); },
+     "warn", "webhook", "mutatingwebhookconfiguration", "ends at 2027-01-17 08:00 UTC", "logs"},
+    {"the webhook is gone", [](Server& s) { s.Remove(kWebhook); }, "fail", "webhook", "",
+     "no MutatingWebhookConfiguration", "helm upgrade"},
+    {"an agent crashes",
+     [](Server& s) {
+       s.At(PodRef(kSpace, "agent-n1"))["status"]["containerStatuses"] =
+           Waiting("CrashLoopBackOff", "back-off 5m0s");
+     },
+     "fail", "agents", "node n1, pod railhead-system/agent-n1", "CrashLoopBackOff",
+     "kubectl -n railhead-system logs agent-n1 --previous"},
+    {"an SCC refuses the agents",
+     [](Server& s) { s.At(kDaemonSet)["status"]["currentNumberScheduled"] = 0; }, "fail", "agents",
+     "daemonset/railhead-device-plugin", "0 of 2 pods exist", "describe daemonset/"},
+    {"versions are apart",
+     [](Server& s) {
+       s.At(CrdRef("railreports"))["metadata"]["labels"]["app.kubernetes.io/version"] = "0.0.9";
+     },
+     "warn", "versions", "", "0.0.9: crd railreports.railhead.io; 0.1.0: ", "helm upgrade"},
+    {"a profile is refused",
+     [](Server& s) {
+       s.At({"railhead.io/v1alpha1", "railprofiles", "", "ib"})["spec"]["fabric"] = "Infini";
+     },
+     "fail", "profiles", "railprofile ib", "fabric", "kubectl edit railprofile ib"},
+    {"a port is down", [](Server& s) { s.Break("n1", 1, "port 1 is DOWN"); }, "fail", "nodes",
+     "node n1", "rail 1 (mlx5_1): port 1 is DOWN", "repair the cable, NIC or switch port"},
+    {"a RoCE port has lost its address",
+     [](Server& s) { s.Break("n0", 0, "the RoCE port has no routable address; give eth1 one"); },
+     "fail", "nodes", "node n0", "no routable address", "repair"},
+    {"RDMA is not detected",
+     [](Server& s) {
+       for (const char* node : {"n0", "n1"}) {
+         json object = Node(node);
+         object["metadata"].erase("annotations");
+         object["status"] = {{"conditions", json::array({Condition("Ready", true)})}};
+         s.Put(NodeRef(node), object);
+       }
+     },
+     "fail", "nodes", "", "no RDMA device was detected", "railhead-device-plugin discover"},
+    {"the agent refuses its configuration",
+     [](Server& s) {
+       s.Event("Node", "", "n0", true, "ConfigurationRefused",
+               "resources[0].nam: did you mean name?");
+     },
+     "warn", "nodes", "node n0", "did you mean name?", "kubectl describe node n0"},
+    {"the kubelet does not know the agent",
+     [](Server& s) {
+       s.At(NodeRef("n1"))["status"].erase("capacity");
+       s.At(NodeRef("n1"))["status"].erase("allocatable");
+     },
+     "fail", "devices", "node n1", "has 2 usable rails and offers no rdma/*", "logs agent-n1"},
+    {"a device is unhealthy",
+     [](Server& s) { s.At(NodeRef("n1"))["status"]["allocatable"]["rdma/hca"] = "1"; }, "warn",
+     "devices", "node n1", "has 1 of 2 rdma/hca in order", "logs agent-n1"},
+    {"NICs are far from the GPUs",
+     [](Server& s) {
+       s.Event("Pod", "team", "train-0", true, "HcasNotNearest", "mlx5_1 is at another socket");
+     },
+     "warn", "devices", "pod team/train-0", "another socket", "topologyManagerPolicy"},
+    {"GPUDirect does not work",
+     [](Server& s) {
+       json& metadata = s.At(NodeRef("n1"))["metadata"];
+       metadata["labels"]["railhead.io/gpudirect"] = "none";
+     },
+     "warn", "gpudirect", "node n1", "through host memory", "nvidia_peermem"},
+    {"containers may pin too little",
+     [](Server& s) {
+       s.At(NodeRef("n1"))["metadata"]["labels"]["railhead.io/memlock-bytes"] = "8388608";
+     },
+     "warn", "memlock", "node n1", "8192 KiB", "devicePlugin.memlock"},
+    {"a cable is wrong",
+     [](Server& s) {
+       json& status = s.At(kTopology)["status"];
+       status["conditions"][1] = Condition("Consistent", false, "1 conflict");
+       status["conflicts"] = json::array({{{"message", "miswired: mlx5_1 of n1: move the cable"}}});
+       status["conflictCount"] = 1;
+     },
+     "fail", "topology", "fabrictopology cluster", "move the cable", "railhead topology"},
+    {"a gang lacks pods", [](Server& s) { PutGang(s, 1, 2); }, "warn", "gangs", "gang team/big",
+     "1 pod of 2 wait: ", "railhead why big -n team"},
+    {"a gang has no room",
+     [](Server& s) {
+       PutGang(s, 2, 2);
+       s.Event("Pod", "team", "gang-0", false, "GangWaiting", "room for 1 of 2 pods");
+     },
+     "warn", "gangs", "gang team/big", "room for 1 of 2 pods", "railhead why big -n team"},
+    {"a gang is blocked",
+     [](Server& s) {
+       PutGang(s, 2, 2);
+       s.Event("Pod", "team", "gang-0", true, "GangBlocked", "another gate holds gang-0");
+     },
+     "fail", "gangs", "gang team/big", "another gate", "railhead why big -n team"},
+    {"TCP runs in place of RDMA",
+     [](Server& s) {
+       s.Report("Warning", json::array({ReasonOf("RdmaNotUsed", "repair what is named there")}));
+     },
+     "fail", "jobs", "job team/train", "RdmaNotUsed: 1 of 2 pods, train-1",
+     "repair what is named there"},
+    {"a pod got fewer rails",
+     [](Server& s) {
+       s.Report("Warning", json::array({ReasonOf("RdmaRailsNotGiven", "see the agent")}));
+     },
+     "fail", "jobs", "job team/train", "RdmaRailsNotGiven", "see the agent"},
+    {"a rank hangs",
+     [](Server& s) {
+       s.Report("Warning", json::array({ReasonOf("RuntimeSilent", "see that it runs")}));
+     },
+     "fail", "jobs", "job team/train", "RuntimeSilent", "see that it runs"},
+    {"a resource's name is wrong",
+     [](Server& s) {
+       json pod = TrainingPod(0);
+       json& resources = pod["spec"]["containers"][0]["resources"];
+       resources["requests"] = {{"rdma/hcas", "2"}};
+       resources["limits"] = resources["requests"];
+       pod["spec"].erase("nodeName");
+       json condition = Condition("PodScheduled", false, "0/2 nodes: 2 Insufficient rdma/hcas.");
+       condition["reason"] = "Unschedulable";
+       condition["lastTransitionTime"] = Stamp(Now() - absl::Hours(1));
+       pod["status"] = {{"phase", "Pending"}, {"conditions", json::array({condition})}};
+       s.Put(PodRef("team", "train-0"), pod);
+     },
+     "fail", "jobs", "job team/train", "RdmaResourceUnknown: pod train-0: no node offers rdma/hcas",
+     "correct the resource's name"},
+    {"a user has switched RDMA off",
+     [](Server& s) {
+       s.At(PodRef("team", "train-0"))["spec"]["containers"][0]["env"] =
+           json::array({{{"name", "NCCL_IB_DISABLE"}, {"value", "1"}}});
+     },
+     "fail", "jobs", "job team/train", "RdmaDisabledByUser", "remove the variable"},
+};
+
+TEST_F(DoctorTest, EachFaultIsNamedWithItsFix) {
+  for (const Fault& fault : kFaults) {
+    SCOPED_TRACE(fault.name);
+    server_ = Server();
+    fault.happen(server_);
+    EXPECT_EQ(Run(), std::string(fault.verdict) == "fail" ? kFailed : kWarned)
+        << Findings().dump(1);
+    bool named = false;
+    for (const json& finding : Findings()) {
+      named = named || (finding["verdict"] == fault.verdict && finding["check"] == fault.check &&
+                        absl::StrContains(finding["object"].get<std::string>(), fault.object) &&
+                        absl::StrContains(finding["cause"].get<std::string>(), fault.cause) &&
+                        absl::StrContains(finding["fix"].get<std::string>(), fault.fix));
+    }
+    EXPECT_TRUE(named) << Findings().dump(1);
+  }
+}
+
+TEST_F(DoctorTest, WhatIsOverIsNotTold) {
+  server_.Event("Node", "", "n0", true, "ConfigurationRefused", "wrong", Now() - absl::Hours(1));
+  server_.Event("Node", "", "n0", false, "ConfigurationTaken", "right");
+  server_.Event("Node", "", "n1", true, "RailDown", "rail 0");
+  EXPECT_EQ(Run(), kAllPass) << Findings().dump(1);
+}
+
+TEST_F(DoctorTest, WhatTheOperatorHasReportedIsToldOnce) {
+  server_.At(PodRef("team", "train-0"))["spec"]["containers"][0]["env"] =
+      json::array({{{"name", "NCCL_IB_DISABLE"}, {"value", "1"}}});
+  server_.Report("Warning",
+                 json::array({ReasonOf("RdmaDisabledByUser", "remove the variable from the pod")}));
+  EXPECT_EQ(Run(), kFailed);
+  EXPECT_EQ(Findings().size(), 1) << Findings().dump(1);
+}
+
+TEST_F(DoctorTest, ANodeIsLookedAtAlone) {
+  server_.Break("n1", 0, "port 1 is DOWN");
+  EXPECT_EQ(Run({Scope::Kind::kNode, "", "n0"}), kAllPass) << Findings().dump(1);
+  EXPECT_EQ(Run({Scope::Kind::kNode, "", "n1"}), kFailed);
+  EXPECT_EQ(answer_["scope"]["kind"], "node");
+  EXPECT_EQ(Run({Scope::Kind::kNode, "", "n2"}), kFailed);
+  EXPECT_THAT(error_, HasSubstr("no node is called n2"));
+}
+
+TEST_F(DoctorTest, AJobIsLookedAtWithItsNodes) {
+  server_.Break("n1", 0, "port 1 is DOWN");
+  EXPECT_EQ(Run({Scope::Kind::kJob, "team", "train"}), kFailed);
+  EXPECT_EQ(Run({Scope::Kind::kJob, "team", "train-0"}), kAllPass) << Findings().dump(1);
+  EXPECT_EQ(Run({Scope::Kind::kJob, "team", "trian"}), kFailed);
+  EXPECT_THAT(error_, HasSubstr("no pod that asks for rdma/* is called trian in namespace team"));
+}
+
+TEST_F(DoctorTest, WithoutARightTheOtherChecksAreMade) {
+  server_.denied = {"nodes", "pods", "events"};
+  EXPECT_EQ(Run(), kWarned);
+  for (const json& finding : Findings()) EXPECT_EQ(finding["check"], "rights");
+  EXPECT_EQ(Findings().size(), 5) << Findings().dump(1);  // pods and events are asked twice
+}
+
+TEST_F(DoctorTest, AClusterThatDoesNotAnswerIsAFinding) {
+  server_.outage = absl::UnavailableError("cannot connect to https://h:1");
+  EXPECT_EQ(Run(), kFailed);
+  ASSERT_EQ(Findings().size(), 1);
+  EXPECT_EQ(Findings()[0]["check"], "api");
+  EXPECT_EQ(Findings()[0]["cause"], "cannot connect to https://h:1");
+}
+
+TEST_F(DoctorTest, PeopleGetATableTheFixAndTheNextCommands) {
+  server_.Break("n1", 1, "port 1 is DOWN");
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("pass  install    release railhead in railhead-system\n"));
+  EXPECT_THAT(text, HasSubstr("FAIL  nodes      node n1: 1 of 2 rails carry data; rail 1 (mlx5_1): "
+                              "port 1 is DOWN\n                 fix: repair the cable"));
+  EXPECT_THAT(text, HasSubstr("helm test railhead --namespace railhead-system --logs"));
+  EXPECT_THAT(text, HasSubstr("\n1 failure, 0 warnings, 16 passed\n"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b")));
+}
+
+// Names and messages may come from anybody.
+TEST_F(DoctorTest, NothingThatOthersWroteControlsTheTerminal) {
+  server_.Break("n1", 1, "\x1b]52;c;aGk=\x07\nFAIL");
+  EXPECT_THAT(Text(), HasSubstr("\\x1b]52;c;aGk=\\x07\\nFAIL"));
+}
+
+TEST_F(DoctorTest, WhatIsStrangeInObjectsIsAsIfItWereNotThere) {
+  server_.Put(NodeRef("odd"),
+              {{"metadata", {{"name", "odd"}, {"labels", 3}}},
+               {"status", {{"conditions", json::array({3, nullptr, {{"type", 1}}})}}}});
+  server_.Put(PodRef("team", "odd"), {{"metadata", {{"name", "odd"}}}, {"spec", 7}});
+  server_.Put({"railhead.io/v1alpha1", "railreports", "team", "odd"},
+              {{"metadata", {{"name", "odd"}}},
+               {"status", {{"reasons", json::array({1, {{"pods", "x"}}})}}}});
+  EXPECT_NE(Run(), kFailed) << Findings().dump(1);
+}
+
+TEST(ParseScopeTest, ReadsWordsAndNamesTheNearest) {
+  EXPECT_EQ(ParseScope({}, "")->kind, Scope::Kind::kCluster);
+  EXPECT_EQ(ParseScope({"node", "n1"}, "")->name, "n1");
+  EXPECT_EQ(ParseScope({"job", "team/train"}, "other")->space, "team");
+  EXPECT_EQ(ParseScope({"job", "train"}, "team")->space, "team");
+  EXPECT_THAT(ParseScope({"noed", "n1"}, "").status().message(),
+              HasSubstr("is none of cluster, node NAME or job NAMESPACE/NAME; did you mean node?"));
+  EXPECT_THAT(ParseScope({"node"}, "").status().message(), HasSubstr("node needs a name"));
+  EXPECT_THAT(ParseScope({"cluster", "x"}, "").status().message(), HasSubstr("takes no more"));
+  EXPECT_THAT(ParseScope({"job", "train"}, "").status().message(),
+              HasSubstr("needs its namespace"));
+}
+
+}  // namespace
+}  // namespace railhead::cli::doctor

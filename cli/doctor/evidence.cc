@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/doctor/evidence.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "operator/gangs/stored_pod.h"
+#include "operator/verdict/node_facts.h"
+#include "operator/verdict/pod_facts.h"
+
+namespace railhead::cli::doctor {
+namespace {
+
+using kube::Find;
+using kube::FindPath;
+using kube::Json;
+using kube::StringAt;
+
+// The operator writes no more into its objects.
+constexpr size_t kMostListed = 64;
+// Waiting for these the pod is as it should be.
+constexpr absl::string_view kUsualWaits[] = {"ContainerCreating", "PodInitializing"};
+
+int64_t NumberAt(const Json& object, std::initializer_list<absl::string_view> path) {
+  const Json* number = FindPath(object, path);
+  return number != nullptr && number->is_number_integer() ? number->get<int64_t>() : 0;
+}
+
+std::string Label(const Json& object, absl::string_view name) {
+  return StringAt(object, {"metadata", "labels", name});
+}
+
+absl::Time TimeOf(const std::string& text) {
+  absl::Time time = absl::InfinitePast();
+  std::string error;
+  return absl::ParseTime(absl::RFC3339_full, text, &time, &error) ? time : absl::InfinitePast();
+}
+
+// The elements of an array; of anything else none.
+std::vector<const Json*> ListAt(const Json& object, std::initializer_list<absl::string_view> path) {
+  std::vector<const Json*> elements;
+  const Json* list = FindPath(object, path);
+  if (list == nullptr || !list->is_array()) return elements;
+  for (const Json& element : *list) elements.push_back(&element);
+  return elements;
+}
+
+const Json* ConditionAt(const Json& object, absl::string_view type) {
+  for (const Json* condition : ListAt(object, {"status", "conditions"})) {
+    if (StringAt(*condition, {"type"}) == type) return condition;
+  }
+  return nullptr;
+}
+
+bool IsTrue(const Json* condition) {
+  return condition != nullptr && StringAt(*condition, {"status"}) == "True";
+}
+
+// What the first container that does not run says.
+std::string TroubleOf(const Json& pod) {
+  const Json* scheduled = ConditionAt(pod, "PodScheduled");
+  if (scheduled != nullptr && StringAt(*scheduled, {"status"}) == "False") {
+    return absl::StrCat("not scheduled: ", StringAt(*scheduled, {"message"}));
+  }
+  for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
+    for (const Json* status : ListAt(pod, {"status", list})) {
+      const std::string reason = StringAt(*status, {"state", "waiting", "reason"});
+      if (reason.empty() || std::find(std::begin(kUsualWaits), std::end(kUsualWaits), reason) !=
+                                std::end(kUsualWaits)) {
+        continue;
+      }
+      const std::string message = StringAt(*status, {"state", "waiting", "message"});
+      return message.empty() ? reason : absl::StrCat(reason, ": ", message);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<Workload> ReadWorkload(const Json& object, const std::string& kind) {
+  if (Label(object, "app.kubernetes.io/part-of") != "railhead") return std::nullopt;
+  Workload workload;
+  workload.kind = kind;
+  workload.space = StringAt(object, {"metadata", "namespace"});
+  workload.name = StringAt(object, {"metadata", "name"});
+  workload.release = Label(object, "app.kubernetes.io/instance");
+  workload.component = Label(object, "app.kubernetes.io/component");
+  workload.version = Label(object, "app.kubernetes.io/version");
+  const bool everywhere = kind == "DaemonSet";
+  workload.wanted = everywhere ? NumberAt(object, {"status", "desiredNumberScheduled"})
+                               : NumberAt(object, {"spec", "replicas"});
+  workload.made = NumberAt(object, {"status", everywhere ? "currentNumberScheduled" : "replicas"});
+  workload.updated =
+      NumberAt(object, {"status", everywhere ? "updatedNumberScheduled" : "updatedReplicas"});
+  workload.ready = NumberAt(object, {"status", everywhere ? "numberReady" : "readyReplicas"});
+  return workload;
+}
+
+std::optional<ComponentPod> ReadComponentPod(const Json& pod) {
+  if (Label(pod, "app.kubernetes.io/name") != "railhead") return std::nullopt;
+  if (StringAt(pod, {"status", "phase"}) == "Succeeded") return std::nullopt;
+  ComponentPod component;
+  component.component = Label(pod, "app.kubernetes.io/component");
+  if (component.component != "operator" && component.component != "device-plugin" &&
+      component.component != "memlock") {
+    return std::nullopt;
+  }
+  component.space = StringAt(pod, {"metadata", "namespace"});
+  component.name = StringAt(pod, {"metadata", "name"});
+  component.node = StringAt(pod, {"spec", "nodeName"});
+  component.release = Label(pod, "app.kubernetes.io/instance");
+  component.ready = IsTrue(ConditionAt(pod, "Ready"));
+  component.trouble = TroubleOf(pod);
+  for (const Json* container : ListAt(pod, {"spec", "containers"})) {
+    if (component.image.empty()) component.image = StringAt(*container, {"image"});
+  }
+  for (const Json* status : ListAt(pod, {"status", "containerStatuses"})) {
+    component.restarts += NumberAt(*status, {"restartCount"});
+  }
+  return component;
+}
+
+std::optional<WebhookConfiguration> ReadWebhookConfiguration(const Json& object) {
+  if (Label(object, "app.kubernetes.io/part-of") != "railhead") return std::nullopt;
+  WebhookConfiguration configuration;
+  configuration.name = StringAt(object, {"metadata", "name"});
+  configuration.created = TimeOf(StringAt(object, {"metadata", "creationTimestamp"}));
+  for (const Json* webhook : ListAt(object, {"webhooks"})) {
+    WebhookConfiguration::Webhook read;
+    read.name = StringAt(*webhook, {"name"});
+    read.failure_policy = StringAt(*webhook, {"failurePolicy"});
+    if (!absl::Base64Unescape(StringAt(*webhook, {"clientConfig", "caBundle"}), &read.bundle)) {
+      read.bundle.clear();
+    }
+    configuration.webhooks.push_back(std::move(read));
+  }
+  return configuration;
+}
+
+Crd ReadCrd(const Json& object) {
+  return {StringAt(object, {"metadata", "name"}), Label(object, "app.kubernetes.io/version"),
+          IsTrue(ConditionAt(object, "Established"))};
+}
+
+std::optional<Leader> ReadLeader(const Json& lease) {
+  if (Label(lease, "app.kubernetes.io/part-of") != "railhead") return std::nullopt;
+  Leader leader;
+  leader.space = StringAt(lease, {"metadata", "namespace"});
+  leader.lease = StringAt(lease, {"metadata", "name"});
+  leader.holder = StringAt(lease, {"spec", "holderIdentity"});
+  leader.renewed = TimeOf(StringAt(lease, {"spec", "renewTime"}));
+  leader.promised = absl::Seconds(NumberAt(lease, {"spec", "leaseDurationSeconds"}));
+  return leader;
+}
+
+Node ReadNode(const Json& object) {
+  Node node;
+  node.facts = std::make_shared<const op::verdict::NodeFacts>(op::verdict::NodeFactsOf(object));
+  node.ready = IsTrue(ConditionAt(object, "Ready"));
+  if (const Json* rails = ConditionAt(object, "RailheadRailsReady")) {
+    node.rails_ready = IsTrue(rails);
+    node.rails_message = StringAt(*rails, {"message"});
+  }
+  const absl::StatusOr<Json> facts =
+      kube::ParseJson(StringAt(object, {"metadata", "annotations", "railhead.io/node-facts"}));
+  node.has_facts = facts.ok() && facts->is_object();
+  if (node.has_facts) node.gpu_direct_trouble = StringAt(*facts, {"gpuDirect", "trouble"});
+  int64_t gpus = 0;
+  if (absl::SimpleAtoi(Label(object, "railhead.io/gpus"), &gpus)) node.gpus = gpus;
+  return node;
+}
+
+std::optional<Told> ReadEvent(const Json& event) {
+  Told told;
+  told.kind = StringAt(event, {"involvedObject", "kind"});
+  told.space = StringAt(event, {"involvedObject", "namespace"});
+  told.name = StringAt(event, {"involvedObject", "name"});
+  told.warning = StringAt(event, {"type"}) == "Warning";
+  told.reason = StringAt(event, {"reason"});
+  told.message = StringAt(event, {"message"});
+  told.at = std::max(TimeOf(StringAt(event, {"lastTimestamp"})),
+                     TimeOf(StringAt(event, {"metadata", "creationTimestamp"})));
+  const std::string source = StringAt(event, {"source", "component"});
+  if (told.name.empty() || !source.starts_with("railhead")) return std::nullopt;
+  return told;
+}
+
+Report ReadReport(const Json& object) {
+  Report report;
+  report.space = StringAt(object, {"metadata", "namespace"});
+  report.name = StringAt(object, {"metadata", "name"});
+  for (const Json* owner : ListAt(object, {"metadata", "ownerReferences"})) {
+    if (report.owner.empty()) {
+      report.owner = absl::StrCat(absl::AsciiStrToLower(StringAt(*owner, {"kind"})), "/",
+                                  StringAt(*owner, {"name"}));
+    }
+    report.owner_uids.push_back(StringAt(*owner, {"uid"}));
+  }
+  report.pods = NumberAt(object, {"status", "pods"});
+  for (const Json* reason : ListAt(object, {"status", "reasons"})) {
+    if (report.reasons.size() == kMostListed) break;
+    Report::Reason read = {StringAt(*reason, {"reason"}),
+                           StringAt(*reason, {"severity"}) == "Warning",
+                           NumberAt(*reason, {"pods"}),
+                           {},
+                           StringAt(*reason, {"fix"})};
+    for (const Json* example : ListAt(*reason, {"examples"})) {
+      if (example->is_string()) read.examples.push_back(example->get<std::string>());
+    }
+    report.reasons.push_back(std::move(read));
+  }
+  return report;
+}
+
+Topology ReadTopology(const Json& object) {
+  Topology topology;
+  for (const Json* condition : ListAt(object, {"status", "conditions"})) {
+    topology.conditions.push_back({StringAt(*condition, {"type"}), IsTrue(condition),
+                                   StringAt(*condition, {"reason"}),
+                                   StringAt(*condition, {"message"})});
+  }
+  for (const Json* conflict : ListAt(object, {"status", "conflicts"})) {
+    if (topology.conflicts.size() == kMostListed) break;
+    topology.conflicts.push_back(StringAt(*conflict, {"message"}));
+  }
+  topology.conflict_count = NumberAt(object, {"status", "conflictCount"});
+  return topology;
+}
+
+void AddPod(const Json& pod, Evidence& evidence) {
+  if (auto facts = op::verdict::PodFactsOf(pod); facts && !facts->finished) {
+    RdmaPod rdma;
+    const Json* scheduled = ConditionAt(pod, "PodScheduled");
+    if (scheduled != nullptr && !IsTrue(scheduled)) {
+      rdma.waits_since = TimeOf(StringAt(*scheduled, {"lastTransitionTime"}));
+    }
+    rdma.facts = std::make_shared<const op::verdict::PodFacts>(*std::move(facts));
+    evidence.pods.push_back(std::move(rdma));
+  }
+  if (auto stored = op::gangs::ReadStoredPod(pod); stored && stored->member) {
+    evidence.gang_pods.push_back(std::make_shared<const op::gangs::StoredPod>(*std::move(stored)));
+  }
+}
+
+bool IsRead(absl::string_view resource, const Evidence& evidence) {
+  return std::none_of(evidence.unread.begin(), evidence.unread.end(),
+                      [&](const Unread& unread) { return unread.resource == resource; });
+}
+
+namespace {
+
+void KeepNodes(const std::set<std::string>& names, Evidence& evidence) {
+  for (auto node = evidence.nodes.begin(); node != evidence.nodes.end();) {
+    const auto next = std::next(node);
+    if (!names.contains(node->first)) evidence.others.insert(evidence.nodes.extract(node));
+    node = next;
+  }
+  std::erase_if(evidence.components, [&](const ComponentPod& pod) {
+    return pod.component != "operator" && !names.contains(pod.node);
+  });
+  std::erase_if(evidence.events, [&](const Told& told) {
+    return told.kind == "Node" && !names.contains(told.name);
+  });
+}
+
+// Whether the pod is called so, or is of a gang or an owner that is.
+bool IsOf(const op::verdict::PodFacts& pod, const Scope& job) {
+  return pod.space == job.space && (pod.name == job.name || pod.gang == job.name ||
+                                    (pod.owner.has_value() && pod.owner->name == job.name));
+}
+
+bool IsOf(const op::gangs::StoredPod& pod, const Scope& job) {
+  return pod.space == job.space &&
+         (pod.name == job.name || pod.member->gang == job.name ||
+          pod.member->owner.name == job.name || pod.member->group_name == job.name);
+}
+
+absl::Status NarrowToJob(const Scope& job, Evidence& evidence) {
+  std::erase_if(evidence.pods, [&](const RdmaPod& pod) { return !IsOf(*pod.facts, job); });
+  std::erase_if(evidence.gang_pods, [&](const auto& pod) { return !IsOf(*pod, job); });
+  std::erase_if(evidence.reports, [&](const Report& report) {
+    const size_t slash = report.owner.find('/');
+    const bool named = slash != std::string::npos && report.owner.substr(slash + 1) == job.name;
+    return report.space != job.space || (!named && report.name != job.name &&
+                                         report.name != absl::StrCat("podgroup-", job.name));
+  });
+  if (evidence.pods.empty() && evidence.gang_pods.empty() && evidence.reports.empty() &&
+      IsRead("pods", evidence)) {
+    return absl::NotFoundError(absl::StrCat(
+        "no pod that asks for rdma/* is called ", job.name, " in namespace ", job.space,
+        ", or belongs to an owner or gang of that name; see: kubectl get pods -n ", job.space));
+  }
+  std::set<std::string> pods;
+  std::set<std::string> owners = {job.name};
+  std::set<std::string> nodes;
+  for (const RdmaPod& pod : evidence.pods) {
+    pods.insert(pod.facts->name);
+    if (!pod.facts->node.empty()) nodes.insert(pod.facts->node);
+  }
+  for (const auto& pod : evidence.gang_pods) {
+    pods.insert(pod->name);
+    owners.insert(pod->member->owner.name);
+  }
+  KeepNodes(nodes, evidence);
+  std::erase_if(evidence.events, [&](const Told& told) {
+    return told.kind != "Node" &&
+           (told.space != job.space || (!pods.contains(told.name) && !owners.contains(told.name)));
+  });
+  return absl::OkStatus();
+}
+
+absl::Status NarrowToNode(const std::string& name, Evidence& evidence) {
+  if (!evidence.nodes.contains(name) && IsRead("nodes", evidence)) {
+    return absl::NotFoundError(
+        absl::StrCat("no node is called ", name, "; see: kubectl get nodes"));
+  }
+  KeepNodes({name}, evidence);
+  std::set<std::string> uids;
+  std::set<std::string> pods;
+  std::erase_if(evidence.pods, [&](const RdmaPod& pod) { return pod.facts->node != name; });
+  for (const RdmaPod& pod : evidence.pods) {
+    uids.insert(pod.facts->uid);
+    pods.insert(absl::StrCat(pod.facts->space, "/", pod.facts->name));
+    if (pod.facts->owner.has_value()) uids.insert(pod.facts->owner->uid);
+  }
+  evidence.gang_pods.clear();
+  std::erase_if(evidence.reports, [&](const Report& report) {
+    return std::none_of(report.owner_uids.begin(), report.owner_uids.end(),
+                        [&](const std::string& uid) { return uids.contains(uid); });
+  });
+  std::erase_if(evidence.events, [&](const Told& told) {
+    return told.kind != "Node" && !pods.contains(absl::StrCat(told.space, "/", told.name));
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Evidence> Narrow(Evidence evidence, const Scope& scope) {
+  absl::Status status;
+  if (scope.kind == Scope::Kind::kNode) status = NarrowToNode(scope.name, evidence);
+  if (scope.kind == Scope::Kind::kJob) status = NarrowToJob(scope, evidence);
+  if (!status.ok()) return status;
+  return evidence;
+}
+
+}  // namespace railhead::cli::doctor

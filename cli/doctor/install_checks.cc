@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether the chart is there, whole, of one version, and running.
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/doctor/checks.h"
+#include "cli/words.h"
+
+namespace railhead::cli::doctor {
+namespace {
+
+// A program that ends now and then is restarted a few times in its life; one that cannot go on,
+// within minutes.
+constexpr int64_t kManyRestarts = 5;
+
+constexpr absl::string_view kCrds[] = {"fabrictopologies.railhead.io", "railprofiles.railhead.io",
+                                       "railreports.railhead.io"};
+
+std::string Path(const Workload& workload) {
+  return absl::StrCat(workload.kind == "DaemonSet" ? "daemonset" : "deployment", "/",
+                      workload.name);
+}
+
+std::string Logs(const ComponentPod& pod, bool before) {
+  return absl::StrCat("kubectl -n ", pod.space, " logs ", pod.name, before ? " --previous" : "",
+                      " --tail=50");
+}
+
+void CheckPod(const ComponentPod& pod, Notes& notes) {
+  const std::string object =
+      pod.component == "operator" || pod.node.empty()
+          ? absl::StrCat("pod ", pod.space, "/", pod.name)
+          : absl::StrCat("node ", pod.node, ", pod ", pod.space, "/", pod.name);
+  if (pod.trouble.find("ImagePull") != std::string::npos ||
+      pod.trouble.find("ErrImage") != std::string::npos) {
+    notes.Fail(object, pod.trouble,
+               absl::StrCat("correct the registry and tag of ", pod.image,
+                            " in the chart's values, or set imagePullSecrets"));
+  } else if (!pod.trouble.empty() && pod.node.empty()) {
+    notes.Fail(object, pod.trouble, "make room, or correct nodeSelector and tolerations");
+  } else if (!pod.trouble.empty()) {
+    notes.Fail(object, pod.trouble,
+               absl::StrCat("read why it ended: ", Logs(pod, pod.restarts > 0)));
+  } else if (pod.restarts >= kManyRestarts) {
+    notes.Warn(object, absl::StrCat("restarted ", pod.restarts, " times"),
+               absl::StrCat("read why it ended: ", Logs(pod, true)));
+  } else if (!pod.ready) {
+    notes.Warn(object, "not ready", absl::StrCat("read what it waits for: ", Logs(pod, false)));
+  }
+}
+
+void CheckWorkload(const Workload& workload, bool pods_known, Notes& notes) {
+  const std::string object = absl::StrCat(Path(workload), " in namespace ", workload.space);
+  const std::string describe =
+      absl::StrCat("kubectl -n ", workload.space, " describe ", Path(workload));
+  if (workload.wanted == 0) {
+    notes.Fail(object, workload.kind == "DaemonSet" ? "no node is chosen for it" : "scaled to 0",
+               workload.kind == "DaemonSet"
+                   ? "correct devicePlugin.nodeSelector and devicePlugin.tolerations in the "
+                     "chart's values"
+                   : "set operator.replicas to 1 or more in the chart's values");
+  } else if (workload.made < workload.wanted) {
+    notes.Fail(object,
+               absl::StrCat(workload.made, " of ", Counted(workload.wanted, "pod"),
+                            " exist: a quota, Pod Security or an SCC may refuse them"),
+               absl::StrCat("read who refuses them: ", describe));
+  } else if (workload.ready == 0) {
+    notes.Fail(object, absl::StrCat("0 of ", Counted(workload.wanted, "pod"), " ready"), describe);
+  } else if (workload.ready < workload.wanted && !pods_known) {
+    notes.Warn(object,
+               absl::StrCat(workload.ready, " of ", Counted(workload.wanted, "pod"), " ready"),
+               describe);
+  }
+}
+
+// For all workloads of a component.
+void CheckComponent(const Evidence& evidence, absl::string_view component, Notes& notes) {
+  int64_t ready = 0;
+  const bool pods_known = IsRead("pods", evidence);
+  for (const Workload& workload : evidence.workloads) {
+    if (workload.component != component) continue;
+    CheckWorkload(workload, pods_known, notes);
+    ready += workload.ready;
+  }
+  for (const ComponentPod& pod : evidence.components) {
+    if (pod.component == component) CheckPod(pod, notes);
+  }
+  if (ready > 0) notes.Conclude(absl::StrCat(Counted(ready, "pod"), " ready"));
+}
+
+bool Has(const Evidence& evidence, absl::string_view component) {
+  return std::any_of(evidence.workloads.begin(), evidence.workloads.end(),
+                     [&](const Workload& workload) { return workload.component == component; });
+}
+
+std::string Upgrade(const Evidence& evidence) {
+  const Installation at = InstallationOf(evidence);
+  return absl::StrCat("helm upgrade ", at.release, " charts/railhead -n ", at.space,
+                      " --reuse-values");
+}
+
+}  // namespace
+
+Installation InstallationOf(const Evidence& evidence) {
+  for (const absl::string_view component : {"operator", "device-plugin"}) {
+    for (const Workload& workload : evidence.workloads) {
+      if (workload.component == component) return {workload.space, workload.release};
+    }
+    for (const ComponentPod& pod : evidence.components) {
+      if (pod.component == component) return {pod.space, pod.release};
+    }
+  }
+  return {"railhead-system", "railhead"};
+}
+
+void CheckApi(const Evidence& evidence, Notes& notes) {
+  if (!evidence.unreachable.empty()) {
+    notes.Fail("", evidence.unreachable,
+               "see whether `kubectl get nodes` works; --kubeconfig and --context name another "
+               "cluster");
+  }
+  notes.Conclude("answers");
+}
+
+void CheckRights(const Evidence& evidence, Notes& notes) {
+  for (const Unread& unread : evidence.unread) {
+    const std::string what =
+        absl::StrCat(unread.verb, " ", unread.resource,
+                     unread.space.empty() ? " of the whole cluster"
+                                          : absl::StrCat(" in namespace ", unread.space));
+    if (unread.denied) {
+      notes.Warn("", absl::StrCat("you may not ", what, ": what depends on it is not checked"),
+                 absl::StrCat("have an administrator grant this right; to test it: kubectl auth "
+                              "can-i ",
+                              unread.verb, " ", unread.resource,
+                              unread.space.empty() ? " -A" : absl::StrCat(" -n ", unread.space)));
+    } else {
+      notes.Warn("", absl::StrCat("no answer to ", what, ": ", unread.error),
+                 "run it again; if this stays, the API server is overloaded or the network slow");
+    }
+  }
+  notes.Conclude("you may read all that is checked");
+}
+
+void CheckInstall(const Evidence& evidence, Notes& notes) {
+  if (!IsRead("deployments.apps", evidence) || !IsRead("daemonsets.apps", evidence)) return;
+  const Installation at = InstallationOf(evidence);
+  if (evidence.workloads.empty()) {
+    notes.Fail("", "Railhead is not installed: no Deployment or DaemonSet of its chart",
+               absl::StrCat("helm install ", at.release, " charts/railhead -n ", at.space,
+                            " --create-namespace"));
+    return;
+  }
+  if (!Has(evidence, "operator")) {
+    notes.Fail("", "the operator's Deployment is missing", Upgrade(evidence));
+  }
+  if (!Has(evidence, "device-plugin")) {
+    notes.Fail("", "the node agents' DaemonSet is missing: no node offers rdma/*",
+               Upgrade(evidence));
+  }
+  std::set<std::string> places;
+  for (const Workload& workload : evidence.workloads) {
+    places.insert(absl::StrCat(workload.release, " in ", workload.space));
+  }
+  if (places.size() > 1) {
+    notes.Warn("",
+               absl::StrCat("several releases: ", absl::StrJoin(places, ", "),
+                            "; their agents take the kubelet's sockets from each other"),
+               "uninstall all but one");
+  }
+  notes.Conclude(absl::StrCat("release ", *places.begin()));
+}
+
+void CheckCrds(const Evidence& evidence, Notes& notes) {
+  if (!IsRead("customresourcedefinitions.apiextensions.k8s.io", evidence)) return;
+  for (const absl::string_view name : kCrds) {
+    const auto crd = std::find_if(evidence.crds.begin(), evidence.crds.end(),
+                                  [&](const Crd& candidate) { return candidate.name == name; });
+    if (crd == evidence.crds.end()) {
+      notes.Fail(absl::StrCat("crd ", name), "missing",
+                 absl::StrCat(Upgrade(evidence), " --set profiles.crd=true"));
+    } else if (!crd->established) {
+      notes.Fail(absl::StrCat("crd ", name), "the API server does not serve it",
+                 absl::StrCat("kubectl describe crd ", name));
+    }
+  }
+  notes.Conclude(absl::StrCat(Counted(static_cast<int64_t>(std::size(kCrds)), "kind"), " served"));
+}
+
+void CheckOperator(const Evidence& evidence, Notes& notes) {
+  CheckComponent(evidence, "operator", notes);
+}
+
+void CheckAgents(const Evidence& evidence, Notes& notes) {
+  CheckComponent(evidence, "memlock", notes);
+  CheckComponent(evidence, "device-plugin", notes);
+}
+
+void CheckVersions(const Evidence& evidence, Notes& notes) {
+  std::map<std::string, std::set<std::string>> parts;  // by version
+  for (const Workload& workload : evidence.workloads) {
+    if (!workload.version.empty()) parts[workload.version].insert(workload.component);
+  }
+  for (const Crd& crd : evidence.crds) {
+    if (!crd.version.empty()) parts[crd.version].insert(absl::StrCat("crd ", crd.name));
+  }
+  if (parts.size() > 1) {
+    notes.Warn("",
+               absl::StrCat("parts of different versions: ",
+                            absl::StrJoin(parts, "; ",
+                                          [](std::string* out, const auto& entry) {
+                                            absl::StrAppend(out, entry.first, ": ",
+                                                            absl::StrJoin(entry.second, ", "));
+                                          })),
+               absl::StrCat(Upgrade(evidence), ", and wait until it is rolled out"));
+  } else if (parts.size() == 1 && parts.begin()->first != evidence.version) {
+    notes.Warn("",
+               absl::StrCat("the cluster has ", parts.begin()->first, ", and this program is ",
+                            evidence.version),
+               "use the program of the cluster's version");
+  }
+  std::map<std::string, std::set<std::string>> images;  // by component
+  for (const ComponentPod& pod : evidence.components) images[pod.component].insert(pod.image);
+  for (const auto& [component, of_component] : images) {
+    if (of_component.size() < 2) continue;
+    notes.Warn(component,
+               absl::StrCat("pods with different images: ", absl::StrJoin(of_component, ", ")),
+               "wait until the roll-out is done; if it does not end, see operator and agents");
+  }
+  for (const Workload& workload : evidence.workloads) {
+    if (workload.updated >= workload.made || images[workload.component].size() > 1) continue;
+    notes.Warn(absl::StrCat(Path(workload), " in namespace ", workload.space),
+               absl::StrCat(workload.updated, " of ", Counted(workload.made, "pod"),
+                            " have the current template"),
+               absl::StrCat("kubectl -n ", workload.space, " rollout status ", Path(workload)));
+  }
+  if (!parts.empty()) notes.Conclude(parts.begin()->first);
+}
+
+}  // namespace railhead::cli::doctor

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What agents and kubelets say of nodes, and the operator of the fabric.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/doctor/checks.h"
+#include "cli/words.h"
+#include "operator/verdict/judge.h"
+#include "operator/verdict/reasons.h"
+
+namespace railhead::cli::doctor {
+namespace {
+
+using op::verdict::NodeRail;
+using op::verdict::Reason;
+using op::verdict::RowOf;
+
+constexpr size_t kMostNames = 3;
+
+// What the agent tells when what it told before is over.
+constexpr std::pair<absl::string_view, absl::string_view> kOver[] = {
+    {"ConfigurationRefused", "ConfigurationTaken"},
+    {"ResourceWithoutHcas", "ConfigurationTaken"},
+    {"DeviceScanHangs", "DeviceScanWorks"},
+    {"RailDown", "RailUp"},
+};
+// Events of nodes that other checks know better.
+constexpr absl::string_view kKnownBetter[] = {"RailDown", "RailUp"};
+
+// "nodes n0, n1, n2 and 5 more"
+std::string NodesOf(const std::vector<std::string>& names) {
+  const size_t named = std::min(names.size(), kMostNames);
+  const std::string list =
+      absl::StrJoin(names.begin(), names.begin() + static_cast<int64_t>(named), ", ");
+  return absl::StrCat(
+      names.size() == 1 ? "node " : "nodes ", list,
+      names.size() > named ? absl::StrCat(" and ", names.size() - named, " more") : "");
+}
+
+std::string AgentLogs(const Evidence& evidence, const std::string& node) {
+  for (const ComponentPod& pod : evidence.components) {
+    if (pod.component == "device-plugin" && pod.node == node) {
+      return absl::StrCat("kubectl -n ", pod.space, " logs ", pod.name, " --tail=50");
+    }
+  }
+  return absl::StrCat("kubectl -n ", InstallationOf(evidence).space,
+                      " get pods -l app.kubernetes.io/component=device-plugin -o wide");
+}
+
+int64_t UsableRails(const Node& node) {
+  return std::count_if(node.facts->rails.begin(), node.facts->rails.end(),
+                       [](const NodeRail& rail) { return rail.usable; });
+}
+
+bool HasDevices(const Node& node) {
+  return std::any_of(node.facts->capacity.begin(), node.facts->capacity.end(),
+                     [](const auto& resource) { return resource.second > 0; });
+}
+
+bool IsOver(const Told& told, const std::vector<Told>& events) {
+  for (const auto& [reason, over] : kOver) {
+    if (told.reason != reason) continue;
+    for (const Told& other : events) {
+      if (other.reason == over && other.kind == told.kind && other.name == told.name &&
+          other.at >= told.at) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+// The latest warning of each node and reason that is not over.
+std::map<std::pair<std::string, std::string>, const Told*> AgentWarnings(
+    const std::vector<Told>& events) {
+  std::map<std::pair<std::string, std::string>, const Told*> latest;
+  for (const Told& told : events) {
+    if (told.kind != "Node" || !told.warning ||
+        std::find(std::begin(kKnownBetter), std::end(kKnownBetter), told.reason) !=
+            std::end(kKnownBetter) ||
+        IsOver(told, events)) {
+      continue;
+    }
+    const Told*& last = latest[{told.name, told.reason}];
+    if (last == nullptr || last->at < told.at) last = &told;
+  }
+  return latest;
+}
+
+}  // namespace
+
+void CheckNodes(const Evidence& evidence, Notes& notes) {
+  if (!IsRead("nodes", evidence)) return;
+  if (evidence.nodes.empty() && !evidence.others.empty()) {
+    notes.Conclude("none of its pods has a node");
+    return;
+  }
+  int64_t rails = 0;
+  int64_t with_rails = 0;
+  std::vector<std::string> silent;
+  for (const auto& [name, node] : evidence.nodes) {
+    const std::string object = absl::StrCat("node ", name);
+    if (node.rails_ready == false) {
+      notes.Fail(object, node.rails_message, std::string(RowOf(Reason::kRailDown).fix));
+    }
+    if (!node.has_facts && HasDevices(node)) silent.push_back(name);
+    if (node.has_facts && !node.ready) {
+      notes.Warn(object, "its kubelet does not report: what is known of its rails may be old",
+                 absl::StrCat("kubectl describe node ", name));
+    }
+    rails += static_cast<int64_t>(node.facts->rails.size());
+    with_rails += node.facts->rails.empty() && !HasDevices(node) ? 0 : 1;
+  }
+  for (const auto& [key, told] : AgentWarnings(evidence.events)) {
+    notes.Warn(absl::StrCat("node ", told->name), absl::StrCat(told->reason, ": ", told->message),
+               absl::StrCat("see also: kubectl describe node ", told->name));
+  }
+  if (!silent.empty()) {
+    notes.Warn(NodesOf(silent), "offer rdma/*, and the agent has written nothing about them",
+               "set devicePlugin.nodeFacts in the chart's values, or see the agent's log for a "
+               "right that it lacks");
+  }
+  if (with_rails == 0) {
+    const Installation at = InstallationOf(evidence);
+    notes.Fail(
+        evidence.nodes.size() == 1 ? absl::StrCat("node ", evidence.nodes.begin()->first) : "",
+        "no RDMA device was detected: jobs use TCP",
+        absl::StrCat("see which devices an agent finds, and why it refuses any: kubectl -n ",
+                     at.space, " exec daemonset/", at.release,
+                     "-device-plugin -- railhead-device-plugin discover --root /host; on a "
+                     "node: ibstat, and load the NIC's RDMA driver"));
+  }
+  notes.Conclude(
+      absl::StrCat(Counted(rails, "rail"), " on ", Counted(with_rails, "node"), " carry data"));
+}
+
+void CheckDevices(const Evidence& evidence, Notes& notes) {
+  if (!IsRead("nodes", evidence)) return;
+  std::map<std::string, int64_t> offered;
+  for (const auto& [name, node] : evidence.nodes) {
+    const std::string object = absl::StrCat("node ", name);
+    const int64_t usable = UsableRails(node);
+    if (usable > 0 && !HasDevices(node)) {
+      notes.Fail(object,
+                 absl::StrCat("has ", Counted(usable, "usable rail"), " and offers no rdma/*"),
+                 absl::StrCat("see whether its agent is registered with the kubelet: ",
+                              AgentLogs(evidence, name)));
+    }
+    for (const auto& [resource, capacity] : node.facts->capacity) {
+      const auto found = node.facts->allocatable.find(resource);
+      const int64_t healthy = found == node.facts->allocatable.end() ? 0 : found->second;
+      offered[resource] += healthy;
+      // Where a rail is down the agent has said which.
+      if (healthy >= capacity || node.rails_ready == false) continue;
+      notes.Warn(object,
+                 absl::StrCat("has ", healthy, " of ", capacity, " ", resource, " in order"),
+                 absl::StrCat("see what its agent says: ", AgentLogs(evidence, name)));
+    }
+  }
+  for (const Told& told : evidence.events) {
+    if (told.kind != "Pod" ||
+        (told.reason != "HcasNotNearest" && told.reason != "SeveralResources")) {
+      continue;
+    }
+    const bool near = told.reason == "HcasNotNearest";
+    notes.Warn(absl::StrCat("pod ", told.space, "/", told.name), told.message,
+               near
+                   ? "let the kubelet align them: topologyManagerPolicy best-effort or stricter on "
+                     "the node"
+                   : "ask for one rdma/* resource in a container");
+  }
+  if (offered.empty()) return;  // no device was detected, and that is said
+  notes.Conclude(absl::StrJoin(offered, ", ", [](std::string* out, const auto& resource) {
+    absl::StrAppend(out, resource.second, " ", resource.first);
+  }));
+}
+
+void CheckGpuDirect(const Evidence& evidence, Notes& notes) {
+  if (!IsRead("nodes", evidence) || evidence.nodes.empty()) return;
+  std::map<std::string, std::vector<std::string>> without;  // nodes by trouble
+  int64_t with_gpus = 0;
+  for (const auto& [name, node] : evidence.nodes) {
+    if (node.gpus == 0) continue;
+    ++with_gpus;
+    // The agent's own words; without any, its label.
+    if (!node.gpu_direct_trouble.empty()) {
+      without[node.gpu_direct_trouble].push_back(name);
+    } else if (node.facts->gpu_direct == "none") {
+      without["HCAs do not reach the memory of its GPUs: data goes through host memory"].push_back(
+          name);
+    }
+  }
+  for (const auto& [trouble, names] : without) {
+    notes.Warn(NodesOf(names), trouble, std::string(RowOf(Reason::kGpuDirectMissing).fix));
+  }
+  notes.Conclude(with_gpus == 0 ? std::string("no node with rails has GPUs")
+                                : absl::StrCat(Counted(with_gpus, "node"),
+                                               " with GPUs: HCAs reach "
+                                               "their memory"));
+}
+
+void CheckMemlock(const Evidence& evidence, Notes& notes) {
+  if (!IsRead("nodes", evidence) || evidence.nodes.empty()) return;
+  std::map<double, std::vector<std::string>> low;  // nodes by limit
+  int64_t known = 0;
+  for (const auto& [name, node] : evidence.nodes) {
+    if (!node.facts->memlock.has_value()) continue;
+    ++known;
+    if (node.gpus > 0 && *node.facts->memlock < op::verdict::kLeastMemlockForGpus) {
+      low[*node.facts->memlock].push_back(name);
+    }
+  }
+  for (const auto& [bytes, names] : low) {
+    notes.Warn(NodesOf(names),
+               absl::StrCat("containers may pin ", static_cast<int64_t>(bytes / 1024),
+                            " KiB unless they have IPC_LOCK and run as root: NCCL uses TCP then"),
+               "set devicePlugin.memlock in the chart's values, or LimitMEMLOCK=infinity of the "
+               "container runtime's service on these nodes");
+  }
+  notes.Conclude(known == 0 ? std::string("not known of any node")
+                            : absl::StrCat("enough on ", Counted(known, "node")));
+}
+
+void CheckTopology(const Evidence& evidence, Notes& notes) {
+  if (!IsRead("fabrictopologies.railhead.io", evidence)) return;
+  if (!evidence.topology.has_value()) {
+    notes.Conclude("not enabled (operator.topology.enabled)");
+    return;
+  }
+  const Topology& topology = *evidence.topology;
+  for (const Condition& condition : topology.conditions) {
+    if (condition.is_true) continue;
+    if (condition.type == "Discovered") {
+      notes.Warn("fabrictopology cluster", condition.message,
+                 "label nodes with topology.railhead.io/LEVEL, or write spec.model");
+    } else if (condition.type == "Consistent" && topology.conflicts.empty()) {
+      notes.Fail("fabrictopology cluster", condition.message, "railhead topology");
+    } else if (condition.type == "Published") {
+      notes.Fail("fabrictopology cluster", condition.message,
+                 "see the operator's log; labels of nodes may be written by another manager");
+    }
+  }
+  for (const std::string& conflict : topology.conflicts) {
+    notes.Fail("fabrictopology cluster", conflict, "see it in the tree: railhead topology");
+  }
+  const int64_t more = topology.conflict_count - static_cast<int64_t>(topology.conflicts.size());
+  if (more > 0) {
+    notes.Fail("fabrictopology cluster", absl::StrCat(more, " more conflicts"),
+               "railhead topology");
+  }
+  notes.Conclude(topology.conditions.empty() ? "the operator has not looked yet"
+                                             : "no source contradicts another");
+}
+
+}  // namespace railhead::cli::doctor
