@@ -5,8 +5,8 @@
 # upgrade, uninstall, which objects reach the webhook, what its policies do, what the operator may do,
 # what stolen tokens of it and of the agents may write;
 # and the operator's program with those rights: what profiles do to pods, that new certificates fail
-# none, gangs with the real scheduler and the real controllers of jobs, what is told of wrong jobs, and
-# what is published of the fabric.
+# none, gangs with the real scheduler and the real controllers of jobs, what is told of wrong jobs, what
+# is published of the fabric, and what `railhead doctor` says of it all.
 # Nine minutes.
 # usage: tests/chart/apiserver.sh     as root, after a release build
 # RAILHEAD_KWOK names the program kwok, which tests/testbed builds.
@@ -48,7 +48,7 @@ done
 "${alone[@]}" ../bench/operator/gangs.py 96 8 32 || failed=1
 "${alone[@]}" -m unittest apiserver_test.Chart policy_test.Policy policy_test.Together \
   profiles_test.Profiles certificates_test.Certificates gangs_test.Gangs topology_test.Topology \
-  tokens_test.Tokens || failed=1
+  tokens_test.Tokens doctor_test.Doctor || failed=1
 for i in "${!waiting[@]}"; do
   wait "${pids[i]}" || failed=1
   cat "$logs/${waiting[i]}"

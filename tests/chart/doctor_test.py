@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`railhead doctor` at a real API server: what the chart's operator writes there is its own; what agents,
+kubelets and controllers would write is written here, as they do."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import yaml
+
+from apiserver_test import Cluster, profile
+from helm import NAMESPACE, ROOT
+from replica import NAME, Replica, install, send_reviews_to
+from verdict_test import Api
+
+from control_plane import folder_for, wait_until
+
+PROGRAM = ROOT / "build" / "release" / "cli" / "railhead"
+AGENT = "railhead-device-plugin"
+MANY = 1000  # nodes
+MEMORY = 256 << 20  # bytes, of which the program alone has a part
+RAILS = 8
+
+
+def facts(down=()):
+    return {
+        "version": 1,
+        "gpus": [],
+        "rails": [
+            {
+                "rail": rail,
+                "device": f"mlx5_{rail}",
+                "linkLayer": "InfiniBand",
+                "usable": rail not in down,
+                "reason": "port 1 is DOWN; look at its cable" if rail in down else "",
+            }
+            for rail in range(RAILS)
+        ],
+    }
+
+
+def node(name, down=()):
+    message = f"{RAILS - len(down)} of {RAILS} rails carry data"
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {
+                "kubernetes.io/hostname": name,
+                "railhead.io/gpus": "8",
+                "railhead.io/gpudirect": "dmabuf",
+                "railhead.io/memlock-bytes": "unlimited",
+                "topology.railhead.io/spine": "s0",
+                "topology.railhead.io/leaf": "l0",
+            },
+            "annotations": {"railhead.io/node-facts": json.dumps(facts(down))},
+        },
+        "status": {
+            "capacity": {"rdma/hca": str(RAILS), "cpu": "64", "memory": "1Ti", "pods": "110"},
+            "allocatable": {
+                "rdma/hca": str(RAILS - len(down)),
+                "cpu": "64",
+                "memory": "1Ti",
+                "pods": "110",
+            },
+            "conditions": [
+                {"type": "Ready", "status": "True"},
+                {
+                    "type": "RailheadRailsReady",
+                    "status": "False" if down else "True",
+                    "message": "; ".join([message] + [f"rail {r} (mlx5_{r}): port 1 is DOWN" for r in down]),
+                },
+            ],
+        },
+    }
+
+
+class Doctor(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = folder_for(cls, "doctor")
+        cls.cluster = Cluster(cls.folder)
+        cls.cluster.start_for(cls)
+        install(
+            cls.cluster,
+            "--set=operator.topology.enabled=true",
+            "--set=operator.gangs.enabled=true",
+            "--set=operator.replicas=1",
+        )
+        cls.api = Api(cls.cluster)
+        for number in range(2):
+            cls.api.call("POST", "/api/v1/nodes", node(f"n{number}"))
+        cls.cluster.kubectl(
+            "create",
+            objects=[
+                profile("ib", {"fabric": "InfiniBand", "namespaceSelector": {"matchLabels": {"rail": "ib"}}})
+            ],
+        )
+        cls.replica = Replica(cls.cluster, cls.folder, "first")
+        cls.addClassCleanup(cls.replica.end)
+        send_reviews_to(cls.cluster, cls.replica, cls.replica)
+        cls.replica.wait_until_ready()
+        wait_until(cls.replica.leads, "the leader", cls.replica.log)
+        cls.run_components()
+
+    @classmethod
+    def run_components(cls):
+        """What controllers and kubelets make of the chart's objects."""
+        workloads = f"/apis/apps/v1/namespaces/{NAMESPACE}"
+        cls.api.call(
+            "PATCH",
+            f"{workloads}/deployments/{NAME}/status",
+            {"status": {"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}},
+        )
+        cls.api.call(
+            "PATCH",
+            f"{workloads}/daemonsets/{AGENT}/status",
+            {
+                "status": {
+                    "desiredNumberScheduled": 2,
+                    "currentNumberScheduled": 2,
+                    "updatedNumberScheduled": 2,
+                    "numberReady": 2,
+                    "numberMisscheduled": 0,
+                }
+            },
+        )
+        for kind, workload, where in (
+            ("deployments", NAME, ["n0"]),
+            ("daemonsets", AGENT, ["n0", "n1"]),
+        ):
+            template = cls.api.call("GET", f"{workloads}/{kind}/{workload}")["spec"]["template"]
+            for place in where:
+                pod = {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": f"{workload}-{place}", "labels": template["metadata"]["labels"]},
+                    "spec": template["spec"] | {"nodeName": place, "priorityClassName": None},
+                }
+                pod["spec"].pop("priorityClassName")
+                path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+                cls.api.call("POST", path, pod)
+                cls.set_pod(f"{path}/{workload}-{place}", True, {"running": {}}, 0)
+
+    @classmethod
+    def set_pod(cls, path, ready, state, restarts):
+        name = cls.api.call("GET", path)["spec"]["containers"][0]["name"]
+        status = {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+            "containerStatuses": [
+                {
+                    "name": name,
+                    "image": "x",
+                    "imageID": "x",
+                    "ready": ready,
+                    "restartCount": restarts,
+                    "state": state,
+                }
+            ],
+        }
+        cls.api.call("PATCH", f"{path}/status", {"status": status})
+
+    def doctor(self, *words, kubeconfig=None):
+        """Exit status and answer."""
+        done = subprocess.run(
+            [PROGRAM, "doctor", *words, "-o", "json", "--kubeconfig", kubeconfig or self.cluster.kubeconfig],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        self.assertEqual(done.stderr, "")
+        return done.returncode, json.loads(done.stdout)
+
+    @staticmethod
+    def found(answer):
+        """Findings that are no pass: check and object."""
+        return {
+            (finding["check"], finding["object"])
+            for finding in answer["findings"]
+            if finding["verdict"] != "pass"
+        }
+
+    def expect_healthy(self):
+        def healthy():
+            return self.doctor()[0] == 0
+
+        try:
+            wait_until(healthy, "a healthy cluster")
+        except AssertionError:
+            self.fail(json.dumps(self.doctor()[1], indent=1))
+
+    def test_a_healthy_cluster_passes_all_checks(self):
+        self.expect_healthy()
+        _, answer = self.doctor()
+        checks = [finding["check"] for finding in answer["findings"]]
+        self.assertEqual(len(checks), len(set(checks)))
+        self.assertEqual(len(checks), 17)
+        done = subprocess.run(
+            [PROGRAM, "doctor", "--kubeconfig", self.cluster.kubeconfig, "--context=test"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("\n0 failures, 0 warnings, 17 passed\n", done.stdout)
+
+    def test_faults_that_agents_and_kubelets_write(self):
+        self.expect_healthy()
+        agent = f"/api/v1/namespaces/{NAMESPACE}/pods/{AGENT}-n1"
+        broken = node("n1", down=[3])
+        self.api.call("PATCH", "/api/v1/nodes/n1", {"metadata": broken["metadata"]})
+        self.api.call("PATCH", "/api/v1/nodes/n1/status", {"status": broken["status"]})
+        waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
+        self.set_pod(agent, False, waiting, 6)
+        try:
+            status, answer = self.doctor()
+            self.assertEqual(status, 2)
+            found = self.found(answer)
+            self.assertIn(("nodes", "node n1"), found)
+            self.assertIn(("agents", f"node n1, pod {NAMESPACE}/{AGENT}-n1"), found)
+            self.assertNotIn("n0", json.dumps(sorted(found)))
+            self.assertEqual(self.doctor("node", "n0")[0], 0)
+            self.assertEqual(self.doctor("node", "n1")[0], 2)
+        finally:
+            whole = node("n1")
+            self.api.call("PATCH", "/api/v1/nodes/n1", {"metadata": whole["metadata"]})
+            self.api.call("PATCH", "/api/v1/nodes/n1/status", {"status": whole["status"]})
+            self.set_pod(agent, True, {"running": {}}, 0)
+        self.expect_healthy()
+
+    def test_what_the_operator_reports_of_a_job_and_a_gang(self):
+        self.expect_healthy()
+        limits = {"rdma/hcas": "8"}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "wrong", "namespace": "default"},
+            "spec": {"containers": [{"name": "main", "image": "x", "resources": {"limits": limits}}]},
+        }
+        alone = json.loads(json.dumps(pod))
+        alone["metadata"] |= {
+            "name": "alone",
+            "labels": {"railhead.io/gang": "pair"},
+            "annotations": {"railhead.io/gang-size": "2"},
+        }
+        alone["spec"]["containers"][0]["resources"]["limits"] = {"rdma/hca": "8"}
+        path = "/api/v1/namespaces/default/pods"
+        for made in (pod, alone):
+            self.api.call("POST", path, made)
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": "0/2 nodes are available: 2 Insufficient rdma/hcas.",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        try:
+            self.api.call("PATCH", f"{path}/wrong/status", {"status": {"conditions": [condition]}})
+
+            def reported():
+                status, answer = self.doctor("job", "default/wrong")
+                return status == 2 and "RdmaResourceUnknown" in json.dumps(answer)
+
+            wait_until(reported, "the finding", self.replica.log)
+            wait_until(
+                lambda: self.api.call("GET", "/apis/railhead.io/v1alpha1/railreports")["items"],
+                "the operator's report",
+                self.replica.log,
+            )
+            _, answer = self.doctor()
+            told = [f for f in answer["findings"] if "RdmaResourceUnknown" in f["cause"]]
+            self.assertEqual(len(told), 1, told)
+            self.assertIn("correct the resource's name", told[0]["fix"])
+            self.assertIn(("gangs", "gang default/pair"), self.found(answer))
+        finally:
+            for name in ("wrong", "alone"):
+                self.cluster.kubectl("delete", "pod", name, "-n", "default", "--force")
+            self.cluster.kubectl("delete", "railreports", "--all", "-n", "default")
+        self.expect_healthy()
+
+    def test_without_rights_it_says_which_and_goes_on(self):
+        self.cluster.kubectl("create", "serviceaccount", "viewer", "-n", "default")
+        self.cluster.kubectl(
+            "create", "clusterrolebinding", "viewer", "--clusterrole=view", "--serviceaccount=default:viewer"
+        )
+        config = yaml.safe_load(self.cluster.kubeconfig.read_text())
+        token = self.cluster.kubectl("create", "token", "viewer", "-n", "default").stdout.strip()
+        config["users"][0]["user"] = {"token": token}
+        path = self.folder / "viewer.kubeconfig"
+        path.write_text(yaml.safe_dump(config))
+        # Roles that aggregate are filled by a controller; without one this user may list nothing.
+        status, answer = self.doctor(kubeconfig=path)
+        self.assertEqual(status, 1, answer)
+        causes = " ".join(f["cause"] for f in answer["findings"] if f["check"] == "rights")
+        for resource in ("nodes", "mutatingwebhookconfigurations.admissionregistration.k8s.io"):
+            self.assertIn(f"you may not list {resource} ", causes)
+
+    def test_a_thousand_nodes(self):
+        names = [f"many-{number:04}" for number in range(MANY)]
+        for name in names:
+            self.api.call("POST", "/api/v1/nodes", node(name))
+        try:
+            begin = time.monotonic()
+            with tempfile.TemporaryFile() as out:
+                process = subprocess.Popen(
+                    [PROGRAM, "doctor", "-o", "json", "--kubeconfig", self.cluster.kubeconfig], stdout=out
+                )
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                seconds = time.monotonic() - begin
+                out.seek(0)
+                answer = json.load(out)
+            print(
+                f"doctor of {MANY + 2} nodes: {seconds:.2f} s, {usage.ru_maxrss >> 10} MiB", file=sys.stderr
+            )
+            passed = next(f["cause"] for f in answer["findings"] if f["check"] == "nodes")
+            self.assertIn(f"{(MANY + 2) * RAILS} rails on {MANY + 2} nodes", passed)
+            self.assertLess(usage.ru_maxrss << 10, MEMORY)
+        finally:
+            for name in names:
+                self.api.call("DELETE", f"/api/v1/nodes/{name}")
+
+
+if __name__ == "__main__":
+    unittest.main()
