@@ -593,6 +593,21 @@ rhResult_t rhCommAbort(rhComm_t comm) {
   });
 }
 
+rhResult_t rhCommRevoke(rhComm_t comm, int revoke_flags) {
+  return Guard(comm, [&] {
+    if (const rhResult_t cannot = CannotAsk("rhCommRevoke", comm); cannot != rhSuccess) {
+      return cannot;
+    }
+    if (revoke_flags != 0) {
+      return Report(
+          comm, rhInvalidArgument,
+          absl::StrCat("rhCommRevoke: revoke_flags is ", revoke_flags, ", and must be 0"));
+    }
+    comm->communicator->Revoke("rhCommRevoke was called");
+    return rhSuccess;
+  });
+}
+
 rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error) {
   return Guard(comm, [&] {
     if (comm == nullptr) return NullArgument(nullptr, "rhCommGetAsyncError", "comm");

@@ -31,6 +31,7 @@ namespace railhead {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Each;
 using testing::Environment;
 using testing::FreePort;
@@ -308,6 +309,44 @@ TEST_F(ApiTest, AbortEndsTheCollectivesOfAllRanks) {
     EXPECT_THAT(rhGetLastError(comm), HasSubstr("rank 2: rhCommAbort was called"));
     EXPECT_EQ(reduce(), rhRemoteError) << "a failed communicator stays failed";
     EXPECT_EQ(rhCommDestroy(comm), rhSuccess);
+  });
+}
+
+TEST_F(ApiTest, RevokedCommunicatorsFailAndCanBeShrunkAndDestroyed) {
+  WithGroup(3, [](rhComm_t comm, int rank) {
+    std::array<int, 4> values = {rank, rank, rank, rank};
+    const auto reduce = [&](rhComm_t by) {
+      return rhAllReduce(values.data(), values.data(), values.size(), rhInt32, rhSum, by, nullptr);
+    };
+    EXPECT_EQ(rhCommRevoke(comm, 1), rhInvalidArgument);
+    EXPECT_EQ(rhCommRevoke(nullptr, 0), rhInvalidArgument);
+    if (rank == 2) {
+      // Another thread is in a call, or about to begin one: the communicator must stay.
+      rhResult_t result = rhSuccess;
+      std::thread worker([&] { result = reduce(comm); });
+      EXPECT_EQ(rhCommRevoke(comm, 0), rhSuccess);
+      worker.join();
+      EXPECT_THAT(result, AnyOf(rhSuccess, rhRemoteError));
+      EXPECT_EQ(reduce(comm), rhRemoteError);
+      EXPECT_EQ(rhCommRevoke(comm, 0), rhSuccess) << "a second time is none too many";
+      EXPECT_EQ(rhCommAbort(comm), rhSuccess);
+      return;
+    }
+    rhResult_t state = rhSuccess;
+    while (state == rhSuccess) ASSERT_EQ(rhCommGetAsyncError(comm, &state), rhSuccess);
+    // All may have begun the first one before.
+    if (reduce(comm) == rhSuccess) {
+      EXPECT_EQ(reduce(comm), rhRemoteError);
+    }
+    EXPECT_THAT(rhGetLastError(comm), HasSubstr("rank 2: rhCommRevoke was called"));
+    const int lost = 2;
+    rhComm_t rest = nullptr;
+    ASSERT_EQ(rhCommShrink(comm, &lost, 1, &rest, nullptr), rhSuccess) << rhGetLastError(comm);
+    EXPECT_EQ(rhCommDestroy(comm), rhSuccess);
+    values.fill(rank);
+    EXPECT_EQ(reduce(rest), rhSuccess);
+    EXPECT_THAT(values, Each(1));
+    EXPECT_EQ(rhCommDestroy(rest), rhSuccess);
   });
 }
 

@@ -834,6 +834,10 @@ std::string Communicator::degraded_reason() const {
 
 void Communicator::Abort(const std::string& reason) {
   aborted_ = true;
+  Revoke(reason);
+}
+
+void Communicator::Revoke(const std::string& reason) {
   watch_->Announce(absl::AbortedError(absl::StrCat(self_, ": ", of_, reason))).IgnoreError();
 }
 

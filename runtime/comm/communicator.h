@@ -134,6 +134,8 @@ class Communicator {
 
   // Any thread: ends the communicator on all ranks. A running collective returns with `reason`.
   void Abort(const std::string& reason);
+  // The same, but it can be shrunk afterwards, as after any failure.
+  void Revoke(const std::string& reason);
   // The same of a call that fails outside a collective; returns what all ranks are told.
   absl::Status GiveUp(absl::string_view what, const absl::Status& cause);
 

@@ -32,10 +32,11 @@
  * After a failed collective the communicator can only be aborted or destroyed.
  *
  * Threads. One communicator is used by one thread at a time (a second call at the same time returns
- * rhInvalidUsage), except rhCommAbort and the query functions, which any thread may call. Different
- * communicators are independent. A stream counts as the thread of the calls that are made on it.
- * After fork() only the parent may go on using a communicator: the child has lost its connections
- * (not so after vfork, or clone without fork's handlers), so that the parent's death is seen.
+ * rhInvalidUsage), except rhCommAbort, rhCommRevoke and the query functions, which any thread may
+ * call. Different communicators are independent. A stream counts as the thread of the calls that
+ * are made on it. After fork() only the parent may go on using a communicator: the child has lost
+ * its connections (not so after vfork, or clone without fork's handlers), so that the parent's
+ * death is seen.
  *
  * Memory of GPUs. A buffer of any call may be memory of a CUDA device, whatever the others are.
  * What a call reads must be there when it begins: synchronize the CUDA streams that write it. What
@@ -249,6 +250,12 @@ RH_EXPORT rhResult_t rhCommDestroy(rhComm_t comm);
  * with an error first; what waits on a stream is not begun. No other call on this communicator may
  * be begun any more. NULL is allowed. */
 RH_EXPORT rhResult_t rhCommAbort(rhComm_t comm);
+
+/* Ends the calls of the communicator on all ranks and does not free it: those that run, and all
+ * that begin later, return rhRemoteError (one that all ranks have begun may still end well). It can
+ * then be shrunk, aborted or destroyed. Any thread, also while others are about to begin a call,
+ * which rhCommAbort must not meet. `revoke_flags` must be 0. (NCCL's ncclCommRevoke.) */
+RH_EXPORT rhResult_t rhCommRevoke(rhComm_t comm, int revoke_flags);
 
 /* A communicator of those ranks of `comm` that give the same `color` (not negative), in the order
  * of their `key`s, and of their old ranks where keys are equal. Called by all ranks of `comm`; who

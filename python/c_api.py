@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes railhead/_api.py, the C API for ctypes, from railhead.h: the header is the only source of it.
+
+usage: python/c_api.py HEADER     prints the module
+
+Understands the header's own style and nothing else: a declaration that it does not know is an error, so
+that nothing of the API is left out or guessed.
+"""
+
+import re
+import sys
+
+SCALARS = {"int": "c_int", "unsigned int": "c_uint", "size_t": "c_size_t", "uint64_t": "c_uint64",
+           "char": "c_char", "void": "None"}
+POINTERS = {"void": "c_void_p", "char": "c_char_p"}
+HANDLE = re.compile(r"typedef struct rh\w+\* (\w+);")
+ENUM = re.compile(r"typedef enum RH_INT_ENUM \{(.*?)\} (\w+);", re.DOTALL)
+STRUCT = re.compile(r"typedef struct(?: \w+)? \{(.*?)\} (\w+);", re.DOTALL)
+CALLBACK = re.compile(r"typedef void \(\*(\w+)\)\((.*?)\);", re.DOTALL)
+FUNCTION = re.compile(r"RH_EXPORT ((?:const )?\w+\*?) (\w+)\(([^)]*)\);")
+CONSTANT = re.compile(r"#define RH_(VERSION_CODE|CONFIG_MAGIC|UNIQUE_ID_BYTES|SPLIT_NOCOLOR) \(?(-?\w+)\)?")
+
+
+class HeaderError(ValueError):
+    """The header has something that this reader does not know."""
+
+
+def class_of(name):
+    """rhDataType_t -> DataType."""
+    return re.sub(r"^rh|_t$", "", name)
+
+
+def constant_of(name):
+    """rhSystemError -> SYSTEM_ERROR; digits stay with the word before them."""
+    words = re.findall(r"[A-Z][a-z]*[0-9]*[a-z0-9]*", name.removeprefix("rh"))
+    return "_".join(words).upper()
+
+
+class Header:
+    """What a text declares."""
+
+    def __init__(self, text):
+        text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+        self.constants = {name: int(value.rstrip("U"), 0) for name, value in CONSTANT.findall(text)}
+        self.handles = HANDLE.findall(text)
+        self.enums = {name: self._values(name, body) for body, name in ENUM.findall(text)}
+        self.structs = {name: body for body, name in STRUCT.findall(text)}
+        self.callbacks = dict(CALLBACK.findall(text))
+        self.functions = [(name, result, arguments) for result, name, arguments in FUNCTION.findall(text)]
+        declared = len(re.findall(r"^RH_EXPORT ", text, re.MULTILINE))
+        typedefs = len(re.findall(r"^typedef ", text, re.MULTILINE))
+        known = len(self.handles) + len(self.enums) + len(self.structs) + len(self.callbacks)
+        if declared != len(self.functions) or typedefs != known:
+            raise HeaderError(f"{declared} functions and {typedefs} types are declared, "
+                              f"{len(self.functions)} and {known} of them understood")
+
+    @staticmethod
+    def _values(enum, body):
+        values = {}
+        for item in filter(None, (part.strip() for part in body.split(","))):
+            match = re.fullmatch(r"(rh\w+) = (\d+)", item)
+            if not match:
+                raise HeaderError(f"{enum}: '{item}' has no number")
+            values[match[1]] = int(match[2])
+        return values
+
+    def ctype(self, text):
+        """The ctypes expression of a C type."""
+        text = " ".join(text.replace("const ", "").split())
+        base = text.rstrip("*")
+        stars = len(text) - len(base)
+        if base in POINTERS and stars > 0:
+            expression, stars = POINTERS[base], stars - 1
+        elif base in SCALARS:
+            expression = SCALARS[base]
+        elif base in self.handles:
+            expression = "c_void_p"
+        elif base in self.enums:
+            expression = "c_int"
+        elif base in self.structs or base in self.callbacks:
+            expression = class_of(base)
+        else:
+            raise HeaderError(f"unknown type '{text}'")
+        for _ in range(stars):
+            expression = f"POINTER({expression})"
+        return expression
+
+    def _declaration(self, text):
+        """(type, name) of a field or argument."""
+        match = re.fullmatch(r"(.*?[ *])(\w+)(?:\[(\w+)\])?", " ".join(text.split()))
+        if not match:
+            raise HeaderError(f"cannot read '{text}'")
+        expression = self.ctype(match[1].strip())
+        if match[3]:
+            size = match[3] if match[3].isdigit() else str(self.constants[match[3].removeprefix("RH_")])
+            expression = f"{expression} * {size}"
+        return expression, match[2]
+
+    def fields(self, struct):
+        return [self._declaration(field) for field in self.structs[struct].split(";") if field.strip()]
+
+    def arguments(self, text):
+        if "[" in text:  # which would be a pointer
+            raise HeaderError(f"an array among the arguments ({text})")
+        return [] if text.strip() in ("", "void") else [self._declaration(item) for item in text.split(",")]
+
+
+def module(text):
+    """The text of railhead/_api.py."""
+    header = Header(text)
+    lines = ["# SPDX-License-Identifier: Apache-2.0",
+             '"""The C API for ctypes. Generated from railhead.h by python/c_api.py: do not edit."""', "",
+             "import enum",
+             "from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_int, c_size_t, c_uint, c_uint64,",
+             "                    c_void_p)", ""]
+    lines += [f"{name} = {value}" for name, value in header.constants.items()]
+    for name, values in header.enums.items():
+        lines += ["", "", f"class {class_of(name)}(enum.IntEnum):", f'    """{name}."""', ""]
+        lines += [f"    {constant_of(value)} = {number}" for value, number in values.items()]
+    for name in header.structs:
+        lines += ["", "", f"class {class_of(name)}(Structure):", f'    """{name}."""', "", "    _fields_ = ["]
+        lines += [f'        ("{field}", {kind}),' for kind, field in header.fields(name)]
+        lines += ["    ]"]
+    lines += ["", ""]
+    for name, arguments in header.callbacks.items():
+        kinds = ", ".join(["None", *(kind for kind, _ in header.arguments(arguments))])
+        lines += [f"{class_of(name)} = CFUNCTYPE({kinds})"]
+    lines += ["", "# Name: (type of the result, types of the arguments).", "FUNCTIONS = {"]
+    for name, result, arguments in header.functions:
+        kinds = ", ".join(kind for kind, _ in header.arguments(arguments))
+        lines += [f'    "{name}": ({header.ctype(result)}, [{kinds}]),']
+    lines += ["}", ""]
+    return "\n".join(lines)
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    with open(sys.argv[1], encoding="utf-8") as file:
+        print(module(file.read()), end="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m railhead: which versions there are, and what this process would run on."""
+
+import glob
+import os
+import platform
+import sys
+
+from . import _library
+
+
+def _rows():
+    yield "railhead", _library.version()
+    yield "library", _library.path()
+    yield "python", f"{platform.python_version()} on {platform.machine()}, {' '.join(platform.libc_ver())}"
+    job = [f"{name}={os.environ[name]}" for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+           if name in os.environ]
+    yield "job", " ".join(job) or "RANK, WORLD_SIZE and MASTER_ADDR are not set"
+    settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("RAILHEAD_"))
+    yield "settings", " ".join(settings) or "no RAILHEAD_ variable is set"
+    rails = os.environ.get("RAILHEAD_RAILS_FILE", "/run/railhead/rails.json")
+    yield "rails", rails if os.path.exists(rails) else f"no {rails}: this pod has no rdma/hca"
+    devices = sorted(os.path.basename(path) for path in glob.glob("/dev/infiniband/uverbs*"))
+    yield "RDMA devices", " ".join(devices) or "none in /dev/infiniband"
+
+
+def main() -> int:
+    try:
+        for name, text in _rows():
+            print(f"{name + ':':14}{text}")
+    except OSError as error:
+        print(f"error: {_library.path()} cannot be loaded: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

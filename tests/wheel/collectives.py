@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank that does every collective of the wheel on arrays of NumPy, and compares with NumPy's own results.
+
+usage: collectives.py
+"""
+
+import array
+
+import ml_dtypes
+import numpy as np
+import railhead
+
+FLOATS = {np.dtype(np.float16): 2e-2, np.dtype(ml_dtypes.bfloat16): 1e-1, np.dtype(ml_dtypes.float8_e4m3fn): 3e-1,
+          np.dtype(ml_dtypes.float8_e5m2): 5e-1, np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12,
+          np.dtype(np.complex64): 1e-5, np.dtype(np.complex128): 1e-12}
+INTEGERS = [np.dtype(kind + str(size)) for kind in "iu" for size in (1, 2, 4, 8)]
+TYPES = [*FLOATS, *INTEGERS, np.dtype(bool)]
+COUNT = 37
+
+
+def values(rank, dtype, count=COUNT):
+    """What a rank begins with."""
+    random = np.random.default_rng(rank)
+    if dtype == bool:
+        return random.random(count) > 0.5
+    if dtype.kind == "c":
+        return (random.standard_normal(count) + 1j * random.standard_normal(count)).astype(dtype)
+    return random.integers(1, 4, count).astype(dtype)
+
+
+def wide(dtype):
+    return np.complex128 if dtype.kind == "c" else np.float64 if dtype in FLOATS else dtype
+
+
+def expected(op, inputs, dtype):
+    """The reduction by NumPy; None where there is none."""
+    stack = np.stack([np.asarray(one).astype(wide(dtype)) for one in inputs])
+    if dtype == bool:
+        return {"SUM": stack.any(0), "MAX": stack.any(0), "BOR": stack.any(0), "PROD": stack.all(0),
+                "MIN": stack.all(0), "BAND": stack.all(0), "BXOR": np.logical_xor.reduce(stack)}.get(op)
+    if op in ("BAND", "BOR", "BXOR"):
+        if dtype in FLOATS:
+            return None
+        return {"BAND": np.bitwise_and, "BOR": np.bitwise_or, "BXOR": np.bitwise_xor}[op].reduce(stack)
+    if op == "AVG":
+        return stack.mean(0) if dtype in FLOATS else (stack.sum(0, dtype=np.int64) // len(inputs)).astype(dtype)
+    if dtype.kind == "c" and op != "SUM":
+        return None
+    return {"SUM": np.add, "PROD": np.multiply, "MAX": np.maximum, "MIN": np.minimum}[op].reduce(stack)
+
+
+def same(got, want, dtype, what):
+    got = np.asarray(got)
+    if dtype in FLOATS:
+        close = np.allclose(got.astype(wide(dtype)), want, rtol=FLOATS[dtype], atol=FLOATS[dtype])
+    else:
+        close = np.array_equal(got, want)
+    assert close, f"{what}: {got[:5]}, not {want[:5]}"
+
+
+def refuses(kind, call, *words):
+    try:
+        call()
+    except kind as error:
+        assert all(word in str(error) for word in words), f"another reason: {error}"
+        return
+    raise AssertionError(f"no {kind.__name__} with {words}")
+
+
+def reductions(comm, dtype):
+    """All operators, in place and not."""
+    inputs = [values(rank, dtype) for rank in range(comm.size)]
+    mine = inputs[comm.rank]
+    for op in railhead.RedOp:
+        want = expected(op.name, inputs, dtype)
+        if want is None:
+            if dtype.kind == "c" or dtype == bool:
+                refuses(TypeError, lambda op=op: comm.all_reduce(mine.copy(), op=op), op.name)
+            continue
+        what = f"{dtype} {op.name}"
+        out = np.empty_like(mine)
+        comm.all_reduce(mine, out, op)
+        same(out, want, dtype, f"all_reduce {what}")
+        out = mine.copy()
+        comm.all_reduce(out, op=op)
+        same(out, want, dtype, f"all_reduce in place {what}")
+        out = np.zeros_like(mine)
+        comm.reduce(mine, out, op, root=1)
+        if comm.rank == 1:
+            same(out, want, dtype, f"reduce {what}")
+        parts = [np.concatenate([values(10 * to + rank, dtype) for to in range(comm.size)]) for rank in range(comm.size)]
+        comm.reduce_scatter(parts[comm.rank], out, op)
+        begin = comm.rank * COUNT
+        want = expected(op.name, [part[begin:begin + COUNT] for part in parts], dtype)
+        same(out, want, dtype, f"reduce_scatter {what}")
+        place = parts[comm.rank].copy()
+        comm.reduce_scatter(place, None, op)
+        same(place[begin:begin + COUNT], want, dtype, f"reduce_scatter in place {what}")
+    counts = [rank + 1 for rank in range(comm.size)]
+    if dtype != bool:
+        source = values(comm.rank, dtype, sum(counts))
+        out = np.empty(counts[comm.rank], dtype)
+        comm.reduce_scatterv(source, out, counts)
+        begin = sum(counts[:comm.rank])
+        want = expected("SUM", [values(rank, dtype, sum(counts))[begin:begin + len(out)] for rank in range(comm.size)],
+                        dtype)
+        same(out, want, dtype, f"reduce_scatterv {dtype}")
+
+
+def moves(comm, dtype):
+    """Everything that only moves elements; also of a type that the library does not know."""
+    size, rank = comm.size, comm.rank
+    def of(who, count=COUNT):
+        return values(who, dtype, count) if dtype.kind != "V" else np.frombuffer(
+            np.random.default_rng(who).bytes(count * dtype.itemsize), dtype)
+    def equal(got, want, what):
+        assert got.tobytes() == want.tobytes(), f"{what} {dtype}"
+    every = np.concatenate([of(who) for who in range(size)])
+    out = np.zeros(size * COUNT, dtype)
+    comm.all_gather(of(rank), out)
+    equal(out, every, "all_gather")
+    out = np.zeros(size * COUNT, dtype)
+    out[rank * COUNT:(rank + 1) * COUNT] = of(rank)
+    comm.all_gather(None, out)
+    equal(out, every, "all_gather in place")
+    one = np.array(of(rank))
+    comm.broadcast(one, root=size - 1)
+    equal(one, of(size - 1), "broadcast")
+    counts = [2 * who + 1 for who in range(size)]
+    gaps = [sum(counts[:who]) + who for who in range(size)]
+    out = np.zeros(sum(counts) + size, dtype)
+    comm.all_gatherv(of(rank, counts[rank]), out, counts, gaps)
+    for who in range(size):
+        equal(out[gaps[who]:gaps[who] + counts[who]], of(who, counts[who]), "all_gatherv")
+    out = np.zeros(size * COUNT, dtype)
+    comm.all_to_all(of(100 + rank, size * COUNT), out)
+    equal(out, np.concatenate([of(100 + who, size * COUNT)[rank * COUNT:(rank + 1) * COUNT] for who in range(size)]),
+          "all_to_all")
+    sent = [rank + to + 1 for to in range(size)]
+    out = np.zeros(sum(sent), dtype)
+    comm.all_to_allv(of(rank, sum(sent)), sent, out, sent)
+    want = []
+    for who in range(size):
+        lengths = [who + to + 1 for to in range(size)]
+        begin = sum(lengths[:rank])
+        want.append(of(who, sum(lengths))[begin:begin + lengths[rank]])
+    equal(out, np.concatenate(want), "all_to_allv")
+    out = np.zeros(size * COUNT, dtype)
+    comm.gather(of(rank), out if rank == 1 else None, root=1)
+    if rank == 1:
+        equal(out, every, "gather")
+    out = np.zeros(COUNT, dtype)
+    comm.scatter(every if rank == 0 else None, out, root=0)
+    equal(out, of(rank), "scatter")
+    out = np.zeros(COUNT, dtype)
+    with railhead.group():
+        comm.send(of(rank), (rank + 1) % size)
+        comm.recv(out, (rank - 1) % size)
+    equal(out, of((rank - 1) % size), "send and recv")
+
+
+def others(comm):
+    """The buffer protocol, bytes of another type, empty arrays, groups of collectives."""
+    numbers = array.array("d", [comm.rank] * 5)
+    comm.all_reduce(numbers, op=railhead.MAX)
+    assert list(numbers) == [comm.size - 1] * 5
+    raw = bytearray(np.full(4, comm.rank, ml_dtypes.bfloat16).tobytes())
+    comm.all_reduce(railhead.memory(raw).cast("bfloat16"))
+    assert list(np.frombuffer(raw, ml_dtypes.bfloat16)) == [sum(range(comm.size))] * 4
+    comm.all_reduce(np.empty(0))
+    one, two = np.ones(3), np.full(70000, 2.0)
+    with railhead.group():
+        comm.all_reduce(one)
+        with railhead.group():
+            comm.all_reduce(two)
+    assert list(one) == [comm.size] * 3 and (two == 2 * comm.size).all()
+    part = comm.split(comm.rank % 2, key=-comm.rank, config=railhead.Config(name="half"))
+    assert part.size == len(range(comm.rank % 2, comm.size, 2)) and part.rank == part.size - 1 - comm.rank // 2
+    part.barrier()
+    part.destroy()
+    assert comm.split(None if comm.rank == 0 else 7) is None or comm.rank > 0
+    assert comm.info.transport in ("shm", "tcp") and len(comm.rails) == comm.info.rails and comm.error() is None
+    assert "all_reduce" in comm.explain("all_reduce", 1 << 20)
+
+
+def refusals(comm):
+    """Arguments that do not fit: nothing happens, and no rank waits for another."""
+    fine = np.zeros(6, np.float32)
+    refuses(ValueError, lambda: comm.all_reduce(fine[::2]), "contiguous")
+    refuses(ValueError, lambda: comm.all_reduce(fine.astype(">f4")), "byte order")
+    refuses(TypeError, lambda: comm.all_reduce(fine, fine.astype(np.float64)), "float32", "float64")
+    refuses(ValueError, lambda: comm.all_gather(fine, np.zeros(6, np.float32)), f"must have {6 * comm.size}")
+    refuses(ValueError, lambda: comm.all_gatherv(fine, fine, [1] * comm.size, [1 << 40] * comm.size), "send")
+    refuses(ValueError, lambda: comm.all_reduce(b"constant"), "read-only")
+    refuses(TypeError, lambda: comm.all_reduce([1, 2]), "list")
+    refuses(TypeError, lambda: comm.all_reduce(np.zeros(3, "V3")), "cast")
+    refuses(TypeError, lambda: comm.all_reduce(np.array([object()])), "pickle")
+    refuses(railhead.InvalidArgumentError, lambda: comm.broadcast(fine, root=99), "root 99 does not exist")
+    refuses(ValueError, lambda: railhead.Communicator(b"short", 1, 0), "128")
+    fine.flags.writeable = False
+    refuses(ValueError, lambda: comm.all_reduce(fine), "read-only")
+
+
+def main():
+    with railhead.init() as comm:
+        for dtype in TYPES:
+            reductions(comm, dtype)
+        for dtype in [*TYPES, np.dtype("V3")]:
+            moves(comm, dtype)
+        others(comm)
+        refusals(comm)
+        comm.barrier()
+        comm.finalize()
+    refuses(railhead.InvalidUsageError, comm.barrier, "destroyed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One of three ranks: what exceptions say when ranks fail. Prints one line for each.
+
+usage: failures.py abort|killed|raised|mismatch
+"""
+
+import array
+import os
+import signal
+import sys
+import threading
+import time
+
+import railhead
+
+
+def main():
+    what = sys.argv[1]
+    values = array.array("f", [1.0]) * 1000
+    comm = railhead.init()
+    comm.all_reduce(values)
+    try:
+        if what == "abort":
+            if comm.rank == 0:
+                threading.Timer(0.3, comm.abort).start()  # while the main thread is in the call
+                comm.barrier()
+            while comm.error() is None:  # and call nothing: rank 0's call can only be ended
+                time.sleep(0.01)
+            raise comm.error()
+        elif what == "killed":
+            if comm.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            for _ in range(3):
+                comm.all_reduce(values)
+        elif what == "raised":
+            with comm:
+                if comm.rank == 2:
+                    raise KeyError("a bug of the script")
+                for _ in range(3):
+                    comm.all_reduce(values)
+        elif what == "mismatch":
+            for _ in range(3):
+                comm.all_reduce(values[:10 + comm.rank])
+    except (railhead.Error, KeyError) as error:
+        print(f"{type(error).__name__}: {error}")
+    comm.abort()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel that `make wheel` has built, installed and used as its users do.
+
+usage: tests/wheel/run.py [CASE]...
+"""
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = ROOT / "tests" / "wheel"
+OUT = ROOT / "out" / "wheel-test"
+CACHE = pathlib.Path(os.environ.get("RAILHEAD_CACHE") or pathlib.Path(
+    os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "railhead")
+HEADER = ROOT / "runtime" / "include" / "railhead" / "railhead.h"
+RANKS = 3
+
+# In network and mount namespaces of their own; $ROOT with /dev, /proc and the wheel at /mnt.
+START = """
+ip link set lo up
+if [ "$ROOT" != / ]; then
+  mount --rbind /dev "$ROOT/dev"
+  mount -t proc proc "$ROOT/proc"
+  mount --bind "$WHAT" "$ROOT/mnt"
+fi
+ranks=
+for rank in $(seq 0 $((WORLD_SIZE - 1))); do
+  RANK=$rank RAILHEAD_METRICS_PORT=$((9402 + rank)) chroot "$ROOT" "$@" & ranks="$ranks $!"
+done
+failed=0
+for rank in $ranks; do wait "$rank" || failed=1; done
+[ -n "${MAY_FAIL:-}" ] || exit $failed
+"""
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def run(*command, seconds=120, **options):
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=seconds, **options)
+    if done.returncode != 0:
+        said = " ".join(str(part) for part in command if part != START)
+        raise Failure(f"{said}: exit {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+def ranks(*command, transport="shm", root="/", env=None):
+    return run("unshare", "--net", "--mount", "sh", "-ec", START, f"ranks, {transport}", *command, env={
+        "PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "ROOT": str(root), "WHAT": str(OUT / "unpacked"),
+        "WORLD_SIZE": str(RANKS), "MASTER_ADDR": "127.0.0.1", "RAILHEAD_TRANSPORT": transport,
+        "PYTHONDONTWRITEBYTECODE": "1", **(env or {})})
+
+
+def wheel():
+    [path] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
+    return path
+
+
+def venv(name, requirements=None):
+    """An environment with the wheel; other packages come from one that is kept in the cache."""
+    path = OUT / name
+    run("/usr/bin/python3", "-m", "venv", path, seconds=300)
+    run(path / "bin" / "python", "-m", "pip", "install", "--no-index", "--no-deps", wheel())
+    if requirements is not None:
+        kept = CACHE / f"wheel-test-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:16]}"
+        if not (kept / "complete").exists():
+            shutil.rmtree(kept, ignore_errors=True)
+            run(path / "bin" / "python", "-m", "pip", "install", "--target", kept, "-r", requirements, seconds=900)
+            (kept / "complete").touch()
+        [site] = path.glob("lib/python3*/site-packages")
+        (site / "kept.pth").write_text(f"{kept}\n")
+    return path / "bin" / "python"
+
+
+def case_newcomer():
+    """pip install, one command, two processes, a verified all-reduce; what there is, for people."""
+    python = venv("newcomer")
+    text = run("unshare", "--net", "sh", "-ec", 'ip link set lo up; exec "$@"', "sh", python,
+               ROOT / "python" / "examples" / "all_reduce.py", "2")
+    expect(text.count("1048576 sums of 3 are right, over shm") == 2, text)
+    about = run(python, "-m", "railhead", env={**os.environ, "RAILHEAD_LOG": "info"})
+    for word in ("railhead:", "0.1.0", "librailhead.so.0", "RAILHEAD_LOG=info", "this pod has no rdma/hca"):
+        expect(word in about, f"no '{word}' in: {about}")
+    broken = subprocess.run([python, "-m", "railhead"], env={"RAILHEAD_LIBRARY": "/none.so"}, text=True,
+                            capture_output=True, check=False)
+    expect(broken.returncode == 1 and "/none.so cannot be loaded" in broken.stderr, broken.stderr)
+    threads = run(python, "-c", "import railhead, os; print(len(os.listdir('/proc/self/task')), "
+                  "'librailhead' in open('/proc/self/maps').read())")
+    expect(threads == "1 False\n", f"importing it loads or starts something: {threads}")
+
+
+def case_collectives():
+    python = venv("collectives", HERE / "requirements.txt")
+    for transport in ("shm", "tcp"):
+        ranks(python, "-X", "dev", "-W", "error::ResourceWarning", HERE / "collectives.py", transport=transport)
+
+
+def case_failures():
+    python = venv("failures")
+    for what, words in (("abort", "RemoteError: .*rank 0: rhCommRevoke was called"),
+                        ("killed", "RemoteError: .*rank 1"),
+                        ("raised", "RemoteError: .*rank 2: rhCommRevoke was called"),
+                        ("mismatch", "InternalError: .*rank .*rank ")):
+        text = ranks(python, HERE / "failures.py", what, env={"MAY_FAIL": "1"})
+        survivors = RANKS - (what in ("killed", "raised"))
+        found = len(re.findall(words, text))
+        expect(found >= survivors, f"{what}: {found} ranks say {words}: {text}")
+    expect("KeyError: 'a bug of the script'" in ranks(python, HERE / "failures.py", "raised", env={"MAY_FAIL": "1"}),
+           "the exception of the script is lost")
+
+
+def case_header():
+    """ctypes' structs and numbers are those of the C compiler."""
+    spec = importlib.util.spec_from_file_location("_api", OUT / "unpacked" / "railhead" / "_api.py")
+    api = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(api)
+    lines, want = [], []
+    text = HEADER.read_text("utf-8")
+    for name, kind in vars(api).items():
+        if not isinstance(kind, type) or not issubclass(kind, (ctypes.Structure, api.enum.IntEnum)):
+            continue
+        if issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure:
+            lines.append(f'printf("%zu ", sizeof({kind.__doc__.rstrip(".")}));')
+            want.append(ctypes.sizeof(kind))
+            for field, _ in kind._fields_:
+                lines.append(f'printf("%zu ", offsetof({kind.__doc__.rstrip(".")}, {field}));')
+                want.append(getattr(kind, field).offset)
+        elif issubclass(kind, api.enum.IntEnum) and kind is not api.enum.IntEnum:
+            for member in kind:
+                [constant] = [word for word in re.findall(r"\b(rh\w+) = \d+", text)
+                              if word.removeprefix("rh").upper() == member.name.replace("_", "")]
+                lines.append(f'printf("%d ", {constant});')
+                want.append(int(member))
+            expect(len(kind) > 1, f"{name} has no values")
+    source = OUT / "header.c"
+    source.write_text("#include <stdio.h>\n#include <railhead/railhead.h>\nint main(void) {\n" + "\n".join(lines) +
+                      "\nreturn 0;\n}\n")
+    run("cc", "-I", HEADER.parents[1], source, "-o", OUT / "header")
+    have = [int(word) for word in run(OUT / "header").split()]
+    expect(have == want and len(want) > 70, f"C says {have}, ctypes {want}")
+    declared = set(re.findall(r"^RH_EXPORT .*\b(rh\w+)\(", text, re.M))
+    expect(declared == set(api.FUNCTIONS), f"differ: {declared ^ set(api.FUNCTIONS)}")
+
+
+def case_manylinux():
+    """auditwheel, which knows PyPI's rules."""
+    tools = CACHE / ("portable-venv-" + hashlib.sha256(
+        (ROOT / "tools" / "requirements-portable.txt").read_bytes()).hexdigest()[:16])
+    text = " ".join(run(tools / "bin" / "auditwheel", "show", wheel()).split())
+    expect(re.search(r'platform tag: "manylinux_2_(1\d|2[0-8])_x86_64"', text), f"auditwheel says: {text}")
+    expect("manylinux_2_28_x86_64" in wheel().name, wheel().name)
+    first = wheel().read_bytes()
+    run("/usr/bin/python3", "-B", ROOT / "python" / "build_backend.py", OUT / "again")
+    expect(first == next((OUT / "again").iterdir()).read_bytes(), "the same files give another wheel")
+
+
+def case_pip():
+    """pip builds it from the repository, too."""
+    python = venv("pip")
+    run(python, "-m", "pip", "wheel", "--no-deps", "--no-index", "--wheel-dir", OUT / "by-pip", ROOT / "python")
+    expect((OUT / "by-pip" / wheel().name).read_bytes() == wheel().read_bytes(), "pip builds another wheel")
+
+
+def case_pythons():
+    """Python 3.9 and 3.13, in the roots of Debian 11 and 13 that `make portable-test` keeps."""
+    spec = importlib.util.spec_from_file_location("portable", ROOT / "tests" / "portable" / "run.py")
+    portable = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(portable)
+    for suite in ("bullseye", "trixie"):
+        text = ranks("/usr/bin/python3", "-B", "/mnt/all_reduce.py", root=portable.root_of(suite),
+                     env={"PYTHONPATH": "/mnt"}, transport="tcp")
+        expect(text.count("sums of 6 are right") == RANKS, text)
+
+
+CASES = {name.removeprefix("case_").replace("_", "-"): case for name, case in list(globals().items())
+         if name.startswith("case_")}
+
+
+def main():
+    names = sys.argv[1:] or list(CASES)
+    unknown = sorted(set(names) - set(CASES))
+    if unknown:
+        sys.exit(f"error: no case {', '.join(unknown)}; there are: {' '.join(CASES)}")
+    shutil.rmtree(OUT, ignore_errors=True)
+    zipfile.ZipFile(wheel()).extractall(OUT / "unpacked")
+    shutil.copy(ROOT / "python" / "examples" / "all_reduce.py", OUT / "unpacked")
+    failed = []
+    for name in names:
+        try:
+            CASES[name]()
+            print(f"{name}: passed", flush=True)
+        except (Failure, subprocess.TimeoutExpired) as failure:
+            failed.append(name)
+            print(f"{name}: FAILED: {failure}", flush=True)
+    print(f"{len(names) - len(failed)} of {len(names)} cases passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
