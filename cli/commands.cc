@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/commands.h"
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "cli/doctor/diagnose.h"
+#include "fabric/yaml/message.h"
+
+namespace railhead::cli {
+namespace {
+
+constexpr char kAbout[] =
+    "RDMA rails of a cluster, and the jobs on them. As a kubectl plugin (the name kubectl-railhead "
+    "in\n"
+    "PATH) it takes kubectl's flags: kubectl railhead doctor --context=prod";
+
+constexpr char kPlanAbout[] =
+    "Says on which nodes a gang of pods would run, or why it cannot, without asking a cluster.\n"
+    "\n"
+    "The answer is the best there is, by this order: fewest domains of the outermost level "
+    "(spines),\n"
+    "then of each next level inwards (leaves); then all pods on the same rails; then the least "
+    "room\n"
+    "left in the leaves used; then the order of the file. Ranks follow the fabric.";
+
+constexpr char kPlanFooter[] =
+    "A fabric (fabric.yaml):\n"
+    "  apiVersion: railhead.io/v1alpha1\n"
+    "  kind: FabricModel\n"
+    "  metadata: {name: small}\n"
+    "  spec:\n"
+    "    topology: rail-optimized   # fat-tree, rail-optimized or dragonfly\n"
+    "    levels: [spine, leaf]      # outermost first; domains nest once for each\n"
+    "    rails: 8                   # of a node\n"
+    "    domains:\n"
+    "    - name: sp00\n"
+    "      domains:\n"
+    "      - name: lf000\n"
+    "        nodes:\n"
+    "        - {name: n0, gpus: 8, hcas: 8}\n"
+    "        - {name: n1, gpus: 8, hcas: 8, usedGpus: 2, usedHcas: 2}\n"
+    "        - {name: n2, gpus: 8, hcas: 8, deadRails: [3], unschedulable: \"taint maintenance\"}\n"
+    "        - {name: n3, gpus: 8, hcas: 8, usedGpus: 2, usedRails: [0, 1]}   # which, if known\n"
+    "\n"
+    "A request (request.yaml):\n"
+    "  apiVersion: railhead.io/v1alpha1\n"
+    "  kind: PlacementRequest\n"
+    "  metadata: {name: job-a}\n"
+    "  spec: {pods: 2, gpusPerPod: 4, hcasPerPod: 4, requireLevel: leaf, sameRails: true}\n"
+    "\n"
+    "Examples:\n"
+    "  railhead plan --fabric fabric.yaml --request request.yaml            a picture\n"
+    "  railhead plan --fabric fabric.yaml --request request.yaml -o json    for scripts\n"
+    "  railhead plan --fabric f.yaml --request r.yaml --save decision.json  to send to somebody\n"
+    "  railhead plan --replay decision.json --explain                       who asks again\n"
+    "  railhead plan --parameters 70B --within 200ms                        rails and nodes of a "
+    "model\n"
+    "  railhead plan --parameters 70B --within 200ms --fabric fabric.yaml   and which nodes\n"
+    "\n"
+    "Sizing: n replicas of a model all-reduce S = parameters x bytes of gradients. Each replica "
+    "sends\n"
+    "2(n-1)/n x S and receives as much; the nodes of a replica share that, and a node has\n"
+    "rails x rate / 8 x efficiency bytes per second.\n"
+    "\n"
+    "Exit status: 0 placed; 2 not placed; 1 bad input (the message names file, line and field), or "
+    "a\n"
+    "replay whose answer is not the one that was saved.";
+
+constexpr char kTopologyAbout[] =
+    "Says what the cluster's fabric is, and what is wrong with it: of the cluster as it is now, "
+    "by\n"
+    "nodes' labels or the FabricTopology's model; or out of files, which may know every cable.";
+
+constexpr char kTopologyFooter[] =
+    "Without -f, reads from the API server (list nodes, pods and fabrictopologies). Sources, in "
+    "files\n"
+    "of any name and number, are told apart by what is in them:\n"
+    "  kubectl get nodes,pods -A -o json > nodes.json        nodes, labels, node facts, what is "
+    "used\n"
+    "    (and ,nicinterfacenametemplates where NVIDIA's operator names NICs by their rails)\n"
+    "  ibnetdiscover > subnet.txt                            InfiniBand: every cable\n"
+    "  (lldpcli -f json show chassis;\n"
+    "   lldpcli -f json show neighbors details) > n0.json    RoCE: of each node, and of switches "
+    "that\n"
+    "                                                        run lldpd; or one behind the other "
+    "in\n"
+    "                                                        one file\n"
+    "  a FabricModel (see `railhead plan --help`), alone     to look at it\n"
+    "Cables decide where nodes are, or labels where no cable was seen (topology.railhead.io/*,\n"
+    "Topograph, AWS, GKE, zones). Without nodes.json, GPUs are not known and counted as 0.\n"
+    "\n"
+    "Examples:\n"
+    "  railhead topology                                              a tree, of this cluster\n"
+    "  railhead topology -f nodes.json subnet.txt                     the same, by its cables\n"
+    "  railhead topology -f nodes.json lldp/*.json -o svg > f.svg     a picture, for a browser\n"
+    "  railhead topology -f nodes.json subnet.txt -o yaml > f.yaml    a fabric for railhead plan\n"
+    "  railhead topology -f nodes.json subnet.txt -o labels |\n"
+    "    kubectl apply --server-side --field-manager=railhead-topology -f -\n"
+    "                 nodes' labels, which sort in the fabric's order. With this manager always, "
+    "so\n"
+    "                 that labels of a node without a place go, and others stay. A conflict over "
+    "a\n"
+    "                 uid: the node has gone; ask for nodes.json again\n"
+    "  railhead topology -f f.yaml --name fabric -o kueue |\n"
+    "    kubectl apply --server-side --field-manager=railhead-topology -f -\n"
+    "                 a Topology over these labels (or -o kai); -o volcano: HyperNodes, which "
+    "need\n"
+    "                 no labels\n"
+    "\n"
+    "In the tree a rail is | where it is up, x where it is dead, ! where its cable is wrong.\n"
+    "\n"
+    "Findings go to standard error (and with -o json into the answer). Exit status: 0; 2 where\n"
+    "something should be mended; 1 bad input (the message names file, line and field).";
+
+constexpr char kWhyAbout[] =
+    "Says why a job's pods do not run yet: how many nodes each cause excludes, and the smallest "
+    "change\n"
+    "that would help. For gangs it asks the operator's own planner, out of the cluster's objects "
+    "as "
+    "they\n"
+    "are; nothing is changed.";
+
+constexpr char kWhyFooter[] =
+    "JOB is the name of a gang, of what owns the pods (a Job, a JobSet) or of a pod.\n"
+    "\n"
+    "Examples:\n"
+    "  railhead why train -n team-a                            ask the cluster (list of nodes,\n"
+    "                                                          pods, events, fabrictopologies)\n"
+    "  railhead why train -o json | jq '.reasons[]'            for scripts\n"
+    "  kubectl get nodes,pods,events -A -o json > cluster.json\n"
+    "  railhead why train -f cluster.json                      without a cluster, or somewhere "
+    "else\n"
+    "  railhead why --decision decision.json                   of `railhead plan --save`\n"
+    "\n"
+    "JSON: namespace, name, kind, state (running, placed, waiting, incomplete, timed-out, "
+    "pending), "
+    "pods,\n"
+    "gated, bound, message; reasons: {cause, nodes, message}, {change, nodes, message} or {room, "
+    "nodes,\n"
+    "message}; scheduler: {pods, message}; events: {reason, message}.\n"
+    "\n"
+    "What the operator alone remembers is not looked at: nodes where the scheduler has refused a "
+    "pod\n"
+    "lately, and nodes that are kept free for a gang that has waited for long; the events say so.\n"
+    "\n"
+    "Exit status: 0 it runs, or is about to; 2 it waits; 1 no such job, or bad input.";
+
+constexpr char kDoctorAbout[] =
+    "Checks the cluster, a node or a job: what agents, operator and API server know, with cause "
+    "and fix.";
+
+constexpr char kDoctorFooter[] =
+    "It reads objects from the API server (list, in pages) and changes nothing. Without a right it "
+    "says\n"
+    "which, and goes on. What only a pod or a switch can see it cannot: it prints the commands for "
+    "that.\n"
+    "\n"
+    "Examples:\n"
+    "  railhead doctor                            the cluster\n"
+    "  railhead doctor node gpu-007               a node, and the pods on it\n"
+    "  railhead doctor job team-a/train           a job, gang or pod, and its nodes\n"
+    "  railhead doctor job train -n team-a        the same\n"
+    "  railhead doctor --context=prod             another context of the kubeconfig\n"
+    "  railhead doctor -o json |\n"
+    "    jq -r '.findings[] | select(.verdict == \"fail\") | .object + \": \" + .fix'\n"
+    "  railhead doctor || echo 'look at it'       for cron\n"
+    "\n"
+    "JSON: scope {kind, namespace, name}, result (pass, warn, fail), counts, findings {verdict, "
+    "check,\n"
+    "object, cause, fix}, next {symptom, command}. Colours only on a terminal, and not with "
+    "NO_COLOR.\n"
+    "\n"
+    "Exit status: 0 all pass; 1 warnings; 2 failures, bad input, or a cluster that does not "
+    "answer.\n"
+    "\n"
+    "Checks:";
+
+constexpr char kCompletionAbout[] = "Prints a script that completes commands, flags and values.";
+
+constexpr char kCompletionFooter[] =
+    "  source <(railhead completion bash)                             for this bash\n"
+    "  railhead completion bash > /etc/bash_completion.d/railhead     for all\n"
+    "  railhead completion zsh > \"${fpath[1]}/_railhead\"\n"
+    "  railhead completion fish > ~/.config/fish/completions/railhead.fish\n"
+    "\n"
+    "For `kubectl railhead`, link kubectl_complete-railhead in PATH to this program as well.";
+
+std::string DoctorFooter() {
+  std::string text = kDoctorFooter;
+  for (const doctor::Check& check : doctor::Checks()) {
+    absl::StrAppend(&text, "\n  ", check.name, std::string(12 - check.name.size(), ' '),
+                    check.about);
+  }
+  return text;
+}
+
+// kubectl's flags. They say nothing where `files` are read instead.
+void AddClusterFlags(CLI::App& command, ClusterFlags& flags, CLI::Option* files) {
+  CLI::Option* kubeconfig = command
+                                .add_option("--kubeconfig", flags.kubeconfig,
+                                            "How to reach the cluster [KUBECONFIG, ~/.kube/config]")
+                                ->type_name("FILE");
+  CLI::Option* context =
+      command.add_option("--context", flags.context, "Context of that file; else its current one")
+          ->type_name("NAME");
+  if (files == nullptr) return;
+  kubeconfig->excludes(files);
+  context->excludes(files);
+}
+
+void AddOutput(CLI::App& command, std::string& output) {
+  command.add_option("-o,--output", output, "text or json")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+}
+
+void AddPlan(CLI::App& app, CommandLine& line) {
+  CLI::App* plan = app.add_subcommand("plan", kPlanAbout);
+  plan->footer(kPlanFooter);
+  plan->add_option("--fabric", line.plan.fabric, "The cluster's fabric; - is standard input")
+      ->type_name("FILE");
+  CLI::Option* request =
+      plan->add_option("--request", line.plan.request, "What the gang asks for")->type_name("FILE");
+  AddOutput(*plan, line.output);
+  CLI::Option* explain = plan->add_flag(
+      "--explain", line.plan.explain,
+      "Also say how the answer came about: which nodes were left out, and why it takes "
+      "as many domains as it does (in JSON: the field explanation)");
+  CLI::Option* save =
+      plan->add_option("--save", line.plan.save,
+                       "Save request and result to FILE, from which the request can be repeated")
+          ->type_name("FILE");
+  CLI::Option* replay =
+      plan->add_option(
+              "--replay", line.plan.replay,
+              "Ask the question of a file from --save again, and say whether the answer is "
+              "the same")
+          ->type_name("FILE");
+  replay->excludes(plan->get_option("--fabric"))->excludes(request);
+  CLI::Option* parameters =
+      plan->add_option("--parameters", line.size.parameters,
+                       "Sizing, instead of --request: parameters of the model, such as 70B")
+          ->type_name("NUMBER")
+          ->excludes(request)
+          ->excludes(replay)
+          ->excludes(save)
+          ->excludes(explain);
+  const auto sizing = [&](CLI::Option* option) { option->needs(parameters); };
+  sizing(plan->add_option("--within", line.size.within, "Time of its all-reduce, such as 200ms")
+             ->type_name("TIME"));
+  sizing(plan->add_option("--bytes", line.size.bytes_each, "Bytes of a gradient")
+             ->check(CLI::Range(0.125, 16.0))
+             ->capture_default_str());
+  sizing(plan->add_option("--rails", line.size.rails, "Rails of a node; else the fabric's, or 8")
+             ->check(CLI::Range(1, 64)));
+  sizing(plan->add_option("--rate-gbps", line.size.rate,
+                          "Line rate of a rail; else the fabric's linkGbps.node, or 400")
+             ->check(CLI::Range(0.001, 100000.0)));
+  sizing(plan->add_option("--efficiency", line.size.efficiency,
+                          "Part of the line rate that an all-reduce reaches")
+             ->check(CLI::Range(0.01, 1.0))
+             ->capture_default_str());
+  CLI::Option* replicas = plan->add_option("--replicas", line.size.replicas,
+                                           "Replicas of the model; else as many as the nodes allow")
+                              ->check(CLI::Range(2, 1000000));
+  sizing(replicas);
+  sizing(plan->add_option("--nodes", line.size.nodes,
+                          "Nodes for all replicas; else those of the fabric that are free")
+             ->check(CLI::Range(1, 1000000))
+             ->excludes(replicas));
+}
+
+void AddTopology(CLI::App& app, CommandLine& line) {
+  CLI::App* topology = app.add_subcommand("topology", kTopologyAbout);
+  topology->footer(kTopologyFooter);
+  CLI::Option* sources = topology
+                             ->add_option("-f,--file", line.topology.files,
+                                          "The sources, instead of a cluster; - is standard input")
+                             ->type_name("SOURCE...");
+  AddClusterFlags(*topology, line.cluster, sources);
+  topology
+      ->add_option("-o,--output", line.topology.output,
+                   "text, yaml, json, svg, labels, kueue, kai or volcano")
+      ->check(CLI::IsMember({"text", "yaml", "json", "svg", "labels", "kueue", "kai", "volcano"}))
+      ->capture_default_str();
+  topology->add_option("--name", line.topology.name,
+                       "What the fabric is called, and its Topology object; of a FabricModel its "
+                       "own name, else \"discovered\"");
+}
+
+void AddWhy(CLI::App& app, CommandLine& line) {
+  CLI::App* why = app.add_subcommand("why", kWhyAbout);
+  why->footer(kWhyFooter);
+  CLI::Option* job = why->add_option("JOB", line.why.job, "The job");
+  why->add_option("-n,--namespace", line.why.space, "Its namespace; else any");
+  CLI::Option* objects =
+      why->add_option("-f,--file", line.why.files,
+                      "Nodes, pods and events as JSON, instead of a cluster; - is standard input")
+          ->type_name("FILE...");
+  AddClusterFlags(*why, line.cluster, objects);
+  why->add_option("--decision", line.why.decision, "A file of `railhead plan --save`")
+      ->type_name("FILE")
+      ->excludes(objects)
+      ->excludes(job);
+  AddOutput(*why, line.output);
+}
+
+void AddDoctor(CLI::App& app, CommandLine& line) {
+  CLI::App* doctor = app.add_subcommand("doctor", kDoctorAbout);
+  doctor->footer(DoctorFooter());
+  doctor
+      ->add_option("WHAT", line.doctor_words,
+                   "cluster (the default), node NAME, or job NAMESPACE/NAME")
+      ->type_name("{cluster,node,job}");
+  doctor
+      ->add_option("-n,--namespace", line.doctor_space,
+                   "Namespace of a job that is named without one; else the context's")
+      ->type_name("NAME");
+  AddClusterFlags(*doctor, line.cluster, nullptr);
+  AddOutput(*doctor, line.output);
+}
+
+void AddCompletion(CLI::App& app, CommandLine& line) {
+  CLI::App* completion = app.add_subcommand("completion", kCompletionAbout);
+  completion->footer(kCompletionFooter);
+  completion->add_option("SHELL", line.shell, "The shell")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+}
+
+}  // namespace
+
+std::unique_ptr<CLI::App> MakeApp(const std::string& name, CommandLine& line) {
+  auto app = std::make_unique<CLI::App>(kAbout, name);
+  app->set_version_flag("--version", RAILHEAD_VERSION);
+  app->require_subcommand(1);
+  AddDoctor(*app, line);
+  AddWhy(*app, line);
+  AddTopology(*app, line);
+  AddPlan(*app, line);
+  AddCompletion(*app, line);
+  return app;
+}
+
+void CheckTogether(const CLI::App& app, const CommandLine& line) {
+  if (app.got_subcommand("why") && line.why.job.empty() && line.why.decision.empty()) {
+    throw CLI::RequiredError("JOB, or --decision");
+  }
+  if (!app.got_subcommand("plan") || !line.plan.replay.empty()) return;
+  if (!line.size.parameters.empty()) {
+    if (line.size.within.empty()) throw CLI::RequiredError("--within");
+  } else if (line.plan.fabric.empty() || line.plan.request.empty()) {
+    throw CLI::RequiredError("--fabric and --request, --replay, or --parameters");
+  }
+}
+
+std::string Advice(const CLI::App& app, const std::vector<std::string>& arguments) {
+  const CLI::App* command = &app;
+  for (const std::string& argument : arguments) {
+    std::vector<std::string> known;
+    if (!absl::StartsWith(argument, "-")) {
+      if (command != &app) continue;
+      for (const CLI::App* other : app.get_subcommands([](const CLI::App*) { return true; })) {
+        known.push_back(other->get_name());
+        if (other->get_name() == argument) command = other;
+      }
+      if (command != &app) continue;
+    } else {
+      const std::string flag = argument.substr(0, argument.find('='));
+      bool is_known = !absl::StartsWith(flag, "--") || flag == "--";
+      for (const CLI::Option* option : command->get_options()) {
+        for (const std::string& name : option->get_lnames()) {
+          known.push_back("--" + name);
+          is_known = is_known || flag == known.back();
+        }
+      }
+      if (is_known) continue;
+    }
+    const std::string nearest = fabric::NearestText(argument.substr(0, argument.find('=')), known);
+    if (!nearest.empty()) return absl::StrCat("did you mean ", nearest, "?");
+    return command == &app && !known.empty() && !absl::StartsWith(argument, "-")
+               ? absl::StrCat("the commands are ", fabric::ListedTexts(known, " and "))
+               : "";
+  }
+  return "";
+}
+
+}  // namespace railhead::cli
