@@ -30,7 +30,8 @@ kube::ReflectorOptions WatchingProfiles() {
 
 }  // namespace
 
-ClusterCaches::ClusterCaches(kube::Api* api, std::function<void()> on_change, OnNode on_node)
+ClusterCaches::ClusterCaches(kube::Api* api, RdmaResources rdma, std::function<void()> on_change,
+                             OnNode on_node)
     : on_change_(std::move(on_change)),
       on_node_(std::move(on_node)),
       profiles_(
@@ -45,8 +46,8 @@ ClusterCaches::ClusterCaches(kube::Api* api, std::function<void()> on_change, On
           NamespaceCallbacks()),
       nodes_(
           Watching("v1", "nodes"), api,
-          [](const Json& object) -> std::optional<StoredNode> {
-            return StoredNode{FabricLabels(LabelsOf(object)), verdict::NodeFactsOf(object)};
+          [rdma = std::move(rdma)](const Json& object) -> std::optional<StoredNode> {
+            return StoredNode{FabricLabels(LabelsOf(object)), verdict::NodeFactsOf(object, rdma)};
           },
           NodeCallbacks()) {}
 

@@ -14,6 +14,7 @@
 #include "operator/label_selector.h"
 #include "operator/profiles/stored_node.h"
 #include "operator/profiles/stored_profile.h"
+#include "operator/rdma_resources.h"
 
 namespace railhead::op {
 
@@ -27,7 +28,8 @@ class ClusterCaches {
   using OnNode = kube::Cache<StoredNode>::OnChange;
   // `on_change`: what admission looks at has changed, or all is there for the first time. Called by
   // several threads, `on_node` by one; both briefly. `api` must outlive the caches.
-  ClusterCaches(kube::Api* api, std::function<void()> on_change, OnNode on_node);
+  ClusterCaches(kube::Api* api, RdmaResources rdma, std::function<void()> on_change,
+                OnNode on_node);
 
   void Start();
   void RequestStop();  // the destructor waits for it

@@ -2,10 +2,13 @@
 #include "operator/config.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "fabric/yaml/message.h"
 #include "kube/json.h"
 #include "kube/yaml.h"
 #include "operator/gangs/workload.h"
@@ -16,6 +19,11 @@ namespace railhead::op {
 namespace {
 
 using kube::Json;
+
+const std::vector<std::string> kFields = {"environment",   "rendezvousPort", "excludedNamespaces",
+                                          "verdicts",      "tellMissedPods", "memlockRaised",
+                                          "gangs",         "gangKinds",      "gangReserveAfter",
+                                          "rdmaResources", "topology",       "publishTopology"};
 
 class Reader {
  public:
@@ -44,16 +52,18 @@ class Reader {
         status = ReadKinds(value, config.gang_kinds);
       } else if (field == "gangReserveAfter") {
         status = ReadWait(field, value, config.gang_reserve_after);
+      } else if (field == "rdmaResources") {
+        status = ReadRdmaResources(value, config.rdma_resources);
       } else if (field == "topology") {
         status = ReadSwitch(field, value, config.topology);
       } else if (field == "publishTopology") {
         status = ReadSwitch(field, value, config.publish_topology);
       } else {
+        const std::string nearest = fabric::NearestText(field, kFields);
         status =
-            Error(field,
-                  "is not known; the fields are environment, rendezvousPort, "
-                  "excludedNamespaces, verdicts, tellMissedPods, memlockRaised, gangs, gangKinds, "
-                  "gangReserveAfter, topology and publishTopology");
+            Error(field, absl::StrCat("is not known",
+                                      nearest.empty() ? "." : "; did you mean " + nearest + "?",
+                                      " The fields are ", absl::StrJoin(kFields, ", ")));
       }
       if (!status.ok()) return status;
     }
@@ -114,6 +124,18 @@ class Reader {
                    "Kubeflow JAXJob, MPIJob, PaddleJob, PyTorchJob, TFJob, XGBoostJob");
     }
     kinds = value.get<std::set<std::string>>();
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadRdmaResources(const Json& value, RdmaResources& resources) const {
+    const bool is_list =
+        value.is_array() &&
+        std::all_of(value.begin(), value.end(), [](auto& name) { return name.is_string(); });
+    if (!is_list) return Error("rdmaResources", "must be a list of names of resources");
+    absl::StatusOr<RdmaResources> read =
+        RdmaResources::Parse(value.get<std::vector<std::string>>());
+    if (!read.ok()) return Error("rdmaResources", read.status().message());
+    resources = *std::move(read);
     return absl::OkStatus();
   }
 

@@ -9,10 +9,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "operator/rdma_resources.h"
 
 namespace railhead::op {
 
-// What the administrator decides about the environment of pods that ask for rdma/*.
+// What the administrator decides about the environment of pods that ask for RDMA.
 struct InjectionConfig {
   // Variables for every such container, unless it sets them itself.
   std::map<std::string, std::string> environment;
@@ -34,6 +35,8 @@ struct InjectionConfig {
   // A gang that has waited for so long is not overtaken any more by smaller ones; infinite: it may
   // be for ever.
   absl::Duration gang_reserve_after = absl::Minutes(10);
+  // Which resources are RDMA devices; what asks for none of them is not looked at.
+  RdmaResources rdma_resources = {};
   // The replica that leads keeps the FabricTopology's status as the fabric is...
   bool topology = false;
   // ...and publishes it as labels of nodes and objects of other schedulers.
@@ -51,6 +54,7 @@ struct InjectionConfig {
 //   gangs: true                        # optional, false by default
 //   gangKinds: [JobSet]                # optional; whose pods are gangs without asking
 //   gangReserveAfter: 10m              # optional; "never": smaller gangs may always overtake
+//   rdmaResources: [rdma/*]            # optional; names of resources, or beginnings and '*'
 //   topology: true                     # optional, false by default
 //   publishTopology: true              # optional, false by default; needs topology
 //

@@ -77,9 +77,13 @@ TEST(ParseInjectionConfigTest, NothingIsAConfigurationToo) {
 
 TEST(ParseInjectionConfigTest, NamesFileAndField) {
   EXPECT_EQ(Error("enviroment: {}"),
-            "operator.yaml: enviroment is not known; the fields are environment, "
-            "rendezvousPort, excludedNamespaces, verdicts, tellMissedPods, memlockRaised, gangs, "
-            "gangKinds, gangReserveAfter, topology and publishTopology");
+            "operator.yaml: enviroment is not known; did you mean environment? The fields are "
+            "environment, rendezvousPort, excludedNamespaces, verdicts, tellMissedPods, "
+            "memlockRaised, gangs, gangKinds, gangReserveAfter, rdmaResources, topology, "
+            "publishTopology");
+  EXPECT_THAT(Error("rdmaResources: rdma/*"), HasSubstr("rdmaResources must be a list"));
+  EXPECT_THAT(Error("rdmaResources: [1]"), HasSubstr("rdmaResources must be a list"));
+  EXPECT_THAT(Error("rdmaResources: [rdma]"), HasSubstr("rdmaResources 'rdma' must be the name"));
   EXPECT_THAT(Error("[]"), HasSubstr("must be a mapping"));
   EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml: line 2"));
   EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("one YAML document"));
@@ -106,8 +110,9 @@ TEST(ParseInjectionConfigTest, NamesFileAndField) {
     EXPECT_THAT(Error(std::string("environment: {") + name + ": x}"),
                 HasSubstr("is not the name of an environment variable"));
   }
-  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RAILHEAD_JOB",
-                           "RAILHEAD_POD", "RAILHEAD_NODE", "RAILHEAD_METRICS_PORT"}) {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RAILHEAD_JOB", "RAILHEAD_POD",
+        "RAILHEAD_NODE", "RAILHEAD_NOT_DONE", "RAILHEAD_METRICS_PORT"}) {
     EXPECT_THAT(Error(std::string("environment: {") + name + ": x}"),
                 HasSubstr(std::string("environment.") + name + " cannot be set here"));
   }

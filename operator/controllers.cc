@@ -59,12 +59,13 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
       collector_(
           options.verdicts
               ? std::make_unique<Collector>(
-                    CollectorOptions{options.identity, options.excluded_namespaces, options.fetch,
+                    CollectorOptions{options.identity, options.excluded_namespaces,
+                                     options.rdma_resources, options.fetch,
                                      [this] { return Settings(); }, options.clock, options.now},
                     api, &caches_, &feed_, [this] { return elector_.Leads(); })
               : nullptr),
       caches_(
-          api, [this] { feed_.Wake(); },
+          api, options.rdma_resources, [this] { feed_.Wake(); },
           [this](const std::string& name, const StoredNodePtr& before, const StoredNodePtr& after) {
             if (collector_ == nullptr) return;
             collector_->OnNode(name, before == nullptr ? nullptr : &before->facts,
@@ -75,6 +76,7 @@ Controllers::Controllers(const ControllersOptions& options, kube::Api* api)
       gangs_(options.gangs
                  ? std::make_unique<gangs::GangController>(
                        gangs::GangControllerOptions{.host = options.identity,
+                                                    .rdma_resources = options.rdma_resources,
                                                     .reserve_after = options.gang_reserve_after,
                                                     .topology = options.topology},
                        api, [this] { return elector_.Leads(); })

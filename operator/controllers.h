@@ -21,6 +21,7 @@
 #include "operator/metrics.h"
 #include "operator/profiles/profile_feed.h"
 #include "operator/profiles/profile_status_writer.h"
+#include "operator/rdma_resources.h"
 #include "operator/topology/topology_controller.h"
 
 namespace railhead::op {
@@ -33,6 +34,7 @@ struct ControllersOptions {
   std::function<absl::Time()> clock = kube::MonotonicNow;
   std::function<absl::Time()> now = absl::Now;     // the time of day
   std::set<std::string> excluded_namespaces = {};  // whose pods nobody judges
+  RdmaResources rdma_resources = {};               // as in InjectionConfig
   PagePoller::Fetch fetch = AskPod;
   bool verdicts = false;  // whether jobs are judged
   bool tell_missed_pods = true;

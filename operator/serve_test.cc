@@ -124,7 +124,7 @@ TEST_F(ServeTest, BecomesReadyServesDrainsAndStops) {
   ASSERT_TRUE(operator_->Start().ok());
   EXPECT_EQ(Health("/healthz"), 200);
   ASSERT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
-  EXPECT_EQ(AdmitPod(), 2);
+  EXPECT_EQ(AdmitPod(), 3);
   std::string metrics;
   EXPECT_EQ(Health("/metrics", &metrics), 200);
   EXPECT_THAT(metrics, AllOf(HasSubstr("railhead_webhook_trusted 1"),
@@ -139,7 +139,7 @@ TEST_F(ServeTest, BecomesReadyServesDrainsAndStops) {
   std::string reason;
   EXPECT_EQ(Health("/readyz", &reason), 503);
   EXPECT_EQ(reason, "not ready: stopping\n");
-  EXPECT_EQ(AdmitPod(), 2);
+  EXPECT_EQ(AdmitPod(), 3);
   operator_->Stop();
   EXPECT_EQ(Health("/healthz"), 0);
   EXPECT_EQ(AdmitPod(), -1);
@@ -189,7 +189,7 @@ TEST_F(ServeTest, RepairsAnUpgradedConfiguration) {
   ASSERT_TRUE(operator_->Start().ok());
   ASSERT_TRUE(Eventually([&] { return Health("/readyz") == 200; }));
   PutConfiguration();
-  EXPECT_TRUE(Eventually([&] { return AdmitPod() == 2; }));
+  EXPECT_TRUE(Eventually([&] { return AdmitPod() == 3; }));
 }
 
 TEST_F(ServeTest, SaysThatAPortIsTaken) {

@@ -12,7 +12,7 @@ constexpr size_t kLongestName = 128;
 
 constexpr absl::string_view kComputed[] = {
     "RANK",         "WORLD_SIZE",    "MASTER_ADDR",           "MASTER_PORT", "RAILHEAD_JOB",
-    "RAILHEAD_POD", "RAILHEAD_NODE", "RAILHEAD_METRICS_PORT", "NCCL_IB_HCA"};
+    "RAILHEAD_POD", "RAILHEAD_NODE", "RAILHEAD_METRICS_PORT", "NCCL_IB_HCA", "RAILHEAD_NOT_DONE"};
 
 }  // namespace
 

@@ -163,7 +163,8 @@ std::optional<Leader> ReadLeader(const Json& lease) {
 
 Node ReadNode(const Json& object) {
   Node node;
-  node.facts = std::make_shared<const op::verdict::NodeFacts>(op::verdict::NodeFactsOf(object));
+  node.facts = std::make_shared<const op::verdict::NodeFacts>(
+      op::verdict::NodeFactsOf(object, op::RdmaResources()));
   node.ready = IsTrue(ConditionAt(object, "Ready"));
   if (const Json* rails = ConditionAt(object, "RailheadRailsReady")) {
     node.rails_ready = IsTrue(rails);
@@ -236,7 +237,7 @@ Topology ReadTopology(const Json& object) {
 }
 
 void AddPod(const Json& pod, Evidence& evidence) {
-  if (auto facts = op::verdict::PodFactsOf(pod); facts && !facts->finished) {
+  if (auto facts = op::verdict::PodFactsOf(pod, op::RdmaResources()); facts && !facts->finished) {
     RdmaPod rdma;
     const Json* scheduled = ConditionAt(pod, "PodScheduled");
     if (scheduled != nullptr && !IsTrue(scheduled)) {

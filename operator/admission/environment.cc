@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "kube/json.h"
 #include "operator/admission/gang_gate.h"
@@ -19,6 +20,7 @@
 #include "operator/admission/rdma_containers.h"
 #include "operator/gangs/names.h"
 #include "operator/gangs/pod_rules.h"
+#include "operator/not_done.h"
 #include "operator/variable_name.h"
 
 namespace railhead::op {
@@ -58,22 +60,25 @@ void AddRankOfGang(const Json& pod, const Annotations& annotations, const Inject
 }
 
 // RANK, WORLD_SIZE and the address of rank 0, as far as the pod's kind of job says them.
-void AddRankOfJob(const JobRank& rank, PodAdmission& admission, std::vector<Json>& variables) {
-  if (!rank.trouble.empty()) admission.draft.Warn(rank.trouble);
+void AddRankOfJob(const JobRank& rank, const PodAdmission& admission,
+                  std::vector<Json>& variables) {
   if (!rank.rank) return;
   variables.push_back(Variable("RANK", absl::StrCat(*rank.rank)));
-  if (rank.world) variables.push_back(Variable("WORLD_SIZE", absl::StrCat(*rank.world)));
+  if (rank.world) {
+    variables.push_back(Variable("WORLD_SIZE", absl::StrCat(*rank.world)));
+  } else if (!rank.world_source.is_null()) {
+    variables.push_back({{"name", "WORLD_SIZE"}, {"valueFrom", rank.world_source}});
+  }
   if (!rank.master.empty()) variables.push_back(Variable("MASTER_ADDR", rank.master));
   variables.push_back(Variable("MASTER_PORT", absl::StrCat(admission.config.rendezvous_port)));
 }
 
 // The variables of the pod's containers, in the order in which they are written.
-std::vector<Json> VariablesOf(PodAdmission& admission) {
+std::vector<Json> VariablesOf(const JobRank& rank, const PodAdmission& admission) {
   std::vector<Json> variables;
   const Json& pod = admission.draft.object();
-  const JobRank rank = JobRankOf(pod, admission.annotations);
   AddRankOfJob(rank, admission, variables);
-  if (admission.config.gangs) {
+  if (admission.config.gangs && !rank.rank) {
     AddRankOfGang(pod, admission.annotations, admission.config, variables);
   }
   if (!rank.job.empty()) variables.push_back(Variable("RAILHEAD_JOB", rank.job));
@@ -87,6 +92,10 @@ std::vector<Json> VariablesOf(PodAdmission& admission) {
 
 bool SameVariable(const Json& entry, const Json& ours) {
   const std::string field = StringAt(ours, {"valueFrom", "fieldRef", "fieldPath"});
+  if (const Json* source = Find(ours, "valueFrom"); source != nullptr && field.empty()) {
+    const Json* other = Find(entry, "valueFrom");
+    return other != nullptr && *other == *source;
+  }
   if (field.empty()) {
     return Find(entry, "valueFrom") == nullptr &&
            StringAt(entry, {"value"}) == StringAt(ours, {"value"});
@@ -136,9 +145,18 @@ struct NewVariable {
   const Json* variable;
 };
 
+// Which of the variables that a rank needs a container has, of its own or of ours.
+struct RankVariables {
+  bool rank = false;
+  bool size = false;
+  bool address = false;
+  bool counts_itself = false;  // its WORLD_SIZE counts something else than our RANK would
+};
+
 // Gives the container at `pointer` its variables.
-absl::Status AddVariables(const std::string& pointer, const std::vector<Json>& variables,
-                          PodAdmission& admission) {
+absl::StatusOr<RankVariables> AddVariables(const std::string& pointer,
+                                           const std::vector<Json>& variables,
+                                           PodAdmission& admission) {
   Draft& draft = admission.draft;
   const std::string path = pointer + "/env";
   const absl::StatusOr<const Json*> env = ListAt(draft, path);
@@ -148,12 +166,10 @@ absl::Status AddVariables(const std::string& pointer, const std::vector<Json>& v
     existing[StringAt((**env)[i], {"name"})] = i;
   }
   const bool counts_itself = CountsRanksItself(*env, existing, variables, admission);
-  if (counts_itself) {
-    draft.Warn(absl::StrCat(
-        "container ", StringAt(*draft.At(pointer), {"name"}),
-        " gets no RANK: it sets WORLD_SIZE itself, to another number than that of the job's pods; "
-        "leave WORLD_SIZE out, or set RANK as well"));
-  }
+  RankVariables has = {.rank = existing.contains("RANK"),
+                       .size = existing.contains("WORLD_SIZE"),
+                       .address = existing.contains("MASTER_ADDR"),
+                       .counts_itself = counts_itself};
   std::vector<NewVariable> missing;
   std::vector<NewVariable> changed;  // of the policy; `place` is where it is
   size_t place = 0;
@@ -161,6 +177,9 @@ absl::Status AddVariables(const std::string& pointer, const std::vector<Json>& v
   for (const Json& variable : variables) {
     const std::string name = StringAt(variable, {"name"});
     choices.erase(name);
+    has.rank = has.rank || (name == "RANK" && !counts_itself);
+    has.size = has.size || name == "WORLD_SIZE";
+    has.address = has.address || name == "MASTER_ADDR";
     const auto own = existing.find(name);
     if (own == existing.end()) {
       if (!(counts_itself && name == "RANK")) missing.push_back({place, &variable});
@@ -182,7 +201,7 @@ absl::Status AddVariables(const std::string& pointer, const std::vector<Json>& v
     Json list = Json::array();
     for (const NewVariable& entry : missing) list.push_back(*entry.variable);
     draft.Add(path, std::move(list));
-    return absl::OkStatus();
+    return has;
   }
   for (const NewVariable& entry : changed) {
     draft.Add(absl::StrCat(path, "/", entry.place, "/value"), StringAt(*entry.variable, {"value"}));
@@ -191,25 +210,107 @@ absl::Status AddVariables(const std::string& pointer, const std::vector<Json>& v
   for (auto entry = missing.rbegin(); entry != missing.rend(); ++entry) {
     draft.Add(absl::StrCat(path, "/", entry->place), *entry->variable);
   }
-  return absl::OkStatus();
+  return has;
+}
+
+// Notes what the container lacks to be a rank.
+void NoteWhatIsMissing(const std::string& container, const RankVariables& has, const JobRank& rank,
+                       PodAdmission& admission) {
+  if (has.counts_itself) {
+    NoteNotDone({NotDone::kOwnWorldSize,
+                 absl::StrCat("container ", container,
+                              " gets no RANK: it sets WORLD_SIZE itself, to another number than "
+                              "that of the job's pods"),
+                 "leave WORLD_SIZE out, or set RANK as well"},
+                admission);
+    return;
+  }
+  if (has.rank && has.size) {
+    if (has.address || !rank.rank || rank.world == 1) return;
+    NoteNotDone({NotDone::kNoAddress, "no MASTER_ADDR: the pod has no subdomain",
+                 "set spec.subdomain in the pod's template to a headless Service"},
+                admission);
+    return;
+  }
+  if (has.rank != has.size && !rank.rank) {
+    NoteNotDone({NotDone::kHalfSet,
+                 absl::StrCat("container ", container, " sets ",
+                              has.rank ? "RANK and not WORLD_SIZE" : "WORLD_SIZE and not RANK"),
+                 "set RANK, WORLD_SIZE and MASTER_ADDR, or none of them"},
+                admission);
+  }
+  for (const NotDoneNote& note : rank.not_done) NoteNotDone(note, admission);
+}
+
+// A container that switches RDMA off where its profile requires it: one of the two ends the job.
+void WarnOfRdmaSwitchedOff(const Json& container, PodAdmission& admission) {
+  const RailProfile* profile = admission.settings.profile;
+  const Json* env = Find(container, "env");
+  if (profile == nullptr || profile->require_rdma != RequireRdma::kFail ||
+      profile->fabric == Fabric::kIwarp || env == nullptr || !env->is_array()) {
+    return;
+  }
+  const bool off = std::any_of(env->begin(), env->end(), [](const Json& variable) {
+    return StringAt(variable, {"name"}) == "NCCL_IB_DISABLE" &&
+           StringAt(variable, {"value"}) == "1";
+  });
+  if (!off) return;
+  admission.draft.Warn(
+      absl::StrCat("container ", StringAt(container, {"name"}),
+                   " sets NCCL_IB_DISABLE=1, and RailProfile ", profile->name,
+                   " has requireRDMA: fail, so NCCL will end with an error; leave the variable "
+                   "out, or run the pod under a profile that allows TCP"));
 }
 
 }  // namespace
 
 absl::Status AddEnvironment(PodAdmission& admission) {
-  const std::vector<Json> variables = VariablesOf(admission);
+  const JobRank rank = JobRankOf(admission.draft.object(), admission.annotations);
+  const std::vector<Json> variables = VariablesOf(rank, admission);
   const absl::StatusOr<std::vector<RdmaContainer>> containers =
-      FindRdmaContainers(*admission.draft.At("/spec"));
+      FindRdmaContainers(*admission.draft.At("/spec"), admission.config.rdma_resources);
   if (!containers.ok()) return containers.status();
   for (const RdmaContainer& target : *containers) {
-    const absl::Status added = AddVariables("/spec" + target.pointer, variables, admission);
-    if (!added.ok()) return added;
+    const std::string name = StringAt(*target.container, {"name"});
+    const absl::StatusOr<RankVariables> has =
+        AddVariables("/spec" + target.pointer, variables, admission);
+    if (!has.ok()) return has.status();
+    // What is run before the ranks, or beside them, is none.
+    if (!absl::StartsWith(target.pointer, "/init")) NoteWhatIsMissing(name, *has, rank, admission);
+    WarnOfRdmaSwitchedOff(*target.container, admission);
     const Json* sources = Find(*target.container, "envFrom");
     if (sources != nullptr && sources->is_array() && !sources->empty()) {
       admission.draft.Warn(absl::StrCat(
-          "container ", StringAt(*target.container, {"name"}),
+          "container ", name,
           ": injected variables win over envFrom; to keep yours, list them under env"));
     }
+  }
+  for (const NotDoneNote& note : rank.not_done) {
+    if (note.reason == NotDone::kGroupUnknown) NoteNotDone(note, admission);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddNotDone(PodAdmission& admission) {
+  const std::string text = FormatNotDone(admission.not_done);
+  const auto before = admission.annotations.find(kNotDone);
+  if (text.empty() && (before == admission.annotations.end() || before->second.empty())) {
+    return absl::OkStatus();
+  }
+  // Empty: that of another pod, whose YAML this one was made out of.
+  admission.annotations[kNotDone] = text;
+  if (text.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::vector<RdmaContainer>> containers =
+      FindRdmaContainers(*admission.draft.At("/spec"), admission.config.rdma_resources);
+  if (!containers.ok()) return containers.status();
+  const Json variable =
+      FieldVariable(kNotDoneVariable, absl::StrCat("metadata.annotations['", kNotDone, "']"));
+  for (const RdmaContainer& target : *containers) {
+    const std::string path = absl::StrCat("/spec", target.pointer, "/env");
+    const absl::StatusOr<const Json*> env = ListAt(admission.draft, path);
+    if (!env.ok()) return env.status();
+    if (Named(*env, kNotDoneVariable) != nullptr) continue;
+    if (absl::Status added = admission.draft.Append(path, variable); !added.ok()) return added;
   }
   return absl::OkStatus();
 }

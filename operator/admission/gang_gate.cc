@@ -163,6 +163,10 @@ std::string WhyNoGate(const Json& pod, const std::string& gang, const Annotation
   return WhyNoWait(annotations);
 }
 
+NotDoneNote Refusal(NotDone reason, absl::string_view why) {
+  return NoteOf(reason, absl::StrCat("the pod does not wait for its gang: ", why));
+}
+
 // How many pods the Job has at once: none more than are left to be made.
 int PodsAtOnce(const Json& job, int parallelism) {
   const Json* completions = FindPath(job, {"spec", "completions"});
@@ -208,7 +212,8 @@ std::string SizeWithoutRanks(const Json& pod, const GangKinds& kinds,
   return annotations.at(kGangSize);
 }
 
-absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations, Draft& draft) {
+absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
+                         std::optional<NotDoneNote>& refused, Draft& draft) {
   const absl::StatusOr<const Json*> gates = ListAt(draft, "/spec/schedulingGates");
   if (!gates.ok()) return gates.status();
   const bool has_ours = Named(*gates, kGate) != nullptr;
@@ -224,12 +229,20 @@ absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
   }
   const std::string why = WhyNoGate(pod, gang, annotations);
   if (!why.empty()) {
-    // A pod whose kind asks for it is not told why not: its user has not asked.
-    if (!asked.empty()) draft.Warn(absl::StrCat("the pod does not wait for its gang: ", why));
+    refused = Refusal(asked.empty() ? NotDone::kGangOfKind : NotDone::kGang, why);
     return absl::OkStatus();
   }
   AddLabelTo("", gang, draft);
   return has_ours ? absl::OkStatus() : draft.Append("/spec/schedulingGates", {{"name", kGate}});
+}
+
+absl::Status NoteGangsAreOff(const Json& pod, std::optional<NotDoneNote>& refused) {
+  if (!GangOf(pod).empty()) {
+    refused = Refusal(NotDone::kGang,
+                      "the operator does not serve gangs; leave the label out, or enable "
+                      "operator.gangs in the chart");
+  }
+  return absl::OkStatus();
 }
 
 void StampGangSize(const GangKinds& kinds, int parallelism, Annotations& annotations,

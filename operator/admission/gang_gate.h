@@ -2,10 +2,11 @@
 //
 // What admission does for gangs: a pod that asks to start with its gang gets a scheduling gate, and
 // a Job's template the gang's size. Pure. A pod that does not ask is never gated, and one that asks
-// for what cannot be starts at once, with a warning.
+// for what cannot be starts at once, and is told so.
 #ifndef RAILHEAD_OPERATOR_ADMISSION_GANG_GATE_H_
 #define RAILHEAD_OPERATOR_ADMISSION_GANG_GATE_H_
 
+#include <optional>
 #include <set>
 #include <string>
 
@@ -13,6 +14,7 @@
 #include "kube/json.h"
 #include "operator/admission/annotations.h"
 #include "operator/admission/draft.h"
+#include "operator/not_done.h"
 
 namespace railhead::op {
 
@@ -30,8 +32,13 @@ std::string SizeWithoutRanks(const kube::Json& pod, const GangKinds& kinds,
                              const Annotations& annotations);
 
 // Adds the gate to a pod that is to have it, and the label that its kind asks for. `annotations`
-// are the pod's. InvalidArgument when its gates are no list.
-absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations, Draft& pod);
+// are the pod's. `refused`: why a pod that asks for it, or whose kind does, gets none.
+// InvalidArgument when its gates are no list.
+absl::Status AddGangGate(const GangKinds& kinds, const Annotations& annotations,
+                         std::optional<NotDoneNote>& refused, Draft& pod);
+
+// The same where gangs are not served. Always Ok.
+absl::Status NoteGangsAreOff(const kube::Json& pod, std::optional<NotDoneNote>& refused);
 
 // Adds the size of the gang to the annotations of a Job's template, whose label, or else the Job's
 // or its kind, asks for it; and that evictions are no failures of the Job, where it says so.

@@ -201,11 +201,13 @@ TEST(GangGate, APodIsAGangWithoutAskingWhereItsKindIsConfigured) {
   EXPECT_EQ(pod.patch(Admit(pod, config).patch)["metadata"]["labels"][kGangLabel], "true");
   pod["metadata"]["labels"][kGangLabel] = "false";
   EXPECT_EQ(GatesOf(pod, config), Json());
-  // Nobody says how many there are, and nobody has asked.
+  // Nobody says how many there are, and it is the administrator who has asked.
   pod["metadata"]["labels"] = {{"training.kubeflow.org/job-name", "m"},
                                {"training.kubeflow.org/operator-name", "mpi-operator"}};
   EXPECT_EQ(GatesOf(pod, config), Json());
-  EXPECT_THAT(Admit(pod, config).warnings, IsEmpty());
+  EXPECT_THAT(
+      pod.patch(Admit(pod, config).patch)["metadata"]["annotations"]["railhead.io/not-done"],
+      HasSubstr("GangOfKindNotPossible: the pod does not wait for its gang: metadata."));
 }
 
 TEST(GangGate, AGateWithoutALabelIsTold) {

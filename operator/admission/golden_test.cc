@@ -11,12 +11,14 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "kube/json.h"
 #include "kube/yaml.h"
 #include "operator/admission/mutation.h"
+#include "operator/not_done.h"
 #include "operator/profiles/profile_set.h"
 
 namespace railhead::op {
@@ -157,8 +159,20 @@ Json AfterPolicy(const Json& pod, const std::string& space) {
   config.gangs = false;
   const Mutation mutation = MutatePod(pod, config, ProfileSet(), space);
   Json after = pod.patch(mutation.patch);
-  if (mutation.outcome == Outcome::kMutated) {
-    after["metadata"]["annotations"]["railhead.io/injected"] = RAILHEAD_VERSION "+policy";
+  if (mutation.outcome != Outcome::kMutated) return after;
+  after["metadata"]["annotations"]["railhead.io/injected"] = RAILHEAD_VERSION "+policy";
+  // It does not say what is not done.
+  after["metadata"]["annotations"].erase(kNotDone);
+  for (const char* list : {"initContainers", "containers"}) {
+    if (!after["spec"].contains(list)) continue;
+    for (Json& container : after["spec"][list]) {
+      if (!container.contains("env")) continue;
+      Json kept = Json::array();
+      for (Json& variable : container["env"]) {
+        if (variable["name"] != kNotDoneVariable) kept.push_back(std::move(variable));
+      }
+      container["env"] = std::move(kept);
+    }
   }
   return after;
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/admission/job_rank.h"
 
-#include <cstdint>
+#include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "operator/admission/controller_variables.h"
 #include "operator/admission/job_stamp.h"
 #include "operator/admission/quoted.h"
 #include "operator/gangs/names.h"
@@ -13,6 +16,8 @@
 namespace railhead::op {
 namespace {
 
+using gangs::Workload;
+using kube::Find;
 using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
@@ -21,6 +26,18 @@ constexpr char kJobNameLabel[] = "batch.kubernetes.io/job-name";
 constexpr char kJobSetName[] = "jobset.sigs.k8s.io/jobset-name";
 constexpr char kReplicatedJobName[] = "jobset.sigs.k8s.io/replicatedjob-name";
 constexpr char kJobIndex[] = "jobset.sigs.k8s.io/job-index";
+constexpr char kPodIndex[] = "apps.kubernetes.io/pod-index";
+constexpr char kVolcanoJob[] = "volcano.sh/job-name";
+constexpr char kVolcanoTask[] = "volcano.sh/task-spec";
+
+// All that a row of the table looks at.
+struct Facts {
+  const Json& pod;
+  const Annotations& annotations;
+  std::string owner_kind;  // of the controller, or of the first owner; empty: none
+  std::string owner_name;
+  std::optional<Workload> workload;
+};
 
 // A whole number without sign, as Kubernetes writes its own; -1 for anything else.
 int ParseCount(const std::string& text) {
@@ -58,57 +75,321 @@ std::string HostOf(const std::string& pod, const Json& of) {
   return pod.empty() || subdomain.empty() ? "" : absl::StrCat(pod, ".", subdomain);
 }
 
-// The pods of an Indexed Job, alone or one of several of a replicatedJob.
-JobRank RankOfJob(const Json& pod, const Annotations& annotations) {
-  JobRank rank;
-  rank.job = JobName(pod);
-  std::string first = rank.job.empty() ? "" : rank.job + "-0";
-  const int index = ParseCount(ValueAt(annotations, gangs::kCompletionIndex));
-  if (index < 0) {
-    rank.trouble =
-        absl::StrCat("no RANK: annotation ", gangs::kCompletionIndex, " is not a number");
-    return rank;
+// Takes the number of pods from the annotation of the pod.
+void TakeSize(const Facts& facts, std::string fix, JobRank& rank) {
+  const auto stamp = facts.annotations.find(kWorldSize);
+  if (stamp == facts.annotations.end()) {
+    rank.not_done.push_back({NotDone::kSizeUnknown,
+                             absl::StrCat("no WORLD_SIZE: annotation ", kWorldSize, " is missing"),
+                             std::move(fix)});
+    return;
   }
-  const int world = ParseCount(ValueAt(annotations, kWorldSize));
-  int64_t before = 0;  // pods of Jobs with a smaller index
-  if (const int jobs = JobsTogether(pod, annotations); jobs > 1) {
-    const int job = ParseCount(Label(pod, kJobIndex));
-    if (job < 0 || job >= jobs || world < jobs || world % jobs != 0) {
-      rank.trouble = absl::StrCat(
-          "no RANK: label ", kJobIndex, " is ", Quoted(Label(pod, kJobIndex)), ", there are ", jobs,
-          " Jobs, and annotation ", kWorldSize, " is ", Quoted(ValueAt(annotations, kWorldSize)),
-          "; each Job alone has ranks with the annotation ", kRankGroup, ": job");
-      return rank;
-    }
-    before = int64_t{job} * (world / jobs);
-    const std::string group =
-        absl::StrCat(Label(pod, kJobSetName), "-", Label(pod, kReplicatedJobName));
-    rank.job = group;
-    first = group + "-0-0";
-  }
-  rank.rank = static_cast<int>(before + index);
-  rank.master = HostOf(first, pod);
-  if (world > *rank.rank) {
+  const int world = ParseCount(stamp->second);
+  if (world > rank.rank.value_or(0)) {
     rank.world = world;
   } else {
-    rank.trouble = absl::StrCat(
-        "no WORLD_SIZE: annotation ", kWorldSize,
-        annotations.contains(kWorldSize)
-            ? " does not fit the rank"
-            : " is missing; the Job was created while the operator was away: create it again");
+    rank.not_done.push_back(
+        {NotDone::kSizeInvalid,
+         absl::StrCat("no WORLD_SIZE: annotation ", kWorldSize, " is ", Quoted(stamp->second),
+                      ", which does not fit the rank ", rank.rank.value_or(0)),
+         "set it to the number of pods, or leave it out"});
+  }
+}
+
+// The pods of an Indexed Job, alone or one of several of a replicatedJob.
+JobRank RankOfJob(const Facts& facts) {
+  JobRank rank;
+  rank.job = JobName(facts.pod);
+  std::string first = rank.job.empty() ? "" : rank.job + "-0";
+  const std::string text = ValueAt(facts.annotations, gangs::kCompletionIndex);
+  const int index = ParseCount(text);
+  if (index < 0) {
+    rank.not_done.push_back({NotDone::kIndexInvalid,
+                             absl::StrCat("no RANK: annotation ", gangs::kCompletionIndex, " is ",
+                                          Quoted(text), ", which is not a number"),
+                             "leave it to the Job controller"});
+    return rank;
+  }
+  rank.rank = index;
+  if (const int jobs = JobsTogether(facts.pod, facts.annotations); jobs > 1) {
+    const std::string world = ValueAt(facts.annotations, kWorldSize);
+    rank.rank = gangs::IndexInReplicatedJob(facts.pod, ParseCount(world), index);
+    if (!rank.rank) {
+      rank.not_done.push_back(
+          {NotDone::kIndexInvalid,
+           absl::StrCat("no RANK: label ", kJobIndex, " is ", Quoted(Label(facts.pod, kJobIndex)),
+                        ", there are ", jobs, " Jobs, and annotation ", kWorldSize, " is ",
+                        Quoted(world)),
+           absl::StrCat("create the JobSet again, or give each Job ranks of its own with the "
+                        "annotation ",
+                        kRankGroup, ": job")});
+      return rank;
+    }
+    rank.job =
+        absl::StrCat(Label(facts.pod, kJobSetName), "-", Label(facts.pod, kReplicatedJobName));
+    first = rank.job + "-0-0";
+  }
+  rank.master = HostOf(first, facts.pod);
+  TakeSize(facts, "create the Job again, since it was created while the operator was away", rank);
+  return rank;
+}
+
+JobRank RankOfGroup(const Facts& facts) {
+  const Workload& group = *facts.workload;
+  JobRank rank;
+  const std::string leader =
+      absl::StrCat(group.name, "-", Label(facts.pod, "leaderworkerset.sigs.k8s.io/group-index"));
+  rank.job = leader;
+  rank.rank = group.index;
+  rank.master = HostOf(leader, facts.pod);
+  if (!group.index || !group.size) {
+    rank.not_done.push_back({NotDone::kSizeUnknown,
+                             "no RANK or WORLD_SIZE: the pod lacks the label worker-index or the "
+                             "annotation size of leaderworkerset.sigs.k8s.io",
+                             "leave them to the LeaderWorkerSet controller"});
+  } else if (*group.index < *group.size) {
+    rank.world = group.size;
+  } else {
+    rank.not_done.push_back(
+        {NotDone::kSizeInvalid,
+         absl::StrCat("no WORLD_SIZE: worker ", *group.index, " is not one of ", *group.size),
+         "leave leaderworkerset.sigs.k8s.io/size to its controller"});
   }
   return rank;
 }
 
-JobRank RankOfGroup(const Json& pod, const gangs::Workload& group) {
+// Kubeflow's training operator gives PyTorchJobs and XGBoostJobs RANK and the rest itself, unless
+// their number of pods may change, and tells the others under other names.
+JobRank RankOfKubeflow(const Facts& facts) {
+  const Workload& job = *facts.workload;
   JobRank rank;
-  const std::string leader =
-      absl::StrCat(group.name, "-", Label(pod, "leaderworkerset.sigs.k8s.io/group-index"));
-  rank.job = leader;
-  rank.rank = group.index;
-  if (group.size && group.index && *group.index < *group.size) rank.world = group.size;
-  rank.master = HostOf(leader, pod);
+  rank.job = job.name;
+  if (job.kind == "PyTorchJob" || job.kind == "XGBoostJob") {
+    rank.not_done.push_back(
+        {NotDone::kKindHasNoRanks,
+         absl::StrCat("no RANK: the ", job.kind, " does not give its pods ranks, as it is elastic"),
+         "start the program with torchrun, which gives ranks to its processes"});
+    return rank;
+  }
+  KubeflowRank found = KubeflowRankOf(facts.pod, job);
+  if (found.rank) {
+    rank.rank = found.rank;
+    rank.world = found.world;
+    rank.master = std::move(found.master);
+  } else if (found.is_rank) {
+    rank.not_done.push_back({NotDone::kSizeUnknown,
+                             absl::StrCat("no RANK: the ", job.kind,
+                                          " does not say in its pods how many workers there are"),
+                             "give it at least two workers, or set RANK, WORLD_SIZE and "
+                             "MASTER_ADDR"});
+  } else {
+    rank.not_done.push_back({NotDone::kKindHasNoRanks,
+                             absl::StrCat("no RANK: this pod of the ", job.kind,
+                                          " is a server of parameters or an evaluator"),
+                             "ask for RDMA in the workers only"});
+  }
   return rank;
+}
+
+JobRank RankOfMpi(const Facts& facts) {
+  JobRank rank;
+  rank.job = facts.workload->name;
+  rank.not_done.push_back(
+      {NotDone::kKindHasNoRanks,
+       "no RANK: mpirun gives ranks to the processes that it starts by ssh, which do not see the "
+       "variables of this container",
+       "annotate the launcher's template with railhead.io/launcher: openmpi (or hydra), which "
+       "passes "
+       "them on"});
+  return rank;
+}
+
+// Volcano's env plugin says which pod of its task it is, and the svc plugin how many there are.
+JobRank RankOfVolcano(const Facts& facts) {
+  JobRank rank;
+  rank.job = ValueAt(facts.annotations, kVolcanoJob);
+  if (rank.job.empty()) rank.job = Label(facts.pod, kVolcanoJob);
+  const std::string task = ValueAt(facts.annotations, kVolcanoTask);
+  const VolcanoTask found = VolcanoTaskOf(facts.pod);
+  if (!found.index) {
+    rank.not_done.push_back({NotDone::kNoIndex, "no RANK: VC_TASK_INDEX is missing",
+                             "add the plugins env and svc to spec.plugins of the Volcano Job"});
+    return rank;
+  }
+  if (found.tasks > 1) {
+    rank.not_done.push_back({NotDone::kNoIndex,
+                             "no RANK: the Volcano Job has several tasks, whose order is not known",
+                             "add the plugin pytorch to spec.plugins, or make one task of them"});
+    return rank;
+  }
+  rank.rank = found.index;
+  rank.master = HostOf(task.empty() ? "" : absl::StrCat(rank.job, "-", task, "-0"), facts.pod);
+  if (!found.size_source.is_null()) {
+    rank.world_source = found.size_source;
+  } else {
+    TakeSize(facts,
+             absl::StrCat("add the plugin svc to spec.plugins of the Volcano Job, or annotate the "
+                          "task's template with ",
+                          kWorldSize),
+             rank);
+  }
+  return rank;
+}
+
+// A StatefulSet serves more often than it trains, so its pods get ranks only if its template says
+// how many there are, which it may change while they run.
+JobRank RankOfStatefulSet(const Facts& facts) {
+  JobRank rank;
+  const std::string text = Label(facts.pod, kPodIndex);
+  const int index = ParseCount(text);
+  const std::string fix =
+      absl::StrCat("annotate its template with ", kWorldSize, ": the number of its pods");
+  if (!facts.annotations.contains(kWorldSize)) {
+    rank.not_done.push_back({NotDone::kNoJob,
+                             "no RANK: a StatefulSet does not say in its pods "
+                             "how many there are",
+                             fix});
+    return rank;
+  }
+  if (index < 0) {
+    rank.not_done.push_back({NotDone::kIndexInvalid,
+                             absl::StrCat("no RANK: label ", kPodIndex, " is ", Quoted(text)),
+                             "leave it to the StatefulSet controller"});
+    return rank;
+  }
+  rank.job = facts.owner_name;
+  rank.rank = index;
+  rank.master = HostOf(rank.job.empty() ? "" : rank.job + "-0", facts.pod);
+  TakeSize(facts, fix, rank);
+  return rank;
+}
+
+JobRank RankOfRay(const Facts& /*facts*/) {
+  JobRank rank;
+  rank.not_done.push_back({NotDone::kKindHasNoRanks,
+                           "no RANK: Ray starts the ranks inside its workers and numbers them "
+                           "itself",
+                           "let Ray Train start them, or set RANK, WORLD_SIZE and MASTER_ADDR in "
+                           "the task of each"});
+  return rank;
+}
+
+JobRank RankOfArgo(const Facts& /*facts*/) {
+  JobRank rank;
+  rank.not_done.push_back({NotDone::kKindHasNoRanks,
+                           "no RANK: the steps of a Workflow are not the ranks of a job",
+                           "let a step of type resource create an Indexed Job or a JobSet"});
+  return rank;
+}
+
+JobRank RankOfPodGroup(const Facts& /*facts*/) {
+  JobRank rank;
+  rank.not_done.push_back({NotDone::kNoIndex, "no RANK: the pods of a PodGroup have no order",
+                           absl::StrCat("give them the label ", gangs::kGangLabel,
+                                        ", or make an Indexed Job of them")});
+  return rank;
+}
+
+JobRank RankOfPlainJob(const Facts& facts) {
+  JobRank rank;
+  rank.job = JobName(facts.pod);
+  rank.not_done.push_back(
+      {NotDone::kNoIndex, "no RANK: the Job is not Indexed", "set spec.completionMode to Indexed"});
+  return rank;
+}
+
+JobRank RankOfNothing(const Facts& facts) {
+  JobRank rank;
+  rank.not_done.push_back(
+      {NotDone::kNoJob,
+       facts.owner_kind.empty()
+           ? "no RANK: the pod belongs to no job"
+           : absl::StrCat("no RANK: the pods of a ", facts.owner_kind, " have no order"),
+       "if these pods are the ranks of a job, make an Indexed Job or a JobSet of them"});
+  return rank;
+}
+
+JobRank RankOfUnknown(const Facts& facts) {
+  JobRank rank;
+  rank.not_done.push_back(
+      {NotDone::kKindUnknown,
+       absl::StrCat("no RANK: the pod belongs to a ", Quoted(facts.owner_kind),
+                    ", and it is not known what that writes into its pods"),
+       "set RANK, WORLD_SIZE and MASTER_ADDR, or make an Indexed Job or a JobSet of them"});
+  return rank;
+}
+
+bool IsWorkload(const Facts& facts, absl::string_view kind) {
+  return facts.workload && facts.workload->kind == kind;
+}
+
+struct RankRow {
+  bool (*is)(const Facts& facts);
+  JobRank (*rank)(const Facts& facts);
+};
+
+// In the order in which they are tried. The evidence for each kind is what its controller writes
+// into the pods that it makes.
+constexpr RankRow kRankRows[] = {
+    // Indexed Job, JobSet, TrainJob. Index: annotation job-completion-index, over the Jobs of a
+    // replicatedJob also label job-index. Size: annotation railhead.io/world-size (job_stamp.h).
+    // Address: JOB-0.SUBDOMAIN, or JOBSET-REPLICATEDJOB-0-0.SUBDOMAIN.
+    {[](const Facts& facts) { return facts.annotations.contains(gangs::kCompletionIndex); },
+     RankOfJob},
+    // LeaderWorkerSet. Index: label worker-index. Size: annotation size. Address: the leader,
+    // SET-GROUP.SUBDOMAIN.
+    {[](const Facts& facts) { return IsWorkload(facts, "LeaderWorkerSet"); }, RankOfGroup},
+    // MPIJob: none; the processes that mpirun starts have ranks.
+    {[](const Facts& facts) { return IsWorkload(facts, "MPIJob"); }, RankOfMpi},
+    // PyTorchJob, XGBoostJob: RANK, WORLD_SIZE and MASTER_ADDR by the controller; none of an
+    // elastic one. JAXJob, TFJob, PaddleJob: controller_variables.h.
+    {[](const Facts& facts) {
+       return facts.workload && gangs::IsOfTrainingOperator(facts.workload->kind);
+     },
+     RankOfKubeflow},
+    // Volcano Job of one task. Index: VC_TASK_INDEX. Size: VC_TASK_NUM, or annotation
+    // railhead.io/world-size. Address: JOB-TASK-0.SUBDOMAIN.
+    {[](const Facts& facts) {
+       return facts.annotations.contains(kVolcanoJob) || !Label(facts.pod, kVolcanoJob).empty();
+     },
+     RankOfVolcano},
+    // RayCluster, also of a RayJob or RayService: none.
+    {[](const Facts& facts) { return !Label(facts.pod, "ray.io/cluster").empty(); }, RankOfRay},
+    // Workflow of Argo: none.
+    {[](const Facts& facts) {
+       return !Label(facts.pod, "workflows.argoproj.io/workflow").empty() ||
+              facts.owner_kind == "Workflow";
+     },
+     RankOfArgo},
+    // StatefulSet. Index: label pod-index. Size: annotation railhead.io/world-size, by the user.
+    // Address: SET-0.SUBDOMAIN.
+    {[](const Facts& facts) { return facts.owner_kind == "StatefulSet"; }, RankOfStatefulSet},
+    // PodGroup: none.
+    {[](const Facts& facts) { return IsWorkload(facts, "PodGroup"); }, RankOfPodGroup},
+    // Job that is not Indexed: none.
+    {[](const Facts& facts) { return !JobName(facts.pod).empty(); }, RankOfPlainJob},
+    // No owner, ReplicaSet, DaemonSet, and static pods: none.
+    {[](const Facts& facts) {
+       return facts.owner_kind.empty() || facts.owner_kind == "ReplicaSet" ||
+              facts.owner_kind == "DaemonSet" || facts.owner_kind == "Node";
+     },
+     RankOfNothing},
+    {[](const Facts& /*facts*/) { return true; }, RankOfUnknown},
+};
+
+Facts FactsOf(const Json& pod, const Annotations& annotations) {
+  Facts facts{pod, annotations, "", "", gangs::WorkloadOf(pod)};
+  const Json* owners = FindPath(pod, {"metadata", "ownerReferences"});
+  if (owners == nullptr || !owners->is_array()) return facts;
+  for (const Json& owner : *owners) {
+    const Json* controls = Find(owner, "controller");
+    const bool controller = controls != nullptr && *controls == true;
+    if (!controller && !facts.owner_kind.empty()) continue;
+    facts.owner_kind = StringAt(owner, {"kind"});
+    facts.owner_name = StringAt(owner, {"name"});
+    if (controller) break;
+  }
+  return facts;
 }
 
 }  // namespace
@@ -120,19 +401,16 @@ int JobsTogether(const Json& object, const Annotations& annotations) {
 }
 
 JobRank JobRankOf(const Json& pod, const Annotations& annotations) {
-  JobRank rank;
-  const std::optional<gangs::Workload> workload = gangs::WorkloadOf(pod);
-  if (annotations.contains(gangs::kCompletionIndex)) {
-    rank = RankOfJob(pod, annotations);
-  } else if (workload && workload->kind == "LeaderWorkerSet") {
-    rank = RankOfGroup(pod, *workload);
-  } else {
-    rank.job = JobName(pod);
-  }
+  const Facts facts = FactsOf(pod, annotations);
+  const auto* row = std::find_if(std::begin(kRankRows), std::end(kRankRows),
+                                 [&](const RankRow& one) { return one.is(facts); });
+  JobRank rank = row->rank(facts);
   if (const std::string group = ValueAt(annotations, kRankGroup);
-      rank.trouble.empty() && !group.empty() && group != "job" && group != "replicatedjob") {
-    rank.trouble = absl::StrCat("metadata.annotations[", kRankGroup, "]: ", Quoted(group),
-                                " must be replicatedjob or job");
+      !group.empty() && group != "job" && group != "replicatedjob") {
+    rank.not_done.push_back({NotDone::kGroupUnknown,
+                             absl::StrCat("metadata.annotations[", kRankGroup, "] is ",
+                                          Quoted(group), " and counts as replicatedjob"),
+                             "set it to replicatedjob or job"});
   }
   return rank;
 }

@@ -7,9 +7,11 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kube/json.h"
 #include "operator/admission/annotations.h"
+#include "operator/not_done.h"
 
 namespace railhead::op {
 
@@ -26,19 +28,14 @@ struct JobRank {
   std::optional<int> rank;   // of the pod, from 0
   std::optional<int> world;  // how many pods the job has
   std::string master;        // host name of the pod with rank 0
-  std::string trouble;       // one sentence: what a user would expect here is not known, and why
+  // Where the number of pods stands in an object that the pod's containers read it from: the
+  // valueFrom of their variable. Null otherwise.
+  kube::Json world_source;
+  std::vector<NotDoneNote> not_done;  // what a user would expect here is not known, and why
 };
 
+// By the row of the pod's kind: job_rank.cc has the table, with where each fact is taken from.
 // `annotations` are the pod's.
-//
-//   Indexed Job     rank: its completion index; size: the stamp of its template (job_stamp.h).
-//   JobSet          the same, counted over all Jobs of the replicatedJob: its job index times the
-//                   pods of a Job, plus its completion index.
-//   LeaderWorkerSet rank: the worker index; size: that of its group; rank 0 is the leader.
-//   others          nothing, but the name of the Job that made it. (Kubeflow's controllers give
-//   their
-//                   pods rank and size themselves; pods without an index get theirs from their
-//                   gang.)
 JobRank JobRankOf(const kube::Json& pod, const Annotations& annotations);
 
 // How many Jobs are one job with this one: those of its replicatedJob, or 1. `object` is a Job or a

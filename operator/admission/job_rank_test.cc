@@ -7,7 +7,9 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "operator/admission/mutation.h"
+#include "operator/not_done.h"
 
 namespace railhead::op {
 namespace {
@@ -54,7 +56,7 @@ TEST(JobRankTest, PodsOfAReplicatedJobAreOneJob) {
       for (int job = 0; job < jobs; ++job) {
         for (int index = 0; index < pods; ++index) {
           const JobRank rank = RankOf(JobSetPod(jobs, pods, job, index));
-          EXPECT_THAT(rank.trouble, IsEmpty());
+          EXPECT_THAT(rank.not_done, IsEmpty());
           ASSERT_TRUE(rank.rank.has_value());
           ranks.insert(*rank.rank);
           EXPECT_EQ(rank.world, jobs * pods);
@@ -82,7 +84,8 @@ TEST(JobRankTest, EachJobOfAReplicatedJobAloneWhereThePodSaysSo) {
   EXPECT_EQ(rank.job, "train-slice-2");
   pod["metadata"]["annotations"]["railhead.io/rank-group"] = "slices";
   pod["metadata"]["annotations"]["railhead.io/world-size"] = "12";
-  EXPECT_THAT(RankOf(pod).trouble, HasSubstr("'slices' must be replicatedjob or job"));
+  EXPECT_THAT(FormatNotDone(RankOf(pod).not_done),
+              HasSubstr("GroupUnknown: metadata.annotations[railhead.io/rank-group] is 'slices'"));
 }
 
 TEST(JobRankTest, ContradictionsGiveNoRank) {
@@ -91,13 +94,24 @@ TEST(JobRankTest, ContradictionsGiveNoRank) {
     pod["metadata"]["labels"]["jobset.sigs.k8s.io/job-index"] = index;
     const JobRank rank = RankOf(pod);
     EXPECT_FALSE(rank.rank.has_value()) << index;
-    EXPECT_THAT(rank.trouble, HasSubstr("jobset.sigs.k8s.io/job-index")) << index;
+    EXPECT_THAT(FormatNotDone(rank.not_done),
+                HasSubstr("IndexInvalid: no RANK: label jobset.sigs.k8s.io/job-index"))
+        << index;
   }
   for (const char* world : {"", "0", "2", "13", "x"}) {
     Json pod = JobSetPod(3, 4, 2, 1);
     pod["metadata"]["annotations"]["railhead.io/world-size"] = world;
     EXPECT_FALSE(RankOf(pod).rank.has_value()) << world;
   }
+}
+
+// Labels of the longest, and of bytes that no API server lets through.
+TEST(JobRankTest, NothingStrangeIsRepeatedAtLength) {
+  Json pod = JobSetPod(3, 4, 2, 1);
+  pod["metadata"]["labels"]["jobset.sigs.k8s.io/job-index"] = std::string(5000, '\n');
+  const std::string text = FormatNotDone(RankOf(pod).not_done);
+  EXPECT_LT(text.size(), 700U);
+  EXPECT_EQ(ParseNotDone(text).size(), 1U);
 }
 
 TEST(JobRankTest, TheLeaderOfAGroupIsItsFirstRank) {
@@ -122,7 +136,155 @@ TEST(JobRankTest, NothingIsInventedForOthers) {
   const JobRank rank = RankOf(pod);
   EXPECT_FALSE(rank.rank.has_value());
   EXPECT_FALSE(rank.world.has_value());
-  EXPECT_THAT(rank.job + rank.master + rank.trouble, IsEmpty());
+  EXPECT_THAT(rank.job + rank.master, IsEmpty());
+  EXPECT_THAT(FormatNotDone(rank.not_done), HasSubstr("NoJob: no RANK: the pods of a ReplicaSet"));
+}
+
+// What the training operator's controllers write into the pods of a job "bert".
+Json KubeflowPod(const char* controller, const char* type, int index, const Json& env) {
+  return {
+      {"metadata",
+       {{"labels",
+         {{"training.kubeflow.org/job-name", "bert"},
+          {"training.kubeflow.org/operator-name", controller},
+          {"training.kubeflow.org/replica-type", type},
+          {"training.kubeflow.org/replica-index", std::to_string(index)}}}}},
+      {"spec",
+       {{"containers",
+         {{{"name", "main"}, {"resources", {{"limits", {{"rdma/hca", "1"}}}}}, {"env", env}}}}}}};
+}
+
+std::string PlaceOf(const Json& pod) {
+  const JobRank rank = RankOf(pod);
+  if (!rank.rank) return FormatNotDone(rank.not_done);
+  return absl::StrCat(rank.job, ": ", *rank.rank, " of ", rank.world.value_or(-1), " at ",
+                      rank.master);
+}
+
+TEST(JobRankTest, KubeflowTellsRanksUnderOtherNames) {
+  EXPECT_EQ(PlaceOf(KubeflowPod("jaxjob-controller", "worker", 2, Json::parse(R"([
+                {"name": "COORDINATOR_ADDRESS", "value": "bert-worker-0"},
+                {"name": "NUM_PROCESSES", "value": "4"}, {"name": "PROCESS_ID", "value": "2"}])"))),
+            "bert: 2 of 4 at bert-worker-0");
+  const auto tensorflow = [](const char* type, int index) {
+    const Json config = {
+        {"cluster",
+         {{"chief", {"bert-chief-0.team.svc:2222"}},
+          {"ps", {"bert-ps-0.team.svc:2222"}},
+          {"worker", {"bert-worker-0.team.svc:2222", "bert-worker-1.team.svc:2222"}}}},
+        {"task", {{"type", type}, {"index", index}}}};
+    return PlaceOf(KubeflowPod("tfjob-controller", type, index,
+                               {{{"name", "TF_CONFIG"}, {"value", config.dump()}}}));
+  };
+  EXPECT_EQ(tensorflow("chief", 0), "bert: 0 of 3 at bert-chief-0.team.svc");
+  EXPECT_EQ(tensorflow("worker", 1), "bert: 2 of 3 at bert-chief-0.team.svc");
+  EXPECT_THAT(tensorflow("worker", 2), HasSubstr("SizeUnknown: "));
+  EXPECT_THAT(tensorflow("ps", 0), HasSubstr("KindHasNoRanks: no RANK: this pod of the TFJob"));
+  const auto paddle = [](const char* more) {
+    Json env = Json::parse(R"([{"name": "PADDLE_NNODES", "value": "3"}])");
+    if (*more != 0) env.push_back({{"name", more}, {"value", "1"}});
+    return PlaceOf(KubeflowPod("paddlejob-controller", "worker", 1, env));
+  };
+  EXPECT_EQ(paddle(""), "bert: 1 of 3 at bert-worker-0");
+  EXPECT_THAT(paddle("PADDLE_TRAINER_NUM"), HasSubstr("KindHasNoRanks: "));
+  for (const char* strange : {"", "{", "[]", R"({"task": 7})", R"({"task": {"index": -1}})",
+                              R"({"cluster": {"worker": "x"}, "task": {"index": 0}})"}) {
+    EXPECT_THAT(PlaceOf(KubeflowPod("tfjob-controller", "worker", 0,
+                                    {{{"name", "TF_CONFIG"}, {"value", strange}}})),
+                HasSubstr("SizeUnknown: "))
+        << strange;
+  }
+  EXPECT_THAT(PlaceOf(KubeflowPod("pytorchjob-controller", "worker", 0,
+                                  Json::parse(R"([{"name": "PET_NNODES", "value": "1:4"}])"))),
+              HasSubstr("KindHasNoRanks: no RANK: the PyTorchJob"));
+  EXPECT_THAT(PlaceOf(KubeflowPod("mpi-operator", "worker", 0, Json::array())),
+              HasSubstr("KindHasNoRanks: no RANK: mpirun"));
+}
+
+TEST(JobRankTest, AnMpiLauncherPassesOnWhatItsRanksNeed) {
+  Json pod = KubeflowPod("mpi-operator", "launcher", 0, Json::array());
+  pod["spec"]["containers"][0].erase("resources");
+  pod["spec"]["subdomain"] = "bert";
+  const InjectionConfig config = {.environment = {{"NCCL_DEBUG", "WARN"}}};
+  const auto admit = [&](const Json& in) { return MutatePod(in, config, ProfileSet(), "team"); };
+  EXPECT_EQ(admit(pod).outcome, Outcome::kIgnored);
+  pod["metadata"]["annotations"] = {{"railhead.io/launcher", "openmpi"}};
+  const Json once = pod.patch(admit(pod).patch);
+  EXPECT_EQ(once["spec"]["containers"][0]["env"], Json::parse(R"([
+    {"name": "MASTER_ADDR", "value": "bert-worker-0.bert"},
+    {"name": "MASTER_PORT", "value": "29500"},
+    {"name": "NCCL_DEBUG", "value": "WARN"},
+    {"name": "OMPI_MCA_mca_base_env_list",
+     "value": "MASTER_ADDR;MASTER_PORT;NCCL_DEBUG;RAILHEAD_JOB"},
+    {"name": "RAILHEAD_JOB", "value": "bert"}])"));
+  EXPECT_THAT(admit(once).patch, IsEmpty());
+  pod["metadata"]["annotations"]["railhead.io/launcher"] = "hydra";
+  pod["spec"]["containers"][0]["env"] = Json::parse(R"([{"name": "NCCL_DEBUG", "value": "INFO"}])");
+  const Json hydra = pod.patch(admit(pod).patch);
+  EXPECT_EQ(hydra["spec"]["containers"][0]["env"][0]["value"], "INFO");
+  EXPECT_EQ(hydra["spec"]["containers"][0]["env"][1]["name"], "I_MPI_HYDRA_ENV");
+  pod["metadata"]["annotations"]["railhead.io/launcher"] = "true";
+  EXPECT_THAT(admit(pod).warnings, ::testing::ElementsAre(HasSubstr("must be openmpi or hydra")));
+  EXPECT_THAT(admit(pod).patch, IsEmpty());
+}
+
+TEST(JobRankTest, VolcanosPluginsTellTheTaskAndItsSize) {
+  Json pod = Json::parse(R"({"metadata": {"annotations": {
+      "volcano.sh/job-name": "bert", "volcano.sh/task-spec": "worker"}},
+    "spec": {"subdomain": "bert", "containers": [{"name": "main",
+      "resources": {"limits": {"rdma/hca": "1"}}, "env": [
+      {"name": "VC_TASK_INDEX", "value": "1"},
+      {"name": "VC_WORKER_NUM",
+       "valueFrom": {"configMapKeyRef": {"name": "bert-svc", "key": "VC_WORKER_NUM"}}}]}]}})");
+  const JobRank rank = RankOf(pod);
+  EXPECT_EQ(rank.rank, 1);
+  EXPECT_EQ(rank.master, "bert-worker-0.bert");
+  const auto admit = [](const Json& in) {
+    return MutatePod(in, InjectionConfig(), ProfileSet(), "team");
+  };
+  const Json once = pod.patch(admit(pod).patch);
+  EXPECT_EQ(once["spec"]["containers"][0]["env"][1],
+            Json::parse(R"({"name": "WORLD_SIZE", "valueFrom": {"configMapKeyRef":
+                            {"name": "bert-svc", "key": "VC_WORKER_NUM"}}})"));
+  EXPECT_FALSE(once["metadata"]["annotations"].contains("railhead.io/not-done"));
+  EXPECT_THAT(admit(once).patch, IsEmpty());
+  Json& env = pod["spec"]["containers"][0]["env"];
+  env.push_back({{"name", "VC_MASTER_NUM"}, {"valueFrom", {{"configMapKeyRef", {{"key", "k"}}}}}});
+  EXPECT_THAT(PlaceOf(pod), HasSubstr("NoIndex: no RANK: the Volcano Job has several tasks"));
+  env.erase(2);
+  env.erase(1);
+  EXPECT_THAT(FormatNotDone(RankOf(pod).not_done), HasSubstr("SizeUnknown: "));
+  pod["metadata"]["annotations"]["railhead.io/world-size"] = "2";
+  EXPECT_EQ(PlaceOf(pod), "bert: 1 of 2 at bert-worker-0.bert");
+  env.erase(0);
+  EXPECT_THAT(PlaceOf(pod), HasSubstr("NoIndex: no RANK: VC_TASK_INDEX is missing"));
+}
+
+TEST(JobRankTest, PodsOfAStatefulSetAreRanksIfItsTemplateSaysHowMany) {
+  Json pod = Json::parse(R"({"metadata": {
+      "labels": {"apps.kubernetes.io/pod-index": "2"}, "annotations": {},
+      "ownerReferences": [{"kind": "StatefulSet", "name": "ring", "controller": true}]},
+    "spec": {"subdomain": "ring"}})");
+  EXPECT_THAT(PlaceOf(pod), HasSubstr("NoJob: no RANK: a StatefulSet"));
+  pod["metadata"]["annotations"]["railhead.io/world-size"] = "4";
+  EXPECT_EQ(PlaceOf(pod), "ring: 2 of 4 at ring-0.ring");
+  pod["metadata"]["annotations"]["railhead.io/world-size"] = "2";
+  EXPECT_THAT(FormatNotDone(RankOf(pod).not_done), HasSubstr("SizeInvalid: "));
+}
+
+TEST(JobRankTest, EveryOtherKindIsToldWhyThereIsNoRank) {
+  const auto told = [](const char* metadata) {
+    return PlaceOf({{"metadata", Json::parse(metadata)}, {"spec", Json::object()}});
+  };
+  EXPECT_THAT(told(R"({"labels": {"ray.io/cluster": "r"}})"),
+              HasSubstr("KindHasNoRanks: no RANK: Ray"));
+  EXPECT_THAT(told(R"({"labels": {"workflows.argoproj.io/workflow": "w"}})"),
+              HasSubstr("KindHasNoRanks: no RANK: the steps of a Workflow"));
+  EXPECT_THAT(told(R"({"labels": {"batch.kubernetes.io/job-name": "j"}})"),
+              HasSubstr("NoIndex: no RANK: the Job is not Indexed; set spec.completionMode"));
+  EXPECT_THAT(told("{}"), HasSubstr("NoJob: no RANK: the pod belongs to no job"));
+  EXPECT_THAT(told(R"({"ownerReferences": [{"kind": "Sparkle"}]})"),
+              HasSubstr("KindUnknown: no RANK: the pod belongs to a 'Sparkle'"));
 }
 
 // torchrun's WORLD_SIZE counts GPUs, our RANK pods.

@@ -14,7 +14,7 @@ namespace railhead::op {
 // The annotation of a Job's template with the number of its pods, which they get as WORLD_SIZE.
 inline constexpr char kWorldSize[] = "railhead.io/world-size";
 
-// Stamps the template of a new Job whose pods ask for rdma/*: the number of pods of an Indexed Job
+// Stamps the template of a new Job whose pods ask for RDMA: the number of pods of an Indexed Job
 // and, where gangs are served, the size of its gang and its label (gang_gate.h). What the template
 // says of these itself stays, with a warning where it does not fit. Warns of Jobs whose ranks could
 // not find each other.

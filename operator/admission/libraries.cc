@@ -111,9 +111,9 @@ absl::Status AddCopies(const Injection& injection, const Json& served, Draft& po
 
 }  // namespace
 
-absl::Status AddLibraries(const Injection& injection, Draft& pod) {
+absl::Status AddLibraries(const Injection& injection, const RdmaResources& rdma, Draft& pod) {
   const absl::StatusOr<std::vector<RdmaContainer>> containers =
-      FindRdmaContainers(*pod.At("/spec"));
+      FindRdmaContainers(*pod.At("/spec"), rdma);
   if (!containers.ok()) return containers.status();
   if (injection.empty() || containers->empty()) return absl::OkStatus();
   const absl::StatusOr<const Json*> volumes = ListAt(pod, "/spec/volumes");

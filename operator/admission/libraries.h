@@ -8,14 +8,15 @@
 #include "absl/status/status.h"
 #include "operator/admission/draft.h"
 #include "operator/profiles/injection.h"
+#include "operator/rdma_resources.h"
 
 namespace railhead::op {
 
-// Adds to a pod the volume, its mount in the containers that ask for rdma/*, and the init
+// Adds to a pod the volume, its mount in the containers that ask for RDMA, and the init
 // containers, which run before all others, as the user that the first of those containers runs as.
 // What is there already is left alone. A pod with a volume of that name, or a container with
 // another mount there, keeps it, with a warning. InvalidArgument when a list of the pod is none.
-absl::Status AddLibraries(const Injection& injection, Draft& pod);
+absl::Status AddLibraries(const Injection& injection, const RdmaResources& rdma, Draft& pod);
 
 }  // namespace railhead::op
 

@@ -28,7 +28,7 @@ struct Added {
 
 Added AddTo(const Json& pod, const Injection& injection = kBoth) {
   Draft draft(pod);
-  const absl::Status status = AddLibraries(injection, draft);
+  const absl::Status status = AddLibraries(injection, RdmaResources(), draft);
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(pod.patch(draft.patch()), draft.object());
   return {draft.object(), draft.warnings()};

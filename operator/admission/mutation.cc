@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/admission/mutation.h"
 
+#include <optional>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -10,6 +14,7 @@
 #include "operator/admission/environment.h"
 #include "operator/admission/gang_gate.h"
 #include "operator/admission/job_stamp.h"
+#include "operator/admission/launcher.h"
 #include "operator/admission/libraries.h"
 #include "operator/admission/pod_admission.h"
 #include "operator/admission/quoted.h"
@@ -24,12 +29,13 @@ using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
-constexpr char kMetricsPort[] = "9402";
+constexpr char kUsualMetricsPort[] = "9402";
 
 absl::Status AddProfilesSharedMemory(PodAdmission& admission) {
   const RailProfile* profile = admission.settings.profile;
   if (profile == nullptr || profile->shared_memory_size.empty()) return absl::OkStatus();
-  return AddSharedMemory(profile->shared_memory_size, admission.draft);
+  return AddSharedMemory(profile->shared_memory_size, admission.config.rdma_resources,
+                         admission.draft);
 }
 
 // What the pod says of its profile that is not so. Not after an earlier call of this webhook, which
@@ -47,6 +53,29 @@ void WarnOfForeignStamp(PodAdmission& admission) {
       settings.profile == nullptr ? "no RailProfile matches it" : "it gets " + settings.stamp));
 }
 
+// A port as Kubernetes writes it: 1 to 65535, in digits alone.
+bool IsPort(const std::string& text) {
+  int port = 0;
+  return !text.empty() && text.size() <= 5 && text[0] != '0' &&
+         text.find_first_not_of("0123456789") == std::string::npos &&
+         absl::SimpleAtoi(text, &port) && port <= 65535;
+}
+
+// Where the runtime's page will be. Empty where nothing says that there is one: a program that uses
+// NCCL alone has none, and would be a target that is down for ever.
+std::string MetricsPortOf(PodAdmission& admission) {
+  const auto said = admission.annotations.find(kMetricsPort);
+  if (said != admission.annotations.end()) {
+    if (IsPort(said->second)) return said->second;
+    admission.draft.Warn(absl::StrCat("metadata.annotations[", kMetricsPort, "]: ",
+                                      Quoted(said->second), " must be a port from 1 to 65535"));
+    return "";
+  }
+  const RailProfile* profile = admission.settings.profile;
+  const bool injects = profile != nullptr && !profile->inject.runtime_image.empty();
+  return injects ? kUsualMetricsPort : "";
+}
+
 absl::Status AddAnnotations(PodAdmission& admission) {
   WarnOfForeignStamp(admission);
   Annotations& wanted = admission.annotations;
@@ -55,28 +84,37 @@ absl::Status AddAnnotations(PodAdmission& admission) {
   wanted[kInjected] = RAILHEAD_VERSION;
   // What the user says of scraping is about another page: port and path of ours would be wrong for
   // it.
-  if (!wanted.contains("prometheus.io/scrape")) {
-    wanted.emplace("prometheus.io/scrape", "true");
-    wanted.emplace("prometheus.io/port", kMetricsPort);
-    wanted.emplace("prometheus.io/path", "/metrics");
+  if (const std::string port = MetricsPortOf(admission); !port.empty()) {
+    wanted[kMetricsPort] = port;
+    if (!wanted.contains("prometheus.io/scrape")) {
+      wanted.emplace("prometheus.io/scrape", "true");
+      wanted.emplace("prometheus.io/port", port);
+      wanted.emplace("prometheus.io/path", "/metrics");
+    }
   }
   return WriteAnnotations("", wanted, admission.draft);
 }
 
 absl::Status AddGate(PodAdmission& admission) {
-  if (!admission.config.gangs) return absl::OkStatus();
-  return AddGangGate(admission.config.gang_kinds, admission.annotations, admission.draft);
+  std::optional<NotDoneNote> refused;
+  const absl::Status done = admission.config.gangs
+                                ? AddGangGate(admission.config.gang_kinds, admission.annotations,
+                                              refused, admission.draft)
+                                : NoteGangsAreOff(admission.draft.object(), refused);
+  if (refused) NoteNotDone(*std::move(refused), admission);
+  return done;
 }
 
 absl::Status AddProfilesLibraries(PodAdmission& admission) {
   if (admission.settings.profile == nullptr) return absl::OkStatus();
-  return AddLibraries(admission.settings.profile->inject, admission.draft);
+  return AddLibraries(admission.settings.profile->inject, admission.config.rdma_resources,
+                      admission.draft);
 }
 
-// In this order: annotations say what the environment has kept, and whether there is a gate; an
-// init container with libraries goes before all others.
-constexpr absl::Status (*kPodPhases[])(PodAdmission&) = {
-    AddEnvironment, AddProfilesSharedMemory, AddAnnotations, AddGate, AddProfilesLibraries};
+// In this order: what each phase notes as not done is collected before annotations are written.
+constexpr absl::Status (*kPodPhases[])(PodAdmission&) = {AddEnvironment, AddProfilesSharedMemory,
+                                                         AddGate,        AddProfilesLibraries,
+                                                         AddNotDone,     AddAnnotations};
 
 Mutation NotUnderstood(absl::string_view kind, const absl::Status& why) {
   Mutation mutation;
@@ -94,21 +132,22 @@ Mutation Finish(const Draft& draft) {
   return mutation;
 }
 
-// Whether the pod spec asks for rdma/* at all. InvalidArgument when there is no such spec.
-absl::StatusOr<bool> AsksForRdma(const Json* spec, absl::string_view path) {
+// Whether the pod spec asks for RDMA at all. InvalidArgument when there is no such spec.
+absl::StatusOr<bool> AsksForRdma(const Json* spec, const RdmaResources& rdma,
+                                 absl::string_view path) {
   if (spec == nullptr || !spec->is_object()) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is not an object"));
   }
-  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(*spec);
+  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(*spec, rdma);
   if (!containers.ok()) return containers.status();
   return !containers->empty();
 }
 
 absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& config,
                                       const ProfileSet& profiles, const std::string& space) {
-  const absl::StatusOr<bool> asks = AsksForRdma(Find(pod, "spec"), "spec");
+  const absl::StatusOr<bool> asks = AsksForRdma(Find(pod, "spec"), config.rdma_resources, "spec");
   if (!asks.ok()) return asks.status();
-  if (!*asks) return Mutation();
+  if (!*asks && !IsLauncher(pod)) return Mutation();
   const std::string system = StringAt(pod, {"spec", "os", "name"});
   if (!system.empty() && system != "linux") {
     Draft draft(Json::object());
@@ -118,6 +157,11 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   }
   absl::StatusOr<PodAdmission> admission = BeginPodAdmission(pod, config, profiles, space);
   if (!admission.ok()) return admission.status();
+  if (!*asks) {
+    const absl::Status passed_on = PassOnEnvironment(*admission);
+    if (!passed_on.ok()) return passed_on;
+    return Finish(admission->draft);
+  }
   for (const auto& phase : kPodPhases) {
     if (absl::Status done = phase(*admission); !done.ok()) return done;
   }
@@ -133,8 +177,8 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
 // `before` is null for a new Job.
 absl::StatusOr<Mutation> TryStampJob(const Json* before, const Json& job,
                                      const InjectionConfig& config) {
-  const absl::StatusOr<bool> asks =
-      AsksForRdma(FindPath(job, {"spec", "template", "spec"}), "spec.template.spec");
+  const absl::StatusOr<bool> asks = AsksForRdma(FindPath(job, {"spec", "template", "spec"}),
+                                                config.rdma_resources, "spec.template.spec");
   if (!asks.ok()) return asks.status();
   if (!*asks) return Mutation();
   Draft draft(job);

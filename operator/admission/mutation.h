@@ -18,7 +18,7 @@
 namespace railhead::op {
 
 enum class Outcome {
-  kIgnored,        // asks for no rdma/*
+  kIgnored,        // asks for no RDMA
   kUnchanged,      // asks for it, and has everything already, or nothing can be done for it
   kMutated,        // `patch` is not empty
   kNotUnderstood,  // a part of it is not what Kubernetes says it is
@@ -32,7 +32,7 @@ struct Mutation {
 };
 
 // The environment, /dev/shm and annotations of a pod with containers (or init containers) that ask
-// for any rdma/* resource, in namespace `space`. Only those containers change. The pod's profile
+// for any RDMA resource, in namespace `space`. Only those containers change. The pod's profile
 // wins over the configuration, and the pod over both: a variable that the container sets itself
 // stays as it is and is named in the annotation railhead.io/kept-environment, as does its own mount
 // of /dev/shm. The annotation railhead.io/profile says which profile it was, and its generation. A

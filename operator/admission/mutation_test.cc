@@ -77,10 +77,7 @@ TEST(MutatePodTest, GivesAJobsPodItsWholeEnvironment) {
   EXPECT_EQ(pod["metadata"]["annotations"], Json::parse(R"({
     "batch.kubernetes.io/job-completion-index": "1",
     "railhead.io/world-size": "2",
-    "railhead.io/injected": ")" RAILHEAD_VERSION R"(",
-    "prometheus.io/scrape": "true",
-    "prometheus.io/port": "9402",
-    "prometheus.io/path": "/metrics"})"));
+    "railhead.io/injected": ")" RAILHEAD_VERSION R"("})"));
 }
 
 TEST(MutatePodTest, LeavesPodsAloneThatDoNotAsk) {
@@ -168,16 +165,22 @@ TEST(MutatePodTest, KeepsTheUsersScrapeAnnotations) {
     return Apply(pod, MutatePod(pod, kConfig))["metadata"]["annotations"];
   };
   // A page of the user's own: our port would be wrong for it.
-  Json annotations = annotations_with(R"({"prometheus.io/scrape": "true"})");
+  Json annotations =
+      annotations_with(R"({"prometheus.io/scrape": "true", "railhead.io/metrics-port": "9402"})");
   EXPECT_FALSE(annotations.contains("prometheus.io/port"));
   EXPECT_FALSE(annotations.contains("prometheus.io/path"));
   annotations = annotations_with(R"({"prometheus.io/scrape": "false"})");
   EXPECT_EQ(annotations["prometheus.io/scrape"], "false");
-  // Another port of ours.
-  annotations = annotations_with(R"({"prometheus.io/port": "8000"})");
-  EXPECT_EQ(annotations["prometheus.io/port"], "8000");
+  annotations = annotations_with(R"({"railhead.io/metrics-port": "9500"})");
+  EXPECT_EQ(annotations["prometheus.io/port"], "9500");
   EXPECT_EQ(annotations["prometheus.io/scrape"], "true");
   EXPECT_EQ(annotations["prometheus.io/path"], "/metrics");
+  // Where nothing says that the container serves our page, it is no target.
+  EXPECT_FALSE(annotations_with("{}").contains("prometheus.io/scrape"));
+  for (const char* port : {"", "0", "http", "09402", "65536", "-1", "9402 "}) {
+    annotations = annotations_with(Json{{"railhead.io/metrics-port", port}}.dump().c_str());
+    EXPECT_FALSE(annotations.contains("prometheus.io/scrape")) << port;
+  }
 }
 
 TEST(MutatePodTest, WorksWhereEverythingOptionalIsAbsentOrNull) {
@@ -195,7 +198,8 @@ TEST(MutatePodTest, WorksWhereEverythingOptionalIsAbsentOrNull) {
       ASSERT_EQ(mutation.outcome, Outcome::kMutated) << pod;
       const Json mutated = Apply(pod, mutation);
       EXPECT_THAT(VariableNames(mutated["spec"]["containers"][0]),
-                  ElementsAre("RAILHEAD_POD", "RAILHEAD_NODE", "NCCL_DEBUG", "NCCL_IB_TC"));
+                  ElementsAre("RAILHEAD_POD", "RAILHEAD_NODE", "NCCL_DEBUG", "NCCL_IB_TC",
+                              "RAILHEAD_NOT_DONE"));
       EXPECT_EQ(mutated["metadata"]["annotations"]["railhead.io/injected"], RAILHEAD_VERSION);
       EXPECT_EQ(MutatePod(mutated, kConfig).outcome, Outcome::kUnchanged);
     }
@@ -243,6 +247,60 @@ TEST(MutatePodTest, LeavesOutWhatItCannotKnow) {
     EXPECT_THAT(VariableNames(Apply(pod, mutation)["spec"]["containers"][0]),
                 Not(Contains("RANK")));
   }
+}
+
+// What could not be done is said in the pod, once, and the pod's containers read it there.
+TEST(MutatePodTest, SaysWhatIsNotDone) {
+  const auto note_of = [](Json pod) {
+    const Json once = Apply(pod, MutatePod(pod, kConfig));
+    EXPECT_EQ(MutatePod(once, kConfig).outcome, Outcome::kUnchanged);
+    const std::string note = once["metadata"]["annotations"].value("railhead.io/not-done", "");
+    for (const Json& container : once["spec"]["containers"]) {
+      EXPECT_EQ(ValueOf(container, "RAILHEAD_NOT_DONE"),
+                note.empty() ? "(absent)" : "(from a field)");
+    }
+    return note;
+  };
+  EXPECT_EQ(note_of(JobPod()), "");
+  Json pod = JobPod();
+  pod["metadata"]["annotations"].erase("batch.kubernetes.io/job-completion-index");
+  EXPECT_EQ(note_of(pod),
+            "NoIndex: no RANK: the Job is not Indexed; set spec.completionMode to Indexed");
+  // What the user sets is enough.
+  Json& env = pod["spec"]["containers"][0]["env"];
+  env = Json::parse(R"([{"name": "RANK", "value": "0"}])");
+  EXPECT_THAT(note_of(pod), HasSubstr("HalfSet: container main sets RANK and not WORLD_SIZE; set"));
+  env.push_back({{"name", "WORLD_SIZE"}, {"value", "1"}});
+  EXPECT_EQ(note_of(pod), "");
+  // That of another pod is not of this one.
+  pod["metadata"]["annotations"]["railhead.io/not-done"] = "NoIndex: x; y";
+  const Json stale = Apply(pod, MutatePod(pod, kConfig));
+  EXPECT_EQ(stale["metadata"]["annotations"]["railhead.io/not-done"], "");
+  // Nobody who serves no gangs is silent about it.
+  pod = JobPod();
+  pod["metadata"]["labels"]["railhead.io/gang"] = "g";
+  EXPECT_THAT(note_of(pod), HasSubstr("GangNotPossible: the pod does not wait for its gang: the"));
+  EXPECT_THAT(MutatePod(pod, kConfig).warnings, ElementsAre(HasSubstr("does not wait")));
+  // Without an address of rank 0.
+  pod = JobPod();
+  pod["spec"].erase("subdomain");
+  EXPECT_THAT(note_of(pod), HasSubstr("NoAddress: no MASTER_ADDR: the pod has no subdomain; set"));
+}
+
+TEST(MutatePodTest, WarnsOfRdmaThatIsRequiredAndSwitchedOff) {
+  Json pod = JobPod();
+  pod["spec"]["containers"][0]["env"] = Json::parse(R"([
+    {"name": "NCCL_IB_DISABLE", "value": "1"}])");
+  ProfileSet profiles;
+  profiles.profiles.resize(1);
+  RailProfile& profile = profiles.profiles.front();
+  profile.name = "strict";
+  profile.namespaces.labels = {{"kubernetes.io/metadata.name", "train"}};
+  profile.require_rdma = RequireRdma::kFail;
+  EXPECT_THAT(MutatePod(pod, kConfig, profiles, "train").warnings,
+              Contains(HasSubstr("sets NCCL_IB_DISABLE=1, and RailProfile strict has")));
+  profile.require_rdma = RequireRdma::kWarn;
+  EXPECT_THAT(MutatePod(pod, kConfig, profiles, "train").warnings, IsEmpty());
 }
 
 TEST(MutatePodTest, WarnsThatEnvFromLoses) {
@@ -303,7 +361,7 @@ TEST(MutatePodTest, CompletesWhatThePolicyBegan) {
 
 TEST(MutatePodTest, NeverMakesAPodInvalid) {
   Json pod = JobPod();
-  pod["metadata"]["annotations"]["large"] = std::string((256 << 10) - 150, 'x');
+  pod["metadata"]["annotations"]["large"] = std::string((256 << 10) - 80, 'x');
   const Mutation mutation = MutatePod(pod, kConfig);
   EXPECT_EQ(mutation.outcome, Outcome::kNotUnderstood);
   EXPECT_THAT(mutation.patch, IsEmpty());

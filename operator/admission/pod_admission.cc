@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operator/admission/pod_admission.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -24,12 +26,14 @@ using kube::Json;
 constexpr char kByPolicy[] = "+policy";
 
 PodSettings SettingsOf(const Json& pod, const InjectionConfig& config, const ProfileSet& profiles,
-                       const std::string& space, Draft& draft) {
+                       const std::string& space, PodAdmission& admission) {
   PodSettings settings;
   settings.environment = config.environment;
   const ProfileChoice choice =
       ChooseProfile(profiles.profiles, profiles.NamespaceLabels(space), LabelsOf(pod));
-  if (!choice.conflict.empty()) draft.Warn(choice.conflict);
+  if (!choice.conflict.empty()) {
+    NoteNotDone(NoteOf(NotDone::kProfileConflict, choice.conflict), admission);
+  }
   if (choice.profile == nullptr) return settings;
   settings.profile = choice.profile;
   settings.stamp = absl::StrCat(choice.profile->name, "@", choice.profile->generation);
@@ -40,7 +44,7 @@ PodSettings SettingsOf(const Json& pod, const InjectionConfig& config, const Pro
     settings.environment[name] = std::move(variable.value);
   }
   for (const std::string& warning : environment.warnings) {
-    draft.Warn(absl::StrCat("RailProfile ", choice.profile->name, ": ", warning));
+    admission.draft.Warn(absl::StrCat("RailProfile ", choice.profile->name, ": ", warning));
   }
   return settings;
 }
@@ -70,13 +74,23 @@ Earlier EarlierOf(const Annotations& annotations) {
 
 }  // namespace
 
+void NoteNotDone(NotDoneNote note, PodAdmission& admission) {
+  std::vector<NotDoneNote>& notes = admission.not_done;
+  const bool known = std::any_of(notes.begin(), notes.end(), [&](const NotDoneNote& other) {
+    return other.reason == note.reason;
+  });
+  if (known) return;
+  if (RowOf(note.reason).level != NotDoneLevel::kQuiet) admission.draft.Warn(SentenceOf(note));
+  notes.push_back(std::move(note));
+}
+
 absl::StatusOr<PodAdmission> BeginPodAdmission(const Json& pod, const InjectionConfig& config,
                                                const ProfileSet& profiles,
                                                const std::string& space) {
   absl::StatusOr<Annotations> annotations = ReadAnnotations(pod);
   if (!annotations.ok()) return annotations.status();
   PodAdmission admission{.config = config, .draft = Draft(pod)};
-  admission.settings = SettingsOf(pod, config, profiles, space, admission.draft);
+  admission.settings = SettingsOf(pod, config, profiles, space, admission);
   admission.earlier = EarlierOf(*annotations);
   admission.kept_before = ReadKept(*annotations, admission.draft);
   admission.kept = admission.kept_before;

@@ -7,20 +7,24 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kube/json.h"
 #include "operator/admission/annotations.h"
 #include "operator/admission/draft.h"
 #include "operator/config.h"
+#include "operator/not_done.h"
 #include "operator/profiles/profile.h"
 #include "operator/profiles/profile_set.h"
 
 namespace railhead::op {
 
 // Annotations that admission writes.
-inline constexpr char kProfile[] = "railhead.io/profile";        // "NAME@GENERATION"
-inline constexpr char kInjected[] = "railhead.io/injected";      // the version of Railhead
+inline constexpr char kProfile[] = "railhead.io/profile";    // "NAME@GENERATION"
+inline constexpr char kInjected[] = "railhead.io/injected";  // the version of Railhead
+// The port of the runtime's page; a user's, or ours where a profile injects the runtime.
+inline constexpr char kMetricsPort[] = "railhead.io/metrics-port";
 inline constexpr char kKept[] = "railhead.io/kept-environment";  // names, with commas
 
 // What is the same for all containers of a pod.
@@ -45,9 +49,14 @@ struct PodAdmission {
   // The variables that a container sets itself: those that an earlier call noted, and all so far.
   std::set<std::string> kept_before = {};
   std::set<std::string> kept = {};
-  Annotations annotations = {};  // as they will be
+  Annotations annotations = {};            // as they will be
+  std::vector<NotDoneNote> not_done = {};  // each reason once
   Draft draft;
 };
+
+// Notes what was not done for the pod, and warns its creator unless nobody asked for it. What has
+// been noted before stays as it is.
+void NoteNotDone(NotDoneNote note, PodAdmission& admission);
 
 // The admission of a pod of namespace `space` before its first phase. `config` and `profiles` must
 // outlive it. InvalidArgument when its annotations are not what Kubernetes says they are.

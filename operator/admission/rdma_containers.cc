@@ -4,7 +4,6 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -14,8 +13,6 @@ namespace {
 using kube::Find;
 using kube::FindPath;
 using kube::Json;
-
-constexpr char kResourcePrefix[] = "rdma/";
 
 // "0", "0.0", "0Mi": a container that asks for none asks for nothing.
 bool IsZero(const Json& quantity) {
@@ -27,12 +24,12 @@ bool IsZero(const Json& quantity) {
   return !number.empty() && number.find_first_of("123456789") == std::string::npos;
 }
 
-bool AsksForRdma(const Json& container) {
+bool AsksForRdma(const Json& container, const RdmaResources& rdma) {
   for (const absl::string_view section : {"limits", "requests"}) {
     const Json* resources = FindPath(container, {"resources", section});
     if (resources == nullptr || !resources->is_object()) continue;
     for (const auto& [name, quantity] : resources->items()) {
-      if (absl::StartsWith(name, kResourcePrefix) && !IsZero(quantity)) return true;
+      if (rdma.Contains(name) && !IsZero(quantity)) return true;
     }
   }
   return false;
@@ -40,7 +37,8 @@ bool AsksForRdma(const Json& container) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<RdmaContainer>> FindRdmaContainers(const Json& pod_spec) {
+absl::StatusOr<std::vector<RdmaContainer>> FindRdmaContainers(const Json& pod_spec,
+                                                              const RdmaResources& rdma) {
   std::vector<RdmaContainer> found;
   for (const absl::string_view list_name : {"initContainers", "containers"}) {
     const Json* list = Find(pod_spec, list_name);
@@ -49,7 +47,7 @@ absl::StatusOr<std::vector<RdmaContainer>> FindRdmaContainers(const Json& pod_sp
       return absl::InvalidArgumentError(absl::StrCat("spec.", list_name, " is not a list"));
     }
     for (size_t i = 0; i < list->size(); ++i) {
-      if (!AsksForRdma((*list)[i])) continue;
+      if (!AsksForRdma((*list)[i], rdma)) continue;
       found.push_back({&(*list)[i], absl::StrCat("/", list_name, "/", i)});
     }
   }

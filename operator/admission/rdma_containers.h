@@ -7,10 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "kube/json.h"
+#include "operator/rdma_resources.h"
 
 namespace railhead::op {
 
-// A container that asks for rdma/*, and where it stands below the pod spec.
+// A container that asks for RDMA devices, and where it stands below the pod spec.
 struct RdmaContainer {
   const kube::Json* container;
   std::string pointer;  // "/containers/0"
@@ -19,7 +20,8 @@ struct RdmaContainer {
 // Those of a pod spec, which must outlive the result: init containers (sidecars are some of them)
 // and containers with a non-zero quantity in limits or requests. InvalidArgument for a list that is
 // none.
-absl::StatusOr<std::vector<RdmaContainer>> FindRdmaContainers(const kube::Json& pod_spec);
+absl::StatusOr<std::vector<RdmaContainer>> FindRdmaContainers(const kube::Json& pod_spec,
+                                                              const RdmaResources& rdma);
 
 }  // namespace railhead::op
 

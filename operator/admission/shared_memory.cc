@@ -29,10 +29,10 @@ bool SharesTheHosts(const Json& spec) {
 
 }  // namespace
 
-absl::Status AddSharedMemory(const std::string& size, Draft& pod) {
+absl::Status AddSharedMemory(const std::string& size, const RdmaResources& rdma, Draft& pod) {
   const Json& spec = *pod.At("/spec");
   if (SharesTheHosts(spec)) return absl::OkStatus();
-  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(spec);
+  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(spec, rdma);
   if (!containers.ok()) return containers.status();
   std::vector<std::string> without;  // pointers to the mounts of containers that have no /dev/shm
   for (const RdmaContainer& target : *containers) {

@@ -36,7 +36,7 @@ struct Result {
 
 Result Add(const Json& spec) {
   Draft draft(Json::object({{"spec", spec}}));
-  const absl::Status status = AddSharedMemory("16Gi", draft);
+  const absl::Status status = AddSharedMemory("16Gi", RdmaResources(), draft);
   return {draft.object()["spec"], draft.warnings(), status};
 }
 

@@ -89,7 +89,7 @@ Collector::Collector(CollectorOptions options, kube::Api* api, const ClusterCach
                       kube::StringAt(pod, {"metadata", "namespace"}))) {
                 return std::nullopt;
               }
-              std::optional<PodFacts> facts = verdict::PodFactsOf(pod);
+              std::optional<PodFacts> facts = verdict::PodFactsOf(pod, options_.rdma_resources);
               if (facts.has_value()) facts->containers = containers_.Share(facts->containers);
               return facts;
             },

@@ -28,6 +28,7 @@
 #include "operator/collector/verdict_counts.h"
 #include "operator/profiles/cluster_profiles.h"
 #include "operator/profiles/profile_feed.h"
+#include "operator/rdma_resources.h"
 #include "operator/verdict/cluster.h"
 #include "operator/verdict/facts.h"
 
@@ -36,6 +37,7 @@ namespace railhead::op {
 struct CollectorOptions {
   std::string host;                                // this replica, for its Events
   std::set<std::string> excluded_namespaces = {};  // as in admission: their pods are nobody's here
+  RdmaResources rdma_resources = {};               // as in admission
   PagePoller::Fetch fetch = AskPod;
   // Called by Run's thread.
   std::function<verdict::ClusterSettings()> settings = [] { return verdict::ClusterSettings(); };
@@ -44,7 +46,7 @@ struct CollectorOptions {
   std::function<absl::Time()> now = absl::Now;
 };
 
-// Watches the pods that ask for rdma/*, asks them for their runtimes' pages, judges a job anew when
+// Watches the pods that ask for RDMA, asks them for their runtimes' pages, judges a job anew when
 // something of it has changed, and tells of what is wrong with it. Every replica watches; the one
 // that leads asks, judges and tells.
 //

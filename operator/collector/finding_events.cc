@@ -31,13 +31,22 @@ bool IsRefusal(const absl::Status& status) {
   return absl::IsPermissionDenied(status) || absl::IsNotFound(status);
 }
 
+// Whom a finding is told of: the pod, but for what its creator alone has read at admission. That is
+// told of the pod's controller, once for all of its pods.
 kube::Event EventOf(const Finding& finding, const PodFacts& pod) {
   kube::Event event;
-  event.api = "v1";
-  event.kind = "Pod";
   event.space = pod.space;
-  event.name = pod.name;
-  event.uid = pod.uid;
+  if (finding.reason == verdict::Reason::kNotDone && pod.owner) {
+    event.api = pod.owner->api;
+    event.kind = pod.owner->kind;
+    event.name = pod.owner->name;
+    event.uid = pod.owner->uid;
+  } else {
+    event.api = "v1";
+    event.kind = "Pod";
+    event.name = pod.name;
+    event.uid = pod.uid;
+  }
   event.warning = finding.severity == Severity::kWarning;
   event.reason = std::string(verdict::RowOf(finding.reason).name);
   event.message = finding.message;
@@ -80,7 +89,8 @@ absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts
   for (const Finding& finding : findings) {
     const auto kind = of_job.told.find({finding.reason, finding.severity});
     if (kind == of_job.told.end()) continue;
-    const auto told = kind->second.find({pods.at(finding.pod)->uid, finding.part});
+    const auto told =
+        kind->second.find({EventOf(finding, *pods.at(finding.pod)).uid, finding.part});
     if (told != kind->second.end()) told->second.found = now;
   }
   for (auto& [kind, told] : of_job.told) {
@@ -94,13 +104,14 @@ absl::Status FindingEvents::Tell(const std::string& job, const verdict::JobFacts
   for (const Finding& finding : findings) {
     const PodFacts& pod = *pods.at(finding.pod);
     auto& told = of_job.told[{finding.reason, finding.severity}];
-    const Key key = {pod.uid, finding.part};
+    const kube::Event event = EventOf(finding, pod);
+    const Key key = {event.uid, finding.part};
     if (told.contains(key) || !HasRoom(told, finding.severity, now)) continue;
     if (finding.severity == Severity::kInfo && !infos_have_room) continue;
     EventBudget& budget = BudgetOf(finding.severity);
     const absl::Status recorded =
         budget.Allows(pod.space, now)
-            ? RecorderOf(finding.severity).Record(EventOf(finding, pod))
+            ? RecorderOf(finding.severity).Record(event)
             : absl::ResourceExhaustedError("its namespace has had its share of Events for now");
     if (recorded.ok()) budget.Spend(pod.space, now);
     if (finding.severity == Severity::kInfo && absl::IsResourceExhausted(recorded)) {

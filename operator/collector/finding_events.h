@@ -19,13 +19,14 @@
 
 namespace railhead::op {
 
-// Tells of each finding once, by an Event on its pod; again when it has been gone, and its Event
-// is. Of one reason in one job sixteen warnings are told within the hour for which Events live:
-// hundreds of the same would drive out of the cluster's memory what else has happened. Of what is
-// only to be known one pod of a job is told, and never at the expense of a warning. Namespaces have
-// budgets of their own, and what is left of the cluster's is kept for those that were silent. The
-// name of an Event is made of pod, reason and part, so another replica that finds the same tells it
-// no second time, whatever numbers it sees.
+// Tells of each finding once, by an Event on its pod (on the pod's controller, of what admission
+// did not do: the controller has read the warning, and nobody else); again when it has been gone,
+// and its Event is. Of one reason in one job sixteen warnings are told within the hour for which
+// Events live: hundreds of the same would drive out of the cluster's memory what else has happened.
+// Of what is only to be known one pod of a job is told, and never at the expense of a warning.
+// Namespaces have budgets of their own, and what is left of the cluster's is kept for those that
+// were silent. The name of an Event is made of pod, reason and part, so another replica that finds
+// the same tells it no second time, whatever numbers it sees.
 //
 // Rights needed: create events. Not thread-safe.
 class FindingEvents {

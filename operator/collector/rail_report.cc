@@ -22,7 +22,7 @@ using verdict::Severity;
 constexpr size_t kMostName = 200;   // of 253 that the API allows
 constexpr size_t kMostOwners = 16;  // pods of a gang
 constexpr size_t kMostExamples = 3;
-constexpr size_t kMostReasons = 32;   // the table has fewer
+constexpr size_t kMostReasons = 48;   // the table has fewer
 constexpr size_t kMostSummary = 256;  // it is one line of a terminal
 
 const char* NameOf(Severity severity) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 namespace railhead::op::gangs {
 namespace {
@@ -13,14 +14,15 @@ constexpr int64_t kMostDevices = 1'000'000;
 
 }  // namespace
 
-AmountTable::AmountTable(const std::vector<NodeValue>& nodes) {
+AmountTable::AmountTable(const std::vector<NodeValue>& nodes, RdmaResources rdma)
+    : rdma_(std::move(rdma)) {
   std::set<std::string> names;
   for (const NodeValue& node : nodes) {
     for (const auto& [name, amount] : node->allocatable) names.insert(name);
   }
   for (const std::string& name : names) {
     const size_t column = columns_.size();
-    if (IsHcas(name)) hcas_.push_back(column);
+    if (rdma_.Contains(name)) hcas_.push_back(column);
     if (IsGpus(name)) gpus_.push_back(column);
     columns_[name] = static_cast<int>(column);
   }
@@ -38,7 +40,7 @@ Amounts AmountTable::Read(const Resources& resources) const {
     if (amount <= 0) continue;
     const auto column = columns_.find(name);
     amounts.of.push_back({column == columns_.end() ? Amounts::kOnNoNode : column->second, amount});
-    if (column == columns_.end() && IsHcas(name)) {
+    if (column == columns_.end() && rdma_.Contains(name)) {
       amounts.hcas_of_no_node =
           std::min(kMostDevices, amounts.hcas_of_no_node + amount / kOneDevice);
     }

@@ -32,7 +32,7 @@ struct Amounts {
 // Sums are exact: what was added can be removed again, in any order.
 class AmountTable {
  public:
-  explicit AmountTable(const std::vector<NodeValue>& nodes);
+  explicit AmountTable(const std::vector<NodeValue>& nodes, RdmaResources rdma = {});
 
   Amounts Read(const Resources& resources) const;
 
@@ -58,6 +58,7 @@ class AmountTable {
   void SetFree(size_t at);
   int CountFree(size_t node, const std::vector<size_t>& columns) const;
 
+  RdmaResources rdma_;
   std::unordered_map<std::string, int> columns_;  // by the resource's name
   std::vector<size_t> hcas_;                      // columns
   std::vector<size_t> gpus_;

@@ -53,13 +53,14 @@ int UsedFor(int all, int64_t pods, int per_pod) {
 
 }  // namespace
 
-ClusterRoom::ClusterRoom(const NodeTree* tree)
+ClusterRoom::ClusterRoom(const NodeTree* tree, RdmaResources rdma)
     : tree_(tree),
+      rdma_(std::move(rdma)),
       domains_(fabric::DomainsOfNodes(tree->model)),
       facts_(tree->nodes.size()),
       neighbours_(tree),
-      table_(tree->nodes),
-      staying_(tree->nodes) {
+      table_(tree->nodes, rdma_),
+      staying_(tree->nodes, rdma_) {
   for (size_t i = 0; i < tree->nodes.size(); ++i) {
     indices_[tree->nodes[i]->seen.name] = i;
     const std::string& hostname = tree->nodes[i]->hostname;
@@ -72,7 +73,7 @@ ClusterRoom::Facts ClusterRoom::FactsOf(size_t node) const {
   const StoredNode& stored = *tree_->nodes[node];
   const fabric::FabricNode& in_model = tree_->model.nodes[node];
   const auto dead = static_cast<int>(in_model.dead_rails.size());
-  const int offered = HcasIn(stored.allocatable);
+  const int offered = HcasIn(stored.allocatable, rdma_);
   Facts facts;
   facts.usable = !stored.cordoned && stored.ready && !stored.hostname.empty();
   facts.gpus = GpusIn(stored.allocatable);
@@ -147,7 +148,7 @@ void ClusterRoom::Update(const std::vector<PodValue>& pods, const Promises& prom
     }
     if (!node) continue;
     Held held = {pod, *node, table_.Read(pod->requests), round_,
-                 HcasIn(pod->requests) == 0 && GpusIn(pod->requests) == 0};
+                 HcasIn(pod->requests, rdma_) == 0 && GpusIn(pod->requests) == 0};
     Put(held);
     held_.emplace(pod.get(), std::move(held));
   }
@@ -281,7 +282,7 @@ ClusterRoom::Shape& ClusterRoom::ShapeOf(const Gang& gang) {
     shape->amounts = table_.Read(pod.requests);
     shape->one_on_a_node = pod.member->one_on_a_node;
     shape->request.gpus_per_pod = GpusIn(pod.requests);
-    shape->request.hcas_per_pod = HcasIn(pod.requests);
+    shape->request.hcas_per_pod = HcasIn(pod.requests, rdma_);
     shape->allowed = AllowedBy(pod.member->rules);
     CountAll(*shape, table_, shape->now);
     shape->as_of = changes_.size();

@@ -42,7 +42,7 @@ using Outside = std::vector<std::shared_ptr<const Exclusion>>;
 class ClusterRoom {
  public:
   // `tree` must outlive the room.
-  explicit ClusterRoom(const NodeTree* tree);
+  explicit ClusterRoom(const NodeTree* tree, RdmaResources rdma = {});
   ClusterRoom(const NodeTree* tree, const std::vector<PodValue>& pods, const Promises& promises)
       : ClusterRoom(tree) {
     Update(pods, promises);
@@ -77,6 +77,7 @@ class ClusterRoom {
   void GiveBack(size_t node, const PodValue& pod);
 
   const NodeTree& tree() const { return *tree_; }
+  const RdmaResources& rdma() const { return rdma_; }
   const std::vector<std::vector<int>>& domains() const { return domains_; }  // [level][node]
   const std::map<std::string, std::string>& node_of_hostname() const { return hostnames_; }
   // The index of the node; nothing for one that is not in the tree.
@@ -165,6 +166,7 @@ class ClusterRoom {
   static int64_t MostIn(const Count& count, std::optional<int> level);
 
   const NodeTree* const tree_;
+  const RdmaResources rdma_;
   const std::vector<std::vector<int>> domains_;
   std::unordered_map<std::string, size_t> indices_;  // by name
   std::map<std::string, std::string> hostnames_;     // names by the hostname label

@@ -249,7 +249,7 @@ class ChangingCluster {
     for (const auto& [node, pod] : trials_) Add(pod->requests, used[model.nodes[node].name]);
     placement::PlacementRequest request;
     request.gpus_per_pod = GpusIn(like.requests);
-    request.hcas_per_pod = HcasIn(like.requests);
+    request.hcas_per_pod = HcasIn(like.requests, RdmaResources());
     std::vector<int> rooms;
     for (size_t i = 0; i < model.nodes.size(); ++i) {
       const fabric::FabricNode& node = model.nodes[i];

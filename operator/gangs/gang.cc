@@ -197,13 +197,13 @@ bool IsChosenByOthers(const Gang& gang) {
          });
 }
 
-placement::PlacementRequest RequestOf(const Gang& gang) {
+placement::PlacementRequest RequestOf(const Gang& gang, const RdmaResources& rdma) {
   const StoredPod& pod = *gang.gated.front();
   placement::PlacementRequest request;
   request.name = gang.name;
   request.pods = static_cast<int>(gang.gated.size());
   request.gpus_per_pod = GpusIn(pod.requests);
-  request.hcas_per_pod = HcasIn(pod.requests);
+  request.hcas_per_pod = HcasIn(pod.requests, rdma);
   request.require_level = pod.member->require_level;
   request.prefer_level = pod.member->prefer_level;
   request.same_rails = pod.member->same_rails;

@@ -81,7 +81,7 @@ std::string WhyNotComplete(const Gang& gang);
 bool IsChosenByOthers(const Gang& gang);
 
 // What the gated pods of a complete gang ask for.
-placement::PlacementRequest RequestOf(const Gang& gang);
+placement::PlacementRequest RequestOf(const Gang& gang, const RdmaResources& rdma);
 
 }  // namespace railhead::op::gangs
 

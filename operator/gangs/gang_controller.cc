@@ -39,9 +39,14 @@ GangController::GangController(GangControllerOptions options, kube::Api* api,
       events_(api, options_.host, options_.now),
       machine_(
           {options_.reserve_after, [this](const Gang& gang) { return events_.TakeTurn(gang); }}),
-      pods_(Watching("pods"), api, ReadStoredPod, rounds_.Watching<StoredPod>("pods", kSettle)),
-      nodes_(Watching("nodes"), api, ReadStoredNode,
-             rounds_.Watching<StoredNode>("nodes", kSettle)) {
+      pods_(
+          Watching("pods"), api,
+          [this](const kube::Json& pod) { return ReadStoredPod(pod, options_.rdma_resources); },
+          rounds_.Watching<StoredPod>("pods", kSettle)),
+      nodes_(
+          Watching("nodes"), api,
+          [this](const kube::Json& node) { return ReadStoredNode(node, options_.rdma_resources); },
+          rounds_.Watching<StoredNode>("nodes", kSettle)) {
   if (!options_.topology) return;
   kube::ReflectorOptions watched;
   watched.collection = {topology::kTopologyVersion, topology::kTopologyResource, "", ""};
@@ -95,7 +100,7 @@ void GangController::TakeSnapshot() {
   }
   room_.reset();
   tree_ = BuildTree(nodes, given);
-  room_ = std::make_unique<ClusterRoom>(&tree_);
+  room_ = std::make_unique<ClusterRoom>(&tree_, options_.rdma_resources);
 }
 
 absl::Status GangController::Round() {

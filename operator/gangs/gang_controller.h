@@ -33,6 +33,7 @@ namespace railhead::op::gangs {
 struct GangControllerOptions {
   std::string host;                             // this replica, for its Events
   std::function<absl::Time()> now = absl::Now;  // the time of day; called by several threads
+  RdmaResources rdma_resources = {};            // as in admission
   // A gang that has waited for so long has room kept free for it (planner.h).
   absl::Duration reserve_after = absl::InfiniteDuration();
   // Where people have written a model into FabricTopologies, that says where nodes are.

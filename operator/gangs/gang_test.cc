@@ -81,7 +81,7 @@ TEST(Gang, WhatItAsksForIsWhatItsPodsSay) {
   SmallCluster cluster;
   cluster.AddPod({.name = "a", .gang = "g", .size = 1, .hcas = 4, .require_level = "leaf"});
   cluster.pods["a"]["metadata"]["annotations"][kPattern] = "alltoall";
-  const placement::PlacementRequest request = RequestOf(Gangs(cluster)[0]);
+  const placement::PlacementRequest request = RequestOf(Gangs(cluster)[0], RdmaResources());
   EXPECT_EQ(request.pods, 1);
   EXPECT_EQ(request.gpus_per_pod, 4);
   EXPECT_EQ(request.hcas_per_pod, 4);

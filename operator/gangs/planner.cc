@@ -151,7 +151,7 @@ class Planner {
       return;
     }
     const Membership& member = *gang.gated.front()->member;
-    PlacementRequest request = RequestOf(gang);
+    PlacementRequest request = RequestOf(gang, room_.rdma());
     if (request.gpus_per_pod == 0 && request.hcas_per_pod == 0) {
       decision.message =
           absl::StrCat("pod ", gang.gated.front()->name,
@@ -300,7 +300,7 @@ class Planner {
     Gang alike = gang;
     alike.gated = {std::move(pod)};
     const FabricModel& model = room_.ModelFor(alike, {}, {});
-    PlacementRequest request = RequestOf(gang);
+    PlacementRequest request = RequestOf(gang, room_.rdma());
     std::map<size_t, int> pods_of_node;
     std::vector<int> nodes;
     for (const PodValue& gated : gang.gated) {

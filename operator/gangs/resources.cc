@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "operator/verdict/quantity.h"
@@ -41,7 +42,7 @@ void Raise(const Resources& least, Resources& all) {
   }
 }
 
-int Count(const Resources& resources, bool (*counts)(absl::string_view)) {
+int Count(const Resources& resources, absl::FunctionRef<bool(absl::string_view)> counts) {
   int64_t sum = 0;
   for (const auto& [name, amount] : resources) {
     if (counts(name)) sum += amount / static_cast<int64_t>(kThousandths);
@@ -106,11 +107,11 @@ Resources AllocatableOf(const Json& node) {
   return ReadAmounts(FindPath(node, {"status", "allocatable"}));
 }
 
-bool IsHcas(absl::string_view name) { return absl::StartsWith(name, "rdma/"); }
-
 bool IsGpus(absl::string_view name) { return absl::EndsWith(name, "/gpu"); }
 
-int HcasIn(const Resources& resources) { return Count(resources, IsHcas); }
+int HcasIn(const Resources& resources, const RdmaResources& rdma) {
+  return Count(resources, [&rdma](absl::string_view name) { return rdma.Contains(name); });
+}
 
 int GpusIn(const Resources& resources) { return Count(resources, IsGpus); }
 

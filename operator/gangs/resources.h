@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "kube/json.h"
+#include "operator/rdma_resources.h"
 
 namespace railhead::op::gangs {
 
@@ -28,12 +29,11 @@ Resources AllocatableOf(const kube::Json& node);
 void Add(const Resources& more, Resources& all);
 void Subtract(const Resources& less, Resources& all);  // never below nothing
 
-// Whether a resource of this name is HCAs (rdma/*), or GPUs (*/gpu, as vendors name them).
-bool IsHcas(absl::string_view name);
+// Whether a resource of this name is GPUs (*/gpu, as vendors name them).
 bool IsGpus(absl::string_view name);
 
 // The sums of HCAs and of GPUs, in whole devices.
-int HcasIn(const Resources& resources);
+int HcasIn(const Resources& resources, const RdmaResources& rdma);
 int GpusIn(const Resources& resources);
 
 }  // namespace railhead::op::gangs

@@ -33,12 +33,12 @@ bool IsReady(const Json& node) {
 
 }  // namespace
 
-std::optional<StoredNode> ReadStoredNode(const Json& node) {
+std::optional<StoredNode> ReadStoredNode(const Json& node, const RdmaResources& rdma) {
   const std::string facts =
       StringAt(node, {"metadata", "annotations", fabric::kNodeFactsAnnotation});
   StoredNode stored;
   stored.allocatable = AllocatableOf(node);
-  const int hcas = HcasIn(stored.allocatable);
+  const int hcas = HcasIn(stored.allocatable, rdma);
   if (facts.empty() && hcas == 0) return std::nullopt;
   stored.labels = LabelsOf(node);
   if (const auto hostname = stored.labels.find(kHostname); hostname != stored.labels.end()) {

@@ -29,7 +29,7 @@ struct StoredNode {
 };
 
 // Nothing for nodes that have no HCAs and no facts of a node agent: no gang goes there.
-std::optional<StoredNode> ReadStoredNode(const kube::Json& node);
+std::optional<StoredNode> ReadStoredNode(const kube::Json& node, const RdmaResources& rdma = {});
 
 }  // namespace railhead::op::gangs
 

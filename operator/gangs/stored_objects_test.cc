@@ -47,7 +47,7 @@ TEST(Resources, VendorsGpusAndAllKindsOfHcasAreCounted) {
   const Resources resources = {{"nvidia.com/gpu", 8000}, {"amd.com/gpu", 1000}, {"cpu", 5000},
                                {"rdma/hca_a", 2000},     {"rdma/b", 1000},      {"gpu", 9000}};
   EXPECT_EQ(GpusIn(resources), 9);
-  EXPECT_EQ(HcasIn(resources), 3);
+  EXPECT_EQ(HcasIn(resources, RdmaResources()), 3);
 }
 
 TEST(StoredPod, OnlyPodsThatHoldSomethingOrWaitInAGangAreKept) {

@@ -123,7 +123,7 @@ std::optional<Membership> MembershipOf(const Json& pod, const Json& spec, bool b
 
 }  // namespace
 
-std::optional<StoredPod> ReadStoredPod(const Json& pod) {
+std::optional<StoredPod> ReadStoredPod(const Json& pod, const RdmaResources& rdma) {
   const Json* spec = Find(pod, "spec");
   if (spec == nullptr || !spec->is_object()) return std::nullopt;
   StoredPod stored;
@@ -142,7 +142,7 @@ std::optional<StoredPod> ReadStoredPod(const Json& pod) {
   if (ended) return stored;
   stored.requests = RequestsOf(*spec);
   stored.claims = ReadClaims(pod);
-  if (stored.member || HcasIn(stored.requests) > 0 || GpusIn(stored.requests) > 0) {
+  if (stored.member || HcasIn(stored.requests, rdma) > 0 || GpusIn(stored.requests) > 0) {
     stored.labels = LabelsOf(pod);
   }
   return stored;

@@ -78,7 +78,7 @@ struct StoredPod {
 };
 
 // Nothing for pods that are of no interest: those that neither have a node nor are of a gang.
-std::optional<StoredPod> ReadStoredPod(const kube::Json& pod);
+std::optional<StoredPod> ReadStoredPod(const kube::Json& pod, const RdmaResources& rdma = {});
 
 }  // namespace railhead::op::gangs
 

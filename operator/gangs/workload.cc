@@ -48,21 +48,6 @@ std::optional<int> Number(const std::string& text, int min) {
   return number;
 }
 
-// The value of a variable of the first container that sets it to a text.
-std::string Variable(const Json& pod, absl::string_view name) {
-  const Json* containers = FindPath(pod, {"spec", "containers"});
-  if (containers == nullptr || !containers->is_array()) return "";
-  for (const Json& container : *containers) {
-    const Json* variables = Find(container, "env");
-    if (variables == nullptr || !variables->is_array()) continue;
-    for (const Json& variable : *variables) {
-      if (StringAt(variable, {"name"}) != name) continue;
-      if (std::string value = StringAt(variable, {"value"}); !value.empty()) return value;
-    }
-  }
-  return "";
-}
-
 std::optional<Workload> JobSetOf(const Json& pod) {
   Workload workload;
   workload.kind = "JobSet";
@@ -72,12 +57,9 @@ std::optional<Workload> JobSetOf(const Json& pod) {
   workload.whole = absl::StrCat("JobSet/", workload.name, "/", Label(pod, kJobSet, "jobset-uid"));
   workload.part = absl::StrCat(workload.whole, "/", Label(pod, kJobSet, "replicatedjob-name"));
   workload.size = Number(Annotation(pod, "", kGangSize), 1);
-  const std::optional<int> jobs = Number(Label(pod, kJobSet, "replicatedjob-replicas"), 1);
-  const std::optional<int> job = Number(Label(pod, kJobSet, "job-index"), 0);
-  const std::optional<int> index = Number(Annotation(pod, "", kCompletionIndex), 0);
-  if (workload.size && jobs && job && index && *workload.size % *jobs == 0) {
-    const int64_t all = int64_t{*job} * (*workload.size / *jobs) + *index;
-    if (all <= kMostPods) workload.index = static_cast<int>(all);
+  if (const std::optional<int> index = Number(Annotation(pod, "", kCompletionIndex), 0);
+      workload.size && index) {
+    workload.index = IndexInReplicatedJob(pod, *workload.size, *index);
   }
   return workload;
 }
@@ -96,15 +78,30 @@ std::optional<Workload> LeaderWorkerSetOf(const Json& pod) {
 }
 
 // Of one whose number of nodes may change ("1:4") nobody knows how many there will be.
-std::optional<int> KubeflowSize(const Json& pod) {
-  for (const char* name : {"PET_NNODES", "NUM_PROCESSES"}) {
-    if (const std::string value = Variable(pod, name); !value.empty()) return Number(value, 1);
+std::optional<int> KubeflowSize(const Json& pod, absl::string_view kind) {
+  if (kind == "JAXJob") return Number(VariableOf(pod, "NUM_PROCESSES"), 1);
+  if (kind == "PaddleJob") return Number(VariableOf(pod, "PADDLE_NNODES"), 1);
+  if (kind == "TFJob") return std::nullopt;  // TF_CONFIG leaves evaluators out
+  if (const std::string nodes = VariableOf(pod, "PET_NNODES"); !nodes.empty()) {
+    return Number(nodes, 1);
   }
-  const std::optional<int> ranks = Number(Variable(pod, "WORLD_SIZE"), 1);
-  const std::string per_pod = Variable(pod, "PET_NPROC_PER_NODE");
+  const std::optional<int> ranks = Number(VariableOf(pod, "WORLD_SIZE"), 1);
+  const std::string per_pod = VariableOf(pod, "PET_NPROC_PER_NODE");
   const std::optional<int> divisor = per_pod.empty() ? 1 : Number(per_pod, 1);
   if (!ranks || !divisor || *ranks % *divisor != 0) return std::nullopt;
   return *ranks / *divisor;
+}
+
+std::optional<int> KubeflowIndex(const Json& pod, absl::string_view kind) {
+  if (kind == "JAXJob") return Number(VariableOf(pod, "PROCESS_ID"), 0);
+  // With parameter servers there are two pods of an index.
+  if (kind == "PaddleJob" && VariableOf(pod, "PADDLE_SERVER_NUM").empty() &&
+      VariableOf(pod, "PADDLE_TRAINER_NUM").empty()) {
+    return Number(Label(pod, kKubeflow, "replica-index"), 0);
+  }
+  if (kind == "PaddleJob" || kind == "TFJob") return std::nullopt;
+  const std::optional<int> node = Number(VariableOf(pod, "PET_NODE_RANK"), 0);
+  return node ? node : Number(VariableOf(pod, "RANK"), 0);
 }
 
 std::optional<Workload> KubeflowOf(const Json& pod) {
@@ -123,10 +120,8 @@ std::optional<Workload> KubeflowOf(const Json& pod) {
     workload.index = Number(Label(pod, kKubeflow, "replica-index"), 0);
     return workload;
   }
-  workload.size = KubeflowSize(pod);
-  for (const char* name : {"PET_NODE_RANK", "RANK", "PROCESS_ID"}) {
-    if (!workload.index) workload.index = Number(Variable(pod, name), 0);
-  }
+  workload.size = KubeflowSize(pod, workload.kind);
+  workload.index = KubeflowIndex(pod, workload.kind);
   return workload;
 }
 
@@ -142,10 +137,36 @@ std::optional<Workload> PodGroupOf(const Json& pod) {
 
 }  // namespace
 
+std::string VariableOf(const Json& pod, absl::string_view name) {
+  const Json* containers = FindPath(pod, {"spec", "containers"});
+  if (containers == nullptr || !containers->is_array()) return "";
+  for (const Json& container : *containers) {
+    const Json* variables = Find(container, "env");
+    if (variables == nullptr || !variables->is_array()) continue;
+    for (const Json& variable : *variables) {
+      if (StringAt(variable, {"name"}) != name) continue;
+      if (std::string value = StringAt(variable, {"value"}); !value.empty()) return value;
+    }
+  }
+  return "";
+}
+
+std::optional<int> IndexInReplicatedJob(const Json& pod, int pods, int index) {
+  const std::optional<int> jobs = Number(Label(pod, kJobSet, "replicatedjob-replicas"), 1);
+  const std::optional<int> job = Number(Label(pod, kJobSet, "job-index"), 0);
+  if (!jobs || !job || *job >= *jobs || pods < *jobs || pods % *jobs != 0) return std::nullopt;
+  const int64_t all = int64_t{*job} * (pods / *jobs) + index;
+  return all <= kMostPods ? std::optional<int>(static_cast<int>(all)) : std::nullopt;
+}
+
+bool IsOfTrainingOperator(const std::string& kind) {
+  return std::any_of(std::begin(kKubeflowKinds), std::end(kKubeflowKinds),
+                     [&](const KubeflowKind& known) { return known.kind == kind; });
+}
+
 bool IsWorkloadKind(const std::string& kind) {
   return kind == "Job" || kind == "JobSet" || kind == "LeaderWorkerSet" || kind == "PodGroup" ||
-         std::any_of(std::begin(kKubeflowKinds), std::end(kKubeflowKinds),
-                     [&](const KubeflowKind& known) { return known.kind == kind; });
+         IsOfTrainingOperator(kind);
 }
 
 std::optional<Workload> WorkloadOf(const Json& pod) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "kube/json.h"
 
 namespace railhead::op::gangs {
@@ -23,8 +24,19 @@ struct Workload {
   std::optional<int> index;  // in the part
 };
 
+// The value of a variable of the first container that sets it to a text; empty: none does.
+std::string VariableOf(const kube::Json& pod, absl::string_view name);
+
+// The place of a pod among all `pods` of the Jobs of its JobSet's replicatedJob, whose labels it
+// has: the pods of Jobs with a smaller job-index come before. `index`: its place in its own Job.
+// Nothing where these contradict each other.
+std::optional<int> IndexInReplicatedJob(const kube::Json& pod, int pods, int index);
+
 // Kinds that WorkloadOf knows, and Job, in which each pod is of its own owner's gang.
 bool IsWorkloadKind(const std::string& kind);
+
+// Whether it is one of Kubeflow's training operator.
+bool IsOfTrainingOperator(const std::string& kind);
 
 // Of a pod, or of the template that its pods are made of. Nothing for a pod whose owner is all that
 // is to be said of it.
@@ -34,8 +46,8 @@ bool IsWorkloadKind(const std::string& kind);
 //     is in the annotation railhead.io/gang-size of its template (admission/gang_gate.h).
 //   LeaderWorkerSet: a group, by the labels and annotations leaderworkerset.sigs.k8s.io/*.
 //   PyTorchJob, JAXJob and the like: all pods of it, by the labels training.kubeflow.org/*; how
-//   many
-//     they are, and which it is, by the variables of its containers.
+//     many they are, and which it is, by the variables that the controller sets in containers. (A
+//     TFJob says neither: evaluators do not count in TF_CONFIG.)
 //   MPIJob: its workers; how many they are nobody tells them.
 //   PodGroup: the pods of one spec.schedulingGroup; likewise.
 std::optional<Workload> WorkloadOf(const kube::Json& pod);

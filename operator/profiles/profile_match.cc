@@ -131,7 +131,7 @@ ProfileChoice ChooseProfile(const std::vector<RailProfile>& profiles,
   std::sort(names.begin(), names.end());
   return {nullptr, absl::StrCat("spec.priority: RailProfiles ", absl::StrJoin(names, " and "),
                                 " match with the same priority ", best.front()->priority,
-                                ", so none is applied: give one of them a higher one")};
+                                ", so none is applied; give one of them a higher one")};
 }
 
 }  // namespace railhead::op

@@ -95,9 +95,10 @@ TEST(ProfileSchemaTest, RefusesInTheFreeVariablesWhatTheParserRefuses) {
   for (const ProfileSetting& setting : ProfileSettings()) {
     EXPECT_THAT(rules, HasSubstr(absl::StrCat("'", setting.variable, "'")));
   }
-  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RAILHEAD_JOB",
-                           "RAILHEAD_POD", "RAILHEAD_NODE", "RAILHEAD_METRICS_PORT", "NCCL_IB_HCA",
-                           "RAILHEAD_FALLBACK", "RAILHEAD_REQUIRE_RDMA", "IB_GID_INDEX"}) {
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "RAILHEAD_JOB", "RAILHEAD_POD",
+        "RAILHEAD_NODE", "RAILHEAD_NOT_DONE", "RAILHEAD_METRICS_PORT", "NCCL_IB_HCA",
+        "RAILHEAD_FALLBACK", "RAILHEAD_REQUIRE_RDMA", "IB_GID_INDEX"}) {
     EXPECT_THAT(rules, HasSubstr(absl::StrCat("'", name, "'")));
   }
 }

@@ -36,12 +36,12 @@ int64_t CountOf(const Json& quantity) {
   return static_cast<int64_t>(std::min(ParseQuantity(quantity).value_or(0), 1e9));
 }
 
-void ReadResources(const Json& container, ContainerFacts& facts) {
+void ReadResources(const Json& container, const RdmaResources& rdma, ContainerFacts& facts) {
   for (const absl::string_view section : {"requests", "limits"}) {  // a device has both alike
     const Json* resources = FindPath(container, {"resources", section});
     if (resources == nullptr || !resources->is_object()) continue;
     for (const auto& [name, quantity] : resources->items()) {
-      if (absl::StartsWith(name, "rdma/") && CountOf(quantity) > 0) {
+      if (rdma.Contains(name) && CountOf(quantity) > 0) {
         if (facts.devices.size() >= kMostResources && !facts.devices.contains(name)) continue;
         facts.devices[name] = CountOf(quantity);
       } else if (name == "nvidia.com/gpu" || name == "amd.com/gpu") {
@@ -128,10 +128,11 @@ std::optional<double> SharedMemoryOf(const Json& container, const Json& pod, boo
 
 absl::Span<const absl::string_view> WatchedVariables() { return kWatched; }
 
-ContainerFacts ContainerFactsOf(const Json& container, const Json& pod, size_t& room) {
+ContainerFacts ContainerFactsOf(const Json& container, const Json& pod, const RdmaResources& rdma,
+                                size_t& room) {
   ContainerFacts facts;
   facts.name = StringAt(container, {"name"});
-  ReadResources(container, facts);
+  ReadResources(container, rdma, facts);
   ReadEnvironment(container, room, facts);
   ReadSecurity(container, pod, facts);
   facts.shared_memory = SharedMemoryOf(container, pod, facts.shared_memory_assumed);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "operator/not_done.h"
 #include "operator/profiles/profile.h"
 #include "operator/verdict/runtime_report.h"
 #include "operator/verdict/shared_list.h"
@@ -27,10 +28,10 @@ namespace railhead::op::verdict {
 // memory between GPUs ends with a bus error.
 inline constexpr double kUsualSharedMemory = 64 << 20;
 
-// A container that asks for rdma/*.
+// A container that asks for RDMA.
 struct ContainerFacts {
   std::string name;
-  std::map<std::string, int64_t> devices;  // how many of each rdma/* resource
+  std::map<std::string, int64_t> devices;  // how many of each RDMA resource
   int64_t gpus = 0;
   // Variables with a value that is written out in the pod, for those that the verdict looks at.
   std::map<std::string, std::string> environment;
@@ -75,12 +76,13 @@ struct PodFacts {
   std::string unschedulable;  // the scheduler's message, while it finds no node
   absl::Time running_since = absl::InfiniteFuture();  // all containers of it
 
-  bool admitted = false;       // has been through our admission
-  std::string profile;         // by its stamp; empty for none
-  int64_t generation = 0;      // of the profile then
-  std::set<std::string> kept;  // variables that some container sets itself
-  std::optional<int> rank;     // its completion index
-  std::optional<int> world;    // pods of its Job, by the stamp
+  bool admitted = false;              // has been through our admission
+  std::string profile;                // by its stamp; empty for none
+  int64_t generation = 0;             // of the profile then
+  std::set<std::string> kept;         // variables that some container sets itself
+  std::vector<NotDoneNote> not_done;  // by admission
+  std::optional<int> rank;            // its completion index
+  std::optional<int> world;           // pods of its Job, by the stamp
 
   bool host_network = false;
   // Its network interfaces, where they are known.
@@ -103,7 +105,7 @@ struct NodeRail {
 
 // What the agent publishes of a node, and the kubelet of its devices.
 struct NodeFacts {
-  std::map<std::string, int64_t> allocatable;  // of each rdma/* resource
+  std::map<std::string, int64_t> allocatable;  // of each RDMA resource
   std::map<std::string, int64_t> capacity;     // healthy or not
   std::vector<NodeRail> rails;
   std::string link_layer;         // "InfiniBand", "Ethernet" or "mixed"

@@ -34,8 +34,9 @@ void Run(absl::string_view text) {
   for (const kube::Json& document : *documents) {
     if (kube::StringAt(document, {"kind"}) == "Node") {
       nodes[kube::StringAt(document, {"metadata", "name"})] =
-          std::make_shared<const NodeFacts>(NodeFactsOf(document));
-    } else if (std::optional<PodFacts> pod = PodFactsOf(document); pod.has_value()) {
+          std::make_shared<const NodeFacts>(NodeFactsOf(document, RdmaResources()));
+    } else if (std::optional<PodFacts> pod = PodFactsOf(document, RdmaResources());
+               pod.has_value()) {
       Require(!pod->containers.empty());
       JudgedPod& judged = job.pods.emplace_back();
       judged.pod = std::make_shared<const PodFacts>(*std::move(pod));

@@ -44,8 +44,7 @@ metadata:
     railhead.io/kept-environment: NCCL_IB_HCA,RANK
     railhead.io/world-size: "4"
     batch.kubernetes.io/job-completion-index: "3"
-    prometheus.io/scrape: "true"
-    prometheus.io/port: "9500"
+    railhead.io/metrics-port: "9500"
 spec:
   nodeName: n1
   securityContext: {runAsUser: 1000}
@@ -67,7 +66,8 @@ status:
   containerStatuses:
   - {state: {running: {startedAt: "2026-01-01T00:00:05Z"}}}
   - {state: {running: {startedAt: "2026-01-01T00:00:07Z"}}}
-)"));
+)"),
+                                                   RdmaResources());
   ASSERT_TRUE(facts.has_value());
   PodFacts expected;
   expected.space = "team";
@@ -107,10 +107,10 @@ status:
 }
 
 TEST(PodFactsTest, NothingOfPodsThatAskForNoRdma) {
-  EXPECT_EQ(PodFactsOf(Yaml("{spec: {containers: [{name: a}]}}")), std::nullopt);
-  EXPECT_EQ(PodFactsOf(Yaml("{spec: {containers: 7}}")), std::nullopt);
-  EXPECT_EQ(PodFactsOf(Yaml("{spec: 7}")), std::nullopt);
-  EXPECT_EQ(PodFactsOf(Json()), std::nullopt);
+  EXPECT_EQ(PodFactsOf(Yaml("{spec: {containers: [{name: a}]}}"), RdmaResources()), std::nullopt);
+  EXPECT_EQ(PodFactsOf(Yaml("{spec: {containers: 7}}"), RdmaResources()), std::nullopt);
+  EXPECT_EQ(PodFactsOf(Yaml("{spec: 7}"), RdmaResources()), std::nullopt);
+  EXPECT_EQ(PodFactsOf(Json(), RdmaResources()), std::nullopt);
 }
 
 TEST(PodFactsTest, WhatIsStrangeIsAsIfItWereNotThere) {
@@ -126,7 +126,8 @@ spec:
   containers:
   - {name: m, resources: {limits: {rdma/hca: 1, nvidia.com/gpu: many}}, env: 7, volumeMounts: 7}
 status: {phase: Running, containerStatuses: [{state: {running: {startedAt: soon}}}], conditions: 7}
-)"));
+)"),
+                                                   RdmaResources());
   ASSERT_TRUE(facts.has_value());
   EXPECT_FALSE(facts->admitted);
   EXPECT_EQ(facts->profile, "");
@@ -154,7 +155,7 @@ TEST(PodFactsTest, WhatIsKeptOfAPodIsBounded) {
     networks.push_back({{"interface", "net" + std::to_string(i)}});
   }
   pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = networks.dump();
-  const PodFacts facts = *PodFactsOf(pod);
+  const PodFacts facts = *PodFactsOf(pod, RdmaResources());
   EXPECT_EQ(facts.gang, "gang");
   EXPECT_EQ(facts.kept, (std::set<std::string>{"NCCL_NET", "RANK"}));
   EXPECT_EQ(facts.interfaces, std::nullopt);
@@ -174,7 +175,7 @@ TEST(PodFactsTest, WhoMayPinWithoutALimit) {
     Json one = {{"name", "c"}, {"resources", {{"limits", {{"rdma/hca", 1}}}}}};
     one["securityContext"] = Yaml(container);
     object["spec"]["containers"] = Json::array({one});
-    return PodFactsOf(object)->containers[0].memlock_applies;
+    return PodFactsOf(object, RdmaResources())->containers[0].memlock_applies;
   };
   EXPECT_TRUE(applies("{}", "{}"));
   EXPECT_FALSE(applies("{}", "{capabilities: {add: [IPC_LOCK]}}"));
@@ -198,7 +199,8 @@ metadata:
 status:
   allocatable: {rdma/hca: "1", cpu: 8}
   capacity: {rdma/hca: "2", cpu: 8}
-)"));
+)"),
+                                      RdmaResources());
   NodeFacts expected;
   expected.allocatable = {{"rdma/hca", 1}};
   expected.capacity = {{"rdma/hca", 2}};
@@ -208,12 +210,13 @@ status:
   expected.gpu_direct = "none";
   expected.memlock = 65536;
   EXPECT_EQ(facts, expected);
-  EXPECT_EQ(NodeFactsOf(Json()), NodeFacts());
-  EXPECT_TRUE(NodeFactsOf(Yaml("{spec: {providerID: 'gce://p/z/n'}}")).of_a_pool);
-  EXPECT_FALSE(NodeFactsOf(Yaml("{spec: {providerID: 'k3s://n'}}")).of_a_pool);
-  EXPECT_EQ(
-      NodeFactsOf(Yaml("{metadata: {labels: {railhead.io/memlock-bytes: unlimited}}}")).memlock,
-      std::numeric_limits<double>::infinity());
+  EXPECT_EQ(NodeFactsOf(Json(), RdmaResources()), NodeFacts());
+  EXPECT_TRUE(NodeFactsOf(Yaml("{spec: {providerID: 'gce://p/z/n'}}"), RdmaResources()).of_a_pool);
+  EXPECT_FALSE(NodeFactsOf(Yaml("{spec: {providerID: 'k3s://n'}}"), RdmaResources()).of_a_pool);
+  EXPECT_EQ(NodeFactsOf(Yaml("{metadata: {labels: {railhead.io/memlock-bytes: unlimited}}}"),
+                        RdmaResources())
+                .memlock,
+            std::numeric_limits<double>::infinity());
 }
 
 }  // namespace

@@ -22,12 +22,13 @@ using kube::StringAt;
 // No node has more.
 constexpr size_t kMostRails = 1024;
 
-std::map<std::string, int64_t> DevicesOf(const Json& node, absl::string_view field) {
+std::map<std::string, int64_t> DevicesOf(const Json& node, const RdmaResources& rdma,
+                                         absl::string_view field) {
   std::map<std::string, int64_t> devices;
   const Json* resources = FindPath(node, {"status", field});
   if (resources == nullptr || !resources->is_object()) return devices;
   for (const auto& [name, quantity] : resources->items()) {
-    if (!absl::StartsWith(name, "rdma/")) continue;
+    if (!rdma.Contains(name)) continue;
     devices[name] = static_cast<int64_t>(std::min(ParseQuantity(quantity).value_or(0), 1e9));
   }
   return devices;
@@ -68,10 +69,10 @@ std::vector<NodeRail> RailsOf(const Json& node) {
 
 }  // namespace
 
-NodeFacts NodeFactsOf(const Json& node) {
+NodeFacts NodeFactsOf(const Json& node, const RdmaResources& rdma) {
   NodeFacts facts;
-  facts.allocatable = DevicesOf(node, "allocatable");
-  facts.capacity = DevicesOf(node, "capacity");
+  facts.allocatable = DevicesOf(node, rdma, "allocatable");
+  facts.capacity = DevicesOf(node, rdma, "capacity");
   facts.rails = RailsOf(node);
   facts.of_a_pool = IsOfAPool(node);
   facts.link_layer = StringAt(node, {"metadata", "labels", "railhead.io/link-layer"});

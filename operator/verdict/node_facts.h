@@ -3,13 +3,14 @@
 #define RAILHEAD_OPERATOR_VERDICT_NODE_FACTS_H_
 
 #include "kube/json.h"
+#include "operator/rdma_resources.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op::verdict {
 
 // What the verdict keeps of a node: its devices, and what its agent has written
 // (device-plugin/README.md, "What the cluster is told"). What is strange in it is left out.
-NodeFacts NodeFactsOf(const kube::Json& node);
+NodeFacts NodeFactsOf(const kube::Json& node, const RdmaResources& rdma);
 
 }  // namespace railhead::op::verdict
 

@@ -25,6 +25,7 @@ using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
 
+constexpr absl::string_view kMetricsPort = "railhead.io/metrics-port";
 constexpr absl::string_view kNetworkStatus = "k8s.v1.cni.cncf.io/network-status";
 
 // Labels by which schedulers know the pods that are placed together: the coscheduling plugin's, and
@@ -144,10 +145,10 @@ void ReadStatus(const Json& pod, PodFacts& facts) {
 
 }  // namespace
 
-std::optional<PodFacts> PodFactsOf(const Json& pod) {
+std::optional<PodFacts> PodFactsOf(const Json& pod, const RdmaResources& rdma) {
   const Json* spec = Find(pod, "spec");
   if (spec == nullptr || !spec->is_object()) return std::nullopt;
-  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(*spec);
+  const absl::StatusOr<std::vector<RdmaContainer>> containers = FindRdmaContainers(*spec, rdma);
   if (!containers.ok() || containers->empty()) return std::nullopt;
 
   PodFacts facts;
@@ -173,20 +174,24 @@ std::optional<PodFacts> PodFactsOf(const Json& pod) {
     const absl::Span<const absl::string_view> known = WatchedVariables();
     if (std::find(known.begin(), known.end(), name) != known.end()) facts.kept.emplace(name);
   }
+  facts.not_done = ParseNotDone(Annotation(pod, kNotDone));
   facts.rank =
       NumberIn(Annotation(pod, "batch.kubernetes.io/job-completion-index"), 0, 1'000'000'000);
   facts.world = NumberIn(Annotation(pod, "railhead.io/world-size"), 1, 1'000'000'000);
   facts.host_network = IsTrue(*spec, "hostNetwork");
   facts.interfaces = InterfacesOf(pod, *spec);
-  if (Annotation(pod, "prometheus.io/scrape") == "true") {
-    facts.metrics_port = NumberIn(Annotation(pod, "prometheus.io/port"), 1, 65535).value_or(0);
+  facts.metrics_port = NumberIn(Annotation(pod, kMetricsPort), 1, 65535).value_or(0);
+  // As of admission before it wrote that.
+  if (facts.metrics_port == 0 && Annotation(pod, "prometheus.io/scrape") == "true" &&
+      Annotation(pod, "prometheus.io/port") == "9402") {
+    facts.metrics_port = 9402;
   }
   size_t room = kMostValues;
   std::vector<ContainerFacts> kept_containers;
   for (const RdmaContainer& container : *containers) {
     if (kept_containers.size() == kMostContainers) break;
     ContainerFacts& one =
-        kept_containers.emplace_back(ContainerFactsOf(*container.container, pod, room));
+        kept_containers.emplace_back(ContainerFactsOf(*container.container, pod, rdma, room));
     one.init = absl::StartsWith(container.pointer, "/initContainers");
     // The rank that admission gives is all that differs between the containers of a job's pods, and
     // is no news.

@@ -5,14 +5,15 @@
 #include <optional>
 
 #include "kube/json.h"
+#include "operator/rdma_resources.h"
 #include "operator/verdict/facts.h"
 
 namespace railhead::op::verdict {
 
-// What the verdict keeps of a pod; nothing of one that asks for no rdma/*, or that cannot be read.
+// What the verdict keeps of a pod; nothing of one that asks for no RDMA, or that cannot be read.
 // What is strange in it is as if it were not there: the pod is somebody's, who may have written
 // what they like, so what is kept of it is bounded, too.
-std::optional<PodFacts> PodFactsOf(const kube::Json& pod);
+std::optional<PodFacts> PodFactsOf(const kube::Json& pod, const RdmaResources& rdma);
 
 }  // namespace railhead::op::verdict
 

@@ -29,12 +29,13 @@ constexpr ReasonRow kReasons[] = {
      "waits for $1 of $0: on nodes that have as many, they are in use or the pod may not go there",
      "wait until pods end, or see what the scheduler says: kubectl describe pod"},
     {Reason::kAdmissionMissed, kWarning, "RdmaAdmissionMissed",
-     "asks for rdma/* and did not pass Railhead's operator, so it has none of the fabric's "
+     "asks for RDMA and did not pass Railhead's operator, so it has none of the fabric's "
      "environment",
      "see that the operator is ready, and create the pod again"},
     {Reason::kProfileOutdated, kInfo, "RailProfileOutdated",
      "has the environment of RailProfile $0 as it was (generation $1, now $2)",
      "create the pod again to have it as it is now"},
+    {Reason::kNotDone, kWarning, "RailheadNotDone", "$0: $1", "$2"},
     {Reason::kPolicyOverridden, kWarning, "RdmaPolicyOverridden",
      "sets RAILHEAD_FALLBACK=$0 where RailProfile $1 requires RDMA, so it may run over TCP",
      "remove the variable from the pod"},
@@ -54,6 +55,9 @@ constexpr ReasonRow kReasons[] = {
      "memory",
      "load nvidia_peermem there, use a kernel with dma-buf, or choose nodes with the label "
      "railhead.io/gpudirect other than none"},
+    {Reason::kFewerDevicesThanGpus, kInfo, "RdmaFewerDevicesThanGpus",
+     "asks for $0 RDMA devices beside $1 GPUs, and node $2 has $3 rails",
+     "ask for as many RDMA devices as GPUs, so that each GPU has a rail near it"},
     {Reason::kMemlockTooLow, kWarning, "MemlockTooLow", "may pin $0, and RDMA needs $1 at least",
      "$2"},
     {Reason::kMemlockTight, kInfo, "MemlockTight",
@@ -90,8 +94,8 @@ constexpr ReasonRow kReasons[] = {
      "that a NetworkPolicy lets the operator in"},
     {Reason::kMetricsPortShared, kWarning, "MetricsPortShared",
      "is in the network of node $0 and has port $1 in common with pod $2 there",
-     "give one of them another RAILHEAD_METRICS_PORT and prometheus.io/port, or do without "
-     "hostNetwork"},
+     "give one of them another RAILHEAD_METRICS_PORT and railhead.io/metrics-port, or do "
+     "without hostNetwork"},
     {Reason::kProfilesDiffer, kWarning, "RailProfilesDiffer",
      "has RailProfile $0, and pod $1 of the same job has $2",
      "create the job again, and let one profile match all of its pods"},

@@ -22,12 +22,14 @@ enum class Reason {
   // Its spec, and what became of it at admission.
   kAdmissionMissed,
   kProfileOutdated,
+  kNotDone,
   kPolicyOverridden,
   kRankOverridden,
   kRdmaDisabled,
   kNcclHcaUnknown,
   kSocketInterfaceUnknown,
   kGpuDirectMissing,
+  kFewerDevicesThanGpus,
   kMemlockTooLow,
   kMemlockTight,
   kSharedMemoryTooSmall,
@@ -80,7 +82,7 @@ struct RailPlace {
 struct Finding {
   Reason reason;
   std::string pod;                 // its name
-  std::string part;                // the container, or "rail N"; empty for the pod as a whole
+  std::string part;                // the container, "rail N" or a word; empty for the whole pod
   std::optional<RailPlace> place;  // where the reason is about a rail
   std::string message;             // one line: pod, container, what, and the fix
   std::string fix;                 // the end of the message

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -55,6 +58,19 @@ void JudgeAdmission(const PodFacts& pod, const Cluster& cluster, Findings& findi
     findings.push_back(MakeFinding(
         Reason::kProfileOutdated, pod.name, "",
         {pod.profile, absl::StrCat(pod.generation), absl::StrCat(profile->generation)}));
+  }
+}
+
+// What admission has said in the pod that it did not do. What nobody asked for is not told again.
+void JudgeNotDone(const PodFacts& pod, Findings& findings) {
+  for (const NotDoneNote& note : pod.not_done) {
+    const NotDoneRow& row = op::RowOf(note.reason);
+    if (row.level == NotDoneLevel::kQuiet) continue;
+    Finding finding =
+        MakeFinding(Reason::kNotDone, pod.name, "", {std::string(row.word), note.what, note.fix});
+    finding.part = std::string(row.word);
+    if (row.level == NotDoneLevel::kInfo) finding.severity = Severity::kInfo;
+    findings.push_back(std::move(finding));
   }
 }
 
@@ -167,15 +183,37 @@ void JudgeGpuDirect(const PodFacts& pod, const ContainerFacts& container, const 
   }
 }
 
+// Only where a device is a rail: a plugin that shares HCAs offers more of them than there are
+// rails, and one that gives all of them at once fewer than GPUs.
+void JudgeDeviceCount(const PodFacts& pod, const ContainerFacts& container, const Cluster& cluster,
+                      Findings& findings) {
+  const NodeFacts* node = NodeOf(pod, cluster);
+  if (node == nullptr || container.init || container.gpus == 0) return;
+  int64_t devices = 0;
+  int64_t offered = 0;
+  for (const auto& [name, count] : container.devices) {
+    devices += count;
+    const auto capacity = node->capacity.find(name);
+    offered += capacity == node->capacity.end() ? 0 : capacity->second;
+  }
+  const auto rails = static_cast<int64_t>(node->rails.size());
+  if (devices >= container.gpus || offered < container.gpus || offered > rails) return;
+  findings.push_back(MakeFinding(
+      Reason::kFewerDevicesThanGpus, pod.name, container.name,
+      {absl::StrCat(devices), absl::StrCat(container.gpus), pod.node, absl::StrCat(rails)}));
+}
+
 }  // namespace
 
 void JudgeSpec(const JudgedPod& judged, const Cluster& cluster, Findings& findings) {
   JudgeAdmission(*judged.pod, cluster, findings);
+  JudgeNotDone(*judged.pod, findings);
   for (const ContainerFacts& container : judged.pod->containers) {
     JudgeOverrides(judged, container, cluster, findings);
     JudgeNames(judged, container, cluster, findings);
     if (!TcpIsMeant(*judged.pod, cluster)) {
       JudgeGpuDirect(*judged.pod, container, cluster, findings);
+      JudgeDeviceCount(*judged.pod, container, cluster, findings);
     }
   }
 }

@@ -41,7 +41,7 @@ class Kept {
  public:
   JudgedPod Keep(const Json& pod, RuntimeReport report) {
     JudgedPod judged;
-    PodFacts facts = *PodFactsOf(pod);
+    PodFacts facts = *PodFactsOf(pod, RdmaResources());
     facts.containers = containers_.Share(facts.containers);
     for (RankReport& rank : report.ranks) {
       rank.given = given_.Share(rank.given);
@@ -81,7 +81,7 @@ void Run() {
   Cluster::Nodes nodes;
   for (int i = 0; i < kNodes; ++i) {
     nodes[absl::StrCat("node-", i)] =
-        std::make_shared<const NodeFacts>(NodeFactsOf(scene.nodes[0]));
+        std::make_shared<const NodeFacts>(NodeFactsOf(scene.nodes[0], RdmaResources()));
   }
   const double of_nodes = MiB() - before;
   Clock::time_point begin = Clock::now();

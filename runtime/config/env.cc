@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "fabric/printable_text.h"
 
 namespace railhead::config {
 namespace {
@@ -153,11 +155,16 @@ constexpr int kMostRanks = 65536;
 constexpr int kLastPort = 65535;
 constexpr size_t kLongestName = 253;  // of a DNS name, and so of anything in Kubernetes
 constexpr size_t kLongestPath = 4095;
+constexpr size_t kLongestReason = 700;  // of what the operator says; it writes less
+constexpr absl::string_view kNotDone = "RAILHEAD_NOT_DONE";
 
 constexpr auto kTable =
     std::to_array<Variable>(
         {
-            {Group::kRendezvous, "RANK", "required", "This process's number in the job, from 0.",
+            {Group::kRendezvous, "RANK", "required",
+             "This process's number in the job, from 0. Without it, RANK and WORLD_SIZE are those "
+             "of the program that started the process: OMPI_COMM_WORLD_RANK and _SIZE (Open MPI), "
+             "PMI_RANK and PMI_SIZE (MPICH, Intel MPI), SLURM_PROCID and SLURM_NTASKS (srun).",
              [](const std::string& text, Target& to) {
                return ParseInteger(text, 0, kMostRanks - 1, to.rendezvous.rank);
              }},
@@ -175,6 +182,10 @@ constexpr auto kTable =
              [](const std::string& text, Target& to) {
                return ParseInteger(text, 1, kLastPort, to.rendezvous.master_port);
              }},
+            {Group::kRendezvous, "RAILHEAD_NOT_DONE", "none",
+             "Why the Railhead operator has not set these, as it says in the pod's annotation "
+             "railhead.io/not-done. Part of the error if one of them is missing.",
+             [](const std::string& /*text*/, Target& /*to*/) { return std::string(); }},
             {Group::kSettings, "RAILHEAD_JOB", "default",
              "Name of the job. Ranks of another name are turned away; a label of every metric.",
              [](const std::string& text, Target& to) {
@@ -398,12 +409,40 @@ std::string SetField(const std::string& field, const std::string& text, Target& 
   return row == kTable.end() ? "nothing: there is no such field" : row->parse(text, target);
 }
 
-absl::Status Missing(absl::string_view name) {
+// Why the operator has not set it, where it has said so in the pod (operator/not_done.h).
+std::string WhyNotSet(Lookup lookup) {
+  const std::string told = lookup(kNotDone).value_or("");
+  if (told.empty()) return "the Railhead operator sets them for pods that ask for rdma/*";
+  const std::string first(absl::string_view(told).substr(0, told.find('\n')));
+  return absl::StrCat("the Railhead operator has not set them. ",
+                      fabric::PrintableText(first, kLongestReason));
+}
+
+absl::Status Missing(absl::string_view name, Lookup lookup) {
   return absl::InvalidArgumentError(
       absl::StrCat(name,
                    " is not set. Every process of a job needs RANK (0 to WORLD_SIZE-1), "
-                   "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; the Railhead operator sets them "
-                   "for pods that ask for rdma/*"));
+                   "WORLD_SIZE, MASTER_ADDR and MASTER_PORT; ",
+                   WhyNotSet(lookup)));
+}
+
+// How programs that start processes tell them their rank and the number of ranks.
+struct Launcher {
+  const char* rank;
+  const char* size;
+};
+constexpr Launcher kLaunchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                   {"PMI_RANK", "PMI_SIZE"},
+                                   {"SLURM_PROCID", "SLURM_NTASKS"}};
+
+// The one that started this process, if RANK is not set; else null. It counts for both variables:
+// a WORLD_SIZE that somebody else has set counts something else.
+const Launcher* LauncherOf(Lookup environment) {
+  const auto is_set = [&](const char* name) { return !environment(name).value_or("").empty(); };
+  if (is_set("RANK")) return nullptr;
+  const auto* found = std::find_if(std::begin(kLaunchers), std::end(kLaunchers),
+                                   [&](auto& one) { return is_set(one.rank) && is_set(one.size); });
+  return found == std::end(kLaunchers) ? nullptr : found;
 }
 
 // How a program sets it for one communicator.
@@ -420,11 +459,17 @@ std::string Roff(absl::string_view text) {
 
 }  // namespace
 
-absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup) {
+absl::StatusOr<Rendezvous> ReadRendezvous(Lookup environment) {
+  const Launcher* const launcher = LauncherOf(environment);
+  const auto lookup = [&](absl::string_view name) -> std::optional<std::string> {
+    if (launcher != nullptr && name == "RANK") return environment(launcher->rank);
+    if (launcher != nullptr && name == "WORLD_SIZE") return environment(launcher->size);
+    return environment(name);
+  };
   Target target;
   for (const absl::string_view required : {"RANK", "WORLD_SIZE"}) {
     const std::optional<std::string> text = lookup(required);
-    if (!text.has_value() || text->empty()) return Missing(required);
+    if (!text.has_value() || text->empty()) return Missing(required, lookup);
   }
   if (absl::Status read = ReadGroup(Group::kRendezvous, lookup, target); !read.ok()) return read;
   const Rendezvous& result = target.rendezvous;
@@ -432,7 +477,7 @@ absl::StatusOr<Rendezvous> ReadRendezvous(Lookup lookup) {
     return absl::InvalidArgumentError(
         absl::StrCat("RANK=", result.rank, " is not below WORLD_SIZE=", result.world_size));
   }
-  if (result.master_addr.empty() && result.rank != 0) return Missing("MASTER_ADDR");
+  if (result.master_addr.empty() && result.rank != 0) return Missing("MASTER_ADDR", lookup);
   return result;
 }
 

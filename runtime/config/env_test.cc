@@ -170,6 +170,32 @@ TEST(EnvTest, MissingRankTeaches) {
               ::testing::AllOf(HasSubstr("RANK is not set"), HasSubstr("MASTER_ADDR")));
 }
 
+TEST(EnvTest, MissingRankNamesWhatTheOperatorSaysOfIt) {
+  const Environment env{
+      {{"RAILHEAD_NOT_DONE", "NoIndex: no RANK: the Job is not Indexed; set it\x1b[31m\nGang: x"}}};
+  EXPECT_THAT(std::string(ReadRendezvous(env).status().message()),
+              ::testing::EndsWith("the Railhead operator has not set them. NoIndex: no RANK: the "
+                                  "Job is not Indexed; set it\\x1b[31m"));
+}
+
+TEST(EnvTest, RanksMayComeFromTheProgramThatStartsThem) {
+  using Pair = std::pair<const char*, const char*>;
+  for (const auto& [rank, size] :
+       {Pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, Pair{"PMI_RANK", "PMI_SIZE"},
+        Pair{"SLURM_PROCID", "SLURM_NTASKS"}}) {
+    // Another WORLD_SIZE, such as one of pods, is not of these ranks.
+    Environment env{{{rank, "3"}, {size, "4"}, {"MASTER_ADDR", "a"}, {"WORLD_SIZE", "2"}}};
+    EXPECT_EQ(ReadRendezvous(env)->rank, 3);
+    EXPECT_EQ(ReadRendezvous(env)->world_size, 4);
+    // Who sets RANK means it.
+    const Environment both{{{rank, "3"}, {size, "4"}, {"RANK", "0"}, {"WORLD_SIZE", "2"}}};
+    EXPECT_EQ(ReadRendezvous(both)->rank, 0);
+    EXPECT_EQ(ReadRendezvous(both)->world_size, 2);
+    const Environment half{{{rank, "3"}, {"MASTER_ADDR", "a"}}};
+    EXPECT_THAT(std::string(ReadRendezvous(half).status().message()), HasSubstr("RANK is not set"));
+  }
+}
+
 TEST(EnvTest, RankMustBeBelowWorldSize) {
   const Environment env{{{"RANK", "2"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}};
   EXPECT_THAT(std::string(ReadRendezvous(env).status().message()),
@@ -224,6 +250,7 @@ TEST(EnvTest, HelpNamesEveryVariable) {
                            "WORLD_SIZE",
                            "MASTER_ADDR",
                            "MASTER_PORT",
+                           "RAILHEAD_NOT_DONE",
                            "RAILHEAD_JOB",
                            "RAILHEAD_SECRET_FILE",
                            "RAILHEAD_POD",

@@ -292,6 +292,14 @@ class Chart(unittest.TestCase):
 
     def install(self, values=""):
         self.cluster.helm("install", RELEASE, CHART, values=values)
+        # After the uninstall, which leaves the kinds there.
+        self.addCleanup(
+            self.cluster.kubectl,
+            "delete",
+            "crd",
+            *(f"{kind}.railhead.io" for kind in ("railprofiles", "railreports", "fabrictopologies")),
+            "--ignore-not-found",
+        )
         self.addCleanup(
             helm,
             "uninstall",
@@ -323,11 +331,12 @@ class Chart(unittest.TestCase):
 
     def test_uninstall_leaves_what_was_there_before(self):
         before = self.cluster.everything()
-        self.install()
+        self.install("crds: {keep: false}")
         self.assertGreater(len(self.cluster.everything()), len(before))
         # What the operator writes goes with the rest.
         self.act_as_operator()
-        self.cluster.helm("upgrade", RELEASE, CHART, values="dashboards: {enabled: false}")
+        less = "{crds: {keep: false}, dashboards: {enabled: false}}"
+        self.cluster.helm("upgrade", RELEASE, CHART, values=less)
         self.cluster.helm("uninstall", RELEASE, "--wait", "--no-hooks")
         # The server forgets a kind some time after its definition.
         wait_until(

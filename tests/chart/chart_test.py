@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the chart renders, and what it refuses, without a cluster."""
 
+import copy
 import json
 import re
 import unittest
@@ -82,6 +83,10 @@ REFUSED = {
     "a port that is none": ("operator.rendezvousPort=65536", "maximum"),
     "a number for verdicts": ("operator.verdicts.enabled=1", "want boolean"),
     "a word for the policies": ("operator.admissionPolicy.enabled=on", "want boolean"),
+    "a resource without a domain": ("operator.rdmaResources={hca}", "/operator/rdmaResources/0"),
+    "GPUs for RDMA devices": ("operator.rdmaResources={nvidia.com/*}", "/operator/rdmaResources/0"),
+    "one RDMA resource twice": (
+        "operator.rdmaResources={rdma/*,rdma/*}", "/operator/rdmaResources"),
     "a word for gangs": ("operator.gangs.enabled=on", "want boolean"),
     "a kind that is no job": ("operator.gangs.kinds={Deployment}", "/operator/gangs/kinds/0"),
     "a wait without a unit": ("operator.gangs.reserveAfter=10", "/operator/gangs/reserveAfter"),
@@ -566,6 +571,32 @@ class Privileges(unittest.TestCase):
             | {(name, verb, "hypernodes", "") for verb in ("list", "create", "patch", "delete")},
         )
 
+    def test_one_list_says_what_rdma_is(self):
+        """To the operator, its webhook and every policy."""
+        names = ["rdma/*", "nvidia.com/hostdev"]
+        objects = render(
+            yaml.safe_dump(
+                {
+                    "operator": {
+                        "rdmaResources": names,
+                        "admissionPolicy": {"enabled": True},
+                    }
+                }
+            )
+        )
+        asks = "(name.startsWith('rdma/') || name == 'nvidia.com/hostdev')"
+        seen = 0
+        for (kind, name), item in objects.items():
+            if kind == "ConfigMap" and "operator.yaml" in item.get("data", {}):
+                config = yaml.safe_load(item["data"]["operator.yaml"])
+                self.assertEqual(config["rdmaResources"], names)
+            text = json.dumps(item)
+            if kind.endswith(("WebhookConfiguration", "AdmissionPolicy")) and "rdma/" in text:
+                seen += 1
+                self.assertEqual(text.count("startsWith('rdma/')"), text.count(asks), name)
+                self.assertGreater(text.count(asks), 0, name)
+        self.assertEqual(seen, 4)
+
     def test_the_operator_and_the_agents_have_these_rights(self):
         operator = {
             ("railhead-operator", verb, what, name)
@@ -772,6 +803,17 @@ class Profiles(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("helm upgrade --reuse-values --set profiles.shipped={tcp-only}", done.stderr)
 
+    def test_what_people_wrote_stays_after_an_uninstall_unless_it_is_not_to(self):
+        for values, policy in (("", "keep"), ("crds: {keep: false}", None)):
+            kinds = {
+                name: item["metadata"].get("annotations", {})
+                for (kind, name), item in render(values).items()
+                if kind == "CustomResourceDefinition"
+            }
+            self.assertEqual(len(kinds), 3)
+            for name, annotations in kinds.items():
+                self.assertEqual(annotations.get("helm.sh/resource-policy"), policy, name)
+
     def test_another_release_may_bring_the_kind(self):
         kind = ("CustomResourceDefinition", "railprofiles.railhead.io")
         self.assertIn(kind, render())
@@ -789,7 +831,13 @@ class Profiles(unittest.TestCase):
                 policy["matchConstraints"]["namespaceSelector"], pods["namespaceSelector"]
             )
             self.assertIn("monitoring", str(pods["namespaceSelector"]))
-            self.assertEqual(policy["matchConditions"], pods["matchConditions"])
+            # And the launchers of MPIJobs, which ask for no RDMA and may miss the webhook.
+            condition, = copy.deepcopy(policy["matchConditions"])
+            condition["expression"] += (
+                " || object.metadata.?annotations.orValue({})"
+                "[?'railhead.io/launcher'].orValue('') != ''"
+            )
+            self.assertEqual([condition], pods["matchConditions"])
             # What only warns must not stop a pod when it breaks.
             self.assertEqual(policy["failurePolicy"], failure)
             binding = objects["ValidatingAdmissionPolicyBinding", f"{name}-missed"]["spec"]

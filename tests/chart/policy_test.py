@@ -84,6 +84,10 @@ def more_pods():
     scraped = pod("x", limits={"rdma/hca": 1})
     scraped["metadata"]["annotations"] = {"prometheus.io/port": "1", "prometheus.io/scrape": "false"}
     yield "scraped elsewhere", scraped
+    for port in ("9402", "9500", "0", "65536", "http"):
+        serves = pod("x", limits={"rdma/hca": 1})
+        serves["metadata"]["annotations"] = {"railhead.io/metrics-port": port}
+        yield f"serves at {port}", serves
     yield "requests and limits", pod("x", limits={"rdma/a": 1}, requests={"rdma/a": 1})
     for name, resources in (("nothing", {"cpu": 1}), ("none", {"rdma/hca": 0})):
         yield name, pod("x", limits=resources)
@@ -120,6 +124,13 @@ def without_stamp(item):
     """What the server makes up anew for every object is left out."""
     item = json.loads(json.dumps(item))
     annotations(item).pop(STAMP, None)
+    # What is not done, and why, the webhook alone says.
+    annotations(item).pop("railhead.io/not-done", None)
+    for container in item["spec"]["containers"] + item["spec"].get("initContainers", []):
+        if "env" in container:
+            container["env"] = [
+                entry for entry in container["env"] if entry["name"] != "RAILHEAD_NOT_DONE"
+            ]
     item.pop("status", None)
     for field in ("uid", "creationTimestamp", "name", "managedFields"):
         item["metadata"].pop(field, None)

@@ -58,7 +58,7 @@ class Pod:
         meta = dict(self._meta)
         if self._injected:
             meta["pod_annotation_railhead_io_injected"] = "0.1.0"
-            meta["pod_annotation_prometheus_io_port"] = str(port)
+            meta["pod_annotation_railhead_io_metrics_port"] = str(port)
         host = f"[{self.address}]" if ":" in self.address else self.address
         for name, number in self._ports or ((None, None),):
             each = dict(meta, pod_container_name="main")

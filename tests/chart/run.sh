@@ -3,8 +3,9 @@
 #
 # Checks the chart without a cluster: lint, what it renders with several values, what its schema
 # refuses, that nobody widened what its pods may do, what a real Prometheus makes of its README and
-# of its PodMonitors, what the scripts of `helm test` say, and `railhead` as a plugin of kubectl. Then
-# its alerts, runbooks, dashboards and their pictures (tests/monitoring). Takes three minutes.
+# of its PodMonitors, what the scripts of `helm test` say, `railhead` as a plugin of kubectl, and the pods
+# of tests/workloads. Then its alerts, runbooks, dashboards and their pictures (tests/monitoring). Takes
+# three minutes.
 # usage: tests/chart/run.sh     after a release build, for `railhead` and the runbooks' commands
 # helm and kubectl come from RAILHEAD_KUBE_BIN, or else from PATH; prometheus and promtool from PATH
 set -euo pipefail
@@ -18,6 +19,6 @@ done
   { echo "tests/chart: PyYAML is missing: apt-get install python3-yaml" >&2; exit 1; }
 cd "$(dirname "$0")"
 ../../tools/install-needs.sh pictures
-/usr/bin/python3 -m unittest chart_test kubectl_test prometheus_test allreduce_test
+/usr/bin/python3 -m unittest chart_test kubectl_test prometheus_test allreduce_test workloads_test
 cd ../monitoring
 exec /usr/bin/python3 -m unittest rules_test runbooks_test dashboards_test pictures_test

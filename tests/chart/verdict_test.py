@@ -230,7 +230,10 @@ class Play:
 
     def look(self, event):
         """One of its Events, seen now."""
-        told = (event["involvedObject"]["name"], event["reason"], event["type"])
+        name = event["involvedObject"]["name"]
+        if event["reason"] == "RailheadNotDone":  # told of the controller of the pod
+            name = event["message"].removeprefix("pod ").partition(":")[0]
+        told = (name, event["reason"], event["type"])
         if told not in self.seen and not told[0].startswith("mark-"):
             message = event["message"].replace(self._own, "")
             self.seen[told] = (time.monotonic() - self.began, message)

@@ -549,6 +549,7 @@ def uninstall_leaves_nothing(stage):
     # What the users made is theirs to delete; "kubernetes" is the API server's own service.
     stage.cluster.kubectl("delete", "jobs,pods,services", "--field-selector",
                           "metadata.name!=kubernetes", "--wait=true", seconds=180)
+    stage.upgrade("--set", "crds.keep=false")  # else the kinds stay
     stage.cluster.helm("uninstall", "railhead", "--namespace", NAMESPACE, "--wait")
 
     def gone():

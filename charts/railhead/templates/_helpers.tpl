@@ -87,9 +87,18 @@ automountServiceAccountToken: false
   "gangs" .Values.operator.gangs.enabled
   "gangKinds" .Values.operator.gangs.kinds
   "gangReserveAfter" .Values.operator.gangs.reserveAfter
+  "rdmaResources" (default (list "rdma/*") .Values.operator.rdmaResources)
   "topology" .Values.operator.topology.enabled
   "publishTopology" .Values.operator.topology.publish
   "environment" (default dict .Values.operator.environment)) }}
+{{- end -}}
+
+{{/* In the metadata of a kind: an uninstall that took it away would delete every object of it. */}}
+{{- define "railhead.keepKind" -}}
+{{- if .Values.crds.keep -}}
+annotations:
+  helm.sh/resource-policy: keep
+{{- end -}}
 {{- end -}}
 
 {{/* Makes an object one that exists while the nodes are cleaned up. Call with its place in the order. */}}
@@ -111,14 +120,24 @@ matchExpressions:
 {{- concat (list "kube-system" .Release.Namespace) .Values.operator.webhook.excludedNamespaces | uniq | toYaml -}}
 {{- end -}}
 
-{{/* CEL: whether a container asks for any RDMA resource. None of it, such as "0", is not to ask. Call with its name. */}}
-{{- define "railhead.containerAsksForRdma" -}}
-{{ . }}.?resources.?limits.orValue({}).exists(name, name.startsWith('rdma/') && string({{ . }}.resources.limits[name]) != '0') || {{ . }}.?resources.?requests.orValue({}).exists(name, name.startsWith('rdma/') && string({{ . }}.resources.requests[name]) != '0')
+{{/* CEL: whether the resource called `name` is RDMA devices, by operator.rdmaResources. */}}
+{{- define "railhead.isRdma" -}}
+{{- $tests := list -}}
+{{- range default (list "rdma/*") .Values.operator.rdmaResources -}}
+{{- $tests = append $tests (hasSuffix "*" . | ternary (printf "name.startsWith('%s')" (trimSuffix "*" .)) (printf "name == '%s'" .)) -}}
+{{- end -}}
+{{- if eq (len $tests) 1 }}{{ first $tests }}{{ else }}({{ join " || " $tests }}){{ end -}}
 {{- end -}}
 
-{{/* CEL: whether one of a pod spec's does. Call with "object.spec". */}}
+{{/* CEL: whether a container asks for any RDMA resource. None of it, such as "0", is not to ask. Call with (dict "root" $ "of" "c"). */}}
+{{- define "railhead.containerAsksForRdma" -}}
+{{- $is := include "railhead.isRdma" .root -}}
+{{ .of }}.?resources.?limits.orValue({}).exists(name, {{ $is }} && string({{ .of }}.resources.limits[name]) != '0') || {{ .of }}.?resources.?requests.orValue({}).exists(name, {{ $is }} && string({{ .of }}.resources.requests[name]) != '0')
+{{- end -}}
+
+{{/* CEL: whether one of a pod spec's does. Call with (dict "root" $ "of" "object.spec"). */}}
 {{- define "railhead.asksForRdma" -}}
-({{ . }}.containers + {{ . }}.?initContainers.orValue([])).exists(c, {{ include "railhead.containerAsksForRdma" "c" }})
+({{ .of }}.containers + {{ .of }}.?initContainers.orValue([])).exists(c, {{ include "railhead.containerAsksForRdma" (dict "root" .root "of" "c") }})
 {{- end -}}
 
 {{/* CEL: how many Jobs of a JobSet's replicatedJob are one job, of an object with these labels and these
@@ -128,14 +147,14 @@ annotations of its pod. */}}
 {{- end -}}
 
 {{/* CEL: the patch that gives each container of a list that asks for RDMA those of variables.ours that
-it has not, before its own, which may then refer to them. Call with "containers". */}}
+it has not, before its own, which may then refer to them. Call with (dict "root" $ "of" "containers"). */}}
 {{- define "railhead.environmentPatch" -}}
-object.spec.?{{ . }}.orValue([]).transformList(i, c,
-{{ include "railhead.containerAsksForRdma" "c" }},
+object.spec.?{{ .of }}.orValue([]).transformList(i, c,
+{{ include "railhead.containerAsksForRdma" (dict "root" .root "of" "c") }},
 size(c.?env.orValue([])) == 0 ?
-[JSONPatch{op: 'add', path: '/spec/{{ . }}/' + string(i) + '/env', value: variables.ours}] :
+[JSONPatch{op: 'add', path: '/spec/{{ .of }}/' + string(i) + '/env', value: variables.ours}] :
 variables.ours.filter(v, !c.env.exists(e, e.name == v.name)).reverse()
-.map(v, JSONPatch{op: 'add', path: '/spec/{{ . }}/' + string(i) + '/env/0', value: v})).flatten()
+.map(v, JSONPatch{op: 'add', path: '/spec/{{ .of }}/' + string(i) + '/env/0', value: v})).flatten()
 {{- end -}}
 
 {{/* CEL: whether two maps are the same but for some keys. Call with (dict "new" "object.spec" "old" "oldObject.spec" "but" (list "a" "b")). */}}

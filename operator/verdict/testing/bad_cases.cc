@@ -80,6 +80,16 @@ const std::vector<Case>& BadCases() {
          s.pods[1]["metadata"]["annotations"].erase("railhead.io/profile");
        },
        {{"train-1", "RdmaAdmissionMissed", {"create the pod again"}}}},
+      {"AdmissionCouldNotDoAll",
+       [](Scene& s) {
+         // What nobody asked for is not told; and a pod may say what it likes.
+         s.pods[1]["metadata"]["annotations"]["railhead.io/not-done"] =
+             "SizeUnknown: no WORLD_SIZE: it is missing; create it again\n"
+             "NoJob: no RANK: x; y\nAnything: else; z\n";
+       },
+       {{"train-1",
+         "RailheadNotDone",
+         {"SizeUnknown: no WORLD_SIZE: it is missing", "create it"}}}},
       {"ProfilesDiffer",
        [](Scene& s) { s.pods[2]["metadata"]["annotations"]["railhead.io/profile"] = "roce@1"; },
        {{"train-2", "RailProfilesDiffer", {"roce@1", "pod train-0", "h100@2"}}}},
@@ -127,7 +137,7 @@ const std::vector<Case>& BadCases() {
       {"HcaOfTheNodeThatThePodWasNotGiven",
        [](Scene& s) {
          All(s, [&](int pod) {
-           s.Container(pod)["resources"]["limits"]["rdma/hca"] = "1";
+           AsksFor(s, pod, 1);
            EditGiven(Rank(s, pod), [](auto& rails) { rails.resize(1); });
            EditUsed(Rank(s, pod), [](auto& rails) { rails.resize(1); });
          });
@@ -289,7 +299,7 @@ const std::vector<Case>& BadCases() {
        {{"train-1", "RdmaEnvironmentDiffers", {"NCCL_IB_TC=0", "pod train-0", "NCCL_IB_TC=106"}}}},
       {"OnePodAsksForFewerDevices",
        [](Scene& s) {
-         s.Container(3)["resources"]["limits"]["rdma/hca"] = "4";
+         AsksFor(s, 3, 4);
          EditGiven(Rank(s, 3), [](auto& rails) { rails.resize(4); });
          All(s, [&](int pod) { EditUsed(Rank(s, pod), [](auto& rails) { rails.resize(4); }); });
        },
@@ -298,7 +308,7 @@ const std::vector<Case>& BadCases() {
        [](Scene& s) {
          FallBackToTcp(s, "no rail works on every rank");
          All(s, [&](int pod) {
-           s.Container(pod)["resources"]["limits"]["rdma/hca"] = "1";
+           AsksFor(s, pod, 1);
            auto& given = Rank(s, pod).given;
            given = {GivenRail(given[pod == 2 ? 5 : 0])};
          });

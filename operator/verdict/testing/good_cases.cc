@@ -31,6 +31,15 @@ const std::vector<Case>& GoodCases() {
        {},
        {},
        {{"train-2", "MemlockTight", {"100.0 MiB", "would use 600.0 MiB"}}}},
+      {"FewerDevicesThanGpus",
+       [](Scene& s) {
+         s.WithoutReports();
+         All(s, [&](int pod) { AsksFor(s, pod, 4); });
+         s.Container(1)["resources"]["limits"]["nvidia.com/gpu"] = "8";
+       },
+       {},
+       {},
+       {{"train-1", "RdmaFewerDevicesThanGpus", {"4 RDMA devices beside 8 GPUs", "8 rails"}}}},
       // Nodes that are on their way.
       {"NodesWithTheResourceMayBeMade",
        [](Scene& s) {
@@ -83,7 +92,7 @@ const std::vector<Case>& GoodCases() {
          MakeStatefulSet(s);
          for (const int pod : {2, 3}) {
            s.pods[pod]["metadata"]["labels"]["controller-revision-hash"] = "train-2";
-           s.Container(pod)["resources"]["limits"]["rdma/hca"] = "4";
+           AsksFor(s, pod, 4);
            EditGiven(Rank(s, pod), [](auto& rails) { rails.resize(4); });
          }
          All(s, [&](int pod) { s.WeSet(pod, "NCCL_IB_TC", pod < 2 ? "106" : "104"); });
@@ -100,7 +109,7 @@ const std::vector<Case>& GoodCases() {
          MakeStatefulSet(s);
          s.WithoutReports();
          s.nodes[1]["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
-         s.Container(2)["resources"]["limits"]["rdma/hca"] = "4";
+         AsksFor(s, 2, 4);
        }},
       {"AJobThatWorksThroughAList",
        [](Scene& s) {
@@ -269,7 +278,7 @@ const std::vector<Case>& GoodCases() {
        [](Scene& s) {
          s.comparable = false;
          s.WithoutReports();
-         s.Container(3)["resources"]["limits"]["rdma/hca"] = "4";
+         AsksFor(s, 3, 4);
          s.WeSet(1, "NCCL_IB_TC", "0");
          s.WeSet(0, "NCCL_IB_TC", "106");
          s.nodes[1]["metadata"]["labels"]["railhead.io/link-layer"] = "Ethernet";
@@ -436,7 +445,7 @@ const std::vector<Case>& GoodCases() {
       {"ARailThatIsDownAndNotThePods",
        [](Scene& s) {
          s.WithoutReports();
-         All(s, [&](int pod) { s.Container(pod)["resources"]["limits"]["rdma/hca"] = "2"; });
+         All(s, [&](int pod) { AsksFor(s, pod, 2); });
          SetRail(s, 1, 7, false, "port 1 is DOWN");
        }},
       {"ItsProfileIsNoMore", [](Scene& s) { s.profiles.clear(); }},

@@ -160,7 +160,7 @@ void Scene::Unschedulable(int pod, const std::string& message) {
 JobFacts Scene::Job() const {
   JobFacts job;
   for (size_t i = 0; i < pods.size(); ++i) {
-    std::optional<PodFacts> facts = PodFactsOf(pods[i]);
+    std::optional<PodFacts> facts = PodFactsOf(pods[i], RdmaResources());
     if (!facts.has_value()) continue;
     JudgedPod& judged = job.pods.emplace_back();
     judged.pod = std::make_shared<const PodFacts>(*std::move(facts));
@@ -186,7 +186,7 @@ Cluster Scene::MakeCluster() const {
   Cluster::Nodes known;
   for (const Json& node : nodes) {
     known[kube::StringAt(node, {"metadata", "name"})] =
-        std::make_shared<const NodeFacts>(NodeFactsOf(node));
+        std::make_shared<const NodeFacts>(NodeFactsOf(node, RdmaResources()));
   }
   return Cluster(std::move(known), profiles, settings);
 }

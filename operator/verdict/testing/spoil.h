@@ -36,6 +36,12 @@ inline void EditUsed(RankReport& rank, const std::function<void(std::vector<Used
   rank.used = SharedList(std::move(rails));
 }
 
+// A pod that asks for so many HCAs, and for as many GPUs.
+inline void AsksFor(Scene& scene, int pod, int hcas) {
+  scene.Container(pod)["resources"]["limits"]["rdma/hca"] = absl::StrCat(hcas);
+  scene.Container(pod)["resources"]["limits"]["nvidia.com/gpu"] = absl::StrCat(hcas);
+}
+
 // One rank cannot use one of its rails, so that nobody uses it.
 inline void BreakRail(Scene& scene, int pod, int rail, const char* trouble, const char* cause) {
   const auto at = static_cast<size_t>(rail);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "operator/admission/launcher.h"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "operator/admission/lists.h"
+#include "operator/admission/quoted.h"
+#include "operator/gangs/workload.h"
+
+namespace railhead::op {
+namespace {
+
+using kube::Json;
+using kube::StringAt;
+
+// What ranks need, by name.
+std::map<std::string, std::string> VariablesOfRanks(const PodAdmission& admission,
+                                                    const gangs::Workload& job) {
+  std::map<std::string, std::string> variables = admission.settings.environment;
+  variables["RAILHEAD_JOB"] = job.name;
+  const std::string subdomain = StringAt(admission.draft.object(), {"spec", "subdomain"});
+  variables["MASTER_ADDR"] =
+      absl::StrCat(job.name, "-worker-0", subdomain.empty() ? "" : ".", subdomain);
+  variables["MASTER_PORT"] = absl::StrCat(admission.config.rendezvous_port);
+  return variables;
+}
+
+}  // namespace
+
+bool IsLauncher(const Json& pod) {
+  return !StringAt(pod, {"metadata", "annotations", kLauncher}).empty();
+}
+
+absl::Status PassOnEnvironment(PodAdmission& admission) {
+  Draft& draft = admission.draft;
+  const std::string kind = admission.annotations[kLauncher];
+  const std::optional<gangs::Workload> job = gangs::WorkloadOf(draft.object());
+  if (!job || job->kind != "MPIJob" || (kind != "openmpi" && kind != "hydra")) {
+    draft.Warn(absl::StrCat("metadata.annotations[", kLauncher, "]: ", Quoted(kind),
+                            " must be openmpi or hydra, and stand in the launcher of an MPIJob"));
+    return absl::OkStatus();
+  }
+  std::map<std::string, std::string> variables = VariablesOfRanks(admission, *job);
+  const std::string names =
+      absl::StrJoin(variables, ";", [](std::string* out, const auto& one) { *out += one.first; });
+  if (kind == "openmpi") {
+    variables["OMPI_MCA_mca_base_env_list"] = names;
+  } else {
+    variables["I_MPI_HYDRA_ENV"] = "all";
+  }
+  const absl::StatusOr<const Json*> containers = ListAt(draft, "/spec/containers");
+  if (!containers.ok()) return containers.status();
+  const size_t count = *containers == nullptr ? 0 : (*containers)->size();
+  for (size_t i = 0; i < count; ++i) {
+    const std::string path = absl::StrCat("/spec/containers/", i, "/env");
+    for (const auto& [name, value] : variables) {
+      const absl::StatusOr<const Json*> env = ListAt(draft, path);
+      if (!env.ok()) return env.status();
+      if (Named(*env, name) != nullptr) continue;
+      const absl::Status added = draft.Append(path, {{"name", name}, {"value", value}});
+      if (!added.ok()) return added;
+    }
+  }
+  admission.annotations[kInjected] = RAILHEAD_VERSION;
+  if (admission.settings.profile != nullptr) {
+    admission.annotations[kProfile] = admission.settings.stamp;
+  }
+  return WriteAnnotations("", admission.annotations, draft);
+}
+
+}  // namespace railhead::op

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which resources are RDMA devices: the one list by which admission, the verdict and gangs decide
+// that a container asks for RDMA, and that a node has it. The chart writes the same list into the
+// conditions of the webhook and the policies. Pure.
+//
+//   const absl::StatusOr<RdmaResources> rdma = RdmaResources::Parse({"rdma/*",
+//   "nvidia.com/hostdev"}); rdma->Contains("rdma/hca");  // true
+#ifndef RAILHEAD_OPERATOR_RDMA_RESOURCES_H_
+#define RAILHEAD_OPERATOR_RDMA_RESOURCES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace railhead::op {
+
+class RdmaResources {
+ public:
+  RdmaResources() : patterns_{"rdma/*"} {}
+
+  // Each is the name of an extended resource (domain/name), or ends with '*', which stands for any
+  // end. InvalidArgument names the first that is not, or that means GPUs or Kubernetes' own
+  // resources as well, and the known pattern with the nearest spelling.
+  static absl::StatusOr<RdmaResources> Parse(const std::vector<std::string>& patterns);
+
+  bool Contains(absl::string_view resource) const;
+
+  const std::vector<std::string>& patterns() const { return patterns_; }
+
+  bool operator==(const RdmaResources&) const = default;
+
+ private:
+  std::vector<std::string> patterns_;
+};
+
+}  // namespace railhead::op
+
+#endif  // RAILHEAD_OPERATOR_RDMA_RESOURCES_H_
