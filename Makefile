@@ -13,7 +13,7 @@ export CCACHE_NOHASHDIR := 1
 # Parts run side by side by themselves; `make -j` adds nothing.
 .NOTPARALLEL:
 
-.PHONY: help demo demo-down build portable portable-test wheel wheel-test test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
+.PHONY: help demo demo-down build portable portable-test wheel wheel-test frameworks test unit rails discovery fuzz sanitize bench chart kube node soak e2e \
   lint lint-stamps format check python clean fuzz-more
 
 help:            ## this list
@@ -34,11 +34,14 @@ portable: python ## librailhead.so for any Linux with glibc 2.28, in out/portabl
 portable-test: python ## the same, loaded in Debian and Ubuntu roots and beside other libraries
 	@$(PARTS) portable-test
 
-wheel: python    ## the Python package, in out/wheel
+wheel: python    ## the Python package, in out/wheel; TORCH="2.9 2.15": with backends of these
 	@$(PARTS) wheel
 
 wheel-test: python ## the same, installed and used: types, failures, old Pythons
 	@$(PARTS) wheel-test
+
+frameworks: python ## PyTorch with the wheel's backend, beside gloo; TORCH=2.9: another version of it
+	@$(PARTS) frameworks
 
 test: python     ## everything that must pass: what CI runs
 	@$(PARTS) test

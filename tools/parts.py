@@ -39,7 +39,10 @@ PARTS = (
          "RAILHEAD_PORTABLE=$(tools/portable-deps.sh); export RAILHEAD_PORTABLE; cmake --fresh --preset portable && "
          "cmake --build --preset portable && rm -rf out/portable && "
          "cmake --install build/portable --prefix out/portable --strip", ("packages",)),
-    Part("wheel", "rm -rf out/wheel && " + _PYTHON + "python/build_backend.py out/wheel", ("portable",), weight=1),
+    Part("torch-shims", "rm -rf out/torch && mkdir out/torch; for minor in ${TORCH:-2.15}; do "
+         "shim=$(tools/torch-shim.sh $minor) && cp \"$shim\" out/torch/railhead-torch-$minor.so || exit 1; done",
+         ("portable",), weight=1),
+    Part("wheel", "rm -rf out/wheel && " + _PYTHON + "python/build_backend.py out/wheel", ("torch-shims",), weight=1),
     Part("packages-testbed", "tools/install-needs.sh testbed rails discovery pictures", ("packages",), weight=1),
     Part("kube", "tests/testbed/build-kube.sh", ("packages-testbed",)),
     Part("node-disk", _KUBE + 'tests/testbed/build-node.sh "$kube"', ("kube",), weight=1, emulated=True),
@@ -57,6 +60,8 @@ PARTS = (
     Part("rails", _PYTHON + "tests/rails/run.py", ("unit-build", "packages-testbed"), weight=1, cluster=True),
     Part("portable-test", _PYTHON + "tests/portable/run.py", ("portable", "packages-testbed"), weight=1, cluster=True),
     Part("wheel-test", _PYTHON + "tests/wheel/run.py", ("wheel", "packages-testbed"), weight=1, cluster=True),
+    Part("frameworks", "for minor in ${TORCH:-2.15}; do " + _PYTHON + "tests/frameworks/run.py --torch $minor; done",
+         ("wheel", "packages-testbed"), weight=1, cluster=True),
     Part("unit", f"ctest --preset release --parallel {os.cpu_count()} --output-on-failure", ("unit-build",)),
     Part("newcomer", _PYTHON + "tests/newcomer/run.py", ("packages-testbed",), weight=1, cluster=True),
     Part("discovery", _PYTHON + "tests/discovery/run.py", ("unit-build", "packages-testbed"), weight=1,
@@ -80,4 +85,4 @@ PARTS = (
     Part("demo", "exec " + _PYTHON + "tests/e2e/demo.py", ("programs", "kube", "node-disk", "image-base"), weight=CAPACITY,
          emulated=True, foreground=True),
 )
-TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "wheel-test", "newcomer", "chart", "kube-client", "node", "e2e")
+TEST = ("lint", "unit", "rails", "discovery", "fuzz", "portable-test", "wheel-test", "frameworks", "newcomer", "chart", "kube-client", "node", "e2e")

@@ -11,6 +11,8 @@
 A collective takes anything with `__array_interface__`, DLPack or the buffer protocol whose elements lie in
 the CPU's memory one after the other: arrays and tensors of NumPy, torch, JAX, MLX and TensorFlow. Nothing
 is copied. Errors are exceptions (railhead.Error) with the rank, the rail and the cause.
+
+PyTorch jobs need none of this: torch.distributed.init_process_group("railhead") (docs/frameworks.md).
 """
 
 from ._api import DataType

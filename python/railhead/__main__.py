@@ -2,11 +2,12 @@
 """python -m railhead: which versions there are, and what this process would run on."""
 
 import glob
+import importlib.util
 import os
 import platform
 import sys
 
-from . import _library
+from . import _library, torch_backend
 
 
 def _rows():
@@ -22,6 +23,10 @@ def _rows():
     yield "rails", rails if os.path.exists(rails) else f"no {rails}: this pod has no rdma/hca"
     devices = sorted(os.path.basename(path) for path in glob.glob("/dev/infiniband/uverbs*"))
     yield "RDMA devices", " ".join(devices) or "none in /dev/infiniband"
+    if importlib.util.find_spec("torch") is None:
+        yield "torch", "not installed"
+    else:
+        yield "torch", torch_backend.describe()
 
 
 def main() -> int:

@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backend.h"
+
+#include <numeric>
+#include <utility>
+
+namespace railhead_torch {
+namespace {
+
+using at::Tensor;
+using Tensors = RailheadBackend::Tensors;
+using WorkPtr = RailheadBackend::WorkPtr;
+
+// Moves are of bytes: any type will do.
+size_t BytesOf(const Tensor& tensor) { return tensor.nbytes(); }
+
+const Tensor& OnlyOne(const char* call, const Tensors& tensors) {
+  TORCH_CHECK_VALUE(tensors.size() == 1, "railhead: ", call, ": ", tensors.size(),
+                    " tensors, and must be one for this process");
+  return tensors.front();
+}
+
+const Tensors& OnlyList(const char* call, const std::vector<Tensors>& lists, size_t ranks) {
+  TORCH_CHECK_VALUE(lists.size() == 1 && lists.front().size() == ranks, "railhead: ", call,
+                    ": there must be one list of ", ranks, " tensors, one for each rank");
+  return lists.front();
+}
+
+void CheckSame(const char* call, const Tensor& output, const Tensor& input) {
+  TORCH_CHECK_TYPE(output.scalar_type() == input.scalar_type(), "railhead: ", call,
+                   ": the output has ", output.scalar_type(), ", and the input ",
+                   input.scalar_type());
+}
+
+// Parts of one piece of memory, and the tensors that they are.
+struct Parts {
+  std::vector<Tensor> tensors;
+  std::vector<size_t> bytes;
+  size_t total = 0;
+
+  Parts(const char* call, const Tensors& list) : tensors(list) {
+    for (const Tensor& tensor : tensors) {
+      CheckTensor(call, tensor);
+      bytes.push_back(BytesOf(tensor));
+      total += bytes.back();
+    }
+  }
+  // Copies what was received to where it belongs.
+  void Spread(const Tensor& memory) const {
+    auto* from = static_cast<char*>(memory.data_ptr());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (bytes[i] == 0) continue;
+      tensors[i].copy_(at::from_blob(from, tensors[i].sizes(),
+                                     at::TensorOptions().dtype(tensors[i].scalar_type())));
+      from += bytes[i];
+    }
+  }
+};
+
+Tensor Bytes(size_t count) { return at::empty({static_cast<int64_t>(count)}, at::kByte); }
+
+// All of them, one after the other.
+Tensor Joined(const char* call, const Tensors& list) {
+  Tensors flat;
+  flat.reserve(list.size());
+  for (const Tensor& tensor : list) {
+    CheckSame(call, tensor, list.front());
+    flat.push_back(MakeDense(call, tensor).elements.reshape(-1));
+  }
+  return at::cat(flat);
+}
+
+}  // namespace
+
+RailheadBackend::RailheadBackend(rhComm_t comm, int rank, int size,
+                                 std::chrono::milliseconds timeout)
+    : Backend(rank, size), executor_(Executor::Create(comm)), timeout_(timeout) {}
+
+RailheadBackend::~RailheadBackend() { executor_->Leave(); }
+
+void RailheadBackend::shutdown() { executor_->Drain(); }
+
+void RailheadBackend::abort() {
+  executor_->End("this rank has aborted the process group");
+  executor_->Drain();
+}
+
+template <class Options>
+RailheadBackend::How RailheadBackend::HowOf(c10d::OpType type, const Options& options) {
+  How how = {type};
+  if constexpr (requires { options.timeout; }) how.timeout = options.timeout;
+  // Newer versions of torch say whether the caller waits.
+  if constexpr (requires { options.asyncOp; }) how.waited_for = !options.asyncOp;
+  return how;
+}
+
+WorkPtr RailheadBackend::Post(const How& how, Tensors results, Step step) {
+  if (coalescing_ > 0) {
+    held_.steps.push_back(std::move(step));
+    held_.results.insert(held_.results.end(), results.begin(), results.end());
+    return held_.work;
+  }
+  Job job;
+  job.work = c10::make_intrusive<RailWork>(getRank(), how.type);
+  job.type = how.type;
+  job.number = ++number_;
+  job.steps.push_back(std::move(step));
+  job.results = std::move(results);
+  job.timeout = how.timeout.count() > 0 ? how.timeout : timeout_.load();
+  WorkPtr work = job.work;
+  executor_->Submit(std::move(job), how.waited_for);
+  return work;
+}
+
+void RailheadBackend::startCoalescing() {
+  if (coalescing_++ > 0) return;
+  held_ = Job();
+  held_.type = c10d::OpType::COALESCED;
+  held_.work = c10::make_intrusive<RailWork>(getRank(), held_.type);
+}
+
+WorkPtr RailheadBackend::endCoalescing() {
+  TORCH_CHECK(coalescing_ > 0, "railhead: endCoalescing: there was no startCoalescing before it");
+  if (--coalescing_ > 0) return held_.work;
+  Job job = std::exchange(held_, Job());
+  WorkPtr work = job.work;
+  if (job.steps.empty()) {
+    job.work->Succeed({})->Set();
+    return work;
+  }
+  job.number = ++number_;
+  job.timeout = timeout_;
+  executor_->Submit(std::move(job), false);
+  return work;
+}
+
+// Calls that are made by `body` and done together, unless it throws.
+template <class Body>
+WorkPtr RailheadBackend::Together(Body body) {
+  startCoalescing();
+  const size_t steps = held_.steps.size();
+  const size_t results = held_.results.size();
+  try {
+    body();
+  } catch (...) {
+    held_.steps.resize(steps);
+    held_.results.resize(results);
+    --coalescing_;
+    throw;
+  }
+  return endCoalescing();
+}
+
+template <class Call>
+Step RailheadBackend::Reduction(const char* name, const Tensor& tensor, const c10d::ReduceOp& op,
+                                Call call) {
+  const rhDataType_t type = TypeOf(name, tensor);
+  const Operator wanted = OperatorOf(name, op, tensor);
+  return {[=](Running& running) {
+            rhRedOp_t number = wanted.op;
+            if (wanted.factor.defined()) {
+              const rhResult_t made = running.MakeFactor(wanted.factor.data_ptr(), type, &number);
+              if (made != rhSuccess) return made;
+            }
+            return call(running.comm(), type, number);
+          },
+          {}};
+}
+
+WorkPtr RailheadBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  const Dense data = MakeDense("broadcast", OnlyOne("broadcast", tensors));
+  const int root = static_cast<int>(options.rootRank);
+  CheckPeer("broadcast", root, 0);
+  void* const begin = data.elements.data_ptr();
+  return Post(HowOf(c10d::OpType::BROADCAST, options), {data.original},
+              {[=, bytes = BytesOf(data.elements)](Running& running) {
+                 return rhBroadcast(begin, begin, bytes, rhUint8, root, running.comm(), nullptr);
+               },
+               [data] { data.CopyBack(); }});
+}
+
+WorkPtr RailheadBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  const Dense data = MakeDense("all_reduce", OnlyOne("all_reduce", tensors));
+  void* const begin = data.elements.data_ptr();
+  Step step = Reduction(
+      "all_reduce", data.elements, options.reduceOp,
+      [begin, count = ElementsOf(data.elements)](rhComm_t comm, rhDataType_t type, rhRedOp_t op) {
+        return rhAllReduce(begin, begin, count, type, op, comm, nullptr);
+      });
+  step.finish = [data] { data.CopyBack(); };
+  return Post(HowOf(c10d::OpType::ALLREDUCE, options), {data.original}, std::move(step));
+}
+
+WorkPtr RailheadBackend::allreduce_coalesced(Tensors& tensors,
+                                             const c10d::AllreduceCoalescedOptions& options) {
+  return Together([&] {
+    for (const Tensor& tensor : tensors) {
+      Tensors one = {tensor};
+      allreduce(one, options);
+    }
+  });
+}
+
+WorkPtr RailheadBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  const Dense data = MakeDense("reduce", OnlyOne("reduce", tensors));
+  const int root = static_cast<int>(options.rootRank);
+  CheckPeer("reduce", root, 0);
+  void* const begin = data.elements.data_ptr();
+  Step step = Reduction(
+      "reduce", data.elements, options.reduceOp,
+      [=, count = ElementsOf(data.elements)](rhComm_t comm, rhDataType_t type, rhRedOp_t op) {
+        return rhReduce(begin, begin, count, type, op, root, comm, nullptr);
+      });
+  step.finish = [data, here = root == getRank()] {
+    if (here) data.CopyBack();
+  };
+  return Post(HowOf(c10d::OpType::REDUCE, options), {data.original}, std::move(step));
+}
+
+WorkPtr RailheadBackend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                   const c10d::AllgatherOptions& options) {
+  const Parts parts("all_gather", OnlyList("all_gather", outputs, getSize()));
+  const Dense input = MakeDense("all_gather", OnlyOne("all_gather", inputs));
+  for (const Tensor& part : parts.tensors) CheckSame("all_gather", part, input.original);
+  TORCH_CHECK_VALUE(parts.bytes[getRank()] == BytesOf(input.elements),
+                    "railhead: all_gather: output ", getRank(), " has ",
+                    parts.tensors[getRank()].numel(), " elements, and the input ",
+                    input.original.numel());
+  const Tensor memory = Bytes(parts.total);
+  return Post(HowOf(c10d::OpType::ALLGATHER, options), parts.tensors,
+              {[=](Running& running) {
+                 return rhAllGatherv(input.elements.data_ptr(), memory.data_ptr(),
+                                     parts.bytes.data(), nullptr, rhUint8, running.comm(), nullptr);
+               },
+               [parts, memory] { parts.Spread(memory); }});
+}
+
+Step RailheadBackend::GatherBase(const Tensor& output, const Tensor& input) {
+  const char* const call = "all_gather_into_tensor";
+  CheckSame(call, output, input);
+  const Dense from = MakeDense(call, input);
+  const Dense to = MakeDenseResult(call, output);
+  TORCH_CHECK_VALUE(output.numel() == input.numel() * getSize(), "railhead: ", call,
+                    ": the output has ", output.numel(), " elements, and must have ", getSize(),
+                    " times the input's ", input.numel());
+  return {[from, to](Running& running) {
+            return rhAllGather(from.elements.data_ptr(), to.elements.data_ptr(),
+                               BytesOf(from.elements), rhUint8, running.comm(), nullptr);
+          },
+          [to] { to.CopyBack(); }};
+}
+
+WorkPtr RailheadBackend::_allgather_base(Tensor& output, Tensor& input,
+                                         const c10d::AllgatherOptions& options) {
+  return Post(HowOf(c10d::OpType::_ALLGATHER_BASE, options), {output}, GatherBase(output, input));
+}
+
+WorkPtr RailheadBackend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                                             const c10d::AllgatherOptions& options) {
+  // outputs[r] is what rank r has put in.
+  TORCH_CHECK_VALUE(outputs.size() == static_cast<size_t>(getSize()),
+                    "railhead: all_gather_coalesced: there must be a list for each rank");
+  return Together([&] {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::vector<Tensors> of_one(1);
+      for (const Tensors& rank : outputs) {
+        TORCH_CHECK_VALUE(
+            rank.size() == inputs.size(),
+            "railhead: all_gather_coalesced: each list must have an output for each input");
+        of_one.front().push_back(rank[i]);
+      }
+      Tensors one = {inputs[i]};
+      allgather(of_one, one, options);
+    }
+  });
+}
+
+WorkPtr RailheadBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                         const c10d::AllgatherOptions& options) {
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
+                    "railhead: all_gather_into_tensor_coalesced: ", outputs.size(), " outputs for ",
+                    inputs.size(), " inputs");
+  return Together([&] {
+    for (size_t i = 0; i < inputs.size(); ++i) _allgather_base(outputs[i], inputs[i], options);
+  });
+}
+
+WorkPtr RailheadBackend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                const c10d::GatherOptions& options) {
+  const Dense input = MakeDense("gather", OnlyOne("gather", inputs));
+  const int root = static_cast<int>(options.rootRank);
+  CheckPeer("gather", root, 0);
+  const bool here = root == getRank();
+  const Parts parts("gather", here ? OnlyList("gather", outputs, getSize()) : Tensors());
+  for (const Tensor& part : parts.tensors) {
+    CheckSame("gather", part, input.original);
+    TORCH_CHECK_VALUE(part.numel() == input.original.numel(), "railhead: gather: an output has ",
+                      part.numel(), " elements, and the input ", input.original.numel());
+  }
+  const Tensor memory = Bytes(parts.total);
+  return Post(HowOf(c10d::OpType::GATHER, options), parts.tensors,
+              {[=](Running& running) {
+                 return rhGather(input.elements.data_ptr(), here ? memory.data_ptr() : nullptr,
+                                 BytesOf(input.elements), rhUint8, root, running.comm(), nullptr);
+               },
+               [parts, memory] { parts.Spread(memory); }});
+}
+
+WorkPtr RailheadBackend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                 const c10d::ScatterOptions& options) {
+  const Dense output = MakeDenseResult("scatter", OnlyOne("scatter", outputs));
+  const int root = static_cast<int>(options.rootRank);
+  CheckPeer("scatter", root, 0);
+  Tensor memory;
+  if (root == getRank()) {
+    const Tensors& parts = OnlyList("scatter", inputs, getSize());
+    for (const Tensor& part : parts) {
+      CheckSame("scatter", part, output.original);
+      TORCH_CHECK_VALUE(part.numel() == output.original.numel(), "railhead: scatter: an input has ",
+                        part.numel(), " elements, and the output ", output.original.numel());
+    }
+    memory = Joined("scatter", parts);
+  }
+  return Post(HowOf(c10d::OpType::SCATTER, options), {output.original},
+              {[=](Running& running) {
+                 return rhScatter(memory.defined() ? memory.data_ptr() : nullptr,
+                                  output.elements.data_ptr(), BytesOf(output.elements), rhUint8,
+                                  root, running.comm(), nullptr);
+               },
+               [output] { output.CopyBack(); }});
+}
+
+WorkPtr RailheadBackend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                        const c10d::ReduceScatterOptions& options) {
+  const Dense output = MakeDenseResult("reduce_scatter", OnlyOne("reduce_scatter", outputs));
+  const Tensors& parts = OnlyList("reduce_scatter", inputs, getSize());
+  CheckSame("reduce_scatter", output.original, parts.front());
+  TORCH_CHECK_VALUE(output.original.numel() == parts[getRank()].numel(),
+                    "railhead: reduce_scatter: the output has ", output.original.numel(),
+                    " elements, and input ", getRank(), " has ", parts[getRank()].numel());
+  std::vector<size_t> counts;
+  for (const Tensor& part : parts) counts.push_back(ElementsOf(part));
+  const Tensor memory = Joined("reduce_scatter", parts);
+  Step step = Reduction("reduce_scatter", memory, options.reduceOp,
+                        [=](rhComm_t comm, rhDataType_t type, rhRedOp_t op) {
+                          return rhReduceScatterv(memory.data_ptr(), output.elements.data_ptr(),
+                                                  counts.data(), type, op, comm, nullptr);
+                        });
+  step.finish = [output] { output.CopyBack(); };
+  return Post(HowOf(c10d::OpType::REDUCE_SCATTER, options), {output.original}, std::move(step));
+}
+
+Step RailheadBackend::ReduceScatterBase(const Tensor& output, const Tensor& input,
+                                        const c10d::ReduceOp& op) {
+  const char* const call = "reduce_scatter_tensor";
+  CheckSame(call, output, input);
+  const Dense from = MakeDense(call, input);
+  const Dense to = MakeDenseResult(call, output);
+  TORCH_CHECK_VALUE(input.numel() == output.numel() * getSize(), "railhead: ", call,
+                    ": the input has ", input.numel(), " elements, and must have ", getSize(),
+                    " times the output's ", output.numel());
+  Step step = Reduction(
+      call, from.elements, op, [from, to](rhComm_t comm, rhDataType_t type, rhRedOp_t number) {
+        return rhReduceScatter(from.elements.data_ptr(), to.elements.data_ptr(),
+                               ElementsOf(to.elements), type, number, comm, nullptr);
+      });
+  step.finish = [to] { to.CopyBack(); };
+  return step;
+}
+
+WorkPtr RailheadBackend::_reduce_scatter_base(Tensor& output, Tensor& input,
+                                              const c10d::ReduceScatterOptions& options) {
+  return Post(HowOf(c10d::OpType::_REDUCE_SCATTER_BASE, options), {output},
+              ReduceScatterBase(output, input, options.reduceOp));
+}
+
+WorkPtr RailheadBackend::reduce_scatter_tensor_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(),
+                    "railhead: reduce_scatter_tensor_coalesced: ", outputs.size(), " outputs for ",
+                    inputs.size(), " inputs");
+  return Together([&] {
+    for (size_t i = 0; i < inputs.size(); ++i) _reduce_scatter_base(outputs[i], inputs[i], options);
+  });
+}
+
+WorkPtr RailheadBackend::alltoall_base(Tensor& output, Tensor& input,
+                                       std::vector<int64_t>& output_sizes,
+                                       std::vector<int64_t>& input_sizes,
+                                       const c10d::AllToAllOptions& options) {
+  const char* const call = "all_to_all_single";
+  CheckSame(call, output, input);
+  const Dense from = MakeDense(call, input);
+  const Dense to = MakeDenseResult(call, output);
+  // Bytes for each rank, from rows.
+  const auto bytes = [&](const char* which, const Tensor& tensor,
+                         const std::vector<int64_t>& rows) {
+    const int64_t all = tensor.dim() > 0 ? tensor.size(0) : 1;
+    TORCH_CHECK_VALUE(
+        rows.empty() ? all % getSize() == 0 : rows.size() == static_cast<size_t>(getSize()),
+        "railhead: ", call, ": the ", which, "'s ", all,
+        " rows are not the same number for each of ", getSize(),
+        " ranks: give split sizes, one for each");
+    TORCH_CHECK_VALUE(rows.empty() || std::accumulate(rows.begin(), rows.end(), int64_t{0}) == all,
+                      "railhead: ", call, ": the ", which, "'s split sizes do not add up to its ",
+                      all, " rows");
+    std::vector<size_t> sizes;
+    const size_t row = all > 0 ? BytesOf(tensor) / static_cast<size_t>(all) : 0;
+    for (int rank = 0; rank < getSize(); ++rank) {
+      const int64_t count = rows.empty() ? all / getSize() : rows[rank];
+      TORCH_CHECK_VALUE(count >= 0, "railhead: ", call, ": a split size is negative");
+      sizes.push_back(row * static_cast<size_t>(count));
+    }
+    return sizes;
+  };
+  const std::vector<size_t> sent = bytes("input", input, input_sizes);
+  const std::vector<size_t> received = bytes("output", output, output_sizes);
+  const bool even = input_sizes.empty() && output_sizes.empty();
+  if (even) {
+    TORCH_CHECK_VALUE(sent.front() == received.front(), "railhead: ", call, ": the output has ",
+                      output.numel(), " elements, and the input ", input.numel());
+  }
+  return Post(HowOf(c10d::OpType::ALLTOALL_BASE, options), {output},
+              {[=](Running& running) {
+                 void* const begin = from.elements.data_ptr();
+                 void* const end = to.elements.data_ptr();
+                 return even
+                            ? rhAlltoAll(begin, end, sent.front(), rhUint8, running.comm(), nullptr)
+                            : rhAlltoAllv(begin, sent.data(), nullptr, end, received.data(),
+                                          nullptr, rhUint8, running.comm(), nullptr);
+               },
+               [to] { to.CopyBack(); }});
+}
+
+WorkPtr RailheadBackend::alltoall(Tensors& outputs, Tensors& inputs,
+                                  const c10d::AllToAllOptions& options) {
+  const char* const call = "all_to_all";
+  const auto ranks = static_cast<size_t>(getSize());
+  TORCH_CHECK_VALUE(outputs.size() == ranks && inputs.size() == ranks, "railhead: ", call,
+                    ": there must be ", ranks, " inputs and outputs, one for each rank");
+  std::vector<Dense> to;
+  std::vector<Dense> from;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    CheckSame(call, outputs[rank], inputs[rank]);
+    from.push_back(MakeDense(call, inputs[rank]));
+    to.push_back(MakeDenseResult(call, outputs[rank]));
+  }
+  return Post(HowOf(c10d::OpType::ALLTOALL, options), outputs,
+              {[from, to](Running& running) {
+                 rhGroupStart();
+                 rhResult_t first = rhSuccess;
+                 for (size_t rank = 0; rank < to.size(); ++rank) {
+                   const int peer = static_cast<int>(rank);
+                   const rhResult_t sent =
+                       rhSend(from[rank].elements.data_ptr(), BytesOf(from[rank].elements), rhUint8,
+                              peer, running.comm(), nullptr);
+                   const rhResult_t received =
+                       rhRecv(to[rank].elements.data_ptr(), BytesOf(to[rank].elements), rhUint8,
+                              peer, running.comm(), nullptr);
+                   if (first == rhSuccess) first = sent != rhSuccess ? sent : received;
+                 }
+                 const rhResult_t result = rhGroupEnd();
+                 return first != rhSuccess ? first : result;
+               },
+               [to] {
+                 for (const Dense& dense : to) dense.CopyBack();
+               }});
+}
+
+void RailheadBackend::CheckPeer(const char* call, int peer, int tag) const {
+  TORCH_CHECK_VALUE(peer >= 0 && peer < getSize(), "railhead: ", call, ": rank ", peer,
+                    " does not exist; ranks go from 0 to ", getSize() - 1);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      tag == 0, "railhead: ", call, ": tag ", tag,
+      ": messages between two ranks are matched by their order, and only tag 0 is possible");
+}
+
+WorkPtr RailheadBackend::send(Tensors& tensors, int to, int tag) {
+  CheckPeer("send", to, tag);
+  const Dense data = MakeDense("send", OnlyOne("send", tensors));
+  return Post({c10d::OpType::SEND}, {data.original},
+              {[=](Running& running) {
+                 return rhSend(data.elements.data_ptr(), BytesOf(data.elements), rhUint8, to,
+                               running.comm(), nullptr);
+               },
+               {}});
+}
+
+WorkPtr RailheadBackend::recv(Tensors& tensors, int from, int tag) {
+  CheckPeer("recv", from, tag);
+  const Dense data = MakeDenseResult("recv", OnlyOne("recv", tensors));
+  return Post({c10d::OpType::RECV}, {data.original},
+              {[=](Running& running) {
+                 return rhRecv(data.elements.data_ptr(), BytesOf(data.elements), rhUint8, from,
+                               running.comm(), nullptr);
+               },
+               [data] { data.CopyBack(); }});
+}
+
+WorkPtr RailheadBackend::recvAnysource(Tensors&, int) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false,
+      "railhead: recv: the source must be named (src=...): a receive from any rank is "
+      "not possible");
+}
+
+WorkPtr RailheadBackend::barrier(const c10d::BarrierOptions& options) {
+  return Post(HowOf(c10d::OpType::BARRIER, options), {},
+              {[](Running& running) { return rhBarrier(running.comm(), nullptr); }, {}});
+}
+
+void RailheadBackend::monitoredBarrier(const c10d::BarrierOptions& options,
+                                       bool /*wait_all_ranks*/) {
+  How how = HowOf(c10d::OpType::BARRIER, options);
+  how.waited_for = true;
+  // Rank 0 waits for one after the other, so that the watchdog can name the one that has not come.
+  Post(how, {},
+       {[rank = getRank(), size = getSize()](Running& running) {
+          char byte = 0;
+          const rhComm_t comm = running.comm();
+          rhResult_t result = rhSuccess;
+          if (rank > 0) {
+            result = rhSend(&byte, 1, rhUint8, 0, comm, nullptr);
+            return result != rhSuccess ? result : rhRecv(&byte, 1, rhUint8, 0, comm, nullptr);
+          }
+          for (int peer = 1; peer < size && result == rhSuccess; ++peer) {
+            running.waits_for = peer;
+            result = rhRecv(&byte, 1, rhUint8, peer, comm, nullptr);
+          }
+          running.waits_for = -1;
+          for (int peer = 1; peer < size && result == rhSuccess; ++peer) {
+            result = rhSend(&byte, 1, rhUint8, peer, comm, nullptr);
+          }
+          return result;
+        },
+        {}})
+      ->wait(std::chrono::milliseconds(0));
+}
+
+}  // namespace railhead_torch

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// torch's process-group backend "railhead": turns c10d's calls on CPU tensors into calls of the C
+// API.
+//
+// A collective is checked here, in the caller's thread, and throws what is wrong with its
+// arguments; what goes wrong later is in the Work that it returns. Calls of a group are done in the
+// order in which they were made (executor.h).
+#ifndef RAILHEAD_PYTHON_TORCH_BACKEND_H_
+#define RAILHEAD_PYTHON_TORCH_BACKEND_H_
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <vector>
+
+#include "executor.h"
+#include "types.h"
+
+namespace railhead_torch {
+
+class RailheadBackend final : public c10d::Backend {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+  // Takes the communicator over.
+  RailheadBackend(rhComm_t comm, int rank, int size, std::chrono::milliseconds timeout);
+  ~RailheadBackend() override;
+
+  const std::string getBackendName() const override { return "railhead"; }
+  bool supportsCoalescing() const override { return true; }
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override { return number_; }
+  void setTimeout(std::chrono::milliseconds timeout) override { timeout_ = timeout; }
+  void shutdown() override;
+  void abort() override;
+
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors,
+                              const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& options) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
+                          const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                              const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::AllgatherOptions& options) override;
+  WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                 const c10d::GatherOptions& options) override;
+  WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                  const c10d::ScatterOptions& options) override;
+  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                         const c10d::ReduceScatterOptions& options) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override;
+  WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                          const c10d::ReduceScatterOptions& options) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<int64_t>& output_sizes,
+                        std::vector<int64_t>& input_sizes,
+                        const c10d::AllToAllOptions& options) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs,
+                   const c10d::AllToAllOptions& options) override;
+  WorkPtr send(Tensors& tensors, int to, int tag) override;
+  WorkPtr recv(Tensors& tensors, int from, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
+  WorkPtr barrier(const c10d::BarrierOptions& options) override;
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
+
+ private:
+  // What concerns how a call is done, whatever it is.
+  struct How {
+    c10d::OpType type;
+    std::chrono::milliseconds timeout = std::chrono::milliseconds(-1);  // not above 0: the group's
+    bool waited_for = false;                                            // the caller waits anyway
+  };
+  template <class Options>
+  static How HowOf(c10d::OpType type, const Options& options);
+  WorkPtr Post(const How& how, Tensors results, Step step);
+  template <class Body>
+  WorkPtr Together(Body body);
+  template <class Call>
+  Step Reduction(const char* name, const at::Tensor& tensor, const c10d::ReduceOp& op, Call call);
+  Step GatherBase(const at::Tensor& output, const at::Tensor& input);
+  Step ReduceScatterBase(const at::Tensor& output, const at::Tensor& input,
+                         const c10d::ReduceOp& op);
+  void CheckPeer(const char* call, int peer, int tag) const;
+
+  const std::shared_ptr<Executor> executor_;
+  std::atomic<std::chrono::milliseconds> timeout_;
+  std::atomic<uint64_t> number_ = 0;
+  int coalescing_ = 0;
+  Job held_;  // between startCoalescing and endCoalescing
+};
+
+}  // namespace railhead_torch
+
+#endif  // RAILHEAD_PYTHON_TORCH_BACKEND_H_

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "executor.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace railhead_torch {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kLook = std::chrono::milliseconds(200);
+// The library's own text, at the same time, says more.
+constexpr auto kGrace = std::chrono::milliseconds(1000);
+
+// One thread for all groups of the process. It lives as long as that.
+class Watchdog {
+ public:
+  static Watchdog& Get() {
+    static auto* const watchdog = new Watchdog();
+    return *watchdog;
+  }
+
+  void Watch(const std::shared_ptr<Executor>& executor) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    executors_.push_back(executor);
+    if (started_) return;
+    started_ = true;
+    StartThread([this] { Loop(); }).detach();
+  }
+
+ private:
+  [[noreturn]] void Loop() {
+    for (;;) {
+      std::this_thread::sleep_for(kLook);
+      std::vector<std::shared_ptr<Executor>> executors;
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto gone = std::remove_if(executors_.begin(), executors_.end(),
+                                         [](const auto& executor) { return executor.expired(); });
+        executors_.erase(gone, executors_.end());
+        for (const auto& watched : executors_) {
+          if (auto executor = watched.lock()) executors.push_back(std::move(executor));
+        }
+      }
+      for (const auto& executor : executors) executor->EndIfLate(Clock::now());
+    }
+  }
+
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Executor>> executors_;
+  bool started_ = false;
+};
+
+}  // namespace
+
+Executor::Executor(rhComm_t comm) : comm_(comm), process_(::getpid()) {}
+
+std::shared_ptr<Executor> Executor::Create(rhComm_t comm) {
+  std::shared_ptr<Executor> executor(new Executor(comm));
+  Watchdog::Get().Watch(executor);
+  return executor;
+}
+
+Executor::~Executor() {
+  // A forked child has neither connections nor threads; the parent's are not its to end.
+  if (::getpid() != process_) {
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
+  if (thread_.joinable()) thread_.detach();  // this is it
+  if (ended_.empty()) {
+    rhCommDestroy(comm_);
+  } else {
+    rhCommAbort(comm_);
+  }
+}
+
+std::string Executor::WhyEnded() {
+  if (::getpid() != process_) {
+    return "this process was forked from the one that called init_process_group: only that one may "
+           "use the "
+           "process group";
+  }
+  if (!ended_.empty()) return ended_;
+  return leaving_ ? "the process group was destroyed" : "";
+}
+
+void Executor::Submit(Job job, bool waited_for) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (const std::string why = WhyEnded(); !why.empty()) {
+    lock.unlock();
+    job.work->Fail(job.What() + ": " + why)->Set();
+    return;
+  }
+  if (waited_for && !busy_ && jobs_.empty()) {
+    busy_ = true;
+    lock.unlock();
+    Do(std::move(job));
+    lock.lock();
+    busy_ = false;
+    changed_.NotifyAll();
+    return;
+  }
+  jobs_.push_back(std::move(job));
+  if (!thread_.joinable()) {
+    thread_ = StartThread([self = shared_from_this()] { self->Loop(); });
+  }
+  changed_.NotifyAll();
+}
+
+void Executor::Loop() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (;;) {
+    while (busy_ || (jobs_.empty() && !leaving_)) changed_.Wait(lock);
+    if (jobs_.empty()) return;
+    busy_ = true;
+    {
+      Job job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      Do(std::move(job));
+    }
+    lock.lock();
+    busy_ = false;
+    changed_.NotifyAll();
+  }
+}
+
+rhResult_t Executor::RunSteps(Job& job, Running& running) {
+  if (job.steps.size() == 1) return job.steps.front().run(running);
+  rhGroupStart();
+  rhResult_t first = rhSuccess;
+  for (Step& step : job.steps) {
+    const rhResult_t result = step.run(running);
+    if (first == rhSuccess) first = result;
+  }
+  const rhResult_t result = rhGroupEnd();
+  return first != rhSuccess ? first : result;
+}
+
+void Executor::Do(Job job) {
+  std::string error;
+  {
+    Running running(comm_);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      error = WhyEnded();
+      if (!ended_.empty() || ::getpid() != process_) {
+        error = job.What() + ": " + error;
+      } else {
+        error.clear();  // what was begun before the group is left is done
+        running_ = &running;
+        deadline_ = Clock::now() + job.timeout + kGrace;
+      }
+    }
+    if (error.empty()) {
+      rhResult_t result = rhInternalError;
+      std::string thrown;
+      try {
+        result = RunSteps(job, running);
+      } catch (const std::exception& exception) {
+        thrown = exception.what();
+      }
+      const std::lock_guard<std::mutex> lock(mutex_);
+      running_ = nullptr;
+      deadline_ = Clock::time_point::max();
+      if (!thrown.empty()) {
+        error = job.What() + ": " + thrown;
+      } else if (result != rhSuccess) {
+        error = job.What() + ": " + (ended_.empty() ? rhGetLastError(comm_) : ended_.c_str());
+      }
+    }
+  }
+  std::exception_ptr failed;
+  if (error.empty()) {
+    try {
+      for (Step& step : job.steps) {
+        if (step.finish) step.finish();
+      }
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  }
+  job.steps.clear();
+  auto finished = failed           ? job.work->Fail(failed)
+                  : !error.empty() ? job.work->Fail(error)
+                                   : job.work->Succeed(std::move(job.results));
+  job.work.reset();
+  job.results.clear();
+  finished->Set();
+}
+
+void Executor::Drain() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  leaving_ = true;
+  changed_.NotifyAll();
+  // A callback of this thread's own job cannot wait for it.
+  if (::getpid() != process_ || thread_.get_id() == std::this_thread::get_id()) return;
+  while (busy_ || !jobs_.empty()) changed_.Wait(lock);
+  if (!thread_.joinable()) return;
+  std::thread thread = std::move(thread_);
+  lock.unlock();
+  thread.join();
+}
+
+void Executor::Leave() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    leaving_ = true;
+    changed_.NotifyAll();
+    if (busy_ || !jobs_.empty()) return;
+  }
+  Drain();
+}
+
+void Executor::End(const std::string& reason) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!ended_.empty() || ::getpid() != process_) return;
+    ended_ = reason;
+  }
+  rhCommRevoke(comm_, 0);
+}
+
+void Executor::EndIfLate(Clock::time_point now) {
+  std::string reason;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (now < deadline_ || running_ == nullptr) return;
+    const int rank = running_->waits_for;
+    reason = "not done within the process group's timeout, so it was ended on all ranks: ";
+    reason += rank >= 0 ? "rank " + std::to_string(rank) + " has not called it"
+                        : "a rank lives and has not called it; librailhead's warnings name it";
+  }
+  End(reason);
+}
+
+}  // namespace railhead_torch

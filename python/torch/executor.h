@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Does the calls of one communicator, one after the other: in the caller's thread where it waits
+// for the result anyway and nothing is before it, else in a thread of its own, which begins with
+// the first call that needs it.
+//
+// torch's deadlines: librailhead itself ends calls that all ranks have begun and in which nothing
+// moves. A rank that lives and does not call is waited for there, so a watchdog ends the group of a
+// call that is not done in its time. Ending means rhCommRevoke: all ranks' calls fail, and the
+// communicator is freed when nobody uses it any more.
+#ifndef RAILHEAD_PYTHON_TORCH_EXECUTOR_H_
+#define RAILHEAD_PYTHON_TORCH_EXECUTOR_H_
+
+#include <railhead/railhead.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "condition.h"
+#include "work.h"
+
+namespace railhead_torch {
+
+// What runs a step: the communicator, and the operators that were made for it, which are freed when
+// the step's group is done.
+class Running {
+ public:
+  explicit Running(rhComm_t comm) : comm_(comm) {}
+  ~Running() {
+    for (const rhRedOp_t op : made_) rhRedOpDestroy(op, comm_);
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  rhComm_t comm() const { return comm_; }
+  rhResult_t MakeFactor(void* factor, rhDataType_t type, rhRedOp_t* op) {
+    const rhResult_t result =
+        rhRedOpCreatePreMulSum(op, factor, type, rhScalarHostImmediate, comm_);
+    if (result == rhSuccess) made_.push_back(*op);
+    return result;
+  }
+  // The rank that is waited for, for the watchdog's text.
+  std::atomic<int> waits_for = -1;
+
+ private:
+  const rhComm_t comm_;
+  std::vector<rhRedOp_t> made_;
+};
+
+// One collective or transfer.
+struct Step {
+  std::function<rhResult_t(Running&)> run;  // may only be noted by it, in a group
+  std::function<void()> finish;             // after success; may be empty
+};
+
+struct Job {
+  c10::intrusive_ptr<RailWork> work;
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+  uint64_t number = 0;      // of the calls of its group
+  std::vector<Step> steps;  // several: a group
+  std::vector<at::Tensor> results;
+  std::chrono::milliseconds timeout = std::chrono::milliseconds(0);
+
+  // For messages.
+  std::string What() const {
+    return c10d::opTypeToString(type) + " (call " + std::to_string(number) + " of the group)";
+  }
+};
+
+class Executor : public std::enable_shared_from_this<Executor> {
+ public:
+  static std::shared_ptr<Executor> Create(rhComm_t comm);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Begins the job. `waited_for`: the caller will wait for it, so it may be done before this
+  // returns.
+  void Submit(Job job, bool waited_for);
+  // Waits until all jobs are done, and ends the thread. Further jobs fail.
+  void Drain();
+  // The same without waiting for a job that runs: Python's lock may be held by the caller and be
+  // wanted by the job.
+  void Leave();
+  // Ends the calls of all ranks. The reason is in the errors of this rank's. Any thread.
+  void End(const std::string& reason);
+  // Of the watchdog.
+  void EndIfLate(std::chrono::steady_clock::time_point now);
+
+ private:
+  explicit Executor(rhComm_t comm);
+  void Loop();
+  void Do(Job job);
+  rhResult_t RunSteps(Job& job, Running& running);
+  // Why calls cannot be made any more; "" if they can.
+  std::string WhyEnded();
+
+  const rhComm_t comm_;
+  const int process_;
+
+  std::mutex mutex_;  // guards what follows
+  Condition changed_;
+  std::deque<Job> jobs_;
+  bool busy_ = false;
+  bool leaving_ = false;
+  std::string ended_;
+  std::thread thread_;
+  // Of the job that runs.
+  std::chrono::steady_clock::time_point deadline_ = std::chrono::steady_clock::time_point::max();
+  const Running* running_ = nullptr;
+};
+
+}  // namespace railhead_torch
+
+#endif  // RAILHEAD_PYTHON_TORCH_EXECUTOR_H_

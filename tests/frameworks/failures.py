@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of a group in which something goes wrong: prints what its exception says.
+
+usage: failures.py killed|late|monitored|abort|mismatch|wait|leave|fork      with torchrun's variables
+"""
+
+import datetime
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+what = sys.argv[1]
+seconds = 2 if what in ("late", "monitored") else 60
+dist.init_process_group("railhead", timeout=datetime.timedelta(seconds=seconds))
+rank = dist.get_rank()
+tensor = torch.ones(1000)
+dist.all_reduce(tensor)
+backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+
+
+def say(*words):
+    print(f"rank {rank}:", *words, flush=True)
+
+
+try:
+    if what == "killed":
+        if rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        for _ in range(3):
+            dist.all_reduce(tensor)
+    elif what == "late":  # lives, and does not call
+        if rank == 1:
+            time.sleep(8)
+        for _ in range(2):  # rank 0 has begun the first
+            dist.all_reduce(tensor)
+    elif what == "monitored":
+        if rank == 1:
+            time.sleep(8)
+        backend.monitored_barrier()
+    elif what == "abort":
+        if rank == 0:
+            work = dist.all_reduce(tensor, async_op=True)
+            backend.abort()
+            work.wait()
+        time.sleep(1)
+        dist.all_reduce(tensor)
+    elif what == "mismatch":
+        dist.all_reduce(torch.ones(4 + rank))
+        dist.all_reduce(torch.ones(4))
+    elif what == "wait":  # a timeout of the wait alone leaves the group as it is
+        if rank == 0:
+            work = dist.all_reduce(tensor, async_op=True)
+            try:
+                work.wait(datetime.timedelta(milliseconds=300))
+            except dist.DistBackendError as error:
+                say(str(error).splitlines()[0])
+            work.wait()
+        else:
+            time.sleep(1)
+            dist.all_reduce(tensor)
+        dist.barrier()
+        dist.destroy_process_group()
+        say("fine")
+    elif what == "leave":  # without destroying the group, whose thread has begun
+        dist.all_reduce(tensor, async_op=True).wait()
+        say("fine")
+        sys.exit(0)
+    elif what == "fork":
+        child = os.fork()
+        if child == 0:
+            try:
+                dist.all_reduce(tensor)
+            except dist.DistBackendError as error:
+                say(str(error).splitlines()[0])
+            os._exit(0)
+        os.waitpid(child, 0)
+        dist.barrier()
+        dist.destroy_process_group()
+        say("fine")
+except dist.DistBackendError as error:
+    say(f"{type(error).__name__}: {str(error).splitlines()[0]}")
+    time.sleep(0.5)
+    os._exit(0)

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Prints which class serves a name, after one all-reduce of one rank. usage: registration.py BACKEND"""
+
+import sys
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group(sys.argv[1])
+tensor = torch.ones(4)
+dist.all_reduce(tensor)
+print(dist.group.WORLD._get_backend(torch.device("cpu")).name(), dist.get_backend(), tensor[0].item())
+dist.destroy_process_group()

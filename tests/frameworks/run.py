@@ -1,0 +1,200 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The torch backend of the wheel in a real torch, beside gloo.
+
+usage: tests/frameworks/run.py [--torch MINOR] [CASE]...      2.15 if not said; make wheel must have run
+
+torch has no CUDA here (tools/torch-venv.sh). The wheel is unpacked into a folder on PYTHONPATH, as in a pod
+whose image does not have it.
+"""
+
+import concurrent.futures
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HERE = ROOT / "tests" / "frameworks"
+OUT = ROOT / "out" / "frameworks-test"
+
+# Ranks in a network namespace of their own.
+START = """
+ip link set lo up
+ranks=
+for rank in $(seq 0 $((WORLD_SIZE - 1))); do
+  RANK=$rank LOCAL_RANK=$rank "$@" & ranks="$ranks $!"
+done
+failed=0
+for rank in $ranks; do wait "$rank" || failed=1; done
+[ -n "${MAY_FAIL:-}" ] || exit $failed
+"""
+
+
+class Failure(Exception):
+    pass
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+class Torch:
+    """One version of torch with the wheel beside it."""
+
+    def __init__(self, minor):
+        self.minor = minor
+        done = subprocess.run([ROOT / "tools" / "torch-venv.sh", minor], stdout=subprocess.PIPE, text=True, check=True)
+        self.python = pathlib.Path(done.stdout.strip()) / "bin" / "python"
+        shutil.rmtree(OUT, ignore_errors=True)
+        [wheel] = (ROOT / "out" / "wheel").glob("railhead-*.whl")
+        zipfile.ZipFile(wheel).extractall(OUT / "site")
+
+    def environment(self, **more):
+        return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(OUT / "site"), "OMP_NUM_THREADS": "1",
+                "GLOO_SOCKET_IFNAME": "lo", "RAILHEAD_METRICS_PORT": "0", "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": "29500", "HOME": str(OUT), **more}
+
+    def run(self, *command, ranks=2, seconds=240, may_fail=False, **more):
+        env = self.environment(WORLD_SIZE=str(ranks), **more)
+        if may_fail:
+            env["MAY_FAIL"] = "1"
+        command = ["unshare", "--net", "sh", "-ec", START, "ranks", self.python, *command]
+        try:
+            done = subprocess.run([str(part) for part in command], env=env, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True, timeout=seconds)
+        except subprocess.TimeoutExpired as late:
+            raise Failure(f"no end of {command[6:]}: {(late.stdout or b'').decode()[-3000:]}") from None
+        if done.returncode != 0 and not may_fail:
+            raise Failure(f"{command[6:]}: exit {done.returncode}\n{done.stdout[-6000:]}")
+        return done.stdout
+
+
+def side_by_side(*calls, at_once=4):
+    """Their results. Each has a network of its own, and most of them mostly wait."""
+    with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+        return [future.result() for future in [pool.submit(*call) for call in calls]]
+
+
+def case_registration(torch):
+    """By the entry point alone; a script that does not use it must not notice."""
+    def serves(name, said, **more):
+        text = torch.run(HERE / "registration.py", said, ranks=1, **more)
+        expect(re.search(rf"^{name} .* 1\.0$", text, re.M), f"{said} {more}: {text}")
+
+    side_by_side((serves, "railhead", "railhead"), (serves, "railhead", "cpu:railhead"), (serves, "gloo", "gloo"))
+    if torch.minor != "2.9":  # which does not let a plugin do it
+        serves("railhead", "gloo", RAILHEAD_TORCH_REPLACE="gloo")
+    plain = ("-c", "import torch; print(torch.ones(2).sum().item(), 'librailhead' in open('/proc/self/maps').read())")
+    text = torch.run(*plain, ranks=1)
+    expect(text == "2.0 False\n", text)
+    text = torch.run(*plain, ranks=1, RAILHEAD_TORCH_REPLACE="mpi")
+    expect(text.endswith("2.0 False\n") and "may be 'gloo' or empty" in text, text)
+
+
+def case_unknown_version(torch):
+    """A wheel that has no backend for this torch."""
+    library = OUT / "site" / "railhead" / "lib" / f"railhead-torch-{torch.minor}.so"
+    library.rename(OUT / "away.so")
+    try:
+        text = torch.run(HERE / "registration.py", "railhead", ranks=2, may_fail=True)
+        expect(text.count("this wheel has no backend for torch " + torch.minor) >= 2, text)
+        text = torch.run(HERE / "registration.py", "gloo", ranks=1)
+        expect(re.search("^gloo ", text, re.M), text)
+    finally:
+        (OUT / "away.so").rename(library)
+
+
+def case_conformance(torch):
+    for ranks in (2, 4):
+        text = torch.run(HERE / "conformance.py", ranks=ranks)
+        print(text.strip().splitlines()[-1])
+    text = torch.run(HERE / "conformance.py", ranks=3, RAILHEAD_TRANSPORT="tcp")
+    print(text.strip().splitlines()[-1])
+
+
+def case_training(torch):
+    """Losses are gloo's."""
+    def losses(backend, how):
+        text = torch.run(HERE / "train.py", backend, how)
+        [line] = re.findall(r"^losses (.*)$", text, re.M)
+        return [float(word) for word in line.split()]
+
+    for how in ("ddp", "zero", "fsdp"):
+        ours, gloos = side_by_side((losses, "railhead", how), (losses, "gloo", how))
+        pairs = list(zip(ours, gloos, strict=True))
+        expect(len(pairs) >= 4 and all(abs(one - two) < 1e-5 for one, two in pairs), f"{how}: {ours}, gloo's {gloos}")
+        print(f"{how}: {len(pairs)} losses as gloo's, {pairs[0][0]:.6f} to {pairs[-1][0]:.6f}")
+
+
+def case_failures(torch):
+    def check(what, *words, ranks=2):
+        text = torch.run(HERE / "failures.py", what, ranks=ranks, may_fail=True, seconds=120)
+        for word in words:
+            expect(re.search(word, text), f"{what}: no '{word}' in: {text}")
+        expect("Traceback" not in text and "terminate called" not in text, f"{what}: {text}")
+
+    def killed():
+        check("killed", r"rank 0: DistBackendError: railhead: ALLREDUCE .*rank 1", r"rank 2: DistBackendError: .*rank 1",
+              ranks=3)
+
+    side_by_side(
+        (check, "late", r"rank 0: DistBackendError: railhead: ALLREDUCE .*not done within the process group's timeout",
+         r"rank 1: DistBackendError: railhead: ALLREDUCE .*rank 0: .*rhCommRevoke"),
+        (check, "monitored", r"rank 0: DistBackendError: railhead: BARRIER .*rank 1 has not called it",
+         r"rank 1: DistBackendError"),
+        (killed,),
+        (check, "abort", r"rank 0: DistBackendError: .*this rank has aborted the process group",
+         r"rank 1: DistBackendError: .*rank 0: .*rhCommRevoke"),
+        (check, "mismatch", r"rank 0: DistBackendError: .*rank", r"rank 1: DistBackendError: .*rank"),
+        (check, "wait", r"rank 0: railhead: ALLREDUCE was not done within 300 ms", r"rank 0: fine", r"rank 1: fine"),
+        (check, "leave", r"rank 0: fine", r"rank 1: fine"),
+        (check, "fork", r"rank 0: railhead: ALLREDUCE .*this process was forked", r"rank 0: fine", r"rank 1: fine"))
+
+
+def case_object(torch):
+    """What the compiled part needs of the system."""
+    library = OUT / "site" / "railhead" / "lib" / f"railhead-torch-{torch.minor}.so"
+    text = subprocess.run(["readelf", "-dVW", library], stdout=subprocess.PIPE, text=True, check=True).stdout
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", text))
+    known = {"libtorch_cpu.so", "libc10.so", "librailhead.so.0", "libstdc++.so.6", "libgcc_s.so.1", "libc.so.6",
+             "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "libdl.so.2"}
+    expect(needed <= known, f"needs {needed - known}")
+    for family, newest in (("GLIBC", (2, 28)), ("GLIBCXX", (3, 4, 25)), ("CXXABI", (1, 3, 11))):
+        versions = {tuple(map(int, word.split("."))) for word in re.findall(rf"Name: {family}_([0-9.]+)", text)}
+        expect(versions and max(versions) <= newest, f"{family}: {sorted(versions)}")
+
+
+CASES = {name.removeprefix("case_").replace("_", "-"): case for name, case in list(globals().items())
+         if name.startswith("case_")}
+
+
+def main():
+    words = sys.argv[1:]
+    minor = "2.15"
+    if words[:1] == ["--torch"]:
+        minor, words = words[1], words[2:]
+    unknown = sorted(set(words) - set(CASES))
+    if unknown:
+        sys.exit(f"error: no case {', '.join(unknown)}; there are: {' '.join(CASES)}")
+    torch = Torch(minor)
+    failed = []
+    names = words or list(CASES)
+    for name in names:
+        begin = time.monotonic()
+        try:
+            CASES[name](torch)
+            print(f"{name}: passed, {time.monotonic() - begin:.0f} s", flush=True)
+        except Failure as failure:
+            failed.append(name)
+            print(f"{name}: FAILED: {failure}", flush=True)
+    print(f"{len(names) - len(failed)} of {len(names)} cases passed with torch {minor}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
