@@ -300,8 +300,8 @@ void Agent::NoteHang(TimePoint now) {
   const bool hangs = busy.has_value() && now - busy->since > options_.scan_hangs;
   if (std::exchange(scan_hangs_, hangs) == hangs) return;
   if (!hangs) {
-    spdlog::info("the node's devices can be read again");
-    TellEvent(NodeEvent(false, "DeviceScanWorks", "the node's devices can be read again"));
+    spdlog::info("reading the node's devices works again");
+    TellEvent(NodeEvent(false, "DeviceScanWorks", "reading the node's devices works again"));
     return;
   }
   std::string what = busy->hca.empty() ? "the node's devices" : busy->hca;
@@ -314,7 +314,7 @@ void Agent::NoteHang(TimePoint now) {
       "reading ", what, " has not ended for ",
       std::chrono::duration_cast<std::chrono::seconds>(now - busy->since).count(),
       " s: its firmware or driver may hang; what was found before stays offered, and no trouble "
-      "of any HCA is noticed meanwhile; look at dmesg, and reset the NIC or the node");
+      "of any HCA is detected meanwhile; check dmesg, and reset the NIC or the node");
   spdlog::error("{}", message);
   TellEvent(NodeEvent(true, "DeviceScanHangs", message));
 }
@@ -572,8 +572,8 @@ void Agent::Collect() {
   if (!HasFilesUntil(limit)) return;
   if (!LookAtKubelet()) {
     spdlog::warn(
-        "unused rails files stay for now: kubelet does not tell at {} who holds what, or not of "
-        "all pods; if it is not starting, mount the host's pod-resources folder there",
+        "unused rails files stay for now: the kubelet at {} does not list who holds what, or not "
+        "all pods; if it is not starting, mount the host's pod-resources directory there",
         options_.pod_resources_socket);
     return;
   }
@@ -631,7 +631,7 @@ void Agent::Stop() {
   holdings_ = {};
   absl::Status status;
   if (HasFilesUntil(absl::InfiniteFuture()) && !LookAtKubelet()) {
-    status = absl::UnavailableError("kubelet does not tell who holds what");
+    status = absl::UnavailableError("kubelet does not list who holds what");
   }
   if (status.ok()) status = RemoveUnused(absl::InfiniteFuture());
   if (!status.ok()) spdlog::warn("rails files stay: {}", Text(status));

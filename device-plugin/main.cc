@@ -48,14 +48,14 @@ namespace railhead::device_plugin {
 namespace {
 
 constexpr char kAbout[] =
-    "Offers the RDMA devices (HCAs) of this node to kubelet, so that pods can ask for them:\n"
+    "Offers the RDMA devices (HCAs) of this node to kubelet, so that pods can request them:\n"
     "  resources: {limits: {rdma/hca: 2}}\n"
-    "Each pod gets exactly the devices that were allotted to it, and /run/railhead/rails.json,\n"
-    "which says which rail each of them is.";
+    "Each pod gets exactly the devices allocated to it, and /run/railhead/rails.json, which maps\n"
+    "them to rails.";
 
 constexpr char kExamples[] =
     "Examples:\n"
-    "  railhead-device-plugin discover                     which devices are there, and why not\n"
+    "  railhead-device-plugin discover                     list devices, and why any is unusable\n"
     "  railhead-device-plugin discover --root /host -o json\n"
     "  railhead-device-plugin --root /host --node-name n1  serve, with the host's /sys and\n"
     "                                                      /dev/infiniband mounted below /host";
@@ -76,68 +76,66 @@ void Declare(CLI::App& app, Flags& flags) {
   app.set_version_flag("--version", RAILHEAD_VERSION);
   app.require_subcommand(0, 1);
   app.add_option("--root", flags.agent.root,
-                 "Directory that stands for the host's /: sys and dev/infiniband are read there")
+                 "Root directory of the host: sys and dev/infiniband are read below it")
       ->capture_default_str();
-  app.add_option("--kubelet-dir", flags.agent.kubelet_dir,
-                 "Kubelet's device plugin folder, at the same path as on the host; rails files go "
-                 "to its subfolder railhead")
+  app.add_option(
+         "--kubelet-dir", flags.agent.kubelet_dir,
+         "Kubelet's device plugin directory, at the same path as on the host; rails files are "
+         "in its subdirectory railhead")
       ->capture_default_str();
   app.add_option("--pod-resources-socket", flags.agent.pod_resources_socket,
-                 "Kubelet's PodResources socket; asked before unused rails files are removed")
+                 "Kubelet's PodResources socket; lists the devices in use")
       ->capture_default_str();
   app.add_option("--node-name", flags.agent.node_name, "Name of this node in Kubernetes")
       ->envname("NODE_NAME");
   app.add_option(
       "--cdi-dir", flags.agent.cdi_dir,
-      "Folder where the container runtime looks for CDI specs (/var/run/cdi), at the same "
-      "path as on the host: containers then get their devices by CDI, as they are when "
-      "the container starts. Empty: plain device nodes, as they were at admission");
-  app.add_option(
-      "--config", flags.agent.config_file,
-      "YAML file that says which HCAs are offered as which resource, shared by how many, "
-      "and which rail each is; read again when it changes. Without it every HCA is one "
-      "rdma/hca");
+      "Directory of the container runtime's CDI specs (/var/run/cdi), at the same path as on "
+      "the host: containers get their devices by CDI, resolved when the container starts. "
+      "Empty: plain device nodes, resolved at admission");
+  app.add_option("--config", flags.agent.config_file,
+                 "YAML file of resources, their HCAs, sharing and rail numbers; read again when it "
+                 "changes. Default: every HCA is one rdma/hca");
   app.add_flag("--memlock-raised", flags.agent.memlock_raised,
-               "Say of this node that containers with HCAs may pin memory without limit, because "
-               "`memlock` runs beside the agent");
+               "Publish that containers with HCAs may lock memory without limit, because `memlock` "
+               "runs next to the agent");
   app.add_option("--rescan-seconds", flags.rescan_seconds,
-                 "Time between two looks at the devices and their ports")
+                 "Interval between device scans in seconds")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
   app.add_option("--health-address", flags.health_address,
-                 "Where GET /healthz and /readyz are answered; empty for nowhere")
+                 "Listen address of /healthz and /readyz; empty disables them")
       ->capture_default_str();
   app.add_option("--metrics-address", flags.metrics_address,
-                 "Where GET /metrics is answered, for Prometheus; empty for nowhere")
+                 "Listen address of /metrics; empty disables it")
       ->capture_default_str();
   app.add_subcommand("serve", "Offer the devices to kubelet until SIGTERM (the default)")
       ->fallthrough();
   app.add_option("--pod-name", flags.agent.pod_name, "Name of the agent's own pod")
       ->envname("POD_NAME");
-  app.add_option("--pod-namespace", flags.agent.pod_namespace, "Its namespace")
+  app.add_option("--pod-namespace", flags.agent.pod_namespace, "Namespace of the agent's own pod")
       ->envname("POD_NAMESPACE");
-  app.add_subcommand("forget",
-                     "Remove from all nodes the labels, annotation and condition that agents have "
-                     "written, print the nodes' names, and end; run in a pod");
+  app.add_subcommand(
+      "forget",
+      "Remove the labels, annotation and condition that agents wrote from all nodes, and "
+      "print the nodes' names; run it in a pod");
   CLI::App* memlock = app.add_subcommand(
       "memlock",
-      "As a plugin of the container runtime (NRI), let containers that hold RDMA devices pin\n"
-      "memory without limit, whoever they run as, until SIGTERM; needs nothing but the socket");
+      "As a plugin of the container runtime (NRI), let containers with RDMA devices lock\n"
+      "memory without limit, whatever their user, until SIGTERM; needs only the socket");
   memlock->fallthrough();
-  memlock
-      ->add_option("--nri-socket", flags.nri_socket,
-                   "Where the container runtime listens for plugins")
+  memlock->add_option("--nri-socket", flags.nri_socket, "NRI socket of the container runtime")
       ->capture_default_str();
-  CLI::App* discover = app.add_subcommand("discover", "Print what is found on this node, and end");
+  CLI::App* discover = app.add_subcommand("discover", "Print the devices of this node");
   discover
       ->add_option("--root", flags.discover_root,
-                   "Directory that stands for the host's /; a captured tree will do")
+                   "Root directory of the host, or of a captured tree")
       ->capture_default_str();
   discover->add_option("--config", flags.discover_config,
-                       "A configuration to try: its rails, and which HCAs its resources get");
+                       "Configuration file to try: prints its rails and the HCAs of its resources");
   discover
       ->add_option("-o,--output", flags.discover_output,
-                   "json, table, or nccl-topology: the PCI tree as NCCL reads it (NCCL_TOPO_FILE)")
+                   "json, table, or nccl-topology: the PCI tree in NCCL's format (NCCL_TOPO_FILE)")
       ->check(CLI::IsMember({"json", "table", "nccl-topology"}))
       ->capture_default_str();
 }
@@ -158,7 +156,7 @@ int Discover(const Flags& flags) {
                       [&config](const fabric::Hca& hca) { return IsChosen(*config, hca); });
   fabric::AssignRails(inventory->hcas);
   ApplyRails(config->rails, inventory->hcas);
-  // What its network asks for is known of a configuration only.
+  // Only a configuration defines the network of pods.
   if (flags.discover_config.empty()) {
     for (fabric::Hca& hca : inventory->hcas) fabric::Judge(hca, fabric::PodNetwork::kUnknown);
   } else {
@@ -178,14 +176,14 @@ int Discover(const Flags& flags) {
   return std::cout.flush() ? 0 : 1;
 }
 
-// Null when the address is empty.
+// Returns null if the address is empty.
 absl::StatusOr<std::unique_ptr<kube::PageServer>> StartServer(
     const std::string& flag, const std::string& address, const kube::PageServer::Pages& pages) {
   if (address.empty()) return nullptr;
   return kube::PageServer::Start(flag, address, pages);
 }
 
-// An API server, if this process is a pod with a service account.
+// Returns the API server, if this process is a pod with a service account.
 std::unique_ptr<kube::RestClient> ApiServer() {
   const kube::Environment environment = [](absl::string_view name) {
     const char* value = std::getenv(std::string(name).c_str());
@@ -193,7 +191,7 @@ std::unique_ptr<kube::RestClient> ApiServer() {
   };
   absl::StatusOr<kube::InCluster> cluster = kube::InClusterConfig("/", environment);
   if (!cluster.ok()) {
-    spdlog::info("the node's facts are not told to an API server: {}",
+    spdlog::info("not publishing the node's facts: no API server: {}",
                  std::string(cluster.status().message()));
     return nullptr;
   }
@@ -218,8 +216,8 @@ int Forget() {
   return std::cout.flush() ? 0 : 1;
 }
 
-// Readable once the process is told to end. To be called before any thread begins, so that every
-// thread leaves these signals to us.
+// Returns a descriptor that is readable after SIGTERM or SIGINT. Call it before starting threads,
+// so that all of them block these signals.
 absl::StatusOr<int> StopSignals() {
   signal(SIGPIPE, SIG_IGN);  // NOLINT(cert-err33-c): it cannot fail
   sigset_t signals;
@@ -254,7 +252,7 @@ int Memlock(const Flags& flags) {
 }
 
 int Serve(Flags flags) {
-  // Whatever we make is for root, unless it says otherwise.
+  // Files are for root only, unless created with another mode.
   umask(0077);
   const absl::StatusOr<int> stop_fd = StopSignals();
   if (!stop_fd.ok()) return Fail(stop_fd.status());

@@ -111,7 +111,7 @@ std::string CheckDeviceNode(const RootFiles& files, const std::string& uverbs) {
       AttributeOrEmpty(files, absl::StrCat(kVerbsClass, "/", uverbs, "/dev"));
   if (expected.empty() || expected == number) return "";
   return absl::StrCat(path, " is device ", number, " but the kernel says ", expected,
-                      "; it was left by an older driver load, let udev make it again");
+                      "; it is left from an older driver load; let udev recreate it");
 }
 
 // Whether its vital product data says that it manages NVLink switches: the two ConnectX functions

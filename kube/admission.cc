@@ -76,7 +76,7 @@ HttpResponse AnswerAdmission(
   }
   const std::optional<MemoryBudget::Claim> claim = memory.Take(needed, kMemoryTimeout);
   if (!claim.has_value()) {
-    return {503, "text/plain; charset=utf-8", "other reviews take all memory; try again later\n"};
+    return {503, "text/plain; charset=utf-8", "all memory for reviews is in use; retry later\n"};
   }
   const absl::StatusOr<AdmissionRequest> review = DecodeAdmissionReview(request.body);
   if (!review.ok()) {

@@ -172,7 +172,8 @@ absl::Status CertificateKeeper::KeepOurs(const Json& secret, Authorities& found,
   std::string previous = StillValid({ours, found.previous}, current, clock_());
   if (absl::Status stored = Store(secret, {{kPreviousKey, previous}}); !stored.ok()) return stored;
   found.previous = std::move(previous);
-  log.push_back(absl::StrCat("somebody replaced the authority in ", options_.secret.ToString(),
+  log.push_back(absl::StrCat("another writer replaced the authority in ",
+                             options_.secret.ToString(),
                              ": the last one is kept for the certificates that it signed"));
   return absl::OkStatus();
 }

@@ -131,7 +131,7 @@ absl::StatusOr<ListPage> ListOnce(Api& api, const ObjectRef& collection,
   if (!answer.ok()) return answer.status();
   const Json* items = Find(*answer, "items");
   if (items == nullptr || !items->is_array()) {
-    return absl::DataLossError(absl::StrCat(what, ": the answer is no list"));
+    return absl::DataLossError(absl::StrCat(what, ": the response is not a list"));
   }
   ListPage page;
   page.resource_version = StringAt(*answer, {"metadata", "resourceVersion"});

@@ -14,7 +14,7 @@ namespace {
 // Replicas that started together do not ask together.
 constexpr double kJitter = 0.2;
 // The holder of a lease that is gone.
-constexpr char kSomebody[] = "somebody, before the lease was deleted";
+constexpr char kSomebody[] = "unknown, before the lease was deleted";
 
 absl::Status NoLease(absl::string_view field, absl::string_view what) {
   return absl::DataLossError(absl::StrCat("lease: ", field, " is not ", what));

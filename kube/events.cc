@@ -65,7 +65,7 @@ absl::Status EventRecorder::Record(const Event& event) {
   const absl::Time now = clock_();
   if (!HasToken(monotonic_())) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("too many events; not told: ", event.reason, ": ", event.message));
+        absl::StrCat("too many events; dropped: ", event.reason, ": ", event.message));
   }
   const std::string space = event.space.empty() ? "default" : event.space;
   const std::string name = NameOf(event);

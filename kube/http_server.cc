@@ -456,7 +456,7 @@ class HttpServer::Impl {
       Client& client = *open[*at];
       const State state = client.standing.state;
       if (state == State::kSending || state == State::kQueued) {
-        Refuse(client, 503, "too much is being sent to this server at once; try again later");
+        Refuse(client, 503, "too much data in requests; retry later");
         if (client.standing.bytes < options_.max_bytes) continue;
       }
       Close(client);
@@ -680,7 +680,7 @@ class HttpServer::Impl {
           Refuse(*client, 408, "the request did not end in time");
           break;
         case State::kQueued:
-          Refuse(*client, 503, "too many requests wait for an answer; try again later");
+          Refuse(*client, 503, "too many requests in progress; retry later");
           break;
         default:
           Close(*client);

@@ -202,7 +202,7 @@ absl::StatusOr<Kubeconfig> ParseKubeconfig(absl::string_view text, const std::st
   const Json& document = documents->front();
   const std::string name =
       context.empty() ? StringAt(document, {"current-context"}) : std::string(context);
-  if (name.empty()) return Wrong("current-context", "is missing: say which context to use");
+  if (name.empty()) return Wrong("current-context", "is missing; name the context to use");
   const absl::StatusOr<Section> chosen = Named(document, "contexts", name, "context");
   if (!chosen.ok()) return chosen.status();
   Kubeconfig config;

@@ -236,7 +236,7 @@ absl::StatusOr<Answer> RestClient::State::Transact(const ApiRequest& request,
   }
   if (transfer.silent) {
     return failed(absl::StatusCode::kDeadlineExceeded,
-                  absl::StrCat("nothing was heard for ", absl::FormatDuration(transfer.silence)));
+                  absl::StrCat("no data for ", absl::FormatDuration(transfer.silence)));
   }
   if (result == CURLE_OPERATION_TIMEDOUT) {
     return failed(absl::StatusCode::kDeadlineExceeded,

@@ -47,7 +47,7 @@ absl::Status Health::Live(TimePoint now) const {
     return absl::UnavailableError("the loop is stuck");
   }
   if (unheard_since_.has_value() && now - *unheard_since_ > kUnheardDeadline) {
-    return absl::UnavailableError("kubelet has not taken our registration for two minutes");
+    return absl::UnavailableError("kubelet has not accepted the registration for two minutes");
   }
   return absl::OkStatus();
 }

@@ -113,7 +113,7 @@ class Page {
            "log, and an Event of the node, say line, field, cause and fix.");
     Add(labels, agent.config_refused ? 1 : 0);
     Family("railhead_agent_scan_seconds", MetricType::Gauge,
-           "How long the latest look at the node's devices took. Seconds mean that a driver or "
+           "Duration of the latest scan of the node's devices. Seconds mean that a driver or "
            "its firmware answers slowly.");
     if (agent.scan_seconds.has_value()) Add(labels, *agent.scan_seconds);
     Family("railhead_agent_unreadable_counters", MetricType::Gauge,

@@ -31,7 +31,7 @@ TEST(RailEventsTest, TellsOfChangesOnly) {
   const DeviceSnapshot down = With(false, "port 1 is DOWN");
   EXPECT_THAT(RailEvents({}, up), IsEmpty()) << "a node that starts well is no news";
   EXPECT_THAT(RailEvents(up, up), IsEmpty());
-  EXPECT_THAT(RailEvents(down, With(false, "it is well again")), IsEmpty());
+  EXPECT_THAT(RailEvents(down, With(false, "recovered")), IsEmpty());
   for (const DeviceSnapshot& before : {up, DeviceSnapshot{}}) {
     const std::vector<kube::Event> events = RailEvents(before, down);
     ASSERT_THAT(events, SizeIs(1));

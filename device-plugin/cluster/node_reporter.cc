@@ -251,9 +251,9 @@ void NodeReporter::Told(const absl::Status& status) {
   const std::string error(status.message());
   if (error == last_error_) return;
   if (status.ok()) {
-    spdlog::info("the API server takes the node's facts again");
+    spdlog::info("publishing the node's facts works again");
   } else {
-    spdlog::warn("not told to the API server, and tried again later: {}", error);
+    spdlog::warn("cannot publish the node's facts, retrying: {}", error);
   }
   last_error_ = error;
 }

@@ -24,12 +24,12 @@ std::string KnownIds(const DeviceSnapshot& snapshot) {
 }
 
 absl::Status CheckIds(const DeviceSnapshot& snapshot, const std::vector<std::string>& ids) {
-  if (ids.empty()) return absl::InvalidArgumentError("Allocate: a container asks for no device");
+  if (ids.empty()) return absl::InvalidArgumentError("Allocate: a container requests no device");
   std::set<std::string> seen;
   for (const std::string& id : ids) {
     if (!seen.insert(id).second) {
       return absl::InvalidArgumentError(
-          absl::StrCat("Allocate: device ", id, " is asked for twice"));
+          absl::StrCat("Allocate: device ", id, " is requested twice"));
     }
     const Device* device = snapshot.Find(id);
     if (device == nullptr) {
@@ -115,7 +115,7 @@ absl::StatusOr<Allocation> PlanForHcas(const DeviceSnapshot& snapshot, const std
     const fabric::Hca* hca = snapshot.FindHca(id);
     if (hca == nullptr) {
       return absl::FailedPreconditionError(
-          absl::StrCat(id, " is not on this node any more; check that its driver is loaded"));
+          absl::StrCat(id, " is no longer on this node; check that its driver is loaded"));
     }
     if (hca->char_devices.empty()) {
       return absl::FailedPreconditionError(absl::StrCat(id, " has no device node: ", hca->reason));

@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<AllocationStore>> AllocationStore::Make(Options o
                        access(dir.c_str(), W_OK | X_OK) != 0)) {
     return absl::FailedPreconditionError(
         absl::StrCat("--cdi-dir ", dir,
-                     " is no folder that we may write to; mount the folder where "
+                     " is not a writable directory; mount the directory where "
                      "the host's container runtime looks for CDI specs there"));
   }
   std::unique_ptr<AllocationStore> store(new AllocationStore(std::move(options), files));

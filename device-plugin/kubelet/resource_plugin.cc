@@ -142,12 +142,12 @@ void ResourcePlugin::TellChanges(const Observation& seen) {
   if (registration_.serving() == told_serving_) return;
   told_serving_ = registration_.serving();
   if (told_serving_) {
-    spdlog::info("kubelet takes {} from this node: {} devices", resource_,
+    spdlog::info("registered {} with kubelet: {} devices", resource_,
                  board_.Current()->devices.size());
   } else {
     spdlog::warn("kubelet has lost {}: {}; registering again", resource_,
                  !seen.kubelet.has_value() ? "it has stopped"
-                 : !seen.own_socket        ? "our socket was deleted"
+                 : !seen.own_socket        ? "the plugin's socket was deleted"
                  : seen.open_streams == 0  ? "it closed the stream"
                                            : "it has started anew");
   }

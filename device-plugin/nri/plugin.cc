@@ -71,7 +71,7 @@ absl::Status Wait(int fd, int stop_fd, absl::Duration at_most) {
     ready = poll(waits.data(), fd < 0 ? 1 : waits.size(), timeout);
   } while (ready < 0 && errno == EINTR);
   if (ready < 0) return absl::ErrnoToStatus(errno, "cannot wait");
-  if (waits[0].revents != 0) return absl::CancelledError("told to stop");
+  if (waits[0].revents != 0) return absl::CancelledError("stop requested");
   return ready > 0 ? absl::OkStatus() : absl::DeadlineExceededError("nothing came");
 }
 
@@ -84,7 +84,7 @@ void Plugin::Run(int stop_fd) {
     registered_ = false;
     if (absl::IsCancelled(end)) return;
     const absl::Duration pause = backoff_.After(kube::MonotonicNow() - begin);
-    spdlog::warn("{}; tries again in {}", std::string(end.message()), absl::FormatDuration(pause));
+    spdlog::warn("{}; retrying in {}", std::string(end.message()), absl::FormatDuration(pause));
     if (absl::IsCancelled(Wait(-1, stop_fd, pause))) return;
   }
 }
@@ -113,14 +113,14 @@ absl::Status Plugin::Converse(int stop_fd) {
     const ssize_t got = recv(*fd, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return absl::ErrnoToStatus(errno, "NRI: cannot hear the container runtime");
-    if (got == 0) return absl::UnavailableError("NRI: the container runtime has hung up");
+    if (got == 0) return absl::UnavailableError("NRI: the container runtime closed the connection");
     const absl::StatusOr<std::string> answers =
         session.Take(absl::string_view(buffer.data(), static_cast<size_t>(got)));
     if (!answers.ok()) return answers.status();
     if (absl::Status sent = SendAll(*fd, *answers); !sent.ok()) return sent;
     if (!registered_ && !session.runtime().empty()) {
       registered_ = true;
-      spdlog::info("{} asks us about new containers", session.runtime());
+      spdlog::info("registered with {}", session.runtime());
     }
     for (const std::string& container : session.TakeRaised()) {
       ++raised_;
@@ -137,7 +137,7 @@ absl::Status Plugin::Ready() const {
 
 std::string Plugin::Metrics() const {
   return absl::StrCat(
-      "# HELP railhead_memlock_registered Whether the container runtime asks about new "
+      "# HELP railhead_memlock_registered Whether the plugin is registered for new "
       "containers.\n"
       "# TYPE railhead_memlock_registered gauge\n"
       "railhead_memlock_registered ",

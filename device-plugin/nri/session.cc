@@ -49,7 +49,7 @@ absl::Status Session::TakeMessage(const Message& message, std::string& answers) 
   if (message.connection == kRuntimeService) {
     if (message.type != MessageType::kResponse || message.stream != kOnlyCall ||
         !response.ParseFromString(message.payload)) {
-      return absl::InvalidArgumentError("NRI: what should answer our registration does not");
+      return absl::InvalidArgumentError("NRI: invalid response to the registration");
     }
     if (response.status().code() == 0) return absl::OkStatus();
     return absl::FailedPreconditionError(
@@ -59,7 +59,7 @@ absl::Status Session::TakeMessage(const Message& message, std::string& answers) 
   ttrpc::Request request;
   if (message.type != MessageType::kRequest || !request.ParseFromString(message.payload) ||
       request.service() != kPlugin) {
-    return absl::InvalidArgumentError("NRI: what should be a call of the plugin is none");
+    return absl::InvalidArgumentError("NRI: invalid plugin request");
   }
   absl::StatusOr<std::string> answer = Call(request.method(), request.payload());
   if (answer.ok()) {

@@ -64,7 +64,7 @@ TEST_F(NextOfferTest, FromAScanToDevices) {
   config_.resources[0].network = fabric::PodNetwork::kAttached;
   EXPECT_THAT(state_.inventory.hcas[0].reason, HasSubstr("link-local"));
   Next();
-  EXPECT_THAT(state_.inventory.hcas[0].reason, HasSubstr("well again")) << "not at once";
+  EXPECT_THAT(state_.inventory.hcas[0].reason, HasSubstr("recovered")) << "not at once";
 }
 
 TEST_F(NextOfferTest, CountersAreOfTheHcaWhateverItIsCalled) {

@@ -56,12 +56,11 @@ void Steadiness::Settle(const std::map<std::string, uint64_t>& link_downs, TimeP
     hca.usable = false;
     // No running numbers here: each change of the text is a message to kubelet.
     hca.reason =
-        flaps
-            ? absl::StrCat("its link comes and goes (at least ", timing_.flaps, " times in ",
-                           Seconds(timing_.memory), " s); offered again when it has been well for ",
-                           Seconds(window), " s; check cable, transceiver and switch port")
-            : absl::StrCat("it is well again; offered again when it has been so for ",
-                           Seconds(window), " s");
+        flaps ? absl::StrCat("its link flaps (at least ", timing_.flaps, " failures in ",
+                             Seconds(timing_.memory), " s); offered again after ", Seconds(window),
+                             " s without failure; check cable, transceiver and switch port")
+              : absl::StrCat("recovered; offered again after ", Seconds(window),
+                             " s without failure");
   }
 }
 

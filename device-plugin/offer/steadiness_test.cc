@@ -48,7 +48,7 @@ TEST_F(SteadinessTest, DownAtOnceAndUpAfterTheWindow) {
   EXPECT_EQ(down.reason, "no port is ACTIVE");
   const fabric::Hca up = Look(seconds(1), true);
   EXPECT_FALSE(up.usable);
-  EXPECT_EQ(up.reason, "it is well again; offered again when it has been so for 10 s");
+  EXPECT_EQ(up.reason, "recovered; offered again after 10 s without failure");
   EXPECT_EQ(Look(seconds(8), true), up);  // no new text, so no new message
   EXPECT_TRUE(Look(seconds(1), true).usable);
   EXPECT_EQ(Look(seconds(1), true).reason, "");

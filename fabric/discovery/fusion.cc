@@ -82,7 +82,8 @@ class Fusion {
     Assemble(network, cabled, offers);
     if (found_.model.nodes.empty()) {
       return absl::FailedPreconditionError(
-          "no source says where any node is; give cables (ibnetdiscover, lldpcli) or nodes with "
+          "no source gives the position of any node; give cables (ibnetdiscover, lldpcli) or nodes "
+          "with "
           "labels of their place (kubectl get nodes -o json)");
     }
     TellMissing();
@@ -253,7 +254,7 @@ class Fusion {
     }
     if (seen_.nodes.empty()) {
       found_.findings.push_back({FindingKind::kNoFacts, false, "",
-                                 "GPUs are counted as 0, since Kubernetes was not asked; give "
+                                 "GPUs count as 0, without Kubernetes as a source; give "
                                  "`kubectl get nodes,pods -A -o json` too"});
     }
   }

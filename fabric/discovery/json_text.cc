@@ -206,7 +206,7 @@ absl::StatusOr<std::vector<JsonValue>> ParseJsonTexts(
     }
     values.push_back(builder.Take());
     if (values.back().fields.empty()) {
-      return YamlError(source, values.back().line, "", "is no JSON object or list");
+      return YamlError(source, values.back().line, "", "is not a JSON object or list");
     }
   }
   return values;

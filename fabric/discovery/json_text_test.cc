@@ -51,7 +51,7 @@ TEST(JsonText, WhatIsWrongIsNamedWithItsLine) {
               HasSubstr("a.json:2: the document: is no JSON at "));
   EXPECT_THAT(ReadError("{\"a\": 1}\n{\"b\":"), HasSubstr("a.json:2: the document: is no JSON"));
   EXPECT_THAT(ReadError("\"text\""),
-              HasSubstr("a.json:1: the document: is no JSON object or list"));
+              HasSubstr("a.json:1: the document: is not a JSON object or list"));
   EXPECT_THAT(ReadError("{\"a\": \"\xff\"}"), HasSubstr("a.json:1: the document: is no JSON"));
   EXPECT_THAT(ReadError(std::string(70, '[')), HasSubstr("nests deeper than 64"));
 }

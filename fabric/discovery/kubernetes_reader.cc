@@ -186,7 +186,7 @@ class KubernetesReader {
       int64_t count = 0;
       if (!absl::SimpleAtoi(digits, &count) || count < 0) {
         reader_.Fail(value, absl::StrCat(path, "[", ShownText(name), "]"),
-                     absl::StrCat(QuotedText(value.text), " is no whole number"));
+                     absl::StrCat(QuotedText(value.text), " is not an integer"));
         return amounts;
       }
       int& sum = gpu ? amounts.gpus : amounts.hcas;

@@ -71,7 +71,7 @@ std::vector<std::string> Seat(const Nics& nics, const NicKind* kind, std::vector
     if (rails[number].there()) continue;
     rails[number].nic = (*kind)[number];
     rails[number].dead = true;
-    rails[number].reason = "nobody has seen a cable on it";
+    rails[number].reason = "no cable on it is known";
   }
   return left_out;
 }

@@ -164,7 +164,7 @@ std::vector<RailNic> ToldKinds::Rails(const Nics& nics) const {
         rail = {};
       } else {
         rail.dead = true;
-        rail.reason = "nobody has seen a cable on it";
+        rail.reason = "no cable on it is known";
       }
     }
     const auto same = [](const RailNic& a, const RailNic& b) {

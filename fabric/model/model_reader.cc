@@ -52,7 +52,7 @@ class ModelReader {
     if (const auto value = need("levels", "name them, outermost first: [spine, leaf]")) {
       ReadLevels(*value);
     }
-    if (const auto value = need("rails", "say how many a node has")) {
+    if (const auto value = need("rails", "give the number per node")) {
       model_.rails = reader_.Integer(*value, "spec.rails", 1, kMaxRails,
                                      "it is the number of rails of a node");
     }
@@ -173,8 +173,8 @@ class ModelReader {
                                           {"name", "gpus", "hcas", "usedGpus", "usedHcas",
                                            "deadRails", "usedRails", "unschedulable"});
     const auto name = reader_.Need(fields, item, path, "name", "name the node");
-    const auto gpus = reader_.Need(fields, item, path, "gpus", "say how many it has, such as 8");
-    const auto hcas = reader_.Need(fields, item, path, "hcas", "say how many it has, such as 8");
+    const auto gpus = reader_.Need(fields, item, path, "gpus", "give their number, such as 8");
+    const auto hcas = reader_.Need(fields, item, path, "hcas", "give their number, such as 8");
     if (!reader_.status().ok()) return node;
     node.name = reader_.Name(*name, path + ".name");
     node.gpus =
@@ -217,9 +217,8 @@ class ModelReader {
   std::vector<int> ReadRails(Value list, const std::string& list_path, int hcas) {
     std::vector<int> rails;
     reader_.ForEach(list, list_path, [&](Value item, const std::string& path) {
-      const int rail =
-          reader_.Integer(item, path, 0, model_.rails - 1,
-                          "rails count from 0, and spec.rails says how many there are");
+      const int rail = reader_.Integer(item, path, 0, model_.rails - 1,
+                                       "rails count from 0; spec.rails is their number");
       if (std::find(rails.begin(), rails.end(), rail) != rails.end()) {
         reader_.Fail(item, path,
                      absl::StrCat("rail ", rail, " is there a second time; keep one of the two"));
@@ -269,7 +268,7 @@ class ModelReader {
       };
       end("a", link.a);
       end("b", link.b);
-      if (const auto gbps = reader_.Need(fields, item, path, "gbps", "say how fast it is")) {
+      if (const auto gbps = reader_.Need(fields, item, path, "gbps", "give its speed")) {
         link.gbps = reader_.Positive(*gbps, path + ".gbps", "it is Gbit/s in one direction");
       }
       if (!reader_.status().ok()) return;

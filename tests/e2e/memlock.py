@@ -28,7 +28,7 @@ def _registrations(stage):
     pod, = stage.cluster.get("pods", "-n", NAMESPACE, "-l", "app.kubernetes.io/component=memlock",
                              "--field-selector", f"spec.nodeName=node-{NODE}")["items"]
     log = stage.cluster.kubectl("logs", "-n", NAMESPACE, pod["metadata"]["name"], check=False).stdout
-    return log.count("asks us about new containers")
+    return log.count("registered with ")
 
 
 def _limit(stage, name, hcas):

@@ -504,7 +504,7 @@ def troubles(node, console, count):
         begin = time.monotonic()
         # What is ready may be so since before the trouble; what the agent says now is of now.
         wait_for(f"the agent is served again after {trouble.__name__}",
-                 lambda old=before: node.agent_said(old, "kubelet takes rdma/hca") and node.ready(),
+                 lambda old=before: node.agent_said(old, "registered rdma/hca with kubelet") and node.ready(),
                  30, log=OUT / "agent.log", interval=0.01)
         if trouble is kubelet_restarts:
             waits.append(time.monotonic() - begin)
