@@ -140,9 +140,10 @@ absl::StatusOr<net::Fd> Bootstrap::ListenFor(JoinOptions& options) const {
   if (options.listener.has_value()) return *std::move(options.listener);
   absl::StatusOr<net::Fd> opened = net::Listen(std::nullopt, static_cast<uint16_t>(options.port));
   if (opened.ok()) return opened;
-  return absl::Status(opened.status().code(),
-                      absl::StrCat(Describe(0), " cannot wait at MASTER_PORT ", options.port, ": ",
-                                   opened.status().message(), "; choose a free port on all ranks"));
+  return absl::Status(
+      opened.status().code(),
+      absl::StrCat(Describe(0), " cannot listen on MASTER_PORT ", options.port, ": ",
+                   opened.status().message(), "; choose a free port on all ranks"));
 }
 
 absl::Status Bootstrap::HostJoin(JoinOptions& options) {
@@ -208,7 +209,7 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
         opened.ok() ? net::LocalAddress(opened->get()) : opened.status();
     if (!bound.ok()) {
       return absl::Status(bound.status().code(),
-                          absl::StrCat(Describe(options.rank), " cannot wait for its children: ",
+                          absl::StrCat(Describe(options.rank), " cannot listen for its children: ",
                                        bound.status().message()));
     }
     listener = *std::move(opened);
@@ -254,8 +255,8 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
           std::any_of(grandchildren.begin(), grandchildren.end(), is_guest)) {
         return std::nullopt;
       }
-      return Refusal{
-          true, absl::StrCat("rank ", guest.rank, " has no business with rank ", options.rank)};
+      return Refusal{true, absl::StrCat("rank ", guest.rank,
+                                        " is not a child or grandchild of rank ", options.rank)};
     };
     door = std::make_unique<Door>(
         std::move(listener), HostHandshake::Identity{options.rank, options.job, options.name},
@@ -288,7 +289,7 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door
     }
     if (absl::IsFailedPrecondition(call.status)) {
       if (!call.final && call.status != refusal) {
-        options.log.Warn(absl::StrCat(call.status.message(), "; trying again"));
+        options.log.Warn(absl::StrCat(call.status.message(), "; retrying"));
       }
       refusal = call.status;
     } else if (!call.final && !refusal.ok()) {
@@ -299,7 +300,7 @@ absl::StatusOr<Call> Bootstrap::Arrive(const JoinOptions& options, uint16_t door
     if (call.final || now + pause >= options.deadline) {
       return absl::Status(
           call.status.code(),
-          absl::StrCat(Describe(options.rank), " did not get into the rendezvous at ", where,
+          absl::StrCat(Describe(options.rank), " could not join the rendezvous at ", where,
                        " after ", Seconds(now - start, absl::Milliseconds(100)), ": ",
                        call.status.message()));
     }
@@ -345,13 +346,14 @@ Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t doo
   call = ShakeHands(*std::move(fd), std::move(hello), options.secret, deadline, wait);
   absl::StatusOr<Frame> frame = call.status.ok() ? ReadFrame(call, deadline, wait) : call.status;
   while (frame.ok() && frame->kind == FrameKind::kNotice) {
-    options.log.Warn(absl::StrCat(
-        "rank 0 cannot let a rank in: ", OnOneLine(std::move(frame->payload)), "; waiting for it"));
+    options.log.Warn(absl::StrCat("rank 0 rejected a rank: ", OnOneLine(std::move(frame->payload)),
+                                  "; waiting for it"));
     frame = ReadFrame(call, deadline, wait);
   }
   call.status = frame.status();
   if (absl::IsDeadlineExceeded(call.status)) {
-    call.status = absl::DeadlineExceededError("connected, but rank 0 never said that all had come");
+    call.status = absl::DeadlineExceededError(
+        "connected, but rank 0 never reported that all ranks had arrived");
     call.final = true;
   }
   if (!frame.ok()) return call;
@@ -362,8 +364,8 @@ Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t doo
     case FrameKind::kRefuse: {
       // After the handshake: rank 0 knows what it does.
       const absl::StatusOr<Refusal> refusal = ParseRefusal(frame->payload);
-      call.status = refusal.ok() ? absl::FailedPreconditionError(absl::StrCat(
-                                       "rank 0 turned this rank away: ", refusal->text))
+      call.status = refusal.ok() ? absl::FailedPreconditionError(
+                                       absl::StrCat("rank 0 rejected this rank: ", refusal->text))
                                  : refusal.status();
       call.final = refusal.ok() && refusal->final;
       break;
@@ -381,7 +383,7 @@ Call Bootstrap::TryToArrive(const JoinOptions& options, Host& host, uint16_t doo
 absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress>& place,
                                   const Hello& hello, const Secret& secret, absl::Time deadline) {
   if (!place.has_value()) {
-    return absl::InternalError(absl::StrCat("rank 0 did not say where rank ", to, " is"));
+    return absl::InternalError(absl::StrCat("rank 0 did not send the address of rank ", to));
   }
   // While this rank waits, rank 0 may say that the job has failed.
   const auto wait = [this](int fd, absl::Time until) {
@@ -417,7 +419,7 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
           call.status.code(),
           absl::StrCat(Describe(rank()), " cannot reach rank ", to, " at ",
                        net::HostPort(place->address, place->port), ": ", call.status.message(),
-                       "; see whether a NetworkPolicy keeps the job's pods apart"));
+                       "; check whether a NetworkPolicy separates the job's pods"));
     }
     wait(-1, MonotonicNow() + Spread(pause)).IgnoreError();
     pause = std::min(pause * 2, kLastRetry);
@@ -476,7 +478,7 @@ absl::StatusOr<Node::Result> Bootstrap::Agree(absl::StatusOr<std::string> mine, 
     if (MonotonicNow() >= patience) {
       if (rank() != 0) {
         node_.StopWaiting(absl::DeadlineExceededError(
-            absl::StrCat(Describe(rank()), " waited in vain for ", Describe(*Parent(rank())),
+            absl::StrCat(Describe(rank()), " timed out waiting for ", Describe(*Parent(rank())),
                          " while the job was set up")));
       } else if (asked) {
         node_.JudgeMissing();

@@ -295,9 +295,9 @@ TEST(BootstrapTest, WithASecretAllRanksLogAtOnceWhoCannotTakePart) {
       EXPECT_THAT(std::string(status.message()), HasSubstr(text));
     }
     if (troubled == 0) {
-      EXPECT_THAT(log, HasSubstr(absl::StrCat("rank 0 turned this rank away: ", text)));
+      EXPECT_THAT(log, HasSubstr(absl::StrCat("rank 0 rejected this rank: ", text)));
     } else {
-      EXPECT_THAT(log, HasSubstr(absl::StrCat("rank 0 cannot let a rank in: ", text)));
+      EXPECT_THAT(log, HasSubstr(absl::StrCat("rank 0 rejected a rank: ", text)));
     }
   }
 }

@@ -41,7 +41,7 @@ std::vector<Door::Guest> Door::Serve(const pollfd* entries) {
   for (auto visitor = visitors_.begin(); visitor != visitors_.end(); ++index) {
     bool gone = entries[index].revents != 0 && ServeOne(*visitor, guests);
     if (!gone && now >= visitor->patience) {
-      Reject(*visitor, "it did not introduce itself in time");
+      Reject(*visitor, "handshake timed out");
       gone = true;
     }
     visitor = gone ? visitors_.erase(visitor) : std::next(visitor);
@@ -62,7 +62,7 @@ void Door::TakeVisitors() {
     }
     if (!fd->valid()) return;
     if (visitors_.size() >= kMostStrangers + expected_) {
-      Reject(visitors_.front(), "too many stood at the door");
+      Reject(visitors_.front(), "too many pending connections");
       visitors_.pop_front();
     }
     absl::StatusOr<std::string> nonce = RandomBytes(kNonceSize);
@@ -88,7 +88,7 @@ bool Door::ServeOne(Visitor& visitor, std::vector<Guest>& guests) {
     }
     if (!frame->has_value()) {
       if (open.ok() && *open) return false;
-      Reject(visitor, "it left before it was let in");
+      Reject(visitor, "closed before the handshake was complete");
       return true;
     }
     HostHandshake::Step step = visitor.handshake.Receive(**frame);
@@ -122,7 +122,7 @@ void Door::Reject(const Visitor& visitor, absl::string_view why) {
   ++rejected_;
   last_rejection_ = absl::StrCat("from ", visitor.from, ": ", why);
   if (rejected_ <= kMostLines) {
-    log_.Warn(absl::StrCat("the rendezvous turned away a connection ", last_rejection_));
+    log_.Warn(absl::StrCat("the rendezvous rejected a connection ", last_rejection_));
   }
 }
 

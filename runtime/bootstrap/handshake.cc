@@ -33,7 +33,7 @@ HostHandshake::Step HostHandshake::Receive(const Frame& frame) {
       break;
   }
   state_ = State::kRefused;
-  return {"", "it sent something else than an introduction and its proof"};
+  return {"", "unexpected frame in the handshake"};
 }
 
 HostHandshake::Step HostHandshake::ReceiveHello(absl::string_view payload) {
@@ -113,10 +113,10 @@ GuestHandshake::Step GuestHandshake::Receive(const Frame& frame) {
     const absl::StatusOr<Refusal> refusal = ParseRefusal(frame.payload);
     if (!refusal.ok()) return {"", refusal.status()};
     // Where there is a secret, only who has proven to know it can end the matter for good.
-    return {"",
-            absl::FailedPreconditionError(
-                absl::StrCat(Host(), " turned this rank away: ", refusal->text)),
-            refusal->final && (proven() || !secret_.proves())};
+    return {
+        "",
+        absl::FailedPreconditionError(absl::StrCat(Host(), " rejected this rank: ", refusal->text)),
+        refusal->final && (proven() || !secret_.proves())};
   }
   if (state_ == State::kChallenge && frame.kind == FrameKind::kChallenge) {
     const absl::StatusOr<Challenge> challenge = ParseChallenge(frame.payload);
@@ -129,9 +129,9 @@ GuestHandshake::Step GuestHandshake::Receive(const Frame& frame) {
   }
   if (state_ == State::kAccept && frame.kind == FrameKind::kAccept) {
     if (!SameMac(frame.payload, secret_.Mac(kAsHost, {transcript_[0], transcript_[1]}))) {
-      return {"",
-              absl::FailedPreconditionError(absl::StrCat(
-                  "who answers as ", Host(), " has another secret than this rank: ", kSameSecret))};
+      return {"", absl::FailedPreconditionError(
+                      absl::StrCat("the process that answers as ", Host(),
+                                   " has another secret than this rank: ", kSameSecret))};
     }
     state_ = State::kProven;
     return {"", absl::OkStatus()};

@@ -144,7 +144,8 @@ TEST(HandshakeTest, AHostCannotAnswerWithTheGuestsOwnProof) {
   const GuestHandshake::Step step =
       guest.Receive({FrameKind::kAccept, OnlyFrame(proof.reply).payload});
   EXPECT_FALSE(guest.proven());
-  EXPECT_THAT(std::string(step.error.message()), HasSubstr("who answers as rank 0 (pod y)"));
+  EXPECT_THAT(std::string(step.error.message()),
+              HasSubstr("the process that answers as rank 0 (pod y)"));
 }
 
 TEST(HandshakeTest, WithASecretARefusalOfWhoProvedNothingIsNotTheLastWord) {

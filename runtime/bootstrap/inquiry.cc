@@ -100,10 +100,10 @@ absl::Status Inquiry::Receive(int from, FrameKind kind, absl::string_view payloa
       if (from_above) return absl::InternalError("a testimony from above");
       return ReceiveTestimony(from, payload);
     case FrameKind::kQuestion:
-      if (!from_above) return absl::InternalError("a question that is not its to ask");
+      if (!from_above) return absl::InternalError("kQuestion from neither parent nor grandparent");
       return ReceiveQuestion(payload);
     default:
-      if (!from_above) return absl::InternalError("a report that is not its to tell");
+      if (!from_above) return absl::InternalError("kReport from neither parent nor grandparent");
       return ReceiveReport(payload);
   }
 }

@@ -144,7 +144,7 @@ std::vector<int> Node::LackingChildren() const {
 void Node::ReceiveGather(int from, const std::string& payload) {
   Child* child = FindChild(from);
   if (child == nullptr || child->parts.has_value()) {
-    Nonsense(from, "parts that nobody waits for");
+    Nonsense(from, "unexpected parts");
     return;
   }
   absl::StatusOr<Parts> parts = ParseParts(payload, child->subtree.size());
@@ -180,7 +180,7 @@ void Node::AskWhoIsMissing() {
 
 void Node::ReceiveAsk(int from) {
   if (!Has(up_, from)) {
-    Nonsense(from, "a question that is not its to ask");
+    Nonsense(from, "kAsk from neither parent nor grandparent");
     return;
   }
   // Who has passed its parts on has nothing to answer: they are on their way.
@@ -210,11 +210,10 @@ void Node::JudgeMissing() {
     if (present_.count(rank) == 0) missing.push_back(Describe(rank));
   }
   Judge(absl::DeadlineExceededError(
-      missing.empty()
-          ? "the ranks were too slow in telling each other about themselves while the job was "
-            "set up"
-          : absl::StrCat(absl::StrJoin(missing, ", "),
-                         " did not answer in time while the job was set up")));
+      missing.empty() ? "the ranks' first exchange timed out while the job was "
+                        "set up"
+                      : absl::StrCat(absl::StrJoin(missing, ", "),
+                                     " did not answer in time while the job was set up")));
 }
 
 // ---- Verdict ----
@@ -240,7 +239,7 @@ void Node::Judge(const absl::Status& verdict) {
 void Node::StopWaiting(const absl::Status& reason) { Judge(reported_.ok() ? reason : reported_); }
 
 void Node::Nonsense(int from, absl::string_view what) {
-  Report(absl::InternalError(absl::StrCat(Describe(from), " sent nonsense: ", what)));
+  Report(absl::InternalError(absl::StrCat(Describe(from), " violated the protocol: ", what)));
 }
 
 void Node::Lost(int neighbour) {

@@ -630,7 +630,7 @@ TEST(NodeInquiryTest, NonsenseEndsTheJob) {
     simulation.Do(
         0, [&, kind = kind, payload = payload](Node& node) { node.Receive(2, kind, payload); });
     EXPECT_THAT(std::string(simulation.At(0).verdict().message()),
-                HasSubstr("rank 2 sent nonsense"));
+                HasSubstr("rank 2 violated the protocol"));
   }
   Simulation simulation(8, 1);
   simulation.Do(1, [](Node& node) {
@@ -639,7 +639,7 @@ TEST(NodeInquiryTest, NonsenseEndsTheJob) {
   while (simulation.Deliver()) {
   }
   EXPECT_THAT(std::string(simulation.At(1).verdict().message()),
-              HasSubstr("rank 0 sent nonsense: another rank's question"));
+              HasSubstr("rank 0 violated the protocol: another rank's question"));
 }
 
 TEST(NodeNonsenseTest, WhatIsOutOfTurnEndsTheJobWithTheSendersName) {
@@ -659,7 +659,7 @@ TEST(NodeNonsenseTest, WhatIsOutOfTurnEndsTheJobWithTheSendersName) {
     simulation.Do(
         0, [&, kind = kind, payload = payload](Node& node) { node.Receive(2, kind, payload); });
     EXPECT_THAT(std::string(simulation.At(0).verdict().message()),
-                HasSubstr("rank 2 sent nonsense"));
+                HasSubstr("rank 2 violated the protocol"));
   }
   Simulation simulation(3, 1);
   simulation.Do(0, [&](Node& node) { node.Receive(2, FrameKind::kFail, "x"); });

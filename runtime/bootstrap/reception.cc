@@ -88,7 +88,7 @@ absl::Status Reception::Hopeless() const {
   for (const uint32_t rank : door_.cannot_prove()) {
     if (rank == 0 || rank >= world_size_ || guests_.count(rank) > 0) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("turned away a rank: ", door_.turned_away().at(rank)));
+        absl::StrCat("rejected a rank: ", door_.turned_away().at(rank)));
   }
   return absl::OkStatus();
 }
@@ -106,10 +106,10 @@ absl::Status Reception::Late(absl::Duration waited) const {
                      world_size_, " ranks, besides those of the program"));
   }
   absl::StrAppend(&text,
-                  ": see whether their pods run and their MASTER_ADDR, MASTER_PORT and "
-                  "RAILHEAD_JOB are those of rank 0");
+                  ": check that their pods run, and that their MASTER_ADDR, MASTER_PORT and "
+                  "RAILHEAD_JOB match those of rank 0");
   if (door_.rejected() > 0) {
-    absl::StrAppend(&text, "; ", door_.rejected(), " connection(s) turned away");
+    absl::StrAppend(&text, "; ", door_.rejected(), " connection(s) rejected");
   }
   bool has_reason = false;
   for (const auto& [rank, why] : door_.turned_away()) {
@@ -139,8 +139,9 @@ void Reception::PollOnce(absl::Time deadline) {
       ++guest;
       continue;
     }
-    log_.Warn(absl::StrCat(DescribeRank(static_cast<int>(guest->first), guest->second.hello.name),
-                           " left the rendezvous before all had come; waiting for it to return"));
+    log_.Warn(
+        absl::StrCat(DescribeRank(static_cast<int>(guest->first), guest->second.hello.name),
+                     " left the rendezvous before all ranks arrived; waiting for it to return"));
     notified_.erase(guest->first);
     guest = guests_.erase(guest);
   }

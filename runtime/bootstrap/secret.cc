@@ -62,7 +62,7 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger
   text.resize(static_cast<size_t>(got));
   if (text.size() > kLongest) {
     return WrongFile(absl::StatusCode::kInvalidArgument, file,
-                     absl::StrCat("has more than ", kLongest, " bytes and is no secret"));
+                     absl::StrCat("has more than ", kLongest, " bytes and is not a secret"));
   }
   text.resize(text.find_last_not_of("\r\n") + 1);
   if (text.size() < kShortest) {
@@ -73,7 +73,7 @@ absl::StatusOr<std::string> ReadSecretFile(const std::string& path, const Logger
   struct stat about {};
   if (::fstat(fd.get(), &about) == 0 && (about.st_mode & S_IROTH) != 0) {
     log.Warn(absl::StrCat(file,
-                          " may be read by every user: chmod o-r, or give the Secret's volume "
+                          " is readable by every user: chmod o-r, or give the Secret's volume "
                           "defaultMode: 0440 and the pod an fsGroup"));
   }
   return text;

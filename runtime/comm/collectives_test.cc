@@ -95,7 +95,7 @@ TEST(PinnedTest, EveryAlgorithmGivesTheRightResults) {
       for (const auto& [collective, names] : algorithms) {
         const std::string& name = names[number % names.size()];
         pins.push_back(absl::StrCat(Name(collective), "=", name));
-        wanted.emplace_back(collective, absl::StrCat(": ", name, ", laid down by RAILHEAD_ALGO"));
+        wanted.emplace_back(collective, absl::StrCat(": ", name, ", set by RAILHEAD_ALGO"));
         const bool uneven =
             collective == Collective::kAllGather || collective == Collective::kReduceScatter;
         for (const size_t count : {0, 1, 1003, 40001}) {

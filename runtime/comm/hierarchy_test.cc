@@ -154,8 +154,7 @@ TEST(HierarchyTest, EveryAlgorithmBetweenPlaces) {
       RunCases(world, cases);
       const auto texts =
           world.Run([](Communicator& comm, int) { return *comm.Explain("all_reduce", 1 << 20); });
-      EXPECT_THAT(texts,
-                  Each(HasSubstr(absl::StrCat("hierarchical (", algorithm, "), laid down"))));
+      EXPECT_THAT(texts, Each(HasSubstr(absl::StrCat("hierarchical (", algorithm, "), set by"))));
     }
   }
 }

@@ -83,7 +83,7 @@ TEST(LearningTest, WhatIsLaidDownIsNotLearnt) {
     return Explain(comm, "all_reduce", 80);
   });
   ::unsetenv("RAILHEAD_ALGO");
-  EXPECT_THAT(outputs, Each(AllOf(HasSubstr("double_tree, laid down by RAILHEAD_ALGO"),
+  EXPECT_THAT(outputs, Each(AllOf(HasSubstr("double_tree, set by RAILHEAD_ALGO"),
                                   Not(HasSubstr("measured")))));
 }
 

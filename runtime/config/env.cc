@@ -121,7 +121,7 @@ std::string ParseAuth(const std::string& text, Settings& into) {
   return "";
 }
 
-// Its highest bit says "full member", the others which partition; no partition is number 0.
+// The highest bit marks full members, the others identify the partition; 0 is not a partition.
 std::string ParsePkey(const std::string& text, int& into) {
   constexpr uint32_t kPartition = 0x7fff;
   constexpr uint32_t kLast = 0xffff;
@@ -150,7 +150,7 @@ std::string ParseSwitch(const std::string& text, bool& into) {
 
 constexpr const char* kRails = "rails";  // a field
 
-// Table entries are the widest ranks we promise; beyond them something is wrong, not large.
+// Limits of plausible values; larger ones are errors.
 constexpr int kMostRanks = 65536;
 constexpr int kLastPort = 65535;
 constexpr size_t kLongestName = 253;  // of a DNS name, and so of anything in Kubernetes
@@ -158,220 +158,191 @@ constexpr size_t kLongestPath = 4095;
 constexpr size_t kLongestReason = 700;  // of what the operator says; it writes less
 constexpr absl::string_view kNotDone = "RAILHEAD_NOT_DONE";
 
-constexpr auto kTable =
-    std::to_array<Variable>(
-        {
-            {Group::kRendezvous, "RANK", "required",
-             "This process's number in the job, from 0. Without it, RANK and WORLD_SIZE are those "
-             "of the program that started the process: OMPI_COMM_WORLD_RANK and _SIZE (Open MPI), "
-             "PMI_RANK and PMI_SIZE (MPICH, Intel MPI), SLURM_PROCID and SLURM_NTASKS (srun).",
-             [](const std::string& text, Target& to) {
-               return ParseInteger(text, 0, kMostRanks - 1, to.rendezvous.rank);
-             }},
-            {Group::kRendezvous, "WORLD_SIZE", "required", "How many processes the job has.",
-             [](const std::string& text, Target& to) {
-               return ParseInteger(text, 1, kMostRanks, to.rendezvous.world_size);
-             }},
-            {Group::kRendezvous, "MASTER_ADDR", "required, except on rank 0",
-             "Host name or address of rank 0. The name may appear in DNS late; ranks keep asking.",
-             [](const std::string& text, Target& to) {
-               return ParseName(text, kLongestName, to.rendezvous.master_addr);
-             }},
-            {Group::kRendezvous, "MASTER_PORT", "29500",
-             "Port on which rank 0 waits for the others.",
-             [](const std::string& text, Target& to) {
-               return ParseInteger(text, 1, kLastPort, to.rendezvous.master_port);
-             }},
-            {Group::kRendezvous, "RAILHEAD_NOT_DONE", "none",
-             "Why the Railhead operator has not set these, as it says in the pod's annotation "
-             "railhead.io/not-done. Part of the error if one of them is missing.",
-             [](const std::string& /*text*/, Target& /*to*/) { return std::string(); }},
-            {Group::kSettings, "RAILHEAD_JOB", "default",
-             "Name of the job. Ranks of another name are turned away; a label of every metric.",
-             [](const std::string& text, Target& to) {
-               return ParseName(text, kLongestName, to.settings.job);
-             }},
-            {Group::kSettings, "RAILHEAD_SECRET_FILE",
-             "none: whoever knows the name of the job can join it",
-             "Path of a file, for example of a mounted Secret, with at least 16 bytes that only "
-             "this job's "
-             "ranks know. Ranks prove to each other that they know it, without sending it. On all "
-             "ranks or "
-             "none.",
-             [](const std::string& text, Target& to) {
-               return ParseName(text, kLongestPath, to.settings.secret_file);
-             },
-             "secretFile"},
-            {Group::kSettings, "RAILHEAD_AUTH", "handshake",
-             "How ranks make sure of each other; a list such as frames,require. handshake: both "
-             "sides of every connection prove that they belong to this job; this is always done. "
-             "frames: besides, every frame over TCP is signed, so that nobody between two ranks "
-             "can change or insert one. require: a job without a secret (RAILHEAD_SECRET_FILE, or "
-             "an id) fails at start on all ranks. Where ranks differ, the strictest counts.",
-             [](const std::string& text, Target& to) { return ParseAuth(text, to.settings); }},
-            {Group::kSettings, "RAILHEAD_POD", "empty", "Name of this pod, for messages.",
-             [](const std::string& text, Target& to) {
-               return ParseName(text, kLongestName, to.settings.pod);
-             }},
-            {Group::kSettings, "RAILHEAD_NODE", "empty", "Name of this node, for messages.",
-             [](const std::string& text, Target& to) {
-               return ParseName(text, kLongestName, to.settings.node);
-             }},
-            {Group::kSettings, "RAILHEAD_RAILS_FILE", "/run/railhead/rails.json",
-             "File in which the device plugin lists the RDMA rails given to this pod.",
-             [](const std::string& text, Target& to) {
-               return ParseName(text, kLongestPath, to.settings.rails_file);
-             }},
-            {Group::kSettings, "RAILHEAD_RAILS", "all of them",
-             "Which RDMA rails of RAILHEAD_RAILS_FILE to use, for example 0,2 or 0-3: the others "
-             "count as not given. The same on all ranks.",
-             [](const std::string& text, Target& to) {
-               return ParseRails(text, to.settings.rails);
-             },
-             kRails, Alike::kYes},
-            {Group::kSettings, "RAILHEAD_TRANSPORT", "auto",
-             "auto: shared memory inside pods, and between them RDMA where every rank has it, else "
-             "TCP. verbs: RDMA between all ranks, inside pods as well; TCP counts as degraded even "
-             "without a rails file. tcp: TCP between all ranks, inside pods as well. shm: shared "
-             "memory, or fail.",
-             [](const std::string& text, Target& to) -> std::string {
-               for (const TransportChoice choice : {TransportChoice::kAuto, TransportChoice::kVerbs,
-                                                    TransportChoice::kTcp, TransportChoice::kShm}) {
-                 if (text == TransportChoiceName(choice)) {
-                   to.settings.transport = choice;
-                   return "";
-                 }
-               }
-               return "auto, verbs, tcp or shm";
-             },
-             "transport", Alike::kYes},
-            {Group::kSettings, "RAILHEAD_REQUIRE_RDMA", "0",
-             "1: fail on all ranks at start instead of falling back to TCP. Fewer rails than were "
-             "given "
-             "are "
-             "enough, unless RAILHEAD_FALLBACK=fail says otherwise.",
-             [](const std::string& text, Target& to) {
-               return ParseSwitch(text, to.settings.require_rdma);
-             }},
-            {Group::kSettings, "RAILHEAD_FALLBACK", "warn",
-             "What happens when a job would start with less RDMA than its ranks were given, on "
-             "fewer rails "
-             "or over TCP. fail: it ends on all ranks, with the reason. warn: it runs, and every "
-             "rank "
-             "warns with the reason. allow: it runs without a warning; rhCommGetInfo and "
-             "railhead_degraded "
-             "tell. "
-             "Where ranks differ, the strictest counts.",
-             [](const std::string& text, Target& to) -> std::string {
-               for (const Fallback fallback :
-                    {Fallback::kAllow, Fallback::kWarn, Fallback::kFail}) {
-                 if (text == FallbackName(fallback)) {
-                   to.settings.fallback = fallback;
-                   return "";
-                 }
-               }
-               return "fail, warn or allow";
-             },
-             "fallback", Alike::kYes},
-            {Group::kSettings, "RAILHEAD_SOCKET_IFNAME",
-             "the interface that routes to the other ranks",
-             "Network interfaces that TCP transfers use, for example eth0 or eth1,eth2. Each is a "
-             "rail of "
-             "its own: transfers use all at once, as fast as each is. All ranks must list as many, "
-             "in the "
-             "same order.",
-             [](const std::string& text, Target& to) { return ParseInterfaces(text, to.settings); },
-             "socketIfname"},
-            {Group::kSettings, "RAILHEAD_IB_TC", "0",
-             "Traffic class of packets on RDMA rails, 0 to 255: DSCP times 4 plus ECN bits, as the "
-             "fabric's "
-             "lossless class wants it. The same on all ranks.",
-             [](const std::string& text, Target& to) {
-               return ParseInteger(text, 0, 255, to.settings.ib_traffic_class);
-             }},
-            {Group::kSettings, "RAILHEAD_IB_SL", "0",
-             "Service level of packets on RDMA rails: 0 to 15 on InfiniBand; on RoCE the VLAN's "
-             "priority, "
-             "0 "
-             "to 7. The same on all ranks.",
-             [](const std::string& text, Target& to) {
-               return ParseInteger(text, 0, 15, to.settings.ib_service_level);
-             }},
-            {Group::kSettings, "RAILHEAD_IB_PKEY",
-             "a partition that both ports are in, preferably as full members",
-             "P_Key of the InfiniBand partition that RDMA rails use, for example 0x8001. Full or "
-             "limited "
-             "member does not matter here: the port's own table says which it is.",
-             [](const std::string& text, Target& to) {
-               return ParsePkey(text, to.settings.ib_pkey);
-             }},
-            {Group::kSettings, "RAILHEAD_IB_QPS_PER_RAIL", "1",
-             "Queue pairs of each connection over an RDMA rail, 1 to 8. A fabric that spreads "
-             "flows over "
-             "equal paths (ECMP) sends each queue pair over one: several use more paths, and "
-             "suffer "
-             "less where one is taken. Where two ranks differ, the smaller number counts. iWARP "
-             "has one.",
-             [](const std::string& text, Target& to) {
-               return ParseInteger(text, 1, 8, to.settings.ib_qps_per_rail);
-             }},
-            {Group::kSettings, "RAILHEAD_METRICS_PORT",
-             "9402", "Port of the /metrics page for Prometheus; 0 serves none.",
-             [](const std::string& text, Target& to) {
-               return ParseInteger(text, 0, kLastPort, to.settings.metrics_port);
-             }},
-            {Group::kSettings, "RAILHEAD_TIMEOUT_SECONDS", "60",
-             "How long a collective may stand still that all ranks have called, before it fails. A "
-             "rank "
-             "that lives and has not called it yet is waited for, and every rank's log names it.",
-             [](const std::string& text, Target& to) {
-               return ParseTimeout(text, to.settings.timeout);
-             },
-             "timeoutSeconds", Alike::kYes},
-            {Group::kSettings, "RAILHEAD_START_TIMEOUT_SECONDS", "that of RAILHEAD_TIMEOUT_SECONDS",
-             "How long to wait for the other ranks at start.",
-             [](const std::string& text, Target& to) {
-               absl::Duration start;
-               std::string wrong = ParseTimeout(text, start);
-               if (wrong.empty()) to.settings.start_timeout = start;
-               return wrong;
-             },
-             "startTimeoutSeconds", Alike::kYes},
-            {Group::kSettings, "RAILHEAD_ALGO",
-             "empty: the fastest, by a model of the network and by trying",
-             "Which algorithm does a collective, for example "
-             "all_reduce<=64K=recursive_doubling,all_reduce=ring; the first entry that fits is "
-             "followed. The same on all ranks. What it names is not tried otherwise, and gives the "
-             "same bits from call to call. An entry that cannot be followed ends the start with "
-             "the reason; rhAlltoAllv is pairwise always. railhead-perf --explain shows what there "
-             "is, and why it is chosen.",
-             [](const std::string& text, Target& to) {
-               return ParseName(text, kLongestPath, to.settings.algorithms);
-             }},
-            {Group::kSettings, "RAILHEAD_FLIGHT_RECORDER", "none: no file is written",
-             "Directory in which every rank leaves a file when the job fails: the error, who was "
-             "where, "
-             "and the last 256 operations (runtime/README.md).",
-             [](const std::string& text, Target& to) {
-               return ParseName(text, kLongestPath, to.settings.flight_recorder);
-             }},
-            {Group::kSettings, "RAILHEAD_LOG", "warn",
-             "What the library says on standard error: error, warn, info or debug.",
-             [](const std::string& text, Target& to) -> std::string {
-               constexpr std::array<std::pair<const char*, LogLevel>, 4> kLevels = {
-                   {{"error", LogLevel::kError},
-                    {"warn", LogLevel::kWarn},
-                    {"info", LogLevel::kInfo},
-                    {"debug", LogLevel::kDebug}}};
-               for (const auto& [name, level] : kLevels) {
-                 if (text == name) {
-                   to.settings.log_level = level;
-                   return "";
-                 }
-               }
-               return "error, warn, info or debug";
-             }},
-        });
+constexpr auto kTable = std::to_array<Variable>({
+    {Group::kRendezvous, "RANK", "required",
+     "This process's number in the job, from 0. Without it, RANK and WORLD_SIZE are those "
+     "of the program that started the process: OMPI_COMM_WORLD_RANK and _SIZE (Open MPI), "
+     "PMI_RANK and PMI_SIZE (MPICH, Intel MPI), SLURM_PROCID and SLURM_NTASKS (srun).",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 0, kMostRanks - 1, to.rendezvous.rank);
+     }},
+    {Group::kRendezvous, "WORLD_SIZE", "required", "Number of processes of the job.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 1, kMostRanks, to.rendezvous.world_size);
+     }},
+    {Group::kRendezvous, "MASTER_ADDR", "required, except on rank 0",
+     "Host name or address of rank 0. If DNS does not know it yet, ranks retry.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestName, to.rendezvous.master_addr);
+     }},
+    {Group::kRendezvous, "MASTER_PORT", "29500", "Port on which rank 0 accepts the other ranks.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 1, kLastPort, to.rendezvous.master_port);
+     }},
+    {Group::kRendezvous, "RAILHEAD_NOT_DONE", "none",
+     "Why the Railhead operator has not set these, as it says in the pod's annotation "
+     "railhead.io/not-done. Part of the error if one of them is missing.",
+     [](const std::string& /*text*/, Target& /*to*/) { return std::string(); }},
+    {Group::kSettings, "RAILHEAD_JOB", "default",
+     "Name of the job, and a label of every metric. Ranks with another job name are rejected.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestName, to.settings.job);
+     }},
+    {Group::kSettings, "RAILHEAD_SECRET_FILE",
+     "none: any process that knows the job's name can join",
+     "Path of a file, for example in a mounted Secret, with at least 16 bytes that only this "
+     "job's ranks know. Ranks prove to each other that they know it, without sending it. Set "
+     "it on all ranks or none.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestPath, to.settings.secret_file);
+     },
+     "secretFile"},
+    {Group::kSettings, "RAILHEAD_AUTH", "handshake",
+     "Authentication between ranks; a list such as frames,require. handshake: both sides of "
+     "every connection prove that they belong to this job; always on. frames: in addition, "
+     "every frame over TCP is signed, so that it cannot be changed or inserted in transit. "
+     "require: a job without a secret (RAILHEAD_SECRET_FILE, or an id) fails at start on all "
+     "ranks. If ranks differ, the strictest value applies.",
+     [](const std::string& text, Target& to) { return ParseAuth(text, to.settings); }},
+    {Group::kSettings, "RAILHEAD_POD", "empty", "Name of this pod, for messages.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestName, to.settings.pod);
+     }},
+    {Group::kSettings, "RAILHEAD_NODE", "empty", "Name of this node, for messages.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestName, to.settings.node);
+     }},
+    {Group::kSettings, "RAILHEAD_RAILS_FILE", "/run/railhead/rails.json",
+     "File in which the device plugin lists the RDMA rails given to this pod.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestPath, to.settings.rails_file);
+     }},
+    {Group::kSettings, "RAILHEAD_RAILS", "all of them",
+     "RDMA rails of RAILHEAD_RAILS_FILE to use, for example 0,2 or 0-3; others are ignored. "
+     "Must be the same on all ranks.",
+     [](const std::string& text, Target& to) { return ParseRails(text, to.settings.rails); },
+     kRails, Alike::kYes},
+    {Group::kSettings, "RAILHEAD_TRANSPORT", "auto",
+     "auto: shared memory inside pods; between them RDMA if every rank has it, else TCP. "
+     "verbs: RDMA between all ranks, also inside pods; TCP counts as degraded even without a "
+     "rails file. tcp: TCP between all ranks, also inside pods. shm: shared memory, or fail.",
+     [](const std::string& text, Target& to) -> std::string {
+       for (const TransportChoice choice : {TransportChoice::kAuto, TransportChoice::kVerbs,
+                                            TransportChoice::kTcp, TransportChoice::kShm}) {
+         if (text == TransportChoiceName(choice)) {
+           to.settings.transport = choice;
+           return "";
+         }
+       }
+       return "auto, verbs, tcp or shm";
+     },
+     "transport", Alike::kYes},
+    {Group::kSettings, "RAILHEAD_REQUIRE_RDMA", "0",
+     "1: fail on all ranks at start instead of falling back to TCP. Fewer rails than given "
+     "are accepted unless RAILHEAD_FALLBACK=fail.",
+     [](const std::string& text, Target& to) {
+       return ParseSwitch(text, to.settings.require_rdma);
+     }},
+    {Group::kSettings, "RAILHEAD_FALLBACK", "warn",
+     "Action if a job would start with less RDMA than its ranks were given: on fewer rails, or "
+     "over TCP. fail: all ranks fail with the reason. warn: the job runs, and every rank "
+     "warns with the reason. allow: the job runs without a warning; rhCommGetInfo and "
+     "railhead_degraded show it. If ranks differ, the strictest value applies.",
+     [](const std::string& text, Target& to) -> std::string {
+       for (const Fallback fallback : {Fallback::kAllow, Fallback::kWarn, Fallback::kFail}) {
+         if (text == FallbackName(fallback)) {
+           to.settings.fallback = fallback;
+           return "";
+         }
+       }
+       return "fail, warn or allow";
+     },
+     "fallback", Alike::kYes},
+    {Group::kSettings, "RAILHEAD_SOCKET_IFNAME", "the interface with the route to the other ranks",
+     "Network interfaces of TCP transfers, for example eth0 or eth1,eth2. Each is a rail; "
+     "transfers use all rails at once, in proportion to their speed. All ranks must list the "
+     "same number, in the same order.",
+     [](const std::string& text, Target& to) { return ParseInterfaces(text, to.settings); },
+     "socketIfname"},
+    {Group::kSettings, "RAILHEAD_IB_TC", "0",
+     "Traffic class of packets on RDMA rails, 0 to 255: DSCP times 4 plus ECN bits, matching "
+     "the fabric's lossless class. Must be the same on all ranks.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 0, 255, to.settings.ib_traffic_class);
+     }},
+    {Group::kSettings, "RAILHEAD_IB_SL", "0",
+     "Service level of packets on RDMA rails: 0 to 15 on InfiniBand; on RoCE the VLAN "
+     "priority, 0 to 7. Must be the same on all ranks.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 0, 15, to.settings.ib_service_level);
+     }},
+    {Group::kSettings, "RAILHEAD_IB_PKEY",
+     "a partition that both ports are in, preferably as full members",
+     "P_Key of the InfiniBand partition of RDMA rails, for example 0x8001. The membership bit "
+     "is ignored: the port's table determines full or limited membership.",
+     [](const std::string& text, Target& to) { return ParsePkey(text, to.settings.ib_pkey); }},
+    {Group::kSettings, "RAILHEAD_IB_QPS_PER_RAIL", "1",
+     "Queue pairs per connection over an RDMA rail, 1 to 8. A fabric that spreads flows over "
+     "equal paths (ECMP) sends each queue pair over one path: several use more paths, and "
+     "lose less if one is congested. If two ranks differ, the smaller number applies. iWARP "
+     "always has one.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 1, 8, to.settings.ib_qps_per_rail);
+     }},
+    {Group::kSettings, "RAILHEAD_METRICS_PORT", "9402",
+     "Port of the /metrics page for Prometheus; 0 disables it.",
+     [](const std::string& text, Target& to) {
+       return ParseInteger(text, 0, kLastPort, to.settings.metrics_port);
+     }},
+    {Group::kSettings, "RAILHEAD_TIMEOUT_SECONDS", "60",
+     "Time in seconds that a collective called by all ranks may make no progress before it "
+     "fails. A live rank that has not called it yet is waited for, and every rank's log names "
+     "it.",
+     [](const std::string& text, Target& to) { return ParseTimeout(text, to.settings.timeout); },
+     "timeoutSeconds", Alike::kYes},
+    {Group::kSettings, "RAILHEAD_START_TIMEOUT_SECONDS", "that of RAILHEAD_TIMEOUT_SECONDS",
+     "Time in seconds to wait for the other ranks at start.",
+     [](const std::string& text, Target& to) {
+       absl::Duration start;
+       std::string wrong = ParseTimeout(text, start);
+       if (wrong.empty()) to.settings.start_timeout = start;
+       return wrong;
+     },
+     "startTimeoutSeconds", Alike::kYes},
+    {Group::kSettings, "RAILHEAD_ALGO",
+     "empty: the fastest, by a model of the network and by trials",
+     "Algorithms of collectives, for example "
+     "all_reduce<=64K=recursive_doubling,all_reduce=ring; the first matching entry applies. "
+     "Must be the same on all ranks. Disables trials of the matching calls, and so gives "
+     "bit-identical results from call to call. An entry that cannot be applied fails the "
+     "start with the reason; rhAlltoAllv is always pairwise. railhead-perf --explain lists the "
+     "algorithms, and why one is chosen.",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestPath, to.settings.algorithms);
+     }},
+    {Group::kSettings, "RAILHEAD_FLIGHT_RECORDER", "none: no file is written",
+     "Directory in which every rank writes a file when the job fails: the error, the position "
+     "of every rank, and the last 256 operations (runtime/README.md).",
+     [](const std::string& text, Target& to) {
+       return ParseName(text, kLongestPath, to.settings.flight_recorder);
+     }},
+    {Group::kSettings, "RAILHEAD_LOG", "warn",
+     "Log level of the library on stderr: error, warn, info or debug.",
+     [](const std::string& text, Target& to) -> std::string {
+       constexpr std::array<std::pair<const char*, LogLevel>, 4> kLevels = {
+           {{"error", LogLevel::kError},
+            {"warn", LogLevel::kWarn},
+            {"info", LogLevel::kInfo},
+            {"debug", LogLevel::kDebug}}};
+       for (const auto& [name, level] : kLevels) {
+         if (text == name) {
+           to.settings.log_level = level;
+           return "";
+         }
+       }
+       return "error, warn, info or debug";
+     }},
+});
 
 // Reads every variable of the group; the error is that of the first wrong one.
 absl::Status ReadGroup(Group group, Lookup lookup, Target& target) {

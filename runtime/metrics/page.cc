@@ -171,8 +171,8 @@ void AddRails(const Ranks& ranks, Builder& builder) {
       {"railhead_rail_retransmits_total",
        "Retransmissions on this rail, where its transport can tell.", MetricType::Counter,
        [](const rails::RailTotals& r) { return static_cast<double>(r.retransmits); }},
-      {"railhead_rail_rejected_connections_total",
-       "Connections to this rail's sockets that were turned away.", MetricType::Counter,
+      {"railhead_rail_rejected_connections_total", "Rejected connections to this rail's sockets.",
+       MetricType::Counter,
        [](const rails::RailTotals& r) { return static_cast<double>(r.strangers); }},
   }};
   for (const Entry& entry : kEntries) {
@@ -337,14 +337,14 @@ std::vector<MetricFamily> ToFamilies(const Ranks& ranks) {
   AddCollectives(ranks, builder);
   builder.Family(
       "railhead_degraded",
-      "1 while the job runs with less than it asked for; the reason says what and where.",
+      "1 while the job runs with less than it requested; the reason says what and where.",
       MetricType::Gauge);
   for (const Snapshot& rank : ranks) {
     builder.Gauge(rank, {{"reason", rank.degraded_reason}},
                   rank.degraded_reason.empty() ? 0.0 : 1.0);
   }
   builder.Family("railhead_bootstrap_rejected_connections_total",
-                 "Connections that rank 0's rendezvous turned away.", MetricType::Counter);
+                 "Connections rejected by rank 0's rendezvous.", MetricType::Counter);
   for (const Snapshot& rank : ranks) {
     builder.Counter(rank, {}, static_cast<double>(rank.rejected_connections));
   }

@@ -34,33 +34,31 @@ constexpr int kBadUsage = 2;
 constexpr const char* kAbout =
     "Measures collectives between the ranks of a job. Start one process for each rank, with RANK, "
     "WORLD_SIZE, MASTER_ADDR and MASTER_PORT in its environment (the Railhead operator sets them "
-    "in pods that ask for rdma/hca); rank 0 prints.\n"
+    "in pods that request rdma/hca); rank 0 prints.\n"
     "Try it on one machine:\n"
     "  for r in 0 1; do RANK=$r WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 \\\n"
     "    railhead-perf all_reduce -b 8 -e 8M -f 4 --check & done; wait\n"
     "Columns are those of nccl-tests: size and count of the data; time of one operation; algbw = "
-    "size / time; busbw, which can be compared with the speed of the rails; #wrong = wrong values "
-    "on all ranks, - where they were not checked; in place, - and N/A where there is no such call. "
-    "GB/s are 10^9 bytes per second. `railhead-perf COLLECTIVE --help` says what size and busbw "
-    "are.\n"
-    "Before that, --preflight says whether the ranks' rails are as they should be: a line for each "
-    "thing that was looked at, with its verdict (ok, warn, fail; note: not to be seen from here, "
-    "or "
-    "of no meaning), what was seen and what to do. Ranks also ask each other over every rail.\n"
-    "Exit status: 0 well; 1 an operation failed, a value was wrong, or a verdict is fail; 2 bad "
+    "size / time; busbw, comparable with the speed of the rails; #wrong = wrong values on all "
+    "ranks, - if not checked; in place, - and N/A if the collective has no such call. "
+    "GB/s are 10^9 bytes per second. `railhead-perf COLLECTIVE --help` explains size and busbw.\n"
+    "Run --preflight first to check the ranks' rails: it prints a line for each check with its "
+    "verdict (ok, warn, fail; note: not visible here, or not applicable), the observed value and "
+    "the fix. Ranks also ping each other over every rail.\n"
+    "Exit status: 0 success; 1 an operation failed, a value was wrong, or a verdict is fail; 2 bad "
     "arguments.";
 
 constexpr const char* kMovedCheck =
-    "--check sends values of arbitrary bits, which follow from the sending rank, the place and\n"
-    "the round, and compares every bit that arrives.";
+    "--check sends arbitrary bits derived from sending rank, index and round, and compares every\n"
+    "bit that arrives.";
 constexpr const char* kReducedCheck =
-    "--check reduces whole numbers that follow from rank, place and round, so small that every\n"
-    "order of reducing is exact in the type, and compares every bit of the result with the known\n"
-    "answer. A missing rank shows in every value for sum (where the type has as many whole\n"
-    "numbers as there are ranks), in most for prod, avg and bxor, and for min, max, band and bor\n"
-    "in those that this rank decides. avg is checked with sums that are multiples of the ranks:\n"
-    "f8e5m2 has them for up to 8 ranks, f8e4m3 16, int8 and uint8 127, bfloat16 256, half 2048;\n"
-    "more are refused.";
+    "--check reduces integers derived from rank, index and round, small enough to be exact in the\n"
+    "type in any order, and compares every bit of the result with the known answer. A missing\n"
+    "rank changes every value for sum (if the type has as many integers as there are ranks), most\n"
+    "values for prod, avg and bxor, and the values that this rank decides for min, max, band and\n"
+    "bor. avg is checked with sums that are multiples of the number of ranks: at most 8 ranks for\n"
+    "f8e5m2, 16 for f8e4m3, 127 for int8 and uint8, 256 for bfloat16, 2048 for half; more ranks\n"
+    "are rejected.";
 
 struct Arguments {
   std::string begin = "8";
@@ -111,7 +109,7 @@ absl::StatusOr<RunOptions> OptionsOf(const Collective& collective, const Argumen
                     arguments.check, arguments.in_windows, std::move(enough)};
 }
 
-// What there is to say in place of a table.
+// Returns the output of --explain.
 absl::StatusOr<std::string> ExplainAll(rhComm_t comm, const RunOptions& options) {
   const Collective& collective = *options.collective;
   absl::StatusOr<std::vector<uint64_t>> sizes = std::vector<uint64_t>{0};
@@ -138,7 +136,7 @@ int Measure(const Collective& collective, const Arguments& arguments) {
   if (!report.ok()) {
     Complain(kFailed, report.status().message());
     if (absl::IsInvalidArgument(report.status()) || absl::IsOutOfRange(report.status())) {
-      // The other ranks find the same, if a little later: they are left, not cut off.
+      // The other ranks get the same error, possibly later: leave without aborting them.
       rhCommDestroy(comm);
       return kBadUsage;
     }
@@ -155,7 +153,7 @@ int Measure(const Collective& collective, const Arguments& arguments) {
   return Verified(*report).value_or(true) ? 0 : kFailed;
 }
 
-// All ranks look at their rails together; rank 0 prints.
+// All ranks check their rails together; rank 0 prints.
 int Preflight(const Arguments& arguments) {
   if (!arguments.transport.empty()) {
     ::setenv("RAILHEAD_TRANSPORT", arguments.transport.c_str(), 1);
@@ -192,15 +190,15 @@ void AddDataOptions(const Collective& collective, CLI::App& command, Arguments& 
       ->capture_default_str();
   command
       .add_option("-e,--maxbytes", arguments.end,
-                  "Largest size; all are rounded down to whole values, but to one at least")
+                  "Largest size; sizes are rounded down to whole values, at least one")
       ->capture_default_str();
-  command.add_option("-f,--stepfactor", arguments.factor, "Each size is so many times the last")
+  command.add_option("-f,--stepfactor", arguments.factor, "Factor between successive sizes")
       ->capture_default_str();
   command.add_option("-d,--datatype", arguments.type, "Type of the values, or all")
       ->check(CLI::IsMember(NamesOf(Types())))
       ->capture_default_str();
   if (collective.reduces()) {
-    command.add_option("--op", arguments.op, "How values are reduced, or all")
+    command.add_option("--op", arguments.op, "Reduction operator, or all")
         ->check(CLI::IsMember(NamesOf(Operators())))
         ->capture_default_str();
   }
@@ -210,9 +208,10 @@ void AddDataOptions(const Collective& collective, CLI::App& command, Arguments& 
         ->capture_default_str();
   }
   command.add_flag("-c,--check", arguments.check, "Verify every value on every rank");
-  command.add_flag("-R,--register", arguments.in_windows,
-                   "Buffers of rhMemAlloc, in windows: ranks that share memory work on them where "
-                   "they lie");
+  command.add_flag(
+      "-R,--register", arguments.in_windows,
+      "Use buffers of rhMemAlloc in windows: ranks that share memory access them without "
+      "copies");
 }
 
 CLI::Option* AddOutputOption(CLI::App& app, Arguments& arguments) {
@@ -222,7 +221,7 @@ CLI::Option* AddOutputOption(CLI::App& app, Arguments& arguments) {
 }
 
 CLI::Option* AddTransportOption(CLI::App& app, Arguments& arguments) {
-  return app.add_option("--transport", arguments.transport, "The same as RAILHEAD_TRANSPORT")
+  return app.add_option("--transport", arguments.transport, "Sets RAILHEAD_TRANSPORT")
       ->check(CLI::IsMember({"auto", "verbs", "tcp", "shm"}));
 }
 
@@ -235,17 +234,17 @@ CLI::App* AddCommand(const Collective& collective, CLI::App& app, Arguments& arg
   command
       ->add_option(
           "-w,--warmup_iters", arguments.warmup,
-          "Untimed operations before each size; the library needs up to 48 to learn the fastest "
+          "Untimed operations before each size; the library needs up to 48 to find the fastest "
           "algorithm")
       ->check(CLI::Range(0, 1000000))
       ->capture_default_str();
   command->add_option("--until", arguments.until,
-                      "Repeat all sizes until this file exists where rank 0 runs");
+                      "Repeat all sizes until this file exists on rank 0's machine");
   AddTransportOption(*command, arguments);
-  command->add_flag("--explain", arguments.explain,
-                    "Say in place of the figures which algorithm is chosen for each size, and why: "
-                    "what each was estimated to take, and those that were tried took. It takes up "
-                    "to 48 operations to try them");
+  command->add_flag(
+      "--explain", arguments.explain,
+      "Print the algorithm chosen for each size, and why, instead of results: estimated "
+      "times of all, and measured times of those tried in up to 48 operations");
   AddOutputOption(*command, arguments);
   std::string foot = collective.measure;
   if (collective.has_data()) {
@@ -260,14 +259,13 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", "railhead-perf " RAILHEAD_VERSION);
   app.require_subcommand(0, 1);
   bool help_env = false;
-  app.add_flag("--help-env", help_env, "Print the environment variables that the runtime reads");
+  app.add_flag("--help-env", help_env, "Print the runtime's environment variables");
 
   Arguments arguments;
-  CLI::App* const preflight =
-      app.add_option_group("Pre-flight", "Whether the ranks' rails are as they should be");
+  CLI::App* const preflight = app.add_option_group("Pre-flight", "Check the ranks' rails");
   bool wanted = false;
   CLI::Option* const flag =
-      preflight->add_flag("--preflight", wanted, "Look at all ranks' rails, and measure nothing");
+      preflight->add_flag("--preflight", wanted, "Check all ranks' rails, without measuring");
   AddOutputOption(*preflight, arguments)->needs(flag);
   AddTransportOption(*preflight, arguments)->needs(flag);
   std::vector<std::pair<const Collective*, CLI::App*>> commands;
@@ -286,12 +284,12 @@ int Main(int argc, char** argv) {
   for (const auto& [collective, command] : commands) {
     if (!command->parsed()) continue;
     if (wanted) {
-      return Complain(kBadUsage, "--preflight measures nothing: give it without a collective");
+      return Complain(kBadUsage, "--preflight measures nothing: run it without a collective");
     }
     return Measure(*collective, arguments);
   }
   if (wanted) return Preflight(arguments);
-  return Complain(kBadUsage, "which collective? Try: railhead-perf all_reduce --help");
+  return Complain(kBadUsage, "no collective given; try: railhead-perf all_reduce --help");
 }
 
 }  // namespace

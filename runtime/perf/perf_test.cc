@@ -348,7 +348,7 @@ TEST(ProgramTest, ExplainsWhatWasEstimatedLearntAndLaidDown) {
             HasSubstr(" us estimated"), HasSubstr(" us measured"), Not(HasSubstr("busbw"))));
   EXPECT_EQ(outcomes[1].output, "");
   EXPECT_THAT(RunProgram(4, few, {{"RAILHEAD_ALGO", "all_reduce=ring"}})[0].output,
-              AllOf(HasSubstr(": ring, laid down by RAILHEAD_ALGO"), Not(HasSubstr(" measured"))));
+              AllOf(HasSubstr(": ring, set by RAILHEAD_ALGO"), Not(HasSubstr(" measured"))));
 }
 
 // Also where ranks are in one pod, and would share memory in a job.
@@ -388,7 +388,7 @@ TEST(ProgramTest, PreflightFailsOnAllRanksForRailsThatDoNotWork) {
 
 TEST(ProgramTest, BadArgumentsTeachAndExitWithTwo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
-      {{}, "which collective?"},
+      {{}, "no collective given"},
       {{"all_scatter"}, "all_scatter"},
       {{"all_reduce", "-b", "8X"}, "'8X' is not a size"},
       {{"all_reduce", "-b", "8K", "-e", "8"}, "below the smallest"},

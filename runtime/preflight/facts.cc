@@ -166,7 +166,7 @@ absl::StatusOr<RankFacts> ParseFacts(absl::string_view bytes) {
     ping.trouble = in.Text();
   }
   if (!in.Complete()) {
-    return absl::InternalError("what a rank has told of its rails is malformed");
+    return absl::InternalError("a rank's facts of its rails are malformed");
   }
   return facts;
 }

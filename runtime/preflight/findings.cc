@@ -29,48 +29,44 @@ constexpr double kSlow = 3;
 constexpr const char* kVerbs = "verbs";
 
 constexpr const char* kFixRate =
-    "the slowest port sets the pace of all: reseat or replace its cable, and look at the speed "
-    "that "
-    "its switch port is set to";
+    "the slowest port sets the pace of all: reseat or replace its cable, and check the speed "
+    "that its switch port is set to";
 constexpr const char* kFixMtu =
     "give the rail's interfaces and switch ports the same MTU on all nodes: the smallest one is "
     "used";
 constexpr const char* kFixSmallMtu =
     "raise the MTU of the interface and of its switch port (4200 bytes or more, commonly 9000)";
 constexpr const char* kFixRoceV1 =
-    "RoCE v1 crosses no router, and switches do not spread it over their links: give the rail's "
+    "routers do not forward RoCE v1, and switches do not spread it over links: give the rail's "
     "interface an IP address, and let the adapter use RoCE v2";
 constexpr const char* kFixMemlock =
     "set LimitMEMLOCK=infinity for the node's container runtime service, or devicePlugin.memlock "
-    "in "
-    "Railhead's chart (the capability IPC_LOCK helps only processes that run as root)";
+    "in Railhead's chart (the capability IPC_LOCK helps only processes that run as root)";
 constexpr const char* kFixDeviceNode =
     "ask for rdma/hca in the pod, which gives it the device node, and run it as a user who may "
-    "read "
-    "and write it";
+    "read and write it";
 constexpr const char* kFixPort =
     "check the cable, the switch port, that the network interface is up, and on InfiniBand that a "
     "subnet manager runs";
 constexpr const char* kFixRail = "repair it: until then no rank uses this rail";
 constexpr const char* kFixMissingRail =
-    "give all pods of the job as many rdma/hca, on nodes that have this rail";
+    "give all pods of the job the same number of rdma/hca, on nodes with this rail";
 constexpr const char* kFixDegraded =
-    "repair what it names; RAILHEAD_TRANSPORT=tcp on all ranks if TCP is meant";
+    "repair what it names, or set RAILHEAD_TRANSPORT=tcp on all ranks if TCP is intended";
 constexpr const char* kFixNoEcn =
     "switch ECN on for the priority of the rail's traffic, on the NIC and on every switch port";
 constexpr const char* kFixUnseenFlowControl =
-    "look on the node: `mlnx_qos -i INTERFACE` or `dcb pfc show dev INTERFACE`; RoCE needs PFC or "
+    "check on the node: `mlnx_qos -i INTERFACE` or `dcb pfc show dev INTERFACE`; RoCE needs PFC or "
     "ECN for its priority there and on every switch port";
 constexpr const char* kFixCounters =
-    "something is lost, marked or broken with next to no load: look at the cable, at PFC and ECN "
-    "of "
-    "the traffic class, and at who else uses the port";
+    "packets are lost, marked or corrupt with almost no load: check the cable, PFC and ECN "
+    "of the traffic class, and other users of the port";
 constexpr const char* kFixNoAnswer =
-    "see that the rail's network leads from one node to the other: the same subnet or a route, the "
+    "check that the rail's network connects the nodes: the same subnet or a route, the "
     "same VLAN, and switch ports that are up";
 constexpr const char* kFixSlow =
-    "look for a busy core on that node, and for a long or faulty way: cable, switch port, cabling "
-    "to the wrong leaf";
+    "check for a busy core on that node, and for a long or faulty path: cable, switch port, "
+    "cabling to the wrong leaf";
 
 // Verdict, check, rail, value and fix.
 using Key = std::tuple<Verdict, std::string, std::string, std::string, std::string>;
@@ -227,8 +223,7 @@ void CheckGids(absl::Span<const Seen> seen, Findings& findings) {
     const RailFacts& first = *members.front().facts;
     if (kind.first.empty()) {
       for (const Seen& one : members) {
-        findings.Add(Verdict::kNote, "gid", &one.facts->name, {one.rank},
-                     "none, and none is needed");
+        findings.Add(Verdict::kNote, "gid", &one.facts->name, {one.rank}, "none needed");
       }
       continue;
     }
@@ -265,8 +260,7 @@ void CheckDeviceNode(const Seen& seen, Findings& findings) {
 void CheckFlowControl(const Seen& seen, Findings& findings) {
   const RailFacts& rail = *seen.facts;
   if (rail.link_layer == "InfiniBand") {
-    findings.Add(Verdict::kNote, "flow_control", &rail.name, {seen.rank},
-                 "InfiniBand has it in itself");
+    findings.Add(Verdict::kNote, "flow_control", &rail.name, {seen.rank}, "built into InfiniBand");
   } else if (rail.ecn.empty()) {
     findings.Add(Verdict::kNote, "flow_control", &rail.name, {seen.rank},
                  "PFC and ECN are not readable here", kFixUnseenFlowControl);
@@ -286,7 +280,8 @@ void CheckCounters(const Seen& seen, Findings& findings) {
     return;
   }
   if (rail.growth.empty()) {
-    findings.Add(Verdict::kOk, "counters", &rail.name, {seen.rank}, "nothing has grown meanwhile");
+    findings.Add(Verdict::kOk, "counters", &rail.name, {seen.rank},
+                 "no counter increased during the check");
     return;
   }
   findings.Add(Verdict::kWarn, "counters", &rail.name, {seen.rank},
@@ -294,7 +289,7 @@ void CheckCounters(const Seen& seen, Findings& findings) {
                                           [](std::string* out, const Growth& growth) {
                                             absl::StrAppend(out, growth.counter, " by ", growth.by);
                                           }),
-                            " meanwhile, counted by the port for all that use it"),
+                            " during the check, counted by the port for all its users"),
                kFixCounters);
 }
 
@@ -311,7 +306,7 @@ void CheckMemlock(int rank, const RankFacts& facts, Findings& findings) {
   } else if (facts.memlock >= facts.least_bytes) {
     findings.Add(Verdict::kWarn, "memlock", nullptr, {rank},
                  absl::StrCat(limit, " where the rails would use ", Bytes(facts.registers),
-                              ": they make do with less, and are slower"),
+                              ": they use less, and are slower"),
                  kFixMemlock);
   } else {
     findings.Add(Verdict::kFail, "memlock", nullptr, {rank},
@@ -347,7 +342,7 @@ void CheckRail(bool tcp, absl::Span<const Seen> seen, size_t world, Findings& fi
     }
     if (!without.empty()) {
       findings.Add(Verdict::kFail, "port", &seen.front().facts->name, without,
-                   "it was not given this rail, and others were", kFixMissingRail);
+                   "others were given this rail", kFixMissingRail);
     }
   }
   const auto rate = Usual<std::string>(seen, RateOf);
@@ -486,7 +481,7 @@ void CheckTransport(const Job& job, absl::Span<const RankFacts> ranks, Findings&
                  "TCP");
   }
   if (ranks.size() < 2) {
-    findings.Add(Verdict::kNote, "ping", nullptr, all, "one rank has nobody to ask");
+    findings.Add(Verdict::kNote, "ping", nullptr, all, "a single rank has no peer to ping");
   }
 }
 

@@ -93,7 +93,7 @@ TEST(FindingsTest, WhereAllIsWellThereIsALineForEachCheckOfARail) {
                               "/dev/infiniband/uverbs0 can be read and written | "),
                  absl::StrCat("ok flow_control | ", rail0,
                               "ECN is on for priorities 3; PFC is not readable here | "),
-                 absl::StrCat("ok counters | ", rail0, "nothing has grown meanwhile | "),
+                 absl::StrCat("ok counters | ", rail0, "no counter increased during the check | "),
                  absl::StrCat("ok ping | ", rail0,
                               "there and back in 10.0 us (the median of 6 pairs; the slowest takes "
                               "10.0 us) | ")));
@@ -151,31 +151,31 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"no_such_rail",
              [](RankFacts& rank) { rank.rails.resize(1); },
              {absl::StrCat("fail port | ", kRail1,
-                           "it was not given this rail, and others were | give all pods of the job "
-                           "as many rdma/hca, on nodes that have this rail")}},
+                           "others were given this rail | give all pods of the job the "
+                           "same number of rdma/hca, on nodes with this rail")}},
         Case{
             "rate",
             [](RankFacts& rank) { rank.rails[1].rate = "100 Gb/sec (4X EDR)"; },
             {absl::StrCat("warn rate | ", kRail1,
                           "100 Gb/sec (4X EDR) where others have 400 Gb/sec (4X NDR) | the slowest "
-                          "port sets the pace of all: reseat or replace its cable, and look at the "
+                          "port sets the pace of all: reseat or replace its cable, and check the "
                           "speed that its switch port is set to")}},
         Case{"mtu",
              [](RankFacts& rank) { rank.rails[1].port->mtu = 1024; },
              {absl::StrCat("warn mtu | ", kRail1,
                            "1024 bytes where others have 4096 | give the rail's interfaces and "
                            "switch ports the same MTU on all nodes: the smallest one is used")}},
-        Case{
-            "roce_v1",
-            [](RankFacts& rank) {
-              rank.rails[1].port->gid_kind = "RoCE v1 over IPv4";
-              rank.rails[1].port->gid_index = 2;
-              rank.rails[1].port->roce_v1 = true;
-            },
-            {absl::StrCat("warn gid | ", kRail1,
-                          "RoCE v1 over IPv4 at index 2: 10.1.0.2 | RoCE v1 crosses no router, and "
-                          "switches do not spread it over their links: give the rail's interface "
-                          "an IP address, and let the adapter use RoCE v2")}},
+        Case{"roce_v1",
+             [](RankFacts& rank) {
+               rank.rails[1].port->gid_kind = "RoCE v1 over IPv4";
+               rank.rails[1].port->gid_index = 2;
+               rank.rails[1].port->roce_v1 = true;
+             },
+             {absl::StrCat(
+                 "warn gid | ", kRail1,
+                 "RoCE v1 over IPv4 at index 2: 10.1.0.2 | routers do not forward RoCE v1, and "
+                 "switches do not spread it over links: give the rail's interface "
+                 "an IP address, and let the adapter use RoCE v2")}},
         Case{"device_node",
              [](RankFacts& rank) {
                rank.rails[1].device_node_trouble = "/dev/infiniband/uverbs1: Permission denied";
@@ -192,19 +192,18 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ecn_unseen",
              [](RankFacts& rank) { rank.rails[1].ecn = ""; },
              {absl::StrCat("note flow_control | ", kRail1,
-                           "PFC and ECN are not readable here | look on the node: `mlnx_qos -i "
+                           "PFC and ECN are not readable here | check on the node: `mlnx_qos -i "
                            "INTERFACE` or `dcb pfc show dev INTERFACE`; RoCE needs PFC or ECN for "
                            "its priority there and on every switch port")}},
-        Case{
-            "counters",
-            [](RankFacts& rank) {
-              rank.rails[1].growth = {{"retries", 3}, {"cnp_handled", 17}};
-            },
-            {absl::StrCat("warn counters | ", kRail1,
-                          "retries by 3, cnp_handled by 17 meanwhile, counted by the port for all "
-                          "that use it | something is lost, marked or broken with next to no load: "
-                          "look at the cable, at PFC and ECN of the traffic class, and at who else "
-                          "uses the port")}},
+        Case{"counters",
+             [](RankFacts& rank) {
+               rank.rails[1].growth = {{"retries", 3}, {"cnp_handled", 17}};
+             },
+             {absl::StrCat("warn counters | ", kRail1,
+                           "retries by 3, cnp_handled by 17 during the check, counted by the port "
+                           "for all its users | packets are lost, marked or corrupt with almost no "
+                           "load: check the cable, PFC and ECN of the traffic class, and other "
+                           "users of the port")}},
         Case{"nothing_readable",
              [](RankFacts& rank) {
                rank.rails[1].state = rank.rails[1].rate = rank.rails[1].device_node = "";
@@ -293,8 +292,8 @@ TEST(FindingsTest, ARankThatIsSlowWithManyIsToBlameAndNotTheOthers) {
           "warn ping | rail 0 (mlx5_0 port 1, verbs): rank 4 (pod p4 on node n4) | with rank "
           "0 (pod p0 on node n0), rank 1 (pod p1 on node n1), rank 2 (pod p2 on node n2), "
           "rank 3 (pod p3 on node n3) and 1 more: there and back in 50.0 us, 5.0 times the "
-          "median of 10.0 us with the first of these 5 | look for a busy core on that node, "
-          "and for a long or faulty way: cable, switch port, cabling to the wrong leaf"));
+          "median of 10.0 us with the first of these 5 | check for a busy core on that node, "
+          "and for a long or faulty path: cable, switch port, cabling to the wrong leaf"));
 }
 
 TEST(FindingsTest, ManyPairsAreCounted) {
@@ -357,10 +356,10 @@ TEST(FindingsTest, LessThanWasWantedFails) {
   EXPECT_THAT(
       Troubles({"tcp", "TCP instead of RDMA: rank 1: no device"}, GoodWorld(1)),
       ElementsAre("fail transport | rank 0 (pod p0 on node n0) | TCP instead of RDMA: rank "
-                  "1: no device | repair what it names; RAILHEAD_TRANSPORT=tcp on all ranks "
-                  "if TCP is meant",
+                  "1: no device | repair what it names, or set RAILHEAD_TRANSPORT=tcp on all "
+                  "ranks if TCP is intended",
                   HasSubstr("note transport"),
-                  "note ping | rank 0 (pod p0 on node n0) | one rank has nobody to ask | "));
+                  "note ping | rank 0 (pod p0 on node n0) | a single rank has no peer to ping | "));
 }
 
 // ---- At start ----

@@ -103,7 +103,7 @@ absl::StatusOr<bool> Peer::Poll(absl::Time now) {
 absl::Status Peer::LoseWithPeer(absl::Time now) {
   for (const size_t i : std::exchange(lost_by_peer_, {})) {
     if (!Up(i) || now - states_[i].back < kOldNews) continue;
-    constexpr absl::string_view kWhy = "the peer has lost it";
+    constexpr absl::string_view kWhy = "the peer lost it";
     rails_[i].link->Drop(kWhy);
     if (absl::Status fatal = Lose(i, absl::UnavailableError(kWhy)); !fatal.ok()) return fatal;
     states_[i].tell_lost = false;
@@ -251,7 +251,7 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   });
   log_.Warn(absl::StrCat(ToString(rails_[index].name), " to ", name_(), ": lost (", state.lost,
                          "); its ", bytes, " bytes ",
-                         others ? "go over the other rails" : "wait, for no rail is left"));
+                         others ? "continue on the other rails" : "wait: no rail is left"));
   return absl::OkStatus();
 }
 
@@ -324,7 +324,7 @@ std::string Peer::DescribeProgress() const {
     absl::StrAppend(&text, "sent ", oldest.handed, " of ", oldest.size, " bytes of transfer ",
                     oldest.number);
     absl::StrAppend(&text, ", of which ", oldest.consumed, " have arrived");
-    if (!oldest.posted) absl::StrAppend(&text, " (not known to be expected there)");
+    if (!oldest.posted) absl::StrAppend(&text, " (not known to be posted there)");
   }
   if (receives_.empty()) {
     absl::StrAppend(&text, ", waiting for nothing");

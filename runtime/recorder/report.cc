@@ -174,7 +174,7 @@ std::string Report(const std::vector<Seen>& ranks) {
   }
   if (rest != places.end()) sentences.push_back(About(rest->second, true, ranks.size(), front));
   if (not_asked > 0) {
-    sentences.push_back(absl::StrCat(not_asked, " could not be asked, for want of a way to them"));
+    sentences.push_back(absl::StrCat(not_asked, " could not be queried: no connection to them"));
   }
 
   std::string text;

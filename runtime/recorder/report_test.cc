@@ -81,7 +81,7 @@ TEST(ReportTest, SilenceComesFirstAndWhoWasNotAskedLast) {
       Report({In(0, 5), In(1, 5), In(2, 5), Silent(3), Silent(4, Seen::How::kNotAsked)});
   EXPECT_THAT(report, AllOf(StartsWith("rank 3 (pod p3) does not answer (stopped, or cut off from "
                                        "the others); the other 3 are in number 5"),
-                            EndsWith("; 1 could not be asked, for want of a way to them")));
+                            EndsWith("; 1 could not be queried: no connection to them")));
 }
 
 TEST(ReportTest, PlacesComeInTheOrderFromThoseBehind) {

@@ -104,7 +104,7 @@ absl::StatusOr<net::Fd> ReceiveDescriptor(int socket) {
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (got != 1 || header == nullptr || header->cmsg_type != SCM_RIGHTS ||
       header->cmsg_len != CMSG_LEN(sizeof(int))) {
-    return absl::UnavailableError("the other side hung up");
+    return absl::UnavailableError("the other side closed the connection");
   }
   int fd = -1;
   std::memcpy(&fd, CMSG_DATA(header), sizeof(fd));
@@ -146,7 +146,7 @@ absl::Status Giver::Give(const Segment& segment, int takers, absl::Time deadline
     waited.Update(CheckHalt(halt));
     if (absl::IsDeadlineExceeded(waited) || (waited.ok() && MonotonicNow() >= deadline)) {
       return absl::DeadlineExceededError(
-          absl::StrCat(takers - given, " of ", takers, " ranks did not come for shared memory"));
+          absl::StrCat(takers - given, " of ", takers, " ranks did not fetch the shared memory"));
     }
     if (!waited.ok()) return waited;
     // At the limit of descriptors who waits stays readable, and trying again would spin.

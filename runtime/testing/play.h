@@ -37,10 +37,10 @@ inline std::string WrongWay(rhComm_t comm, const World& world) {
     std::array<char, 4096> text{};
     rhCommExplain(comm, Name(way.collective), 1 << 20, text.data(), text.size());
     const std::string explained = text.data();
-    std::string wanted = absl::StrCat(": ", Name(way.algorithm), ", laid down by RAILHEAD_ALGO");
+    std::string wanted = absl::StrCat(": ", Name(way.algorithm), ", set by RAILHEAD_ALGO");
     if (way.algorithm == Algorithm::kSharedMemory) wanted = "all ranks share memory";
     if (way.algorithm == Algorithm::kHierarchical) {
-      wanted = absl::StrCat(": hierarchical (", Name(way.column), "), laid down by RAILHEAD_ALGO");
+      wanted = absl::StrCat(": hierarchical (", Name(way.column), "), set by RAILHEAD_ALGO");
     }
     if (explained.find(wanted) == std::string::npos) {
       return absl::StrCat("expected ", wanted, ", not ", explained);

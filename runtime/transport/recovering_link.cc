@@ -67,7 +67,8 @@ absl::StatusOr<bool> RecoveringLink::Poll(FrameSink sink) {
     next_look_ = now + kDoorPause;
     CountStrangers();
     if (door_->PeerLeft(now)) {
-      return Lose(maker_->At(absl::UnavailableError("the peer has lost it and connects anew")));
+      return Lose(
+          maker_->At(absl::UnavailableError("the peer lost the connection and reconnects")));
     }
   }
   return false;

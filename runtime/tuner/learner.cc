@@ -84,7 +84,7 @@ std::string Learner::Explain(Collective collective, size_t bytes) const {
   std::string text = absl::StrCat(Name(collective), " of ", bytes, " bytes among ", tuner_.ranks(),
                                   " ranks: ", Name(chosen), ", ");
   if (tuner_.IsPinned(collective, bytes)) {
-    text += "laid down by RAILHEAD_ALGO\n";
+    text += "set by RAILHEAD_ALGO\n";
   } else if (lesson == nullptr) {
     text += "estimated: the fastest by the model\n";
   } else if (lesson->trials() == 0) {
@@ -109,7 +109,7 @@ std::string Learner::Explain(Collective collective, size_t bytes) const {
       absl::StrAppendFormat(&text, " %12.1f us measured", lesson->seconds(number) / scale * 1e6);
     }
     if (!estimate.is_modest()) {
-      absl::StrAppendFormat(&text, ", and %d MiB of memory more: only if RAILHEAD_ALGO says so",
+      absl::StrAppendFormat(&text, ", and %d MiB more memory: only if RAILHEAD_ALGO selects it",
                             estimate.memory >> 20U);
     }
     text += '\n';

@@ -147,7 +147,7 @@ TEST(LearnerTest, WhatTakesMuchMemoryIsNeverTried) {
       ASSERT_EQ(Call(learner, reality, collective, 65 * 4 * kMiB).algorithm, Algorithm::kDirect);
     }
     EXPECT_THAT(learner.Explain(collective, 65 * 4 * kMiB),
-                HasSubstr(", and 260 MiB of memory more: only if RAILHEAD_ALGO says so"));
+                HasSubstr(", and 260 MiB more memory: only if RAILHEAD_ALGO selects it"));
   }
 }
 
@@ -180,9 +180,8 @@ TEST(LearnerTest, PinsAreFollowedAndNotCounted) {
     ASSERT_EQ(Call(learner, reality, Collective::kAllReduce, 1000000).algorithm,
               Algorithm::kDoubleTree);
   }
-  EXPECT_THAT(
-      learner.Explain(Collective::kAllReduce, 1000000),
-      AllOf(HasSubstr("double_tree, laid down by RAILHEAD_ALGO"), Not(HasSubstr("measured"))));
+  EXPECT_THAT(learner.Explain(Collective::kAllReduce, 1000000),
+              AllOf(HasSubstr("double_tree, set by RAILHEAD_ALGO"), Not(HasSubstr("measured"))));
   // Of the same class, but not laid down.
   EXPECT_THAT(learner.Explain(Collective::kAllReduce, 1000001),
               AllOf(HasSubstr("estimated: "), Not(HasSubstr("measured"))));

@@ -131,7 +131,7 @@ absl::StatusOr<Pin> ParsePin(absl::string_view entry) {
   };
   const size_t equals = entry.rfind('=');
   if (equals == absl::string_view::npos || equals == 0 || entry[equals - 1] == '<') {
-    return wrong("it names no algorithm");
+    return wrong("no algorithm given");
   }
   absl::string_view what = absl::StripAsciiWhitespace(entry.substr(0, equals));
   const absl::string_view how = absl::StripAsciiWhitespace(entry.substr(equals + 1));
@@ -144,7 +144,7 @@ absl::StatusOr<Pin> ParsePin(absl::string_view entry) {
   }
   const auto* const first = std::find_if(
       Ways().begin(), Ways().end(), [&](const Way& way) { return what == Name(way.collective); });
-  if (first == Ways().end()) return wrong("there is no such collective");
+  if (first == Ways().end()) return wrong("unknown collective");
   pin.collective = first->collective;
   for (const Way& way : Ways()) {
     if (way.collective != pin.collective || how != Name(way.algorithm)) continue;

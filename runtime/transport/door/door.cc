@@ -29,7 +29,7 @@ absl::Status Say(int fd, absl::string_view words) {
   const ssize_t sent = ::send(fd, words.data(), words.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(words.size())) return absl::OkStatus();
   return sent < 0 ? net::ErrnoError("greet", errno)
-                  : absl::UnavailableError("greet: the connection takes nothing");
+                  : absl::UnavailableError("handshake: cannot send on the connection");
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ absl::StatusOr<Line> Door::Await(absl::Time now) {
   absl::StatusOr<Line> line = Hear();
   if (!line.ok()) return GiveUp(line.status());
   if (line->valid() || now < give_up_) return line;
-  return GiveUp(absl::DeadlineExceededError("it was answered but says nothing more"));
+  return GiveUp(absl::DeadlineExceededError("handshake timed out after the peer's answer"));
 }
 
 absl::Status Door::AnswerTo(Hall::Caller caller, absl::Time now) {

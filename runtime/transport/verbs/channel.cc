@@ -370,7 +370,7 @@ absl::Status Channel::LookAfterIdle() {
   parts_.port->LookAtEvents();
   if (parts_.port->downs() != parts_.downs) {
     return absl::UnavailableError(
-        absl::StrCat(peer_.where, ": the device says that its port went down; this side's port is ",
+        absl::StrCat(peer_.where, ": the device reported its port down; this side's port is ",
                      parts_.port->StateNow(), kCheckPort));
   }
   const absl::Time now = parts_.port->Now();
@@ -392,7 +392,7 @@ absl::Status Channel::LookAfterLanes(absl::Time now) {
     const std::string port_state = parts_.port->StateNow();
     if (port_state == kActive && silence < patience) continue;
     return absl::UnavailableError(
-        absl::StrCat(peer_.where, ": the NIC has said nothing about what it should send for ",
+        absl::StrCat(peer_.where, ": no send completion from the NIC for ",
                      absl::FormatDuration(silence), "; this side's port is ", port_state,
                      port_state == kActive ? ": see the kernel's log on this node" : kCheckPort));
   }
