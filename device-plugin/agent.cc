@@ -157,7 +157,7 @@ Agent::Agent(AgentOptions options, AgentConfig config, std::unique_ptr<WakeUp> w
       rail_map_file_(folder, {options_.node_name, BoardOf(options_.root)}),
       gives_topology_(config.nccl_topology),
       config_(std::move(config)) {
-  offer_.steadiness = Steadiness(options_.steadiness);
+  offer_.flap_damper = FlapDamper(options_.flap_damper);
 }
 
 Agent::~Agent() = default;

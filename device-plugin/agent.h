@@ -36,12 +36,12 @@
 #include "device-plugin/kubelet/wake_up.h"
 #include "device-plugin/offer/container_devices.h"
 #include "device-plugin/offer/device_list.h"
+#include "device-plugin/offer/flap_damper.h"
 #include "device-plugin/offer/gpu_watch.h"
 #include "device-plugin/offer/holdings.h"
 #include "device-plugin/offer/next_offer.h"
 #include "device-plugin/offer/scan.h"
 #include "device-plugin/offer/scanner.h"
-#include "device-plugin/offer/steadiness.h"
 #include "fabric/inventory.h"
 #include "kube/events.h"
 
@@ -78,7 +78,7 @@ struct AgentOptions {
   // Reports to the cluster; null without an API server. Must outlive the agent.
   NodeReporter* reporter = nullptr;
   Registration::Timing timing;
-  Steadiness::Timing steadiness;
+  FlapDamper::Timing flap_damper;
 };
 
 class Agent {

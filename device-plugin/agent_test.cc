@@ -121,8 +121,8 @@ class AgentTest : public ::testing::Test {
     options_.settle_at_stop = absl::Milliseconds(1);
     options_.kubelet_settles = absl::ZeroDuration();
     options_.look = std::chrono::milliseconds(100);
-    options_.steadiness.recover = std::chrono::milliseconds(100);
-    options_.steadiness.recover_flapping = std::chrono::milliseconds(100);
+    options_.flap_damper.recover = std::chrono::milliseconds(100);
+    options_.flap_damper.recover_flapping = std::chrono::milliseconds(100);
     options_.timing.settle = std::chrono::milliseconds(30);
     options_.timing.first_retry = std::chrono::milliseconds(30);
     options_.timing.last_retry = std::chrono::milliseconds(300);

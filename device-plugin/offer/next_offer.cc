@@ -40,9 +40,9 @@ OfferState NextState(OfferState previous, const OfferInputs& inputs) {
   next.inventory = next.found;
   ApplyRails(config.rails, next.inventory.hcas);
   JudgeOffers(config, HeldHcas(inputs.holdings), next.inventory);
-  next.symbol_rate.Mark(ById(inputs.scan.symbol_errors, next.inventory), inputs.now,
-                        next.inventory);
-  next.steadiness.Settle(ById(inputs.scan.link_downs, next.inventory), inputs.now, next.inventory);
+  next.symbol_errors.Mark(ById(inputs.scan.symbol_errors, next.inventory), inputs.now,
+                          next.inventory);
+  next.flap_damper.Settle(ById(inputs.scan.link_downs, next.inventory), inputs.now, next.inventory);
   next.devices = Assign(config, next.inventory, inputs.holdings.by_resource);
   return next;
 }

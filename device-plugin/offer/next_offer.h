@@ -4,8 +4,8 @@
 // Pure. Used by Agent after each scan or change.
 //
 //   scan -> rails (rail_map.h) -> the configuration's numbers (config.h) -> health by network
-//   (offer_health.h) -> noisy links (symbol_rate.h) -> links that flap (steadiness.h) -> devices
-//   (assignment.h)
+//   (offer_health.h) -> noisy links (symbol_error_monitor.h) -> flapping links (flap_damper.h)
+//   -> devices (assignment.h)
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_NEXT_OFFER_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_NEXT_OFFER_H_
 
@@ -16,19 +16,19 @@
 #include "device-plugin/config/config.h"
 #include "device-plugin/kubelet/registration.h"
 #include "device-plugin/offer/device_list.h"
+#include "device-plugin/offer/flap_damper.h"
 #include "device-plugin/offer/holdings.h"
 #include "device-plugin/offer/rail_map.h"
 #include "device-plugin/offer/scan.h"
-#include "device-plugin/offer/steadiness.h"
-#include "device-plugin/offer/symbol_rate.h"
+#include "device-plugin/offer/symbol_error_monitor.h"
 #include "fabric/inventory.h"
 
 namespace railhead::device_plugin {
 
 struct OfferState {
   RailMap rail_map;
-  Steadiness steadiness;
-  SymbolRate symbol_rate;
+  FlapDamper flap_damper;
+  SymbolErrorMonitor symbol_errors;
   fabric::NodeInventory found;                         // as read, with missing HCAs
   fabric::NodeInventory inventory;                     // as offered: numbered, with health
   std::map<std::string, std::vector<Device>> devices;  // by resource

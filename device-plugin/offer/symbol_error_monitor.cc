@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device-plugin/offer/symbol_rate.h"
+#include "device-plugin/offer/symbol_error_monitor.h"
 
 #include <chrono>
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace railhead::device_plugin {
 
-void SymbolRate::Mark(const std::map<std::string, uint64_t>& counts, TimePoint now,
-                      fabric::NodeInventory& inventory) {
+void SymbolErrorMonitor::Mark(const std::map<std::string, uint64_t>& counts, TimePoint now,
+                              fabric::NodeInventory& inventory) {
   std::set<std::string> ids;
   for (const fabric::Hca& hca : inventory.hcas) ids.insert(DeviceId(hca));
   std::erase_if(readings_, [&ids](const auto& reading) { return !ids.contains(reading.first); });

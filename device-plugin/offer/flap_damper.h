@@ -5,8 +5,8 @@
 // Failure takes effect at once; recovery after 10 healthy seconds, or 2 minutes if the HCA failed 3
 // times within 10 minutes. The link_downed counter reveals failures between scans. Pure: the caller
 // passes the time.
-#ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_STEADINESS_H_
-#define RAILHEAD_DEVICE_PLUGIN_OFFER_STEADINESS_H_
+#ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_FLAP_DAMPER_H_
+#define RAILHEAD_DEVICE_PLUGIN_OFFER_FLAP_DAMPER_H_
 
 #include <chrono>
 #include <cstdint>
@@ -20,7 +20,7 @@
 namespace railhead::device_plugin {
 
 // Not thread-safe. Used by NextState after each scan.
-class Steadiness {
+class FlapDamper {
  public:
   struct Timing {
     Duration recover = std::chrono::seconds(10);  // healthy time before it is offered again
@@ -29,8 +29,8 @@ class Steadiness {
     Duration recover_flapping = std::chrono::minutes(2);
   };
 
-  Steadiness() : Steadiness(Timing()) {}
-  explicit Steadiness(const Timing& timing) : timing_(timing) {}
+  FlapDamper() : FlapDamper(Timing()) {}
+  explicit FlapDamper(const Timing& timing) : timing_(timing) {}
 
   // Takes the state just read and marks HCAs that have not recovered for long enough as unusable,
   // with the reason. A new HCA is taken as it is. `link_downs`: counter of lost links by DeviceId,
@@ -54,4 +54,4 @@ class Steadiness {
 
 }  // namespace railhead::device_plugin
 
-#endif  // RAILHEAD_DEVICE_PLUGIN_OFFER_STEADINESS_H_
+#endif  // RAILHEAD_DEVICE_PLUGIN_OFFER_FLAP_DAMPER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device-plugin/offer/steadiness.h"
+#include "device-plugin/offer/flap_damper.h"
 
 #include <chrono>
 #include <cstdint>
@@ -20,7 +20,7 @@ int64_t Seconds(Duration duration) {
 
 }  // namespace
 
-void Steadiness::Settle(const std::map<std::string, uint64_t>& link_downs, TimePoint now,
+void FlapDamper::Settle(const std::map<std::string, uint64_t>& link_downs, TimePoint now,
                         fabric::NodeInventory& inventory) {
   std::set<std::string> ids;
   for (const fabric::Hca& hca : inventory.hcas) ids.insert(DeviceId(hca));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device-plugin/offer/steadiness.h"
+#include "device-plugin/offer/flap_damper.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-class SteadinessTest : public ::testing::Test {
+class FlapDamperTest : public ::testing::Test {
  protected:
   // What is offered of an HCA that is read so, `after` the look before.
   fabric::Hca Look(seconds after, bool usable) {
@@ -27,21 +27,21 @@ class SteadinessTest : public ::testing::Test {
     inventory.hcas[0].name = "mlx5_0";
     inventory.hcas[0].usable = usable;
     if (!usable) inventory.hcas[0].reason = "no port is ACTIVE";
-    steadiness_.Settle(downs_, now_, inventory);
+    damper_.Settle(downs_, now_, inventory);
     return inventory.hcas[0];
   }
 
   TimePoint now_ = TimePoint() + std::chrono::hours(1);
   std::map<std::string, uint64_t> downs_;
-  Steadiness steadiness_{Steadiness::Timing{}};  // 10 s; 3 troubles in 600 s: 120 s
+  FlapDamper damper_{FlapDamper::Timing{}};  // 10 s; 3 troubles in 600 s: 120 s
 };
 
-TEST_F(SteadinessTest, WhatIsSeenFirstIsTakenAsItIs) {
+TEST_F(FlapDamperTest, WhatIsSeenFirstIsTakenAsItIs) {
   EXPECT_TRUE(Look(seconds(0), true).usable);
   EXPECT_TRUE(Look(seconds(1), true).usable);
 }
 
-TEST_F(SteadinessTest, DownAtOnceAndUpAfterTheWindow) {
+TEST_F(FlapDamperTest, DownAtOnceAndUpAfterTheWindow) {
   Look(seconds(0), true);
   const fabric::Hca down = Look(seconds(1), false);
   EXPECT_FALSE(down.usable);
@@ -54,7 +54,7 @@ TEST_F(SteadinessTest, DownAtOnceAndUpAfterTheWindow) {
   EXPECT_EQ(Look(seconds(1), true).reason, "");
 }
 
-TEST_F(SteadinessTest, TheWindowBeginsAnewWithEachTrouble) {
+TEST_F(FlapDamperTest, TheWindowBeginsAnewWithEachTrouble) {
   Look(seconds(0), true);
   Look(seconds(1), false);
   EXPECT_FALSE(Look(seconds(9), true).usable);
@@ -63,7 +63,7 @@ TEST_F(SteadinessTest, TheWindowBeginsAnewWithEachTrouble) {
   EXPECT_TRUE(Look(seconds(1), true).usable);
 }
 
-TEST_F(SteadinessTest, ALinkThatComesAndGoesWaitsLonger) {
+TEST_F(FlapDamperTest, ALinkThatComesAndGoesWaitsLonger) {
   Look(seconds(0), true);
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(Look(seconds(1), false).usable);
@@ -77,14 +77,14 @@ TEST_F(SteadinessTest, ALinkThatComesAndGoesWaitsLonger) {
   EXPECT_TRUE(Look(seconds(10), true).usable);
 }
 
-TEST_F(SteadinessTest, DownFromTheBeginningIsOfferedAfterTheWindow) {
+TEST_F(FlapDamperTest, DownFromTheBeginningIsOfferedAfterTheWindow) {
   EXPECT_FALSE(Look(seconds(0), false).usable);
   EXPECT_FALSE(Look(seconds(1), true).usable);
   EXPECT_TRUE(Look(seconds(9), true).usable);
 }
 
 // Between two looks the link was lost and came back.
-TEST_F(SteadinessTest, ACounterTellsWhatNobodySaw) {
+TEST_F(FlapDamperTest, ACounterTellsWhatNobodySaw) {
   downs_["mlx5_0"] = 7;
   EXPECT_TRUE(Look(seconds(0), true).usable);  // what was before we came does not count
   downs_["mlx5_0"] = 8;
@@ -96,7 +96,7 @@ TEST_F(SteadinessTest, ACounterTellsWhatNobodySaw) {
   EXPECT_FALSE(Look(seconds(1), true).usable);
 }
 
-TEST_F(SteadinessTest, ADownThatIsAlsoCountedIsOneTrouble) {
+TEST_F(FlapDamperTest, ADownThatIsAlsoCountedIsOneTrouble) {
   downs_["mlx5_0"] = 0;
   Look(seconds(0), true);
   for (uint64_t i = 1; i <= 2; ++i) {

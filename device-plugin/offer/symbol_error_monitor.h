@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Detects links that are up but have too many symbol errors. Pure: the caller passes the time.
-#ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_SYMBOL_RATE_H_
-#define RAILHEAD_DEVICE_PLUGIN_OFFER_SYMBOL_RATE_H_
+#ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_SYMBOL_ERROR_MONITOR_H_
+#define RAILHEAD_DEVICE_PLUGIN_OFFER_SYMBOL_ERROR_MONITOR_H_
 
 #include <chrono>
 #include <cstdint>
@@ -17,7 +17,7 @@
 namespace railhead::device_plugin {
 
 // Not thread-safe. Used by NextState after each scan.
-class SymbolRate {
+class SymbolErrorMonitor {
  public:
   // A healthy link has a few symbol errors per hour, without those corrected by FEC; a bad cable
   // has thousands per minute.
@@ -26,8 +26,8 @@ class SymbolRate {
     Duration within = std::chrono::minutes(1);
   };
 
-  SymbolRate() : SymbolRate(Limit()) {}
-  explicit SymbolRate(const Limit& limit) : limit_(limit) {}
+  SymbolErrorMonitor() : SymbolErrorMonitor(Limit()) {}
+  explicit SymbolErrorMonitor(const Limit& limit) : limit_(limit) {}
 
   // Takes the counters just read (by DeviceId, if there is one) and marks HCAs above the limit as
   // unusable, with the reason.
@@ -42,4 +42,4 @@ class SymbolRate {
 
 }  // namespace railhead::device_plugin
 
-#endif  // RAILHEAD_DEVICE_PLUGIN_OFFER_SYMBOL_RATE_H_
+#endif  // RAILHEAD_DEVICE_PLUGIN_OFFER_SYMBOL_ERROR_MONITOR_H_

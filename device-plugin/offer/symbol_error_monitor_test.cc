@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device-plugin/offer/symbol_rate.h"
+#include "device-plugin/offer/symbol_error_monitor.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace railhead::device_plugin {
 namespace {
 
-class SymbolRateTest : public ::testing::Test {
+class SymbolErrorMonitorTest : public ::testing::Test {
  protected:
   // What the HCA is called when `count` is read `later` seconds on; "" for usable.
   std::string After(int later, uint64_t count) {
@@ -30,14 +30,16 @@ class SymbolRateTest : public ::testing::Test {
     return inventory.hcas[0].reason;
   }
 
-  SymbolRate rate_{{}};
+  SymbolErrorMonitor rate_{{}};
   std::string state_ = "ACTIVE";
   TimePoint now_;
 };
 
-TEST_F(SymbolRateTest, WhatWasCountedBeforeTheStartIsNoNews) { EXPECT_EQ(After(0, 1U << 30U), ""); }
+TEST_F(SymbolErrorMonitorTest, WhatWasCountedBeforeTheStartIsNoNews) {
+  EXPECT_EQ(After(0, 1U << 30U), "");
+}
 
-TEST_F(SymbolRateTest, ManyErrorsInAShortTimeAreTrouble) {
+TEST_F(SymbolErrorMonitorTest, ManyErrorsInAShortTimeAreTrouble) {
   EXPECT_EQ(After(0, 1000), "");
   EXPECT_EQ(After(30, 1099), "");
   EXPECT_EQ(After(30, 1100),
@@ -46,19 +48,19 @@ TEST_F(SymbolRateTest, ManyErrorsInAShortTimeAreTrouble) {
   EXPECT_EQ(After(31, 1150), "") << "50 within the last minute";
 }
 
-TEST_F(SymbolRateTest, TheSameErrorsInALongTimeAreNot) {
+TEST_F(SymbolErrorMonitorTest, TheSameErrorsInALongTimeAreNot) {
   EXPECT_EQ(After(0, 0), "");
   for (uint64_t minute = 1; minute < 100; ++minute) EXPECT_EQ(After(61, 99 * minute), "");
 }
 
-TEST_F(SymbolRateTest, ItIsWellAgainWhenTheMinuteIsOver) {
+TEST_F(SymbolErrorMonitorTest, ItIsWellAgainWhenTheMinuteIsOver) {
   EXPECT_EQ(After(0, 0), "");
   EXPECT_NE(After(1, 5000), "");
   EXPECT_NE(After(59, 5000), "");
   EXPECT_EQ(After(1, 5000), "");
 }
 
-TEST_F(SymbolRateTest, WhatIsCountedWhileTheLinkTrainsDoesNotCount) {
+TEST_F(SymbolErrorMonitorTest, WhatIsCountedWhileTheLinkTrainsDoesNotCount) {
   EXPECT_EQ(After(0, 0), "");
   state_ = "DOWN";
   EXPECT_EQ(After(1, 3000), "");
@@ -68,7 +70,7 @@ TEST_F(SymbolRateTest, WhatIsCountedWhileTheLinkTrainsDoesNotCount) {
   EXPECT_NE(After(1, 9600), "");
 }
 
-TEST_F(SymbolRateTest, ACounterThatIsResetBeginsAnew) {
+TEST_F(SymbolErrorMonitorTest, ACounterThatIsResetBeginsAnew) {
   EXPECT_EQ(After(0, 5000), "");
   EXPECT_EQ(After(1, 50), "");
   EXPECT_EQ(After(1, 149), "");
