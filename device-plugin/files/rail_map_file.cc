@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "device-plugin/files/small_files.h"
+#include "device-plugin/files/atomic_file.h"
 #include "device-plugin/offer/rail_map.h"
 
 namespace railhead::device_plugin {

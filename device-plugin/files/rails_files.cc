@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "device-plugin/files/small_files.h"
+#include "device-plugin/files/atomic_file.h"
 #include "device-plugin/offer/holdings.h"
 #include "fabric/pod_rails.h"
 

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <string>
 
-#include "device-plugin/files/small_files.h"
+#include "device-plugin/files/atomic_file.h"
 
 namespace railhead::device_plugin {
 namespace {

@@ -30,7 +30,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "device-plugin/files/small_files.h"
+#include "device-plugin/files/atomic_file.h"
 #include "device-plugin/grant/allocation.h"
 #include "device-plugin/grant/allocation_record.h"
 #include "device-plugin/grant/cdi_spec.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Atomic writing of small files that other processes read.
-#ifndef RAILHEAD_DEVICE_PLUGIN_FILES_SMALL_FILES_H_
-#define RAILHEAD_DEVICE_PLUGIN_FILES_SMALL_FILES_H_
+#ifndef RAILHEAD_DEVICE_PLUGIN_FILES_ATOMIC_FILE_H_
+#define RAILHEAD_DEVICE_PLUGIN_FILES_ATOMIC_FILE_H_
 
 #include <optional>
 #include <string>
@@ -49,4 +49,4 @@ absl::Status RemoveFile(const std::string& path);
 
 }  // namespace railhead::device_plugin
 
-#endif  // RAILHEAD_DEVICE_PLUGIN_FILES_SMALL_FILES_H_
+#endif  // RAILHEAD_DEVICE_PLUGIN_FILES_ATOMIC_FILE_H_

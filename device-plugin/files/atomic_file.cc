@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device-plugin/files/small_files.h"
+#include "device-plugin/files/atomic_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
