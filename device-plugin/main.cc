@@ -21,7 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "device-plugin/agent.h"
-#include "device-plugin/cluster/forget.h"
+#include "device-plugin/cluster/cleanup.h"
 #include "device-plugin/cluster/health.h"
 #include "device-plugin/cluster/metrics.h"
 #include "device-plugin/cluster/node_events.h"
@@ -210,7 +210,7 @@ std::unique_ptr<NodeReporter> MakeReporter(const Flags& flags, kube::RestClient*
 int Forget() {
   const std::unique_ptr<kube::RestClient> api = ApiServer();
   if (api == nullptr) return 1;
-  const absl::StatusOr<std::vector<std::string>> forgotten = ForgetNodes(*api);
+  const absl::StatusOr<std::vector<std::string>> forgotten = CleanUpNodes(*api);
   if (!forgotten.ok()) return Fail(forgotten.status());
   for (const std::string& node : *forgotten) std::cout << node << "\n";
   return std::cout.flush() ? 0 : 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_DEVICE_PLUGIN_CLUSTER_FORGET_H_
-#define RAILHEAD_DEVICE_PLUGIN_CLUSTER_FORGET_H_
+#ifndef RAILHEAD_DEVICE_PLUGIN_CLUSTER_CLEANUP_H_
+#define RAILHEAD_DEVICE_PLUGIN_CLUSTER_CLEANUP_H_
 
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@ namespace railhead::device_plugin {
 // the names of nodes that had any. Continues after a node that cannot be written; the error names
 // the first such node. Rights needed: list and patch nodes, patch nodes/status. Used by
 // `railhead-device-plugin forget`.
-absl::StatusOr<std::vector<std::string>> ForgetNodes(kube::Api& api);
+absl::StatusOr<std::vector<std::string>> CleanUpNodes(kube::Api& api);
 
 }  // namespace railhead::device_plugin
 
-#endif  // RAILHEAD_DEVICE_PLUGIN_CLUSTER_FORGET_H_
+#endif  // RAILHEAD_DEVICE_PLUGIN_CLUSTER_CLEANUP_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device-plugin/cluster/forget.h"
+#include "device-plugin/cluster/cleanup.h"
 
 #include <algorithm>
 #include <string>
@@ -38,7 +38,7 @@ absl::Status Forget(kube::Api& api, const std::string& name, absl::string_view s
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ForgetNodes(kube::Api& api) {
+absl::StatusOr<std::vector<std::string>> CleanUpNodes(kube::Api& api) {
   std::vector<std::string> forgotten;
   absl::Status first_error;
   absl::Status listed = kube::ForEach(api, {"v1", "nodes", "", ""}, [&](const Json& node) {

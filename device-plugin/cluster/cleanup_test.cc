@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "device-plugin/cluster/forget.h"
+#include "device-plugin/cluster/cleanup.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(ForgetNodesTest, TakesWhatWasWrittenFromEveryNodeThatHasIt) {
   PutNode(api, "a", "railhead-device-plugin");
   PutNode(api, "b", "someone-else");
   PutNode(api, "c", "railhead-device-plugin");
-  const auto forgotten = ForgetNodes(api);
+  const auto forgotten = CleanUpNodes(api);
   ASSERT_TRUE(forgotten.ok()) << forgotten.status();
   EXPECT_THAT(*forgotten, ElementsAre("a", "c"));
   EXPECT_FALSE(api.At({"v1", "nodes", "", "a"})["metadata"].contains("labels"));
@@ -44,7 +44,7 @@ TEST(ForgetNodesTest, TakesWhatWasWrittenFromEveryNodeThatHasIt) {
 TEST(ForgetNodesTest, TakesTheOperatorsLabelsToo) {
   kube::testing::FakeApi api;
   PutNode(api, "a", "railhead-topology");
-  const auto forgotten = ForgetNodes(api);
+  const auto forgotten = CleanUpNodes(api);
   ASSERT_TRUE(forgotten.ok()) << forgotten.status();
   EXPECT_THAT(*forgotten, ElementsAre("a"));
   const std::vector<std::string> calls = api.TakeCalls();
@@ -55,7 +55,7 @@ TEST(ForgetNodesTest, TakesTheOperatorsLabelsToo) {
 TEST(ForgetNodesTest, AnOutageIsAnError) {
   kube::testing::FakeApi api;
   api.SetOutage(absl::UnavailableError("no connection"));
-  EXPECT_TRUE(absl::IsUnavailable(ForgetNodes(api).status()));
+  EXPECT_TRUE(absl::IsUnavailable(CleanUpNodes(api).status()));
 }
 
 }  // namespace
