@@ -28,8 +28,8 @@
 #include "runtime/testing/relay.h"
 #include "runtime/testing/tcp_pair.h"
 #include "runtime/transport/door/door.h"
+#include "runtime/transport/tcp/ack_timeout.h"
 #include "runtime/transport/tcp/frame_seal.h"
-#include "runtime/transport/tcp/pulse.h"
 
 namespace railhead::transport {
 namespace {
@@ -813,12 +813,13 @@ class PulseTest : public ::testing::Test {
                    absl::Duration round_trip = kRoundTrip) {
     for (absl::Duration t; t < time; t += absl::Milliseconds(10)) {
       const uint32_t retransmits = t > absl::Milliseconds(200) ? 1 : 0;
-      if (pulse_.Stopped({in_flight, retransmits, silent + t, round_trip}, now_ + t)) return true;
+      if (ack_timeout_.Stopped({in_flight, retransmits, silent + t, round_trip}, now_ + t))
+        return true;
     }
     now_ += time;
     return false;
   }
-  Pulse pulse_;
+  AckTimeout ack_timeout_;
   absl::Time now_ = absl::UnixEpoch();
 };
 
@@ -841,22 +842,25 @@ TEST_F(PulseTest, AClosedWindowIsNoSilence) {
   EXPECT_FALSE(StopsWithin(absl::Seconds(60), false, absl::ZeroDuration()));
 }
 TEST_F(PulseTest, WhoHasNotLookedForLongBelievesTheKernel) {
-  EXPECT_FALSE(pulse_.Stopped({true, 0, absl::ZeroDuration(), kRoundTrip}, now_));
+  EXPECT_FALSE(ack_timeout_.Stopped({true, 0, absl::ZeroDuration(), kRoundTrip}, now_));
   now_ += absl::Seconds(3);
-  EXPECT_TRUE(pulse_.Stopped({true, 3, absl::Seconds(3), kRoundTrip}, now_));
+  EXPECT_TRUE(ack_timeout_.Stopped({true, 3, absl::Seconds(3), kRoundTrip}, now_));
 }
 TEST_F(PulseTest, AnAnswerInTheTickOfTheLookIsOne) {
-  EXPECT_FALSE(pulse_.Stopped({true, 0, absl::ZeroDuration(), kRoundTrip}, now_));
+  EXPECT_FALSE(ack_timeout_.Stopped({true, 0, absl::ZeroDuration(), kRoundTrip}, now_));
   // It is answered at once, nobody looks for a while, and something else has just been sent.
   now_ += absl::Milliseconds(390);
-  EXPECT_FALSE(pulse_.Stopped({true, 0, absl::Milliseconds(392), kRoundTrip}, now_));
+  EXPECT_FALSE(ack_timeout_.Stopped({true, 0, absl::Milliseconds(392), kRoundTrip}, now_));
 }
 TEST_F(PulseTest, OverALongRoundTripOnlyARetransmissionTells) {
-  EXPECT_FALSE(pulse_.Stopped({true, 0, absl::Milliseconds(1), absl::Milliseconds(400)}, now_));
+  EXPECT_FALSE(
+      ack_timeout_.Stopped({true, 0, absl::Milliseconds(1), absl::Milliseconds(400)}, now_));
   now_ += absl::Milliseconds(390);
-  EXPECT_FALSE(pulse_.Stopped({true, 0, absl::Milliseconds(391), absl::Milliseconds(400)}, now_));
+  EXPECT_FALSE(
+      ack_timeout_.Stopped({true, 0, absl::Milliseconds(391), absl::Milliseconds(400)}, now_));
   now_ += absl::Milliseconds(400);
-  EXPECT_TRUE(pulse_.Stopped({true, 1, absl::Milliseconds(791), absl::Milliseconds(400)}, now_));
+  EXPECT_TRUE(
+      ack_timeout_.Stopped({true, 1, absl::Milliseconds(791), absl::Milliseconds(400)}, now_));
 }
 
 TEST(TcpTest, BadAddressesAreRefused) {

@@ -162,9 +162,9 @@ absl::Status TcpWire::LookRound(absl::Time now) {
     // Without a route nothing gets as far as being in flight; an open window tells that from a peer
     // that does not read.
     const bool stuck = info.tcpi_notsent_bytes > 0 && info.tcpi_snd_wnd > 2 * info.tcpi_snd_mss;
-    if (pulse_.Stopped({info.tcpi_unacked > 0 || stuck, info.tcpi_retransmits, silence,
-                        absl::Microseconds(info.tcpi_rtt)},
-                       now)) {
+    if (ack_timeout_.Stopped({info.tcpi_unacked > 0 || stuck, info.tcpi_retransmits, silence,
+                              absl::Microseconds(info.tcpi_rtt)},
+                             now)) {
       return Error(absl::StrCat("what was sent has not been acknowledged for ",
                                 absl::FormatDuration(silence)));
     }

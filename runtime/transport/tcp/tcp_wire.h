@@ -12,8 +12,8 @@
 #include "runtime/base/slot_queue.h"
 #include "runtime/net/fd.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/tcp/ack_timeout.h"
 #include "runtime/transport/tcp/frame_seal.h"
-#include "runtime/transport/tcp/pulse.h"
 #include "runtime/transport/wire.h"
 
 namespace railhead::transport {
@@ -24,7 +24,7 @@ namespace railhead::transport {
 // those of payload and header follow the header.
 //
 // A connection is lost when the peer or the network ends it, or when the peer's kernel acknowledges
-// nothing (pulse.h).
+// nothing (ack_timeout.h).
 class TcpWire final : public Wire {
  public:
   static constexpr size_t kMaxPayload = size_t{256} << 10;
@@ -90,7 +90,7 @@ class TcpWire final : public Wire {
   bool payload_checked_ = false;  // of the peer's current frame
   // copy of a repeated payload, which may change while it is sent
   std::vector<std::byte> repeated_;
-  Pulse pulse_;
+  AckTimeout ack_timeout_;
   absl::Time next_look_ = absl::InfinitePast();
 
   // Arrived bytes [in_begin_, in_end_) of in_.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_PULSE_H_
-#define RAILHEAD_RUNTIME_TRANSPORT_TCP_PULSE_H_
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_TCP_ACK_TIMEOUT_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_TCP_ACK_TIMEOUT_H_
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace railhead::transport {
 // the connection. A peer that does not read closes its window, and then nothing is in flight; its
 // kernel acknowledges what is. (TCP_USER_TIMEOUT would also count the closed window.) Used by
 // TcpWire.
-class Pulse {
+class AckTimeout {
  public:
   struct Signs {
     bool in_flight = false;    // something is sent but not acknowledged, or cannot be sent
@@ -55,4 +55,4 @@ class Pulse {
 
 }  // namespace railhead::transport
 
-#endif  // RAILHEAD_RUNTIME_TRANSPORT_TCP_PULSE_H_
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_TCP_ACK_TIMEOUT_H_
