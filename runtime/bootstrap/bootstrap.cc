@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
 #include "runtime/bootstrap/messages.h"
-#include "runtime/bootstrap/reception.h"
+#include "runtime/bootstrap/rendezvous_server.h"
 #include "runtime/bootstrap/tree.h"
 #include "runtime/net/socket.h"
 
@@ -114,15 +114,16 @@ void Bootstrap::TellTrouble(JoinOptions& options) {
   if (options.rank == 0) {
     absl::StatusOr<net::Fd> listener = ListenFor(options);
     if (!listener.ok()) return;
-    Reception reception(*std::move(listener), options.world_size,
-                        {0, options.job, options.name, std::string(options.trouble.message())},
-                        options.secret, Logger(LogLevel::kError, ""));
+    RendezvousServer rendezvous(
+        *std::move(listener), options.world_size,
+        {0, options.job, options.name, std::string(options.trouble.message())}, options.secret,
+        Logger(LogLevel::kError, ""));
     const size_t others = static_cast<size_t>(options.world_size) - 1;
-    const Halt all_told = [&reception, others, &options] {
-      return reception.told() < others ? CheckHalt(options.aborted)
-                                       : absl::CancelledError("all know");
+    const Halt all_told = [&rendezvous, others, &options] {
+      return rendezvous.told() < others ? CheckHalt(options.aborted)
+                                        : absl::CancelledError("all know");
     };
-    reception.Gather(options.deadline, all_told).IgnoreError();
+    rendezvous.Gather(options.deadline, all_told).IgnoreError();
     return;
   }
   Host host(options);
@@ -150,12 +151,12 @@ absl::Status Bootstrap::HostJoin(JoinOptions& options) {
   absl::StatusOr<net::Fd> listener = ListenFor(options);
   if (!listener.ok()) return listener.status();
   const int world = options.world_size;
-  Reception reception(*std::move(listener), world, {0, options.job, options.name}, options.secret,
-                      options.log);
-  const absl::Status gathered = reception.Gather(options.deadline, options.hopeless);
-  rejected_ = reception.rejected();
+  RendezvousServer rendezvous(*std::move(listener), world, {0, options.job, options.name},
+                              options.secret, options.log);
+  const absl::Status gathered = rendezvous.Gather(options.deadline, options.hopeless);
+  rejected_ = rendezvous.rejected();
   std::map<int, std::optional<net::SocketAddress>> doors;
-  for (auto& [number, guest] : reception.TakeGuests()) {
+  for (auto& [number, guest] : rendezvous.TakeGuests()) {
     const int rank = static_cast<int>(number);
     if (doors.empty()) {
       const absl::StatusOr<net::SocketAddress> local = net::LocalAddress(guest.fd.get());

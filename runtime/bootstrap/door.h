@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Handshake server of a rank: accepts connections and performs all handshakes concurrently. Used by
-// Reception and Bootstrap.
+// RendezvousServer and Bootstrap.
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_DOOR_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_DOOR_H_
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/bootstrap/reception.h"
+#include "runtime/bootstrap/rendezvous_server.h"
 
 #include <poll.h>
 
@@ -27,7 +27,7 @@ constexpr absl::Duration kLateComers = absl::Seconds(2);
 
 }  // namespace
 
-absl::Status Reception::Gather(absl::Time deadline, const Halt& hopeless) {
+absl::Status RendezvousServer::Gather(absl::Time deadline, const Halt& hopeless) {
   const absl::Time start = MonotonicNow();
   absl::Time next_word = start + kQuiet;
   while (!Complete()) {
@@ -57,7 +57,7 @@ absl::Status Reception::Gather(absl::Time deadline, const Halt& hopeless) {
   return absl::OkStatus();
 }
 
-void Reception::Notify() {
+void RendezvousServer::Notify() {
   for (const auto& [rank, why] : door_.turned_away()) {
     if (rank >= world_size_ || guests_.count(rank) > 0) continue;
     for (const auto& [number, guest] : guests_) {
@@ -70,7 +70,7 @@ void Reception::Notify() {
   }
 }
 
-void Reception::TellLateComers(const absl::Status& why) {
+void RendezvousServer::TellLateComers(const absl::Status& why) {
   door_.RefuseAll(std::string(why.message()));
   const absl::Time end = MonotonicNow() + kLateComers;
   while (MonotonicNow() < end) {
@@ -83,7 +83,7 @@ void Reception::TellLateComers(const absl::Status& why) {
   }
 }
 
-absl::Status Reception::Hopeless() const {
+absl::Status RendezvousServer::Hopeless() const {
   if (has_secret_) return absl::OkStatus();
   for (const uint32_t rank : door_.cannot_prove()) {
     if (rank == 0 || rank >= world_size_ || guests_.count(rank) > 0) continue;
@@ -93,7 +93,7 @@ absl::Status Reception::Hopeless() const {
   return absl::OkStatus();
 }
 
-absl::Status Reception::Late(absl::Duration waited) const {
+absl::Status RendezvousServer::Late(absl::Duration waited) const {
   std::string text =
       absl::StrCat("waited ", absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(100))),
                    " at the rendezvous, but ", Missing(), " of ", world_size_, " did not arrive");
@@ -123,7 +123,7 @@ absl::Status Reception::Late(absl::Duration waited) const {
   return absl::DeadlineExceededError(text);
 }
 
-void Reception::PollOnce(absl::Time deadline) {
+void RendezvousServer::PollOnce(absl::Time deadline) {
   std::vector<pollfd> entries;
   entries.reserve(guests_.size());
   for (const auto& [rank, guest] : guests_) entries.push_back({guest.fd.get(), POLLIN, 0});
@@ -153,7 +153,7 @@ void Reception::PollOnce(absl::Time deadline) {
   }
 }
 
-std::optional<Refusal> Reception::Object(const Hello& hello) const {
+std::optional<Refusal> RendezvousServer::Object(const Hello& hello) const {
   if (hello.world_size != world_size_) {
     return Refusal{
         true, absl::StrCat("rank ", hello.rank, " has WORLD_SIZE=", hello.world_size,
@@ -170,7 +170,7 @@ std::optional<Refusal> Reception::Object(const Hello& hello) const {
   return std::nullopt;
 }
 
-std::string Reception::Missing() const {
+std::string RendezvousServer::Missing() const {
   std::vector<uint32_t> missing;
   for (uint32_t rank = 1; rank < world_size_; ++rank) {
     if (guests_.count(rank) == 0) missing.push_back(rank);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rendezvous server: rank 0 until all ranks have arrived.
-#ifndef RAILHEAD_RUNTIME_BOOTSTRAP_RECEPTION_H_
-#define RAILHEAD_RUNTIME_BOOTSTRAP_RECEPTION_H_
+#ifndef RAILHEAD_RUNTIME_BOOTSTRAP_RENDEZVOUS_SERVER_H_
+#define RAILHEAD_RUNTIME_BOOTSTRAP_RENDEZVOUS_SERVER_H_
 
 #include <cstdint>
 #include <map>
@@ -20,10 +20,10 @@
 namespace railhead::bootstrap {
 
 // Accepts ranks until all have come. A rank that disconnects may connect again.
-class Reception {
+class RendezvousServer {
  public:
-  Reception(net::Fd listener, int world_size, HostHandshake::Identity self, Secret secret,
-            const Logger& log)
+  RendezvousServer(net::Fd listener, int world_size, HostHandshake::Identity self, Secret secret,
+                   const Logger& log)
       : world_size_(static_cast<uint32_t>(world_size)),
         log_(log),
         has_secret_(secret.proves()),
@@ -31,8 +31,8 @@ class Reception {
             std::move(listener), std::move(self), std::move(secret),
             static_cast<size_t>(world_size), [this](const Hello& hello) { return Object(hello); },
             log) {}
-  Reception(const Reception&) = delete;
-  Reception& operator=(const Reception&) = delete;
+  RendezvousServer(const RendezvousServer&) = delete;
+  RendezvousServer& operator=(const RendezvousServer&) = delete;
 
   // Returns when all have arrived. Else DeadlineExceeded names the missing ranks; or the error of
   // `hopeless`; or that a rank cannot prove that it belongs to the job. Arrived ranks are notified
@@ -68,4 +68,4 @@ class Reception {
 
 }  // namespace railhead::bootstrap
 
-#endif  // RAILHEAD_RUNTIME_BOOTSTRAP_RECEPTION_H_
+#endif  // RAILHEAD_RUNTIME_BOOTSTRAP_RENDEZVOUS_SERVER_H_
