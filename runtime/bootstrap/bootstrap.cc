@@ -199,7 +199,7 @@ absl::Status Bootstrap::HostJoin(JoinOptions& options) {
 // ---- All others ----
 
 absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
-  // Who will have children needs a door of its own.
+  // A rank with children listens for them.
   const std::vector<int> children = Children(options.rank, options.world_size);
   const std::vector<int> grandchildren = Grandchildren(options.rank, options.world_size);
   net::Fd listener;
@@ -246,7 +246,7 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
   }
   if (!up.ok()) node_.Report(up);
 
-  std::unique_ptr<Door> door;
+  std::unique_ptr<HandshakeServer> door;
   if (listener.valid()) {
     const auto object = [&](const Hello& guest) -> std::optional<Refusal> {
       const auto is_guest = [&guest](int rank) {
@@ -259,13 +259,13 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
       return Refusal{true, absl::StrCat("rank ", guest.rank,
                                         " is not a child or grandchild of rank ", options.rank)};
     };
-    door = std::make_unique<Door>(
+    server = std::make_unique<HandshakeServer>(
         std::move(listener), HostHandshake::Identity{options.rank, options.job, options.name},
         session_, children.size() + grandchildren.size(), object, options.log);
   }
-  absl::Status stands = TryTree(deadline, door.get());
+  absl::Status stands = TryTree(deadline, server.get());
   if (!stands.ok()) return stands;
-  if (door != nullptr) rejected_ = door->rejected();
+  if (server != nullptr) rejected_ = server->rejected();
   if (Parent(options.rank) != 0 && Guardian(options.rank) != 0) {
     node_.Detach(0);
     links_.Remove(0);
@@ -429,11 +429,11 @@ absl::Status Bootstrap::ConnectUp(int to, const std::optional<net::SocketAddress
 
 // ---- Everybody ----
 
-absl::Status Bootstrap::TryTree(absl::Time deadline, Door* door) {
+absl::Status Bootstrap::TryTree(absl::Time deadline, HandshakeServer* server) {
   const auto nothing = [](const std::vector<std::string>& /*parts*/) {
     return absl::StatusOr<Node::Answer>(Node::Answer());
   };
-  return Agree(std::string(), nothing, deadline, door).status();
+  return Agree(std::string(), nothing, deadline, server).status();
 }
 
 absl::StatusOr<std::vector<std::string>> Bootstrap::Exchange(absl::StatusOr<std::string> mine,
@@ -449,7 +449,7 @@ absl::StatusOr<std::vector<std::string>> Bootstrap::Exchange(absl::StatusOr<std:
 }
 
 absl::StatusOr<Node::Result> Bootstrap::Agree(absl::StatusOr<std::string> mine, Node::Decide decide,
-                                              absl::Time deadline, Door* door) {
+                                              absl::Time deadline, HandshakeServer* server) {
   if (mine.ok() && mine->size() > kPartLimit) {
     mine = absl::InternalError(absl::StrCat(Describe(rank()), " has ", mine->size(),
                                             " bytes for an exchange that takes ", kPartLimit));
@@ -492,10 +492,10 @@ absl::StatusOr<Node::Result> Bootstrap::Agree(absl::StatusOr<std::string> mine, 
     }
     std::vector<pollfd> others;
     absl::Time until = NextCheck(aborted_, patience);
-    if (door != nullptr) door->Prepare(others, until);
+    if (server != nullptr) server->Prepare(others, until);
     links_.Turn(node_, others, until);
-    if (door == nullptr) continue;
-    for (Door::Guest& guest : door->Serve(others.data())) {
+    if (server == nullptr) continue;
+    for (HandshakeServer::Guest& guest : server->Serve(others.data())) {
       const int guest_rank = static_cast<int>(guest.hello.rank);
       Attach(guest_rank, guest.hello.name, std::move(guest.fd), std::move(guest.reader));
       node_.AttachDown(guest_rank);

@@ -30,8 +30,8 @@
 #include "runtime/base/halt.h"
 #include "runtime/base/log.h"
 #include "runtime/bootstrap/call.h"
-#include "runtime/bootstrap/door.h"
 #include "runtime/bootstrap/handshake.h"
+#include "runtime/bootstrap/handshake_server.h"
 #include "runtime/bootstrap/links.h"
 #include "runtime/bootstrap/node.h"
 #include "runtime/bootstrap/secret.h"
@@ -119,10 +119,10 @@ class Bootstrap {
   absl::Status ConnectUp(int to, const std::optional<net::SocketAddress>& place, const Hello& hello,
                          const Secret& secret, absl::Time deadline);
   // Performs the tree's first exchange.
-  absl::Status TryTree(absl::Time deadline, Door* door);
-  // With a door, also accepts ranks meanwhile.
+  absl::Status TryTree(absl::Time deadline, HandshakeServer* server);
+  // With a server, also accepts ranks meanwhile.
   absl::StatusOr<Node::Result> Agree(absl::StatusOr<std::string> mine, Node::Decide decide,
-                                     absl::Time deadline, Door* door);
+                                     absl::Time deadline, HandshakeServer* server);
   void Attach(int rank, const std::string& name, net::Fd fd, FrameReader reader);
   absl::Status Fail();
 

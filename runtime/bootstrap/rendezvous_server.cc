@@ -58,7 +58,7 @@ absl::Status RendezvousServer::Gather(absl::Time deadline, const Halt& hopeless)
 }
 
 void RendezvousServer::Notify() {
-  for (const auto& [rank, why] : door_.turned_away()) {
+  for (const auto& [rank, why] : handshakes_.turned_away()) {
     if (rank >= world_size_ || guests_.count(rank) > 0) continue;
     for (const auto& [number, guest] : guests_) {
       if (!notified_[number].insert(rank).second) continue;
@@ -71,11 +71,11 @@ void RendezvousServer::Notify() {
 }
 
 void RendezvousServer::TellLateComers(const absl::Status& why) {
-  door_.RefuseAll(std::string(why.message()));
+  handshakes_.RefuseAll(std::string(why.message()));
   const absl::Time end = MonotonicNow() + kLateComers;
   while (MonotonicNow() < end) {
     size_t known = guests_.size();
-    for (const auto& [rank, text] : door_.turned_away()) {
+    for (const auto& [rank, text] : handshakes_.turned_away()) {
       if (rank < world_size_ && guests_.count(rank) == 0) ++known;
     }
     if (known + 1 >= world_size_) return;
@@ -85,10 +85,10 @@ void RendezvousServer::TellLateComers(const absl::Status& why) {
 
 absl::Status RendezvousServer::Hopeless() const {
   if (has_secret_) return absl::OkStatus();
-  for (const uint32_t rank : door_.cannot_prove()) {
+  for (const uint32_t rank : handshakes_.cannot_prove()) {
     if (rank == 0 || rank >= world_size_ || guests_.count(rank) > 0) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("rejected a rank: ", door_.turned_away().at(rank)));
+        absl::StrCat("rejected a rank: ", handshakes_.turned_away().at(rank)));
   }
   return absl::OkStatus();
 }
@@ -98,27 +98,27 @@ absl::Status RendezvousServer::Late(absl::Duration waited) const {
       absl::StrCat("waited ", absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(100))),
                    " at the rendezvous, but ", Missing(), " of ", world_size_, " did not arrive");
   // It is not they who are to blame.
-  if (!door_.trouble().ok()) {
+  if (!handshakes_.trouble().ok()) {
     return absl::Status(
-        door_.trouble().code(),
+        handshakes_.trouble().code(),
         absl::StrCat(text, ", since no more connections could be taken: ",
-                     door_.trouble().message(), "; a rendezvous needs one for each of ",
+                     handshakes_.trouble().message(), "; a rendezvous needs one for each of ",
                      world_size_, " ranks, besides those of the program"));
   }
   absl::StrAppend(&text,
                   ": check that their pods run, and that their MASTER_ADDR, MASTER_PORT and "
                   "RAILHEAD_JOB match those of rank 0");
-  if (door_.rejected() > 0) {
-    absl::StrAppend(&text, "; ", door_.rejected(), " connection(s) rejected");
+  if (handshakes_.rejected() > 0) {
+    absl::StrAppend(&text, "; ", handshakes_.rejected(), " connection(s) rejected");
   }
   bool has_reason = false;
-  for (const auto& [rank, why] : door_.turned_away()) {
+  for (const auto& [rank, why] : handshakes_.turned_away()) {
     if (guests_.count(rank) > 0) continue;
     absl::StrAppend(&text, "; ", why);
     has_reason = true;
   }
-  if (door_.rejected() > 0 && !has_reason) {
-    absl::StrAppend(&text, ", the last ", door_.last_rejection());
+  if (handshakes_.rejected() > 0 && !has_reason) {
+    absl::StrAppend(&text, ", the last ", handshakes_.last_rejection());
   }
   return absl::DeadlineExceededError(text);
 }
@@ -128,7 +128,7 @@ void RendezvousServer::PollOnce(absl::Time deadline) {
   entries.reserve(guests_.size());
   for (const auto& [rank, guest] : guests_) entries.push_back({guest.fd.get(), POLLIN, 0});
   const size_t guests = entries.size();
-  door_.Prepare(entries, deadline);
+  handshakes_.Prepare(entries, deadline);
   ::poll(entries.data(), entries.size(), net::PollTimeout(deadline));
 
   // Nobody has anything to say before the welcome, so whatever is readable here is an end of the
@@ -145,7 +145,7 @@ void RendezvousServer::PollOnce(absl::Time deadline) {
     notified_.erase(guest->first);
     guest = guests_.erase(guest);
   }
-  for (Door::Guest& guest : door_.Serve(entries.data() + guests)) {
+  for (HandshakeServer::Guest& guest : handshakes_.Serve(entries.data() + guests)) {
     const uint32_t rank = guest.hello.rank;
     log_.Info(absl::StrCat(DescribeRank(static_cast<int>(rank), guest.hello.name), " arrived from ",
                            guest.from));

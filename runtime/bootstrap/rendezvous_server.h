@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/halt.h"
 #include "runtime/base/log.h"
-#include "runtime/bootstrap/door.h"
+#include "runtime/bootstrap/handshake_server.h"
 
 namespace railhead::bootstrap {
 
@@ -27,7 +27,7 @@ class RendezvousServer {
       : world_size_(static_cast<uint32_t>(world_size)),
         log_(log),
         has_secret_(secret.proves()),
-        door_(
+        handshakes_(
             std::move(listener), std::move(self), std::move(secret),
             static_cast<size_t>(world_size), [this](const Hello& hello) { return Object(hello); },
             log) {}
@@ -41,10 +41,10 @@ class RendezvousServer {
   absl::Status Gather(absl::Time deadline, const Halt& hopeless);
 
   // Arrived ranks; also valid after a failed Gather.
-  std::map<uint32_t, Door::Guest> TakeGuests() { return std::move(guests_); }
-  uint64_t rejected() const { return door_.rejected(); }
+  std::map<uint32_t, HandshakeServer::Guest> TakeGuests() { return std::move(guests_); }
+  uint64_t rejected() const { return handshakes_.rejected(); }
   // Number of ranks rejected with a recorded reason.
-  size_t told() const { return door_.turned_away().size(); }
+  size_t told() const { return handshakes_.turned_away().size(); }
 
  private:
   std::optional<Refusal> Object(const Hello& hello) const;
@@ -60,8 +60,8 @@ class RendezvousServer {
   uint32_t world_size_;
   Logger log_;
   bool has_secret_;
-  Door door_;
-  std::map<uint32_t, Door::Guest> guests_;
+  HandshakeServer handshakes_;
+  std::map<uint32_t, HandshakeServer::Guest> guests_;
   // by arrived rank: the rejected ranks it was notified of
   std::map<uint32_t, std::set<uint32_t>> notified_;
 };

@@ -2,8 +2,8 @@
 //
 // Handshake server of a rank: accepts connections and performs all handshakes concurrently. Used by
 // RendezvousServer and Bootstrap.
-#ifndef RAILHEAD_RUNTIME_BOOTSTRAP_DOOR_H_
-#define RAILHEAD_RUNTIME_BOOTSTRAP_DOOR_H_
+#ifndef RAILHEAD_RUNTIME_BOOTSTRAP_HANDSHAKE_SERVER_H_
+#define RAILHEAD_RUNTIME_BOOTSTRAP_HANDSHAKE_SERVER_H_
 
 #include <poll.h>
 
@@ -30,14 +30,14 @@ namespace railhead::bootstrap {
 
 // Each client has a few seconds to prove that it knows the secret, independently of others: a
 // silent or malformed client only occupies one slot for that time.
-class Door {
+class HandshakeServer {
  public:
   // Returns why an authenticated client is rejected, if it is.
   using Objection = std::function<std::optional<Refusal>(const Hello& hello)>;
 
   // `expected` is the maximum number of concurrent clients.
-  Door(net::Fd listener, HostHandshake::Identity self, Secret secret, size_t expected,
-       Objection objection, Logger log)
+  HandshakeServer(net::Fd listener, HostHandshake::Identity self, Secret secret, size_t expected,
+                  Objection objection, Logger log)
       : listener_(std::move(listener)),
         self_(std::move(self)),
         secret_(std::move(secret)),
@@ -102,4 +102,4 @@ class Door {
 
 }  // namespace railhead::bootstrap
 
-#endif  // RAILHEAD_RUNTIME_BOOTSTRAP_DOOR_H_
+#endif  // RAILHEAD_RUNTIME_BOOTSTRAP_HANDSHAKE_SERVER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/bootstrap/door.h"
+#include "runtime/bootstrap/handshake_server.h"
 
 #include <algorithm>
 #include <iterator>
@@ -26,7 +26,7 @@ constexpr absl::Duration kBreath = absl::Milliseconds(200);
 
 }  // namespace
 
-void Door::Prepare(std::vector<pollfd>& entries, absl::Time& deadline) const {
+void HandshakeServer::Prepare(std::vector<pollfd>& entries, absl::Time& deadline) const {
   entries.push_back({listener_.get(), POLLIN, 0});
   for (const Visitor& visitor : visitors_) {
     entries.push_back({visitor.fd.get(), POLLIN, 0});
@@ -34,7 +34,7 @@ void Door::Prepare(std::vector<pollfd>& entries, absl::Time& deadline) const {
   }
 }
 
-std::vector<Door::Guest> Door::Serve(const pollfd* entries) {
+std::vector<HandshakeServer::Guest> HandshakeServer::Serve(const pollfd* entries) {
   std::vector<Guest> guests;
   const absl::Time now = MonotonicNow();
   size_t index = 1;
@@ -50,7 +50,7 @@ std::vector<Door::Guest> Door::Serve(const pollfd* entries) {
   return guests;
 }
 
-void Door::TakeVisitors() {
+void HandshakeServer::TakeVisitors() {
   while (true) {
     absl::StatusOr<net::Fd> fd = net::Accept(listener_.get());
     if (!fd.ok()) {
@@ -77,7 +77,7 @@ void Door::TakeVisitors() {
   }
 }
 
-bool Door::ServeOne(Visitor& visitor, std::vector<Guest>& guests) {
+bool HandshakeServer::ServeOne(Visitor& visitor, std::vector<Guest>& guests) {
   const absl::StatusOr<bool> open =
       net::ReceiveSome(visitor.fd.get(), kHelloLimit, visitor.reader.buffer());
   while (true) {
@@ -118,7 +118,7 @@ bool Door::ServeOne(Visitor& visitor, std::vector<Guest>& guests) {
   }
 }
 
-void Door::Reject(const Visitor& visitor, absl::string_view why) {
+void HandshakeServer::Reject(const Visitor& visitor, absl::string_view why) {
   ++rejected_;
   last_rejection_ = absl::StrCat("from ", visitor.from, ": ", why);
   if (rejected_ <= kMostLines) {
