@@ -27,14 +27,14 @@ Peer::Peer(Name name, std::vector<Rail> rails, Logger log)
       log_(std::move(log)),
       rails_(std::move(rails)),
       states_(rails_.size()),
-      shares_(rails_.size()),
+      scheduler_(rails_.size()),
       sends_(rails_.size()),
       receives_(name_) {
   for (size_t i = 0; i < rails_.size(); ++i) {
     max_payload_ = std::min(max_payload_, rails_[i].link->max_payload());
     if (rails_[i].link->connected()) continue;
     states_[i].health.up.store(false, std::memory_order_relaxed);
-    shares_.SetUp(i, false);
+    scheduler_.SetUp(i, false);
   }
 }
 
@@ -132,14 +132,14 @@ absl::Status Peer::PollRail(size_t index, absl::Time now) {
     // A part of a frame counts, too, but not where it may be the same part again and again.
     if (state.health.failovers.load(std::memory_order_relaxed) == 0) ++progress_;
   }
-  shares_.SetFull(index, false);
+  scheduler_.SetFull(index, false);
   if (rails_.size() > 1) {
     const transport::Link::Load load = link.load();
-    shares_.SetOwing(index, link.owes());
-    shares_.SetRoundTrip(index, link.round_trip());
-    shares_.Observe(index, now, load.backlog, load.delivered);
-    link.SetHold(shares_.Hold(index));
-    state.health.rate.store(shares_.Rate(index), std::memory_order_relaxed);
+    scheduler_.SetOwing(index, link.owes());
+    scheduler_.SetRoundTrip(index, link.round_trip());
+    scheduler_.Observe(index, now, load.backlog, load.delivered);
+    link.SetHold(scheduler_.Hold(index));
+    state.health.rate.store(scheduler_.Rate(index), std::memory_order_relaxed);
   }
   return absl::OkStatus();
 }
@@ -159,12 +159,12 @@ absl::Status Peer::Pull() {
     Chunk chunk = *next;
     const bool repeat = sends_.next_is_repeat();
     // A chunk keeps its size for life, so only a new one is cut to fit the rail.
-    const std::optional<size_t> rail = shares_.Pick(chunk.size, !repeat, sends_.waiting());
+    const std::optional<size_t> rail = scheduler_.Pick(chunk.size, !repeat, sends_.waiting());
     if (!rail.has_value()) {
-      held_back_ = shares_.HoldsBack();
+      held_back_ = scheduler_.HoldsBack();
       break;
     }
-    if (!repeat && rails_.size() > 1) chunk.size = std::min(chunk.size, shares_.Piece(*rail));
+    if (!repeat && rails_.size() > 1) chunk.size = std::min(chunk.size, scheduler_.Piece(*rail));
     const SendLedger::Content content = sends_.ContentOf(chunk);
     transport::FrameHeader header = HeaderOf(chunk, content);
     header.repeated = repeat;
@@ -174,12 +174,12 @@ absl::Status Peer::Pull() {
       continue;
     }
     if (!*accepted) {
-      shares_.SetFull(*rail, true);
+      scheduler_.SetFull(*rail, true);
       continue;
     }
     sends_.Handed(*rail, chunk);
     receives_.Told();
-    shares_.Give(*rail, chunk.size);
+    scheduler_.Give(*rail, chunk.size);
     moved_ = true;
   }
   return SendNotes();
@@ -238,7 +238,7 @@ absl::Status Peer::Lose(size_t index, const absl::Status& status) {
   state.lost = std::string(status.message());
   state.placing.reset();
   moved_ = true;
-  shares_.SetUp(index, false);
+  scheduler_.SetUp(index, false);
   receives_.ExpectRepeats();
   receives_.TellAgain();
   const uint64_t bytes = sends_.RailLost(index);
@@ -263,7 +263,7 @@ void Peer::TryToReturn(size_t index, absl::Time now) {
   state.health.up.store(true, std::memory_order_relaxed);
   state.back = now;
   state.tell_lost = false;
-  shares_.SetUp(index, true);
+  scheduler_.SetUp(index, true);
   moved_ = true;
   // The first connection is no return.
   if (!state.health.lost.exchange(false, std::memory_order_relaxed)) return;

@@ -2,9 +2,9 @@
 //
 // All rails to one other rank. Used by Mesh.
 //
-// Sends wait in one queue; the rail scheduler (shares.h) selects the rail of the next chunk. So
-// equal rails carry equal shares, also of many small messages, and a slow or busy rail delays
-// nothing.
+// Sends wait in one queue; the rail scheduler (rail_scheduler.h) selects the rail of the next
+// chunk. So equal rails carry equal shares, also of many small messages, and a slow or busy rail
+// delays nothing.
 //
 // A lost rail reconnects; its unconsumed chunks are sent again over other rails. Nothing is lost: a
 // chunk is released only when the link that last carried it reports it consumed. Nothing is applied
@@ -38,9 +38,9 @@
 #include "runtime/base/traffic.h"
 #include "runtime/collectives/call.h"
 #include "runtime/collectives/messenger.h"
+#include "runtime/rails/rail_scheduler.h"
 #include "runtime/rails/receive_ledger.h"
 #include "runtime/rails/send_ledger.h"
-#include "runtime/rails/shares.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::rails {
@@ -185,7 +185,7 @@ class Peer {
   Logger log_;
   std::vector<Rail> rails_;
   std::vector<RailState> states_;
-  Shares shares_;
+  RailScheduler scheduler_;
   size_t max_payload_ = SIZE_MAX;
 
   collectives::Call call_;

@@ -32,7 +32,7 @@ namespace railhead::rails {
 namespace {
 
 const reduce::Reduction kSum;
-// What depends on time has tests of its own (shares_test.cc).
+// What depends on time has tests of its own (rail_scheduler_test.cc).
 const absl::Time kNow = absl::UnixEpoch();
 
 using collectives::ReceiveBuffer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/rails/shares.h"
+#include "runtime/rails/rail_scheduler.h"
 
 #include <algorithm>
 #include <cmath>
@@ -64,9 +64,9 @@ size_t Bounded(double bytes) {
 
 }  // namespace
 
-bool Shares::Rail::measured() const { return seconds >= kLeastSeconds && bytes > 0; }
+bool RailScheduler::Rail::measured() const { return seconds >= kLeastSeconds && bytes > 0; }
 
-void Shares::Give(size_t rail, size_t bytes) {
+void RailScheduler::Give(size_t rail, size_t bytes) {
   Rail& taker = rails_[rail];
   taker.given_since += bytes;
   taker.owing = false;
@@ -76,7 +76,7 @@ void Shares::Give(size_t rail, size_t bytes) {
   for (Rail& other : rails_) other.virtual_time = std::max(other.virtual_time, forgotten);
 }
 
-void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t delivered) {
+void RailScheduler::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t delivered) {
   Rail& of = rails_[rail];
   if (Measure(of, now, backlog, delivered)) {
     Assess();
@@ -85,7 +85,7 @@ void Shares::Observe(size_t rail, absl::Time now, uint64_t backlog, uint64_t del
   }
 }
 
-bool Shares::Measure(Rail& of, absl::Time now, uint64_t backlog, uint64_t delivered_in_all) {
+bool RailScheduler::Measure(Rail& of, absl::Time now, uint64_t backlog, uint64_t delivered_in_all) {
   const bool was_given = std::exchange(of.given_since, 0) > 0;
   const bool was_busy = std::exchange(of.backlog, backlog) > 0;
   const absl::Duration look = now - std::exchange(of.observed, now);
@@ -127,7 +127,7 @@ bool Shares::Measure(Rail& of, absl::Time now, uint64_t backlog, uint64_t delive
   return Weigh(of, static_cast<double>(delivered), elapsed, absl::ToDoubleSeconds(look));
 }
 
-bool Shares::Weigh(Rail& of, double delivered, double elapsed, double look) {
+bool RailScheduler::Weigh(Rail& of, double delivered, double elapsed, double look) {
   const bool dry = of.backlog < kLittle;
   if (!of.measured() && dry && delivered < static_cast<double>(kUnmeasuredBytes)) return false;
   // What arrived did so at some time since the last look.
@@ -161,7 +161,7 @@ bool Shares::Weigh(Rail& of, double delivered, double elapsed, double look) {
   return true;
 }
 
-void Shares::Assess() {
+void RailScheduler::Assess() {
   double sum = 0;
   int measured = 0;
   for (const Rail& rail : rails_) {
@@ -178,7 +178,7 @@ void Shares::Assess() {
   }
 }
 
-void Shares::AssessLeft(Rail& of) {
+void RailScheduler::AssessLeft(Rail& of) {
   of.left = 0;
   const uint64_t held = of.backlog + of.given_since;
   if (held == 0) return;
@@ -188,7 +188,7 @@ void Shares::AssessLeft(Rail& of) {
                      0.0);
 }
 
-double Shares::Fastest() const {
+double RailScheduler::Fastest() const {
   double fastest = 0;
   for (const Rail& rail : rails_) {
     if (rail.measured()) fastest = std::max(fastest, rail.measured_rate());
@@ -196,7 +196,7 @@ double Shares::Fastest() const {
   return fastest;
 }
 
-void Shares::Encourage(Rail& rail, absl::Duration passed_over) const {
+void RailScheduler::Encourage(Rail& rail, absl::Duration passed_over) const {
   const double fastest = Fastest();
   const double rate = std::max(rail.measured_rate(), fastest * kSlowest) *
                       std::exp2(absl::ToDoubleSeconds(passed_over) / kSecondChanceSeconds);
@@ -205,7 +205,7 @@ void Shares::Encourage(Rail& rail, absl::Duration passed_over) const {
   rail.bytes = std::min(rate, fastest) * kLeastSeconds;
 }
 
-void Shares::SetUp(size_t rail, bool up) {
+void RailScheduler::SetUp(size_t rail, bool up) {
   const double virtual_time = rails_[rail].virtual_time;
   rails_[rail] = Rail();
   rails_[rail].up = up;
@@ -213,15 +213,15 @@ void Shares::SetUp(size_t rail, bool up) {
   Assess();
 }
 
-size_t Shares::Piece(size_t rail) const {
+size_t RailScheduler::Piece(size_t rail) const {
   return rails_[rail].measured() ? Bounded(Rate(rail) * kPieceSeconds) : kUnmeasuredBytes;
 }
 
-size_t Shares::Hold(size_t rail) const {
+size_t RailScheduler::Hold(size_t rail) const {
   return rails_[rail].measured() ? Bounded(Rate(rail) * kHoldSeconds) : kUnmeasuredBytes;
 }
 
-double Shares::FluidFinish(uint64_t bytes) const {
+double RailScheduler::FluidFinish(uint64_t bytes) const {
   // All rails are done together, except those that have so much already that they are done later
   // and so get nothing. Leaving them out lowers the level, which may show more of them.
   double level = HUGE_VAL;
@@ -240,23 +240,23 @@ double Shares::FluidFinish(uint64_t bytes) const {
   }
 }
 
-double Shares::Turn(size_t rail) const {
+double RailScheduler::Turn(size_t rail) const {
   const Rail& of = rails_[rail];
   return of.owing ? of.virtual_time - kFavor / Rate(rail) : of.virtual_time;
 }
 
-bool Shares::Sated(size_t rail) const {
+bool RailScheduler::Sated(size_t rail) const {
   const Rail& of = rails_[rail];
   return of.measured() && of.backlog + of.given_since >= 2 * kLeastBytes &&
          of.left >= kQueueSeconds + 2 * absl::ToDoubleSeconds(of.round_trip);
 }
 
-bool Shares::HoldsBack() const {
+bool RailScheduler::HoldsBack() const {
   return rails_.size() > 1 && std::any_of(rails_.begin(), rails_.end(),
                                           [](const Rail& rail) { return rail.up && !rail.full; });
 }
 
-std::optional<size_t> Shares::Pick(size_t chunk, bool divisible, uint64_t waiting) const {
+std::optional<size_t> RailScheduler::Pick(size_t chunk, bool divisible, uint64_t waiting) const {
   if (rails_.size() == 1) {
     return rails_[0].up && !rails_[0].full ? std::optional<size_t>(0) : std::nullopt;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/rails/shares.h"
+#include "runtime/rails/rail_scheduler.h"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ struct SimulatedRail {
 class Simulation {
  public:
   Simulation(std::vector<SimulatedRail> rails, uint32_t seed)
-      : rails_(std::move(rails)), shares_(rails_.size()), random_(seed) {}
+      : rails_(std::move(rails)), scheduler_(rails_.size()), random_(seed) {}
 
   // Moves `bytes`; returns how long that took, and how long it would have taken a fluid.
   struct Times {
@@ -68,7 +68,7 @@ class Simulation {
   }
 
   void SetRate(size_t rail, double rate) { rails_[rail].rate = rate; }
-  const Shares& shares() const { return shares_; }
+  const RailScheduler& shares() const { return scheduler_; }
   // The longest that a rail needed for what it held, in seconds, since the last call.
   double LargestQueue() { return std::exchange(largest_queue_, 0); }
 
@@ -84,35 +84,35 @@ class Simulation {
       SimulatedRail& rail = rails_[i];
       // Links send headers of their own, too.
       if (rail.backlog > 0) rail.backlog += rail.rate * kStepSeconds / 1000;
-      shares_.Observe(i, now_, static_cast<uint64_t>(rail.backlog + rail.hidden),
-                      static_cast<uint64_t>(rail.delivered));
+      scheduler_.Observe(i, now_, static_cast<uint64_t>(rail.backlog + rail.hidden),
+                         static_cast<uint64_t>(rail.delivered));
       largest_queue_ = std::max(largest_queue_, rail.backlog / rail.rate);
-      shares_.SetFull(i, false);
+      scheduler_.SetFull(i, false);
     }
     while (left > 0) {
       const auto chunk = static_cast<size_t>(std::min(left, 262144.0));
-      const std::optional<size_t> rail = shares_.Pick(chunk, true, static_cast<uint64_t>(left));
+      const std::optional<size_t> rail = scheduler_.Pick(chunk, true, static_cast<uint64_t>(left));
       if (!rail.has_value()) return;
       SimulatedRail& taker = rails_[*rail];
-      if (taker.backlog - taker.rate * taker.pipe >= static_cast<double>(shares_.Hold(*rail))) {
-        shares_.SetFull(*rail, true);
+      if (taker.backlog - taker.rate * taker.pipe >= static_cast<double>(scheduler_.Hold(*rail))) {
+        scheduler_.SetFull(*rail, true);
         continue;
       }
-      const size_t piece = std::min(chunk, shares_.Piece(*rail));
-      shares_.Give(*rail, piece);
+      const size_t piece = std::min(chunk, scheduler_.Piece(*rail));
+      scheduler_.Give(*rail, piece);
       taker.backlog += static_cast<double>(piece);
       left -= static_cast<double>(piece);
     }
   }
 
   std::vector<SimulatedRail> rails_;
-  Shares shares_;
+  RailScheduler scheduler_;
   std::mt19937 random_;
   absl::Time now_ = absl::UnixEpoch();
   double largest_queue_ = 0;
 };
 
-TEST(SharesTest, RailsOfAnyRatesFinishTogether) {
+TEST(RailSchedulerTest, RailsOfAnyRatesFinishTogether) {
   for (const std::vector<double>& rates : {std::vector<double>{50e6, 50e6},
                                            {50e6, 12.5e6},
                                            {50e6, 25e6, 5e6},
@@ -136,7 +136,7 @@ TEST(SharesTest, RailsOfAnyRatesFinishTogether) {
   }
 }
 
-TEST(SharesTest, DeliveriesMayShowInLumps) {
+TEST(RailSchedulerTest, DeliveriesMayShowInLumps) {
   for (const std::vector<double>& rates :
        {std::vector<double>{50e6, 12.5e6}, {12.5e6, 12.5e6, 12.5e6, 12.5e6}, {31e6, 16e6, 6e6}}) {
     std::vector<SimulatedRail> rails;
@@ -153,7 +153,7 @@ TEST(SharesTest, DeliveriesMayShowInLumps) {
 }
 
 // A network that takes everything loses what does not fit into its queues.
-TEST(SharesTest, ARailHoldsNoMoreThanKeepsItBusy) {
+TEST(RailSchedulerTest, ARailHoldsNoMoreThanKeepsItBusy) {
   Simulation simulation({{50e6, 1, 64 << 10}, {12.5e6, 1, 64 << 10}}, 1);
   simulation.Transfer(8 << 20, 0);  // measures
   simulation.LargestQueue();
@@ -164,7 +164,7 @@ TEST(SharesTest, ARailHoldsNoMoreThanKeepsItBusy) {
 
 // However late what has arrived shows: a slow rail is known after its first operation, and holds
 // little from then on.
-TEST(SharesTest, SlowRailsAreNotFlooded) {
+TEST(RailSchedulerTest, SlowRailsAreNotFlooded) {
   for (const double lump : {16e3, 64e3, 1e9}) {
     Simulation simulation({{1e6, 0.001, lump}, {1e6, 0.001, lump}}, 1);
     simulation.Transfer(512 << 10, 0);
@@ -176,7 +176,7 @@ TEST(SharesTest, SlowRailsAreNotFlooded) {
   }
 }
 
-TEST(SharesTest, RandomRatesThatChangeAtRandomStayNearTheOptimum) {
+TEST(RailSchedulerTest, RandomRatesThatChangeAtRandomStayNearTheOptimum) {
   std::mt19937 random(3);
   for (uint32_t round = 0; round < 200; ++round) {
     std::vector<SimulatedRail> rails(2 + random() % 4);
@@ -191,8 +191,8 @@ TEST(SharesTest, RandomRatesThatChangeAtRandomStayNearTheOptimum) {
   }
 }
 
-TEST(SharesTest, TheLastChunkWaitsForTheFastRail) {
-  Shares shares(2);
+TEST(RailSchedulerTest, TheLastChunkWaitsForTheFastRail) {
+  RailScheduler shares(2);
   absl::Time now = absl::UnixEpoch();
   // Rail 0 does 100 MB/s, rail 1 does 1 MB/s.
   const std::array<uint64_t, 2> each = {100000, 1000};
@@ -214,8 +214,8 @@ TEST(SharesTest, TheLastChunkWaitsForTheFastRail) {
   EXPECT_EQ(shares.Pick(100000, true, 100 << 20), 1U);
 }
 
-TEST(SharesTest, ARailThatIsDownGetsNothing) {
-  Shares shares(2);
+TEST(RailSchedulerTest, ARailThatIsDownGetsNothing) {
+  RailScheduler shares(2);
   shares.SetUp(0, false);
   EXPECT_EQ(shares.Pick(8, true, 8), 1U);
   shares.SetUp(1, false);
@@ -224,8 +224,8 @@ TEST(SharesTest, ARailThatIsDownGetsNothing) {
   EXPECT_EQ(shares.Pick(8, true, 8), 0U);
 }
 
-TEST(SharesTest, AcknowledgementsTravelWithChunks) {
-  Shares shares(3);
+TEST(RailSchedulerTest, AcknowledgementsTravelWithChunks) {
+  RailScheduler shares(3);
   shares.SetOwing(2, true);
   EXPECT_EQ(shares.Pick(8, true, 8), 2U);
   shares.Give(2, 8);
@@ -233,8 +233,8 @@ TEST(SharesTest, AcknowledgementsTravelWithChunks) {
 }
 
 // Two ranks that answer each other stay on one rail for a while, and use both in the end.
-TEST(SharesTest, WhoAlwaysOwesGetsNoMoreThanOthers) {
-  Shares shares(2);
+TEST(RailSchedulerTest, WhoAlwaysOwesGetsNoMoreThanOthers) {
+  RailScheduler shares(2);
   std::array<double, 2> given = {};
   for (int i = 0; i < 10000; ++i) {
     shares.SetOwing(1, true);
@@ -251,8 +251,8 @@ TEST(SharesTest, WhoAlwaysOwesGetsNoMoreThanOthers) {
 }
 
 // Small frames that overlap take as long as the way is: that is not the rail's rate.
-TEST(SharesTest, SmallFramesDoNotMakeARailSlow) {
-  Shares shares(2);
+TEST(RailSchedulerTest, SmallFramesDoNotMakeARailSlow) {
+  RailScheduler shares(2);
   absl::Time now = absl::UnixEpoch();
   uint64_t delivered = 0;
   for (int i = 0; i < 100; ++i) {
@@ -275,8 +275,8 @@ TEST(SharesTest, SmallFramesDoNotMakeARailSlow) {
 
 // What a shaper lets through at once after a rest is not the rail's rate: taken for it, now one and
 // now the other of two equal rails would get most of every transfer.
-TEST(SharesTest, ABurstAfterARestIsNotTheRate) {
-  Shares shares(2);
+TEST(RailSchedulerTest, ABurstAfterARestIsNotTheRate) {
+  RailScheduler shares(2);
   absl::Time now = absl::UnixEpoch();
   uint64_t delivered = 0;
   const auto deliver = [&](absl::Duration after, uint64_t bytes, uint64_t backlog) {
@@ -303,8 +303,8 @@ TEST(SharesTest, ABurstAfterARestIsNotTheRate) {
 }
 
 // Somebody who sleeps until a frame comes sees late what has arrived before.
-TEST(SharesTest, ALateLookIsNotSlowness) {
-  Shares shares(2);
+TEST(RailSchedulerTest, ALateLookIsNotSlowness) {
+  RailScheduler shares(2);
   absl::Time now = absl::UnixEpoch();
   uint64_t delivered = 0;
   const auto deliver = [&](absl::Duration after, uint64_t bytes, uint64_t backlog) {
@@ -330,7 +330,7 @@ TEST(SharesTest, ALateLookIsNotSlowness) {
 }
 
 // A rail that stood still for a while is given something again, though what is sent is short.
-TEST(SharesTest, ABadMomentIsForgotten) {
+TEST(RailSchedulerTest, ABadMomentIsForgotten) {
   Simulation simulation({{50e6, 0, 0}, {50e6, 0, 0}}, 1);
   simulation.Transfer(8 << 20, 0);
   simulation.SetRate(1, 1000);
@@ -342,8 +342,8 @@ TEST(SharesTest, ABadMomentIsForgotten) {
   EXPECT_LT(taken, 0.0052 * 1.3);
 }
 
-TEST(SharesTest, APeerThatStopsReadingDoesNotMakeTheRailsSlow) {
-  Shares shares(2);
+TEST(RailSchedulerTest, APeerThatStopsReadingDoesNotMakeTheRailsSlow) {
+  RailScheduler shares(2);
   absl::Time now = absl::UnixEpoch();
   uint64_t delivered = 0;
   const auto run = [&](int steps, size_t bytes) {

@@ -17,8 +17,8 @@
 // that does not fit is dropped and costs the time of its retransmission.
 //
 // Pure: no clock, no link. Used by Peer, which reports all events.
-#ifndef RAILHEAD_RUNTIME_RAILS_SHARES_H_
-#define RAILHEAD_RUNTIME_RAILS_SHARES_H_
+#ifndef RAILHEAD_RUNTIME_RAILS_RAIL_SCHEDULER_H_
+#define RAILHEAD_RUNTIME_RAILS_RAIL_SCHEDULER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -29,9 +29,9 @@
 
 namespace railhead::rails {
 
-class Shares {
+class RailScheduler {
  public:
-  explicit Shares(size_t rails) : rails_(rails) { Assess(); }
+  explicit RailScheduler(size_t rails) : rails_(rails) { Assess(); }
 
   // Notes that the rail has taken `bytes`.
   void Give(size_t rail, size_t bytes);
@@ -123,4 +123,4 @@ class Shares {
 
 }  // namespace railhead::rails
 
-#endif  // RAILHEAD_RUNTIME_RAILS_SHARES_H_
+#endif  // RAILHEAD_RUNTIME_RAILS_RAIL_SCHEDULER_H_
