@@ -671,15 +671,15 @@ absl::Status Communicator::Measured(const Work& work, absl::FunctionRef<absl::St
 }
 
 absl::Status Communicator::Learn(const Work& work, double seconds) {
-  tuner::Lesson* const lesson = work.turn.lesson;
-  if (lesson == nullptr) return absl::OkStatus();
-  tuner::Lesson::Times mine;
+  tuner::AlgorithmTrial* const trial = work.turn.trial;
+  if (trial == nullptr) return absl::OkStatus();
+  tuner::AlgorithmTrial::Times mine;
   {
     const std::lock_guard<std::mutex> lock(learning_);
-    if (!lesson->Record(seconds * work.turn.scale)) return absl::OkStatus();
-    mine = lesson->times();
+    if (!trial->Record(seconds * work.turn.scale)) return absl::OkStatus();
+    mine = trial->times();
   }
-  tuner::Lesson::Times all{};
+  tuner::AlgorithmTrial::Times all{};
   absl::Status agreed = Exchange(work, [&](Messenger& messenger) {
     return collectives::RecursiveDoublingAllReduce(
         messenger, rank_, world_size_, {rhFloat64, rhAvg, world_size_, {}},
@@ -688,7 +688,7 @@ absl::Status Communicator::Learn(const Work& work, double seconds) {
   });
   if (!agreed.ok()) return agreed;
   const std::lock_guard<std::mutex> lock(learning_);
-  lesson->Agree(all);
+  trial->Agree(all);
   return absl::OkStatus();
 }
 

@@ -312,7 +312,7 @@ class Communicator {
   std::unique_ptr<shm::Mailbox> mailbox_;  // with the group
   std::unique_ptr<Lookout> lookout_;
   std::unique_ptr<Hierarchy> hierarchy_;  // with a mesh of places that share memory
-  mutable std::mutex learning_;           // guards the learner and its lessons
+  mutable std::mutex learning_;           // guards the learner and its trials
   std::optional<tuner::Learner> learner_;
   std::unique_ptr<metrics::Board::Notice> notice_;
 };

@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "railhead/railhead.h"
 #include "runtime/testing/forked_ranks.h"
-#include "runtime/tuner/lesson.h"
+#include "runtime/tuner/algorithm_trial.h"
 
 namespace railhead {
 namespace {
@@ -27,7 +27,8 @@ using ::testing::Not;
 using testing::RunForks;
 
 constexpr int kTrial =
-    static_cast<int>(tuner::Lesson::kMostWays * tuner::Lesson::kTurn * tuner::Lesson::kRounds);
+    static_cast<int>(tuner::AlgorithmTrial::kMostWays * tuner::AlgorithmTrial::kTurn *
+                     tuner::AlgorithmTrial::kRounds);
 
 std::string Explain(rhComm_t comm, const char* collective, size_t bytes) {
   std::string text(4096, '\0');
@@ -60,7 +61,7 @@ TEST(LearningTest, CallsAreRightInAndAfterTrials) {
       return text;
     }
     std::mt19937 random(1);
-    const int calls = static_cast<int>(2 * tuner::Lesson::kShortestRest) + 4 * kTrial;
+    const int calls = static_cast<int>(2 * tuner::AlgorithmTrial::kShortestRest) + 4 * kTrial;
     for (int call = 0; call < calls; ++call) {
       const size_t count = random() % 50 == 0 ? 1 + random() % 20000 : 5 + random() % 4;
       std::string wrong = SumRight(comm, rank, kRanks, count, call);

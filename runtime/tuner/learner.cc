@@ -33,7 +33,7 @@ Learner::Class Learner::MakeClass(Collective collective, size_t number) const {
   Class made = {size_t{1} << number, {}, {}};
   int hierarchical = 0;
   for (const Estimate& way : tuner_.Estimates(collective, made.bytes)) {
-    if (made.ways.size() == Lesson::kMostWays) break;
+    if (made.ways.size() == AlgorithmTrial::kMostWays) break;
     const bool first = made.ways.empty();
     if (!first && (!way.is_modest() || way.seconds > kClose * made.ways.front().seconds)) break;
     if (way.choice.algorithm == Algorithm::kHierarchical && hierarchical++ == kMostHierarchical) {
@@ -44,7 +44,7 @@ Learner::Class Learner::MakeClass(Collective collective, size_t number) const {
     });
     if (!nothing_new) made.ways.push_back(way);
   }
-  if (made.ways.size() > 1) made.lesson.emplace(made.ways.size());
+  if (made.ways.size() > 1) made.trial.emplace(made.ways.size());
   return made;
 }
 
@@ -58,10 +58,10 @@ Learner::Turn Learner::Next(Collective collective, size_t bytes) {
   const size_t number = ClassOf(bytes);
   std::unique_ptr<Class>& any = classes_[static_cast<size_t>(collective)][number];
   if (any == nullptr) any = std::make_unique<Class>(MakeClass(collective, number));
-  if (!any->lesson.has_value()) return {any->ways.front().choice};
-  const Estimate& way = any->ways[any->lesson->way()];
-  Turn turn = {way.choice, &*any->lesson};
-  if (any->lesson->counts()) turn.scale = way.seconds / Seconds(collective, way.choice, bytes);
+  if (!any->algorithm_trial.has_value()) return {any->ways.front().choice};
+  const Estimate& way = any->ways[any->trial->way()];
+  Turn turn = {way.choice, &*any->trial};
+  if (any->trial->counts()) turn.scale = way.seconds / Seconds(collective, way.choice, bytes);
   return turn;
 }
 
@@ -77,17 +77,17 @@ std::string Learner::Explain(Collective collective, size_t bytes) const {
     const std::unique_ptr<Class>& any = classes_[static_cast<size_t>(collective)][ClassOf(bytes)];
     known = any != nullptr ? *any : MakeClass(collective, ClassOf(bytes));
   }
-  const Lesson* const lesson = known.lesson.has_value() ? &*known.lesson : nullptr;
+  const AlgorithmTrial* const trial = known.trial.has_value() ? &*known.trial : nullptr;
   Choice chosen = tuner_.Choose(collective, bytes);
-  if (!known.ways.empty()) chosen = known.ways[lesson != nullptr ? lesson->best() : 0].choice;
+  if (!known.ways.empty()) chosen = known.ways[trial != nullptr ? trial->best() : 0].choice;
 
   std::string text = absl::StrCat(Name(collective), " of ", bytes, " bytes among ", tuner_.ranks(),
                                   " ranks: ", Name(chosen), ", ");
   if (tuner_.IsPinned(collective, bytes)) {
     text += "set by RAILHEAD_ALGO\n";
-  } else if (lesson == nullptr) {
+  } else if (trial == nullptr) {
     text += "estimated: the fastest by the model\n";
-  } else if (lesson->trials() == 0) {
+  } else if (trial->trials() == 0) {
     absl::StrAppend(&text, "estimated: the fastest by the model, until calls of up to ",
                     known.bytes, " bytes have tried those marked +\n");
   } else {
@@ -99,14 +99,14 @@ std::string Learner::Explain(Collective collective, size_t bytes) const {
     const auto way = std::find_if(known.ways.begin(), known.ways.end(), [&](const Estimate& any) {
       return any.choice == estimate.choice;
     });
-    const bool tried = lesson != nullptr && way != known.ways.end();
+    const bool tried = trial != nullptr && way != known.ways.end();
     const auto number = static_cast<size_t>(way - known.ways.begin());
     absl::StrAppendFormat(&text, "  %c%c %-36s %12.1f us estimated",
                           estimate.choice == chosen ? '*' : ' ', tried ? '+' : ' ',
                           Name(estimate.choice), estimate.seconds * 1e6);
-    if (tried && lesson->seconds(number) > 0) {
+    if (tried && trial->seconds(number) > 0) {
       const double scale = way->seconds / Seconds(collective, way->choice, bytes);
-      absl::StrAppendFormat(&text, " %12.1f us measured", lesson->seconds(number) / scale * 1e6);
+      absl::StrAppendFormat(&text, " %12.1f us measured", trial->seconds(number) / scale * 1e6);
     }
     if (!estimate.is_modest()) {
       absl::StrAppendFormat(&text, ", and %d MiB more memory: only if RAILHEAD_ALGO selects it",

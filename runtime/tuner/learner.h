@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Autotuner: selects the algorithm of each call by measurement, if the model expects several to be
-// close (lesson.h). Pure. All ranks ask for the same collectives in the same order, and so get the
-// same answers.
+// close (algorithm_trial.h). Pure. All ranks ask for the same collectives in the same order, and so
+// get the same answers.
 //
 // Sizes are grouped in classes, each up to a power of two; the time of a call is scaled to its
 // class by the model.
@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "runtime/collectives/collective.h"
-#include "runtime/tuner/lesson.h"
+#include "runtime/tuner/algorithm_trial.h"
 #include "runtime/tuner/tuner.h"
 
 namespace railhead::tuner {
@@ -33,13 +33,14 @@ class Learner {
   // Selection for one call.
   struct Turn {
     Choice choice;
-    Lesson* lesson = nullptr;  // null: the call is not measured; must not outlive the Learner
-    double scale = 1;          // factor of its seconds before Lesson::Record
+    AlgorithmTrial* trial =
+        nullptr;       // null: the call is not measured; must not outlive the Learner
+    double scale = 1;  // factor of its seconds before AlgorithmTrial::Record
   };
 
   explicit Learner(Tuner tuner) : tuner_(std::move(tuner)) {}
 
-  // Returns how to run the next call. Record its time with the lesson, if any, before the next
+  // Returns how to run the next call. Record its time with the trial, if any, before the next
   // Next.
   Turn Next(collectives::Collective collective, size_t bytes);
 
@@ -53,7 +54,7 @@ class Learner {
   struct Class {
     size_t bytes = 0;  // largest size of the class
     std::vector<Estimate> ways;
-    std::optional<Lesson> lesson;  // none: there is one algorithm
+    std::optional<AlgorithmTrial> trial;  // none: there is one algorithm
   };
   Class MakeClass(collectives::Collective collective, size_t number) const;
   double Seconds(collectives::Collective collective, const Choice& choice, size_t bytes) const;

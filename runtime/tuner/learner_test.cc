@@ -53,9 +53,9 @@ class Reality {
 // Does a call alone.
 Choice Call(Learner& learner, Reality& reality, Collective collective, size_t bytes) {
   const Learner::Turn turn = learner.Next(collective, bytes);
-  if (turn.lesson != nullptr &&
-      turn.lesson->Record(turn.scale * reality.Seconds(collective, turn.choice, bytes))) {
-    turn.lesson->Agree(turn.lesson->times());
+  if (turn.trial != nullptr &&
+      turn.trial->Record(turn.scale * reality.Seconds(collective, turn.choice, bytes))) {
+    turn.trial->Agree(turn.trial->times());
   }
   return turn.choice;
 }
@@ -79,29 +79,29 @@ TEST(LearnerTest, RanksAlwaysChooseAlikeAndFindTheFastestAlthoughTheModelIsWrong
       bool agree = false;
       for (size_t rank = 0; rank < ranks.size(); ++rank) {
         ASSERT_EQ(turns[rank].choice, turns[0].choice);
-        ASSERT_EQ(turns[rank].lesson == nullptr, turns[0].lesson == nullptr);
-        if (turns[rank].lesson == nullptr) continue;
+        ASSERT_EQ(turns[rank].trial == nullptr, turns[0].trial == nullptr);
+        if (turns[rank].trial == nullptr) continue;
         const double seconds = reality.Seconds(collective, turns[rank].choice, bytes);
         // Ranks come one after the other, and wait for the last of them.
         const double waited =
             0.2 * seconds * static_cast<double>((rank + static_cast<size_t>(call)) % ranks.size()) /
             static_cast<double>(count);
-        agree = turns[rank].lesson->Record(turns[rank].scale * (seconds + waited));
+        agree = turns[rank].trial->Record(turns[rank].scale * (seconds + waited));
       }
       if (!agree) continue;
-      Lesson::Times agreed{};
+      AlgorithmTrial::Times agreed{};
       for (const Learner::Turn& turn : turns) {
         for (size_t i = 0; i < agreed.size(); ++i) {
-          agreed[i] += turn.lesson->times()[i] / static_cast<double>(count);
+          agreed[i] += turn.trial->times()[i] / static_cast<double>(count);
         }
       }
-      for (const Learner::Turn& turn : turns) turn.lesson->Agree(agreed);
+      for (const Learner::Turn& turn : turns) turn.trial->Agree(agreed);
     }
     // The fastest of those that are tried; a little slower is as good.
     const auto estimates = tuner.Estimates(collective, largest);
     const Choice chosen = ranks[0].Next(collective, largest).choice;
     double best = reality.Seconds(collective, estimates[0].choice, largest);
-    for (size_t i = 0; i < std::min(Lesson::kMostWays, estimates.size()); ++i) {
+    for (size_t i = 0; i < std::min(AlgorithmTrial::kMostWays, estimates.size()); ++i) {
       if (estimates[i].seconds > kWrong * estimates[0].seconds || !estimates[i].is_modest()) break;
       best = std::min(best, reality.Seconds(collective, estimates[i].choice, largest));
     }
@@ -127,7 +127,7 @@ TEST(LearnerTest, WhatTheModelExpectsToBeMuchSlowerIsNeverTried) {
 
 TEST(LearnerTest, NothingIsLearntWhereThereIsNoChoice) {
   const auto learns = [](Learner learner, Collective collective, size_t bytes) {
-    return learner.Next(collective, bytes).lesson != nullptr;
+    return learner.Next(collective, bytes).trial != nullptr;
   };
   const Tuner tuner(8, {}, {});
   EXPECT_TRUE(learns(Learner(tuner), Collective::kAllReduce, kMiB));
@@ -143,7 +143,7 @@ TEST(LearnerTest, WhatTakesMuchMemoryIsNeverTried) {
   Learner learner(tuner);
   Reality reality(tuner, 1.0, 1);
   for (const Collective collective : {Collective::kGather, Collective::kScatter}) {
-    for (size_t call = 0; call < Lesson::kMostWays * Lesson::kTurn; ++call) {
+    for (size_t call = 0; call < AlgorithmTrial::kMostWays * AlgorithmTrial::kTurn; ++call) {
       ASSERT_EQ(Call(learner, reality, collective, 65 * 4 * kMiB).algorithm, Algorithm::kDirect);
     }
     EXPECT_THAT(learner.Explain(collective, 65 * 4 * kMiB),
@@ -157,7 +157,7 @@ TEST(LearnerTest, NothingIsLearntOfWaysThatAreTheSame) {
     Learner learner(tuner);
     Reality reality(tuner, 1.0, 1);
     std::set<Algorithm> algorithms;
-    for (size_t call = 0; call < Lesson::kMostWays * Lesson::kTurn; ++call) {
+    for (size_t call = 0; call < AlgorithmTrial::kMostWays * AlgorithmTrial::kTurn; ++call) {
       algorithms.insert(Call(learner, reality, collective, 8).algorithm);
     }
     return algorithms;
@@ -185,7 +185,7 @@ TEST(LearnerTest, PinsAreFollowedAndNotCounted) {
   // Of the same class, but not laid down.
   EXPECT_THAT(learner.Explain(Collective::kAllReduce, 1000001),
               AllOf(HasSubstr("estimated: "), Not(HasSubstr("measured"))));
-  EXPECT_NE(learner.Next(Collective::kAllReduce, 1000001).lesson, nullptr);
+  EXPECT_NE(learner.Next(Collective::kAllReduce, 1000001).trial, nullptr);
 }
 
 TEST(LearnerTest, HierarchicalWaysLeaveRoomForAnother) {
@@ -196,7 +196,7 @@ TEST(LearnerTest, HierarchicalWaysLeaveRoomForAnother) {
   Learner learner(tuner);
   Reality reality(tuner, 1.0, 1);
   std::map<std::string, int> tried;
-  for (size_t call = 0; call < Lesson::kMostWays * Lesson::kTurn; ++call) {
+  for (size_t call = 0; call < AlgorithmTrial::kMostWays * AlgorithmTrial::kTurn; ++call) {
     ++tried[Name(Call(learner, reality, Collective::kAllReduce, 8))];
   }
   EXPECT_EQ(tried.size(), 3U);
@@ -220,8 +220,8 @@ TEST(LearnerTest, ExplainsEstimatesAndWhatWasMeasured) {
   const auto estimates = tuner.Estimates(Collective::kAllReduce, kMiB);
   for (int call = 0; call < 60; ++call) {
     const Learner::Turn turn = learner.Next(Collective::kAllReduce, kMiB);
-    if (turn.lesson->Record(turn.choice == estimates[0].choice ? 300e-6 : 222e-6)) {
-      turn.lesson->Agree(turn.lesson->times());
+    if (turn.trial->Record(turn.choice == estimates[0].choice ? 300e-6 : 222e-6)) {
+      turn.trial->Agree(turn.trial->times());
     }
   }
   const std::string after = learner.Explain(Collective::kAllReduce, kMiB);
@@ -239,8 +239,8 @@ TEST(LearnerTest, OtherSizesOfAClassAreScaledByTheModel) {
   for (int call = 0; call < 60; ++call) {
     const size_t bytes = call % 2 == 0 ? kMiB : kMiB * 3 / 4;
     const Learner::Turn turn = learner.Next(Collective::kAllReduce, bytes);
-    if (turn.lesson->Record(turn.scale * static_cast<double>(bytes) * 1e-9)) {
-      turn.lesson->Agree(turn.lesson->times());
+    if (turn.trial->Record(turn.scale * static_cast<double>(bytes) * 1e-9)) {
+      turn.trial->Agree(turn.trial->times());
     }
   }
   EXPECT_THAT(learner.Explain(Collective::kAllReduce, kMiB), HasSubstr("1048.6 us measured"));

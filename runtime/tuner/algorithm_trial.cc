@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/tuner/lesson.h"
+#include "runtime/tuner/algorithm_trial.h"
 
 #include <algorithm>
 #include <numeric>
@@ -21,9 +21,9 @@ double LowerMedian(std::vector<double> times) {
 
 }  // namespace
 
-Lesson::Lesson(size_t ways) : ways_(ways), seconds_(ways) { BeginTrial(); }
+AlgorithmTrial::AlgorithmTrial(size_t ways) : ways_(ways), seconds_(ways) { BeginTrial(); }
 
-void Lesson::BeginTrial() {
+void AlgorithmTrial::BeginTrial() {
   trying_ = true;
   turns_.resize(ways_);
   std::iota(turns_.begin(), turns_.end(), size_t{0});
@@ -33,7 +33,7 @@ void Lesson::BeginTrial() {
   call_ = 0;
 }
 
-bool Lesson::Record(double seconds) {
+bool AlgorithmTrial::Record(double seconds) {
   if (!trying_) {
     if (++rested_ >= rest_) BeginTrial();
     return false;
@@ -42,7 +42,7 @@ bool Lesson::Record(double seconds) {
   return ++call_ == turns_.size() * kTurn;
 }
 
-void Lesson::Agree(const Times& agreed) {
+void AlgorithmTrial::Agree(const Times& agreed) {
   std::vector<size_t> left;
   double best = 0;
   for (size_t turn = 0; turn < turns_.size(); ++turn) {
@@ -60,7 +60,7 @@ void Lesson::Agree(const Times& agreed) {
   if (++round_ == kRounds || turns_.size() == 1) EndTrial();
 }
 
-void Lesson::EndTrial() {
+void AlgorithmTrial::EndTrial() {
   const size_t fastest = *std::min_element(
       turns_.begin(), turns_.end(), [&](size_t a, size_t b) { return seconds_[a] < seconds_[b]; });
   const bool change = seconds_[best_] > kWorthAChange * seconds_[fastest];

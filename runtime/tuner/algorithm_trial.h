@@ -14,8 +14,8 @@
 //
 // Networks change, and the first calls of a job may be atypical: trials repeat after many calls, at
 // growing intervals while the result is the same.
-#ifndef RAILHEAD_RUNTIME_TUNER_LESSON_H_
-#define RAILHEAD_RUNTIME_TUNER_LESSON_H_
+#ifndef RAILHEAD_RUNTIME_TUNER_ALGORITHM_TRIAL_H_
+#define RAILHEAD_RUNTIME_TUNER_ALGORITHM_TRIAL_H_
 
 #include <array>
 #include <cstddef>
@@ -24,7 +24,7 @@
 
 namespace railhead::tuner {
 
-class Lesson {
+class AlgorithmTrial {
  public:
   static constexpr size_t kMostWays = 3;
   static constexpr size_t kRounds = 4;
@@ -37,7 +37,7 @@ class Lesson {
   using Times = std::array<double, kMostWays * kCounted>;
 
   // Compares `ways` algorithms, 2 to kMostWays; the first is expected to be the fastest.
-  explicit Lesson(size_t ways);
+  explicit AlgorithmTrial(size_t ways);
 
   // Algorithm of the next call.
   size_t way() const { return trying_ ? turns_[call_ / kTurn] : best_; }
@@ -79,4 +79,4 @@ class Lesson {
 
 }  // namespace railhead::tuner
 
-#endif  // RAILHEAD_RUNTIME_TUNER_LESSON_H_
+#endif  // RAILHEAD_RUNTIME_TUNER_ALGORITHM_TRIAL_H_
