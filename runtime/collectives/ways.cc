@@ -29,7 +29,7 @@ namespace {
 constexpr double kFurtherMessage = 0.2;
 // Ranks that follow each other are mostly near each other. Where all send to ranks far away, links
 // and switches between them are shared: Thakur, Rabenseifner and Gropp (2005) saw rings be up to
-// twice as fast with large messages. A part of that, since trials will tell (tuner/learner.h).
+// twice as fast with large messages. A part of that, since trials will tell (tuner/autotuner.h).
 constexpr double kFar = 1.25;
 // Of so many ranks around a circle all are beside each other.
 constexpr int kAllBeside = 3;

@@ -187,7 +187,7 @@ absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Start(CommunicatorOp
     // The job's pins are meant for all of it; some of its ranks go on without.
     if (comm->rank_ == 0) log.Warn(absl::StrCat("RAILHEAD_ALGO: ", followed.message()));
   }
-  comm->learner_.emplace(tuner::Tuner(comm->world_size_, network, *std::move(pins)));
+  comm->autotuner_.emplace(tuner::Tuner(comm->world_size_, network, *std::move(pins)));
 
   if (settings.metrics && settings.metrics_port != 0) {
     const absl::StatusOr<std::shared_ptr<metrics::Board>> board =
@@ -586,7 +586,7 @@ Communicator::Work Communicator::Choose(collectives::Call::Arguments arguments, 
   Work work = {arguments.collective, Algorithm::kSharedMemory, bytes, collectives::Call(arguments)};
   if (group_ != nullptr && HasTextForSharedMemory(arguments.collective)) return work;
   const std::lock_guard<std::mutex> lock(learning_);
-  work.turn = learner_->Next(arguments.collective, bytes);
+  work.turn = autotuner_->Next(arguments.collective, bytes);
   work.algorithm = work.turn.choice.algorithm;
   return work;
 }
@@ -606,7 +606,7 @@ absl::StatusOr<std::string> Communicator::Explain(absl::string_view collective,
     return absl::StrCat(collective, ": all ranks share memory\n");
   }
   const std::lock_guard<std::mutex> lock(learning_);
-  std::string text = learner_->Explain(kind, bytes);
+  std::string text = autotuner_->Explain(kind, bytes);
   if (const std::string& reason = unused_memory_reason(); !reason.empty()) {
     absl::StrAppend(&text, "  the memory inside pods is not used: ", reason, "\n");
   }

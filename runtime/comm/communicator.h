@@ -57,7 +57,7 @@
 #include "runtime/shm/group.h"
 #include "runtime/shm/mailbox.h"
 #include "runtime/shm/patience.h"
-#include "runtime/tuner/learner.h"
+#include "runtime/tuner/autotuner.h"
 
 namespace railhead::comm {
 
@@ -206,7 +206,7 @@ class Communicator {
     collectives::Algorithm algorithm;
     size_t bytes;
     collectives::Call call;
-    tuner::Learner::Turn turn = {};  // of what the tuner was asked for
+    tuner::Autotuner::Turn turn = {};  // of what the tuner was asked for
   };
   using Shared = absl::FunctionRef<absl::Status(shm::Group& group, const shm::Patience& patience)>;
   using Messages = absl::FunctionRef<absl::Status(collectives::Messenger& messenger)>;
@@ -312,8 +312,8 @@ class Communicator {
   std::unique_ptr<shm::Mailbox> mailbox_;  // with the group
   std::unique_ptr<Lookout> lookout_;
   std::unique_ptr<Hierarchy> hierarchy_;  // with a mesh of places that share memory
-  mutable std::mutex learning_;           // guards the learner and its trials
-  std::optional<tuner::Learner> learner_;
+  mutable std::mutex learning_;           // guards the autotuner and its trials
+  std::optional<tuner::Autotuner> autotuner_;
   std::unique_ptr<metrics::Board::Notice> notice_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Model-based choice of the algorithm of a collective; learner.h corrects it by measurement. Pure:
-// equal inputs give equal results on all ranks.
+// Model-based choice of the algorithm of a collective; autotuner.h corrects it by measurement.
+// Pure: equal inputs give equal results on all ranks.
 //
 // The model is Hockney's (R. W. Hockney, "The communication challenge for MPP", 1994): a message of
 // b bytes takes alpha + beta b seconds, reducing b bytes takes gamma b. An algorithm's time follows

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/tuner/learner.h"
+#include "runtime/tuner/autotuner.h"
 
 #include <algorithm>
 #include <bit>
@@ -29,7 +29,7 @@ size_t ClassOf(size_t bytes) {
 
 }  // namespace
 
-Learner::Class Learner::MakeClass(Collective collective, size_t number) const {
+Autotuner::Class Autotuner::MakeClass(Collective collective, size_t number) const {
   Class made = {size_t{1} << number, {}, {}};
   int hierarchical = 0;
   for (const Estimate& way : tuner_.Estimates(collective, made.bytes)) {
@@ -48,12 +48,12 @@ Learner::Class Learner::MakeClass(Collective collective, size_t number) const {
   return made;
 }
 
-bool Learner::Learns(Collective collective, size_t bytes) const {
+bool Autotuner::Learns(Collective collective, size_t bytes) const {
   return tuner_.ranks() > 1 && (bytes > 0 || collective == Collective::kBarrier) &&
          ClassOf(bytes) < kClasses && !tuner_.IsPinned(collective, bytes);
 }
 
-Learner::Turn Learner::Next(Collective collective, size_t bytes) {
+Autotuner::Turn Autotuner::Next(Collective collective, size_t bytes) {
   if (!Learns(collective, bytes)) return {tuner_.Choose(collective, bytes)};
   const size_t number = ClassOf(bytes);
   std::unique_ptr<Class>& any = classes_[static_cast<size_t>(collective)][number];
@@ -66,11 +66,11 @@ Learner::Turn Learner::Next(Collective collective, size_t bytes) {
 }
 
 // Of the model, never zero.
-double Learner::Seconds(Collective collective, const Choice& choice, size_t bytes) const {
+double Autotuner::Seconds(Collective collective, const Choice& choice, size_t bytes) const {
   return std::max(tuner_.Seconds(collective, choice, bytes), kLeastSeconds);
 }
 
-std::string Learner::Explain(Collective collective, size_t bytes) const {
+std::string Autotuner::Explain(Collective collective, size_t bytes) const {
   const bool learns = Learns(collective, bytes);
   Class known;
   if (learns) {
@@ -117,7 +117,7 @@ std::string Learner::Explain(Collective collective, size_t bytes) const {
   return text;
 }
 
-std::string Learner::DescribeNetwork() const {
+std::string Autotuner::DescribeNetwork() const {
   const Network& network = tuner_.network();
   std::string text = absl::StrFormat(
       "  model: a message takes %.1f us and %.3f ns for each byte (%.2f GB/s), reducing %.3f ns\n",

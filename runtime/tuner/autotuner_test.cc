@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/tuner/learner.h"
+#include "runtime/tuner/autotuner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,8 +51,8 @@ class Reality {
 };
 
 // Does a call alone.
-Choice Call(Learner& learner, Reality& reality, Collective collective, size_t bytes) {
-  const Learner::Turn turn = learner.Next(collective, bytes);
+Choice Call(Autotuner& autotuner, Reality& reality, Collective collective, size_t bytes) {
+  const Autotuner::Turn turn = autotuner.Next(collective, bytes);
   if (turn.trial != nullptr &&
       turn.trial->Record(turn.scale * reality.Seconds(collective, turn.choice, bytes))) {
     turn.trial->Agree(turn.trial->times());
@@ -60,7 +60,7 @@ Choice Call(Learner& learner, Reality& reality, Collective collective, size_t by
   return turn.choice;
 }
 
-TEST(LearnerTest, RanksAlwaysChooseAlikeAndFindTheFastestAlthoughTheModelIsWrong) {
+TEST(AutotunerTest, RanksAlwaysChooseAlikeAndFindTheFastestAlthoughTheModelIsWrong) {
   std::mt19937 random(3);
   constexpr double kWrong = 2;
   int changed = 0;
@@ -68,14 +68,14 @@ TEST(LearnerTest, RanksAlwaysChooseAlikeAndFindTheFastestAlthoughTheModelIsWrong
     const int count = static_cast<int>(2 + random() % 7);
     const Tuner tuner(count, {}, {});
     Reality reality(tuner, kWrong, seed);
-    std::vector<Learner> ranks;
+    std::vector<Autotuner> ranks;
     for (int rank = 0; rank < count; ++rank) ranks.emplace_back(tuner);
     const size_t largest = size_t{1} << (3 + random() % 22);
     const auto collective = random() % 2 == 0 ? Collective::kAllReduce : Collective::kBroadcast;
     for (int call = 0; call < 60; ++call) {
       const size_t bytes = largest / 2 + 1 + random() % (largest / 2);
-      std::vector<Learner::Turn> turns;
-      for (Learner& rank : ranks) turns.push_back(rank.Next(collective, bytes));
+      std::vector<Autotuner::Turn> turns;
+      for (Autotuner& rank : ranks) turns.push_back(rank.Next(collective, bytes));
       bool agree = false;
       for (size_t rank = 0; rank < ranks.size(); ++rank) {
         ASSERT_EQ(turns[rank].choice, turns[0].choice);
@@ -90,12 +90,12 @@ TEST(LearnerTest, RanksAlwaysChooseAlikeAndFindTheFastestAlthoughTheModelIsWrong
       }
       if (!agree) continue;
       AlgorithmTrial::Times agreed{};
-      for (const Learner::Turn& turn : turns) {
+      for (const Autotuner::Turn& turn : turns) {
         for (size_t i = 0; i < agreed.size(); ++i) {
           agreed[i] += turn.trial->times()[i] / static_cast<double>(count);
         }
       }
-      for (const Learner::Turn& turn : turns) turn.trial->Agree(agreed);
+      for (const Autotuner::Turn& turn : turns) turn.trial->Agree(agreed);
     }
     // The fastest of those that are tried; a little slower is as good.
     const auto estimates = tuner.Estimates(collective, largest);
@@ -112,53 +112,53 @@ TEST(LearnerTest, RanksAlwaysChooseAlikeAndFindTheFastestAlthoughTheModelIsWrong
   EXPECT_GT(changed, 5);
 }
 
-TEST(LearnerTest, WhatTheModelExpectsToBeMuchSlowerIsNeverTried) {
+TEST(AutotunerTest, WhatTheModelExpectsToBeMuchSlowerIsNeverTried) {
   const Tuner tuner(64, {}, {});
-  Learner learner(tuner);
+  Autotuner autotuner(tuner);
   Reality reality(tuner, 2, 1);
   for (size_t bytes = 1; bytes <= size_t{1} << 30; bytes *= 2) {
     const auto estimates = tuner.Estimates(Collective::kAllReduce, bytes);
     for (int call = 0; call < 100; ++call) {
-      const Choice choice = Call(learner, reality, Collective::kAllReduce, bytes);
+      const Choice choice = Call(autotuner, reality, Collective::kAllReduce, bytes);
       EXPECT_LE(tuner.Seconds(Collective::kAllReduce, choice, bytes), 2 * estimates[0].seconds);
     }
   }
 }
 
-TEST(LearnerTest, NothingIsLearntWhereThereIsNoChoice) {
-  const auto learns = [](Learner learner, Collective collective, size_t bytes) {
-    return learner.Next(collective, bytes).trial != nullptr;
+TEST(AutotunerTest, NothingIsLearntWhereThereIsNoChoice) {
+  const auto learns = [](Autotuner autotuner, Collective collective, size_t bytes) {
+    return autotuner.Next(collective, bytes).trial != nullptr;
   };
   const Tuner tuner(8, {}, {});
-  EXPECT_TRUE(learns(Learner(tuner), Collective::kAllReduce, kMiB));
-  EXPECT_FALSE(learns(Learner(tuner), Collective::kAllReduce, 0)) << "nothing moves";
-  EXPECT_TRUE(learns(Learner(tuner), Collective::kAllGather, kMiB));
-  EXPECT_FALSE(learns(Learner(Tuner(2, {}, {})), Collective::kAllGather, kMiB)) << "one way";
-  EXPECT_FALSE(learns(Learner(Tuner(1, {}, {})), Collective::kAllReduce, kMiB)) << "alone";
+  EXPECT_TRUE(learns(Autotuner(tuner), Collective::kAllReduce, kMiB));
+  EXPECT_FALSE(learns(Autotuner(tuner), Collective::kAllReduce, 0)) << "nothing moves";
+  EXPECT_TRUE(learns(Autotuner(tuner), Collective::kAllGather, kMiB));
+  EXPECT_FALSE(learns(Autotuner(Tuner(2, {}, {})), Collective::kAllGather, kMiB)) << "one way";
+  EXPECT_FALSE(learns(Autotuner(Tuner(1, {}, {})), Collective::kAllReduce, kMiB)) << "alone";
 }
 
 // Blocks of 4 MiB of 65 ranks are 260 MiB, which a binomial tree would keep besides.
-TEST(LearnerTest, WhatTakesMuchMemoryIsNeverTried) {
+TEST(AutotunerTest, WhatTakesMuchMemoryIsNeverTried) {
   const Tuner tuner(65, {}, {});
-  Learner learner(tuner);
+  Autotuner autotuner(tuner);
   Reality reality(tuner, 1.0, 1);
   for (const Collective collective : {Collective::kGather, Collective::kScatter}) {
     for (size_t call = 0; call < AlgorithmTrial::kMostWays * AlgorithmTrial::kTurn; ++call) {
-      ASSERT_EQ(Call(learner, reality, collective, 65 * 4 * kMiB).algorithm, Algorithm::kDirect);
+      ASSERT_EQ(Call(autotuner, reality, collective, 65 * 4 * kMiB).algorithm, Algorithm::kDirect);
     }
-    EXPECT_THAT(learner.Explain(collective, 65 * 4 * kMiB),
+    EXPECT_THAT(autotuner.Explain(collective, 65 * 4 * kMiB),
                 HasSubstr(", and 260 MiB more memory: only if RAILHEAD_ALGO selects it"));
   }
 }
 
-TEST(LearnerTest, NothingIsLearntOfWaysThatAreTheSame) {
+TEST(AutotunerTest, NothingIsLearntOfWaysThatAreTheSame) {
   const auto tried = [](int ranks, Collective collective) {
     const Tuner tuner(ranks, {}, {});
-    Learner learner(tuner);
+    Autotuner autotuner(tuner);
     Reality reality(tuner, 1.0, 1);
     std::set<Algorithm> algorithms;
     for (size_t call = 0; call < AlgorithmTrial::kMostWays * AlgorithmTrial::kTurn; ++call) {
-      algorithms.insert(Call(learner, reality, collective, 8).algorithm);
+      algorithms.insert(Call(autotuner, reality, collective, 8).algorithm);
     }
     return algorithms;
   };
@@ -172,41 +172,41 @@ TEST(LearnerTest, NothingIsLearntOfWaysThatAreTheSame) {
               AllOf(Contains(Algorithm::kRecursiveDoubling), Contains(Algorithm::kDirect)));
 }
 
-TEST(LearnerTest, PinsAreFollowedAndNotCounted) {
+TEST(AutotunerTest, PinsAreFollowedAndNotCounted) {
   const Tuner tuner(8, {}, *ParsePins("all_reduce<=1000000=double_tree"));
-  Learner learner(tuner);
+  Autotuner autotuner(tuner);
   Reality reality(tuner, 2, 1);
   for (int call = 0; call < 2000; ++call) {
-    ASSERT_EQ(Call(learner, reality, Collective::kAllReduce, 1000000).algorithm,
+    ASSERT_EQ(Call(autotuner, reality, Collective::kAllReduce, 1000000).algorithm,
               Algorithm::kDoubleTree);
   }
-  EXPECT_THAT(learner.Explain(Collective::kAllReduce, 1000000),
+  EXPECT_THAT(autotuner.Explain(Collective::kAllReduce, 1000000),
               AllOf(HasSubstr("double_tree, set by RAILHEAD_ALGO"), Not(HasSubstr("measured"))));
   // Of the same class, but not laid down.
-  EXPECT_THAT(learner.Explain(Collective::kAllReduce, 1000001),
+  EXPECT_THAT(autotuner.Explain(Collective::kAllReduce, 1000001),
               AllOf(HasSubstr("estimated: "), Not(HasSubstr("measured"))));
-  EXPECT_NE(learner.Next(Collective::kAllReduce, 1000001).trial, nullptr);
+  EXPECT_NE(autotuner.Next(Collective::kAllReduce, 1000001).trial, nullptr);
 }
 
-TEST(LearnerTest, HierarchicalWaysLeaveRoomForAnother) {
+TEST(AutotunerTest, HierarchicalWaysLeaveRoomForAnother) {
   Network network = Places();
   // As slow as if there were none.
   network.local_alpha = 100e-6;
   const Tuner tuner(32, network, {});
-  Learner learner(tuner);
+  Autotuner autotuner(tuner);
   Reality reality(tuner, 1.0, 1);
   std::map<std::string, int> tried;
   for (size_t call = 0; call < AlgorithmTrial::kMostWays * AlgorithmTrial::kTurn; ++call) {
-    ++tried[Name(Call(learner, reality, Collective::kAllReduce, 8))];
+    ++tried[Name(Call(autotuner, reality, Collective::kAllReduce, 8))];
   }
   EXPECT_EQ(tried.size(), 3U);
   EXPECT_GT(tried["recursive_doubling"], 0);
 }
 
-TEST(LearnerTest, ExplainsEstimatesAndWhatWasMeasured) {
+TEST(AutotunerTest, ExplainsEstimatesAndWhatWasMeasured) {
   const Tuner tuner(32, Places(), {});
-  Learner learner(tuner);
-  const std::string before = learner.Explain(Collective::kAllReduce, kMiB);
+  Autotuner autotuner(tuner);
+  const std::string before = autotuner.Explain(Collective::kAllReduce, kMiB);
   EXPECT_THAT(before,
               AllOf(HasSubstr("all_reduce of 1048576 bytes among 32 ranks: hierarchical ("),
                     HasSubstr("estimated: the fastest by the model, until calls of up to 1048576 "
@@ -219,12 +219,12 @@ TEST(LearnerTest, ExplainsEstimatesAndWhatWasMeasured) {
   // The first is really slower.
   const auto estimates = tuner.Estimates(Collective::kAllReduce, kMiB);
   for (int call = 0; call < 60; ++call) {
-    const Learner::Turn turn = learner.Next(Collective::kAllReduce, kMiB);
+    const Autotuner::Turn turn = autotuner.Next(Collective::kAllReduce, kMiB);
     if (turn.trial->Record(turn.choice == estimates[0].choice ? 300e-6 : 222e-6)) {
       turn.trial->Agree(turn.trial->times());
     }
   }
-  const std::string after = learner.Explain(Collective::kAllReduce, kMiB);
+  const std::string after = autotuner.Explain(Collective::kAllReduce, kMiB);
   EXPECT_THAT(after, AllOf(HasSubstr("learnt: the fastest in calls of up to 1048576 bytes that "
                                      "have tried those marked +"),
                            HasSubstr("300.0 us measured"), HasSubstr("222.0 us measured"),
@@ -233,18 +233,18 @@ TEST(LearnerTest, ExplainsEstimatesAndWhatWasMeasured) {
 }
 
 // Half as many bytes took half as long, where only bytes cost: that is the same speed.
-TEST(LearnerTest, OtherSizesOfAClassAreScaledByTheModel) {
+TEST(AutotunerTest, OtherSizesOfAClassAreScaledByTheModel) {
   const Tuner tuner(2, {0, 1e-9, 0}, {});
-  Learner learner(tuner);
+  Autotuner autotuner(tuner);
   for (int call = 0; call < 60; ++call) {
     const size_t bytes = call % 2 == 0 ? kMiB : kMiB * 3 / 4;
-    const Learner::Turn turn = learner.Next(Collective::kAllReduce, bytes);
+    const Autotuner::Turn turn = autotuner.Next(Collective::kAllReduce, bytes);
     if (turn.trial->Record(turn.scale * static_cast<double>(bytes) * 1e-9)) {
       turn.trial->Agree(turn.trial->times());
     }
   }
-  EXPECT_THAT(learner.Explain(Collective::kAllReduce, kMiB), HasSubstr("1048.6 us measured"));
-  EXPECT_THAT(learner.Explain(Collective::kAllReduce, 600000), HasSubstr("600.0 us measured"));
+  EXPECT_THAT(autotuner.Explain(Collective::kAllReduce, kMiB), HasSubstr("1048.6 us measured"));
+  EXPECT_THAT(autotuner.Explain(Collective::kAllReduce, 600000), HasSubstr("600.0 us measured"));
 }
 
 }  // namespace

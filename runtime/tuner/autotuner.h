@@ -11,8 +11,8 @@
 //
 // Nothing is measured if the user has set the algorithm, if there is one algorithm only, or for
 // calls that move nothing.
-#ifndef RAILHEAD_RUNTIME_TUNER_LEARNER_H_
-#define RAILHEAD_RUNTIME_TUNER_LEARNER_H_
+#ifndef RAILHEAD_RUNTIME_TUNER_AUTOTUNER_H_
+#define RAILHEAD_RUNTIME_TUNER_AUTOTUNER_H_
 
 #include <array>
 #include <cstddef>
@@ -28,17 +28,17 @@
 
 namespace railhead::tuner {
 
-class Learner {
+class Autotuner {
  public:
   // Selection for one call.
   struct Turn {
     Choice choice;
     AlgorithmTrial* trial =
-        nullptr;       // null: the call is not measured; must not outlive the Learner
+        nullptr;       // null: the call is not measured; must not outlive the Autotuner
     double scale = 1;  // factor of its seconds before AlgorithmTrial::Record
   };
 
-  explicit Learner(Tuner tuner) : tuner_(std::move(tuner)) {}
+  explicit Autotuner(Tuner tuner) : tuner_(std::move(tuner)) {}
 
   // Returns how to run the next call. Record its time with the trial, if any, before the next
   // Next.
@@ -68,4 +68,4 @@ class Learner {
 
 }  // namespace railhead::tuner
 
-#endif  // RAILHEAD_RUNTIME_TUNER_LEARNER_H_
+#endif  // RAILHEAD_RUNTIME_TUNER_AUTOTUNER_H_
