@@ -62,8 +62,8 @@ Hierarchy::Hierarchy(Options options, Patient& messages)
       group_(options.memory, static_cast<int>(self_.number), LocalRanks()),
       mailbox_(options.memory + shm::Group::Bytes(LocalRanks()), static_cast<int>(self_.number),
                here()),
-      board_(options.memory + shm::Group::Bytes(LocalRanks()) + shm::Mailbox::Bytes(LocalRanks()),
-             static_cast<int>(self_.number), here()),
+      checker_(options.memory + shm::Group::Bytes(LocalRanks()) + shm::Mailbox::Bytes(LocalRanks()),
+               static_cast<int>(self_.number), here()),
       // A sign of zeros is a sign at its beginning.
       signs_(std::launder(reinterpret_cast<Sign*>(options.memory + Bytes(LocalRanks()) -
                                                   here().size() * sizeof(Sign))),

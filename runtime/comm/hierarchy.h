@@ -51,7 +51,7 @@
 #include "runtime/collectives/ways.h"
 #include "runtime/comm/patient.h"
 #include "runtime/reduce/reduce.h"
-#include "runtime/shm/board.h"
+#include "runtime/shm/call_checker.h"
 #include "runtime/shm/group.h"
 #include "runtime/shm/mailbox.h"
 #include "runtime/shm/patience.h"
@@ -81,7 +81,7 @@ class Hierarchy {
   // How much memory a place of so many ranks needs. It is zero before the first of them begins.
   static size_t Bytes(int local_ranks) {
     return shm::Group::Bytes(local_ranks) + shm::Mailbox::Bytes(local_ranks) +
-           shm::Board::Bytes(local_ranks) + static_cast<size_t>(local_ranks) * sizeof(Sign);
+           shm::CallChecker::Bytes(local_ranks) + static_cast<size_t>(local_ranks) * sizeof(Sign);
   }
 
   // From here on messages between ranks of this place go through its memory as well. The memory
@@ -90,7 +90,7 @@ class Hierarchy {
 
   // Says what this rank calls next, of all that all ranks call, in whichever way it will be done.
   // Internal if another one of this place contradicts it.
-  absl::Status Begin(collectives::Call call) { return board_.Post(call); }
+  absl::Status Begin(collectives::Call call) { return checker_.Post(call); }
 
   // As those of Communicator. `call` says which call they belong to, and `columns` how columns do
   // their part.
@@ -183,7 +183,7 @@ class Hierarchy {
   const Position self_;
   shm::Group group_;
   shm::Mailbox mailbox_;
-  shm::Board board_;
+  shm::CallChecker checker_;
   const absl::Span<Sign> signs_;
   const std::function<bool()>* const waits_for_callers_;
   const std::function<bool()> go_on_;

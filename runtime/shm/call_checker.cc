@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/shm/board.h"
+#include "runtime/shm/call_checker.h"
 
 #include <new>
 #include <utility>
@@ -8,13 +8,13 @@
 
 namespace railhead::shm {
 
-Board::Board(std::byte* memory, int rank, std::vector<int> names)
+CallChecker::CallChecker(std::byte* memory, int rank, std::vector<int> names)
     // A row of zeros is a row at its beginning.
     : rows_(std::launder(reinterpret_cast<Row*>(memory)), names.size()),
       rank_(static_cast<size_t>(rank)),
       names_(std::move(names)) {}
 
-absl::Status Board::Post(collectives::Call call) {
+absl::Status CallChecker::Post(collectives::Call call) {
   const uint64_t number = ++calls_;
   Entry& mine = rows_[rank_].Of(number);
   mine.number.store(0, std::memory_order_relaxed);

@@ -3,8 +3,8 @@
 // Call checker of ranks that share memory. Messages and lanes detect contradicting calls only
 // between ranks that wait for each other; if one waits in memory and another for a message, they do
 // not. So every rank posts its calls here and compares them with the others'.
-#ifndef RAILHEAD_RUNTIME_SHM_BOARD_H_
-#define RAILHEAD_RUNTIME_SHM_BOARD_H_
+#ifndef RAILHEAD_RUNTIME_SHM_CALL_CHECKER_H_
+#define RAILHEAD_RUNTIME_SHM_CALL_CHECKER_H_
 
 #include <array>
 #include <atomic>
@@ -19,14 +19,14 @@
 namespace railhead::shm {
 
 // One rank's view. Use from one thread at a time.
-class Board {
+class CallChecker {
  public:
-  // Returns the bytes of memory needed, zero before the first rank's Board is created.
+  // Returns the bytes of memory needed, zero before the first rank's CallChecker is created.
   static size_t Bytes(int ranks) { return static_cast<size_t>(ranks) * sizeof(Row); }
 
   // `memory` is the same memory for all ranks (at any address), page aligned, and must outlive
   // this. `names`: numbers of these ranks in messages; this is index `rank`.
-  Board(std::byte* memory, int rank, std::vector<int> names);
+  CallChecker(std::byte* memory, int rank, std::vector<int> names);
 
   // Posts this rank's next call. Internal if another rank's call of the same number is known to
   // differ: the later of two detects it.
@@ -53,4 +53,4 @@ class Board {
 
 }  // namespace railhead::shm
 
-#endif  // RAILHEAD_RUNTIME_SHM_BOARD_H_
+#endif  // RAILHEAD_RUNTIME_SHM_CALL_CHECKER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/shm/board.h"
+#include "runtime/shm/call_checker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,21 +24,24 @@ Call BroadcastOf(size_t bytes) {
   return Call({.collective = Collective::kBroadcast, .count = bytes});
 }
 
-class BoardTest : public ::testing::Test {
+class CallCheckerTest : public ::testing::Test {
  protected:
-  BoardTest() {
+  CallCheckerTest() {
     for (int rank = 0; rank < 3; ++rank) {
-      boards_.push_back(std::make_unique<Board>(segment_.data(), rank, std::vector{10, 20, 30}));
+      checkers_.push_back(
+          std::make_unique<CallChecker>(segment_.data(), rank, std::vector{10, 20, 30}));
     }
   }
-  absl::Status Post(int rank, Call call) { return boards_[static_cast<size_t>(rank)]->Post(call); }
+  absl::Status Post(int rank, Call call) {
+    return checkers_[static_cast<size_t>(rank)]->Post(call);
+  }
 
  private:
-  Segment segment_ = *Segment::Create(Board::Bytes(3));
-  std::vector<std::unique_ptr<Board>> boards_;
+  Segment segment_ = *Segment::Create(CallChecker::Bytes(3));
+  std::vector<std::unique_ptr<CallChecker>> checkers_;
 };
 
-TEST_F(BoardTest, TheLaterOneLearnsWhoCalledWhat) {
+TEST_F(CallCheckerTest, TheLaterOneLearnsWhoCalledWhat) {
   EXPECT_TRUE(Post(2, BroadcastOf(1)).ok());
   EXPECT_TRUE(Post(1, BroadcastOf(1)).ok());
   EXPECT_TRUE(Post(2, BroadcastOf(2)).ok()) << "rank 0 has not come that far";
@@ -49,14 +52,14 @@ TEST_F(BoardTest, TheLaterOneLearnsWhoCalledWhat) {
                                                   HasSubstr("this rank broadcast of 3 bytes")));
 }
 
-TEST_F(BoardTest, WhoIsFarAheadHasForgotten) {
+TEST_F(CallCheckerTest, WhoIsFarAheadHasForgotten) {
   for (size_t i = 0; i < 100; ++i) EXPECT_TRUE(Post(0, BroadcastOf(i)).ok());
   for (size_t i = 0; i < 92; ++i) EXPECT_TRUE(Post(1, BroadcastOf(7)).ok());
   EXPECT_FALSE(Post(1, BroadcastOf(7)).ok());
 }
 
 // At the same time, as far apart as they get: nobody is accused wrongly.
-TEST_F(BoardTest, AtAnyPace) {
+TEST_F(CallCheckerTest, AtAnyPace) {
   const auto wrong = RunRanks(3, [&](int rank) {
     int errors = 0;
     for (size_t i = 0; i < 200000; ++i) errors += Post(rank, BroadcastOf(i)).ok() ? 0 : 1;
