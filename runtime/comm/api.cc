@@ -25,7 +25,7 @@
 #include "runtime/comm/rdma_rail.h"
 #include "runtime/comm/unique_id.h"
 #include "runtime/config/env.h"
-#include "runtime/shm/share.h"
+#include "runtime/shm/segment_server.h"
 
 // NOLINTBEGIN(readability-identifier-naming): these names are the C API.
 

@@ -23,7 +23,7 @@
 #include "runtime/comm/handle.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
-#include "runtime/shm/share.h"
+#include "runtime/shm/segment_server.h"
 #include "runtime/testing/play.h"
 #include "runtime/testing/processes.h"
 #include "runtime/testing/ranks.h"

@@ -20,7 +20,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
-#include "runtime/shm/share.h"
+#include "runtime/shm/segment_server.h"
 #include "runtime/testing/ranks.h"
 
 namespace railhead::comm {

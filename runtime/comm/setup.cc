@@ -30,7 +30,7 @@
 #include "runtime/preflight/local.h"
 #include "runtime/shm/group.h"
 #include "runtime/shm/mailbox.h"
-#include "runtime/shm/share.h"
+#include "runtime/shm/segment_server.h"
 #include "runtime/transport/tcp/tcp.h"
 
 namespace railhead::comm {
@@ -245,17 +245,17 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
   const int sharers = static_cast<int>(members.size());
   const size_t bytes = decision.shm ? shm::Group::Bytes(sharers) + shm::Mailbox::Bytes(sharers)
                                     : Hierarchy::Bytes(sharers);
-  absl::StatusOr<shm::Giver> giver = absl::UnknownError("");
+  absl::StatusOr<shm::SegmentServer> server = absl::UnknownError("");
   absl::StatusOr<shm::Segment> segment = absl::UnknownError("");
   Statement statement;
   statement.wanted = {members.front()};
   if (gives) {
     segment = shm::Segment::Create(bytes);
-    giver = shm::Giver::Open();
+    server = shm::SegmentServer::Open();
     absl::Status opened = segment.status();
-    opened.Update(giver.status());
+    opened.Update(server.status());
     report_.shm_trouble = std::string(opened.message());
-    if (opened.ok()) statement.addresses = {giver->address()};
+    if (opened.ok()) statement.addresses = {server->address()};
   }
   absl::StatusOr<bool> changed = Agree(absl::OkStatus(), std::move(statement), Deadline());
   if (!changed.ok()) return changed.status();
@@ -265,7 +265,7 @@ absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
     const absl::Time deadline = MonotonicNow() + patience;
     absl::Status shared;
     if (gives) {
-      shared = giver->Give(*segment, sharers - 1, deadline, aborted_);
+      shared = server->Give(*segment, sharers - 1, deadline, aborted_);
     } else {
       segment = shm::Take(given.front(), bytes, deadline, aborted_);
       shared = segment.status();

@@ -24,7 +24,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/shm/allocation.h"
 #include "runtime/shm/segment.h"
-#include "runtime/shm/share.h"
+#include "runtime/shm/segment_server.h"
 
 namespace railhead::comm {
 namespace {
@@ -35,7 +35,7 @@ constexpr absl::Duration kLongestTrade = absl::Seconds(10);
 // What a rank offers, as the others see it.
 struct Offer {
   bool ok = false;
-  std::string address;  // of the owner's Giver; a secret
+  std::string address;  // of the owner's SegmentServer; a secret
   uint64_t segment_bytes = 0;
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -55,12 +55,13 @@ class OwnWindow {
                                     absl::Time deadline) const;
 
  private:
-  OwnWindow(std::byte* memory, std::shared_ptr<const shm::Segment> segment, shm::Giver giver)
-      : memory_(memory), segment_(std::move(segment)), giver_(std::move(giver)) {}
+  OwnWindow(std::byte* memory, std::shared_ptr<const shm::Segment> segment,
+            shm::SegmentServer server)
+      : memory_(memory), segment_(std::move(segment)), server_(std::move(server)) {}
 
   std::byte* memory_;
   std::shared_ptr<const shm::Segment> segment_;
-  shm::Giver giver_;
+  shm::SegmentServer server_;
   Offer offer_;
 };
 
@@ -72,7 +73,7 @@ std::string Encode(const Offer& offer) {
   writer.U64(offer.offset);
   writer.U64(offer.bytes);
   std::string address = offer.address;
-  address.resize(shm::Giver::kAddressSize);
+  address.resize(shm::SegmentServer::kAddressSize);
   writer.Raw(address);
   return writer.Take();
 }
@@ -84,7 +85,7 @@ absl::StatusOr<Offer> ParseOffer(absl::string_view bytes) {
   offer.segment_bytes = reader.U64();
   offer.offset = reader.U64();
   offer.bytes = reader.U64();
-  offer.address = std::string(reader.Raw(shm::Giver::kAddressSize));
+  offer.address = std::string(reader.Raw(shm::SegmentServer::kAddressSize));
   if (!reader.Complete() || offer.offset > offer.segment_bytes ||
       offer.bytes > offer.segment_bytes - offer.offset) {
     return absl::InternalError("a rank's offer of a window is malformed");
@@ -97,10 +98,10 @@ absl::StatusOr<OwnWindow> OwnWindow::Make(std::byte* memory, size_t bytes) {
   if (segment == nullptr) {
     return absl::InvalidArgumentError("the memory is not all from one call of rhMemAlloc");
   }
-  absl::StatusOr<shm::Giver> giver = shm::Giver::Open();
-  if (!giver.ok()) return giver.status();
-  OwnWindow window(memory, std::move(segment), *std::move(giver));
-  window.offer_ = {true, window.giver_.address(), window.segment_->size(),
+  absl::StatusOr<shm::SegmentServer> server = shm::SegmentServer::Open();
+  if (!server.ok()) return server.status();
+  OwnWindow window(memory, std::move(segment), *std::move(server));
+  window.offer_ = {true, window.server_.address(), window.segment_->size(),
                    static_cast<uint64_t>(memory - window.segment_->data()), bytes};
   return window;
 }
@@ -112,7 +113,7 @@ absl::StatusOr<shm::Window> OwnWindow::Trade(absl::Span<const Offer> offers, siz
   for (size_t rank = 0; rank < offers.size(); ++rank) {
     const Offer& offer = offers[rank];
     if (rank == self) {
-      absl::Status given = giver_.Give(*segment_, static_cast<int>(offers.size()) - 1, deadline);
+      absl::Status given = server_.Give(*segment_, static_cast<int>(offers.size()) - 1, deadline);
       if (!given.ok()) return given;
       window.segments.push_back(segment_);
       window.memory.emplace_back(memory_, offer.bytes);

@@ -3,8 +3,8 @@
 // Passes a segment to the other ranks of a pod over a Unix socket in their common network
 // namespace, which needs no file and no privilege. Only processes of the same user that know the
 // key get it.
-#ifndef RAILHEAD_RUNTIME_SHM_SHARE_H_
-#define RAILHEAD_RUNTIME_SHM_SHARE_H_
+#ifndef RAILHEAD_RUNTIME_SHM_SEGMENT_SERVER_H_
+#define RAILHEAD_RUNTIME_SHM_SEGMENT_SERVER_H_
 
 #include <cstddef>
 #include <string>
@@ -24,9 +24,9 @@ namespace railhead::shm {
 std::string PlaceOfProcess();
 
 // Segment server: the side that owns the segment.
-class Giver {
+class SegmentServer {
  public:
-  static absl::StatusOr<Giver> Open();
+  static absl::StatusOr<SegmentServer> Open();
 
   static constexpr size_t kAddressSize = 64;
   // Secret address for the takers.
@@ -38,7 +38,7 @@ class Giver {
                     const Halt& halt = nullptr) const;
 
  private:
-  Giver(net::Fd socket, std::string address)
+  SegmentServer(net::Fd socket, std::string address)
       : socket_(std::move(socket)), address_(std::move(address)) {}
 
   net::Fd socket_;
@@ -51,4 +51,4 @@ absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time
 
 }  // namespace railhead::shm
 
-#endif  // RAILHEAD_RUNTIME_SHM_SHARE_H_
+#endif  // RAILHEAD_RUNTIME_SHM_SEGMENT_SERVER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/shm/share.h"
+#include "runtime/shm/segment_server.h"
 
 #include <poll.h>
 #include <sys/random.h>
@@ -27,7 +27,7 @@ namespace {
 
 // The address is the name of the socket, and the key that a taker has to show: 16 bytes each, in
 // hexadecimal digits.
-constexpr size_t kWord = Giver::kAddressSize / 2;
+constexpr size_t kWord = SegmentServer::kAddressSize / 2;
 // A stranger who connects and says nothing must not keep the others waiting.
 constexpr absl::Duration kIntroduction = absl::Seconds(1);
 
@@ -121,7 +121,7 @@ std::string PlaceOfProcess() {
   return absl::StrCat(boot, " ", network.st_dev, ":", network.st_ino, " ", geteuid());
 }
 
-absl::StatusOr<Giver> Giver::Open() {
+absl::StatusOr<SegmentServer> SegmentServer::Open() {
   const absl::StatusOr<std::string> word = RandomWord();
   const absl::StatusOr<std::string> key = RandomWord();
   if (!word.ok()) return word.status();
@@ -134,11 +134,11 @@ absl::StatusOr<Giver> Giver::Open() {
       listen(fd.get(), SOMAXCONN) != 0) {
     return net::ErrnoError("cannot listen on a Unix socket", errno);
   }
-  return Giver(std::move(fd), absl::StrCat(*word, *key));
+  return SegmentServer(std::move(fd), absl::StrCat(*word, *key));
 }
 
-absl::Status Giver::Give(const Segment& segment, int takers, absl::Time deadline,
-                         const Halt& halt) const {
+absl::Status SegmentServer::Give(const Segment& segment, int takers, absl::Time deadline,
+                                 const Halt& halt) const {
   const absl::string_view key = absl::string_view(address_).substr(kWord);
   for (int given = 0; given < takers;) {
     absl::Status waited = net::WaitReadable(socket_.get(), deadline, halt);
@@ -168,7 +168,7 @@ absl::Status Giver::Give(const Segment& segment, int takers, absl::Time deadline
 
 absl::StatusOr<Segment> Take(absl::string_view address, size_t bytes, absl::Time deadline,
                              const Halt& halt) {
-  if (address.size() != Giver::kAddressSize) {
+  if (address.size() != SegmentServer::kAddressSize) {
     return absl::InvalidArgumentError("the address of the shared memory is malformed");
   }
   const net::Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

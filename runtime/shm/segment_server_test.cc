@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/shm/share.h"
+#include "runtime/shm/segment_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,26 +31,26 @@ absl::Time Soon() { return MonotonicNow() + absl::Seconds(30); }
 
 TEST(ShareTest, OtherProcessesSeeTheSameMemory) {
   const Segment segment = *Segment::Create(kSize);
-  const absl::StatusOr<Giver> giver = Giver::Open();
-  ASSERT_TRUE(giver.ok()) << giver.status();
+  const absl::StatusOr<SegmentServer> server = SegmentServer::Open();
+  ASSERT_TRUE(server.ok()) << server.status();
   std::vector<railhead::testing::Process> takers;
   for (int i = 0; i < 3; ++i) {
     takers.push_back(railhead::testing::Process::Fork({}, [&, i]() -> std::string {
-      const absl::StatusOr<Segment> taken = Take(giver->address(), kSize, Soon());
+      const absl::StatusOr<Segment> taken = Take(server->address(), kSize, Soon());
       if (!taken.ok()) return std::string(taken.status().message());
       taken->data()[i] = std::byte{42};
       return "taken";
     }));
   }
-  EXPECT_TRUE(giver->Give(segment, 3, Soon()).ok());
+  EXPECT_TRUE(server->Give(segment, 3, Soon()).ok());
   for (auto& taker : takers) EXPECT_EQ(taker.Wait(Soon()).output, "taken");
   for (int i = 0; i < 3; ++i) EXPECT_EQ(segment.data()[i], std::byte{42});
 }
 
 TEST(ShareTest, StrangersAreTurnedAwayAndHoldNobodyUpForLong) {
   const Segment segment = *Segment::Create(kSize);
-  const Giver giver = *Giver::Open();
-  std::string wrong_key = giver.address();
+  const SegmentServer server = *SegmentServer::Open();
+  std::string wrong_key = server.address();
   wrong_key.back() = wrong_key.back() == '0' ? '1' : '0';
   // One with a wrong key, one that says nothing.
   absl::Status stranger;
@@ -58,14 +58,14 @@ TEST(ShareTest, StrangersAreTurnedAwayAndHoldNobodyUpForLong) {
   const net::Fd silent(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un name = {};
   name.sun_family = AF_UNIX;
-  const std::string text = absl::StrCat("railhead-", giver.address().substr(0, 32));
+  const std::string text = absl::StrCat("railhead-", server.address().substr(0, 32));
   std::memcpy(&name.sun_path[1], text.data(), text.size());
   ASSERT_EQ(connect(silent.get(), reinterpret_cast<const sockaddr*>(&name),
                     static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size())),
             0);
   absl::Status taken;
-  std::thread taker([&] { taken = Take(giver.address(), kSize, Soon()).status(); });
-  EXPECT_TRUE(giver.Give(segment, 1, Soon()).ok());
+  std::thread taker([&] { taken = Take(server.address(), kSize, Soon()).status(); });
+  EXPECT_TRUE(server.Give(segment, 1, Soon()).ok());
   taker.join();
   wrong.join();
   EXPECT_TRUE(taken.ok()) << taken;
@@ -74,10 +74,10 @@ TEST(ShareTest, StrangersAreTurnedAwayAndHoldNobodyUpForLong) {
 
 TEST(ShareTest, EveryWaitEnds) {
   const Segment segment = *Segment::Create(kSize);
-  const Giver giver = *Giver::Open();
+  const SegmentServer server = *SegmentServer::Open();
   const absl::Time soon = MonotonicNow() + absl::Milliseconds(50);
-  EXPECT_THAT(std::string(giver.Give(segment, 2, soon).message()), HasSubstr("2 of 2 ranks"));
-  EXPECT_FALSE(Take(giver.address(), kSize, MonotonicNow() + absl::Milliseconds(50)).ok());
+  EXPECT_THAT(std::string(server.Give(segment, 2, soon).message()), HasSubstr("2 of 2 ranks"));
+  EXPECT_FALSE(Take(server.address(), kSize, MonotonicNow() + absl::Milliseconds(50)).ok());
   EXPECT_FALSE(Take(std::string(64, 'f'), kSize, Soon()).ok()) << "nobody is there";
   EXPECT_FALSE(Take("", kSize, Soon()).ok());
 }
@@ -85,15 +85,15 @@ TEST(ShareTest, EveryWaitEnds) {
 // At the limit of descriptors accept() fails, and who waits stays readable.
 TEST(ShareTest, AtTheLimitOfDescriptorsItSaysSo) {
   const Segment segment = *Segment::Create(kSize);
-  const Giver giver = *Giver::Open();
+  const SegmentServer server = *SegmentServer::Open();
   auto child = railhead::testing::Process::Fork({}, [&]() -> std::string {
     const rlimit limit = {3, 3};
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return "setrlimit failed";
-    return std::string(giver.Give(segment, 2, Soon()).message());
+    return std::string(server.Give(segment, 2, Soon()).message());
   });
   absl::Status taken;
   std::thread taker(
-      [&] { taken = Take(giver.address(), kSize, MonotonicNow() + absl::Seconds(3)).status(); });
+      [&] { taken = Take(server.address(), kSize, MonotonicNow() + absl::Seconds(3)).status(); });
   EXPECT_THAT(child.Wait(MonotonicNow() + absl::Seconds(10)).output,
               AllOf(HasSubstr("cannot give 2 of 2 ranks shared memory"),
                     HasSubstr("Too many open files (EMFILE: this process may have 3 open")));
@@ -103,11 +103,11 @@ TEST(ShareTest, AtTheLimitOfDescriptorsItSaysSo) {
 
 TEST(ShareTest, WhoIsToldToGiveUpDoes) {
   const Segment segment = *Segment::Create(kSize);
-  const Giver giver = *Giver::Open();
+  const SegmentServer server = *SegmentServer::Open();
   const absl::Status told = absl::AbortedError("told to");
   const Halt halt = [&] { return told; };
-  EXPECT_EQ(giver.Give(segment, 2, absl::InfiniteFuture(), halt), told);
-  EXPECT_EQ(Take(giver.address(), kSize, absl::InfiniteFuture(), halt).status(), told);
+  EXPECT_EQ(server.Give(segment, 2, absl::InfiniteFuture(), halt), told);
+  EXPECT_EQ(Take(server.address(), kSize, absl::InfiniteFuture(), halt).status(), told);
 }
 
 TEST(ShareTest, APlaceIsTheSameForProcessesThatCanShare) {
