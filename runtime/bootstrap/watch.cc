@@ -89,10 +89,10 @@ absl::Status Watch::Announce(const absl::Status& failure) {
   return verdict_.ok() ? failure : verdict_;
 }
 
-void Watch::Attend(Witness* witness) {
+void Watch::Attend(HangObserver* observer) {
   {
-    const std::lock_guard<std::mutex> lock(witness_mutex_);
-    witness_ = witness;
+    const std::lock_guard<std::mutex> lock(observer_mutex_);
+    observer_ = observer;
   }
   Wake();
 }
@@ -148,7 +148,7 @@ void Watch::Run() {
     Publish();
     if (stopping) return;
     std::vector<pollfd> others = {{wake_.get(), POLLIN, 0}};
-    // Without a witness there is mostly no deadline: this thread waits for news, and its owner
+    // Without a observer there is mostly no deadline: this thread waits for news, and its owner
     // wakes it to end it.
     links_.Turn(node_, others, std::min(patience, again));
     if (others[0].revents != 0) Clear(wake_);
@@ -196,19 +196,19 @@ void Watch::Hear(absl::Time now) {
   called_ = absl::InfiniteFuture();
   // The others should know as soon as this rank does.
   links_.Flush(node_, now + kSendPatience);
-  witness_->Hear(*report, now);
+  observer_->Hear(*report, now);
 }
 
 absl::Time Watch::Inquire(absl::Time now) {
-  const std::lock_guard<std::mutex> lock(witness_mutex_);
-  if (witness_ == nullptr || !node_.verdict().ok()) return absl::InfiniteFuture();
-  const Witness::Pace pace = witness_->pace();
+  const std::lock_guard<std::mutex> lock(observer_mutex_);
+  if (observer_ == nullptr || !node_.verdict().ok()) return absl::InfiniteFuture();
+  const HangObserver::Pace pace = observer_->pace();
   Inquiry& inquiry = node_.inquiry();
   Hear(now);
   if (now >= told_ + pace.fresh) inquiry.Reopen();
   if (now >= next_look_) {
     next_look_ = now + pace.look;
-    wanted_ = witness_->Look(now) || wanted_;
+    wanted_ = observer_->Look(now) || wanted_;
   }
   if (wanted_ && !inquiry.quiet()) {
     wanted_ = false;
@@ -225,17 +225,17 @@ absl::Time Watch::Inquire(absl::Time now) {
 
   if (inquiry.asked()) {
     gather_until_ = now + pace.answer * Height(node_.rank(), node_.world_size());
-    inquiry.Testify(witness_->Testify(now));
+    inquiry.Testify(observer_->Testify(now));
   }
   if (now >= gather_until_) inquiry.Hurry();
   if (!inquiry.gathering()) gather_until_ = absl::InfiniteFuture();
   if (const auto answers = inquiry.TakeAnswers(); answers.has_value()) {
-    std::vector<Witness::Said> said;
+    std::vector<HangObserver::Said> said;
     for (const Inquiry::Answer& answer : *answers) {
       said.push_back({node_.Describe(static_cast<int>(said.size())), answer});
     }
-    inquiry.Tell(witness_->Conclude(said));
-    if (const absl::Status verdict = witness_->Verdict(); !verdict.ok()) node_.Report(verdict);
+    inquiry.Tell(observer_->Conclude(said));
+    if (const absl::Status verdict = observer_->Verdict(); !verdict.ok()) node_.Report(verdict);
   }
   Hear(now);
   const absl::Time reopens = wanted_ ? told_ + pace.fresh : absl::InfiniteFuture();
@@ -244,8 +244,8 @@ absl::Time Watch::Inquire(absl::Time now) {
 
 void Watch::Publish() {
   const bool failed = !node_.verdict().ok();
-  // Held until the witness knows as well: who is told of a failure may dismiss it at once.
-  const std::lock_guard<std::mutex> witness_lock(witness_mutex_);
+  // Held until the observer knows as well: who is told of a failure may dismiss it at once.
+  const std::lock_guard<std::mutex> witness_lock(observer_mutex_);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     verdict_ = node_.verdict();
@@ -257,7 +257,7 @@ void Watch::Publish() {
   if (!failed || failed_) return;
   failed_.store(true, std::memory_order_release);
   Signal(event_);
-  if (witness_ != nullptr) witness_->Failed(node_.verdict());
+  if (observer_ != nullptr) observer_->Failed(node_.verdict());
 }
 
 }  // namespace railhead::bootstrap

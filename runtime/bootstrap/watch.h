@@ -4,7 +4,7 @@
 // failure, its tree peers notify rank 0, which notifies all; the first report is the job's verdict,
 // the same on all ranks (node.h).
 //
-// A Witness may check this rank regularly; if it makes no progress, all ranks are queried
+// A HangObserver may check this rank regularly; if it makes no progress, all ranks are queried
 // (inquiry.h).
 #ifndef RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
 #define RAILHEAD_RUNTIME_BOOTSTRAP_WATCH_H_
@@ -23,9 +23,9 @@
 #include "absl/time/time.h"
 #include "runtime/base/condition.h"
 #include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/hang_observer.h"
 #include "runtime/bootstrap/links.h"
 #include "runtime/bootstrap/node.h"
-#include "runtime/bootstrap/witness.h"
 #include "runtime/net/fd.h"
 
 namespace railhead::bootstrap {
@@ -57,7 +57,7 @@ class Watch {
 
   // Uses this observer from now on; null: none. Do not call concurrently. When it returns, the
   // previous one is no longer called.
-  void Attend(Witness* witness);
+  void Attend(HangObserver* observer);
 
   // Queries all ranks, unless that happened just before; the observer gets the report.
   void Ask();
@@ -107,8 +107,8 @@ class Watch {
   absl::Time gather_until_ = absl::InfiniteFuture();
   absl::Time told_ = absl::InfinitePast();  // a report
 
-  std::mutex witness_mutex_;  // held while it is called
-  Witness* witness_ = nullptr;
+  std::mutex observer_mutex_;  // held while it is called
+  HangObserver* observer_ = nullptr;
 
   std::atomic<bool> failed_{false};
   std::atomic<bool> stop_{false};

@@ -148,7 +148,7 @@ TEST_P(WatchTest, ManyFailuresHaveOneVerdict) {
 }
 
 // Says who it is, and joins what the others say.
-class Clerk final : public Witness {
+class Clerk final : public HangObserver {
  public:
   explicit Clerk(int rank) : rank_(rank) {}
 
@@ -234,7 +234,7 @@ TEST_P(WatchTest, WhoAsksHearsWhatEverybodySaysAndSoDoesEverybody) {
   }
 }
 
-// Who is told of a failure dismisses the witness at once; it has been told all the same.
+// Who is told of a failure dismisses the observer at once; it has been told all the same.
 TEST_P(WatchTest, TheWitnessLearnsTheVerdictBeforeItIsDismissed) {
   const int world = GetParam();
   World started(world);

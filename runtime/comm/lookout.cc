@@ -29,7 +29,7 @@ absl::Duration PatienceFor(absl::Duration timeout) {
   return std::min(std::max(timeout / 6, absl::Seconds(1)), timeout / 2);
 }
 
-bootstrap::Witness::Pace PaceFor(absl::Duration patience) {
+bootstrap::HangObserver::Pace PaceFor(absl::Duration patience) {
   return {std::min(patience / 4, absl::Seconds(1)), std::min(patience / 4, absl::Milliseconds(500)),
           patience / 2};
 }

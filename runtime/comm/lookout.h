@@ -17,8 +17,8 @@
 #include "runtime/base/condition.h"
 #include "runtime/base/log.h"
 #include "runtime/base/traffic.h"
+#include "runtime/bootstrap/hang_observer.h"
 #include "runtime/bootstrap/watch.h"
-#include "runtime/bootstrap/witness.h"
 #include "runtime/comm/congestion.h"
 #include "runtime/metrics/snapshot.h"
 #include "runtime/recorder/flight_file.h"
@@ -27,7 +27,7 @@
 
 namespace railhead::comm {
 
-class Lookout final : public bootstrap::Witness {
+class Lookout final : public bootstrap::HangObserver {
  public:
   struct Options {
     absl::Duration timeout;  // after which an operation that stands still fails

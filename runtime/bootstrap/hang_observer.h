@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_RUNTIME_BOOTSTRAP_WITNESS_H_
-#define RAILHEAD_RUNTIME_BOOTSTRAP_WITNESS_H_
+#ifndef RAILHEAD_RUNTIME_BOOTSTRAP_HANG_OBSERVER_H_
+#define RAILHEAD_RUNTIME_BOOTSTRAP_HANG_OBSERVER_H_
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace railhead::bootstrap {
 
 // Hang observer: knows this rank's activity, and evaluates all ranks' replies. Called on the
 // watchdog's thread (watch.h).
-class Witness {
+class HangObserver {
  public:
   // Intervals of the watchdog.
   struct Pace {
@@ -26,7 +26,7 @@ class Witness {
     Inquiry::Answer answer;
   };
 
-  virtual ~Witness() = default;
+  virtual ~HangObserver() = default;
 
   virtual Pace pace() const = 0;
   // Returns true if this rank makes no progress and all ranks should be queried.
@@ -45,4 +45,4 @@ class Witness {
 
 }  // namespace railhead::bootstrap
 
-#endif  // RAILHEAD_RUNTIME_BOOTSTRAP_WITNESS_H_
+#endif  // RAILHEAD_RUNTIME_BOOTSTRAP_HANG_OBSERVER_H_
