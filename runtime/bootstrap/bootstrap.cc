@@ -246,7 +246,7 @@ absl::Status Bootstrap::GuestJoin(const JoinOptions& options) {
   }
   if (!up.ok()) node_.Report(up);
 
-  std::unique_ptr<HandshakeServer> door;
+  std::unique_ptr<HandshakeServer> server;
   if (listener.valid()) {
     const auto object = [&](const Hello& guest) -> std::optional<Refusal> {
       const auto is_guest = [&guest](int rank) {

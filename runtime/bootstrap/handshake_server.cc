@@ -16,12 +16,12 @@ namespace {
 // How long a connection may stay without a whole handshake. A rank sends its part in the same
 // breath as it connects.
 constexpr absl::Duration kPatience = absl::Seconds(10);
-// How many may stand at the door at once besides the ranks; beyond it the oldest goes.
+// Maximum pending connections besides the ranks; above it the oldest is closed.
 constexpr size_t kMostStrangers = 64;
-// How many rejections are worth a line each, and how many ranks' reasons are kept.
+// Maximum rejections with a log line each, and maximum ranks whose reasons are kept.
 constexpr uint64_t kMostLines = 8;
 constexpr size_t kMostReasons = 16;
-// How long to leave the door alone when the system cannot open it.
+// Pause after the system could not accept a connection.
 constexpr absl::Duration kBreath = absl::Milliseconds(200);
 
 }  // namespace

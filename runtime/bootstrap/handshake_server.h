@@ -59,7 +59,7 @@ class HandshakeServer {
     std::string from;
   };
   // Serves connections that poll() reported. `entries` starts with those that Prepare added; do not
-  // use the door in between.
+  // use the server in between.
   std::vector<Guest> Serve(const pollfd* entries);
 
   // Number of rejected connections, and a description of the last.
