@@ -35,7 +35,7 @@ bool Work(Connecting& connecting) {
 }  // namespace
 
 absl::Status ConnectAll(std::vector<Connecting>& links,
-                        absl::Span<const std::shared_ptr<transport::Hall>> halls,
+                        absl::Span<const std::shared_ptr<transport::Acceptor>> halls,
                         absl::Time deadline, const Halt& halt) {
   std::vector<Connecting*> waiting;
   for (Connecting& connecting : links) {

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "runtime/base/halt.h"
-#include "runtime/transport/door/hall.h"
+#include "runtime/transport/door/acceptor.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::comm {
@@ -27,7 +27,7 @@ struct Connecting {
 // and at the deadline where the network or the peer may still have come. `halls` are where the
 // peers come. Returns why the wait was ended, if it was.
 absl::Status ConnectAll(std::vector<Connecting>& links,
-                        absl::Span<const std::shared_ptr<transport::Hall>> halls,
+                        absl::Span<const std::shared_ptr<transport::Acceptor>> halls,
                         absl::Time deadline, const Halt& halt);
 
 }  // namespace railhead::comm

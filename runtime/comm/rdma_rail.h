@@ -13,7 +13,7 @@
 #include "runtime/base/log.h"
 #include "runtime/device/memory.h"
 #include "runtime/preflight/facts.h"
-#include "runtime/transport/door/hall.h"
+#include "runtime/transport/door/acceptor.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/verbs/known_gpu.h"
 #include "runtime/transport/verbs/verbs.h"
@@ -32,7 +32,7 @@ class RdmaRail {
   virtual absl::Status CanPin(size_t links) const = 0;
   // A link to the peer whose hall is there, not connected yet; `peer` names it in errors.
   virtual absl::StatusOr<std::unique_ptr<transport::Link>> Open(
-      std::shared_ptr<transport::Hall> hall, transport::Locator peer_hall,
+      std::shared_ptr<transport::Acceptor> hall, transport::Locator peer_hall,
       absl::string_view peer) = 0;
   // Any thread: makes memory of the user known, from which the device's links then send without
   // copying, until the result is gone (transport/verbs/user_memory.h).

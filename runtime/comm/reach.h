@@ -12,7 +12,7 @@
 #include "runtime/bootstrap/watch.h"
 #include "runtime/comm/agreement.h"
 #include "runtime/rails/mesh.h"
-#include "runtime/transport/door/hall.h"
+#include "runtime/transport/door/acceptor.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::comm {
@@ -20,9 +20,9 @@ namespace railhead::comm {
 // One of this rank's rails, and how it opens a link to a peer by the whereabouts of its hall.
 struct OpenRail {
   rails::RailName name;
-  std::shared_ptr<transport::Hall> hall;
+  std::shared_ptr<transport::Acceptor> hall;
   std::function<absl::StatusOr<std::unique_ptr<transport::Link>>(
-      std::shared_ptr<transport::Hall> hall, transport::Locator peer, absl::string_view name)>
+      std::shared_ptr<transport::Acceptor> hall, transport::Locator peer, absl::string_view name)>
       open;
 };
 

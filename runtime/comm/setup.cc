@@ -100,7 +100,7 @@ class Setup {
     net::IpAddress address;      // where its hall listens
     bool sign_frames = false;    // over TCP
 
-    absl::StatusOr<std::unique_ptr<Link>> Open(std::shared_ptr<transport::Hall> hall,
+    absl::StatusOr<std::unique_ptr<Link>> Open(std::shared_ptr<transport::Acceptor> hall,
                                                transport::Locator peer_hall,
                                                absl::string_view peer) const;
   };
@@ -153,7 +153,7 @@ class Setup {
   Agreement agreement_;
   Particulars particulars_;
   std::optional<net::Fd> door_;
-  std::vector<std::shared_ptr<transport::Hall>> halls_;  // by rail
+  std::vector<std::shared_ptr<transport::Acceptor>> halls_;  // by rail
   std::map<int, fabric::PodRail> pod_rails_;
   std::map<int, std::unique_ptr<RdmaRail>> devices_;
 };
@@ -453,7 +453,7 @@ absl::Status Setup::WithNeeds(const absl::Status& status, const std::vector<Chos
 absl::Status Setup::OpenHalls(const std::vector<Chosen>& rails) {
   halls_.clear();
   for (const Chosen& rail : rails) {
-    absl::StatusOr<std::shared_ptr<transport::Hall>> hall = transport::Hall::Open(
+    absl::StatusOr<std::shared_ptr<transport::Acceptor>> hall = transport::Acceptor::Open(
         rail.address, static_cast<size_t>(bootstrap_.world_size()),
         static_cast<uint32_t>(bootstrap_.rank()),
         {bootstrap_.session().Mac("railhead rails", {}), static_cast<uint32_t>(rail.name.rail)});
@@ -518,7 +518,7 @@ Whereabouts Setup::Of(int rank) const {
   return found != particulars_.wanted.end() ? found->second : Whereabouts();
 }
 
-absl::StatusOr<std::unique_ptr<Link>> Setup::Chosen::Open(std::shared_ptr<transport::Hall> hall,
+absl::StatusOr<std::unique_ptr<Link>> Setup::Chosen::Open(std::shared_ptr<transport::Acceptor> hall,
                                                           transport::Locator peer_hall,
                                                           absl::string_view peer) const {
   return device != nullptr
@@ -531,7 +531,7 @@ std::vector<OpenRail> Setup::OpenRails(const std::vector<Chosen>& rails) const {
   open.reserve(rails.size());
   for (size_t k = 0; k < rails.size(); ++k) {
     open.push_back({rails[k].name, halls_[k],
-                    [rail = rails[k]](std::shared_ptr<transport::Hall> hall,
+                    [rail = rails[k]](std::shared_ptr<transport::Acceptor> hall,
                                       transport::Locator peer, absl::string_view name) {
                       return rail.Open(std::move(hall), std::move(peer), name);
                     }});

@@ -71,7 +71,7 @@ class TestRail final : public RdmaRail {
   std::string Describe() const override { return "made up"; }
   preflight::PortFacts Facts() const override { return luck_.port; }
   absl::Status CanPin(size_t /*links*/) const override { return luck_.pin; }
-  absl::StatusOr<std::unique_ptr<transport::Link>> Open(std::shared_ptr<transport::Hall> hall,
+  absl::StatusOr<std::unique_ptr<transport::Link>> Open(std::shared_ptr<transport::Acceptor> hall,
                                                         transport::Locator peer_hall,
                                                         absl::string_view peer) override {
     if (!luck_.connect.ok()) return std::make_unique<StuckLink>(luck_.connect);

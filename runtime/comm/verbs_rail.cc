@@ -40,7 +40,7 @@ class VerbsRail final : public RdmaRail {
   absl::Status CanPin(size_t links) const override {
     return transport::verbs::Rings::CanPin(*device_->port(), links);
   }
-  absl::StatusOr<std::unique_ptr<transport::Link>> Open(std::shared_ptr<transport::Hall> hall,
+  absl::StatusOr<std::unique_ptr<transport::Link>> Open(std::shared_ptr<transport::Acceptor> hall,
                                                         transport::Locator peer_hall,
                                                         absl::string_view peer) override {
     return transport::OpenVerbsLink(*device_, std::move(hall), std::move(peer_hall), peer);

@@ -277,11 +277,11 @@ TEST(DeliveryTest, LegalProgramsEndOverTcp) {
     std::mt19937 random(seed);
     const Program program = RandomProgram(random);
     const size_t rails = 1 + random() % 4;
-    std::vector<std::vector<std::shared_ptr<transport::Hall>>> halls(program.ranks.size());
+    std::vector<std::vector<std::shared_ptr<transport::Acceptor>>> halls(program.ranks.size());
     for (auto& of_rank : halls) {
       for (size_t rail = 0; rail < rails; ++rail) {
         of_rank.push_back(
-            *transport::Hall::Open(*net::IpAddress::Parse("127.0.0.1"), program.ranks.size()));
+            *transport::Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), program.ranks.size()));
       }
     }
     World world(program, rails, [&](int a, int b, size_t rail) {

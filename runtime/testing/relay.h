@@ -16,12 +16,12 @@
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
-#include "runtime/transport/door/hall.h"
+#include "runtime/transport/door/acceptor.h"
 
 namespace railhead::testing {
 
 // The address of a hall whose connections somebody else takes, at another port of this machine.
-inline std::string AddressAt(const transport::Hall& hall, uint16_t port) {
+inline std::string AddressAt(const transport::Acceptor& hall, uint16_t port) {
   WireWriter writer;
   writer.String(hall.own().ip.Bytes());
   writer.U16(port);
@@ -33,7 +33,7 @@ inline std::string AddressAt(const transport::Hall& hall, uint16_t port) {
 // thread.
 class Relay {
  public:
-  explicit Relay(const transport::Hall& behind) : behind_(behind) {
+  explicit Relay(const transport::Acceptor& behind) : behind_(behind) {
     const net::IpAddress loopback = *net::IpAddress::Parse("127.0.0.1");
     listener_ = *net::Listen(loopback, 0);
     port_ = net::LocalAddress(listener_.get())->port;
@@ -91,7 +91,7 @@ class Relay {
     return (open.ok() && *open) || absl::IsUnknown(open.status());
   }
 
-  const transport::Hall& behind_;
+  const transport::Acceptor& behind_;
   net::Fd listener_;
   uint16_t port_ = 0;
   std::list<CarriedLine> lines_;

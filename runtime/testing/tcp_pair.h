@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/now.h"
 #include "runtime/net/address.h"
-#include "runtime/transport/door/hall.h"
+#include "runtime/transport/door/acceptor.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/tcp/tcp.h"
 
@@ -23,8 +23,8 @@ struct TcpPair {
 };
 
 // At halls that the caller has opened.
-inline TcpPair ConnectedTcp(const std::shared_ptr<transport::Hall>& hall_a,
-                            const std::shared_ptr<transport::Hall>& hall_b,
+inline TcpPair ConnectedTcp(const std::shared_ptr<transport::Acceptor>& hall_a,
+                            const std::shared_ptr<transport::Acceptor>& hall_b,
                             bool sign_frames = false) {
   TcpPair pair = {*transport::OpenTcpLink(hall_a, hall_b->Address(), "rank 1", sign_frames),
                   *transport::OpenTcpLink(hall_b, hall_a->Address(), "rank 0", sign_frames)};
@@ -41,7 +41,9 @@ inline TcpPair ConnectedTcp(const std::shared_ptr<transport::Hall>& hall_a,
 }
 
 inline TcpPair ConnectedTcp(bool sign_frames = false) {
-  const auto open = [] { return *transport::Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 1); };
+  const auto open = [] {
+    return *transport::Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), 1);
+  };
   return ConnectedTcp(open(), open(), sign_frames);
 }
 

@@ -34,7 +34,7 @@ absl::Status Say(int fd, absl::string_view words) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Door>> Door::Open(std::shared_ptr<Hall> hall, Locator peer_hall,
+absl::StatusOr<std::unique_ptr<Door>> Door::Open(std::shared_ptr<Acceptor> hall, Locator peer_hall,
                                                  absl::string_view peer) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<Door>> Door::Open(std::shared_ptr<Hall> hall, Loc
   return door;
 }
 
-Door::Door(std::shared_ptr<Hall> hall, Locator locate, net::Fd epoll, std::string peer)
+Door::Door(std::shared_ptr<Acceptor> hall, Locator locate, net::Fd epoll, std::string peer)
     : hall_(std::move(hall)),
       locate_(std::move(locate)),
       epoll_(std::move(epoll)),
@@ -54,7 +54,7 @@ absl::Status Door::Locate() {
   if (remote_.has_value()) return absl::OkStatus();
   const std::optional<std::string> address = locate_();
   if (!address.has_value()) return absl::OkStatus();
-  absl::StatusOr<Hall::Place> place = Hall::ParsePlace(*address);
+  absl::StatusOr<Acceptor::Place> place = Acceptor::ParsePlace(*address);
   if (!place.ok()) return place.status();
   if (place->token == hall_->own().token) {
     return absl::InvalidArgumentError("the peer's TCP address is this rank's own");
@@ -137,7 +137,7 @@ absl::StatusOr<Line> Door::Dial(absl::Time now) {
 
 absl::StatusOr<Line> Door::Await(absl::Time now) {
   const absl::Status admitted = hall_->Admit(now);
-  if (Hall::Caller caller = hall_->Take(remote_->token); caller.fd.valid()) {
+  if (Acceptor::Caller caller = hall_->Take(remote_->token); caller.fd.valid()) {
     next_attempt_ = absl::InfinitePast();
     // In place of a knock, which has been heard, or of one who calls again.
     const absl::Status answered = AnswerTo(std::move(caller), now);
@@ -151,7 +151,7 @@ absl::StatusOr<Line> Door::Await(absl::Time now) {
   return GiveUp(absl::DeadlineExceededError("handshake timed out after the peer's answer"));
 }
 
-absl::Status Door::AnswerTo(Hall::Caller caller, absl::Time now) {
+absl::Status Door::AnswerTo(Acceptor::Caller caller, absl::Time now) {
   absl::StatusOr<std::string> nonce = RandomBytes(kRailNonceSize);
   if (!nonce.ok()) return nonce.status();
   absl::Status used = Use(std::move(caller.fd), EPOLLIN, now + kAnswerPatience);

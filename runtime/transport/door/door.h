@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
-#include "runtime/transport/door/hall.h"
+#include "runtime/transport/door/acceptor.h"
 #include "runtime/transport/door/rail_handshake.h"
 
 namespace railhead::transport {
@@ -27,8 +27,8 @@ struct Line {
 };
 
 // Provides one peer's connections over a rail: the first, and further ones after a loss. The side
-// with the smaller token dials; the other accepts in its Hall. Both prove that they have the job's
-// key, in this handshake (rail_handshake.h). Used by RecoveringLink; no call blocks.
+// with the smaller token dials; the other accepts in its Acceptor. Both prove that they have the
+// job's key, in this handshake (rail_handshake.h). Used by RecoveringLink; no call blocks.
 //
 //   dialing side:    connects, sends Hello   receives Answer, confirms: connected
 //   accepting side:            sends Answer from its hall         receives that: connected
@@ -39,8 +39,8 @@ class Door {
  public:
   // `peer_hall` returns the peer's address, which is untrusted: a bad one is an error here, or of
   // Advance if it is not known yet. `peer` names the peer in errors.
-  static absl::StatusOr<std::unique_ptr<Door>> Open(std::shared_ptr<Hall> hall, Locator peer_hall,
-                                                    absl::string_view peer);
+  static absl::StatusOr<std::unique_ptr<Door>> Open(std::shared_ptr<Acceptor> hall,
+                                                    Locator peer_hall, absl::string_view peer);
 
   // Returns true if this side dials. The other side must accept at any time.
   bool dials() const { return remote_.has_value() && hall_->own().token < remote_->token; }
@@ -74,7 +74,7 @@ class Door {
   std::string Name() const;
 
  private:
-  Door(std::shared_ptr<Hall> hall, Locator locate, net::Fd epoll, std::string peer);
+  Door(std::shared_ptr<Acceptor> hall, Locator locate, net::Fd epoll, std::string peer);
 
   // Resolves the peer's address, if it is known.
   absl::Status Locate();
@@ -84,23 +84,23 @@ class Door {
   absl::StatusOr<Line> Dial(absl::Time now);
   absl::StatusOr<Line> Await(absl::Time now);
   // Starts the handshake with an accepted connection.
-  absl::Status AnswerTo(Hall::Caller caller, absl::Time now);
+  absl::Status AnswerTo(Acceptor::Caller caller, absl::Time now);
   // Returns the connection after the peer has proven its identity; an invalid one before.
   absl::StatusOr<Line> Hear();
   // Starts an attempt on a connection; GiveUp ends it.
   absl::Status Use(net::Fd line, uint32_t events, absl::Time give_up);
   absl::Status GiveUp(const absl::Status& why);
 
-  std::shared_ptr<Hall> hall_;
+  std::shared_ptr<Acceptor> hall_;
   Locator locate_;
-  std::optional<Hall::Place> remote_;
+  std::optional<Acceptor::Place> remote_;
   net::Fd epoll_;  // of the connection
   std::string peer_;
   uint64_t strangers_ = 0;
 
   // One attempt: the dialed connection, even if only for a reconnect request, or the accepted one.
   net::Fd line_;
-  std::optional<Hall::Permit> permit_;      // to dial
+  std::optional<Acceptor::Permit> permit_;  // to dial
   std::optional<RailHandshake> handshake_;  // after this side has sent something
   bool answered_ = false;                   // this side has sent an Answer
   std::string heard_;

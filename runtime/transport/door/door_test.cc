@@ -33,14 +33,14 @@ const RailKey kJobsKey{"a key that the job's ranks have", 1};
 
 absl::Time Soon() { return MonotonicNow() + absl::Seconds(20); }
 
-std::shared_ptr<Hall> HallOf(uint32_t rank, const RailKey& key = kJobsKey) {
-  return *Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 1, rank, key);
+std::shared_ptr<Acceptor> HallOf(uint32_t rank, const RailKey& key = kJobsKey) {
+  return *Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), 1, rank, key);
 }
 
 // Two halls of which the first one's rank dials.
 struct TwoHalls {
-  std::shared_ptr<Hall> dials = HallOf(0);
-  std::shared_ptr<Hall> waits = HallOf(1);
+  std::shared_ptr<Acceptor> dials = HallOf(0);
+  std::shared_ptr<Acceptor> waits = HallOf(1);
   TwoHalls() {
     while (waits->own().token < dials->own().token) waits = HallOf(1);
   }
@@ -183,7 +183,7 @@ TEST(DoorTest, WhoRepeatsWhatARankHasSaidIsTurnedAway) {
   ASSERT_TRUE(WorkAt({a.get(), b.get()}, {&to_waits, &to_dials}, both));
   // All that was said to the two halls; nothing of it makes anybody lose the connection.
   struct Said {
-    Hall* hall;
+    Acceptor* hall;
     Link* link;
     std::string words;
   };
@@ -219,8 +219,8 @@ TEST(DoorTest, WhoRepeatsWhatARankHasSaidIsTurnedAway) {
 
 TEST(DoorTest, RanksOfOtherJobsRailsAndSessionsDoNotMeet) {
   for (const RailKey& other : {RailKey{"another job's", 1}, RailKey{kJobsKey.key, 2}}) {
-    const std::shared_ptr<Hall> ours = HallOf(0);
-    const std::shared_ptr<Hall> theirs = HallOf(1, other);
+    const std::shared_ptr<Acceptor> ours = HallOf(0);
+    const std::shared_ptr<Acceptor> theirs = HallOf(1, other);
     const auto a = *OpenTcpLink(ours, theirs->Address(), "rank 1");
     const auto b = *OpenTcpLink(theirs, ours->Address(), "rank 0");
     EXPECT_TRUE(WorkAt({a.get(), b.get()}, {}, [&] {

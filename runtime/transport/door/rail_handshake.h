@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Mutual authentication of the two ends of a rail's connection, at first and at every reconnection.
-// Used by Hall and Door.
+// Used by Acceptor and Door.
 //
 //   dialing side                                       accepting side
 //   Hello: tokens, number, nonce, MAC              -->
@@ -11,7 +11,7 @@
 // All MACs use a key that only the job's ranks have (RailKey). Each covers a unique label, the
 // rail's number, and all earlier messages. Therefore:
 // - A recorded message answers no new nonce (replay), and each Hello is accepted once, because the
-//   numbers of a dialing side only increase (Hall).
+//   numbers of a dialing side only increase (Acceptor).
 // - A MAC is valid neither as another nor in the other direction (reflection, swapped tokens).
 // - Messages of another rail, rank or session are invalid (splice): tokens name the ranks, and are
 //   drawn for each rail of each communicator.

@@ -46,7 +46,7 @@ class TcpWireMaker final : public WireMaker {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall, Locator peer_hall,
+absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Acceptor> hall, Locator peer_hall,
                                                   absl::string_view peer, bool sign_frames) {
   absl::StatusOr<std::unique_ptr<Door>> door =
       Door::Open(std::move(hall), std::move(peer_hall), peer);

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "runtime/transport/door/hall.h"
+#include "runtime/transport/door/acceptor.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::transport {
@@ -17,7 +17,7 @@ namespace railhead::transport {
 // link. The peer must do the same, at any time. `peer` names it in errors. Connections without the
 // job's key are rejected (door.h). With `sign_frames`, which must be equal on both sides, a changed
 // or foreign frame ends the connection.
-absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Hall> hall, Locator peer_hall,
+absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Acceptor> hall, Locator peer_hall,
                                                   absl::string_view peer, bool sign_frames = false);
 
 }  // namespace railhead::transport

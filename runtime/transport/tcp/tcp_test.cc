@@ -44,7 +44,7 @@ const net::IpAddress& Loopback() {
   return loopback;
 }
 
-std::shared_ptr<Hall> AHall() { return *Hall::Open(Loopback(), 1); }
+std::shared_ptr<Acceptor> AHall() { return *Acceptor::Open(Loopback(), 1); }
 
 absl::Span<const std::byte> Bytes(absl::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -66,8 +66,8 @@ struct HalfPair {
 };
 
 HalfPair HalfConnected() {
-  const std::shared_ptr<Hall> own = AHall();
-  const std::shared_ptr<Hall> peer = AHall();
+  const std::shared_ptr<Acceptor> own = AHall();
+  const std::shared_ptr<Acceptor> peer = AHall();
   const std::unique_ptr<Door> door = *Door::Open(peer, own->Address(), "rank 0");
   HalfPair pair = {*OpenTcpLink(own, peer->Address(), "rank 1"), net::Fd()};
   const absl::Time deadline = In(20);
@@ -217,8 +217,8 @@ TEST(TcpTest, AnEndWithinAFrameIsAnError) {
 
 TEST(TcpTest, StrangersAtTheListeningSideAreTurnedAway) {
   // Both sides listen; one of the two is the one that waits. Strangers call at both.
-  const std::shared_ptr<Hall> a = AHall();
-  const std::shared_ptr<Hall> b = AHall();
+  const std::shared_ptr<Acceptor> a = AHall();
+  const std::shared_ptr<Acceptor> b = AHall();
   const net::Fd silent_a = DialStranger(a->own().port);
   const net::Fd silent_b = DialStranger(b->own().port);
   const net::Fd babbling_a = DialStranger(a->own().port);
@@ -242,8 +242,8 @@ TEST(TcpTest, StrangersAtTheListeningSideAreTurnedAway) {
 }
 
 TEST(TcpTest, APeerThatDoesNotAnswerIsNamed) {
-  std::shared_ptr<Hall> own;
-  const std::shared_ptr<Hall> peer = AHall();
+  std::shared_ptr<Acceptor> own;
+  const std::shared_ptr<Acceptor> peer = AHall();
   // One of the two dials.
   do {
     own = AHall();
@@ -263,8 +263,8 @@ TEST(TcpTest, APeerThatDoesNotAnswerIsNamed) {
 // Who has the answer says so, or the other side does not count itself as connected: it would be
 // gone when the next attempt comes.
 TEST(TcpTest, AnAnswerThatIsNotConfirmedIsNoConnection) {
-  const std::shared_ptr<Hall> caller = AHall();
-  std::shared_ptr<Hall> waits;
+  const std::shared_ptr<Acceptor> caller = AHall();
+  std::shared_ptr<Acceptor> waits;
   do {
     waits = AHall();
   } while (waits->own().token < caller->own().token);
@@ -457,8 +457,8 @@ struct RelayedPair {
     };
   }
 
-  std::shared_ptr<Hall> hall_a;
-  std::shared_ptr<Hall> hall_b;
+  std::shared_ptr<Acceptor> hall_a;
+  std::shared_ptr<Acceptor> hall_b;
   railhead::testing::Relay to_a;
   railhead::testing::Relay to_b;
   std::unique_ptr<Link> a;
@@ -589,8 +589,8 @@ TEST(TcpTest, ALostConnectionThatAForkedChildHoldsWakesNobody) {
 }
 
 TEST(TcpTest, WithoutDescriptorsACallerWakesNobodyAgainAndAgain) {
-  const std::shared_ptr<Hall> hall = AHall();
-  const auto place = Hall::ParsePlace(hall->Address());
+  const std::shared_ptr<Acceptor> hall = AHall();
+  const auto place = Acceptor::ParsePlace(hall->Address());
   ASSERT_TRUE(place.ok());
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -615,8 +615,8 @@ TEST(TcpTest, WithoutDescriptorsACallerWakesNobodyAgainAndAgain) {
 }
 
 TEST(TcpTest, WhereThePeerIsMayBecomeKnownLater) {
-  const std::shared_ptr<Hall> own = AHall();
-  const std::shared_ptr<Hall> theirs = AHall();
+  const std::shared_ptr<Acceptor> own = AHall();
+  const std::shared_ptr<Acceptor> theirs = AHall();
   std::optional<std::string> known;
   const std::unique_ptr<Link> a = *OpenTcpLink(own, Locator([&known] { return known; }), "rank 1");
   const std::unique_ptr<Link> b = *OpenTcpLink(theirs, own->Address(), "rank 0");
@@ -643,8 +643,8 @@ TEST(TcpTest, WhereThePeerIsMayBecomeKnownLater) {
 // Everybody dials everybody: not all at once, and all come to it.
 TEST(TcpTest, FewAreDialedAtOnceAndAllInTheEnd) {
   constexpr size_t kPeers = 60;
-  const std::shared_ptr<Hall> own = *Hall::Open(Loopback(), kPeers);
-  std::vector<std::shared_ptr<Hall>> halls;
+  const std::shared_ptr<Acceptor> own = *Acceptor::Open(Loopback(), kPeers);
+  std::vector<std::shared_ptr<Acceptor>> halls;
   std::vector<std::unique_ptr<Door>> here;
   std::vector<std::unique_ptr<Door>> there;
   for (size_t i = 0; i < kPeers; ++i) {
@@ -685,7 +685,7 @@ TEST(TcpTest, FewAreDialedAtOnceAndAllInTheEnd) {
 
 TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
   constexpr size_t kRanks = 4;
-  std::vector<std::shared_ptr<Hall>> halls;
+  std::vector<std::shared_ptr<Acceptor>> halls;
   for (size_t rank = 0; rank < kRanks; ++rank) halls.push_back(AHall());
   std::vector<std::unique_ptr<Link>> links;  // first of those who come first, then the others
   for (const bool first : {true, false}) {
@@ -708,7 +708,7 @@ TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
         link->Reconnect(MonotonicNow()).IgnoreError();
         EXPECT_FALSE(link->connected());
       }
-      for (const std::shared_ptr<Hall>& hall : halls) {
+      for (const std::shared_ptr<Acceptor>& hall : halls) {
         hall->Answer(MonotonicNow());
         standing += hall->Callers().size();
       }
@@ -729,8 +729,8 @@ TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
 
 // A side that has not noticed is told by the new connection.
 TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
-  const std::shared_ptr<Hall> dials = AHall();
-  std::shared_ptr<Hall> waits;
+  const std::shared_ptr<Acceptor> dials = AHall();
+  std::shared_ptr<Acceptor> waits;
   do {
     waits = AHall();
   } while (waits->own().token < dials->own().token);
@@ -758,8 +758,8 @@ TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
 }
 
 TEST(TcpTest, StrangersAreCountedAlsoLater) {
-  const std::shared_ptr<Hall> hall = AHall();
-  std::shared_ptr<Hall> peer;
+  const std::shared_ptr<Acceptor> hall = AHall();
+  std::shared_ptr<Acceptor> peer;
   do {
     peer = AHall();
   } while (peer->own().token > hall->own().token);
@@ -864,7 +864,7 @@ TEST_F(PulseTest, OverALongRoundTripOnlyARetransmissionTells) {
 }
 
 TEST(TcpTest, BadAddressesAreRefused) {
-  const std::shared_ptr<Hall> own = AHall();
+  const std::shared_ptr<Acceptor> own = AHall();
   const std::string good = AHall()->Address();
   for (const std::string& address : {std::string(), good.substr(0, good.size() - 1), good + "x",
                                      std::string(26, '\xff'), own->Address()}) {

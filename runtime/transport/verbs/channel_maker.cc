@@ -193,7 +193,8 @@ absl::Status ChannelMaker::Accept(absl::string_view address) {
 
 namespace railhead::transport {
 
-absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device, std::shared_ptr<Hall> hall,
+absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device,
+                                                    std::shared_ptr<Acceptor> hall,
                                                     Locator peer_hall, absl::string_view peer) {
   absl::StatusOr<std::unique_ptr<Door>> door =
       Door::Open(std::move(hall), std::move(peer_hall), peer);

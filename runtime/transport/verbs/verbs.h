@@ -29,7 +29,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "fabric/pod_rails.h"
-#include "runtime/transport/door/hall.h"
+#include "runtime/transport/door/acceptor.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/verbs/settings.h"
 
@@ -82,7 +82,8 @@ absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
 //
 // Errors of Reconnect: ResourceExhausted if not even the smallest rings can be pinned, with
 // RLIMIT_MEMLOCK and how to raise it. FailedPrecondition if the two ports have no common network.
-absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device, std::shared_ptr<Hall> hall,
+absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device,
+                                                    std::shared_ptr<Acceptor> hall,
                                                     Locator peer_hall, absl::string_view peer);
 
 }  // namespace railhead::transport

@@ -84,15 +84,15 @@ inline absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenFake(const std::shared_p
   return OpenVerbsDevice(RailOf(device), settings, fake, [raw = fake.get()] { return raw->Now(); });
 }
 
-inline std::shared_ptr<Hall> OpenHall() {
-  return *Hall::Open(*net::IpAddress::Parse("127.0.0.1"), 2);
+inline std::shared_ptr<Acceptor> OpenHall() {
+  return *Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), 2);
 }
 
 // One side: device, link, and received frames.
 struct Side {
   VerbsSettings settings;
   std::unique_ptr<VerbsDevice> device;
-  std::shared_ptr<Hall> hall;
+  std::shared_ptr<Acceptor> hall;
   std::unique_ptr<Link> link;
   std::vector<std::pair<FrameHeader, std::string>> received;
   bool accept = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_RUNTIME_TRANSPORT_DOOR_HALL_H_
-#define RAILHEAD_RUNTIME_TRANSPORT_DOOR_HALL_H_
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_DOOR_ACCEPTOR_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_DOOR_ACCEPTOR_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ namespace railhead::transport {
 // rank and proves that it has the job's key (rail_handshake.h); the connection then waits until its
 // Door takes it, even if this rank does not expect it yet. Clients without the key, and replays,
 // are rejected and counted. Use from one thread at a time; no call blocks.
-class Hall final : public WakeSource {
+class Acceptor final : public WakeSource {
  public:
   // What a rank must know of another rank's hall.
   struct Place {
@@ -39,8 +39,8 @@ class Hall final : public WakeSource {
 
   // Listens on `local`. Besides `peers`, a fixed number of connections may wait. The token
   // identifies the hall of `rank`; all halls of the rail have the same key.
-  static absl::StatusOr<std::shared_ptr<Hall>> Open(const net::IpAddress& local, size_t peers,
-                                                    uint32_t rank = 0, RailKey key = {});
+  static absl::StatusOr<std::shared_ptr<Acceptor>> Open(const net::IpAddress& local, size_t peers,
+                                                        uint32_t rank = 0, RailKey key = {});
 
   // Input of ParsePlace, which does not trust it.
   std::string Address() const;
@@ -74,13 +74,13 @@ class Hall final : public WakeSource {
   // until destroyed.
   class Permit {
    public:
-    explicit Permit(std::shared_ptr<Hall> hall) : hall_(std::move(hall)) { ++hall_->dialing_; }
+    explicit Permit(std::shared_ptr<Acceptor> hall) : hall_(std::move(hall)) { ++hall_->dialing_; }
     ~Permit() { --hall_->dialing_; }
     Permit(const Permit&) = delete;
     Permit& operator=(const Permit&) = delete;
 
    private:
-    std::shared_ptr<Hall> hall_;
+    std::shared_ptr<Acceptor> hall_;
   };
   bool MayDial() const { return dialing_ < kMostDialing; }
   // Returns the number of connections rejected since the last call.
@@ -94,7 +94,7 @@ class Hall final : public WakeSource {
     std::string from = "";  // token of the proven rank; "" before
   };
 
-  Hall(net::Fd listener, net::Fd epoll, Place own, RailKey key, size_t most);
+  Acceptor(net::Fd listener, net::Fd epoll, Place own, RailKey key, size_t most);
 
   bool Hear(Visitor& visitor, absl::Time now);
   void Believe(Visitor& visitor);
@@ -134,4 +134,4 @@ class Locator {
 
 }  // namespace railhead::transport
 
-#endif  // RAILHEAD_RUNTIME_TRANSPORT_DOOR_HALL_H_
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_DOOR_ACCEPTOR_H_

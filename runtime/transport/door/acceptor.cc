@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/transport/door/hall.h"
+#include "runtime/transport/door/acceptor.h"
 
 #include <sys/epoll.h>
 
@@ -25,8 +25,8 @@ constexpr absl::Duration kLookPause = absl::Milliseconds(100);
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Hall>> Hall::Open(const net::IpAddress& local, size_t peers,
-                                                 uint32_t rank, RailKey key) {
+absl::StatusOr<std::shared_ptr<Acceptor>> Acceptor::Open(const net::IpAddress& local, size_t peers,
+                                                         uint32_t rank, RailKey key) {
   absl::StatusOr<net::Fd> listener = net::Listen(local, 0);
   if (!listener.ok()) return listener.status();
   const absl::StatusOr<net::SocketAddress> bound = net::LocalAddress(listener->get());
@@ -38,21 +38,21 @@ absl::StatusOr<std::shared_ptr<Hall>> Hall::Open(const net::IpAddress& local, si
   token.U32(rank);
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  std::shared_ptr<Hall> hall(new Hall(*std::move(listener), std::move(epoll),
-                                      Place{local, bound->port, token.Take()}, std::move(key),
-                                      peers + kMostStrangers));
+  std::shared_ptr<Acceptor> hall(new Acceptor(*std::move(listener), std::move(epoll),
+                                              Place{local, bound->port, token.Take()},
+                                              std::move(key), peers + kMostStrangers));
   if (absl::Status watched = hall->Watch(hall->listener_); !watched.ok()) return watched;
   return hall;
 }
 
-Hall::Hall(net::Fd listener, net::Fd epoll, Place own, RailKey key, size_t most)
+Acceptor::Acceptor(net::Fd listener, net::Fd epoll, Place own, RailKey key, size_t most)
     : listener_(std::move(listener)),
       epoll_(std::move(epoll)),
       own_(std::move(own)),
       key_(std::move(key)),
       most_(most) {}
 
-std::string Hall::Address() const {
+std::string Acceptor::Address() const {
   WireWriter writer;
   writer.String(own_.ip.Bytes());
   writer.U16(own_.port);
@@ -60,7 +60,7 @@ std::string Hall::Address() const {
   return writer.Take();
 }
 
-absl::StatusOr<Hall::Place> Hall::ParsePlace(absl::string_view address) {
+absl::StatusOr<Acceptor::Place> Acceptor::ParsePlace(absl::string_view address) {
   WireReader reader(address);
   const absl::StatusOr<net::IpAddress> ip = net::IpAddress::FromBytes(reader.String(16));
   Place place;
@@ -73,7 +73,7 @@ absl::StatusOr<Hall::Place> Hall::ParsePlace(absl::string_view address) {
   return place;
 }
 
-absl::Status Hall::Admit(absl::Time now) {
+absl::Status Acceptor::Admit(absl::Time now) {
   if (closed_until_ <= now) {
     closed_until_ = absl::InfiniteFuture();
     if (absl::Status watched = Watch(listener_); !watched.ok()) return watched;
@@ -107,14 +107,14 @@ absl::Status Hall::Admit(absl::Time now) {
   return absl::OkStatus();
 }
 
-void Hall::LookRound(absl::Time now) {
+void Acceptor::LookRound(absl::Time now) {
   if (now < next_look_) return;
   next_look_ = now + kLookPause;
   Admit(now).IgnoreError();
 }
 
 // Takes what a visitor says. Returns whether it may stay.
-bool Hall::Hear(Visitor& visitor, absl::Time now) {
+bool Acceptor::Hear(Visitor& visitor, absl::Time now) {
   // One byte more than a Hello: the peer says nothing further before it is answered, and an end
   // behind it shows that it has given up.
   const absl::StatusOr<bool> open =
@@ -130,7 +130,7 @@ bool Hall::Hear(Visitor& visitor, absl::Time now) {
 }
 
 // Sees who it is.
-void Hall::Believe(Visitor& visitor) {
+void Acceptor::Believe(Visitor& visitor) {
   const std::optional<RailHello> hello = ParseRailHello(key_, visitor.said);
   if (!hello.has_value() || hello->to != own_.token) return;
   // Whoever has seen an earlier one can say it again.
@@ -140,13 +140,13 @@ void Hall::Believe(Visitor& visitor) {
   visitor.from = hello->from;
 }
 
-absl::StatusOr<std::string> Hall::NewHello(absl::string_view to) {
+absl::StatusOr<std::string> Acceptor::NewHello(absl::string_view to) {
   const absl::StatusOr<std::string> nonce = RandomBytes(kRailNonceSize);
   if (!nonce.ok()) return nonce.status();
   return EncodeRailHello(key_, {own_.token, std::string(to), ++hellos_, *nonce});
 }
 
-Hall::Caller Hall::Take(absl::string_view token) {
+Acceptor::Caller Acceptor::Take(absl::string_view token) {
   Caller found;
   for (auto visitor = visitors_.begin(); visitor != visitors_.end();) {
     if (visitor->from != token) {
@@ -161,12 +161,12 @@ Hall::Caller Hall::Take(absl::string_view token) {
   return found;
 }
 
-bool Hall::Has(absl::string_view token) const {
+bool Acceptor::Has(absl::string_view token) const {
   return std::any_of(visitors_.begin(), visitors_.end(),
                      [token](const Visitor& visitor) { return visitor.from == token; });
 }
 
-std::vector<uint32_t> Hall::Callers() const {
+std::vector<uint32_t> Acceptor::Callers() const {
   std::vector<uint32_t> ranks;
   for (const Visitor& visitor : visitors_) {
     if (visitor.from.empty()) continue;
@@ -175,7 +175,7 @@ std::vector<uint32_t> Hall::Callers() const {
   return ranks;
 }
 
-absl::Status Hall::Watch(const net::Fd& fd) {
+absl::Status Acceptor::Watch(const net::Fd& fd) {
   epoll_event event{};
   event.events = EPOLLIN;
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) == 0) return absl::OkStatus();
