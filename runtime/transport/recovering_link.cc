@@ -12,9 +12,9 @@
 namespace railhead::transport {
 namespace {
 
-// How often the door is asked about visitors.
+// How often the reconnector is asked about visitors.
 constexpr absl::Duration kDoorPause = absl::Milliseconds(10);
-// A knock that the peer has taken back may still stand at the door for a moment.
+// A knock that the peer has taken back may still stand at the reconnector for a moment.
 constexpr absl::Duration kKnocksFade = absl::Milliseconds(200);
 
 }  // namespace
@@ -26,21 +26,21 @@ absl::Status Watch(int epoll, int fd) {
   return net::ErrnoError("epoll_ctl", errno);
 }
 
-absl::StatusOr<std::unique_ptr<Link>> RecoveringLink::Create(std::unique_ptr<Door> door,
-                                                             std::unique_ptr<WireMaker> maker) {
+absl::StatusOr<std::unique_ptr<Link>> RecoveringLink::Create(
+    std::unique_ptr<Reconnector> reconnector, std::unique_ptr<WireMaker> maker) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
   // Whoever waits in the hall is woken by that, too.
-  absl::Status watched = Watch(epoll.get(), door->event_fd());
+  absl::Status watched = Watch(epoll.get(), reconnector->event_fd());
   if (maker->event_fd() >= 0) watched.Update(Watch(epoll.get(), maker->event_fd()));
   if (!watched.ok()) return watched;
   return std::unique_ptr<Link>(
-      new RecoveringLink(std::move(door), std::move(maker), std::move(epoll)));
+      new RecoveringLink(std::move(reconnector), std::move(maker), std::move(epoll)));
 }
 
-RecoveringLink::RecoveringLink(std::unique_ptr<Door> door, std::unique_ptr<WireMaker> maker,
-                               net::Fd epoll)
-    : door_(std::move(door)),
+RecoveringLink::RecoveringLink(std::unique_ptr<Reconnector> reconnector,
+                               std::unique_ptr<WireMaker> maker, net::Fd epoll)
+    : reconnector_(std::move(reconnector)),
       epoll_(std::move(epoll)),
       maker_(std::move(maker)),
       error_(maker_->At(absl::UnavailableError("not connected yet"))) {}
@@ -63,10 +63,10 @@ absl::StatusOr<bool> RecoveringLink::Poll(FrameSink sink) {
   if (!moved.ok()) return Lose(moved.status());
   // Whoever polls does so until nothing moves.
   if (*moved) return true;
-  if (const absl::Time now = maker_->Now(); now >= next_look_ || door_->called()) {
+  if (const absl::Time now = maker_->Now(); now >= next_look_ || reconnector_->called()) {
     next_look_ = now + kDoorPause;
     CountStrangers();
-    if (door_->PeerLeft(now)) {
+    if (reconnector_->PeerLeft(now)) {
       return Lose(
           maker_->At(absl::UnavailableError("the peer lost the connection and reconnects")));
     }
@@ -74,10 +74,11 @@ absl::StatusOr<bool> RecoveringLink::Poll(FrameSink sink) {
   return false;
 }
 
-// Those at the door; wires count their own.
+// Those at the reconnector; wires count their own.
 void RecoveringLink::CountStrangers() {
-  const uint64_t all = door_->strangers();
-  stats_.strangers.fetch_add(all - std::exchange(door_strangers_, all), std::memory_order_relaxed);
+  const uint64_t all = reconnector_->strangers();
+  stats_.strangers.fetch_add(all - std::exchange(reconnector_strangers_, all),
+                             std::memory_order_relaxed);
 }
 
 absl::Status RecoveringLink::Lose(const absl::Status& status) {
@@ -107,14 +108,14 @@ absl::StatusOr<bool> RecoveringLink::Reconnect(absl::Time now) {
 }
 
 absl::Status RecoveringLink::Work(absl::Time now) {
-  if (maker_->HasNews()) door_->Hurry(now);
+  if (maker_->HasNews()) reconnector_->Hurry(now);
   const bool idle = !maker_->begun();
   // Who dials knows of no newer one than its own.
   absl::StatusOr<Line> line = Line();
-  if (idle || !door_->dials()) line = door_->Advance(now);
+  if (idle || !reconnector_->dials()) line = reconnector_->Advance(now);
   CountStrangers();
   if (!line.ok()) return line.status();
-  if (!idle && door_->dials() && door_->PeerLeft(now)) {
+  if (!idle && reconnector_->dials() && reconnector_->PeerLeft(now)) {
     return absl::UnavailableError("the peer gave up");
   }
   if (line->valid()) {
@@ -122,7 +123,7 @@ absl::Status RecoveringLink::Work(absl::Time now) {
     if (!begun.ok()) return begun;
   }
   if (!maker_->begun()) {
-    if (!door_->dials()) door_->Knock(now);
+    if (!reconnector_->dials()) reconnector_->Knock(now);
     return absl::OkStatus();
   }
   absl::StatusOr<std::unique_ptr<Wire>> wire = maker_->Advance(now);
@@ -143,7 +144,7 @@ absl::Status RecoveringLink::Acknowledge() {
 }
 
 absl::Status RecoveringLink::Arm(Wake wake) {
-  if (wire_ == nullptr) return maker_->Arm(wake);  // the door is watched anyway
+  if (wire_ == nullptr) return maker_->Arm(wake);  // the reconnector is watched anyway
   absl::Status armed = wire_->Arm(wake);
   return armed.ok() ? armed : Lose(armed);
 }

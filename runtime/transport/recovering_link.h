@@ -28,8 +28,8 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "runtime/net/fd.h"
-#include "runtime/transport/door/door.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/reconnector/reconnector.h"
 #include "runtime/transport/wire.h"
 
 namespace railhead::transport {
@@ -37,7 +37,7 @@ namespace railhead::transport {
 class RecoveringLink final : public Link {
  public:
   // Returns a link without a connection.
-  static absl::StatusOr<std::unique_ptr<Link>> Create(std::unique_ptr<Door> door,
+  static absl::StatusOr<std::unique_ptr<Link>> Create(std::unique_ptr<Reconnector> reconnector,
                                                       std::unique_ptr<WireMaker> maker);
 
   size_t max_payload() const override { return maker_->max_payload(); }
@@ -70,7 +70,8 @@ class RecoveringLink final : public Link {
   const LinkStats& stats() const override { return stats_; }
 
  private:
-  RecoveringLink(std::unique_ptr<Door> door, std::unique_ptr<WireMaker> maker, net::Fd epoll);
+  RecoveringLink(std::unique_ptr<Reconnector> reconnector, std::unique_ptr<WireMaker> maker,
+                 net::Fd epoll);
 
   // Ends the connection; returns its error, which applies from now on.
   absl::Status Lose(const absl::Status& status);
@@ -78,11 +79,11 @@ class RecoveringLink final : public Link {
   absl::Status Work(absl::Time now);
   void CountStrangers();
 
-  const std::unique_ptr<Door> door_;
+  const std::unique_ptr<Reconnector> reconnector_;
   // Included in callers' waits; watches what the link waits for.
   const net::Fd epoll_;
   LinkStats stats_;
-  uint64_t door_strangers_ = 0;  // already counted
+  uint64_t reconnector_strangers_ = 0;  // already counted
   const std::unique_ptr<WireMaker> maker_;
   std::unique_ptr<Wire> wire_;
   // Without a connection: the cause, and the unacknowledged frames at the loss.

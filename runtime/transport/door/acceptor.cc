@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/transport/door/acceptor.h"
+#include "runtime/transport/reconnector/acceptor.h"
 
 #include <sys/epoll.h>
 

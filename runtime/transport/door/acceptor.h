@@ -19,15 +19,15 @@
 #include "absl/time/time.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
-#include "runtime/transport/door/rail_handshake.h"
 #include "runtime/transport/link.h"
+#include "runtime/transport/reconnector/rail_handshake.h"
 
 namespace railhead::transport {
 
 // Acceptor: listens on one rail of a rank for the connections of all its peers. A client names its
 // rank and proves that it has the job's key (rail_handshake.h); the connection then waits until its
-// Door takes it, even if this rank does not expect it yet. Clients without the key, and replays,
-// are rejected and counted. Use from one thread at a time; no call blocks.
+// Reconnector takes it, even if this rank does not expect it yet. Clients without the key, and
+// replays, are rejected and counted. Use from one thread at a time; no call blocks.
 class Acceptor final : public WakeSource {
  public:
   // What a rank must know of another rank's hall.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Mutual authentication of the two ends of a rail's connection, at first and at every reconnection.
-// Used by Acceptor and Door.
+// Used by Acceptor and Reconnector.
 //
 //   dialing side                                       accepting side
 //   Hello: tokens, number, nonce, MAC              -->

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "runtime/transport/door/rail_handshake.h"
+#include "runtime/transport/reconnector/rail_handshake.h"
 
 namespace railhead::transport {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
-#include "runtime/transport/door/door.h"
+#include "runtime/transport/reconnector/reconnector.h"
 #include "runtime/transport/recovering_link.h"
 #include "runtime/transport/tcp/tcp_wire.h"
 
@@ -17,19 +17,21 @@ namespace {
 // The socket on which both sides have proven who they are is the connection.
 class TcpWireMaker final : public WireMaker {
  public:
-  // The door outlives it.
-  TcpWireMaker(const Door& door, bool sign_frames) : door_(door), sign_frames_(sign_frames) {}
+  // The reconnector outlives it.
+  TcpWireMaker(const Reconnector& reconnector, bool sign_frames)
+      : reconnector_(reconnector), sign_frames_(sign_frames) {}
 
   size_t max_payload() const override { return TcpWire::kMaxPayload; }
   bool polls_in_memory() const override { return false; }
   absl::Time Now() const override { return MonotonicNow(); }
   absl::Status At(const absl::Status& status) const override {
-    return absl::Status(status.code(), absl::StrCat("TCP ", door_.Name(), ": ", status.message()));
+    return absl::Status(status.code(),
+                        absl::StrCat("TCP ", reconnector_.Name(), ": ", status.message()));
   }
   absl::Status Begin(Line line, const WireOwner& owner, absl::Time /*now*/) override {
     std::optional<FrameSeals> seals;
     if (sign_frames_) seals.emplace(line.keys);
-    wire_ = std::make_unique<TcpWire>(std::move(line.fd), door_.Name(), owner, seals);
+    wire_ = std::make_unique<TcpWire>(std::move(line.fd), reconnector_.Name(), owner, seals);
     return absl::OkStatus();
   }
   bool begun() const override { return wire_ != nullptr; }
@@ -39,7 +41,7 @@ class TcpWireMaker final : public WireMaker {
   }
 
  private:
-  const Door& door_;
+  const Reconnector& reconnector_;
   const bool sign_frames_;
   std::unique_ptr<Wire> wire_;
 };
@@ -48,11 +50,11 @@ class TcpWireMaker final : public WireMaker {
 
 absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Acceptor> hall, Locator peer_hall,
                                                   absl::string_view peer, bool sign_frames) {
-  absl::StatusOr<std::unique_ptr<Door>> door =
-      Door::Open(std::move(hall), std::move(peer_hall), peer);
-  if (!door.ok()) return door.status();
-  auto maker = std::make_unique<TcpWireMaker>(**door, sign_frames);
-  return RecoveringLink::Create(*std::move(door), std::move(maker));
+  absl::StatusOr<std::unique_ptr<Reconnector>> reconnector =
+      Reconnector::Open(std::move(hall), std::move(peer_hall), peer);
+  if (!reconnector.ok()) return reconnector.status();
+  auto maker = std::make_unique<TcpWireMaker>(**reconnector, sign_frames);
+  return RecoveringLink::Create(*std::move(reconnector), std::move(maker));
 }
 
 }  // namespace railhead::transport

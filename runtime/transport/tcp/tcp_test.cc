@@ -27,7 +27,7 @@
 #include "runtime/testing/ranks.h"
 #include "runtime/testing/relay.h"
 #include "runtime/testing/tcp_pair.h"
-#include "runtime/transport/door/door.h"
+#include "runtime/transport/reconnector/reconnector.h"
 #include "runtime/transport/tcp/ack_timeout.h"
 #include "runtime/transport/tcp/frame_seal.h"
 
@@ -68,12 +68,13 @@ struct HalfPair {
 HalfPair HalfConnected() {
   const std::shared_ptr<Acceptor> own = AHall();
   const std::shared_ptr<Acceptor> peer = AHall();
-  const std::unique_ptr<Door> door = *Door::Open(peer, own->Address(), "rank 0");
+  const std::unique_ptr<Reconnector> reconnector =
+      *Reconnector::Open(peer, own->Address(), "rank 0");
   HalfPair pair = {*OpenTcpLink(own, peer->Address(), "rank 1"), net::Fd()};
   const absl::Time deadline = In(20);
   while ((!pair.link->connected() || !pair.raw.valid()) && MonotonicNow() < deadline) {
     pair.link->Reconnect(MonotonicNow()).IgnoreError();
-    if (!pair.raw.valid()) pair.raw = std::move(door->Advance(MonotonicNow())->fd);
+    if (!pair.raw.valid()) pair.raw = std::move(reconnector->Advance(MonotonicNow())->fd);
   }
   EXPECT_TRUE(pair.link->connected());
   return pair;
@@ -645,18 +646,18 @@ TEST(TcpTest, FewAreDialedAtOnceAndAllInTheEnd) {
   constexpr size_t kPeers = 60;
   const std::shared_ptr<Acceptor> own = *Acceptor::Open(Loopback(), kPeers);
   std::vector<std::shared_ptr<Acceptor>> halls;
-  std::vector<std::unique_ptr<Door>> here;
-  std::vector<std::unique_ptr<Door>> there;
+  std::vector<std::unique_ptr<Reconnector>> here;
+  std::vector<std::unique_ptr<Reconnector>> there;
   for (size_t i = 0; i < kPeers; ++i) {
     halls.push_back(AHall());
-    here.push_back(*Door::Open(own, halls.back()->Address(), "peer"));
-    there.push_back(*Door::Open(halls.back(), own->Address(), "self"));
+    here.push_back(*Reconnector::Open(own, halls.back()->Address(), "peer"));
+    there.push_back(*Reconnector::Open(halls.back(), own->Address(), "self"));
   }
   // None of the peers looks. Tokens decide who dials whom.
   size_t dials = 0;
-  for (const auto& door : here) {
-    EXPECT_TRUE(door->Advance(MonotonicNow()).ok());
-    dials += door->dials() ? 1 : 0;
+  for (const auto& reconnector : here) {
+    EXPECT_TRUE(reconnector->Advance(MonotonicNow()).ok());
+    dials += reconnector->dials() ? 1 : 0;
   }
   EXPECT_EQ(own->MayDial(), dials < 16);
   std::vector<net::Fd> lines(kPeers);
@@ -734,7 +735,8 @@ TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
   do {
     waits = AHall();
   } while (waits->own().token < dials->own().token);
-  const std::unique_ptr<Door> door = *Door::Open(dials, waits->Address(), "rank 0");
+  const std::unique_ptr<Reconnector> reconnector =
+      *Reconnector::Open(dials, waits->Address(), "rank 0");
   const std::unique_ptr<Link> link = *OpenTcpLink(waits, dials->Address(), "rank 1");
   absl::Status told;
   const auto dial = [&] {
@@ -742,7 +744,7 @@ TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
     const absl::Time deadline = In(20);
     // Both move at each look.
     for (bool connected = false; !connected || !dialed.valid();) {
-      if (!dialed.valid()) dialed = std::move(door->Advance(MonotonicNow())->fd);
+      if (!dialed.valid()) dialed = std::move(reconnector->Advance(MonotonicNow())->fd);
       if (link->connected() && told.ok()) told = Drop(*link).status();
       connected = *link->Reconnect(MonotonicNow());
       if (MonotonicNow() >= deadline) return dialed;
@@ -763,8 +765,9 @@ TEST(TcpTest, StrangersAreCountedAlsoLater) {
   do {
     peer = AHall();
   } while (peer->own().token > hall->own().token);
-  const std::unique_ptr<Door> door = *Door::Open(hall, peer->Address(), "rank 1");
-  Door& waits = *door;
+  const std::unique_ptr<Reconnector> reconnector =
+      *Reconnector::Open(hall, peer->Address(), "rank 1");
+  Reconnector& waits = *reconnector;
   const net::Fd stranger = DialStranger(hall->own().port);
   ASSERT_TRUE(net::SendAll(stranger.get(), "GET / HTTP/1.1\r\n", In(20)).ok());
   const absl::Time deadline = In(20);

@@ -10,7 +10,7 @@
 
 #include "runtime/net/socket.h"
 #include "runtime/testing/relay.h"
-#include "runtime/transport/door/door.h"
+#include "runtime/transport/reconnector/reconnector.h"
 #include "runtime/transport/verbs/address.h"
 #include "runtime/transport/verbs/offer_wire.h"
 #include "runtime/transport/verbs/slot.h"
@@ -48,8 +48,8 @@ class LinkFaultTest : public EveryNetworkTest {
     const auto beside_b = OpenHall();
     a_.link = *OpenVerbsLink(*a_.device, a_.hall, beside_a->Address(), "rank 1");
     b_.link = *OpenVerbsLink(*b_.device, b_.hall, beside_b->Address(), "rank 0");
-    const auto to_a = *Door::Open(beside_a, a_.hall->Address(), "a");
-    const auto to_b = *Door::Open(beside_b, b_.hall->Address(), "b");
+    const auto to_a = *Reconnector::Open(beside_a, a_.hall->Address(), "a");
+    const auto to_b = *Reconnector::Open(beside_b, b_.hall->Address(), "b");
     Line a;
     Line b;
     OfferReader from_a("");

@@ -2,7 +2,7 @@
 //
 // Impostors, over real sockets: whoever takes a peer's address, or has heard what ranks say to each
 // other, is no rank by that.
-#include "runtime/transport/door/door.h"
+#include "runtime/transport/reconnector/reconnector.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
 #include "runtime/testing/relay.h"
-#include "runtime/transport/door/rail_handshake.h"
+#include "runtime/transport/reconnector/rail_handshake.h"
 #include "runtime/transport/tcp/tcp.h"
 
 namespace railhead::transport {
@@ -99,7 +99,7 @@ std::string SwapTokens(const std::string& hello) {
   return swapped;
 }
 
-TEST(DoorTest, WhoTakesAPeersAddressIsNotThePeer) {
+TEST(ReconnectorTest, WhoTakesAPeersAddressIsNotThePeer) {
   const TwoHalls halls;
   // What the real peer has answered once, and what a rank of other keys would.
   std::string recorded;
@@ -140,7 +140,7 @@ TEST(DoorTest, WhoTakesAPeersAddressIsNotThePeer) {
 }
 
 // In the middle of a job: the address is taken when the connection is lost.
-TEST(DoorTest, NorIsWhoTakesItWhenTheConnectionIsLost) {
+TEST(ReconnectorTest, NorIsWhoTakesItWhenTheConnectionIsLost) {
   const TwoHalls halls;
   Relay relay(*halls.waits);
   const auto a = *OpenTcpLink(halls.dials, relay.Address(), "rank 1");
@@ -167,7 +167,7 @@ TEST(DoorTest, NorIsWhoTakesItWhenTheConnectionIsLost) {
 }
 
 // What a rank has said opens nothing a second time, and ends nothing.
-TEST(DoorTest, WhoRepeatsWhatARankHasSaidIsTurnedAway) {
+TEST(ReconnectorTest, WhoRepeatsWhatARankHasSaidIsTurnedAway) {
   const TwoHalls halls;
   Relay to_waits(*halls.waits);
   Relay to_dials(*halls.dials);
@@ -217,7 +217,7 @@ TEST(DoorTest, WhoRepeatsWhatARankHasSaidIsTurnedAway) {
   EXPECT_TRUE(both());
 }
 
-TEST(DoorTest, RanksOfOtherJobsRailsAndSessionsDoNotMeet) {
+TEST(ReconnectorTest, RanksOfOtherJobsRailsAndSessionsDoNotMeet) {
   for (const RailKey& other : {RailKey{"another job's", 1}, RailKey{kJobsKey.key, 2}}) {
     const std::shared_ptr<Acceptor> ours = HallOf(0);
     const std::shared_ptr<Acceptor> theirs = HallOf(1, other);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_RUNTIME_TRANSPORT_DOOR_DOOR_H_
-#define RAILHEAD_RUNTIME_TRANSPORT_DOOR_DOOR_H_
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_DOOR_RECONNECTOR_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_DOOR_RECONNECTOR_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
-#include "runtime/transport/door/acceptor.h"
-#include "runtime/transport/door/rail_handshake.h"
+#include "runtime/transport/reconnector/acceptor.h"
+#include "runtime/transport/reconnector/rail_handshake.h"
 
 namespace railhead::transport {
 
@@ -35,12 +35,13 @@ struct Line {
 //
 // So a connected side knows that the other is connected, or will be without its help.
 // So a side that is connected knows that the other is, or will be without its help.
-class Door {
+class Reconnector {
  public:
   // `peer_hall` returns the peer's address, which is untrusted: a bad one is an error here, or of
   // Advance if it is not known yet. `peer` names the peer in errors.
-  static absl::StatusOr<std::unique_ptr<Door>> Open(std::shared_ptr<Acceptor> hall,
-                                                    Locator peer_hall, absl::string_view peer);
+  static absl::StatusOr<std::unique_ptr<Reconnector>> Open(std::shared_ptr<Acceptor> hall,
+                                                           Locator peer_hall,
+                                                           absl::string_view peer);
 
   // Returns true if this side dials. The other side must accept at any time.
   bool dials() const { return remote_.has_value() && hall_->own().token < remote_->token; }
@@ -74,7 +75,7 @@ class Door {
   std::string Name() const;
 
  private:
-  Door(std::shared_ptr<Acceptor> hall, Locator locate, net::Fd epoll, std::string peer);
+  Reconnector(std::shared_ptr<Acceptor> hall, Locator locate, net::Fd epoll, std::string peer);
 
   // Resolves the peer's address, if it is known.
   absl::Status Locate();
@@ -115,4 +116,4 @@ absl::Duration PauseBeforeAttempt(absl::string_view who, uint64_t attempt);
 
 }  // namespace railhead::transport
 
-#endif  // RAILHEAD_RUNTIME_TRANSPORT_DOOR_DOOR_H_
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_DOOR_RECONNECTOR_H_

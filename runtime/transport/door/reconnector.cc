@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/transport/door/door.h"
+#include "runtime/transport/reconnector/reconnector.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -34,23 +34,25 @@ absl::Status Say(int fd, absl::string_view words) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Door>> Door::Open(std::shared_ptr<Acceptor> hall, Locator peer_hall,
-                                                 absl::string_view peer) {
+absl::StatusOr<std::unique_ptr<Reconnector>> Reconnector::Open(std::shared_ptr<Acceptor> hall,
+                                                               Locator peer_hall,
+                                                               absl::string_view peer) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  std::unique_ptr<Door> door(
-      new Door(std::move(hall), std::move(peer_hall), std::move(epoll), std::string(peer)));
-  if (absl::Status located = door->Locate(); !located.ok()) return located;
-  return door;
+  std::unique_ptr<Reconnector> reconnector(
+      new Reconnector(std::move(hall), std::move(peer_hall), std::move(epoll), std::string(peer)));
+  if (absl::Status located = reconnector->Locate(); !located.ok()) return located;
+  return reconnector;
 }
 
-Door::Door(std::shared_ptr<Acceptor> hall, Locator locate, net::Fd epoll, std::string peer)
+Reconnector::Reconnector(std::shared_ptr<Acceptor> hall, Locator locate, net::Fd epoll,
+                         std::string peer)
     : hall_(std::move(hall)),
       locate_(std::move(locate)),
       epoll_(std::move(epoll)),
       peer_(std::move(peer)) {}
 
-absl::Status Door::Locate() {
+absl::Status Reconnector::Locate() {
   if (remote_.has_value()) return absl::OkStatus();
   const std::optional<std::string> address = locate_();
   if (!address.has_value()) return absl::OkStatus();
@@ -63,19 +65,19 @@ absl::Status Door::Locate() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Line> Door::Advance(absl::Time now) {
+absl::StatusOr<Line> Reconnector::Advance(absl::Time now) {
   if (absl::Status located = Locate(); !located.ok()) return located;
   if (!remote_.has_value()) return Line();
   return dials() ? Dial(now) : Await(now);
 }
 
-std::string Door::Name() const {
+std::string Reconnector::Name() const {
   return absl::StrCat(
       net::HostPort(hall_->own().ip, hall_->own().port), " - ",
       remote_.has_value() ? net::HostPort(remote_->ip, remote_->port) : "not known yet");
 }
 
-absl::Status Door::Use(net::Fd line, uint32_t events, absl::Time give_up) {
+absl::Status Reconnector::Use(net::Fd line, uint32_t events, absl::Time give_up) {
   line_ = std::move(line);
   permit_.reset();
   handshake_.reset();
@@ -88,14 +90,14 @@ absl::Status Door::Use(net::Fd line, uint32_t events, absl::Time give_up) {
   return net::ErrnoError("epoll_ctl", errno);
 }
 
-absl::Status Door::GiveUp(const absl::Status& why) {
+absl::Status Reconnector::GiveUp(const absl::Status& why) {
   line_.Reset();
   permit_.reset();
   answered_ = false;
   return absl::Status(why.code(), absl::StrCat(peer_, ": ", why.message()));
 }
 
-absl::Status Door::Call(absl::Time now) {
+absl::Status Reconnector::Call(absl::Time now) {
   if (!line_.valid()) {
     next_attempt_ = now + PauseBeforeAttempt(hall_->own().token, ++attempts_);
     absl::StatusOr<net::Fd> dialed = net::StartDial(remote_->ip, remote_->port, hall_->own().ip);
@@ -121,7 +123,7 @@ absl::Status Door::Call(absl::Time now) {
   return called.ok() ? Say(line_.get(), handshake_->Begin()) : called;
 }
 
-absl::StatusOr<Line> Door::Dial(absl::Time now) {
+absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
   if (!line_.valid() && (now < next_attempt_ || !hall_->MayDial())) return Line();
   if (absl::Status called = Call(now); !called.ok()) return GiveUp(called);
   if (handshake_.has_value()) {
@@ -135,7 +137,7 @@ absl::StatusOr<Line> Door::Dial(absl::Time now) {
       handshake_.has_value() ? " took the connection but does not answer" : " does not answer")));
 }
 
-absl::StatusOr<Line> Door::Await(absl::Time now) {
+absl::StatusOr<Line> Reconnector::Await(absl::Time now) {
   const absl::Status admitted = hall_->Admit(now);
   if (Acceptor::Caller caller = hall_->Take(remote_->token); caller.fd.valid()) {
     next_attempt_ = absl::InfinitePast();
@@ -151,7 +153,7 @@ absl::StatusOr<Line> Door::Await(absl::Time now) {
   return GiveUp(absl::DeadlineExceededError("handshake timed out after the peer's answer"));
 }
 
-absl::Status Door::AnswerTo(Acceptor::Caller caller, absl::Time now) {
+absl::Status Reconnector::AnswerTo(Acceptor::Caller caller, absl::Time now) {
   absl::StatusOr<std::string> nonce = RandomBytes(kRailNonceSize);
   if (!nonce.ok()) return nonce.status();
   absl::Status used = Use(std::move(caller.fd), EPOLLIN, now + kAnswerPatience);
@@ -160,7 +162,7 @@ absl::Status Door::AnswerTo(Acceptor::Caller caller, absl::Time now) {
   return Say(line_.get(), handshake_->Begin());
 }
 
-absl::StatusOr<Line> Door::Hear() {
+absl::StatusOr<Line> Reconnector::Hear() {
   const size_t expected = handshake_->expected();
   const absl::StatusOr<bool> open =
       net::ReceiveSome(line_.get(), expected - heard_.size(), &heard_);
@@ -186,20 +188,20 @@ absl::StatusOr<Line> Door::Hear() {
   return Line{std::exchange(line_, net::Fd()), handshake_->keys()};
 }
 
-void Door::Knock(absl::Time now) {
+void Reconnector::Knock(absl::Time now) {
   if (!remote_.has_value()) return;
   // Mostly the peer comes by itself.
   if (next_attempt_ == absl::InfinitePast()) {
     next_attempt_ = now + PauseBeforeAttempt(hall_->own().token, ++attempts_);
   }
   if (answered_ || (!line_.valid() && (now < next_attempt_ || !hall_->MayDial()))) return;
-  // What stands at the door stays there until it is seen, or too old.
+  // What stands at the reconnector stays there until it is seen, or too old.
   if (Call(now).ok() && now < give_up_) return;
   line_.Reset();
   permit_.reset();
 }
 
-bool Door::PeerLeft(absl::Time now) {
+bool Reconnector::PeerLeft(absl::Time now) {
   if (dials()) {
     hall_->LookRound(now);
     return hall_->Has(remote_->token) && hall_->Take(remote_->token).fd.valid();
