@@ -13,7 +13,7 @@
 #include "runtime/base/log.h"
 #include "runtime/device/memory.h"
 #include "runtime/preflight/facts.h"
-#include "runtime/transport/door/acceptor.h"
+#include "runtime/transport/connect/acceptor.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/verbs/known_gpu.h"
 #include "runtime/transport/verbs/verbs.h"

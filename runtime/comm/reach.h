@@ -12,7 +12,7 @@
 #include "runtime/bootstrap/watch.h"
 #include "runtime/comm/agreement.h"
 #include "runtime/rails/mesh.h"
-#include "runtime/transport/door/acceptor.h"
+#include "runtime/transport/connect/acceptor.h"
 #include "runtime/transport/link.h"
 
 namespace railhead::comm {

@@ -32,7 +32,7 @@ using bootstrap::Node;
 
 constexpr int kRails = 8;
 constexpr int kPerPod = 8;
-// A hall's address over IPv6 (transport/door/acceptor.h): length, address, port, token.
+// A hall's address over IPv6 (transport/connect/acceptor.h): length, address, port, token.
 constexpr size_t kHall = 4 + 16 + 2 + 16;
 
 double Seconds() {

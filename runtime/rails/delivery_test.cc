@@ -277,8 +277,8 @@ TEST(DeliveryTest, LegalProgramsEndOverTcp) {
     std::mt19937 random(seed);
     const Program program = RandomProgram(random);
     const size_t rails = 1 + random() % 4;
-    std::vector<std::vector<std::shared_ptr<transport::Acceptor>>> halls(program.ranks.size());
-    for (auto& of_rank : halls) {
+    std::vector<std::vector<std::shared_ptr<transport::Acceptor>>> acceptors(program.ranks.size());
+    for (auto& of_rank : acceptors) {
       for (size_t rail = 0; rail < rails; ++rail) {
         of_rank.push_back(
             *transport::Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), program.ranks.size()));
@@ -287,10 +287,10 @@ TEST(DeliveryTest, LegalProgramsEndOverTcp) {
     World world(program, rails, [&](int a, int b, size_t rail) {
       const RailName name{static_cast<int>(rail), "lo", 0, "tcp"};
       const auto end = [&](int from, int to) {
-        const auto& hall = halls[static_cast<size_t>(from)][rail];
-        const auto& other = halls[static_cast<size_t>(to)][rail];
+        const auto& acceptor = acceptors[static_cast<size_t>(from)][rail];
+        const auto& other = acceptors[static_cast<size_t>(to)][rail];
         return Rail{name,
-                    *transport::OpenTcpLink(hall, other->Address(), absl::StrCat("rank ", to))};
+                    *transport::OpenTcpLink(acceptor, other->Address(), absl::StrCat("rank ", to))};
       };
       return std::pair(end(a, b), end(b, a));
     });
@@ -299,7 +299,7 @@ TEST(DeliveryTest, LegalProgramsEndOverTcp) {
       const absl::Time now = MonotonicNow();
       ASSERT_LT(now - begin, absl::Seconds(100)) << ToString(program) << world.Describe();
       const size_t rank = random() % world.size();
-      for (const auto& hall : halls[rank]) hall->LookRound(now);
+      for (const auto& acceptor : acceptors[rank]) acceptor->LookRound(now);
       const absl::Status stepped = world.Step(rank, now);
       ASSERT_TRUE(stepped.ok()) << stepped << "\n" << ToString(program) << world.Describe();
     }

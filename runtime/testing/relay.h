@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Somebody on the way between two halls, who hears and may change what is said.
+// Somebody on the way between two acceptors, who hears and may change what is said.
 #ifndef RAILHEAD_RUNTIME_TESTING_RELAY_H_
 #define RAILHEAD_RUNTIME_TESTING_RELAY_H_
 
@@ -16,20 +16,20 @@
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
-#include "runtime/transport/door/acceptor.h"
+#include "runtime/transport/connect/acceptor.h"
 
 namespace railhead::testing {
 
-// The address of a hall whose connections somebody else takes, at another port of this machine.
-inline std::string AddressAt(const transport::Acceptor& hall, uint16_t port) {
+// The address of a acceptor whose connections somebody else takes, at another port of this machine.
+inline std::string AddressAt(const transport::Acceptor& acceptor, uint16_t port) {
   WireWriter writer;
-  writer.String(hall.own().ip.Bytes());
+  writer.String(acceptor.own().ip.Bytes());
   writer.U16(port);
-  writer.Raw(hall.own().token);
+  writer.Raw(acceptor.own().token);
   return writer.Take();
 }
 
-// Stands in front of one hall. To be pumped by the test, which works at the links in the same
+// Stands in front of one acceptor. To be pumped by the test, which works at the links in the same
 // thread.
 class Relay {
  public:
@@ -39,16 +39,16 @@ class Relay {
     port_ = net::LocalAddress(listener_.get())->port;
   }
 
-  // What the hall's peers are to be told.
+  // What the acceptor's peers are to be told.
   std::string Address() const { return AddressAt(behind_, port_); }
 
-  // Changes what comes from who calls, or from the hall, before it goes on.
+  // Changes what comes from who calls, or from the acceptor, before it goes on.
   std::function<void(bool from_caller, std::string& bytes)> change;
 
-  // What was said over each connection: by who called, and by the hall.
+  // What was said over each connection: by who called, and by the acceptor.
   struct Heard {
     std::string caller;
-    std::string hall;
+    std::string acceptor;
   };
   const std::vector<Heard>& heard() const { return heard_; }
 
@@ -58,13 +58,13 @@ class Relay {
     while (true) {
       net::Fd caller = *net::Accept(listener_.get());
       if (!caller.valid()) break;
-      net::Fd hall = *net::StartDial(behind_.own().ip, behind_.own().port, std::nullopt);
-      lines_.push_back({std::move(caller), std::move(hall), heard_.size(), "", ""});
+      net::Fd acceptor = *net::StartDial(behind_.own().ip, behind_.own().port, std::nullopt);
+      lines_.push_back({std::move(caller), std::move(acceptor), heard_.size(), "", ""});
       heard_.emplace_back();
     }
     for (auto line = lines_.begin(); line != lines_.end();) {
-      const bool open = Carry(line->caller, line->hall, true, *line, line->to_hall) &&
-                        Carry(line->hall, line->caller, false, *line, line->to_caller);
+      const bool open = Carry(line->caller, line->acceptor, true, *line, line->to_acceptor) &&
+                        Carry(line->acceptor, line->caller, false, *line, line->to_caller);
       line = open ? std::next(line) : lines_.erase(line);
     }
   }
@@ -72,9 +72,9 @@ class Relay {
  private:
   struct CarriedLine {
     net::Fd caller;
-    net::Fd hall;
+    net::Fd acceptor;
     size_t number;
-    std::string to_hall;
+    std::string to_acceptor;
     std::string to_caller;
   };
 
@@ -82,7 +82,7 @@ class Relay {
              std::string& waiting) {
     std::string bytes;
     const absl::StatusOr<bool> open = net::ReceiveSome(from.get(), 1 << 16, &bytes);
-    (from_caller ? heard_[line.number].caller : heard_[line.number].hall) += bytes;
+    (from_caller ? heard_[line.number].caller : heard_[line.number].acceptor) += bytes;
     if (change && !bytes.empty()) change(from_caller, bytes);
     waiting += bytes;
     const ssize_t sent = ::send(to.get(), waiting.data(), waiting.size(), MSG_NOSIGNAL);

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "runtime/base/now.h"
 #include "runtime/net/address.h"
-#include "runtime/transport/door/acceptor.h"
+#include "runtime/transport/connect/acceptor.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/tcp/tcp.h"
 
@@ -22,12 +22,13 @@ struct TcpPair {
   std::unique_ptr<transport::Link> b;
 };
 
-// At halls that the caller has opened.
-inline TcpPair ConnectedTcp(const std::shared_ptr<transport::Acceptor>& hall_a,
-                            const std::shared_ptr<transport::Acceptor>& hall_b,
+// At acceptors that the caller has opened.
+inline TcpPair ConnectedTcp(const std::shared_ptr<transport::Acceptor>& acceptor_a,
+                            const std::shared_ptr<transport::Acceptor>& acceptor_b,
                             bool sign_frames = false) {
-  TcpPair pair = {*transport::OpenTcpLink(hall_a, hall_b->Address(), "rank 1", sign_frames),
-                  *transport::OpenTcpLink(hall_b, hall_a->Address(), "rank 0", sign_frames)};
+  TcpPair pair = {
+      *transport::OpenTcpLink(acceptor_a, acceptor_b->Address(), "rank 1", sign_frames),
+      *transport::OpenTcpLink(acceptor_b, acceptor_a->Address(), "rank 0", sign_frames)};
   const absl::Time deadline = MonotonicNow() + absl::Seconds(20);
   while (!pair.a->connected() || !pair.b->connected()) {
     for (transport::Link* link : {pair.a.get(), pair.b.get()}) {

@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<Link>> RecoveringLink::Create(
     std::unique_ptr<Reconnector> reconnector, std::unique_ptr<WireMaker> maker) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  // Whoever waits in the hall is woken by that, too.
+  // Whoever waits in the acceptor is woken by that, too.
   absl::Status watched = Watch(epoll.get(), reconnector->event_fd());
   if (maker->event_fd() >= 0) watched.Update(Watch(epoll.get(), maker->event_fd()));
   if (!watched.ok()) return watched;

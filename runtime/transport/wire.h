@@ -14,8 +14,8 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "runtime/net/fd.h"
+#include "runtime/transport/connect/reconnector.h"
 #include "runtime/transport/link.h"
-#include "runtime/transport/reconnector/reconnector.h"
 
 namespace railhead::transport {
 

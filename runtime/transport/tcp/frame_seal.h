@@ -17,7 +17,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "runtime/transport/reconnector/rail_handshake.h"
+#include "runtime/transport/connect/rail_handshake.h"
 
 namespace railhead::transport {
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/now.h"
-#include "runtime/transport/reconnector/reconnector.h"
+#include "runtime/transport/connect/reconnector.h"
 #include "runtime/transport/recovering_link.h"
 #include "runtime/transport/tcp/tcp_wire.h"
 
@@ -48,10 +48,11 @@ class TcpWireMaker final : public WireMaker {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Acceptor> hall, Locator peer_hall,
-                                                  absl::string_view peer, bool sign_frames) {
+absl::StatusOr<std::unique_ptr<Link>> OpenTcpLink(std::shared_ptr<Acceptor> acceptor,
+                                                  Locator peer_acceptor, absl::string_view peer,
+                                                  bool sign_frames) {
   absl::StatusOr<std::unique_ptr<Reconnector>> reconnector =
-      Reconnector::Open(std::move(hall), std::move(peer_hall), peer);
+      Reconnector::Open(std::move(acceptor), std::move(peer_acceptor), peer);
   if (!reconnector.ok()) return reconnector.status();
   auto maker = std::make_unique<TcpWireMaker>(**reconnector, sign_frames);
   return RecoveringLink::Create(*std::move(reconnector), std::move(maker));

@@ -27,7 +27,7 @@
 #include "runtime/testing/ranks.h"
 #include "runtime/testing/relay.h"
 #include "runtime/testing/tcp_pair.h"
-#include "runtime/transport/reconnector/reconnector.h"
+#include "runtime/transport/connect/reconnector.h"
 #include "runtime/transport/tcp/ack_timeout.h"
 #include "runtime/transport/tcp/frame_seal.h"
 
@@ -429,12 +429,12 @@ TEST(TcpTest, AnAcknowledgementOfWhatWasNotSentIsAnError) {
 // Two links whose bytes pass through a relay.
 struct RelayedPair {
   explicit RelayedPair(bool sign_frames)
-      : hall_a(AHall()),
-        hall_b(AHall()),
-        to_a(*hall_a),
-        to_b(*hall_b),
-        a(*OpenTcpLink(hall_a, to_b.Address(), "rank 1", sign_frames)),
-        b(*OpenTcpLink(hall_b, to_a.Address(), "rank 0", sign_frames)) {
+      : acceptor_a(AHall()),
+        acceptor_b(AHall()),
+        to_a(*acceptor_a),
+        to_b(*acceptor_b),
+        a(*OpenTcpLink(acceptor_a, to_b.Address(), "rank 1", sign_frames)),
+        b(*OpenTcpLink(acceptor_b, to_a.Address(), "rank 0", sign_frames)) {
     for (const absl::Time deadline = In(20); !a->connected() || !b->connected();) {
       if (MonotonicNow() >= deadline) {
         ADD_FAILURE() << "the links do not connect";
@@ -452,14 +452,14 @@ struct RelayedPair {
   }
   // From now on changes what a sends.
   void Change(const std::function<void(std::string& bytes)>& change) {
-    const bool a_dials = hall_a->own().token < hall_b->own().token;
+    const bool a_dials = acceptor_a->own().token < acceptor_b->own().token;
     (a_dials ? to_b : to_a).change = [=](bool from_caller, std::string& bytes) {
       if (from_caller == a_dials) change(bytes);
     };
   }
 
-  std::shared_ptr<Acceptor> hall_a;
-  std::shared_ptr<Acceptor> hall_b;
+  std::shared_ptr<Acceptor> acceptor_a;
+  std::shared_ptr<Acceptor> acceptor_b;
   railhead::testing::Relay to_a;
   railhead::testing::Relay to_b;
   std::unique_ptr<Link> a;
@@ -567,7 +567,7 @@ TEST_P(FramesTest, ALostLinkReconnects) {
   }
 }
 
-// Links that begin without a connection, at halls that several peers share.
+// Links that begin without a connection, at acceptors that several peers share.
 // A child that was forked meanwhile keeps the socket open, and with it what the kernel watches of
 // it.
 TEST(TcpTest, ALostConnectionThatAForkedChildHoldsWakesNobody) {
@@ -590,27 +590,27 @@ TEST(TcpTest, ALostConnectionThatAForkedChildHoldsWakesNobody) {
 }
 
 TEST(TcpTest, WithoutDescriptorsACallerWakesNobodyAgainAndAgain) {
-  const std::shared_ptr<Acceptor> hall = AHall();
-  const auto place = Acceptor::ParsePlace(hall->Address());
+  const std::shared_ptr<Acceptor> acceptor = AHall();
+  const auto place = Acceptor::ParsePlace(acceptor->Address());
   ASSERT_TRUE(place.ok());
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const net::Fd caller = *net::StartDial(place->ip, place->port, std::nullopt);
   const rlimit none = {0, limit.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
-  const absl::Status refused = hall->Admit(MonotonicNow());
+  const absl::Status refused = acceptor->Admit(MonotonicNow());
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-  pollfd entry{hall->event_fd(), POLLIN, 0};
+  pollfd entry{acceptor->event_fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&entry, 1, 50), 0);
   // It is let in when there is room again.
-  EXPECT_TRUE(hall->Admit(MonotonicNow() + absl::Seconds(1)).ok());
+  EXPECT_TRUE(acceptor->Admit(MonotonicNow() + absl::Seconds(1)).ok());
   ASSERT_EQ(::send(caller.get(), "?", 1, MSG_NOSIGNAL), 1);
   const absl::Time deadline = In(20);
   uint64_t strangers = 0;
   while (strangers == 0 && MonotonicNow() < deadline) {
-    ASSERT_TRUE(hall->Admit(MonotonicNow()).ok());
-    strangers += hall->TakeStrangers();
+    ASSERT_TRUE(acceptor->Admit(MonotonicNow()).ok());
+    strangers += acceptor->TakeStrangers();
   }
   EXPECT_EQ(strangers, 1U);
 }
@@ -645,13 +645,13 @@ TEST(TcpTest, WhereThePeerIsMayBecomeKnownLater) {
 TEST(TcpTest, FewAreDialedAtOnceAndAllInTheEnd) {
   constexpr size_t kPeers = 60;
   const std::shared_ptr<Acceptor> own = *Acceptor::Open(Loopback(), kPeers);
-  std::vector<std::shared_ptr<Acceptor>> halls;
+  std::vector<std::shared_ptr<Acceptor>> acceptors;
   std::vector<std::unique_ptr<Reconnector>> here;
   std::vector<std::unique_ptr<Reconnector>> there;
   for (size_t i = 0; i < kPeers; ++i) {
-    halls.push_back(AHall());
-    here.push_back(*Reconnector::Open(own, halls.back()->Address(), "peer"));
-    there.push_back(*Reconnector::Open(halls.back(), own->Address(), "self"));
+    acceptors.push_back(AHall());
+    here.push_back(*Reconnector::Open(own, acceptors.back()->Address(), "peer"));
+    there.push_back(*Reconnector::Open(acceptors.back(), own->Address(), "self"));
   }
   // None of the peers looks. Tokens decide who dials whom.
   size_t dials = 0;
@@ -686,21 +686,22 @@ TEST(TcpTest, FewAreDialedAtOnceAndAllInTheEnd) {
 
 TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
   constexpr size_t kRanks = 4;
-  std::vector<std::shared_ptr<Acceptor>> halls;
-  for (size_t rank = 0; rank < kRanks; ++rank) halls.push_back(AHall());
+  std::vector<std::shared_ptr<Acceptor>> acceptors;
+  for (size_t rank = 0; rank < kRanks; ++rank) acceptors.push_back(AHall());
   std::vector<std::unique_ptr<Link>> links;  // first of those who come first, then the others
   for (const bool first : {true, false}) {
     for (size_t a = 0; a < kRanks; ++a) {
       for (size_t b = 0; b < kRanks; ++b) {
-        const bool dials = halls[a]->own().token < halls[b]->own().token;
+        const bool dials = acceptors[a]->own().token < acceptors[b]->own().token;
         if (a == b || dials != first) continue;
-        links.push_back(*OpenTcpLink(halls[a], halls[b]->Address(), absl::StrCat("rank ", b)));
+        links.push_back(
+            *OpenTcpLink(acceptors[a], acceptors[b]->Address(), absl::StrCat("rank ", b)));
         EXPECT_FALSE(links.back()->connected());
         EXPECT_EQ(Drop(*links.back()).status().code(), absl::StatusCode::kUnavailable);
       }
     }
     if (!first) break;
-    // Who is not expected yet stands in the hall, and can be asked for.
+    // Who is not expected yet stands in the acceptor, and can be asked for.
     const absl::Time deadline = In(20);
     size_t standing = 0;
     while (standing < links.size() && MonotonicNow() < deadline) {
@@ -709,9 +710,9 @@ TEST(TcpTest, LinksConnectWhenBothSidesWorkAtIt) {
         link->Reconnect(MonotonicNow()).IgnoreError();
         EXPECT_FALSE(link->connected());
       }
-      for (const std::shared_ptr<Acceptor>& hall : halls) {
-        hall->Answer(MonotonicNow());
-        standing += hall->Callers().size();
+      for (const std::shared_ptr<Acceptor>& acceptor : acceptors) {
+        acceptor->Answer(MonotonicNow());
+        standing += acceptor->Callers().size();
       }
     }
     EXPECT_EQ(standing, links.size());
@@ -760,15 +761,15 @@ TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
 }
 
 TEST(TcpTest, StrangersAreCountedAlsoLater) {
-  const std::shared_ptr<Acceptor> hall = AHall();
+  const std::shared_ptr<Acceptor> acceptor = AHall();
   std::shared_ptr<Acceptor> peer;
   do {
     peer = AHall();
-  } while (peer->own().token > hall->own().token);
+  } while (peer->own().token > acceptor->own().token);
   const std::unique_ptr<Reconnector> reconnector =
-      *Reconnector::Open(hall, peer->Address(), "rank 1");
+      *Reconnector::Open(acceptor, peer->Address(), "rank 1");
   Reconnector& waits = *reconnector;
-  const net::Fd stranger = DialStranger(hall->own().port);
+  const net::Fd stranger = DialStranger(acceptor->own().port);
   ASSERT_TRUE(net::SendAll(stranger.get(), "GET / HTTP/1.1\r\n", In(20)).ok());
   const absl::Time deadline = In(20);
   while (waits.strangers() == 0 && MonotonicNow() < deadline) {

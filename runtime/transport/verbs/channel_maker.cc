@@ -24,7 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/net/fd.h"
 #include "runtime/net/socket.h"
-#include "runtime/transport/reconnector/reconnector.h"
+#include "runtime/transport/connect/reconnector.h"
 #include "runtime/transport/recovering_link.h"
 #include "runtime/transport/verbs/channel.h"
 #include "runtime/transport/verbs/device_port.h"
@@ -194,10 +194,10 @@ absl::Status ChannelMaker::Accept(absl::string_view address) {
 namespace railhead::transport {
 
 absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device,
-                                                    std::shared_ptr<Acceptor> hall,
-                                                    Locator peer_hall, absl::string_view peer) {
+                                                    std::shared_ptr<Acceptor> acceptor,
+                                                    Locator peer_acceptor, absl::string_view peer) {
   absl::StatusOr<std::unique_ptr<Reconnector>> reconnector =
-      Reconnector::Open(std::move(hall), std::move(peer_hall), peer);
+      Reconnector::Open(std::move(acceptor), std::move(peer_acceptor), peer);
   if (!reconnector.ok()) return reconnector.status();
   return RecoveringLink::Create(*std::move(reconnector), std::make_unique<verbs::ChannelMaker>(
                                                              device.port(), device.memory(), peer));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Links that are lost and come back, over fake NICs and real halls.
+// Links that are lost and come back, over fake NICs and real acceptors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -146,10 +146,10 @@ TEST_P(RecoveringLinkTest, APortThatIsUpAgainWhenSomebodyLooksWasNeverDown) {
 
 // All links of one port, whoever of them reads what the device tells.
 TEST_P(RecoveringLinkTest, EveryLinkOfThePortLosesItsConnection) {
-  const auto hall_a = OpenHall();
-  const auto hall_b = OpenHall();
-  const auto a = *OpenVerbsLink(*a_.device, hall_a, hall_b->Address(), "rank 2");
-  const auto b = *OpenVerbsLink(*b_.device, hall_b, hall_a->Address(), "rank 3");
+  const auto acceptor_a = OpenAcceptor();
+  const auto acceptor_b = OpenAcceptor();
+  const auto a = *OpenVerbsLink(*a_.device, acceptor_a, acceptor_b->Address(), "rank 2");
+  const auto b = *OpenVerbsLink(*b_.device, acceptor_b, acceptor_a->Address(), "rank 3");
   const absl::Status connected = ConnectLinks(*fake_, *a, *b);
   ASSERT_TRUE(connected.ok()) << connected;
   fake_->SetPortState("fake0", IBV_PORT_DOWN);
@@ -258,15 +258,15 @@ TEST_P(VerbsFailoverTest, RandomFaultsChangeNoResult) {
         return settings;
       };
       for (size_t k = 0; k < rails; ++k) {
-        const auto hall_a = OpenHall();
-        const auto hall_b = OpenHall();
+        const auto acceptor_a = OpenAcceptor();
+        const auto acceptor_b = OpenAcceptor();
         const rails::RailName name{static_cast<int>(k), "fake", 1, "verbs"};
         opened.push_back(*OpenFake(fake, absl::StrCat("a", k), any_qps()));
         rails_a.push_back(
-            {name, *OpenVerbsLink(*opened.back(), hall_a, hall_b->Address(), "rank 1")});
+            {name, *OpenVerbsLink(*opened.back(), acceptor_a, acceptor_b->Address(), "rank 1")});
         opened.push_back(*OpenFake(fake, absl::StrCat("b", k), any_qps()));
         rails_b.push_back(
-            {name, *OpenVerbsLink(*opened.back(), hall_b, hall_a->Address(), "rank 0")});
+            {name, *OpenVerbsLink(*opened.back(), acceptor_b, acceptor_a->Address(), "rank 0")});
         // Before anything is wrong.
         const absl::Status connected =
             ConnectLinks(*fake, *rails_a.back().link, *rails_b.back().link);

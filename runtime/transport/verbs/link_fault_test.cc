@@ -10,7 +10,7 @@
 
 #include "runtime/net/socket.h"
 #include "runtime/testing/relay.h"
-#include "runtime/transport/reconnector/reconnector.h"
+#include "runtime/transport/connect/reconnector.h"
 #include "runtime/transport/verbs/address.h"
 #include "runtime/transport/verbs/offer_wire.h"
 #include "runtime/transport/verbs/slot.h"
@@ -44,12 +44,12 @@ class LinkFaultTest : public EveryNetworkTest {
   absl::Status ConnectBothThrough(absl::FunctionRef<std::string(const std::string&)> tamper) {
     OpenDevice(a_, "fake0");
     OpenDevice(b_, "fake1");
-    const auto beside_a = OpenHall();
-    const auto beside_b = OpenHall();
-    a_.link = *OpenVerbsLink(*a_.device, a_.hall, beside_a->Address(), "rank 1");
-    b_.link = *OpenVerbsLink(*b_.device, b_.hall, beside_b->Address(), "rank 0");
-    const auto to_a = *Reconnector::Open(beside_a, a_.hall->Address(), "a");
-    const auto to_b = *Reconnector::Open(beside_b, b_.hall->Address(), "b");
+    const auto beside_a = OpenAcceptor();
+    const auto beside_b = OpenAcceptor();
+    a_.link = *OpenVerbsLink(*a_.device, a_.acceptor, beside_a->Address(), "rank 1");
+    b_.link = *OpenVerbsLink(*b_.device, b_.acceptor, beside_b->Address(), "rank 0");
+    const auto to_a = *Reconnector::Open(beside_a, a_.acceptor->Address(), "a");
+    const auto to_b = *Reconnector::Open(beside_b, b_.acceptor->Address(), "b");
     Line a;
     Line b;
     OfferReader from_a("");
@@ -134,10 +134,10 @@ TEST_P(LinkFaultTest, NoFrameBeforeThePeerHasAnsweredOverTheRailItself) {
 TEST_P(LinkFaultTest, AnOfferThatWasChangedOnItsWayIsRefused) {
   OpenDevice(a_, "fake0");
   OpenDevice(b_, "fake1");
-  railhead::testing::Relay to_a(*a_.hall);
-  railhead::testing::Relay to_b(*b_.hall);
-  a_.link = *OpenVerbsLink(*a_.device, a_.hall, to_b.Address(), "rank 1");
-  b_.link = *OpenVerbsLink(*b_.device, b_.hall, to_a.Address(), "rank 0");
+  railhead::testing::Relay to_a(*a_.acceptor);
+  railhead::testing::Relay to_b(*b_.acceptor);
+  a_.link = *OpenVerbsLink(*a_.device, a_.acceptor, to_b.Address(), "rank 1");
+  b_.link = *OpenVerbsLink(*b_.device, b_.acceptor, to_a.Address(), "rank 0");
   for (railhead::testing::Relay* relay : {&to_a, &to_b}) {
     relay->change = [](bool /*from_caller*/, std::string& bytes) {
       // What is longer than a Hello holds an offer, and ends with its signature or more.

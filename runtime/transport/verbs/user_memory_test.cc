@@ -65,10 +65,10 @@ class UserMemoryTest : public EveryNetworkTest {
   // Other links of the same two devices.
   using Others = std::vector<std::unique_ptr<Link>>;
   absl::Status Connect(Others& others) {
-    const auto hall_a = OpenHall();
-    const auto hall_b = OpenHall();
-    others.push_back(*OpenVerbsLink(*a_.device, hall_a, hall_b->Address(), "rank 2"));
-    others.push_back(*OpenVerbsLink(*b_.device, hall_b, hall_a->Address(), "rank 3"));
+    const auto acceptor_a = OpenAcceptor();
+    const auto acceptor_b = OpenAcceptor();
+    others.push_back(*OpenVerbsLink(*a_.device, acceptor_a, acceptor_b->Address(), "rank 2"));
+    others.push_back(*OpenVerbsLink(*b_.device, acceptor_b, acceptor_a->Address(), "rank 3"));
     return ConnectLinks(*fake_, *others.rbegin()[1], *others.rbegin()[0]);
   }
   bool TakesFrame(absl::Span<const std::byte> payload, const FrameHeader& header = Awaited()) {

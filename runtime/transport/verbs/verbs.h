@@ -29,7 +29,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "fabric/pod_rails.h"
-#include "runtime/transport/door/acceptor.h"
+#include "runtime/transport/connect/acceptor.h"
 #include "runtime/transport/link.h"
 #include "runtime/transport/verbs/settings.h"
 
@@ -76,15 +76,16 @@ absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenVerbsDevice(
     const fabric::PodRail& rail, const VerbsSettings& settings,
     std::shared_ptr<const verbs::VerbsApi> api, std::function<absl::Time()> clock);
 
-// Returns a link to the peer with this hall address, not connected yet; it connects, and registers
-// its memory, like a lost link. The peer must do the same, at any time. `peer` names it in errors
+// Returns a link to the peer with this acceptor address, not connected yet; it connects, and
+// registers its memory, like a lost link. The peer must do the same, at any time. `peer` names it
+// in errors
 // ("rank 3 (pod train-3, node worker-1)").
 //
 // Errors of Reconnect: ResourceExhausted if not even the smallest rings can be pinned, with
 // RLIMIT_MEMLOCK and how to raise it. FailedPrecondition if the two ports have no common network.
 absl::StatusOr<std::unique_ptr<Link>> OpenVerbsLink(VerbsDevice& device,
-                                                    std::shared_ptr<Acceptor> hall,
-                                                    Locator peer_hall, absl::string_view peer);
+                                                    std::shared_ptr<Acceptor> acceptor,
+                                                    Locator peer_acceptor, absl::string_view peer);
 
 }  // namespace railhead::transport
 

@@ -84,7 +84,7 @@ inline absl::StatusOr<std::unique_ptr<VerbsDevice>> OpenFake(const std::shared_p
   return OpenVerbsDevice(RailOf(device), settings, fake, [raw = fake.get()] { return raw->Now(); });
 }
 
-inline std::shared_ptr<Acceptor> OpenHall() {
+inline std::shared_ptr<Acceptor> OpenAcceptor() {
   return *Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), 2);
 }
 
@@ -92,7 +92,7 @@ inline std::shared_ptr<Acceptor> OpenHall() {
 struct Side {
   VerbsSettings settings;
   std::unique_ptr<VerbsDevice> device;
-  std::shared_ptr<Acceptor> hall;
+  std::shared_ptr<Acceptor> acceptor;
   std::unique_ptr<Link> link;
   std::vector<std::pair<FrameHeader, std::string>> received;
   bool accept = true;
@@ -173,15 +173,15 @@ class VerbsPairTest : public ::testing::Test {
     absl::StatusOr<std::unique_ptr<VerbsDevice>> opened = OpenFake(fake_, device, side.settings);
     ASSERT_TRUE(opened.ok()) << opened.status();
     side.device = *std::move(opened);
-    side.hall = OpenHall();
+    side.acceptor = OpenAcceptor();
   }
 
   // Opens links without connections.
   void OpenBoth() {
     OpenDevice(a_, "fake0");
     OpenDevice(b_, "fake1");
-    a_.link = *OpenVerbsLink(*a_.device, a_.hall, b_.hall->Address(), "rank 1");
-    b_.link = *OpenVerbsLink(*b_.device, b_.hall, a_.hall->Address(), "rank 0");
+    a_.link = *OpenVerbsLink(*a_.device, a_.acceptor, b_.acceptor->Address(), "rank 1");
+    b_.link = *OpenVerbsLink(*b_.device, b_.acceptor, a_.acceptor->Address(), "rank 0");
   }
 
   // Runs both sides until `done` or a permanent error, which it returns.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/transport/reconnector/reconnector.h"
+#include "runtime/transport/connect/reconnector.h"
 
 #include <poll.h>
 #include <sys/epoll.h>
@@ -34,20 +34,20 @@ absl::Status Say(int fd, absl::string_view words) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Reconnector>> Reconnector::Open(std::shared_ptr<Acceptor> hall,
-                                                               Locator peer_hall,
+absl::StatusOr<std::unique_ptr<Reconnector>> Reconnector::Open(std::shared_ptr<Acceptor> acceptor,
+                                                               Locator peer_acceptor,
                                                                absl::string_view peer) {
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  std::unique_ptr<Reconnector> reconnector(
-      new Reconnector(std::move(hall), std::move(peer_hall), std::move(epoll), std::string(peer)));
+  std::unique_ptr<Reconnector> reconnector(new Reconnector(
+      std::move(acceptor), std::move(peer_acceptor), std::move(epoll), std::string(peer)));
   if (absl::Status located = reconnector->Locate(); !located.ok()) return located;
   return reconnector;
 }
 
-Reconnector::Reconnector(std::shared_ptr<Acceptor> hall, Locator locate, net::Fd epoll,
+Reconnector::Reconnector(std::shared_ptr<Acceptor> acceptor, Locator locate, net::Fd epoll,
                          std::string peer)
-    : hall_(std::move(hall)),
+    : acceptor_(std::move(acceptor)),
       locate_(std::move(locate)),
       epoll_(std::move(epoll)),
       peer_(std::move(peer)) {}
@@ -58,7 +58,7 @@ absl::Status Reconnector::Locate() {
   if (!address.has_value()) return absl::OkStatus();
   absl::StatusOr<Acceptor::Place> place = Acceptor::ParsePlace(*address);
   if (!place.ok()) return place.status();
-  if (place->token == hall_->own().token) {
+  if (place->token == acceptor_->own().token) {
     return absl::InvalidArgumentError("the peer's TCP address is this rank's own");
   }
   remote_ = *std::move(place);
@@ -73,7 +73,7 @@ absl::StatusOr<Line> Reconnector::Advance(absl::Time now) {
 
 std::string Reconnector::Name() const {
   return absl::StrCat(
-      net::HostPort(hall_->own().ip, hall_->own().port), " - ",
+      net::HostPort(acceptor_->own().ip, acceptor_->own().port), " - ",
       remote_.has_value() ? net::HostPort(remote_->ip, remote_->port) : "not known yet");
 }
 
@@ -99,18 +99,19 @@ absl::Status Reconnector::GiveUp(const absl::Status& why) {
 
 absl::Status Reconnector::Call(absl::Time now) {
   if (!line_.valid()) {
-    next_attempt_ = now + PauseBeforeAttempt(hall_->own().token, ++attempts_);
-    absl::StatusOr<net::Fd> dialed = net::StartDial(remote_->ip, remote_->port, hall_->own().ip);
+    next_attempt_ = now + PauseBeforeAttempt(acceptor_->own().token, ++attempts_);
+    absl::StatusOr<net::Fd> dialed =
+        net::StartDial(remote_->ip, remote_->port, acceptor_->own().ip);
     if (!dialed.ok()) return dialed.status();
     const absl::Status used = Use(*std::move(dialed), EPOLLOUT, now + kConnectPatience);
     if (!used.ok()) return used;
-    permit_.emplace(hall_);
+    permit_.emplace(acceptor_);
   }
   pollfd entry{line_.get(), POLLOUT, 0};
   if (handshake_.has_value() || ::poll(&entry, 1, 0) <= 0) return absl::OkStatus();
-  absl::StatusOr<std::string> hello = hall_->NewHello(remote_->token);
+  absl::StatusOr<std::string> hello = acceptor_->NewHello(remote_->token);
   if (!hello.ok()) return hello.status();
-  handshake_ = RailHandshake::OfDialer(hall_->key(), *std::move(hello));
+  handshake_ = RailHandshake::OfDialer(acceptor_->key(), *std::move(hello));
   // The more patient the longer it takes: a peer that shares its core with many answers late, and
   // who then comes anew has to be answered again.
   give_up_ = now + kAnswerPatience * std::min<uint64_t>(attempts_, kMostPatient);
@@ -124,7 +125,7 @@ absl::Status Reconnector::Call(absl::Time now) {
 }
 
 absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
-  if (!line_.valid() && (now < next_attempt_ || !hall_->MayDial())) return Line();
+  if (!line_.valid() && (now < next_attempt_ || !acceptor_->MayDial())) return Line();
   if (absl::Status called = Call(now); !called.ok()) return GiveUp(called);
   if (handshake_.has_value()) {
     absl::StatusOr<Line> line = Hear();
@@ -138,8 +139,8 @@ absl::StatusOr<Line> Reconnector::Dial(absl::Time now) {
 }
 
 absl::StatusOr<Line> Reconnector::Await(absl::Time now) {
-  const absl::Status admitted = hall_->Admit(now);
-  if (Acceptor::Caller caller = hall_->Take(remote_->token); caller.fd.valid()) {
+  const absl::Status admitted = acceptor_->Admit(now);
+  if (Acceptor::Caller caller = acceptor_->Take(remote_->token); caller.fd.valid()) {
     next_attempt_ = absl::InfinitePast();
     // In place of a knock, which has been heard, or of one who calls again.
     const absl::Status answered = AnswerTo(std::move(caller), now);
@@ -158,7 +159,8 @@ absl::Status Reconnector::AnswerTo(Acceptor::Caller caller, absl::Time now) {
   if (!nonce.ok()) return nonce.status();
   absl::Status used = Use(std::move(caller.fd), EPOLLIN, now + kAnswerPatience);
   if (!used.ok()) return used;
-  handshake_ = RailHandshake::OfListener(hall_->key(), std::move(caller.hello), *std::move(nonce));
+  handshake_ =
+      RailHandshake::OfListener(acceptor_->key(), std::move(caller.hello), *std::move(nonce));
   return Say(line_.get(), handshake_->Begin());
 }
 
@@ -192,9 +194,9 @@ void Reconnector::Knock(absl::Time now) {
   if (!remote_.has_value()) return;
   // Mostly the peer comes by itself.
   if (next_attempt_ == absl::InfinitePast()) {
-    next_attempt_ = now + PauseBeforeAttempt(hall_->own().token, ++attempts_);
+    next_attempt_ = now + PauseBeforeAttempt(acceptor_->own().token, ++attempts_);
   }
-  if (answered_ || (!line_.valid() && (now < next_attempt_ || !hall_->MayDial()))) return;
+  if (answered_ || (!line_.valid() && (now < next_attempt_ || !acceptor_->MayDial()))) return;
   // What stands at the reconnector stays there until it is seen, or too old.
   if (Call(now).ok() && now < give_up_) return;
   line_.Reset();
@@ -203,11 +205,11 @@ void Reconnector::Knock(absl::Time now) {
 
 bool Reconnector::PeerLeft(absl::Time now) {
   if (dials()) {
-    hall_->LookRound(now);
-    return hall_->Has(remote_->token) && hall_->Take(remote_->token).fd.valid();
+    acceptor_->LookRound(now);
+    return acceptor_->Has(remote_->token) && acceptor_->Take(remote_->token).fd.valid();
   }
-  // The hall may fail without harm to the connection that there is.
-  hall_->Admit(now).IgnoreError();
+  // The acceptor may fail without harm to the connection that there is.
+  acceptor_->Admit(now).IgnoreError();
   return called();
 }
 

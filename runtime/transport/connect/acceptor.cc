@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/transport/reconnector/acceptor.h"
+#include "runtime/transport/connect/acceptor.h"
 
 #include <sys/epoll.h>
 
@@ -38,11 +38,11 @@ absl::StatusOr<std::shared_ptr<Acceptor>> Acceptor::Open(const net::IpAddress& l
   token.U32(rank);
   net::Fd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return net::ErrnoError("epoll_create1", errno);
-  std::shared_ptr<Acceptor> hall(new Acceptor(*std::move(listener), std::move(epoll),
-                                              Place{local, bound->port, token.Take()},
-                                              std::move(key), peers + kMostStrangers));
-  if (absl::Status watched = hall->Watch(hall->listener_); !watched.ok()) return watched;
-  return hall;
+  std::shared_ptr<Acceptor> acceptor(new Acceptor(*std::move(listener), std::move(epoll),
+                                                  Place{local, bound->port, token.Take()},
+                                                  std::move(key), peers + kMostStrangers));
+  if (absl::Status watched = acceptor->Watch(acceptor->listener_); !watched.ok()) return watched;
+  return acceptor;
 }
 
 Acceptor::Acceptor(net::Fd listener, net::Fd epoll, Place own, RailKey key, size_t most)

@@ -2,7 +2,7 @@
 //
 // Impostors, over real sockets: whoever takes a peer's address, or has heard what ranks say to each
 // other, is no rank by that.
-#include "runtime/transport/reconnector/reconnector.h"
+#include "runtime/transport/connect/reconnector.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 #include "runtime/net/socket.h"
 #include "runtime/testing/ranks.h"
 #include "runtime/testing/relay.h"
-#include "runtime/transport/reconnector/rail_handshake.h"
+#include "runtime/transport/connect/rail_handshake.h"
 #include "runtime/transport/tcp/tcp.h"
 
 namespace railhead::transport {
@@ -37,11 +37,11 @@ std::shared_ptr<Acceptor> HallOf(uint32_t rank, const RailKey& key = kJobsKey) {
   return *Acceptor::Open(*net::IpAddress::Parse("127.0.0.1"), 1, rank, key);
 }
 
-// Two halls of which the first one's rank dials.
-struct TwoHalls {
+// Two acceptors of which the first one's rank dials.
+struct TwoAcceptors {
   std::shared_ptr<Acceptor> dials = HallOf(0);
   std::shared_ptr<Acceptor> waits = HallOf(1);
-  TwoHalls() {
+  TwoAcceptors() {
     while (waits->own().token < dials->own().token) waits = HallOf(1);
   }
 };
@@ -100,16 +100,16 @@ std::string SwapTokens(const std::string& hello) {
 }
 
 TEST(ReconnectorTest, WhoTakesAPeersAddressIsNotThePeer) {
-  const TwoHalls halls;
+  const TwoAcceptors acceptors;
   // What the real peer has answered once, and what a rank of other keys would.
   std::string recorded;
   {
-    Relay relay(*halls.waits);
-    const auto a = *OpenTcpLink(halls.dials, relay.Address(), "rank 1");
-    const auto b = *OpenTcpLink(halls.waits, halls.dials->Address(), "rank 0");
+    Relay relay(*acceptors.waits);
+    const auto a = *OpenTcpLink(acceptors.dials, relay.Address(), "rank 1");
+    const auto b = *OpenTcpLink(acceptors.waits, acceptors.dials->Address(), "rank 0");
     ASSERT_TRUE(
         WorkAt({a.get(), b.get()}, {&relay}, [&] { return a->connected() && b->connected(); }));
-    recorded = relay.heard().back().hall;
+    recorded = relay.heard().back().acceptor;
   }
   const auto with = [](const RailKey& key) {
     return [key](const std::string& hello) {
@@ -127,7 +127,8 @@ TEST(ReconnectorTest, WhoTakesAPeersAddressIsNotThePeer) {
   };
   for (size_t i = 0; i < lies.size(); ++i) {
     Impostor impostor;
-    const auto link = *OpenTcpLink(halls.dials, AddressAt(*halls.waits, impostor.port()), "rank 1");
+    const auto link =
+        *OpenTcpLink(acceptors.dials, AddressAt(*acceptors.waits, impostor.port()), "rank 1");
     absl::Status error;
     for (const absl::Time deadline = Soon(); error.ok() && MonotonicNow() < deadline;) {
       impostor.Pump(lies[i]);
@@ -141,13 +142,13 @@ TEST(ReconnectorTest, WhoTakesAPeersAddressIsNotThePeer) {
 
 // In the middle of a job: the address is taken when the connection is lost.
 TEST(ReconnectorTest, NorIsWhoTakesItWhenTheConnectionIsLost) {
-  const TwoHalls halls;
-  Relay relay(*halls.waits);
-  const auto a = *OpenTcpLink(halls.dials, relay.Address(), "rank 1");
-  const auto b = *OpenTcpLink(halls.waits, halls.dials->Address(), "rank 0");
+  const TwoAcceptors acceptors;
+  Relay relay(*acceptors.waits);
+  const auto a = *OpenTcpLink(acceptors.dials, relay.Address(), "rank 1");
+  const auto b = *OpenTcpLink(acceptors.waits, acceptors.dials->Address(), "rank 0");
   const auto both = [&] { return a->connected() && b->connected(); };
   ASSERT_TRUE(WorkAt({a.get(), b.get()}, {&relay}, both));
-  const std::string recorded = relay.heard().back().hall;
+  const std::string recorded = relay.heard().back().acceptor;
   // From now on it answers by itself, with what was right before.
   relay.change = [&](bool from_caller, std::string& bytes) {
     if (!from_caller) bytes = recorded.substr(0, bytes.size());
@@ -168,11 +169,11 @@ TEST(ReconnectorTest, NorIsWhoTakesItWhenTheConnectionIsLost) {
 
 // What a rank has said opens nothing a second time, and ends nothing.
 TEST(ReconnectorTest, WhoRepeatsWhatARankHasSaidIsTurnedAway) {
-  const TwoHalls halls;
-  Relay to_waits(*halls.waits);
-  Relay to_dials(*halls.dials);
-  const auto a = *OpenTcpLink(halls.dials, to_waits.Address(), "rank 1");
-  const auto b = *OpenTcpLink(halls.waits, to_dials.Address(), "rank 0");
+  const TwoAcceptors acceptors;
+  Relay to_waits(*acceptors.waits);
+  Relay to_dials(*acceptors.dials);
+  const auto a = *OpenTcpLink(acceptors.dials, to_waits.Address(), "rank 1");
+  const auto b = *OpenTcpLink(acceptors.waits, to_dials.Address(), "rank 0");
   const auto both = [&] { return a->connected() && b->connected(); };
   ASSERT_TRUE(WorkAt({a.get(), b.get()}, {&to_waits, &to_dials}, both));
   // Who does not dial knocks, when it has lost the connection and the other does not look.
@@ -181,18 +182,18 @@ TEST(ReconnectorTest, WhoRepeatsWhatARankHasSaidIsTurnedAway) {
     return !to_dials.heard().empty() && to_dials.heard().back().caller.size() == RailHelloSize();
   }));
   ASSERT_TRUE(WorkAt({a.get(), b.get()}, {&to_waits, &to_dials}, both));
-  // All that was said to the two halls; nothing of it makes anybody lose the connection.
+  // All that was said to the two acceptors; nothing of it makes anybody lose the connection.
   struct Said {
-    Acceptor* hall;
+    Acceptor* acceptor;
     Link* link;
     std::string words;
   };
   std::vector<Said> all;
   for (const Relay::Heard& heard : to_waits.heard()) {
-    all.push_back({halls.waits.get(), b.get(), heard.caller.substr(0, RailHelloSize())});
+    all.push_back({acceptors.waits.get(), b.get(), heard.caller.substr(0, RailHelloSize())});
   }
   for (const Relay::Heard& heard : to_dials.heard()) {
-    all.push_back({halls.dials.get(), a.get(), heard.caller.substr(0, RailHelloSize())});
+    all.push_back({acceptors.dials.get(), a.get(), heard.caller.substr(0, RailHelloSize())});
   }
   // Knocks fade.
   const absl::Time quiet = MonotonicNow() + absl::Milliseconds(300);
@@ -201,7 +202,7 @@ TEST(ReconnectorTest, WhoRepeatsWhatARankHasSaidIsTurnedAway) {
   for (const Said& said : all) {
     if (said.words.size() < RailHelloSize()) continue;  // a knock that was given up
     const uint64_t before = said.link->stats().strangers;
-    const net::Fd stranger = DialStranger(said.hall->own().port);
+    const net::Fd stranger = DialStranger(said.acceptor->own().port);
     ASSERT_TRUE(net::SendAll(stranger.get(), said.words, Soon()).ok());
     bool closed = false;
     for (const absl::Time deadline = Soon(); !closed && MonotonicNow() < deadline;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_RUNTIME_TRANSPORT_DOOR_RECONNECTOR_H_
-#define RAILHEAD_RUNTIME_TRANSPORT_DOOR_RECONNECTOR_H_
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_CONNECT_RECONNECTOR_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_CONNECT_RECONNECTOR_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
-#include "runtime/transport/reconnector/acceptor.h"
-#include "runtime/transport/reconnector/rail_handshake.h"
+#include "runtime/transport/connect/acceptor.h"
+#include "runtime/transport/connect/rail_handshake.h"
 
 namespace railhead::transport {
 
@@ -31,51 +31,51 @@ struct Line {
 // job's key, in this handshake (rail_handshake.h). Used by RecoveringLink; no call blocks.
 //
 //   dialing side:    connects, sends Hello   receives Answer, confirms: connected
-//   accepting side:            sends Answer from its hall         receives that: connected
+//   accepting side:            sends Answer from its acceptor         receives that: connected
 //
 // So a connected side knows that the other is connected, or will be without its help.
 // So a side that is connected knows that the other is, or will be without its help.
 class Reconnector {
  public:
-  // `peer_hall` returns the peer's address, which is untrusted: a bad one is an error here, or of
-  // Advance if it is not known yet. `peer` names the peer in errors.
-  static absl::StatusOr<std::unique_ptr<Reconnector>> Open(std::shared_ptr<Acceptor> hall,
-                                                           Locator peer_hall,
+  // `peer_acceptor` returns the peer's address, which is untrusted: a bad one is an error here, or
+  // of Advance if it is not known yet. `peer` names the peer in errors.
+  static absl::StatusOr<std::unique_ptr<Reconnector>> Open(std::shared_ptr<Acceptor> acceptor,
+                                                           Locator peer_acceptor,
                                                            absl::string_view peer);
 
   // Returns true if this side dials. The other side must accept at any time.
-  bool dials() const { return remote_.has_value() && hall_->own().token < remote_->token; }
+  bool dials() const { return remote_.has_value() && acceptor_->own().token < remote_->token; }
 
-  // Returns true if a connection of the peer waits in the hall.
-  bool called() const { return remote_.has_value() && hall_->Has(remote_->token) && !dials(); }
+  // Returns true if a connection of the peer waits in the acceptor.
+  bool called() const { return remote_.has_value() && acceptor_->Has(remote_->token) && !dials(); }
 
   // For the accepting side: requests a new connection from the dialing side, which may not have
   // noticed that the last was lost. Call it repeatedly.
   void Knock(absl::Time now);
   // Allows an attempt now, after news.
   void Hurry(absl::Time now) { next_attempt_ = now; }
-  // Returns true if the peer has given up the current connection: it has a new one in the hall, or
-  // has sent a reconnect request since the last call.
+  // Returns true if the peer has given up the current connection: it has a new one in the acceptor,
+  // or has sent a reconnect request since the last call.
   bool PeerLeft(absl::Time now);
 
   // Advances the connection setup. Returns a connection, or an invalid one if it is not ready. An
   // error ends one attempt only; a later call starts the next.
   absl::StatusOr<Line> Advance(absl::Time now);
 
-  // Readable when Advance may have work, besides the hall's descriptor. Attempts also start and
+  // Readable when Advance may have work, besides the acceptor's descriptor. Attempts also start and
   // time out without it.
   int event_fd() const { return epoll_.get(); }
 
-  // Rejected connections in the hall that no other caller has counted.
+  // Rejected connections in the acceptor that no other caller has counted.
   uint64_t strangers() {
-    strangers_ += hall_->TakeStrangers();
+    strangers_ += acceptor_->TakeStrangers();
     return strangers_;
   }
   // "10.0.0.1:4000 - 10.0.0.2:4000".
   std::string Name() const;
 
  private:
-  Reconnector(std::shared_ptr<Acceptor> hall, Locator locate, net::Fd epoll, std::string peer);
+  Reconnector(std::shared_ptr<Acceptor> acceptor, Locator locate, net::Fd epoll, std::string peer);
 
   // Resolves the peer's address, if it is known.
   absl::Status Locate();
@@ -92,7 +92,7 @@ class Reconnector {
   absl::Status Use(net::Fd line, uint32_t events, absl::Time give_up);
   absl::Status GiveUp(const absl::Status& why);
 
-  std::shared_ptr<Acceptor> hall_;
+  std::shared_ptr<Acceptor> acceptor_;
   Locator locate_;
   std::optional<Acceptor::Place> remote_;
   net::Fd epoll_;  // of the connection
@@ -116,4 +116,4 @@ absl::Duration PauseBeforeAttempt(absl::string_view who, uint64_t attempt);
 
 }  // namespace railhead::transport
 
-#endif  // RAILHEAD_RUNTIME_TRANSPORT_DOOR_RECONNECTOR_H_
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_CONNECT_RECONNECTOR_H_

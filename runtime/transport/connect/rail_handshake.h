@@ -19,8 +19,8 @@
 // keys of their own (LineKeys).
 //
 // Pure: bytes in, bytes out; no socket, clock or random source.
-#ifndef RAILHEAD_RUNTIME_TRANSPORT_DOOR_RAIL_HANDSHAKE_H_
-#define RAILHEAD_RUNTIME_TRANSPORT_DOOR_RAIL_HANDSHAKE_H_
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_CONNECT_RAIL_HANDSHAKE_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_CONNECT_RAIL_HANDSHAKE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +32,7 @@
 
 namespace railhead::transport {
 
-// Identity of a hall: random bytes and the rank. Not secret: it crosses the network.
+// Identity of a acceptor: random bytes and the rank. Not secret: it crosses the network.
 inline constexpr size_t kTokenRandom = 12;
 inline constexpr size_t kTokenSize = kTokenRandom + sizeof(uint32_t);
 inline constexpr size_t kRailNonceSize = 16;
@@ -46,7 +46,7 @@ struct RailKey {
 struct RailHello {
   std::string from;     // token of the dialing side
   std::string to;       // token of the accepting side
-  uint64_t number = 0;  // greater than in any earlier Hello of the same hall
+  uint64_t number = 0;  // greater than in any earlier Hello of the same acceptor
   std::string nonce;
 };
 std::string EncodeRailHello(const RailKey& key, const RailHello& hello);
@@ -94,4 +94,4 @@ class RailHandshake {
 
 }  // namespace railhead::transport
 
-#endif  // RAILHEAD_RUNTIME_TRANSPORT_DOOR_RAIL_HANDSHAKE_H_
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_CONNECT_RAIL_HANDSHAKE_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/transport/reconnector/rail_handshake.h"
+#include "runtime/transport/connect/rail_handshake.h"
 
 #include <algorithm>
 #include <utility>

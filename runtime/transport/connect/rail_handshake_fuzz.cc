@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes that a stranger says to a hall, or answers who dials with, prove nothing. What is said
-// by who has the key is read as it was meant.
+// Any bytes that a stranger says to a acceptor, or answers who dials with, prove nothing. What is
+// said by who has the key is read as it was meant.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "runtime/transport/reconnector/rail_handshake.h"
+#include "runtime/transport/connect/rail_handshake.h"
 
 namespace railhead::transport {
 namespace {

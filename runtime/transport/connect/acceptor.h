@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef RAILHEAD_RUNTIME_TRANSPORT_DOOR_ACCEPTOR_H_
-#define RAILHEAD_RUNTIME_TRANSPORT_DOOR_ACCEPTOR_H_
+#ifndef RAILHEAD_RUNTIME_TRANSPORT_CONNECT_ACCEPTOR_H_
+#define RAILHEAD_RUNTIME_TRANSPORT_CONNECT_ACCEPTOR_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +19,8 @@
 #include "absl/time/time.h"
 #include "runtime/net/address.h"
 #include "runtime/net/fd.h"
+#include "runtime/transport/connect/rail_handshake.h"
 #include "runtime/transport/link.h"
-#include "runtime/transport/reconnector/rail_handshake.h"
 
 namespace railhead::transport {
 
@@ -30,7 +30,7 @@ namespace railhead::transport {
 // replays, are rejected and counted. Use from one thread at a time; no call blocks.
 class Acceptor final : public WakeSource {
  public:
-  // What a rank must know of another rank's hall.
+  // What a rank must know of another rank's acceptor.
   struct Place {
     net::IpAddress ip;
     uint16_t port = 0;
@@ -38,7 +38,7 @@ class Acceptor final : public WakeSource {
   };
 
   // Listens on `local`. Besides `peers`, a fixed number of connections may wait. The token
-  // identifies the hall of `rank`; all halls of the rail have the same key.
+  // identifies the acceptor of `rank`; all acceptors of the rail have the same key.
   static absl::StatusOr<std::shared_ptr<Acceptor>> Open(const net::IpAddress& local, size_t peers,
                                                         uint32_t rank = 0, RailKey key = {});
 
@@ -67,20 +67,22 @@ class Acceptor final : public WakeSource {
   // Returns the ranks with a waiting connection.
   std::vector<uint32_t> Callers() const;
 
-  // Returns a Hello for the hall with this token. Use each once.
+  // Returns a Hello for the acceptor with this token. Use each once.
   absl::StatusOr<std::string> NewHello(absl::string_view to);
 
   // Limits concurrent dialing: if all ranks dial all peers at once, nobody answers in time. Counts
   // until destroyed.
   class Permit {
    public:
-    explicit Permit(std::shared_ptr<Acceptor> hall) : hall_(std::move(hall)) { ++hall_->dialing_; }
-    ~Permit() { --hall_->dialing_; }
+    explicit Permit(std::shared_ptr<Acceptor> acceptor) : acceptor_(std::move(acceptor)) {
+      ++acceptor_->dialing_;
+    }
+    ~Permit() { --acceptor_->dialing_; }
     Permit(const Permit&) = delete;
     Permit& operator=(const Permit&) = delete;
 
    private:
-    std::shared_ptr<Acceptor> hall_;
+    std::shared_ptr<Acceptor> acceptor_;
   };
   bool MayDial() const { return dialing_ < kMostDialing; }
   // Returns the number of connections rejected since the last call.
@@ -116,7 +118,7 @@ class Acceptor final : public WakeSource {
   std::list<Visitor> visitors_;
 };
 
-// Returns the self-described address of a peer's hall; nullopt while unknown.
+// Returns the self-described address of a peer's acceptor; nullopt while unknown.
 class Locator {
  public:
   // Known from the start.
@@ -134,4 +136,4 @@ class Locator {
 
 }  // namespace railhead::transport
 
-#endif  // RAILHEAD_RUNTIME_TRANSPORT_DOOR_ACCEPTOR_H_
+#endif  // RAILHEAD_RUNTIME_TRANSPORT_CONNECT_ACCEPTOR_H_
