@@ -28,7 +28,6 @@ struct PortCounters {
   // Bytes of RDMA traffic. InfiniBand counters of four-byte words are converted, saturating at 64
   // bits. Software devices (rxe, siw) have no byte counters: these are then the bytes of the
   // network interface, including all its other traffic and Ethernet headers.
-  // traffic of that interface, with its Ethernet headers.
   std::optional<uint64_t> transmit_bytes;
   std::optional<uint64_t> receive_bytes;
 

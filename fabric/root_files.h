@@ -5,7 +5,6 @@
 //
 // The tree may be hostile or broken. No function follows a link out of the root, blocks on a pipe,
 // or reads without a limit.
-// pipe, or reads more than a bound.
 #ifndef RAILHEAD_FABRIC_ROOT_FILES_H_
 #define RAILHEAD_FABRIC_ROOT_FILES_H_
 

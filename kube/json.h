@@ -3,7 +3,6 @@
 // JSON for Kubernetes: a value type, a parser that returns errors, and views of documents of
 // unknown shape. No function throws on any input. Used by everything that reads or writes API
 // objects.
-// into documents whose shape is not known. Nothing here throws on any input.
 #ifndef RAILHEAD_KUBE_JSON_H_
 #define RAILHEAD_KUBE_JSON_H_
 

@@ -26,7 +26,7 @@ struct ClientOptions {
   std::function<absl::StatusOr<std::string>()> token;
   std::string certificate_pem;  // client certificate, with its key; or neither
   std::string key_pem;
-  // Of a call, from connecting to the last byte; of a stream, to connect.
+  // Limit of a call, from connecting to the last byte; for a stream, of connecting.
   absl::Duration timeout = absl::Seconds(5);
   size_t max_answer_bytes = 16U << 20U;  // of a call; streams are not limited
 };

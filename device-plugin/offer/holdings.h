@@ -4,7 +4,6 @@
 //
 // After its start, kubelet answers before it knows all pods. Trusting such an answer would remove
 // files of running containers, and give their devices to others.
-// they hold.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_HOLDINGS_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_HOLDINGS_H_
 

@@ -6,7 +6,6 @@
 // is far from all of them; the HCAs are far from each other (first one per PCIe switch, then on
 // both NUMA nodes, so that they share as little as possible); shared HCAs have the most free slots;
 // the lowest rails, so that equal nodes give equal rails.
-// the lowest rails, so that equal nodes give equal rails.
 #ifndef RAILHEAD_DEVICE_PLUGIN_OFFER_PREFERENCE_H_
 #define RAILHEAD_DEVICE_PLUGIN_OFFER_PREFERENCE_H_
 

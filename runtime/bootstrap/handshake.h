@@ -90,7 +90,7 @@ class GuestHandshake {
   Step Receive(const Frame& frame);
 
   bool proven() const { return state_ == State::kProven; }
-  // Where the host runs; authenticated if proven().
+  // Location of the host; authenticated if proven().
   const std::string& host_name() const { return host_name_; }
 
  private:

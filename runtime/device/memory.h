@@ -5,7 +5,6 @@
 // Copies run at once, after the work of the legacy default stream of the memory's context; NICs
 // wait for no stream. So programs must wait for kernels and copies of all streams that write values
 // to be sent. (GPU reductions and GPU-to-GPU paths would be added next to the copies.)
-// own ways to each other, would stand beside the copies.)
 #ifndef RAILHEAD_RUNTIME_DEVICE_MEMORY_H_
 #define RAILHEAD_RUNTIME_DEVICE_MEMORY_H_
 

@@ -41,7 +41,7 @@ Parts PartsOf(const Movement& movement, int ranks, int owner, size_t count);
 // Returns the values in the buffers of a rank with `parts`.
 size_t Values(Shape shape, const Movement& movement, const Parts& parts, int rank, size_t count);
 
-// Where, in values, the smaller buffer is in the larger one when a collective is done in place.
+// Returns the offset, in values, of the smaller buffer in the larger one of an in-place call.
 size_t InPlaceOffset(const Movement& movement, const Parts& parts, int rank);
 
 inline constexpr int kAllRanks = -1;
@@ -55,7 +55,7 @@ struct Piece {
   size_t count = 0;
 };
 
-// What `rank` has received when the collective is done.
+// Returns what `rank` has received after the collective.
 std::vector<Piece> Received(const Movement& movement, int ranks, int rank, int root, size_t count);
 
 }  // namespace railhead::perf

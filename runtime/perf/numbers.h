@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whole numbers whose reduction over all ranks is known without asking anybody, so small that every
-// partial result is one too and exists in the type: the outcome is exact in whatever order ranks
-// are reduced.
+// Integers whose reduction over all ranks is known in advance, small enough that every partial
+// result is an integer that the type can represent: the result is exact in any order of reduction.
 #ifndef RAILHEAD_RUNTIME_PERF_NUMBERS_H_
 #define RAILHEAD_RUNTIME_PERF_NUMBERS_H_
 
@@ -14,11 +13,11 @@
 
 namespace railhead::perf {
 
-// OutOfRange if the exact outcome is not known for so many ranks. Only an average has a limit: the
-// sum that is divided must be a multiple of the ranks.
+// Returns OutOfRange if the exact result is unknown for this number of ranks. Only averages have a
+// limit: the sum must be a multiple of the number of ranks.
 absl::Status IsKnown(const Type& type, const Operator& op, int ranks);
 
-// The number that `rank` gives at a place, and what comes of all ranks'.
+// Return the value that `rank` contributes at a place, and the result over all ranks.
 int64_t Contribution(const Type& type, const Operator& op, int ranks, int rank, size_t place);
 int64_t Outcome(const Type& type, const Operator& op, int ranks, size_t place);
 

@@ -34,7 +34,7 @@ struct Finding {
   std::string fix;                      // "" if nothing needs to be done
 };
 
-// What the ranks have agreed on.
+// The ranks' agreement.
 struct Job {
   std::string transport;        // "verbs" or "tcp"
   std::string degraded_reason;  // "" if not degraded

@@ -86,8 +86,8 @@ class ReceiveLedger {
     bool done = false;
   };
 
-  // What both sides must agree on for a transfer. Stored for recent receives, done or not: after a
-  // loss, frames of a finished transfer are dropped, but only after this check.
+  // Values both sides must agree on for a transfer. Stored for recent receives, done or not: after
+  // a loss, frames of a finished transfer are dropped, but only after this check.
   struct Agreement {
     uint64_t size = 0;
     collectives::Call call;

@@ -22,7 +22,6 @@
 // carries wrong bytes and is dropped, since that response proves that the peer has the right ones.
 // Smaller sends are copied, and are done when rails have taken them. CopyTail() does the same for
 // the last bytes of longer ones.
-// the last bytes of longer ones.
 #ifndef RAILHEAD_RUNTIME_RAILS_SEND_LEDGER_H_
 #define RAILHEAD_RUNTIME_RAILS_SEND_LEDGER_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is computed with vectors of fp32 or fp64, whatever the floats in memory look like.
+// Operators on vectors of fp32 or fp64, independent of the format in memory.
 
 // Included once for each target: Highway's kind of guard.
 #if defined(RAILHEAD_RUNTIME_REDUCE_FLOAT_OPERATORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -20,8 +20,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace railhead::reduce::HWY_NAMESPACE {
 
-// Which NaN an operation gives depends on the CPU and on the order in which the compiler puts the
-// operands; so every result's NaN is replaced by this one.
+// Replaces every NaN of a result by this one: which NaN an operation returns depends on the CPU and
+// on the order of operands in the compiled code.
 template <class T, class V>
 HWY_INLINE V WithOneNaN(V v) {
   const hn::ScalableTag<T> d;
@@ -68,8 +68,8 @@ struct FloatProduct : FloatOperator<T> {
   HWY_INLINE Vector Join(Vector a, Vector b) const { return hn::Mul(a, b); }
 };
 
-// The smaller or the larger, where CPUs disagree: with a NaN, which stays, and between two zeros.
-// Values that compare as equal differ at most in being -0 and +0, so `zero` is a bit operation.
+// Returns the smaller or larger value where CPUs disagree: NaN wins, and zeros are combined by
+// `zero`, a bit operation, as equal values differ at most in the sign of zero.
 template <class V, class Mask>
 HWY_INLINE V Choose(V a, V b, Mask take_b, V zero) {
   const V chosen = hn::IfThenElse(take_b, b, a);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lies between reduce.cc and the vector code, which is compiled once for each kind of CPU.
+// Interface between reduce.cc and the vector code, which is compiled once per kind of CPU.
 #ifndef RAILHEAD_RUNTIME_REDUCE_KERNELS_H_
 #define RAILHEAD_RUNTIME_REDUCE_KERNELS_H_
 
@@ -15,20 +15,20 @@ struct Call {
   rhDataType_t type;
   rhRedOp_t op;
   int divisor;            // rhAvg
-  const Scalar* scalars;  // one for each input, or null
+  const Scalar* scalars;  // one per input, or null
   const std::byte* const* inputs;
   size_t input_count;
-  size_t skip;  // how many bytes of each input to pass over
+  size_t skip;  // bytes to skip in each input
   std::byte* out;
   size_t bytes;
-  bool streaming;  // to `out`
-  Copies copies;   // where the results are written as well
+  bool streaming;  // write `out` past the caches
+  Copies copies;   // further outputs
 };
 
-// The kinds of CPU for which there is code, as bits of Highway's.
+// CPU kinds with compiled code, as Highway's bits.
 int64_t CompiledTargets();
 
-// Each picks the code for this CPU. Integers are not averaged here.
+// Each uses the code for this CPU. Integers are not averaged here.
 void ReduceIntegers(const Call& call);
 void ReduceFloats(const Call& call);       // rhFloat32, rhFloat64
 void ReduceSmallFloats(const Call& call);  // those of 16 and 8 bits

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of every reduction: any number of inputs into one output, in one pass over memory.
+// Arithmetic of every reduction: any number of inputs into one output, in one pass over memory.
 //
-// The result has the same bits on every CPU, and wherever the data lies in memory:
+// The result has the same bits on every CPU, and for any alignment of the data:
 //
 // - out[i] = ((in0[i] op in1[i]) op in2[i]) op ..., in the order of the inputs, without fused
 //   multiply-adds, in the default rounding mode and with denormals, whatever the thread's mode is.
@@ -26,12 +26,12 @@
 
 namespace railhead::reduce {
 
-// How results are written. Streaming goes past the caches: faster for outputs larger than the last
-// cache that nobody reads soon, slower for everything else.
+// How results are written. Streaming bypasses the caches: faster for outputs larger than the
+// last-level cache that are not read soon, slower otherwise.
 enum class Stores { kNormal, kStreaming };
 
-// A factor for all elements of one input: `real` for floats (as fp64 for rhFloat64, else rounded to
-// fp32), `integer` for integers, of which the low bits that the type has are used.
+// A factor for all elements of one input: `real` for floats (fp64 for rhFloat64, else rounded to
+// fp32), the low bits of `integer` for integers.
 struct Scalar {
   double real = 1;
   uint64_t integer = 1;
@@ -40,34 +40,33 @@ struct Scalar {
 struct Reduction {
   rhDataType_t type = rhFloat32;
   rhRedOp_t op = rhSum;
-  // rhAvg is rhSum whose result is divided by this, at least 1; integers lose the fraction. It is
-  // not the number of inputs: an algorithm in several calls divides in the last one, by the ranks.
+  // rhAvg is rhSum divided by this, at least 1; integers lose the fraction. It is not the number of
+  // inputs: an algorithm with several calls divides in the last one, by the number of ranks.
   int divisor = 1;
-  // rhSum and rhAvg: one for each input, which is multiplied by it first (and, if a float, rounded
-  // to fp32 or fp64); or empty.
+  // rhSum and rhAvg: one factor per input, applied first (floats are rounded to fp32 or fp64); or
+  // empty.
   absl::Span<const Scalar> scalars;
 };
 
-// Bytes of an element; 0 if there is no such type.
+// Returns the bytes of an element; 0 for unknown types.
 size_t SizeOf(rhDataType_t type);
 
-// False for the bit operators on floats, and for types and operators that do not exist.
+// Returns false for bit operators on floats, and for unknown types and operators.
 bool CanReduce(rhDataType_t type, rhRedOp_t op);
 
-// Further outputs that get the same as the first one, in the same pass.
+// Further outputs with the same content, written in the same pass.
 struct Copies {
   absl::Span<std::byte* const> outs;
   Stores stores = Stores::kNormal;
 };
 
-// Writes `count` elements to `out`, and to all `copies`. There must be an input, and CanReduce. No
-// pointer needs to be aligned (but streaming needs `out` aligned to its elements, and all others
-// like it, and else stores normally). Outputs may equal inputs; otherwise none overlaps with
-// another.
+// Writes `count` elements to `out` and all `copies`. Needs an input, and CanReduce. Pointers need
+// no alignment (streaming needs `out` aligned to its elements, and all others alike; otherwise it
+// stores normally). Outputs may equal inputs; otherwise they must not overlap.
 void Reduce(const Reduction& reduction, absl::Span<const std::byte* const> inputs, std::byte* out,
             size_t count, Stores stores, const Copies& copies = {});
 
-// Copies between ranges that are the same or do not overlap.
+// Copies between ranges that are equal or do not overlap.
 void Copy(const std::byte* in, std::byte* out, size_t bytes, Stores stores);
 
 }  // namespace railhead::reduce

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// 16- and 8-bit floats in memory as fp32 in registers. Elements may change places on the way in, if
-// they go back the same way.
+// Loads and stores of 16- and 8-bit floats as fp32 in registers. Elements may be permuted when
+// loaded, if they are stored the same way.
 
 // Included once for each target: Highway's kind of guard.
 #if defined(RAILHEAD_RUNTIME_REDUCE_SMALL_FORMATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -139,8 +139,7 @@ struct Bfloat16 {
   }
 };
 
-// Even bytes and odd ones, each as two halves: the order in which the 8-bit formats lie in
-// registers.
+// Packs even and odd bytes, each as two halves: the register order of the 8-bit formats.
 HWY_INLINE ByteVector PackBytes(Word32Vector even_lower, Word32Vector even_upper,
                                 Word32Vector odd_lower, Word32Vector odd_upper) {
   const HalfWord16Tag half;
@@ -187,7 +186,7 @@ struct Float8e4m3 {
   }
 
  private:
-  // Of the upper byte; the lower one is passed over.
+  // Converts the upper byte; ignores the lower one.
   static HWY_INLINE Word16Vector AsFloat16(Word16Vector upper) {
     const Word16Tag w;
     const hn::RebindToSigned<Word16Tag> s;

@@ -71,7 +71,7 @@ class Wire {
   virtual void Abort() {}
 };
 
-// What wires use of their link. Both must outlive them.
+// Parts of a link that its wires use. Both must outlive them.
 struct WireOwner {
   int epoll = -1;  // included in callers' waits
   LinkStats* stats = nullptr;

@@ -30,7 +30,7 @@ namespace railhead::transport {
 // replays, are rejected and counted. Use from one thread at a time; no call blocks.
 class Acceptor final : public WakeSource {
  public:
-  // What a rank must know of another rank's acceptor.
+  // Address of an acceptor, for other ranks.
   struct Place {
     net::IpAddress ip;
     uint16_t port = 0;
@@ -70,7 +70,7 @@ class Acceptor final : public WakeSource {
   // Returns a Hello for the acceptor with this token. Use each once.
   absl::StatusOr<std::string> NewHello(absl::string_view to);
 
-  // Limits concurrent dialing: if all ranks dial all peers at once, nobody answers in time. Counts
+  // Limits concurrent dialing: if all ranks dial all peers at once, none answers in time. Counts
   // until destroyed.
   class Permit {
    public:

@@ -30,7 +30,6 @@
 // one idle second it posts a probe on every lane, which the peer's NIC answers without its process.
 // If the local NIC then reports nothing, that is an error, too: within seconds if its port is down,
 // later otherwise. Usually the device has reported the port before (device_port.h).
-// (device_port.h).
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CHANNEL_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CHANNEL_H_
 

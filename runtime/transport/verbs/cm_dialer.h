@@ -8,7 +8,6 @@
 // minutes with some drivers: connecting, and destroying an id that connects. Both run on helper
 // threads, which own what they need and may outlive this object. A connection that is up is owned
 // by this object only.
-// connection that is up belongs to nobody else.
 #ifndef RAILHEAD_RUNTIME_TRANSPORT_VERBS_CM_DIALER_H_
 #define RAILHEAD_RUNTIME_TRANSPORT_VERBS_CM_DIALER_H_
 

@@ -11,7 +11,7 @@ inline constexpr uint8_t kMostQpsPerRail = 8;
 
 // Packet settings of a job, from its user's variables.
 struct VerbsSettings {
-  // Of the IP header (RoCE) and the global route (InfiniBand): DSCP times 4, plus ECN bits.
+  // In the IP header (RoCE) and global route (InfiniBand): DSCP times 4, plus ECN bits.
   uint8_t traffic_class = 0;
   // InfiniBand: 0 to 15. RoCE: the priority in the VLAN tag, 0 to 7.
   uint8_t service_level = 0;

@@ -39,7 +39,7 @@
 
 namespace railhead::transport::verbs {
 
-// Of one device. Thread-safe.
+// The cache of one device. Thread-safe.
 class UserMemory : public std::enable_shared_from_this<UserMemory> {
  public:
   // A registration to send from.
