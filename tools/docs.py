@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that files which Markdown texts name exist.
+"""Checks that files which Markdown texts name exist, and that comments of headers are plain English.
 
 usage: tools/docs.py
 
 Links are relative to their text. A name in backticks that looks like a source file ("draft.h",
-"rails/peer.h") must be the end of a path in the repository. Exits with 1 and a line for each that is not.
+"rails/peer.h") must be the end of a path in the repository. Comments in headers of the folders in PLAIN
+must not match a pattern of HABITS. Exits with 1 and a line for each violation.
 """
 
 import pathlib
@@ -16,12 +17,31 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 SOURCE = re.compile(r"`([\w./-]+\.(?:h|cc|py|sh|cmake|proto))`")
+PLAIN = re.compile(r"(kube|fabric|device-plugin|runtime)/(?!comm/|include/)(?!.*testing/).*\.h$")
+HABITS = (
+    (re.compile(r"^//+ *(Who|Whoever|Where|Of) "), "name the subject first"),
+    (re.compile(r"\b(is|are|was|were) told\b"), "programs report, log or request"),
+    (re.compile(r"\b[Ss]o many\b"), "name the number"),
+    (re.compile(r"\b([Nn]obody|[Ss]omebody|[Ww]hoever)\b"), "name the actor"),
+    (re.compile(r"(?<![Tt]here )\b(is|are) no (?!longer\b)[a-z]"), 'write "is not a ..."'),
+    (re.compile(r"\bturn(s|ed)? (\w+ )?away\b|\b[Ss]trangers?\b"), "a connection is rejected"),
+)
 
 
 def listed(*patterns):
     done = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", *patterns], cwd=ROOT,
                           capture_output=True, text=True, check=True)
     return [name for name in done.stdout.splitlines() if (ROOT / name).exists()]
+
+
+def habits(name):
+    """Lines for comments of a header that match HABITS."""
+    for number, line in enumerate((ROOT / name).read_text("utf-8").splitlines(), 1):
+        comment = line[line.find("//"):].strip() if "//" in line else ""
+        for habit, advice in HABITS:
+            found = habit.search(comment)
+            if found:
+                yield f'{name}:{number}: "{found.group(0).strip("/ ")}" in a comment: {advice}'
 
 
 def main():
@@ -37,6 +57,8 @@ def main():
                        if not re.match(r"[a-z]+:", target) and not (path.parent / target).exists()]
             missing += [source for source in SOURCE.findall(line) if source.lstrip("./") not in ends]
             wrong += [f"{name}:{number}: {target} does not exist" for target in missing]
+    for name in filter(PLAIN.match, listed("*.h")):
+        wrong += habits(name)
     print("\n".join(wrong) if wrong else f"docs: {len(texts)} texts name files that exist")
     return 1 if wrong else 0
 
