@@ -91,7 +91,8 @@ std::string WhyNotNearest(const DeviceSnapshot& snapshot, const std::vector<std:
       unusable.insert(absl::StrCat(device.hca.name, " (", device.hca.reason, ")"));
     }
   }
-  if (!IsAligned(well, held, gpus)) return "they were given first, or nearer ones were taken";
+  if (!IsAligned(well, held, gpus))
+    return "they were allocated before the GPUs, or nearer ones were in use";
   return absl::StrCat("nearer ones cannot be used: ", absl::StrJoin(unusable, ", "));
 }
 
@@ -130,7 +131,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Make(const AgentOptions& options) 
   if (!wake_up.ok()) return wake_up.status();
   if (!(*wake_up)->watches_folder()) {
     spdlog::warn(
-        "cannot watch {} (too many inotify watches on the node?); looking at it every "
+        "cannot watch {} (too many inotify watches on the node?); checking it every "
         "few seconds instead",
         options.kubelet_dir);
   }
@@ -168,8 +169,8 @@ void Agent::LoadRailMap() {
     offer_.rail_map = *std::move(map);
     return;
   }
-  const std::string message = absl::StrCat(
-      "the rails are numbered anew, as if no HCA had ever been missing: ", Text(map.status()));
+  const std::string message =
+      absl::StrCat("numbering rails without the stored rail map: ", Text(map.status()));
   spdlog::warn("{}", message);
   TellEvent(NodeEvent(true, "RailMapIgnored", message));
 }
@@ -178,7 +179,7 @@ void Agent::SaveRailMap() {
   const absl::Status status = rail_map_file_.Save(offer_.rail_map);
   if (Text(status) != last_rail_map_error_) {
     last_rail_map_error_ = Text(status);
-    if (!status.ok()) spdlog::error("the rail map is not kept: {}", last_rail_map_error_);
+    if (!status.ok()) spdlog::error("cannot store the rail map: {}", last_rail_map_error_);
   }
 }
 
@@ -228,8 +229,9 @@ bool Agent::Reload() {
   absl::StatusOr<AgentConfig> config = LoadConfig(options_);
   if (config.ok() && *config == config_) {
     if (!last_config_error_.empty()) {
-      spdlog::info("the configuration is as it was");
-      TellEvent(NodeEvent(false, "ConfigurationTaken", "the configuration is as it was"));
+      spdlog::info("configuration file is valid again, unchanged");
+      TellEvent(
+          NodeEvent(false, "ConfigurationTaken", "configuration file is valid again, unchanged"));
     }
     last_config_error_.clear();
     metrics_.ConfigRefused(false);
@@ -238,8 +240,9 @@ bool Agent::Reload() {
   if (!config.ok()) {
     if (Text(config.status()) != last_config_error_) {
       last_config_error_ = Text(config.status());
-      const std::string message = absl::StrCat(
-          "the new configuration is wrong, the last good one stays: ", last_config_error_);
+      const std::string message =
+          absl::StrCat("the new configuration is invalid, the previous one stays in force: ",
+                       last_config_error_);
       spdlog::error("{}", message);
       TellEvent(NodeEvent(true, "ConfigurationRefused", message));
       metrics_.ConfigRefused(true);
@@ -313,7 +316,7 @@ void Agent::NoteHang(TimePoint now) {
   const std::string message = absl::StrCat(
       "reading ", what, " has not ended for ",
       std::chrono::duration_cast<std::chrono::seconds>(now - busy->since).count(),
-      " s: its firmware or driver may hang; what was found before stays offered, and no trouble "
+      " s: its firmware or driver may hang; earlier devices stay offered, and no failure "
       "of any HCA is detected meanwhile; check dmesg, and reset the NIC or the node");
   spdlog::error("{}", message);
   TellEvent(NodeEvent(true, "DeviceScanHangs", message));
@@ -361,8 +364,8 @@ void Agent::NoteRdmaNamespaces(const std::string& mode) {
   if (all_move) return;
   const std::string message =
       "the kernel's RDMA namespaces are exclusive: pods without hostNetwork cannot open the HCAs "
-      "that they get (EPERM), unless a CNI (rdma-cni) moves these into the pod: then say "
-      "network: moved of their resource; for shared ones "
+      "that they get (EPERM), unless a CNI (rdma-cni) moves them into the pod: then set "
+      "network: moved for their resource; for shared ones "
       "run: rdma system set netns shared (before any pod runs), and set the option of ib_core: "
       "netns_mode=1";
   spdlog::warn("{}", message);
@@ -584,7 +587,7 @@ void Agent::Collect() {
 absl::StatusOr<DeviceHolders> Agent::AskHolders() {
   const Evidence evidence = Gather();
   if (!Weigh({}, evidence).complete) {
-    return absl::UnavailableError("kubelet does not tell of all pods");
+    return absl::UnavailableError("kubelet does not list all pods yet");
   }
   DeviceHolders holders;
   {

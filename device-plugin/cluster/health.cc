@@ -37,8 +37,8 @@ absl::Status Health::Ready() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!beat_at_.has_value()) return absl::UnavailableError("starting");
   if (!beat_.has_devices || beat_.serving) return absl::OkStatus();
-  return absl::UnavailableError(beat_.kubelet ? "kubelet holds no ListAndWatch stream of ours"
-                                              : "kubelet.sock is not there");
+  return absl::UnavailableError(beat_.kubelet ? "kubelet has no ListAndWatch stream from the agent"
+                                              : "kubelet.sock does not exist");
 }
 
 absl::Status Health::Live(TimePoint now) const {

@@ -79,7 +79,7 @@ class Page {
   void AddDevices() {
     Family("railhead_device_healthy", MetricType::Gauge,
            "1 while kubelet may give this device to a pod, else 0; the agent's log, and "
-           "`railhead-device-plugin discover`, say what is wrong.");
+           "`railhead-device-plugin discover`, give the cause.");
     for (const Device& device : metrics_.devices->devices) {
       Add(DeviceLabels(device), device.hca.usable ? 1 : 0);
     }
@@ -100,7 +100,7 @@ class Page {
            "can get one.");
     Add(labels, agent.registered ? 1 : 0);
     Family("railhead_agent_registrations_total", MetricType::Counter,
-           "Registrations that kubelet has taken: one for each start of kubelet. Steady growth "
+           "Registrations accepted by kubelet: one per start of kubelet. Steady growth "
            "means that they do not last.");
     Add(labels, static_cast<double>(agent.registrations));
     Family(
@@ -110,7 +110,7 @@ class Page {
     Add(labels, agent.misaligned);
     Family("railhead_agent_config_refused", MetricType::Gauge,
            "1 while the configuration file is wrong and an earlier one is in force; the agent's "
-           "log, and an Event of the node, say line, field, cause and fix.");
+           "log, and an Event of the node, give line, field, cause and fix.");
     Add(labels, agent.config_refused ? 1 : 0);
     Family("railhead_agent_scan_seconds", MetricType::Gauge,
            "Duration of the latest scan of the node's devices. Seconds mean that a driver or "

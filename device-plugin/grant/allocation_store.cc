@@ -148,7 +148,7 @@ void AllocationStore::Load() {
     if (record.ok() && RecordPath(record->name) == path) {
       records_.push_back(*std::move(record));
     } else {
-      spdlog::warn("{} is no record of an allocation, and is not used", path);
+      spdlog::warn("{} is not a record of an allocation; ignoring it", path);
     }
   }
   std::sort(records_.begin(), records_.end(),
@@ -263,7 +263,7 @@ absl::Status AllocationStore::Prepare(const DeviceSnapshot& snapshot, const std:
     const std::vector<AllocationRecord*> ours = RecordsOf(resource, wanted);
     if (ours.empty() && holder != nullptr) {
       spdlog::warn(
-          "{} of {} were allocated before --cdi-dir was given, or their record is lost: "
+          "{} of {} were allocated before --cdi-dir was set, or their record is lost: "
           "its container starts with what kubelet remembers",
           told, KeyOf(*holder));
       return absl::OkStatus();

@@ -47,10 +47,11 @@ void RegisterCall::Run(const std::string& kubelet_socket, const std::string& end
                                   ->Register(&context_, request, &response);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    result_ = status.ok() ? absl::OkStatus()
-                          : absl::UnavailableError(absl::StrCat(
-                                "kubelet at ", kubelet_socket, " did not take the registration of ",
-                                resource, ": ", status.error_message()));
+    result_ = status.ok()
+                  ? absl::OkStatus()
+                  : absl::UnavailableError(absl::StrCat("kubelet at ", kubelet_socket,
+                                                        " did not accept the registration of ",
+                                                        resource, ": ", status.error_message()));
   }
   on_done_();
 }

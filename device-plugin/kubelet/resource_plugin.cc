@@ -145,11 +145,11 @@ void ResourcePlugin::TellChanges(const Observation& seen) {
     spdlog::info("registered {} with kubelet: {} devices", resource_,
                  board_.Current()->devices.size());
   } else {
-    spdlog::warn("kubelet has lost {}: {}; registering again", resource_,
+    spdlog::warn("lost the registration of {}: {}; registering again", resource_,
                  !seen.kubelet.has_value() ? "it has stopped"
                  : !seen.own_socket        ? "the plugin's socket was deleted"
-                 : seen.open_streams == 0  ? "it closed the stream"
-                                           : "it has started anew");
+                 : seen.open_streams == 0  ? "kubelet closed the stream"
+                                           : "kubelet restarted");
   }
 }
 

@@ -112,7 +112,7 @@ absl::Status Plugin::Converse(int stop_fd) {
     if (!waited.ok()) return waited;
     const ssize_t got = recv(*fd, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return absl::ErrnoToStatus(errno, "NRI: cannot hear the container runtime");
+    if (got < 0) return absl::ErrnoToStatus(errno, "NRI: cannot read from the container runtime");
     if (got == 0) return absl::UnavailableError("NRI: the container runtime closed the connection");
     const absl::StatusOr<std::string> answers =
         session.Take(absl::string_view(buffer.data(), static_cast<size_t>(got)));

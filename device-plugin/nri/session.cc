@@ -52,9 +52,9 @@ absl::Status Session::TakeMessage(const Message& message, std::string& answers) 
       return absl::InvalidArgumentError("NRI: invalid response to the registration");
     }
     if (response.status().code() == 0) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat("NRI: the container runtime refuses the plugin: ", response.status().message(),
-                     " (code ", response.status().code(), ")"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "NRI: the container runtime rejected the plugin: ", response.status().message(), " (code ",
+        response.status().code(), ")"));
   }
   ttrpc::Request request;
   if (message.type != MessageType::kRequest || !request.ParseFromString(message.payload) ||
@@ -83,7 +83,7 @@ absl::StatusOr<std::string> Session::Call(const std::string& method, const std::
     return response.SerializeAsString();
   }
   if (method == "Shutdown" || method == "StateChange") return std::string();  // Empty
-  return absl::UnimplementedError(absl::StrCat("railhead does not answer ", method));
+  return absl::UnimplementedError(absl::StrCat("the plugin does not implement ", method));
 }
 
 std::string Session::Configure(const std::string& payload) {

@@ -168,9 +168,9 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
     }
     for (Device& device : wanted) {
       if (!holder.empty()) {
-        device = Unhealthy(std::move(device),
-                           absl::StrCat("a pod may still hold this HCA as ", holder,
-                                        ", which is what the configuration said before"));
+        device =
+            Unhealthy(std::move(device), absl::StrCat("a pod may still hold this HCA as ", holder,
+                                                      ", by the previous configuration"));
       }
       assigned[resource].push_back(std::move(device));
     }
@@ -179,9 +179,8 @@ std::map<std::string, std::vector<Device>> Assign(const AgentConfig& config,
     const auto holder = holders_of.find(resource);
     for (Device& device : devices) {
       if (holder != holders_of.end()) {
-        device = Unhealthy(std::move(device),
-                           absl::StrCat("a pod may still hold ", holder->second,
-                                        ", which is what the configuration said before"));
+        device = Unhealthy(std::move(device), absl::StrCat("a pod may still hold ", holder->second,
+                                                           ", by the previous configuration"));
       }
       assigned[resource].push_back(std::move(device));
     }
