@@ -275,8 +275,8 @@ TEST(FindingsTest, APairThatDoesNotAnswerIsNamed) {
       Troubles(kRdma, ranks),
       ElementsAre(
           "fail ping | rail 1 (mlx5_1 port 1, verbs): rank 1 (pod p1 on node n1) | with rank "
-          "3 (pod p3 on node n3): it does not answer | see that the rail's network leads "
-          "from one node to the other: the same subnet or a route, the same VLAN, and "
+          "3 (pod p3 on node n3): it does not answer | check that the rail's network connects "
+          "the nodes: the same subnet or a route, the same VLAN, and "
           "switch ports that are up"));
 }
 

@@ -755,7 +755,7 @@ TEST(TcpTest, WhoConnectsAnewReplacesTheOldConnection) {
   const net::Fd first = dial();
   ASSERT_TRUE(told.ok()) << told;
   const net::Fd second = dial();
-  EXPECT_THAT(std::string(told.message()), HasSubstr("connects anew"));
+  EXPECT_THAT(std::string(told.message()), HasSubstr("reconnects"));
   ASSERT_TRUE(*link->TrySend({0, 0}, Bytes("x")));
   EXPECT_TRUE(net::WaitReadable(second.get(), In(20)).ok());
 }
