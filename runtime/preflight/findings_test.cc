@@ -214,14 +214,13 @@ INSTANTIATE_TEST_SUITE_P(
               absl::StrCat("note device_node | ", kRail1,
                            "the rails file does not say which it is | "),
               absl::StrCat("note counters | ", kRail1, "not readable here | ")}},
-        Case{
-            "little_memlock",
-            [](RankFacts& rank) { rank.memlock = 32 << 20; },
-            {absl::StrCat("warn memlock | ", kRank2,
-                          "RLIMIT_MEMLOCK is 32 MiB where the rails would use 64 MiB: they make do "
-                          "with less, and are slower | set LimitMEMLOCK=infinity for the node's "
-                          "container runtime service, or devicePlugin.memlock in Railhead's chart "
-                          "(the capability IPC_LOCK helps only processes that run as root)")}},
+        Case{"little_memlock",
+             [](RankFacts& rank) { rank.memlock = 32 << 20; },
+             {absl::StrCat("warn memlock | ", kRank2,
+                           "RLIMIT_MEMLOCK is 32 MiB where the rails would use 64 MiB: they use "
+                           "less, and are slower | set LimitMEMLOCK=infinity for the node's "
+                           "container runtime service, or devicePlugin.memlock in Railhead's chart "
+                           "(the capability IPC_LOCK helps only processes that run as root)")}},
         Case{"no_memlock",
              [](RankFacts& rank) { rank.memlock = 64 << 10; },
              {absl::StrCat(
