@@ -17,7 +17,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 SOURCE = re.compile(r"`([\w./-]+\.(?:h|cc|py|sh|cmake|proto))`")
-PLAIN = re.compile(r"(kube|fabric|device-plugin|runtime)/(?!comm/|include/)(?!.*testing/).*\.h$")
+PLAIN = re.compile(r"(kube|fabric|device-plugin|runtime/(base|bootstrap|collectives|config|device|metrics|net|perf|preflight|"
+                   r"rails|recorder|reduce|shm|transport|tuner))/(?!.*testing/).*\.h$")
 HABITS = (
     (re.compile(r"^//+ *(Who|Whoever|Where|Of) "), "name the subject first"),
     (re.compile(r"\b(is|are|was|were) told\b"), "programs report, log or request"),
