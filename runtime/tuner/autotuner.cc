@@ -58,7 +58,7 @@ Autotuner::Turn Autotuner::Next(Collective collective, size_t bytes) {
   const size_t number = ClassOf(bytes);
   std::unique_ptr<Class>& any = classes_[static_cast<size_t>(collective)][number];
   if (any == nullptr) any = std::make_unique<Class>(MakeClass(collective, number));
-  if (!any->algorithm_trial.has_value()) return {any->ways.front().choice};
+  if (!any->trial.has_value()) return {any->ways.front().choice};
   const Estimate& way = any->ways[any->trial->way()];
   Turn turn = {way.choice, &*any->trial};
   if (any->trial->counts()) turn.scale = way.seconds / Seconds(collective, way.choice, bytes);
