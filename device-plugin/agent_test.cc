@@ -951,7 +951,7 @@ TEST_F(ClusterTest, HearsOfAWrongConfiguration) {
   ASSERT_TRUE(kubelet_->WaitForDevices(both_));
   EXPECT_THAT(agent.Metrics(), HasSubstr("config_refused{node=\"node-1\"} 0"));
   Configure("resources:\n- name: hca\n");
-  EXPECT_TRUE(WaitForEvent("ConfigurationRefused: the new configuration is wrong"));
+  EXPECT_TRUE(WaitForEvent("ConfigurationRefused: the new configuration is invalid"));
   EXPECT_THAT(Events(), HasSubstr("agent.yaml:2"));
   EXPECT_TRUE(Eventually(
       [&] { return absl::StrContains(agent.Metrics(), "config_refused{node=\"node-1\"} 1"); }));

@@ -69,7 +69,7 @@ TEST_F(FlapDamperTest, ALinkThatComesAndGoesWaitsLonger) {
     EXPECT_FALSE(Look(seconds(1), false).usable);
     EXPECT_FALSE(Look(seconds(1), true).usable);
   }
-  EXPECT_THAT(Look(seconds(118), true).reason, HasSubstr("3 times in 600 s"));
+  EXPECT_THAT(Look(seconds(118), true).reason, HasSubstr("3 failures in 600 s"));
   EXPECT_TRUE(Look(seconds(1), true).usable);
   // Long after, one trouble is only one.
   Look(seconds(1000), true);

@@ -61,7 +61,7 @@ constexpr ReasonRow kReasons[] = {
     {Reason::kMemlockTooLow, kWarning, "MemlockTooLow", "may pin $0, and RDMA needs $1 at least",
      "$2"},
     {Reason::kMemlockTight, kInfo, "MemlockTight",
-     "may pin $0 where its rails would use $1: they use less, and are slower", "$2"},
+     "may pin $0 where its rails would use $1: they make do with less, and are slower", "$2"},
     {Reason::kSharedMemoryTooSmall, kWarning, "SharedMemoryTooSmall",
      "has $0 of /dev/shm for $1 GPUs, which is too little for the shared memory of NCCL and of "
      "data "
