@@ -306,7 +306,7 @@ TEST(FindingsTest, ManyPairsAreCounted) {
   EXPECT_THAT(troubles[8],
               AllOf(HasSubstr("fail ping | rail 0"), HasSubstr("rank 16 (pod p16 on node n16)"),
                     HasSubstr(" and 4 more | 4 more pairs of these ranks, the first: it does not "
-                              "answer | see that")));
+                              "answer | check that")));
 }
 
 // Also where each rail has one pair only.
