@@ -181,6 +181,24 @@ constexpr char kDoctorFooter[] =
     "\n"
     "Checks:";
 
+constexpr char kRailsAbout[] =
+    "Shows how much each job sends over each of its rails, from Prometheus; with --watch live.";
+
+constexpr char kRailsFooter[] =
+    "Examples:\n"
+    "  kubectl -n monitoring port-forward service/prometheus 9090 &\n"
+    "  railhead rails                                     all jobs, now\n"
+    "  railhead rails --watch -n team-a                   live, of a namespace\n"
+    "  railhead rails --job train -o json                 for scripts\n"
+    "  railhead rails --at 2026-01-15T12:00:00Z           as it was\n"
+    "  railhead rails --prometheus https://prometheus.example/base\n"
+    "\n"
+    "JSON: window, jobs {namespace, job, bytesPerSecond, rails {rail, bytesPerSecond, lostRanks}}; "
+    "with\n"
+    "--watch one document on a line.\n"
+    "\n"
+    "Exit status: 0; 2 a rail is lost, or no job sends; 1 bad input, or no Prometheus.";
+
 constexpr char kCompletionAbout[] = "Prints a script that completes commands, flags and values.";
 
 constexpr char kCompletionFooter[] =
@@ -326,6 +344,27 @@ void AddDoctor(CLI::App& app, CommandLine& line) {
   AddOutput(*doctor, line.output);
 }
 
+void AddRails(CLI::App& app, CommandLine& line) {
+  CLI::App* rails = app.add_subcommand("rails", kRailsAbout);
+  rails->footer(kRailsFooter);
+  rails->add_option("--prometheus", line.rails.prometheus, "Where Prometheus is")
+      ->type_name("URL")
+      ->capture_default_str();
+  rails->add_option("-n,--namespace", line.rails.space, "Jobs of this namespace; else of all")
+      ->type_name("NAME");
+  rails->add_option("--job", line.rails.job, "This job, as its ranks report it")->type_name("NAME");
+  rails->add_option("--window", line.rails.window, "Time over which the rate is taken")
+      ->type_name("TIME")
+      ->capture_default_str();
+  rails->add_option("--at", line.rails.at, "A time of the past; else now")->type_name("TIME");
+  CLI::Option* watch = rails->add_flag("-w,--watch", line.rails.watch, "Show it again and again");
+  rails->add_option("--interval", line.rails_interval, "Seconds between two tables")
+      ->check(CLI::Range(0.5, 3600.0))
+      ->capture_default_str()
+      ->needs(watch);
+  AddOutput(*rails, line.output);
+}
+
 void AddCompletion(CLI::App& app, CommandLine& line) {
   CLI::App* completion = app.add_subcommand("completion", kCompletionAbout);
   completion->footer(kCompletionFooter);
@@ -344,6 +383,7 @@ std::unique_ptr<CLI::App> MakeApp(const std::string& name, CommandLine& line) {
   AddWhy(*app, line);
   AddTopology(*app, line);
   AddPlan(*app, line);
+  AddRails(*app, line);
   AddCompletion(*app, line);
   return app;
 }

@@ -12,6 +12,7 @@
 
 #include "cli/cluster.h"
 #include "cli/plan.h"
+#include "cli/rails.h"
 #include "cli/size_plan.h"
 #include "cli/topology.h"
 #include "cli/why.h"
@@ -24,6 +25,8 @@ struct CommandLine {
   SizePlanOptions size;  // with the fabric of `plan`
   TopologyOptions topology;
   WhyOptions why;
+  RailsOptions rails;
+  double rails_interval = 2;  // seconds, with --watch
   std::vector<std::string> doctor_words;
   std::string doctor_space;
   ClusterFlags cluster;

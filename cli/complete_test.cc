@@ -32,7 +32,7 @@ class CompleteTest : public ::testing::Test {
 };
 
 TEST_F(CompleteTest, Commands) {
-  EXPECT_THAT(Words({""}), ElementsAre("doctor", "why", "topology", "plan", "completion"));
+  EXPECT_THAT(Words({""}), ElementsAre("doctor", "why", "topology", "plan", "rails", "completion"));
   EXPECT_THAT(Words({"do"}), ElementsAre("doctor"));
   EXPECT_THAT(Words({"x"}), IsEmpty());
   EXPECT_THAT(Words({"x", ""}), IsEmpty());

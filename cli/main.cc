@@ -20,6 +20,8 @@
 #include "cli/complete.h"
 #include "cli/doctor/doctor.h"
 #include "cli/plan.h"
+#include "cli/prometheus.h"
+#include "cli/rails.h"
 #include "cli/size_plan.h"
 #include "cli/topology.h"
 #include "cli/why.h"
@@ -69,6 +71,24 @@ int Topology(const TopologyOptions& options, const ClusterFlags& cluster) {
   return RunTopology(options, reached->api.get(), std::cout, std::cerr);
 }
 
+int Rails(RailsOptions options, double interval) {
+  if (absl::Status wrong = CheckRailsOptions(options); !wrong.ok()) {
+    std::cerr << "railhead rails: " << fabric::PrintableText(wrong.message()) << "\n";
+    return kBadInput;
+  }
+  options.clears = options.watch && !options.json && isatty(STDOUT_FILENO) == 1;
+  return RunRails(
+      options,
+      [&](const std::string& query) {
+        return AskPrometheus(options.prometheus, query, options.at);
+      },
+      [&] {
+        absl::SleepFor(absl::Seconds(interval));
+        return true;
+      },
+      std::cout, std::cerr);
+}
+
 double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -82,6 +102,10 @@ int Dispatch(const CLI::App& app, CommandLine& line) {
   if (app.got_subcommand("topology")) return Topology(line.topology, line.cluster);
   if (app.got_subcommand("doctor")) return Doctor(line, json);
   if (app.got_subcommand("why")) return Why(line.why, line.cluster);
+  if (app.got_subcommand("rails")) {
+    line.rails.json = json;
+    return Rails(line.rails, line.rails_interval);
+  }
   if (app.got_subcommand("completion")) {
     std::cout << CompletionScript(line.shell);
     return 0;

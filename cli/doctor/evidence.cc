@@ -25,12 +25,15 @@ using kube::StringAt;
 
 // The operator writes no more into its objects.
 constexpr size_t kMostListed = 64;
+constexpr int64_t kMostCounted = 1'000'000'000;
 // Waiting for these the pod is as it should be.
 constexpr absl::string_view kUsualWaits[] = {"ContainerCreating", "PodInitializing"};
 
+// A count; what can be none is 0, or the most.
 int64_t NumberAt(const Json& object, std::initializer_list<absl::string_view> path) {
   const Json* number = FindPath(object, path);
-  return number != nullptr && number->is_number_integer() ? number->get<int64_t>() : 0;
+  if (number == nullptr || !number->is_number_integer()) return 0;
+  return std::clamp<int64_t>(number->get<int64_t>(), 0, kMostCounted);
 }
 
 std::string Label(const Json& object, absl::string_view name) {

@@ -21,4 +21,4 @@ cd "$(dirname "$0")"
 ../../tools/install-needs.sh pictures
 /usr/bin/python3 -m unittest chart_test kubectl_test prometheus_test allreduce_test workloads_test
 cd ../monitoring
-exec /usr/bin/python3 -m unittest rules_test runbooks_test dashboards_test pictures_test
+exec /usr/bin/python3 -m unittest rules_test runbooks_test dashboards_test pictures_test rails_test
