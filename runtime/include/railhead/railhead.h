@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Railhead: collectives over all RDMA rails of a pod, over TCP where there is no RDMA.
+ * Railhead: collectives over all RDMA rails of a pod, or over TCP if there is no RDMA.
  *
- * The interface has the shape of NCCL's, so that porting is renaming (nccl -> rh); result codes,
- * data types and operators have NCCL's numbers. Differences: with `stream` NULL a call blocks until
- * it is done, and with a stream of rhStreamCreate it returns at once; rhConfig_t.blocking = 0 is
- * about the start and the end alone; a process has one rank of a communicator.
+ * The interface follows NCCL's: to port a program, rename nccl to rh. Result codes, data types and
+ * operators have NCCL's numbers. Differences: with `stream` NULL a call blocks until it is done;
+ * with a stream of rhStreamCreate it returns at once. rhConfig_t.blocking = 0 applies to the start
+ * and the end of a communicator only. A process holds one rank of a communicator.
  *
  * A first program:
  *
@@ -25,25 +25,26 @@
  * environment, which the Railhead operator sets in pods that ask for rdma/hca. `railhead-perf
  * --help-env` lists all variables that the library reads.
  *
- * Errors. Ranks that do not come make the start fail within RAILHEAD_START_TIMEOUT_SECONDS (60).
- * Ranks that stand still make a call fail within RAILHEAD_TIMEOUT_SECONDS (60), a dead process
- * usually at once. A rank that lives and has not called yet is waited for; the others' logs name
- * it. When one rank fails, all ranks' calls fail, with a text that names the rank and the cause.
- * After a failed collective the communicator can only be aborted or destroyed.
+ * Errors. The start fails if a rank is missing after RAILHEAD_START_TIMEOUT_SECONDS (60). A call
+ * fails if it makes no progress for RAILHEAD_TIMEOUT_SECONDS (60), and usually at once if a process
+ * dies. A call waits for a rank that is alive and has not called yet; the other ranks log its
+ * number. If one rank fails, the calls of all ranks fail, with a text that names the rank and the
+ * cause. After a failed collective the communicator can only be aborted or destroyed.
  *
  * Threads. One communicator is used by one thread at a time (a second call at the same time returns
  * rhInvalidUsage), except rhCommAbort, rhCommRevoke and the query functions, which any thread may
- * call. Different communicators are independent. A stream counts as the thread of the calls that
- * are made on it. After fork() only the parent may go on using a communicator: the child has lost
- * its connections (not so after vfork, or clone without fork's handlers), so that the parent's
- * death is seen.
+ * call. Different communicators are independent. A stream counts as the thread of its calls. After
+ * fork() only the parent may use a communicator: the library closes its connections in the child,
+ * so that other ranks notice if the parent dies. (vfork, and clone without fork's handlers, do not
+ * do that.)
  *
- * Memory of GPUs. A buffer of any call may be memory of a CUDA device, whatever the others are.
- * What a call reads must be there when it begins: synchronize the CUDA streams that write it. What
- * it writes is there when it is done. Collectives are done by the CPU: such buffers are copied
- * through as much pinned memory of the host, which the communicator keeps. Only what rhSend sends
- * and rhBroadcast's root (with one rank a pod), more than 16 KiB, from memory that rhCommRegister
- * has made known is read by RDMA adapters where it lies. Once CUDA's driver has failed, calls fail.
+ * GPU memory. Any buffer may be memory of a CUDA device, independent of the other buffers. Inputs
+ * must be complete when a call begins: synchronize the CUDA streams that write them. Outputs are
+ * complete when the call is done. The CPU computes the collectives: the library copies such buffers
+ * through pinned host memory of the same size, which the communicator keeps. RDMA adapters read GPU
+ * memory directly in two cases only: rhSend, and rhBroadcast's root with one rank per pod, if the
+ * message has more than 16 KiB and rhCommRegister has registered the memory. After a failure of the
+ * CUDA driver, calls fail.
  */
 #ifndef RAILHEAD_RAILHEAD_H_
 #define RAILHEAD_RAILHEAD_H_
@@ -73,20 +74,19 @@ extern "C" {
 /* The version of this header: 10000 * major + 100 * minor + patch. */
 #define RH_VERSION_CODE 100
 
-/* What a call came to. rhGetLastError has the details. */
+/* Result of a call. rhGetLastError has the details. */
 typedef enum RH_INT_ENUM {
   rhSuccess = 0,
-  rhSystemError = 2,     /* the operating system, a device or a policy forbids it */
-  rhInternalError = 3,   /* a defect of the library, or ranks that contradict each other */
+  rhSystemError = 2,     /* the operating system, a device or a policy refused it */
+  rhInternalError = 3,   /* a defect of the library, or ranks with contradicting calls */
   rhInvalidArgument = 4, /* an argument or an environment variable is wrong */
   rhInvalidUsage = 5,    /* the call is not allowed now */
-  rhRemoteError = 6,     /* another rank, or the way to it, has failed */
+  rhRemoteError = 6,     /* another rank, or the connection to it, failed */
   rhInProgress = 7       /* not finished yet; only calls of rhConfig_t.blocking = 0 return it */
 } rhResult_t;
 
-/* Element types. The 8-bit floats are those of the OCP specification:
- * e4m3 has no infinity and a largest value of 448, e5m2 is a shortened IEEE half. NCCL has no
- * 16-bit integers. */
+/* Element types. The 8-bit floats are those of the OCP specification: e4m3 has no infinity, and its
+ * largest value is 448; e5m2 is a truncated IEEE half. NCCL does not have the 16-bit integers. */
 typedef enum RH_INT_ENUM {
   rhInt8 = 0,
   rhUint8 = 1,
@@ -104,7 +104,7 @@ typedef enum RH_INT_ENUM {
   rhUint16 = 13
 } rhDataType_t;
 
-/* Reduction operators. NCCL has none for bits; they are for integers. */
+/* Reduction operators. The bitwise ones accept integers only; NCCL does not have them. */
 typedef enum RH_INT_ENUM {
   rhSum = 0,
   rhProd = 1,
@@ -116,62 +116,61 @@ typedef enum RH_INT_ENUM {
   rhBxor = 7
 } rhRedOp_t;
 
-/* A group of ranks, and this process's place in it. */
+/* Communicator: a group of ranks, and this process's rank in it. */
 typedef struct rhComm* rhComm_t;
 
-/* A row of calls that are done in the background, one after the other. */
+/* Queue of calls that a background thread runs in order. */
 typedef struct rhStream* rhStream_t;
 
-/* What has to be done before a caller goes on. */
+/* Handle to wait for unfinished calls. */
 typedef struct rhRequest* rhRequest_t;
 
-/* A piece of memory of each rank of a communicator that they can reach. */
+/* Memory of each rank of a communicator that the other ranks can access directly. */
 typedef struct rhWindow* rhWindow_t;
 
-/* How a communicator works. Make it with the initializer, and set what is to be set:
+/* Options of a communicator. Create it with the initializer, then set fields:
  *
  *     rhConfig_t config = RH_CONFIG_INITIALIZER;
  *     config.commName = "tensor_parallel";
  *     config.timeoutSeconds = 300;
  *
- * A field that is left as the initializer made it is unset: it is what the environment says, and
- * for rhCommSplit, rhCommShrink and rhCommGrow what it is in `comm`. A field that is set counts
- * more than the variable that is named beside it, and may have the same values (`railhead-perf
- * --help-env` lists them). The struct and its texts are the caller's, and are read before the call
- * returns.
+ * A field is unset if the program leaves it as the initializer made it. An unset field takes its
+ * value from the environment; in rhCommSplit, rhCommShrink and rhCommGrow it takes that of `comm`.
+ * A field that is set overrides the variable named beside it, and accepts the same values
+ * (`railhead-perf --help-env` lists them). The caller keeps the struct and its texts; the library
+ * reads them before the call returns.
  *
- * All ranks of a communicator set the same, save blocking, metrics, socketIfname and secretFile;
- * else the start fails on all of them with rhInvalidArgument, and the text names two ranks and what
- * each has set. A value that is not allowed is rhInvalidArgument at once, and nothing has happened.
+ * All ranks of a communicator must set equal values, except for blocking, metrics, socketIfname and
+ * secretFile. Otherwise the start fails on all ranks with rhInvalidArgument, and the text names two
+ * ranks and their values. A value that is not allowed returns rhInvalidArgument before anything is
+ * done.
  *
- * Later versions add fields at the end, and 0 is their unset. So a program may be older or newer
- * than the library; a newer one gets rhInvalidArgument if it sets what the library does not have.
+ * Later versions add fields at the end; 0 leaves them unset. So a program may be older or newer
+ * than the library. A newer one gets rhInvalidArgument if it sets a field that the library lacks.
  */
 #define RH_CONFIG_UNDEF_INT INT_MIN
 #define RH_CONFIG_UNDEF_PTR NULL
 #define RH_CONFIG_MAGIC 0x52484331U
 typedef struct rhConfig {
-  /* The initializer's. */
+  /* Set by the initializer. */
   size_t size;
   unsigned int magic;
   unsigned int version;
-  /* 0: rhCommInitRankConfig and rhCommFinalize do not wait; and rhCommSplit, rhCommShrink and
-   * rhCommGrow do not, if it is 0 in `comm` or in what they are given. 1, or unset: all calls do.
-   */
+  /* 0: rhCommInitRankConfig and rhCommFinalize return at once; so do rhCommSplit, rhCommShrink and
+   * rhCommGrow if it is 0 in `comm` or in their config. 1, or unset: these calls block. */
   int blocking;
   int timeoutSeconds;      /* RAILHEAD_TIMEOUT_SECONDS */
   int startTimeoutSeconds; /* RAILHEAD_START_TIMEOUT_SECONDS */
-  /* 0: its counts are not on the metrics page. 1, or unset: they are, if RAILHEAD_METRICS_PORT says
-   * that there is one. */
+  /* 0: the metrics page leaves out this communicator. 1, or unset: the page includes it, if
+   * RAILHEAD_METRICS_PORT enables a page. */
   int metrics;
-  /* A name of up to 64 bytes: in its messages, and the label `comm` of the metrics of its
-   * collectives. */
+  /* Name of up to 64 bytes: part of messages, and the label `comm` of its collectives' metrics. */
   const char* commName;
   const char* transport;    /* RAILHEAD_TRANSPORT */
   const char* fallback;     /* RAILHEAD_FALLBACK */
-  const char* rails;        /* RAILHEAD_RAILS: which RDMA rails, as "0,2" or "0-3" */
-  const char* socketIfname; /* RAILHEAD_SOCKET_IFNAME: which interfaces are its TCP rails */
-  const char* secretFile;   /* RAILHEAD_SECRET_FILE; "": none */
+  const char* rails;        /* RAILHEAD_RAILS: RDMA rails to use, as "0,2" or "0-3" */
+  const char* socketIfname; /* RAILHEAD_SOCKET_IFNAME: interfaces to use as TCP rails */
+  const char* secretFile;   /* RAILHEAD_SECRET_FILE; "": no secret */
 } rhConfig_t;
 #define RH_CONFIG_INITIALIZER                                                               \
   {                                                                                         \
@@ -181,45 +180,45 @@ typedef struct rhConfig {
         RH_CONFIG_UNDEF_PTR                                                                 \
   }
 
-/* Names a group that is about to form: where its ranks meet, and a random key that keeps others
- * out. Plain bytes, to be carried to all ranks by any means. */
+/* Identifies a group that is about to form: the address at which its ranks meet, and a random key
+ * that keeps other processes out. Plain bytes; send them to all ranks by any means. */
 #define RH_UNIQUE_ID_BYTES 128
 typedef struct {
   char internal[RH_UNIQUE_ID_BYTES];
 } rhUniqueId;
 
-/* Writes the library's version, coded as RH_VERSION_CODE. rhInvalidArgument if `version` is NULL.
- */
+/* Writes the library's version, coded as RH_VERSION_CODE. Returns rhInvalidArgument if `version` is
+ * NULL. */
 RH_EXPORT rhResult_t rhGetVersion(int* version);
 
-/* A few words for a result. Never NULL; static, not to be freed. */
+/* Returns a short static text for a result, never NULL. Do not free it. */
 RH_EXPORT const char* rhGetErrorString(rhResult_t result);
 
-/* What went wrong last, in full: which rank, pod, rail and device, why, and what to do. With a
- * communicator: in its last failed call. With NULL: in the last call of this thread that failed
- * without a communicator (rhCommInit...). "" if nothing did. The text is the library's and stays
- * valid until the next call that fails (same communicator, or same thread with NULL). Once
- * rhCommGetAsyncError has told of a failure, the text is that failure's; the one before stays where
- * it is. */
+/* Returns the full text of the last failure: rank, pod, rail, device, cause and fix. With a
+ * communicator: of its last failed call. With NULL: of this thread's last failed call that had no
+ * communicator (rhCommInit...). Returns "" if no call failed. The library owns the text; it stays
+ * valid until the next call that fails (of the communicator, or of the thread with NULL). After
+ * rhCommGetAsyncError reported a failure, returns the text of that failure; the pointer returned
+ * before stays valid. */
 RH_EXPORT const char* rhGetLastError(rhComm_t comm);
 
-/* Makes an id for a new group. Call it once, in the process that will be rank 0 (it opens the
- * socket at which the ranks will meet), and give the id to all ranks. The address in it is that of
- * the first of RAILHEAD_SOCKET_IFNAME, or of the first interface that is not loopback and has one
- * that is not link-local (169.254.0.0/16, fe80::/10), if any has. Who has it can join the group
- * (unless there is a RAILHEAD_SECRET_FILE too): send it where only the ranks read it. */
+/* Creates an id for a new group. Call it once, in the process of the future rank 0: it opens the
+ * socket at which the ranks meet. Then send the id to all ranks. The address in it is that of the
+ * first interface of RAILHEAD_SOCKET_IFNAME; by default, of the first interface that is not
+ * loopback and whose address is not link-local (169.254.0.0/16, fe80::/10), if there is one.
+ * Without a RAILHEAD_SECRET_FILE, every process that has the id can join the group: send it over a
+ * channel that only the ranks can read. */
 RH_EXPORT rhResult_t rhGetUniqueId(rhUniqueId* id);
 
 /* Joins the group `id` of `nranks` ranks as `rank` (0 to nranks-1, each once). Blocks until all
- * ranks have called it, and writes a communicator that the caller must destroy or abort. On failure
- * *comm is NULL and rhGetLastError(NULL) has the reason. */
+ * ranks have called it. Writes a communicator, which the caller must destroy or abort. On failure
+ * *comm is NULL, and rhGetLastError(NULL) has the reason. */
 RH_EXPORT rhResult_t rhCommInitRank(rhComm_t* comm, int nranks, rhUniqueId id, int rank);
 
-/* The same with a config (NULL: all of it is unset). If that says blocking = 0, returns
- * rhInProgress at once, and *comm is a communicator in progress: rhCommGetAsyncError writes
- * rhInProgress until it is made (rhSuccess), or could not be (the reason is at
- * rhGetLastError(comm); destroy it). Until then rhCommAbort ends the start, and any other call of
- * it returns rhInvalidUsage.
+/* rhCommInitRank with options (NULL: all fields are unset). With blocking = 0, returns rhInProgress
+ * at once, and *comm is a communicator in progress: rhCommGetAsyncError writes rhInProgress until
+ * the start is done (rhSuccess) or has failed (rhGetLastError(comm) has the reason; destroy *comm).
+ * Until then rhCommAbort cancels the start, and other calls return rhInvalidUsage.
  *
  *     config.blocking = 0;
  *     rhCommInitRankConfig(&comm, nranks, id, rank, &config);
@@ -230,192 +229,197 @@ RH_EXPORT rhResult_t rhCommInitRank(rhComm_t* comm, int nranks, rhUniqueId id, i
 RH_EXPORT rhResult_t rhCommInitRankConfig(rhComm_t* comm, int nranks, rhUniqueId id, int rank,
                                           rhConfig_t* config);
 
-/* As rhCommInitRank, for the group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe. */
+/* rhCommInitRank for the group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe. */
 RH_EXPORT rhResult_t rhCommInitFromEnv(rhComm_t* comm);
 
-/* Ends the communicator in peace: waits until its calls on a stream are done, all that this rank
- * has sent has arrived, and all other ranks have called this too or rhCommDestroy. Called by all
- * ranks. rhRemoteError if others have not come within RAILHEAD_TIMEOUT_SECONDS or one has failed.
- * With blocking = 0 returns rhInProgress at once, and rhCommGetAsyncError says how it goes.
- * Whatever comes of it, the communicator can then only be asked and destroyed. */
+/* Completes the communicator's work: waits until its calls on a stream are done, all data that this
+ * rank sent has arrived, and all other ranks have called this or rhCommDestroy. Call it on all
+ * ranks. Returns rhRemoteError if another rank did not call within RAILHEAD_TIMEOUT_SECONDS, or
+ * failed. With blocking = 0 returns rhInProgress at once, and rhCommGetAsyncError writes the
+ * state. Afterwards, on success or failure, only queries and rhCommDestroy are allowed. */
 RH_EXPORT rhResult_t rhCommFinalize(rhComm_t comm);
 
-/* Leaves the group and frees the communicator. Call it on all ranks, in any order of communicators:
- * it waits for the others for 0.1 s, and then up to 10 s in the background, so that nobody loses
- * the last bytes of a collective. The end of the process (exit, return from main) waits for that.
+/* Leaves the group and frees the communicator. Call it on all ranks, in any order of communicators.
+ * Waits for the other ranks for 0.1 s, and then up to 10 s in the background, so that no rank loses
+ * the last bytes of a collective; the end of the process (exit, return from main) waits for that.
  * NULL is allowed. */
 RH_EXPORT rhResult_t rhCommDestroy(rhComm_t comm);
 
-/* Ends the communicator on all ranks and frees it. A collective that runs in another thread returns
- * with an error first; what waits on a stream is not begun. No other call on this communicator may
- * be begun any more. NULL is allowed. */
+/* Aborts the communicator on all ranks and frees it. A collective that runs in another thread
+ * returns an error first; calls that wait on a stream do not start. Do not use the communicator
+ * afterwards. NULL is allowed. */
 RH_EXPORT rhResult_t rhCommAbort(rhComm_t comm);
 
-/* Ends the calls of the communicator on all ranks and does not free it: those that run, and all
- * that begin later, return rhRemoteError (one that all ranks have begun may still end well). It can
- * then be shrunk, aborted or destroyed. Any thread, also while others are about to begin a call,
- * which rhCommAbort must not meet. `revoke_flags` must be 0. (NCCL's ncclCommRevoke.) */
+/* Fails the calls of the communicator on all ranks without freeing it: calls that run, and later
+ * ones, return rhRemoteError (a call that all ranks have started may still succeed). The
+ * communicator can then be shrunk, aborted or destroyed. Any thread may call it, also while another
+ * thread is about to start a call, when rhCommAbort is not allowed. `revoke_flags` must be 0.
+ * (NCCL's ncclCommRevoke.) */
 RH_EXPORT rhResult_t rhCommRevoke(rhComm_t comm, int revoke_flags);
 
-/* A communicator of those ranks of `comm` that give the same `color` (not negative), in the order
- * of their `key`s, and of their old ranks where keys are equal. Called by all ranks of `comm`; who
- * gives RH_SPLIT_NOCOLOR gets NULL. Blocks, and leaves `comm` as it is. `config` may be NULL, here
- * and below. Where blocking is 0 (here and below), returns rhInProgress at once: *newcomm is a
- * communicator in progress, as with rhCommInitRankConfig, and so is `comm` meanwhile, which can be
- * aborted and asked rhCommGetAsyncError alone. */
+/* Creates communicators of the ranks of `comm` that pass the same `color` (not negative), ordered
+ * by `key`, and by their rank in `comm` if keys are equal. Call it on all ranks of `comm`; a rank
+ * that passes RH_SPLIT_NOCOLOR gets NULL. Blocks, and does not change `comm`. `config` may be NULL,
+ * here and below. With blocking = 0 (here and below), returns rhInProgress at once: *newcomm is a
+ * communicator in progress, as with rhCommInitRankConfig. Meanwhile `comm` accepts rhCommAbort and
+ * rhCommGetAsyncError only. */
 #define RH_SPLIT_NOCOLOR (-1)
 RH_EXPORT rhResult_t rhCommSplit(rhComm_t comm, int color, int key, rhComm_t* newcomm,
                                  rhConfig_t* config);
 
-/* A communicator of the ranks of `comm` without `exclude_count` of them, in their old order. Called
- * by all that are left, with the same list; `comm` may have failed before, and that is what this is
- * for: training goes on without a lost rank. No call of `comm` may be unfinished. Fails at once
- * when one that is left dies meanwhile. Abort or destroy `comm` afterwards. */
+/* Creates a communicator of the ranks of `comm` except `exclude_count` of them, in their old order.
+ * Call it on all remaining ranks, with the same list. `comm` may have failed: so training continues
+ * without a lost rank. No call of `comm` may be unfinished. Fails at once if a remaining rank dies
+ * during the call. Abort or destroy `comm` afterwards. */
 RH_EXPORT rhResult_t rhCommShrink(rhComm_t comm, const int* exclude_ranks, int exclude_count,
                                   rhComm_t* newcomm, rhConfig_t* config);
 
-/* A communicator of the ranks of `comm` and new ones, `nranks` in all. Ranks of `comm` keep their
- * numbers and pass rank -1; new ones pass `comm` NULL, and a number from the old count up. All pass
- * the same `id`, which the process of rank 0 has made, and new ones set in `config` what `comm` was
- * made with. Abort or destroy `comm` afterwards. */
+/* Creates a communicator of the ranks of `comm` and new ranks, `nranks` in total. Ranks of `comm`
+ * keep their numbers and pass rank -1. New ranks pass `comm` NULL, and a rank from the old count
+ * up. All pass the same `id`, which rank 0 has created. New ranks pass a `config` with the values
+ * of `comm`. Abort or destroy `comm` afterwards. */
 RH_EXPORT rhResult_t rhCommGrow(rhComm_t comm, int nranks, rhUniqueId id, int rank,
                                 rhComm_t* newcomm, rhConfig_t* config);
 
-/* Any thread, without waiting: writes rhSuccess, rhInProgress while it is not made, while calls on
- * a stream are not finished or while rhCommFinalize goes on, or why the communicator has failed, be
- * it on another rank. */
+/* Writes the state of the communicator, without waiting: rhSuccess; rhInProgress while its start,
+ * calls on a stream or rhCommFinalize are not done; or the result of a failure on any rank. Any
+ * thread may call it. */
 RH_EXPORT rhResult_t rhCommGetAsyncError(rhComm_t comm, rhResult_t* async_error);
 
-/* Number of ranks, and this process's rank. */
+/* Write the number of ranks, and this process's rank. */
 RH_EXPORT rhResult_t rhCommCount(rhComm_t comm, int* count);
 RH_EXPORT rhResult_t rhCommUserRank(rhComm_t comm, int* rank);
 
-/* Memory for buffers that need not be copied for other ranks. rhMemAlloc writes to *ptr where
- * `size` bytes of zeros begin, aligned to a page; rhSystemError when `size` is more than half of
- * what this process can still get. rhMemFree takes what rhMemAlloc wrote, or NULL; windows and
- * rhCommRegister keep the memory until they are done with it. Any thread; reasons are at
- * rhGetLastError(NULL). */
+/* Allocate and free memory that other ranks can access without a copy. rhMemAlloc writes to *ptr
+ * the address of `size` zero bytes, aligned to a page. It returns rhSystemError if `size` is more
+ * than half of the memory that this process can still allocate. rhMemFree accepts a pointer from
+ * rhMemAlloc, or NULL; windows and rhCommRegister keep the memory until they release it. Any thread
+ * may call them; rhGetLastError(NULL) has the reason of a failure. */
 RH_EXPORT rhResult_t rhMemAlloc(void** ptr, size_t size);
 RH_EXPORT rhResult_t rhMemFree(void* ptr);
 
-/* Makes a window of `size` bytes at `buff` on each rank of `comm`, all from one call of rhMemAlloc
- * each; ranks may differ in both. Called by all ranks, and blocks. From then on a collective of
- * more than 4 KiB works on its buffers where they lie, in 0.4 to 0.7 of the time as measured
- * (docs/bench-allreduce.md), if those of all ranks are in windows; else it does what it always
- * does. Only ranks of one pod can reach each other's memory; elsewhere windows only do what
- * rhCommRegister does. A rank of the communicator can write to what is in a window: give it nothing
- * else. `win_flags` must be 0. On rhInvalidArgument, on all ranks, the communicator is as good as
- * before. (NCCL's ncclCommWindowRegister.) */
+/* Registers `size` bytes at `buff` as a window on each rank of `comm`. On each rank they must lie
+ * in one allocation of rhMemAlloc; ranks may pass different addresses and sizes. Call it on all
+ * ranks; it blocks. Collectives of more than 4 KiB whose buffers are in windows on all ranks then
+ * work in place, in 0.4 to 0.7 of the time (docs/bench-allreduce.md); all others work as before.
+ * Only ranks of one pod can access each other's memory; between pods a window has the effect of
+ * rhCommRegister. Other ranks of the communicator can write to a window: keep no other data in it.
+ * `win_flags` must be 0. rhInvalidArgument is returned on all ranks, and the communicator stays
+ * usable. (NCCL's ncclCommWindowRegister.) */
 RH_EXPORT rhResult_t rhCommWindowRegister(rhComm_t comm, void* buff, size_t size, rhWindow_t* win,
                                           int win_flags);
 
-/* Called by all ranks, between the same collectives. Destroying the communicator does it too. */
+/* Deregisters a window. Call it on all ranks, between the same collectives. Destroying the
+ * communicator deregisters its windows. */
 RH_EXPORT rhResult_t rhCommWindowDeregister(rhComm_t comm, rhWindow_t win);
 
-/* Makes `size` bytes at `buff` known to the network adapters that `comm` uses: over RDMA, messages
- * of more than 16 KiB are then sent from there, and not copied first. Any memory of this process
- * will do, and it may be made known several times. It must stay mapped until it is deregistered,
- * else its old contents may be sent. That of a GPU is registered at once, as a dma-buf or else by
- * nvidia-peermem; where neither works it is copied through the host, and the communicator is
- * degraded meanwhile, with the reason (rhCommGetInfo). It must not be freed before. Other memory is
- * pinned when it is first sent from; where that fails (RAILHEAD_LOG=info says why), for managed
- * memory of CUDA, and over other networks, everything is done as without it. A window does the same
- * for this rank. Concerns this rank alone; any thread, at any time. (NCCL's ncclCommRegister.) */
+/* Registers `size` bytes at `buff` with the RDMA adapters that `comm` uses: they then send messages
+ * of more than 16 KiB from there without a copy. Accepts any memory of this process, also several
+ * times. Keep it mapped until it is deregistered; otherwise the adapters may send its old contents.
+ *  - GPU memory is registered at once, as a dma-buf or else through nvidia-peermem. If neither
+ *    works, the library copies it through the host, and the communicator is degraded until then,
+ *    with the reason in rhCommGetInfo. Do not free it before it is deregistered.
+ *  - Host memory is pinned when a call first sends from it. If that fails (RAILHEAD_LOG=info logs
+ *    the cause), the library copies it as if it were not registered.
+ * CUDA managed memory and networks without RDMA are not affected. A window does the same for this
+ * rank. The call is local to this rank; any thread may call it at any time. (NCCL's
+ * ncclCommRegister.) */
 RH_EXPORT rhResult_t rhCommRegister(rhComm_t comm, void* buff, size_t size, void** handle);
 
-/* Takes what rhCommRegister wrote to *handle. Not while a call that uses the memory is unfinished.
- * Destroying the communicator does it too. */
+/* Deregisters a handle of rhCommRegister. No call that uses the memory may be unfinished.
+ * Destroying the communicator deregisters its memory. */
 RH_EXPORT rhResult_t rhCommDeregister(rhComm_t comm, void* handle);
 
-/* Collectives. All ranks call the same ones in the same order, with the same counts, type, operator
- * and root (only rhSend and rhRecv concern two ranks alone). Counts are in elements; a count of 0
- * does nothing, with whatever buffers. Buffers are aligned for their type and stay the caller's;
- * they do not overlap, or are in place: sendbuf is recvbuf or, where one of them has a part for
- * each rank, the smaller one is this rank's part of the larger one. A send buffer that is not in
- * place is not written to.
+/* Collectives. All ranks must make the same calls in the same order, with equal counts, type,
+ * operator and root (rhSend and rhRecv involve two ranks only). Counts are in elements; a count of
+ * 0 does nothing, and its buffers may be NULL. Buffers must be aligned for their type; the caller
+ * owns them. They must not overlap, unless the call is in place: sendbuf is recvbuf or, if one of
+ * them has a part for each rank, the smaller one is this rank's part of the larger one. A call does
+ * not write to a send buffer that is not in place.
  *
- * Arithmetic. Integers wrap; an integer average is cut towards zero. 16- and 8-bit floats are added
- * in fp32 and rounded once in shared memory, and at every rank on the way over rails. What
- * overflows is infinity from there on, and in e4m3, which has none, 448: over rails 448 + 448 - 448
- * may come to 0. rhMin and rhMax give NaN where any input is NaN. The same inputs give the same
- * bits every time in shared memory, and over rails where RAILHEAD_ALGO lays the algorithm down.
- * Otherwise the fastest is found by trying, and a later call may sum floats in another order (on
- * all ranks alike).
+ * Arithmetic. Integers wrap; an integer average is rounded towards zero. 16- and 8-bit floats are
+ * added in fp32; they are rounded once in shared memory, and at every rank on the way over rails.
+ * Overflow gives infinity; in e4m3, which has no infinity, 448: over rails 448 + 448 - 448 may give
+ * 0. rhMin and rhMax give NaN if any input is NaN. Equal inputs give identical bits in every call
+ * in shared memory, and over rails if RAILHEAD_ALGO sets the algorithm. Otherwise the library tries
+ * algorithms to find the fastest, and a later call may add floats in another order (the same order
+ * on all ranks).
  *
- * Results. rhInvalidArgument for an argument that is wrong (and nothing has happened: the
- * communicator is as good as before), rhInvalidUsage while another thread uses the communicator;
- * any other failure is final, and rhGetLastError names the collective, its number and the cause. */
+ * Results. rhInvalidArgument if an argument is wrong, and rhInvalidUsage if another thread uses the
+ * communicator: nothing is done, and the communicator stays usable. Any other failure is final;
+ * rhGetLastError names the collective, its number and the cause. */
 
-/* On return, recvbuf[i] is the reduction over all ranks of sendbuf[i], with the same bits on all
+/* On return, recvbuf[i] is the reduction over all ranks of sendbuf[i], with identical bits on all
  * ranks. Both buffers hold `count` elements. */
 RH_EXPORT rhResult_t rhAllReduce(const void* sendbuf, void* recvbuf, size_t count,
                                  rhDataType_t datatype, rhRedOp_t op, rhComm_t comm,
                                  rhStream_t stream);
 
 /* On return, recvbuf[r * sendcount + i] is sendbuf[i] of rank r. sendbuf holds `sendcount`
- * elements, recvbuf as many for each rank. In place: sendbuf is recvbuf + rank * sendcount. */
+ * elements, recvbuf `sendcount` for each rank. In place: sendbuf is recvbuf + rank * sendcount. */
 RH_EXPORT rhResult_t rhAllGather(const void* sendbuf, void* recvbuf, size_t sendcount,
                                  rhDataType_t datatype, rhComm_t comm, rhStream_t stream);
 
 /* On return, recvbuf[i] is the reduction over all ranks of sendbuf[rank * recvcount + i]. recvbuf
- * holds `recvcount` elements, sendbuf as many for each rank. In place: recvbuf is
- * sendbuf + rank * recvcount, and the rest of sendbuf stays as it is. */
+ * holds `recvcount` elements, sendbuf `recvcount` for each rank. In place: recvbuf is
+ * sendbuf + rank * recvcount, and the rest of sendbuf does not change. */
 RH_EXPORT rhResult_t rhReduceScatter(const void* sendbuf, void* recvbuf, size_t recvcount,
                                      rhDataType_t datatype, rhRedOp_t op, rhComm_t comm,
                                      rhStream_t stream);
 
-/* On return, recvbuf[i] is sendbuf[i] of rank `root`. Both hold `count` elements; sendbuf is used
- * on the root alone, and may be NULL elsewhere. A rank may return before others have their copies.
+/* On return, recvbuf[i] is sendbuf[i] of rank `root`. Both hold `count` elements. Only the root
+ * uses sendbuf; it may be NULL on other ranks. A rank may return before others have their copies.
  */
 RH_EXPORT rhResult_t rhBroadcast(const void* sendbuf, void* recvbuf, size_t count,
                                  rhDataType_t datatype, int root, rhComm_t comm, rhStream_t stream);
 
 /* On return on rank `root`, recvbuf[i] is the reduction over all ranks of sendbuf[i]. Both hold
- * `count` elements; recvbuf is used on the root alone, and may be NULL elsewhere. A rank may return
+ * `count` elements. Only the root uses recvbuf; it may be NULL on other ranks. A rank may return
  * before the root has its result. */
 RH_EXPORT rhResult_t rhReduce(const void* sendbuf, void* recvbuf, size_t count,
                               rhDataType_t datatype, rhRedOp_t op, int root, rhComm_t comm,
                               rhStream_t stream);
 
-/* Returns when all ranks have called it. (NCCL has none.) */
+/* Returns when all ranks have called it. (NCCL has no barrier.) */
 RH_EXPORT rhResult_t rhBarrier(rhComm_t comm, rhStream_t stream);
 
-/* rhAllGather of parts that differ: recvbuf[displs[r] + i] is sendbuf[i] of rank r, for i below
- * recvcounts[r]. Counts and displacements are in elements, the same on all ranks, one for each
- * rank; `displs` NULL: parts follow each other. sendbuf holds recvcounts[rank] elements. In place:
- * sendbuf is recvbuf + displs[rank]. */
+/* rhAllGather with parts of different sizes: recvbuf[displs[r] + i] is sendbuf[i] of rank r, for i
+ * below recvcounts[r]. Counts and displacements are in elements, one for each rank, equal on all
+ * ranks; if `displs` is NULL, the parts follow each other. sendbuf holds recvcounts[rank] elements.
+ * In place: sendbuf is recvbuf + displs[rank]. */
 RH_EXPORT rhResult_t rhAllGatherv(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
                                   const size_t* displs, rhDataType_t datatype, rhComm_t comm,
                                   rhStream_t stream);
 
-/* rhReduceScatter of parts that differ, and that follow each other: rank r gets recvcounts[r]
+/* rhReduceScatter with parts of different sizes that follow each other: rank r gets recvcounts[r]
  * elements. In place: recvbuf is this rank's part of sendbuf. */
 RH_EXPORT rhResult_t rhReduceScatterv(const void* sendbuf, void* recvbuf, const size_t* recvcounts,
                                       rhDataType_t datatype, rhRedOp_t op, rhComm_t comm,
                                       rhStream_t stream);
 
 /* On return, recvbuf[r * count + i] is sendbuf[rank * count + i] of rank r. Both hold `count`
- * elements for each rank. In place takes as much memory again. */
+ * elements for each rank. In place, the call allocates a buffer of the same size. */
 RH_EXPORT rhResult_t rhAlltoAll(const void* sendbuf, void* recvbuf, size_t count,
                                 rhDataType_t datatype, rhComm_t comm, rhStream_t stream);
 
-/* rhAlltoAll of parts that differ: sendcounts[r] elements from sendbuf + sdispls[r] go to rank r;
- * recvcounts[r] from rank r come to recvbuf + rdispls[r]. What one rank sends to another must be
- * what the other expects of it. Displacements may be NULL, as above. Not in place. */
+/* rhAlltoAll with parts of different sizes: sendcounts[r] elements from sendbuf + sdispls[r] go to
+ * rank r; recvcounts[r] elements from rank r go to recvbuf + rdispls[r]. Each count that a rank
+ * sends must equal the count that the other rank expects. Displacements may be NULL, as above. Not
+ * in place. */
 RH_EXPORT rhResult_t rhAlltoAllv(const void* sendbuf, const size_t* sendcounts,
                                  const size_t* sdispls, void* recvbuf, const size_t* recvcounts,
                                  const size_t* rdispls, rhDataType_t datatype, rhComm_t comm,
                                  rhStream_t stream);
 
-/* On return on rank `root`, recvbuf[r * sendcount + i] is sendbuf[i] of rank r. recvbuf is used on
- * the root alone, and may be NULL elsewhere. In place on the root: sendbuf is
+/* On return on rank `root`, recvbuf[r * sendcount + i] is sendbuf[i] of rank r. Only the root uses
+ * recvbuf; it may be NULL on other ranks. In place on the root: sendbuf is
  * recvbuf + root * sendcount. */
 RH_EXPORT rhResult_t rhGather(const void* sendbuf, void* recvbuf, size_t sendcount,
                               rhDataType_t datatype, int root, rhComm_t comm, rhStream_t stream);
 
-/* On return, recvbuf[i] is sendbuf[rank * recvcount + i] of rank `root`. sendbuf is used on the
- * root alone, and may be NULL elsewhere. In place on the root: recvbuf is sendbuf + root *
- * recvcount. */
+/* On return, recvbuf[i] is sendbuf[rank * recvcount + i] of rank `root`. Only the root uses
+ * sendbuf; it may be NULL on other ranks. In place on the root: recvbuf is
+ * sendbuf + root * recvcount. */
 RH_EXPORT rhResult_t rhScatter(const void* sendbuf, void* recvbuf, size_t recvcount,
                                rhDataType_t datatype, int root, rhComm_t comm, rhStream_t stream);
 
@@ -428,86 +432,86 @@ RH_EXPORT rhResult_t rhSend(const void* sendbuf, size_t count, rhDataType_t data
 RH_EXPORT rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, int peer,
                             rhComm_t comm, rhStream_t stream);
 
-/* Between the two, calls of this thread only take notes; arguments are checked at once. The last
- * rhGroupEnd of nested groups then does everything, for all communicators at the same time: first
- * its collectives in their order, then all its sends and receives at the same time. If those of a
- * rank to itself do not fit its receives, none of the communicator's is begun. It returns the first
+/* Start and end a group. Inside a group, calls of this thread check their arguments and are
+ * recorded. The outermost rhGroupEnd then runs them, all communicators at the same time: for each,
+ * its collectives in order, then all its sends and receives at the same time. If a rank's sends and
+ * receives to itself do not match, none of that communicator's calls starts. Returns the first
  * failure. */
 RH_EXPORT rhResult_t rhGroupStart(void);
 RH_EXPORT rhResult_t rhGroupEnd(void);
 
-/* Makes an operator for rhAllReduce, rhReduceScatter(v) and rhReduce of `comm` and `datatype`: the
- * sum of what each rank's values are when multiplied by that rank's *scalar (one element of
- * `datatype`, read now). Products are rounded to the type before they are added. `residence` is
- * kept for the shape of the call: where the scalar is, is seen. */
+/* Creates an operator for rhAllReduce, rhReduceScatter(v) and rhReduce of `comm` and `datatype`: it
+ * multiplies each rank's values by that rank's *scalar (one element of `datatype`, read during this
+ * call), and adds the products. Products are rounded to the type before they are added. `residence`
+ * is ignored, and exists for compatibility: the library detects where the scalar is. */
 typedef enum RH_INT_ENUM { rhScalarDevice = 0, rhScalarHostImmediate = 1 } rhScalarResidence_t;
 RH_EXPORT rhResult_t rhRedOpCreatePreMulSum(rhRedOp_t* op, void* scalar, rhDataType_t datatype,
                                             rhScalarResidence_t residence, rhComm_t comm);
 RH_EXPORT rhResult_t rhRedOpDestroy(rhRedOp_t op, rhComm_t comm);
 
 /* Streams. A collective or transfer with a stream returns rhSuccess at once if its arguments are
- * right, and is done by the stream's thread after all earlier ones of the stream. Its buffers must
- * stay as they are until then. While calls of a communicator are on a stream, other calls of this
- * communicator must be on the same stream; they return rhInvalidUsage else. */
+ * valid. The stream's thread runs it after all earlier calls of the stream. Do not change or free
+ * its buffers until then. While a stream has calls of a communicator, other calls of this
+ * communicator must use the same stream; otherwise they return rhInvalidUsage. */
 RH_EXPORT rhResult_t rhStreamCreate(rhStream_t* stream);
-/* Waits until all calls are done; returns the first failure since the last time. NULL is
- * allowed. */
+/* Waits until all calls are done. Returns the first failure since the last rhStreamSynchronize.
+ * NULL is allowed. */
 RH_EXPORT rhResult_t rhStreamSynchronize(rhStream_t stream);
-/* The same, and frees the stream. */
+/* Waits as rhStreamSynchronize does, then frees the stream. */
 RH_EXPORT rhResult_t rhStreamDestroy(rhStream_t stream);
 
-/* A request is done when all calls are done that are on the stream now. Test and wait return
- * rhSuccess, or the first failure up to then that no rhStreamSynchronize had returned when it was
- * made; rhRequestTest writes whether it is done, and does not wait. A request must be freed, before
- * or after its stream. */
+/* Creates a request, which is done when all calls that are on the stream now are done. Test and
+ * wait return rhSuccess, or the first failure of these calls that no rhStreamSynchronize had
+ * returned when the request was created. rhRequestTest writes whether the request is done, and does
+ * not wait. Free each request, before or after its stream. */
 RH_EXPORT rhResult_t rhStreamRequest(rhStream_t stream, rhRequest_t* request);
 RH_EXPORT rhResult_t rhRequestTest(rhRequest_t request, int* done);
 RH_EXPORT rhResult_t rhRequestWait(rhRequest_t request);
 RH_EXPORT rhResult_t rhRequestFree(rhRequest_t request);
 
-/* What a communicator came to run on. Set `struct_size` to sizeof(rhCommInfo_t) before the call.
- * Later versions may add fields at the end: an older program gets what it knows, and a newer one
- * zeros in what the library does not know. That holds for rhRailInfo_t, too. */
+/* Transport and state of a communicator. Set `struct_size` to sizeof(rhCommInfo_t) before the call.
+ * Later versions may add fields at the end: an older program gets the fields that it has, and a
+ * newer one gets zeros in fields that the library lacks. The same applies to rhRailInfo_t. */
 typedef struct {
   size_t struct_size;
   char transport[16];             /* "shm", "verbs" or "tcp" */
-  int rails;                      /* how many rails it uses */
-  int degraded;                   /* 1: it got less than was asked for */
-  char degraded_reason[1024];     /* which rank, and why; "" if not degraded */
-  uint64_t rejected_connections;  /* strangers that the rendezvous turned away (rank 0) */
-  char unused_memory_reason[512]; /* why ranks of one pod do not use its memory among themselves,
-                                   * though they could; "" if they do, or there are none */
+  int rails;                      /* number of rails in use */
+  int degraded;                   /* 1: it got less than requested */
+  char degraded_reason[1024];     /* rank and cause; "" if not degraded */
+  uint64_t rejected_connections;  /* connections that the rendezvous rejected (rank 0) */
+  char unused_memory_reason[512]; /* why ranks of one pod do not use shared memory; "" if they do,
+                                   * or if no two ranks share a pod */
 } rhCommInfo_t;
 RH_EXPORT rhResult_t rhCommGetInfo(rhComm_t comm, rhCommInfo_t* info);
 
-/* Writes why which algorithm does a collective ("all_reduce", "all_to_all", ... as in metrics) of
- * so many bytes (of the larger of a rank's two buffers), with what each was estimated to take, and
- * took where calls have tried it: a few lines for people, cut at `text_size`. The same on all ranks
- * that have done the same calls. */
+/* Writes which algorithm runs a collective ("all_reduce", "all_to_all", ... as in metrics) of
+ * `bytes` (of the larger of a rank's two buffers), and why: a few lines for people with the
+ * estimated time of each algorithm, and the measured time of those that calls have tried. The text
+ * is truncated to `text_size` bytes. It is equal on all ranks that made the same calls. */
 RH_EXPORT rhResult_t rhCommExplain(rhComm_t comm, const char* collective, size_t bytes, char* text,
                                    size_t text_size);
 
-/* One rail and what has crossed it. Set `struct_size` to sizeof(rhRailInfo_t) before the call. */
+/* A rail and its traffic. Set `struct_size` to sizeof(rhRailInfo_t) before the call. */
 typedef struct {
   size_t struct_size;
-  int rail;           /* its number on the node */
-  int port;           /* of the HCA; 0 for TCP */
-  int up;             /* 0 after it has failed */
+  int rail;           /* rail number on the node */
+  int port;           /* port of the HCA; 0 for TCP */
+  int up;             /* 0 after a failure */
   char device[64];    /* HCA, or network interface for TCP, or "memory" */
   char transport[16]; /* "shm", "verbs" or "tcp" */
-  uint64_t tx_bytes;  /* payload bytes, since the communicator was made */
+  uint64_t tx_bytes;  /* payload bytes since the communicator was created */
   uint64_t rx_bytes;
-  uint64_t retransmits; /* where the transport can tell */
+  uint64_t retransmits; /* 0 if the transport does not count them */
 } rhRailInfo_t;
-/* `index` is from 0 to rails-1 of rhCommGetInfo. */
+/* Writes the state of rail `index`, from 0 to rails-1 of rhCommGetInfo. */
 RH_EXPORT rhResult_t rhCommRailInfo(rhComm_t comm, int index, rhRailInfo_t* info);
 
-/* What a pre-flight finds. */
+/* Findings of a pre-flight. */
 typedef enum RH_INT_ENUM {
   rhFindingOk = 0,
-  rhFindingNote = 1, /* not looked at: it cannot be seen from here, or does not apply */
-  rhFindingWarn = 2, /* it works, but not as it should */
-  rhFindingFail = 3  /* a job would lose a rail by it, or not get what it was given */
+  rhFindingNote = 1, /* not checked: not visible from this pod, or not applicable */
+  rhFindingWarn = 2, /* it works, but not as intended */
+  rhFindingFail = 3  /* a job would lose a rail, or get less than was allocated */
 } rhVerdict_t;
 /* Later versions may add fields at the end. Texts are never NULL. */
 typedef struct {
@@ -516,24 +520,24 @@ typedef struct {
   int rail;              /* -1: not about a rail */
   const char* device;    /* of the rail: HCA, or network interface for TCP; else "" */
   const char* transport; /* of the rail: "verbs" or "tcp"; else "" */
-  const int* ranks;      /* which it is about, ascending */
+  const int* ranks;      /* affected ranks, ascending */
   int rank_count;
   const char* where; /* rail and ranks for people, with pods and nodes */
-  const char* value; /* what was seen */
-  const char* fix;   /* what to do; "" if nothing is to be done */
+  const char* value; /* the observed value */
+  const char* fix;   /* what to do; "" if no action is needed */
 } rhFinding_t;
-/* The finding and what it points to are valid during the call. It must not throw. */
+/* Receives one finding, which is valid during the call, with all that it points to. It must not
+ * throw. */
 typedef void (*rhFindingFunction_t)(const rhFinding_t* finding, void* context);
 
-/* Pre-flight: whether what a job would run on is as it should be. Called by all ranks that RANK,
- * WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe, in place of or before rhCommInitFromEnv. They
- * connect as a job does, except that ranks of one pod use rails too; look at every rail (port,
- * rate, MTU, GID, device node, memory that may be pinned, flow control, counters); and ask each
- * other over every rail, each pair by itself, up to 64 ranks all pairs, else those of each rank
- * that are a power of two away. Then `each` is called in this thread, on all ranks with the same
- * findings in the same order. Blocks; needs some milliseconds, and 3 s for a pair and rail that
- * does not answer. An error means that the ranks could not meet or connect at all;
- * rhGetLastError(NULL) has it. */
+/* Pre-flight: checks the rails before a job uses them. Call it on all ranks that RANK, WORLD_SIZE,
+ * MASTER_ADDR and MASTER_PORT describe, instead of or before rhCommInitFromEnv. The ranks connect
+ * as for a job, but ranks of one pod use rails too. They check every rail (port, rate, MTU, GID,
+ * device node, memory lock limit, flow control, counters), and ping each other over every rail:
+ * all pairs up to 64 ranks; beyond, each rank and those at distances that are powers of two. Then
+ * the library calls `each` in this thread, on all ranks with the same findings in the same order.
+ * Blocks; takes some milliseconds, and 3 s for each pair and rail without an answer. Returns an
+ * error if the ranks could not meet or connect at all; rhGetLastError(NULL) has the reason. */
 RH_EXPORT rhResult_t rhPreflight(rhFindingFunction_t each, void* context);
 
 #ifdef __cplusplus
