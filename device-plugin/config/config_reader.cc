@@ -4,22 +4,16 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <yaml-cpp/depthguard.h>
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -32,8 +26,9 @@
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 #include "fabric/pci_address.h"
+#include "fabric/yaml/document.h"
 #include "fabric/yaml/message.h"
-#include "fabric/yaml/scalar.h"
+#include "fabric/yaml/reader.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -48,27 +43,7 @@ using Names = std::vector<std::string>;
 using fabric::ListedTexts;
 using fabric::NearestText;
 using fabric::QuotedText;
-using fabric::ShownText;
-
-bool IsQuoted(const YAML::Node& node) {
-  return node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str";
-}
-
-// What stands there, as a message says it: "a list", 7, "7".
-std::string ShownValue(const YAML::Node& node) {
-  switch (node.Type()) {
-    case YAML::NodeType::Sequence:
-      return "a list";
-    case YAML::NodeType::Map:
-      return "a mapping";
-    case YAML::NodeType::Scalar:
-      return IsQuoted(node) ? QuotedText(node.Scalar()) : ShownText(node.Scalar());
-    case YAML::NodeType::Undefined:
-    case YAML::NodeType::Null:
-      break;
-  }
-  return "an empty value";
-}
+using fabric::ShownValue;
 
 bool IsAlnum(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 
@@ -84,161 +59,42 @@ bool IsFourHexDigits(absl::string_view text) {
          });
 }
 
-// Turns one document into a configuration. Remembers the first thing that is wrong; what is read
-// after that does not count, so that callers need not ask at each step.
-class Reader {
+// Turns one document into a configuration.
+class Reader : public fabric::YamlReader {
  public:
-  explicit Reader(absl::string_view source) : source_(source) {}
+  explicit Reader(absl::string_view source) : YamlReader(source, kMaxValues) {}
 
-  AgentConfig Read(const YAML::Node& document) {
+  AgentConfig Read(Value document) {
     AgentConfig config;
-    if (document.IsNull()) return config;
+    if (document.type() == fabric::YamlDocument::Type::kNull) return config;
     const Fields fields =
         Mapping(document, "", {"resources", "rails", "gpuVendors", "ncclTopology"});
-    if (const YAML::Node* node = fields.Find("resources")) {
+    if (const std::optional<Value> node = fields.Find("resources")) {
       config.resources.clear();
-      ForEach(*node, "resources", kNotEmpty, [&](const YAML::Node& item, const std::string& path) {
+      ForEachOfSome(*node, "resources", [&](Value item, const std::string& path) {
         config.resources.push_back(Resource(item, path, config.resources));
         CheckOfferedNames(item, path, config.resources);
       });
     }
-    if (const YAML::Node* node = fields.Find("rails")) {
-      ForEach(*node, "rails", kMayBeEmpty, [&](const YAML::Node& item, const std::string& path) {
+    if (const std::optional<Value> node = fields.Find("rails")) {
+      ForEach(*node, "rails", [&](Value item, const std::string& path) {
         config.rails.push_back(Rail(item, path, config.rails));
       });
     }
-    if (const YAML::Node* node = fields.Find("gpuVendors")) {
-      ForEach(*node, "gpuVendors", kMayBeEmpty,
-              [&](const YAML::Node& item, const std::string& path) {
-                config.gpu_vendors.push_back(PciId(item, path, "8086"));
-              });
+    if (const std::optional<Value> node = fields.Find("gpuVendors")) {
+      ForEach(*node, "gpuVendors", [&](Value item, const std::string& path) {
+        config.gpu_vendors.push_back(PciId(item, path, "8086"));
+      });
     }
-    if (const YAML::Node* node = fields.Find("ncclTopology")) {
-      config.nccl_topology = Switch(*node, "ncclTopology");
+    if (const std::optional<Value> node = fields.Find("ncclTopology")) {
+      config.nccl_topology = Boolean(*node, "ncclTopology");
     }
     return config;
   }
 
-  const absl::Status& status() const { return status_; }
-
  private:
-  enum Emptiness { kMayBeEmpty, kNotEmpty };
-
-  struct Fields {
-    std::map<std::string, YAML::Node> nodes;
-
-    const YAML::Node* Find(const std::string& name) const {
-      const auto it = nodes.find(name);
-      return it == nodes.end() ? nullptr : &it->second;
-    }
-  };
-
-  void Fail(const YAML::Node& node, const std::string& path, absl::string_view what) {
-    if (status_.ok()) status_ = fabric::YamlError(source_, node.Mark().line + 1, path, what);
-  }
-
-  // Counts a value that is visited; false when there is no use in going on.
-  bool Visit(const YAML::Node& node, const std::string& path) {
-    if (++values_ > kMaxValues) {
-      Fail(node, path,
-           absl::StrCat("the document holds more than ", kMaxValues,
-                        " values, counting what an alias (*) stands for each time; write less"));
-    }
-    return status_.ok();
-  }
-
-  // The fields of a mapping, none of them unknown or there twice.
-  Fields Mapping(const YAML::Node& node, const std::string& path, const Names& known) {
-    Fields fields;
-    if (!node.IsMap()) {
-      Fail(node, path,
-           absl::StrCat("must be a mapping, not ", ShownValue(node), "; its fields are ",
-                        ListedTexts(known, " and ")));
-      return fields;
-    }
-    for (const auto& entry : node) {
-      if (!Visit(entry.first, path)) break;
-      if (!entry.first.IsScalar()) {
-        Fail(entry.first, path,
-             absl::StrCat("has a field whose name is ", ShownValue(entry.first),
-                          "; its fields are ", ListedTexts(known, " and ")));
-        break;
-      }
-      const std::string& name = entry.first.Scalar();
-      const std::string field = absl::StrCat(path, path.empty() ? "" : ".", ShownText(name));
-      if (std::find(known.begin(), known.end(), name) == known.end()) {
-        const std::string meant = NearestText(name, known);
-        Fail(entry.first, field,
-             meant.empty() ? absl::StrCat("this field is not known; the fields here are ",
-                                          ListedTexts(known, " and "))
-                           : absl::StrCat("this field is not known; did you mean ", meant, "?"));
-      } else if (!fields.nodes.emplace(name, entry.second).second) {
-        Fail(entry.first, field, "appears a second time; keep one of the two");
-      } else if (entry.second.IsNull()) {
-        // Said here because the place of an empty value is the next token, some lines further down.
-        Fail(entry.first, field, "has no value; give it one, or leave the field out");
-      }
-    }
-    return fields;
-  }
-
-  void ForEach(const YAML::Node& node, const std::string& path, Emptiness emptiness,
-               absl::FunctionRef<void(const YAML::Node&, const std::string&)> read) {
-    if (!node.IsSequence()) {
-      Fail(node, path,
-           absl::StrCat("must be a list, not ", ShownValue(node),
-                        "; write each entry on a line of its own after a dash, or all in [ ]"));
-      return;
-    }
-    size_t index = 0;
-    for (const YAML::Node& item : node) {
-      const std::string item_path = absl::StrCat(path, "[", index++, "]");
-      if (!Visit(item, item_path)) return;
-      read(item, item_path);
-    }
-    if (index == 0 && emptiness == kNotEmpty) {
-      Fail(node, path, "must have at least one entry; leave the field out to take the default");
-    }
-  }
-
-  std::string Text(const YAML::Node& node, const std::string& path) {
-    if (!node.IsScalar()) {
-      Fail(node, path, absl::StrCat("must be text, not ", ShownValue(node), "; put it in quotes"));
-      return "";
-    }
-    const std::string& text = node.Scalar();
-    if (IsQuoted(node)) return text;
-    if (fabric::IsYamlNumber(text) || fabric::IsYamlBoolean(text)) {
-      Fail(node, path,
-           absl::StrCat("must be text, but without quotes ", ShownText(text), " is a ",
-                        fabric::IsYamlNumber(text) ? "number" : "boolean", "; write ",
-                        QuotedText(text)));
-    }
-    return text;
-  }
-
-  int Integer(const YAML::Node& node, const std::string& path, int low, int high,
-              absl::string_view hint) {
-    const bool quoted = node.IsScalar() && IsQuoted(node);
-    if (node.IsScalar() && !quoted) {
-      if (const auto number = fabric::YamlInteger(node.Scalar(), low, high)) return *number;
-    }
-    Fail(node, path,
-         absl::StrCat("must be a whole number from ", low, " to ", high, ", not ", ShownValue(node),
-                      "; ", quoted ? "write it without quotes" : hint));
-    return low;
-  }
-
-  bool Switch(const YAML::Node& node, const std::string& path) {
-    const std::string text = node.IsScalar() && !IsQuoted(node) ? node.Scalar() : "";
-    if (text != "true" && text != "false") {
-      Fail(node, path, absl::StrCat("must be true or false, not ", ShownValue(node)));
-    }
-    return text == "true";
-  }
-
-  std::string PciId(const YAML::Node& node, const std::string& path, absl::string_view example) {
-    const std::string id = Text(node, path);
+  std::string PciId(Value node, const std::string& path, absl::string_view example) {
+    const std::string id = AnyText(node, path);
     if (!IsFourHexDigits(id)) {
       Fail(node, path,
            absl::StrCat(QuotedText(id), " is not four hex digits; write it as lspci -n prints it, ",
@@ -247,8 +103,8 @@ class Reader {
     return absl::AsciiStrToLower(id);
   }
 
-  std::string PciAddress(const YAML::Node& node, const std::string& path, bool wildcards) {
-    std::string address = absl::AsciiStrToLower(Text(node, path));
+  std::string PciAddress(Value node, const std::string& path, bool wildcards) {
+    std::string address = absl::AsciiStrToLower(AnyText(node, path));
     const bool is_pattern = wildcards && address.find_first_of("*?") != std::string::npos &&
                             address.find_first_not_of("0123456789abcdef:.*?") == std::string::npos;
     if (!is_pattern && !fabric::ParsePciAddress(address)) {
@@ -263,8 +119,8 @@ class Reader {
 
   // The name of a device, a driver or an interface. A name with other characters can be selected
   // with a '?' for each of them; what is more likely is a regular expression.
-  std::string Name(const YAML::Node& node, const std::string& path, bool wildcards) {
-    std::string name = Text(node, path);
+  std::string Name(Value node, const std::string& path, bool wildcards) {
+    std::string name = AnyText(node, path);
     if (!HoldsOnly(name, wildcards ? "_-.:*?" : "_-.:")) {
       Fail(node, path,
            absl::StrCat(QuotedText(name), " is not a name; use letters, digits, _ - . and :",
@@ -275,9 +131,9 @@ class Reader {
   }
 
   // One of a few words.
-  std::string Word(const YAML::Node& node, const std::string& path, absl::string_view what,
+  std::string Word(Value node, const std::string& path, absl::string_view what,
                    const Names& words) {
-    std::string word = Text(node, path);
+    std::string word = AnyText(node, path);
     if (std::find(words.begin(), words.end(), word) == words.end()) {
       const std::string meant = NearestText(word, words);
       Fail(node, path,
@@ -288,45 +144,44 @@ class Reader {
     return word;
   }
 
-  Selector ReadSelector(const YAML::Node& node, const std::string& path) {
+  Selector ReadSelector(Value node, const std::string& path) {
     Selector selector;
     const Fields fields = Mapping(node, path,
                                   {"names", "vendors", "devices", "drivers", "interfaces",
                                    "linkLayers", "pciAddresses", "rails", "numaNodes", "roles"});
     const auto read = [&](const char* name, auto& list, auto entry) {
-      const YAML::Node* const field = fields.Find(name);
-      if (field == nullptr) return;
-      ForEach(*field, absl::StrCat(path, ".", name), kNotEmpty,
-              [&](const YAML::Node& item, const std::string& item_path) {
-                list.push_back(entry(item, item_path));
-              });
+      const std::optional<Value> field = fields.Find(name);
+      if (!field) return;
+      ForEachOfSome(*field, absl::StrCat(path, ".", name),
+                    [&](Value item, const std::string& item_path) {
+                      list.push_back(entry(item, item_path));
+                    });
     };
-    using Node = YAML::Node;
     using Path = std::string;
-    const auto pattern = [this](const Node& n, const Path& p) { return Name(n, p, true); };
-    const auto name = [this](const Node& n, const Path& p) { return Name(n, p, false); };
+    const auto pattern = [this](Value n, const Path& p) { return Name(n, p, true); };
+    const auto name = [this](Value n, const Path& p) { return Name(n, p, false); };
     read("names", selector.names, pattern);
     read("vendors", selector.vendors,
-         [this](const Node& n, const Path& p) { return PciId(n, p, "15b3"); });
+         [this](Value n, const Path& p) { return PciId(n, p, "15b3"); });
     read("devices", selector.devices,
-         [this](const Node& n, const Path& p) { return PciId(n, p, "1021"); });
+         [this](Value n, const Path& p) { return PciId(n, p, "1021"); });
     read("drivers", selector.drivers, name);
     read("interfaces", selector.interfaces, pattern);
-    read("linkLayers", selector.link_layers, [this](const Node& n, const Path& p) {
+    read("linkLayers", selector.link_layers, [this](Value n, const Path& p) {
       return Word(n, p, "a link layer", {"InfiniBand", "Ethernet"});
     });
     read("pciAddresses", selector.pci_addresses,
-         [this](const Node& n, const Path& p) { return PciAddress(n, p, true); });
-    read("rails", selector.rails, [this](const Node& n, const Path& p) {
+         [this](Value n, const Path& p) { return PciAddress(n, p, true); });
+    read("rails", selector.rails, [this](Value n, const Path& p) {
       return Integer(n, p, 0, fabric::kHighestRail, "it is the rail's position on the node");
     });
-    read("numaNodes", selector.numa_nodes, [this](const Node& n, const Path& p) {
+    read("numaNodes", selector.numa_nodes, [this](Value n, const Path& p) {
       return Integer(n, p, 0, kMaxNumaNode, "lscpu lists the NUMA nodes");
     });
-    read("roles", selector.roles, [this](const Node& n, const Path& p) {
+    read("roles", selector.roles, [this](Value n, const Path& p) {
       return Word(n, p, "a role that can be a rail", fabric::RailRoleNames());
     });
-    if (fields.nodes.empty()) {
+    if (fields.all().empty()) {
       Fail(node, path,
            "has no fields, so it would match every HCA; say what to match, or leave selectors out "
            "for every HCA that no other resource takes");
@@ -334,15 +189,15 @@ class Reader {
     return selector;
   }
 
-  ResourceConfig Resource(const YAML::Node& node, const std::string& path,
+  ResourceConfig Resource(Value node, const std::string& path,
                           const std::vector<ResourceConfig>& before) {
     ResourceConfig resource;
     const Fields fields = Mapping(node, path,
                                   {"name", "selectors", "slots", "perRail", "allHcas", "deviceIds",
                                    "network", "moveInterfaces"});
-    if (const YAML::Node* name = fields.Find("name")) {
+    if (const std::optional<Value> name = fields.Find("name")) {
       const std::string name_path = path + ".name";
-      resource.name = Text(*name, name_path);
+      resource.name = AnyText(*name, name_path);
       if (!CheckResourceName(resource.name).ok()) {
         Fail(*name, name_path,
              absl::StrCat(QuotedText(resource.name),
@@ -358,11 +213,10 @@ class Reader {
     } else {
       Fail(node, path, "has no name; add one, such as name: rdma/hca");
     }
-    if (const YAML::Node* selectors = fields.Find("selectors")) {
-      ForEach(*selectors, path + ".selectors", kNotEmpty,
-              [&](const YAML::Node& item, const std::string& item_path) {
-                resource.selectors.push_back(ReadSelector(item, item_path));
-              });
+    if (const std::optional<Value> selectors = fields.Find("selectors")) {
+      ForEachOfSome(*selectors, path + ".selectors", [&](Value item, const std::string& item_path) {
+        resource.selectors.push_back(ReadSelector(item, item_path));
+      });
     } else {
       for (size_t i = 0; i < before.size(); ++i) {
         if (!before[i].selectors.empty()) continue;
@@ -372,12 +226,12 @@ class Reader {
                           "to one of the two"));
       }
     }
-    if (const YAML::Node* slots = fields.Find("slots")) {
+    if (const std::optional<Value> slots = fields.Find("slots")) {
       resource.slots = Integer(*slots, path + ".slots", 1, kMaxSlots,
                                "it says how many containers may share each HCA");
     }
-    if (const YAML::Node* per_rail = fields.Find("perRail")) {
-      resource.per_rail = Switch(*per_rail, path + ".perRail");
+    if (const std::optional<Value> per_rail = fields.Find("perRail")) {
+      resource.per_rail = Boolean(*per_rail, path + ".perRail");
       const std::string longest = OfferedName(resource, fabric::kHighestRail);
       if (!CheckResourceName(longest).ok()) {
         Fail(*per_rail, path + ".perRail",
@@ -385,14 +239,14 @@ class Reader {
                           ", which kubelet does not take; give the resource a shorter name"));
       }
     }
-    if (const YAML::Node* all = fields.Find("allHcas")) {
-      resource.all_hcas = Switch(*all, path + ".allHcas");
+    if (const std::optional<Value> all = fields.Find("allHcas")) {
+      resource.all_hcas = Boolean(*all, path + ".allHcas");
       if (resource.all_hcas && resource.per_rail) {
         Fail(*all, path + ".allHcas",
              "one device cannot be all HCAs and one rail; leave allHcas or perRail out");
       }
     }
-    if (const YAML::Node* ids = fields.Find("deviceIds")) {
+    if (const std::optional<Value> ids = fields.Find("deviceIds")) {
       const std::string ids_path = path + ".deviceIds";
       const bool pci =
           Word(*ids, ids_path, "a form of ids", {"name", "pciAddress"}) == "pciAddress";
@@ -404,16 +258,16 @@ class Reader {
         Fail(*ids, ids_path, "a PCI address names one HCA; leave allHcas or deviceIds out");
       }
     }
-    if (const YAML::Node* network = fields.Find("network")) {
+    if (const std::optional<Value> network = fields.Find("network")) {
       const std::string word =
           Word(*network, path + ".network", "a network", {"host", "attached", "moved"});
       resource.network = word == "moved"      ? fabric::PodNetwork::kMoved
                          : word == "attached" ? fabric::PodNetwork::kAttached
                                               : fabric::PodNetwork::kHost;
     }
-    if (const YAML::Node* move = fields.Find("moveInterfaces")) {
+    if (const std::optional<Value> move = fields.Find("moveInterfaces")) {
       const std::string move_path = path + ".moveInterfaces";
-      resource.move_interfaces = Switch(*move, move_path);
+      resource.move_interfaces = Boolean(*move, move_path);
       if (resource.move_interfaces &&
           (resource.network != fabric::PodNetwork::kMoved || resource.slots > 1)) {
         Fail(*move, move_path,
@@ -425,7 +279,7 @@ class Reader {
   }
 
   // The last of `resources` must not offer what one before it offers.
-  void CheckOfferedNames(const YAML::Node& node, const std::string& path,
+  void CheckOfferedNames(Value node, const std::string& path,
                          const std::vector<ResourceConfig>& resources) {
     const ResourceConfig& last = resources.back();
     for (size_t i = 0; i + 1 < resources.size(); ++i) {
@@ -441,11 +295,10 @@ class Reader {
     }
   }
 
-  RailEntry Rail(const YAML::Node& node, const std::string& path,
-                 const std::vector<RailEntry>& before) {
+  RailEntry Rail(Value node, const std::string& path, const std::vector<RailEntry>& before) {
     RailEntry entry;
     const Fields fields = Mapping(node, path, {"rail", "interface", "pciAddress", "name"});
-    if (const YAML::Node* rail = fields.Find("rail")) {
+    if (const std::optional<Value> rail = fields.Find("rail")) {
       entry.rail = Integer(*rail, path + ".rail", 0, fabric::kHighestRail,
                            "it is the rail's position on the node");
       for (size_t i = 0; i < before.size(); ++i) {
@@ -459,8 +312,8 @@ class Reader {
     }
     int devices = 0;
     const auto read = [&](const char* name, std::string RailEntry::*member, auto text) {
-      const YAML::Node* const field = fields.Find(name);
-      if (field == nullptr) return;
+      const std::optional<Value> field = fields.Find(name);
+      if (!field) return;
       ++devices;
       const std::string field_path = absl::StrCat(path, ".", name);
       entry.*member = text(*field, field_path);
@@ -471,12 +324,10 @@ class Reader {
                           "] already; keep one of the two entries"));
       }
     };
-    const auto name = [this](const YAML::Node& n, const std::string& p) {
-      return Name(n, p, false);
-    };
+    const auto name = [this](Value n, const std::string& p) { return Name(n, p, false); };
     read("interface", &RailEntry::interface, name);
     read("pciAddress", &RailEntry::pci_address,
-         [this](const YAML::Node& n, const std::string& p) { return PciAddress(n, p, false); });
+         [this](Value n, const std::string& p) { return PciAddress(n, p, false); });
     read("name", &RailEntry::name, name);
     if (devices != 1) {
       Fail(node, path,
@@ -487,75 +338,23 @@ class Reader {
     return entry;
   }
 
-  absl::string_view source_;
-  absl::Status status_;
-  int values_ = 0;
   std::map<std::string, size_t> resource_names_;  // the index of each
-};
-
-// Where the second document begins, if there is one. YAML::LoadAll does not tell: it stops at the
-// first document that is empty.
-class DocumentCounter : public YAML::EventHandler {
- public:
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++count_ == 2) line_of_second_ = mark.line + 1;
-  }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
-
-  int count() const { return count_; }
-  int line_of_second() const { return line_of_second_; }
-
- private:
-  int count_ = 0;
-  int line_of_second_ = 0;
 };
 
 }  // namespace
 
 absl::StatusOr<AgentConfig> ParseAgentConfig(absl::string_view yaml, absl::string_view source) {
   if (yaml.size() > kMaxConfigText) {
-    return absl::InvalidArgumentError(absl::StrCat(source, ": the document has more than the ",
-                                                   kMaxConfigText, " bytes that are allowed"));
+    return fabric::YamlError(
+        source, 0, "",
+        absl::StrCat("has more than the ", kMaxConfigText, " bytes that are allowed"));
   }
-  if (const auto found = fabric::ControlCharacter(yaml)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ":", found->line, ": the document ", found->what));
-  }
-  try {
-    const std::string text(yaml);
-    std::istringstream stream(text);
-    YAML::Parser parser(stream);
-    DocumentCounter documents;
-    while (documents.count() < 2 && parser.HandleNextDocument(documents)) {
-    }
-    if (documents.count() > 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(source, ":", documents.line_of_second(),
-                       ": a second document begins; keep one, and remove what follows its ---"));
-    }
-    Reader reader(source);
-    AgentConfig config = reader.Read(YAML::Load(text));
-    if (!reader.status().ok()) return reader.status();
-    return config;
-  } catch (const YAML::DeepRecursion& error) {  // whose own text speaks of a bad file
-    return absl::InvalidArgumentError(absl::StrCat(
-        source, ":", error.mark.line + 1,
-        ": the document nests hundreds of levels deep; look for brackets that are not closed"));
-  } catch (const YAML::Exception& error) {  // yaml-cpp reports every defect by throwing
-    return absl::InvalidArgumentError(absl::StrCat(
-        source, ":", error.mark.line + 1, ": the document is not YAML: ", ShownText(error.msg),
-        "; check the indentation, and put texts with special characters in quotes"));
-  }
+  const absl::StatusOr<fabric::YamlDocument> document = fabric::YamlDocument::Parse(yaml, source);
+  if (!document.ok()) return document.status();
+  Reader reader(source);
+  AgentConfig config = reader.Read(document->root());
+  if (!reader.status().ok()) return reader.status();
+  return config;
 }
 
 absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path) {

@@ -32,7 +32,8 @@ class YamlTreeBuilder : public YAML::EventHandler {
   int documents() const { return documents_; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ == 2) Fail(mark, "a second document begins; keep one");
+    if (++documents_ == 2)
+      Fail(mark, "a second document begins; keep one, and remove what follows its ---");
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {

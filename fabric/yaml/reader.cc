@@ -22,9 +22,6 @@ namespace {
 
 using Type = YamlDocument::Type;
 
-// Aliases let a small text stand for an enormous one.
-constexpr int64_t kMaxVisited = 4'000'000;
-
 std::string FieldPath(absl::string_view path, absl::string_view name) {
   return absl::StrCat(path, path.empty() ? "" : ".", name);
 }
@@ -58,9 +55,9 @@ void YamlReader::Fail(Value value, absl::string_view path, absl::string_view wha
 
 // Counts a value that is visited; false when there is no use in going on.
 bool YamlReader::Visit(Value value, absl::string_view path) {
-  if (++visited_ > kMaxVisited) {
+  if (++visited_ > max_values_) {
     Fail(value, path,
-         absl::StrCat("the document holds more than ", kMaxVisited,
+         absl::StrCat("the document holds more than ", max_values_,
                       " values, counting what an alias (*) stands for each time; write less"));
   }
   return status_.ok();
@@ -95,6 +92,12 @@ YamlReader::Fields YamlReader::FreeMapping(Value value, const std::string& path)
 }
 
 YamlReader::Fields YamlReader::Mapping(Value value, const std::string& path, const Names& known) {
+  if (value.type() != Type::kMap) {
+    Fail(value, path,
+         absl::StrCat("must be a mapping, not ", ShownValue(value), "; its fields are ",
+                      ListedTexts(known, " and ")));
+    return {};
+  }
   Fields fields = FreeMapping(value, path);
   if (!status_.ok()) return fields;
   for (size_t i = 0; i < value.size(); ++i) {
@@ -132,8 +135,22 @@ void YamlReader::ForEach(Value value, const std::string& path,
   }
 }
 
-std::string YamlReader::Text(Value value, const std::string& path) {
-  std::string text = Name(value, path);
+void YamlReader::ForEachOfSome(Value value, const std::string& path,
+                               absl::FunctionRef<void(Value, const std::string&)> read) {
+  ForEach(value, path, read);
+  if (value.type() == Type::kList && value.size() == 0) {
+    Fail(value, path, "must have at least one entry; leave the field out to take the default");
+  }
+}
+
+std::string YamlReader::Scalar(Value value, const std::string& path) {
+  if (value.type() == Type::kScalar) return std::string(value.text());
+  Fail(value, path, absl::StrCat("must be text, not ", ShownValue(value), "; put it in quotes"));
+  return "";
+}
+
+std::string YamlReader::AnyText(Value value, const std::string& path) {
+  std::string text = Scalar(value, path);
   if (value.type() == Type::kScalar && !value.quoted() &&
       (IsYamlNumber(text) || IsYamlBoolean(text))) {
     Fail(value, path,
@@ -143,14 +160,16 @@ std::string YamlReader::Text(Value value, const std::string& path) {
   return text;
 }
 
-std::string YamlReader::Name(Value value, const std::string& path) {
-  if (value.type() != Type::kScalar) {
-    Fail(value, path, absl::StrCat("must be text, not ", ShownValue(value), "; put it in quotes"));
-    return "";
-  }
-  const absl::string_view text = value.text();
+std::string YamlReader::Text(Value value, const std::string& path) {
+  std::string text = AnyText(value, path);
   if (const auto fault = NameFault(text)) Fail(value, path, *fault);
-  return std::string(text);
+  return text;
+}
+
+std::string YamlReader::Name(Value value, const std::string& path) {
+  std::string text = Scalar(value, path);
+  if (const auto fault = NameFault(text)) Fail(value, path, *fault);
+  return text;
 }
 
 std::string YamlReader::OneOf(Value value, const std::string& path, const Names& known) {
@@ -175,6 +194,15 @@ int YamlReader::Integer(Value value, const std::string& path, int low, int high,
        absl::StrCat("must be a whole number from ", low, " to ", high, ", not ", ShownValue(value),
                     "; ", value.quoted() ? "write it without quotes" : hint));
   return low;
+}
+
+bool YamlReader::Boolean(Value value, const std::string& path) {
+  const bool plain = value.type() == Type::kScalar && !value.quoted();
+  if (!plain || (value.text() != "true" && value.text() != "false")) {
+    Fail(value, path, absl::StrCat("must be true or false, not ", ShownValue(value)));
+    return false;
+  }
+  return value.text() == "true";
 }
 
 double YamlReader::Positive(Value value, const std::string& path, absl::string_view hint) {

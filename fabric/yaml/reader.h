@@ -35,8 +35,10 @@ class YamlReader {
     std::vector<std::pair<absl::string_view, Value>> fields_;
   };
 
-  // `source` is the document's name; it must outlive the reader.
-  explicit YamlReader(absl::string_view source) : source_(source) {}
+  // `source` is the name of the document in messages; it must outlive the reader. More than
+  // `max_values` values, counting those of an alias each time, are an error.
+  explicit YamlReader(absl::string_view source, int64_t max_values = 4'000'000)
+      : source_(source), max_values_(max_values) {}
 
   const absl::Status& status() const { return status_; }
   void Fail(Value value, absl::string_view path, absl::string_view what);
@@ -49,15 +51,22 @@ class YamlReader {
   std::optional<Value> Need(const Fields& fields, Value mapping, const std::string& path,
                             absl::string_view name, absl::string_view hint);
 
+  // Calls `read` with each entry of a list, and with its path.
   void ForEach(Value value, const std::string& path,
                absl::FunctionRef<void(Value, const std::string&)> read);
+  // ForEach for a list that must not be empty.
+  void ForEachOfSome(Value value, const std::string& path,
+                     absl::FunctionRef<void(Value, const std::string&)> read);
 
-  // Reads text: quoted, or neither a number nor a boolean. Not empty.
+  // Reads text: quoted, or neither a number nor a boolean.
+  std::string AnyText(Value value, const std::string& path);
+  // AnyText that is not empty and has at most 253 bytes.
   std::string Text(Value value, const std::string& path);
   // Reads a name: text, or a number as written (racks are often numbered).
   std::string Name(Value value, const std::string& path);
   std::string OneOf(Value value, const std::string& path, const Names& known);
   int Integer(Value value, const std::string& path, int low, int high, absl::string_view hint);
+  bool Boolean(Value value, const std::string& path);
   // Reads a finite number above zero.
   double Positive(Value value, const std::string& path, absl::string_view hint);
 
@@ -66,8 +75,10 @@ class YamlReader {
 
  private:
   bool Visit(Value value, absl::string_view path);
+  std::string Scalar(Value value, const std::string& path);
 
   absl::string_view source_;
+  int64_t max_values_;
   absl::Status status_;
   int64_t visited_ = 0;
 };
