@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "cli/doctor/diagnose.h"
-#include "fabric/yaml/message.h"
+#include "base/document_error.h"
 
 namespace railhead::cli {
 namespace {
@@ -422,10 +422,10 @@ std::string Advice(const CLI::App& app, const std::vector<std::string>& argument
       }
       if (is_known) continue;
     }
-    const std::string nearest = fabric::NearestText(argument.substr(0, argument.find('=')), known);
+    const std::string nearest = NearestText(argument.substr(0, argument.find('=')), known);
     if (!nearest.empty()) return absl::StrCat("did you mean ", nearest, "?");
     return command == &app && !known.empty() && !absl::StartsWith(argument, "-")
-               ? absl::StrCat("the commands are ", fabric::ListedTexts(known, " and "))
+               ? absl::StrCat("the commands are ", ListedTexts(known, " and "))
                : "";
   }
   return "";

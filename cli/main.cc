@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
+#include "base/printable_text.h"
 #include "cli/cluster.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
@@ -25,7 +26,6 @@
 #include "cli/size_plan.h"
 #include "cli/topology.h"
 #include "cli/why.h"
-#include "fabric/printable_text.h"
 #include "kube/client.h"
 
 namespace railhead::cli {
@@ -33,7 +33,7 @@ namespace {
 
 int Doctor(const CommandLine& line, bool json) {
   const auto fail = [](const absl::Status& status) {
-    std::cerr << "railhead doctor: " << fabric::PrintableText(status.message()) << "\n";
+    std::cerr << "railhead doctor: " << PrintableText(status.message()) << "\n";
     return doctor::kFailed;
   };
   const absl::StatusOr<ReachedCluster> reached = ReachCluster(line.cluster);
@@ -73,7 +73,7 @@ int Topology(const TopologyOptions& options, const ClusterFlags& cluster) {
 
 int Rails(RailsOptions options, double interval) {
   if (absl::Status wrong = CheckRailsOptions(options); !wrong.ok()) {
-    std::cerr << "railhead rails: " << fabric::PrintableText(wrong.message()) << "\n";
+    std::cerr << "railhead rails: " << PrintableText(wrong.message()) << "\n";
     return kBadInput;
   }
   options.clears = options.watch && !options.json && isatty(STDOUT_FILENO) == 1;

@@ -10,12 +10,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/file.h"
+#include "base/printable_text.h"
+#include "base/yaml/document.h"
 #include "cli/files.h"
 #include "cli/picture.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_reader.h"
-#include "fabric/printable_text.h"
-#include "fabric/yaml/document.h"
 #include "operator/placement/decision.h"
 #include "operator/placement/placement_json.h"
 #include "operator/placement/reasons.h"
@@ -33,20 +34,18 @@ using placement::Reason;
 // The fabric and the request, and with --replay what was decided.
 absl::StatusOr<Decision> Load(const PlanOptions& options) {
   if (!options.replay.empty()) {
-    const absl::StatusOr<std::string> text =
-        ReadText(options.replay, fabric::YamlDocument::kMaxText);
+    const absl::StatusOr<std::string> text = ReadInput(options.replay, YamlDocument::kMaxText);
     if (!text.ok()) return text.status();
     return placement::ParseDecision(*text, options.replay);
   }
   Decision decision;
-  const absl::StatusOr<std::string> fabric_text =
-      ReadText(options.fabric, fabric::YamlDocument::kMaxText);
+  const absl::StatusOr<std::string> fabric_text = ReadInput(options.fabric, YamlDocument::kMaxText);
   if (!fabric_text.ok()) return fabric_text.status();
   absl::StatusOr<fabric::FabricModel> model =
       fabric::ParseFabricModel(*fabric_text, options.fabric);
   if (!model.ok()) return model.status();
   const absl::StatusOr<std::string> request_text =
-      ReadText(options.request, fabric::YamlDocument::kMaxText);
+      ReadInput(options.request, YamlDocument::kMaxText);
   if (!request_text.ok()) return request_text.status();
   absl::StatusOr<placement::PlacementRequest> request =
       placement::ParsePlacementRequest(*request_text, options.request, model->levels);
@@ -70,7 +69,7 @@ std::vector<std::string> NodeNames(const fabric::FabricModel& model, const Place
 int RunPlan(const PlanOptions& options, const std::function<double()>& seconds, std::ostream& out,
             std::ostream& err) {
   const auto fail = [&err](const absl::Status& status) {
-    err << "railhead plan: " << fabric::PrintableText(status.message()) << "\n";
+    err << "railhead plan: " << PrintableText(status.message()) << "\n";
     return kBadInput;
   };
   absl::StatusOr<Decision> decision = Load(options);
@@ -93,9 +92,9 @@ int RunPlan(const PlanOptions& options, const std::function<double()>& seconds, 
     if (options.explain) answer["explanation"] = lines;
     out << answer.dump(2, ' ', true, nlohmann::ordered_json::error_handler_t::replace) << "\n";
   } else {
-    out << fabric::PrintableLines(Picture(model, decision->request, *placement, *reasons));
+    out << PrintableLines(Picture(model, decision->request, *placement, *reasons));
     if (!lines.empty()) out << "\n";
-    for (const std::string& line : lines) out << fabric::PrintableText(line) << "\n";
+    for (const std::string& line : lines) out << PrintableText(line) << "\n";
   }
   out.flush();
   if (!out) return fail(absl::UnavailableError("cannot write the answer"));

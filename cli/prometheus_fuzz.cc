@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "cli/rails.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   railhead::cli::RunRails(
       {}, [&](const std::string&) { return text; }, [] { return false; }, out, err);
   for (const std::string& shown : {out.str(), err.str()}) {
-    if (railhead::fabric::PrintableLines(shown) != shown) std::abort();
+    if (railhead::PrintableLines(shown) != shown) std::abort();
   }
   return 0;
 }

@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "cli/plan.h"
 #include "cli/prometheus.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
 namespace railhead::cli {
 namespace {
@@ -131,8 +131,8 @@ std::string Table(const RailsOptions& options, const Jobs& jobs) {
   rows[0].emplace_back("ALL");
   for (const auto& [name, rails] : jobs) {
     if (rows.size() > kMostJobs) break;
-    std::vector<std::string> row = {fabric::PrintableText(name.first),
-                                    fabric::PrintableText(name.second)};
+    std::vector<std::string> row = {PrintableText(name.first),
+                                    PrintableText(name.second)};
     for (const int rail : columns) {
       const auto found = rails.find(rail);
       row.push_back(found == rails.end()
@@ -208,7 +208,7 @@ int RunRails(const RailsOptions& options, const AskQuery& ask, const std::functi
     if (!jobs.ok()) {
       status = kBadInput;
       (options.clears ? out : err)
-          << "railhead rails: " << fabric::PrintableText(jobs.status().message()) << "\n";
+          << "railhead rails: " << PrintableText(jobs.status().message()) << "\n";
     } else {
       status = jobs->empty() || AnyLost(*jobs) ? kRailsLost : kRailsShown;
       if (options.json) {

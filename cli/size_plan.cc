@@ -18,8 +18,8 @@
 #include "cli/words.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_reader.h"
-#include "fabric/printable_text.h"
-#include "fabric/yaml/document.h"
+#include "base/printable_text.h"
+#include "base/yaml/document.h"
 #include "operator/placement/reasons.h"
 #include "operator/placement/request.h"
 #include "operator/placement/solver.h"
@@ -63,7 +63,7 @@ int FreeNodes(const fabric::FabricModel& model, int rails) {
 }
 
 absl::StatusOr<fabric::FabricModel> LoadFabric(const std::string& file) {
-  const absl::StatusOr<std::string> text = ReadText(file, fabric::YamlDocument::kMaxText);
+  const absl::StatusOr<std::string> text = ReadText(file, YamlDocument::kMaxText);
   if (!text.ok()) return text.status();
   return fabric::ParseFabricModel(*text, file);
 }
@@ -168,7 +168,7 @@ OrderedJson ToJson(const SizingRequest& request, const Sizing& sizing) {
 
 int RunSizePlan(const SizePlanOptions& options, std::ostream& out, std::ostream& err) {
   const auto fail = [&err](const absl::Status& status) {
-    err << "railhead plan: " << fabric::PrintableText(status.message()) << "\n";
+    err << "railhead plan: " << PrintableText(status.message()) << "\n";
     return absl::IsFailedPrecondition(status) ? kNotPlaced : kBadInput;
   };
   std::optional<fabric::FabricModel> model;
@@ -206,7 +206,7 @@ int RunSizePlan(const SizePlanOptions& options, std::ostream& out, std::ostream&
     }
     if (placed.has_value()) {
       out << "\n"
-          << fabric::PrintableLines(
+          << PrintableLines(
                  Picture(*model, placed->request, placed->placement, placed->reasons));
     }
   }

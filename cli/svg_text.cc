@@ -9,13 +9,13 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
 namespace railhead::cli {
 
 std::string XmlText(absl::string_view text) {
   // Not all characters are allowed in XML, not even escaped.
-  return absl::StrReplaceAll(fabric::PrintableText(text),
+  return absl::StrReplaceAll(PrintableText(text),
                              {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 

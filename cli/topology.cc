@@ -15,21 +15,22 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/document_error.h"
+#include "base/file.h"
+#include "base/json/json_text.h"
+#include "base/printable_text.h"
 #include "cli/cluster.h"
 #include "cli/files.h"
 #include "cli/topology_svg.h"
 #include "cli/topology_tree.h"
 #include "fabric/discovery/finding.h"
 #include "fabric/discovery/fusion.h"
-#include "fabric/discovery/json_text.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/source.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_json.h"
 #include "fabric/model/model_reader.h"
 #include "fabric/model/model_yaml.h"
-#include "fabric/printable_text.h"
-#include "fabric/yaml/message.h"
 #include "kube/json.h"
 #include "operator/topology/cluster_fabric.h"
 #include "operator/topology/published.h"
@@ -120,14 +121,14 @@ absl::StatusOr<Loaded> Ask(kube::Api& api, const std::optional<std::string>& nam
 
 absl::StatusOr<Loaded> Load(const TopologyOptions& options, kube::Api* api) {
   if (options.name.has_value()) {
-    if (const auto fault = fabric::NameFault(*options.name)) {
+    if (const auto fault = NameFault(*options.name)) {
       return absl::InvalidArgumentError(absl::StrCat("--name: ", *fault));
     }
   }
   if (options.files.empty()) return Ask(*api, options.name);
   fabric::Observations seen;
   for (const std::string& file : options.files) {
-    const absl::StatusOr<std::string> text = ReadText(file, fabric::kMaxJsonText);
+    const absl::StatusOr<std::string> text = ReadInput(file, kMaxJsonText);
     if (!text.ok()) return text.status();
     if (IsModel(*text)) {
       if (options.files.size() > 1) {
@@ -230,7 +231,7 @@ bool IsPublished(absl::string_view output) {
 std::string Shown(const DiscoveredFabric& found, absl::string_view output) {
   if (output == "yaml") return fabric::ToYaml(found.model);
   if (output == "svg") return TopologySvg(found);
-  if (output == "text") return fabric::PrintableLines(TopologyTree(found));
+  if (output == "text") return PrintableLines(TopologyTree(found));
   return ToJson(found).dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
@@ -239,7 +240,7 @@ std::string Shown(const DiscoveredFabric& found, absl::string_view output) {
 int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& out,
                 std::ostream& err) {
   const auto fail = [&err](const absl::Status& status) {
-    err << "railhead topology: " << fabric::PrintableText(status.message()) << "\n";
+    err << "railhead topology: " << PrintableText(status.message()) << "\n";
     return kBadSource;
   };
   const absl::StatusOr<Loaded> loaded = Load(options, api);
@@ -258,7 +259,7 @@ int RunTopology(const TopologyOptions& options, kube::Api* api, std::ostream& ou
   for (const fabric::Finding& finding : found.findings) {
     trouble = trouble || finding.trouble;
     err << (finding.trouble ? "" : "note: ") << fabric::FindingName(finding.kind) << ": "
-        << fabric::PrintableText(finding.message) << "\n";
+        << PrintableText(finding.message) << "\n";
   }
   return trouble ? kTrouble : kNoTrouble;
 }

@@ -8,11 +8,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/printable_text.h"
+#include "base/yaml/document.h"
 #include "cli/cluster.h"
 #include "cli/files.h"
 #include "cli/plan.h"
-#include "fabric/printable_text.h"
-#include "fabric/yaml/document.h"
 #include "kube/json.h"
 #include "operator/gangs/why.h"
 #include "operator/placement/decision.h"
@@ -32,7 +33,7 @@ constexpr size_t kMostText = size_t{1} << 30U;  // of one file
 absl::StatusOr<ClusterObjects> FromFiles(const std::vector<std::string>& files) {
   ClusterObjects objects;
   for (const std::string& file : files) {
-    const absl::StatusOr<std::string> text = ReadText(file, kMostText);
+    const absl::StatusOr<std::string> text = ReadInput(file, kMostText);
     if (!text.ok()) return text.status();
     absl::StatusOr<kube::Json> document = kube::ParseJson(*text);
     if (!document.ok()) {
@@ -51,7 +52,7 @@ absl::StatusOr<ClusterObjects> FromFiles(const std::vector<std::string>& files) 
 
 // A saved question, with whatever was answered then.
 absl::StatusOr<WhyAnswer> OfDecision(const std::string& file) {
-  const absl::StatusOr<std::string> text = ReadText(file, fabric::YamlDocument::kMaxText);
+  const absl::StatusOr<std::string> text = ReadInput(file, YamlDocument::kMaxText);
   if (!text.ok()) return text.status();
   const absl::StatusOr<placement::Decision> decision = placement::ParseDecision(*text, file);
   if (!decision.ok()) return decision.status();
@@ -88,13 +89,13 @@ OrderedJson ToJson(const WhyAnswer& answer) {
 // What users and others of the cluster have written, each on its line.
 void MakePrintable(WhyAnswer& answer) {
   for (std::string* text : {&answer.space, &answer.name, &answer.message}) {
-    *text = fabric::PrintableText(*text);
+    *text = PrintableText(*text);
   }
-  for (Reason& reason : answer.reasons) reason.message = fabric::PrintableText(reason.message);
-  for (auto& [message, pods] : answer.scheduler) message = fabric::PrintableText(message);
+  for (Reason& reason : answer.reasons) reason.message = PrintableText(reason.message);
+  for (auto& [message, pods] : answer.scheduler) message = PrintableText(message);
   for (auto& [reason, message] : answer.told) {
-    reason = fabric::PrintableText(reason);
-    message = fabric::PrintableText(message);
+    reason = PrintableText(reason);
+    message = PrintableText(message);
   }
 }
 
@@ -142,7 +143,7 @@ int RunWhy(const WhyOptions& options, kube::Api* api, absl::Time now, std::ostre
            std::ostream& err) {
   absl::StatusOr<WhyAnswer> answer = Answer(options, api, now);
   if (!answer.ok()) {
-    err << "railhead why: " << fabric::PrintableText(answer.status().message()) << "\n";
+    err << "railhead why: " << PrintableText(answer.status().message()) << "\n";
     return kBadInput;
   }
   if (options.json) {

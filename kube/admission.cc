@@ -8,7 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
 namespace railhead::kube {
 namespace {
@@ -57,7 +57,7 @@ std::string EncodeAdmissionReview(absl::string_view uid, const AdmissionAnswer& 
     response["patch"] = absl::Base64Escape(DumpJson(answer.patch));
   }
   for (const std::string& warning : answer.warnings) {
-    response["warnings"].push_back(fabric::PrintableText(warning, kMaxWarningBytes));
+    response["warnings"].push_back(PrintableText(warning, kMaxWarningBytes));
   }
   return DumpJson({{"apiVersion", kApiVersion},
                    {"kind", "AdmissionReview"},

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 #include "kube/json.h"
 
 namespace railhead::kube {
@@ -96,7 +96,7 @@ absl::Status EventRecorder::Record(const Event& event) {
         {"uid", event.uid}}},
       {"type", event.warning ? "Warning" : "Normal"},
       {"reason", event.reason},
-      {"message", fabric::PrintableText(event.message, kMaxMessage)},
+      {"message", PrintableText(event.message, kMaxMessage)},
       {"source", {{"component", component_}, {"host", host_}}},
       {"reportingComponent", component_},
       {"reportingInstance", host_},

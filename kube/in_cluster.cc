@@ -2,7 +2,6 @@
 #include "kube/in_cluster.h"
 
 #include <cstddef>
-#include <fstream>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,29 +10,26 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/file.h"
 
 namespace railhead::kube {
 namespace {
 
 constexpr size_t kMaxMountedFileBytes = 64U << 10U;
+constexpr size_t kMaxAuthorityBytes = 1U << 20U;
 
 // Files here are one line; the white space around it is not part of the value.
 absl::StatusOr<std::string> ReadOneLine(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxMountedFileBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (file.fail() && !file.eof())) {
+  absl::StatusOr<std::string> read = ReadWholeFile(path, kMaxMountedFileBytes);
+  if (!read.ok()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("cannot read ", path,
+        absl::StrCat(read.status().message(),
                      ": is this a pod whose service account token is mounted "
                      "(automountServiceAccountToken)?"));
   }
-  text.resize(static_cast<size_t>(file.gcount()));
+  std::string text = *std::move(read);
   absl::StripAsciiWhitespace(&text);
-  if (text.empty() || text.size() > kMaxMountedFileBytes) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, text.empty() ? " is empty" : " is too large"));
-  }
+  if (text.empty()) return absl::FailedPreconditionError(absl::StrCat(path, " is empty"));
   for (const char c : text) {
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) {
       return absl::FailedPreconditionError(absl::StrCat(path, " holds more than one word"));
@@ -61,9 +57,9 @@ absl::StatusOr<InCluster> InClusterConfig(const std::string& root, const Environ
   config.client.server =
       absl::StrCat("https://", bare_ipv6 ? "[" : "", host, bare_ipv6 ? "]" : "", ":", port_number);
   config.client.ca_file = folder + "ca.crt";
-  if (!std::ifstream(config.client.ca_file).good()) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot read ", config.client.ca_file));
-  }
+  const absl::StatusOr<std::string> authority =
+      ReadWholeFile(config.client.ca_file, kMaxAuthorityBytes);
+  if (!authority.ok()) return absl::FailedPreconditionError(authority.status().message());
   const std::string token_path = folder + "token";
   config.client.token = [token_path] { return ReadOneLine(token_path); };
   if (absl::StatusOr<std::string> token = config.client.token(); !token.ok()) {

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <filesystem>
-#include <fstream>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "kube/json.h"
 #include "kube/yaml.h"
 
@@ -178,18 +178,12 @@ absl::Status ReadUser(const Section& user, const Files& files, ClientOptions& cl
   return absl::OkStatus();
 }
 
+// A file may be a pipe, as in --kubeconfig <(...).
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxKubeconfigBytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (file.bad() || (file.fail() && !file.eof())) {
-    return absl::InvalidArgumentError(absl::StrCat("names a file that cannot be read: ", path));
-  }
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (text.size() > kMaxKubeconfigBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("names a file that is too large: ", path));
-  }
-  return text;
+  absl::StatusOr<std::string> text = ReadInput(path, kMaxKubeconfigBytes);
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(
+      absl::StrCat("names a file that cannot be read: ", text.status().message()));
 }
 
 }  // namespace

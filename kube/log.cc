@@ -9,7 +9,7 @@
 #include <memory>
 #include <utility>
 
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
 namespace railhead::kube {
 namespace {
@@ -18,7 +18,7 @@ class PrintableMessage final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& record, const std::tm& /*time*/,
               spdlog::memory_buf_t& out) override {
-    const std::string text = fabric::PrintableText({record.payload.data(), record.payload.size()});
+    const std::string text = PrintableText({record.payload.data(), record.payload.size()});
     out.append(text.data(), text.data() + text.size());
   }
   std::unique_ptr<spdlog::custom_flag_formatter> clone() const override {

@@ -1,28 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kube/yaml.h"
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/yaml.h>
-
-#include <exception>
-#include <sstream>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/document_error.h"
+#include "base/yaml/document.h"
 
 namespace railhead::kube {
 namespace {
 
 // Aliases let a small text stand for an enormous or even endless document.
-constexpr int kMaxNodes = 200'000;
+constexpr int kMaxValues = 200'000;
 constexpr int kMaxDepth = 64;
-
-absl::Status ErrorAt(const YAML::Mark& mark, absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("line ", mark.line + 1, ": ", what));
-}
 
 bool AllDigits(absl::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == absl::string_view::npos;
@@ -50,9 +43,12 @@ bool LooksLikeNumber(absl::string_view text) {
   return AllDigits(rest);
 }
 
-Json ScalarToJson(const YAML::Node& node) {
-  const std::string& text = node.Scalar();
-  if (node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str") return text;  // quoted
+using Value = YamlDocument::Value;
+using Type = YamlDocument::Type;
+
+Json ScalarToJson(Value value) {
+  const std::string text(value.text());
+  if (value.quoted()) return text;
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return nullptr;
   }
@@ -69,102 +65,64 @@ Json ScalarToJson(const YAML::Node& node) {
 
 class Converter {
  public:
-  absl::StatusOr<Json> Convert(const YAML::Node& node, int depth) {
-    if (++nodes_ > kMaxNodes || depth > kMaxDepth) {
-      return ErrorAt(node.Mark(), "the document is too large or nests too deep");
+  explicit Converter(absl::string_view source) : source_(source) {}
+
+  absl::StatusOr<Json> Convert(Value value, int depth) {
+    if (++values_ > kMaxValues || depth > kMaxDepth) {
+      return ErrorAt(value, "is too large or nests too deep");
     }
-    switch (node.Type()) {
-      case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null:
+    switch (value.type()) {
+      case Type::kNull:
         return Json(nullptr);
-      case YAML::NodeType::Scalar:
-        return ScalarToJson(node);
-      case YAML::NodeType::Sequence: {
+      case Type::kScalar:
+        return ScalarToJson(value);
+      case Type::kList: {
         Json list = Json::array();
-        for (const YAML::Node& item : node) {
-          absl::StatusOr<Json> value = Convert(item, depth + 1);
-          if (!value.ok()) return value.status();
-          list.push_back(*std::move(value));
+        for (size_t i = 0; i < value.size(); ++i) {
+          absl::StatusOr<Json> item = Convert(value.at(i), depth + 1);
+          if (!item.ok()) return item.status();
+          list.push_back(*std::move(item));
         }
         return list;
       }
-      case YAML::NodeType::Map:
+      case Type::kMap:
         break;
     }
     Json object = Json::object();
-    for (const auto& entry : node) {
-      if (!entry.first.IsScalar()) {
-        return ErrorAt(entry.first.Mark(), "a key must be a plain scalar");
-      }
-      absl::StatusOr<Json> value = Convert(entry.second, depth + 1);
-      if (!value.ok()) return value.status();
-      if (!object.emplace(entry.first.Scalar(), *std::move(value)).second) {
-        return ErrorAt(entry.first.Mark(),
-                       absl::StrCat("key \"", entry.first.Scalar(), "\" appears twice"));
+    for (size_t i = 0; i < value.size(); ++i) {
+      const Value key = value.key(i);
+      if (key.type() != Type::kScalar) return ErrorAt(key, "a key must be a plain scalar");
+      absl::StatusOr<Json> member = Convert(value.value(i), depth + 1);
+      if (!member.ok()) return member.status();
+      if (!object.emplace(std::string(key.text()), *std::move(member)).second) {
+        return ErrorAt(key, absl::StrCat("key ", QuotedText(key.text()), " appears twice"));
       }
     }
     return object;
   }
 
  private:
-  int nodes_ = 0;
-};
-
-// yaml-cpp takes a comma outside of brackets for an empty document without moving past it, and so
-// for one more, until memory ends. Every other document begins behind the one before.
-class Progress : public YAML::EventHandler {
- public:
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    stuck_ = mark.pos <= mark_.pos;
-    mark_ = mark;
+  absl::Status ErrorAt(Value value, absl::string_view what) const {
+    return DocumentError(source_, value.line(), "", what);
   }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
 
-  bool stuck() const { return stuck_; }
-  const YAML::Mark& mark() const { return mark_; }
-
- private:
-  bool stuck_ = false;
-  YAML::Mark mark_ = YAML::Mark::null_mark();  // its position is -1
+  absl::string_view source_;
+  int values_ = 0;
 };
-
-absl::Status CheckProgress(const std::string& text) {
-  std::istringstream stream(text);
-  YAML::Parser parser(stream);
-  Progress progress;
-  while (parser.HandleNextDocument(progress)) {
-    if (progress.stuck()) return ErrorAt(progress.mark(), "not valid YAML: a stray ','");
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
-absl::StatusOr<std::vector<Json>> ParseYaml(absl::string_view text) {
-  try {
-    const std::string copy(text);
-    if (absl::Status checked = CheckProgress(copy); !checked.ok()) return checked;
-    std::vector<Json> documents;
-    Converter converter;
-    for (const YAML::Node& node : YAML::LoadAll(copy)) {
-      absl::StatusOr<Json> document = converter.Convert(node, 0);
-      if (!document.ok()) return document.status();
-      if (!document->is_null()) documents.push_back(*std::move(document));
-    }
-    return documents;
-  } catch (const YAML::Exception& error) {  // yaml-cpp reports every defect by throwing
-    return ErrorAt(error.mark, absl::StrCat("not valid YAML: ", error.msg));
+absl::StatusOr<std::vector<Json>> ParseYaml(absl::string_view text, absl::string_view source) {
+  const absl::StatusOr<std::vector<YamlDocument>> documents = YamlDocument::ParseAll(text, source);
+  if (!documents.ok()) return documents.status();
+  std::vector<Json> objects;
+  Converter converter(source);
+  for (const YamlDocument& document : *documents) {
+    absl::StatusOr<Json> object = converter.Convert(document.root(), 0);
+    if (!object.ok()) return object.status();
+    if (!object->is_null()) objects.push_back(*std::move(object));
   }
+  return objects;
 }
 
 }  // namespace railhead::kube

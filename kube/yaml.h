@@ -14,9 +14,10 @@
 namespace railhead::kube {
 
 // Parses the documents of a YAML (or JSON) text; skips empty documents. Unquoted null, booleans and
-// numbers become JSON's, all else strings. InvalidArgument names the line of a syntax error, a
-// duplicate or non-scalar key, or aliases that expand beyond a limit.
-absl::StatusOr<std::vector<Json>> ParseYaml(absl::string_view text);
+// numbers become JSON's, all else strings. InvalidArgument names `source` (the name of the text)
+// and the line of a syntax error, a duplicate or non-scalar key, or aliases that expand beyond a
+// limit.
+absl::StatusOr<std::vector<Json>> ParseYaml(absl::string_view text, absl::string_view source = "");
 
 }  // namespace railhead::kube
 

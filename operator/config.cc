@@ -8,11 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "fabric/yaml/message.h"
+#include "base/document_error.h"
+#include "base/file.h"
 #include "kube/json.h"
 #include "kube/yaml.h"
 #include "operator/gangs/workload.h"
-#include "operator/text_file.h"
 #include "operator/variable_name.h"
 
 namespace railhead::op {
@@ -24,6 +24,7 @@ const std::vector<std::string> kFields = {"environment",   "rendezvousPort", "ex
                                           "verdicts",      "tellMissedPods", "memlockRaised",
                                           "gangs",         "gangKinds",      "gangReserveAfter",
                                           "rdmaResources", "topology",       "publishTopology"};
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
 class Reader {
  public:
@@ -59,7 +60,7 @@ class Reader {
       } else if (field == "publishTopology") {
         status = ReadSwitch(field, value, config.publish_topology);
       } else {
-        const std::string nearest = fabric::NearestText(field, kFields);
+        const std::string nearest = NearestText(field, kFields);
         status =
             Error(field, absl::StrCat("is not known",
                                       nearest.empty() ? "." : "; did you mean " + nearest + "?",
@@ -176,10 +177,8 @@ class Reader {
 
 absl::StatusOr<InjectionConfig> ParseInjectionConfig(absl::string_view text,
                                                      absl::string_view source) {
-  const absl::StatusOr<std::vector<Json>> documents = kube::ParseYaml(text);
-  if (!documents.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(source, ": ", documents.status().message()));
-  }
+  const absl::StatusOr<std::vector<Json>> documents = kube::ParseYaml(text, source);
+  if (!documents.ok()) return documents.status();
   if (documents->empty()) return InjectionConfig();
   if (documents->size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(source, ": must be one YAML document"));
@@ -188,7 +187,7 @@ absl::StatusOr<InjectionConfig> ParseInjectionConfig(absl::string_view text,
 }
 
 absl::StatusOr<InjectionConfig> LoadInjectionConfig(const std::string& path) {
-  const absl::StatusOr<std::string> text = ReadTextFile(path);
+  const absl::StatusOr<std::string> text = ReadInput(path, kMaxConfigBytes);
   if (!text.ok()) return text.status();
   return ParseInjectionConfig(*text, path);
 }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "kube/in_cluster.h"
 #include "kube/kubeconfig.h"
 #include "kube/log.h"
@@ -24,10 +25,11 @@
 #include "operator/config.h"
 #include "operator/profiles/profile_set.h"
 #include "operator/serve.h"
-#include "operator/text_file.h"
 
 namespace railhead::op {
 namespace {
+
+constexpr size_t kMaxManifestBytes = size_t{1} << 20;
 
 constexpr char kDescription[] =
     "railhead-operator: gives pods that ask for rdma/* the environment they need.\n"
@@ -98,7 +100,7 @@ int RunMutate(const MutateFlags& flags) {
   if (!config.ok()) return Fail(config.status().message());
   const absl::StatusOr<ProfileSet> profiles = LoadProfiles(flags.profiles);
   if (!profiles.ok()) return Fail(profiles.status().message());
-  const absl::StatusOr<std::string> manifests = ReadTextFile(flags.manifests);
+  const absl::StatusOr<std::string> manifests = ReadInput(flags.manifests, kMaxManifestBytes);
   if (!manifests.ok()) return Fail(manifests.status().message());
   const absl::StatusOr<OfflineResult> result =
       MutateOffline(*manifests, *config, *profiles,

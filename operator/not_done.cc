@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
 namespace railhead::op {
 namespace {
@@ -34,7 +34,7 @@ constexpr NotDoneRow kNotDoneRows[] = {
     {NotDone::kProfileConflict, "ProfileConflict", NotDoneLevel::kWarning},
 };
 
-std::string Part(absl::string_view text) { return fabric::PrintableText(text, kMaxPart); }
+std::string Part(absl::string_view text) { return PrintableText(text, kMaxPart); }
 
 std::optional<NotDoneNote> ParseLine(absl::string_view line) {
   const std::pair<absl::string_view, absl::string_view> parts =

@@ -9,7 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "fabric/yaml/message.h"
+#include "base/document_error.h"
 
 namespace railhead::op {
 namespace {
@@ -85,7 +85,7 @@ absl::StatusOr<RdmaResources> RdmaResources::Parse(const std::vector<std::string
   for (const std::string& pattern : patterns) {
     if (const std::string why = PatternFault(pattern); !why.empty()) {
       const std::string nearest =
-          fabric::NearestText(pattern, {std::begin(kUsual), std::end(kUsual)});
+          NearestText(pattern, {std::begin(kUsual), std::end(kUsual)});
       return absl::InvalidArgumentError(
           absl::StrCat("'", pattern, "' ", why,
                        nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?")));

@@ -18,5 +18,5 @@ check() {
   done
 }
 
-check asan fabric kube device-plugin operator cli runtime
-check tsan fabric kube operator cli runtime
+check asan base fabric kube device-plugin operator cli runtime
+check tsan base fabric kube operator cli runtime

@@ -5,11 +5,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/document_error.h"
+#include "base/printable_text.h"
 #include "cli/doctor/collect.h"
 #include "cli/doctor/diagnose.h"
 #include "cli/doctor/print.h"
-#include "fabric/printable_text.h"
-#include "fabric/yaml/message.h"
 
 namespace railhead::cli::doctor {
 
@@ -18,9 +18,9 @@ absl::StatusOr<Scope> ParseScope(const std::vector<std::string>& words, const st
   if (words.empty()) return Scope{};
   const std::string& what = words[0];
   if (what != "cluster" && what != "node" && what != "job") {
-    const std::string nearest = fabric::NearestText(what, {"cluster", "node", "job"});
+    const std::string nearest = NearestText(what, {"cluster", "node", "job"});
     return absl::InvalidArgumentError(
-        absl::StrCat(fabric::QuotedText(what), " is none of ", kAllowed,
+        absl::StrCat(QuotedText(what), " is none of ", kAllowed,
                      nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?")));
   }
   const size_t wanted = what == "cluster" ? 1 : 2;
@@ -49,7 +49,7 @@ int RunDoctor(const DoctorOptions& options, kube::Api& api, absl::Time now, std:
   if (evidence.unreachable.empty()) {
     absl::StatusOr<Evidence> narrowed = Narrow(std::move(evidence), options.scope);
     if (!narrowed.ok()) {
-      err << "railhead doctor: " << fabric::PrintableText(narrowed.status().message()) << "\n";
+      err << "railhead doctor: " << PrintableText(narrowed.status().message()) << "\n";
       return kFailed;
     }
     evidence = *std::move(narrowed);

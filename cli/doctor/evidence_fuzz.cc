@@ -13,7 +13,7 @@
 #include "cli/doctor/diagnose.h"
 #include "cli/doctor/evidence.h"
 #include "cli/doctor/print.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 #include "kube/json.h"
 
 namespace railhead::cli::doctor {
@@ -46,7 +46,7 @@ void Run(absl::string_view text) {
     const absl::StatusOr<Evidence> narrow = Narrow(evidence, scope);
     if (!narrow.ok()) continue;
     const std::string shown = Text(Diagnose(*narrow, scope), false);
-    if (fabric::PrintableLines(shown) != shown) std::abort();
+    if (PrintableLines(shown) != shown) std::abort();
     JsonText(Diagnose(*narrow, scope), scope);
   }
 }

@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/printable_text.h"
 #include "cli/doctor/diagnose.h"
 #include "cli/words.h"
-#include "fabric/printable_text.h"
 
 namespace railhead::cli::doctor {
 namespace {
@@ -65,15 +65,15 @@ std::string Text(const Diagnosis& diagnosis, bool colours) {
     absl::StrAppend(
         &text, Coloured(finding.verdict, StyleOf(finding.verdict).word, colours), "  ",
         absl::StrFormat("%-*s", static_cast<int>(width), before == 0 ? finding.check : ""), "  ",
-        fabric::PrintableText(finding.object), finding.object.empty() ? "" : ": ",
-        fabric::PrintableText(finding.cause), "\n");
+        PrintableText(finding.object), finding.object.empty() ? "" : ": ",
+        PrintableText(finding.cause), "\n");
     if (!finding.fix.empty()) {
-      absl::StrAppend(&text, indent, "fix: ", fabric::PrintableText(finding.fix), "\n");
+      absl::StrAppend(&text, indent, "fix: ", PrintableText(finding.fix), "\n");
     }
   }
   if (!diagnosis.next.empty()) absl::StrAppend(&text, "\nnext, if:\n");
   for (const NextStep& step : diagnosis.next) {
-    absl::StrAppend(&text, "  ", step.symptom, "\n    ", fabric::PrintableText(step.command), "\n");
+    absl::StrAppend(&text, "  ", step.symptom, "\n    ", PrintableText(step.command), "\n");
   }
   const auto [passes, warnings, failures] = CountsOf(diagnosis);
   absl::StrAppend(&text, "\n",

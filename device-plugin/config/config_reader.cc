@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device-plugin/config/config_reader.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -19,6 +14,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/document_error.h"
+#include "base/file.h"
+#include "base/yaml/document.h"
+#include "base/yaml/reader.h"
 #include "device-plugin/config/config.h"
 #include "device-plugin/config/resource_name.h"
 #include "device-plugin/config/selector.h"
@@ -26,9 +25,6 @@
 #include "fabric/hca_rules.h"
 #include "fabric/inventory.h"
 #include "fabric/pci_address.h"
-#include "fabric/yaml/document.h"
-#include "fabric/yaml/message.h"
-#include "fabric/yaml/reader.h"
 
 namespace railhead::device_plugin {
 namespace {
@@ -40,10 +36,6 @@ constexpr int kMaxNumaNode = 65535;
 constexpr int kMaxSlots = 128;
 
 using Names = std::vector<std::string>;
-using fabric::ListedTexts;
-using fabric::NearestText;
-using fabric::QuotedText;
-using fabric::ShownValue;
 
 bool IsAlnum(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 
@@ -60,13 +52,13 @@ bool IsFourHexDigits(absl::string_view text) {
 }
 
 // Turns one document into a configuration.
-class Reader : public fabric::YamlReader {
+class Reader : public YamlReader {
  public:
   explicit Reader(absl::string_view source) : YamlReader(source, kMaxValues) {}
 
   AgentConfig Read(Value document) {
     AgentConfig config;
-    if (document.type() == fabric::YamlDocument::Type::kNull) return config;
+    if (document.type() == YamlDocument::Type::kNull) return config;
     const Fields fields =
         Mapping(document, "", {"resources", "rails", "gpuVendors", "ncclTopology"});
     if (const std::optional<Value> node = fields.Find("resources")) {
@@ -345,11 +337,11 @@ class Reader : public fabric::YamlReader {
 
 absl::StatusOr<AgentConfig> ParseAgentConfig(absl::string_view yaml, absl::string_view source) {
   if (yaml.size() > kMaxConfigText) {
-    return fabric::YamlError(
+    return DocumentError(
         source, 0, "",
         absl::StrCat("has more than the ", kMaxConfigText, " bytes that are allowed"));
   }
-  const absl::StatusOr<fabric::YamlDocument> document = fabric::YamlDocument::Parse(yaml, source);
+  const absl::StatusOr<YamlDocument> document = YamlDocument::Parse(yaml, source);
   if (!document.ok()) return document.status();
   Reader reader(source);
   AgentConfig config = reader.Read(document->root());
@@ -358,28 +350,9 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(absl::string_view yaml, absl::strin
 }
 
 absl::StatusOr<AgentConfig> LoadAgentConfig(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
-  struct stat info = {};
-  absl::Status status;
-  std::string text(kMaxConfigText + 1, '\0');
-  size_t size = 0;
-  if (fstat(fd, &info) != 0) {
-    status = absl::ErrnoToStatus(errno, absl::StrCat("cannot examine ", path));
-  } else if (!S_ISREG(info.st_mode)) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat(path, " is not a regular file; name the YAML file of the configuration"));
-  }
-  while (status.ok() && size < text.size()) {
-    const ssize_t got = read(fd, text.data() + size, text.size() - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) status = absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", path));
-    if (got <= 0) break;
-    size += static_cast<size_t>(got);
-  }
-  close(fd);
-  if (!status.ok()) return status;
-  return ParseAgentConfig(absl::string_view(text.data(), size), path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kMaxConfigText);
+  if (!text.ok()) return text.status();
+  return ParseAgentConfig(*text, path);
 }
 
 }  // namespace railhead::device_plugin

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -21,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/file.h"
 #include "device-plugin/files/content_hash.h"
 
 namespace railhead::device_plugin {
@@ -83,17 +83,9 @@ absl::Status WriteFile(const std::string& path, const std::string& content) {
 }
 
 std::optional<std::string> ReadFile(const std::string& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (file < 0) return std::nullopt;
-  std::string content;
-  std::array<char, 4096> buffer;
-  ssize_t got = 0;
-  while (content.size() <= kMaxFile && (got = read(file, buffer.data(), buffer.size())) > 0) {
-    content.append(buffer.data(), static_cast<size_t>(got));
-  }
-  close(file);
-  if (got != 0) return std::nullopt;
-  return content;
+  absl::StatusOr<std::string> content = ReadWholeFile(path, kMaxFile, Links::kRefuse);
+  if (!content.ok()) return std::nullopt;
+  return *std::move(content);
 }
 
 absl::StatusOr<std::string> StoreByContent(const std::string& folder, absl::string_view prefix,

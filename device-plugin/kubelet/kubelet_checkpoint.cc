@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device-plugin/kubelet/kubelet_checkpoint.h"
 
-#include <fstream>
-#include <iterator>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/file.h"
 
 namespace railhead::device_plugin {
 namespace {
+
+constexpr size_t kMaxCheckpointBytes = size_t{64} << 20;
 
 // The member, or null where there is none.
 const nlohmann::json& Member(const nlohmann::json& object, const char* name) {
@@ -45,9 +48,9 @@ std::optional<std::vector<CheckpointEntry>> ParseKubeletCheckpoint(absl::string_
 }
 
 std::optional<std::vector<CheckpointEntry>> ReadKubeletCheckpoint(const std::string& kubelet_dir) {
-  std::ifstream file(absl::StrCat(kubelet_dir, "/kubelet_internal_checkpoint"), std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return ParseKubeletCheckpoint(text);
+  const absl::StatusOr<std::string> text =
+      ReadWholeFile(absl::StrCat(kubelet_dir, "/kubelet_internal_checkpoint"), kMaxCheckpointBytes);
+  return ParseKubeletCheckpoint(text.value_or(""));
 }
 
 }  // namespace railhead::device_plugin

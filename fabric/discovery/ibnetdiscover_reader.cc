@@ -19,10 +19,10 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/document_error.h"
+#include "base/printable_text.h"
 #include "fabric/discovery/ibnetdiscover_line.h"
 #include "fabric/discovery/observations.h"
-#include "fabric/printable_text.h"
-#include "fabric/yaml/message.h"
 
 namespace railhead::fabric {
 namespace {
@@ -53,7 +53,7 @@ class IbnetdiscoverReader {
   };
 
   void Fail(absl::string_view field, absl::string_view what) {
-    if (status_.ok()) status_ = YamlError(source_, line_, field, what);
+    if (status_.ok()) status_ = DocumentError(source_, line_, field, what);
   }
 
   void ReadLine(absl::string_view text) {
@@ -216,8 +216,8 @@ bool IsIbnetdiscover(absl::string_view text) {
 
 absl::StatusOr<Observations> ReadIbnetdiscover(absl::string_view text, absl::string_view source) {
   if (text.size() > kMaxText) {
-    return YamlError(source, 0, "",
-                     absl::StrCat("has more than the ", kMaxText, " bytes that are allowed"));
+    return DocumentError(source, 0, "",
+                         absl::StrCat("has more than the ", kMaxText, " bytes that are allowed"));
   }
   return IbnetdiscoverReader(source).Read(text);
 }

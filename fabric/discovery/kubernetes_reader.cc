@@ -15,11 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "fabric/discovery/json_text.h"
+#include "base/document_error.h"
+#include "base/json/json_text.h"
 #include "fabric/discovery/node_facts_reader.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/place_labels.h"
-#include "fabric/yaml/message.h"
 
 namespace railhead::fabric {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "fabric/discovery/json_text.h"
+#include "base/json/json_text.h"
 #include "fabric/discovery/observations.h"
 
 namespace railhead::fabric {

@@ -13,11 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/document_error.h"
+#include "base/json/json_text.h"
 #include "fabric/discovery/ibnetdiscover_line.h"
-#include "fabric/discovery/json_text.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/inventory.h"
-#include "fabric/yaml/message.h"
 
 namespace railhead::fabric {
 namespace {
@@ -65,12 +65,12 @@ SeenRail RailOf(JsonReader& reader, const JsonValue& value, const std::string& p
 
 absl::StatusOr<NodeFacts> ReadNodeFacts(absl::string_view text, absl::string_view source) {
   if (text.size() > kMaxText) {
-    return YamlError(source, 0, "",
-                     absl::StrCat("has ", text.size(), " bytes, more than ", kMaxText));
+    return DocumentError(source, 0, "",
+                         absl::StrCat("has ", text.size(), " bytes, more than ", kMaxText));
   }
   const absl::StatusOr<std::vector<JsonValue>> texts = ParseJsonTexts(text, source);
   if (!texts.ok()) return texts.status();
-  if (texts->size() != 1) return YamlError(source, 0, "", "must be one JSON object");
+  if (texts->size() != 1) return DocumentError(source, 0, "", "must be one JSON object");
   const JsonValue& root = texts->front();
   JsonReader reader(source);
   NodeFacts facts;

@@ -8,12 +8,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
+#include "base/document_error.h"
+#include "base/json/json_text.h"
 #include "fabric/discovery/ibnetdiscover_reader.h"
-#include "fabric/discovery/json_text.h"
 #include "fabric/discovery/kubernetes_reader.h"
 #include "fabric/discovery/lldp_reader.h"
 #include "fabric/discovery/observations.h"
-#include "fabric/yaml/message.h"
 
 namespace railhead::fabric {
 
@@ -30,10 +30,10 @@ absl::StatusOr<Observations> ReadSource(absl::string_view text, absl::string_vie
   } else if (IsIbnetdiscover(text)) {
     return ReadIbnetdiscover(text, source);
   }
-  return YamlError(source, 0, "",
-                   "is of no kind that is known; give what one of these prints: `kubectl get "
-                   "nodes,pods -A -o json`, `ibnetdiscover`, or `lldpcli -f json show chassis; "
-                   "lldpcli -f json show neighbors details`");
+  return DocumentError(source, 0, "",
+                       "is of no kind that is known; give what one of these prints: `kubectl get "
+                       "nodes,pods -A -o json`, `ibnetdiscover`, or `lldpcli -f json show chassis; "
+                       "lldpcli -f json show neighbors details`");
 }
 
 void Append(Observations more, Observations& all) {

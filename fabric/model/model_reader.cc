@@ -14,10 +14,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/document_error.h"
+#include "base/yaml/document.h"
+#include "base/yaml/reader.h"
 #include "fabric/model/fabric_model.h"
-#include "fabric/yaml/document.h"
-#include "fabric/yaml/message.h"
-#include "fabric/yaml/reader.h"
 
 namespace railhead::fabric {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/yaml/reader.h"
 #include "fabric/model/fabric_model.h"
-#include "fabric/yaml/reader.h"
 
 namespace railhead::fabric {
 

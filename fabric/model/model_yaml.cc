@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "base/yaml/scalar.h"
 #include "fabric/model/fabric_model.h"
-#include "fabric/yaml/scalar.h"
 
 namespace railhead::fabric {
 namespace {

@@ -10,12 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/document_error.h"
+#include "base/yaml/document.h"
+#include "base/yaml/reader.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_json.h"
 #include "fabric/model/model_reader.h"
-#include "fabric/yaml/document.h"
-#include "fabric/yaml/message.h"
-#include "fabric/yaml/reader.h"
 #include "operator/placement/placement_json.h"
 #include "operator/placement/request.h"
 #include "operator/placement/request_reader.h"
@@ -23,17 +23,15 @@
 namespace railhead::placement {
 namespace {
 
-using fabric::YamlReader;
-
 void ReadNodes(YamlReader& reader, YamlReader::Value list, Decision& decision) {
   std::unordered_set<std::string> known;
   for (const fabric::FabricNode& node : decision.fabric.nodes) known.insert(node.name);
   reader.ForEach(list, "nodes", [&](YamlReader::Value item, const std::string& path) {
     decision.nodes.push_back(reader.Name(item, path));
     if (known.count(decision.nodes.back()) == 0) {
-      reader.Fail(item, path,
-                  absl::StrCat(fabric::QuotedText(decision.nodes.back()),
-                               " is the name of no node of the fabric"));
+      reader.Fail(
+          item, path,
+          absl::StrCat(QuotedText(decision.nodes.back()), " is the name of no node of the fabric"));
     }
   });
   if (!decision.nodes.empty() &&
@@ -55,7 +53,7 @@ std::string ToJson(const Decision& decision) {
 }
 
 absl::StatusOr<Decision> ParseDecision(absl::string_view text, absl::string_view source) {
-  const absl::StatusOr<fabric::YamlDocument> document = fabric::YamlDocument::Parse(text, source);
+  const absl::StatusOr<YamlDocument> document = YamlDocument::Parse(text, source);
   if (!document.ok()) return document.status();
   YamlReader reader(source);
   const YamlReader::Value root = document->root();

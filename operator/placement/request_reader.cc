@@ -9,14 +9,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "fabric/yaml/document.h"
-#include "fabric/yaml/reader.h"
+#include "base/yaml/document.h"
+#include "base/yaml/reader.h"
 #include "operator/placement/request.h"
 
 namespace railhead::placement {
 namespace {
 
-using fabric::YamlReader;
 using Value = YamlReader::Value;
 using Fields = YamlReader::Fields;
 
@@ -89,7 +88,7 @@ PlacementRequest ReadPlacementRequest(YamlReader& reader, Value root,
 absl::StatusOr<PlacementRequest> ParsePlacementRequest(absl::string_view yaml,
                                                        absl::string_view source,
                                                        const std::vector<std::string>& levels) {
-  const absl::StatusOr<fabric::YamlDocument> document = fabric::YamlDocument::Parse(yaml, source);
+  const absl::StatusOr<YamlDocument> document = YamlDocument::Parse(yaml, source);
   if (!document.ok()) return document.status();
   YamlReader reader(source);
   PlacementRequest request = ReadPlacementRequest(reader, document->root(), levels);

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "fabric/yaml/reader.h"
+#include "base/yaml/reader.h"
 #include "operator/placement/request.h"
 
 namespace railhead::placement {
@@ -37,7 +37,7 @@ absl::StatusOr<PlacementRequest> ParsePlacementRequest(absl::string_view yaml,
 
 // The same for a request that stands inside of another document. What is wrong is `reader`'s to
 // tell.
-PlacementRequest ReadPlacementRequest(fabric::YamlReader& reader, fabric::YamlReader::Value root,
+PlacementRequest ReadPlacementRequest(YamlReader& reader, YamlReader::Value root,
                                       const std::vector<std::string>& levels);
 
 }  // namespace railhead::placement

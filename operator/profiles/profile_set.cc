@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "kube/yaml.h"
 #include "operator/fields.h"
-#include "operator/text_file.h"
 
 namespace railhead::op {
 namespace {
+
+constexpr size_t kMaxProfileBytes = size_t{1} << 20;
 
 using kube::Json;
 
@@ -86,8 +88,9 @@ absl::Status AddObject(const Json& object, ProfileSet& set) {
 }
 
 absl::Status AddObjects(absl::string_view text, absl::string_view source, ProfileSet& set) {
-  const absl::StatusOr<std::vector<Json>> objects = kube::ParseYaml(text);
-  absl::Status added = objects.status();
+  const absl::StatusOr<std::vector<Json>> objects = kube::ParseYaml(text, source);
+  if (!objects.ok()) return objects.status();
+  absl::Status added;
   for (size_t i = 0; added.ok() && i < objects->size(); ++i) added = AddObject((*objects)[i], set);
   if (added.ok()) return added;
   return absl::InvalidArgumentError(absl::StrCat(source, ": ", added.message()));
@@ -98,7 +101,7 @@ absl::StatusOr<ProfileSet> LoadProfileSet(const std::string& path) {
   if (!files.ok()) return files.status();
   ProfileSet set;
   for (const std::filesystem::path& file : *files) {
-    const absl::StatusOr<std::string> text = ReadTextFile(file);
+    const absl::StatusOr<std::string> text = ReadInput(file, kMaxProfileBytes);
     if (!text.ok()) return text.status();
     if (absl::Status added = AddObjects(*text, file.string(), set); !added.ok()) return added;
   }

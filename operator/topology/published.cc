@@ -15,8 +15,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/document_error.h"
 #include "fabric/model/fabric_model.h"
-#include "fabric/yaml/message.h"
 #include "operator/topology/place_value.h"
 
 namespace railhead::topology {
@@ -48,7 +48,7 @@ absl::Status CheckLevels(const FabricModel& model) {
       continue;
     }
     return absl::InvalidArgumentError(
-        absl::StrCat("fabric ", model.name, ": levels: ", fabric::QuotedText(level),
+        absl::StrCat("fabric ", model.name, ": levels: ", QuotedText(level),
                      " cannot end the name of a label (", kLabelPrefix,
                      "...); call it otherwise: letters, digits, "
                      "'-', '_' and '.', at most ",
@@ -64,10 +64,10 @@ class Values {
     std::string value = PlaceValue(name);
     const auto [there, added] = name_of_.emplace(value, name);
     if (!added) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "fabric ", model.name, ": ", what, " ", fabric::QuotedText(there->second), " and ", what,
-          " ", fabric::QuotedText(name), " would both have the label value ", value,
-          " (numbers count without leading zeros); call one of them otherwise"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("fabric ", model.name, ": ", what, " ", QuotedText(there->second), " and ",
+                       what, " ", QuotedText(name), " would both have the label value ", value,
+                       " (numbers count without leading zeros); call one of them otherwise"));
     }
     values_.push_back(std::move(value));
     return absl::OkStatus();

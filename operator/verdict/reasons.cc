@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
 namespace railhead::op::verdict {
 namespace {
@@ -124,7 +124,7 @@ constexpr size_t kMostSeen = 320;
 
 // One line of what a user, a node or a runtime wrote.
 void AppendSeen(absl::string_view seen, std::string& message) {
-  message += fabric::PrintableText(seen, kMostSeen);
+  message += PrintableText(seen, kMostSeen);
 }
 
 // Places are filled here, and not by absl::Substitute: what was seen may hold a '$' of its own, and

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 #include "operator/verdict/prometheus_text.h"
 
 namespace railhead::op::verdict {
@@ -27,7 +27,7 @@ constexpr int kMaxMtu = 1 << 20;
 
 // What others may put before people: one line, not too long, and UTF-8.
 std::string TextOf(const Sample& sample, absl::string_view label) {
-  return fabric::PrintableText(sample.Label(label), kMaxText);
+  return PrintableText(sample.Label(label), kMaxText);
 }
 
 absl::StatusOr<int> NumberOf(const Sample& sample, absl::string_view label, int max) {

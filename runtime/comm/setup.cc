@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <set>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/file.h"
 #include "runtime/base/now.h"
 #include "runtime/base/random.h"
 #include "runtime/bootstrap/messages.h"
@@ -46,20 +46,6 @@ constexpr absl::Duration kLongestRdmaConnect = absl::Seconds(6);
 
 // Of a connection.
 constexpr size_t kDescriptors = 3;
-
-// Reads a small file. NotFound when it does not exist.
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
-                                                             &std::fclose);
-  if (file == nullptr) {
-    if (errno == ENOENT || errno == ENOTDIR) return absl::NotFoundError(path);
-    return net::ErrnoError(absl::StrCat("open ", path), errno);
-  }
-  std::string text(kRailsFileLimit + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get()) != 0) return net::ErrnoError(absl::StrCat("read ", path), errno);
-  return text;
-}
 
 // For who meets at this job's doors.
 std::string NewKey() {
@@ -311,7 +297,7 @@ void Setup::OpenDevices() {
   const std::string path =
       absl::StrCat(absl::StripSuffix(options_.root, "/"),
                    absl::StartsWith(settings.rails_file, "/") ? "" : "/", settings.rails_file);
-  const absl::StatusOr<std::string> text = ReadFile(path);
+  const absl::StatusOr<std::string> text = ReadWholeFile(path, kRailsFileLimit);
   if (!text.ok()) {
     report_.has_rails_file = !absl::IsNotFound(text.status());
     report_.trouble = absl::IsNotFound(text.status())

@@ -18,7 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
 namespace railhead::config {
 namespace {
@@ -386,7 +386,7 @@ std::string WhyNotSet(Lookup lookup) {
   if (told.empty()) return "the Railhead operator sets them for pods that ask for rdma/*";
   const std::string first(absl::string_view(told).substr(0, told.find('\n')));
   return absl::StrCat("the Railhead operator has not set them. ",
-                      fabric::PrintableText(first, kLongestReason));
+                      PrintableText(first, kLongestReason));
 }
 
 absl::Status Missing(absl::string_view name, Lookup lookup) {

@@ -25,7 +25,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLONE = ROOT / "out" / "mutation"
 BUILD = CLONE / "build" / "release"
-FOLDERS = ("fabric", "kube", "device-plugin", "operator", "cli", "runtime")
+FOLDERS = ("base", "fabric", "kube", "device-plugin", "operator", "cli", "runtime")
 NOT_PRODUCTION = re.compile(r"_(test|fuzz|bench)\.cc$|/testing/|/testdata/|fake_|_for_test")
 TEST_SECONDS = 600
 BUILD_SECONDS = 3600

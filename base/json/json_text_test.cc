@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/discovery/json_text.h"
+#include "base/json/json_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace railhead::fabric {
+namespace railhead {
 namespace {
 
 using ::testing::HasSubstr;
@@ -68,4 +68,4 @@ TEST(JsonText, ReaderKeepsTheFirstFault) {
 }
 
 }  // namespace
-}  // namespace railhead::fabric
+}  // namespace railhead

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/yaml/message.h"
+#include "base/document_error.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,9 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
-namespace railhead::fabric {
+namespace railhead {
 namespace {
 
 // How many characters must be changed, put in or left out (Levenshtein's distance).
@@ -37,10 +37,10 @@ size_t EditDistance(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
-absl::Status YamlError(absl::string_view source, int line, absl::string_view field,
-                       absl::string_view what) {
+absl::Status DocumentError(absl::string_view source, int line, absl::string_view field,
+                           absl::string_view what) {
   std::string place(source);
-  if (line > 0) absl::StrAppend(&place, ":", line);
+  if (line > 0) absl::StrAppend(&place, source.empty() ? "line " : ":", line);
   return absl::InvalidArgumentError(
       absl::StrCat(place, ": ", field.empty() ? "the document" : field, ": ", what));
 }
@@ -98,4 +98,4 @@ std::string NearestText(absl::string_view text, const std::vector<std::string>& 
   return nearest;
 }
 
-}  // namespace railhead::fabric
+}  // namespace railhead

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/yaml/document.h"
+#include "base/yaml/document.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace railhead::fabric {
+namespace railhead {
 namespace {
 
 using ::testing::HasSubstr;
@@ -63,4 +63,4 @@ TEST(YamlDocument, WhatIsNoYamlIsRefusedWithItsLine) {
 }
 
 }  // namespace
-}  // namespace railhead::fabric
+}  // namespace railhead

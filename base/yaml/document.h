@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // YAML parser: a tree of values with line numbers. Used by YamlReader.
-#ifndef RAILHEAD_FABRIC_YAML_DOCUMENT_H_
-#define RAILHEAD_FABRIC_YAML_DOCUMENT_H_
+#ifndef RAILHEAD_BASE_YAML_DOCUMENT_H_
+#define RAILHEAD_BASE_YAML_DOCUMENT_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace railhead::fabric {
+namespace railhead {
 
 // Stored in few large arrays: a fabric of 16384 nodes has a quarter of a million values, and a tree
 // of small objects would need more memory than the results.
@@ -57,6 +57,9 @@ class YamlDocument {
   // kMaxText bytes. Aliases (*) are not copied: readers that follow them must limit the number of
   // visited values.
   static absl::StatusOr<YamlDocument> Parse(absl::string_view text, absl::string_view source);
+  // Parses all documents of a text; skips empty ones. Errors as above.
+  static absl::StatusOr<std::vector<YamlDocument>> ParseAll(absl::string_view text,
+                                                            absl::string_view source);
 
   Value root() const { return {this, root_}; }
 
@@ -70,6 +73,6 @@ class YamlDocument {
   uint32_t root_ = 0;
 };
 
-}  // namespace railhead::fabric
+}  // namespace railhead
 
-#endif  // RAILHEAD_FABRIC_YAML_DOCUMENT_H_
+#endif  // RAILHEAD_BASE_YAML_DOCUMENT_H_

@@ -2,8 +2,8 @@
 //
 // Reader of YAML documents with known fields. Errors name file, line, field and fix. Used by all
 // configuration readers.
-#ifndef RAILHEAD_FABRIC_YAML_READER_H_
-#define RAILHEAD_FABRIC_YAML_READER_H_
+#ifndef RAILHEAD_BASE_YAML_READER_H_
+#define RAILHEAD_BASE_YAML_READER_H_
 
 #include <cstdint>
 #include <optional>
@@ -14,9 +14,9 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "fabric/yaml/document.h"
+#include "base/yaml/document.h"
 
-namespace railhead::fabric {
+namespace railhead {
 
 // Keeps the first error; later reads return defaults, so callers check status() once at the end.
 class YamlReader {
@@ -86,6 +86,6 @@ class YamlReader {
 // Returns the value as shown in messages: "a list", 7, "7".
 std::string ShownValue(YamlDocument::Value value);
 
-}  // namespace railhead::fabric
+}  // namespace railhead
 
-#endif  // RAILHEAD_FABRIC_YAML_READER_H_
+#endif  // RAILHEAD_BASE_YAML_READER_H_

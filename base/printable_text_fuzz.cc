@@ -9,9 +9,9 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
-namespace railhead::fabric {
+namespace railhead {
 namespace {
 
 void Require(bool condition) {
@@ -41,7 +41,7 @@ void Run(absl::string_view data) {
 }
 
 }  // namespace
-}  // namespace railhead::fabric
+}  // namespace railhead
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   railhead::fabric::Run(absl::string_view(reinterpret_cast<const char*>(data), size));

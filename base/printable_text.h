@@ -4,16 +4,16 @@
 // description or a webhook's error may contain terminal control sequences, or characters that
 // reorder the displayed text. Used at every output to people.
 //
-//   out << "  " << fabric::PrintableText(event.message) << "\n";
-#ifndef RAILHEAD_FABRIC_PRINTABLE_TEXT_H_
-#define RAILHEAD_FABRIC_PRINTABLE_TEXT_H_
+//   out << "  " << PrintableText(event.message) << "\n";
+#ifndef RAILHEAD_BASE_PRINTABLE_TEXT_H_
+#define RAILHEAD_BASE_PRINTABLE_TEXT_H_
 
 #include <cstddef>
 #include <string>
 
 #include "absl/strings/string_view.h"
 
-namespace railhead::fabric {
+namespace railhead {
 
 inline constexpr size_t kNoTextLimit = static_cast<size_t>(-1);
 
@@ -28,6 +28,6 @@ std::string PrintableLines(absl::string_view text);
 // Returns true if PrintableText would not change the text.
 bool IsPrintableText(absl::string_view text);
 
-}  // namespace railhead::fabric
+}  // namespace railhead
 
-#endif  // RAILHEAD_FABRIC_PRINTABLE_TEXT_H_
+#endif  // RAILHEAD_BASE_PRINTABLE_TEXT_H_

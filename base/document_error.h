@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wording of messages about YAML documents.
-#ifndef RAILHEAD_FABRIC_YAML_MESSAGE_H_
-#define RAILHEAD_FABRIC_YAML_MESSAGE_H_
+// Wording of messages about documents. Used by the readers of YAML and JSON.
+#ifndef RAILHEAD_BASE_DOCUMENT_ERROR_H_
+#define RAILHEAD_BASE_DOCUMENT_ERROR_H_
 
 #include <optional>
 #include <string>
@@ -11,12 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace railhead::fabric {
+namespace railhead {
 
-// Returns InvalidArgument "SOURCE:LINE: FIELD: WHAT"; line 0 and an empty field mean the whole
-// document.
-absl::Status YamlError(absl::string_view source, int line, absl::string_view field,
-                       absl::string_view what);
+// Returns InvalidArgument "SOURCE:LINE: FIELD: WHAT". Line 0 and an empty field mean the whole
+// document; without a source the message begins with "line LINE".
+absl::Status DocumentError(absl::string_view source, int line, absl::string_view field,
+                           absl::string_view what);
 
 // Formats file content for messages: on one line, shortened; QuotedText adds quotes.
 std::string ShownText(absl::string_view text);
@@ -39,6 +39,6 @@ std::optional<std::string> NameFault(absl::string_view text);
 // Returns the entry of `known` most similar to `text`, or "".
 std::string NearestText(absl::string_view text, const std::vector<std::string>& known);
 
-}  // namespace railhead::fabric
+}  // namespace railhead
 
-#endif  // RAILHEAD_FABRIC_YAML_MESSAGE_H_
+#endif  // RAILHEAD_BASE_DOCUMENT_ERROR_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/yaml/reader.h"
+#include "base/yaml/reader.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,11 +13,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "fabric/yaml/document.h"
-#include "fabric/yaml/message.h"
-#include "fabric/yaml/scalar.h"
+#include "base/document_error.h"
+#include "base/yaml/document.h"
+#include "base/yaml/scalar.h"
 
-namespace railhead::fabric {
+namespace railhead {
 namespace {
 
 using Type = YamlDocument::Type;
@@ -50,7 +50,7 @@ std::optional<YamlReader::Value> YamlReader::Fields::Find(absl::string_view name
 }
 
 void YamlReader::Fail(Value value, absl::string_view path, absl::string_view what) {
-  if (status_.ok()) status_ = YamlError(source_, value.line(), path, what);
+  if (status_.ok()) status_ = DocumentError(source_, value.line(), path, what);
 }
 
 // Counts a value that is visited; false when there is no use in going on.
@@ -235,4 +235,4 @@ std::string YamlReader::Header(const Fields& fields, Value root, absl::string_vi
   return name ? Name(*name, "metadata.name") : "";
 }
 
-}  // namespace railhead::fabric
+}  // namespace railhead

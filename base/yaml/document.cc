@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/yaml/document.h"
+#include "base/yaml/document.h"
 
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -18,26 +19,33 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "fabric/yaml/message.h"
+#include "base/document_error.h"
 
-namespace railhead::fabric {
+namespace railhead {
 
 // Listens to the parser. The first thing that is wrong ends it, by leaving the rest unheard.
 class YamlTreeBuilder : public YAML::EventHandler {
  public:
-  YamlTreeBuilder(YamlDocument* document, absl::string_view source)
-      : document_(document), source_(source) {}
+  YamlTreeBuilder(size_t max_documents, absl::string_view source)
+      : max_documents_(max_documents), source_(source) {}
 
   const absl::Status& status() const { return status_; }
-  int documents() const { return documents_; }
+  std::vector<YamlDocument> Take() { return std::move(documents_); }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ == 2)
-      Fail(mark, "a second document begins; keep one, and remove what follows its ---");
+    // yaml-cpp takes a comma outside of brackets for an empty document without moving past it, and
+    // so for one more, until memory ends. Every other document begins behind the one before.
+    if (mark.pos <= last_start_) return Fail(mark, "is not YAML: a stray ','");
+    last_start_ = mark.pos;
+    if (documents_.size() == max_documents_) {
+      return Fail(mark, "a second document begins; keep one, and remove what follows its ---");
+    }
+    document_ = &documents_.emplace_back();
+    anchors_.clear();
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    Attach(Add(mark, YamlDocument::Type::kNull), anchor);
+    if (status_.ok()) Attach(Add(mark, YamlDocument::Type::kNull), anchor);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
@@ -78,7 +86,7 @@ class YamlTreeBuilder : public YAML::EventHandler {
   };
 
   void Fail(const YAML::Mark& mark, absl::string_view what) {
-    if (status_.ok()) status_ = YamlError(source_, mark.line + 1, "", what);
+    if (status_.ok()) status_ = DocumentError(source_, mark.line + 1, "", what);
   }
 
   uint32_t Add(const YAML::Mark& mark, YamlDocument::Type type) {
@@ -90,7 +98,6 @@ class YamlTreeBuilder : public YAML::EventHandler {
   }
 
   void Attach(uint32_t index, YAML::anchor_t anchor) {
-    if (!status_.ok()) return;
     if (anchor != 0) anchors_[anchor] = index;
     if (open_.empty()) {
       document_->root_ = index;
@@ -116,10 +123,12 @@ class YamlTreeBuilder : public YAML::EventHandler {
     Attach(done.index, done.anchor);
   }
 
-  YamlDocument* document_;
-  absl::string_view source_;
+  const size_t max_documents_;
+  const absl::string_view source_;
   absl::Status status_;
-  int documents_ = 0;
+  std::vector<YamlDocument> documents_;
+  YamlDocument* document_ = nullptr;  // the last of them
+  int last_start_ = -1;
   std::vector<Collection> open_;
   std::map<YAML::anchor_t, uint32_t> anchors_;
 };
@@ -135,33 +144,60 @@ YamlDocument::Value YamlDocument::Value::at(size_t i) const { return child(i); }
 YamlDocument::Value YamlDocument::Value::key(size_t i) const { return child(2 * i); }
 YamlDocument::Value YamlDocument::Value::value(size_t i) const { return child(2 * i + 1); }
 
-absl::StatusOr<YamlDocument> YamlDocument::Parse(absl::string_view text, absl::string_view source) {
-  if (text.size() > kMaxText) {
-    return YamlError(source, 0, "",
-                     absl::StrCat("has more than the ", kMaxText, " bytes that are allowed"));
+namespace {
+
+absl::StatusOr<std::vector<YamlDocument>> ParseSome(absl::string_view text,
+                                                    absl::string_view source,
+                                                    size_t max_documents) {
+  if (text.size() > YamlDocument::kMaxText) {
+    return DocumentError(
+        source, 0, "",
+        absl::StrCat("has more than the ", YamlDocument::kMaxText, " bytes that are allowed"));
   }
   if (const auto found = ControlCharacter(text)) {
-    return YamlError(source, found->line, "", found->what);
+    return DocumentError(source, found->line, "", found->what);
   }
-  YamlDocument document;
-  YamlTreeBuilder builder(&document, source);
+  YamlTreeBuilder builder(max_documents, source);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     while (builder.status().ok() && parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::DeepRecursion& error) {  // whose own text speaks of a bad file
-    return YamlError(source, error.mark.line + 1, "",
-                     "nests hundreds of levels deep; look for brackets that are not closed");
+    return DocumentError(source, error.mark.line + 1, "",
+                         "nests hundreds of levels deep; look for brackets that are not closed");
   } catch (const YAML::Exception& error) {  // yaml-cpp reports every defect by throwing
-    return YamlError(source, error.mark.line + 1, "",
-                     absl::StrCat("is not YAML: ", ShownText(error.msg),
-                                  "; check the indentation, and put texts with special characters "
-                                  "in quotes"));
+    return DocumentError(source, error.mark.line + 1, "",
+                         absl::StrCat("is not YAML: ", ShownText(error.msg),
+                                      "; check the indentation, and put texts with special "
+                                      "characters in quotes"));
   }
   if (!builder.status().ok()) return builder.status();
+  return builder.Take();
+}
+
+}  // namespace
+
+absl::StatusOr<YamlDocument> YamlDocument::Parse(absl::string_view text, absl::string_view source) {
+  absl::StatusOr<std::vector<YamlDocument>> documents = ParseSome(text, source, 1);
+  if (!documents.ok()) return documents.status();
+  YamlDocument document;
+  if (!documents->empty()) document = std::move(documents->front());
   if (document.items_.empty()) document.items_.emplace_back();  // an empty text is a null
   return document;
 }
 
-}  // namespace railhead::fabric
+absl::StatusOr<std::vector<YamlDocument>> YamlDocument::ParseAll(absl::string_view text,
+                                                                 absl::string_view source) {
+  absl::StatusOr<std::vector<YamlDocument>> documents =
+      ParseSome(text, source, std::numeric_limits<size_t>::max());
+  if (!documents.ok()) return documents.status();
+  const auto is_empty = [](const YamlDocument& document) {
+    return document.items_.empty() || document.root().type() == Type::kNull;
+  };
+  documents->erase(std::remove_if(documents->begin(), documents->end(), is_empty),
+                   documents->end());
+  return documents;
+}
+
+}  // namespace railhead

@@ -2,8 +2,8 @@
 //
 // Parser of untrusted JSON: a tree of values with line numbers for messages. Used by the readers of
 // sources.
-#ifndef RAILHEAD_FABRIC_DISCOVERY_JSON_TEXT_H_
-#define RAILHEAD_FABRIC_DISCOVERY_JSON_TEXT_H_
+#ifndef RAILHEAD_BASE_JSON_JSON_TEXT_H_
+#define RAILHEAD_BASE_JSON_JSON_TEXT_H_
 
 #include <cstddef>
 #include <string>
@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace railhead::fabric {
+namespace railhead {
 
 struct JsonValue {
   enum class Type { kNull, kBoolean, kNumber, kText, kList, kObject };
@@ -68,6 +68,6 @@ class JsonReader {
 
 inline constexpr size_t kMaxJsonText = size_t{256} << 20;
 
-}  // namespace railhead::fabric
+}  // namespace railhead
 
-#endif  // RAILHEAD_FABRIC_DISCOVERY_JSON_TEXT_H_
+#endif  // RAILHEAD_BASE_JSON_JSON_TEXT_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/yaml/scalar.h"
+#include "base/yaml/scalar.h"
 
 #include <algorithm>
 #include <optional>
@@ -9,7 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 
-namespace railhead::fabric {
+namespace railhead {
 
 bool IsYamlNumber(absl::string_view text) {
   constexpr absl::string_view kDigits = "0123456789";
@@ -39,4 +39,4 @@ std::optional<int> YamlInteger(absl::string_view text, int low, int high) {
   return std::nullopt;
 }
 
-}  // namespace railhead::fabric
+}  // namespace railhead

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace railhead::fabric {
+namespace railhead {
 namespace {
 
 TEST(PrintableText, LeavesWhatPeopleWrite) {
@@ -104,4 +104,4 @@ TEST(PrintableText, HoldsForRandomBytes) {
 }
 
 }  // namespace
-}  // namespace railhead::fabric
+}  // namespace railhead

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/printable_text.h"
+#include "base/printable_text.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace railhead::fabric {
+namespace railhead {
 namespace {
 
 struct Range {
@@ -115,4 +115,4 @@ std::string PrintableLines(absl::string_view text) { return Printable(text, kNoT
 
 bool IsPrintableText(absl::string_view text) { return PrintableText(text) == text; }
 
-}  // namespace railhead::fabric
+}  // namespace railhead

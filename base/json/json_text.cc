@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/discovery/json_text.h"
+#include "base/json/json_text.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -15,10 +15,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "fabric/printable_text.h"
-#include "fabric/yaml/message.h"
+#include "base/document_error.h"
+#include "base/printable_text.h"
 
-namespace railhead::fabric {
+namespace railhead {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
@@ -192,8 +192,8 @@ absl::StatusOr<std::vector<JsonValue>> ParseJsonTexts(
     absl::string_view text, absl::string_view source,
     const std::vector<absl::string_view>& skipped) {
   if (text.size() > kMaxJsonText) {
-    return YamlError(source, 0, "",
-                     absl::StrCat("has more than the ", kMaxJsonText, " bytes that are allowed"));
+    return DocumentError(
+        source, 0, "", absl::StrCat("has more than the ", kMaxJsonText, " bytes that are allowed"));
   }
   std::vector<JsonValue> values;
   Cursor cursor{text};
@@ -202,18 +202,18 @@ absl::StatusOr<std::vector<JsonValue>> ParseJsonTexts(
     // Not strict: what follows is the next text.
     if (!nlohmann::json::sax_parse(CursorIterator(&cursor), CursorIterator(nullptr), &builder,
                                    nlohmann::json::input_format_t::json, false)) {
-      return YamlError(source, cursor.line, "", builder.error());
+      return DocumentError(source, cursor.line, "", builder.error());
     }
     values.push_back(builder.Take());
     if (values.back().fields.empty()) {
-      return YamlError(source, values.back().line, "", "is not a JSON object or list");
+      return DocumentError(source, values.back().line, "", "is not a JSON object or list");
     }
   }
   return values;
 }
 
 void JsonReader::Fail(const JsonValue& value, absl::string_view path, absl::string_view what) {
-  if (status_.ok()) status_ = YamlError(source_, value.line, path, what);
+  if (status_.ok()) status_ = DocumentError(source_, value.line, path, what);
 }
 
 const JsonValue* JsonReader::Need(const JsonValue& object, const std::string& path,
@@ -253,4 +253,4 @@ int JsonReader::Integer(const JsonValue& value, const std::string& path, int low
   return number;
 }
 
-}  // namespace railhead::fabric
+}  // namespace railhead
