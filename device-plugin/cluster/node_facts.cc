@@ -2,7 +2,6 @@
 #include "device-plugin/cluster/node_facts.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,69 +11,14 @@
 #include "fabric/affinity.h"
 #include "fabric/gid_table.h"
 #include "fabric/gpu_direct.h"
-#include "fabric/hca_role.h"
 #include "fabric/inventory.h"
+#include "fabric/node_facts/writer.h"
 
 namespace railhead::device_plugin {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-
 // More of them would not be read.
 constexpr size_t kMaxRailsInMessage = 4;
-
-OrderedJson RailOf(const fabric::NodeInventory& inventory, const fabric::Hca& hca) {
-  const fabric::HcaPort* port = fabric::DataPort(hca);
-  OrderedJson rail = {{"rail", hca.rail},
-                      {"device", hca.name},
-                      {"port", port == nullptr ? 0 : port->port},
-                      {"linkLayer", port == nullptr ? "" : port->link_layer},
-                      {"rateGbps", port == nullptr ? 0 : port->rate_gbps},
-                      {"pciAddress", hca.pci_address},
-                      {"numaNode", hca.numa_node},
-                      {"netdev", hca.netdev},
-                      {"nearestGpus", fabric::NearestGpus(inventory, hca)},
-                      {"usable", hca.usable},
-                      {"reason", hca.reason},
-                      {"role", std::string(fabric::ToString(hca.role))}};
-  if (hca.address != fabric::AddressKind::kUnknown) {
-    rail["address"] = std::string(fabric::ToString(hca.address));
-  }
-  if (hca.pod_address != fabric::AddressKind::kUnknown) {
-    rail["podAddress"] = std::string(fabric::ToString(hca.pod_address));
-  }
-  if (!hca.slaves.empty()) rail["slaves"] = hca.slaves;
-  return rail;
-}
-
-OrderedJson GpuDirectOf(const fabric::GpuDirect& direct) {
-  return {{"way", std::string(ToString(WayOf(direct)))},
-          {"kernel", direct.kernel},
-          {"peermem", direct.peermem},
-          {"dmabuf", direct.dmabuf},
-          {"iommu", std::string(ToString(direct.iommu))},
-          {"switchPath", std::string(ToString(direct.switch_path))},
-          {"trouble", GpuDirectTrouble(direct)}};
-}
-
-std::string Annotation(const fabric::NodeInventory& inventory, const HostFacts& host) {
-  OrderedJson rails = OrderedJson::array();
-  for (const fabric::Hca& hca : inventory.hcas) {
-    if (hca.offered) rails.push_back(RailOf(inventory, hca));
-  }
-  OrderedJson gpus = OrderedJson::array();
-  for (const fabric::Gpu& gpu : inventory.gpus) {
-    gpus.push_back(
-        {{"vendor", gpu.vendor}, {"pciAddress", gpu.pci_address}, {"numaNode", gpu.numa_node}});
-  }
-  OrderedJson facts = {{"version", 1}, {"rails", rails}, {"gpus", gpus}};
-  if (host.gpu_direct.has_value()) facts["gpuDirect"] = GpuDirectOf(*host.gpu_direct);
-  // A number where there is a limit, null where there is none.
-  facts["memlockBytes"] =
-      host.memlock_bytes.has_value() ? OrderedJson(*host.memlock_bytes) : OrderedJson();
-  if (!host.rdma_namespaces.empty()) facts["rdmaNamespaces"] = host.rdma_namespaces;
-  return facts.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-}
 
 std::map<std::string, std::string> Labels(const std::vector<const fabric::Hca*>& rails,
                                           const fabric::NodeInventory& inventory,
@@ -135,7 +79,7 @@ NodeFacts DescribeNode(const fabric::NodeInventory& inventory, const HostFacts& 
   const bool some_free = std::any_of(rails.begin(), rails.end(), [&](const fabric::Hca* hca) {
     return hca->usable && !host.rails_in_use.contains(hca->rail);
   });
-  return {Labels(rails, inventory, host), Annotation(inventory, host),
+  return {Labels(rails, inventory, host), fabric::WriteNodeFacts(inventory, host),
           some_free ? absl::StrJoin(host.rails_in_use, ",") : "", Condition(rails)};
 }
 

@@ -5,36 +5,19 @@
 #ifndef RAILHEAD_DEVICE_PLUGIN_CLUSTER_NODE_FACTS_H_
 #define RAILHEAD_DEVICE_PLUGIN_CLUSTER_NODE_FACTS_H_
 
-#include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
-#include "fabric/gpu_direct.h"
 #include "fabric/inventory.h"
+#include "fabric/node_facts/names.h"
+#include "fabric/node_facts/writer.h"
 
 namespace railhead::device_plugin {
 
-inline constexpr char kFactsAnnotation[] = "railhead.io/node-facts";
-// Rails of HCAs that containers hold, as in "0,1,4"; only if some are held and others free.
-// Separate from the facts, which change rarely.
-inline constexpr char kRailsInUseAnnotation[] = "railhead.io/rails-in-use";
 inline constexpr char kRailsCondition[] = "RailheadRailsReady";
 
-// Facts outside the inventory.
-struct HostFacts {
-  std::optional<fabric::GpuDirect> gpu_direct = {};  // if the node has GPUs
-  // RLIMIT_MEMLOCK of containers: bytes that a process without CAP_IPC_LOCK may register with an
-  // HCA. Nullopt: unlimited.
-  std::optional<uint64_t> memlock_bytes = {};
-  std::set<int> rails_in_use = {};  // of HCAs that containers hold exclusively
-  // RDMA namespace mode of the kernel: "shared", "exclusive" (a pod without host network sees only
-  // HCAs that were moved into it), or "" if unknown.
-  std::string rdma_namespaces = {};
-
-  bool operator==(const HostFacts&) const = default;
-};
+using fabric::HostFacts;
 
 struct RailsCondition {
   bool ready = false;

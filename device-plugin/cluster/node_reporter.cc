@@ -163,9 +163,10 @@ absl::Status NodeReporter::Work(std::unique_lock<std::mutex>& lock) {
 absl::Status NodeReporter::WriteFacts(const NodeFacts& facts) {
   Json metadata = {{"name", options_.node}};
   if (!facts.labels.empty()) metadata["labels"] = facts.labels;
-  if (!facts.annotation.empty()) metadata["annotations"][kFactsAnnotation] = facts.annotation;
+  if (!facts.annotation.empty())
+    metadata["annotations"][fabric::kNodeFactsAnnotation] = facts.annotation;
   if (!facts.rails_in_use.empty()) {
-    metadata["annotations"][kRailsInUseAnnotation] = facts.rails_in_use;
+    metadata["annotations"][fabric::kRailsInUseAnnotation] = facts.rails_in_use;
   }
   return kube::Apply(*api_, {"v1", "nodes", "", options_.node}, kFieldManager,
                      {{"apiVersion", "v1"}, {"kind", "Node"}, {"metadata", metadata}})

@@ -17,9 +17,9 @@
 #include "absl/strings/strip.h"
 #include "base/document_error.h"
 #include "base/json/json_text.h"
-#include "fabric/discovery/node_facts_reader.h"
 #include "fabric/discovery/observations.h"
 #include "fabric/discovery/place_labels.h"
+#include "fabric/node_facts/reader.h"
 
 namespace railhead::fabric {
 namespace {

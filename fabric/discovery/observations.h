@@ -59,6 +59,7 @@ struct SeenRail {
   std::string reason;               // why it is not usable
   int port = 0;                     // port of the HCA that carries its data; 0: unknown
   std::vector<std::string> slaves;  // interfaces of `netdev`, if that is a bond
+  std::string link_layer = {};      // "InfiniBand" or "Ethernet"; empty: unknown
 
   bool operator==(const SeenRail&) const = default;
 };

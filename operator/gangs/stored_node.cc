@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "fabric/discovery/node_facts_reader.h"
 #include "fabric/discovery/place_labels.h"
+#include "fabric/node_facts/reader.h"
 #include "operator/gangs/names.h"
 
 namespace railhead::op::gangs {

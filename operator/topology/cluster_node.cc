@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "fabric/discovery/node_facts_reader.h"
 #include "fabric/discovery/source.h"
+#include "fabric/node_facts/reader.h"
 #include "operator/topology/cluster_fabric.h"
 #include "operator/topology/published.h"
 

@@ -2,25 +2,23 @@
 #include "operator/verdict/node_facts.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <limits>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "fabric/discovery/observations.h"
+#include "fabric/node_facts/names.h"
+#include "fabric/node_facts/reader.h"
 #include "operator/verdict/quantity.h"
 
 namespace railhead::op::verdict {
 namespace {
 
-using kube::Find;
 using kube::FindPath;
 using kube::Json;
 using kube::StringAt;
-
-// No node has more.
-constexpr size_t kMostRails = 1024;
 
 std::map<std::string, int64_t> DevicesOf(const Json& node, const RdmaResources& rdma,
                                          absl::string_view field) {
@@ -46,23 +44,15 @@ bool IsOfAPool(const Json& node) {
 }
 
 std::vector<NodeRail> RailsOf(const Json& node) {
+  const std::string text =
+      StringAt(node, {"metadata", "annotations", fabric::kNodeFactsAnnotation});
   std::vector<NodeRail> rails;
-  const std::string text = StringAt(node, {"metadata", "annotations", "railhead.io/node-facts"});
-  const absl::StatusOr<Json> facts = kube::ParseJson(text);
-  if (!facts.ok()) return rails;
-  const Json* list = Find(*facts, "rails");
-  if (list == nullptr || !list->is_array() || list->size() > kMostRails) return rails;
-  for (const Json& entry : *list) {
-    const Json* number = Find(entry, "rail");
-    const Json* usable = Find(entry, "usable");
-    NodeRail rail;
-    rail.device = StringAt(entry, {"device"});
-    if (number == nullptr || !number->is_number_integer() || rail.device.empty()) continue;
-    rail.rail = number->get<int>();
-    rail.link_layer = StringAt(entry, {"linkLayer"});
-    rail.usable = usable == nullptr || !usable->is_boolean() || usable->get<bool>();
-    rail.reason = StringAt(entry, {"reason"});
-    rails.push_back(std::move(rail));
+  if (text.empty()) return rails;
+  const absl::StatusOr<fabric::NodeFacts> facts = fabric::ReadNodeFacts(text, "");
+  if (!facts.ok()) return rails;  // the topology reports what is wrong with them
+  rails.reserve(facts->rails.size());
+  for (const fabric::SeenRail& rail : facts->rails) {
+    rails.push_back({rail.rail, rail.device, rail.link_layer, rail.usable, rail.reason});
   }
   return rails;
 }

@@ -9,7 +9,7 @@
 namespace railhead::op::verdict {
 
 // What the verdict keeps of a node: its devices, and what its agent has written
-// (device-plugin/README.md, "What the cluster is told"). What is strange in it is left out.
+// (device-plugin/README.md, "What the cluster is told"). Facts that cannot be read are left out.
 NodeFacts NodeFactsOf(const kube::Json& node, const RdmaResources& rdma);
 
 }  // namespace railhead::op::verdict

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/discovery/node_facts_reader.h"
+#include "fabric/node_facts/reader.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -52,6 +52,10 @@ SeenRail RailOf(JsonReader& reader, const JsonValue& value, const std::string& p
   if (rate != nullptr &&
       (!absl::SimpleAtod(rate->text, &rail.gbps) || !(rail.gbps >= 0) || rail.gbps > kMaxGbps)) {
     reader.Fail(*rate, path + ".rateGbps", "must be a number of Gbit/s");
+  }
+  const JsonValue* layer = reader.Find(value, path, "linkLayer", Type::kText);
+  if (layer != nullptr && !layer->text.empty()) {
+    rail.link_layer = reader.Name(*layer, path + ".linkLayer");
   }
   if (const JsonValue* usable = reader.Need(value, path, "usable", Type::kBoolean)) {
     rail.usable = usable->text == "true";
