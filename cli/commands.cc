@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "cli/doctor/diagnose.h"
 #include "base/document_error.h"
+#include "cli/doctor/diagnose.h"
 
 namespace railhead::cli {
 namespace {

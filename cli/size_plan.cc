@@ -12,14 +12,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "base/file.h"
+#include "base/printable_text.h"
+#include "base/yaml/document.h"
 #include "cli/files.h"
 #include "cli/picture.h"
 #include "cli/plan.h"
 #include "cli/words.h"
 #include "fabric/model/fabric_model.h"
 #include "fabric/model/model_reader.h"
-#include "base/printable_text.h"
-#include "base/yaml/document.h"
 #include "operator/placement/reasons.h"
 #include "operator/placement/request.h"
 #include "operator/placement/solver.h"
@@ -63,7 +64,7 @@ int FreeNodes(const fabric::FabricModel& model, int rails) {
 }
 
 absl::StatusOr<fabric::FabricModel> LoadFabric(const std::string& file) {
-  const absl::StatusOr<std::string> text = ReadText(file, YamlDocument::kMaxText);
+  const absl::StatusOr<std::string> text = ReadInput(file, YamlDocument::kMaxText);
   if (!text.ok()) return text.status();
   return fabric::ParseFabricModel(*text, file);
 }
@@ -206,8 +207,7 @@ int RunSizePlan(const SizePlanOptions& options, std::ostream& out, std::ostream&
     }
     if (placed.has_value()) {
       out << "\n"
-          << PrintableLines(
-                 Picture(*model, placed->request, placed->placement, placed->reasons));
+          << PrintableLines(Picture(*model, placed->request, placed->placement, placed->reasons));
     }
   }
   out.flush();
