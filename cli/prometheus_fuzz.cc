@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "cli/rails.h"
 #include "base/printable_text.h"
+#include "cli/rails.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 

@@ -15,9 +15,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "base/printable_text.h"
 #include "cli/plan.h"
 #include "cli/prometheus.h"
-#include "base/printable_text.h"
 
 namespace railhead::cli {
 namespace {
@@ -131,8 +131,7 @@ std::string Table(const RailsOptions& options, const Jobs& jobs) {
   rows[0].emplace_back("ALL");
   for (const auto& [name, rails] : jobs) {
     if (rows.size() > kMostJobs) break;
-    std::vector<std::string> row = {PrintableText(name.first),
-                                    PrintableText(name.second)};
+    std::vector<std::string> row = {PrintableText(name.first), PrintableText(name.second)};
     for (const int rail : columns) {
       const auto found = rails.find(rail);
       row.push_back(found == rails.end()

@@ -84,8 +84,7 @@ absl::StatusOr<RdmaResources> RdmaResources::Parse(const std::vector<std::string
   std::set<absl::string_view> seen;
   for (const std::string& pattern : patterns) {
     if (const std::string why = PatternFault(pattern); !why.empty()) {
-      const std::string nearest =
-          NearestText(pattern, {std::begin(kUsual), std::end(kUsual)});
+      const std::string nearest = NearestText(pattern, {std::begin(kUsual), std::end(kUsual)});
       return absl::InvalidArgumentError(
           absl::StrCat("'", pattern, "' ", why,
                        nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?")));

@@ -10,10 +10,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/printable_text.h"
 #include "cli/doctor/diagnose.h"
 #include "cli/doctor/evidence.h"
 #include "cli/doctor/print.h"
-#include "base/printable_text.h"
 #include "kube/json.h"
 
 namespace railhead::cli::doctor {
