@@ -76,6 +76,7 @@ PARTS = (
     Part("sanitize", "tools/sanitize.sh", ("packages",), limit=10800),
     Part("soak", "RAILHEAD_SEEDS=10000 build/release/runtime/railhead_rails_test --gtest_filter='DeliveryTest.*'; "
          "RAILHEAD_SEEDS=2000 build/release/runtime/railhead_conformance_test --gtest_filter='*Sample*'; "
+         "RAILHEAD_SEEDS=1000 build/release/runtime/railhead_transfers_test --gtest_filter='*Random*:*Lost*:Match*'; "
          "RAILHEAD_CONFORMANCE=full build/release/runtime/railhead_conformance_test --gtest_filter='Matrix/*'; " +
          _PYTHON + "tests/worlds/run.py; " +
          _PYTHON + "tests/kubelet/run.py 1000; tools/bench.sh gangs", (*_TESTED, "bench-build"),

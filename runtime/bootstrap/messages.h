@@ -55,7 +55,7 @@ std::string EncodeAnswers(const Answers& answers);
 absl::StatusOr<Answers> ParseAnswers(absl::string_view payload, size_t count);
 
 // kLocate: `asker` requests the address of `rank`. kLocated: the rank's answer.
-inline constexpr size_t kLocationLimit = 4096;
+inline constexpr size_t kLocationLimit = 8192;
 struct Location {
   int asker = 0;
   int rank = 0;

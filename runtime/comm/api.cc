@@ -147,7 +147,9 @@ using railhead::comm::CannotUse;
 using railhead::comm::Communicator;
 using railhead::comm::CommunicatorOptions;
 using railhead::comm::Config;
+using railhead::comm::CopyInfo;
 using railhead::comm::Guard;
+using railhead::comm::HasSize;
 using railhead::comm::MakingOptions;
 using railhead::comm::NullArgument;
 using railhead::comm::ReadOptions;
@@ -160,24 +162,6 @@ void CopyText(const std::string& from, char (&to)[N]) {
   const size_t size = std::min(from.size(), N - 1);
   std::memcpy(to, from.data(), size);
   std::memset(to + size, 0, N - size);
-}
-
-// A struct of the caller, whose header may be an older or a newer one: its size says how much it
-// has. One that nobody has set is refused where it can be.
-template <class Info>
-bool HasSize(const Info* to) {
-  constexpr size_t kLargest = sizeof(Info) + 4096;
-  return to->struct_size > sizeof to->struct_size && to->struct_size <= kLargest;
-}
-
-template <class Info>
-void CopyInfo(Info from, Info* to) {
-  const size_t size = to->struct_size;
-  from.struct_size = size;
-  std::memcpy(to, &from, std::min(size, sizeof from));
-  // What this library does not know.
-  auto* const bytes = reinterpret_cast<std::byte*>(to);
-  if (size > sizeof from) std::memset(bytes + sizeof from, 0, size - sizeof from);
 }
 
 rhComm_t Wrap(std::unique_ptr<Communicator> communicator) {
@@ -243,6 +227,19 @@ rhResult_t CreateInBackground(CommunicatorOptions options, rhComm_t* comm) {
       });
   *comm = starting.release();
   return rhInProgress;
+}
+
+// Transfers that nobody has waited for: their buffers are still the library's.
+rhResult_t TransfersLeft(const char* call, rhComm_t comm) {
+  // Those of a job that has failed are ending.
+  if (comm->communicator == nullptr || !comm->communicator->verdict().ok()) return rhSuccess;
+  const size_t left = comm->communicator->UnfinishedTransfers();
+  if (left == 0) return rhSuccess;
+  return Report(
+      comm, rhInvalidUsage,
+      absl::StrCat(call, ": ", left,
+                   " transfers of rhIsend and rhIrecv are not done; wait for them, or use "
+                   "rhCommAbort to end them"));
 }
 
 // Ends it once all that was begun is done. Who aborts it waits for this.
@@ -525,6 +522,9 @@ rhResult_t rhCommFinalize(rhComm_t comm) {
                       "rhCommFinalize: another thread is using this communicator");
       }
     }
+    if (const rhResult_t left = TransfersLeft("rhCommFinalize", comm); left != rhSuccess) {
+      return left;
+    }
     comm->phase.store(Phase::kEnding, std::memory_order_release);
     if (comm->blocking) return Finalize(comm);
     Join(comm->background);  // which has started it
@@ -554,6 +554,9 @@ rhResult_t rhCommDestroy(rhComm_t comm) {
             "wait for its stream");
         return rhInvalidUsage;
       }
+    }
+    if (const rhResult_t left = TransfersLeft("rhCommDestroy", comm); left != rhSuccess) {
+      return left;
     }
     std::unique_ptr<Communicator> communicator = std::move(comm->communicator);
     delete comm;

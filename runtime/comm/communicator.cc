@@ -246,6 +246,7 @@ absl::Status Communicator::CheckPins(const std::vector<tuner::Pin>& pins,
 Communicator::~Communicator() {
   Depart(MonotonicNow() + kLongestGoodbye);
   if (watch_ != nullptr) watch_->Attend(nullptr);
+  lane_.reset();
   mesh_.reset();
 }
 
@@ -279,7 +280,9 @@ bool Communicator::Depart(absl::Time deadline) {
   // Leaving together: a link that closes while the other side still reads could lose its last
   // bytes.
   const absl::Time patience = std::min(deadline, MonotonicNow() + setup_.settings.timeout);
-  mesh_->Settle(std::min(patience, MonotonicNow() + kLongestSettling));
+  const absl::Time settling = std::min(patience, MonotonicNow() + kLongestSettling);
+  if (Lane* const transfers = lane(); transfers != nullptr) transfers->Settle(settling);
+  mesh_->Settle(settling);
   return watch_->Goodbye(patience);
 }
 
@@ -455,6 +458,59 @@ absl::Status Communicator::Transfer(absl::Span<const collectives::Transfer> tran
   return Run(
       {Collective::kSendReceive, Algorithm::kDirect, bytes, call},
       [&](Messenger& messenger) { return collectives::RunTransfers(messenger, rank_, transfers); });
+}
+
+absl::Status Communicator::StartTransfer(std::shared_ptr<LaneTransfer> transfer) {
+  if (watch_->failed()) return WhyFailed();
+  Lane* transfers = nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(lane_mutex_);
+    if (lane_ == nullptr) {
+      absl::StatusOr<std::unique_ptr<Lane>> started = StartLane();
+      if (!started.ok()) return started.status();
+      lane_ = *std::move(started);
+    }
+    transfers = lane_.get();
+  }
+  return transfers->Post(std::move(transfer));
+}
+
+size_t Communicator::UnfinishedTransfers() const {
+  Lane* const transfers = lane();
+  return transfers != nullptr ? transfers->unfinished() : 0;
+}
+
+absl::StatusOr<std::unique_ptr<Lane>> Communicator::StartLane() const {
+  Lane::Options options;
+  options.rank = rank_;
+  options.world_size = world_size_;
+  options.timeout = setup_.settings.timeout;
+  options.alarm = {&watch_->failed(), watch_->event_fd()};
+  if (fabric_.lane_reach) options.reach = fabric_.lane_reach(*watch_);
+  if (fabric_.lane_memory != nullptr) {
+    options.memory = fabric_.lane_memory;
+    options.here = hierarchy_ != nullptr ? hierarchy_->here() : fabric_.decision.places.front();
+  }
+  options.name = [this](int rank) { return rank == rank_ ? self_ : absl::StrCat("rank ", rank); };
+  options.left = [this](int rank) -> std::optional<std::string> {
+    for (const bootstrap::Gone& gone : watch_->gone()) {
+      if (gone.rank == rank) return gone.name;
+    }
+    return std::nullopt;
+  };
+  // Who is alone is not asked.
+  options.all_answer = [this] { return world_size_ == 1 || lookout_->Ask(*watch_).all_answer; };
+  options.fail = [this](const absl::Status& failure) {
+    const std::string report =
+        absl::IsDeadlineExceeded(failure) ? lookout_->Ask(*watch_).text : std::string();
+    return Fail("transfers (rhIsend, rhIrecv)", failure, report);
+  };
+  return Lane::Start(std::move(options));
+}
+
+absl::Status Communicator::WhyFailed() const {
+  const absl::Status verdict = watch_->verdict();
+  return absl::Status(verdict.code(), absl::StrCat(self_, ": ", of_, verdict.message()));
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> Communicator::Split(int color, int key,
@@ -709,7 +765,7 @@ shm::Patience Communicator::SharedPatience() const {
 }
 
 absl::Status Communicator::Fail(absl::string_view what, const absl::Status& cause,
-                                absl::string_view report) {
+                                absl::string_view report) const {
   const std::string where = absl::StrCat(self_, ": ", of_, what);
   if (absl::IsCancelled(cause)) {
     const absl::Status verdict = watch_->verdict();
@@ -842,8 +898,10 @@ void Communicator::Revoke(const std::string& reason) {
 }
 
 std::vector<rails::RailTotals> Communicator::Rails() const {
+  const Lane* const transfers = lane();
   if (group_ != nullptr) {
-    const Traffic moved = InMemory().value_or(Traffic());
+    Traffic moved = InMemory().value_or(Traffic());
+    if (transfers != nullptr) moved += transfers->InMemory();
     rails::RailTotals memory = {fabric_.rails.front()};
     memory.transmit_bytes = moved.sent;
     memory.receive_bytes = moved.received;
@@ -852,6 +910,14 @@ std::vector<rails::RailTotals> Communicator::Rails() const {
   std::vector<rails::RailTotals> totals = mesh_->Totals();
   if (totals.empty()) {
     for (const rails::RailName& name : fabric_.rails) totals.push_back({name});
+  }
+  if (transfers == nullptr) return totals;
+  const std::vector<rails::RailTotals> theirs = transfers->Totals();
+  for (size_t i = 0; i < std::min(totals.size(), theirs.size()); ++i) {
+    totals[i].transmit_bytes += theirs[i].transmit_bytes;
+    totals[i].receive_bytes += theirs[i].receive_bytes;
+    totals[i].retransmits += theirs[i].retransmits;
+    totals[i].strangers += theirs[i].strangers;
   }
   return totals;
 }

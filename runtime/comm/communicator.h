@@ -5,6 +5,9 @@
 #ifndef RAILHEAD_RUNTIME_COMM_COMMUNICATOR_H_
 #define RAILHEAD_RUNTIME_COMM_COMMUNICATOR_H_
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +39,7 @@
 #include "runtime/comm/hierarchy.h"
 #include "runtime/comm/joining.h"
 #include "runtime/comm/known_gpus.h"
+#include "runtime/comm/lane.h"
 #include "runtime/comm/lookout.h"
 #include "runtime/comm/measure.h"
 #include "runtime/comm/patient.h"
@@ -104,6 +108,11 @@ class Communicator {
   absl::Status Barrier();
   // Sends and receives that go on at the same time. Only ranks that they name need to take part.
   absl::Status Transfer(absl::Span<const collectives::Transfer> transfers);
+  // Any thread: begins a transfer that goes on beside everything else. It may fail before that, and
+  // then nothing has happened.
+  absl::Status StartTransfer(std::shared_ptr<LaneTransfer> transfer);
+  // Any thread: how many of these are not done.
+  size_t UnfinishedTransfers() const;
 
   // A communicator of the ranks that give the same colour, in the order of their keys; null for a
   // negative colour. Called by all ranks.
@@ -181,6 +190,9 @@ class Communicator {
   // Any thread: which algorithm does a collective (named as in metrics), and why; for people.
   absl::StatusOr<std::string> Explain(absl::string_view collective, size_t bytes) const;
 
+  // Whether this process was forked from the one that made it, and has no part in it.
+  bool IsForeign() const { return ::getpid() != process_; }
+
   const config::Settings& settings() const { return setup_.settings; }
   int rank() const { return rank_; }
   int world_size() const { return world_size_; }
@@ -249,7 +261,7 @@ class Communicator {
   // Makes the job's verdict of a failure of this rank.
   // `report`: where the ranks are; "" if nobody asked.
   absl::Status Fail(absl::string_view what, const absl::Status& cause,
-                    absl::string_view report = "");
+                    absl::string_view report = "") const;
   // Any thread: what has gone between this rank and others, in all.
   std::vector<Flow> Flows() const;
   Traffic Moved();
@@ -275,10 +287,18 @@ class Communicator {
   // Why ranks wait in vain for all of these; OK while they may come.
   absl::Status WhyHopeless(const std::vector<int>& members, bool sound) const;
   absl::Status WhyAborted() const;
+  // The job's verdict, as this rank's calls return it.
+  absl::Status WhyFailed() const;
   // Says goodbye, once all that this rank has sent is known to have arrived, and waits for the
   // others until the deadline. Returns whether nobody needs this rank any more.
   bool Depart(absl::Time deadline);
+  absl::StatusOr<std::unique_ptr<Lane>> StartLane() const;
+  Lane* lane() const {
+    const std::lock_guard<std::mutex> lock(lane_mutex_);
+    return lane_.get();
+  }
 
+  const pid_t process_ = ::getpid();
   SetupOptions setup_;
   std::unique_ptr<Staging> staging_ = std::make_unique<Staging>();  // until it departs
   const std::shared_ptr<KnownGpus> known_gpus_ = std::make_shared<KnownGpus>();
@@ -314,6 +334,8 @@ class Communicator {
   std::unique_ptr<Hierarchy> hierarchy_;  // with a mesh of places that share memory
   mutable std::mutex learning_;           // guards the autotuner and its trials
   std::optional<tuner::Autotuner> autotuner_;
+  mutable std::mutex lane_mutex_;  // guards who does transfers, from the first one on
+  std::unique_ptr<Lane> lane_;
   std::unique_ptr<metrics::Board::Notice> notice_;
 };
 

@@ -4,8 +4,11 @@
 #ifndef RAILHEAD_RUNTIME_COMM_HANDLE_H_
 #define RAILHEAD_RUNTIME_COMM_HANDLE_H_
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -19,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "railhead/railhead.h"
 #include "runtime/comm/communicator.h"
+#include "runtime/comm/lane.h"
 #include "runtime/comm/start_abort.h"
 #include "runtime/comm/stream.h"
 #include "runtime/reduce/reduce.h"
@@ -39,10 +43,12 @@ struct rhWindow {
   rhRegistration registration;
 };
 
+// Of a stream's calls, or of a transfer.
 struct rhRequest {
   std::shared_ptr<railhead::comm::Stream> stream;
-  uint64_t since;  // calls up to that one are not its own
-  uint64_t moment;
+  uint64_t since = 0;  // calls up to that one are not its own
+  uint64_t moment = 0;
+  std::shared_ptr<railhead::comm::LaneTransfer> transfer = nullptr;
 };
 
 struct rhComm {
@@ -110,6 +116,24 @@ rhResult_t NullArgument(rhComm_t comm, const char* call, const char* argument);
 // Why a call can ask nothing of the communicator, or do nothing with it; rhSuccess if it can.
 rhResult_t CannotAsk(const char* call, rhComm_t comm);
 rhResult_t CannotUse(const char* call, rhComm_t comm);
+
+// A struct of the caller, whose header may be an older or a newer one: its size says how much it
+// has. One that nobody has set is refused where it can be.
+template <class Info>
+bool HasSize(const Info* to) {
+  constexpr size_t kLargest = sizeof(Info) + 4096;
+  return to->struct_size > sizeof to->struct_size && to->struct_size <= kLargest;
+}
+
+template <class Info>
+void CopyInfo(Info from, Info* to) {
+  const size_t size = to->struct_size;
+  from.struct_size = size;
+  std::memcpy(to, &from, std::min(size, sizeof from));
+  // What this library does not know.
+  auto* const bytes = reinterpret_cast<std::byte*>(to);
+  if (size > sizeof from) std::memset(bytes + sizeof from, 0, size - sizeof from);
+}
 
 // Runs the body of a call; what it throws (no memory, no thread) becomes a result.
 template <class Body>

@@ -82,8 +82,11 @@ std::string Lookout::Conclude(const std::vector<Said>& ranks) {
   const bool still = std::any_of(seen.begin(), seen.end(), [&](const recorder::Seen& one) {
     return one.position.last.has_value() && one.position.last->still >= patience_;
   });
-  return recorder::Encode(
-      {recorder::Report(seen), recorder::WaitsForCallers(seen, options_.timeout), still});
+  const bool all_answer = std::all_of(seen.begin(), seen.end(), [](const recorder::Seen& one) {
+    return one.how == recorder::Seen::How::kAnswered;
+  });
+  return recorder::Encode({recorder::Report(seen),
+                           recorder::WaitsForCallers(seen, options_.timeout), still, all_answer});
 }
 
 void Lookout::Hear(const std::string& report, absl::Time now) {
@@ -93,6 +96,7 @@ void Lookout::Hear(const std::string& report, absl::Time now) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     report_.waits_for_callers = rank < word->waits.size() && word->waits[rank];
+    report_.all_answer = word->all_answer;
     // For people, and for the flight's file, only what is worth a warning.
     if (word->still) report_.text = word->text;
     heard_ = now;

@@ -55,6 +55,7 @@ class Lookout final : public bootstrap::HangObserver {
   struct Heard {
     std::string text;
     bool waits_for_callers = false;
+    bool all_answer = false;  // whether every rank has said what it is doing
   };
   Heard Ask(bootstrap::Watch& watch);
 

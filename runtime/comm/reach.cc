@@ -25,11 +25,12 @@ class Found final : public transport::WakeSource {
 // Used by the thread of the mesh.
 class Others {
  public:
-  Others(std::vector<OpenRail> rails, std::map<int, Whereabouts> known, int world_size, Logger log,
-         bootstrap::Watch& watch)
+  Others(std::vector<OpenRail> rails, std::map<int, Whereabouts> known, int world_size,
+         size_t first, Logger log, bootstrap::Watch& watch)
       : rails_(std::move(rails)),
         known_(std::move(known)),
         world_size_(world_size),
+        first_(first),
         log_(std::move(log)),
         watch_(watch) {}
 
@@ -80,7 +81,7 @@ class Others {
           known_.emplace(rank, whereabouts.ok() ? *std::move(whereabouts) : Whereabouts()).first;
     }
     const std::vector<std::string>& addresses = found->second.addresses;
-    return rail < addresses.size() ? addresses[rail] : "";
+    return first_ + rail < addresses.size() ? addresses[first_ + rail] : "";
   }
   std::string NameOf(int rank) const {
     const auto found = known_.find(rank);
@@ -91,6 +92,7 @@ class Others {
   const std::vector<OpenRail> rails_;
   std::map<int, Whereabouts> known_;
   const int world_size_;
+  const size_t first_;
   const Logger log_;
   bootstrap::Watch& watch_;
 };
@@ -98,9 +100,9 @@ class Others {
 }  // namespace
 
 rails::Reach ReachOthers(std::vector<OpenRail> rails, std::map<int, Whereabouts> known,
-                         int world_size, const Logger& log, bootstrap::Watch& watch) {
+                         int world_size, size_t first, const Logger& log, bootstrap::Watch& watch) {
   const auto others =
-      std::make_shared<Others>(std::move(rails), std::move(known), world_size, log, watch);
+      std::make_shared<Others>(std::move(rails), std::move(known), world_size, first, log, watch);
   rails::Reach reach;
   for (const OpenRail& rail : others->rails()) reach.doorbells.push_back(rail.hall);
   reach.doorbells.push_back(std::make_shared<Found>(watch));

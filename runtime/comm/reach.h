@@ -2,6 +2,7 @@
 #ifndef RAILHEAD_RUNTIME_COMM_REACH_H_
 #define RAILHEAD_RUNTIME_COMM_REACH_H_
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,9 +28,10 @@ struct OpenRail {
 };
 
 // How a mesh gets at ranks of the world that it has no peer for yet: the watch finds out where they
-// are. `known` are those of whom this rank knows already. The watch outlives the result.
+// are. `known` are those of whom this rank knows already. The addresses of the halls of all these
+// rails begin with number `first` of a rank's. The watch outlives the result.
 rails::Reach ReachOthers(std::vector<OpenRail> rails, std::map<int, Whereabouts> known,
-                         int world_size, const Logger& log, bootstrap::Watch& watch);
+                         int world_size, size_t first, const Logger& log, bootstrap::Watch& watch);
 
 }  // namespace railhead::comm
 

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "runtime/base/now.h"
 #include "runtime/base/random.h"
+#include "runtime/base/round_up.h"
 #include "runtime/bootstrap/messages.h"
 #include "runtime/bootstrap/secret.h"
 #include "runtime/comm/agreement.h"
@@ -67,6 +68,14 @@ Cores AvailableCores() {
   return cores;
 }
 
+// Where the memory of transfers begins, behind that of collectives.
+size_t LaneOffset(bool memory_alone, int sharers) {
+  constexpr size_t kPage = 4096;
+  return RoundUp(memory_alone ? shm::Group::Bytes(sharers) + shm::Mailbox::Bytes(sharers)
+                              : Hierarchy::Bytes(sharers),
+                 kPage);
+}
+
 class Setup {
  public:
   Setup(bootstrap::Bootstrap& bootstrap, const SetupOptions& options, const Halt& aborted)
@@ -98,14 +107,18 @@ class Setup {
   void OpenDoor();
   // What this rank knows of its rails when all is decided, and what to say of it.
   void TakeStock(Fabric& fabric);
+  // The ranks that share memory with this one.
+  const std::vector<int>& Place(const Decision& decision) const;
+  std::byte* LaneMemory(const Fabric& fabric) const;
   // One round with shared memory. Nothing, when it does not work out and all have to decide again.
   absl::StatusOr<std::optional<shm::Segment>> ShareMemory();
   absl::StatusOr<std::vector<net::IpAddress>> TcpAddresses() const;
   std::vector<Chosen> Choose(const Decision& decision,
                              const std::vector<net::IpAddress>& tcp) const;
   // What others get at those with, whom this rank does not know from the start.
-  std::vector<OpenRail> OpenRails(const std::vector<Chosen>& rails) const;
-  absl::Status OpenHalls(const std::vector<Chosen>& rails);
+  using Halls = std::vector<std::shared_ptr<transport::Acceptor>>;  // by rail
+  static std::vector<OpenRail> OpenRails(const std::vector<Chosen>& rails, const Halls& halls);
+  absl::Status OpenHalls(const std::vector<Chosen>& rails, Halls& halls) const;
   // What connections need, so that the rank that lacks it is the one that is named, and at once.
   absl::Status TryNeeds(const std::vector<Chosen>& rails);
   // Tells rank 0 what is new, and hears what it has decided. Returns whether anything has changed.
@@ -139,7 +152,8 @@ class Setup {
   Agreement agreement_;
   Particulars particulars_;
   std::optional<net::Fd> door_;
-  std::vector<std::shared_ptr<transport::Acceptor>> halls_;  // by rail
+  Halls halls_;
+  Halls lane_halls_;  // of transfers
   std::map<int, fabric::PodRail> pod_rails_;
   std::map<int, std::unique_ptr<RdmaRail>> devices_;
 };
@@ -174,6 +188,7 @@ absl::StatusOr<Fabric> Setup::Run() {
       fabric.rails.push_back({0, "memory", 0, "shm"});
       TakeStock(fabric);
       fabric.segment = std::move(segment);
+      fabric.lane_memory = LaneMemory(fabric);
       return fabric;
     }
     const std::vector<Chosen> rails = Choose(decision, *tcp);
@@ -182,10 +197,13 @@ absl::StatusOr<Fabric> Setup::Run() {
     neighbours_ = world <= kAllConnected || options_.all_neighbours
                       ? Neighbours(bootstrap_.rank(), world)
                       : RingNeighbours(bootstrap_.rank(), world);
-    absl::Status opened = OpenHalls(rails);
+    absl::Status opened = OpenHalls(rails, halls_);
+    opened.Update(OpenHalls(rails, lane_halls_));
     if (opened.ok()) opened = TryNeeds(rails);
     Statement statement;
-    for (const auto& hall : halls_) statement.addresses.push_back(hall->Address());
+    for (const Halls& halls : {halls_, lane_halls_}) {
+      for (const auto& hall : halls) statement.addresses.push_back(hall->Address());
+    }
     statement.wanted = neighbours_;
     bootstrap_.SetPlace(Encode(Whereabouts{self_, statement.addresses}));
     changed = Agree(WithNeeds(opened, rails), std::move(statement), Deadline());
@@ -211,26 +229,39 @@ absl::StatusOr<Fabric> Setup::Run() {
           std::make_unique<rails::Peer>(known[neighbours_[i]].name, std::move(peer_rails),
                                         Logger(options_.settings.log_level, self_));
     }
-    fabric.reach = [rails = OpenRails(rails), known = std::move(known), world,
-                    log = Logger(options_.settings.log_level, self_)](bootstrap::Watch& watch) {
-      return ReachOthers(rails, known, world, log, watch);
+    const auto reach = [&](const Halls& halls, size_t first) {
+      return [rails = OpenRails(rails, halls), known, world, first,
+              log = Logger(options_.settings.log_level, self_)](bootstrap::Watch& watch) {
+        return ReachOthers(rails, known, world, first, log, watch);
+      };
     };
+    fabric.reach = reach(halls_, 0);
+    fabric.lane_reach = reach(lane_halls_, rails.size());
     fabric.devices = std::move(devices_);
     fabric.segment = std::move(segment);
+    if (fabric.segment.has_value()) fabric.lane_memory = LaneMemory(fabric);
     return fabric;
   }
 }
 
+const std::vector<int>& Setup::Place(const Decision& decision) const {
+  return *std::find_if(decision.places.begin(), decision.places.end(),
+                       [this](const std::vector<int>& place) {
+                         return std::binary_search(place.begin(), place.end(), bootstrap_.rank());
+                       });
+}
+
+std::byte* Setup::LaneMemory(const Fabric& fabric) const {
+  const int sharers = static_cast<int>(Place(fabric.decision).size());
+  return fabric.segment->data() + LaneOffset(fabric.decision.shm, sharers);
+}
+
 absl::StatusOr<std::optional<shm::Segment>> Setup::ShareMemory() {
   const Decision decision = agreement_.decision;
-  const std::vector<int>& members = *std::find_if(
-      decision.places.begin(), decision.places.end(), [this](const std::vector<int>& place) {
-        return std::binary_search(place.begin(), place.end(), bootstrap_.rank());
-      });
+  const std::vector<int>& members = Place(decision);
   const bool gives = bootstrap_.rank() == members.front();
   const int sharers = static_cast<int>(members.size());
-  const size_t bytes = decision.shm ? shm::Group::Bytes(sharers) + shm::Mailbox::Bytes(sharers)
-                                    : Hierarchy::Bytes(sharers);
+  const size_t bytes = LaneOffset(decision.shm, sharers) + shm::Mailbox::Bytes(sharers);
   absl::StatusOr<shm::SegmentServer> server = absl::UnknownError("");
   absl::StatusOr<shm::Segment> segment = absl::UnknownError("");
   Statement statement;
@@ -427,7 +458,7 @@ absl::Status Setup::WithNeeds(const absl::Status& status, const std::vector<Chos
   if (!absl::IsResourceExhausted(status)) return status;
   // Of the rendezvous, the tree and this library's own; and each rail's.
   constexpr size_t kOwn = 32;
-  constexpr size_t kRail = 2;
+  constexpr size_t kRail = 4;
   const auto world = static_cast<size_t>(bootstrap_.world_size());
   const size_t needed = kOwn + (bootstrap_.rank() == 0 ? world : 0) +
                         rails.size() * (kRail + neighbours_.size() * kDescriptors);
@@ -436,8 +467,8 @@ absl::Status Setup::WithNeeds(const absl::Status& status, const std::vector<Chos
                    " ranks it needs about ", needed, " descriptors besides those of the program"));
 }
 
-absl::Status Setup::OpenHalls(const std::vector<Chosen>& rails) {
-  halls_.clear();
+absl::Status Setup::OpenHalls(const std::vector<Chosen>& rails, Halls& halls) const {
+  halls.clear();
   for (const Chosen& rail : rails) {
     absl::StatusOr<std::shared_ptr<transport::Acceptor>> hall = transport::Acceptor::Open(
         rail.address, static_cast<size_t>(bootstrap_.world_size()),
@@ -448,7 +479,7 @@ absl::Status Setup::OpenHalls(const std::vector<Chosen>& rails) {
                           absl::StrCat(self_, ": it cannot listen for ", rails::ToString(rail.name),
                                        ": ", hall.status().message()));
     }
-    halls_.push_back(*std::move(hall));
+    halls.push_back(*std::move(hall));
   }
   return absl::OkStatus();
 }
@@ -512,11 +543,11 @@ absl::StatusOr<std::unique_ptr<Link>> Setup::Chosen::Open(std::shared_ptr<transp
              : transport::OpenTcpLink(std::move(hall), std::move(peer_hall), peer, sign_frames);
 }
 
-std::vector<OpenRail> Setup::OpenRails(const std::vector<Chosen>& rails) const {
+std::vector<OpenRail> Setup::OpenRails(const std::vector<Chosen>& rails, const Halls& halls) {
   std::vector<OpenRail> open;
   open.reserve(rails.size());
   for (size_t k = 0; k < rails.size(); ++k) {
-    open.push_back({rails[k].name, halls_[k],
+    open.push_back({rails[k].name, halls[k],
                     [rail = rails[k]](std::shared_ptr<transport::Acceptor> hall,
                                       transport::Locator peer, absl::string_view name) {
                       return rail.Open(std::move(hall), std::move(peer), name);

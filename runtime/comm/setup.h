@@ -59,14 +59,17 @@ struct Fabric {
   std::map<int, std::unique_ptr<rails::Peer>> peers;  // by rank; none with shared memory
   // How to get at all others, whom the watch finds; it outlives the result.
   std::function<rails::Reach(bootstrap::Watch& watch)> reach;
+  // The same for transfers (lane.h), which have halls of their own.
+  std::function<rails::Reach(bootstrap::Watch& watch)> lane_reach;
   // Where each rank can be met again, for a group without those that were lost
   // (bootstrap::EncodePlace), by what key, and this rank's socket.
   std::vector<std::string> doors;
   std::string door_key;
   std::optional<net::Fd> door;
   // With shared memory, of this rank's place: without rails a group's and then its mailbox's, and
-  // with them a hierarchy's.
+  // with them a hierarchy's; in the end the mailbox's of transfers.
   std::optional<shm::Segment> segment;
+  std::byte* lane_memory = nullptr;  // there
 };
 
 // Must be called by all ranks; on an error all ranks return its text. `aborted` says why this rank

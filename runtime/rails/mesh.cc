@@ -220,14 +220,15 @@ bool Mesh::OnlyUnacknowledged() const {
   return !AnyBusy([](const Peer& peer) { return !peer.OnlyUnacknowledged(); });
 }
 
+bool Mesh::Acknowledged() const {
+  return !AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); });
+}
+
 void Mesh::Settle(absl::Time deadline) {
   Begin(deadline - MonotonicNow());
-  const auto unacknowledged = [this] {
-    return AnyBusy([](const Peer& peer) { return !peer.Acknowledged(); });
-  };
   // Others may wait for acknowledgements just as this rank does.
   if (!OnBusy([](Peer& peer) { return peer.Acknowledge(); }).ok()) return;
-  while (unacknowledged() && MonotonicNow() < deadline) {
+  while (!Acknowledged() && MonotonicNow() < deadline) {
     if (!Progress().ok()) return;
   }
 }

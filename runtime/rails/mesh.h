@@ -87,6 +87,8 @@ class Mesh final : public collectives::Messenger {
   // Waits until everything sent is known to have arrived, at most until `deadline`. Call it before
   // destroying the mesh: no peer waits for a repeat then.
   void Settle(absl::Time deadline);
+  // Whether it is known now.
+  bool Acknowledged() const;
 
   void Expect(collectives::Call call) override;
   Ticket PostSend(int peer, absl::Span<const std::byte> data) override;

@@ -16,6 +16,10 @@ using collectives::Collective;
 
 constexpr size_t kBits = 8;
 
+// Of a word.
+constexpr unsigned kStill = 1;
+constexpr unsigned kAllAnswer = 2;
+
 bool Runs(const Position& position) {
   return position.last.has_value() && position.last->state == State::kRunning;
 }
@@ -108,7 +112,7 @@ std::string Encode(const Word& word) {
         static_cast<char>(static_cast<unsigned char>(bits[rank / kBits]) | 1U << rank % kBits);
   }
   writer.Raw(bits);
-  writer.U8(word.still ? 1 : 0);
+  writer.U8(static_cast<uint8_t>((word.still ? kStill : 0) | (word.all_answer ? kAllAnswer : 0)));
   return writer.Take();
 }
 
@@ -119,9 +123,12 @@ absl::StatusOr<Word> ParseWord(absl::string_view bytes) {
   const size_t ranks = reader.U32();
   if (ranks > kBits * bytes.size()) return absl::InternalError("a report is malformed");
   const absl::string_view bits = reader.Raw((ranks + kBits - 1) / kBits);
-  const uint8_t still = reader.U8();
-  if (!reader.Complete() || still > 1) return absl::InternalError("a report is malformed");
-  word.still = still == 1;
+  const uint8_t flags = reader.U8();
+  if (!reader.Complete() || flags > (kStill | kAllAnswer)) {
+    return absl::InternalError("a report is malformed");
+  }
+  word.still = (flags & kStill) != 0;
+  word.all_answer = (flags & kAllAnswer) != 0;
   for (size_t rank = 0; rank < ranks; ++rank) {
     word.waits.push_back((static_cast<unsigned char>(bits[rank / kBits]) >> rank % kBits & 1U) !=
                          0);

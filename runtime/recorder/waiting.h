@@ -24,6 +24,7 @@ struct Word {
   std::string text;         // for people
   std::vector<bool> waits;  // of WaitsForCallers
   bool still = false;       // one of them is stalled, and people should know
+  bool all_answer = false;  // every rank has answered
 };
 // Parses untrusted bytes.
 std::string Encode(const Word& word);

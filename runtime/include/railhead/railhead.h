@@ -32,13 +32,14 @@
  * cause. After a failed collective the communicator can only be aborted or destroyed.
  *
  * Threads. One communicator is used by one thread at a time (a second call at the same time returns
- * rhInvalidUsage), except rhCommAbort, rhCommRevoke and the query functions, which any thread may
- * call. Different communicators are independent. A stream counts as the thread of its calls. After
- * fork() only the parent may use a communicator: the library closes its connections in the child,
- * so that other ranks notice if the parent dies. (vfork, and clone without fork's handlers, do not
- * do that.)
+ * rhInvalidUsage), except rhCommAbort, rhCommRevoke, rhIsend, rhIrecv and the query functions,
+ * which any thread may call. Different communicators are independent. A stream counts as the thread
+ * of its calls. After fork() only the parent may use a communicator: the library closes its
+ * connections in the child, so that other ranks notice if the parent dies. (vfork, and clone
+ * without fork's handlers, do not do that.)
  *
- * GPU memory. Any buffer may be memory of a CUDA device, independent of the other buffers. Inputs
+ * GPU memory. Any buffer except those of rhIsend and rhIrecv may be memory of a CUDA device,
+ * independent of the other buffers. Inputs
  * must be complete when a call begins: synchronize the CUDA streams that write them. Outputs are
  * complete when the call is done. The CPU computes the collectives: the library copies such buffers
  * through pinned host memory of the same size, which the communicator keeps. RDMA adapters read GPU
@@ -122,7 +123,7 @@ typedef struct rhComm* rhComm_t;
 /* Queue of calls that a background thread runs in order. */
 typedef struct rhStream* rhStream_t;
 
-/* Handle to wait for unfinished calls. */
+/* Handle to wait for unfinished calls of a stream, or for a transfer. */
 typedef struct rhRequest* rhRequest_t;
 
 /* Memory of each rank of a communicator that the other ranks can access directly. */
@@ -432,6 +433,45 @@ RH_EXPORT rhResult_t rhSend(const void* sendbuf, size_t count, rhDataType_t data
 RH_EXPORT rhResult_t rhRecv(void* recvbuf, size_t count, rhDataType_t datatype, int peer,
                             rhComm_t comm, rhStream_t stream);
 
+/* Transfers that progress beside other transfers, collectives and streams of the same communicator.
+ * rhIsend and rhIrecv return at once and write a request, which rhRequestTest and rhRequestWait
+ * query and rhRequestFree frees. Until the request is done, do not write to a send buffer and do
+ * not access a receive buffer.
+ *
+ *     rhRequest_t request;
+ *     rhIrecv(next, count, rhFloat32, rank - 1, 7, comm, &request);
+ *     rhAllReduce(grads, grads, n, rhFloat32, rhSum, comm, NULL);
+ *     rhRequestWait(request);
+ *     rhRequestFree(request);
+ *
+ * `count` is in elements, `tag` is from 0 to INT_MAX, `peer` may be this rank. A receive matches a
+ * message if both source and tag are equal; RH_ANY_SOURCE as `peer` and RH_ANY_TAG as `tag` match
+ * all. A message goes to the earliest posted receive that matches it, and a receive takes the
+ * earliest sent message that it matches: messages between two ranks with one tag arrive in order.
+ * rhSend and rhRecv have no tags and never match these calls.
+ *
+ * A message may be shorter than the receive (rhRequestGetInfo has its size). If it is longer, the
+ * library writes nothing, and the communicator fails on all ranks with rhInternalError; the text
+ * names both ranks and sizes. Types are not compared.
+ *
+ * A send is done when its buffer may be used again: up to 16 KiB usually before the peer posts its
+ * receive, above that afterwards. A transfer waits without limit for a peer that is alive and has
+ * not posted its call. It fails if the communicator fails (death of a rank, rhCommAbort), if the
+ * peer has left, if a rank does not respond, or if a transfer that both ranks have posted makes no
+ * progress for RAILHEAD_TIMEOUT_SECONDS.
+ *
+ * Any thread may call them at any time, also during other calls of the communicator, but not inside
+ * a group of rhGroupStart (rhInvalidUsage). GPU memory returns rhInvalidArgument. The first
+ * transfer of a rank starts a thread and connects to peers; peers need not call anything for that.
+ * rhCommFinalize and rhCommDestroy return rhInvalidUsage while a transfer is not done; rhCommAbort
+ * ends transfers. */
+#define RH_ANY_SOURCE (-1)
+#define RH_ANY_TAG (-1)
+RH_EXPORT rhResult_t rhIsend(const void* sendbuf, size_t count, rhDataType_t datatype, int peer,
+                             int tag, rhComm_t comm, rhRequest_t* request);
+RH_EXPORT rhResult_t rhIrecv(void* recvbuf, size_t count, rhDataType_t datatype, int peer, int tag,
+                             rhComm_t comm, rhRequest_t* request);
+
 /* Start and end a group. Inside a group, calls of this thread check their arguments and are
  * recorded. The outermost rhGroupEnd then runs them, all communicators at the same time: for each,
  * its collectives in order, then all its sends and receives at the same time. If a rank's sends and
@@ -463,11 +503,28 @@ RH_EXPORT rhResult_t rhStreamDestroy(rhStream_t stream);
 /* Creates a request, which is done when all calls that are on the stream now are done. Test and
  * wait return rhSuccess, or the first failure of these calls that no rhStreamSynchronize had
  * returned when the request was created. rhRequestTest writes whether the request is done, and does
- * not wait. Free each request, before or after its stream. */
+ * not wait. Free each request, before or after its stream.
+ *
+ * A request of rhIsend or rhIrecv is done when its transfer is. Test and wait return rhSuccess, or
+ * the reason of its failure, with the text at rhGetLastError(NULL). Several threads may call them,
+ * several times. A request may outlive its communicator. Free it when it is done; before that,
+ * rhRequestFree returns rhInvalidUsage and does nothing. NULL is allowed. */
 RH_EXPORT rhResult_t rhStreamRequest(rhStream_t stream, rhRequest_t* request);
 RH_EXPORT rhResult_t rhRequestTest(rhRequest_t request, int* done);
 RH_EXPORT rhResult_t rhRequestWait(rhRequest_t request);
 RH_EXPORT rhResult_t rhRequestFree(rhRequest_t request);
+
+/* A finished transfer: the peer, the tag and the bytes of its message. Set `struct_size` to
+ * sizeof(rhRequestInfo_t) before the call; later versions may add fields at the end, as in
+ * rhCommInfo_t. rhRequestGetInfo returns rhInvalidUsage if the request is not one of rhIsend or
+ * rhIrecv, is not done, or failed. */
+typedef struct {
+  size_t struct_size;
+  int peer;
+  int tag;
+  size_t bytes;
+} rhRequestInfo_t;
+RH_EXPORT rhResult_t rhRequestGetInfo(rhRequest_t request, rhRequestInfo_t* info);
 
 /* Transport and state of a communicator. Set `struct_size` to sizeof(rhCommInfo_t) before the call.
  * Later versions may add fields at the end: an older program gets the fields that it has, and a

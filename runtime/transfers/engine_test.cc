@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transfers/engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <limits>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace railhead::transfers {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+// Messages between engines of one thread, which move when chance says so.
+class Wires {
+ public:
+  class End final : public collectives::Messenger {
+   public:
+    End(Wires& wires, int rank) : wires_(wires), rank_(rank) {}
+    void Expect(collectives::Call /*call*/) override {}
+    Ticket PostSend(int peer, absl::Span<const std::byte> data) override {
+      EXPECT_FALSE(data.empty());
+      Row& row = wires_.rows_[{rank_, peer}];
+      row.sends.push_back(data);
+      return row.sent++;
+    }
+    Ticket PostReceive(int peer, const collectives::ReceiveBuffer& buffer) override {
+      Row& row = wires_.rows_[{peer, rank_}];
+      row.receives.push_back(buffer);
+      return row.asked++;
+    }
+    bool SendDone(int peer, Ticket ticket) const override {
+      return ticket < wires_.rows_[{rank_, peer}].left;
+    }
+    bool ReceiveDone(int peer, Ticket ticket) const override {
+      return ticket < wires_.rows_[{peer, rank_}].received;
+    }
+    absl::Status Progress() override { return absl::UnimplementedError("of one thread"); }
+
+   private:
+    Wires& wires_;
+    const int rank_;
+  };
+
+  // Moves some of what can be moved. Returns whether anything could.
+  bool Move(std::mt19937& random) {
+    bool could = false;
+    for (auto& [ends, row] : rows_) {
+      while (!row.sends.empty() && row.under_way.size() < 3) {
+        could = true;
+        if (random() % 3 == 0) break;
+        const auto data = row.sends.front();
+        row.sends.pop_front();
+        row.under_way.emplace_back(data.begin(), data.end());
+        ++row.left;
+      }
+      while (!row.under_way.empty() && !row.receives.empty()) {
+        could = true;
+        if (random() % 3 == 0) break;
+        const std::vector<std::byte>& bytes = row.under_way.front();
+        const collectives::ReceiveBuffer& buffer = row.receives.front();
+        EXPECT_EQ(bytes.size(), buffer.size) << ends.first << " to " << ends.second;
+        std::memcpy(buffer.data, bytes.data(), std::min(bytes.size(), buffer.size));
+        row.under_way.pop_front();
+        row.receives.pop_front();
+        ++row.received;
+      }
+    }
+    return could;
+  }
+
+ private:
+  struct Row {
+    std::deque<absl::Span<const std::byte>> sends;
+    std::deque<std::vector<std::byte>> under_way;
+    std::deque<collectives::ReceiveBuffer> receives;
+    uint64_t sent = 0;
+    uint64_t left = 0;
+    uint64_t asked = 0;
+    uint64_t received = 0;
+  };
+  std::map<std::pair<int, int>, Row> rows_;
+};
+
+struct TestTransfer : Transfer {
+  std::vector<std::byte> bytes;
+  bool done = false;
+  size_t message = 0;  // of a send: which one it is
+};
+using TestTransferPtr = std::shared_ptr<TestTransfer>;
+
+std::byte ByteOf(size_t message, size_t i) {
+  return static_cast<std::byte>(message * 37 + i * 11 + (i >> 9U));
+}
+
+std::vector<std::byte> BytesOf(size_t message, size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (size_t i = 0; i < size; ++i) bytes[i] = ByteOf(message, i);
+  return bytes;
+}
+
+TestTransferPtr MakeSend(int to, int tag, size_t size, size_t message) {
+  auto send = std::make_shared<TestTransfer>();
+  send->direction = Direction::kSend;
+  send->peer = to;
+  send->tag = tag;
+  send->message = message;
+  send->bytes = BytesOf(message, size);
+  send->data = send->bytes.data();
+  send->size = size;
+  return send;
+}
+
+TestTransferPtr MakeReceive(int from, int tag, size_t size) {
+  auto receive = std::make_shared<TestTransfer>();
+  receive->direction = Direction::kReceive;
+  receive->peer = from;
+  receive->tag = tag;
+  receive->bytes.resize(size);
+  receive->data = receive->bytes.data();
+  receive->size = size;
+  return receive;
+}
+
+constexpr size_t kPiece = 20000;
+
+class World {
+ public:
+  explicit World(int ranks, unsigned seed = 0) : random_(seed) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      ends_.push_back(std::make_unique<Wires::End>(wires_, rank));
+      Engine::Options options;
+      options.rank = rank;
+      options.name = [](int of) { return absl::StrCat("rank ", of); };
+      options.done = [](const std::shared_ptr<Transfer>& transfer) {
+        auto& ended = static_cast<TestTransfer&>(*transfer);
+        EXPECT_FALSE(ended.done);
+        ended.done = true;
+        // The memory is the user's again.
+        if (ended.direction == Direction::kSend) {
+          std::fill(ended.bytes.begin(), ended.bytes.end(), std::byte{0xee});
+        }
+      };
+      options.greets = [rank](int peer) { return (rank + peer) % 2 == 0; };
+      options.piece = kPiece;
+      engines_.push_back(std::make_unique<Engine>(*ends_.back(), std::move(options)));
+      for (int peer = 0; peer < ranks; ++peer) engines_.back()->Listen(peer);
+    }
+  }
+
+  Engine& at(int rank) { return *engines_[static_cast<size_t>(rank)]; }
+  Wires::End& end(int rank) { return *ends_[static_cast<size_t>(rank)]; }
+  std::mt19937& random() { return random_; }
+
+  // One step of everything; whether anything was left to do. The first error is the world's.
+  bool Step() {
+    for (auto& engine : engines_) status_.Update(engine->Advance());
+    return wires_.Move(random_) && status_.ok();
+  }
+  absl::Status Run() {
+    while (Step()) {
+    }
+    return status_;
+  }
+
+ private:
+  std::mt19937 random_;
+  absl::Status status_;
+  Wires wires_;
+  std::vector<std::unique_ptr<Wires::End>> ends_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+};
+
+size_t RandomSize(std::mt19937& random) {
+  switch (random() % 6) {
+    case 0:
+      return 0;
+    case 1:
+    case 2:
+      return random() % 100;
+    case 3:
+      return kMostEager - 2 + random() % 4;
+    case 4:
+      return random() % (3 * kPiece);
+    default:
+      return kPiece + random() % 3;
+  }
+}
+
+// What every rank posts, in its order, so that all of it ends: the receives of a rank name what
+// they take, or none of them names the source, or none the tag, or neither.
+struct Program {
+  std::vector<std::vector<TestTransferPtr>> ranks;
+};
+
+Program RandomProgram(std::mt19937& random, int ranks) {
+  Program program;
+  program.ranks.resize(static_cast<size_t>(ranks));
+  const auto some = [&random](int count) {
+    return static_cast<int>(random() % static_cast<unsigned>(count));
+  };
+  std::vector<unsigned> kinds;
+  for (int rank = 0; rank < ranks; ++rank) kinds.push_back(random() % 4);
+  const size_t count = 1 + random() % 60;
+  for (size_t message = 0; message < count; ++message) {
+    const int from = some(ranks);
+    const int to = some(ranks);
+    const int tag = some(3);
+    const size_t size = RandomSize(random);
+    const unsigned kind = kinds[static_cast<size_t>(to)];
+    // One that may get another message has place for any.
+    const size_t place = 3 * kPiece + (random() % 2);
+    program.ranks[static_cast<size_t>(from)].push_back(MakeSend(to, tag, size, message));
+    program.ranks[static_cast<size_t>(to)].push_back(
+        MakeReceive((kind & 1U) != 0 ? kAny : from, (kind & 2U) != 0 ? kAny : tag, place));
+  }
+  for (auto& rank : program.ranks) std::shuffle(rank.begin(), rank.end(), random);
+  return program;
+}
+
+// Every message has come once, whole, and in the order in which those of its kind were sent.
+void ExpectRight(const Program& program, const std::string& where) {
+  using Kind = std::tuple<int, int, int>;                      // from, to, tag
+  std::map<Kind, std::deque<std::pair<size_t, size_t>>> sent;  // message and size
+  for (size_t from = 0; from < program.ranks.size(); ++from) {
+    for (const TestTransferPtr& one : program.ranks[from]) {
+      ASSERT_TRUE(one->done) << where;
+      if (one->direction != Direction::kSend) continue;
+      sent[{static_cast<int>(from), one->peer, one->tag}].emplace_back(one->message, one->size);
+    }
+  }
+  for (size_t to = 0; to < program.ranks.size(); ++to) {
+    for (const TestTransferPtr& one : program.ranks[to]) {
+      if (one->direction == Direction::kSend) continue;
+      const Transfer::Outcome& outcome = one->outcome;
+      EXPECT_TRUE(one->peer == kAny || one->peer == outcome.peer) << where;
+      EXPECT_TRUE(one->tag == kAny || one->tag == outcome.tag) << where;
+      auto& row = sent[{outcome.peer, static_cast<int>(to), outcome.tag}];
+      ASSERT_FALSE(row.empty()) << where << ": one that nobody has sent";
+      const auto [message, size] = row.front();
+      row.pop_front();
+      ASSERT_EQ(outcome.bytes, size) << where;
+      // What is behind it was not touched.
+      std::vector<std::byte> expected = BytesOf(message, size);
+      expected.resize(one->bytes.size());
+      ASSERT_TRUE(one->bytes == expected) << where << ": wrong bytes of message " << message;
+    }
+  }
+}
+
+TEST(EngineTest, RandomProgramsEndWithTheRightBytesInTheRightPlaces) {
+  const char* const wanted = std::getenv("RAILHEAD_SEEDS");
+  const unsigned seeds = wanted != nullptr ? static_cast<unsigned>(std::atoi(wanted)) : 150;
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    std::mt19937 random(seed);
+    const int ranks = 1 + static_cast<int>(random() % 5);
+    const Program program = RandomProgram(random, ranks);
+    World world(ranks, seed);
+    // Ranks post at a pace of their own.
+    std::vector<size_t> at(program.ranks.size());
+    for (bool more = true; more;) {
+      more = false;
+      for (size_t rank = 0; rank < at.size(); ++rank) {
+        if (at[rank] == program.ranks[rank].size()) continue;
+        more = true;
+        if (random() % 3 == 0) {
+          world.at(static_cast<int>(rank)).Post(program.ranks[rank][at[rank]++]);
+        }
+      }
+      if (random() % 2 == 0) world.Step();
+    }
+    const std::string where = absl::StrCat("seed ", seed, ", ", ranks, " ranks");
+    ASSERT_EQ(world.Run(), absl::OkStatus()) << where;
+    ExpectRight(program, where);
+    for (int rank = 0; rank < ranks; ++rank) {
+      EXPECT_TRUE(world.at(rank).unfinished().empty()) << where;
+      EXPECT_TRUE(world.at(rank).Flushed()) << where;
+      EXPECT_TRUE(world.at(rank).UnderWay().empty()) << where;
+    }
+  }
+}
+
+// What has no receive yet is kept by its sender, beyond a limit.
+TEST(EngineTest, ARankKeepsNoMoreOfAnotherThanItsRoom) {
+  World world(2);
+  constexpr size_t kCount = 3 * kEagerRoom / kMostEager;
+  std::vector<TestTransferPtr> sends;
+  for (size_t i = 0; i < kCount; ++i) {
+    sends.push_back(MakeSend(1, 0, kMostEager, i));
+    world.at(0).Post(sends.back());
+  }
+  ASSERT_EQ(world.Run(), absl::OkStatus());
+  const auto done = static_cast<size_t>(
+      std::count_if(sends.begin(), sends.end(), [](const auto& send) { return send->done; }));
+  EXPECT_EQ(done, kEagerRoom / EagerCost(kMostEager));
+  EXPECT_EQ(world.at(0).unfinished().size(), kCount - done);
+
+  // With the receives all of them come, and then there is room again.
+  for (int round = 0; round < 3; ++round) {
+    std::vector<TestTransferPtr> receives;
+    for (size_t i = 0; i < kCount; ++i) {
+      receives.push_back(MakeReceive(0, 0, kMostEager));
+      world.at(1).Post(receives.back());
+    }
+    ASSERT_EQ(world.Run(), absl::OkStatus());
+    for (size_t i = 0; i < kCount; ++i) {
+      ASSERT_TRUE(receives[i]->done) << i;
+      ASSERT_EQ(receives[i]->bytes[1], ByteOf(i, 1)) << i;
+      ASSERT_TRUE(sends[i]->done) << i;
+    }
+    sends.clear();
+    for (size_t i = 0; round < 2 && i < kCount; ++i) {
+      sends.push_back(MakeSend(1, 0, kMostEager, i));
+      world.at(0).Post(sends.back());
+    }
+  }
+}
+
+TEST(EngineTest, ALargeOneDoesNotHoldUpASmallOne) {
+  World world(2);
+  const TestTransferPtr large = MakeReceive(0, 1, 100 * kPiece);
+  const TestTransferPtr small = MakeReceive(0, 2, 8);
+  world.at(1).Post(large);
+  world.at(1).Post(small);
+  world.at(0).Post(MakeSend(1, 1, 100 * kPiece, 1));
+  while (large->bytes[0] != ByteOf(1, 0)) ASSERT_TRUE(world.Step());
+  ASSERT_FALSE(large->done);
+  world.at(0).Post(MakeSend(1, 2, 8, 2));
+  while (!small->done) ASSERT_TRUE(world.Step());
+  EXPECT_FALSE(large->done);
+  EXPECT_EQ(world.Run(), absl::OkStatus());
+  EXPECT_TRUE(large->done);
+}
+
+TEST(EngineTest, AMessageThatIsTooLongIsAnErrorThatNamesBothSides) {
+  for (const size_t size : {size_t{9}, kMostEager + 1}) {
+    for (const int from : {0, 1}) {
+      for (const bool first : {true, false}) {
+        World world(2);
+        const TestTransferPtr receive = MakeReceive(from, kAny, 8);
+        if (first) world.at(1).Post(receive);
+        world.at(from).Post(MakeSend(1, 5, size, 0));
+        absl::Status ran = absl::OkStatus();
+        if (!first) {
+          ran = world.Run();
+          EXPECT_EQ(ran, absl::OkStatus());
+          world.at(1).Post(receive);
+        }
+        ran = world.Run();
+        EXPECT_TRUE(absl::IsInternal(ran)) << ran;
+        EXPECT_THAT(std::string(ran.message()),
+                    AllOf(HasSubstr(absl::StrCat("rank ", from, " sends ", size,
+                                                 " bytes with tag 5 to rank 1")),
+                          HasSubstr("place for 8 only")));
+        EXPECT_FALSE(receive->done);
+        EXPECT_EQ(receive->bytes, std::vector<std::byte>(8));
+      }
+    }
+  }
+}
+
+// Whatever a peer says that no rank says is an error, which names it.
+TEST(EngineTest, NonsenseOfAPeerIsAnError) {
+  const auto note = [](Note::Kind kind, int tag, uint64_t size, uint64_t id, uint64_t offset) {
+    Note made;
+    made.kind = kind;
+    made.tag = tag;
+    made.size = size;
+    made.id = id;
+    made.offset = offset;
+    return made;
+  };
+  const std::vector<Note> nonsense = {
+      note(static_cast<Note::Kind>(0), 0, 0, 0, 0),
+      note(static_cast<Note::Kind>(7), 0, 0, 0, 0),
+      note(Note::Kind::kEager, -1, 1, 0, 0),
+      note(Note::Kind::kEager, 0, kMostEager + 1, 0, 0),
+      note(Note::Kind::kAnnounce, 0, std::numeric_limits<uint64_t>::max(), 0, 0),
+      note(Note::Kind::kPull, 0, 0, 3, 0),
+      note(Note::Kind::kData, 0, 10, 3, 0),
+      note(Note::Kind::kData, 0, 0, 3, 0),
+      note(Note::Kind::kTaken, 0, 1, 0, 0),
+  };
+  for (const Note& said : nonsense) {
+    World world(2);
+    const NoteBytes bytes = Encode(said);
+    world.end(0).PostSend(1, bytes);
+    const absl::Status ran = world.Run();
+    EXPECT_TRUE(absl::IsInternal(ran)) << static_cast<int>(said.kind) << ": " << ran;
+    EXPECT_THAT(std::string(ran.message()), HasSubstr("rank 0"));
+  }
+  // What was asked for, but not this part of it.
+  for (const Note& said :
+       {note(Note::Kind::kData, 0, 10, 0, 1), note(Note::Kind::kData, 0, kMostEager + 2, 0, 0)}) {
+    World world(2);
+    world.at(1).Post(MakeReceive(0, 0, kMostEager + 1));
+    const NoteBytes announced = Encode(note(Note::Kind::kAnnounce, 0, kMostEager + 1, 0, 0));
+    const NoteBytes bytes = Encode(said);
+    world.end(0).PostSend(1, announced);
+    world.end(0).PostSend(1, bytes);
+    EXPECT_THAT(std::string(world.Run().message()),
+                AnyOf(HasSubstr("another part"), HasSubstr("does not send")));
+  }
+}
+
+TEST(NoteTest, ComesBackAsItWas) {
+  Note note;
+  note.kind = Note::Kind::kData;
+  note.size = 0x123456789abc;
+  note.id = 77;
+  note.offset = 0x0fedcba987;
+  const NoteBytes bytes = Encode(note);
+  const absl::StatusOr<Note> parsed = ParseNote(bytes);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(*parsed, note);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_FALSE(ParseNote(absl::MakeConstSpan(bytes).first(size)).ok()) << size;
+  }
+}
+
+}  // namespace
+}  // namespace railhead::transfers
