@@ -44,6 +44,6 @@ void Run(absl::string_view data) {
 }  // namespace railhead
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  railhead::fabric::Run(absl::string_view(reinterpret_cast<const char*>(data), size));
+  railhead::Run(absl::string_view(reinterpret_cast<const char*>(data), size));
   return 0;
 }

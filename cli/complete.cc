@@ -108,8 +108,9 @@ void AddValues(const CLI::Option& option, absl::string_view before, absl::string
   if (open != std::string::npos && close != std::string::npos && open < close) {
     for (const absl::string_view value :
          absl::StrSplit(absl::string_view(type).substr(open + 1, close - open - 1), ',')) {
-      if (absl::StartsWith(value, typed))
+      if (absl::StartsWith(value, typed)) {
         completion.words.push_back({absl::StrCat(before, value), ""});
+      }
     }
   }
   completion.files = absl::StrContains(type, "FILE") || absl::StrContains(type, "SOURCE");

@@ -81,8 +81,9 @@ absl::StatusOr<Jobs> AskForJobs(const RailsOptions& options, const AskQuery& ask
     if (RailRate* rail = RailOf(sample, jobs)) rail->bytes_per_second = sample.value;
   }
   for (const PrometheusSample& sample : *lost) {
-    if (RailRate* rail = RailOf(sample, jobs))
+    if (RailRate* rail = RailOf(sample, jobs)) {
       rail->lost_ranks = static_cast<int64_t>(sample.value);
+    }
   }
   return jobs;
 }
@@ -115,7 +116,7 @@ std::string Aligned(const std::vector<std::vector<std::string>>& rows) {
       const std::string space(widths[i] - row[i].size(), ' ');
       absl::StrAppend(&text, i == 0 ? "" : "  ", i < 2 ? "" : space, row[i], i < 2 ? space : "");
     }
-    text += "\n";
+    text += '\n';
   }
   return text;
 }

@@ -91,8 +91,9 @@ std::string WhyNotNearest(const DeviceSnapshot& snapshot, const std::vector<std:
       unusable.insert(absl::StrCat(device.hca.name, " (", device.hca.reason, ")"));
     }
   }
-  if (!IsAligned(well, held, gpus))
+  if (!IsAligned(well, held, gpus)) {
     return "they were allocated before the GPUs, or nearer ones were in use";
+  }
   return absl::StrCat("nearer ones cannot be used: ", absl::StrJoin(unusable, ", "));
 }
 

@@ -47,8 +47,8 @@ using Value = YamlDocument::Value;
 using Type = YamlDocument::Type;
 
 Json ScalarToJson(Value value) {
-  const std::string text(value.text());
-  if (value.quoted()) return text;
+  const absl::string_view text = value.text();
+  if (value.quoted()) return std::string(text);
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") {
     return nullptr;
   }
@@ -60,7 +60,7 @@ Json ScalarToJson(Value value) {
     double real = 0;
     if (absl::SimpleAtod(text, &real) && real <= 1e308 && real >= -1e308) return real;
   }
-  return text;
+  return std::string(text);
 }
 
 class Converter {

@@ -20,10 +20,13 @@ namespace {
 
 using kube::Json;
 
-const std::vector<std::string> kFields = {"environment",   "rendezvousPort", "excludedNamespaces",
-                                          "verdicts",      "tellMissedPods", "memlockRaised",
-                                          "gangs",         "gangKinds",      "gangReserveAfter",
-                                          "rdmaResources", "topology",       "publishTopology"};
+const std::vector<std::string>& Fields() {
+  static const auto& fields = *new std::vector<std::string>{
+      "environment",   "rendezvousPort", "excludedNamespaces", "verdicts",         "tellMissedPods",
+      "memlockRaised", "gangs",          "gangKinds",          "gangReserveAfter", "rdmaResources",
+      "topology",      "publishTopology"};
+  return fields;
+}
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
 class Reader {
@@ -60,11 +63,11 @@ class Reader {
       } else if (field == "publishTopology") {
         status = ReadSwitch(field, value, config.publish_topology);
       } else {
-        const std::string nearest = NearestText(field, kFields);
+        const std::string nearest = NearestText(field, Fields());
         status =
             Error(field, absl::StrCat("is not known",
                                       nearest.empty() ? "." : "; did you mean " + nearest + "?",
-                                      " The fields are ", absl::StrJoin(kFields, ", ")));
+                                      " The fields are ", absl::StrJoin(Fields(), ", ")));
       }
       if (!status.ok()) return status;
     }

@@ -85,7 +85,7 @@ TEST(ParseInjectionConfigTest, NamesFileAndField) {
   EXPECT_THAT(Error("rdmaResources: [1]"), HasSubstr("rdmaResources must be a list"));
   EXPECT_THAT(Error("rdmaResources: [rdma]"), HasSubstr("rdmaResources 'rdma' must be the name"));
   EXPECT_THAT(Error("[]"), HasSubstr("must be a mapping"));
-  EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml: line 2"));
+  EXPECT_THAT(Error("a: 1\nb: ["), HasSubstr("operator.yaml:2: the document: is not YAML"));
   EXPECT_THAT(Error("{}\n---\n{}"), HasSubstr("one YAML document"));
   EXPECT_THAT(Error("excludedNamespaces: kube-system"), HasSubstr("excludedNamespaces"));
   EXPECT_THAT(Error("excludedNamespaces: [[a]]"), HasSubstr("excludedNamespaces"));
@@ -126,11 +126,12 @@ TEST(ParseInjectionConfigTest, NamesFileAndField) {
 TEST(LoadInjectionConfigTest, NamesTheFile) {
   const std::string path =
       testing::TempDir() + "railhead-operator-config-" + std::to_string(getpid());
-  EXPECT_EQ(LoadInjectionConfig(path).status().message(), "cannot open " + path);
+  EXPECT_TRUE(absl::IsNotFound(LoadInjectionConfig(path).status()));
   std::ofstream(path) << "environment: {A: b}";
   ASSERT_TRUE(LoadInjectionConfig(path).ok());
   std::ofstream(path) << std::string(2'000'000, '#');
-  EXPECT_THAT(std::string(LoadInjectionConfig(path).status().message()), HasSubstr("larger than"));
+  EXPECT_THAT(std::string(LoadInjectionConfig(path).status().message()),
+              HasSubstr("has more than"));
   std::filesystem::remove(path);
   EXPECT_FALSE(LoadInjectionConfig(testing::TempDir()).ok());
 }

@@ -18,20 +18,20 @@ constexpr size_t kMaxPart = 300;  // bytes; an Event has room for both parts
 constexpr absl::string_view kFixFollows = "; ";
 
 constexpr NotDoneRow kNotDoneRows[] = {
-    {NotDone::kNoJob, "NoJob", NotDoneLevel::kQuiet},
-    {NotDone::kKindHasNoRanks, "KindHasNoRanks", NotDoneLevel::kInfo},
-    {NotDone::kKindUnknown, "KindUnknown", NotDoneLevel::kInfo},
-    {NotDone::kNoIndex, "NoIndex", NotDoneLevel::kInfo},
-    {NotDone::kIndexInvalid, "IndexInvalid", NotDoneLevel::kWarning},
-    {NotDone::kSizeUnknown, "SizeUnknown", NotDoneLevel::kWarning},
-    {NotDone::kSizeInvalid, "SizeInvalid", NotDoneLevel::kWarning},
-    {NotDone::kOwnWorldSize, "OwnWorldSize", NotDoneLevel::kInfo},
-    {NotDone::kHalfSet, "HalfSet", NotDoneLevel::kWarning},
-    {NotDone::kNoAddress, "NoAddress", NotDoneLevel::kQuiet},
-    {NotDone::kGroupUnknown, "GroupUnknown", NotDoneLevel::kWarning},
-    {NotDone::kGang, "GangNotPossible", NotDoneLevel::kWarning},
-    {NotDone::kGangOfKind, "GangOfKindNotPossible", NotDoneLevel::kInfo},
-    {NotDone::kProfileConflict, "ProfileConflict", NotDoneLevel::kWarning},
+    {NotDone::kNoJob, NotDoneLevel::kQuiet, "NoJob"},
+    {NotDone::kKindHasNoRanks, NotDoneLevel::kInfo, "KindHasNoRanks"},
+    {NotDone::kKindUnknown, NotDoneLevel::kInfo, "KindUnknown"},
+    {NotDone::kNoIndex, NotDoneLevel::kInfo, "NoIndex"},
+    {NotDone::kIndexInvalid, NotDoneLevel::kWarning, "IndexInvalid"},
+    {NotDone::kSizeUnknown, NotDoneLevel::kWarning, "SizeUnknown"},
+    {NotDone::kSizeInvalid, NotDoneLevel::kWarning, "SizeInvalid"},
+    {NotDone::kOwnWorldSize, NotDoneLevel::kInfo, "OwnWorldSize"},
+    {NotDone::kHalfSet, NotDoneLevel::kWarning, "HalfSet"},
+    {NotDone::kNoAddress, NotDoneLevel::kQuiet, "NoAddress"},
+    {NotDone::kGroupUnknown, NotDoneLevel::kWarning, "GroupUnknown"},
+    {NotDone::kGang, NotDoneLevel::kWarning, "GangNotPossible"},
+    {NotDone::kGangOfKind, NotDoneLevel::kInfo, "GangOfKindNotPossible"},
+    {NotDone::kProfileConflict, NotDoneLevel::kWarning, "ProfileConflict"},
 };
 
 std::string Part(absl::string_view text) { return PrintableText(text, kMaxPart); }

@@ -49,8 +49,8 @@ enum class NotDoneLevel {
 
 struct NotDoneRow {
   NotDone reason;
-  absl::string_view word;
   NotDoneLevel level;
+  absl::string_view word;
 };
 
 absl::Span<const NotDoneRow> NotDoneRows();

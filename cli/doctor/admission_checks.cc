@@ -140,8 +140,12 @@ void CheckProfiles(const Evidence& evidence, Notes& notes) {
     const std::string object = absl::StrCat("railprofile ", profile.name);
     const op::ProfileCondition* accepted = Of(profile, "Accepted");
     const op::ProfileCondition* conflicts = Of(profile, "Conflicts");
-    if (!profile.refusal.empty() || (accepted != nullptr && accepted->status == "False")) {
-      notes.Fail(object, profile.refusal.empty() ? accepted->message : profile.refusal,
+    std::string refusal = profile.refusal;
+    if (refusal.empty() && accepted != nullptr && accepted->status == "False") {
+      refusal = accepted->message;
+    }
+    if (!refusal.empty()) {
+      notes.Fail(object, refusal,
                  absl::StrCat("correct the field: kubectl edit railprofile ", profile.name));
     } else if (conflicts != nullptr && conflicts->status == "True") {
       notes.Warn(object, conflicts->message, "give one of them another priority");

@@ -18,7 +18,6 @@
 namespace railhead::cli::doctor {
 namespace {
 
-using kube::Find;
 using kube::FindPath;
 using kube::Json;
 using kube::StringAt;

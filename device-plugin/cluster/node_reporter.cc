@@ -163,8 +163,9 @@ absl::Status NodeReporter::Work(std::unique_lock<std::mutex>& lock) {
 absl::Status NodeReporter::WriteFacts(const NodeFacts& facts) {
   Json metadata = {{"name", options_.node}};
   if (!facts.labels.empty()) metadata["labels"] = facts.labels;
-  if (!facts.annotation.empty())
+  if (!facts.annotation.empty()) {
     metadata["annotations"][fabric::kNodeFactsAnnotation] = facts.annotation;
+  }
   if (!facts.rails_in_use.empty()) {
     metadata["annotations"][fabric::kRailsInUseAnnotation] = facts.rails_in_use;
   }

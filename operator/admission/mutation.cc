@@ -158,7 +158,7 @@ absl::StatusOr<Mutation> TryMutatePod(const Json& pod, const InjectionConfig& co
   absl::StatusOr<PodAdmission> admission = BeginPodAdmission(pod, config, profiles, space);
   if (!admission.ok()) return admission.status();
   if (!*asks) {
-    const absl::Status passed_on = PassOnEnvironment(*admission);
+    absl::Status passed_on = PassOnEnvironment(*admission);
     if (!passed_on.ok()) return passed_on;
     return Finish(admission->draft);
   }

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <latch>
 #include <string>
 #include <thread>
 #include <utility>
@@ -62,9 +63,11 @@ class ApiTest : public ::testing::Test {
   void WithGroup(int world, Body body) {
     rhUniqueId id;
     ASSERT_EQ(rhGetUniqueId(&id), rhSuccess) << rhGetLastError(nullptr);
+    std::latch formed(world);
     RunRanks(world, [&](int rank) {
       rhComm_t comm = nullptr;
       EXPECT_EQ(rhCommInitRank(&comm, world, id, rank), rhSuccess) << rhGetLastError(nullptr);
+      formed.arrive_and_wait();  // a body may abort the group, which must not meet another's start
       if (comm != nullptr) body(comm, rank);
       return true;
     });
