@@ -146,8 +146,9 @@ TEST(Kubernetes, WhatIsWrongIsNamed) {
   };
   EXPECT_THAT(error(R"("name": "n1")", R"("nome": "n1")"),
               HasSubstr("k.json:10: items[1].metadata.name: is missing"));
-  EXPECT_THAT(error(R"("rdma/hca": "1k")", R"("rdma/hca": "1.5")"),
-              HasSubstr("k.json:11: items[1].status.allocatable[rdma/hca]: \"1.5\" is no whole"));
+  EXPECT_THAT(
+      error(R"("rdma/hca": "1k")", R"("rdma/hca": "1.5")"),
+      HasSubstr("k.json:11: items[1].status.allocatable[rdma/hca]: \"1.5\" is not an integer"));
   EXPECT_THAT(error(R"("nodeName": "n0")", R"("nodeName": 7)"),
               HasSubstr("items[2].spec.nodeName: must be a text, not a number"));
 }

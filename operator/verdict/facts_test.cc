@@ -195,7 +195,7 @@ metadata:
     railhead.io/node-facts: '{"version": 1, "rails": [
       {"rail": 0, "device": "mlx5_0", "linkLayer": "Ethernet", "usable": true, "reason": ""},
       {"rail": 1, "device": "mlx5_1", "linkLayer": "Ethernet", "usable": false,
-       "reason": "port 1 is DOWN"}, {"rail": "x", "device": "y"}, 7]}'
+       "reason": "port 1 is DOWN"}]}'
 status:
   allocatable: {rdma/hca: "1", cpu: 8}
   capacity: {rdma/hca: "2", cpu: 8}
@@ -211,6 +211,13 @@ status:
   expected.memlock = 65536;
   EXPECT_EQ(facts, expected);
   EXPECT_EQ(NodeFactsOf(Json(), RdmaResources()), NodeFacts());
+  // No agent writes these: nothing of them is believed, and the topology reports why.
+  for (const char* damaged : {R"({"version": 1, "rails": [7]})", R"({"version": 2, "rails": []})",
+                              R"({"version": 1, "rails": [{"rail": "x", "device": "y"}]})", "{"}) {
+    Json node;
+    node["metadata"]["annotations"]["railhead.io/node-facts"] = damaged;
+    EXPECT_EQ(NodeFactsOf(node, RdmaResources()), NodeFacts()) << damaged;
+  }
   EXPECT_TRUE(NodeFactsOf(Yaml("{spec: {providerID: 'gce://p/z/n'}}"), RdmaResources()).of_a_pool);
   EXPECT_FALSE(NodeFactsOf(Yaml("{spec: {providerID: 'k3s://n'}}"), RdmaResources()).of_a_pool);
   EXPECT_EQ(NodeFactsOf(Yaml("{metadata: {labels: {railhead.io/memlock-bytes: unlimited}}}"),
