@@ -63,7 +63,7 @@ TEST(AddObjectsTest, RefusalsNameSourceObjectAndField) {
     std::string text;
     const char* message;
   } kCases[] = {
-      {"a: [", "x: "},
+      {"a: [", "x:1: the document: is not YAML"},
       {"{}", "x: kind: '' does not belong here"},
       {"{apiVersion: v1, kind: Pod}", "x: kind: 'Pod' does not belong here"},
       {"{apiVersion: v1, kind: List}", "x: items: must be a list"},

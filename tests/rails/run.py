@@ -64,7 +64,7 @@ def one_rail(trouble, ipv4=True):
             used_again(job, 0)
             job.finish()
             log = job.logs[0].read_text("utf-8")
-            expect(re.search(r"rail 0 \(rail0, tcp\) to rank 1.*: lost \(.+\); its \d+ bytes go over "
+            expect(re.search(r"rail 0 \(rail0, tcp\) to rank 1.*: lost \(.+\); its \d+ bytes continue on "
                              r"the other rails", log), f"the log does not say what happened: {log}",
                    job)
             expect("rail 0 (rail0, tcp) to rank 1: is back" in log, "the return is not logged", job)
