@@ -104,7 +104,7 @@ absl::StatusOr<bool> LaneMessenger::Beside::Poll() {
       rung_.load(std::memory_order_relaxed) && rung_.exchange(false, std::memory_order_acquire);
   if (rung) ++rings_;
   if (mailbox_ == nullptr) return rung;
-  const absl::StatusOr<bool> moved = mailbox_->Poll();
+  absl::StatusOr<bool> moved = mailbox_->Poll();
   if (!moved.ok()) return moved;
   return rung || *moved;
 }
