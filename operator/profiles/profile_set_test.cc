@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -81,7 +82,7 @@ TEST(AddObjectsTest, RefusalsNameSourceObjectAndField) {
 }
 
 TEST(LoadProfileSetTest, ReadsAFileOrAFolder) {
-  const std::filesystem::path folder = ::testing::TempDir() + "/profiles";
+  const std::filesystem::path folder = ::testing::TempDir() + "/profiles-" + std::to_string(getpid());
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   std::ofstream(folder / "a.yaml") << kProfile;

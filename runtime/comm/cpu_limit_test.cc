@@ -2,6 +2,7 @@
 #include "runtime/comm/cpu_limit.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -21,7 +22,8 @@ class CpuLimitTest : public ::testing::Test {
     std::ofstream(file) << text;
   }
 
-  const std::string root_ = ::testing::TempDir() + "/cpu-limit";
+  // Tests of this file run side by side.
+  const std::string root_ = ::testing::TempDir() + "/cpu-limit-" + std::to_string(getpid());
 };
 
 TEST_F(CpuLimitTest, OfVersion2) {
