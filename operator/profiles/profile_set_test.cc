@@ -82,7 +82,8 @@ TEST(AddObjectsTest, RefusalsNameSourceObjectAndField) {
 }
 
 TEST(LoadProfileSetTest, ReadsAFileOrAFolder) {
-  const std::filesystem::path folder = ::testing::TempDir() + "/profiles-" + std::to_string(getpid());
+  const std::filesystem::path folder =
+      ::testing::TempDir() + "/profiles-" + std::to_string(getpid());
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   std::ofstream(folder / "a.yaml") << kProfile;

@@ -173,8 +173,8 @@ absl::Status Lane::WhyInVain(int peer) const {
     if (!name.has_value()) return absl::OkStatus();
   }
   return absl::UnavailableError(absl::StrCat(
-      any ? "every other rank" : *name,
-      " has left the communicator, and this rank waits for it (", DescribeOldest(), ")"));
+      any ? "every other rank" : *name, " has left the communicator, and this rank waits for it (",
+      DescribeOldest(), ")"));
 }
 
 absl::Status Lane::Late(const std::vector<int>& ranks) const {
