@@ -592,25 +592,28 @@ std::string ReduceEverything(rhComm_t comm, int rank, int world) {
   return "";
 }
 
-TEST(ProcessesTest, EveryTypeAndOperatorOverEveryTransport) {
-  for (const std::string transport : {"tcp", "shm"}) {
-    const std::vector<std::string> outputs = RunForks(
-        Environments(3, {{"RAILHEAD_TRANSPORT", transport}}),
-        [&](int rank) {
-          rhComm_t comm = nullptr;
-          std::string error = Join(&comm);
-          if (!error.empty()) return error;
-          rhCommInfo_t info{};
-          info.struct_size = sizeof info;
-          rhCommGetInfo(comm, &info);
-          error = ReduceEverything(comm, rank, 3);
-          rhCommDestroy(comm);
-          return error.empty() ? std::string(info.transport) : error;
-        },
-        120);
-    EXPECT_EQ(outputs, std::vector<std::string>(3, transport));
-  }
+class ProcessesByTransportTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ProcessesByTransportTest, EveryTypeAndOperator) {
+  const std::string transport = GetParam();
+  const std::vector<std::string> outputs = RunForks(
+      Environments(3, {{"RAILHEAD_TRANSPORT", transport}}),
+      [&](int rank) {
+        rhComm_t comm = nullptr;
+        std::string error = Join(&comm);
+        if (!error.empty()) return error;
+        rhCommInfo_t info{};
+        info.struct_size = sizeof info;
+        rhCommGetInfo(comm, &info);
+        error = ReduceEverything(comm, rank, 3);
+        rhCommDestroy(comm);
+        return error.empty() ? std::string(info.transport) : error;
+      },
+      300);
+  EXPECT_EQ(outputs, std::vector<std::string>(3, transport));
 }
+
+INSTANTIATE_TEST_SUITE_P(Transports, ProcessesByTransportTest, ::testing::Values("tcp", "shm"));
 
 TEST(ProcessesTest, RanksOfOnePodShareMemoryUnlessSomebodyWantsOtherwise) {
   const auto transports = [](const std::vector<Environment>& environments) {
