@@ -7,8 +7,8 @@ usage: tools/tidy.py BUILD_DIR CLANG_TIDY [--write-stamps]
        BUILD_DIR holds a configured, non-unity CMake build whose generated headers exist
 
 A file's stamp is a hash of everything that its findings depend on: the configuration, clang-tidy's
-version, the file's preprocessor definitions and the content of each header of this repository that
-it includes, directly or not. Stamps of clean files are in two places: tools/tidy-clean.txt, which is
+version, the file's preprocessor definitions and the code of each header of this repository that it
+includes, directly or not. Comments do not count, except those that clang-tidy reads (NOLINT, namespaces). Stamps of clean files are in two places: tools/tidy-clean.txt, which is
 part of the checkout, so that a new machine checks only what a change touches; and the cache.
 --write-stamps writes tools/tidy-clean.txt. Nothing else does.
 """
@@ -30,6 +30,9 @@ HEADER = """\
 # path. tools/tidy.py reads it; `make lint-stamps` writes it. After a merge conflict run that.
 """
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+# A string, which may look like a comment inside; or a comment to the end of the line, with its line if it is alone.
+STRING_OR_COMMENT = re.compile(rb'"(?:\\.|[^"\\\n])*"|^[ \t]*//(?![^\n]*(?:NOLINT|namespace))[^\n]*\n|'
+                               rb'[ \t]*//(?![^\n]*(?:NOLINT|namespace))[^\n]*', re.MULTILINE)
 GENERATED = re.compile(r"(\.grpc)?\.pb\.h$")
 PROGRESS_SECONDS = 10
 
@@ -46,7 +49,8 @@ class Sources:
             data = path.read_bytes()
             included = [self._find(path, name)
                         for name in INCLUDE.findall(data.decode("utf-8", "replace"))]
-            self._seen[path] = hashlib.sha256(data).hexdigest(), [p for p in included if p]
+            code = STRING_OR_COMMENT.sub(lambda found: found[0] if found[0][:1] == b'"' else b"", data)
+            self._seen[path] = hashlib.sha256(code).hexdigest(), [p for p in included if p]
         return self._seen[path]
 
     @staticmethod
