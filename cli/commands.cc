@@ -158,8 +158,8 @@ constexpr char kDoctorAbout[] =
 constexpr char kDoctorFooter[] =
     "It reads objects from the API server (list, in pages) and changes nothing. Without a right it "
     "says\n"
-    "which, and goes on. What only a pod or a switch can see it cannot: it prints the commands for "
-    "that.\n"
+    "which, and goes on. It does not see inside pods and switches: it prints the commands that "
+    "do.\n"
     "\n"
     "Examples:\n"
     "  railhead doctor                            the cluster\n"

@@ -19,7 +19,7 @@
 
 namespace railhead::cli {
 
-// What was given.
+// The parsed command line.
 struct CommandLine {
   PlanOptions plan;
   SizePlanOptions size;  // with the fabric of `plan`

@@ -99,7 +99,7 @@ std::string MeaningOf(const std::string& text) {
   return line.size() <= kMostMeaning ? line : line.substr(0, kMostMeaning - 3) + "...";
 }
 
-// What a value may be: the words that help shows in braces.
+// Adds the possible values of an option: the words that its help shows in braces.
 void AddValues(const CLI::Option& option, absl::string_view before, absl::string_view typed,
                Completion& completion) {
   const std::string type = option.get_type_name();

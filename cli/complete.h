@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may stand next on a command line. The shells' scripts ask the program itself, with
-// kCompleteCommand and the words so far, as kubectl asks its plugins: a script never gets old.
+// Completion of command lines. The scripts for the shells call the program with kCompleteCommand
+// and the words so far, as kubectl calls its plugins, so a script never needs an update.
 #ifndef RAILHEAD_CLI_COMPLETE_H_
 #define RAILHEAD_CLI_COMPLETE_H_
 

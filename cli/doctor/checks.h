@@ -25,7 +25,7 @@ class Notes {
   void Fail(std::string object, std::string cause, std::string fix) {
     Add(Verdict::kFail, std::move(object), std::move(cause), std::move(fix));
   }
-  // What is said if nothing else was.
+  // Adds a pass, unless the check has other findings.
   void Conclude(std::string pass) {
     if (findings_.empty()) Add(Verdict::kPass, "", std::move(pass), "");
   }

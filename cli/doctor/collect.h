@@ -10,10 +10,9 @@
 
 namespace railhead::cli::doctor {
 
-// Reads from the API server what a diagnosis of this scope needs: in pages, of which one at a time
-// is in memory, and of each object only what Evidence keeps. What cannot be read, for want of a
-// right or of an answer, stands in `unread`. Rights used: list of the resources there; nothing is
-// changed.
+// Reads the objects for a diagnosis of `scope` from the API server, one page at a time, and keeps
+// the fields that Evidence has. Lists that fail, because a right or an answer is missing, are
+// recorded in `unread`. Needs the right to list these resources; changes nothing.
 Evidence Collect(kube::Api& api, const Scope& scope, absl::Time now, const std::string& version);
 
 }  // namespace railhead::cli::doctor
