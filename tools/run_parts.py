@@ -24,6 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "out" / "parts"
 PROGRESS_SECONDS = 10
 TAIL_LINES = 25
+FAILURE = re.compile(r"FAIL|\*\*\*|\b[Ff]ailed\b|[Ee]rror\b|\bFatal\b")
+FAILURE_LINES = 12  # of a part, again below the table
 # Addresses of testbeds, which no proxy can reach: loopback, pods, services, nodes. Some programs
 # know no networks, so the host's address is there by itself as well.
 NO_PROXY = ("localhost,127.0.0.1,::1,127.0.0.0/8,10.0.0.0/8,192.168.0.0/16,198.18.0.0/15,10.0.9.254,"
@@ -115,6 +117,13 @@ class Running:
         lines = self.log.read_text("utf-8", "replace").splitlines()[-TAIL_LINES:]
         return "\n".join(f"    | {line}" for line in lines)
 
+    def failures(self):
+        """The last lines of the log that speak of a failure: its end may speak of something else."""
+        if self.part.foreground:
+            return []
+        lines = self.log.read_text("utf-8", "replace").splitlines()
+        return [line for line in lines if FAILURE.search(line)][-FAILURE_LINES:]
+
     def progress(self, usual):
         """`unit 31 s [212/340], about 20 s left`; `usual` is how long it took last time."""
         text, seconds, left = f"{self.part.name} {self.seconds():.0f} s", self.seconds(), None
@@ -139,6 +148,7 @@ class Run:
         self._single = names[0] if len(names) == 1 else None
         self._running = []
         self._done = {}  # name: (result, seconds, CPU seconds)
+        self._failures = {}  # name: lines of its log
         self.interrupted = None  # the name of the signal
         self._begin = time.monotonic()
         self._spoken = self._begin
@@ -185,6 +195,7 @@ class Run:
             self.say(f"{name}: failed: {why}, {seconds:.0f} s{log}")
             if name != self._single:
                 print(running.tail(), flush=True)
+            self._failures[name] = [f"{name}: {why}{log}", *running.failures()]
             running.signal(signal.SIGTERM)  # what it left behind
 
     def interrupt(self, number, _frame):
@@ -228,6 +239,9 @@ class Run:
         except OSError:
             pass  # estimates are a convenience
         failed = sum(row[0] != "passed" for row in self._done.values())
+        # A long run's output is often read from its end, or cut.
+        for lines in self._failures.values():
+            print("\n    | ".join(line[:300] for line in lines) + "\n")
         print(f"{len(self._done) - failed} passed, {failed} failed", flush=True)
         return failed
 

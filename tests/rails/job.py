@@ -43,11 +43,10 @@ class Operation:
 
 
 class Job:
-    """Its probes run from __init__ until finish()."""
+    """Its probes run from __init__ until finish(), however long what comes between takes."""
 
-    def __init__(self, network, out, name, seconds, size, timeout=30):
+    def __init__(self, network, out, name, size, timeout=30):
         self._network = network
-        self._seconds = seconds
         self._outputs = [out / f"{name}-{node}.txt" for node in NODES]
         self.logs = [out / f"{name}-{node}.log" for node in NODES]
         self._children = []
@@ -55,7 +54,7 @@ class Job:
             with open(self._outputs[rank], "w", encoding="utf-8") as stdout, \
                     open(self.logs[rank], "w", encoding="utf-8") as stderr:
                 self._children.append(subprocess.Popen(
-                    network.inside(node, out / "probe", seconds, size),
+                    network.inside(node, out / "probe", size),
                     env=environment(network, rank, timeout), stdin=subprocess.DEVNULL,
                     stdout=stdout, stderr=stderr, start_new_session=True))
 
@@ -76,7 +75,7 @@ class Job:
                 done.append(Operation(float(begin), float(finished), tuple(map(int, sent))))
         return done
 
-    def wait_for_operations(self, count, seconds=30):
+    def wait_for_operations(self, count, seconds=60):
         """Waits until so many more are done."""
         want = len(self.operations()) + count
         deadline = time.monotonic() + seconds
@@ -89,7 +88,8 @@ class Job:
     def check_alive(self):
         for child, log in zip(self._children, self.logs):
             if child.poll() not in (None, 0):
-                raise Failure(f"a rank has failed: {log.read_text('utf-8').strip()}", log=log)
+                raise Failure(f"a rank has failed ({child.returncode}): {log.read_text('utf-8').strip()}",
+                              log=log)
 
     def signal(self, rank, number):
         os.killpg(self._children[rank].pid, number)
@@ -105,8 +105,10 @@ class Job:
         raise Failure(f"no {name} of rail {rail} on rank {rank}'s metrics page")
 
     def finish(self, seconds=60):
-        """Waits for a good end of both ranks."""
-        deadline = time.monotonic() + self._seconds + seconds
+        """Tells the job to end and waits for a good end of both ranks."""
+        self.check_alive()
+        self.signal(0, signal.SIGTERM)
+        deadline = time.monotonic() + seconds
         for child in self._children:
             try:
                 child.wait(max(0, deadline - time.monotonic()))

@@ -25,8 +25,6 @@ from railbed.console import Console, Failure  # noqa: E402
 OUT = ROOT / "out" / "rails"
 SIZE = 2 << 20
 RATES = (200, 200)
-# Longer than any scene: it is ended by the scene.
-LONG = 25
 
 
 def expect(condition, what, job):
@@ -34,7 +32,7 @@ def expect(condition, what, job):
         raise Failure(what, log=job.logs[0])
 
 
-def wait_until(condition, what, job, seconds=20):
+def wait_until(condition, what, job, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
         job.check_alive()
@@ -52,7 +50,7 @@ def used_again(job, rail):
 def one_rail(trouble, ipv4=True):
     def scene():
         name = trouble if ipv4 else f"{trouble}-ipv6"
-        with Network(RATES, ipv4) as network, Job(network, OUT, name, 6, SIZE) as job:
+        with Network(RATES, ipv4) as network, Job(network, OUT, name, SIZE) as job:
             job.wait_for_operations(5)
             repair = getattr(network, trouble)(0)
             wait_until(lambda: job.metric("railhead_rail_state", 0) == 0, "rail 0 is lost", job)
@@ -73,9 +71,9 @@ def one_rail(trouble, ipv4=True):
 
 def no_trouble():
     """Two rails together carry what the algorithm sends, and no more."""
-    with Network(RATES) as network, Job(network, OUT, "no-trouble", 2, SIZE) as job:
+    with Network(RATES) as network, Job(network, OUT, "no-trouble", SIZE) as job:
+        job.wait_for_operations(20)
         operations = job.finish()
-        expect(len(operations) > 5, "hardly anything was done", job)
         first, last = operations[0], operations[-1]
         carried = [after - before for before, after in zip(first.sent, last.sent)]
         # An all-reduce of two ranks, whatever the algorithm, sends each value once each way.
@@ -87,7 +85,7 @@ def no_trouble():
 
 def all_but_one():
     """Three of four rails go, one after the other, and come back."""
-    with Network((100,) * 4) as network, Job(network, OUT, "all-but-one", 8, SIZE) as job:
+    with Network((100,) * 4) as network, Job(network, OUT, "all-but-one", SIZE) as job:
         repairs = []
         for rail, trouble in ((0, "swallow"), (2, "unplug"), (3, "reset")):
             job.wait_for_operations(2)
@@ -106,7 +104,7 @@ def all_but_one():
 
 def all_for_a_while():
     """All rails are gone for two seconds; the job waits and goes on."""
-    with Network(RATES) as network, Job(network, OUT, "all-for-a-while", 6, SIZE) as job:
+    with Network(RATES) as network, Job(network, OUT, "all-for-a-while", SIZE) as job:
         job.wait_for_operations(5)
         repairs = [network.swallow(rail) for rail in range(len(RATES))]
         time.sleep(2)
@@ -118,7 +116,7 @@ def all_for_a_while():
 
 def all_for_good():
     """All rails are gone for good: an error on all ranks, when the patience has ended."""
-    with Network(RATES) as network, Job(network, OUT, "all-for-good", LONG, SIZE, timeout=3) as job:
+    with Network(RATES) as network, Job(network, OUT, "all-for-good", SIZE, timeout=3) as job:
         job.wait_for_operations(5)
         for rail in range(len(RATES)):
             network.swallow(rail)
@@ -130,11 +128,12 @@ def all_for_good():
 
 def busy_peer():
     """A rank stands still for three seconds while the other sends: that is no dead network."""
-    with Network(RATES) as network, Job(network, OUT, "busy-peer", 8, 16 << 20) as job:
+    with Network(RATES) as network, Job(network, OUT, "busy-peer", 16 << 20) as job:
         job.wait_for_operations(2)
         job.signal(1, signal.SIGSTOP)
         time.sleep(3)
         job.signal(1, signal.SIGCONT)
+        job.wait_for_operations(2)
         job.finish()
         for log in job.logs:
             expect("lost" not in log.read_text("utf-8"), "a rail was taken for dead", job)
@@ -142,7 +141,7 @@ def busy_peer():
 
 def impostor():
     """Somebody who knows no key answers at both ranks' addresses in the middle of a job."""
-    with Network(RATES) as network, Job(network, OUT, "impostor", 10, SIZE) as job:
+    with Network(RATES) as network, Job(network, OUT, "impostor", SIZE) as job:
         said = OUT / "impostor.txt"
         said.unlink(missing_ok=True)
         job.wait_for_operations(5)
@@ -169,7 +168,7 @@ def uneven():
         interfaces = network.interfaces
         calls = iter((["rail0", "rail1"], ["rail0"]))
         network.interfaces = lambda: next(calls)
-        with Job(network, OUT, "uneven", LONG, SIZE) as job:
+        with Job(network, OUT, "uneven", SIZE) as job:
             network.interfaces = interfaces
             for text in job.fail():
                 expect("rank 1 has 1 TCP rail where the others have 2" in text,

@@ -152,10 +152,9 @@ def measure(passes):
 
 def fail(failures):
     """Returns events as figures.failure_table takes them, and all operations."""
-    seconds = 4 * failures + 3
     events = []
     with Network(FAILING_RAILS) as network, \
-            job.Job(network, OUT, "failing", seconds, OPERATION, timeout=30) as running:
+            job.Job(network, OUT, "failing", OPERATION, timeout=30) as running:
         running.wait_for_operations(20)
         for number in range(failures):
             trouble = list(TROUBLES)[number % len(TROUBLES)]
